@@ -1,0 +1,103 @@
+"""The splits."""
+
+import dataclasses
+import random
+import re
+
+from scripts.bulletins import clauses, frames, phrases, skeletons, topics
+
+SEED = 20250303
+SIZES = {'train': 40_000, 'validation': 500, 'test': 500}
+# Longer pairs are dropped, which keeps both sides within 96 pieces.
+MAX_CHARACTERS = 260
+
+_FUTURE = ('day', 'future')
+# Half of the test bulletins are about a fact never stated in training; in
+# the others only the joining of the statements is new.
+_HELD_OUT_FACTS = 0.5
+_TELL_WHEN = 0.75
+
+
+@dataclasses.dataclass(frozen=True)
+class Bulletin:
+  """A pair of texts and the skeleton that it was made from."""
+
+  en: str
+  de: str
+  skeleton: skeletons.Skeleton
+
+
+def bulletins() -> dict[str, list[Bulletin]]:
+  """Returns the splits, always the same ones.
+
+  No text occurs twice on its side, within a split or across splits.
+  """
+  rng = random.Random(SEED)
+  seen = set()
+  return {
+    split: _distinct(split, size, seen, rng) for split, size in SIZES.items()
+  }
+
+
+def _distinct(split, size, seen, rng) -> list[Bulletin]:
+  """Draws bulletins whose texts are not in `seen`, and adds them to it."""
+  drawn = []
+  while len(drawn) < size:
+    bulletin = _draw(rng, held_out=split == 'test')
+    texts = {('en', bulletin.en), ('de', bulletin.de)}
+    too_long = max(len(bulletin.en), len(bulletin.de)) > MAX_CHARACTERS
+    if too_long or texts & seen:
+      continue
+    seen |= texts
+    drawn.append(bulletin)
+  return drawn
+
+
+def _draw(rng: random.Random, *, held_out: bool) -> Bulletin:
+  topic = rng.choice(topics.TOPICS)
+  frame = rng.choice(frames.HELD_OUT if held_out else frames.TRAINING)
+  skeleton = skeletons.compose(
+    frame,
+    _parts(topic, frame, rng),
+    tell_when=rng.random() < _TELL_WHEN,
+  )
+  fillers = {**topic.fillers, 'source': phrases.one_phrase_of(topic.sources)}
+  en, de = skeletons.fill(skeleton, fillers, rng)
+  return Bulletin(en, de, skeleton)
+
+
+def _parts(
+  topic: clauses.Topic, frame: frames.Frame, rng: random.Random
+) -> dict[str, clauses.Clause]:
+  """Chooses the statements that a frame asks for."""
+  named = re.findall(r'\{([A-Z]+)\}', frame.en)
+  parts = {}
+  if 'REASON' in named:
+    parts['REASON'] = rng.choice(topic.reasons)
+  if 'SEQUEL' in named:
+    parts['SEQUEL'] = rng.choice(topic.sequels)
+  if 'FACT' in named:
+    new = frame.held_out and rng.random() < _HELD_OUT_FACTS
+    parts['FACT'] = rng.choice(_facts(topic, frame, held_out=new))
+  if 'OTHER' in named:
+    parts['OTHER'] = _other(topic, parts['FACT'], rng)
+  return parts
+
+
+def _facts(topic, frame, *, held_out) -> list[clauses.Clause]:
+  """Returns the facts that a frame can state."""
+  fitting = [
+    fact
+    for fact in topic.facts
+    if (fact.tense in _FUTURE or not frame.about_future)
+    and (fact.tense or '{WHEN}' not in frame.en)
+  ]
+  # A topic without new facts of that tense states one that is known.
+  return [fact for fact in fitting if fact.held_out == held_out] or fitting
+
+
+def _other(topic, fact, rng) -> clauses.Clause:
+  """Chooses a known fact to set against another, of its tense if possible."""
+  known = [f for f in topic.facts if f is not fact and not f.held_out]
+  same_tense = [f for f in known if f.tense == fact.tense]
+  return rng.choice(same_tense or known)

@@ -1,0 +1,137 @@
+"""A frame holding clauses, and how its slots are filled."""
+
+import dataclasses
+import random
+import re
+from collections.abc import Mapping
+
+from scripts.bulletins import clauses, frames, phrases
+
+_PART = re.compile(r'\{([A-Z]+)(?:\.(\w+))?\}')
+_SLOT = re.compile(r'\{([a-z_]+)(\d*)(?:\.(\w+))?\}')
+_CHOICE = re.compile(r'\[([^|\]]*)\|([^\]]*)\]')
+# Of two wordings the first is the more frequent, so that the likeliest
+# translation is one and the same whatever else a model is unsure of.
+_FIRST_WORDING = 0.75
+# Keeps the slots of OTHER apart from those of FACT.
+_OTHER_SUFFIX = '9'
+
+
+@dataclasses.dataclass(frozen=True)
+class Skeleton:
+  """A bulletin whose slots are still open.
+
+  Attributes:
+    name: of the frame and the clauses.
+    en: the English words and slots.
+    de: the German words and slots.
+  """
+
+  name: str
+  en: str
+  de: str
+
+
+def compose(
+  frame: frames.Frame,
+  parts: Mapping[str, clauses.Clause],
+  *,
+  tell_when: bool,
+) -> Skeleton:
+  """Puts clauses into a frame.
+
+  Args:
+    frame: where the clauses go.
+    parts: the clauses by the frame's names for them.
+    tell_when: whether the fact keeps its adverbial of time, in a frame that
+      does not put it first.
+  """
+  when = parts['FACT'].tense if 'FACT' in parts else ''
+  adverbial = f'{{{when}}}' if when else ''
+  fronted = '{WHEN}' in frame.en
+  inner = adverbial if tell_when and not fronted else ''
+
+  def place(text: str, part: str) -> str:
+    text = text.replace(clauses.ADVERBIAL, inner if part == 'FACT' else '')
+    return _renumbered(text) if part == 'OTHER' else text
+
+  def english(match: re.Match) -> str:
+    part = match[1]
+    return adverbial if part == 'WHEN' else place(parts[part].english(), part)
+
+  def german(match: re.Match) -> str:
+    part, order = match.groups()
+    if part == 'WHEN':
+      return adverbial
+    return place(parts[part].german(order), part)
+
+  used = (parts[p].name for p in sorted(parts))
+  return Skeleton(
+    ' | '.join([frame.name, *used]),
+    _PART.sub(english, frame.en),
+    _PART.sub(german, frame.de),
+  )
+
+
+def _renumbered(text: str) -> str:
+  """Gives the slots of a clause numbers that no other clause uses."""
+  return re.sub(r'\{([a-z_]+)(\d*)', rf'{{\1\g<2>{_OTHER_SUFFIX}', text)
+
+
+def slots(text: str) -> list[str]:
+  """Returns the kinds of slots in a text."""
+  return [match[1] for match in _SLOT.finditer(text)]
+
+
+def fill(
+  skeleton: Skeleton, fillers: Mapping[str, phrases.Filler], rng: random.Random
+) -> tuple[str, str]:
+  """Draws phrases for a skeleton's slots and returns (English, German)."""
+  drawn: dict[tuple[str, str], phrases.Phrase] = {}
+  # In the order of the English text, which has every slot.
+  for kind, index, _ in _SLOT.findall(skeleton.en):
+    if (kind, index) not in drawn:
+      used = [p.de[''] for (k, _), p in drawn.items() if k == kind]
+      drawn[kind, index] = _draw_other(fillers[kind], used, rng)
+  english = _worded(skeleton.en, rng)
+  german = _worded(skeleton.de, rng)
+
+  def english_form(match: re.Match) -> str:
+    forms = drawn[match[1], match[2]].en
+    return forms.get(match[3] or '', forms[''])
+
+  def german_form(match: re.Match) -> str:
+    forms = drawn[match[1], match[2]].de
+    # A dative that is not spelled out is like the nominative.
+    if match[3] == 'dat':
+      return forms.get('dat', forms[''])
+    return forms[match[3] or '']
+
+  return (
+    tidy(_SLOT.sub(english_form, english)),
+    tidy(_SLOT.sub(german_form, german)),
+  )
+
+
+def _draw_other(filler, used, rng) -> phrases.Phrase:
+  """Draws a phrase that the bulletin does not have yet."""
+  while (drawn := filler(rng)).de[''] in used:
+    pass
+  return drawn
+
+
+def _worded(text: str, rng: random.Random) -> str:
+  """Settles the choices of words."""
+  return _CHOICE.sub(
+    lambda match: match[1] if rng.random() < _FIRST_WORDING else match[2],
+    text,
+  )
+
+
+def tidy(text: str) -> str:
+  """Sets spaces, commas and the capitals at the beginning of sentences."""
+  text = re.sub(r'\s+', ' ', text).strip()
+  text = re.sub(r'\s+([.,])', r'\1', text)
+  # A comma that closes an insertion gives way to the next mark.
+  text = re.sub(r',([.,])', r'\1', text)
+  return re.sub(r'\^\s*(.)', lambda match: match[1].upper(), text)

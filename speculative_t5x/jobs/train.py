@@ -1,0 +1,432 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Trains a T5 network on a seqio task and saves what T5X can read.
+
+The splits are tokenized once, kept in memory and put on the device. What a
+training does at a step depends on its arguments and on the step alone, and a
+checkpoint holds the optimizer's state, so one that was interrupted goes on
+from the newest checkpoint and ends as if it had not been (to the bit, where
+the device computes the same sum in the same order each time).
+"""
+
+from collections.abc import Mapping
+import dataclasses
+import sys
+import time
+
+from etils import epath
+import jax
+import numpy as np
+import seqio
+import tensorflow as tf
+
+from speculative_t5x import batches
+from speculative_t5x import checkpoints
+from speculative_t5x import training
+from speculative_t5x.networks import t5
+
+FEATURES = ('inputs', 'targets')
+TASK_FEATURE_LENGTHS = {'inputs': 96, 'targets': 96}
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+  """How a training ended.
+
+  Attributes:
+    step: steps made in all.
+    checkpoint: the folder of that step.
+    validation_loss: cross entropy of a target token in nats, teacher-forced.
+    validation_accuracy: target tokens that were the most probable one, in
+      [0, 1].
+  """
+
+  step: int
+  checkpoint: str
+  validation_loss: float
+  validation_accuracy: float
+
+
+def train(
+    *,
+    mixture_or_task_name: str,
+    network_config: t5.T5Config,
+    model_dir: checkpoints.Path,
+    train_steps: int,
+    learning_rate_fn: training.LearningRateFn,
+    batch_size: int = 256,
+    task_feature_lengths: Mapping[str, int] = TASK_FEATURE_LENGTHS,
+    loss_config: training.LossConfig = training.LossConfig(),  # noqa: B008
+    train_split: str = 'train',
+    validation_split: str = 'validation',
+    seed: int = 0,
+    checkpoint_period: int = 1000,
+    keep: int | None = None,
+    steps_per_call: int = 20,
+    progress_seconds: float = 10.0,
+) -> Result:
+  """Trains from scratch, or on from the newest checkpoint in `model_dir`.
+
+  Progress is shown on the standard error.
+
+  Args:
+    mixture_or_task_name: of a registered seqio task or mixture with features
+      `inputs` and `targets`, of which one epoch is read.
+    network_config: of the network; its dropout_rate and dtype are those of
+      training.
+    model_dir: where `checkpoint_<step>` folders are saved; made if missing.
+    train_steps: steps in all, those before a resumption included.
+    learning_rate_fn: see `training.linear_decay`, `training.rsqrt_decay`.
+    batch_size: examples a step.
+    task_feature_lengths: longest sequences; tokens beyond are cut. Longer
+      than the data needs costs nothing.
+    loss_config: what is minimised.
+    train_split: name of the split that is trained on.
+    validation_split: name of the split that is scored at each checkpoint.
+    seed: of the first parameters, the order of examples and dropout.
+    checkpoint_period: steps from one checkpoint to the next; the last step
+      is always saved.
+    keep: how many checkpoints to keep, the newest ones; None for all.
+    steps_per_call: steps that the device makes before the host hears of them.
+    progress_seconds: least time between two lines of progress.
+  Returns:
+    How it ended.
+  Raises:
+    ValueError: if an argument does not fit the data, the data do not fit the
+      network, or the loss stops being finite; as `CheckpointError` if the
+      checkpoint in `model_dir` is of another network.
+  """
+  _check_positive(
+      train_steps=train_steps,
+      batch_size=batch_size,
+      checkpoint_period=checkpoint_period,
+      keep=1 if keep is None else keep,
+      steps_per_call=steps_per_call,
+  )
+  model_dir = _prepare_folder(model_dir)
+  read = lambda split: _read_examples(
+      mixture_or_task_name, split, task_feature_lengths, network_config
+  )
+  examples, validation = read(train_split), read(validation_split)
+  _check_batch_size(batch_size, examples, mixture_or_task_name)
+  optimizer = training.adafactor(learning_rate_fn)
+  saver = _Saver(
+      model_dir,
+      training.make_evaluate(network_config),
+      jax.device_put(batches.in_order(validation, batch_size)),
+      keep,
+  )
+  state = _start_or_resume(
+      network_config, optimizer, seed, model_dir, train_steps
+  )
+  progress = _Progress(train_steps, learning_rate_fn, progress_seconds)
+  progress.start(int(state.step), examples, validation, state.params)
+  state = _run(
+      state,
+      training.make_train_steps(
+          network_config, optimizer, loss_config, seed
+      ),
+      jax.device_put(examples),
+      batches.Shuffle(examples.num_examples, batch_size, seed),
+      _Stops(train_steps, checkpoint_period, steps_per_call),
+      saver,
+      progress,
+  )
+  return progress.end(saver.result(state))
+
+
+def _run(
+    state: training.TrainState,
+    train_steps_fn,
+    examples: batches.Examples,
+    shuffle: batches.Shuffle,
+    stops: '_Stops',
+    saver: '_Saver',
+    progress: '_Progress',
+) -> training.TrainState:
+  """Trains from the state's step to the end."""
+  step = int(state.step)
+  while step < stops.train_steps:
+    stop = stops.after(step)
+    state, metrics = train_steps_fn(
+        state, examples, shuffle.indices(step, stop)
+    )
+    metrics = jax.device_get(metrics)
+    _check_finite(metrics.loss, step, saver.model_dir)
+    progress.add(stop, metrics)
+    step = stop
+    if stops.is_checkpoint(step):
+      progress.show_validation(saver.save(state))
+  return state
+
+
+@dataclasses.dataclass(frozen=True)
+class _Stops:
+  """The steps at which the device hands back to the host.
+
+  They depend on nothing but the arguments of the training: a resumed one makes
+  the same calls as one that was not interrupted, compiled alike.
+  """
+
+  train_steps: int
+  checkpoint_period: int
+  steps_per_call: int
+
+  def after(self, step: int) -> int:
+    """The next stop after a step."""
+    periods = self.checkpoint_period, self.steps_per_call
+    return min(
+        self.train_steps, *((step // p + 1) * p for p in periods)
+    )
+
+  def is_checkpoint(self, step: int) -> bool:
+    return step == self.train_steps or step % self.checkpoint_period == 0
+
+
+@dataclasses.dataclass
+class _Saver:
+  """Scores and saves states; remembers the last score."""
+
+  model_dir: epath.Path
+  evaluate_fn: object
+  validation: batches.Examples
+  keep: int | None
+  scored: tuple[int, training.Metrics] | None = None
+
+  def save(self, state: training.TrainState) -> training.Metrics:
+    """Saves a state if its loss on the validation set is finite."""
+    metrics = self.score(state)
+    checkpoints.save(
+        self.model_dir,
+        int(state.step),
+        state.params,
+        training.to_param_states(state.opt_state),
+    )
+    if self.keep is not None:
+      folders = checkpoints.step_folders(self.model_dir)
+      for step in sorted(folders)[: -self.keep]:
+        folders[step].rmtree()
+    return metrics
+
+  def score(self, state: training.TrainState) -> training.Metrics:
+    step = int(state.step)
+    if self.scored is None or self.scored[0] != step:
+      metrics = self.evaluate_fn(state.params, self.validation)
+      self.scored = step, jax.device_get(metrics)
+    # A gradient may be no number where the loss still was one.
+    _check_finite(self.scored[1].loss[None], step - 1, self.model_dir)
+    return self.scored[1]
+
+  def result(self, state: training.TrainState) -> Result:
+    metrics = self.score(state)
+    return Result(
+        step=int(state.step),
+        checkpoint=str(self.model_dir / f'checkpoint_{int(state.step)}'),
+        validation_loss=float(metrics.loss_per_token),
+        validation_accuracy=float(metrics.accuracy),
+    )
+
+
+class _Progress:
+  """Lines on the standard error: how far, how good, how fast, how long yet."""
+
+  def __init__(self, train_steps, learning_rate_fn, seconds: float):
+    self._train_steps = train_steps
+    self._learning_rate_fn = learning_rate_fn
+    self._seconds = seconds
+    self._started = time.monotonic()
+    self._begin_window(0)
+
+  def start(self, step, examples, validation, params) -> None:
+    num_params = sum(x.size for x in jax.tree.leaves(params))
+    lengths = examples.inputs.shape[1], examples.targets.shape[1]
+    _show(
+        f'training {num_params:,} parameters on {jax.devices()[0].device_kind}'
+        f' from step {step} to {self._train_steps}: {examples.num_examples:,}'
+        f' examples of up to {lengths[0]} and {lengths[1]} tokens,'
+        f' {validation.num_examples:,} to validate'
+    )
+    self._begin_window(step)
+
+  def add(self, step: int, metrics: training.Metrics) -> None:
+    """Counts the steps of a call, and shows a line if it is time."""
+    self._window.append(metrics)
+    seconds = time.monotonic() - self._window_started
+    if seconds < self._seconds and step < self._train_steps:
+      return
+    total = jax.tree.map(lambda *x: np.concatenate(x).sum(), *self._window)
+    steps_per_second = (step - self._window_step) / seconds
+    left = (self._train_steps - step) / steps_per_second
+    _show(
+        f'step {step}/{self._train_steps}'
+        f'  loss {total.loss_per_token:.4f}'
+        f'  accuracy {total.accuracy:.4f}'
+        f'  learning rate {float(self._learning_rate_fn(step - 1)):.5f}'
+        f'  {total.num_tokens / seconds:,.0f} target tokens/s'
+        f'  {_duration(left)} left'
+    )
+    self._begin_window(step)
+
+  def show_validation(self, metrics: training.Metrics) -> None:
+    _show(
+        f'  saved; validation loss {metrics.loss_per_token:.4f}'
+        f'  accuracy {metrics.accuracy:.4f}'
+    )
+
+  def end(self, result: Result) -> Result:
+    _show(
+        f'trained to step {result.step} in'
+        f' {_duration(time.monotonic() - self._started)}: validation loss'
+        f' {result.validation_loss:.4f}, accuracy'
+        f' {result.validation_accuracy:.4f}; saved {result.checkpoint}'
+    )
+    return result
+
+  def _begin_window(self, step: int) -> None:
+    self._window = []
+    self._window_step = step
+    self._window_started = time.monotonic()
+
+
+def _show(line: str) -> None:
+  print(line, file=sys.stderr, flush=True)
+
+
+def _duration(seconds: float) -> str:
+  minutes, seconds = divmod(round(seconds), 60)
+  return f'{minutes}m{seconds:02d}s'
+
+
+def _start_or_resume(
+    config: t5.T5Config,
+    optimizer,
+    seed: int,
+    model_dir: epath.Path,
+    train_steps: int,
+) -> training.TrainState:
+  """The newest checkpoint's state, or that of step 0 where there is none."""
+  state = training.init_state(config, optimizer, seed)
+  folders = checkpoints.step_folders(model_dir)
+  if not folders:
+    return state
+  newest = max(folders)
+  if newest > train_steps:
+    raise ValueError(
+        f'{folders[newest]} is beyond train_steps {train_steps}. Raise'
+        ' train_steps, or train in another model_dir.'
+    )
+  step, params, param_states = checkpoints.restore_state(
+      folders[newest], state.params, training.to_param_states(state.opt_state)
+  )
+  return training.from_param_states(optimizer, step, params, param_states)
+
+
+def _read_examples(
+    name: str,
+    split: str,
+    task_feature_lengths: Mapping[str, int],
+    config: t5.T5Config,
+) -> batches.Examples:
+  """Tokenizes a split of a task, and checks that the network knows the tokens.
+  """
+  dataset = _dataset(name, split, task_feature_lengths)
+  rows = [tuple(x[f] for f in FEATURES) for x in dataset.as_numpy_iterator()]
+  if not rows:
+    raise ValueError(
+        f'Split {split!r} of {name!r} has no examples. Pass another split.'
+    )
+  examples = batches.Examples(
+      *(
+          batches.pad_sequences(column, task_feature_lengths[feature])
+          for feature, column in zip(FEATURES, zip(*rows), strict=True)
+      )
+  )
+  largest = max(examples.inputs.max(), examples.targets.max())
+  if largest >= config.vocab_size:
+    raise ValueError(
+        f'Split {split!r} of {name!r} has token {largest}, but the network'
+        f' only {config.vocab_size} of them. Raise vocab_size, or use the'
+        " task's vocabulary."
+    )
+  return batches.trim_padding(examples)
+
+
+def _dataset(
+    name: str, split: str, task_feature_lengths: Mapping[str, int]
+) -> tf.data.Dataset:
+  """One epoch of a split, in order."""
+  if set(task_feature_lengths) != set(FEATURES):
+    raise ValueError(
+        f'task_feature_lengths must have just {FEATURES}. Got'
+        f' {dict(task_feature_lengths)}.'
+    )
+  _keep_tensorflow_off_accelerators()
+  try:
+    task = seqio.get_mixture_or_task(name)
+  except ValueError as error:
+    raise ValueError(
+        f'There is no seqio task or mixture {name!r}. Import the module that'
+        ' registers it, or pass one of'
+        f' {sorted([*seqio.TaskRegistry.names()])}.'
+    ) from error
+  if split not in task.splits:
+    raise ValueError(
+        f'{name!r} has no split {split!r}, only {sorted(task.splits)}. Pass'
+        ' one of them as train_split or validation_split.'
+    )
+  return task.get_dataset(
+      dict(task_feature_lengths), split=split, shuffle=False, num_epochs=1
+  )
+
+
+def _keep_tensorflow_off_accelerators() -> None:
+  # TensorFlow would take the memory of a GPU, and only reads here.
+  try:
+    tf.config.set_visible_devices([], 'GPU')
+  except RuntimeError:  # It is in use already, so the caller has decided.
+    pass
+
+
+def _prepare_folder(model_dir: checkpoints.Path) -> epath.Path:
+  """Makes the folder and writes to it, before hours are spent."""
+  model_dir = epath.Path(model_dir)
+  probe = model_dir / 'is_writable'
+  try:
+    model_dir.mkdir(parents=True, exist_ok=True)
+    probe.write_text('')
+    probe.unlink()
+  except OSError as error:
+    raise ValueError(
+        f'model_dir {model_dir} cannot be written to ({error}). Pass a folder'
+        ' that can.'
+    ) from error
+  return model_dir
+
+
+def _check_positive(**values: int) -> None:
+  for name, value in values.items():
+    if value < 1:
+      raise ValueError(f'{name} must be at least 1. Got {value}.')
+
+
+def _check_batch_size(
+    batch_size: int, examples: batches.Examples, name: str
+) -> None:
+  if batch_size > examples.num_examples:
+    raise ValueError(
+        f'batch_size {batch_size} is more than the {examples.num_examples}'
+        f' training examples of {name!r}. Lower it.'
+    )
+
+
+def _check_finite(
+    losses: np.ndarray, step: int, model_dir: epath.Path
+) -> None:
+  """Raises if a loss is not finite; the first is that of step `step + 1`."""
+  is_bad = ~np.isfinite(losses)
+  if is_bad.any():
+    raise ValueError(
+        f'The loss is not finite at step {step + 1 + int(is_bad.argmax())}.'
+        ' Lower the learning rate or lengthen its warmup; with the same seed'
+        f' the newest checkpoint in {model_dir} leads here again.'
+    )

@@ -1,0 +1,129 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Models and vocabularies read from disk, checked before they are used."""
+
+import dataclasses
+import functools
+
+from etils import epath
+import jax
+import jax.numpy as jnp
+import sentencepiece
+
+from speculative_t5x import checkpoints
+from speculative_t5x import seam
+from speculative_t5x import speculation
+from speculative_t5x.networks import preparation
+from speculative_t5x.networks import t5
+
+PAD_ID = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+  """A network and its parameters, ready to decode.
+
+  Attributes:
+    config: of the network that `params` fits.
+    params: parameters on the device, prepared for decoding.
+    num_params: parameters in the checkpoint.
+    checkpoint: where they came from, or None.
+  """
+
+  config: t5.T5Config
+  params: seam.Params
+  num_params: int
+  checkpoint: str | None = None
+
+
+def abstract_params(config: t5.T5Config) -> seam.Params:
+  """Names and shapes of a network's parameters, without making them."""
+  tokens = jax.ShapeDtypeStruct((1, 1), jnp.int32)
+  init = functools.partial(t5.Transformer(config).init, enable_dropout=False)
+  variables = jax.eval_shape(init, jax.random.key(0), tokens, tokens, tokens)
+  return variables['params']
+
+
+def make_model(
+    config: t5.T5Config, params: seam.Params, checkpoint: str | None = None
+) -> Model:
+  """A model from parameters at hand, under T5X's names."""
+  num_params = sum(x.size for x in jax.tree.leaves(params))
+  config, params = preparation.prepare(config, params)
+  return Model(config, params, num_params, checkpoint)
+
+
+def load_model(config: t5.T5Config, checkpoint: checkpoints.Path) -> Model:
+  """Loads a T5X checkpoint in the network's dtype.
+
+  Args:
+    config: sizes of the network; they must be the checkpoint's.
+    checkpoint: a `checkpoint_<step>` folder, or a folder of several.
+  Raises:
+    checkpoints.CheckpointError: see `checkpoints.restore_params`.
+  """
+  params = checkpoints.restore_params(
+      checkpoint, abstract_params(config), config.dtype
+  )
+  return make_model(config, params, str(checkpoints.find(checkpoint)))
+
+
+class VocabularyError(ValueError):
+  """A vocabulary that is missing, not T5's, or too wide for a model."""
+
+
+def load_vocabulary(
+    path: checkpoints.Path,
+) -> sentencepiece.SentencePieceProcessor:
+  """Reads a SentencePiece model with T5's special ids (pad 0, end 1).
+
+  Raises:
+    VocabularyError: if it is missing, unreadable or has other special ids.
+  """
+  path = epath.Path(path)
+  if not path.exists():
+    raise VocabularyError(
+        f'There is no vocabulary at {path}. Pass a SentencePiece .model file.'
+    )
+  try:
+    vocabulary = sentencepiece.SentencePieceProcessor(
+        model_proto=path.read_bytes()
+    )
+  except RuntimeError as error:
+    raise VocabularyError(
+        f'{path} is not a SentencePiece model: {error}'
+    ) from error
+  check_special_ids(str(path), vocabulary.pad_id(), vocabulary.eos_id())
+  return vocabulary
+
+
+def check_special_ids(name: str, pad_id: int, eos_id: int) -> None:
+  """Checks that padding and end of sequence have the ids that T5 decodes by.
+
+  Raises:
+    VocabularyError: if they do not.
+  """
+  if (pad_id, eos_id) != (PAD_ID, speculation.EOS_ID):
+    raise VocabularyError(
+        f'The vocabulary {name} has pad id {pad_id} and end-of-sequence id'
+        f' {eos_id}; T5 needs {PAD_ID} and {speculation.EOS_ID}. Train the'
+        ' vocabulary with pad_id=0 eos_id=1.'
+    )
+
+
+def check_vocabulary_fits(vocab_size: int, name: str, model: Model) -> None:
+  """Checks that a model has a logit for every piece of a vocabulary.
+
+  Args:
+    vocab_size: pieces of the vocabulary.
+    name: of the model, for the message.
+    model: the target or the draft.
+  Raises:
+    VocabularyError: if it has fewer logits than that.
+  """
+  if vocab_size > model.config.vocab_size:
+    raise VocabularyError(
+        f'The vocabulary has {vocab_size} pieces, the {name} only'
+        f' {model.config.vocab_size} logits: they are not of one family. Pass'
+        ' the vocabulary that both models were trained with.'
+    )

@@ -1,0 +1,351 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Layers of T5 with T5X's parameter names, shapes and logical axes.
+
+Shapes are written without the batch axis where a layer does not care: `...`
+stands for the batch axis, or for nothing at all when one row is decoded (a
+batch axis of size 1 makes XLA copy the whole cache at every step on CPU).
+
+Legend: batch, length (query positions), slots (key positions), embed, heads,
+head_dim, mlp.
+"""
+
+from collections.abc import Sequence
+import functools
+import math
+import operator
+
+import flax.linen as nn
+from flax.linen import partitioning
+import jax
+from jax import lax
+import jax.numpy as jnp
+import numpy as np
+
+from speculative_t5x.networks import kv_cache
+
+NUM_BUCKETS = 32
+MAX_DISTANCE = 128
+# Finite, as in T5X: a query whose keys are all masked (padding) stays finite.
+MASKED_LOGIT = -1e10
+
+_fan_in_normal = nn.initializers.variance_scaling(1.0, 'fan_in', 'normal')
+_fan_in_truncated = nn.initializers.variance_scaling(
+    1.0, 'fan_in', 'truncated_normal'
+)
+_embedding_init = nn.initializers.normal(stddev=1.0)
+_bias_init = nn.initializers.variance_scaling(1.0, 'fan_avg', 'uniform')
+
+
+class Projection(nn.Module):
+  """A linear map without bias: [..., inputs] -> [..., features]."""
+
+  features: int
+  kernel_axes: tuple[str, str]
+  dtype: jnp.dtype
+  kernel_init: nn.initializers.Initializer = _fan_in_truncated
+
+  @nn.compact
+  def __call__(self, x: jax.Array) -> jax.Array:
+    kernel = partitioning.param_with_axes(
+        'kernel',
+        self.kernel_init,
+        (x.shape[-1], self.features),
+        jnp.float32,
+        axes=self.kernel_axes,
+    )
+    return jnp.dot(x.astype(self.dtype), kernel.astype(self.dtype))
+
+
+class LogitsProjection(nn.Module):
+  """The output head: [..., inputs] -> float32 logits [..., features].
+
+  Products are taken in the wider of the two dtypes and summed in float32. A
+  bfloat16 input against a bfloat16 kernel gives just what both cast to float32
+  would, without a float32 copy of the largest matrix of a step.
+  """
+
+  features: int
+
+  @nn.compact
+  def __call__(self, x: jax.Array) -> jax.Array:
+    kernel = partitioning.param_with_axes(
+        'kernel',
+        _fan_in_truncated,
+        (x.shape[-1], self.features),
+        jnp.float32,
+        axes=('embed', 'vocab'),
+    )
+    dtype = jnp.promote_types(x.dtype, kernel.dtype)
+    return jnp.dot(
+        x.astype(dtype),
+        kernel.astype(dtype),
+        preferred_element_type=jnp.float32,
+    )
+
+
+class MergedProjection(nn.Module):
+  """Several linear maps of one input, read from one concatenated kernel.
+
+  One matrix product in place of several, for decoding on one device; the tree
+  that holds such kernels is made by `T5.prepare` and is never saved.
+  """
+
+  features: tuple[int, ...]
+  kernel_axes: tuple[str, str]
+  dtype: jnp.dtype
+
+  @nn.compact
+  def __call__(self, x: jax.Array) -> list[jax.Array]:
+    merged = Projection(
+        sum(self.features), self.kernel_axes, self.dtype, name='merged'
+    )(x)
+    ends = np.cumsum(self.features)[:-1]
+    return jnp.split(merged, ends, axis=-1)
+
+
+class Embedding(nn.Module):
+  """Token embeddings, read by a gather."""
+
+  vocab_size: int
+  features: int
+  dtype: jnp.dtype
+
+  @nn.compact
+  def __call__(self, tokens: jax.Array) -> jax.Array:
+    embedding = partitioning.param_with_axes(
+        'embedding',
+        _embedding_init,
+        (self.vocab_size, self.features),
+        jnp.float32,
+        axes=('vocab', 'embed'),
+    )
+    return embedding[tokens].astype(self.dtype)
+
+
+class RMSNorm(nn.Module):
+  """T5's layer norm: no mean is subtracted and no bias added."""
+
+  dtype: jnp.dtype
+  epsilon: float = 1e-6
+
+  @nn.compact
+  def __call__(self, x: jax.Array) -> jax.Array:
+    scale = partitioning.param_with_axes(
+        'scale',
+        nn.initializers.ones,
+        (x.shape[-1],),
+        jnp.float32,
+        axes=('embed',),
+    )
+    x = x.astype(jnp.float32)
+    mean_square = jnp.mean(lax.square(x), axis=-1, keepdims=True)
+    normalized = (x * lax.rsqrt(mean_square + self.epsilon)).astype(self.dtype)
+    return normalized * scale.astype(self.dtype)
+
+
+class GatedMlp(nn.Module):
+  """Feed-forward block: the product of activated projections, projected back.
+
+  T5 1.1 has activations ('gelu', 'linear').
+  """
+
+  mlp_dim: int
+  activations: Sequence[str]
+  dtype: jnp.dtype
+  dropout_rate: float
+  merged: bool
+
+  @nn.compact
+  def __call__(self, x: jax.Array, *, deterministic: bool) -> jax.Array:
+    features = (self.mlp_dim,) * len(self.activations)
+    if self.merged:
+      hidden = MergedProjection(
+          features, ('embed', 'mlp'), self.dtype, name='wi'
+      )(x)
+    else:
+      hidden = [
+          Projection(n, ('embed', 'mlp'), self.dtype, name=name)(x)
+          for n, name in zip(features, mlp_input_names(self.activations))
+      ]
+    activated = [
+        h if name == 'linear' else getattr(nn, name)(h)
+        for h, name in zip(hidden, self.activations)
+    ]
+    gated = functools.reduce(operator.mul, activated)
+    gated = nn.Dropout(self.dropout_rate, broadcast_dims=(-2,))(
+        gated, deterministic=deterministic
+    )
+    return Projection(x.shape[-1], ('mlp', 'embed'), self.dtype, name='wo')(
+        gated
+    )
+
+
+def mlp_input_names(activations: Sequence[str]) -> list[str]:
+  """T5X's names of the input projections: `wi`, or `wi_0`, `wi_1`, ..."""
+  if len(activations) == 1:
+    return ['wi']
+  return [f'wi_{i}' for i in range(len(activations))]
+
+
+class Attention(nn.Module):
+  """Multi-head attention without 1/sqrt(head_dim): T5 folds it into the init.
+
+  The projections and the attention itself are separate methods, because keys
+  and values may come from this call, from a cache or from the encoder.
+  """
+
+  num_heads: int
+  head_dim: int
+  embed_dim: int
+  dtype: jnp.dtype
+  dropout_rate: float
+  merged: bool = False
+
+  def setup(self):
+    features = self.num_heads * self.head_dim
+    axes = ('embed', 'joined_kv')
+    if self.merged:
+      self.query_key_value = MergedProjection(
+          (features,) * 3, axes, self.dtype
+      )
+    else:
+      self.query = Projection(features, axes, self.dtype, self._query_init)
+      self.key = Projection(features, axes, self.dtype, _fan_in_normal)
+      self.value = Projection(features, axes, self.dtype, _fan_in_normal)
+    self.out = Projection(
+        self.embed_dim, ('joined_kv', 'embed'), self.dtype, _fan_in_normal
+    )
+
+  def _query_init(self, *args) -> jax.Array:
+    return _fan_in_normal(*args) / math.sqrt(self.head_dim)
+
+  def project(
+      self, x: jax.Array
+  ) -> tuple[jax.Array, kv_cache.KeysValues]:
+    """Queries, keys and values of the same positions (self-attention)."""
+    if self.merged:
+      query, key, value = self.query_key_value(x)
+    else:
+      query, key, value = self.query(x), self.key(x), self.value(x)
+    return self._split_heads(query), self._to_keys_values(key, value)
+
+  def project_query(self, x: jax.Array) -> jax.Array:
+    """[..., length, embed] -> [..., length, heads, head_dim]."""
+    return self._split_heads(self.query(x))
+
+  def project_keys_values(self, x: jax.Array) -> kv_cache.KeysValues:
+    """[..., slots, embed] -> keys and values [..., heads, head_dim, slots]."""
+    return self._to_keys_values(self.key(x), self.value(x))
+
+  def attend(
+      self,
+      query: jax.Array,
+      keys_values: kv_cache.KeysValues,
+      *,
+      mask: jax.Array,
+      bias: jax.Array | None = None,
+      deterministic: bool = True,
+  ) -> jax.Array:
+    """Attends to the slots that the mask allows, and projects the result.
+
+    Args:
+      query: [..., length, heads, head_dim].
+      keys_values: [..., heads, head_dim, slots] each.
+      mask: bool, broadcastable to [..., heads, length, slots].
+      bias: added to the logits, broadcastable to the same shape, or None.
+      deterministic: no dropout of attention weights if True.
+    Returns:
+      [..., length, embed].
+    """
+    logits = jnp.einsum('...mhd,...hdl->...hml', query, keys_values.keys)
+    if bias is not None:
+      logits = logits + bias
+    logits = jnp.where(mask, logits, jnp.asarray(MASKED_LOGIT, logits.dtype))
+    weights = jax.nn.softmax(logits).astype(self.dtype)
+    if not deterministic and self.dropout_rate:
+      weights = weights * self._dropout_multiplier(weights)
+    x = jnp.einsum('...hml,...hdl->...mhd', weights, keys_values.values)
+    return self.out(x.reshape(*x.shape[:-2], -1))
+
+  def _dropout_multiplier(self, weights: jax.Array) -> jax.Array:
+    # T5 drops a key for all queries alike: the mask is broadcast over length.
+    shape = (*weights.shape[:-2], 1, weights.shape[-1])
+    keep_prob = 1.0 - self.dropout_rate
+    keep = jax.random.bernoulli(self.make_rng('dropout'), keep_prob, shape)
+    return keep.astype(weights.dtype) / keep_prob
+
+  def _split_heads(self, x: jax.Array) -> jax.Array:
+    return x.reshape(*x.shape[:-1], self.num_heads, self.head_dim)
+
+  def _to_keys_values(self, key, value) -> kv_cache.KeysValues:
+    slots_last = lambda x: jnp.moveaxis(self._split_heads(x), -3, -1)
+    return kv_cache.KeysValues(slots_last(key), slots_last(value))
+
+
+class RelativePositionBias(nn.Module):
+  """T5's learned attention bias, one value a head and bucket of distances."""
+
+  num_heads: int
+  dtype: jnp.dtype
+  bidirectional: bool
+
+  @nn.compact
+  def __call__(
+      self, query_positions: jax.Array, num_slots: int, max_position: int
+  ) -> jax.Array:
+    """Biases for queries at any positions against slots 0 to num_slots - 1.
+
+    Args:
+      query_positions: [..., length] int32, each in [0, max_position).
+      num_slots: number of key positions.
+      max_position: exclusive bound of the query positions (static).
+    Returns:
+      [..., heads, length, slots].
+    """
+    table = partitioning.param_with_axes(
+        'rel_embedding',
+        _bias_init,
+        (self.num_heads, NUM_BUCKETS),
+        jnp.float32,
+        axes=('heads', 'relpos_buckets'),
+    )
+    # Distances take few values, so the buckets are a constant of the program.
+    distances = np.arange(1 - max_position, num_slots)
+    buckets = relative_position_buckets(distances, self.bidirectional)
+    by_distance = table.astype(self.dtype)[:, buckets]
+    slots = jnp.arange(num_slots, dtype=query_positions.dtype)
+    index = slots - query_positions[..., None] + (max_position - 1)
+    bias = by_distance[:, index]  # [heads, ..., length, slots]
+    return jnp.moveaxis(bias, 0, -3)
+
+
+def relative_position_buckets(
+    relative_position: np.ndarray, bidirectional: bool
+) -> np.ndarray:
+  """T5's buckets: exact for near positions, logarithmic for far ones.
+
+  Args:
+    relative_position: int, key position minus query position.
+    bidirectional: whether keys may lie after the query (the encoder); if not,
+      those get bucket 0 and are left to the mask.
+  Returns:
+    Bucket numbers in [0, NUM_BUCKETS), of the same shape.
+  """
+  num_buckets, first = NUM_BUCKETS, 0
+  distance = -relative_position
+  if bidirectional:
+    num_buckets //= 2
+    first = (distance < 0) * num_buckets
+    distance = np.abs(distance)
+  distance = np.maximum(distance, 0)
+  num_exact = num_buckets // 2
+  # float32 and its epsilon, as T5X: another rounding would move a boundary.
+  ratio = distance.astype(np.float32) / num_exact + np.finfo(np.float32).eps
+  far = num_exact + (
+      np.log(ratio)
+      / np.log(MAX_DISTANCE / num_exact)
+      * (num_buckets - num_exact)
+  ).astype(np.int32)
+  far = np.minimum(far, num_buckets - 1)
+  return first + np.where(distance < num_exact, distance, far)

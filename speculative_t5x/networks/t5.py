@@ -1,0 +1,405 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""T5 1.1 encoder-decoder whose decoder takes a block of tokens at a time.
+
+Parameter tree, shapes, names and logical axes are those of
+`t5x.examples.t5.network`, so a T5X checkpoint loads as it is. What differs is
+decoding: any number of new positions a call, each row at its own position,
+cross-attention keys and values computed once an example, and the embedding
+read by a gather.
+
+Legend: batch, inputs_length, length (decoder positions of a teacher-forced
+call), block (positions decoded at once), slots (length of the cache), embed,
+vocab.
+"""
+
+from collections.abc import Mapping, Sequence
+import dataclasses
+from typing import Any
+
+import flax.linen as nn
+from flax import struct
+import jax
+import jax.numpy as jnp
+
+from speculative_t5x.networks import kv_cache
+from speculative_t5x.networks import layers
+
+Cache = tuple[kv_cache.KeysValues, ...]  # one entry a layer
+CrossKeysValues = tuple[kv_cache.KeysValues, ...]  # one entry a layer
+
+
+@dataclasses.dataclass(frozen=True)
+class T5Config:
+  """Sizes of a T5 1.1 network, under T5X's names.
+
+  Attributes:
+    vocab_size: width of the embedding and of the logits, padding included.
+    emb_dim: width of the residual stream.
+    num_heads: attention heads.
+    num_encoder_layers: layers of the encoder.
+    num_decoder_layers: layers of the decoder.
+    head_dim: width of one head.
+    mlp_dim: width of the feed-forward block.
+    mlp_activations: Flax names, one an input projection; 'linear' for none.
+    dropout_rate: of training; unused while decoding.
+    dtype: of activations and matrix products; logits are float32.
+    merge_projections: whether the kernels that share an input are stored as
+      one (see `prepare`). A tree for decoding, not one that is saved.
+  """
+
+  vocab_size: int
+  emb_dim: int = 512
+  num_heads: int = 8
+  num_encoder_layers: int = 6
+  num_decoder_layers: int = 6
+  head_dim: int = 64
+  mlp_dim: int = 2048
+  mlp_activations: Sequence[str] = ('gelu', 'linear')
+  dropout_rate: float = 0.1
+  dtype: Any = jnp.float32
+  merge_projections: bool = False
+
+
+def _attention(config: T5Config, merged: bool = False) -> layers.Attention:
+  return layers.Attention(
+      config.num_heads,
+      config.head_dim,
+      config.emb_dim,
+      config.dtype,
+      config.dropout_rate,
+      merged,
+  )
+
+
+def _mlp(config: T5Config) -> layers.GatedMlp:
+  return layers.GatedMlp(
+      config.mlp_dim,
+      tuple(config.mlp_activations),
+      config.dtype,
+      config.dropout_rate,
+      config.merge_projections,
+  )
+
+
+def _residual_dropout(config: T5Config) -> nn.Dropout:
+  # One mask for all positions, as in T5X.
+  return nn.Dropout(config.dropout_rate, broadcast_dims=(-2,))
+
+
+class EncoderLayer(nn.Module):
+  """Self-attention and feed-forward block over the inputs."""
+
+  config: T5Config
+
+  def setup(self):
+    self.pre_attention_layer_norm = layers.RMSNorm(self.config.dtype)
+    self.attention = _attention(self.config, self.config.merge_projections)
+    self.pre_mlp_layer_norm = layers.RMSNorm(self.config.dtype)
+    self.mlp = _mlp(self.config)
+    self.dropout = _residual_dropout(self.config)
+
+  def __call__(self, x, *, mask, bias, deterministic) -> jax.Array:
+    query, keys_values = self.attention.project(
+        self.pre_attention_layer_norm(x)
+    )
+    y = self.attention.attend(
+        query, keys_values, mask=mask, bias=bias, deterministic=deterministic
+    )
+    x = x + self.dropout(y, deterministic=deterministic)
+    y = self.mlp(self.pre_mlp_layer_norm(x), deterministic=deterministic)
+    return x + self.dropout(y, deterministic=deterministic)
+
+
+class DecoderLayer(nn.Module):
+  """Self-attention, attention to the encoder and feed-forward block."""
+
+  config: T5Config
+
+  def setup(self):
+    self.pre_self_attention_layer_norm = layers.RMSNorm(self.config.dtype)
+    self.self_attention = _attention(
+        self.config, self.config.merge_projections
+    )
+    self.pre_cross_attention_layer_norm = layers.RMSNorm(self.config.dtype)
+    self.encoder_decoder_attention = _attention(self.config)
+    self.pre_mlp_layer_norm = layers.RMSNorm(self.config.dtype)
+    self.mlp = _mlp(self.config)
+    self.dropout = _residual_dropout(self.config)
+
+  def __call__(
+      self, x, cross, *, mask, bias, cross_mask, deterministic
+  ) -> jax.Array:
+    """All positions at once, for training and scoring."""
+    query, keys_values = self.self_attention.project(
+        self.pre_self_attention_layer_norm(x)
+    )
+    y = self.self_attention.attend(
+        query, keys_values, mask=mask, bias=bias, deterministic=deterministic
+    )
+    x = x + self.dropout(y, deterministic=deterministic)
+    query = self._cross_query(x)
+    y = self.encoder_decoder_attention.attend(
+        query, cross, mask=cross_mask, deterministic=deterministic
+    )
+    x = x + self.dropout(y, deterministic=deterministic)
+    y = self.mlp(self.pre_mlp_layer_norm(x), deterministic=deterministic)
+    return x + self.dropout(y, deterministic=deterministic)
+
+  def decode_block(
+      self, x, cross, cache, *, positions, mask, bias, cross_mask
+  ) -> tuple[jax.Array, kv_cache.KeysValues]:
+    """A block of new positions against the cache."""
+    query, block = self.self_attention.project(
+        self.pre_self_attention_layer_norm(x)
+    )
+    cache = kv_cache.write_block(cache, block, positions)
+    x = x + self.self_attention.attend(
+        query,
+        kv_cache.read(cache, positions + x.shape[-2]),
+        mask=mask,
+        bias=bias,
+    )
+    x = x + self._attend_shared(self._cross_query(x), cross, cross_mask)
+    x = x + self.mlp(self.pre_mlp_layer_norm(x), deterministic=True)
+    return x, cache
+
+  def _cross_query(self, x) -> jax.Array:
+    return self.encoder_decoder_attention.project_query(
+        self.pre_cross_attention_layer_norm(x)
+    )
+
+  def _attend_shared(self, query, cross, cross_mask) -> jax.Array:
+    """Cross-attention where one example may serve several rows.
+
+    The rows of an example (its decodes) are as many more queries to it.
+    """
+    if query.ndim == 3:
+      return self.encoder_decoder_attention.attend(
+          query, cross, mask=cross_mask
+      )
+    rows, block = query.shape[:2]
+    examples = cross.keys.shape[0]
+    shared = query.reshape(examples, -1, *query.shape[2:])
+    y = self.encoder_decoder_attention.attend(shared, cross, mask=cross_mask)
+    return y.reshape(rows, block, -1)
+
+
+class Encoder(nn.Module):
+  """Encoder stack over embedded inputs."""
+
+  config: T5Config
+
+  def setup(self):
+    config = self.config
+    self.relpos_bias = layers.RelativePositionBias(
+        config.num_heads, config.dtype, bidirectional=True
+    )
+    self.layers = [
+        EncoderLayer(config) for _ in range(config.num_encoder_layers)
+    ]
+    self.encoder_norm = layers.RMSNorm(config.dtype)
+    self.input_dropout = _residual_dropout(config)
+    self.output_dropout = nn.Dropout(config.dropout_rate)
+
+  def __call__(self, x, *, mask, deterministic) -> jax.Array:
+    length = x.shape[-2]
+    bias = self.relpos_bias(jnp.arange(length), length, length)
+    x = self.input_dropout(x, deterministic=deterministic)
+    for layer in self.layers:
+      x = layer(x, mask=mask, bias=bias, deterministic=deterministic)
+    return self.output_dropout(
+        self.encoder_norm(x), deterministic=deterministic
+    )
+
+
+class Decoder(nn.Module):
+  """Decoder stack over embedded tokens, and the output head."""
+
+  config: T5Config
+
+  def setup(self):
+    config = self.config
+    self.relpos_bias = layers.RelativePositionBias(
+        config.num_heads, config.dtype, bidirectional=False
+    )
+    self.layers = [
+        DecoderLayer(config) for _ in range(config.num_decoder_layers)
+    ]
+    self.decoder_norm = layers.RMSNorm(config.dtype)
+    self.dropout = _residual_dropout(config)
+    self.logits_dense = layers.LogitsProjection(config.vocab_size)
+
+  def __call__(self, x, encoded, *, mask, cross_mask, deterministic):
+    length = x.shape[-2]
+    bias = self.relpos_bias(jnp.arange(length), length, length)
+    x = self.dropout(x, deterministic=deterministic)
+    for layer, cross in zip(self.layers, self.cross_keys_values(encoded)):
+      x = layer(
+          x,
+          cross,
+          mask=mask,
+          bias=bias,
+          cross_mask=cross_mask,
+          deterministic=deterministic,
+      )
+    x = self.dropout(self.decoder_norm(x), deterministic=deterministic)
+    return self.logits_dense(x)
+
+  def cross_keys_values(self, encoded) -> CrossKeysValues:
+    return tuple(
+        layer.encoder_decoder_attention.project_keys_values(encoded)
+        for layer in self.layers
+    )
+
+  def decode_block(self, x, cross, cache, *, positions, cross_mask, logits_at):
+    block, num_slots = x.shape[-2], cache[0].keys.shape[-1]
+    query_positions = positions[..., None] + jnp.arange(block)
+    mask = jnp.arange(num_slots) <= query_positions[..., None]
+    bias = self.relpos_bias(query_positions, num_slots, num_slots)
+    new_cache = []
+    for layer, cross_layer, cache_layer in zip(self.layers, cross, cache):
+      x, cache_layer = layer.decode_block(
+          x,
+          cross_layer,
+          cache_layer,
+          positions=positions,
+          mask=mask[..., None, :, :],
+          bias=bias,
+          cross_mask=cross_mask,
+      )
+      new_cache.append(cache_layer)
+    if logits_at is not None:
+      index = logits_at[..., None, None]
+      x = jnp.take_along_axis(x, index, axis=-2)
+    return self.logits_dense(self.decoder_norm(x)), tuple(new_cache)
+
+
+class Transformer(nn.Module):
+  """T5 1.1 encoder-decoder.
+
+  `encode`, `decode` and `__call__` are what training and scoring use, with
+  T5X's arguments; `cross_keys_values` and `decode_block` are what decoding
+  uses.
+  """
+
+  config: T5Config
+
+  def setup(self):
+    config = self.config
+    self.token_embedder = layers.Embedding(
+        config.vocab_size, config.emb_dim, config.dtype
+    )
+    self.encoder = Encoder(config)
+    self.decoder = Decoder(config)
+
+  def encode(
+      self, encoder_input_tokens: jax.Array, enable_dropout: bool = True
+  ) -> jax.Array:
+    """[batch, inputs_length] int32 (0 is padding) -> [..., embed]."""
+    is_real = encoder_input_tokens > 0
+    mask = is_real[:, None, :, None] & is_real[:, None, None, :]
+    return self.encoder(
+        self.token_embedder(encoder_input_tokens),
+        mask=mask,
+        deterministic=not enable_dropout,
+    )
+
+  def decode(
+      self,
+      encoded: jax.Array,
+      encoder_input_tokens: jax.Array,
+      decoder_input_tokens: jax.Array,
+      decoder_target_tokens: jax.Array,
+      enable_dropout: bool = True,
+  ) -> jax.Array:
+    """Teacher-forced logits [batch, length, vocab] float32."""
+    is_target = decoder_target_tokens > 0
+    length = decoder_target_tokens.shape[-1]
+    causal = jnp.tril(jnp.ones((length, length), bool))
+    mask = (
+        causal & is_target[:, None, :, None] & is_target[:, None, None, :]
+    )
+    cross_mask = (
+        is_target[:, None, :, None]
+        & (encoder_input_tokens > 0)[:, None, None, :]
+    )
+    return self.decoder(
+        self.token_embedder(decoder_input_tokens),
+        encoded,
+        mask=mask,
+        cross_mask=cross_mask,
+        deterministic=not enable_dropout,
+    )
+
+  def __call__(
+      self,
+      encoder_input_tokens: jax.Array,
+      decoder_input_tokens: jax.Array,
+      decoder_target_tokens: jax.Array,
+      *,
+      enable_dropout: bool = True,
+  ) -> jax.Array:
+    """Teacher-forced logits [batch, length, vocab] from token ids."""
+    encoded = self.encode(encoder_input_tokens, enable_dropout)
+    return self.decode(
+        encoded,
+        encoder_input_tokens,
+        decoder_input_tokens,
+        decoder_target_tokens,
+        enable_dropout,
+    )
+
+  def cross_keys_values(self, encoded: jax.Array) -> CrossKeysValues:
+    """What the decoder attends to in the inputs, computed once an example."""
+    return self.decoder.cross_keys_values(encoded)
+
+  def decode_block(
+      self,
+      tokens: jax.Array,
+      positions: jax.Array,
+      cross: CrossKeysValues,
+      is_input: jax.Array,
+      cache: Cache,
+      logits_at: jax.Array | None = None,
+  ) -> tuple[jax.Array, Cache]:
+    """Decodes a block of tokens, each row from its own position on.
+
+    With one row, the batch axis is left out throughout: `tokens` is [block],
+    `positions` a scalar, and so on (see `kv_cache`).
+
+    Args:
+      tokens: [batch, block] int32; the decoder's first token is 0.
+      positions: [batch] int32 in [0, slots - block], of each row's first token.
+      cross: keys and values of the inputs, [examples, heads, head_dim,
+        inputs_length]; row r belongs to example r // (batch // examples).
+      is_input: [examples, inputs_length] bool, False at padding.
+      cache: see `init_cache`; slots before a row's position must hold its
+        earlier tokens.
+      logits_at: [batch] int32 in [0, block): the one index of the block whose
+        logits each row wants; None for all of them.
+    Returns:
+      float32 logits [batch, block, vocab] (block is 1 if `logits_at` is
+      given), and the cache with the block written.
+    """
+    return self.decoder.decode_block(
+        self.token_embedder(tokens),
+        cross,
+        cache,
+        positions=positions,
+        cross_mask=is_input[..., None, None, :],
+        logits_at=logits_at,
+    )
+
+
+def init_cache(
+    config: T5Config, batch_shape: tuple[int, ...], num_slots: int
+) -> Cache:
+  """An empty cache: zeros [*batch_shape, heads, head_dim, slots] a layer."""
+  shape = (*batch_shape, config.num_heads, config.head_dim, num_slots)
+  # Each leaf its own buffer: a shared one would be copied by the loop.
+  empty = lambda: jnp.zeros(shape, config.dtype)
+  return tuple(
+      kv_cache.KeysValues(empty(), empty())
+      for _ in range(config.num_decoder_layers)
+  )

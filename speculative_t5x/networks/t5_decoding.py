@@ -1,0 +1,87 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""T5 behind the seam that the decoding loop knows."""
+
+from flax import struct
+import jax
+import jax.numpy as jnp
+
+from speculative_t5x import seam
+from speculative_t5x.networks import t5
+
+
+@struct.dataclass
+class T5Context:
+  """What T5's decoder only reads, one row an example.
+
+  Attributes:
+    cross: keys and values of the inputs, a layer each.
+    is_input: [examples, inputs_length] bool, False at padding.
+  """
+
+  cross: t5.CrossKeysValues
+  is_input: jax.Array
+
+
+def encode(
+    config: t5.T5Config, params: seam.Params, encoder_input_tokens: jax.Array
+) -> tuple[jax.Array, T5Context]:
+  """Runs the encoder and projects what every decoder layer attends to.
+
+  Args:
+    config: of the network.
+    params: its parameters.
+    encoder_input_tokens: [examples, inputs_length] int32; 0 is padding.
+  Returns:
+    The encoder's output [examples, inputs_length, embed], and the context.
+  """
+  network = t5.Transformer(config)
+  variables = {'params': params}
+  encoded = network.apply(
+      variables, encoder_input_tokens, False, method='encode'
+  )
+  cross = network.apply(variables, encoded, method='cross_keys_values')
+  return encoded, T5Context(cross, encoder_input_tokens > 0)
+
+
+def block_decoder(
+    config: t5.T5Config, num_valid_tokens: int | None = None
+) -> seam.BlockDecoder:
+  """T5's decoder as the loop knows it.
+
+  Args:
+    config: of the network.
+    num_valid_tokens: if given, ids from there on (the padding of the logits to
+      a round width) get logit -inf; by default they take part, as in T5X.
+  """
+  network = t5.Transformer(config)
+
+  def init_cache(context, batch, slots):
+    del context
+    # One row is kept without a batch axis: see `networks.kv_cache`.
+    batch_shape = () if batch == 1 else (batch,)
+    return t5.init_cache(config, batch_shape, slots)
+
+  def decode_block(params, context, cache, tokens, positions, logits_at):
+    batch = tokens.shape[0]
+    if batch == 1:
+      context, tokens, positions, logits_at = jax.tree.map(
+          lambda x: x[0], (context, tokens, positions, logits_at)
+      )
+    logits, cache = network.apply(
+        {'params': params},
+        tokens,
+        positions,
+        context.cross,
+        context.is_input,
+        cache,
+        logits_at,
+        method='decode_block',
+    )
+    logits = logits.reshape(batch, -1, config.vocab_size)
+    if num_valid_tokens is not None:
+      is_valid = jnp.arange(config.vocab_size) < num_valid_tokens
+      logits = jnp.where(is_valid, logits, -jnp.inf)
+    return logits, cache
+
+  return seam.BlockDecoder(config.vocab_size, init_cache, decode_block)

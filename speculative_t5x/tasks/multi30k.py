@@ -1,0 +1,140 @@
+"""Multi30k, English to German, read from a folder that the user gives.
+
+The folder holds `train`, `val` and `test_2016_flickr`, each as `.en.gz` and
+`.de.gz` with one sentence a line: `data/task1/raw` of the public repository
+multi30k/dataset. Only `register` needs seqio.
+
+Reference: Elliott et al. (2016), "Multi30K: Multilingual English-German Image
+Descriptions", arXiv:1605.00459.
+"""
+
+import functools
+import gzip
+import os
+import zlib
+
+from etils import epath
+
+NAME = 'multi30k_ende'
+# Split names of a task, and what Multi30k calls them.
+_STEMS = {
+  'train': 'train',
+  'validation': 'val',
+  'test': 'test_2016_flickr',
+}
+SPLITS = tuple(_STEMS)
+_LANGUAGES = ('en', 'de')
+_DEFAULT_VOCABULARY = 'ende4k.model'
+
+
+def read_pairs(
+  data_dir: str | os.PathLike[str], split: str
+) -> list[tuple[str, str]]:
+  """Reads a split.
+
+  Args:
+    data_dir: the folder, which may be remote (`gs://`).
+    split: one of SPLITS.
+
+  Returns:
+    Pairs of an English and a German sentence, in the order of the files.
+
+  Raises:
+    FileNotFoundError: if the folder or a file is missing.
+    ValueError: if there is no such split, or its files do not hold equally
+      many sentences, none of them empty.
+  """
+  if split not in _STEMS:
+    raise ValueError(f'split must be one of {SPLITS}. Got {split!r}.')
+  english, german = _files(data_dir, split)
+  _require_files(data_dir, [english, german])
+  pairs = _read_lines(english), _read_lines(german)
+  if len(pairs[0]) != len(pairs[1]):
+    raise ValueError(
+      f'{english} has {len(pairs[0])} lines and {german} has '
+      f'{len(pairs[1])}, but line i of both must be one pair. Fetch both '
+      'files again from the same release.'
+    )
+  return list(zip(*pairs, strict=True))
+
+
+def register(
+  data_dir: str | os.PathLike[str],
+  vocabulary_file: str | os.PathLike[str] | None = None,
+) -> str:
+  """Registers the seqio task, in place of one registered before.
+
+  Args:
+    data_dir: the folder, which may be remote (`gs://`).
+    vocabulary_file: a SentencePiece model; by default `ende4k.model` in the
+      folder.
+
+  Returns:
+    The task's name, `multi30k_ende`.
+
+  Raises:
+    FileNotFoundError: if the folder, a file or the vocabulary is missing.
+  """
+  # seqio brings TensorFlow along, which reading alone does not need.
+  from speculative_t5x.tasks import ende
+
+  if vocabulary_file is None:
+    vocabulary_file = epath.Path(data_dir) / _DEFAULT_VOCABULARY
+  _require_files(data_dir, [p for s in SPLITS for p in _files(data_dir, s)])
+  _require_vocabulary(vocabulary_file)
+  ende.add_task(
+    NAME,
+    functools.partial(read_pairs, data_dir),
+    splits=SPLITS,
+    vocabulary_file=vocabulary_file,
+  )
+  return NAME
+
+
+def _files(data_dir, split: str) -> list[epath.Path]:
+  """Returns the paths of a split, English first."""
+  folder = epath.Path(data_dir)
+  return [folder / f'{_STEMS[split]}.{lang}.gz' for lang in _LANGUAGES]
+
+
+def _require_files(data_dir, paths: list[epath.Path]) -> None:
+  """Raises FileNotFoundError unless all files are in the folder."""
+  if not epath.Path(data_dir).is_dir():
+    raise FileNotFoundError(
+      f'There is no folder {os.fspath(data_dir)}. Give the folder that '
+      'holds the files of Multi30k, as train.en.gz and train.de.gz.'
+    )
+  missing = [path.name for path in paths if not path.exists()]
+  if missing:
+    raise FileNotFoundError(
+      f'The folder {os.fspath(data_dir)} lacks {", ".join(missing)}. Copy '
+      'them from data/task1/raw of the repository multi30k/dataset.'
+    )
+
+
+def _require_vocabulary(vocabulary_file) -> None:
+  """Raises FileNotFoundError unless the vocabulary exists."""
+  if not epath.Path(vocabulary_file).exists():
+    raise FileNotFoundError(
+      f'There is no vocabulary {os.fspath(vocabulary_file)}. Give a '
+      'SentencePiece model as vocabulary_file.'
+    )
+
+
+def _read_lines(path: epath.Path) -> list[str]:
+  """Reads the sentences of a file, none of which may be empty."""
+  try:
+    text = gzip.decompress(path.read_bytes()).decode('utf-8')
+  except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+    raise ValueError(
+      f'{path} is not gzipped UTF-8 text ({error}). Fetch it again.'
+    ) from error
+  # Not `splitlines`, which also breaks at separators within a sentence.
+  lines = [line.strip() for line in text.removesuffix('\n').split('\n')]
+  for number, line in enumerate(lines, start=1):
+    if not line:
+      raise ValueError(
+        f'{path}, line {number} is empty. Remove that line from the '
+        'files of both languages.'
+      )
+  return lines

@@ -1,0 +1,228 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Token ids in, token ids out: both encoders and the loop, compiled once.
+
+Legend: examples, num_decodes (samples an example), rows (examples times
+num_decodes, an example's next to each other), inputs_length, length (of the
+outputs), gamma (guesses a block).
+"""
+
+import functools
+
+from flax import struct
+import jax
+import jax.numpy as jnp
+
+from speculative_t5x import loading
+from speculative_t5x import sampling as sampling_lib
+from speculative_t5x import seam
+from speculative_t5x import speculation
+from speculative_t5x.drafters import draft_model
+from speculative_t5x.networks import t5_decoding
+
+
+@struct.dataclass
+class Request:
+  """A batch to decode. No value of it recompiles, only its shape does.
+
+  Attributes:
+    encoder_input_tokens: [examples, inputs_length] int32; 0 is padding.
+    example_ids: [examples] int32. A row's sample depends on seed, example id
+      and decode number alone, whatever else is in the batch.
+    limits: [examples] int32, most tokens of each output; 0 for an example that
+      only pads the batch.
+    seed: int32 scalar.
+    sampling: the target's law, which the outputs follow.
+    draft_sampling: the draft's law.
+  """
+
+  encoder_input_tokens: jax.Array
+  example_ids: jax.Array
+  limits: jax.Array
+  seed: jax.Array
+  sampling: sampling_lib.Sampling
+  draft_sampling: sampling_lib.Sampling
+
+
+@struct.dataclass
+class Decoded:
+  """Token ids, and what happened on the way.
+
+  Attributes:
+    sequences: [rows, length] int32, with the end of sequence (1), 0 after it.
+    num_tokens: [rows] int32, end of sequence included.
+    log_probs: [rows] float32.
+    num_calls: [rows] int32, target calls.
+    num_steps: int32 scalar, steps of the compiled loop.
+    statistics: counts a row; of a plain run, all 0.
+  """
+
+  sequences: jax.Array
+  num_tokens: jax.Array
+  log_probs: jax.Array
+  num_calls: jax.Array
+  num_steps: jax.Array
+  statistics: speculation.Statistics
+
+
+class TokenDecoder:
+  """A target and a draft, and two compiled functions from tokens to tokens."""
+
+  def __init__(
+      self,
+      target: loading.Model,
+      draft: loading.Model,
+      *,
+      gamma: int,
+      length: int,
+      num_decodes: int = 1,
+      rescale_log_probs: bool = True,
+      num_valid_tokens: int | None = None,
+      matmul_precision: str | None = None,
+  ):
+    """Binds two models; compiles nothing yet. All arguments are static.
+
+    Args:
+      target: whose law the outputs follow.
+      draft: any T5 that shares the vocabulary.
+      gamma: guesses a block, at least 1.
+      length: of the longest output, at least 1.
+      num_decodes: samples an example.
+      rescale_log_probs: score under the law sampled from (True, T5X's
+        default), or under the model's own (False).
+      num_valid_tokens: if given, ids from there on are forbidden.
+      matmul_precision: JAX's setting for matrix products; None leaves it.
+    Raises:
+      ValueError: for gamma, length or num_decodes below 1.
+    """
+    for name, value in (('length', length), ('num_decodes', num_decodes)):
+      if value < 1:
+        raise ValueError(f'{name} must be at least 1, got {value}.')
+    self.target = target
+    self.draft = draft
+    self.gamma = gamma
+    self.length = length
+    self.num_decodes = num_decodes
+    self.matmul_precision = matmul_precision
+    self._rescale_log_probs = rescale_log_probs
+    self.target_decoder = t5_decoding.block_decoder(
+        target.config, num_valid_tokens
+    )
+    self._drafter = draft_model.DraftModel(
+        decoder=t5_decoding.block_decoder(draft.config, num_valid_tokens),
+        encode=lambda params, tokens: t5_decoding.encode(
+            draft.config, params, tokens
+        )[1],
+        gamma=gamma,
+        vocab_size=target.config.vocab_size,
+    )
+    self._jit_speculative = jax.jit(self._speculative)
+    self._jit_plain = jax.jit(self._plain)
+
+  def speculative(self, request: Request) -> Decoded:
+    """Decodes speculatively; asynchronous, as all of JAX."""
+    with self._precision():
+      return self._jit_speculative(
+          self.target.params, self.draft.params, request
+      )
+
+  def plain(self, request: Request) -> Decoded:
+    """Decodes by the target alone, one token a call."""
+    with self._precision():
+      return self._jit_plain(self.target.params, request)
+
+  def compile_speculative(self, request: Request) -> jax.stages.Compiled:
+    """The compiled program of `speculative`, to be read or timed."""
+    with self._precision():
+      return self._jit_speculative.lower(
+          self.target.params, self.draft.params, request
+      ).compile()
+
+  def compile_plain(self, request: Request) -> jax.stages.Compiled:
+    """The compiled program of `plain`."""
+    with self._precision():
+      return self._jit_plain.lower(self.target.params, request).compile()
+
+  def _precision(self):
+    return jax.default_matmul_precision(self.matmul_precision)
+
+  def _rows(self, request: Request) -> speculation.Rows:
+    keys = speculation.row_keys(
+        request.seed, request.example_ids, self.num_decodes
+    )
+    return speculation.Rows(
+        keys, jnp.repeat(request.limits, self.num_decodes)
+    )
+
+  def _speculative(
+      self, target_params: seam.Params, draft_params: seam.Params, request
+  ) -> Decoded:
+    rows = self._rows(request)
+    batch = rows.limits.shape[0]
+    tokens = request.encoder_input_tokens
+    encoded, context = t5_decoding.encode(
+        self.target.config, target_params, tokens
+    )
+    draft_context, draft_state = self._drafter.init(
+        draft_params,
+        tokens,
+        encoded,
+        batch,
+        speculation.cache_slots(self.length, self.gamma),
+    )
+    setup = speculation.Speculation(
+        self.target_decoder,
+        target_params,
+        context,
+        self._drafter,
+        draft_params,
+        draft_context,
+        request.sampling,
+        request.draft_sampling,
+        self._rescale_log_probs,
+    )
+    return self._run(
+        functools.partial(speculation.speculative_step, setup),
+        rows,
+        speculation.init_state(
+            self.target_decoder,
+            context,
+            rows,
+            draft_state,
+            length=self.length,
+            gamma=self.gamma,
+        ),
+        num_uniforms=2 * self.gamma + 1,
+    )
+
+  def _plain(self, target_params: seam.Params, request: Request) -> Decoded:
+    rows = self._rows(request)
+    _, context = t5_decoding.encode(
+        self.target.config, target_params, request.encoder_input_tokens
+    )
+    setup = speculation.Plain(
+        self.target_decoder,
+        target_params,
+        context,
+        request.sampling,
+        self._rescale_log_probs,
+    )
+    return self._run(
+        functools.partial(speculation.plain_step, setup),
+        rows,
+        speculation.init_state(
+            self.target_decoder, context, rows, length=self.length, gamma=0
+        ),
+        num_uniforms=1,
+    )
+
+  def _run(self, step, rows, state, num_uniforms: int) -> Decoded:
+    state, num_steps = speculation.run(step, rows, state, num_uniforms)
+    return Decoded(
+        sequences=state.sequences,
+        num_tokens=state.num_tokens,
+        log_probs=state.log_probs,
+        num_calls=state.num_calls,
+        num_steps=num_steps,
+        statistics=state.statistics,
+    )

@@ -1,0 +1,460 @@
+"""Tests of the embedded corpus and its generator."""
+
+import datetime
+import hashlib
+import pathlib
+import random
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+import sentencepiece
+
+from speculative_t5x.tasks import bulletins
+
+_MAX_TOKENS = 96  # EOS included.
+_SIZES = {'train': 40_000, 'validation': 500, 'test': 500}
+
+
+@pytest.fixture(scope='module')
+def pairs():
+  return {split: bulletins.read_pairs(split) for split in bulletins.SPLITS}
+
+
+@pytest.fixture(scope='module')
+def generated():
+  """The splits as the generator makes them, with their skeletons."""
+  pytest.importorskip('babel')
+  pytest.importorskip('num2words')
+  from scripts.bulletins import corpus
+
+  return corpus.bulletins()
+
+
+def _words(texts) -> set[str]:
+  return {word for text in texts for word in re.findall(r'[^\W\d_]+', text)}
+
+
+class TestShippedText:
+  def test_sizes(self, pairs):
+    assert {split: len(read) for split, read in pairs.items()} == _SIZES
+
+  @pytest.mark.parametrize('side', [0, 1])
+  def test_no_text_occurs_twice(self, pairs, side):
+    texts = [pair[side] for read in pairs.values() for pair in read]
+    assert len(set(texts)) == len(texts)
+
+  def test_plain_spaces_and_punctuation(self, pairs):
+    wrong = re.compile(r'[^\S ]|  | [.,]|[,.][,.]|,[^\d ]|[][{}@^/|+]|^ | $')
+    for read in pairs.values():
+      for pair in read:
+        for text in pair:
+          assert not wrong.search(text), text
+          assert text.endswith('.') and not text[0].islower(), text
+
+  def test_same_digits_on_both_sides(self, pairs):
+    # Times of day aside, which English counts to twelve.
+    clock = re.compile(r'\d+:\d\d( [AP]M)?')
+    for read in pairs.values():
+      for pair in read:
+        english, german = (clock.sub('', text) for text in pair)
+        assert sorted(re.findall(r'\d', english)) == sorted(
+          re.findall(r'\d', german)
+        ), pair
+
+  def test_hash_mismatch(self, tmp_path, monkeypatch):
+    folder = pathlib.Path(bulletins.VOCABULARY_FILE).parent
+    shutil.copy(folder / 'SHA256SUMS', tmp_path)
+    shutil.copy(folder / 'test.tsv.gz', tmp_path / 'validation.tsv.gz')
+    monkeypatch.setattr(bulletins, '_FOLDER', tmp_path)
+    with pytest.raises(ValueError, match='validation.tsv.gz has SHA-256'):
+      bulletins.read_pairs('validation')
+
+  def test_unknown_split(self):
+    with pytest.raises(ValueError, match="Got 'dev'"):
+      bulletins.read_pairs('dev')
+
+  def test_reads_without_tensorflow(self):
+    code = (
+      'import sys; from speculative_t5x.tasks import bulletins, multi30k;'
+      'bulletins.read_pairs("test");'
+      'assert not {"tensorflow", "seqio"} & set(sys.modules)'
+    )
+    subprocess.run([sys.executable, '-c', code], check=True)
+
+
+class TestVocabulary:
+  @pytest.fixture
+  def vocabulary(self):
+    return sentencepiece.SentencePieceProcessor(
+      model_file=bulletins.VOCABULARY_FILE
+    )
+
+  def test_hash(self):
+    path = pathlib.Path(bulletins.VOCABULARY_FILE)
+    found = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert f'{found}  {path.name}\n' in (
+      path.with_name('SHA256SUMS').read_text()
+    )
+
+  def test_special_pieces(self, vocabulary):
+    assert vocabulary.get_piece_size() == 2048
+    assert vocabulary.pad_id() == 0
+    assert vocabulary.eos_id() == 1
+    assert vocabulary.unk_id() == 2
+    assert vocabulary.bos_id() == -1
+
+  def test_lengths_and_round_trip(self, vocabulary, pairs):
+    for read in pairs.values():
+      texts = [text for pair in read for text in pair]
+      encoded = vocabulary.encode(texts)
+      assert max(map(len, encoded)) + 1 <= _MAX_TOKENS
+      assert all(vocabulary.unk_id() not in ids for ids in encoded)
+      assert vocabulary.decode(encoded) == texts
+
+
+class TestGenerator:
+  def test_makes_the_shipped_text(self, generated, pairs):
+    for split, made in generated.items():
+      assert [(b.en, b.de) for b in made] == pairs[split]
+
+  def test_makes_the_shipped_vocabulary(self, pairs):
+    pytest.importorskip('babel')
+    from scripts.bulletins import vocabulary
+
+    texts = (text for pair in pairs['train'] for text in pair)
+    shipped = pathlib.Path(bulletins.VOCABULARY_FILE).read_bytes()
+    model = sentencepiece.SentencePieceProcessor(
+      model_proto=vocabulary.train(texts)
+    )
+    expected = sentencepiece.SentencePieceProcessor(model_proto=shipped)
+    size = expected.get_piece_size()
+    # As sets: pieces of one score may change places on another machine.
+    assert {model.id_to_piece(i) for i in range(size)} == {
+      expected.id_to_piece(i) for i in range(size)
+    }
+
+  def test_test_skeletons_are_not_in_training(self, generated):
+    for known in ('train', 'validation'):
+      for part in ('name', 'en', 'de'):
+        seen = {getattr(b.skeleton, part) for b in generated[known]}
+        new = {getattr(b.skeleton, part) for b in generated['test']}
+        assert not seen & new
+
+  def test_number_of_skeletons(self, generated):
+    names = {s: {b.skeleton.name for b in generated[s]} for s in generated}
+    frames = {s: {n.split(' | ')[0] for n in names[s]} for s in names}
+    clauses = {
+      s: {c for n in names[s] for c in n.split(' | ')[1:]} for s in names
+    }
+    assert len(names['train']) >= 60 and len(names['test']) >= 15
+    assert len(frames['train']) >= 20 and len(frames['test']) >= 15
+    assert not frames['train'] & frames['test']
+    assert len(clauses['train']) >= 60
+    assert len(clauses['test'] - clauses['train']) >= 15
+
+  def test_every_test_word_is_in_training(self, pairs):
+    pytest.importorskip('num2words')
+    from scripts.bulletins import forms
+
+    for side, locale in ((0, forms.ENGLISH), (1, forms.GERMAN)):
+      numbers = [forms.cardinal(n, locale) for n in range(101)]
+      numbers += [forms.ordinal(n, locale) for n in range(101)]
+      numbers += [number + 'n' for number in numbers]
+      numbers += [number.capitalize() for number in numbers]
+      known = _words(pair[side] for pair in pairs['train'])
+      new = _words(pair[side] for pair in pairs['test']) - known
+      assert new <= _words(numbers)
+
+
+class TestForms:
+  @pytest.fixture(autouse=True)
+  def _forms(self):
+    pytest.importorskip('babel')
+    pytest.importorskip('num2words')
+    from scripts.bulletins import forms
+
+    self.forms = forms
+
+  @pytest.mark.parametrize(
+    'locale, expected',
+    [
+      (
+        'en_US',
+        [
+          '€1,234.50',
+          '1.09 US dollars',
+          '20 British pounds',
+          '1 Swiss franc',
+          '3.5 million',
+          '12,345.5',
+        ],
+      ),
+      (
+        'de',
+        [
+          '1.234,50 €',
+          '1,09 US-Dollar',
+          '20 britische Pfund',
+          '1 Schweizer Franken',
+          '3,5 Millionen',
+          '12.345,5',
+        ],
+      ),
+    ],
+  )
+  def test_numbers_and_money(self, locale, expected):
+    forms = self.forms
+    assert [
+      forms.money(1234.5, 'EUR', locale),
+      forms.named_money(1.09, 'USD', locale),
+      forms.named_money(20, 'GBP', locale),
+      forms.named_money(1, 'CHF', locale),
+      forms.millions(3.5, locale),
+      forms.number(12345.5, locale),
+    ] == expected
+
+  def test_dates_and_times(self):
+    forms = self.forms
+    day = datetime.date(2025, 3, 3)
+    assert forms.full_date(day, 'en_US') == 'March 3, 2025'
+    assert forms.full_date(day, 'de') == '3. März 2025'
+    assert forms.month_and_day(day, 'de') == '3. März'
+    assert forms.weekday(day, 'de') == 'Montag'
+    assert forms.clock(14, 5, 'en_US') == '2:05 PM'
+    assert forms.clock(14, 5, 'de') == '14:05'
+
+  def test_number_words(self):
+    forms = self.forms
+    assert forms.cardinal(21, 'de') == 'einundzwanzig'
+    assert forms.cardinal(37, 'de') == 'siebenunddreißig'
+    assert forms.cardinal(16, 'de') == 'sechzehn'
+    assert forms.ordinal(3, 'de') == 'dritte'
+    assert forms.ordinal(7, 'de') == 'siebte'
+
+  @pytest.mark.parametrize(
+    'value, unit, text, dative',
+    [
+      (2, 'temperature-celsius', '2 Grad Celsius', '2 Grad Celsius'),
+      (
+        80,
+        'speed-kilometer-per-hour',
+        '80 Kilometer pro Stunde',
+        '80 Kilometern pro Stunde',
+      ),
+      (1, 'length-meter', '1 Meter', '1 Meter'),
+      (3.5, 'length-meter', '3,5 Meter', '3,5 Metern'),
+      (2, 'duration-hour', '2 Stunden', '2 Stunden'),
+      (41.3, 'duration-year', '41,3 Jahre', '41,3 Jahren'),
+      (5, 'mass-tonne', '5 Tonnen', '5 Tonnen'),
+    ],
+  )
+  def test_units(self, value, unit, text, dative):
+    assert self.forms.measure(value, unit, 'de') == text
+    assert self.forms.dative_measure(text) == dative
+
+
+class TestGrammar:
+  @pytest.fixture(autouse=True)
+  def _grammar(self):
+    pytest.importorskip('babel')
+    from scripts.bulletins import grammar
+
+    self.grammar = grammar
+
+  @pytest.mark.parametrize(
+    'word, gender, definite, indefinite',
+    [
+      (
+        'Tisch',
+        'm',
+        [
+          'der alte Tisch',
+          'den alten Tisch',
+          'dem alten Tisch',
+          'des alten Tischs',
+        ],
+        [
+          'ein alter Tisch',
+          'einen alten Tisch',
+          'einem alten Tisch',
+          'eines alten Tischs',
+        ],
+      ),
+      (
+        'Lampe',
+        'f',
+        [
+          'die alte Lampe',
+          'die alte Lampe',
+          'der alten Lampe',
+          'der alten Lampe',
+        ],
+        [
+          'eine alte Lampe',
+          'eine alte Lampe',
+          'einer alten Lampe',
+          'einer alten Lampe',
+        ],
+      ),
+      (
+        'Klavier',
+        'n',
+        [
+          'das alte Klavier',
+          'das alte Klavier',
+          'dem alten Klavier',
+          'des alten Klaviers',
+        ],
+        [
+          'ein altes Klavier',
+          'ein altes Klavier',
+          'einem alten Klavier',
+          'eines alten Klaviers',
+        ],
+      ),
+    ],
+  )
+  def test_declension(self, word, gender, definite, indefinite):
+    grammar = self.grammar
+    noun = grammar.Noun(word, gender)
+    cases = grammar.CASES
+    assert [grammar.definite(noun, c, 'alt') for c in cases] == definite
+    assert [grammar.indefinite(noun, c, 'alt') for c in cases] == indefinite
+
+  def test_contractions(self):
+    assert self.grammar.contracted('in', 'dem Dom') == 'im Dom'
+    assert self.grammar.contracted('zu', 'der Messe') == 'zur Messe'
+    assert self.grammar.contracted('in', 'der Oper') == 'in der Oper'
+
+  def test_dative_plural(self):
+    plurals = ['Pferde', 'Löwen', 'Zebras', 'Tiger']
+    assert [self.grammar.dative_plural(p) for p in plurals] == [
+      'Pferden',
+      'Löwen',
+      'Zebras',
+      'Tigern',
+    ]
+
+  @pytest.mark.parametrize(
+    'fields, main, inv, sub',
+    [
+      (
+        'der Zug / fällt / heute / aus+',
+        'der Zug fällt heute aus',
+        'fällt der Zug heute aus',
+        'der Zug heute ausfällt',
+      ),
+      (
+        'es / wird / heute / regnen',
+        'es wird heute regnen',
+        'wird es heute regnen',
+        'es heute regnen wird',
+      ),
+      (
+        'das Signal / ist / defekt /',
+        'das Signal ist defekt',
+        'ist das Signal defekt',
+        'das Signal defekt ist',
+      ),
+    ],
+  )
+  def test_word_order(self, fields, main, inv, sub):
+    orders = [self.grammar.ordered(fields, o) for o in ('main', 'inv', 'sub')]
+    assert orders == [main, inv, sub]
+
+  def test_unknown_order(self):
+    with pytest.raises(ValueError, match="Got 'last'"):
+      self.grammar.ordered('a / b / c / d', 'last')
+
+
+class TestSkeletons:
+  @pytest.fixture(autouse=True)
+  def _modules(self):
+    pytest.importorskip('babel')
+    pytest.importorskip('num2words')
+
+  def test_fills_both_sides_with_the_same_facts(self):
+    from scripts.bulletins import clauses, frames, phrases, skeletons
+
+    clause = clauses.Clause(
+      'the train to {city} will be canceled @',
+      'der Zug nach {city} / fällt / @ / aus+',
+      'future',
+    )
+    frame = frames.Frame('f', '^{WHEN}, {FACT}.', '^{WHEN} {FACT.inv}.')
+    skeleton = skeletons.compose(frame, {'FACT': clause}, tell_when=False)
+    fillers = {
+      'city': phrases.one_of(('Cologne', 'Köln')),
+      'future': phrases.one_of(
+        ('on Monday, March 3,', 'am Montag, dem 3. März,')
+      ),
+    }
+    assert skeletons.fill(skeleton, fillers, random.Random(0)) == (
+      'On Monday, March 3, the train to Cologne will be canceled.',
+      'Am Montag, dem 3. März, fällt der Zug nach Köln aus.',
+    )
+
+  def test_other_fact_has_other_phrases(self):
+    from scripts.bulletins import clauses, frames, phrases, skeletons
+
+    clause = clauses.Clause('it rains in {city}', 'es / regnet / in {city} /')
+    frame = frames.Frame(
+      'f', '^{FACT}, but {OTHER}.', '^{FACT.main}, aber {OTHER.main}.'
+    )
+    skeleton = skeletons.compose(
+      frame, {'FACT': clause, 'OTHER': clause}, tell_when=False
+    )
+    fillers = {'city': phrases.one_of(('Rome', 'Rom'), ('Milan', 'Mailand'))}
+    for seed in range(10):
+      en, de = skeletons.fill(skeleton, fillers, random.Random(seed))
+      assert {en, de} in (
+        {
+          'It rains in Rome, but it rains in Milan.',
+          'Es regnet in Rom, aber es regnet in Mailand.',
+        },
+        {
+          'It rains in Milan, but it rains in Rome.',
+          'Es regnet in Mailand, aber es regnet in Rom.',
+        },
+      )
+
+  def test_tidy(self):
+    from scripts.bulletins import skeletons
+
+    tidy = skeletons.tidy
+    assert tidy('^es regnet am 3. März,  .') == 'Es regnet am 3. März.'
+    assert tidy('^on March 3, , it') == 'On March 3, it'
+
+
+class TestTask:
+  def test_examples(self):
+    seqio = pytest.importorskip('seqio')
+    from speculative_t5x.tasks import ende
+
+    task = seqio.get_mixture_or_task(ende.BULLETINS)
+    dataset = task.get_dataset(
+      {'inputs': _MAX_TOKENS, 'targets': _MAX_TOKENS}, 'test', shuffle=False
+    )
+    examples = list(dataset.as_numpy_iterator())
+    pairs = bulletins.read_pairs('test')
+    assert [e['example_id'] for e in examples] == list(range(len(pairs)))
+    vocabulary = sentencepiece.SentencePieceProcessor(
+      model_file=bulletins.VOCABULARY_FILE
+    )
+    for example, pair in zip(examples, pairs, strict=True):
+      for side, text in zip(('inputs', 'targets'), pair, strict=True):
+        assert example[f'{side}_pretokenized'].decode() == text
+        assert example[side].tolist() == [*vocabulary.encode(text), 1]
+
+  def test_metric_asks_for_auxiliary_values(self):
+    seqio = pytest.importorskip('seqio')
+    from speculative_t5x.tasks import ende
+
+    task = seqio.get_mixture_or_task(ende.BULLETINS)
+    (metric,) = task.predict_with_aux_metric_fns
+    assert metric(['ein Zug nach Köln'], ['ein Zug nach Köln'], {}) == {
+      'bleu': pytest.approx(100)
+    }

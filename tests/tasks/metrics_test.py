@@ -1,0 +1,73 @@
+"""Tests of speculative_t5x.tasks.metrics."""
+
+import json
+
+import numpy as np
+import pytest
+import sentencepiece
+
+from speculative_t5x.tasks import metrics, multi30k
+from tests.shared import shared_folder
+
+_EOS = 1
+
+
+class TestBleu:
+  def test_equal_texts_score_100(self):
+    texts = ['Es wird am Montag in Köln regnen.', 'Ein Euro, bitte schön!']
+    assert metrics.bleu(texts, texts)['bleu'] == pytest.approx(100)
+
+  def test_counts_ngrams_over_the_corpus(self):
+    # Matches of 1 to 4 words: 5 of 6, 4 of 5, 3 of 4, 2 of 3; lengths equal.
+    score = metrics.bleu(['a b c d e f'], ['a b c d e x'])['bleu']
+    expected = 100 * (5 / 6 * 4 / 5 * 3 / 4 * 2 / 3) ** 0.25
+    assert score == pytest.approx(expected)
+
+  def test_short_output_is_penalized(self):
+    score = metrics.bleu(['a b c d e f'], ['a b c d e'])['bleu']
+    assert score == pytest.approx(100 * np.exp(1 - 6 / 5))
+
+  def test_case_counts(self):
+    assert metrics.bleu(['Ein Zug nach Köln'], ['ein zug nach köln']) != {
+      'bleu': pytest.approx(100)
+    }
+
+  def test_tokenization(self):
+    # German quotation marks are tokens of their own by 'intl' alone.
+    texts = ['„Zug“ nach Köln heute'], ['Zug nach Köln heute']
+    default = metrics.bleu(*texts)['bleu']
+    assert default == metrics.bleu(*texts, tokenize='13a')['bleu']
+    assert default != metrics.bleu(*texts, tokenize='intl')['bleu']
+
+  def test_ignores_auxiliary_values(self):
+    texts = ['Ein Zug fährt nach Köln.']
+    assert metrics.bleu(texts, texts, {'scores': [0.0]}) == metrics.bleu(
+      texts, texts
+    )
+
+  def test_rejects_different_numbers_of_texts(self):
+    with pytest.raises(ValueError, match='Got 1 and 2'):
+      metrics.bleu(['a'], ['a', 'b'])
+
+  @pytest.mark.parametrize('model', ['draft', 'target'])
+  def test_agrees_with_t5x(self, model):
+    shared = shared_folder()
+    if shared is None:
+      pytest.skip('no shared test data')
+    data_dir = shared / 'data' / 'multi30k'
+    oracle = shared / 't5x_oracle' / model
+    vocabulary = sentencepiece.SentencePieceProcessor(
+      model_file=str(data_dir / 'ende4k.model')
+    )
+    tokens = np.load(oracle / 'oracle.npz')['greedy_tokens']
+    predictions = [vocabulary.decode(_until_eos(row)) for row in tokens]
+    pairs = multi30k.read_pairs(data_dir, 'validation')[: len(tokens)]
+    score = metrics.bleu([german for _, german in pairs], predictions)
+    expected = json.loads((oracle / 'oracle.json').read_text())['greedy_bleu']
+    assert score['bleu'] == pytest.approx(expected, abs=1e-9)
+
+
+def _until_eos(row: np.ndarray) -> list[int]:
+  """Returns the tokens before EOS, or all where there is none."""
+  tokens = row.tolist()
+  return tokens[: tokens.index(_EOS)] if _EOS in tokens else tokens

@@ -1,0 +1,135 @@
+"""Tests of speculative_t5x.tasks.multi30k."""
+
+import gzip
+import pathlib
+import shutil
+
+import pytest
+
+from speculative_t5x.tasks import bulletins, multi30k
+from tests.shared import shared_folder
+
+_STEMS = ('train', 'val', 'test_2016_flickr')
+
+
+def _write(path: pathlib.Path, lines: list[str]) -> None:
+  path.write_bytes(gzip.compress('\n'.join([*lines, '']).encode()))
+
+
+@pytest.fixture
+def folder(tmp_path):
+  """A folder of three pairs in each split."""
+  for stem in _STEMS:
+    for lang, word in (('en', 'train'), ('de', 'Zug')):
+      lines = [f'{word} {stem} {number}' for number in (1, 2, 3)]
+      _write(tmp_path / f'{stem}.{lang}.gz', lines)
+  shutil.copy(bulletins.VOCABULARY_FILE, tmp_path / 'ende4k.model')
+  return tmp_path
+
+
+class TestReadPairs:
+  def test_pairs_lines(self, folder):
+    assert multi30k.read_pairs(folder, 'validation') == [
+      ('train val 1', 'Zug val 1'),
+      ('train val 2', 'Zug val 2'),
+      ('train val 3', 'Zug val 3'),
+    ]
+
+  def test_reads_a_last_line_without_newline(self, folder):
+    (folder / 'val.en.gz').write_bytes(gzip.compress(b'a\nb\nc'))
+    pairs = multi30k.read_pairs(folder, 'validation')
+    assert [english for english, _ in pairs] == ['a', 'b', 'c']
+
+  def test_keeps_a_separator_within_a_sentence(self, folder):
+    _write(folder / 'val.en.gz', ['a\u2028b', 'c', 'd'])
+    assert multi30k.read_pairs(folder, 'validation')[0][0] == 'a\u2028b'
+
+  def test_unknown_split(self, folder):
+    with pytest.raises(ValueError, match="Got 'val'"):
+      multi30k.read_pairs(folder, 'val')
+
+  def test_missing_folder(self, folder):
+    with pytest.raises(FileNotFoundError, match='no folder .*nowhere. Give'):
+      multi30k.read_pairs(folder / 'nowhere', 'train')
+
+  def test_missing_file(self, folder):
+    (folder / 'train.de.gz').unlink()
+    with pytest.raises(FileNotFoundError, match='lacks train.de.gz. Copy'):
+      multi30k.read_pairs(folder, 'train')
+
+  def test_different_line_counts(self, folder):
+    _write(folder / 'val.de.gz', ['nur eine'])
+    with pytest.raises(ValueError, match='3 lines and .*val.de.gz has 1'):
+      multi30k.read_pairs(folder, 'validation')
+
+  @pytest.mark.parametrize('language', ['en', 'de'])
+  def test_empty_line(self, folder, language):
+    _write(folder / f'val.{language}.gz', ['a', ' ', 'c'])
+    with pytest.raises(ValueError, match=f'val.{language}.gz, line 2 is empty'):
+      multi30k.read_pairs(folder, 'validation')
+
+  def test_file_that_is_not_gzipped(self, folder):
+    (folder / 'val.en.gz').write_text('plain\n')
+    with pytest.raises(ValueError, match='val.en.gz is not gzipped'):
+      multi30k.read_pairs(folder, 'validation')
+
+  def test_real_data(self):
+    shared = shared_folder()
+    if shared is None:
+      pytest.skip('no shared test data')
+    data_dir = shared / 'data' / 'multi30k'
+    counts = [len(multi30k.read_pairs(data_dir, s)) for s in multi30k.SPLITS]
+    assert counts == [29_000, 1_014, 1_000]
+
+
+class TestRegister:
+  @pytest.fixture(autouse=True)
+  def _seqio(self):
+    self.seqio = pytest.importorskip('seqio')
+    yield
+    if multi30k.NAME in self.seqio.TaskRegistry.names():
+      self.seqio.TaskRegistry.remove(multi30k.NAME)
+
+  def _examples(self, split='validation'):
+    task = self.seqio.get_mixture_or_task(multi30k.NAME)
+    dataset = task.get_dataset(
+      {'inputs': 64, 'targets': 64}, split, shuffle=False
+    )
+    return list(dataset.as_numpy_iterator())
+
+  def test_task(self, folder):
+    assert multi30k.register(folder) == 'multi30k_ende'
+    examples = self._examples()
+    vocabulary = self.seqio.SentencePieceVocabulary(bulletins.VOCABULARY_FILE)
+    assert [e['example_id'] for e in examples] == [0, 1, 2]
+    assert examples[1]['inputs_pretokenized'] == b'train val 2'
+    assert examples[1]['targets_pretokenized'] == b'Zug val 2'
+    for side, text in (('inputs', 'train val 2'), ('targets', 'Zug val 2')):
+      expected = [*vocabulary.encode(text), 1]
+      assert examples[1][side].tolist() == expected
+
+  def test_again_with_the_same_folder(self, folder):
+    multi30k.register(folder)
+    assert multi30k.register(str(folder)) == multi30k.NAME
+    assert len(self._examples()) == 3
+
+  def test_again_with_another_folder(self, folder, tmp_path_factory):
+    multi30k.register(folder)
+    other = tmp_path_factory.mktemp('other')
+    shutil.copytree(folder, other, dirs_exist_ok=True)
+    _write(other / 'val.en.gz', ['one'])
+    _write(other / 'val.de.gz', ['eins'])
+    multi30k.register(other)
+    (example,) = self._examples()
+    assert example['targets_pretokenized'] == b'eins'
+
+  def test_missing_file_of_any_split(self, folder):
+    (folder / 'test_2016_flickr.en.gz').unlink()
+    with pytest.raises(FileNotFoundError, match='lacks test_2016_flickr.en'):
+      multi30k.register(folder)
+
+  def test_missing_vocabulary(self, folder):
+    (folder / 'ende4k.model').unlink()
+    with pytest.raises(FileNotFoundError, match='no vocabulary .*ende4k'):
+      multi30k.register(folder)
+    assert multi30k.register(folder, bulletins.VOCABULARY_FILE)
