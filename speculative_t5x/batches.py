@@ -16,9 +16,10 @@ import dataclasses
 from flax import struct
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Int
 import numpy as np
 
-Array = np.ndarray | jax.Array
+Tokens = np.ndarray | jax.Array
 
 
 @struct.dataclass
@@ -30,14 +31,24 @@ class Examples:
     targets: [num_examples, targets_length] int32.
   """
 
-  inputs: Array
-  targets: Array
+  inputs: Tokens
+  targets: Tokens
 
   @property
   def num_examples(self) -> int:
     return self.targets.shape[0]
 
-  def take(self, indices: Array) -> 'Examples':
+  @property
+  def lengths(self) -> np.ndarray:
+    """[num_examples] int32, tokens of the longer side of each pair."""
+    sides = [(tokens > 0).sum(axis=-1) for tokens in (self.inputs, self.targets)]
+    return np.maximum(*sides).astype(np.int32)
+
+  def cut(self, length: int) -> 'Examples':
+    """The first columns of both sides."""
+    return Examples(self.inputs[..., :length], self.targets[..., :length])
+
+  def take(self, indices: Tokens) -> 'Examples':
     """The examples of the given indices, int32 of any shape."""
     return Examples(self.inputs[indices], self.targets[indices])
 
@@ -76,7 +87,9 @@ def _used_length(tokens: np.ndarray, multiple: int) -> int:
   return min(-(-longest // multiple) * multiple, tokens.shape[1])
 
 
-def shift_right(targets: jax.Array) -> jax.Array:
+def shift_right(
+    targets: Int[Array, '*batch length'],
+) -> Int[Array, '*batch length']:
   """The decoder's inputs: a 0, then the targets without their last column."""
   start = jnp.zeros_like(targets[..., :1])
   return jnp.concatenate([start, targets[..., :-1]], axis=-1)
@@ -84,24 +97,29 @@ def shift_right(targets: jax.Array) -> jax.Array:
 
 @dataclasses.dataclass(frozen=True)
 class Shuffle:
-  """An endless order of batches, shuffled anew each epoch.
+  """An endless order of batches of like length, shuffled anew each epoch.
 
-  An epoch has only full batches: the examples that are left over are others
-  each time.
+  Batches come in groups, one a call of the device. A group's examples are of
+  like length, so that the call computes little padding; which examples share a
+  group, and the order of groups, differ from epoch to epoch. An epoch has only
+  full groups: the examples that are left over are others each time.
 
   Attributes:
-    num_examples: of the training set, at least `batch_size`.
+    lengths: [num_examples] int32, tokens of each example.
     batch_size: examples a batch.
+    group_size: batches a group.
     seed: of the order.
   """
 
-  num_examples: int
+  lengths: np.ndarray
   batch_size: int
+  group_size: int
   seed: int
 
   @property
   def batches_per_epoch(self) -> int:
-    return self.num_examples // self.batch_size
+    examples_per_group = self.batch_size * self.group_size
+    return len(self.lengths) // examples_per_group * self.group_size
 
   def indices(self, first: int, last: int) -> np.ndarray:
     """Which examples are in the batches from `first` up to, without, `last`.
@@ -116,11 +134,14 @@ class Shuffle:
     return batches[start : start + last - first]
 
   def _epoch(self, epoch: int) -> np.ndarray:
-    order = np.random.default_rng((self.seed, epoch)).permutation(
-        self.num_examples
-    )
-    num_used = self.batches_per_epoch * self.batch_size
-    return order[:num_used].reshape(-1, self.batch_size).astype(np.int32)
+    rng = np.random.default_rng((self.seed, epoch))
+    order = rng.permutation(len(self.lengths))
+    order = order[: self.batches_per_epoch * self.batch_size]
+    # A stable sort leaves examples of one length in their shuffled order.
+    order = order[np.argsort(self.lengths[order], kind='stable')]
+    groups = order.reshape(-1, self.group_size * self.batch_size)
+    groups = rng.permuted(rng.permutation(groups), axis=1)
+    return groups.reshape(-1, self.batch_size).astype(np.int32)
 
 
 def in_order(examples: Examples, batch_size: int) -> Examples:

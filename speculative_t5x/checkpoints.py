@@ -9,7 +9,6 @@ that resumes reads all.
 """
 
 from collections.abc import Mapping
-import json
 import re
 from typing import Any
 
@@ -85,24 +84,20 @@ def _read_shapes(
     path: Path, group: tuple[str, ...]
 ) -> dict[str, tuple[int, ...]]:
   """Shapes of what lies under a group, by the rest of the name."""
-  metadata_file = find(path) / 'state' / '_METADATA'
+  import orbax.checkpoint as ocp  # slow to import: only where it is needed
+
+  state_folder = find(path) / 'state'
   try:
-    tree = json.loads(metadata_file.read_text())['tree_metadata']
-    leaves = [
-        (
-            tuple(part['key'] for part in leaf['key_metadata']),
-            leaf['value_metadata'],
-        )
-        for leaf in tree.values()
-    ]
-    return {
-        '/'.join(key[len(group) :]): tuple(value['write_shape'])
-        for key, value in leaves
-        if key[: len(group)] == group
-    }
-  except (ValueError, KeyError, TypeError) as error:
+    # Orbax asks the arrays themselves. Its metadata file alone would not do:
+    # it gives the shape of a shard, and in older checkpoints none at all.
+    part = ocp.PyTreeCheckpointHandler().metadata(state_folder).tree
+    for name in group:
+      part = part.get(name, {})
+    return {name: tuple(x.shape) for name, x in _flatten(part).items()}
+  except Exception as error:  # Orbax and TensorStore raise many kinds.
     raise CheckpointError(
-        f'{metadata_file} is damaged ({error!r}). Save the checkpoint again.'
+        f'The metadata in {state_folder} is damaged: {_first_line(error)}.'
+        ' Copy or save the checkpoint again.'
     ) from error
 
 
@@ -284,4 +279,7 @@ def _listing(items: list[str]) -> str:
 
 def _first_line(error: Exception) -> str:
   lines = str(error).strip().splitlines()
-  return lines[0][:300] if lines else type(error).__name__
+  if not lines:
+    return type(error).__name__
+  # TensorStore appends its whole configuration to a message.
+  return lines[0].partition(' [tensorstore_spec')[0][:300]

@@ -81,7 +81,7 @@ def load_vocabulary(
     VocabularyError: if it is missing, unreadable or has other special ids.
   """
   path = epath.Path(path)
-  if not path.exists():
+  if not path.is_file():
     raise VocabularyError(
         f'There is no vocabulary at {path}. Pass a SentencePiece .model file.'
     )
@@ -109,6 +109,31 @@ def check_special_ids(name: str, pad_id: int, eos_id: int) -> None:
         f' {eos_id}; T5 needs {PAD_ID} and {speculation.EOS_ID}. Train the'
         ' vocabulary with pad_id=0 eos_id=1.'
     )
+
+
+def check_same_vocabulary(
+    target: sentencepiece.SentencePieceProcessor,
+    draft: sentencepiece.SentencePieceProcessor,
+) -> None:
+  """Checks that an id means the same piece to the target and to the draft.
+
+  Raises:
+    VocabularyError: naming the sizes, or the first piece that differs.
+  """
+  sizes = target.get_piece_size(), draft.get_piece_size()
+  if sizes[0] != sizes[1]:
+    raise VocabularyError(
+        f"The target's vocabulary has {sizes[0]} pieces, the draft's"
+        f' {sizes[1]}. Guesses are ids, so both must be one vocabulary.'
+    )
+  for i in range(sizes[0]):
+    pieces = target.id_to_piece(i), draft.id_to_piece(i)
+    if pieces[0] != pieces[1]:
+      raise VocabularyError(
+          f"Id {i} is {pieces[0]!r} in the target's vocabulary and"
+          f" {pieces[1]!r} in the draft's. Guesses are ids, so both must be"
+          ' one vocabulary.'
+      )
 
 
 def check_vocabulary_fits(vocab_size: int, name: str, model: Model) -> None:

@@ -84,7 +84,7 @@ def standardize(
 
 def _argmax_probs(logits: jax.Array) -> jax.Array:
   # The first of the largest, found in two passes: argmax is far slower on CPU.
-  index = jnp.arange(logits.shape[-1])
+  index = lax.broadcasted_iota(jnp.int32, logits.shape, logits.ndim - 1)
   largest = jnp.max(logits, axis=-1, keepdims=True)
   first = jnp.min(
       jnp.where(logits == largest, index, logits.shape[-1]),

@@ -136,7 +136,8 @@ def decoder_inputs(
   Returns:
     [batch, block] int32.
   """
-  index = positions[:, None] - 1 + jnp.arange(block, dtype=positions.dtype)
+  offsets = jnp.arange(-1, block - 1, dtype=positions.dtype)
+  index = positions[:, None] + offsets[None]
   last = sequences.shape[-1] - 1
   tokens = jnp.take_along_axis(sequences, jnp.clip(index, 0, last), axis=-1)
   return jnp.where(index < 0, jnp.asarray(BOS_ID, tokens.dtype), tokens)

@@ -292,7 +292,7 @@ def _block_tokens(
 ) -> jax.Array:
   """Accepted guesses, then the token drawn: [batch, gamma + 1]."""
   tokens = jnp.pad(draft.tokens, ((0, 0), (0, 1)))
-  index = jnp.arange(tokens.shape[1], dtype=jnp.int32)
+  index = jnp.arange(tokens.shape[1], dtype=jnp.int32)[None]
   is_drawn = index >= verdict.num_accepted[:, None]
   return jnp.where(is_drawn, verdict.next_token[:, None], tokens)
 
@@ -306,7 +306,7 @@ def _count_block(
 ) -> Statistics:
   counts = state.statistics
   is_active = ~state.has_ended
-  bins = jnp.arange(counts.accepted_histogram.shape[1], dtype=jnp.int32)
+  bins = jnp.arange(counts.accepted_histogram.shape[1], dtype=jnp.int32)[None]
   mark = lambda n: ((bins == n[:, None]) & is_active[:, None]).astype(jnp.int32)
   when = lambda n: jnp.where(is_active, n, 0).astype(jnp.int32)
   is_rejected = verdict.num_accepted < num_drafted
@@ -377,7 +377,7 @@ def _commit(rows: Rows, state: State, block: Block) -> State:
   """Appends a block's new tokens to every row that has not ended."""
   is_active = ~state.has_ended
   num_new = jnp.where(is_active, block.num_new, 0)
-  index = jnp.arange(block.tokens.shape[1], dtype=jnp.int32)
+  index = jnp.arange(block.tokens.shape[1], dtype=jnp.int32)[None]
   is_new = index < num_new[:, None]
   num_tokens = state.num_tokens + num_new
   is_end = jnp.any(is_new & (block.tokens == EOS_ID), axis=1)
@@ -392,7 +392,7 @@ def _commit(rows: Rows, state: State, block: Block) -> State:
 
 
 def _append(sequences, num_tokens, block: Block, num_new) -> jax.Array:
-  slots = jnp.arange(sequences.shape[1], dtype=jnp.int32)
+  slots = jnp.arange(sequences.shape[1], dtype=jnp.int32)[None]
   index = slots - num_tokens[:, None]  # of each slot within the block
   last = block.tokens.shape[1] - 1
   tokens = jnp.take_along_axis(block.tokens, jnp.clip(index, 0, last), axis=1)

@@ -8,6 +8,7 @@ outputs), gamma (guesses a block).
 """
 
 import functools
+from typing import Any
 
 from flax import struct
 import jax
@@ -18,6 +19,7 @@ from speculative_t5x import sampling as sampling_lib
 from speculative_t5x import seam
 from speculative_t5x import speculation
 from speculative_t5x.drafters import draft_model
+from speculative_t5x.drafters import recording
 from speculative_t5x.networks import t5_decoding
 
 
@@ -116,13 +118,27 @@ class TokenDecoder:
         gamma=gamma,
         vocab_size=target.config.vocab_size,
     )
-    self._jit_speculative = jax.jit(self._speculative)
     self._jit_plain = jax.jit(self._plain)
+    self._jit_speculative = jax.jit(
+        lambda *args: self._speculative(self._drafter, *args)[0]
+    )
+    self._jit_recorded = jax.jit(
+        functools.partial(self._speculative, recording.Recording(self._drafter))
+    )
 
   def speculative(self, request: Request) -> Decoded:
     """Decodes speculatively; asynchronous, as all of JAX."""
     with self._precision():
       return self._jit_speculative(
+          self.target.params, self.draft.params, request
+      )
+
+  def recorded(
+      self, request: Request
+  ) -> tuple[Decoded, recording.RecordingState]:
+    """Decodes speculatively and keeps every draft, to be looked at."""
+    with self._precision():
+      return self._jit_recorded(
           self.target.params, self.draft.params, request
       )
 
@@ -155,45 +171,48 @@ class TokenDecoder:
     )
 
   def _speculative(
-      self, target_params: seam.Params, draft_params: seam.Params, request
-  ) -> Decoded:
+      self,
+      drafter: seam.Drafter,
+      target_params: seam.Params,
+      draft_params: seam.Params,
+      request: Request,
+  ) -> tuple[Decoded, Any]:
     rows = self._rows(request)
     batch = rows.limits.shape[0]
     tokens = request.encoder_input_tokens
     encoded, context = t5_decoding.encode(
         self.target.config, target_params, tokens
     )
-    draft_context, draft_state = self._drafter.init(
-        draft_params,
-        tokens,
-        encoded,
-        batch,
-        speculation.cache_slots(self.length, self.gamma),
+    slots = speculation.cache_slots(self.length, self.gamma)
+    draft_context, draft_state = drafter.init(
+        draft_params, tokens, encoded, batch, slots
     )
     setup = speculation.Speculation(
         self.target_decoder,
         target_params,
         context,
-        self._drafter,
+        drafter,
         draft_params,
         draft_context,
         request.sampling,
         request.draft_sampling,
         self._rescale_log_probs,
     )
-    return self._run(
+    state = speculation.init_state(
+        self.target_decoder,
+        context,
+        rows,
+        draft_state,
+        length=self.length,
+        gamma=self.gamma,
+    )
+    state, num_steps = speculation.run(
         functools.partial(speculation.speculative_step, setup),
         rows,
-        speculation.init_state(
-            self.target_decoder,
-            context,
-            rows,
-            draft_state,
-            length=self.length,
-            gamma=self.gamma,
-        ),
+        state,
         num_uniforms=2 * self.gamma + 1,
     )
+    return _decoded(state, num_steps), state.draft_state
 
   def _plain(self, target_params: seam.Params, request: Request) -> Decoded:
     rows = self._rows(request)
@@ -207,22 +226,24 @@ class TokenDecoder:
         request.sampling,
         self._rescale_log_probs,
     )
-    return self._run(
+    state = speculation.init_state(
+        self.target_decoder, context, rows, length=self.length, gamma=0
+    )
+    state, num_steps = speculation.run(
         functools.partial(speculation.plain_step, setup),
         rows,
-        speculation.init_state(
-            self.target_decoder, context, rows, length=self.length, gamma=0
-        ),
+        state,
         num_uniforms=1,
     )
+    return _decoded(state, num_steps)
 
-  def _run(self, step, rows, state, num_uniforms: int) -> Decoded:
-    state, num_steps = speculation.run(step, rows, state, num_uniforms)
-    return Decoded(
-        sequences=state.sequences,
-        num_tokens=state.num_tokens,
-        log_probs=state.log_probs,
-        num_calls=state.num_calls,
-        num_steps=num_steps,
-        statistics=state.statistics,
-    )
+
+def _decoded(state: speculation.State, num_steps: jax.Array) -> Decoded:
+  return Decoded(
+      sequences=state.sequences,
+      num_tokens=state.num_tokens,
+      log_probs=state.log_probs,
+      num_calls=state.num_calls,
+      num_steps=num_steps,
+      statistics=state.statistics,
+  )

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Training of a T5 network as T5X trains it: loss, Adafactor, many steps a call.
+"""Training of a T5 network by T5X's recipe: loss, Adafactor, steps.
 
 The conventions are T5X's: cross entropy with z-loss, summed over the batch
 unless a normalizer is set, padding weighing 0; Adafactor with second moments
@@ -24,6 +24,8 @@ from flax import struct
 import jax
 from jax import lax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float, Int
 import numpy as np
 import optax
 
@@ -31,7 +33,7 @@ from speculative_t5x import batches
 from speculative_t5x.networks import t5
 
 Params = Any
-LearningRateFn = Callable[[jax.Array], jax.Array]
+LearningRateFn = Callable[[ArrayLike], ArrayLike]
 
 NUM_REAL_TARGET_TOKENS = 'NUM_REAL_TARGET_TOKENS'
 NUM_TOTAL_TARGET_TOKENS = 'NUM_TOTAL_TARGET_TOKENS'
@@ -95,17 +97,17 @@ class Metrics:
     num_tokens: target tokens that are not padding.
   """
 
-  loss: jax.Array
-  z_loss: jax.Array
-  num_correct: jax.Array
-  num_tokens: jax.Array
+  loss: ArrayLike
+  z_loss: ArrayLike
+  num_correct: ArrayLike
+  num_tokens: ArrayLike
 
   @property
-  def loss_per_token(self) -> jax.Array:
+  def loss_per_token(self) -> ArrayLike:
     return self.loss / self.num_tokens
 
   @property
-  def accuracy(self) -> jax.Array:
+  def accuracy(self) -> ArrayLike:
     """Correct tokens among target tokens, in [0, 1]."""
     return self.num_correct / self.num_tokens
 
@@ -114,12 +116,12 @@ class Metrics:
 
 
 def cross_entropy(
-    logits: jax.Array,
-    targets: jax.Array,
+    logits: Float[Array, '*shape vocab'],
+    targets: Int[Array, '*shape'],
     *,
     z_loss: float = 0.0,
     label_smoothing: float = 0.0,
-) -> tuple[jax.Array, jax.Array]:
+) -> tuple[Float[Array, '*shape'], Float[Array, '*shape']]:
   """Cross entropy of each token, z-loss added.
 
   With smoothing, the wanted token has probability 1 - label_smoothing and every
@@ -154,8 +156,10 @@ def _smooth(loss, logits, log_z, label_smoothing: float) -> jax.Array:
 
 
 def batch_loss(
-    logits: jax.Array, targets: jax.Array, config: LossConfig
-) -> tuple[jax.Array, Metrics]:
+    logits: Float[Array, 'batch length vocab'],
+    targets: Int[Array, 'batch length'],
+    config: LossConfig,
+) -> tuple[Float[Array, ''], Metrics]:
   """The loss of a batch that is minimised, and the sums to report.
 
   Args:
@@ -201,7 +205,7 @@ def rsqrt_decay(
       root of the step.
   """
 
-  def schedule(step: jax.Array) -> jax.Array:
+  def schedule(step: ArrayLike) -> jax.Array:
     start = jnp.float32(max(warmup_steps, 1))
     warmup = jnp.minimum(1.0, step / start) if warmup_steps else 1.0
     return learning_rate * warmup * jnp.sqrt(start / jnp.maximum(step, start))
@@ -234,7 +238,7 @@ def linear_decay(
         f' than the {train_steps} train_steps. Shorten them.'
     )
 
-  def schedule(step: jax.Array) -> jax.Array:
+  def schedule(step: ArrayLike) -> jax.Array:
     warmup = jnp.minimum(1.0, step / max(warmup_steps, 1))
     decay = jnp.minimum(1.0, (train_steps - step) / max(decay_steps, 1))
     return learning_rate * (warmup if warmup_steps else 1.0) * decay
@@ -304,7 +308,10 @@ def from_param_states(
       v_col=part('v_col'),
       v=part('v'),
   )
-  return TrainState(jnp.asarray(step, jnp.int32), params, opt_state)
+  state = TrainState(jnp.asarray(step, jnp.int32), params, opt_state)
+  # A step takes over the state's memory, so no two leaves may share theirs
+  # (the optimizer counts steps in two places) nor may the caller's be taken.
+  return jax.tree.map(jnp.array, state)
 
 
 # --- Steps ---
@@ -327,7 +334,7 @@ def make_train_steps(
     loss_config: LossConfig,
     seed: int,
 ) -> Callable[
-    [TrainState, batches.Examples, jax.Array], tuple[TrainState, Metrics]
+    [TrainState, batches.Examples, ArrayLike], tuple[TrainState, Metrics]
 ]:
   """Makes the function that trains for several steps in one call.
 

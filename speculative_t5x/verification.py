@@ -66,7 +66,7 @@ def verify(
     target_probs: Float[Array, 'batch positions vocab'],
     draft: seam.Draft,
     accept_uniforms: Float[Array, 'batch gamma'],
-    draw_uniforms: Float[Array, 'batch'],
+    draw_uniforms: Float[Array, ' batch'],
 ) -> Verdict:
   """Keeps the longest accepted prefix of each row and draws one more token.
 
@@ -105,14 +105,14 @@ def verify(
 
 def _accepted_prefix(
     target_probs: jax.Array, draft: seam.Draft, uniforms: jax.Array
-) -> Int[Array, 'batch']:
+) -> Int[Array, ' batch']:
   tokens = draft.tokens[..., None]
   take = lambda probs: jnp.take_along_axis(probs, tokens, axis=-1)[..., 0]
   target_at = take(target_probs[:, :-1])
   draft_at = jnp.where(
       draft.is_point_mass[:, None], 1, take(draft.probs)
   ).astype(target_at.dtype)
-  index = jnp.arange(draft.tokens.shape[1], dtype=draft.lengths.dtype)
+  index = jnp.arange(draft.tokens.shape[1], dtype=draft.lengths.dtype)[None]
   is_kept = acceptance(target_at, draft_at, uniforms)
   is_kept &= index < draft.lengths[:, None]
   return jnp.sum(jnp.cumprod(is_kept, axis=1), axis=1, dtype=jnp.int32)
@@ -124,6 +124,6 @@ def _draft_probs_at(draft: seam.Draft, position: jax.Array) -> jax.Array:
   at = jnp.minimum(position, last)[:, None]
   probs = jnp.take_along_axis(draft.probs, at[..., None], axis=1)[:, 0]
   token = jnp.take_along_axis(draft.tokens, at, axis=1)
-  vocab = jnp.arange(probs.shape[-1], dtype=token.dtype)
+  vocab = jnp.arange(probs.shape[-1], dtype=token.dtype)[None]
   point_mass = (vocab == token).astype(probs.dtype)
   return jnp.where(draft.is_point_mass[:, None], point_mass, probs)

@@ -25,7 +25,6 @@ from speculative_t5x import speculation
 from speculative_t5x.drafters import draft_model
 from tests import tabular
 
-
 ROWS = 2048  # paths a call of the compiled step
 
 

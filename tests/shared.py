@@ -1,3 +1,5 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
 """Where the tests find data that is not part of the project."""
 
 import os

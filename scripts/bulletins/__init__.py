@@ -1,3 +1,5 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
 """Generator of the embedded English-German bulletins.
 
 `python -m scripts.bulletins` writes the splits and their vocabulary into

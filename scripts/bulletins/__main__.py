@@ -1,3 +1,5 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
 """Writes the bulletins and their vocabulary: `python -m scripts.bulletins`."""
 
 import argparse
@@ -5,7 +7,8 @@ import gzip
 import hashlib
 import pathlib
 
-from scripts.bulletins import corpus, vocabulary
+from scripts.bulletins import corpus
+from scripts.bulletins import vocabulary
 
 _CHECKOUT = pathlib.Path(__file__).parents[2]
 DEFAULT_FOLDER = _CHECKOUT / 'speculative_t5x' / 'tasks' / 'bulletins'

@@ -1,8 +1,11 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
 """A statement in both languages, with slots for phrases."""
 
 import dataclasses
 
-from scripts.bulletins import grammar, phrases
+from scripts.bulletins import grammar
+from scripts.bulletins import phrases
 
 # Where the adverbial of time goes, in either language.
 ADVERBIAL = '@'

@@ -1,10 +1,16 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
 """The splits."""
 
 import dataclasses
 import random
 import re
 
-from scripts.bulletins import clauses, frames, phrases, skeletons, topics
+from scripts.bulletins import clauses
+from scripts.bulletins import frames
+from scripts.bulletins import phrases
+from scripts.bulletins import skeletons
+from scripts.bulletins import topics
 
 SEED = 20250303
 SIZES = {'train': 40_000, 'validation': 500, 'test': 500}

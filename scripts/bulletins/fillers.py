@@ -1,9 +1,12 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
 """The phrases that every topic may use: places, dates, times and counts."""
 
 import datetime
 import random
 
-from scripts.bulletins import forms, phrases
+from scripts.bulletins import forms
+from scripts.bulletins import phrases
 
 _FIRST_DAY = datetime.date(2012, 1, 1)
 _NUM_DAYS = 5113  # Fourteen years.

@@ -1,3 +1,5 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
 """Numbers, dates, times, units and money in English and German.
 
 Babel's CLDR data decides formats and names, num2words the number words; what
@@ -10,8 +12,11 @@ import datetime
 import functools
 import re
 
+from babel import Locale
+from babel import dates
+from babel import numbers
+from babel import units
 import num2words
-from babel import Locale, dates, numbers, units
 
 ENGLISH = 'en_US'
 GERMAN = 'de'

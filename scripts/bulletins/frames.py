@@ -1,3 +1,5 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
 """Ways to join statements, held out for the test split or not.
 
 A frame names its parts in capitals, and in German also their word order:

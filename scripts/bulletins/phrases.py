@@ -1,10 +1,13 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
 """A phrase in both languages, and ways to draw one."""
 
+from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import random
-from collections.abc import Callable, Mapping, Sequence
 
-from scripts.bulletins import forms, grammar
+from scripts.bulletins import forms
+from scripts.bulletins import grammar
 
 
 @dataclasses.dataclass(frozen=True)

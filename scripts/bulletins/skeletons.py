@@ -1,11 +1,15 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
 """A frame holding clauses, and how its slots are filled."""
 
+from collections.abc import Mapping
 import dataclasses
 import random
 import re
-from collections.abc import Mapping
 
-from scripts.bulletins import clauses, frames, phrases
+from scripts.bulletins import clauses
+from scripts.bulletins import frames
+from scripts.bulletins import phrases
 
 _PART = re.compile(r'\{([A-Z]+)(?:\.(\w+))?\}')
 _SLOT = re.compile(r'\{([a-z_]+)(\d*)(?:\.(\w+))?\}')

@@ -1,8 +1,10 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
 """The SentencePiece model of the training split."""
 
+from collections.abc import Iterable
 import io
 import string
-from collections.abc import Iterable
 
 import sentencepiece
 

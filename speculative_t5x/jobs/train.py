@@ -26,6 +26,7 @@ from speculative_t5x import training
 from speculative_t5x.networks import t5
 
 FEATURES = ('inputs', 'targets')
+_LENGTH_STEP = 16  # lengths that batches are padded to are multiples of it
 TASK_FEATURE_LENGTHS = {'inputs': 96, 'targets': 96}
 
 
@@ -104,10 +105,12 @@ def train(
       steps_per_call=steps_per_call,
   )
   model_dir = _prepare_folder(model_dir)
-  read = lambda split: _read_examples(
-      mixture_or_task_name, split, task_feature_lengths, network_config
+  examples, validation = (
+      _read_examples(
+          mixture_or_task_name, split, task_feature_lengths, network_config
+      )
+      for split in (train_split, validation_split)
   )
-  examples, validation = read(train_split), read(validation_split)
   _check_batch_size(batch_size, examples, mixture_or_task_name)
   optimizer = training.adafactor(learning_rate_fn)
   saver = _Saver(
@@ -123,11 +126,8 @@ def train(
   progress.start(int(state.step), examples, validation, state.params)
   state = _run(
       state,
-      training.make_train_steps(
-          network_config, optimizer, loss_config, seed
-      ),
-      jax.device_put(examples),
-      batches.Shuffle(examples.num_examples, batch_size, seed),
+      training.make_train_steps(network_config, optimizer, loss_config, seed),
+      _Feed(examples, batch_size, steps_per_call, seed),
       _Stops(train_steps, checkpoint_period, steps_per_call),
       saver,
       progress,
@@ -138,8 +138,7 @@ def train(
 def _run(
     state: training.TrainState,
     train_steps_fn,
-    examples: batches.Examples,
-    shuffle: batches.Shuffle,
+    feed: '_Feed',
     stops: '_Stops',
     saver: '_Saver',
     progress: '_Progress',
@@ -148,9 +147,7 @@ def _run(
   step = int(state.step)
   while step < stops.train_steps:
     stop = stops.after(step)
-    state, metrics = train_steps_fn(
-        state, examples, shuffle.indices(step, stop)
-    )
+    state, metrics = train_steps_fn(state, *feed.batches(step, stop))
     metrics = jax.device_get(metrics)
     _check_finite(metrics.loss, step, saver.model_dir)
     progress.add(stop, metrics)
@@ -158,6 +155,31 @@ def _run(
     if stops.is_checkpoint(step):
       progress.show_validation(saver.save(state))
   return state
+
+
+class _Feed:
+  """Hands the device its batches, cut to what they need.
+
+  The examples are put on the device once for each length they are cut to, of
+  which there are few, since each compiles the training step anew.
+  """
+
+  def __init__(self, examples, batch_size: int, steps_per_call: int, seed):
+    self._lengths = examples.lengths
+    self._examples = jax.device_put(examples)
+    self._shuffle = batches.Shuffle(
+        self._lengths, batch_size, steps_per_call, seed
+    )
+    self._cut: dict[int, batches.Examples] = {}
+
+  def batches(self, first: int, last: int):
+    """Examples, and indices into them of the batches of some steps."""
+    indices = self._shuffle.indices(first, last)
+    longest = int(self._lengths[indices].max())
+    length = -(-longest // _LENGTH_STEP) * _LENGTH_STEP
+    if length not in self._cut:
+      self._cut[length] = self._examples.cut(length)
+    return self._cut[length], indices
 
 
 @dataclasses.dataclass(frozen=True)
@@ -305,18 +327,24 @@ def _start_or_resume(
     train_steps: int,
 ) -> training.TrainState:
   """The newest checkpoint's state, or that of step 0 where there is none."""
-  state = training.init_state(config, optimizer, seed)
+
+  def start():
+    return training.init_state(config, optimizer, seed)
+
   folders = checkpoints.step_folders(model_dir)
   if not folders:
-    return state
+    return start()
   newest = max(folders)
   if newest > train_steps:
     raise ValueError(
         f'{folders[newest]} is beyond train_steps {train_steps}. Raise'
         ' train_steps, or train in another model_dir.'
     )
+  expected = jax.eval_shape(start)
   step, params, param_states = checkpoints.restore_state(
-      folders[newest], state.params, training.to_param_states(state.opt_state)
+      folders[newest],
+      expected.params,
+      jax.eval_shape(training.to_param_states, expected.opt_state),
   )
   return training.from_param_states(optimizer, step, params, param_states)
 
@@ -327,19 +355,17 @@ def _read_examples(
     task_feature_lengths: Mapping[str, int],
     config: t5.T5Config,
 ) -> batches.Examples:
-  """Tokenizes a split of a task, and checks that the network knows the tokens.
-  """
+  """Tokenizes a split, and checks that the network has all of its tokens."""
   dataset = _dataset(name, split, task_feature_lengths)
   rows = [tuple(x[f] for f in FEATURES) for x in dataset.as_numpy_iterator()]
   if not rows:
     raise ValueError(
         f'Split {split!r} of {name!r} has no examples. Pass another split.'
     )
+  inputs, targets = zip(*rows, strict=True)
   examples = batches.Examples(
-      *(
-          batches.pad_sequences(column, task_feature_lengths[feature])
-          for feature, column in zip(FEATURES, zip(*rows), strict=True)
-      )
+      batches.pad_sequences(inputs, task_feature_lengths['inputs']),
+      batches.pad_sequences(targets, task_feature_lengths['targets']),
   )
   largest = max(examples.inputs.max(), examples.targets.max())
   if largest >= config.vocab_size:

@@ -13,12 +13,11 @@ call), block (positions decoded at once), slots (length of the cache), embed,
 vocab.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 import dataclasses
 from typing import Any
 
 import flax.linen as nn
-from flax import struct
 import jax
 import jax.numpy as jnp
 

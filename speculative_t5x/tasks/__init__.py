@@ -1,3 +1,5 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
 """Tasks: where the text comes from and how its translation is judged.
 
   bulletins   the embedded corpus, as text

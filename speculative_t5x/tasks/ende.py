@@ -1,3 +1,5 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
 """English to German as seqio tasks.
 
 Importing this module registers `bulletins_ende`, the task of the embedded
@@ -9,13 +11,14 @@ inputs, and both sides end with EOS. Besides the tokens an example has
   targets_pretokenized   [] string
 """
 
-import os
 from collections.abc import Callable, Sequence
+import os
 
 import seqio
 import tensorflow as tf
 
-from speculative_t5x.tasks import bulletins, metrics
+from speculative_t5x.tasks import bulletins
+from speculative_t5x.tasks import metrics
 
 BULLETINS = 'bulletins_ende'
 

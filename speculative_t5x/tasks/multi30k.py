@@ -1,3 +1,5 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
 """Multi30k, English to German, read from a folder that the user gives.
 
 The folder holds `train`, `val` and `test_2016_flickr`, each as `.en.gz` and

@@ -1,3 +1,5 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
 """Tests of the embedded corpus and its generator."""
 
 import datetime
@@ -377,7 +379,10 @@ class TestSkeletons:
     pytest.importorskip('num2words')
 
   def test_fills_both_sides_with_the_same_facts(self):
-    from scripts.bulletins import clauses, frames, phrases, skeletons
+    from scripts.bulletins import clauses
+    from scripts.bulletins import frames
+    from scripts.bulletins import phrases
+    from scripts.bulletins import skeletons
 
     clause = clauses.Clause(
       'the train to {city} will be canceled @',
@@ -398,7 +403,10 @@ class TestSkeletons:
     )
 
   def test_other_fact_has_other_phrases(self):
-    from scripts.bulletins import clauses, frames, phrases, skeletons
+    from scripts.bulletins import clauses
+    from scripts.bulletins import frames
+    from scripts.bulletins import phrases
+    from scripts.bulletins import skeletons
 
     clause = clauses.Clause('it rains in {city}', 'es / regnet / in {city} /')
     frame = frames.Frame(

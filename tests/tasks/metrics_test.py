@@ -1,3 +1,5 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
 """Tests of speculative_t5x.tasks.metrics."""
 
 import json
@@ -6,7 +8,8 @@ import numpy as np
 import pytest
 import sentencepiece
 
-from speculative_t5x.tasks import metrics, multi30k
+from speculative_t5x.tasks import metrics
+from speculative_t5x.tasks import multi30k
 from tests.shared import shared_folder
 
 _EOS = 1

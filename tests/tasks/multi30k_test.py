@@ -1,3 +1,5 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
 """Tests of speculative_t5x.tasks.multi30k."""
 
 import gzip
@@ -6,7 +8,8 @@ import shutil
 
 import pytest
 
-from speculative_t5x.tasks import bulletins, multi30k
+from speculative_t5x.tasks import bulletins
+from speculative_t5x.tasks import multi30k
 from tests.shared import shared_folder
 
 _STEMS = ('train', 'val', 'test_2016_flickr')

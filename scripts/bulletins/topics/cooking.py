@@ -1,6 +1,10 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
 """Restaurants and recipes."""
 
-from scripts.bulletins import clauses, fillers, phrases
+from scripts.bulletins import clauses
+from scripts.bulletins import fillers
+from scripts.bulletins import phrases
 
 _FACTS = (
   clauses.Clause(

@@ -1,6 +1,11 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
 """Prices in shops."""
 
-from scripts.bulletins import clauses, fillers, grammar, phrases
+from scripts.bulletins import clauses
+from scripts.bulletins import fillers
+from scripts.bulletins import grammar
+from scripts.bulletins import phrases
 
 _FACTS = (
   clauses.Clause(

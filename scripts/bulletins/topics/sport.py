@@ -1,8 +1,14 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
 """Matches and races."""
 
 import random
 
-from scripts.bulletins import clauses, fillers, forms, grammar, phrases
+from scripts.bulletins import clauses
+from scripts.bulletins import fillers
+from scripts.bulletins import forms
+from scripts.bulletins import grammar
+from scripts.bulletins import phrases
 
 _FACTS = (
   clauses.Clause(

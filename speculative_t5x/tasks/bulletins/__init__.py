@@ -1,3 +1,5 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
 """The embedded corpus: bulletins in English and German.
 
 Weather, trains, prices and the like, full of dates, times, numbers, units and

@@ -1,0 +1,77 @@
+# A virtual environment is made in .venv at first use, from the versions pinned
+# in requirements.txt. Needs Python 3.11 or 3.12, make and the package index.
+# Choose another Python by `make PYTHON=...`, options of pytest by
+# `make test PYTEST_ARGS=...`.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= $(shell for name in python3.11 python3.12 python3; do \
+  $$name -c '$(SUITS)' >/dev/null 2>&1 && { echo $$name; break; }; done)
+SUITS := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 13))
+VENV := .venv
+INSTALLED := $(VENV)/.installed
+PYTEST_ARGS ?=
+
+DEMO := $(VENV)/bin/speculative-t5x eval --gin_file=configs/runs/demo.gin
+DEMO_RESULTS := runs/demo/results.jsonl
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_NO_INPUT := 1
+
+# Of pip's output, what takes long: files of 10 MB and more, and unpacking.
+BRIEFLY := awk '/\([0-9][0-9][0-9.]* MB\)|[0-9] GB\)/ \
+    { sub(/^ +/, ""); print "  " $$0; fflush() } \
+  /^Installing collected packages/ { print "  Unpacking"; fflush() }'
+
+.PHONY: help setup demo test test-all lint lock bulletins clean
+
+help:  ## lists the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' \
+	  Makefile
+
+setup: $(INSTALLED)  ## makes .venv and installs the package into it
+
+demo: $(INSTALLED)  ## decodes with the embedded pair: runs/demo/results.jsonl
+	$(DEMO)
+	@echo "Records are in $(DEMO_RESULTS)."
+
+test: $(INSTALLED)  ## runs the tests
+	$(VENV)/bin/python -m pytest $(PYTEST_ARGS)
+
+test-all: $(INSTALLED)  ## runs the tests, the exhaustive ones included
+	$(VENV)/bin/python -m pytest -m '' $(PYTEST_ARGS)
+
+lint: $(INSTALLED)  ## checks the style
+	$(VENV)/bin/ruff check
+
+lock: $(INSTALLED)  ## pins requirements.txt anew (LOCK_ARGS=--upgrade: newest)
+	$(VENV)/bin/uv pip compile --quiet --python-version 3.11 \
+	  --python-platform linux --extra dev --custom-compile-command 'make lock' \
+	  $(LOCK_ARGS) --output-file requirements.txt pyproject.toml
+
+bulletins: $(INSTALLED)  ## writes the embedded corpus anew
+	$(VENV)/bin/python -m scripts.bulletins
+
+clean:  ## removes .venv, caches and what was built; keeps runs
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(INSTALLED): requirements.txt pyproject.toml
+	@if [ -z '$(PYTHON)' ] || ! '$(PYTHON)' -c '$(SUITS)'; then \
+	  echo 'Needs Python 3.11 or 3.12, which is not on the PATH. Install it,' \
+	    'or name it: make PYTHON=/path/to/python3.11' >&2; \
+	  exit 1; \
+	fi
+	@echo "Making $(VENV) with $$('$(PYTHON)' --version)."
+	@[ -x $(VENV)/bin/pip ] || '$(PYTHON)' -m venv --clear $(VENV)
+	@echo "Installing $$(grep -c == requirements.txt) packages, 1 GB to" \
+	  'download the first time: some minutes.'
+	@$(VENV)/bin/python -m pip install --progress-bar off \
+	  -r requirements.txt | $(BRIEFLY)
+	@$(VENV)/bin/python -m pip install --quiet --no-deps \
+	  --no-build-isolation -e .
+	@touch $@
+	@echo 'Done.'

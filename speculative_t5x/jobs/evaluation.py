@@ -1,0 +1,419 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The eval job: a task decoded plainly and speculatively, and compared."""
+
+from collections.abc import Mapping, Sequence
+import dataclasses
+from typing import Any
+
+import numpy as np
+import seqio
+
+from speculative_t5x import loading
+from speculative_t5x import near_ties
+from speculative_t5x import run_record
+from speculative_t5x import sampling as sampling_lib
+from speculative_t5x import speculation
+from speculative_t5x import token_decoder
+from speculative_t5x import tracing
+from speculative_t5x.jobs import examples as examples_lib
+from speculative_t5x.jobs import output_folder
+from speculative_t5x.jobs import report
+from speculative_t5x.jobs import side_by_side
+from speculative_t5x.networks import t5
+
+# In float32 rounding decides so rarely that more of it points to a bug.
+MAX_NEAR_TIE_SHARE = 0.005
+
+
+class MismatchError(RuntimeError):
+  """Greedy outputs that differ by more than rounding: a bug."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Setup:
+  """What all configurations of one job share."""
+
+  decoder: token_decoder.TokenDecoder
+  examples: examples_lib.Examples
+  batch_size: int
+  repeats: int
+  settings: dict[str, Any]  # keys of the run record
+
+
+def evaluate(
+    *,
+    mixture_or_task_name: str,
+    split: str,
+    target_config: t5.T5Config,
+    draft_config: t5.T5Config,
+    checkpoint_path: str,
+    draft_checkpoint_path: str,
+    output_dir: str,
+    gamma: int,
+    task_feature_lengths: Mapping[str, int],
+    num_examples: int | None = None,
+    temperature: float | Sequence[float] = 0.0,
+    topk: int = 0,
+    topp: float = 0.0,
+    draft_temperature: float | None = None,
+    draft_vocabulary_file: str | None = None,
+    seed: int = 0,
+    batch_size: int = 1,
+    repeats: int = 1,
+    matmul_precision: str | None = 'highest',
+    shown_example: int | None = None,
+) -> list[run_record.Record]:
+  """Decodes a split in both ways, judges both, and says what it gained.
+
+  Args:
+    mixture_or_task_name: a registered seqio task.
+    split: of it.
+    target_config: sizes of the target.
+    draft_config: sizes of the draft.
+    checkpoint_path: the target's T5X checkpoint.
+    draft_checkpoint_path: the draft's.
+    output_dir: see `jobs.output_folder`.
+    gamma: guesses a block, at least 1.
+    task_feature_lengths: most tokens of 'inputs' and 'targets'.
+    num_examples: the first so many; None for all.
+    temperature: one, or several to be run one after the other.
+    topk: keep the k likeliest tokens; 0 is off.
+    topp: keep the likeliest tokens of this mass; 0 is off.
+    draft_temperature: None for the target's.
+    draft_vocabulary_file: the draft's own SentencePiece model, to be compared
+      with the task's; None if they are known to be the same.
+    seed: of the samples.
+    batch_size: examples decoded together.
+    repeats: how often each batch is timed; the median counts.
+    matmul_precision: JAX's setting; 'highest' multiplies float32 in float32
+      on TPU and GPU too.
+    shown_example: number of an example whose blocks are printed, or None.
+  Returns:
+    One run record for each temperature.
+  Raises:
+    ValueError: for input that cannot be decoded as asked.
+    MismatchError: if greedy outputs differ by more than rounding. The results
+      are written nevertheless.
+  """
+  _check_counts(
+      gamma=gamma,
+      batch_size=batch_size,
+      repeats=repeats,
+      num_examples=1 if num_examples is None else num_examples,
+  )
+  temperatures = _read_temperatures(temperature)
+  for each in (*temperatures, draft_temperature or 0.0):
+    sampling_lib.make_sampling(each, topk, topp)  # before anything is read
+  examples = examples_lib.load(
+      mixture_or_task_name, split, task_feature_lengths, num_examples
+  )
+  _check_shown_example(shown_example, len(examples.tokens))
+  setup = _Setup(
+      _load_decoder(
+          target_config=target_config,
+          draft_config=draft_config,
+          checkpoint_path=checkpoint_path,
+          draft_checkpoint_path=draft_checkpoint_path,
+          draft_vocabulary_file=draft_vocabulary_file,
+          vocabulary=examples.vocabulary,
+          gamma=gamma,
+          length=task_feature_lengths['targets'],
+          matmul_precision=matmul_precision,
+      ),
+      examples,
+      batch_size,
+      repeats,
+      {
+          'task': mixture_or_task_name,
+          'split': split,
+          'inputs_length': task_feature_lengths['inputs'],
+          'targets_length': task_feature_lengths['targets'],
+          'topk': topk,
+          'topp': topp,
+          'seed': seed,
+      },
+  )
+  folder = output_folder.OutputFolder(output_dir)
+  records = []
+  for each in temperatures:
+    own = each if draft_temperature is None else draft_temperature
+    record, predictions = _evaluate_at(setup, each, own)
+    folder.add(record, predictions)
+    records.append(record)
+  results = folder.finish()
+  if shown_example is not None:
+    print(_show(setup, shown_example))
+  print(report.table(records))
+  print(f'Records: {results}')
+  _check_greedy(records)
+  return records
+
+
+def _check_counts(**values: int) -> None:
+  for name, value in values.items():
+    if not isinstance(value, int) or value < 1:
+      raise ValueError(
+          f'{name} must be a whole number and at least 1, got {value!r}.'
+      )
+
+
+def _read_temperatures(temperature: float | Sequence[float]) -> list[float]:
+  """One or several temperatures as a list, each once."""
+  try:
+    values = np.atleast_1d(np.asarray(temperature, float)).tolist()
+  except (TypeError, ValueError):
+    values = []
+  if not values or not np.all(np.isfinite(values)):
+    raise ValueError(
+        'temperature must be a number or several in parentheses, got'
+        f' {temperature!r}.'
+    )
+  return list(dict.fromkeys(values))
+
+
+def _check_shown_example(number: int | None, num_examples: int) -> None:
+  if number is not None and not 0 <= number < num_examples:
+    raise ValueError(
+        f'There is no example {number} to show among the {num_examples} to'
+        ' decode. Give a smaller number, from 0 on.'
+    )
+
+
+def _load_decoder(
+    *,
+    target_config: t5.T5Config,
+    draft_config: t5.T5Config,
+    checkpoint_path: str,
+    draft_checkpoint_path: str,
+    draft_vocabulary_file: str | None,
+    vocabulary: seqio.Vocabulary,
+    gamma: int,
+    length: int,
+    matmul_precision: str | None,
+) -> token_decoder.TokenDecoder:
+  if draft_vocabulary_file is not None:
+    loading.check_same_vocabulary(
+        loading.load_vocabulary(vocabulary.sentencepiece_model_file),
+        loading.load_vocabulary(draft_vocabulary_file),
+    )
+  target = loading.load_model(target_config, checkpoint_path)
+  draft = loading.load_model(draft_config, draft_checkpoint_path)
+  for name, model in (('target', target), ('draft', draft)):
+    loading.check_vocabulary_fits(vocabulary.vocab_size, name, model)
+  return token_decoder.TokenDecoder(
+      target,
+      draft,
+      gamma=gamma,
+      length=length,
+      matmul_precision=matmul_precision,
+  )
+
+
+def _requests(
+    setup: _Setup, temperature: float, draft_temperature: float
+) -> list[token_decoder.Request]:
+  rules = setup.settings['topk'], setup.settings['topp']
+  return list(
+      side_by_side.requests(
+          setup.examples,
+          setup.batch_size,
+          setup.decoder.length,
+          setup.settings['seed'],
+          sampling_lib.make_sampling(temperature, *rules),
+          sampling_lib.make_sampling(draft_temperature, *rules),
+      )
+  )
+
+
+def _evaluate_at(
+    setup: _Setup, temperature: float, draft_temperature: float
+) -> tuple[run_record.Record, list[dict[str, Any]]]:
+  """Runs one temperature: its record and its predictions."""
+  batches = _requests(setup, temperature, draft_temperature)
+  plain, speculative = side_by_side.run(
+      setup.decoder,
+      batches,
+      repeats=setup.repeats,
+      name=f'temperature {temperature:g}',
+  )
+  num_examples = len(setup.examples.tokens)
+  texts = [
+      _texts(run.sequences(num_examples), setup.examples.vocabulary)
+      for run in (plain, speculative)
+  ]
+  quality = dict(
+      zip(
+          ('baseline', 'speculative'),
+          (_judge(setup.examples, each) for each in texts),
+          strict=True,
+      )
+  )
+  greedy = None
+  if temperature <= sampling_lib.MIN_TEMPERATURE:
+    greedy = _compare_greedy(setup.decoder, batches, plain, speculative)
+  record = _record(
+      setup, temperature, draft_temperature, plain, speculative
+  ) | {'quality': quality, 'greedy': greedy}
+  return record, _predictions(setup, temperature, plain, speculative, texts)
+
+
+def _texts(sequences: np.ndarray, vocabulary: seqio.Vocabulary) -> list[str]:
+  texts = []
+  for ids in sequences.tolist():
+    if speculation.EOS_ID in ids:
+      ids = ids[: ids.index(speculation.EOS_ID)]
+    # Ids that only pad the logits have no piece.
+    texts.append(
+        vocabulary.decode(
+            [i for i in ids if 0 < i < vocabulary.vocab_size]
+        )
+    )
+  return texts
+
+
+def _judge(
+    examples: examples_lib.Examples, texts: list[str]
+) -> dict[str, float]:
+  """The task's own metrics of some predictions."""
+  task = examples.task
+  predictions = [
+      task.postprocess_fn(text, example=None, is_target=False)
+      for text in texts
+  ]
+  values: dict[str, Any] = {}
+  for metric_fn in task.predict_metric_fns:
+    values |= metric_fn(examples.targets, predictions)
+  for metric_fn in task.predict_with_aux_metric_fns:
+    values |= metric_fn(examples.targets, predictions, {})
+  return {name: float(value) for name, value in values.items()}
+
+
+def _compare_greedy(decoder, batches, plain, speculative) -> dict[str, int]:
+  """Row counts of identical outputs, near ties and mismatches."""
+  counts = {'identical': 0, 'near_tie': 0, 'mismatch': 0}
+  for batch, one, other in zip(
+      batches, plain.decoded, speculative.decoded, strict=True
+  ):
+    found = near_ties.compare(decoder, batch, one.sequences, other.sequences)
+    num_padding = int(np.sum(np.asarray(batch.limits) == 0))
+    counts['identical'] += found.num_identical - num_padding
+    counts['near_tie'] += len(found.near_ties)
+    counts['mismatch'] += len(found.mismatches)
+  return counts
+
+
+def _record(
+    setup: _Setup,
+    temperature: float,
+    draft_temperature: float,
+    plain: side_by_side.Run,
+    speculative: side_by_side.Run,
+) -> run_record.Record:
+  decoder = setup.decoder
+  sides = {
+      'baseline': run_record.count_run(plain.decoded),
+      'speculative': run_record.count_run(speculative.decoded)
+      | run_record.count_speculation(speculative.decoded),
+  }
+  for side, run in zip(sides.values(), (plain, speculative), strict=True):
+    side['walltime_s'] = run.walltime_s
+    side['tokens_per_s'] = side['tokens'] / run.walltime_s
+  drafter = run_record.describe_model(decoder.draft)
+  return run_record.make(
+      'eval',
+      **setup.settings,
+      **sides,
+      **run_record.acceptance_rates(sides['speculative']),
+      num_examples=len(setup.examples.tokens),
+      truncated_inputs=setup.examples.num_truncated,
+      target=run_record.describe_model(decoder.target),
+      drafter={'kind': 'model', **drafter, 'temperature': draft_temperature},
+      verification={'rule': 'tokenwise', 'lenience': None},
+      gamma=decoder.gamma,
+      gamma_policy='fixed',
+      temperature=temperature,
+      num_decodes=decoder.num_decodes,
+      batch_size=setup.batch_size,
+      mesh={},
+      matmul_precision=decoder.matmul_precision,
+      lossless=True,
+      padded_share=run_record.padded_share(speculative.decoded),
+      speedup=side_by_side.speedup(plain, speculative),
+      speedup_ci95=side_by_side.speedup_interval(plain, speculative),
+      compile_s={
+          'baseline': plain.compile_s,
+          'speculative': speculative.compile_s,
+      },
+      repeats=setup.repeats,
+      warmup=side_by_side.WARMUP,
+  )
+
+
+def _predictions(
+    setup, temperature, plain, speculative, texts
+) -> list[dict[str, Any]]:
+  examples = setup.examples
+  num_examples = len(examples.tokens)
+  columns = zip(
+      examples.example_ids.tolist(),
+      examples.inputs,
+      examples.targets,
+      *texts,
+      plain.scores(num_examples).tolist(),
+      speculative.scores(num_examples).tolist(),
+      strict=True,
+  )
+  names = (
+      'example_id', 'input', 'target', 'baseline', 'speculative',
+      'baseline_score', 'speculative_score',
+  )  # fmt: skip
+  return [
+      {'temperature': temperature, **dict(zip(names, row, strict=True))}
+      for row in columns
+  ]
+
+
+def _show(setup: _Setup, number: int) -> str:
+  """One example's blocks, guesses told apart by colour."""
+  only = dataclasses.replace(
+      setup.examples,
+      tokens=setup.examples.tokens[number : number + 1],
+      example_ids=setup.examples.example_ids[number : number + 1],
+  )
+  request = _requests(
+      dataclasses.replace(setup, examples=only, batch_size=1), 0.0, 0.0
+  )[0]
+  blocks = tracing.trace(setup.decoder, request)
+  pieces = setup.examples.vocabulary.tokenizer.IdToPiece
+  return '\n'.join(
+      [
+          f'Input: {setup.examples.inputs[number]}',
+          tracing.render(blocks, pieces),
+          tracing.legend(),
+      ]
+  )
+
+
+def _check_greedy(records: list[run_record.Record]) -> None:
+  for record in records:
+    greedy = record['greedy']
+    if greedy is None:
+      continue
+    if greedy['mismatch']:
+      raise MismatchError(
+          f'{greedy["mismatch"]} greedy outputs differ from plain decoding by'
+          ' more than rounding. This is a bug: please report it with the'
+          ' record.'
+      )
+    share = greedy['near_tie'] / record['num_examples']
+    is_exact = (
+        record['device']['platform'] == 'cpu'
+        and record['target']['dtype'] == 'float32'
+    )
+    if is_exact and share > MAX_NEAR_TIE_SHARE:
+      raise MismatchError(
+          f'{greedy["near_tie"]} of {record["num_examples"]} greedy outputs'
+          ' differ by rounding, more than float32 on CPU explains. This is a'
+          ' bug: please report it with the record.'
+      )

@@ -1,0 +1,189 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A split of a seqio task as arrays, and as batches to decode.
+
+Legend: examples, inputs_length.
+"""
+
+from collections.abc import Iterator, Mapping
+import contextlib
+import dataclasses
+from typing import Any
+import zlib
+
+import numpy as np
+import seqio
+import tensorflow as tf
+
+from speculative_t5x import loading
+
+
+@dataclasses.dataclass(frozen=True)
+class Examples:
+  """What is decoded, and what it is judged by.
+
+  Attributes:
+    task: where they come from.
+    tokens: [examples, inputs_length] int32; 0 is padding.
+    example_ids: [examples] int32, the data set's own.
+    inputs: texts.
+    targets: references, as the task's metrics want them.
+    num_truncated: inputs that were cut to inputs_length.
+  """
+
+  task: seqio.Task
+  tokens: np.ndarray
+  example_ids: np.ndarray
+  inputs: list[str]
+  targets: list[Any]
+  num_truncated: int
+
+  @property
+  def vocabulary(self) -> seqio.Vocabulary:
+    return self.task.output_features['targets'].vocabulary
+
+  def batches(self, batch_size: int) -> Iterator[slice]:
+    """Slices of examples; the last may be shorter."""
+    for start in range(0, len(self.tokens), batch_size):
+      yield slice(start, min(start + batch_size, len(self.tokens)))
+
+
+def load(
+    mixture_or_task_name: str,
+    split: str,
+    lengths: Mapping[str, int],
+    num_examples: int | None = None,
+) -> Examples:
+  """Reads, tokenizes and cuts a split of a task.
+
+  Args:
+    mixture_or_task_name: a registered seqio task.
+    split: of it.
+    lengths: most tokens of 'inputs' and of 'targets', end included.
+    num_examples: the first so many; None for all.
+  Raises:
+    ValueError: for an unknown task or split, a length that is missing or below
+      1, an empty input, fewer examples than asked for or none at all, or a
+      vocabulary that T5 cannot decode by.
+  """
+  keep_tensorflow_off_accelerators()
+  _check_lengths(lengths)
+  task = _find_task(mixture_or_task_name, split)
+  _check_vocabularies(task)
+  rows, targets, inputs, example_ids, num_truncated = [], [], [], [], 0
+  for number, (example, full) in enumerate(_read(task, split, lengths)):
+    if number == num_examples:
+      break
+    ids = np.asarray(example['inputs'], np.int32)
+    text = _input_text(task, example)
+    if not text.strip():
+      raise ValueError(
+          f'Example {number} of {task.name}, split {split}, has an empty'
+          ' input. Remove it from the data.'
+      )
+    rows.append(ids)
+    inputs.append(text)
+    targets.append(_target(task, full))
+    example_ids.append(example.get('example_id', _hash_id(ids)))
+    num_truncated += len(full['inputs']) > lengths['inputs']
+  if num_examples is not None and len(rows) < num_examples:
+    raise ValueError(
+        f'{num_examples} examples were asked for, but split {split} of'
+        f' {task.name} has {len(rows)}. Ask for at most so many.'
+    )
+  if not rows:
+    raise ValueError(
+        f'Split {split} of {task.name} is empty. Give another split.'
+    )
+  tokens = np.full((len(rows), lengths['inputs']), loading.PAD_ID, np.int32)
+  for row, ids in zip(tokens, rows, strict=True):
+    row[: len(ids)] = ids
+  return Examples(
+      task,
+      tokens,
+      np.asarray(example_ids, np.int32),
+      inputs,
+      targets,
+      num_truncated,
+  )
+
+
+def keep_tensorflow_off_accelerators() -> None:
+  """It would take the memory of a GPU, and only reads here."""
+  # In use already, its devices are the caller's choice.
+  with contextlib.suppress(RuntimeError):
+    tf.config.set_visible_devices([], 'GPU')
+
+
+def _check_lengths(lengths: Mapping[str, int]) -> None:
+  for name in ('inputs', 'targets'):
+    if lengths.get(name, 0) < 1:
+      raise ValueError(
+          f'task_feature_lengths gives no length for {name!r}, or one below 1.'
+          f' Got {dict(lengths)}.'
+      )
+
+
+def _find_task(name: str, split: str) -> seqio.Task:
+  if name not in seqio.TaskRegistry.names():
+    raise ValueError(
+        f'There is no task named {name}. Registered are'
+        f' {", ".join(sorted(seqio.TaskRegistry.names()))}; a gin file that'
+        ' imports the module of a task registers it.'
+    )
+  task = seqio.TaskRegistry.get(name)
+  if split not in task.splits:
+    raise ValueError(
+        f'Task {name} has no split {split}; it has'
+        f' {", ".join(sorted(task.splits))}.'
+    )
+  return task
+
+
+def _check_vocabularies(task: seqio.Task) -> None:
+  inputs = task.output_features['inputs'].vocabulary
+  targets = task.output_features['targets'].vocabulary
+  for name, vocabulary in (('inputs', inputs), ('targets', targets)):
+    loading.check_special_ids(
+        f'of the {name} of {task.name}', vocabulary.pad_id, vocabulary.eos_id
+    )
+  if inputs != targets:
+    raise loading.VocabularyError(
+        f'Task {task.name} has one vocabulary for its inputs and another for'
+        ' its targets; T5 embeds both with one table. Give both features the'
+        ' same vocabulary.'
+    )
+
+
+def _read(task: seqio.Task, split: str, lengths: Mapping[str, int]):
+  """Examples cut to their lengths, each with its uncut self."""
+  read = lambda sequence_length: task.get_dataset(
+      sequence_length=sequence_length,
+      split=split,
+      shuffle=False,
+      use_cached=False,
+  ).as_numpy_iterator()
+  return zip(read(dict(lengths)), read(None), strict=True)
+
+
+def _input_text(task: seqio.Task, example) -> str:
+  if 'inputs_pretokenized' in example:
+    return example['inputs_pretokenized'].decode()
+  return task.output_features['inputs'].vocabulary.decode(
+      example['inputs'].tolist()
+  )
+
+
+def _target(task: seqio.Task, example) -> Any:
+  if 'targets_pretokenized' in example:
+    text = example['targets_pretokenized'].decode()
+  else:
+    text = task.output_features['targets'].vocabulary.decode(
+        example['targets'].tolist()
+    )
+  return task.postprocess_fn(text, example=example, is_target=True)
+
+
+def _hash_id(ids: np.ndarray) -> int:
+  """For a task without ids of its own: a number that its input determines."""
+  return zlib.crc32(ids.tobytes()) & 0x7FFFFFFF

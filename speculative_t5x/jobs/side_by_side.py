@@ -1,0 +1,170 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The same batches decoded plainly and speculatively, each timed.
+
+Legend: batches, repeats.
+"""
+
+from collections.abc import Callable, Iterator
+import dataclasses
+import functools
+import sys
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from speculative_t5x import sampling as sampling_lib
+from speculative_t5x import token_decoder
+from speculative_t5x.jobs import examples as examples_lib
+
+WARMUP = 2  # untimed calls of each way: one compiles, one runs
+_SECONDS_BETWEEN_LINES = 10
+_NUM_RESAMPLES = 10_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+  """One way of decoding all batches.
+
+  Attributes:
+    decoded: one a batch, as numpy arrays, padding rows included.
+    seconds: [batches], from token ids on the device to token ids on the
+      device, the encoders included, no compilation; the median of the repeats.
+    compile_s: what the first call took longer than the second.
+  """
+
+  decoded: list[token_decoder.Decoded]
+  seconds: np.ndarray
+  compile_s: float
+
+  @property
+  def walltime_s(self) -> float:
+    return float(self.seconds.sum())
+
+  def sequences(self, num_examples: int) -> np.ndarray:
+    """[examples, length] int32, without the padding rows."""
+    return np.concatenate([d.sequences for d in self.decoded])[:num_examples]
+
+  def scores(self, num_examples: int) -> np.ndarray:
+    """[examples] float32 log-probabilities."""
+    return np.concatenate([d.log_probs for d in self.decoded])[:num_examples]
+
+
+def requests(
+    examples: examples_lib.Examples,
+    batch_size: int,
+    length: int,
+    seed: int,
+    sampling: sampling_lib.Sampling,
+    draft_sampling: sampling_lib.Sampling,
+) -> Iterator[token_decoder.Request]:
+  """The examples in batches of one shape, the last filled up by padding."""
+  for part in examples.batches(batch_size):
+    pad = functools.partial(_pad_rows, count=batch_size)
+    limits = np.full((part.stop - part.start,), length, np.int32)
+    yield token_decoder.Request(
+        encoder_input_tokens=pad(examples.tokens[part]),
+        example_ids=pad(examples.example_ids[part]),
+        limits=pad(limits),
+        seed=jnp.asarray(seed, jnp.int32),
+        sampling=sampling,
+        draft_sampling=draft_sampling,
+    )
+
+
+def _pad_rows(x: np.ndarray, count: int) -> jax.Array:
+  padding = [(0, count - len(x))] + [(0, 0)] * (x.ndim - 1)
+  return jnp.asarray(np.pad(x, padding))
+
+
+def run(
+    decoder: token_decoder.TokenDecoder,
+    batches: list[token_decoder.Request],
+    *,
+    repeats: int,
+    name: str,
+) -> tuple[Run, Run]:
+  """Decodes every batch in both ways, in turns, after a warm-up.
+
+  Both ways see the same state of the machine: they alternate batch by batch,
+  and which comes first alternates too.
+
+  Args:
+    decoder: both ways.
+    batches: of one shape.
+    repeats: how often each batch is timed.
+    name: what the progress lines begin with.
+  Returns:
+    The plain and the speculative run.
+  """
+  ways = (decoder.plain, decoder.speculative)
+  compile_s = [_warm_up(way, batches[0]) for way in ways]
+  decoded = [[], []]
+  seconds = np.zeros((2, len(batches), repeats))
+  progress = _Progress(name, len(batches))
+  for number, batch in enumerate(batches):
+    for repeat in range(repeats):
+      order = (0, 1) if (number + repeat) % 2 == 0 else (1, 0)
+      outputs = [None, None]
+      for way in order:
+        outputs[way], seconds[way, number, repeat] = _timed(ways[way], batch)
+    for way in (0, 1):
+      decoded[way].append(jax.device_get(outputs[way]))
+    progress.show(number + 1)
+  medians = np.median(seconds, axis=-1)
+  return tuple(
+      Run(*parts) for parts in zip(decoded, medians, compile_s, strict=True)
+  )
+
+
+def _timed(way: Callable, batch) -> tuple[token_decoder.Decoded, float]:
+  start = time.perf_counter()
+  output = jax.block_until_ready(way(batch))
+  return output, time.perf_counter() - start
+
+
+def _warm_up(way: Callable, batch) -> float:
+  _, first = _timed(way, batch)
+  _, second = _timed(way, batch)
+  return max(first - second, 0.0)
+
+
+class _Progress:
+  """A line now and then on stderr."""
+
+  def __init__(self, name: str, total: int):
+    self._name, self._total = name, total
+    self._start = self._last = time.monotonic()
+
+  def show(self, done: int) -> None:
+    now = time.monotonic()
+    if done < self._total and now - self._last < _SECONDS_BETWEEN_LINES:
+      return
+    self._last = now
+    left = (now - self._start) / done * (self._total - done)
+    print(
+        f'{self._name}: {done} of {self._total} batches, {left:.0f} s left',
+        file=sys.stderr,
+    )
+
+
+def speedup(plain: Run, speculative: Run) -> float:
+  """Plain over speculative walltime on the same examples."""
+  return plain.walltime_s / speculative.walltime_s
+
+
+def speedup_interval(plain: Run, speculative: Run) -> list[float] | None:
+  """95 percent interval of the speedup by a paired bootstrap over batches.
+
+  None for a single batch, which says nothing of the spread.
+  """
+  num_batches = len(plain.seconds)
+  if num_batches < 2:
+    return None
+  rng = np.random.default_rng(0)
+  shape = (_NUM_RESAMPLES, num_batches)
+  chosen = rng.integers(0, num_batches, shape)
+  ratios = plain.seconds[chosen].sum(1) / speculative.seconds[chosen].sum(1)
+  return [float(x) for x in np.quantile(ratios, (0.025, 0.975))]

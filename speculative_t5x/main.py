@@ -1,0 +1,283 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The command `speculative-t5x`: runs a job that gin files set up.
+
+The only module of the package that knows gin. Flags are T5X's:
+
+  speculative-t5x eval --gin_file=configs/runs/eval_multi30k.gin \\
+      --gin.CHECKPOINT_PATH=\\"/path/to/checkpoint\\" --gin.GAMMA=5
+"""
+
+import ast
+from collections.abc import Callable, Iterator, Sequence
+import contextlib
+import dataclasses
+import difflib
+import importlib
+import os
+import pathlib
+import re
+import sys
+import tokenize
+
+# Read by TensorFlow when it is imported; it only reads and tokenizes here.
+os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
+
+# Module and function of each job, by name of the command.
+_JOBS = {
+    'eval': ('speculative_t5x.jobs.evaluation', 'evaluate'),
+    'train': ('speculative_t5x.jobs.train', 'train'),
+}
+_FILE_FLAG, _PATH_FLAG = '--gin_file=', '--gin_search_paths='
+_BINDING_FLAG = re.compile(r'--gin\.([^=\s]+)=(.*)', re.DOTALL)
+# Where a gin file sets a macro, or uses it.
+_MENTION = re.compile(r'^(\w+)\s*=|%(\w+)', re.MULTILINE)
+_INCLUDE = re.compile(r"""^\s*include\s+['"]([^'"]+)['"]""", re.MULTILINE)
+# A path or word, which a shell leaves without quotes.
+_BARE_STRING = re.compile(r'[\w./~][^\'"()\[\]{}%@]*')
+
+# What gin raises for a file or a binding that it cannot read.
+_GIN_ERRORS = (
+    SyntaxError, LookupError, TypeError, AttributeError, ValueError,
+    ImportError, OSError, tokenize.TokenError,
+)  # fmt: skip
+_REQUIRED = re.compile(r'^(\S+) = %gin\.REQUIRED$', re.MULTILINE)
+_UNSET_MACRO = re.compile(r"No bindings specified for '(.+)/gin\.macro'")
+_MISSING = re.compile(
+    r'(\w+)(?:\.__init__)?\(\) missing \d+ required .*arguments?: (.+)'
+    r"(?:\n.*)*?\n  In call to configurable '\1'"
+)
+_FILE_LOCATION = re.compile(r'\n  In file "(.+)", line (\d+)')
+
+
+class UsageError(ValueError):
+  """A command line that cannot be carried out."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _CommandLine:
+  job: str
+  gin_files: tuple[str, ...]
+  search_paths: tuple[str, ...]
+  bindings: tuple[tuple[str, str], ...]  # names and gin values
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+  """Runs a command; returns its exit status.
+
+  Bad input gives one error on stderr and status 1, or 2 for a command that
+  cannot be carried out as it is written. Anything else is a bug and keeps its
+  traceback.
+  """
+  argv = list(sys.argv[1:] if argv is None else argv)
+  if not argv or {'-h', '--help'} & set(argv):
+    print(_usage())
+    return 0 if argv else 2
+  try:
+    _configure(_parse(argv))()
+  except UsageError as error:
+    print(f'error: {error}', file=sys.stderr)
+    return 2
+  except (ValueError, OSError, RuntimeError) as error:
+    print(f'error: {_message(error)}', file=sys.stderr)
+    return 1
+  return 0
+
+
+def _usage() -> str:
+  return (
+      f'usage: speculative-t5x {{{",".join(_JOBS)}}} --gin_file=FILE...'
+      ' [--gin.NAME=VALUE...] [--gin_search_paths=DIR,...]\n\n'
+      'The head of each file in configs/runs says which NAMEs it requires and'
+      ' which are commonly overridden.'
+  )
+
+
+def _parse(argv: list[str]) -> _CommandLine:
+  job, *flags = argv
+  if job not in _JOBS:
+    raise UsageError(f'there is no command {job!r}.\n{_usage()}')
+  files, paths, bindings = [], [], []
+  for flag in flags:
+    if flag.startswith(_FILE_FLAG):
+      files.append(flag.removeprefix(_FILE_FLAG))
+    elif flag.startswith(_PATH_FLAG):
+      paths.extend(flag.removeprefix(_PATH_FLAG).split(','))
+    elif match := _BINDING_FLAG.fullmatch(flag):
+      bindings.append((match[1], _gin_value(match[2])))
+    else:
+      raise UsageError(f'the flag {flag!r} is not understood.\n{_usage()}')
+  if not files:
+    raise UsageError(f'--gin_file is required.\n{_usage()}')
+  return _CommandLine(job, tuple(files), tuple(paths), tuple(bindings))
+
+
+def _gin_value(text: str) -> str:
+  """The value as gin reads it; a bare path or word becomes a string."""
+  try:
+    ast.literal_eval(text)
+  except (SyntaxError, ValueError):
+    if _BARE_STRING.fullmatch(text):
+      return repr(text)
+  return text
+
+
+def _configure(command: _CommandLine) -> Callable[[], object]:
+  """Parses the gin files; returns the job, bound by them."""
+  gin = _import('gin')
+  # Files are found from here, and from where the package's own lie.
+  search_paths = [*command.search_paths, '.', *map(str, _config_roots())]
+  _check_macros(command, search_paths)
+  _import_tensorflow()
+  module, function = _JOBS[command.job]
+  job = getattr(_import(module), function)
+  gin.clear_config()  # of an earlier command in this process
+  # Leave it the reader of files alone. The other one takes a folder for a
+  # Python package and fails at those without an __init__.py, as configs.
+  del gin.config._FILE_READERS[1:]
+  for path in search_paths:
+    gin.add_config_file_search_path(path)
+  for name in command.gin_files:
+    with _gin_errors_in(name):
+      gin.parse_config_file(name)
+  for name, value in command.bindings:
+    with _gin_errors_in(f'--gin.{name}={value}'):
+      gin.parse_config(f'{name} = {value}')
+  _finalize(gin)
+  return lambda: _run(gin, job)
+
+
+def _import(name: str):
+  try:
+    return importlib.import_module(name)
+  except ModuleNotFoundError as error:
+    raise UsageError(
+        f'{error.name} is not installed, which jobs need. Install the package'
+        " with its extra: pip install 'speculative_t5x[jobs]'."
+    ) from error
+
+
+def _import_tensorflow() -> None:
+  """Imports it without the lines that it writes to stderr.
+
+  They come before its logging is set up, so no variable turns them off.
+  """
+  sys.stderr.flush()
+  kept = os.dup(2)
+  with open(os.devnull, 'wb') as nowhere:
+    os.dup2(nowhere.fileno(), 2)
+  try:
+    tensorflow = _import('tensorflow')
+    # It would take the memory of a GPU. Asking also makes it look for one,
+    # about which it writes too.
+    with contextlib.suppress(RuntimeError):  # in use already
+      tensorflow.config.set_visible_devices([], 'GPU')
+  finally:
+    os.dup2(kept, 2)
+    os.close(kept)
+
+
+def _config_roots() -> list[pathlib.Path]:
+  """The folders that hold `configs`: in a clone, and in a wheel."""
+  package = pathlib.Path(__file__).parent
+  return [package.parent, package]
+
+
+@contextlib.contextmanager
+def _gin_errors_in(source: str) -> Iterator[None]:
+  """Turns what gin raises into an error that names the file or flag."""
+  try:
+    yield
+  except _GIN_ERRORS as error:
+    message = _message(error)
+    # Gin shows the parser's object before its own words.
+    _, found, rest = message.partition('Failed to parse token')
+    if found:
+      message = f'{found}{rest}; texts need quotes'
+    raise UsageError(
+        f'{source} cannot be read: {message.rstrip(".")}.'
+    ) from error
+
+
+def _finalize(gin) -> None:
+  """Locks the configuration, after a look for values left out."""
+  if names := _REQUIRED.findall(gin.config_str()):
+    flags = ' '.join(f'--gin.{name}=...' for name in names)
+    raise UsageError(
+        f'{", ".join(names)} must be given: {flags}, or in a gin file.'
+    )
+  try:
+    gin.finalize()
+  except ValueError as error:
+    if match := _UNSET_MACRO.match(str(error)):
+      raise UsageError(
+          f'The macro {match[1]} is used and has no value. Correct its name,'
+          ' or add the gin file that sets it.'
+      ) from error
+    raise
+
+
+def _run(gin, job: Callable) -> None:
+  try:
+    configurable = gin.get_configurable(job)
+  except LookupError as error:
+    raise UsageError(
+        f'No gin file sets up the job {job.__name__}. Add one of configs/runs.'
+    ) from error
+  try:
+    configurable()
+  except TypeError as error:
+    # Gin calls with what it has; any other TypeError is a bug.
+    if match := _MISSING.match(str(error)):
+      raise UsageError(
+          f'The gin files give {match[1]} no {match[2]}. Add the file of'
+          ' configs that does.'
+      ) from error
+    raise
+
+
+def _check_macros(command: _CommandLine, search_paths: list[str]) -> None:
+  """Refuses a macro that no file mentions: gin itself would ignore it."""
+  mentioned: set[str] = set()
+  for name in command.gin_files:
+    text = _read_with_includes(name, search_paths)
+    for found in _MENTION.findall(text):
+      mentioned.update(filter(None, found))
+  for name, _ in command.bindings:
+    if '.' not in name and name not in mentioned:
+      close = difflib.get_close_matches(name.upper(), sorted(mentioned), n=1)
+      hint = f' Did you mean {close[0]}?' if close else ''
+      raise UsageError(f'no gin file mentions the macro {name}.{hint}')
+
+
+def _read_with_includes(name: str, search_paths: list[str]) -> str:
+  for folder in search_paths:
+    path = pathlib.Path(folder) / name
+    if path.is_file():
+      break
+  else:
+    raise UsageError(
+        f'there is no gin file {name} in {", ".join(search_paths)}.'
+    )
+  # Comments mention macros too, and promise nothing.
+  lines = path.read_text().splitlines()
+  text = '\n'.join(line.partition('#')[0] for line in lines)
+  included = [
+      _read_with_includes(inner, search_paths)
+      for inner in _INCLUDE.findall(text)
+  ]
+  return '\n'.join([text, *included])
+
+
+def _message(error: Exception) -> str:
+  """The message, with the file and line that gin adds and none of its calls."""
+  text = str(error.args[0] if isinstance(error, tokenize.TokenError) else error)
+  location = _FILE_LOCATION.search(text)
+  text = re.split(r'\n  (?:In|No values supplied) ', text)[0].strip()
+  if location:
+    return f'{text.rstrip(".")} ({location[1]}, line {location[2]}).'
+  return text
+
+
+if __name__ == '__main__':
+  sys.exit(main())

@@ -1,0 +1,206 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The compiled program: no copy of a cache inside the loop.
+
+A copy of a cache a step costs as much as a good part of the step, and nothing
+but the compiled program shows it. Copies before the loop are harmless.
+"""
+
+import math
+import re
+
+import jax
+from jax import lax
+import jax.numpy as jnp
+import jaxtyping
+import pytest
+
+from speculative_t5x import sampling
+from speculative_t5x import speculation
+from speculative_t5x import token_decoder
+from tests import tiny
+
+GAMMA = 3
+PLAIN_LENGTH, LENGTH = 52, 49  # 53 slots, a prime, for either
+HEAD_DIM = 64
+
+_HEADER = re.compile(r'(?:ENTRY )?%?([\w.\-]+) \(.*\{$')
+_CALLED = re.compile(
+    r'(?:calls|to_apply|body|condition|\w+_computations?)='
+    r'(?:%?([\w.\-]+)|\{([^}]*)\})'
+)
+_BODY = re.compile(r'\bwhile\(.*\bbody=%?([\w.\-]+)')
+_COPY = re.compile(
+    r'= \w+\[([\d,]*)\]\S* (?:copy|transpose|copy-start)\('
+)
+
+
+def computations(hlo: str) -> dict[str, list[str]]:
+  """Instructions of each computation of an HLO module, by name."""
+  found, current = {}, None
+  for line in hlo.splitlines():
+    if match := _HEADER.match(line):
+      current = found.setdefault(match[1], [])
+    elif line.startswith('}'):
+      current = None
+    elif current is not None:
+      current.append(line.strip())
+  return found
+
+
+def called(instruction: str) -> list[str]:
+  names = []
+  for one, several in _CALLED.findall(instruction):
+    names += [one] if one else re.findall(r'[\w.\-]+', several)
+  return names
+
+
+def loop_instructions(hlo: str) -> list[str]:
+  """All that runs inside any loop, in nested calls and fusions too."""
+  bodies = computations(hlo)
+  lines = [line for body in bodies.values() for line in body]
+  waiting = [m[1] for line in lines if (m := _BODY.search(line))]
+  seen = set()
+  while waiting:
+    name = waiting.pop()
+    if name in seen:
+      continue
+    seen.add(name)
+    for line in bodies[name]:
+      waiting += called(line)
+  return [line for name in sorted(seen) for line in bodies[name]]
+
+
+def copies(instructions: list[str], sizes: set[int]) -> list[str]:
+  """Copies and transposes with as many elements as one of the sizes."""
+  found = []
+  for line in instructions:
+    if match := _COPY.search(line):
+      shape = [int(n) for n in match[1].split(',') if n]
+      if math.prod(shape) in sizes:
+        found.append(line)
+  return found
+
+
+def decoder(length: int) -> token_decoder.TokenDecoder:
+  target = tiny.config(num_encoder_layers=1, num_heads=3, head_dim=HEAD_DIM)
+  draft = tiny.config(
+      num_encoder_layers=1, num_decoder_layers=1, head_dim=HEAD_DIM
+  )
+  return token_decoder.TokenDecoder(
+      tiny.model(target), tiny.model(draft), gamma=GAMMA, length=length
+  )
+
+
+def request(batch: int) -> token_decoder.Request:
+  law = sampling.make_sampling(1.0)
+  return token_decoder.Request(
+      tiny.encoder_tokens(batch, 11),
+      jnp.arange(batch, dtype=jnp.int32),
+      jnp.full((batch,), LENGTH, jnp.int32),
+      jnp.int32(0),
+      law,
+      law,
+  )
+
+
+@pytest.fixture
+def unchecked_types():
+  """JAX puts other things than arrays into the trees that it lowers."""
+  jaxtyping.config.update('jaxtyping_disable', True)
+  yield
+  jaxtyping.config.update('jaxtyping_disable', False)
+
+
+@pytest.mark.usefixtures('unchecked_types')
+@pytest.mark.parametrize('batch', [1, 8])
+class TestNoCacheIsCopied:
+
+  def test_plain_decoding(self, batch):
+    """Blocks of one token."""
+    slots = speculation.cache_slots(PLAIN_LENGTH, 0)
+    compiled = decoder(PLAIN_LENGTH).compile_plain(request(batch))
+    assert_no_copies(compiled, {batch * 3 * HEAD_DIM * slots})
+
+  def test_speculative_decoding(self, batch):
+    """Blocks of gamma + 1, and the draft's of 2 and of 1 in a nested loop."""
+    slots = speculation.cache_slots(LENGTH, GAMMA)
+    compiled = decoder(LENGTH).compile_speculative(request(batch))
+    sizes = {batch * heads * HEAD_DIM * slots for heads in (2, 3)}
+    assert_no_copies(compiled, sizes)
+
+
+def assert_no_copies(compiled: jax.stages.Compiled, sizes: set[int]) -> None:
+  inside = loop_instructions(compiled.as_text())
+  for size in sizes:  # the loop is there and works on caches of this size
+    assert any(has_size(line, size) for line in inside)
+  assert copies(inside, sizes) == []
+
+
+def has_size(line: str, size: int) -> bool:
+  match = re.search(r'= f32\[([\d,]*)\]', line)
+  return bool(match) and size == math.prod(
+      int(n) for n in match[1].split(',') if n
+  )
+
+
+class TestDetector:
+  """The reading above finds what it should, and only that."""
+
+  CACHE = (3, 64, 53)
+  SIZE = {3 * 64 * 53}
+
+  def inside(self, body):
+    def program(cache):
+      done = lambda carry: carry[0] < 40
+      return lax.while_loop(done, body, (0, jnp.float32(0), cache))
+
+    return loop_instructions(
+        jax.jit(program).lower(jnp.zeros(self.CACHE)).compile().as_text()
+    )
+
+  @staticmethod
+  def write(step, total, cache):
+    """A good body: writes in place, reads the new version alone."""
+    new = jnp.full((3, 64, 1), total)
+    cache = lax.dynamic_update_slice(cache, new, (0, 0, step))
+    read = jnp.einsum('hd,hdl->hl', jnp.full((3, 64), total), cache)
+    return step + 1, total + jnp.tanh(read).sum(), cache
+
+  @classmethod
+  def write_and_read_old(cls, step, total, cache):
+    """Both versions live at once, so the write needs a copy."""
+    step, total, new = cls.write(step, total, cache)
+    return step, total + (cache * new).sum(), new
+
+  def test_finds_nothing_in_a_good_loop(self):
+    assert copies(self.inside(lambda c: self.write(*c)), self.SIZE) == []
+
+  def test_finds_a_copy(self):
+    inside = self.inside(lambda c: self.write_and_read_old(*c))
+    assert copies(inside, self.SIZE)
+
+  def test_finds_a_transpose(self):
+    def body(carry):
+      step, total, cache = self.write(*carry)
+      turned = lax.optimization_barrier(jnp.swapaxes(cache, 0, 2))
+      return step, total + jnp.sin(turned).sum(), cache
+
+    assert copies(self.inside(body), self.SIZE)
+
+  def test_finds_a_copy_in_a_nested_loop(self):
+    def body(carry):
+      return lax.fori_loop(
+          0, 5, lambda _, c: self.write_and_read_old(*c), carry
+      )
+
+    assert copies(self.inside(body), self.SIZE)
+
+  def test_finds_a_copy_behind_a_branch(self):
+    def body(carry):
+      return lax.cond(
+          carry[1] > 3, lambda c: c, lambda c: self.write_and_read_old(*c),
+          carry,
+      )
+
+    assert copies(self.inside(body), self.SIZE)

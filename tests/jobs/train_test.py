@@ -1,0 +1,261 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests for jobs.train."""
+
+import contextlib
+import dataclasses
+import io
+import json
+import pathlib
+import shutil
+
+import gin
+import jax
+import numpy as np
+import pytest
+import seqio
+import tensorflow as tf
+
+from speculative_t5x import checkpoints
+from speculative_t5x import loading
+from speculative_t5x import training
+from speculative_t5x.jobs import train
+from speculative_t5x.networks import t5
+
+_ROOT = pathlib.Path(__file__).parents[2]
+_TASK = 'train_test_copies'
+_CONFIG = t5.T5Config(
+    vocab_size=16,
+    emb_dim=8,
+    num_heads=1,
+    num_encoder_layers=1,
+    num_decoder_layers=1,
+    head_dim=8,
+    mlp_dim=16,
+    dropout_rate=0.2,
+)
+
+
+def _dataset(split, shuffle_files, seed=None):
+  del shuffle_files, seed
+  rng = np.random.default_rng(1)
+  rows = {'train': 40, 'validation': 7, 'empty': 0}[split]
+  tokens = [list(rng.integers(3, 12, rng.integers(1, 14))) for _ in range(rows)]
+  ragged = tf.ragged.constant(tokens, tf.int32, ragged_rank=1)
+  dataset = tf.data.Dataset.from_tensor_slices(ragged)
+  return dataset.map(lambda x: {'inputs': x, 'targets': x})
+
+
+@pytest.fixture(scope='module', autouse=True)
+def _task():
+  vocabulary = seqio.PassThroughVocabulary(size=16, eos_id=1)
+  feature = seqio.Feature(vocabulary, add_eos=True)
+  seqio.TaskRegistry.add(
+      _TASK,
+      source=seqio.FunctionDataSource(
+          _dataset, splits=('train', 'validation', 'empty')
+      ),
+      preprocessors=[seqio.preprocessors.append_eos_after_trim],
+      output_features={'inputs': feature, 'targets': feature},
+  )
+  yield
+  seqio.TaskRegistry.remove(_TASK)
+
+
+def _train(model_dir, **changes):
+  arguments = {
+      'mixture_or_task_name': _TASK,
+      'network_config': _CONFIG,
+      'model_dir': model_dir,
+      'train_steps': 6,
+      'learning_rate_fn': training.rsqrt_decay(
+          learning_rate=0.05, warmup_steps=2
+      ),
+      'batch_size': 8,
+      'task_feature_lengths': {'inputs': 10, 'targets': 12},
+      'checkpoint_period': 3,
+      'progress_seconds': 0.0,
+      'seed': 3,
+  }
+  return train.train(**{**arguments, **changes})
+
+
+def _params(folder):
+  return checkpoints.restore_params(folder, loading.abstract_params(_CONFIG))
+
+
+@pytest.fixture(scope='module')
+def trained(tmp_path_factory):
+  """A folder with steps 3 and 6, the result, and the lines that were shown."""
+  folder = tmp_path_factory.mktemp('uninterrupted')
+  with contextlib.redirect_stderr(io.StringIO()) as stream:
+    result = _train(folder)
+  return folder, result, stream.getvalue().splitlines()
+
+
+class TestTrain:
+
+  def test_result(self, trained):
+    folder, result, _ = trained
+    assert result.step == 6
+    assert result.checkpoint == str(folder / 'checkpoint_6')
+    assert 0 < result.validation_loss < 4
+    assert 0 <= result.validation_accuracy <= 1
+    assert sorted(checkpoints.step_folders(folder)) == [3, 6]
+
+  def test_progress(self, trained):
+    first, *lines, last = trained[2]
+    assert 'from step 0 to 6: 40 examples of up to 10 and 12 tokens' in first
+    assert '7 to validate' in first
+    assert [x.split()[1] for x in lines if x.startswith('step')] == [
+        '3/6', '6/6'
+    ]  # fmt: skip
+    assert 'target tokens/s' in lines[0] and lines[0].endswith('left')
+    assert last.startswith('trained to step 6 in 0m')
+
+  def test_layout_is_that_of_t5x(self, trained):
+    metadata = pathlib.Path(trained[1].checkpoint, 'state', '_METADATA')
+    tree = json.loads(metadata.read_text())['tree_metadata']
+    names = {
+        '/'.join(part['key'] for part in leaf['key_metadata'])
+        for leaf in tree.values()
+    }
+    params = set(checkpoints.read_shapes(trained[0]))
+    states = ('m', 'v', 'v_row', 'v_col')
+    assert names == (
+        {'state/step'}
+        | {f'target/{name}' for name in params}
+        | {f'state/param_states/{n}/{s}' for n in params for s in states}
+    )
+
+  def test_resumed_equals_uninterrupted(self, trained, tmp_path):
+    folder, result, _ = trained
+    shutil.copytree(folder / 'checkpoint_3', tmp_path / 'checkpoint_3')
+    resumed = _train(tmp_path, keep=1)
+    assert sorted(checkpoints.step_folders(tmp_path)) == [6]
+    assert resumed.validation_loss == result.validation_loss
+    jax.tree.map(
+        np.testing.assert_array_equal, _params(tmp_path), _params(folder)
+    )
+
+  def test_a_finished_training_is_only_scored(self, trained, capsys):
+    assert _train(trained[0]) == trained[1]
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[-1].startswith('trained to step 6')
+    assert not any(line.startswith('step') for line in lines)
+
+  def test_beyond_train_steps(self, trained):
+    with pytest.raises(ValueError, match='checkpoint_6 is beyond train_steps'):
+      _train(trained[0], train_steps=5)
+
+  def test_another_network(self, trained):
+    config = dataclasses.replace(_CONFIG, mlp_dim=32)
+    with pytest.raises(ValueError, match='mlp_dim'):
+      _train(trained[0], network_config=config)
+
+  def test_checkpoint_of_parameters_alone(self, tmp_path):
+    params = jax.tree.map(
+        lambda x: np.zeros(x.shape, x.dtype), loading.abstract_params(_CONFIG)
+    )
+    checkpoints.save(tmp_path, 4, params)
+    with pytest.raises(ValueError, match='folder of its own'):
+      _train(tmp_path)
+
+
+class TestBadInput:
+
+  @pytest.mark.parametrize(
+      ('changes', 'message'),
+      [
+          ({'batch_size': 41}, 'batch_size 41 is more than the 40'),
+          ({'batch_size': 0}, 'batch_size must be at least 1'),
+          ({'keep': 0}, 'keep must be at least 1'),
+          ({'mixture_or_task_name': 'nothing'}, "mixture 'nothing'"),
+          ({'train_split': 'dev'}, "no split 'dev'"),
+          ({'validation_split': 'empty'}, "'empty'.* has no examples"),
+          ({'task_feature_lengths': {'inputs': 8}}, 'task_feature_lengths'),
+          (
+              {'network_config': dataclasses.replace(_CONFIG, vocab_size=11)},
+              'Raise vocab_size',
+          ),
+      ],
+  )
+  def test_is_named(self, tmp_path, changes, message):
+    with pytest.raises(ValueError, match=message):
+      _train(tmp_path, **changes)
+
+  def test_unwritable_folder(self, tmp_path):
+    (tmp_path / 'file').write_text('')
+    with pytest.raises(ValueError, match='model_dir .* cannot be written'):
+      _train(tmp_path / 'file' / 'model')
+
+  @pytest.mark.parametrize(('first_loss', 'at'), [(np.nan, 1), (1.0, 2)])
+  def test_loss_that_is_not_finite(
+      self, tmp_path, monkeypatch, first_loss, at
+  ):
+    # Where the losses still are numbers, the validation before saving finds
+    # the parameters that are not.
+    def diverge(state, examples, indices):
+      losses = np.array([first_loss, 1.0])
+      params = jax.tree.map(lambda x: np.nan * x, state.params)
+      metrics = training.Metrics(losses, losses, losses, losses)
+      return state.replace(step=state.step + 2, params=params), metrics
+
+    monkeypatch.setattr(training, 'make_train_steps', lambda *_: diverge)
+    with pytest.raises(ValueError, match=f'not finite at step {at}'):
+      _train(tmp_path, train_steps=2)
+    assert not checkpoints.step_folders(tmp_path)
+
+
+class TestStops:
+
+  def test_calls_end_at_periods_whatever_step_they_start_from(self):
+    stops = train._Stops(train_steps=18, checkpoint_period=7, steps_per_call=5)
+    step, seen = 0, []
+    while step < 18:
+      step = stops.after(step)
+      seen.append(step)
+    assert seen == [5, 7, 10, 14, 15, 18]
+    assert [x for x in seen if stops.is_checkpoint(x)] == [7, 14, 18]
+
+
+class TestConfigs:
+
+  @pytest.fixture(autouse=True)
+  def _from_the_root(self, monkeypatch):
+    monkeypatch.chdir(_ROOT)
+    gin.clear_config()
+    yield
+    gin.clear_config()
+
+  @pytest.mark.parametrize(
+      ('name', 'num_params'), [('target', 11_673_344), ('draft', 918_528)]
+  )
+  def test_shipped_pair(self, name, num_params):
+    gin.parse_config_files_and_bindings(
+        [f'configs/runs/train_bulletins_{name}.gin'], ['MODEL_DIR = "unused"']
+    )
+    with gin.config_scope(name):
+      config = gin.get_configurable(t5.T5Config)()
+    params = loading.abstract_params(config)
+    assert sum(x.size for x in jax.tree.leaves(params)) == num_params
+    assert (config.dtype, config.dropout_rate) == ('bfloat16', 0.1)
+
+  def test_generic_run(self, tmp_path):
+    sizes = dataclasses.asdict(_CONFIG)
+    del sizes['dtype'], sizes['dropout_rate']
+    gin.parse_config_files_and_bindings(
+        ['configs/runs/train.gin'],
+        [
+            *(f't5.T5Config.{name} = {x!r}' for name, x in sizes.items()),
+            'NETWORK_CONFIG = @t5.T5Config()',
+            f'MIXTURE_OR_TASK_NAME = {_TASK!r}',
+            f'MODEL_DIR = {str(tmp_path)!r}',
+            'TRAIN_STEPS = 2',
+            'WARMUP_STEPS = 1',
+            'BATCH_SIZE = 8',
+            'DROPOUT_RATE = 0.0',
+        ],
+    )
+    result = gin.get_configurable(train.train)()
+    assert result.step == 2

@@ -1,0 +1,252 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The cache: writes touch their own slots only, unwritten slots are unread."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from speculative_t5x import sampling
+from speculative_t5x import speculation
+from speculative_t5x.drafters import draft_model
+from speculative_t5x.networks import kv_cache
+from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_decoding
+from tests import tiny
+
+HEADS, HEAD_DIM, SLOTS = 2, 3, 7
+
+
+def numbers(*shape, start=0):
+  values = np.arange(start, start + np.prod(shape), dtype=np.float32)
+  return jnp.asarray(np.sin(values**2).reshape(shape))
+
+
+def keys_values(*shape, start=0):
+  return kv_cache.KeysValues(
+      numbers(*shape, start=start), numbers(*shape, start=start + 1000)
+  )
+
+
+def assert_bit_equal(a, b):
+  """Also tells 0.0 from -0.0, and NaN equals NaN."""
+  as_bits = lambda x: np.asarray(x, np.float32).view(np.int32)
+  jax.tree.map(
+      lambda x, y: np.testing.assert_array_equal(as_bits(x), as_bits(y)), a, b
+  )
+
+
+class TestWriteBlock:
+
+  @pytest.mark.parametrize('position', [0, 2, SLOTS - 3])
+  def test_one_row(self, position):
+    """The block lies at its place and all other slots are bit-equal."""
+    cache = keys_values(HEADS, HEAD_DIM, SLOTS)
+    block = keys_values(HEADS, HEAD_DIM, 3, start=5000)
+    new = kv_cache.write_block(cache, block, jnp.int32(position))
+    for before, written, after in zip(cache, block, new, strict=True):
+      expected = np.array(before)
+      expected[..., position : position + 3] = written
+      assert_bit_equal(after, expected)
+
+  def test_each_row_at_its_own_position(self):
+    cache = keys_values(4, HEADS, HEAD_DIM, SLOTS)
+    block = keys_values(4, HEADS, HEAD_DIM, 2, start=5000)
+    positions = jnp.asarray([5, 0, 3, 3], jnp.int32)
+    new = kv_cache.write_block(cache, block, positions)
+    for row, position in enumerate(positions):
+      of_row = lambda tree, r=row: jax.tree.map(lambda x: x[r], tree)
+      alone = kv_cache.write_block(of_row(cache), of_row(block), position)
+      assert_bit_equal(of_row(new), alone)
+
+  def test_overwrites_and_does_not_add(self):
+    """Written twice is written once: what was there leaves no trace."""
+    cache = keys_values(HEADS, HEAD_DIM, SLOTS)
+    block = keys_values(HEADS, HEAD_DIM, 2, start=5000)
+    other = jax.tree.map(lambda x: x * jnp.inf, block)
+    once = kv_cache.write_block(cache, block, jnp.int32(1))
+    twice = kv_cache.write_block(cache, other, jnp.int32(1))
+    twice = kv_cache.write_block(twice, block, jnp.int32(1))
+    assert_bit_equal(once, twice)
+
+
+class TestRead:
+
+  def test_unwritten_values_are_zero_and_the_rest_as_written(self):
+    cache = keys_values(2, HEADS, HEAD_DIM, SLOTS)
+    read = kv_cache.read(cache, jnp.asarray([3, SLOTS], jnp.int32))
+    expected = np.array(cache.values)
+    expected[0, ..., 3:] = 0
+    assert_bit_equal(read.values, expected)
+    assert_bit_equal(read.keys, cache.keys)
+
+  def test_one_row(self):
+    cache = keys_values(HEADS, HEAD_DIM, SLOTS)
+    read = kv_cache.read(cache, jnp.int32(4))
+    expected = np.array(cache.values)
+    expected[..., 4:] = 0
+    assert_bit_equal(read.values, expected)
+
+
+class TestPoison:
+  """What lies in unwritten slots does not reach the logits."""
+
+  @pytest.mark.parametrize('rows', [1, 3])
+  def test_unwritten_slots(self, rows):
+    """Bad keys and values everywhere, then 6 tokens in blocks of 2."""
+    decode, empty = tiny_decoder(rows, 12)
+    tokens = tiny.encoder_tokens(rows, 6)
+    for bad in (jnp.nan, jnp.inf, -jnp.inf, 3e38):
+      clean = empty
+      poisoned = jax.tree.map(lambda x, bad=bad: jnp.full_like(x, bad), empty)
+      for start in (0, 2, 4):
+        block, positions = tokens[:, start : start + 2], [start] * rows
+        logits, clean = decode(clean, block, positions)
+        other_logits, poisoned = decode(poisoned, block, positions)
+        assert np.isfinite(logits).all()
+        assert_bit_equal(logits, other_logits)
+
+  def test_rejected_guesses(self):
+    """After a rewind, what a longer block left is as if it were not there."""
+    decode, cache = tiny_decoder(2, 12)
+    tokens = tiny.encoder_tokens(2, 8)
+    _, cache = decode(cache, tokens[:, :6], [0, 0])
+    stale = jax.tree.map(lambda x: x.at[0, ..., 2:].set(jnp.nan), cache)
+    rows = jnp.stack([tokens[0, 2:4], tokens[1, 5:7]])
+    logits, _ = decode(cache, rows, [2, 5])
+    other_logits, _ = decode(stale, rows, [2, 5])
+    assert np.isfinite(other_logits).all()
+    assert_bit_equal(logits, other_logits)
+
+
+class TestLengthLimit:
+  """A block that runs past a row's limit destroys nothing before it."""
+
+  LENGTH, GAMMA = 6, 4
+
+  def test_earlier_positions_are_bit_equal(self):
+    """Rows end at their limits inside a block, and go on being written.
+
+    The draft is like the target but not the same, so blocks are accepted in
+    part; limits 1 to 6 put the end at every place within a block.
+    """
+    setup, rows, state = self.start()
+    step = jax.jit(
+        lambda state, uniforms: speculation.speculative_step(
+            setup, rows, state, uniforms
+        )
+    )
+    num_checked = 0
+    for call in range(self.LENGTH + 2):
+      uniforms = speculation.call_uniforms(
+          rows, jnp.full_like(state.num_calls, call), 2 * self.GAMMA + 1
+      )
+      after = step(state, uniforms)
+      before, now = self.caches(state), self.caches(after)
+      for row, num_tokens in enumerate(np.asarray(state.num_tokens)):
+        # Fed so far: the start token and all committed ones but the last.
+        kept = lambda tree, r=row, n=num_tokens: jax.tree.map(
+            lambda x: x[r, ..., :n], tree
+        )
+        assert_bit_equal(kept(before[0]), kept(now[0]))
+        fed = min(num_tokens, int(state.draft_state.num_fed[row]))
+        drafted = lambda tree, r=row, n=fed: jax.tree.map(
+            lambda x: x[r, ..., :n], tree
+        )
+        assert_bit_equal(drafted(before[1]), drafted(now[1]))
+        num_checked += num_tokens
+      state = after
+    assert np.all(state.has_ended)
+    np.testing.assert_array_equal(
+        state.num_tokens, np.arange(1, self.LENGTH + 1)
+    )
+    assert num_checked > 60
+
+  def caches(self, state):
+    return state.target_cache, state.draft_state.cache
+
+  def start(self):
+    target = tiny.model(tiny.config(num_encoder_layers=1))
+    draft = tiny.model(tiny.config(num_encoder_layers=1), noise=0.1)
+    rows_count = self.LENGTH
+    tokens = tiny.encoder_tokens(rows_count, 7)
+    context = encode(target, tokens)
+    drafter = draft_model.DraftModel(
+        decoder=t5_decoding.block_decoder(draft.config),
+        encode=lambda params, tokens: encode(draft, tokens),
+        gamma=self.GAMMA,
+        vocab_size=target.config.vocab_size,
+    )
+    slots = speculation.cache_slots(self.LENGTH, self.GAMMA)
+    draft_context, draft_state = drafter.init(
+        draft.params, tokens, None, rows_count, slots
+    )
+    decoder = t5_decoding.block_decoder(target.config)
+    law = sampling.make_sampling(0.0)
+    setup = speculation.Speculation(
+        decoder, target.params, context, drafter, draft.params, draft_context,
+        law, law,
+    )
+    ids = jnp.arange(rows_count, dtype=jnp.int32)
+    rows = speculation.Rows(
+        speculation.row_keys(jnp.int32(0), ids), ids + 1
+    )
+    state = speculation.init_state(
+        decoder, context, rows, draft_state,
+        length=self.LENGTH, gamma=self.GAMMA,
+    )
+    return setup, rows, state
+
+  def test_slots_suffice_for_every_write(self):
+    """The last write of an ended row is not clamped: slots >= length + block.
+
+    A cache of one slot fewer than a block needs would move the block down
+    over valid keys; the loop's own count leaves room for the longest block.
+    """
+    for length in (1, 6):
+      for gamma in (0, 1, 4):
+        slots = speculation.cache_slots(length, gamma)
+        assert slots >= length + gamma + 1
+
+
+class TestInitCache:
+
+  def test_leaves_are_separate_buffers(self):
+    """A shared one would be copied by the loop."""
+    cache = t5.init_cache(tiny.config(), (2,), 9)
+    pointers = [x.unsafe_buffer_pointer() for x in jax.tree.leaves(cache)]
+    assert len(set(pointers)) == len(pointers) == 4
+
+  def test_shape_and_dtype(self):
+    cache = t5.init_cache(tiny.config(dtype=jnp.bfloat16), (2,), 9)
+    for leaf in jax.tree.leaves(cache):
+      assert (leaf.shape, leaf.dtype) == ((2, 2, 16, 9), jnp.bfloat16)
+
+
+def encode(model, tokens):
+  encode = functools.partial(t5_decoding.encode, model.config)
+  return jax.jit(encode)(model.params, tokens)[1]
+
+
+def tiny_decoder(rows: int, slots: int):
+  """A function that decodes a block, and the empty cache to start from."""
+  model = tiny.model(tiny.config(num_encoder_layers=1))
+  tokens = tiny.encoder_tokens(rows, 7)
+  context = encode(model, tokens)
+  decoder = t5_decoding.block_decoder(model.config)
+
+  @jax.jit
+  def decode(cache, tokens, positions):
+    return decoder.decode_block(
+        model.params, context, cache, tokens, positions, None
+    )
+
+  return (
+      lambda cache, tokens, positions: decode(
+          cache, tokens, jnp.asarray(positions, jnp.int32)
+      ),
+      decoder.init_cache(context, rows, slots),
+  )

@@ -1,0 +1,239 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The layers of T5, each against its formula."""
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from speculative_t5x.networks import kv_cache
+from speculative_t5x.networks import layers
+
+# The distances at which T5's buckets begin, 32 one way and 16 each way.
+ONE_WAY_STARTS = [
+    *range(16), 16, 19, 21, 24, 27, 31, 35, 40, 46, 52, 59, 67, 77, 87, 99, 113
+]
+EACH_WAY_STARTS = [*range(8), 8, 12, 16, 23, 32, 46, 64, 91]
+
+
+def numbers(*shape, start=0, scale=1.0):
+  values = np.arange(start, start + np.prod(shape), dtype=np.float64)
+  values = np.sin(values**2) * scale
+  return jnp.asarray(values.reshape(shape), jnp.float32)
+
+
+class TestRelativePositions:
+
+  DISTANCES = np.array([*range(140), 1000])
+
+  def test_one_way(self):
+    """Keys before the query; those after it all have bucket 0."""
+    starts = np.searchsorted(ONE_WAY_STARTS, self.DISTANCES, side='right') - 1
+    buckets = layers.relative_position_buckets
+    np.testing.assert_array_equal(buckets(-self.DISTANCES, False), starts)
+    np.testing.assert_array_equal(buckets(self.DISTANCES, False), 0)
+
+  def test_both_ways(self):
+    """Keys after the query have the second half of the buckets."""
+    starts = np.searchsorted(EACH_WAY_STARTS, self.DISTANCES, side='right') - 1
+    buckets = layers.relative_position_buckets
+    np.testing.assert_array_equal(buckets(-self.DISTANCES, True), starts)
+    np.testing.assert_array_equal(
+        buckets(self.DISTANCES[1:], True), starts[1:] + 16
+    )
+
+  @pytest.mark.parametrize('bidirectional', [True, False])
+  def test_bias_at_any_positions(self, bidirectional):
+    """A row at positions 3 to 5 gets rows 3 to 5 of the whole bias."""
+    heads, slots = 3, 150
+    module = layers.RelativePositionBias(heads, jnp.float32, bidirectional)
+    table = numbers(heads, layers.NUM_BUCKETS)
+    positions = jnp.asarray([[3, 4, 5], [147, 148, 149]], jnp.int32)
+    bias = module.apply(
+        {'params': {'rel_embedding': table}}, positions, slots, slots
+    )
+    distance = np.arange(slots) - np.asarray(positions)[..., None]
+    buckets = layers.relative_position_buckets(distance, bidirectional)
+    expected = np.moveaxis(np.asarray(table)[:, buckets], 0, 1)
+    assert bias.shape == (2, heads, 3, slots)
+    np.testing.assert_array_equal(bias, expected)
+
+
+class TestEmbedding:
+
+  def setup_method(self):
+    self.module = layers.Embedding(11, 4, jnp.float32)
+    self.params = {'params': {'embedding': numbers(11, 4)}}
+    self.tokens = jnp.asarray([[3, 0, 10]], jnp.int32)
+
+  def test_rows_of_the_table(self):
+    embedded = self.module.apply(self.params, self.tokens)
+    table = self.params['params']['embedding']
+    np.testing.assert_array_equal(embedded[0], table[np.array([3, 0, 10])])
+
+  def test_is_a_gather_and_not_a_product(self):
+    program = str(jax.make_jaxpr(self.module.apply)(self.params, self.tokens))
+    assert 'gather' in program
+    assert 'dot_general' not in program
+
+
+class TestRMSNorm:
+
+  def test_no_mean_is_subtracted(self):
+    x = numbers(2, 6) + 3.0
+    scale = numbers(6, start=50)
+    y = layers.RMSNorm(jnp.float32).apply({'params': {'scale': scale}}, x)
+    rms = np.sqrt(np.mean(np.square(np.asarray(x)), -1, keepdims=True) + 1e-6)
+    np.testing.assert_allclose(y, x / rms * scale, rtol=1e-5)
+
+  def test_bfloat16_is_normalised_in_float32(self):
+    """Squares of 300 would lose most of their sum in bfloat16."""
+    x = jnp.full((512,), 300.0, jnp.bfloat16)
+    module = layers.RMSNorm(jnp.bfloat16)
+    y = module.apply({'params': {'scale': jnp.ones((512,))}}, x)
+    assert y.dtype == jnp.bfloat16
+    np.testing.assert_array_equal(np.asarray(y, np.float32), 1.0)
+
+
+class TestLogitsProjection:
+
+  @pytest.mark.parametrize('kernel_dtype', [jnp.float32, jnp.bfloat16])
+  @pytest.mark.parametrize('dtype', [jnp.float32, jnp.bfloat16])
+  def test_is_that_of_float32(self, dtype, kernel_dtype):
+    """Logits are float32, and what float32 makes of the rounded numbers."""
+    x = numbers(3, 64).astype(dtype)
+    kernel = numbers(64, 40, start=999).astype(kernel_dtype)
+    logits = layers.LogitsProjection(40).apply(
+        {'params': {'kernel': kernel}}, x
+    )
+    assert logits.dtype == jnp.float32
+    expected = np.asarray(x, np.float64) @ np.asarray(kernel, np.float64)
+    np.testing.assert_allclose(logits, expected, atol=2e-5)
+
+
+class TestGatedMlp:
+
+  def apply(self, activations):
+    module = layers.GatedMlp(5, activations, jnp.float32, 0.0, False)
+    x = numbers(3, 4)
+    variables = module.init(jax.random.key(0), x, deterministic=True)
+    kernels = jax.tree.map(np.asarray, variables['params'])
+    return x, kernels, module.apply(variables, x, deterministic=True)
+
+  def test_gated(self):
+    x, kernels, y = self.apply(('gelu', 'linear'))
+    assert set(kernels) == {'wi_0', 'wi_1', 'wo'}
+    hidden = nn.gelu(x @ kernels['wi_0']['kernel'])
+    expected = (hidden * (x @ kernels['wi_1']['kernel'])) @ (
+        kernels['wo']['kernel']
+    )
+    np.testing.assert_allclose(y, expected, atol=1e-6)
+
+  def test_one_activation(self):
+    x, kernels, y = self.apply(('relu',))
+    assert set(kernels) == {'wi', 'wo'}
+    expected = np.maximum(x @ kernels['wi']['kernel'], 0)
+    np.testing.assert_allclose(y, expected @ kernels['wo']['kernel'], atol=1e-6)
+
+
+class TestAttention:
+  HEADS, HEAD_DIM, EMBED, SLOTS = 2, 8, 12, 5
+
+  def make(self, dropout_rate=0.0):
+    module = layers.Attention(
+        self.HEADS, self.HEAD_DIM, self.EMBED, jnp.float32, dropout_rate
+    )
+    out = numbers(self.HEADS * self.HEAD_DIM, self.EMBED, start=77)
+    return module, {'params': {'out': {'kernel': out}}}
+
+  def inputs(self, length=3):
+    shape = (self.HEADS, self.HEAD_DIM, self.SLOTS)
+    query = numbers(length, self.HEADS, self.HEAD_DIM)
+    return query, kv_cache.KeysValues(
+        numbers(*shape, start=200), numbers(*shape, start=400)
+    )
+
+  def attend(self, query, keys_values, **kwargs):
+    module, variables = self.make()
+    return module.apply(
+        variables, query, keys_values, method='attend', **kwargs
+    )
+
+  def test_formula(self):
+    """No division by the square root of head_dim; the bias is added."""
+    query, (keys, values) = self.inputs()
+    mask = np.tril(np.ones((3, self.SLOTS), bool), 1)
+    bias = numbers(self.HEADS, 3, self.SLOTS, start=600)
+    logits = np.einsum('mhd,hdl->hml', query, keys) + bias
+    weights = np.exp(logits) * mask
+    weights /= weights.sum(-1, keepdims=True)
+    heads = np.einsum('hml,hdl->mhd', weights, values).reshape(3, -1)
+    _, variables = self.make()
+    expected = heads @ np.asarray(variables['params']['out']['kernel'])
+    y = self.attend(*self.inputs(), mask=mask, bias=bias)
+    np.testing.assert_allclose(y, expected, atol=1e-5)
+
+  def test_masked_keys_have_weight_exactly_0(self):
+    query, keys_values = self.inputs()
+    mask = np.arange(self.SLOTS) != 2
+    changed = jax.tree.map(lambda x: x.at[..., 2].set(1e6), keys_values)
+    np.testing.assert_array_equal(
+        self.attend(query, keys_values, mask=mask),
+        self.attend(query, changed, mask=mask),
+    )
+
+  def test_a_query_without_keys_stays_finite(self):
+    mask = np.zeros(self.SLOTS, bool)
+    assert np.isfinite(self.attend(*self.inputs(), mask=mask)).all()
+
+  def test_dropout_is_shared_by_queries(self):
+    """Equal queries stay equal: a key is dropped for all of them."""
+    module, variables = self.make(dropout_rate=0.5)
+    query, keys_values = self.inputs(length=1)
+    query = jnp.repeat(query, 4, axis=0)
+    attend = lambda seed: module.apply(
+        variables,
+        query,
+        keys_values,
+        mask=np.ones(self.SLOTS, bool),
+        deterministic=False,
+        rngs={'dropout': jax.random.key(seed)},
+        method='attend',
+    )
+    for seed in range(3):
+      y = attend(seed)
+      np.testing.assert_array_equal(y, np.broadcast_to(y[0], y.shape))
+    assert not np.array_equal(attend(0), attend(1))
+
+  def test_dropout_keeps_the_mean(self):
+    module, variables = self.make(dropout_rate=0.25)
+    query, keys_values = self.inputs()
+    attend = lambda key: module.apply(
+        variables,
+        query,
+        keys_values,
+        mask=np.ones(self.SLOTS, bool),
+        deterministic=False,
+        rngs={'dropout': key},
+        method='attend',
+    )
+    samples = jax.vmap(attend)(jax.random.split(jax.random.key(0), 4000))
+    expected = self.attend(
+        query, keys_values, mask=np.ones(self.SLOTS, bool)
+    )
+    error = np.std(samples, axis=0) / np.sqrt(4000)
+    assert np.all(np.abs(samples.mean(0) - expected) < 6 * error + 1e-5)
+
+  @pytest.mark.parametrize(
+      'name, scale', [('query', (64 * 16) ** -0.5), ('key', 64**-0.5)]
+  )
+  def test_scale_of_initial_kernels(self, name, scale):
+    """The query's holds the 1/sqrt(head_dim) that the product lacks."""
+    module = layers.Attention(8, 16, 64, jnp.float32, 0.0)
+    variables = module.init(
+        jax.random.key(0), numbers(2, 64), method='project'
+    )
+    kernel = variables['params'][name]['kernel']
+    np.testing.assert_allclose(np.std(kernel), scale, rtol=0.05)

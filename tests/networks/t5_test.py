@@ -1,0 +1,339 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The network computes what T5X's does, a block at a time as well."""
+
+import functools
+import json
+import pathlib
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from speculative_t5x import sampling
+from speculative_t5x import token_decoder
+from speculative_t5x.networks import preparation
+from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_decoding
+from tests import tiny
+
+GOLDEN = pathlib.Path(__file__).parent / 'golden'
+
+
+@pytest.fixture(scope='module')
+def golden():
+  """What T5X computes for the tiny network: see golden/README.md."""
+  with np.load(GOLDEN / 't5x_tiny.npz') as arrays:
+    return dict(arrays)
+
+
+def shift_right(tokens):
+  return jnp.pad(tokens[:, :-1], ((0, 0), (1, 0)))
+
+
+def teacher_forced(config, params, inputs, targets):
+  apply = functools.partial(
+      t5.Transformer(config).apply, enable_dropout=False
+  )
+  inputs, targets = jnp.asarray(inputs), jnp.asarray(targets)
+  fed = shift_right(targets)
+  return jax.jit(apply)({'params': params}, inputs, fed, targets)
+
+
+def encode(config, params, inputs):
+  encode = functools.partial(t5_decoding.encode, config)
+  return jax.jit(encode)(params, inputs)[1]
+
+
+class TestParameterTree:
+
+  def variables(self, **overrides):
+    tokens = jax.ShapeDtypeStruct((1, 1), jnp.int32)
+    config = tiny.config(num_encoder_layers=1, **overrides)
+    init = functools.partial(
+        t5.Transformer(config).init, enable_dropout=False
+    )
+    return jax.eval_shape(init, jax.random.key(0), tokens, tokens, tokens)
+
+  def by_name(self, tree, is_leaf=None):
+    flat, _ = jax.tree.flatten_with_path(tree, is_leaf=is_leaf)
+    return {
+        '/'.join(part.key for part in path if hasattr(part, 'key')): leaf
+        for path, leaf in flat
+    }
+
+  def test_names_shapes_and_axes_are_those_of_t5x(self):
+    variables = self.variables()
+    shapes = self.by_name(variables['params'])
+    axes = self.by_name(
+        nn.partitioning.get_axis_names(variables['params_axes']),
+        is_leaf=lambda x: isinstance(x, jax.sharding.PartitionSpec),
+    )
+    found = {
+        name: {'shape': list(shapes[name].shape), 'axes': list(axes[name])}
+        for name in shapes
+    }
+    assert found == json.loads((GOLDEN / 'parameter_tree.json').read_text())
+    assert set(variables) == {'params', 'params_axes'}
+
+  @pytest.mark.parametrize('dtype', [jnp.float32, jnp.bfloat16])
+  def test_parameters_are_float32_whatever_is_computed_in(self, dtype):
+    leaves = jax.tree.leaves(self.variables(dtype=dtype)['params'])
+    assert {leaf.dtype.name for leaf in leaves} == {'float32'}
+
+
+class TestGolden:
+  """Against what T5X computed for the same weights."""
+
+  def test_teacher_forced_logits(self, golden):
+    config = tiny.config()
+    logits = teacher_forced(
+        config,
+        tiny.params(config),
+        golden['encoder_input_tokens'][:3],
+        golden['decoder_target_tokens'],
+    )
+    is_target = golden['decoder_target_tokens'] > 0
+    np.testing.assert_allclose(
+        np.asarray(logits)[is_target], golden['logits'][is_target], atol=1e-4
+    )
+
+  def test_bfloat16(self, golden):
+    """T5X's own bfloat16 logits lie within 0.1 of its float32 ones."""
+    config = tiny.config(dtype=jnp.bfloat16)
+    logits = teacher_forced(
+        config,
+        tiny.params(config),
+        golden['encoder_input_tokens'][:3],
+        golden['decoder_target_tokens'],
+    )
+    assert logits.dtype == jnp.float32
+    error = np.abs(np.asarray(logits) - golden['logits'])
+    assert 1e-3 < error.max() < 0.2  # rounded, and no more than that
+
+  def test_plain_greedy_decoding(self, golden):
+    decoded = self.decoder().plain(self.request(golden))
+    self.check(decoded, golden)
+    assert int(decoded.num_tokens[3]) == 7
+
+  def test_speculative_greedy_decoding(self, golden):
+    """The same tokens in fewer calls."""
+    decoded = self.decoder().speculative(self.request(golden))
+    self.check(decoded, golden)
+    assert int(decoded.num_calls.sum()) < int(decoded.num_tokens.sum())
+
+  def test_score_of_the_greedy_tokens(self, golden):
+    config = tiny.config()
+    tokens = golden['greedy_tokens']
+    logits = teacher_forced(
+        config, tiny.params(config), golden['encoder_input_tokens'], tokens
+    )
+    log_probs = np.take_along_axis(
+        np.asarray(jax.nn.log_softmax(logits)), tokens[..., None], axis=-1
+    )[..., 0]
+    np.testing.assert_allclose(
+        np.sum(log_probs * (tokens > 0), axis=-1),
+        golden['greedy_score_batch'],
+        atol=1e-4,
+    )
+
+  def decoder(self):
+    config = tiny.config()
+    return token_decoder.TokenDecoder(
+        tiny.model(config),
+        tiny.model(config, noise=0.02),
+        gamma=3,
+        length=16,
+        rescale_log_probs=False,
+    )
+
+  def request(self, golden):
+    law = sampling.make_sampling(0.0)
+    return token_decoder.Request(
+        jnp.asarray(golden['encoder_input_tokens']),
+        jnp.arange(4, dtype=jnp.int32),
+        jnp.full((4,), 16, jnp.int32),
+        jnp.int32(0),
+        law,
+        law,
+    )
+
+  def check(self, decoded, golden):
+    np.testing.assert_array_equal(decoded.sequences, golden['greedy_tokens'])
+    np.testing.assert_allclose(
+        decoded.log_probs, golden['greedy_log_probs'], atol=1e-3
+    )
+
+
+LENGTH = 12
+
+
+class TestBlocks:
+  """Logits of blocks are those of the whole sequence at once."""
+
+  def decode(self, blocks, *, rows, is_prepared=True, dtype=jnp.float32):
+    """Logits of blocks `(start of each row, length)`, and what is expected."""
+    config = tiny.config(dtype=dtype, num_encoder_layers=1)
+    params = tiny.params(config)
+    inputs = tiny.encoder_tokens(rows + 1, 7)[1:]
+    targets = 2 + tiny.encoder_tokens(rows, LENGTH) % 50  # no padding
+    fed = shift_right(targets)
+    whole = teacher_forced(config, params, inputs, targets)
+    if is_prepared:
+      config, params = preparation.prepare(config, params)
+    context = encode(config, params, inputs)
+    decoder = t5_decoding.block_decoder(config)
+    cache = decoder.init_cache(context, rows, LENGTH + 4)
+    decode = jax.jit(decoder.decode_block)
+    for starts, length in blocks:
+      index = jnp.asarray(starts, jnp.int32)[:, None] + jnp.arange(length)
+      take = lambda x, index=index: jnp.take_along_axis(x, index, axis=1)
+      logits, cache = decode(
+          params, context, cache, take(fed), index[:, 0], None
+      )
+      assert logits.dtype == jnp.float32
+      wanted = jnp.take_along_axis(whole, index[..., None], axis=1)
+      atol = 1e-4 if dtype == jnp.float32 else 0.2
+      np.testing.assert_allclose(logits, wanted, atol=atol)
+
+  @pytest.mark.parametrize('rows', [1, 3])
+  @pytest.mark.parametrize('size', [1, 4, LENGTH])
+  def test_equal_blocks(self, rows, size):
+    """With one row the batch axis is left out; with one token, one query."""
+    starts = range(0, LENGTH, size)
+    self.decode([([start] * rows, size) for start in starts], rows=rows)
+
+  @pytest.mark.parametrize('rows', [1, 3])
+  def test_the_checkpoint_s_own_tree(self, rows):
+    """Before kernels are merged for decoding."""
+    blocks = [([start] * rows, 4) for start in (0, 4, 8)]
+    self.decode(blocks, rows=rows, is_prepared=False)
+
+  def test_each_row_at_its_own_position(self):
+    """Rows advance by 1, 2 and 3 of the 4 tokens of each block."""
+    self.decode([([n, 2 * n, 3 * n], 4) for n in range(4)], rows=3)
+
+  def test_rewound_rows(self):
+    """Rows go back, by different lengths, over what was written since."""
+    starts = [[0, 0], [4, 1], [2, 5], [6, 0], [0, 2], [4, 4]]
+    self.decode([(start, 4) for start in starts], rows=2)
+
+  def test_bfloat16(self):
+    """To bfloat16's 3 digits."""
+    blocks = [([start] * 2, 4) for start in (0, 4, 8)]
+    self.decode(blocks, rows=2, dtype=jnp.bfloat16)
+
+  @pytest.mark.parametrize('rows', [1, 2])
+  def test_one_index_of_the_block(self, rows):
+    config, params = tiny.config(), tiny.params(tiny.config())
+    context = encode(config, params, tiny.encoder_tokens(rows, 7)
+    )
+    decoder = t5_decoding.block_decoder(config)
+    cache = decoder.init_cache(context, rows, 6)
+    tokens = tiny.encoder_tokens(rows, 4)
+    positions = jnp.zeros((rows,), jnp.int32)
+    decode = jax.jit(
+        lambda at: decoder.decode_block(
+            params, context, cache, tokens, positions, at
+        )[0]
+    )
+    at = jnp.asarray([2, 0], jnp.int32)[:rows]
+    one, every = decode(at), decode(None)
+    assert one.shape == (rows, 1, config.vocab_size)
+    for row in range(rows):
+      np.testing.assert_allclose(one[row, 0], every[row, at[row]], atol=1e-5)
+
+  def test_several_rows_of_an_example(self):
+    """Rows 0 to 2 attend to the first example, rows 3 to 5 to the second."""
+    config, params = tiny.config(), tiny.params(tiny.config())
+    inputs = tiny.encoder_tokens(2, 7)
+    tokens = tiny.encoder_tokens(6, 4)
+    decoder = t5_decoding.block_decoder(config)
+    positions = jnp.zeros((6,), jnp.int32)
+
+    @jax.jit
+    def logits(inputs):
+      context = encode(config, params, inputs)
+      cache = decoder.init_cache(context, 6, 6)
+      return decoder.decode_block(
+          params, context, cache, tokens, positions, None
+      )[0]
+
+    repeated = logits(jnp.repeat(inputs, 3, axis=0))
+    np.testing.assert_allclose(logits(inputs), repeated, atol=1e-5)
+
+  def test_padding_of_the_inputs_is_not_seen(self):
+    """Longer padding, the same logits."""
+    config, params = tiny.config(), tiny.params(tiny.config())
+    inputs = tiny.encoder_tokens(2, 7)
+    targets = 2 + tiny.encoder_tokens(2, 5) % 50
+    padded = jnp.pad(inputs, ((0, 0), (0, 6)))
+    np.testing.assert_allclose(
+        teacher_forced(config, params, inputs, targets),
+        teacher_forced(config, params, padded, targets),
+        atol=1e-5,
+    )
+
+  def test_forbidden_ids(self):
+    """Ids past the vocabulary's pieces get no probability if so asked."""
+    config, params = tiny.config(), tiny.params(tiny.config())
+    tokens = tiny.encoder_tokens(2, 4)
+    context = encode(config, params, tokens)
+    cache = t5.init_cache(config, (2,), 6)
+    decode = lambda decoder: jax.jit(decoder.decode_block)(
+        params, context, cache, tokens, jnp.zeros((2,), jnp.int32), None
+    )[0]
+    every = decode(t5_decoding.block_decoder(config))
+    some = decode(t5_decoding.block_decoder(config, num_valid_tokens=60))
+    np.testing.assert_array_equal(some[..., :60], every[..., :60])
+    assert np.all(np.isneginf(some[..., 60:]))
+
+
+class TestProgram:
+  """What a call of the decoder is made of."""
+
+  def equations(self, num_layers):
+    """Equations of one block's program, those of inner calls included."""
+    config = tiny.config(num_decoder_layers=num_layers, vocab_size=67)
+    params = tiny.params(config)
+    context = encode(config, params, tiny.encoder_tokens(2, 7)
+    )
+    decoder = t5_decoding.block_decoder(config)
+    program = jax.make_jaxpr(decoder.decode_block)(
+        params,
+        context,
+        decoder.init_cache(context, 2, 9),
+        tiny.encoder_tokens(2, 3),
+        jnp.zeros((2,), jnp.int32),
+        None,
+    )
+    return list(all_equations(program.jaxpr))
+
+  def test_embedding_is_no_one_hot_product(self):
+    """No product sums over the vocabulary."""
+    num_products = 0
+    for equation in self.equations(1):
+      if equation.primitive.name == 'dot_general':
+        (contracted, _), _ = equation.params['dimension_numbers']
+        shape = equation.invars[0].aval.shape
+        assert 67 not in [shape[axis] for axis in contracted]
+        num_products += 1
+    assert num_products > 8
+
+  def test_position_bias_is_taken_once_and_not_once_a_layer(self):
+    """The embedding and the bias are the only gathers, however many layers."""
+    gathers = lambda num_layers: sum(
+        equation.primitive.name == 'gather'
+        for equation in self.equations(num_layers)
+    )
+    assert gathers(1) == gathers(3) >= 2
+
+
+def all_equations(jaxpr):
+  for equation in jaxpr.eqns:
+    yield equation
+    for value in equation.params.values():
+      if hasattr(value, 'jaxpr'):
+        yield from all_equations(value.jaxpr)

@@ -1,0 +1,227 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Against T5X's own results for two trained checkpoints (shared data)."""
+
+import functools
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from speculative_t5x import checkpoints
+from speculative_t5x import loading
+from speculative_t5x import sampling
+from speculative_t5x import token_decoder
+from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_decoding
+from tests import shared
+
+FOLDER = shared.shared_folder()
+ORACLE = FOLDER and FOLDER / 't5x_oracle'
+pytestmark = pytest.mark.skipif(
+    not (ORACLE and ORACLE.is_dir()), reason='needs the shared T5X oracle'
+)
+LENGTH = 64
+ATOL = 1e-4
+
+
+class Oracle:
+  """A model and what T5X computed with it."""
+
+  def __init__(self, name: str):
+    self.folder = ORACLE / name
+    sizes = json.loads((self.folder / 'oracle.json').read_text())['config']
+    assert not sizes.pop('logits_via_embedding')
+    sizes['dtype'] = jnp.dtype(sizes['dtype'])
+    self.config = t5.T5Config(**sizes)
+    with np.load(self.folder / 'oracle.npz') as arrays:
+      self.arrays = dict(arrays)
+    self.params = checkpoints.restore_params(
+        self.folder / 't5x_orbax', loading.abstract_params(self.config)
+    )
+    self.model = loading.make_model(self.config, self.params)
+
+  def logits(self, rows, targets):
+    """Teacher-forced, by the network that a checkpoint's tree fits."""
+    targets = jnp.asarray(targets)
+    apply = functools.partial(
+        t5.Transformer(self.config).apply, enable_dropout=False
+    )
+    return jax.jit(apply)(
+        {'params': self.params},
+        self.arrays['encoder_input_tokens'][rows],
+        jnp.pad(targets[:, :-1], ((0, 0), (1, 0))),
+        targets,
+    )
+
+
+@pytest.fixture(scope='module', autouse=True)
+def exact_products():
+  with jax.default_matmul_precision('highest'):
+    yield
+
+
+@pytest.fixture(scope='module')
+def oracles():
+  return {name: Oracle(name) for name in ('draft', 'target')}
+
+
+@pytest.fixture(params=['draft', 'target'])
+def oracle(request, oracles):
+  return oracles[request.param]
+
+
+@pytest.fixture(scope='module')
+def decoded(oracles):
+  """All 64 rows, greedily: plainly by either model, and speculatively."""
+  law = sampling.make_sampling(0.0)
+  target, draft = oracles['target'], oracles['draft']
+  request = token_decoder.Request(
+      jnp.asarray(target.arrays['encoder_input_tokens']),
+      jnp.arange(64, dtype=jnp.int32),
+      jnp.full((64,), LENGTH, jnp.int32),
+      jnp.int32(0),
+      law,
+      law,
+  )
+  make = lambda model: token_decoder.TokenDecoder(
+      model.model,
+      draft.model,
+      gamma=5,
+      length=LENGTH,
+      rescale_log_probs=False,
+      matmul_precision='highest',
+  )
+  return {
+      'draft': make(draft).plain(request),
+      'target': make(target).plain(request),
+      'speculative': make(target).speculative(request),
+  }
+
+
+class TestTeacherForced:
+
+  def test_logits(self, oracle):
+    targets = oracle.arrays['decoder_target_tokens'][:4]
+    logits = np.asarray(oracle.logits(slice(4), targets))
+    is_target = targets > 0
+    np.testing.assert_allclose(
+        logits[is_target], oracle.arrays['logits'][is_target], atol=ATOL
+    )
+
+  def test_score_batch(self, oracle):
+    """Log-probabilities of T5X's greedy tokens, all positions at once."""
+    tokens = oracle.arrays['greedy_tokens']
+    scores = sum_log_probs(oracle.logits(slice(None), tokens), tokens)
+    np.testing.assert_allclose(
+        scores, oracle.arrays['greedy_score_batch'], atol=1e-3
+    )
+
+
+class TestBlocks:
+
+  @pytest.mark.parametrize('block', [1, 4])
+  @pytest.mark.parametrize('rows', [1, 4])
+  def test_logits(self, oracle, rows, block):
+    """The teacher-forced logits of T5X, out of the cache."""
+    targets = oracle.arrays['decoder_target_tokens'][:rows]
+    fed = jnp.pad(jnp.asarray(targets)[:, :-1], ((0, 0), (1, 0)))
+    model = oracle.model
+    _, context = t5_decoding.encode(
+        model.config,
+        model.params,
+        jnp.asarray(oracle.arrays['encoder_input_tokens'][:rows]),
+    )
+    decoder = t5_decoding.block_decoder(model.config)
+    decode = jax.jit(decoder.decode_block)
+    cache = decoder.init_cache(context, rows, LENGTH + 1)
+    blocks = []
+    for start in range(0, LENGTH, block):
+      logits, cache = decode(
+          model.params,
+          context,
+          cache,
+          fed[:, start : start + block],
+          jnp.full((rows,), start, jnp.int32),
+          None,
+      )
+      blocks.append(logits)
+    is_target = targets > 0
+    np.testing.assert_allclose(
+        np.concatenate(blocks, axis=1)[is_target],
+        oracle.arrays['logits'][:rows][is_target],
+        atol=ATOL,
+    )
+
+
+class TestGreedy:
+
+  @pytest.mark.parametrize('name', ['draft', 'target', 'speculative'])
+  def test_tokens(self, oracles, decoded, name):
+    """Equal on all rows but near ties, of which there are none to speak of."""
+    oracle = oracles['draft' if name == 'draft' else 'target']
+    tokens = np.asarray(decoded[name].sequences)
+    expected = oracle.arrays['greedy_tokens']
+    different = np.flatnonzero(np.any(tokens != expected, axis=1))
+    assert len(different) <= 2
+    for row in different:
+      margin = oracle_margin(oracle, row, tokens[row], expected[row])
+      assert margin <= 2 * ATOL, f'row {row} differs by {margin}'
+
+  @pytest.mark.parametrize('name', ['draft', 'target', 'speculative'])
+  def test_log_probs(self, oracles, decoded, name):
+    oracle = oracles['draft' if name == 'draft' else 'target']
+    tokens = np.asarray(decoded[name].sequences)
+    same = np.all(tokens == oracle.arrays['greedy_tokens'], axis=1)
+    np.testing.assert_allclose(
+        np.asarray(decoded[name].log_probs)[same],
+        oracle.arrays['greedy_log_probs'][same],
+        atol=1e-3,
+    )
+
+  def test_speculation_saves_calls(self, decoded):
+    """2.32 tokens a call is what the pair's measured agreement gives."""
+    result = decoded['speculative']
+    tokens_per_call = result.num_tokens.sum() / result.num_calls.sum()
+    assert 2.0 < tokens_per_call < 2.7
+
+
+class TestCheckpoint:
+
+  def test_newest_and_by_name_are_the_same(self, oracle):
+    step_folder = checkpoints.find(oracle.folder / 't5x_orbax')
+    assert checkpoints.find(step_folder) == step_folder
+    assert checkpoints.read_shapes(step_folder) == checkpoints.read_shapes(
+        oracle.folder / 't5x_orbax'
+    )
+
+  def test_bfloat16(self, oracle):
+    restored = checkpoints.restore_params(
+        oracle.folder / 't5x_orbax', oracle.params, jnp.bfloat16
+    )
+    jax.tree.map(
+        lambda x, y: np.testing.assert_array_equal(x, y.astype(jnp.bfloat16)),
+        restored,
+        oracle.params,
+    )
+
+  def test_the_older_layout_is_refused(self, oracles):
+    folder = oracles['draft'].folder / 't5x_legacy'
+    with pytest.raises(checkpoints.CheckpointError, match='another layout'):
+      checkpoints.find(folder)
+
+
+def sum_log_probs(logits, tokens):
+  log_probs = np.take_along_axis(
+      np.asarray(jax.nn.log_softmax(logits)), tokens[..., None], axis=-1
+  )[..., 0]
+  return np.sum(log_probs * (tokens > 0), axis=-1)
+
+
+def oracle_margin(oracle, row, tokens, expected):
+  """By how much the logits differ where two greedy rows part."""
+  first = np.flatnonzero(tokens != expected)[0]
+  logits = oracle.logits(slice(row, row + 1), expected[None])[0, first]
+  return float(abs(logits[tokens[first]] - logits[expected[first]]))

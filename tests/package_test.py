@@ -1,0 +1,169 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the project as a whole: what importing costs, what files say."""
+
+import pathlib
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+
+import pytest
+
+_CHECKOUT = pathlib.Path(__file__).parents[1]
+_HEAVY = ('gin', 'orbax', 'seqio', 'tensorflow', 'tensorstore')
+_MAX_IMPORT_SECONDS = 0.3
+_LICENCE = re.compile(
+    r'# Copyright \d{4} The speculative_t5x Authors\.\n'
+    r'# SPDX-License-Identifier: Apache-2\.0\n'
+)
+# Paths of one machine, and hosts of package registries. The pattern is
+# written so that it does not find itself.
+_LOCAL = re.compile(
+    r'(?<![\w.})>$-])/(?:work|tmp|root|home|Users)\b'
+    r'|\b(?:pypi|pythonhosted)\.org|--(?:find-links|(?:extra-)?index-url)'
+)
+
+
+def _run(code: str) -> str:
+  """Runs code in a Python of its own, from the checkout."""
+  done = subprocess.run(
+      [sys.executable, '-c', code],
+      cwd=_CHECKOUT,
+      check=True,
+      stdout=subprocess.PIPE,
+      text=True,
+  )
+  return done.stdout
+
+
+def _tracked_files() -> list[pathlib.Path]:
+  """The files that git tracks, or would by the next `git add`."""
+  command = ['git', 'ls-files', '-z', '--cached', '--others']
+  try:
+    done = subprocess.run(
+        [*command, '--exclude-standard'],
+        cwd=_CHECKOUT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+  except (OSError, subprocess.CalledProcessError):
+    pytest.skip('not a git checkout')
+  paths = [_CHECKOUT / name for name in done.stdout.split('\0') if name]
+  return [path for path in paths if path.is_file()]
+
+
+class TestImport:
+
+  @pytest.mark.parametrize(
+      'module', ['speculative_t5x', 'speculative_t5x.speculation']
+  )
+  def test_loads_nothing_heavy(self, module):
+    loaded = _run(f'import sys, {module}; print(*sys.modules)').split()
+    assert module in loaded
+    assert not {name.split('.')[0] for name in loaded} & set(_HEAVY)
+
+  def test_adds_little_to_jax_and_flax(self):
+    # Seconds of this process's CPU, which other processes do not lengthen,
+    # and the least of several runs, the first of which may compile.
+    code = (
+        'import time, jax, flax.linen; start = time.process_time();'
+        'import speculative_t5x, speculative_t5x.speculation;'
+        'print(time.process_time() - start)'
+    )
+    seconds = min(float(_run(code)) for _ in range(4))
+    print(f'importing adds {seconds:.3f} s')
+    assert seconds <= _MAX_IMPORT_SECONDS
+
+
+class TestFiles:
+
+  def test_one_version(self):
+    project = tomllib.loads((_CHECKOUT / 'pyproject.toml').read_text())
+    version = project['project']['version']
+    code = 'import speculative_t5x; print(speculative_t5x.__version__)'
+    assert _run(code).strip() == version
+
+  def test_every_python_file_bears_the_licence(self):
+    folders = ('speculative_t5x', 'scripts', 'tests', 'benchmarks')
+    files = [f for name in folders for f in (_CHECKOUT / name).rglob('*.py')]
+    assert files
+    texts = {str(f.relative_to(_CHECKOUT)): f.read_text() for f in files}
+    # Nothing is to be licensed in an empty file.
+    without = [
+        name for name, text in texts.items()
+        if text and not _LICENCE.match(re.sub(r'\A#!.*\n', '', text))
+    ]
+    assert not without
+
+  def test_no_file_names_a_machine_or_a_registry(self):
+    found = []
+    for path in _tracked_files():
+      try:
+        lines = path.read_text(encoding='utf-8').splitlines()
+      except UnicodeDecodeError:
+        continue
+      found += [
+          f'{path.relative_to(_CHECKOUT)}:{number}: {match[0]}'
+          for number, line in enumerate(lines, start=1)
+          if (match := _LOCAL.search(line))
+      ]
+    assert not found
+
+  @pytest.mark.parametrize(
+      'text',
+      [
+          '/~tmp/model',
+          "'/~work'",
+          'file:///~root/x',
+          'dir=/~home/me',
+          'https://~pypi.~org/simple',
+          'files.~pythonhosted.~org',
+          '--~index-url x',
+      ],
+  )
+  def test_the_pattern_finds_them(self, text):
+    # Parted by ~, or this file would be found.
+    assert _LOCAL.search(text.replace('~', ''))
+
+  @pytest.mark.parametrize(
+      'text', ['gs://bucket/tmp', '$HOME/tmp', '{folder}/work', 'a/root/x']
+  )
+  def test_the_pattern_leaves_others_alone(self, text):
+    assert not _LOCAL.search(text)
+
+
+@pytest.fixture(scope='module')
+def wheel_names(tmp_path_factory) -> list[str]:
+  """The files of a wheel, built by what is installed already."""
+  pytest.importorskip('hatchling')
+  folder = tmp_path_factory.mktemp('wheel')
+  command = [sys.executable, '-m', 'hatchling', 'build', '-t', 'wheel']
+  subprocess.run(
+      [*command, '-d', str(folder)],
+      cwd=_CHECKOUT,
+      check=True,
+      capture_output=True,
+  )
+  (wheel,) = folder.iterdir()
+  return zipfile.ZipFile(wheel).namelist()
+
+
+class TestWheel:
+
+  @pytest.mark.parametrize(
+      'folder, prefix',
+      [('speculative_t5x', ''), ('configs', 'speculative_t5x/')],
+  )
+  def test_holds_all_files_of(self, folder, prefix, wheel_names):
+    names = [str(p.relative_to(_CHECKOUT)) for p in _tracked_files()]
+    expected = {prefix + n for n in names if n.startswith(f'{folder}/')}
+    assert expected and expected <= set(wheel_names)
+
+  def test_holds_nothing_else(self, wheel_names):
+    roots = {name.split('/')[0] for name in wheel_names}
+    assert {r for r in roots if not r.endswith('.dist-info')} == {
+        'speculative_t5x'
+    }

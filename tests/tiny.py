@@ -1,0 +1,99 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A T5 small enough for any test, whose weights come from a formula.
+
+No generator of random numbers is involved, so that the weights are the same
+under every version of NumPy and JAX, and what T5X computes for them can be
+kept (see `networks/golden`).
+"""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from speculative_t5x import loading
+from speculative_t5x.networks import t5
+
+# Spread logits, so that the likeliest token is rarely a near tie.
+_LOGITS_SCALE = 2.0
+
+
+def config(**overrides) -> t5.T5Config:
+  """Sizes of the tiny network, with T5Config's fields to override."""
+  sizes = dict(
+      vocab_size=64,
+      emb_dim=32,
+      num_heads=2,
+      num_encoder_layers=2,
+      num_decoder_layers=2,
+      head_dim=16,
+      mlp_dim=48,
+  )
+  return t5.T5Config(**(sizes | overrides))
+
+
+def params(config: t5.T5Config, *, noise: float = 0.0) -> Any:
+  """T5X's parameter tree of float32 NumPy arrays.
+
+  Args:
+    config: of the network.
+    noise: how much of other weights is mixed in, for a draft that guesses
+      like the target more (near 0) or less (1) often.
+  Returns:
+    Nested dicts. Values have an initializer's scale, norms are not all ones.
+  """
+  leaves, structure = jax.tree.flatten_with_path(
+      loading.abstract_params(config)
+  )
+  values, start = [], 1
+  for path, leaf in leaves:
+    names = [part.key for part in path]
+    value = _noise_like(start, leaf.shape)
+    if noise:
+      other = _noise_like(start + 10_000_019, leaf.shape)
+      value = (value + noise * other) / math.hypot(1.0, noise)
+    mean, scale = _mean_and_scale(names, leaf.shape, config)
+    values.append((mean + scale * value).astype(np.float32))
+    start += leaf.size
+  return jax.tree.unflatten(structure, values)
+
+
+def model(config: t5.T5Config, *, noise: float = 0.0) -> loading.Model:
+  """The tiny network ready to decode."""
+  return loading.make_model(config, params(config, noise=noise))
+
+
+def encoder_tokens(
+    rows: int, length: int, vocab_size: int = 64
+) -> jax.Array:
+  """Inputs [rows, length] int32, of several lengths, with an end token."""
+  row, index = np.ogrid[:rows, :length]
+  tokens = 2 + (7 * index + 11 * row * (index + 1) + row) % (vocab_size - 2)
+  num_real = length - (3 * row) % max(length - 1, 1)
+  tokens = np.where(index == num_real - 1, 1, tokens)
+  return jnp.asarray(np.where(index < num_real, tokens, 0), jnp.int32)
+
+
+def _noise_like(start: int, shape: tuple[int, ...]) -> np.ndarray:
+  """Numbers without visible order, of mean 0 and variance 1."""
+  index = np.arange(start, start + math.prod(shape), dtype=np.float64)
+  fraction = np.modf(np.sin(12.9898 * index) * 43758.5453)[0] % 1.0
+  return (math.sqrt(12.0) * (fraction - 0.5)).reshape(shape)
+
+
+def _mean_and_scale(
+    names: list[str], shape: tuple[int, ...], config: t5.T5Config
+) -> tuple[float, float]:
+  if names[-1] == 'scale':
+    return 1.0, 0.2
+  if names[-1] in ('embedding', 'rel_embedding'):
+    return 0.0, 1.0
+  scale = 1.0 / math.sqrt(shape[0])
+  if names[-2] == 'query':
+    scale /= math.sqrt(config.head_dim)
+  if names[-2] == 'logits_dense':
+    scale *= _LOGITS_SCALE
+  return 0.0, scale
