@@ -41,8 +41,8 @@ class Examples:
   @property
   def lengths(self) -> np.ndarray:
     """[num_examples] int32, tokens of the longer side of each pair."""
-    sides = [(tokens > 0).sum(axis=-1) for tokens in (self.inputs, self.targets)]
-    return np.maximum(*sides).astype(np.int32)
+    count = lambda tokens: (tokens > 0).sum(axis=-1, dtype=np.int32)
+    return np.maximum(count(self.inputs), count(self.targets))
 
   def cut(self, length: int) -> 'Examples':
     """The first columns of both sides."""

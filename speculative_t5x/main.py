@@ -20,6 +20,8 @@ import re
 import sys
 import tokenize
 
+from speculative_t5x import quiet
+
 # Read by TensorFlow when it is imported; it only reads and tokenizes here.
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
 
@@ -39,7 +41,7 @@ _BARE_STRING = re.compile(r'[\w./~][^\'"()\[\]{}%@]*')
 # What gin raises for a file or a binding that it cannot read.
 _GIN_ERRORS = (
     SyntaxError, LookupError, TypeError, AttributeError, ValueError,
-    ImportError, OSError, tokenize.TokenError,
+    ImportError, NameError, OSError, tokenize.TokenError,
 )  # fmt: skip
 _REQUIRED = re.compile(r'^(\S+) = %gin\.REQUIRED$', re.MULTILINE)
 _UNSET_MACRO = re.compile(r"No bindings specified for '(.+)/gin\.macro'")
@@ -162,19 +164,12 @@ def _import_tensorflow() -> None:
 
   They come before its logging is set up, so no variable turns them off.
   """
-  sys.stderr.flush()
-  kept = os.dup(2)
-  with open(os.devnull, 'wb') as nowhere:
-    os.dup2(nowhere.fileno(), 2)
-  try:
+  with quiet.quiet_stderr():
     tensorflow = _import('tensorflow')
     # It would take the memory of a GPU. Asking also makes it look for one,
     # about which it writes too.
     with contextlib.suppress(RuntimeError):  # in use already
       tensorflow.config.set_visible_devices([], 'GPU')
-  finally:
-    os.dup2(kept, 2)
-    os.close(kept)
 
 
 def _config_roots() -> list[pathlib.Path]:

@@ -110,7 +110,7 @@ def _explain(decoder, request, row, plain, speculative) -> Difference:
       position,
       *tokens,
       margin=float(abs(single[tokens[0]] - single[tokens[1]])),
-      path_difference=float(np.max(np.abs(single - block)[both])),
+      path_difference=float(np.max(np.abs(single[both] - block[both]))),
   )
 
 

@@ -184,11 +184,13 @@ class Pair:
     return request, sum(len(ids) > self.inputs_length for ids in rows)
 
   def _tokenize(self, index: int, text: str) -> list[int]:
-    if not text.strip():
+    # The vocabulary drops blanks, and characters that show nothing.
+    ids = self.vocabulary.encode(text)
+    if not ids:
       raise ValueError(
           f'Input {index} is empty. Remove it, or give it some text.'
       )
-    return self.vocabulary.encode(text) + [speculation.EOS_ID]
+    return [*ids, speculation.EOS_ID]
 
   def _output(
       self, decoded: token_decoder.Decoded, num_truncated: int

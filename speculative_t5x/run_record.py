@@ -168,7 +168,7 @@ def count_speculation(batches: Sequence[token_decoder.Decoded]) -> Record:
       'cut_short': int(sums.num_cut_short),
       'acceptance_histogram': accepted_histogram.tolist(),
       'per_position_acceptance': [
-          _ratio(a, d) for a, d in zip(accepted_at, drafted_at)
+          _ratio(a, d) for a, d in zip(accepted_at, drafted_at, strict=True)
       ],
   }
 

@@ -42,12 +42,13 @@ def make_sampling(
   """Checks the values and makes them dynamic.
 
   Raises:
-    ValueError: for a temperature below 0, a topk below 0 or a topp outside
-      [0, 1].
+    ValueError: for a temperature below 0 or infinite, a topk below 0 or a topp
+      outside [0, 1].
   """
-  if not temperature >= 0:
+  if not 0 <= temperature < float('inf'):
     raise ValueError(
-        f'temperature must be at least 0 (0 is argmax), got {temperature}.'
+        'temperature must be finite and at least 0 (0 is argmax), got'
+        f' {temperature}.'
     )
   if topk < 0:
     raise ValueError(f'topk must be at least 0 (0 is off), got {topk}.')
@@ -74,7 +75,8 @@ def standardize(
     Probabilities [..., vocab], at least float32; rows sum to 1.
   Reference: Leviathan et al. (2023), Section 2.2, arXiv:2211.17192v2.
   """
-  logits = logits.astype(jnp.promote_types(logits.dtype, jnp.float32))
+  dtype = jnp.float64 if logits.dtype == jnp.float64 else jnp.float32
+  logits = logits.astype(dtype)
   return lax.cond(
       sampling.temperature <= MIN_TEMPERATURE,
       lambda: _argmax_probs(logits),
@@ -112,7 +114,7 @@ def _tempered_probs(logits: jax.Array, sampling: Sampling) -> jax.Array:
 
 def _keep_topk(logits: jax.Array, topk: jax.Array) -> jax.Array:
   keys = _ordered_ints(logits)
-  enough = lambda is_kept: jnp.sum(is_kept, axis=-1) >= topk
+  enough = lambda is_kept: jnp.sum(is_kept, axis=-1, dtype=jnp.int32) >= topk
   return jnp.where(_largest_upper_set(keys, enough), logits, -jnp.inf)
 
 

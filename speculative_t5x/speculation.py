@@ -137,6 +137,12 @@ def call_uniforms(rows: Rows, num_calls: jax.Array, count: int) -> jax.Array:
   return jax.vmap(lambda key: jax.random.uniform(key, (count,)))(keys)
 
 
+def uniforms_of(state: State, table: jax.Array) -> jax.Array:
+  """What each row uses at its next call: [calls, batch, n] -> [batch, n]."""
+  index = state.num_calls[None, :, None]
+  return jnp.take_along_axis(table, index, axis=0)[0]
+
+
 def cache_slots(length: int, gamma: int) -> int:
   """Positions a cache needs so that no write is ever clamped.
 
@@ -308,7 +314,7 @@ def _count_block(
   is_active = ~state.has_ended
   bins = jnp.arange(counts.accepted_histogram.shape[1], dtype=jnp.int32)[None]
   mark = lambda n: ((bins == n[:, None]) & is_active[:, None]).astype(jnp.int32)
-  when = lambda n: jnp.where(is_active, n, 0).astype(jnp.int32)
+  when = lambda n: jnp.where(is_active, n.astype(jnp.int32), 0)
   is_rejected = verdict.num_accepted < num_drafted
   return Statistics(
       counts.accepted_histogram + mark(verdict.num_accepted),
@@ -417,13 +423,20 @@ def run(
     The last state, and how many steps the loop took (int32 scalar).
   """
 
+  # Drawn before the loop: a call costs a lookup and no hashing. Each call
+  # commits a token, so no row makes more calls than its sequence has slots.
+  batch, length = state.sequences.shape
+  calls = jnp.broadcast_to(
+      jnp.arange(length, dtype=jnp.int32)[:, None], (length, batch)
+  )
+  table = jax.vmap(call_uniforms, (None, 0, None))(rows, calls, num_uniforms)
+
   def is_unfinished(carry):
     state, _ = carry
     return ~jnp.all(state.has_ended)
 
   def advance(carry):
     state, num_steps = carry
-    uniforms = call_uniforms(rows, state.num_calls, num_uniforms)
-    return step(rows, state, uniforms), num_steps + 1
+    return step(rows, state, uniforms_of(state, table)), num_steps + 1
 
   return lax.while_loop(is_unfinished, advance, (state, jnp.int32(0)))

@@ -47,9 +47,15 @@ class TestShiftRight:
 
 
 class TestShuffle:
+  """23 examples in batches of 5, two batches a group: 2 groups an epoch."""
+
+  LENGTHS = np.array([3, 9, 4, 7, 5, 8, 6] * 3 + [4, 9], np.int32)
+
+  def _shuffle(self, seed=3):
+    return batches.Shuffle(self.LENGTHS, batch_size=5, group_size=2, seed=seed)
 
   def test_an_epoch_has_no_example_twice(self):
-    shuffle = batches.Shuffle(num_examples=23, batch_size=5, seed=3)
+    shuffle = self._shuffle()
     epochs = [shuffle.indices(4 * i, 4 * i + 4) for i in range(3)]
     for epoch in epochs:
       assert epoch.shape == (4, 5)
@@ -58,18 +64,32 @@ class TestShuffle:
     assert (epochs[0] != epochs[1]).any()
 
   def test_batch_depends_on_seed_and_number_alone(self):
-    shuffle = batches.Shuffle(num_examples=23, batch_size=5, seed=3)
+    shuffle = self._shuffle()
     whole = shuffle.indices(0, 13)
     for first, last in [(0, 1), (3, 5), (4, 8), (7, 13)]:
       np.testing.assert_array_equal(
           shuffle.indices(first, last), whole[first:last]
       )
-    other = batches.Shuffle(num_examples=23, batch_size=5, seed=4)
-    assert (other.indices(0, 13) != whole).any()
+    assert (self._shuffle(seed=4).indices(0, 13) != whole).any()
 
   def test_all_examples_take_part(self):
-    shuffle = batches.Shuffle(num_examples=23, batch_size=5, seed=3)
-    assert len(set(shuffle.indices(0, 40).ravel())) == 23
+    assert len(set(self._shuffle().indices(0, 40).ravel())) == 23
+
+  def test_a_group_is_of_like_length_and_its_batches_are_not_sorted(self):
+    epoch = self.LENGTHS[self._shuffle().indices(0, 4)].reshape(2, -1)
+    short, long = sorted(epoch.tolist(), key=max)
+    assert max(short) <= min(long)
+    assert short != sorted(short)
+
+
+class TestLengths:
+
+  def test_the_longer_side_counts(self):
+    examples = batches.Examples(
+        np.array([[5, 1, 0], [5, 6, 1]]), np.array([[7, 7, 1], [1, 0, 0]])
+    )
+    np.testing.assert_array_equal(examples.lengths, [3, 3])
+    np.testing.assert_array_equal(examples.cut(2).inputs, [[5, 1], [5, 6]])
 
 
 class TestInOrder:

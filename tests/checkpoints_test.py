@@ -26,7 +26,7 @@ def with_states(params):
 
 @pytest.fixture(scope='module')
 def params():
-  return jax.tree.map(jnp.asarray, tiny.params(CONFIG))
+  return tiny.params(CONFIG)
 
 
 @pytest.fixture(scope='module')
@@ -164,7 +164,7 @@ class TestRestore:
 
   def test_numpy_parameters(self, tmp_path, params):
     """Saved from host arrays, of which Orbax keeps less metadata."""
-    checkpoints.save(tmp_path, 1, tiny.params(CONFIG))
+    checkpoints.save(tmp_path, 1, jax.tree.map(np.asarray, params))
     assert_equal(checkpoints.restore_params(tmp_path, expected()), params)
 
   def test_sharded_parameters(self, tmp_path):

@@ -97,7 +97,8 @@ def pairwise() -> list[dict]:
   """Few settings that hold each pair of values of any two factors."""
   names = list(FACTORS)
   products = [
-      dict(zip(names, values)) for values in itertools.product(*FACTORS.values())
+      dict(zip(names, values))
+      for values in itertools.product(*FACTORS.values())
   ]
   pairs = lambda s: {
       ((a, s[a]), (b, s[b])) for a, b in itertools.combinations(names, 2)
@@ -372,18 +373,20 @@ class TestJittedLaw:
     assert distance <= bound
 
   def test_uniforms_keyed_by_position_are_seen(self, monkeypatch):
-    """After a rejection a position is drawn again: its coin must be fresh."""
+    """After a rejection a position is drawn again, and must be afresh."""
 
-    def by_position(rows, num_calls, count):
-      del num_calls
-      draw = lambda key, position: jax.random.uniform(
-          jax.random.fold_in(key, position)
+    def by_position(state, table):
+      """Guesses and the token drawn share the uniforms of positions."""
+      take = lambda at, column: jnp.take_along_axis(
+          table[..., column].T, jnp.minimum(at, table.shape[0] - 1), axis=1
       )
-      return jax.vmap(jax.vmap(draw, (None, 0)), (0, None))(
-          rows.keys, jnp.arange(count)
+      start = state.num_tokens[:, None]
+      guessed = start + jnp.arange(GAMMA)
+      return jnp.concatenate(
+          [take(guessed, 0), take(guessed, 1), take(start, 0)], axis=1
       )
 
-    monkeypatch.setattr(speculation, 'call_uniforms', by_position)
+    monkeypatch.setattr(speculation, 'uniforms_of', by_position)
     distance, bound = total_variation(seed=0)
     print(f'total variation {distance:.4f}, bound {bound:.4f}')
     assert distance > 2 * bound

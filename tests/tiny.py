@@ -36,7 +36,7 @@ def config(**overrides) -> t5.T5Config:
 
 
 def params(config: t5.T5Config, *, noise: float = 0.0) -> Any:
-  """T5X's parameter tree of float32 NumPy arrays.
+  """T5X's parameter tree, float32.
 
   Args:
     config: of the network.
@@ -56,7 +56,7 @@ def params(config: t5.T5Config, *, noise: float = 0.0) -> Any:
       other = _noise_like(start + 10_000_019, leaf.shape)
       value = (value + noise * other) / math.hypot(1.0, noise)
     mean, scale = _mean_and_scale(names, leaf.shape, config)
-    values.append((mean + scale * value).astype(np.float32))
+    values.append(jnp.asarray(mean + scale * value, jnp.float32))
     start += leaf.size
   return jax.tree.unflatten(structure, values)
 

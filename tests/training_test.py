@@ -234,6 +234,10 @@ def _fresh_state():
   return training.init_state(_CONFIG, _training()[0], seed=5)
 
 
+def _shuffle(seed):
+  return batches.Shuffle(np.full((1920,), 8, np.int32), 64, 10, seed)
+
+
 def _start():
   # A step takes over the state's memory.
   return jax.tree.map(jnp.array, _fresh_state())
@@ -244,7 +248,7 @@ class TestTrainSteps:
   def test_learns_to_copy(self):
     _, run, examples = _training()
     held_out = batches.in_order(_copies(100, seed=8), batch_size=40)
-    shuffle = batches.Shuffle(1920, 64, seed=5)
+    shuffle = _shuffle(5)
     state = _start()
     evaluate = training.make_evaluate(_CONFIG)
     before = evaluate(state.params, held_out)
@@ -268,7 +272,7 @@ class TestTrainSteps:
 
   def test_state_survives_t5x_layout(self):
     optimizer, run, examples = _training()
-    shuffle = batches.Shuffle(1920, 64, seed=1)
+    shuffle = _shuffle(1)
     state, _ = run(_start(), examples, shuffle.indices(0, 40))
     restored = training.from_param_states(
         optimizer, 40, state.params, training.to_param_states(state.opt_state)

@@ -15,9 +15,17 @@ from speculative_t5x.networks import t5
 from speculative_t5x.tasks import bulletins
 
 _FOLDER = pathlib.Path(__file__).parent
-TARGET_CHECKPOINT = str(_FOLDER / 'target')
-DRAFT_CHECKPOINT = str(_FOLDER / 'draft')
 MAX_LENGTH = 96  # tokens, of inputs and of outputs
+
+
+def target_checkpoint() -> str:
+  """Folder of the target's checkpoint."""
+  return str(_FOLDER / 'target')
+
+
+def draft_checkpoint() -> str:
+  """Folder of the draft's checkpoint."""
+  return str(_FOLDER / 'draft')
 
 
 def target_config(dtype: jnp.dtype = jnp.float32) -> t5.T5Config:
@@ -57,8 +65,8 @@ def load_pair(gamma: int = 5, **options) -> pair_lib.Pair:
   """
   lengths = {'inputs_length': MAX_LENGTH, 'targets_length': MAX_LENGTH}
   return pair_lib.Pair(
-      loading.load_model(target_config(), TARGET_CHECKPOINT),
-      loading.load_model(draft_config(), DRAFT_CHECKPOINT),
+      loading.load_model(target_config(), target_checkpoint()),
+      loading.load_model(draft_config(), draft_checkpoint()),
       loading.load_vocabulary(bulletins.VOCABULARY_FILE),
       gamma=gamma,
       **(lengths | options),

@@ -164,7 +164,7 @@ def _read_temperatures(temperature: float | Sequence[float]) -> list[float]:
     values = np.atleast_1d(np.asarray(temperature, float)).tolist()
   except (TypeError, ValueError):
     values = []
-  if not values or not np.all(np.isfinite(values)):
+  if not values:
     raise ValueError(
         'temperature must be a number or several in parentheses, got'
         f' {temperature!r}.'

@@ -8,6 +8,7 @@ Legend: examples, inputs_length.
 from collections.abc import Iterator, Mapping
 import contextlib
 import dataclasses
+import itertools
 from typing import Any
 import zlib
 
@@ -16,6 +17,7 @@ import seqio
 import tensorflow as tf
 
 from speculative_t5x import loading
+from speculative_t5x import quiet
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,9 +73,9 @@ def load(
   task = _find_task(mixture_or_task_name, split)
   _check_vocabularies(task)
   rows, targets, inputs, example_ids, num_truncated = [], [], [], [], 0
-  for number, (example, full) in enumerate(_read(task, split, lengths)):
-    if number == num_examples:
-      break
+  for number, (example, full) in enumerate(
+      _read(task, split, lengths, num_examples)
+  ):
     ids = np.asarray(example['inputs'], np.int32)
     text = _input_text(task, example)
     if not text.strip():
@@ -155,7 +157,7 @@ def _check_vocabularies(task: seqio.Task) -> None:
     )
 
 
-def _read(task: seqio.Task, split: str, lengths: Mapping[str, int]):
+def _read(task, split, lengths, num_examples) -> list[tuple[Any, Any]]:
   """Examples cut to their lengths, each with its uncut self."""
   read = lambda sequence_length: task.get_dataset(
       sequence_length=sequence_length,
@@ -163,7 +165,9 @@ def _read(task: seqio.Task, split: str, lengths: Mapping[str, int]):
       shuffle=False,
       use_cached=False,
   ).as_numpy_iterator()
-  return zip(read(dict(lengths)), read(None), strict=True)
+  with quiet.quiet_stderr():  # SentencePiece logs how it normalizes
+    pairs = zip(read(dict(lengths)), read(None), strict=True)
+    return list(itertools.islice(pairs, num_examples))
 
 
 def _input_text(task: seqio.Task, example) -> str:

@@ -169,8 +169,8 @@ class TestLengthLimit:
     return state.target_cache, state.draft_state.cache
 
   def start(self):
-    target = tiny.model(tiny.config(num_encoder_layers=1))
-    draft = tiny.model(tiny.config(num_encoder_layers=1), noise=0.1)
+    config = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
+    target, draft = tiny.model(config), tiny.model(config, noise=0.1)
     rows_count = self.LENGTH
     tokens = tiny.encoder_tokens(rows_count, 7)
     context = encode(target, tokens)

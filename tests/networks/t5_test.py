@@ -173,33 +173,40 @@ LENGTH = 12
 class TestBlocks:
   """Logits of blocks are those of the whole sequence at once."""
 
-  def decode(self, blocks, *, rows, is_prepared=True, dtype=jnp.float32):
-    """Logits of blocks `(start of each row, length)`, and what is expected."""
+  @staticmethod
+  @functools.cache
+  def whole(rows, dtype):
+    """A network, tokens, their logits computed at once, and the context."""
     config = tiny.config(dtype=dtype, num_encoder_layers=1)
     params = tiny.params(config)
     inputs = tiny.encoder_tokens(rows + 1, 7)[1:]
     targets = 2 + tiny.encoder_tokens(rows, LENGTH) % 50  # no padding
-    fed = shift_right(targets)
-    whole = teacher_forced(config, params, inputs, targets)
+    logits = teacher_forced(config, params, inputs, targets)
+    context = encode(config, params, inputs)
+    fed = np.asarray(shift_right(targets))
+    return config, params, fed, np.asarray(logits), context
+
+  def decode(self, blocks, *, rows, is_prepared=True, dtype=jnp.float32):
+    """Logits of blocks `(start of each row, length)`, and what is expected."""
+    config, params, fed, whole, context = self.whole(rows, dtype)
     if is_prepared:
       config, params = preparation.prepare(config, params)
-    context = encode(config, params, inputs)
     decoder = t5_decoding.block_decoder(config)
     cache = decoder.init_cache(context, rows, LENGTH + 4)
     decode = jax.jit(decoder.decode_block)
     for starts, length in blocks:
-      index = jnp.asarray(starts, jnp.int32)[:, None] + jnp.arange(length)
-      take = lambda x, index=index: jnp.take_along_axis(x, index, axis=1)
+      index = np.array(starts, np.int32)[:, None] + np.arange(length)
+      tokens = np.take_along_axis(fed, index, axis=1)
       logits, cache = decode(
-          params, context, cache, take(fed), index[:, 0], None
+          params, context, cache, tokens, index[:, 0].astype(np.int32), None
       )
       assert logits.dtype == jnp.float32
-      wanted = jnp.take_along_axis(whole, index[..., None], axis=1)
+      wanted = np.take_along_axis(whole, index[..., None], axis=1)
       atol = 1e-4 if dtype == jnp.float32 else 0.2
       np.testing.assert_allclose(logits, wanted, atol=atol)
 
   @pytest.mark.parametrize('rows', [1, 3])
-  @pytest.mark.parametrize('size', [1, 4, LENGTH])
+  @pytest.mark.parametrize('size', [1, 4])
   def test_equal_blocks(self, rows, size):
     """With one row the batch axis is left out; with one token, one query."""
     starts = range(0, LENGTH, size)
@@ -213,7 +220,7 @@ class TestBlocks:
 
   def test_each_row_at_its_own_position(self):
     """Rows advance by 1, 2 and 3 of the 4 tokens of each block."""
-    self.decode([([n, 2 * n, 3 * n], 4) for n in range(4)], rows=3)
+    self.decode([([n, 2 * n, 3 * n], 4) for n in range(3)], rows=3)
 
   def test_rewound_rows(self):
     """Rows go back, by different lengths, over what was written since."""

@@ -1,0 +1,128 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Every shipped gin file: it parses, and its header says what it requires."""
+
+import dataclasses
+import json
+import pathlib
+import re
+
+import gin
+import pytest
+
+from speculative_t5x.networks import t5
+from tests import shared
+
+_ROOT = pathlib.Path(__file__).parents[1]
+_LICENCE = (
+    '# Copyright 2026 The speculative_t5x Authors.\n'
+    '# SPDX-License-Identifier: Apache-2.0\n'
+)
+_FILES = sorted(
+    str(p.relative_to(_ROOT)) for p in (_ROOT / 'configs').rglob('*.gin')
+)
+_RUNS = [name for name in _FILES if name.startswith('configs/runs/')]
+_EVAL = 'configs/runs/eval.gin'
+_PROMISED = (
+    'MIXTURE_OR_TASK_NAME', 'SPLIT', 'NUM_EXAMPLES', 'CHECKPOINT_PATH',
+    'DRAFT_CHECKPOINT_PATH', 'EVAL_OUTPUT_DIR', 'GAMMA', 'TEMPERATURE', 'TOPK',
+    'TOPP', 'SEED', 'BATCH_SIZE',
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _from_the_root(monkeypatch):
+  monkeypatch.chdir(_ROOT)
+  gin.clear_config()
+  yield
+  gin.clear_config()
+
+
+def _parse(*names):
+  """The configuration as gin writes it, a binding a line."""
+  for name in names:
+    gin.parse_config_file(name)
+  return gin.config_str(max_line_length=10**6)
+
+
+def _unset_macros(config):
+  """Macros that are marked as required, or used and never set."""
+  marked = re.findall(r'^(\w+) = %gin\.REQUIRED$', config, re.MULTILINE)
+  names = {*re.findall(r'^(\w+) = ', config, re.MULTILINE)}
+  used = {*re.findall(r' = %(\w+)$', config, re.MULTILINE)}
+  return {*marked, *(used - names)}
+
+
+def _header(name, title):
+  """Names at the head of each item under a title of the header."""
+  text = pathlib.Path(name).read_text()
+  match = re.search(rf'^# {title}:.*\n((?:# .*\n)*)', text, re.MULTILINE)
+  text = match[1] if match else ''
+  items = re.findall(r'^# - ([A-Z][A-Z0-9_, ]+)', text, re.MULTILINE)
+  return {macro for item in items for macro in item.rstrip(', ').split(', ')}
+
+
+def test_there_are_files():
+  assert len(_FILES) >= 10
+
+
+@pytest.mark.parametrize('name', _FILES)
+class TestEveryFile:
+
+  def test_bears_the_licence(self, name):
+    assert pathlib.Path(name).read_text().startswith(_LICENCE + '#\n# ')
+
+  def test_parses(self, name):
+    # Tasks and models say nothing of a job, and are made to be added to one.
+    names = [name] if name in _RUNS else [_EVAL, name]
+    assert '# Macros:' in _parse(*names)
+
+
+@pytest.mark.parametrize('name', _RUNS)
+class TestEveryRun:
+
+  def test_header_names_what_is_required(self, name):
+    unset = _unset_macros(_parse(name))
+    assert _header(name, 'Required') == unset
+
+  def test_header_names_what_there_is(self, name):
+    macros = {*re.findall(r'^(\w+) = ', _parse(name), re.MULTILINE)}
+    assert _header(name, 'Commonly overridden') <= macros
+
+  def test_header_shows_the_command(self, name):
+    # The file itself, among others.
+    assert f'--gin_file={name}' in pathlib.Path(name).read_text()
+
+
+class TestEval:
+
+  @pytest.mark.parametrize('run_first', [True, False])
+  def test_models_come_before_or_after(self, run_first):
+    names = [f'configs/models/bulletins_{x}.gin' for x in ('target', 'draft')]
+    names.insert(0 if run_first else 2, _EVAL)
+    unset = _unset_macros(_parse(*names))
+    assert unset == _header(_EVAL, 'Required') - {
+        'TARGET_CONFIG', 'DRAFT_CONFIG'
+    }  # fmt: skip
+
+  def test_macros(self):
+    config = _parse('configs/runs/eval_multi30k.gin')
+    for name in (*_PROMISED, 'MULTI30K_DIR'):
+      assert re.search(rf'^{name} = ', config, re.MULTILINE), name
+
+  @pytest.mark.parametrize('role', ['target', 'draft'])
+  def test_multi30k_sizes_are_those_of_the_checkpoints(self, role):
+    folder = shared.shared_folder()
+    if folder is None or not (folder / 't5x_oracle').is_dir():
+      pytest.skip('no shared folder')
+    path = folder / 't5x_oracle' / role / 'oracle.json'
+    expected = json.loads(path.read_text())['config']
+    assert expected.pop('logits_via_embedding') is False
+    _parse('configs/runs/eval_multi30k.gin')
+    with gin.config_scope(role):
+      found = dataclasses.asdict(gin.get_configurable(t5.T5Config)())
+    found['mlp_activations'] = list(found['mlp_activations'])
+    assert {key: found[key] for key in expected} == expected
+    defaults = {f.name: f.default for f in dataclasses.fields(t5.T5Config)}
+    for key in found.keys() - expected.keys():
+      assert found[key] == defaults[key], key

@@ -1,0 +1,429 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The eval job on a tiny pair and six examples of the embedded corpus."""
+
+import contextlib
+import dataclasses
+import io
+import json
+import types
+
+import numpy as np
+import pytest
+
+from speculative_t5x import checkpoints
+from speculative_t5x import near_ties
+from speculative_t5x import run_record
+from speculative_t5x.jobs import evaluation
+from speculative_t5x.jobs import side_by_side
+from speculative_t5x.tasks import bulletins
+from speculative_t5x.tasks import ende
+from speculative_t5x.tasks import metrics
+from tests import tiny
+
+_CONFIG = tiny.config(
+    vocab_size=2048, num_encoder_layers=1, num_decoder_layers=1
+)
+_NUM_EXAMPLES, _BATCH_SIZE, _GAMMA = 6, 4, 3
+_LENGTHS = {'inputs': 24, 'targets': 16}
+# Filled in by jobs that time the parts.
+_MEASURED_LATER = (
+    'encoder_s', 't1_ms', 't_verify_ms', 't_draft_ms', 't_draft2_ms', 'c',
+    'verify_cost_ratio', 'floor_ms', 'floor_ratio', 'alpha',
+    'predicted_speedup', 'bound_speedup', 'decode_speedup', 'loop_efficiency',
+    'reference', 'peak_memory_bytes', 'ops_coefficient', 'operations_factor',
+    'simulated_acceptance',
+)  # fmt: skip
+
+
+@pytest.fixture(scope='module')
+def paths(tmp_path_factory):
+  """Checkpoints of a target and of a draft that resembles it."""
+  folder = tmp_path_factory.mktemp('pair')
+  checkpoints.save(folder / 'target', 1, tiny.params(_CONFIG))
+  checkpoints.save(folder / 'draft', 2, tiny.params(_CONFIG, noise=0.1))
+  return {
+      'checkpoint_path': str(folder / 'target'),
+      'draft_checkpoint_path': str(folder / 'draft'),
+  }
+
+
+def _evaluate(paths, output_dir, **changes):
+  arguments = {
+      'mixture_or_task_name': ende.BULLETINS,
+      'split': 'validation',
+      'target_config': _CONFIG,
+      'draft_config': _CONFIG,
+      'output_dir': str(output_dir),
+      'gamma': _GAMMA,
+      'task_feature_lengths': _LENGTHS,
+      'num_examples': _NUM_EXAMPLES,
+      'temperature': (0.0, 1.0),
+      'batch_size': _BATCH_SIZE,
+      'seed': 5,
+  }
+  return evaluation.evaluate(**{**arguments, **paths, **changes})
+
+
+@pytest.fixture(scope='module')
+def ran(paths, tmp_path_factory):
+  """One job: its records, folder, decoder and what it printed."""
+  folder = tmp_path_factory.mktemp('output') / 'new' / 'folder'
+  decoders = []
+  load = evaluation._load_decoder
+
+  def load_and_keep(**arguments):
+    decoders.append(load(**arguments))
+    return decoders[-1]
+
+  with contextlib.ExitStack() as stack:
+    out = stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
+    err = stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
+    patch = stack.enter_context(pytest.MonkeyPatch.context())
+    patch.setattr(evaluation, '_load_decoder', load_and_keep)
+    records = _evaluate(paths, folder, shown_example=1)
+  return types.SimpleNamespace(
+      records=records,
+      folder=folder,
+      decoder=decoders[0],
+      out=out.getvalue(),
+      err=err.getvalue(),
+  )
+
+
+@pytest.fixture
+def again(ran, paths, tmp_path, monkeypatch):
+  """Runs the job with changes, by the decoder that is compiled already."""
+  monkeypatch.setattr(evaluation, '_load_decoder', lambda **_: ran.decoder)
+  return lambda **changes: _evaluate(paths, tmp_path, **changes)
+
+
+def _read(path):
+  return [json.loads(line) for line in path.read_text()[:-1].split('\n')]
+
+
+class TestRecord:
+
+  def test_has_every_key_and_no_other(self, ran):
+    for record in ran.records:
+      assert tuple(record) == run_record.KEYS
+
+  def test_what_is_not_measured_is_null(self, ran):
+    for record in ran.records:
+      assert [k for k in _MEASURED_LATER if record[k] is not None] == []
+      null = {key for key, value in record.items() if value is None}
+      assert null <= {*_MEASURED_LATER, 'greedy', 'commit'}
+
+  def test_settings(self, ran, paths):
+    for record, temperature in zip(ran.records, (0.0, 1.0), strict=True):
+      expected = {
+          'schema_version': 1, 'job': 'eval', 'task': 'bulletins_ende',
+          'split': 'validation', 'num_examples': 6, 'gamma': 3,
+          'gamma_policy': 'fixed', 'temperature': temperature, 'topk': 0,
+          'topp': 0.0, 'num_decodes': 1, 'seed': 5, 'batch_size': 4,
+          'inputs_length': 24, 'targets_length': 16, 'lossless': True,
+          'repeats': 1, 'matmul_precision': 'highest',
+      }  # fmt: skip
+      assert {key: record[key] for key in expected} == expected
+      assert record['target'] == {
+          'name': 'target/checkpoint_1',
+          'checkpoint': f'{paths["checkpoint_path"]}/checkpoint_1',
+          'num_params': 152_928,
+          'dtype': 'float32',
+      }
+      assert record['drafter']['kind'] == 'model'
+      assert record['drafter']['name'] == 'draft/checkpoint_2'
+      assert record['drafter']['temperature'] == temperature
+
+  def test_counts_agree(self, ran):
+    for record in ran.records:
+      plain, fast = record['baseline'], record['speculative']
+      assert plain['tokens'] == plain['target_calls'] > 0
+      assert fast['tokens'] == (
+          fast['accepted'] + fast['target_calls'] - fast['cut_short']
+      )
+      assert 0 < fast['accepted'] <= fast['tested'] <= fast['drafted']
+      assert fast['drafted'] <= fast['drafted_computed']
+      assert fast['drafted_computed'] == _GAMMA * fast['target_calls']
+      histogram = fast['acceptance_histogram']
+      assert len(histogram) == _GAMMA + 1
+      assert sum(histogram) == fast['target_calls']
+      assert np.dot(histogram, range(_GAMMA + 1)) == fast['accepted']
+
+  def test_greedy_counts_cover_the_examples(self, ran):
+    greedy, sampled = (record['greedy'] for record in ran.records)
+    assert greedy == {'identical': 6, 'near_tie': 0, 'mismatch': 0}
+    assert sampled is None
+
+  def test_rates(self, ran):
+    for record in ran.records:
+      fast = record['speculative']
+      accepted, calls = fast['accepted'], fast['target_calls']
+      assert record['draft_acceptance_rate'] == accepted / fast['drafted']
+      assert record['accepted_per_tested'] == accepted / fast['tested']
+      assert record['mean_acceptance_length'] == 1 + accepted / calls
+      assert record['tokens_per_target_call'] == fast['tokens'] / calls
+      # Two rows of the last batch are padding, so it is not 0.
+      row_steps = _BATCH_SIZE * fast['loop_steps']
+      assert record['padded_share'] == 1 - calls / row_steps > 0
+
+  def test_times(self, ran):
+    for record in ran.records:
+      plain, fast = record['baseline'], record['speculative']
+      for run in (plain, fast):
+        assert run['tokens_per_s'] == run['tokens'] / run['walltime_s']
+      assert record['speedup'] == plain['walltime_s'] / fast['walltime_s']
+      low, high = record['speedup_ci95']
+      assert low <= record['speedup'] <= high
+    # Only the first temperature has something to compile.
+    first, second = (record['compile_s'] for record in ran.records)
+    assert all(first[side] > 10 * second[side] for side in first)
+
+  def test_truncated_inputs_are_counted(self, ran):
+    vocabulary = bulletins_vocabulary()
+    pairs = bulletins.read_pairs('validation')[:_NUM_EXAMPLES]
+    lengths = [len(vocabulary.encode(text)) + 1 for text, _ in pairs]
+    expected = sum(length > _LENGTHS['inputs'] for length in lengths)
+    assert 0 < expected < _NUM_EXAMPLES
+    assert {r['truncated_inputs'] for r in ran.records} == {expected}
+
+  def test_repeats(self, ran, again, monkeypatch):
+    calls = []
+    plain = ran.decoder.plain
+    monkeypatch.setattr(
+        ran.decoder, 'plain', lambda x: calls.append(x) or plain(x)
+    )
+    (record,) = again(temperature=0.0, repeats=3)
+    assert record['repeats'] == 3
+    assert len(calls) == record['warmup'] + 3 * 2  # two batches
+    # Repeats are timed, not counted.
+    assert record['baseline']['tokens'] == ran.records[0]['baseline']['tokens']
+
+  def test_draft_temperature(self, ran, again):
+    (record,) = again(temperature=1.0, draft_temperature=0.25)
+    assert record['drafter']['temperature'] == 0.25
+    own = ran.records[1]['speculative']
+    assert record['speculative']['accepted'] != own['accepted']
+
+  def test_one_batch_has_no_interval(self, again):
+    (record,) = again(temperature=0.0, num_examples=_BATCH_SIZE)
+    assert record['speedup_ci95'] is None
+
+
+def bulletins_vocabulary():
+  return ende.seqio.SentencePieceVocabulary(bulletins.VOCABULARY_FILE)
+
+
+class TestFiles:
+
+  def test_results_are_the_records(self, ran):
+    assert _read(ran.folder / 'results.jsonl') == ran.records
+    parts = [_read(p) for p in (ran.folder / 'records').iterdir()]
+    assert len(parts) == 2
+    assert all(len(part) == 1 and part[0] in ran.records for part in parts)
+
+  def test_predictions(self, ran):
+    rows = _read(ran.folder / 'predictions.jsonl')
+    assert [r['temperature'] for r in rows] == 6 * [0.0] + 6 * [1.0]
+    assert [r['example_id'] for r in rows] == 2 * list(range(6))
+    pairs = bulletins.read_pairs('validation')[:_NUM_EXAMPLES]
+    assert [(r['input'], r['target']) for r in rows] == 2 * pairs
+    for row in rows[:6]:
+      assert row['baseline'] == row['speculative'] != ''
+      # The law of argmax gives its only token probability 1.
+      assert row['baseline_score'] == row['speculative_score'] == 0
+    for row in rows[6:]:
+      assert row['baseline_score'] < 0 and row['speculative_score'] < 0
+    assert any(r['baseline'] != r['speculative'] for r in rows[6:])
+
+  def test_quality_is_that_of_the_predictions(self, ran):
+    rows = _read(ran.folder / 'predictions.jsonl')
+    for record in ran.records:
+      own = [r for r in rows if r['temperature'] == record['temperature']]
+      for side in ('baseline', 'speculative'):
+        expected = metrics.bleu(
+            [r['target'] for r in own], [r[side] for r in own]
+        )
+        assert record['quality'][side] == expected
+
+  def test_running_again_replaces_the_results(self, again, tmp_path):
+    again(temperature=(0.0, 1.0))
+    records = again(temperature=1.0, seed=6)
+    assert _read(tmp_path / 'results.jsonl') == records
+    rows = _read(tmp_path / 'predictions.jsonl')
+    assert [r['temperature'] for r in rows] == 6 * [1.0]
+
+  def test_order_is_that_of_the_temperatures(self, again, tmp_path):
+    again(temperature=(1.0, 0.5, 0.0, 0.5))
+    for name, copies in (('results', 1), ('predictions', 6)):
+      rows = _read(tmp_path / f'{name}.jsonl')
+      assert [r['temperature'] for r in rows] == [
+          value for value in (1.0, 0.5, 0.0) for _ in range(copies)
+      ]
+
+  def test_a_job_that_fails_midway_leaves_no_results(
+      self, again, tmp_path, monkeypatch
+  ):
+    again()
+    run = side_by_side.run
+
+    def fail_at_the_second(*args, name, **options):
+      if name == 'temperature 1':
+        raise RuntimeError('out of memory')
+      return run(*args, name=name, **options)
+
+    monkeypatch.setattr(side_by_side, 'run', fail_at_the_second)
+    with pytest.raises(RuntimeError, match='out of memory'):
+      again()
+    assert not (tmp_path / 'results.jsonl').exists()
+    assert not (tmp_path / 'predictions.jsonl').exists()
+    assert len(list((tmp_path / 'records').iterdir())) == 1
+
+
+class TestSamples:
+
+  def test_depend_on_seed_and_example_alone(self, ran, again, tmp_path):
+    """Neither the batch size nor the number of examples matters."""
+    again(temperature=1.0, num_examples=_BATCH_SIZE, batch_size=2)
+    expected = _read(ran.folder / 'predictions.jsonl')[6:][:_BATCH_SIZE]
+    found = _read(tmp_path / 'predictions.jsonl')
+    for side in ('baseline', 'speculative'):
+      assert [r[side] for r in found] == [r[side] for r in expected]
+      np.testing.assert_allclose(
+          [r[f'{side}_score'] for r in found],
+          [r[f'{side}_score'] for r in expected],
+          rtol=1e-4,
+      )
+
+  def test_another_seed_samples_others(self, ran, again, tmp_path):
+    again(temperature=1.0, seed=6)
+    texts = [
+        [row['speculative'] for row in _read(folder / 'predictions.jsonl')]
+        for folder in (ran.folder, tmp_path)
+    ]
+    assert texts[0][6:] != texts[1]
+
+
+class TestShown:
+
+  def test_table(self, ran):
+    assert 'bulletins_ende, validation: 6 examples, batch 4' in ran.out
+    assert 'all 6 greedy outputs are identical' in ran.out
+    assert ran.out.endswith(f'Records: {ran.folder / "results.jsonl"}\n')
+
+  def test_progress(self, ran):
+    lines = ran.err.splitlines()
+    assert 'temperature 0: 2 of 2 batches, 0 s left' in lines
+    assert 'temperature 1: 2 of 2 batches, 0 s left' in lines
+
+  def test_example(self, ran):
+    text, _ = bulletins.read_pairs('validation')[1]
+    assert ran.out.startswith(f'Input: {text}\n')
+    assert 'one line a target call' in ran.out
+
+
+class TestGreedy:
+
+  def test_mismatch(self, ran, again, tmp_path, monkeypatch):
+    """A wrong token is told apart from rounding, and the results are kept."""
+    speculative = ran.decoder.speculative
+
+    def one_wrong_token(request):
+      decoded = speculative(request)
+      wrong = 3 + (decoded.sequences[0, 2] + 700) % 2000
+      return decoded.replace(
+          sequences=decoded.sequences.at[0, 2].set(wrong)
+      )
+
+    monkeypatch.setattr(ran.decoder, 'speculative', one_wrong_token)
+    with pytest.raises(evaluation.MismatchError, match='2 greedy outputs'):
+      again(temperature=0.0)
+    (record,) = _read(tmp_path / 'results.jsonl')
+    assert record['greedy'] == {'identical': 4, 'near_tie': 0, 'mismatch': 2}
+
+  def test_too_many_near_ties(self, again, tmp_path, monkeypatch):
+    tie = near_ties.Difference(0, 2, 7, 8, margin=1e-6, path_difference=1e-6)
+    monkeypatch.setattr(
+        near_ties,
+        'compare',
+        lambda *_: near_ties.Comparison(_BATCH_SIZE - 1, (tie,)),
+    )
+    with pytest.raises(evaluation.MismatchError, match='2 of 6 greedy'):
+      again(temperature=0.0)
+    (record,) = _read(tmp_path / 'results.jsonl')
+    assert record['greedy'] == {'identical': 4, 'near_tie': 2, 'mismatch': 0}
+
+  @pytest.mark.parametrize(
+      ('near_tie', 'platform', 'dtype', 'is_bad'),
+      [
+          (1, 'cpu', 'float32', False),  # 0.5 percent
+          (2, 'cpu', 'float32', True),
+          (2, 'tpu', 'float32', False),
+          (2, 'cpu', 'bfloat16', False),
+      ],
+  )
+  def test_share_of_near_ties(self, near_tie, platform, dtype, is_bad):
+    record = {
+        'greedy': {
+            'identical': 200 - near_tie, 'near_tie': near_tie, 'mismatch': 0
+        },
+        'num_examples': 200,
+        'device': {'platform': platform},
+        'target': {'dtype': dtype},
+    }  # fmt: skip
+    expected = (
+        pytest.raises(evaluation.MismatchError, match='rounding')
+        if is_bad
+        else contextlib.nullcontext()
+    )
+    with expected:
+      evaluation._check_greedy([{'greedy': None}, record])
+
+
+class TestBadInput:
+
+  @pytest.mark.parametrize(
+      ('changes', 'message'),
+      [
+          ({'gamma': 0}, 'gamma must be a whole number and at least 1, got 0'),
+          ({'gamma': 2.5}, 'gamma must be a whole number'),
+          ({'gamma': 'five'}, "gamma must be .*'five'"),
+          ({'batch_size': 0}, 'batch_size must be'),
+          ({'repeats': 0}, 'repeats must be'),
+          ({'num_examples': 0}, 'num_examples must be'),
+          ({'temperature': -1.0}, 'temperature must be'),
+          ({'temperature': (0.0, -1.0)}, 'temperature must be'),
+          ({'temperature': 'warm'}, "must be a number .*'warm'"),
+          ({'temperature': ()}, 'must be a number'),
+          ({'temperature': float('nan')}, 'temperature must be'),
+          ({'temperature': float('inf')}, 'temperature must be'),
+          ({'draft_temperature': -1.0}, 'temperature must be'),
+          ({'topk': -1}, 'topk must be'),
+          ({'topp': -0.1}, 'topp must lie'),
+          ({'topp': 1.5}, 'topp must lie'),
+          ({'mixture_or_task_name': 'nothing'}, 'no task named nothing'),
+          ({'split': 'dev'}, 'no split dev; it has test, train, validation'),
+          ({'task_feature_lengths': {'inputs': 8}}, "no length for 'targets'"),
+          ({'num_examples': 10**6}, 'split validation of bulletins_ende has'),
+          ({'shown_example': 6}, 'no example 6 to show among the 6'),
+          ({'shown_example': -1}, 'no example -1 to show'),
+      ],
+  )
+  def test_is_named_before_a_file_is_written(
+      self, again, tmp_path, changes, message
+  ):
+    with pytest.raises(ValueError, match=message):
+      again(**changes)
+    assert list(tmp_path.iterdir()) == []
+
+  def test_vocabulary_wider_than_the_logits(self, paths, tmp_path):
+    narrow = dataclasses.replace(_CONFIG, vocab_size=2000)
+    checkpoints.save(tmp_path / 'narrow', 1, tiny.params(narrow))
+    with pytest.raises(ValueError, match='2048 pieces, the draft only 2000'):
+      _evaluate(
+          paths,
+          tmp_path / 'output',
+          draft_config=narrow,
+          draft_checkpoint_path=str(tmp_path / 'narrow'),
+      )
+    assert not (tmp_path / 'output').exists()

@@ -1,0 +1,155 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A split of a task as arrays: read, cut, counted and checked."""
+
+import numpy as np
+import pytest
+import seqio
+import tensorflow as tf
+
+from speculative_t5x.jobs import examples
+from speculative_t5x.tasks import bulletins
+from speculative_t5x.tasks import ende
+
+_LENGTHS = {'inputs': 8, 'targets': 8}
+
+
+def _feature(vocabulary=None):
+  if vocabulary is None:
+    vocabulary = seqio.SentencePieceVocabulary(bulletins.VOCABULARY_FILE)
+  return seqio.Feature(vocabulary, add_eos=True)
+
+
+@pytest.fixture
+def add_task():
+  """Registers tasks that a test makes of rows of token ids."""
+  names = []
+
+  def add(rows, *, inputs=None, targets=None, name='examples_test'):
+    def dataset(split, shuffle_files, seed=None):
+      del split, shuffle_files, seed
+      ragged = tf.ragged.constant(rows, tf.int32, ragged_rank=1)
+      both = tf.data.Dataset.from_tensor_slices(ragged)
+      return both.map(lambda x: {'inputs': x, 'targets': x})
+
+    seqio.TaskRegistry.add(
+        name,
+        source=seqio.FunctionDataSource(dataset, splits=('validation',)),
+        preprocessors=[seqio.preprocessors.append_eos_after_trim],
+        output_features={
+            'inputs': inputs or _feature(),
+            'targets': targets or _feature(),
+        },
+    )
+    names.append(name)
+    return name
+
+  yield add
+  for name in names:
+    seqio.TaskRegistry.remove(name)
+
+
+def _add_texts(texts):
+  """A task of these inputs with the vocabulary of the embedded corpus."""
+  pairs = [(text, 'x') for text in texts]
+  ende.add_task(
+      'examples_test_texts',
+      lambda split: pairs,
+      splits=('validation',),
+      vocabulary_file=bulletins.VOCABULARY_FILE,
+  )
+  return 'examples_test_texts'
+
+
+class TestLoad:
+
+  def test_embedded_corpus(self):
+    loaded = examples.load(
+        ende.BULLETINS, 'validation', {'inputs': 24, 'targets': 3}, 6
+    )
+    pairs = bulletins.read_pairs('validation')[:6]
+    assert loaded.inputs == [text for text, _ in pairs]
+    # References are whole, however short the outputs.
+    assert loaded.targets == [text for _, text in pairs]
+    assert loaded.example_ids.tolist() == [0, 1, 2, 3, 4, 5]
+    assert loaded.tokens.shape == (6, 24)
+    assert loaded.tokens.dtype == loaded.example_ids.dtype == np.int32
+    for row, text in zip(loaded.tokens, loaded.inputs, strict=True):
+      ids = [*loaded.vocabulary.encode(text), 1]
+      cut = ids if len(ids) <= 24 else [*ids[:23], 1]
+      assert row.tolist() == cut + [0] * (24 - len(cut))
+
+  def test_whole_split(self):
+    loaded = examples.load(
+        ende.BULLETINS, 'validation', {'inputs': 256, 'targets': 1}
+    )
+    assert len(loaded.tokens) == len(bulletins.read_pairs('validation'))
+    assert loaded.num_truncated == 0
+
+  @pytest.mark.parametrize(
+      ('length', 'is_cut'), [(6, False), (7, False), (8, True)]
+  )
+  def test_cut_at_the_limit(self, add_task, length, is_cut):
+    """The end of sequence is one of the 8 tokens."""
+    name = add_task([list(range(3, 3 + length))])
+    loaded = examples.load(name, 'validation', _LENGTHS)
+    assert loaded.num_truncated == is_cut
+    expected = [*range(3, 3 + min(length, 7)), 1]
+    assert loaded.tokens.tolist() == [expected + [0] * (8 - len(expected))]
+
+  def test_ids_where_the_task_has_none(self, add_task):
+    """They follow from the input, whatever its place."""
+    ids = [
+        examples.load(add_task(rows, name=name), 'validation', _LENGTHS)
+        .example_ids.tolist()
+        for name, rows in (
+            ('examples_test_1', [[30, 40], [50], [60]]),
+            ('examples_test_2', [[60], [30, 40]]),
+        )
+    ]
+    assert len(set(ids[0])) == 3 and min(ids[0]) >= 0
+    assert ids[1] == [ids[0][2], ids[0][0]]
+
+  def test_batches(self, add_task):
+    loaded = examples.load(add_task([[3]] * 5), 'validation', _LENGTHS)
+    sizes = [loaded.tokens[part].shape[0] for part in loaded.batches(2)]
+    assert sizes == [2, 2, 1]
+
+
+class TestBadInput:
+
+  def test_empty_input(self):
+    name = _add_texts(['one', ' ', 'three'])
+    with pytest.raises(ValueError, match='Example 1 of .* has an empty input'):
+      examples.load(name, 'validation', _LENGTHS)
+    # Not among those asked for.
+    assert examples.load(name, 'validation', _LENGTHS, 1).inputs == ['one']
+
+  def test_too_few(self, add_task):
+    name = add_task([[3]] * 5)
+    assert len(examples.load(name, 'validation', _LENGTHS, 5).tokens) == 5
+    with pytest.raises(ValueError, match='6 examples were asked for.* has 5'):
+      examples.load(name, 'validation', _LENGTHS, 6)
+
+  def test_empty_split(self, add_task):
+    with pytest.raises(ValueError, match='Split validation of .* is empty'):
+      examples.load(add_task([]), 'validation', _LENGTHS)
+
+  @pytest.mark.parametrize(
+      'lengths', [{'inputs': 8}, {**_LENGTHS, 'inputs': 0}]
+  )
+  def test_lengths(self, add_task, lengths):
+    with pytest.raises(ValueError, match='gives no length for'):
+      examples.load(add_task([[3]]), 'validation', lengths)
+
+  def test_end_of_sequence(self, add_task):
+    feature = _feature(seqio.PassThroughVocabulary(size=16, eos_id=2))
+    name = add_task([[3]], inputs=feature, targets=feature)
+    with pytest.raises(ValueError, match='end-of-sequence id 2; T5 needs 0'):
+      examples.load(name, 'validation', _LENGTHS)
+
+  def test_two_vocabularies(self, add_task):
+    vocabulary = seqio.PassThroughVocabulary(size=17, eos_id=1)
+    name = add_task([[3]], targets=_feature(vocabulary))
+    with pytest.raises(ValueError, match='one vocabulary for its inputs'):
+      examples.load(name, 'validation', _LENGTHS)

@@ -1,0 +1,106 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The eval command on checkpoints that T5X trained and decoded itself."""
+
+import json
+import pathlib
+
+import numpy as np
+import pytest
+
+from speculative_t5x import loading
+from speculative_t5x import main
+from speculative_t5x import pair
+from tests import shared
+
+_SHARED = shared.shared_folder()
+_NUM_ORACLE = 64
+_BATCH_SIZE = 16
+
+pytestmark = pytest.mark.skipif(
+    _SHARED is None or not (_SHARED / 't5x_oracle').is_dir(),
+    reason='no shared folder',
+)
+
+
+def _eval(output, *flags):
+  """Runs the command; its one record and its predictions."""
+  oracle, data = _SHARED / 't5x_oracle', _SHARED / 'data' / 'multi30k'
+  status = main.main([
+      'eval',
+      '--gin_file=configs/runs/eval_multi30k.gin',
+      f'--gin.MULTI30K_DIR={data}',
+      f'--gin.CHECKPOINT_PATH={oracle / "target" / "t5x_orbax"}',
+      f'--gin.DRAFT_CHECKPOINT_PATH={oracle / "draft" / "t5x_orbax"}',
+      f'--gin.EVAL_OUTPUT_DIR={output}',
+      f'--gin.BATCH_SIZE={_BATCH_SIZE}',
+      *flags,
+  ])
+  assert status == 0
+  (record,) = _read(output / 'results.jsonl')
+  return record, _read(output / 'predictions.jsonl')
+
+
+def _read(path):
+  return [json.loads(line) for line in path.read_text()[:-1].split('\n')]
+
+
+def _texts_of_t5x():
+  """What T5X's greedy tokens say."""
+  path = _SHARED / 't5x_oracle' / 'target' / 'oracle.npz'
+  vocabulary = loading.load_vocabulary(
+      _SHARED / 'data' / 'multi30k' / 'ende4k.model'
+  )
+  with np.load(path) as oracle:
+    return [pair.detokenize(vocabulary, ids) for ids in oracle['greedy_tokens']]
+
+
+def _bleu_of_t5x():
+  path = pathlib.Path(_SHARED, 't5x_oracle', 'target', 'oracle.json')
+  oracle = json.loads(path.read_text())
+  assert oracle['num_examples'] == _NUM_ORACLE
+  return oracle['greedy_bleu']
+
+
+def _assert_same_outputs(record, num_examples):
+  greedy = record['greedy']
+  assert greedy['mismatch'] == 0
+  assert greedy['near_tie'] <= 0.005 * num_examples
+  assert greedy['identical'] + greedy['near_tie'] == num_examples
+
+
+@pytest.fixture(scope='module')
+def ran(tmp_path_factory):
+  folder = tmp_path_factory.mktemp('multi30k')
+  return _eval(folder, f'--gin.NUM_EXAMPLES={_NUM_ORACLE}')
+
+
+class TestOracle:
+
+  @pytest.mark.parametrize('side', ['baseline', 'speculative'])
+  def test_bleu(self, ran, side):
+    bleu = ran[0]['quality'][side]['bleu']
+    assert bleu == pytest.approx(_bleu_of_t5x(), abs=0.01)
+
+  @pytest.mark.parametrize('side', ['baseline', 'speculative'])
+  def test_texts(self, ran, side):
+    assert [row[side] for row in ran[1]] == _texts_of_t5x()
+
+  def test_greedy_outputs(self, ran):
+    _assert_same_outputs(ran[0], _NUM_ORACLE)
+
+  def test_tokens_per_target_call(self, ran):
+    """2.32 at gamma 5 follows from T5X's agreement on 300 rows."""
+    record, _ = ran
+    assert record['gamma'] == 5
+    assert record['tokens_per_target_call'] == pytest.approx(2.32, abs=0.2)
+
+
+@pytest.mark.exhaustive
+def test_whole_validation_split(tmp_path):
+  record, predictions = _eval(tmp_path)
+  assert record['num_examples'] == len(predictions) == 1014
+  assert [row['example_id'] for row in predictions] == list(range(1014))
+  _assert_same_outputs(record, 1014)
+  texts = [row['speculative'] for row in predictions[:_NUM_ORACLE]]
+  assert texts == _texts_of_t5x()

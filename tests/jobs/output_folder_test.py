@@ -1,0 +1,116 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Whole files, the merged ones last."""
+
+import json
+
+from etils import epath
+import pytest
+
+from speculative_t5x import run_record
+from speculative_t5x.jobs import output_folder
+
+
+def _record(temperature, **values):
+  settings = {'topk': 0, 'topp': 0.0, 'gamma': 5, 'seed': 0, 'batch_size': 4}
+  return run_record.make(
+      'eval', temperature=temperature, **{**settings, **values}
+  )
+
+
+def _read(path):
+  return [json.loads(line) for line in path.read_text()[:-1].split('\n')]
+
+
+def _names(folder):
+  return sorted(path.name for path in folder.iterdir())
+
+
+class TestOutputFolder:
+
+  def test_merges_in_the_order_of_adding(self, tmp_path):
+    folder = output_folder.OutputFolder(tmp_path / 'a' / 'b')
+    records = [_record(t) for t in (1.0, 0.0, 0.5)]
+    for record in records:
+      folder.add(record, [{'x': record['temperature']}, {'x': 'ä'}])
+    path = folder.finish()
+    assert str(path) == str(tmp_path / 'a' / 'b' / 'results.jsonl')
+    assert _read(path) == records
+    values = [row['x'] for row in _read(path.parent / 'predictions.jsonl')]
+    assert values == [1.0, 'ä', 0.0, 'ä', 0.5, 'ä']
+
+  def test_no_results_before_the_end(self, tmp_path):
+    folder = output_folder.OutputFolder(tmp_path)
+    folder.add(_record(0.0), [])
+    assert _names(tmp_path) == ['predictions', 'records']
+    folder.finish()
+    assert _names(tmp_path) == [
+        'predictions', 'predictions.jsonl', 'records', 'results.jsonl'
+    ]  # fmt: skip
+
+  def test_a_line_separator_in_a_text_breaks_no_line(self, tmp_path):
+    folder = output_folder.OutputFolder(tmp_path)
+    row = {'text': 'a\u2028b\x85c\nd'}
+    folder.add(_record(0.0), [row, row])
+    folder.finish()
+    assert _read(tmp_path / 'predictions.jsonl') == [row, row]
+
+  def test_configurations_have_files_of_their_own(self, tmp_path):
+    folder = output_folder.OutputFolder(tmp_path)
+    folder.add(_record(0.0), [])
+    folder.add(_record(0.0, gamma=6), [])
+    folder.add(_record(0.0), [])
+    assert len(_names(tmp_path / 'records')) == 2
+
+  def test_takes_away_the_results_of_an_earlier_job(self, tmp_path):
+    earlier = output_folder.OutputFolder(tmp_path)
+    earlier.add(_record(0.0), [{}])
+    earlier.finish()
+    output_folder.OutputFolder(tmp_path)
+    assert _names(tmp_path) == ['predictions', 'records']
+    assert not _names(tmp_path / 'predictions')
+    assert not _names(tmp_path / 'records')
+
+  def test_leaves_other_files_alone(self, tmp_path):
+    for name in ('notes.txt', 'records/notes.txt', 'records/more/x'):
+      path = tmp_path / name
+      path.parent.mkdir(parents=True, exist_ok=True)
+      path.write_text('mine')
+    output_folder.OutputFolder(tmp_path)
+    assert _names(tmp_path) == ['notes.txt', 'predictions', 'records']
+    assert _names(tmp_path / 'records') == ['more', 'notes.txt']
+    folder = output_folder.OutputFolder(tmp_path)
+    folder.add(_record(0.0), [])
+    assert len(_read(folder.finish())) == 1
+
+  def test_a_number_that_is_not_finite_is_refused(self, tmp_path):
+    folder = output_folder.OutputFolder(tmp_path)
+    with pytest.raises(ValueError):
+      folder.add(_record(0.0, speedup=float('nan')), [])
+    assert not _names(tmp_path / 'records')
+
+
+class TestUnwritable:
+
+  @pytest.mark.parametrize('name', ['file', 'file/below'])
+  def test_file_in_the_way(self, tmp_path, name):
+    (tmp_path / 'file').write_text('mine')
+    with pytest.raises(OSError, match='file.* cannot be written to .*Give'):
+      output_folder.OutputFolder(tmp_path / name)
+    assert (tmp_path / 'file').read_text() == 'mine'
+
+  def test_full_disk_leaves_no_file_cut_short(self, tmp_path, monkeypatch):
+    folder = output_folder.OutputFolder(tmp_path)
+    folder.add(_record(0.0), [{}])
+    path_type = type(epath.Path(tmp_path))
+    write = path_type.write_text
+
+    def write_half(path, text, *args, **options):
+      write(path, text[: len(text) // 2], *args, **options)
+      if path.name == 'results.jsonl':
+        raise OSError(28, 'No space left on device')
+
+    monkeypatch.setattr(path_type, 'write_text', write_half)
+    with pytest.raises(OSError, match=r'\(No space left on device\)'):
+      folder.finish()
+    assert not (tmp_path / 'results.jsonl').exists()

@@ -1,0 +1,172 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Batches decoded in both ways in turns, and what their seconds say."""
+
+import types
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from speculative_t5x import sampling
+from speculative_t5x.jobs import examples
+from speculative_t5x.jobs import side_by_side
+
+
+def _examples(count):
+  return examples.Examples(
+      task=None,
+      tokens=np.arange(1, count * 3 + 1, dtype=np.int32).reshape(count, 3),
+      example_ids=np.arange(100, 100 + count, dtype=np.int32),
+      inputs=[''] * count,
+      targets=[''] * count,
+      num_truncated=0,
+  )
+
+
+def _requests(count, batch_size):
+  law = sampling.make_sampling(1.0, 0, 0.0)
+  draft_law = sampling.make_sampling(0.5, 0, 0.0)
+  return list(
+      side_by_side.requests(
+          _examples(count), batch_size, 7, 11, law, draft_law
+      )
+  )
+
+
+def _run_of(seconds):
+  return side_by_side.Run([], np.asarray(seconds, float), 0.0)
+
+
+class TestRequests:
+
+  def test_the_last_batch_is_filled_up_by_rows_that_never_run(self):
+    first, last = _requests(5, 4)
+    assert first.encoder_input_tokens.shape == (4, 3)
+    assert first.limits.tolist() == [7, 7, 7, 7]
+    assert first.example_ids.tolist() == [100, 101, 102, 103]
+    assert last.encoder_input_tokens.tolist() == [[13, 14, 15]] + 3 * [
+        [0, 0, 0]
+    ]
+    assert last.limits.tolist() == [7, 0, 0, 0]
+    assert last.example_ids[0] == 104
+
+  def test_a_full_last_batch(self):
+    requests = _requests(4, 2)
+    assert [r.limits.tolist() for r in requests] == [[7, 7], [7, 7]]
+
+  def test_settings(self):
+    for request in _requests(3, 2):
+      assert int(request.seed) == 11
+      assert float(request.sampling.temperature) == 1.0
+      assert float(request.draft_sampling.temperature) == 0.5
+
+
+class _Decoder:
+  """Answers with the batch's number and keeps the order of the calls."""
+
+  def __init__(self):
+    self.calls = []
+
+  def plain(self, batch):
+    return self._decode('plain', batch)
+
+  def speculative(self, batch):
+    return self._decode('speculative', batch)
+
+  def _decode(self, way, batch):
+    self.calls.append((way, int(batch)))
+    sequences = jnp.full((2, 3), batch + (10 if way == 'speculative' else 0))
+    return {'sequences': sequences, 'log_probs': jnp.zeros((2,))}
+
+
+class TestRun:
+
+  def test_alternates_after_a_warm_up(self, capsys):
+    decoder = _Decoder()
+    plain, speculative = side_by_side.run(
+        decoder, [jnp.asarray(0), jnp.asarray(1)], repeats=2, name='a test'
+    )
+    ways = ('plain', 'speculative')
+    assert decoder.calls == [
+        *((way, 0) for way in ways for _ in range(side_by_side.WARMUP)),
+        *((way, 0) for way in (*ways, *reversed(ways))),
+        *((way, 1) for way in (*reversed(ways), *ways)),
+    ]
+    for run, start in ((plain, 0), (speculative, 10)):
+      values = [int(d['sequences'][0, 0]) for d in run.decoded]
+      assert values == [start, start + 1]
+      assert all(isinstance(d['sequences'], np.ndarray) for d in run.decoded)
+      assert run.seconds.shape == (2,) and (run.seconds > 0).all()
+    shown = capsys.readouterr()
+    assert shown.out == ''
+    assert shown.err == 'a test: 2 of 2 batches, 0 s left\n'
+
+  def test_seconds_are_the_median_of_the_repeats(self, monkeypatch):
+    seconds = iter([9.0, 1.0, 8.0, 1.0, *(4.0, 1.0), *(2.0, 5.0), *(6.0, 3.0)])
+    # Way by way in the warm-up, then in turns.
+    monkeypatch.setattr(
+        side_by_side, '_timed', lambda *_: (jnp.zeros(()), next(seconds))
+    )
+    plain, speculative = side_by_side.run(
+        _Decoder(), [jnp.asarray(0)], repeats=3, name=''
+    )
+    assert (plain.compile_s, speculative.compile_s) == (8.0, 7.0)
+    assert plain.seconds.tolist() == [5.0]  # of 4, 5 and 6
+    assert speculative.seconds.tolist() == [2.0]  # of 1, 2 and 3
+
+
+class TestResults:
+
+  def test_padding_rows_are_left_out(self):
+    decoded = [
+        types.SimpleNamespace(
+            sequences=np.full((4, 3), i), log_probs=np.full((4,), -i)
+        )
+        for i in (1, 2)
+    ]
+    run = side_by_side.Run(decoded, np.ones(2), 0.0)
+    assert run.sequences(6)[:, 0].tolist() == [1, 1, 1, 1, 2, 2]
+    assert run.scores(5).tolist() == [-1, -1, -1, -1, -2]
+
+
+class TestSpeedup:
+
+  def test_is_of_the_sums(self):
+    plain, speculative = _run_of([1.0, 9.0]), _run_of([1.0, 3.0])
+    assert side_by_side.speedup(plain, speculative) == 2.5
+
+  def test_no_interval_of_one_batch(self):
+    run = _run_of([1.0])
+    assert side_by_side.speedup_interval(run, run) is None
+
+  def test_pairs_the_batches(self):
+    """Batches of any length that all gain alike leave no doubt."""
+    seconds = np.array([1.0, 10.0, 100.0, 3.0])
+    interval = side_by_side.speedup_interval(
+        _run_of(2 * seconds), _run_of(seconds)
+    )
+    assert interval == pytest.approx([2.0, 2.0])
+
+  def test_covers_the_spread(self):
+    """Of two batches the quartiles of all resamples are known."""
+    interval = side_by_side.speedup_interval(
+        _run_of([1.0, 3.0]), _run_of([1.0, 1.0])
+    )
+    # A quarter of the resamples takes one batch twice, so that the quantiles
+    # at 2.5 and 97.5 percent are the two speedups.
+    assert interval == pytest.approx([1.0, 3.0])
+
+  def test_is_narrower_for_more_batches(self):
+    rng = np.random.default_rng(3)
+    noise = rng.uniform(0.5, 1.5, 400)
+    widths = []
+    for count in (10, 400):
+      low, high = side_by_side.speedup_interval(
+          _run_of(1.5 * noise[:count]), _run_of(np.ones(count))
+      )
+      expected = 1.5 * noise[:count].mean()
+      assert low < expected < high
+      widths.append(high - low)
+    # As the root of the number of batches: 6.3 times.
+    assert 4 < widths[0] / widths[1] < 9

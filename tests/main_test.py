@@ -1,0 +1,482 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The command line: what it understands, and what it says of bad input."""
+
+import gzip
+import io
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import gin
+import jax
+import numpy as np
+import pytest
+import sentencepiece
+
+from speculative_t5x import checkpoints
+from speculative_t5x import main
+from speculative_t5x.tasks import bulletins
+from tests import tiny
+
+_ROOT = pathlib.Path(__file__).parents[1]
+_CONFIG = tiny.config(
+    vocab_size=2048, num_encoder_layers=1, num_decoder_layers=1
+)
+# The file of a user, whose folder is not the project's.
+_GIN = """
+from __gin__ import dynamic_registration
+
+from speculative_t5x.networks import t5
+from speculative_t5x.tasks import ende
+
+include 'configs/runs/eval.gin'
+
+MIXTURE_OR_TASK_NAME = 'bulletins_ende'
+TARGET_CONFIG = @target/t5.T5Config()
+DRAFT_CONFIG = @draft/t5.T5Config()
+TASK_FEATURE_LENGTHS = {'inputs': 24, 'targets': 16}
+NUM_EXAMPLES = 3
+BATCH_SIZE = 2
+GAMMA = 2
+
+t5.T5Config:
+  vocab_size = 2048
+  emb_dim = 32
+  num_heads = 2
+  num_encoder_layers = 1
+  num_decoder_layers = 1
+  head_dim = 16
+  mlp_dim = 48
+"""
+_MULTI30K = 'configs/runs/eval_multi30k.gin'
+
+
+@pytest.fixture(autouse=True)
+def _clear():
+  yield
+  gin.clear_config()
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory):
+  """A gin file and two checkpoints; not to be written to."""
+  folder = tmp_path_factory.mktemp('pair')
+  (folder / 'tiny.gin').write_text(_GIN)
+  checkpoints.save(folder / 'target', 1, tiny.params(_CONFIG))
+  checkpoints.save(folder / 'draft', 1, tiny.params(_CONFIG, noise=0.1))
+  return folder
+
+
+@pytest.fixture
+def flags(folder, tmp_path):
+  """A command that would succeed."""
+  return [
+      'eval',
+      f'--gin_file={folder / "tiny.gin"}',
+      f'--gin.CHECKPOINT_PATH={folder / "target"}',
+      f'--gin.DRAFT_CHECKPOINT_PATH={folder / "draft"}',
+      f'--gin.EVAL_OUTPUT_DIR={tmp_path / "output"}',
+  ]
+
+
+@pytest.fixture
+def fails(capsys, tmp_path):
+  """Runs a command that fails; its one error, without the word."""
+
+  def run(flags, status):
+    assert main.main(flags) == status
+    shown = capsys.readouterr()
+    assert shown.out == ''
+    assert shown.err.startswith('error: ') and shown.err.count('error: ') == 1
+    assert 'Traceback' not in shown.err and 'In call to' not in shown.err
+    assert not list(tmp_path.rglob('results.jsonl'))
+    return shown.err.removeprefix('error: ').removesuffix('\n')
+
+  return run
+
+
+@pytest.fixture
+def parsed(monkeypatch):
+  """Configures a command without running it; the value of a macro."""
+  monkeypatch.chdir(_ROOT)
+
+  def value(argument, name='SEED'):
+    paths = ('CHECKPOINT_PATH', 'DRAFT_CHECKPOINT_PATH', 'EVAL_OUTPUT_DIR')
+    main._configure(
+        main._parse([
+            'eval',
+            f'--gin_file={_MULTI30K}',
+            *(f'--gin.{path}=x' for path in (*paths, 'MULTI30K_DIR')),
+            f'--gin.{name}={argument}',
+        ])
+    )
+    return gin.query_parameter(f'{name}/macro.value')
+
+  return value
+
+
+class TestValues:
+
+  @pytest.mark.parametrize(
+      ('argument', 'value'),
+      [
+          ('5', 5),
+          ('-1', -1),
+          ('1e-3', 1e-3),
+          ('None', None),
+          ('(0.0, 1.0)', (0.0, 1.0)),
+          ('(0.0,)', (0.0,)),
+          ("{'inputs': 8, 'targets': 9}", {'inputs': 8, 'targets': 9}),
+          ('"text"', 'text'),
+          ("'a text'", 'a text'),
+          ('"5"', '5'),
+          # What a shell leaves without quotes.
+          ('text', 'text'),
+          ('gs://bucket/a-b/checkpoint_1', 'gs://bucket/a-b/checkpoint_1'),
+          ('../a b/~c,d', '../a b/~c,d'),
+          ('2026-11-21', '2026-11-21'),
+      ],
+  )
+  def test_read_as(self, parsed, argument, value):
+    found = parsed(argument)
+    assert found == value and type(found) is type(value)
+
+  def test_macro_and_reference(self, parsed):
+    assert str(parsed('%GAMMA')) == '%GAMMA'
+    config = parsed('@target/t5.T5Config()', 'DRAFT_CONFIG')
+    assert str(config) == '@target/t5.T5Config()'
+
+  def test_the_last_one_counts(self, parsed):
+    assert parsed(5) == 5
+    main._configure(
+        main._parse([
+            'train',
+            '--gin_file=configs/runs/train_bulletins_draft.gin',
+            '--gin.MODEL_DIR=a',
+            '--gin.MODEL_DIR=b',
+        ])
+    )
+    assert gin.query_parameter('MODEL_DIR/macro.value') == 'b'
+
+  def test_search_paths(self, tmp_path):
+    for name in ('one', 'two'):
+      (tmp_path / name).mkdir()
+    (tmp_path / 'one' / 'a.gin').write_text(
+        "include 'configs/runs/train_bulletins_draft.gin'\ninclude 'b.gin'\n"
+    )
+    (tmp_path / 'two' / 'b.gin').write_text("MODEL_DIR = 'from b'\n")
+    paths = f'--gin_search_paths={tmp_path / "one"},{tmp_path / "two"}'
+    main._configure(main._parse(['train', paths, '--gin_file=a.gin']))
+    assert gin.query_parameter('MODEL_DIR/macro.value') == 'from b'
+
+
+class TestUsage:
+
+  def test_help(self, capsys):
+    for flags in (['--help'], ['eval', '-h']):
+      assert main.main(flags) == 0
+      shown = capsys.readouterr()
+      assert 'usage: speculative-t5x {eval,train}' in shown.out
+      assert shown.err == ''
+
+  def test_nothing(self, capsys):
+    assert main.main([]) == 2
+    assert 'usage: speculative-t5x' in capsys.readouterr().out
+
+  @pytest.mark.parametrize(
+      ('changes', 'message'),
+      [
+          (['evil'], "there is no command 'evil'"),
+          (['eval'], '--gin_file is required'),
+          (['eval', 'x.gin'], "the flag 'x.gin' is not understood"),
+          (['eval', '--gin.GAMMA'], "the flag '--gin.GAMMA' is not"),
+          (['eval', '--gamma=3'], "the flag '--gamma=3' is not"),
+      ],
+  )
+  def test_flags(self, fails, changes, message):
+    error = fails(changes, 2)
+    assert error.startswith(message)
+    assert 'usage: speculative-t5x {eval,train}' in error
+
+  @pytest.mark.parametrize(
+      ('flag', 'message'),
+      [
+          ('--gin.GAMA=3', 'no gin file mentions the macro GAMA. Did you mean'
+           ' GAMMA?'),
+          ('--gin.gamma=3', 'no gin file mentions the macro gamma. Did you'
+           ' mean GAMMA?'),
+          ('--gin.XYZZY=3', 'no gin file mentions the macro XYZZY.'),
+          ('--gin.evaluation.evaluate.gama=3', '--gin.evaluation.evaluate.gama'
+           "=3 cannot be read: Configurable 'evaluation.evaluate' doesn't have"
+           " a parameter named 'gama'."),
+          ('--gin.nothing.here=3', '--gin.nothing.here=3 cannot be read: No'
+           " configurable matching 'nothing'."),
+          ('--gin.GAMMA=', '--gin.GAMMA= cannot be read: Unable to parse'
+           ' value.'),
+          ('--gin.TEMPERATURE=(0.0', '--gin.TEMPERATURE=(0.0 cannot be read:'
+           ' EOF in multi-line statement.'),
+          ('--gin.GAMMA=%GAMA', 'The macro GAMA is used and has no value.'
+           ' Correct its name, or add the gin file that sets it.'),
+          ('--gin_file=no.gin', 'there is no gin file no.gin in '),
+      ],
+  )  # fmt: skip
+  def test_names(self, fails, flags, flag, message):
+    error = fails([*flags, flag], 2)
+    assert error.startswith(message) and '\n' not in error
+
+  def test_a_comment_does_not_mention_a_macro(self, fails, flags, tmp_path):
+    (tmp_path / 'more.gin').write_text('# FOO = 1, or %FOO\n')
+    more = [f'--gin_file={tmp_path / "more.gin"}', '--gin.FOO=1']
+    assert 'mentions the macro FOO' in fails([*flags, *more], 2)
+
+  def test_required_macros(self, fails, flags):
+    given = [flag for flag in flags if 'CHECKPOINT_PATH' not in flag]
+    assert fails(given, 2) == (
+        'CHECKPOINT_PATH, DRAFT_CHECKPOINT_PATH must be given:'
+        ' --gin.CHECKPOINT_PATH=... --gin.DRAFT_CHECKPOINT_PATH=..., or in a'
+        ' gin file.'
+    )
+
+  def test_models_left_out(self, fails, flags):
+    files = ['eval', '--gin_file=configs/runs/eval.gin', *flags[2:]]
+    more = ['--gin.MIXTURE_OR_TASK_NAME=x']
+    assert fails([*files, *more], 2).startswith(
+        'The macro TARGET_CONFIG is used and has no value.'
+    )
+
+  def test_no_job(self, fails):
+    models = '--gin_file=configs/models/bulletins_draft.gin'
+    error = fails(['eval', models], 2)
+    assert 'evaluate' in error and 'configs' in error
+
+  @pytest.mark.parametrize(
+      ('text', 'message'),
+      [
+          ('GAMMA = (3\nTOPK = 1\n', "Expected ',' or ')'. (bad.gin, line 2)"),
+          ('GAMMA = a b\n', "token 'a' (bad.gin, line 1); texts need quotes."),
+          ('GAMMA = (3', 'EOF in multi-line statement.'),
+          (
+              'evaluation.evaluate.gama = 3\n',
+              "have a parameter named 'gama' ({path}, line 1).",
+          ),
+          (
+              'from __gin__ import dynamic_registration\n'
+              'from speculative_t5x import nothing_here\n',
+              "No module named 'speculative_t5x.nothing_here' ({path}, line 2)",
+          ),
+          (
+              'from __gin__ import dynamic_registration\n'
+              'TOPK = @t5.T5Config()\n',
+              "'t5' was not provided by an import statement ({path}, line 2)",
+          ),
+      ],
+  )
+  def test_gin_file(self, fails, flags, tmp_path, text, message):
+    path = tmp_path / 'bad.gin'
+    path.write_text(text)
+    error = fails([*flags, f'--gin_file={path}'], 2)
+    assert error.startswith(f'{path} cannot be read: ') and '\n' not in error
+    assert message.replace('{path}', str(path)) in error
+
+  def test_included_file_is_missing(self, fails, flags, tmp_path):
+    (tmp_path / 'bad.gin').write_text("include 'configs/no.gin'\n")
+    more = f'--gin_file={tmp_path / "bad.gin"}'
+    assert 'no gin file configs/no.gin in ' in fails([*flags, more], 2)
+
+  def test_a_bug_keeps_its_traceback(self, flags, monkeypatch):
+    from speculative_t5x.jobs import examples
+
+    def bug(*_):
+      raise TypeError('load() missing 1 required positional argument: x')
+
+    monkeypatch.setattr(examples, 'load', bug)
+    with pytest.raises(TypeError, match='missing 1 required'):
+      main.main(flags)
+
+
+def _model(role, name, value):
+  return f'--gin.{role}/t5.T5Config.{name}={value}'
+
+
+def _vocabulary(path, **options):
+  """A SentencePiece model of few pieces."""
+  arguments = {
+      'vocab_size': 99, 'pad_id': 0, 'eos_id': 1, 'unk_id': 2, 'bos_id': -1
+  }  # fmt: skip
+  model = io.BytesIO()
+  sentencepiece.SentencePieceTrainer.train(
+      sentence_iterator=iter(text for text, _ in _pairs()),
+      model_writer=model,
+      hard_vocab_limit=False,
+      minloglevel=2,
+      **{**arguments, **options},
+  )
+  path.write_bytes(model.getvalue())
+  return f'--gin.DRAFT_VOCABULARY_FILE={path}'
+
+
+def _pairs():
+  return bulletins.read_pairs('validation')[:50]
+
+
+class TestBadInput:
+
+  @pytest.mark.parametrize(
+      ('flag', 'message'),
+      [
+          ('--gin.GAMMA=0', 'gamma must be a whole number and at least 1'),
+          ('--gin.GAMMA=-1', 'gamma must be'),
+          ('--gin.GAMMA=five', "gamma must be a whole number .* 'five'"),
+          ('--gin.TEMPERATURE=-0.5', 'temperature must be'),
+          ('--gin.TEMPERATURE=(0.0, -0.5)', 'temperature must be'),
+          ('--gin.TEMPERATURE=warm', "temperature must be .* 'warm'"),
+          ('--gin.TOPP=-0.1', 'topp must lie in'),
+          ('--gin.TOPP=1.1', 'topp must lie in'),
+          ('--gin.TOPK=-1', 'topk must be'),
+          ('--gin.NUM_EXAMPLES=0', 'num_examples must be'),
+          ('--gin.NUM_EXAMPLES=100000', '100000 examples were asked for'),
+          ('--gin.SPLIT=dev', 'no split dev'),
+          ('--gin.MIXTURE_OR_TASK_NAME=wmt', 'no task named wmt'),
+          (_model('target', 'num_decoder_layers', 2), 'it lacks decoder/lay'),
+          (_model('target', 'num_decoder_layers', 0), 'it also holds decoder'),
+          (_model('target', 'num_encoder_layers', 2), 'it lacks encoder/lay'),
+          (_model('draft', 'num_decoder_layers', 2), 'draft/checkpoint_1 is'),
+          (_model('target', 'emb_dim', 16), 'instead of .*emb_dim'),
+          (_model('target', 'num_heads', 4), 'instead of .*num_heads'),
+          (_model('target', 'head_dim', 8), 'instead of .*head_dim'),
+          (_model('target', 'mlp_dim', 24), 'instead of .*mlp_dim'),
+          (_model('draft', 'vocab_size', 1000), 'instead of .*vocab_size'),
+      ],
+  )
+  def test_settings(self, fails, flags, tmp_path, flag, message):
+    error = fails([*flags, flag], 1)
+    assert '\n' not in error
+    assert re.search(message, error), error
+    assert list(tmp_path.iterdir()) == []
+
+  @pytest.mark.parametrize('role', ['CHECKPOINT_PATH', 'DRAFT_CHECKPOINT_PATH'])
+  def test_missing_checkpoint(self, fails, flags, tmp_path, role):
+    path = tmp_path / 'mistyped' / 'checkpoint_1'
+    error = fails([*flags, f'--gin.{role}={path}'], 1)
+    assert f'No checkpoint at {path}' in error and 'Pass a' in error
+    assert list(tmp_path.iterdir()) == []
+
+  @pytest.mark.parametrize(
+      ('damaged', 'message'),
+      [('_METADATA', 'is unfinished'), ('manifest.ocdbt', 'damaged')],
+  )
+  def test_half_written_checkpoint(
+      self, fails, flags, folder, tmp_path, damaged, message
+  ):
+    shutil.copytree(folder / 'draft', tmp_path / 'draft')
+    (tmp_path / 'draft' / 'checkpoint_1' / 'state' / damaged).unlink()
+    flag = f'--gin.DRAFT_CHECKPOINT_PATH={tmp_path / "draft"}'
+    error = fails([*flags, flag], 1)
+    assert message in error and str(tmp_path / 'draft') in error
+    assert [path.name for path in tmp_path.iterdir()] == ['draft']
+
+  def test_nan_in_the_weights(self, fails, flags, tmp_path):
+    params = jax.tree.map(jax.numpy.asarray, tiny.params(_CONFIG))
+    norm = params['decoder']['decoder_norm']
+    norm['scale'] = norm['scale'].at[3].set(np.nan)
+    checkpoints.save(tmp_path / 'nan', 1, params)
+    flag = f'--gin.CHECKPOINT_PATH={tmp_path / "nan"}'
+    error = fails([*flags, flag], 1)
+    assert 'NaN' in error and 'decoder/decoder_norm/scale' in error
+
+  @pytest.mark.parametrize(
+      ('options', 'message'),
+      [
+          ({}, "target's vocabulary has 2048 pieces, the draft's 99."),
+          ({'eos_id': 3, 'bos_id': 1}, 'end-of-sequence id 3; T5 needs 0 and'),
+          ({'pad_id': 3, 'bos_id': 0}, 'has pad id 3'),
+      ],
+  )
+  def test_vocabularies_that_differ(
+      self, fails, flags, tmp_path, options, message
+  ):
+    flag = _vocabulary(tmp_path / 'draft.model', **options)
+    assert message in fails([*flags, flag], 1)
+
+  def test_output_folder_that_cannot_be_written(self, fails, flags, tmp_path):
+    (tmp_path / 'file').write_text('mine')
+    path = tmp_path / 'file' / 'output'
+    error = fails([*flags, f'--gin.EVAL_OUTPUT_DIR={path}'], 1)
+    assert f'The output folder {path} cannot be written to' in error
+    assert (tmp_path / 'file').read_text() == 'mine'
+
+  def test_empty_line(self, fails, flags, tmp_path):
+    shutil.copy(bulletins.VOCABULARY_FILE, tmp_path / 'ende4k.model')
+    for name in ('train', 'val', 'test_2016_flickr'):
+      for language in ('en', 'de'):
+        lines = b'one\n\nthree\n' if language == 'en' else b'a\nb\nc\n'
+        path = tmp_path / f'{name}.{language}.gz'
+        path.write_bytes(gzip.compress(lines))
+    task = [f'--gin_file={_MULTI30K}', f'--gin.MULTI30K_DIR={tmp_path}']
+    error = fails(['eval', *task, *flags[2:]], 1)
+    assert f'{tmp_path / "val.en.gz"}, line 2 is empty' in error
+
+  def test_data_folder_that_is_missing(self, fails, flags, tmp_path):
+    data = tmp_path / 'mistyped'
+    task = [f'--gin_file={_MULTI30K}', f'--gin.MULTI30K_DIR={data}']
+    error = fails(['eval', *task, *flags[2:]], 1)
+    assert f'There is no folder {data}' in error and '\n' not in error
+    assert list(tmp_path.iterdir()) == []
+
+  def test_results_of_an_earlier_job_stay(self, flags, tmp_path, capsys):
+    """A command that never began takes nothing away."""
+    (tmp_path / 'output').mkdir()
+    (tmp_path / 'output' / 'results.jsonl').write_text('{}\n')
+    assert main.main([*flags, '--gin.GAMMA=0']) == 1
+    assert (tmp_path / 'output' / 'results.jsonl').read_text() == '{}\n'
+
+
+def _command(flags, cwd):
+  """Runs the command in a process of its own, away from the checkout."""
+  paths = [str(_ROOT), os.environ.get('PYTHONPATH', '')]
+  return subprocess.run(
+      [sys.executable, '-m', 'speculative_t5x.main', *flags],
+      cwd=cwd,
+      env={**os.environ, 'PYTHONPATH': os.pathsep.join(filter(None, paths))},
+      capture_output=True,
+      text=True,
+  )
+
+
+class TestProcess:
+
+  def test_success(self, flags, tmp_path):
+    """Progress on stderr and nothing else, a table on stdout."""
+    more = ['--gin.TEMPERATURE=(0.0, 1.0)', '--gin.NUM_EXAMPLES=6']
+    done = _command([*flags, *more], tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines() == [
+        'temperature 0: 3 of 3 batches, 0 s left',
+        'temperature 1: 3 of 3 batches, 0 s left',
+    ]
+    assert 'all 6 greedy outputs are identical' in done.stdout
+    text = (tmp_path / 'output' / 'results.jsonl').read_text()
+    records = [json.loads(line) for line in text.splitlines()]
+    assert [r['temperature'] for r in records] == [0.0, 1.0]
+    # Of an input that is too long there is a count.
+    assert {r['truncated_inputs'] for r in records} == {2}
+
+  def test_bad_input(self, flags, tmp_path):
+    flag = f'--gin.CHECKPOINT_PATH={tmp_path / "mistyped"}'
+    done = _command([*flags, flag], tmp_path)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f'error: No checkpoint at {tmp_path / "mistyped"}')
+    assert done.stdout == ''
+    assert list(tmp_path.iterdir()) == []
+
+  def test_usage_error(self, tmp_path):
+    done = _command(['eval', '--gin_file=no.gin'], tmp_path)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith('error: there is no gin file no.gin')

@@ -1,0 +1,184 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests for decoding token ids with a tiny T5, in float32 at full precision."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from speculative_t5x import sampling
+from speculative_t5x import token_decoder
+from tests import tiny
+
+ROWS, LENGTH, GAMMA = 32, 14, 3
+CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
+
+
+@functools.cache
+def models():
+  """A target, and a draft that guesses it now and then."""
+  return tiny.model(CONFIG), tiny.model(CONFIG, noise=0.15)
+
+
+@functools.cache
+def decoder() -> token_decoder.TokenDecoder:
+  return token_decoder.TokenDecoder(
+      *models(), gamma=GAMMA, length=LENGTH, matmul_precision='highest'
+  )
+
+
+def request(
+    order=None,
+    limits=LENGTH,
+    seed=0,
+    draft_temperature=None,
+    temperature=1.0,
+    **rules,
+) -> token_decoder.Request:
+  """The examples of that order, all by default."""
+  order = np.arange(ROWS) if order is None else np.asarray(order)
+  if draft_temperature is None:
+    draft_temperature = temperature
+  return token_decoder.Request(
+      tiny.encoder_tokens(ROWS, 9)[order],
+      jnp.asarray(order, jnp.int32),
+      jnp.broadcast_to(jnp.asarray(limits, jnp.int32), order.shape),
+      jnp.int32(seed),
+      sampling.make_sampling(temperature, **rules),
+      sampling.make_sampling(draft_temperature),
+  )
+
+
+def speculative(**options) -> token_decoder.Decoded:
+  return jax.device_get(decoder().speculative(request(**options)))
+
+
+def plain(**options) -> token_decoder.Decoded:
+  return jax.device_get(decoder().plain(request(**options)))
+
+
+@functools.cache
+def whole():
+  return speculative(seed=1)
+
+
+def assert_rows_equal(one, two, rows):
+  """All that `one` reports is what `two` does in the given rows."""
+  for name in ('sequences', 'num_tokens', 'num_calls'):
+    np.testing.assert_array_equal(getattr(one, name), getattr(two, name)[rows])
+  np.testing.assert_allclose(one.log_probs, two.log_probs[rows], atol=1e-3)
+  jax.tree.map(
+      lambda x, y: np.testing.assert_array_equal(x, y[rows]),
+      one.statistics,
+      two.statistics,
+  )
+
+
+class TestGreedy:
+  """Tier 5."""
+
+  @pytest.mark.parametrize('draft_temperature', [0.0, 1.5])
+  def test_equals_plain_decoding(self, draft_temperature):
+    found = speculative(temperature=0.0, draft_temperature=draft_temperature)
+    expected = plain(temperature=0.0)
+    np.testing.assert_array_equal(found.sequences, expected.sequences)
+    np.testing.assert_array_equal(found.num_tokens, expected.num_tokens)
+    np.testing.assert_array_equal(found.log_probs, np.zeros(ROWS))
+    stats = found.statistics
+    assert stats.num_rejections.sum() > ROWS
+    assert stats.accepted_histogram[:, 1:].sum() > ROWS
+
+  def test_takes_fewer_target_calls(self):
+    found = speculative(temperature=0.0)
+    expected = plain(temperature=0.0)
+    np.testing.assert_array_equal(expected.num_calls, expected.num_tokens)
+    assert found.num_calls.sum() < 0.8 * expected.num_calls.sum()
+
+  def test_outputs_differ_from_row_to_row(self):
+    """Or the tests here would show little."""
+    found = speculative(temperature=0.0)
+    assert len(np.unique(found.sequences, axis=0)) > 4
+
+
+class TestBatch:
+  """Tier 6, up to near ties, of which these fixed seeds have none."""
+
+  def test_in_another_order(self):
+    order = np.random.default_rng(0).permutation(ROWS)
+    assert_rows_equal(speculative(seed=1, order=order), whole(), order)
+
+  def test_alone(self):
+    for row in range(0, ROWS, 2):
+      assert_rows_equal(speculative(seed=1, order=[row]), whole(), [row])
+
+  def test_with_padding_rows(self):
+    is_padding = np.arange(ROWS) % 4 == 2
+    found = speculative(seed=1, limits=np.where(is_padding, 0, LENGTH))
+    rows = lambda x: x if x.ndim == 0 else x[~is_padding]
+    assert_rows_equal(
+        jax.tree.map(rows, found), whole(), np.flatnonzero(~is_padding)
+    )
+    assert not found.sequences[is_padding].any()
+    assert not found.num_calls[is_padding].any()
+
+  def test_seed_matters(self):
+    is_other = speculative(seed=2).sequences != whole().sequences
+    assert np.any(is_other, axis=1).mean() > 0.9
+
+
+class TestCounts:
+
+  @pytest.mark.parametrize('temperature', [0.0, 1.0])
+  def test_tokens_add_up(self, temperature):
+    limits = np.arange(ROWS) % (LENGTH + 1)
+    found = speculative(temperature=temperature, limits=limits)
+    stats = found.statistics
+    accepted = stats.accepted_histogram @ np.arange(GAMMA + 1)
+    np.testing.assert_array_equal(
+        found.num_tokens, accepted + found.num_calls - stats.num_cut_short
+    )
+    assert np.all(found.num_tokens <= limits)
+    assert found.num_steps == found.num_calls.max()
+
+  def test_a_plain_run_has_no_statistics(self):
+    found = plain()
+    assert not any(x.any() for x in jax.tree.leaves(found.statistics))
+    assert found.num_steps == found.num_calls.max()
+
+
+class TestCompilation:
+
+  def test_values_do_not_recompile(self):
+    speculative(), plain()
+    sizes = lambda: (
+        decoder()._jit_speculative._cache_size(),
+        decoder()._jit_plain._cache_size(),
+    )
+    before = sizes()
+    outputs = set()
+    for i in range(10):
+      options = dict(
+          seed=i,
+          temperature=0.3 * i,
+          topk=5 * (i % 3),
+          topp=0.09 * i,
+          limits=LENGTH - i % 2,
+          order=np.roll(np.arange(ROWS), i),
+      )
+      outputs.add(speculative(draft_temperature=0.1 * i, **options).sequences
+                  .tobytes())
+      plain(**options)
+    assert sizes() == before
+    assert len(outputs) == 10
+
+
+class TestArguments:
+
+  @pytest.mark.parametrize('name', ['gamma', 'length', 'num_decodes'])
+  def test_below_one(self, name):
+    options = dict(gamma=2, length=3, num_decodes=1) | {name: 0}
+    with pytest.raises(ValueError, match=f'{name} must be at least 1'):
+      token_decoder.TokenDecoder(*models(), **options)
