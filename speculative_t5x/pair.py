@@ -14,6 +14,7 @@ import numpy as np
 import sentencepiece
 
 from speculative_t5x import loading
+from speculative_t5x import run_record
 from speculative_t5x import sampling as sampling_lib
 from speculative_t5x import speculation
 from speculative_t5x import token_decoder
@@ -28,6 +29,8 @@ class Output:
     scores: [examples, num_decodes] float32, log-probabilities.
     sequences: [examples, num_decodes, length] int32.
     num_truncated: inputs that were cut to their limit.
+    statistics: counts and rates of the batch under the names of the run record
+      (`docs/run_record.md`).
     decoded: tokens and counts of each row as decoded, before sorting, as numpy
       arrays.
   """
@@ -36,6 +39,7 @@ class Output:
   scores: np.ndarray
   sequences: np.ndarray
   num_truncated: int
+  statistics: run_record.Record
   decoded: token_decoder.Decoded
 
 
@@ -54,7 +58,7 @@ class Pair:
     ...     ['The train from Bonn will be 20 minutes late.'])
     >>> output.texts == plain.texts
     True
-    >>> int(output.decoded.num_calls[0]) < int(plain.decoded.num_calls[0])
+    >>> output.statistics['target_calls'] < plain.statistics['target_calls']
     True
   """
 
@@ -122,7 +126,11 @@ class Pair:
       ValueError: for an empty input or an option out of range.
     """
     request, num_truncated = self.make_request(texts, **options)
-    return self._output(self.tokens.speculative(request), num_truncated)
+    decoded = jax.device_get(self.tokens.speculative(request))
+    statistics = run_record.count_run([decoded])
+    statistics |= run_record.count_speculation([decoded])
+    statistics |= run_record.acceptance_rates(statistics)
+    return self._output(decoded, num_truncated, statistics)
 
   def decode_plain(self, texts: Sequence[str], **options) -> Output:
     """Decodes by the target alone, one token a call.
@@ -134,7 +142,9 @@ class Pair:
       ValueError: for an empty input or an option out of range.
     """
     request, num_truncated = self.make_request(texts, **options)
-    return self._output(self.tokens.plain(request), num_truncated)
+    decoded = jax.device_get(self.tokens.plain(request))
+    statistics = run_record.count_run([decoded])
+    return self._output(decoded, num_truncated, statistics)
 
   def make_request(
       self,
@@ -193,9 +203,11 @@ class Pair:
     return [*ids, speculation.EOS_ID]
 
   def _output(
-      self, decoded: token_decoder.Decoded, num_truncated: int
+      self,
+      decoded: token_decoder.Decoded,
+      num_truncated: int,
+      statistics: run_record.Record,
   ) -> Output:
-    decoded = jax.device_get(decoded)
     num_decodes = self.tokens.num_decodes
     scores = decoded.log_probs.reshape(-1, num_decodes)
     sequences = decoded.sequences.reshape(*scores.shape, -1)
@@ -206,7 +218,9 @@ class Pair:
         [detokenize(self.vocabulary, decode) for decode in example]
         for example in sequences
     ]
-    return Output(texts, scores, sequences, num_truncated, decoded)
+    return Output(
+        texts, scores, sequences, num_truncated, statistics, decoded
+    )
 
 
 def cut(ids: Sequence[int], limit: int) -> list[int]:

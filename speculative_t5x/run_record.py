@@ -137,9 +137,7 @@ def count_run(batches: Sequence[token_decoder.Decoded]) -> Record:
   """
   total = lambda field: int(sum(np.sum(getattr(b, field)) for b in batches))
   return {
-      'walltime_s': None,
       'tokens': total('num_tokens'),
-      'tokens_per_s': None,
       'target_calls': total('num_calls'),
       'loop_steps': total('num_steps'),
   }

@@ -176,9 +176,7 @@ class TestCounts:
 
   def test_run(self):
     assert run_record.count_run(batches()) == {
-        'walltime_s': None,
         'tokens': 10,
-        'tokens_per_s': None,
         'target_calls': 5,
         'loop_steps': 4,
     }

@@ -1,0 +1,45 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Copies a checkpoint without its optimizer state, its parameters cast.
+
+  python scripts/export_params.py <checkpoint> <folder> [dtype, e.g. bfloat16]
+
+writes <folder>/checkpoint_<step> in T5X's Orbax layout.
+"""
+
+import sys
+
+import jax
+import jax.numpy as jnp
+
+from speculative_t5x import checkpoints
+
+# Orbax writes into these where the folder was on the machine that saved it.
+_MARKERS = ('commit_success.txt', 'state/commit_success.txt')
+
+
+def nest(shapes: dict[str, tuple[int, ...]]):
+  """A tree of abstract arrays from names such as `decoder/relpos_bias/...`."""
+  tree = {}
+  for name, shape in shapes.items():
+    *parents, leaf = name.split('/')
+    node = tree
+    for parent in parents:
+      node = node.setdefault(parent, {})
+    node[leaf] = jax.ShapeDtypeStruct(shape, jnp.float32)
+  return tree
+
+
+def main(source: str, folder: str, dtype: str = 'bfloat16'):
+  step_folder = checkpoints.find(source)
+  expected = nest(checkpoints.read_shapes(step_folder))
+  params = checkpoints.restore_params(step_folder, expected, jnp.dtype(dtype))
+  step = int(step_folder.name.rpartition('_')[2])
+  saved = checkpoints.save(folder, step, params)
+  for marker in (saved / name for name in _MARKERS):
+    marker.write_text('Checkpoint commit was successful')
+  print(saved)
+
+
+if __name__ == '__main__':
+  main(*sys.argv[1:])
