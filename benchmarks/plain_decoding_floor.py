@@ -4,9 +4,10 @@
 
 Random weights of a T5 1.1 size, 64 tokens in and 64 out, batch 1. The decode
 loop is timed without the encoder. Beside it, in the same process and in turns
-with it, as many bytes as a step must read are read by the fastest of three ways
-(a sum, and two matrix-vector products). A step must read the decoder's kernels
-but for those that make keys and values of the inputs, and the output head.
+with it, as many bytes as a step must read are read in three ways: a sum, and a
+matrix-vector product from either side. The floor is the fastest of the three. A
+step must read the decoder's kernels but for those that make keys and values of
+the inputs, and the output head.
 
   python benchmarks/plain_decoding_floor.py [--size=base] [--repeats=15]
 """
@@ -91,7 +92,7 @@ def num_bytes_read(model: loading.Model) -> int:
   return total - sum(cross)
 
 
-def readers(num_bytes: int):
+def readers(num_bytes: int) -> dict:
   """Ways to read so many bytes, each a function without arguments."""
   width = 2048
   matrix = jnp.ones((num_bytes // 4 // width, width), jnp.float32)
@@ -99,11 +100,11 @@ def readers(num_bytes: int):
   add = jax.jit(jnp.sum)
   left = jax.jit(lambda m, v: v @ m)
   right = jax.jit(lambda m, v: m @ v)
-  return (
-      lambda: add(matrix),
-      lambda: left(matrix, rows),
-      lambda: right(matrix, columns),
-  )
+  return {
+      'sum': lambda: add(matrix),
+      'vector_matrix': lambda: left(matrix, rows),
+      'matrix_vector': lambda: right(matrix, columns),
+  }
 
 
 def seconds(function) -> float:
@@ -124,15 +125,20 @@ def main():
   if num_tokens != LENGTH:
     raise SystemExit(f'The random model ended after {num_tokens} tokens.')
   ways = readers(num_bytes)
-  for way in ways:
+  for way in ways.values():
     jax.block_until_ready(way())
-  steps, reads = [], []
+  steps, reads = [], {name: [] for name in ways}
   for _ in range(arguments.repeats):
     steps.append(seconds(lambda: decode(*decode_arguments)) / LENGTH)
-    # Each read in turn several times: the best is what the memory can do.
-    reads.append(min(seconds(way) for way in ways * 3))
-  ratios = np.array(steps) / np.array(reads)
-  low, median, high = np.quantile(ratios, (0.25, 0.5, 0.75))
+    for name, way in ways.items():
+      # As many reads as make a span comparable to the loop's.
+      spans = [seconds(way) for _ in range(LENGTH // 8)]
+      reads[name].append(float(np.mean(spans)))
+  ratios = {
+      name: np.array(steps) / np.array(times) for name, times in reads.items()
+  }
+  fastest = min(reads, key=lambda name: np.median(reads[name]))
+  low, median, high = np.quantile(ratios[fastest], (0.25, 0.5, 0.75))
   print(
       json.dumps(
           {
@@ -144,10 +150,16 @@ def main():
               'tokens': LENGTH,
               'bytes_per_step': num_bytes,
               'step_ms': float(np.median(steps) * 1e3),
-              'floor_ms': float(np.median(reads) * 1e3),
-              'read_gb_per_s': float(num_bytes / np.median(reads) / 1e9),
+              'read_ms': {
+                  name: float(np.median(times) * 1e3)
+                  for name, times in reads.items()
+              },
+              'floor': fastest,
               'floor_ratio': float(median),
               'floor_ratio_quartiles': [float(low), float(high)],
+              'ratio_to': {
+                  name: float(np.median(each)) for name, each in ratios.items()
+              },
               'repeats': arguments.repeats,
               'host': run_record.describe_host(),
               'device': run_record.describe_device(),

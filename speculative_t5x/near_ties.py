@@ -86,6 +86,11 @@ def compare(
     plain_sequences: [examples, length] int32.
     speculative_sequences: likewise.
   """
+  if decoder.num_decodes != 1:
+    raise ValueError(
+        'Greedy outputs are compared with one decode an example, got'
+        f' num_decodes {decoder.num_decodes}.'
+    )
   rows = np.flatnonzero(
       np.any(plain_sequences != speculative_sequences, axis=1)
   )

@@ -171,6 +171,11 @@ class Pair:
     Returns:
       The request, and how many inputs were cut to their limit.
     """
+    if isinstance(texts, str) or not texts:
+      raise ValueError(
+          'texts must be a list of at least one input, got'
+          f' {texts!r}.'
+      )
     rows = [self._tokenize(i, text) for i, text in enumerate(texts)]
     tokens = np.full(
         (len(rows), self.inputs_length), loading.PAD_ID, np.int32
@@ -181,6 +186,13 @@ class Pair:
       draft_temperature = temperature
     if example_ids is None:
       example_ids = range(len(rows))
+    if len(example_ids) != len(rows):
+      raise ValueError(
+          f'There must be one example id an input, got {len(example_ids)} ids'
+          f' and {len(rows)} inputs.'
+      )
+    token_decoder.check_int32('seed', [seed])
+    token_decoder.check_int32('example_ids', example_ids)
     request = token_decoder.Request(
         encoder_input_tokens=jnp.asarray(tokens),
         example_ids=jnp.asarray(list(example_ids), jnp.int32),
@@ -208,6 +220,7 @@ class Pair:
       num_truncated: int,
       statistics: run_record.Record,
   ) -> Output:
+    token_decoder.check_finite(decoded)
     num_decodes = self.tokens.num_decodes
     scores = decoded.log_probs.reshape(-1, num_decodes)
     sequences = decoded.sequences.reshape(*scores.shape, -1)

@@ -37,23 +37,33 @@ class Sampling:
 
 
 def make_sampling(
-    temperature: float = 1.0, topk: int = 0, topp: float = 0.0
+    temperature: float | int = 1.0,
+    topk: int = 0,
+    topp: float | int = 0.0,
 ) -> Sampling:
   """Checks the values and makes them dynamic.
 
   Raises:
-    ValueError: for a temperature below 0 or infinite, a topk below 0 or a topp
-      outside [0, 1].
+    ValueError: for a temperature below 0 or infinite, a topk that is no int32
+      from 0 on, or a topp outside [0, 1]; each as float32, in which a
+      tiny one would vanish.
   """
-  if not 0 <= temperature < float('inf'):
+  float32 = jnp.finfo(jnp.float32)
+  if not 0 <= temperature <= float(float32.max):
     raise ValueError(
         'temperature must be finite and at least 0 (0 is argmax), got'
         f' {temperature}.'
     )
-  if topk < 0:
-    raise ValueError(f'topk must be at least 0 (0 is off), got {topk}.')
-  if not 0 <= topp <= 1:
-    raise ValueError(f'topp must lie in [0, 1] (0 is off), got {topp}.')
+  if topk != int(topk) or not 0 <= topk <= jnp.iinfo(jnp.int32).max:
+    raise ValueError(
+        'topk must be at least 0 (0 is off), whole and of 32 bits, got'
+        f' {topk}.'
+    )
+  if not 0 <= topp <= 1 or 0 < topp < float(float32.tiny):
+    raise ValueError(
+        'topp must lie in [0, 1] (0 is off), and above 0 be a normal float32,'
+        f' got {topp}.'
+    )
   return Sampling(
       jnp.asarray(temperature, jnp.float32),
       jnp.asarray(topk, jnp.int32),

@@ -7,12 +7,14 @@ num_decodes, an example's next to each other), inputs_length, length (of the
 outputs), gamma (guesses a block).
 """
 
+from collections.abc import Sequence
 import functools
 from typing import Any
 
 from flax import struct
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from speculative_t5x import loading
 from speculative_t5x import sampling as sampling_lib
@@ -31,8 +33,8 @@ class Request:
     encoder_input_tokens: [examples, inputs_length] int32; 0 is padding.
     example_ids: [examples] int32. A row's sample depends on seed, example id
       and decode number alone, whatever else is in the batch.
-    limits: [examples] int32, most tokens of each output; 0 for an example that
-      only pads the batch.
+    limits: [examples] int32, most tokens of each output, at most the decoder's
+      length; 0 for an example that only pads the batch.
     seed: int32 scalar.
     sampling: the target's law, which the outputs follow.
     draft_sampling: the draft's law.
@@ -65,6 +67,33 @@ class Decoded:
   num_calls: jax.Array
   num_steps: jax.Array
   statistics: speculation.Statistics
+
+
+def check_int32(name: str, values: Sequence[int]) -> None:
+  """Checks that numbers fit a request.
+
+  Raises:
+    ValueError: naming the first that is not whole or not of 32 bits.
+  """
+  limits = np.iinfo(np.int32)
+  for value in values:
+    if value != int(value) or not limits.min <= value <= limits.max:
+      raise ValueError(f'{name} must be whole and of 32 bits, got {value}.')
+
+
+def check_finite(decoded: Decoded) -> None:
+  """Checks that no logits were lost to overflow on the way.
+
+  Raises:
+    ValueError: if a row's log-probability is not finite.
+  """
+  bad = np.flatnonzero(~np.isfinite(decoded.log_probs))
+  if bad.size:
+    raise ValueError(
+        f'Row {bad[0]} of a batch has log-probability'
+        f" {decoded.log_probs[bad[0]]}: the model's logits are not finite."
+        ' Decode in float32, or use another checkpoint.'
+    )
 
 
 class TokenDecoder:
@@ -166,9 +195,9 @@ class TokenDecoder:
     keys = speculation.row_keys(
         request.seed, request.example_ids, self.num_decodes
     )
-    return speculation.Rows(
-        keys, jnp.repeat(request.limits, self.num_decodes)
-    )
+    # A limit past the buffers would have the loop write beyond their ends.
+    limits = jnp.minimum(request.limits, self.length)
+    return speculation.Rows(keys, jnp.repeat(limits, self.num_decodes))
 
   def _speculative(
       self,

@@ -78,7 +78,7 @@ def load(
   ):
     ids = np.asarray(example['inputs'], np.int32)
     text = _input_text(task, example)
-    if not text.strip():
+    if len(full['inputs']) <= 1:  # nothing but its end
       raise ValueError(
           f'Example {number} of {task.name}, split {split}, has an empty'
           ' input. Remove it from the data.'

@@ -167,8 +167,10 @@ class _Feed:
   def __init__(self, examples, batch_size: int, steps_per_call: int, seed):
     self._lengths = examples.lengths
     self._examples = jax.device_put(examples)
+    # A group larger than the data would leave an epoch without any.
+    group_size = min(steps_per_call, examples.num_examples // batch_size)
     self._shuffle = batches.Shuffle(
-        self._lengths, batch_size, steps_per_call, seed
+        self._lengths, batch_size, group_size, seed
     )
     self._cut: dict[int, batches.Examples] = {}
 

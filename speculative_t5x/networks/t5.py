@@ -59,6 +59,13 @@ class T5Config:
   dtype: Any = jnp.float32
   merge_projections: bool = False
 
+  def __post_init__(self):
+    # float16 cannot hold the logit of a masked position.
+    if jnp.dtype(self.dtype) not in (jnp.float32, jnp.bfloat16):
+      raise ValueError(
+          f'dtype must be float32 or bfloat16, got {jnp.dtype(self.dtype)}.'
+      )
+
 
 def _attention(config: T5Config, merged: bool = False) -> layers.Attention:
   return layers.Attention(

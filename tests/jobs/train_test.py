@@ -229,7 +229,7 @@ class TestConfigs:
     gin.clear_config()
 
   @pytest.mark.parametrize(
-      ('name', 'num_params'), [('target', 11_673_344), ('draft', 918_528)]
+      ('name', 'num_params'), [('target', 10_574_208), ('draft', 918_528)]
   )
   def test_shipped_pair(self, name, num_params):
     gin.parse_config_files_and_bindings(
@@ -239,7 +239,7 @@ class TestConfigs:
       config = gin.get_configurable(t5.T5Config)()
     params = loading.abstract_params(config)
     assert sum(x.size for x in jax.tree.leaves(params)) == num_params
-    assert (config.dtype, config.dropout_rate) == ('bfloat16', 0.1)
+    assert (config.dtype, config.dropout_rate) == ('float32', 0.0)
 
   def test_generic_run(self, tmp_path):
     sizes = dataclasses.asdict(_CONFIG)
