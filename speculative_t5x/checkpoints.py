@@ -9,6 +9,7 @@ that resumes reads all.
 """
 
 from collections.abc import Mapping
+import os
 import re
 from typing import Any
 
@@ -35,7 +36,7 @@ def find(path: Path) -> epath.Path:
   Raises:
     CheckpointError: if there is no finished checkpoint.
   """
-  path = epath.Path(path)
+  path = _absolute(path)
   if not path.is_dir():
     raise CheckpointError(
         f'No checkpoint at {path}: there is no such folder. Pass a'
@@ -59,6 +60,12 @@ def step_folders(path: Path) -> dict[int, epath.Path]:
       for child in epath.Path(path).iterdir()
       if (match := _STEP_FOLDER.fullmatch(child.name))
   }
+
+
+def _absolute(path: Path) -> epath.Path:
+  """Orbax takes no relative path; a remote one (`gs://`) stays as it is."""
+  path = epath.Path(path)
+  return path if '://' in os.fspath(path) else path.absolute()
 
 
 def _check_finished(step_folder: epath.Path) -> epath.Path:
@@ -243,7 +250,7 @@ def save(
   """
   import orbax.checkpoint as ocp  # slow to import: only where it is needed
 
-  step_folder = epath.Path(path) / f'checkpoint_{step}'
+  step_folder = _absolute(path) / f'checkpoint_{step}'
   state = {
       'state': {'step': jnp.asarray(step, jnp.int32)},
       'target': params,
@@ -254,7 +261,7 @@ def save(
       ocp.CompositeCheckpointHandler(state=ocp.PyTreeCheckpointHandler())
   ) as checkpointer:
     checkpointer.save(
-        step_folder.absolute(),
+        step_folder,
         args=ocp.args.Composite(state=ocp.args.PyTreeSave(state)),
         force=True,
     )

@@ -268,3 +268,19 @@ class TestDamage:
         match='not finite .* in decoder/layers_1/mlp/wo/kernel',
     ):
       self.read(tmp_path)
+
+
+class TestRelativePath:
+
+  def test_a_checkpoint_is_found_and_read_from_here(
+      self, tmp_path, monkeypatch
+  ):
+    params = {'layer': {'kernel': np.ones((2, 3), np.float32)}}
+    monkeypatch.chdir(tmp_path)
+    checkpoints.save('here', 7, params)
+    restored = checkpoints.restore_params('here', params)
+    np.testing.assert_array_equal(restored['layer']['kernel'], np.ones((2, 3)))
+
+  def test_a_remote_one_is_not_taken_for_relative(self):
+    path = checkpoints._absolute('gs://bucket/model')
+    assert str(path) == 'gs://bucket/model'
