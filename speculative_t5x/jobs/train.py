@@ -23,6 +23,7 @@ import tensorflow as tf
 from speculative_t5x import batches
 from speculative_t5x import checkpoints
 from speculative_t5x import training
+from speculative_t5x.jobs import examples as examples_lib
 from speculative_t5x.networks import t5
 
 FEATURES = ('inputs', 'targets')
@@ -388,7 +389,7 @@ def _dataset(
         f'task_feature_lengths must have just {FEATURES}. Got'
         f' {dict(task_feature_lengths)}.'
     )
-  _keep_tensorflow_off_accelerators()
+  examples_lib.keep_tensorflow_off_accelerators()
   try:
     task = seqio.get_mixture_or_task(name)
   except ValueError as error:
@@ -405,14 +406,6 @@ def _dataset(
   return task.get_dataset(
       dict(task_feature_lengths), split=split, shuffle=False, num_epochs=1
   )
-
-
-def _keep_tensorflow_off_accelerators() -> None:
-  # TensorFlow would take the memory of a GPU, and only reads here.
-  try:
-    tf.config.set_visible_devices([], 'GPU')
-  except RuntimeError:  # It is in use already, so the caller has decided.
-    pass
 
 
 def _prepare_folder(model_dir: checkpoints.Path) -> epath.Path:
