@@ -49,7 +49,7 @@ def make_model(
 ) -> Model:
   """A model from parameters at hand, under T5X's names."""
   num_params = sum(x.size for x in jax.tree.leaves(params))
-  config, params = preparation.prepare(config, params)
+  config, params = preparation.merge(*preparation.prepare(config, params))
   return Model(config, params, num_params, checkpoint)
 
 

@@ -29,8 +29,8 @@ class TestLoadModel:
   def test_is_prepared_and_in_the_dtype_of_the_network(self, folder, dtype):
     config = tiny.config(dtype=dtype)
     model = loading.load_model(config, folder)
-    expected_config, expected = preparation.prepare(
-        config, tiny.params(config)
+    expected_config, expected = preparation.merge(
+        *preparation.prepare(config, tiny.params(config))
     )
     assert model.config == expected_config
     jax.tree.map(np.testing.assert_array_equal, model.params, expected)

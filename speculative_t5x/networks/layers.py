@@ -76,19 +76,23 @@ class LogitsProjection(nn.Module):
         jnp.float32,
         axes=('embed', 'vocab'),
     )
-    dtype = jnp.promote_types(x.dtype, kernel.dtype)
-    return jnp.dot(
-        x.astype(dtype),
-        kernel.astype(dtype),
-        preferred_element_type=jnp.float32,
-    )
+    return _dot_float32(x, kernel)
+
+
+def _dot_float32(x: jax.Array, kernel: jax.Array) -> jax.Array:
+  dtype = jnp.promote_types(x.dtype, kernel.dtype)
+  return jnp.dot(
+      x.astype(dtype),
+      kernel.astype(dtype),
+      preferred_element_type=jnp.float32,
+  )
 
 
 class MergedProjection(nn.Module):
   """Several linear maps of one input, read from one concatenated kernel.
 
   One matrix product in place of several, for decoding on one device; the tree
-  that holds such kernels is made by `T5.prepare` and is never saved.
+  that holds such kernels is made by `preparation.merge` and is never saved.
   """
 
   features: tuple[int, ...]
@@ -105,22 +109,28 @@ class MergedProjection(nn.Module):
 
 
 class Embedding(nn.Module):
-  """Token embeddings, read by a gather."""
+  """Token embeddings, read by a gather; also the output head of T5 1.0."""
 
   vocab_size: int
   features: int
   dtype: jnp.dtype
 
-  @nn.compact
-  def __call__(self, tokens: jax.Array) -> jax.Array:
-    embedding = partitioning.param_with_axes(
+  def setup(self):
+    self.embedding = partitioning.param_with_axes(
         'embedding',
         _embedding_init,
         (self.vocab_size, self.features),
         jnp.float32,
         axes=('vocab', 'embed'),
     )
-    return embedding[tokens].astype(self.dtype)
+
+  def __call__(self, tokens: jax.Array) -> jax.Array:
+    """[...] int32 -> [..., features]."""
+    return self.embedding[tokens].astype(self.dtype)
+
+  def attend(self, x: jax.Array) -> jax.Array:
+    """[..., features] -> float32 products with every embedding."""
+    return _dot_float32(x, self.embedding.T)
 
 
 class RMSNorm(nn.Module):
@@ -147,7 +157,7 @@ class RMSNorm(nn.Module):
 class GatedMlp(nn.Module):
   """Feed-forward block: the product of activated projections, projected back.
 
-  T5 1.1 has activations ('gelu', 'linear').
+  T5 1.1 has activations ('gelu', 'linear'), T5 1.0 the one projection 'relu'.
   """
 
   mlp_dim: int

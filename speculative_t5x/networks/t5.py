@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""T5 1.1 encoder-decoder whose decoder takes a block of tokens at a time.
+"""T5 encoder-decoder whose decoder takes a block of tokens at a time.
 
 Parameter tree, shapes, names and logical axes are those of
 `t5x.examples.t5.network`, so a T5X checkpoint loads as it is. What differs is
@@ -15,6 +15,7 @@ vocab.
 
 from collections.abc import Sequence
 import dataclasses
+import math
 from typing import Any
 
 import flax.linen as nn
@@ -30,7 +31,7 @@ CrossKeysValues = tuple[kv_cache.KeysValues, ...]  # one entry a layer
 
 @dataclasses.dataclass(frozen=True)
 class T5Config:
-  """Sizes of a T5 1.1 network, under T5X's names.
+  """Sizes of a T5 1.0 or 1.1 network, under T5X's names.
 
   Attributes:
     vocab_size: width of the embedding and of the logits, padding included.
@@ -42,9 +43,14 @@ class T5Config:
     mlp_dim: width of the feed-forward block.
     mlp_activations: Flax names, one an input projection; 'linear' for none.
     dropout_rate: of training; unused while decoding.
+    logits_via_embedding: whether the embedding is the output head too, as in
+      T5 1.0.
     dtype: of activations and matrix products; logits are float32.
+    separate_head: whether a head that is the embedding is stored a second
+      time, transposed (see `preparation`). A tree for decoding, not one that
+      is saved.
     merge_projections: whether the kernels that share an input are stored as
-      one (see `prepare`). A tree for decoding, not one that is saved.
+      one, likewise.
   """
 
   vocab_size: int
@@ -56,7 +62,9 @@ class T5Config:
   mlp_dim: int = 2048
   mlp_activations: Sequence[str] = ('gelu', 'linear')
   dropout_rate: float = 0.1
+  logits_via_embedding: bool = False
   dtype: Any = jnp.float32
+  separate_head: bool = False
   merge_projections: bool = False
 
   def __post_init__(self):
@@ -223,6 +231,7 @@ class Decoder(nn.Module):
   """Decoder stack over embedded tokens, and the output head."""
 
   config: T5Config
+  token_embedder: layers.Embedding
 
   def setup(self):
     config = self.config
@@ -234,7 +243,8 @@ class Decoder(nn.Module):
     ]
     self.decoder_norm = layers.RMSNorm(config.dtype)
     self.dropout = _residual_dropout(config)
-    self.logits_dense = layers.LogitsProjection(config.vocab_size)
+    if config.separate_head or not config.logits_via_embedding:
+      self.logits_dense = layers.LogitsProjection(config.vocab_size)
 
   def __call__(self, x, encoded, *, mask, cross_mask, deterministic):
     length = x.shape[-2]
@@ -250,7 +260,19 @@ class Decoder(nn.Module):
           deterministic=deterministic,
       )
     x = self.dropout(self.decoder_norm(x), deterministic=deterministic)
-    return self.logits_dense(x)
+    return self._logits(x)
+
+  def _logits(self, x) -> jax.Array:
+    config = self.config
+    if not config.logits_via_embedding:
+      return self.logits_dense(x)
+    head = (
+        self.logits_dense
+        if config.separate_head
+        else self.token_embedder.attend
+    )
+    # Embeddings have variance 1, which a head of its own has not.
+    return head(x) / math.sqrt(config.emb_dim)
 
   def cross_keys_values(self, encoded) -> CrossKeysValues:
     return tuple(
@@ -278,11 +300,11 @@ class Decoder(nn.Module):
     if logits_at is not None:
       index = logits_at[..., None, None]
       x = jnp.take_along_axis(x, index, axis=-2)
-    return self.logits_dense(self.decoder_norm(x)), tuple(new_cache)
+    return self._logits(self.decoder_norm(x)), tuple(new_cache)
 
 
 class Transformer(nn.Module):
-  """T5 1.1 encoder-decoder.
+  """T5 encoder-decoder.
 
   `encode`, `decode` and `__call__` are what training and scoring use, with
   T5X's arguments; `cross_keys_values` and `decode_block` are what decoding
@@ -297,7 +319,7 @@ class Transformer(nn.Module):
         config.vocab_size, config.emb_dim, config.dtype
     )
     self.encoder = Encoder(config)
-    self.decoder = Decoder(config)
+    self.decoder = Decoder(config, self.token_embedder)
 
   def encode(
       self, encoder_input_tokens: jax.Array, enable_dropout: bool = True

@@ -23,14 +23,22 @@ def logits(config, params):
   return jax.jit(apply)({'params': params}, tokens, tokens, tokens)
 
 
+T5_1_0 = {'mlp_activations': ('relu',), 'logits_via_embedding': True}
+
+
+def prepare_and_merge(config, params):
+  return preparation.merge(*preparation.prepare(config, params))
+
+
+@pytest.mark.parametrize('prepare', [preparation.prepare, prepare_and_merge])
 @pytest.mark.parametrize(
     'overrides',
-    [{}, {'mlp_activations': ('relu',)}, {'num_heads': 3, 'head_dim': 8}],
+    [{}, {'mlp_activations': ('relu',)}, T5_1_0, {'num_heads': 3}],
 )
-def test_logits_are_the_same(overrides):
+def test_logits_are_the_same(overrides, prepare):
   config = tiny.config(**overrides)
   params = tiny.params(config)
-  prepared_config, prepared = preparation.prepare(config, params)
+  prepared_config, prepared = prepare(config, params)
   np.testing.assert_allclose(
       logits(prepared_config, prepared), logits(config, params), atol=2e-5
   )
@@ -40,16 +48,30 @@ def test_every_value_is_kept():
   """As many numbers as before, and the same ones."""
   config = tiny.config()
   params = tiny.params(config)
-  _, prepared = preparation.prepare(config, params)
+  _, prepared = prepare_and_merge(config, params)
   flat = lambda tree: np.sort(
       np.concatenate([np.ravel(x) for x in jax.tree.leaves(tree)])
   )
   np.testing.assert_array_equal(flat(prepared), flat(params))
 
 
-def test_the_tree_is_the_one_that_the_prepared_network_makes():
-  config = tiny.config()
-  prepared_config, prepared = preparation.prepare(config, tiny.params(config))
+def test_a_tied_head_is_stored_a_second_time():
+  config = tiny.config(**T5_1_0)
+  params = tiny.params(config)
+  assert 'logits_dense' not in params['decoder']
+  prepared_config, prepared = preparation.prepare(config, params)
+  np.testing.assert_array_equal(
+      prepared['decoder'].pop('logits_dense')['kernel'],
+      params['token_embedder']['embedding'].T,
+  )
+  jax.tree.map(np.testing.assert_array_equal, prepared, params)
+  assert prepared_config.separate_head and not config.separate_head
+
+
+@pytest.mark.parametrize('overrides', [{}, T5_1_0])
+def test_the_tree_is_the_one_that_the_prepared_network_makes(overrides):
+  config = tiny.config(**overrides)
+  prepared_config, prepared = prepare_and_merge(config, tiny.params(config))
   shapes = lambda tree: jax.tree.map(lambda x: x.shape, tree)
   assert shapes(prepared) == shapes(loading.abstract_params(prepared_config))
   layer = prepared['decoder']['layers_0']
@@ -64,12 +86,12 @@ def test_what_was_given_is_left_alone():
   config = tiny.config()
   params = tiny.params(config)
   structure = jax.tree.structure(params)
-  prepared_config, _ = preparation.prepare(config, params)
+  prepared_config, _ = prepare_and_merge(config, params)
   assert jax.tree.structure(params) == structure
   assert not config.merge_projections and prepared_config.merge_projections
 
 
 def test_cast_to_the_dtype_of_the_network():
   config = tiny.config(dtype=jnp.bfloat16)
-  _, prepared = preparation.prepare(config, tiny.params(config))
+  _, prepared = prepare_and_merge(config, tiny.params(config))
   assert {x.dtype.name for x in jax.tree.leaves(prepared)} == {'bfloat16'}

@@ -190,7 +190,9 @@ class TestBlocks:
     """Logits of blocks `(start of each row, length)`, and what is expected."""
     config, params, fed, whole, context = self.whole(rows, dtype)
     if is_prepared:
-      config, params = preparation.prepare(config, params)
+      config, params = preparation.merge(
+          *preparation.prepare(config, params)
+      )
     decoder = t5_decoding.block_decoder(config)
     cache = decoder.init_cache(context, rows, LENGTH + 4)
     decode = jax.jit(decoder.decode_block)
