@@ -13,6 +13,8 @@ PYTHON ?= $(shell for name in python3.11 python3.12 python3; do \
 SUITS := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 13))
 VENV := .venv
 INSTALLED := $(VENV)/.installed
+INSTALLED_T5X := $(VENV)/.installed-t5x
+T5X ?=
 PYTEST_ARGS ?=
 
 DEMO := $(VENV)/bin/speculative-t5x eval --gin_file=configs/runs/demo.gin
@@ -26,7 +28,7 @@ BRIEFLY := awk '/\([0-9][0-9][0-9.]* MB\)|[0-9] GB\)/ \
     { sub(/^ +/, ""); print "  " $$0; fflush() } \
   /^Installing collected packages/ { print "  Unpacking"; fflush() }'
 
-.PHONY: help setup demo test test-all lint lock bulletins clean
+.PHONY: help setup demo test test-all test-t5x lint lock bulletins clean
 
 help:  ## lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' \
@@ -43,6 +45,17 @@ test: $(INSTALLED)  ## runs the tests
 
 test-all: $(INSTALLED)  ## runs the tests, the exhaustive ones included
 	$(VENV)/bin/python -m pytest -m '' $(PYTEST_ARGS)
+
+# T5X=<checkouts of T5X, AirIO and jestimator, parted by colons>, or nothing
+# where .venv has them. Its last output is kept in results/.
+test-t5x: $(INSTALLED_T5X)  ## runs the tests that need T5X (T5X=<checkouts>)
+	@PYTHONPATH='$(T5X)' $(VENV)/bin/python -c 'import t5x.eval, t5x.infer' \
+	  2>/dev/null || { echo 'T5X cannot be imported:' \
+	    'make test-t5x T5X=/path/to/t5x:/path/to/airio:/path/to/jestimator' \
+	    >&2; exit 1; }
+	PYTHONPATH='$(T5X)' SPECULATIVE_T5X_REQUIRES_T5X=1 \
+	  $(VENV)/bin/python -m pytest tests/t5x_guest $(PYTEST_ARGS) \
+	  | tee results/test_t5x.txt
 
 lint: $(INSTALLED)  ## checks the style
 	$(VENV)/bin/ruff check
@@ -75,3 +88,8 @@ $(INSTALLED): requirements.txt pyproject.toml
 	  --no-build-isolation -e .
 	@touch $@
 	@echo 'Done.'
+
+$(INSTALLED_T5X): $(INSTALLED) requirements-t5x.txt
+	@$(VENV)/bin/python -m pip install --quiet -r requirements-t5x.txt
+	@$(VENV)/bin/python -m pip install --quiet --no-deps t5==0.9.4
+	@touch $@

@@ -24,6 +24,7 @@ import numpy as np
 from speculative_t5x import loading
 from speculative_t5x import run_record
 from speculative_t5x import sampling
+from speculative_t5x import seam
 from speculative_t5x import speculation
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_decoding
@@ -45,8 +46,8 @@ SIZES = {
 }  # fmt: skip
 
 
-def random_model(size: str) -> loading.Model:
-  """A model of random float32 weights."""
+def random_params(size: str) -> tuple[t5.T5Config, seam.Params]:
+  """Sizes of a model, and random float32 weights under T5X's names."""
   config = t5.T5Config(vocab_size=32128, **SIZES[size])
   leaves, tree = jax.tree.flatten(loading.abstract_params(config))
   keys = jax.random.split(jax.random.key(0), len(leaves))
@@ -55,7 +56,7 @@ def random_model(size: str) -> loading.Model:
       jax.random.normal(key, leaf.shape) * scale(leaf)
       for key, leaf in zip(keys, leaves)
   ]
-  return loading.make_model(config, jax.tree.unflatten(tree, values))
+  return config, jax.tree.unflatten(tree, values)
 
 
 def decode_loop(model: loading.Model):
@@ -118,7 +119,7 @@ def main():
   parser.add_argument('--size', choices=SIZES, default='base')
   parser.add_argument('--repeats', type=int, default=15)
   arguments = parser.parse_args()
-  model = random_model(arguments.size)
+  model = loading.make_model(*random_params(arguments.size))
   num_bytes = num_bytes_read(model)
   decode, decode_arguments = decode_loop(model)
   num_tokens = int(decode(*decode_arguments)[0])

@@ -54,6 +54,26 @@ class Statistics:
   num_computed: jax.Array
   num_cut_short: jax.Array
 
+  @property
+  def num_accepted(self) -> jax.Array:
+    """[batch] int32, guesses that were committed."""
+    return _weighted_sum(self.accepted_histogram)
+
+  @property
+  def num_drafted(self) -> jax.Array:
+    """[batch] int32, guesses that count."""
+    return _weighted_sum(self.drafted_histogram)
+
+  @property
+  def num_tested(self) -> jax.Array:
+    """[batch] int32, guesses whose coin was looked at."""
+    return self.num_accepted + self.num_rejections
+
+
+def _weighted_sum(histogram: jax.Array) -> jax.Array:
+  bins = jnp.arange(histogram.shape[-1], dtype=histogram.dtype)
+  return jnp.sum(histogram * bins, axis=-1)
+
 
 @struct.dataclass
 class State:

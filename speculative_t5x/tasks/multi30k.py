@@ -13,6 +13,7 @@ Descriptions", arXiv:1605.00459.
 import functools
 import gzip
 import os
+from typing import Any
 import zlib
 
 from etils import epath
@@ -80,17 +81,33 @@ def register(
   # seqio brings TensorFlow along, which reading alone does not need.
   from speculative_t5x.tasks import ende
 
-  if vocabulary_file is None:
-    vocabulary_file = epath.Path(data_dir) / _DEFAULT_VOCABULARY
   _require_files(data_dir, [p for s in SPLITS for p in _files(data_dir, s)])
-  _require_vocabulary(vocabulary_file)
   ende.add_task(
     NAME,
     functools.partial(read_pairs, data_dir),
     splits=SPLITS,
-    vocabulary_file=vocabulary_file,
+    vocabulary_file=_find_vocabulary(data_dir, vocabulary_file),
   )
   return NAME
+
+
+def load_vocabulary(
+  data_dir: str | os.PathLike[str],
+  vocabulary_file: str | os.PathLike[str] | None = None,
+) -> Any:
+  """Loads the task's `seqio.SentencePieceVocabulary`, for a model to equal it.
+
+  Args:
+    data_dir: as for `register`.
+    vocabulary_file: as for `register`.
+
+  Raises:
+    FileNotFoundError: if the vocabulary is missing.
+  """
+  import seqio
+
+  path = _find_vocabulary(data_dir, vocabulary_file)
+  return seqio.SentencePieceVocabulary(os.fspath(path))
 
 
 def _files(data_dir, split: str) -> list[epath.Path]:
@@ -114,13 +131,17 @@ def _require_files(data_dir, paths: list[epath.Path]) -> None:
     )
 
 
-def _require_vocabulary(vocabulary_file) -> None:
-  """Raises FileNotFoundError unless the vocabulary exists."""
-  if not epath.Path(vocabulary_file).exists():
+def _find_vocabulary(data_dir, vocabulary_file) -> epath.Path:
+  """Returns the file given, else the folder's; it exists."""
+  if vocabulary_file is None:
+    vocabulary_file = epath.Path(data_dir) / _DEFAULT_VOCABULARY
+  path = epath.Path(vocabulary_file)
+  if not path.exists():
     raise FileNotFoundError(
-      f'There is no vocabulary {os.fspath(vocabulary_file)}. Give a '
-      'SentencePiece model as vocabulary_file.'
+      f'There is no vocabulary {os.fspath(path)}. Give a SentencePiece model '
+      'as vocabulary_file.'
     )
+  return path
 
 
 def _read_lines(path: epath.Path) -> list[str]:

@@ -1,0 +1,35 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The Flax module that T5X knows: a target, with a draft beside it."""
+
+import flax.linen as nn
+import jax
+
+
+class Pair(nn.Module):
+  """Behaves as its target; holds the draft's parameters as well.
+
+  Parameters and their axes nest as `target/...` and `draft/...`. Whatever T5X
+  does with a module (loss, scoring, its own samplers) it does with the target.
+
+  Attributes:
+    target: a `t5x.examples.t5.network.Transformer`.
+    draft: another, of the same vocabulary.
+  """
+
+  target: nn.Module
+  draft: nn.Module
+
+  def encode(self, *args, **kwargs) -> jax.Array:
+    """The target's `encode`."""
+    return self.target.encode(*args, **kwargs)
+
+  def decode(self, *args, **kwargs) -> jax.Array:
+    """The target's `decode`."""
+    return self.target.decode(*args, **kwargs)
+
+  def __call__(self, *args, **kwargs) -> jax.Array:
+    """The target's logits. The draft is run only to make its parameters."""
+    if self.is_initializing():
+      self.draft(*args, **kwargs)
+    return self.target(*args, **kwargs)

@@ -1,0 +1,195 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Decode functions for `SpeculativeModel`, with the arguments of T5X's own.
+
+T5X's decode functions get one token's logits at a time. One that names
+`target` gets the target's seam instead, and one that names `drafter` the
+drafter's too; a third result becomes auxiliary values.
+
+Legend: batch (examples), rows (batch times num_decodes), length.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from speculative_t5x import loops
+from speculative_t5x import sampling as sampling_lib
+from speculative_t5x import speculation
+
+Decodes = tuple[jax.Array, jax.Array, Mapping[str, jax.Array]]
+
+
+def speculative_sample(
+    target: loops.Target,
+    drafter: loops.Guesser,
+    example_ids: jax.Array,
+    length: int,
+    eos_id: int,
+    num_decodes: int = 1,
+    *,
+    seed: int | jax.Array = 0,
+    temperature: float | jax.Array = 1.0,
+    topk: int | jax.Array = 1,
+    topp: float | jax.Array = 0.0,
+    draft_temperature: float | jax.Array | None = None,
+    max_decode_steps: int | jax.Array | None = None,
+    max_decode_steps_hard_limit: int | None = None,
+    rescale_log_probs: bool = True,
+    state_callback_fn: Callable | None = None,
+    logit_callback_fn: Callable | None = None,
+) -> Decodes:
+  """Samples as `t5x.decoding.temperature_sample`, speculatively.
+
+  The outputs follow the same law, that of the target. Defaults are T5X's:
+  with `topk` 1 it is argmax.
+
+  Args:
+    target: has read the inputs.
+    drafter: guesses for it.
+    example_ids: [batch] int32. With `seed` and the number of the decode, all
+      that a sample depends on.
+    length: of the longest output.
+    eos_id: must be 1.
+    num_decodes: samples an example.
+    seed: int32.
+    temperature: at most 1e-4 is argmax.
+    topk: keep the k likeliest tokens; 0 is off.
+    topp: keep the likeliest tokens of this mass; 0 is off.
+    draft_temperature: None for the target's. No value changes the law of the
+      outputs.
+    max_decode_steps: most tokens, one number or [batch]; None for `length`.
+    max_decode_steps_hard_limit: bounds `max_decode_steps`.
+    rescale_log_probs: score under the law sampled from, or under the model's
+      own.
+    state_callback_fn: not supported.
+    logit_callback_fn: not supported.
+  Returns:
+    Sequences [batch, num_decodes, length] int32 and their scores [batch,
+    num_decodes] float32, the best last; counts of each [batch, num_decodes]
+    int32 under the names of the run record.
+  Raises:
+    ValueError: for a callback or another end of sequence.
+    NotImplementedError: for a callback.
+  Reference: Leviathan et al. (2023), Algorithm 1, arXiv:2211.17192v2.
+  """
+  _check_supported(eos_id, state_callback_fn, logit_callback_fn)
+  rows = _rows(
+      example_ids, seed, num_decodes, length,
+      max_decode_steps, max_decode_steps_hard_limit,
+  )  # fmt: skip
+  if draft_temperature is None:
+    draft_temperature = temperature
+  state, _ = loops.decode_speculatively(
+      target,
+      drafter,
+      rows,
+      _sampling(temperature, topk, topp),
+      _sampling(draft_temperature, topk, topp),
+      length=length,
+      rescale_log_probs=rescale_log_probs,
+  )
+  counts = state.statistics
+  return _best_last(
+      state,
+      num_decodes,
+      drafted=counts.num_drafted,
+      drafted_computed=counts.num_computed,
+      tested=counts.num_tested,
+      accepted=counts.num_accepted,
+  )
+
+
+def plain_sample(
+    target: loops.Target,
+    example_ids: jax.Array,
+    length: int,
+    eos_id: int,
+    num_decodes: int = 1,
+    *,
+    seed: int | jax.Array = 0,
+    temperature: float | jax.Array = 1.0,
+    topk: int | jax.Array = 1,
+    topp: float | jax.Array = 0.0,
+    max_decode_steps: int | jax.Array | None = None,
+    max_decode_steps_hard_limit: int | None = None,
+    rescale_log_probs: bool = True,
+    state_callback_fn: Callable | None = None,
+    logit_callback_fn: Callable | None = None,
+) -> Decodes:
+  """Samples one token a target call: what to compare `speculative_sample` to.
+
+  Args and Returns: as `speculative_sample`, without what concerns guesses.
+  """
+  _check_supported(eos_id, state_callback_fn, logit_callback_fn)
+  rows = _rows(
+      example_ids, seed, num_decodes, length,
+      max_decode_steps, max_decode_steps_hard_limit,
+  )  # fmt: skip
+  state, _ = loops.decode_plainly(
+      target,
+      rows,
+      _sampling(temperature, topk, topp),
+      length=length,
+      rescale_log_probs=rescale_log_probs,
+  )
+  return _best_last(state, num_decodes)
+
+
+def _check_supported(eos_id: int, *callbacks: Callable | None) -> None:
+  if any(callback is not None for callback in callbacks):
+    raise NotImplementedError(
+        'state_callback_fn and logit_callback_fn are not supported: they act'
+        ' between two tokens of one sequence, and a block has several. Leave'
+        " them out, or decode with T5X's temperature_sample."
+    )
+  if eos_id != speculation.EOS_ID:
+    raise ValueError(
+        f'The end of sequence must be {speculation.EOS_ID}, as in T5, got'
+        f' {eos_id}. Use a vocabulary with eos_id={speculation.EOS_ID}.'
+    )
+
+
+def _rows(
+    example_ids, seed, num_decodes, length, max_steps, hard_limit
+) -> speculation.Rows:
+  limits = jnp.full(example_ids.shape, length, jnp.int32)
+  for limit in (max_steps, hard_limit):
+    if limit is not None:
+      limits = jnp.minimum(limits, jnp.asarray(limit, jnp.int32))
+  keys = speculation.row_keys(seed, example_ids, num_decodes)
+  return speculation.Rows(keys, jnp.repeat(limits, num_decodes))
+
+
+def _sampling(temperature, topk, topp) -> sampling_lib.Sampling:
+  values = temperature, topk, topp
+  if not any(isinstance(value, jax.Array) for value in values):
+    return sampling_lib.make_sampling(*values)
+  # Handed over by a caller while tracing: there are no values to check.
+  dtypes = jnp.float32, jnp.int32, jnp.float32
+  return sampling_lib.Sampling(*map(jnp.asarray, values, dtypes))
+
+
+def _best_last(
+    state: speculation.State, num_decodes: int, **counts: jax.Array
+) -> Decodes:
+  """An example's decodes by ascending score, as T5X orders them."""
+  by_example = lambda x: x.reshape(-1, num_decodes, *x.shape[1:])
+  scores = by_example(state.log_probs)
+  order = jnp.argsort(scores, axis=1, stable=True)
+
+  def ordered(x: jax.Array) -> jax.Array:
+    x = by_example(x)
+    index = order.reshape(*order.shape, *[1] * (x.ndim - 2))
+    return jnp.take_along_axis(x, index, axis=1)
+
+  counts: dict[str, Any] = {
+      'tokens': state.num_tokens, 'target_calls': state.num_calls, **counts
+  }  # fmt: skip
+  return (
+      ordered(state.sequences),
+      ordered(state.log_probs),
+      jax.tree.map(ordered, counts),
+  )

@@ -1,0 +1,244 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""T5X's eval and infer scripts decode speculatively, and as T5X decodes."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tests import shared as shared_lib
+from tests.t5x_guest import jobs
+
+MESH_4X2 = (
+    'partitioning.PjitPartitioner.num_partitions=None',
+    'partitioning.PjitPartitioner.model_parallel_submesh=(1, 2)',
+)
+MODEL_2 = MESH_4X2  # of two devices
+MESHES = pytest.mark.parametrize(
+    'devices, mesh',
+    [(1, ()), (8, MESH_4X2), (2, MODEL_2)],
+    ids=['1 device', '4x2', '1x2'],
+)
+
+
+@pytest.fixture(scope='module')
+def shared():
+  folder = shared_lib.shared_folder()
+  if folder is None:
+    pytest.skip('no shared test data')
+  return folder
+
+
+@pytest.fixture(scope='module')
+def oracle(shared):
+  folder = shared / 't5x_oracle/target'
+  values = json.loads((folder / 'oracle.json').read_text())
+  with np.load(folder / 'oracle.npz') as arrays:
+    return values | dict(arrays)
+
+
+@pytest.fixture(scope='module')
+def data(shared, tmp_path_factory):
+  return jobs.first_examples(shared, tmp_path_factory.mktemp('data') / 'first')
+
+
+def succeeded(done):
+  assert done.returncode == 0, done.stderr[-4000:]
+
+
+class TestEval:
+
+  @MESHES
+  def test_speculative_greedy_is_the_oracle(
+      self, shared, oracle, data, tmp_path, devices, mesh
+  ):
+    done = jobs.run_multi30k(
+        'eval', shared, tmp_path, *mesh, devices=devices, data=data
+    )
+    succeeded(done)
+    assert abs(jobs.bleu(tmp_path) - oracle['greedy_bleu']) < 0.01
+    (path,) = (tmp_path / 'inference_eval').glob('*-002500.jsonl')
+    outputs = [line['prediction'] for line in jobs.read_jsonl(path)]
+    assert outputs == texts(data, oracle['greedy_tokens'])
+
+  @pytest.mark.parametrize('layout', ['t5x_legacy/checkpoint_1500', 'hf'])
+  def test_layouts_may_differ_and_orbax_may_be_off(
+      self, shared, oracle, data, tmp_path, layout
+  ):
+    done = jobs.run_multi30k(
+        'eval',
+        shared,
+        tmp_path,
+        'evaluate.use_orbax=False',
+        data=data,
+        draft=shared / 't5x_oracle/draft' / layout,
+    )
+    succeeded(done)
+    assert abs(jobs.bleu(tmp_path) - oracle['greedy_bleu']) < 0.01
+
+  def test_beam_search_of_the_same_model_is_the_oracles(
+      self, shared, oracle, data, tmp_path
+  ):
+    done = run_with(
+        'eval', 'configs/t5x/decode_beam_search.gin', shared, data, tmp_path
+    )
+    succeeded(done)
+    assert abs(jobs.bleu(tmp_path) - oracle['beam4_alpha0.6_bleu']) < 0.01
+    (path,) = (tmp_path / 'inference_eval').glob('*-002500.jsonl')
+    outputs = [line['prediction'] for line in jobs.read_jsonl(path)]
+    assert outputs == texts(data, oracle['beam4_tokens'][:, -1])
+
+
+class TestInfer:
+
+  @MESHES
+  def test_speculative_greedy_is_the_oracle(
+      self, shared, oracle, data, tmp_path, devices, mesh
+  ):
+    done = jobs.run_multi30k(
+        'infer', shared, tmp_path, *mesh, devices=devices, data=data
+    )
+    succeeded(done)
+    lines = jobs.predictions(tmp_path)
+    tokens = [line['prediction_tokens'] for line in lines]
+    assert tokens == jobs.unpadded(oracle['greedy_tokens'])
+    counts = {
+        name: [line['aux'][name] for line in lines] for name in lines[0]['aux']
+    }
+    assert counts['tokens'] == [len(row) for row in tokens]
+    # Speculation did happen: fewer target calls than tokens.
+    assert sum(counts['target_calls']) < 0.6 * sum(counts['tokens'])
+    assert 0 < sum(counts['accepted']) < sum(counts['tested'])
+
+  def test_a_sample_depends_on_its_example_alone(self, shared, data, tmp_path):
+    """Not on the batch, nor on how a job is cut into shards."""
+
+    def samples(name, *bindings):
+      output = tmp_path / name
+      sampled = ('TEMPERATURE=1.0', 'SEED=3', *bindings)
+      succeeded(
+          jobs.run_multi30k('infer', shared, output, *sampled, data=data)
+      )
+      (path,) = output.glob('multi30k_ende-predict*-of-0000?')
+      return [line['prediction_tokens'] for line in jobs.read_jsonl(path)]
+
+    whole = samples('whole')
+    shard = ('NUM_SHARDS=2', 'SHARD_ID=1', 'BATCH_SIZE=7')
+    assert samples('shard', *shard) == whole[1::2]
+
+  def test_num_decodes_puts_the_best_last(self, shared, data, tmp_path):
+    done = jobs.run_multi30k(
+        'infer',
+        shared,
+        tmp_path,
+        'TEMPERATURE=1.0',
+        'NUM_DECODES=4',
+        'models.DecoderParams.return_all_decodes=True',
+        data=data,
+    )
+    succeeded(done)
+    for line in jobs.predictions(tmp_path):
+      scores = line['aux']['scores']
+      assert len(line['prediction']) == len(scores) == 4
+      assert scores == sorted(scores) and scores[0] < scores[-1]
+
+
+class TestConfigs:
+
+  @pytest.mark.parametrize('script', ['eval', 'infer'])
+  @pytest.mark.parametrize('task', ['wmt_ende', 'cnn_dailymail'])
+  def test_runs_up_to_where_data_is_needed(self, script, task, tmp_path):
+    pytest.importorskip('t5.data', exc_type=ImportError)
+    done = jobs.run(
+        script,
+        f'--gin_file=configs/t5x/{script}_{task}.gin',
+        f'--gin.{script.upper()}_OUTPUT_DIR={jobs.quoted(tmp_path)}',
+        '--gin.CHECKPOINT_PATH="target"',
+        '--gin.DRAFT_CHECKPOINT_PATH="draft"',
+    )
+    assert done.returncode != 0
+    # The configuration was read, the model made and the vocabularies held
+    # against each other: what is missing is the data set.
+    assert (tmp_path / 'config.gin').is_file()
+    assert 't5x_guest.SpeculativeModel' in (tmp_path / 'config.gin').read_text()
+    assert 'seqio/' in done.stderr and 'Error' in done.stderr
+    assert 'speculative_t5x' not in done.stderr.split('Traceback')[-1]
+
+
+class TestBadInput:
+
+  def failed(self, done, *words):
+    assert done.returncode != 0
+    error = done.stderr.rpartition('Traceback')[2]
+    for word in words:
+      assert word in error, error[-3000:]
+
+  def test_a_draft_that_is_missing(self, shared, data, tmp_path):
+    missing = tmp_path / 'nowhere'
+    done = jobs.run_multi30k(
+        'eval', shared, tmp_path / 'out', data=data, draft=missing
+    )
+    self.failed(done, 'draft (DRAFT_CHECKPOINT_PATH)', str(missing))
+    assert not missing.exists()
+
+  def test_a_target_of_another_size(self, shared, data, tmp_path):
+    done = jobs.run_multi30k(
+        'eval',
+        shared,
+        tmp_path / 'out',
+        'network.T5Config.num_decoder_layers=3',
+        data=data,
+    )
+    self.failed(done, 'target (CHECKPOINT_PATH)', 'decoder/layers_3')
+
+  def test_another_vocabulary(self, shared, data, tmp_path):
+    done = jobs.run_multi30k(
+        'eval',
+        shared,
+        tmp_path / 'out',
+        'DRAFT_VOCABULARY=@seqio.SentencePieceVocabulary()',
+        'seqio.SentencePieceVocabulary.sentencepiece_model_file='
+        + jobs.quoted(
+            jobs.CHECKOUT
+            / 'speculative_t5x/tasks/bulletins/bulletins.model'
+        ),
+        data=data,
+    )
+    self.failed(done, 'vocabulary')
+
+  def test_more_partitions_than_devices(self, shared, data, tmp_path):
+    done = jobs.run_multi30k(
+        'eval', shared, tmp_path / 'out', *MESH_4X2, data=data, devices=1
+    )
+    self.failed(done, '(1, 2)')
+
+
+def run_with(script, gin_file, shared, data, output):
+  """The Multi30k job with another gin file after it."""
+  oracle = shared / 't5x_oracle'
+  settings = {
+      f'{script.upper()}_OUTPUT_DIR': output,
+      'MULTI30K_DIR': data,
+      'CHECKPOINT_PATH': oracle / 'target/t5x_orbax/checkpoint_2500',
+      'DRAFT_CHECKPOINT_PATH': oracle / 'draft/t5x_orbax/checkpoint_1500',
+  }
+  return jobs.run(
+      script,
+      f'--gin_file=configs/t5x/{script}_multi30k.gin',
+      f'--gin_file={gin_file}',
+      *(f'--gin.{name}={jobs.quoted(v)}' for name, v in settings.items()),
+  )
+
+
+def texts(data, tokens):
+  """What the task's vocabulary makes of token ids."""
+  import sentencepiece
+
+  vocabulary = sentencepiece.SentencePieceProcessor(
+      model_file=str(data / 'ende4k.model')
+  )
+  return [
+      vocabulary.decode([i for i in row if i != 1])
+      for row in jobs.unpadded(tokens)
+  ]

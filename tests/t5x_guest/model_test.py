@@ -1,0 +1,383 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The T5X model decodes as T5X does, and is T5X's model in all else."""
+
+import functools
+import types
+
+from flax.linen import partitioning
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import seqio
+from t5x import decoding
+from t5x import models
+
+from speculative_t5x import loading
+from speculative_t5x import t5x_guest
+from speculative_t5x.networks import t5
+from speculative_t5x.tasks import bulletins
+from tests.t5x_guest import tiny_pair
+
+PARAMS = tiny_pair.params()
+SAMPLED = {'temperature': 0.9, 'topk': 0}
+SAMPLERS = pytest.mark.parametrize(
+    'sampler', [t5x_guest.speculative_sample, t5x_guest.plain_sample]
+)
+
+
+def predict(model, batch, **kwargs):
+  """Sequences and auxiliary values as numpy arrays, compiled as T5X does."""
+  call = functools.partial(model.predict_batch_with_aux, **kwargs)
+  return jax.device_get(jax.jit(call)(PARAMS, batch))
+
+
+def of_target(decode_fn=decoding.temperature_sample):
+  """T5X's own model of the target alone."""
+  return models.EncoderDecoderModel(
+      tiny_pair.transformer(tiny_pair.configs()[0]),
+      tiny_pair.VOCABULARY,
+      tiny_pair.VOCABULARY,
+      tiny_pair.OPTIMIZER,
+      decode_fn=decode_fn,
+  )
+
+
+class TestDecoding:
+
+  @SAMPLERS
+  @pytest.mark.parametrize('rows', [1, 5])
+  def test_argmax_is_t5xs(self, sampler, rows):
+    batch = tiny_pair.batch(rows)
+    expected, expected_aux = jax.device_get(
+        of_target().predict_batch_with_aux(
+            PARAMS['target'],
+            batch,
+            decoder_params={'temperature': 0.0, 'rescale_log_probs': False},
+        )
+    )
+    decode = functools.partial(
+        sampler, temperature=0.0, rescale_log_probs=False
+    )
+    sequences, aux = predict(tiny_pair.model(decode), batch)
+    np.testing.assert_array_equal(sequences, expected)
+    np.testing.assert_allclose(
+        aux['scores'], expected_aux['scores'], atol=2e-4
+    )
+
+  def test_defaults_are_t5xs(self):
+    """A top-k of 1, which is argmax at any temperature."""
+    batch = tiny_pair.batch(4)
+    expected = of_target().predict_batch(PARAMS['target'], batch)
+    sequences, aux = predict(tiny_pair.model(), batch)
+    np.testing.assert_array_equal(sequences, expected)
+    np.testing.assert_allclose(aux['scores'], 0, atol=1e-5)
+
+  @SAMPLERS
+  def test_a_sample_depends_on_its_example_alone(self, sampler):
+    """The same at batch sizes 1, 7 and 32."""
+    model = tiny_pair.model(functools.partial(sampler, **SAMPLED))
+    call = jax.jit(model.predict_batch)
+    samples = {
+        size: np.concatenate([
+            call(PARAMS, tiny_pair.batch(size, first))
+            for first in range(0, 32, size)
+        ])[:32]
+        for size in (1, 7, 32)
+    }
+    np.testing.assert_array_equal(samples[1], samples[32])
+    np.testing.assert_array_equal(samples[7], samples[32])
+
+  def test_t5xs_random_key_is_not_used_and_the_seed_is(self):
+    model = tiny_pair.model(
+        functools.partial(t5x_guest.speculative_sample, **SAMPLED)
+    )
+    batch = tiny_pair.batch(6)
+    first = predict(model, batch)[0]
+    keyed = predict(model, batch, rng=jax.random.PRNGKey(7))[0]
+    np.testing.assert_array_equal(keyed, first)
+    seeded = predict(model, batch, decoder_params={'seed': jnp.int32(1)})[0]
+    assert (seeded != first).any()
+
+  def test_values_may_be_traced(self):
+    """As T5X's callers hand them over: without another compilation."""
+    model = tiny_pair.model()
+    batch = tiny_pair.batch(3)
+    call = jax.jit(
+        lambda values: model.predict_batch_with_aux(
+            PARAMS, batch, decoder_params=values
+        )[0]
+    )
+    sampled = predict(model, batch, decoder_params=dict(SAMPLED))[0]
+    np.testing.assert_array_equal(call(SAMPLED), sampled)
+
+  def test_counts_of_each_example(self):
+    batch = tiny_pair.batch(6)
+    sequences, aux = predict(
+        tiny_pair.model(
+            functools.partial(t5x_guest.speculative_sample, **SAMPLED)
+        ),
+        batch,
+    )
+    assert set(aux) == {
+        'scores', 'tokens', 'target_calls', 'drafted', 'drafted_computed',
+        'tested', 'accepted',
+    }  # fmt: skip
+    assert {x.shape for x in aux.values()} == {(6,)}
+    np.testing.assert_array_equal(aux['tokens'], np.sum(sequences > 0, axis=1))
+    np.testing.assert_array_equal(
+        aux['drafted_computed'], 3 * aux['target_calls']
+    )
+    assert (aux['accepted'] <= aux['tested']).all()
+    assert (aux['tested'] <= aux['drafted']).all()
+    assert (aux['target_calls'] < aux['tokens']).any()
+
+  def test_a_draft_like_its_target_is_always_right(self):
+    target = tiny_pair.configs()[0]
+    model = tiny_pair.model(
+        functools.partial(t5x_guest.speculative_sample, **SAMPLED),
+        module=t5x_guest.Pair(*[tiny_pair.transformer(target)] * 2),
+    )
+    params = {'target': PARAMS['target'], 'draft': PARAMS['target']}
+    _, aux = jax.jit(model.predict_batch_with_aux)(params, tiny_pair.batch(5))
+    np.testing.assert_array_equal(aux['accepted'], aux['tested'])
+    np.testing.assert_array_equal(aux['accepted'], aux['drafted'])
+
+  @pytest.mark.parametrize('limit', [3, np.array([1, 5, 12, 4], np.int32)])
+  def test_max_decode_steps(self, limit):
+    unlimited = functools.partial(t5x_guest.speculative_sample, **SAMPLED)
+    decode = functools.partial(unlimited, max_decode_steps=limit)
+    batch = tiny_pair.batch(4)
+    whole = predict(tiny_pair.model(unlimited), batch)[0]
+    is_kept = np.arange(tiny_pair.LENGTH) < np.reshape(limit, (-1, 1))
+    np.testing.assert_array_equal(
+        predict(tiny_pair.model(decode), batch)[0], np.where(is_kept, whole, 0)
+    )
+
+  def test_max_decode_steps_hard_limit(self):
+    decode = functools.partial(
+        t5x_guest.plain_sample, max_decode_steps_hard_limit=2
+    )
+    sequences, _ = predict(tiny_pair.model(decode), tiny_pair.batch(4))
+    assert (sequences[:, :2] > 0).any() and not sequences[:, 2:].any()
+
+
+class TestNumDecodes:
+
+  @SAMPLERS
+  def test_best_last_as_t5x_orders_them(self, sampler):
+    model = tiny_pair.model(functools.partial(sampler, **SAMPLED))
+    batch = tiny_pair.batch(3)
+    options = {'num_decodes': 4}
+    every, aux = predict(model, batch, return_all_decodes=True, **options)
+    assert every.shape == (3, 4, tiny_pair.LENGTH)
+    assert {x.shape for x in aux.values()} == {(3, 4)}
+    assert (np.diff(aux['scores'], axis=1) >= 0).all()
+    assert (aux['scores'][:, 0] < aux['scores'][:, -1]).all()
+    np.testing.assert_array_equal(aux['tokens'], np.sum(every > 0, axis=2))
+    best, best_aux = predict(model, batch, **options)
+    np.testing.assert_array_equal(best, every[:, -1])
+    np.testing.assert_array_equal(best_aux['scores'], aux['scores'][:, -1])
+
+  def test_by_default_as_the_model_was_told(self):
+    model = tiny_pair.model(
+        functools.partial(t5x_guest.speculative_sample, **SAMPLED),
+        default_decoder_params=models.DecoderParams(True, 2),
+    )
+    assert predict(model, tiny_pair.batch(2))[0].shape[:2] == (2, 2)
+
+
+class TestAsT5X:
+  """What is not decoding is the target's alone."""
+
+  @pytest.mark.parametrize(
+      'decode_fn',
+      [decoding.temperature_sample, decoding.beam_search],
+      ids=['temperature_sample', 'beam_search'],
+  )
+  def test_t5xs_own_decode_functions(self, decode_fn):
+    batch = tiny_pair.batch(3)
+    options = {'num_decodes': 2, 'return_all_decodes': True}
+    rng = jax.random.PRNGKey(0)
+    expected = of_target(decode_fn).predict_batch_with_aux(
+        PARAMS['target'], batch, rng=rng, **options
+    )
+    found = tiny_pair.model(decode_fn).predict_batch_with_aux(
+        PARAMS, batch, rng=rng, **options
+    )
+    jax.tree.map(np.testing.assert_array_equal, found, expected)
+
+  def test_scores_and_loss(self):
+    batch = tiny_pair.batch(3)
+    model, target = tiny_pair.model(), of_target()
+    np.testing.assert_array_equal(
+        model.score_batch(PARAMS, batch),
+        target.score_batch(PARAMS['target'], batch),
+    )
+    loss = model.loss_fn(PARAMS, batch, None)[0]
+    expected = target.loss_fn(PARAMS['target'], batch, None)[0]
+    np.testing.assert_array_equal(loss, expected)
+
+  def test_a_function_that_names_no_target_gets_t5xs_call(self):
+    seen = {}
+
+    def decode(inputs, cache, tokens_to_logits, **kwargs):
+      seen.update(kwargs)
+      shape = (inputs.shape[0], 1, inputs.shape[1])
+      return jnp.zeros(shape, jnp.int32), jnp.zeros(shape[:2])
+
+    tiny_pair.model(decode).predict_batch(PARAMS, tiny_pair.batch(2))
+    assert set(seen) == {'eos_id', 'num_decodes', 'cache_offset'}
+
+  def test_a_function_that_names_a_target_gets_what_it_names(self):
+
+    def decode(target, example_ids, length, eos_id, num_decodes):
+      assert isinstance(target.decoder.vocab_size, int) and eos_id == 1
+      shape = (example_ids.shape[0], num_decodes, length)
+      return jnp.ones(shape, jnp.int32), jnp.zeros(shape[:2])
+
+    sequences, aux = predict(tiny_pair.model(decode), tiny_pair.batch(2))
+    assert sequences.shape == (2, tiny_pair.LENGTH) and set(aux) == {'scores'}
+
+
+class TestInitialVariables:
+
+  def variables(self, **kwargs):
+    shapes = {
+        name: (2, length)
+        for name, length in [
+            ('encoder_input_tokens', 9),
+            ('decoder_input_tokens', tiny_pair.LENGTH),
+        ]
+    }
+    return jax.eval_shape(
+        lambda rng: tiny_pair.model(**kwargs).get_initial_variables(
+            rng, shapes
+        ),
+        jax.random.PRNGKey(0),
+    )
+
+  def axes(self, variables, role):
+    names = partitioning.get_axis_names(variables['params_axes'][role])
+    return jax.tree.leaves(
+        names, is_leaf=lambda x: isinstance(x, jax.sharding.PartitionSpec)
+    )
+
+  def test_parameters_nest_by_role(self):
+    shapes = lambda tree: jax.tree.map(lambda x: x.shape, tree)
+    assert shapes(self.variables()['params']) == shapes(PARAMS)
+
+  def test_the_drafts_axes_are_its_own(self):
+    variables = self.variables()
+    assert {n for a in self.axes(variables, 'draft') for n in a} == {None}
+    assert 'vocab' in {n for a in self.axes(variables, 'target') for n in a}
+
+  def test_a_draft_may_be_model_parallel(self):
+    variables = self.variables(draft_is_model_parallel=True)
+    assert 'vocab' in {n for a in self.axes(variables, 'draft') for n in a}
+
+  def test_parameters_are_no_constants_of_the_program(self):
+    text = (
+        jax.jit(tiny_pair.model().predict_batch)
+        .lower(PARAMS, tiny_pair.batch(2))
+        .as_text()
+    )
+    size = sum(x.nbytes for x in jax.tree.leaves(PARAMS))
+    with_constants = (
+        jax.jit(functools.partial(tiny_pair.model().predict_batch, PARAMS))
+        .lower(tiny_pair.batch(2))
+        .as_text()
+    )
+    assert len(with_constants) - len(text) > size  # what it would look like
+
+
+class TestRefusals:
+
+  def test_prompt_with_targets(self):
+    with pytest.raises(NotImplementedError, match='prompt_with_targets'):
+      predict(tiny_pair.model(), tiny_pair.batch(1), prompt_with_targets=True)
+
+  @SAMPLERS
+  @pytest.mark.parametrize('name', ['state_callback_fn', 'logit_callback_fn'])
+  def test_callbacks(self, sampler, name):
+    decode = functools.partial(sampler, **{name: lambda *_: None})
+    with pytest.raises(NotImplementedError, match=name):
+      predict(tiny_pair.model(decode), tiny_pair.batch(1))
+
+  @pytest.mark.parametrize(
+      'module, name',
+      [
+          ('t5x.interactive_model', 'InteractiveModel'),
+          ('t5x.export_lib', 'export'),
+      ],
+  )
+  def test_hosts_that_restore_one_checkpoint(self, module, name):
+    model = tiny_pair.model()
+    call = lambda: model.get_initial_variables(jax.random.PRNGKey(0), {})
+    as_host = types.FunctionType(
+        call.__code__,
+        {'__name__': module, 'jax': jax},
+        closure=call.__closure__,
+    )
+    with pytest.raises(NotImplementedError, match=name):
+      as_host()
+
+  def test_another_end_of_sequence(self):
+    vocabulary = seqio.PassThroughVocabulary(size=64, eos_id=2)
+    model = tiny_pair.model(output_vocabulary=vocabulary)
+    with pytest.raises(ValueError, match='eos_id=1'):
+      predict(model, tiny_pair.batch(1))
+
+  def test_a_batch_without_example_ids(self):
+    batch = tiny_pair.batch(1)
+    del batch['example_id']
+    with pytest.raises(ValueError, match='ExampleIdConverter'):
+      predict(tiny_pair.model(), batch)
+
+  def test_gamma_of_nothing(self):
+    with pytest.raises(ValueError, match='gamma must be at least 1'):
+      tiny_pair.model(gamma=0)
+
+  def test_a_network_that_is_not_t5xs(self):
+    pair = t5x_guest.Pair(
+        tiny_pair.module().target, t5.Transformer(tiny_pair.configs()[1])
+    )
+    with pytest.raises(ValueError, match='draft.*networks.t5.Transformer'):
+      tiny_pair.model(module=pair)
+
+  def test_activations_without_a_name(self):
+    module = tiny_pair.module()
+    config = module.target.config.replace(mlp_activations=(jnp.tanh,))
+    pair = t5x_guest.Pair(module.target.clone(config=config), module.draft)
+    with pytest.raises(ValueError, match='mlp_activations'):
+      tiny_pair.model(module=pair)
+
+  def test_float32_attention_logits(self):
+    module = tiny_pair.module()
+    config = module.draft.config.replace(
+        float32_attention_logits=True, dtype='bfloat16'
+    )
+    pair = t5x_guest.Pair(module.target, module.draft.clone(config=config))
+    with pytest.raises(ValueError, match='draft.*float32_attention_logits'):
+      tiny_pair.model(module=pair)
+
+  def test_a_draft_of_another_vocabulary(self):
+    own = seqio.SentencePieceVocabulary(str(bulletins.VOCABULARY_FILE))
+    other = types.SimpleNamespace(tokenizer=FewerPieces(own.tokenizer))
+    with pytest.raises(loading.VocabularyError, match='pieces'):
+      tiny_pair.model(output_vocabulary=own, draft_vocabulary=other)
+    tiny_pair.model(output_vocabulary=own, draft_vocabulary=own)
+
+
+class FewerPieces:
+  """A vocabulary without its last piece."""
+
+  def __init__(self, tokenizer):
+    self._tokenizer = tokenizer
+
+  def get_piece_size(self):
+    return self._tokenizer.get_piece_size() - 1
+
+  def id_to_piece(self, i):
+    return self._tokenizer.id_to_piece(i)

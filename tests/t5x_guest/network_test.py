@@ -1,0 +1,130 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The network is T5X's: the same parameters, and the same logits."""
+
+import dataclasses
+import functools
+import pathlib
+import re
+
+from flax.linen import partitioning
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import t5x
+
+from speculative_t5x.networks import preparation
+from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_decoding
+from tests import tiny
+from tests.t5x_guest import tiny_pair
+
+EXAMPLES = pathlib.Path(t5x.__path__[0]) / 'examples/t5'
+SIZES = [
+    ('t5_1_1', 'small'), ('t5_1_1', 'base'), ('t5_1_1', 'large'),
+    ('t5_1_1', 'xl'), ('t5_1_1', 'xxl'),
+    ('t5_1_0', 'small'), ('t5_1_0', 'base'), ('t5_1_0', 'large'),
+    ('t5_1_0', '3B'), ('t5_1_0', '11B'),
+]  # fmt: skip
+
+
+def read_sizes(version: str, size: str) -> t5.T5Config:
+  """The sizes that T5X's gin files of a model say."""
+  text = ''.join(
+      (EXAMPLES / version / f'{name}.gin').read_text()
+      for name in ('base', size)
+  )
+  found = dict(re.findall(r'^  (\w+) = ([^#\n%@]+)$', text, re.MULTILINE))
+  found['vocab_size'] = re.search(r'vocab_size = (\d+)', text)[1]
+  names = {field.name for field in dataclasses.fields(t5.T5Config)}
+  values = {
+      name: eval(value)  # numbers and tuples of T5X's own files
+      for name, value in found.items()
+      if name in names
+  }
+  return t5.T5Config(**values)
+
+
+def variables(network):
+  tokens = jax.ShapeDtypeStruct((1, 1), jnp.int32)
+  init = functools.partial(network.init, enable_dropout=False)
+  return jax.eval_shape(init, jax.random.key(0), tokens, tokens, tokens)
+
+
+def described(tree):
+  """Shapes, dtypes and logical axes by name, with nothing allocated."""
+  axes = partitioning.get_axis_names(tree['params_axes'])
+  is_spec = lambda x: isinstance(x, jax.sharding.PartitionSpec)
+  return {
+      'params': jax.tree.map(lambda x: (x.shape, x.dtype.name), tree['params']),
+      'axes': jax.tree.map(tuple, axes, is_leaf=is_spec),
+  }
+
+
+@pytest.mark.parametrize('version, size', SIZES)
+def test_parameters_are_t5xs_at_every_size(version, size):
+  config = read_sizes(version, size)
+  found = described(variables(t5.Transformer(config)))
+  expected = described(variables(tiny_pair.transformer(config)))
+  assert found == expected
+  kernel = found['params']['encoder']['layers_0']['attention']['out']['kernel']
+  assert kernel[0] == (config.num_heads * config.head_dim, config.emb_dim)
+
+
+def test_the_sizes_are_read_from_t5xs_files():
+  xxl = read_sizes('t5_1_1', 'xxl')
+  assert (xxl.emb_dim, xxl.num_heads, xxl.mlp_dim) == (4096, 64, 10240)
+  assert xxl.num_decoder_layers == 24 and xxl.vocab_size == 32128
+  large = read_sizes('t5_1_0', 'large')
+  assert large.mlp_activations == ('relu',) and large.logits_via_embedding
+
+
+@pytest.mark.parametrize(
+    'overrides',
+    [
+        {},
+        {'mlp_activations': ('relu',), 'logits_via_embedding': True},
+        {'mlp_activations': ('silu', 'linear')},
+    ],
+    ids=['T5 1.1', 'T5 1.0', 'UL2'],
+)
+class TestLogits:
+
+  def expected(self, config, params, inputs, targets):
+    fed = jnp.pad(targets[:, :-1], ((0, 0), (1, 0)))
+    network = tiny_pair.transformer(config)
+    logits = network.apply(
+        {'params': params}, inputs, fed, targets, enable_dropout=False
+    )
+    return fed, np.asarray(logits)
+
+  def test_teacher_forced(self, overrides):
+    config = tiny.config(**overrides)
+    params = tiny.params(config)
+    inputs, targets = tiny.encoder_tokens(3, 8), tiny.encoder_tokens(3, 6)
+    fed, expected = self.expected(config, params, inputs, targets)
+    logits = t5.Transformer(config).apply(
+        {'params': params}, inputs, fed, targets, enable_dropout=False
+    )
+    is_real = np.asarray(targets > 0)
+    np.testing.assert_allclose(logits[is_real], expected[is_real], atol=5e-5)
+
+  def test_in_a_block_of_the_prepared_tree(self, overrides):
+    config = tiny.config(**overrides)
+    params = tiny.params(config)
+    inputs = tiny.encoder_tokens(2, 8)
+    targets = 2 + tiny.encoder_tokens(2, 6) % 50  # no padding
+    fed, expected = self.expected(config, params, inputs, targets)
+    config, params = preparation.prepare(config, params)
+    _, context = t5_decoding.encode(config, params, inputs)
+    decoder = t5_decoding.block_decoder(config)
+    logits, _ = decoder.decode_block(
+        params,
+        context,
+        decoder.init_cache(context, 2, 8),
+        fed,
+        jnp.zeros((2,), jnp.int32),
+        None,
+    )
+    np.testing.assert_allclose(logits, expected, atol=5e-5)

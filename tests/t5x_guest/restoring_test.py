@@ -1,0 +1,207 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Two checkpoints are restored where T5X asks for one; no trap closes."""
+
+import dataclasses
+
+import flax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from t5x import partitioning
+from t5x import utils
+
+from speculative_t5x import checkpoints
+from speculative_t5x import t5x_guest
+from tests import shared as shared_lib
+from tests.t5x_guest import tiny_pair
+
+PARAMS = tiny_pair.params()
+SHAPES = {
+    'encoder_input_tokens': (2, 9),
+    'decoder_input_tokens': (2, tiny_pair.LENGTH),
+}
+ORBAX = pytest.mark.parametrize('use_orbax', [True, False])
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory):
+  folder = tmp_path_factory.mktemp('pair')
+  checkpoints.save(folder / 'target', 1500, PARAMS['target'])
+  checkpoints.save(folder / 'draft', 7, PARAMS['draft'])
+  return folder
+
+
+def partitioner():
+  return partitioning.PjitPartitioner(
+      num_partitions=1,
+      logical_axis_rules=partitioning.standard_logical_axis_rules(),
+  )
+
+
+def restore(target, draft, *, use_orbax=True, model=None, **settings):
+  """Restores as T5X's eval and infer jobs do."""
+
+  def restorer(**kwargs):
+    return t5x_guest.PairRestorer(draft_checkpoint_path=draft, **kwargs)
+
+  config = utils.RestoreCheckpointConfig(
+      path=str(target),
+      mode='specific',
+      checkpoint_manager_cls=restorer,
+      checkpointer_cls=restorer,
+      **settings,
+  )
+  on_devices = partitioner()
+  initializer = utils.TrainStateInitializer(
+      optimizer_def=None,
+      init_fn=(model or tiny_pair.model()).get_initial_variables,
+      input_shapes=SHAPES,
+      partitioner=on_devices,
+  )
+  state, _ = utils.create_checkpoint_manager_and_restore(
+      initializer, on_devices, config, str(target), None, use_orbax=use_orbax
+  )
+  return state
+
+
+def assert_equal(found, expected):
+  found, expected = map(flax.core.unfreeze, (found, expected))
+  jax.tree.map(np.testing.assert_array_equal, found, expected)
+
+
+class TestRestore:
+
+  @ORBAX
+  def test_both_are_loaded_onto_the_mesh(self, folder, use_orbax):
+    state = restore(
+        folder / 'target/checkpoint_1500',
+        folder / 'draft/checkpoint_7',
+        use_orbax=use_orbax,
+    )
+    assert_equal(state.params, PARAMS)
+    assert int(state.step) == 1500
+    assert all(
+        isinstance(x.sharding, jax.sharding.NamedSharding)
+        for x in jax.tree.leaves(state.params)
+    )
+
+  @ORBAX
+  def test_a_dtype_leaves_the_step_alone(self, folder, use_orbax):
+    # 1500 is no bfloat16 number: the next are 1496 and 1504.
+    state = restore(
+        folder / 'target', folder / 'draft',
+        use_orbax=use_orbax, dtype='bfloat16',
+    )  # fmt: skip
+    assert int(state.step) == 1500
+    dtypes = {x.dtype.name for x in jax.tree.leaves(state.params)}
+    assert dtypes == {'bfloat16'}
+
+  def test_a_save_in_flight_is_left_alone(self, folder):
+    in_flight = folder / 'draft/checkpoint_8.orbax-checkpoint-tmp-123'
+    in_flight.mkdir()
+    (in_flight / 'part').write_text('half')
+    state = restore(folder / 'target', folder / 'draft')
+    assert_equal(state.params['draft'], PARAMS['draft'])
+    assert (in_flight / 'part').read_text() == 'half'
+
+  @ORBAX
+  @pytest.mark.parametrize('layout', ['t5x_orbax', 't5x_legacy', 'hf'])
+  def test_layouts_of_the_same_draft(self, folder, use_orbax, layout):
+    shared = shared_lib.shared_folder()
+    if shared is None:
+      pytest.skip('no shared test data')
+    oracle = shared / 't5x_oracle/draft'
+    target, draft = tiny_pair.configs()
+    draft = dataclasses.replace(
+        draft, vocab_size=4096, emb_dim=128, num_heads=2, head_dim=64,
+        mlp_dim=256, num_encoder_layers=2, num_decoder_layers=1,
+    )  # fmt: skip
+    module = t5x_guest.Pair(*map(tiny_pair.transformer, (target, draft)))
+    state = restore(
+        folder / 'target',
+        oracle / layout,
+        use_orbax=use_orbax,
+        model=tiny_pair.model(module=module),
+    )
+    expected = checkpoints.restore_params(
+        oracle / 't5x_orbax', state.params['draft']
+    )
+    assert_equal(state.params['draft'], expected)
+    assert_equal(state.params['target'], PARAMS['target'])
+
+
+class TestRefusals:
+
+  @ORBAX
+  @pytest.mark.parametrize(
+      'role, macro',
+      [('target', 'CHECKPOINT_PATH'), ('draft', 'DRAFT_CHECKPOINT_PATH')],
+  )
+  def test_a_path_that_is_missing(
+      self, folder, tmp_path, role, macro, use_orbax
+  ):
+    paths = {'target': folder / 'target', 'draft': folder / 'draft'}
+    paths[role] = tmp_path / 'typo'
+    with pytest.raises(checkpoints.CheckpointError) as error:
+      restore(paths['target'], paths['draft'], use_orbax=use_orbax)
+    assert f'{role} ({macro})' in str(error.value)
+    assert str(tmp_path / 'typo') in str(error.value)
+    assert not (tmp_path / 'typo').exists()
+
+  @pytest.mark.parametrize(
+      'overrides, name',
+      [
+          ({'num_encoder_layers': 1}, 'encoder/layers_1'),
+          ({'num_encoder_layers': 3}, 'encoder/layers_2'),
+          ({'mlp_dim': 64}, 'mlp/wi_0/kernel'),
+          ({'vocab_size': 128}, 'token_embedder/embedding'),
+      ],
+  )
+  def test_sizes_that_are_not_the_checkpoints(self, folder, overrides, name):
+    """Fewer layers, more of them, and others: Orbax itself would not say."""
+    module = t5x_guest.Pair(
+        *map(tiny_pair.transformer, tiny_pair.configs(**overrides))
+    )
+    with pytest.raises(checkpoints.CheckpointError, match=name):
+      restore(
+          folder / 'target',
+          folder / 'draft',
+          model=tiny_pair.model(module=module),
+      )
+
+  def test_target_and_draft_exchanged(self, folder):
+    with pytest.raises(checkpoints.CheckpointError, match='target'):
+      restore(folder / 'draft', folder / 'target')
+
+  @ORBAX
+  def test_assignment_map(self, folder, use_orbax):
+    with pytest.raises(NotImplementedError, match='assignment_map'):
+      restore(
+          folder / 'target',
+          folder / 'draft',
+          use_orbax=use_orbax,
+          assignment_map=[('a', 'b')],
+      )
+
+  def test_saving(self, folder):
+    restorer = t5x_guest.PairRestorer(
+        train_state=None,
+        partitioner=partitioner(),
+        draft_checkpoint_path=folder / 'draft',
+    )
+    with pytest.raises(NotImplementedError, match='not saved'):
+      restorer.save(None)
+    with pytest.raises(NotImplementedError, match='TensorFlow'):
+      restorer.restore_from_tf_checkpoint('model.ckpt-1', strict=False)
+
+
+def test_what_is_restored_decodes(folder):
+  state = restore(folder / 'target', folder / 'draft')
+  batch = tiny_pair.batch(3)
+  predict = jax.jit(tiny_pair.model().predict_batch)
+  np.testing.assert_array_equal(
+      predict(state.params, batch), predict(PARAMS, batch)
+  )
+  assert jnp.any(predict(state.params, batch) > 0)

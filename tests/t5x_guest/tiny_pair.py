@@ -1,0 +1,72 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A tiny target and draft as T5X's own networks, with formula weights."""
+
+import dataclasses
+
+from flax import core as flax_core
+import jax.numpy as jnp
+import seqio
+from t5x import optimizers
+from t5x.examples.t5 import network
+
+from speculative_t5x import t5x_guest
+from speculative_t5x.networks import t5
+from tests import tiny
+
+LENGTH = 12
+VOCABULARY = seqio.PassThroughVocabulary(size=64, eos_id=1)
+OPTIMIZER = optimizers.sgd(0.1)
+
+
+def transformer(config: t5.T5Config) -> network.Transformer:
+  """T5X's network of the same sizes."""
+  names = {field.name for field in dataclasses.fields(network.T5Config)}
+  sizes = {k: v for k, v in vars(config).items() if k in names}
+  return network.Transformer(network.T5Config(**sizes))
+
+
+def configs(**overrides) -> tuple[t5.T5Config, t5.T5Config]:
+  """Sizes of the target and of a draft with one layer and other heads."""
+  target = tiny.config(**overrides)
+  draft = tiny.config(num_heads=3, num_decoder_layers=1, **overrides)
+  return target, draft
+
+
+def params(noise: float = 0.5, **overrides) -> flax_core.FrozenDict:
+  """Parameters of both, as T5X nests them."""
+  target, draft = configs(**overrides)
+  return flax_core.freeze({
+      'target': tiny.params(target),
+      'draft': tiny.params(draft, noise=noise),
+  })
+
+
+def module(**overrides) -> t5x_guest.Pair:
+  return t5x_guest.Pair(*map(transformer, configs(**overrides)))
+
+
+def model(decode_fn=t5x_guest.speculative_sample, **kwargs):
+  """The pair as a T5X model."""
+  arguments = dict(
+      module=module(),
+      input_vocabulary=VOCABULARY,
+      output_vocabulary=VOCABULARY,
+      optimizer_def=OPTIMIZER,
+      decode_fn=decode_fn,
+      gamma=3,
+  )
+  return t5x_guest.SpeculativeModel(**(arguments | kwargs))
+
+
+def batch(rows: int, first: int = 0) -> dict[str, jnp.ndarray]:
+  """Features of `rows` examples from number `first` on."""
+  tokens = tiny.encoder_tokens(first + rows, 9)[first:]
+  targets = tiny.encoder_tokens(first + rows, LENGTH)[first:]
+  return {
+      'encoder_input_tokens': tokens,
+      'decoder_input_tokens': jnp.pad(targets[:, :-1], ((0, 0), (1, 0))),
+      'decoder_target_tokens': targets,
+      'decoder_loss_weights': (targets > 0).astype(jnp.int32),
+      'example_id': jnp.arange(first, first + rows, dtype=jnp.int32),
+  }
