@@ -54,7 +54,7 @@ def add_task(
       seqio.preprocessors.append_eos_after_trim,
     ],
     output_features={'inputs': feature, 'targets': feature},
-    metric_fns=[_bleu],
+    metric_fns=[_bleu, _tokens_per_target_call],
   )
 
 
@@ -65,6 +65,12 @@ def _bleu(targets, predictions, aux_values):
   metrics do not agree on the auxiliary values.
   """
   return metrics.bleu(targets, predictions, aux_values)
+
+
+def _tokens_per_target_call(targets, predictions, aux_values):
+  """Calls `metrics.tokens_per_target_call` as seqio calls a metric."""
+  del targets, predictions
+  return metrics.tokens_per_target_call(aux_values)
 
 
 def _dataset_fn(read_pairs):

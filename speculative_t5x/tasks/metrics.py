@@ -53,3 +53,21 @@ def bleu(
     use_effective_order=False,
   )
   return {'bleu': score.score}
+
+
+def tokens_per_target_call(
+  aux_values: Mapping[str, Any],
+) -> dict[str, float]:
+  """Computes what speculation saved, where the model says.
+
+  Args:
+    aux_values: counts `tokens` and `target_calls` of each example, or neither.
+
+  Returns:
+    `tokens_per_target_call`; nothing without the counts.
+  """
+  if not aux_values or 'target_calls' not in aux_values:
+    return {}
+  calls = float(sum(map(float, aux_values['target_calls'])))
+  tokens = float(sum(map(float, aux_values['tokens'])))
+  return {'tokens_per_target_call': tokens / calls}

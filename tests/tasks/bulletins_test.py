@@ -457,12 +457,17 @@ class TestTask:
         assert example[f'{side}_pretokenized'].decode() == text
         assert example[side].tolist() == [*vocabulary.encode(text), 1]
 
-  def test_metric_asks_for_auxiliary_values(self):
+  def test_metrics_ask_for_auxiliary_values(self):
     seqio = pytest.importorskip('seqio')
     from speculative_t5x.tasks import ende
 
     task = seqio.get_mixture_or_task(ende.BULLETINS)
-    (metric,) = task.predict_with_aux_metric_fns
-    assert metric(['ein Zug nach Köln'], ['ein Zug nach Köln'], {}) == {
-      'bleu': pytest.approx(100)
+    assert not task.predict_metric_fns
+    counts = {'tokens': [6], 'target_calls': [2]}
+    found = {}
+    for metric in task.predict_with_aux_metric_fns:
+      found |= metric(['ein Zug nach Köln'], ['ein Zug nach Köln'], counts)
+    assert found == {
+      'bleu': pytest.approx(100),
+      'tokens_per_target_call': 3,
     }

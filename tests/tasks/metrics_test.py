@@ -74,3 +74,16 @@ def _until_eos(row: np.ndarray) -> list[int]:
   """Returns the tokens before EOS, or all where there is none."""
   tokens = row.tolist()
   return tokens[: tokens.index(_EOS)] if _EOS in tokens else tokens
+
+
+class TestTokensPerTargetCall:
+
+  def test_of_all_examples_together(self):
+    counts = {'tokens': [9, 3], 'target_calls': [2, 1], 'scores': [0.0, 0.0]}
+    assert metrics.tokens_per_target_call(counts) == {
+      'tokens_per_target_call': 4.0
+    }
+
+  @pytest.mark.parametrize('aux_values', [{}, {'scores': [0.0]}])
+  def test_nothing_where_the_model_does_not_say(self, aux_values):
+    assert metrics.tokens_per_target_call(aux_values) == {}
