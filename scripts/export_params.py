@@ -9,7 +9,6 @@ writes <folder>/checkpoint_<step> in T5X's Orbax layout.
 
 import sys
 
-import jax
 import jax.numpy as jnp
 
 from speculative_t5x import checkpoints
@@ -18,24 +17,11 @@ from speculative_t5x import checkpoints
 _MARKERS = ('commit_success.txt', 'state/commit_success.txt')
 
 
-def nest(shapes: dict[str, tuple[int, ...]]):
-  """A tree of abstract arrays from names such as `decoder/relpos_bias/...`."""
-  tree = {}
-  for name, shape in shapes.items():
-    *parents, leaf = name.split('/')
-    node = tree
-    for parent in parents:
-      node = node.setdefault(parent, {})
-    node[leaf] = jax.ShapeDtypeStruct(shape, jnp.float32)
-  return tree
-
-
 def main(source: str, folder: str, dtype: str = 'bfloat16'):
   step_folder = checkpoints.find(source)
-  expected = nest(checkpoints.read_shapes(step_folder))
+  expected = checkpoints.nest(checkpoints.read_specs(step_folder))
   params = checkpoints.restore_params(step_folder, expected, jnp.dtype(dtype))
-  step = int(step_folder.name.rpartition('_')[2])
-  saved = checkpoints.save(folder, step, params)
+  saved = checkpoints.save(folder, checkpoints.read_step(source), params)
   for marker in (saved / name for name in _MARKERS):
     marker.write_text('Checkpoint commit was successful')
   print(saved)

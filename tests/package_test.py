@@ -12,7 +12,9 @@ import zipfile
 import pytest
 
 _CHECKOUT = pathlib.Path(__file__).parents[1]
-_HEAVY = ('gin', 'orbax', 'seqio', 'tensorflow', 'tensorstore')
+_HEAVY = (
+    'gin', 'orbax', 'safetensors', 'seqio', 'tensorflow', 'tensorstore'
+)  # fmt: skip
 _MAX_IMPORT_SECONDS = 0.3
 _LICENCE = re.compile(
     r'# Copyright \d{4} The speculative_t5x Authors\.\n'

@@ -120,7 +120,7 @@ class TestTrain:
         '/'.join(part['key'] for part in leaf['key_metadata'])
         for leaf in tree.values()
     }
-    params = set(checkpoints.read_shapes(trained[0]))
+    params = set(checkpoints.read_specs(trained[0]))
     states = ('m', 'v', 'v_row', 'v_col')
     assert names == (
         {'state/step'}

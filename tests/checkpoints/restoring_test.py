@@ -1,8 +1,9 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints: found, checked before they are read, and read."""
+"""Checkpoints: checked before they are read, and read."""
 
 import dataclasses
+import pathlib
 import shutil
 import subprocess
 import sys
@@ -14,9 +15,14 @@ import pytest
 
 from speculative_t5x import checkpoints
 from speculative_t5x import loading
+from speculative_t5x.checkpoints import orbax
+from tests import checkpoints_by_hand as by_hand
 from tests import tiny
 
 CONFIG = tiny.config(num_encoder_layers=1)
+T5X_LAYOUTS = pytest.mark.parametrize(
+    'layout', [checkpoints.Layout.ORBAX, checkpoints.Layout.LEGACY]
+)
 
 
 def with_states(params):
@@ -53,51 +59,22 @@ def assert_equal(a, b):
   jax.tree.map(np.testing.assert_array_equal, a, b)
 
 
+def write(layout, path, params):
+  """A checkpoint of CONFIG's network in a layout."""
+  path = pathlib.Path(path)
+  match layout:
+    case checkpoints.Layout.ORBAX:
+      checkpoints.save(path, 7, params)
+    case checkpoints.Layout.LEGACY:
+      by_hand.write_legacy(path, params)
+    case checkpoints.Layout.HUGGING_FACE:
+      tensors = by_hand.hugging_face_tensors(CONFIG, params)
+      fields = by_hand.hugging_face_config(CONFIG)
+      by_hand.write_hugging_face(path, fields, tensors)
+
+
 def dtypes(tree):
   return {str(x.dtype) for x in jax.tree.leaves(tree)}
-
-
-class TestFind:
-
-  def test_a_step_folder_is_itself(self, folder):
-    assert checkpoints.find(folder / 'checkpoint_9').name == 'checkpoint_9'
-
-  def test_newest_by_number_and_not_by_name(self, folder):
-    """'checkpoint_9' sorts behind 'checkpoint_10'."""
-    assert checkpoints.find(folder).name == 'checkpoint_10'
-
-  def test_a_save_that_was_cut_off_is_no_step(self, copied):
-    """Orbax writes under a temporary name and renames at the end."""
-    unfinished = 'checkpoint_11.orbax-checkpoint-tmp-1234'
-    shutil.copytree(copied / 'checkpoint_10', copied / unfinished)
-    assert checkpoints.find(copied).name == 'checkpoint_10'
-
-  def test_missing_folder(self, tmp_path):
-    with pytest.raises(checkpoints.CheckpointError, match='no such folder'):
-      checkpoints.find(tmp_path / 'mistyped')
-
-  def test_folder_without_checkpoints(self, tmp_path):
-    with pytest.raises(checkpoints.CheckpointError, match='checkpoint_<step>'):
-      checkpoints.find(tmp_path)
-
-  def test_half_written(self, copied):
-    (copied / 'checkpoint_10' / 'state' / '_METADATA').unlink()
-    with pytest.raises(
-        checkpoints.CheckpointError, match='checkpoint_10 is unfinished'
-    ):
-      checkpoints.find(copied)
-
-  def test_a_mistyped_path_leaves_no_folder(self, tmp_path):
-    for read in (
-        checkpoints.find,
-        checkpoints.read_shapes,
-        lambda path: checkpoints.check_shapes(path, expected()),
-        lambda path: checkpoints.restore_params(path, expected()),
-        lambda path: checkpoints.restore_state(path, expected(), {}),
-    ):
-      with pytest.raises(checkpoints.CheckpointError, match='mistyped'):
-        read(tmp_path / 'mistyped' / 'checkpoint_1')
-    assert list(tmp_path.iterdir()) == []
 
 
 class TestRestore:
@@ -123,10 +100,10 @@ class TestRestore:
       self, folder, params, monkeypatch
   ):
     asked = []
-    restore = checkpoints._restore
+    restore = orbax.restore
     monkeypatch.setattr(
-        checkpoints,
-        '_restore',
+        orbax,
+        'restore',
         lambda path, tree: asked.append(tree) or restore(path, tree),
     )
     checkpoints.restore_params(folder / 'checkpoint_9', expected())
@@ -187,7 +164,8 @@ checkpoints.save({str(tmp_path)!r}, 1, {{'wo': {{'kernel': kernel}}}})
             JAX_PLATFORMS='cpu',
         ),
     )
-    assert checkpoints.read_shapes(tmp_path) == {'wo/kernel': (4, 8)}
+    specs = checkpoints.read_specs(tmp_path)
+    assert {n: x.shape for n, x in specs.items()} == {'wo/kernel': (4, 8)}
     wanted = {'wo': {'kernel': jax.ShapeDtypeStruct((4, 8), jnp.float32)}}
     restored = checkpoints.restore_params(tmp_path, wanted)
     np.testing.assert_array_equal(
@@ -215,7 +193,7 @@ class TestAnotherNetwork:
     def refuse(*_):
       raise AssertionError('weights were read')
 
-    monkeypatch.setattr(checkpoints, '_restore', refuse)
+    monkeypatch.setattr(orbax, 'restore', refuse)
     with pytest.raises(checkpoints.CheckpointError, match=message) as error:
       checkpoints.restore_params(folder, expected(**overrides))
     assert 'Set the sizes of the network' in str(error.value)
@@ -270,6 +248,142 @@ class TestDamage:
       self.read(tmp_path)
 
 
+@pytest.fixture(scope='module', params=checkpoints.Layout)
+def written(request, tmp_path_factory):
+  """CONFIG's network in each layout; not to be written to."""
+  path = tmp_path_factory.mktemp('layout')
+  write(request.param, path, by_hand.cast(tiny.params(CONFIG), jnp.float32))
+  assert checkpoints.detect(path) is request.param
+  return path
+
+
+class TestAnyLayout:
+  """What holds for all of them, of one network."""
+
+  def test_values(self, written, params):
+    assert_equal(checkpoints.restore_params(written, expected()), params)
+
+  @pytest.mark.parametrize('dtype', [jnp.bfloat16, 'bfloat16'])
+  def test_cast(self, written, params, dtype):
+    assert_equal(
+        checkpoints.restore_params(written, expected(), dtype),
+        jax.tree.map(lambda x: x.astype(jnp.bfloat16), params),
+    )
+
+  def test_dtype_that_is_stored(self, written, params):
+    restored = checkpoints.restore_params(written, expected(), None)
+    assert dtypes(restored) == {'float32'}
+    assert_equal(restored, params)
+
+  @pytest.mark.parametrize(
+      'dtype', ['float33', 'int8', 'float64', jnp.float16, object()]
+  )
+  def test_dtype_that_is_unknown(self, written, dtype):
+    with pytest.raises(checkpoints.CheckpointError, match='cannot be read as'):
+      checkpoints.restore_params(written, expected(), dtype)
+
+  def test_shardings_of_another_tree(self, written):
+    device = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    shardings = jax.tree.map(lambda _: device, expected())
+    del shardings['decoder']['decoder_norm']
+    with pytest.raises(ValueError, match='lacks decoder/decoder_norm/scale'):
+      checkpoints.restore_params(written, expected(), shardings=shardings)
+
+  def test_another_network(self, written):
+    with pytest.raises(checkpoints.CheckpointError, match='also holds') as e:
+      checkpoints.check_shapes(written, expected(num_decoder_layers=1))
+    assert str(checkpoints.find(written)) in str(e.value)
+
+  @pytest.mark.parametrize('layout', checkpoints.Layout)
+  def test_not_finite(self, tmp_path, layout):
+    params = by_hand.cast(tiny.params(CONFIG), jnp.float32)
+    params['token_embedder']['embedding'][1, 2] = np.inf
+    write(layout, tmp_path, params)
+    with pytest.raises(
+        checkpoints.CheckpointError,
+        match='not finite .* in token_embedder/embedding',
+    ):
+      checkpoints.restore_params(tmp_path, expected())
+
+  @T5X_LAYOUTS
+  def test_a_bias_in_each_layer(self, tmp_path, layout):
+    """As scalable_t5 and umT5 have it."""
+    params = by_hand.cast(tiny.params(CONFIG), jnp.float32)
+    bias = params['decoder'].pop('relpos_bias')
+    params['decoder']['layers_1']['relpos_bias'] = bias
+    write(layout, tmp_path, params)
+    with pytest.raises(
+        checkpoints.CheckpointError,
+        match='scalable_t5 .*decoder/layers_1/relpos_bias',
+    ):
+      checkpoints.check_shapes(tmp_path, expected())
+
+  @T5X_LAYOUTS
+  def test_scanned_layers(self, tmp_path, layout):
+    """As scalable_t5 stacks them: the layers are the second axis."""
+    params = by_hand.cast(tiny.params(CONFIG), jnp.float32)
+    decoder = params['decoder']
+    layers = [decoder.pop(f'layers_{i}') for i in range(2)]
+    decoder['decoder'] = jax.tree.map(lambda *x: np.stack(x, axis=1), *layers)
+    write(layout, tmp_path, params)
+    with pytest.raises(
+        checkpoints.CheckpointError,
+        match='scalable_t5 .*scanned layers.*decoder/decoder/encoder_decoder',
+    ):
+      checkpoints.check_shapes(tmp_path, expected())
+
+  def test_mesh(self, tmp_path):
+    """Each device gets its part, in whatever layout."""
+    script = f'''
+import jax, jax.numpy as jnp, numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
+from speculative_t5x import checkpoints
+from tests import tiny
+from tests.checkpoints.restoring_test import CONFIG, by_hand, expected, write
+
+mesh = jax.make_mesh((2, 2), ('data', 'model'))
+shardings = jax.tree.map(
+    lambda x: NamedSharding(mesh, PartitionSpec(*[None, 'model'][-x.ndim:])),
+    expected())
+params = by_hand.cast(tiny.params(CONFIG), jnp.float32)
+broken = by_hand.cast(params, jnp.float32)
+broken['encoder']['encoder_norm']['scale'][-1] = np.nan
+for layout in checkpoints.Layout:
+  path = {str(tmp_path)!r} + '/' + layout.name
+  write(layout, path, params)
+  restored = checkpoints.restore_params(
+      path, expected(), jnp.bfloat16, shardings)
+  for name, x in checkpoints.flatten(restored).items():
+    wanted = checkpoints.flatten(params)[name].astype(jnp.bfloat16)
+    assert x.sharding == checkpoints.flatten(shardings)[name], name
+    assert len(x.addressable_shards) == 4, name
+    for shard in x.addressable_shards:
+      assert shard.data.shape[-1] == x.shape[-1] // 2, name
+      np.testing.assert_array_equal(shard.data, wanted[shard.index], name)
+  write(layout, path + '_broken', broken)
+  try:
+    checkpoints.restore_params(
+        path + '_broken', expected(), shardings=shardings)
+  except checkpoints.CheckpointError as error:
+    assert 'in encoder/encoder_norm/scale' in str(error)
+  else:
+    raise AssertionError('NaN was not noticed')
+print('all layouts')
+'''
+    done = subprocess.run(
+        [sys.executable, '-c', script],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=dict(
+            PYTHONPATH=':'.join(path or '.' for path in sys.path),
+            XLA_FLAGS='--xla_force_host_platform_device_count=4',
+            JAX_PLATFORMS='cpu',
+        ),
+    )
+    assert done.stdout == 'all layouts\n'
+
+
 class TestRelativePath:
 
   def test_a_checkpoint_is_found_and_read_from_here(
@@ -280,7 +394,3 @@ class TestRelativePath:
     checkpoints.save('here', 7, params)
     restored = checkpoints.restore_params('here', params)
     np.testing.assert_array_equal(restored['layer']['kernel'], np.ones((2, 3)))
-
-  def test_a_remote_one_is_not_taken_for_relative(self):
-    path = checkpoints._absolute('gs://bucket/model')
-    assert str(path) == 'gs://bucket/model'

@@ -1,0 +1,180 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Hugging Face folders of T5 1.0 and T5 1.1, under T5X's names.
+
+A folder holds config.json and model.safetensors, or several files of tensors
+and model.safetensors.index.json, which says what lies in which. A kernel is
+transposed: PyTorch stores [out, in], Flax [in, out].
+"""
+
+from collections.abc import Iterable, Iterator
+import json
+import pathlib
+
+from etils import epath
+import jax
+import numpy as np
+
+from speculative_t5x.checkpoints import errors
+from speculative_t5x.checkpoints import file_arrays
+from speculative_t5x.checkpoints import hugging_face_names as names_of
+from speculative_t5x.checkpoints import safetensors_file
+from speculative_t5x.checkpoints.hugging_face_config import read_config
+
+__all__ = ['read', 'read_config', 'read_specs', 'read_step']
+
+_SINGLE = 'model.safetensors'
+_INDEX = 'model.safetensors.index.json'
+
+_Tensors = dict[str, file_arrays.FileArray]
+
+
+def read_specs(folder: epath.Path) -> dict[str, jax.ShapeDtypeStruct]:
+  """Names, shapes and stored dtypes of the parameters, as in T5X.
+
+  Raises:
+    errors.CheckpointError: if the folder is damaged or of another network.
+  """
+  _, parameters = _parameters(folder)
+  return {
+      name: jax.ShapeDtypeStruct(
+          tensor.shape[::-1] if _is_transposed(name) else tensor.shape,
+          tensor.dtype,
+      )
+      for name, tensor in parameters.items()
+  }
+
+
+def read(
+    folder: epath.Path, names: Iterable[str]
+) -> Iterator[tuple[str, np.ndarray]]:
+  """Reads parameters one at a time, in the dtype that is stored.
+
+  Raises:
+    errors.CheckpointError: naming the tensor that cannot be read, or if the
+      head is another matrix than the embedding that it is tied to.
+  """
+  tensors, parameters = _parameters(folder)
+  _check_head(folder, tensors, parameters)
+  for name in names:
+    # Not kept here, or it would stay while the next one is read.
+    yield name, _read_tensor(name, parameters[name])
+
+
+def read_step(folder: epath.Path) -> int:
+  """0: these folders do not say how long the model was trained."""
+  return 0
+
+
+def _is_transposed(name: str) -> bool:
+  return name != names_of.EMBEDDING  # a vector is its own transpose
+
+
+def _parameters(folder: epath.Path) -> tuple[_Tensors, _Tensors]:
+  """All tensors of a folder by their names, the parameters by T5X's."""
+  is_tied = read_config(folder)['logits_via_embedding']
+  tensors = _read_headers(folder)
+  parameters: _Tensors = {}
+  unknown = []
+  for name in sorted(tensors.keys() - set(names_of.IGNORED)):
+    ours = names_of.t5x_name(name)
+    if ours is None:
+      unknown.append(name)
+    elif ours != names_of.EMBEDDING and not (is_tied and name == names_of.HEAD):
+      parameters[ours] = tensors[name]
+  if unknown:
+    raise errors.CheckpointError(
+        f'{folder} holds tensors that no T5 has: {errors.listing(unknown)}. It'
+        ' is of another network, or quantized, or holds adapters: pass the'
+        ' plain model.'
+    )
+  parameters[names_of.EMBEDDING] = _embedding(folder, tensors, is_tied)
+  if not is_tied and names_of.HEAD not in tensors:
+    raise errors.CheckpointError(
+        f'{folder} holds no {names_of.HEAD}, though its config.json says that'
+        ' the head is not the embedding (tie_word_embeddings, or'
+        ' scale_decoder_outputs, is false). Download it again.'
+    )
+  return tensors, parameters
+
+
+def _embedding(
+    folder: epath.Path, tensors: _Tensors, is_tied: bool
+) -> file_arrays.FileArray:
+  """The embedding under the first of its names that is stored."""
+  candidates = (*names_of.EMBEDDINGS, *([names_of.HEAD] if is_tied else []))
+  for name in candidates:
+    if name in tensors:
+      return tensors[name]
+  raise errors.CheckpointError(
+      f'{folder} holds no embedding: none of {", ".join(candidates)}. Download'
+      ' it again.'
+  )
+
+
+def _check_head(
+    folder: epath.Path, tensors: _Tensors, parameters: _Tensors
+) -> None:
+  """A head that is stored and tied must be the embedding itself."""
+  if names_of.HEAD not in tensors or parameters.get(
+      'decoder/logits_dense/kernel'
+  ):
+    return
+  head = tensors[names_of.HEAD]
+  embedding = parameters[names_of.EMBEDDING]
+  if head is embedding:
+    return
+  if not file_arrays.is_equal(head, embedding):
+    raise errors.CheckpointError(
+        f'{folder} holds a {names_of.HEAD} that differs from the embedding,'
+        ' though config.json says that they are one (tie_word_embeddings, true'
+        ' where it is not given). Correct config.json.'
+    )
+
+
+def _read_tensor(name: str, tensor: file_arrays.FileArray) -> np.ndarray:
+  try:
+    array = tensor.read()
+  except (OSError, EOFError) as error:
+    raise errors.CheckpointError(
+        f'{name} cannot be read from {tensor.file}:'
+        f' {errors.first_line(error)}. Copy or download the file again.'
+    ) from error
+  return array.T if _is_transposed(name) else array
+
+
+def _read_headers(folder: epath.Path) -> _Tensors:
+  if (folder / _SINGLE).exists():
+    return safetensors_file.read_header(folder / _SINGLE)
+  file_of = _read_index(folder / _INDEX)
+  headers = {}
+  for file in sorted(set(file_of.values())):
+    if not (folder / file).exists():
+      lost = sorted(name for name in file_of if file_of[name] == file)
+      raise errors.CheckpointError(
+          f'{folder} lacks the file {file}, in which {_INDEX} says that'
+          f' {errors.listing(lost)} lie. Download it too.'
+      )
+    headers[file] = safetensors_file.read_header(folder / file)
+  for name, file in file_of.items():
+    if name not in headers[file]:
+      raise errors.CheckpointError(
+          f'{folder / file} does not hold {name}, though {_INDEX} says so.'
+          ' Download both again.'
+      )
+  return {name: headers[file][name] for name, file in file_of.items()}
+
+
+def _read_index(path: epath.Path) -> dict[str, str]:
+  """File by name of a tensor."""
+  try:
+    file_of = json.loads(path.read_text())['weight_map']
+    for file in file_of.values():
+      if pathlib.PurePath(file).name != file:
+        raise ValueError(f'{file} is no file of the folder')
+  except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    raise errors.CheckpointError(
+        f'{path} is damaged: {type(error).__name__} {errors.first_line(error)}.'
+        ' Download it again.'
+    ) from error
+  return file_of

@@ -1,0 +1,125 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The config.json of a Hugging Face T5, as sizes under T5X's names."""
+
+import json
+from typing import Any
+
+from etils import epath
+
+from speculative_t5x.checkpoints import errors
+
+# What a model type means where its config.json is silent.
+_DEFAULTS = {
+    't5': {'feed_forward_proj': 'relu', 'tie_word_embeddings': True},
+    'mt5': {'feed_forward_proj': 'gated-gelu', 'tie_word_embeddings': False},
+}
+_ACTIVATIONS = {
+    'relu': ('relu',),
+    'gated-gelu': ('gelu', 'linear'),
+    'gated-silu': ('silu', 'linear'),
+}
+# T5X has these built in.
+_FIXED = {
+    'relative_attention_num_buckets': 32,
+    'relative_attention_max_distance': 128,
+    'layer_norm_epsilon': 1e-6,
+}
+_SIZES = {
+    'vocab_size': 'vocab_size',
+    'emb_dim': 'd_model',
+    'num_heads': 'num_heads',
+    'head_dim': 'd_kv',
+    'num_encoder_layers': 'num_layers',
+    'mlp_dim': 'd_ff',
+}
+
+
+def read_config(folder: epath.Path) -> dict[str, Any]:
+  """The fields of `T5Config` that say what network a folder is of.
+
+  Args:
+    folder: that holds config.json.
+  Returns:
+    vocab_size, emb_dim, num_heads, head_dim, num_encoder_layers,
+    num_decoder_layers, mlp_dim, mlp_activations and logits_via_embedding.
+  Raises:
+    errors.CheckpointError: if the file is no JSON, or of a network that is not
+      T5 1.0's or 1.1's.
+  """
+  file = epath.Path(folder) / 'config.json'
+  config = _with_defaults(file, _read_json(file))
+  _check_network(file, config)
+  sizes = {ours: _size(file, config, name) for ours, name in _SIZES.items()}
+  layers = 'num_decoder_layers'
+  if config.get(layers) is None:  # optional
+    config[layers] = config['num_layers']
+  return {
+      **sizes,
+      layers: _size(file, config, layers),
+      'mlp_activations': _ACTIVATIONS[config['feed_forward_proj']],
+      'logits_via_embedding': _is_tied(config),
+  }
+
+
+def _is_tied(config: dict[str, Any]) -> bool:
+  """Whether logits are taken, as T5 1.0 does, by the scaled embedding.
+
+  From version 5 on, transformers writes that as scale_decoder_outputs, and
+  tie_word_embeddings true for every T5.
+  """
+  tied = config.get('scale_decoder_outputs')
+  return bool(config['tie_word_embeddings'] if tied is None else tied)
+
+
+def _with_defaults(file: epath.Path, config: dict[str, Any]) -> dict[str, Any]:
+  model_type = config.get('model_type')
+  if model_type not in _DEFAULTS:
+    raise errors.CheckpointError(
+        f'{file} is of a network of type {model_type!r}; only'
+        f' {" and ".join(map(repr, _DEFAULTS))} have the network that runs'
+        ' here. Pass a T5 1.0, T5 1.1 or mT5.'
+    )
+  return _DEFAULTS[model_type] | config
+
+
+def _check_network(file: epath.Path, config: dict[str, Any]) -> None:
+  if 'quantization_config' in config:
+    raise errors.CheckpointError(
+        f'{file} is of a quantized model (quantization_config), which is not'
+        ' read here. Pass the model that it was made from.'
+    )
+  if config['feed_forward_proj'] not in _ACTIVATIONS:
+    raise errors.CheckpointError(
+        f'{file} has feed_forward_proj {config["feed_forward_proj"]!r}; only'
+        f' {", ".join(_ACTIVATIONS)} are known here.'
+    )
+  for name, value in _FIXED.items():
+    if config.get(name, value) != value:
+      raise errors.CheckpointError(
+          f'{file} has {name} {config[name]}; T5X and the network here have'
+          f' {value} built in, so the model would compute something else.'
+      )
+
+
+def _size(file: epath.Path, config: dict[str, Any], name: str) -> int:
+  value = config.get(name)
+  if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+    raise errors.CheckpointError(
+        f'{file} has {name} {value!r}, which is no size. Copy or download it'
+        ' again.'
+    )
+  return value
+
+
+def _read_json(file: epath.Path) -> dict[str, Any]:
+  try:
+    config = json.loads(file.read_text())
+    if not isinstance(config, dict):
+      raise ValueError('it holds no object')
+  except (OSError, ValueError) as error:
+    raise errors.CheckpointError(
+        f'{file} cannot be read as JSON: {errors.first_line(error)}. Copy or'
+        ' download it again.'
+    ) from error
+  return config

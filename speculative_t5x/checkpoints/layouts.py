@@ -1,0 +1,158 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Finds a checkpoint and tells in which layout it is."""
+
+import enum
+import os
+import re
+
+from etils import epath
+
+from speculative_t5x.checkpoints import errors
+
+Path = str | epath.Path
+
+_STEP_FOLDER = re.compile(r'checkpoint_(\d+)')
+# Both of T5X's ways to save write under such a name and rename at the end.
+_UNFINISHED = re.compile(r'.+\.(orbax-checkpoint-)?tmp-.+')
+_MESH_INDEX = re.compile(r'model\.ckpt-\d+\.index')
+_PICKLE = re.compile(r'pytorch_model.*\.bin(\.index\.json)?')
+_SAFETENSORS = ('model.safetensors', 'model.safetensors.index.json')
+
+
+class Layout(enum.Enum):
+  """How a checkpoint lies on disk."""
+
+  ORBAX = 'T5X by Orbax'
+  LEGACY = 'T5X by msgpack and zarr'
+  HUGGING_FACE = 'Hugging Face safetensors'
+
+
+def find(path: Path) -> epath.Path:
+  """The folder of one checkpoint: the path itself, or the newest step in it.
+
+  Args:
+    path: a `checkpoint_<step>` folder of T5X, a folder that holds several, or
+      a Hugging Face folder (config.json and safetensors).
+  Raises:
+    CheckpointError: if there is no finished checkpoint of a known layout.
+  """
+  return resolve(path)[0]
+
+
+def detect(path: Path) -> Layout:
+  """The layout of the checkpoint that `find` finds.
+
+  Raises:
+    CheckpointError: as `find`.
+  """
+  return resolve(path)[1]
+
+
+def resolve(path: Path) -> tuple[epath.Path, Layout]:
+  """What `find` and `detect` say."""
+  folder = _absolute(path)
+  if not folder.is_dir():
+    if epath.Path(f'{folder}.index').exists():
+      raise _mesh_tensorflow(folder)
+    raise errors.CheckpointError(
+        f'No checkpoint at {folder}: there is no such folder. Pass a'
+        ' checkpoint_<step> folder, the folder that holds them, or a Hugging'
+        ' Face folder.'
+    )
+  layout = _layout_of(folder)
+  if layout is None and (steps := step_folders(folder)):
+    folder = steps[max(steps)]
+    layout = _layout_of(folder)
+  if layout is None:
+    raise _unknown(folder)
+  return folder, layout
+
+
+def step_folders(path: Path) -> dict[int, epath.Path]:
+  """The `checkpoint_<step>` folders in an existing folder, by step."""
+  return {
+      int(match.group(1)): child
+      for child in epath.Path(path).iterdir()
+      if (match := _STEP_FOLDER.fullmatch(child.name))
+  }
+
+
+def step_in_name(folder: epath.Path) -> int | None:
+  """The step of a folder named `checkpoint_<step>`, None for another name."""
+  match = _STEP_FOLDER.fullmatch(folder.name)
+  return int(match.group(1)) if match else None
+
+
+def new_step_folder(path: Path, step: int) -> epath.Path:
+  """Where the checkpoint of a step is to be saved in a folder."""
+  return _absolute(path) / f'checkpoint_{step}'
+
+
+def _absolute(path: Path) -> epath.Path:
+  """Orbax takes no relative path; a remote one (`gs://`) stays as it is."""
+  path = epath.Path(path)
+  return path if '://' in os.fspath(path) else path.absolute()
+
+
+def _layout_of(folder: epath.Path) -> Layout | None:
+  """The layout of what lies in a folder, None for none that is known."""
+  names = {child.name for child in folder.iterdir()}
+  if any(map(_MESH_INDEX.fullmatch, names)):
+    raise _mesh_tensorflow(folder)
+  if 'state' in names:
+    _check_finished(folder)
+    return Layout.ORBAX
+  if _UNFINISHED.fullmatch(folder.name):
+    raise _unfinished(folder, 'its name says so')
+  if 'checkpoint' in names:
+    return Layout.LEGACY
+  if names & set(_SAFETENSORS):
+    if 'config.json' not in names:
+      raise errors.CheckpointError(
+          f'{folder} holds safetensors without a config.json, which says what'
+          ' network they are of. Download it too.'
+      )
+    return Layout.HUGGING_FACE
+  if pickles := sorted(filter(_PICKLE.fullmatch, names)):
+    raise errors.CheckpointError(
+        f'{folder} holds its weights as {errors.listing(pickles)} alone, a'
+        ' Python pickle, which could run any code and is never loaded. Save'
+        ' the model as safetensors: model.save_pretrained(folder,'
+        ' safe_serialization=True).'
+    )
+  return None
+
+
+def _check_finished(folder: epath.Path) -> None:
+  if _UNFINISHED.fullmatch(folder.name):
+    raise _unfinished(folder, 'its name says so')
+  # Orbax writes the metadata last, so a save that was cut off lacks it.
+  if not (folder / 'state' / '_METADATA').exists():
+    raise _unfinished(folder, 'it has no state/_METADATA')
+
+
+def _unfinished(folder: epath.Path, why: str) -> errors.CheckpointError:
+  return errors.CheckpointError(
+      f'The checkpoint {folder} is unfinished or of another layout: {why}.'
+      ' Pass an earlier step, or save it again.'
+  )
+
+
+def _mesh_tensorflow(path: epath.Path) -> errors.CheckpointError:
+  return errors.CheckpointError(
+      f'{path} is a Mesh TensorFlow checkpoint (model.ckpt-*.index), which is'
+      " not read here. Convert it by T5X's scripts/convert_tf_checkpoint.py."
+  )
+
+
+def _unknown(folder: epath.Path) -> errors.CheckpointError:
+  names = sorted(child.name for child in folder.iterdir())
+  if unfinished := sorted(filter(_UNFINISHED.fullmatch, names)):
+    return _unfinished(folder, f'it holds {errors.listing(unfinished)} alone')
+  holds = f'It holds {errors.listing(names)}.' if names else 'It is empty.'
+  return errors.CheckpointError(
+      f'No checkpoint in {folder}: neither a folder named state, nor a file'
+      ' named checkpoint, nor any checkpoint_<step> folder, nor a Hugging Face'
+      f' model.safetensors. {holds}'
+  )

@@ -1,0 +1,108 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the layout that T5X saves today, through Orbax."""
+
+from collections.abc import Iterable, Iterator
+import contextlib
+
+from etils import epath
+import jax
+import jax.numpy as jnp
+
+from speculative_t5x.checkpoints import errors
+from speculative_t5x.checkpoints import layouts
+from speculative_t5x.checkpoints import trees
+
+
+def save(
+    path: layouts.Path,
+    step: int,
+    params: trees.Params,
+    param_states: trees.Params | None = None,
+) -> epath.Path:
+  """Writes `checkpoint_<step>` in T5X's Orbax layout.
+
+  Args:
+    path: folder that will hold `checkpoint_<step>`.
+    step: training step.
+    params: parameter tree of arrays.
+    param_states: optimizer state, a tree with one mapping a parameter; None
+      for parameters only.
+  Returns:
+    The folder written. It appears whole or not at all.
+  """
+  import orbax.checkpoint as ocp  # slow to import: only where it is needed
+
+  step_folder = layouts.new_step_folder(path, step)
+  state = {
+      'state': {'step': jnp.asarray(step, jnp.int32)},
+      'target': params,
+  }
+  if param_states is not None:
+    state['state']['param_states'] = param_states
+  with ocp.Checkpointer(
+      ocp.CompositeCheckpointHandler(state=ocp.PyTreeCheckpointHandler())
+  ) as checkpointer:
+    checkpointer.save(
+        step_folder,
+        args=ocp.args.Composite(state=ocp.args.PyTreeSave(state)),
+        force=True,
+    )
+  return step_folder
+
+
+def save_each(
+    path: layouts.Path, step: int, params: Iterable[tuple[str, jax.Array]]
+) -> epath.Path:
+  """Writes `checkpoint_<step>` like `save`, from parameters as they come.
+
+  Some are held at a time, so that a model may be larger than the memory.
+
+  Args:
+    path: folder that will hold `checkpoint_<step>`.
+    step: training step.
+    params: names and parameters.
+  Returns:
+    The folder written. It appears whole or not at all: where reading or writing
+    fails, nothing is left behind.
+  Raises:
+    errors.CheckpointError: if there is such a checkpoint already.
+  """
+  from orbax.checkpoint.experimental import v1 as ocp  # slow to import
+
+  step_folder = layouts.new_step_folder(path, step)
+  if step_folder.exists():
+    raise errors.CheckpointError(
+        f'There is a checkpoint at {step_folder} already. Remove it, or write'
+        ' to another folder.'
+    )
+  context = ocp.Context()
+  context.array.saving.use_zarr3 = False  # T5X looks for version 2
+  with _nothing_left_behind(step_folder), context:
+    step_leaf = {'step': jnp.asarray(step, jnp.int32)}
+    ocp.partial.save(step_folder, {'state': step_leaf})
+    for batch in trees.batches(params):
+      ocp.partial.save(step_folder, {'target': trees.nest(batch)})
+      del batch  # or it would stay while the next one is read
+    ocp.partial.finalize(step_folder)
+  return step_folder
+
+
+@contextlib.contextmanager
+def _nothing_left_behind(step_folder: epath.Path) -> Iterator[None]:
+  """Removes what a failure leaves of a checkpoint, and of its new parents."""
+  _remove_unfinished(step_folder)  # of a process that was killed
+  new = [folder for folder in step_folder.parents if not folder.exists()]
+  try:
+    yield
+  except BaseException:
+    _remove_unfinished(step_folder)
+    if new and new[-1].exists():
+      new[-1].rmtree()
+    raise
+
+
+def _remove_unfinished(step_folder: epath.Path) -> None:
+  if step_folder.parent.exists():
+    for folder in step_folder.parent.glob(f'{step_folder.name}.partial_save*'):
+      folder.rmtree()

@@ -1,0 +1,313 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Hugging Face folders: T5 1.0 and 1.1, whole and sharded, and damaged."""
+
+import json
+import struct
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import safetensors.numpy
+
+from speculative_t5x import checkpoints
+from speculative_t5x import loading
+from speculative_t5x.networks import t5
+from tests import checkpoints_by_hand as by_hand
+from tests import tiny
+
+T5_1_1 = tiny.config(num_decoder_layers=1)
+T5_1_0 = tiny.config(
+    num_encoder_layers=1, mlp_activations=('relu',), logits_via_embedding=True
+)
+UL2 = tiny.config(num_encoder_layers=1, mlp_activations=('silu', 'linear'))
+WO = 'encoder.block.1.layer.1.DenseReluDense.wo.weight'
+
+
+def tensors_of(config, dtype=jnp.float32):
+  params = by_hand.cast(tiny.params(config), dtype)
+  return by_hand.hugging_face_tensors(config, params)
+
+
+def fields_of(config, **overrides):
+  return by_hand.hugging_face_config(config, **overrides)
+
+
+@pytest.fixture
+def folder(tmp_path):
+  """A T5 1.1 that a test may damage."""
+  return by_hand.write_hugging_face(
+      tmp_path / 'hf', fields_of(T5_1_1), tensors_of(T5_1_1)
+  )
+
+
+def restore(path, config=T5_1_1, **arguments):
+  return checkpoints.flatten(
+      checkpoints.restore_params(
+          path, loading.abstract_params(config), **arguments
+      )
+  )
+
+
+def assert_holds(path, config, dtype=jnp.float32):
+  found = restore(path, config)
+  wanted = checkpoints.flatten(by_hand.cast(tiny.params(config), dtype))
+  assert found.keys() == wanted.keys()
+  for name, array in wanted.items():
+    np.testing.assert_array_equal(found[name], np.float32(array), name)
+
+
+class TestVariants:
+
+  @pytest.mark.parametrize('shards', [1, 3])
+  @pytest.mark.parametrize('config', [T5_1_1, T5_1_0, UL2])
+  def test_network(self, tmp_path, config, shards):
+    by_hand.write_hugging_face(
+        tmp_path, fields_of(config), tensors_of(config), shards
+    )
+    assert_holds(tmp_path, config)
+    assert checkpoints.detect(tmp_path) is checkpoints.Layout.HUGGING_FACE
+    assert checkpoints.find(tmp_path) == tmp_path
+    assert checkpoints.read_step(tmp_path) == 0
+
+  @pytest.mark.parametrize('config', [T5_1_1, T5_1_0, UL2])
+  def test_config(self, tmp_path, config):
+    by_hand.write_hugging_face(tmp_path, fields_of(config), tensors_of(config))
+    found = checkpoints.hugging_face.read_config(tmp_path)
+    assert t5.T5Config(**found) == config
+
+  @pytest.mark.parametrize('dtype', [jnp.bfloat16, jnp.float16])
+  def test_narrow(self, tmp_path, dtype):
+    tensors = tensors_of(T5_1_1, dtype)
+    by_hand.write_hugging_face(tmp_path, fields_of(T5_1_1), tensors)
+    assert_holds(tmp_path, T5_1_1, dtype)
+    specs = checkpoints.read_specs(tmp_path)
+    assert {x.dtype for x in specs.values()} == {jnp.dtype(dtype)}
+    kept = restore(tmp_path, dtype=None)
+    assert {x.dtype for x in kept.values()} == {jnp.dtype(dtype)}
+
+  def test_specs(self, folder):
+    expected = checkpoints.flatten(loading.abstract_params(T5_1_1))
+    assert {n: x.shape for n, x in checkpoints.read_specs(folder).items()} == {
+        n: x.shape for n, x in expected.items()
+    }
+
+  def test_copies_of_the_embedding(self, tmp_path):
+    """As in Flan-T5's files; the head of T5 1.0 may be there too."""
+    tensors = tensors_of(T5_1_0)
+    for name in ('encoder.embed_tokens', 'decoder.embed_tokens', 'lm_head'):
+      tensors[f'{name}.weight'] = tensors['shared.weight']
+    by_hand.write_hugging_face(tmp_path, fields_of(T5_1_0), tensors)
+    assert_holds(tmp_path, T5_1_0)
+
+  @pytest.mark.parametrize(
+      'name', ['encoder.embed_tokens', 'decoder.embed_tokens', 'lm_head']
+  )
+  def test_one_copy_under_another_name(self, tmp_path, name):
+    tensors = tensors_of(T5_1_0)
+    tensors[f'{name}.weight'] = tensors.pop('shared.weight')
+    by_hand.write_hugging_face(tmp_path, fields_of(T5_1_0), tensors)
+    assert_holds(tmp_path, T5_1_0)
+
+  def test_the_head_is_no_embedding(self, tmp_path):
+    """Where they are two matrices, as in MADLAD-400's files."""
+    tensors = tensors_of(T5_1_1)
+    tensors['decoder.embed_tokens.weight'] = tensors.pop('shared.weight')
+    by_hand.write_hugging_face(tmp_path, fields_of(T5_1_1), tensors)
+    assert_holds(tmp_path, T5_1_1)
+
+  def test_a_bias_that_no_network_uses(self, tmp_path):
+    """The first copies of T5 1.0 have one."""
+    tensors = tensors_of(T5_1_0)
+    name = 'layer.1.EncDecAttention.relative_attention_bias.weight'
+    tensors[f'decoder.block.0.{name}'] = np.ones((32, 2), np.float32)
+    by_hand.write_hugging_face(tmp_path, fields_of(T5_1_0), tensors)
+    assert_holds(tmp_path, T5_1_0)
+
+  def test_old_config(self, tmp_path):
+    """What early files leave out."""
+    fields = fields_of(T5_1_0)
+    config = tiny.config(
+        mlp_activations=('relu',), logits_via_embedding=True
+    )
+    del fields['feed_forward_proj'], fields['num_decoder_layers']
+    by_hand.write_hugging_face(
+        tmp_path, fields | {'num_layers': 2}, tensors_of(config)
+    )
+    found = checkpoints.hugging_face.read_config(tmp_path)
+    assert t5.T5Config(**found) == config
+    assert_holds(tmp_path, config)
+
+  @pytest.mark.parametrize('config', [T5_1_1, T5_1_0])
+  def test_config_of_transformers_5(self, tmp_path, config):
+    """It writes tie_word_embeddings true for both."""
+    fields = fields_of(
+        config,
+        tie_word_embeddings=True,
+        scale_decoder_outputs=config.logits_via_embedding,
+    )
+    by_hand.write_hugging_face(tmp_path, fields, tensors_of(config))
+    assert_holds(tmp_path, config)
+
+  def test_mt5(self, tmp_path):
+    """Its defaults are T5 1.1's."""
+    fields = fields_of(T5_1_1, model_type='mt5')
+    del fields['feed_forward_proj'], fields['tie_word_embeddings']
+    by_hand.write_hugging_face(tmp_path, fields, tensors_of(T5_1_1))
+    assert_holds(tmp_path, T5_1_1)
+
+  def test_other_files_are_left_alone(self, folder):
+    for name in ('pytorch_model.bin', 'tf_model.h5', 'flax_model.msgpack'):
+      (folder / name).write_bytes(b'x')
+    assert_holds(folder, T5_1_1)
+
+  def test_the_library_reads_the_same(self, tmp_path):
+    """Of every dtype that a weight may have."""
+    for dtype in (jnp.float32, jnp.bfloat16, jnp.float16):
+      tensors = tensors_of(T5_1_1, dtype)
+      by_hand.write_hugging_face(tmp_path, fields_of(T5_1_1), tensors)
+      theirs = safetensors.numpy.load_file(tmp_path / 'model.safetensors')
+      ours = restore(tmp_path, dtype=None)
+      np.testing.assert_array_equal(
+          ours['encoder/layers_1/mlp/wo/kernel'], theirs[WO].T
+      )
+
+
+class TestRefused:
+  """By name, in one line, before weights are read."""
+
+  def refuse(self, path, match, config=T5_1_1):
+    with pytest.raises(checkpoints.CheckpointError, match=match) as error:
+      restore(path, config)
+    assert len(str(error.value).splitlines()) == 1
+    assert str(path) in str(error.value)
+
+  @pytest.mark.parametrize(
+      'overrides, match',
+      [
+          (dict(model_type='umt5'), "type 'umt5'"),
+          (dict(model_type='longt5'), "type 'longt5'"),
+          (dict(model_type='switch_transformers'), 'switch_transformers'),
+          (dict(model_type='bart'), "type 'bart'"),
+          (dict(model_type=None), 'type None'),
+          (dict(feed_forward_proj='gated-relu'), 'gated-relu'),
+          (dict(relative_attention_num_buckets=64), 'num_buckets 64'),
+          (dict(relative_attention_max_distance=256), 'max_distance 256'),
+          (dict(layer_norm_epsilon=1e-5), 'layer_norm_epsilon 1e-05'),
+          (dict(quantization_config={}), 'quantized'),
+          (dict(d_model='wide'), "d_model 'wide'"),
+          (dict(num_layers=None), 'num_layers None'),
+      ],
+  )
+  def test_config(self, folder, overrides, match):
+    fields = fields_of(T5_1_1, **overrides)
+    (folder / 'config.json').write_text(json.dumps(fields))
+    self.refuse(folder, match)
+
+  @pytest.mark.parametrize('text', ['{"model_type": "t5"', '', '[]', '\xff'])
+  def test_config_that_is_no_json(self, folder, text):
+    (folder / 'config.json').write_text(text, encoding='latin-1')
+    self.refuse(folder, 'config.json cannot be read as JSON')
+
+  def test_no_config(self, folder):
+    (folder / 'config.json').unlink()
+    self.refuse(folder, 'without a config.json')
+
+  def test_pickles_alone(self, folder):
+    for name in ('pytorch_model.bin', 'pytorch_model-00001-of-00002.bin'):
+      (folder / 'model.safetensors').rename(folder / name)
+      self.refuse(folder, f'{name} alone.*never loaded.*safe_serialization')
+      (folder / name).rename(folder / 'model.safetensors')
+
+  @pytest.mark.parametrize('keep', [0, 4, 8, 100, 5000, -1])
+  def test_cut_short(self, folder, keep):
+    file = folder / 'model.safetensors'
+    file.write_bytes(file.read_bytes()[:keep])
+    self.refuse(folder, 'model.safetensors is damaged .*(header|ends within)')
+
+  @pytest.mark.parametrize(
+      'header',
+      [
+          b'[]',
+          b'{"a": 1}',
+          b'{"a": {"dtype": "F32", "shape": [2]}}',
+          b'{"a": {"dtype": "F4", "shape": [2], "data_offsets": [0, 8]}}',
+          b'{"a": {"dtype": "F32", "shape": [3], "data_offsets": [0, 8]}}',
+          b'{"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, "8"]}}',
+          b'{"a": {"dtype": "F32", "shape": [2], "data_offsets": [-8, 0]}}',
+          b'{"a": {"dtype": "F32", "shape": [2], "data_offsets": [8, 16]}}',
+          b'{"a": ',
+          b'\xff\xfe',
+      ],
+  )
+  def test_wrong_header(self, folder, header):
+    (folder / 'model.safetensors').write_bytes(
+        struct.pack('<Q', len(header)) + header + bytes(8)
+    )
+    self.refuse(folder, 'model.safetensors is damaged')
+
+  def test_shard_that_is_missing(self, tmp_path):
+    by_hand.write_hugging_face(
+        tmp_path, fields_of(T5_1_1), tensors_of(T5_1_1), shards=3
+    )
+    shard = 'model-00002-of-00003.safetensors'
+    (tmp_path / shard).unlink()
+    index = json.loads((tmp_path / 'model.safetensors.index.json').read_text())
+    first = min(k for k, v in index['weight_map'].items() if v == shard)
+    self.refuse(tmp_path, f'lacks the file {shard}.*{first}')
+
+  @pytest.mark.parametrize(
+      'change, match',
+      [
+          (lambda text: text[:50], 'index.json is damaged'),
+          (lambda text: '{}', 'index.json is damaged'),
+          (lambda text: text.replace('00001-of', '00002-of'), 'does not hold'),
+          (lambda text: text.replace('model-00001', '../x'), 'no file of the'),
+      ],
+  )
+  def test_index(self, tmp_path, change, match):
+    by_hand.write_hugging_face(
+        tmp_path, fields_of(T5_1_1), tensors_of(T5_1_1), shards=2
+    )
+    index = tmp_path / 'model.safetensors.index.json'
+    index.write_text(change(index.read_text()))
+    self.refuse(tmp_path, match)
+
+  def test_tensors_of_another_network(self, tmp_path):
+    tensors = tensors_of(T5_1_1)
+    tensors['encoder.block.0.layer.0.SelfAttention.q.lora_A'] = tensors[WO]
+    by_hand.write_hugging_face(tmp_path, fields_of(T5_1_1), tensors)
+    self.refuse(tmp_path, 'SelfAttention.q.lora_A')
+
+  @pytest.mark.parametrize(
+      'lost, match',
+      [
+          (WO, 'lacks encoder/layers_1/mlp/wo/kernel'),
+          ('shared.weight', 'no embedding: none of shared.weight'),
+          ('lm_head.weight', 'no lm_head.weight'),
+      ],
+  )
+  def test_tensor_that_is_missing(self, tmp_path, lost, match):
+    tensors = tensors_of(T5_1_1)
+    del tensors[lost]
+    by_hand.write_hugging_face(tmp_path, fields_of(T5_1_1), tensors)
+    self.refuse(tmp_path, match)
+
+  def test_a_tied_head_that_differs(self, tmp_path):
+    tensors = tensors_of(T5_1_0)
+    tensors['lm_head.weight'] = tensors['shared.weight'].copy()
+    tensors['lm_head.weight'][3, 4] += 1e-6
+    by_hand.write_hugging_face(tmp_path, fields_of(T5_1_0), tensors)
+    self.refuse(tmp_path, 'lm_head.weight that differs', T5_1_0)
+
+  def test_quantized_tensors(self, tmp_path):
+    tensors = tensors_of(T5_1_1)
+    tensors[WO] = tensors[WO].astype(np.int8)
+    by_hand.write_hugging_face(tmp_path, fields_of(T5_1_1), tensors)
+    self.refuse(tmp_path, 'mlp/wo/kernel int8.*Quantized')
+
+  def test_numbers_that_are_not_finite(self, tmp_path):
+    tensors = tensors_of(T5_1_1)
+    tensors[WO][1, 2] = np.nan
+    by_hand.write_hugging_face(tmp_path, fields_of(T5_1_1), tensors)
+    self.refuse(tmp_path, 'not finite .* in encoder/layers_1/mlp/wo/kernel')

@@ -1,0 +1,79 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""All layouts of two models trained by T5X (shared data)."""
+
+import functools
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from speculative_t5x import checkpoints
+from speculative_t5x import loading
+from speculative_t5x.networks import t5
+from tests import shared
+
+FOLDER = shared.shared_folder()
+ORACLE = FOLDER and FOLDER / 't5x_oracle'
+pytestmark = pytest.mark.skipif(
+    not (ORACLE and ORACLE.is_dir()), reason='needs the shared T5X oracle'
+)
+OTHERS = [('draft', 't5x_legacy'), ('draft', 'hf'), ('target', 'hf')]
+
+
+def config_of(name):
+  sizes = json.loads((ORACLE / name / 'oracle.json').read_text())['config']
+  sizes['mlp_activations'] = tuple(sizes['mlp_activations'])
+  return t5.T5Config(**sizes)
+
+
+def restore(name, layout):
+  expected = loading.abstract_params(config_of(name))
+  return checkpoints.restore_params(ORACLE / name / layout, expected)
+
+
+@pytest.mark.parametrize('name, layout', OTHERS)
+def test_parameters_equal_those_of_orbax(name, layout):
+  jax.tree.map(
+      np.testing.assert_array_equal,
+      restore(name, layout),
+      restore(name, 't5x_orbax'),
+  )
+
+
+@pytest.mark.parametrize('name, layout', OTHERS)
+def test_logits(name, layout):
+  """Teacher-forced, against T5X's own."""
+  with np.load(ORACLE / name / 'oracle.npz') as arrays:
+    inputs = arrays['encoder_input_tokens'][:4]
+    targets = arrays['decoder_target_tokens'][:4]
+    expected = arrays['logits']
+  apply = functools.partial(
+      t5.Transformer(config_of(name)).apply, enable_dropout=False
+  )
+  with jax.default_matmul_precision('highest'):
+    logits = jax.jit(apply)(
+        {'params': restore(name, layout)},
+        inputs,
+        jnp.pad(targets[:, :-1], ((0, 0), (1, 0))),
+        targets,
+    )
+  is_target = targets > 0
+  np.testing.assert_allclose(
+      np.asarray(logits)[is_target], expected[is_target], atol=1e-4
+  )
+
+
+@pytest.mark.parametrize('name', ['draft', 'target'])
+def test_specs_and_config(name):
+  orbax = checkpoints.read_specs(ORACLE / name / 't5x_orbax')
+  assert checkpoints.read_specs(ORACLE / name / 'hf') == orbax
+  config = checkpoints.hugging_face.read_config(ORACLE / name / 'hf')
+  assert all(getattr(config_of(name), k) == x for k, x in config.items())
+
+
+def test_step():
+  assert checkpoints.read_step(ORACLE / 'draft' / 't5x_legacy') == 1500
+  assert checkpoints.read_step(ORACLE / 'draft' / 't5x_orbax') == 1500

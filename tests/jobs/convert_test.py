@@ -1,0 +1,235 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The convert job: what is written, and that nothing is where it fails."""
+
+import json
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from speculative_t5x import checkpoints
+from speculative_t5x import loading
+from speculative_t5x.checkpoints import saving
+from speculative_t5x.checkpoints import trees
+from speculative_t5x.jobs import convert
+from speculative_t5x.networks import t5
+from tests import checkpoints_by_hand as by_hand
+from tests import shared
+from tests import tiny
+
+CONFIG = tiny.config(
+    num_encoder_layers=1,
+    num_decoder_layers=1,
+    mlp_activations=('relu',),
+    logits_via_embedding=True,
+)
+LAYOUTS = pytest.mark.parametrize('layout', checkpoints.Layout)
+
+
+@pytest.fixture(scope='module')
+def params():
+  return by_hand.cast(tiny.params(CONFIG), jnp.float32)
+
+
+def write(layout, path, params):
+  match layout:
+    case checkpoints.Layout.ORBAX:
+      checkpoints.save(path, 7, params, params)
+    case checkpoints.Layout.LEGACY:
+      by_hand.write_legacy(path, params)
+    case checkpoints.Layout.HUGGING_FACE:
+      tensors = by_hand.hugging_face_tensors(CONFIG, params)
+      fields = by_hand.hugging_face_config(CONFIG)
+      by_hand.write_hugging_face(path, fields, tensors, shards=2)
+
+
+def run(tmp_path, **arguments):
+  convert.convert(
+      checkpoint_path=tmp_path / 'model',
+      output_dir=tmp_path / 'new' / 'converted',
+      **arguments,
+  )
+
+
+def written(tmp_path, dtype=None):
+  folder = tmp_path / 'new' / 'converted'
+  assert checkpoints.detect(folder) is checkpoints.Layout.ORBAX
+  expected = loading.abstract_params(CONFIG)
+  return checkpoints.flatten(
+      checkpoints.restore_params(folder, expected, dtype)
+  )
+
+
+def assert_same(found, params):
+  """Equal names, dtypes and bits."""
+  wanted = checkpoints.flatten(params)
+  assert found.keys() == wanted.keys()
+  for name, array in wanted.items():
+    assert found[name].dtype == array.dtype, name
+    np.testing.assert_array_equal(found[name], array, name)
+
+
+def tree_on_disk(step_folder):
+  """Names of all leaves and how each is stored, as Orbax notes them."""
+  metadata = json.loads((step_folder / 'state' / '_METADATA').read_text())
+  tree = metadata.pop('tree_metadata')
+  return {
+      '/'.join(part['key'] for part in leaf['key_metadata']): (
+          [part['key_type'] for part in leaf['key_metadata']],
+          leaf['value_metadata'],
+      )
+      for leaf in tree.values()
+  }, metadata
+
+
+class TestWritten:
+
+  @LAYOUTS
+  def test_parameters(self, tmp_path, params, layout):
+    write(layout, tmp_path / 'model', params)
+    run(tmp_path)
+    assert_same(written(tmp_path), params)
+
+  @LAYOUTS
+  def test_what_save_would_write(self, tmp_path, params, layout):
+    """Parameters and step; no optimizer state, of which Orbax's has some."""
+    write(layout, tmp_path / 'model', params)
+    run(tmp_path)
+    step = 0 if layout is checkpoints.Layout.HUGGING_FACE else 7
+    arrays = {n: jnp.asarray(x) for n, x in checkpoints.flatten(params).items()}
+    same = checkpoints.save(tmp_path / 'same', step, checkpoints.nest(arrays))
+    converted = tmp_path / 'new' / 'converted' / same.name
+    assert tree_on_disk(converted) == tree_on_disk(same)
+    assert checkpoints.read_step(converted) == step
+
+  @LAYOUTS
+  def test_cast(self, tmp_path, params, layout):
+    write(layout, tmp_path / 'model', params)
+    run(tmp_path, dtype='bfloat16')
+    assert_same(written(tmp_path), by_hand.cast(params, jnp.bfloat16))
+
+  @LAYOUTS
+  def test_each_in_its_own_dtype(self, tmp_path, params, layout):
+    """As mixed-precision copies have them."""
+    mixed = by_hand.cast(params, jnp.bfloat16)
+    mixed['token_embedder'] = params['token_embedder']
+    write(layout, tmp_path / 'model', mixed)
+    run(tmp_path)
+    assert_same(written(tmp_path), mixed)
+
+  @LAYOUTS
+  def test_in_several_batches(self, tmp_path, params, layout, monkeypatch):
+    monkeypatch.setattr(trees, '_BATCH', 20_000)
+    write(layout, tmp_path / 'model', params)
+    run(tmp_path)
+    assert_same(written(tmp_path), params)
+
+  def test_one_line_is_printed(self, tmp_path, params, capsys):
+    write(checkpoints.Layout.LEGACY, tmp_path / 'model', params)
+    run(tmp_path)
+    (line,) = capsys.readouterr().out.splitlines()
+    flat = checkpoints.flatten(params)
+    size = f'{sum(x.size for x in flat.values()):,} parameters'
+    assert f'7: {size} in {len(flat)} tensors, float32.' in line
+
+  def test_sizes_are_printed(self, tmp_path, params, capsys):
+    """What gin needs to know of a Hugging Face model."""
+    write(checkpoints.Layout.HUGGING_FACE, tmp_path / 'model', params)
+    run(tmp_path)
+    first, *lines = capsys.readouterr().out.splitlines()
+    assert 'checkpoint_0: ' in first
+    assert all(line.startswith('t5.T5Config.') for line in lines)
+    pairs = (line.removeprefix('t5.T5Config.').split(' = ') for line in lines)
+    sizes = {name: eval(value) for name, value in pairs}
+    assert t5.T5Config(**sizes) == CONFIG
+
+  def test_t5x_wrote_the_same(self, tmp_path):
+    """T5X's own checkpoint, but for the optimizer and data state in it."""
+    folder = shared.shared_folder()
+    if folder is None or not (folder / 't5x_oracle').is_dir():
+      pytest.skip('no shared folder')
+    draft = folder / 't5x_oracle' / 'draft'
+    convert.convert(
+        checkpoint_path=draft / 't5x_legacy', output_dir=tmp_path
+    )
+    ours, our_format = tree_on_disk(tmp_path / 'checkpoint_1500')
+    theirs, format = tree_on_disk(draft / 't5x_orbax' / 'checkpoint_1500')
+    states = {n for n in theirs if n.startswith('state/param_states/')}
+    assert states and ours.keys() == theirs.keys() - states
+    assert ours == {name: theirs[name] for name in ours}
+    assert our_format == format
+
+
+class TestRefused:
+  """Nothing is written, and what was there stays."""
+
+  def refuse(self, tmp_path, match, **arguments):
+    before = sorted(tmp_path.rglob('*'))
+    with pytest.raises(checkpoints.CheckpointError, match=match) as error:
+      run(tmp_path, **arguments)
+    assert len(str(error.value).splitlines()) == 1
+    assert sorted(tmp_path.rglob('*')) == before
+
+  def test_no_checkpoint(self, tmp_path):
+    self.refuse(tmp_path, 'there is no such folder')
+
+  @LAYOUTS
+  def test_dtype(self, tmp_path, params, layout):
+    write(layout, tmp_path / 'model', params)
+    self.refuse(tmp_path, 'read as float33', dtype='float33')
+
+  @LAYOUTS
+  def test_output_that_is_there(self, tmp_path, params, layout):
+    write(layout, tmp_path / 'model', params)
+    step = 0 if layout is checkpoints.Layout.HUGGING_FACE else 7
+    (tmp_path / 'new' / 'converted' / f'checkpoint_{step}').mkdir(parents=True)
+    self.refuse(tmp_path, f'checkpoint_{step} already')
+
+  @LAYOUTS
+  def test_numbers_that_are_not_finite(self, tmp_path, params, layout):
+    """Found among the last, when others are written already."""
+    broken = by_hand.cast(params, jnp.float32)
+    broken['token_embedder']['embedding'][2, 3] = np.nan
+    write(layout, tmp_path / 'model', broken)
+    self.refuse(tmp_path, 'not finite .*token_embedder/embedding')
+    (tmp_path / 'new').mkdir()
+    self.refuse(tmp_path, 'not finite .*token_embedder/embedding')
+
+  def test_chunk_cut_short(self, tmp_path, params):
+    write(checkpoints.Layout.LEGACY, tmp_path / 'model', params)
+    name = 'target.token_embedder.embedding'
+    chunk = tmp_path / 'model' / 'checkpoint_7' / name / '0.0'
+    chunk.write_bytes(chunk.read_bytes()[:50])
+    self.refuse(tmp_path, 'token_embedder/embedding')
+
+  def test_shard_that_is_missing(self, tmp_path, params):
+    write(checkpoints.Layout.HUGGING_FACE, tmp_path / 'model', params)
+    shard = 'model-00001-of-00002.safetensors'
+    (tmp_path / 'model' / shard).unlink()
+    self.refuse(tmp_path, f'lacks the file {shard}')
+
+  def test_layer_that_is_missing(self, tmp_path, params):
+    write(checkpoints.Layout.HUGGING_FACE, tmp_path / 'model', params)
+    file = tmp_path / 'model' / 'config.json'
+    layers = '"num_decoder_layers": '
+    file.write_text(file.read_text().replace(f'{layers}1', f'{layers}2'))
+    self.refuse(tmp_path, 'lacks decoder/layers_1')
+
+  def test_leftovers_of_a_killed_process_are_in_no_way(
+      self, tmp_path, params, monkeypatch
+  ):
+    def some():
+      yield 'wo', jnp.ones(3)
+      raise KeyboardInterrupt
+
+    folder = tmp_path / 'new' / 'converted'
+    folder.mkdir(parents=True)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+      patch.setattr(saving, '_remove_unfinished', lambda _: None)
+      saving.save_each(folder, 7, some())
+    assert list(folder.iterdir()) and not checkpoints.step_folders(folder)
+    write(checkpoints.Layout.LEGACY, tmp_path / 'model', params)
+    run(tmp_path)
+    assert [child.name for child in folder.iterdir()] == ['checkpoint_7']
+    assert_same(written(tmp_path), params)
