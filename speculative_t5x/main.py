@@ -14,22 +14,21 @@ import contextlib
 import dataclasses
 import difflib
 import importlib
+import itertools
 import os
 import pathlib
 import re
 import sys
 import tokenize
 
+import jax
+
+from speculative_t5x import commands
 from speculative_t5x import quiet
 
 # Read by TensorFlow when it is imported; it only reads and tokenizes here.
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
 
-# Module and function of each job, by name of the command.
-_JOBS = {
-    'eval': ('speculative_t5x.jobs.evaluation', 'evaluate'),
-    'train': ('speculative_t5x.jobs.train', 'train'),
-}
 _FILE_FLAG, _PATH_FLAG = '--gin_file=', '--gin_search_paths='
 _BINDING_FLAG = re.compile(r'--gin\.([^=\s]+)=(.*)', re.DOTALL)
 # Where a gin file sets a macro, or uses it.
@@ -58,7 +57,7 @@ class UsageError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class _CommandLine:
-  job: str
+  job: commands.Job
   gin_files: tuple[str, ...]
   search_paths: tuple[str, ...]
   bindings: tuple[tuple[str, str], ...]  # names and gin values
@@ -73,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
   """
   argv = list(sys.argv[1:] if argv is None else argv)
   if not argv or {'-h', '--help'} & set(argv):
-    print(_usage())
+    print(_help(argv))
     return 0 if argv else 2
   try:
     _configure(_parse(argv))()
@@ -86,19 +85,23 @@ def main(argv: Sequence[str] | None = None) -> int:
   return 0
 
 
-def _usage() -> str:
-  return (
-      f'usage: speculative-t5x {{{",".join(_JOBS)}}} --gin_file=FILE...'
-      ' [--gin.NAME=VALUE...] [--gin_search_paths=DIR,...]\n\n'
-      'The head of each file in configs/runs says which NAMEs it requires and'
-      ' which are commonly overridden.'
-  )
+def _help(argv: list[str]) -> str:
+  """The head of a command's gin file, or where none is named all commands."""
+  job = commands.JOBS.get(argv[0]) if argv else None
+  if job is None:
+    return commands.overview()
+  path = _find(job.gin_file, [str(root) for root in _config_roots()])
+  text = path.read_text()
+  head = itertools.takewhile(lambda x: x.startswith('#'), text.splitlines())
+  # The licence is two lines and a blank one.
+  return '\n'.join(line[2:] for line in itertools.islice(head, 3, None))
 
 
 def _parse(argv: list[str]) -> _CommandLine:
-  job, *flags = argv
-  if job not in _JOBS:
-    raise UsageError(f'there is no command {job!r}.\n{_usage()}')
+  name, *flags = argv
+  job = commands.JOBS.get(name)
+  if job is None:
+    raise UsageError(f'there is no command {name!r}.\n{commands.USAGE}')
   files, paths, bindings = [], [], []
   for flag in flags:
     if flag.startswith(_FILE_FLAG):
@@ -106,21 +109,30 @@ def _parse(argv: list[str]) -> _CommandLine:
     elif flag.startswith(_PATH_FLAG):
       paths.extend(flag.removeprefix(_PATH_FLAG).split(','))
     elif match := _BINDING_FLAG.fullmatch(flag):
-      bindings.append((match[1], _gin_value(match[2])))
+      bindings.append((match[1], _gin_value(*match.groups())))
     else:
-      raise UsageError(f'the flag {flag!r} is not understood.\n{_usage()}')
+      raise UsageError(
+          f'the flag {flag!r} is not understood.\n{commands.USAGE}'
+      )
+  if job.on_host:
+    files = [job.gin_file, *(f for f in files if f != job.gin_file)]
   if not files:
-    raise UsageError(f'--gin_file is required.\n{_usage()}')
+    raise UsageError(f'--gin_file is required.\n{commands.USAGE}')
   return _CommandLine(job, tuple(files), tuple(paths), tuple(bindings))
 
 
-def _gin_value(text: str) -> str:
+def _gin_value(name: str, text: str) -> str:
   """The value as gin reads it; a bare path or word becomes a string."""
   try:
-    ast.literal_eval(text)
+    value = ast.literal_eval(text)
   except (SyntaxError, ValueError):
-    if _BARE_STRING.fullmatch(text):
-      return repr(text)
+    return repr(text) if _BARE_STRING.fullmatch(text) else text
+  # Python takes commas alone for a tuple, and gin for a mistake.
+  if isinstance(value, tuple) and ast.literal_eval(f'[{text}]') != [value]:
+    raise UsageError(
+        f'--gin.{name}={text} cannot be read: several values need parentheses.'
+        f" Write --gin.{name}='({text})'."
+    )
   return text
 
 
@@ -130,9 +142,12 @@ def _configure(command: _CommandLine) -> Callable[[], object]:
   # Files are found from here, and from where the package's own lie.
   search_paths = [*command.search_paths, '.', *map(str, _config_roots())]
   _check_macros(command, search_paths)
-  _import_tensorflow()
-  module, function = _JOBS[command.job]
-  job = getattr(_import(module), function)
+  if command.job.on_host:
+    # One that another process uses would be waited for.
+    jax.config.update('jax_platforms', 'cpu')
+  else:
+    _import_tensorflow()
+  job = getattr(_import(command.job.module), command.job.function)
   gin.clear_config()  # of an earlier command in this process
   # Leave it the reader of files alone. The other one takes a folder for a
   # Python package and fails at those without an __init__.py, as configs.
@@ -140,7 +155,8 @@ def _configure(command: _CommandLine) -> Callable[[], object]:
   for path in search_paths:
     gin.add_config_file_search_path(path)
   for name in command.gin_files:
-    with _gin_errors_in(name):
+    # A file may import tasks, and with them TensorFlow.
+    with _gin_errors_in(name), quiet.quiet_stderr():
       gin.parse_config_file(name)
   for name, value in command.bindings:
     with _gin_errors_in(f'--gin.{name}={value}'):
@@ -245,17 +261,19 @@ def _check_macros(command: _CommandLine, search_paths: list[str]) -> None:
       raise UsageError(f'no gin file mentions the macro {name}.{hint}')
 
 
-def _read_with_includes(name: str, search_paths: list[str]) -> str:
+def _find(name: str, search_paths: list[str]) -> pathlib.Path:
   for folder in search_paths:
     path = pathlib.Path(folder) / name
     if path.is_file():
-      break
-  else:
-    raise UsageError(
-        f'there is no gin file {name} in {", ".join(search_paths)}.'
-    )
+      return path
+  raise UsageError(
+      f'there is no gin file {name} in {", ".join(search_paths)}.'
+  )
+
+
+def _read_with_includes(name: str, search_paths: list[str]) -> str:
   # Comments mention macros too, and promise nothing.
-  lines = path.read_text().splitlines()
+  lines = _find(name, search_paths).read_text().splitlines()
   text = '\n'.join(line.partition('#')[0] for line in lines)
   included = [
       _read_with_includes(inner, search_paths)

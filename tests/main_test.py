@@ -19,6 +19,8 @@ import pytest
 import sentencepiece
 
 from speculative_t5x import checkpoints
+from speculative_t5x import commands
+from speculative_t5x import embedded
 from speculative_t5x import main
 from speculative_t5x.tasks import bulletins
 from tests import tiny
@@ -54,6 +56,8 @@ t5.T5Config:
   mlp_dim = 48
 """
 _MULTI30K = 'configs/runs/eval_multi30k.gin'
+_COMMANDS = ['eval', 'train', 'check-pair', 'convert']
+_USAGE = 'usage: speculative-t5x {eval,train,check-pair,convert}'
 
 
 @pytest.fixture(autouse=True)
@@ -178,11 +182,34 @@ class TestValues:
 class TestUsage:
 
   def test_help(self, capsys):
-    for flags in (['--help'], ['eval', '-h']):
-      assert main.main(flags) == 0
-      shown = capsys.readouterr()
-      assert 'usage: speculative-t5x {eval,train}' in shown.out
-      assert shown.err == ''
+    assert main.main(['--help']) == 0
+    shown = capsys.readouterr()
+    assert shown.out.startswith(f'{_USAGE} ') and shown.err == ''
+    for name in _COMMANDS:
+      assert re.search(f'^  {name} +[a-z].*$', shown.out, re.MULTILINE)
+    for flag in ('--gin_file', '--gin.NAME', '--gin_search_paths'):
+      assert f'\n  {flag}' in shown.out
+    assert max(map(len, shown.out.splitlines()[1:])) <= 80
+
+  def test_examples_in_the_help(self, capsys):
+    main.main(['--help'])
+    text = capsys.readouterr().out.replace('\\\n', ' ')
+    examples = re.findall('^  speculative-t5x (.*-.*)$', text, re.MULTILINE)
+    assert len(examples) == 2
+    for example in examples:
+      assert callable(main._configure(main._parse(example.split())))
+
+  @pytest.mark.parametrize('name', _COMMANDS)
+  def test_help_of_a_command(self, capsys, name):
+    file = _ROOT / commands.JOBS[name].gin_file
+    assert main.main([name, '--gin.GAMMA=3', '--help']) == 0
+    shown = capsys.readouterr()
+    assert 'Required:\n- ' in shown.out and shown.err == ''
+    assert f'speculative-t5x {name} ' in shown.out
+    assert 'The speculative_t5x Authors' not in shown.out
+    assert 'dynamic_registration' not in shown.out
+    lines = file.read_text().splitlines()
+    assert all(f'# {x}'.rstrip() in lines for x in shown.out.splitlines())
 
   def test_nothing(self, capsys):
     assert main.main([]) == 2
@@ -201,7 +228,7 @@ class TestUsage:
   def test_flags(self, fails, changes, message):
     error = fails(changes, 2)
     assert error.startswith(message)
-    assert 'usage: speculative-t5x {eval,train}' in error
+    assert _USAGE in error
 
   @pytest.mark.parametrize(
       ('flag', 'message'),
@@ -220,6 +247,13 @@ class TestUsage:
            ' value.'),
           ('--gin.TEMPERATURE=(0.0', '--gin.TEMPERATURE=(0.0 cannot be read:'
            ' EOF in multi-line statement.'),
+          ('--gin.TEMPERATURE=0,1', '--gin.TEMPERATURE=0,1 cannot be read:'
+           ' several values need parentheses. Write'
+           " --gin.TEMPERATURE='(0,1)'."),
+          ('--gin.TEMPERATURE=0.5,', '--gin.TEMPERATURE=0.5, cannot be read:'
+           ' several values need parentheses.'),
+          ('--gin.TEMPERATURE=(0,),(1,)', '--gin.TEMPERATURE=(0,),(1,) cannot'
+           ' be read: several values need parentheses.'),
           ('--gin.GAMMA=%GAMA', 'The macro GAMA is used and has no value.'
            ' Correct its name, or add the gin file that sets it.'),
           ('--gin_file=no.gin', 'there is no gin file no.gin in '),
@@ -363,7 +397,7 @@ class TestBadInput:
   def test_missing_checkpoint(self, fails, flags, tmp_path, role):
     path = tmp_path / 'mistyped' / 'checkpoint_1'
     error = fails([*flags, f'--gin.{role}={path}'], 1)
-    assert f'No checkpoint at {path}' in error and 'Pass a' in error
+    assert f'{role}: No checkpoint at {path}' in error and 'Pass a' in error
     assert list(tmp_path.iterdir()) == []
 
   @pytest.mark.parametrize(
@@ -436,13 +470,18 @@ class TestBadInput:
     assert (tmp_path / 'output' / 'results.jsonl').read_text() == '{}\n'
 
 
-def _command(flags, cwd):
+def _command(flags, cwd, **variables):
   """Runs the command in a process of its own, away from the checkout."""
+  return _python(['-m', 'speculative_t5x.main', *flags], cwd, **variables)
+
+
+def _python(arguments, cwd, **variables):
   paths = [str(_ROOT), os.environ.get('PYTHONPATH', '')]
+  path = os.pathsep.join(filter(None, paths))
   return subprocess.run(
-      [sys.executable, '-m', 'speculative_t5x.main', *flags],
+      [sys.executable, *arguments],
       cwd=cwd,
-      env={**os.environ, 'PYTHONPATH': os.pathsep.join(filter(None, paths))},
+      env={**os.environ, 'PYTHONPATH': path, **variables},
       capture_output=True,
       text=True,
   )
@@ -471,7 +510,9 @@ class TestProcess:
     done = _command([*flags, flag], tmp_path)
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
-    assert line.startswith(f'error: No checkpoint at {tmp_path / "mistyped"}')
+    assert line.startswith(
+        f'error: CHECKPOINT_PATH: No checkpoint at {tmp_path / "mistyped"}'
+    )
     assert done.stdout == ''
     assert list(tmp_path.iterdir()) == []
 
@@ -480,3 +521,115 @@ class TestProcess:
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert line.startswith('error: there is no gin file no.gin')
+
+
+@pytest.fixture
+def pair_flags():
+  """A check of a pair that would pass, without any gin file."""
+  return [
+      'check-pair',
+      f'--gin.CHECKPOINT_PATH={embedded.target_checkpoint()}',
+      f'--gin.DRAFT_CHECKPOINT_PATH={embedded.draft_checkpoint()}',
+      f'--gin.VOCABULARY_FILE={bulletins.VOCABULARY_FILE}',
+  ]
+
+
+class TestCheckPair:
+
+  def test_needs_no_gin_file(self, pair_flags, capsys):
+    assert main.main(pair_flags) == 0
+    shown = capsys.readouterr()
+    assert shown.out.endswith('The pair can work.\n') and shown.err == ''
+
+  def test_flags_count(self, pair_flags, capsys):
+    assert main.main([*pair_flags, '--gin.DTYPE=bfloat16']) == 0
+    shown = capsys.readouterr().out
+    assert re.search('dtype to decode in +bfloat16 +bfloat16', shown)
+
+  @pytest.mark.parametrize('files', [[], ['configs/runs/check_pair.gin']])
+  def test_models_are_held_against_checkpoints(
+      self, pair_flags, capsys, files
+  ):
+    """Whatever the order: the command's own file is read first."""
+    files = ['configs/models/bulletins_target.gin', *files]
+    more = [f'--gin_file={file}' for file in files]
+    assert main.main([*pair_flags, *more]) == 0
+    shown = capsys.readouterr().out
+    assert re.search('sizes from +TARGET_CONFIG +the parameters', shown)
+    wrong = '--gin.target/t5.T5Config.num_decoder_layers=3'
+    assert main.main([*pair_flags, *more, wrong]) == 1
+
+  def test_files_of_an_eval_run(self, capsys):
+    flags = ['check-pair', '--gin_file=configs/runs/demo.gin']
+    assert main.main(flags) == 0
+    shown = capsys.readouterr().out
+    assert re.search('sizes from +TARGET_CONFIG +DRAFT_CONFIG', shown)
+    assert re.search('lengths of inputs, targets +96, 96', shown)
+    assert 'vocabulary: SHA-256' in shown and 'warning' not in shown
+
+  def test_cannot_work(self, pair_flags, capsys):
+    """The report, then one error."""
+    flags = [*pair_flags, '--gin.DEVICE_MEMORY_GIB=0.01']
+    assert main.main(flags) == 1
+    shown = capsys.readouterr()
+    (line,) = shown.err.splitlines()
+    assert line.startswith('error: The pair cannot work. ')
+    assert 'of 0.01 GiB. Lower batch_size' in line
+    assert 'emb_dim' in shown.out and 'can work' not in shown.out
+
+  def test_what_is_required(self, capsys):
+    assert main.main(['check-pair']) == 2
+    shown = capsys.readouterr()
+    assert shown.err == (
+        'error: CHECKPOINT_PATH, DRAFT_CHECKPOINT_PATH must be given:'
+        ' --gin.CHECKPOINT_PATH=... --gin.DRAFT_CHECKPOINT_PATH=..., or in a'
+        ' gin file.\n'
+    )
+
+  def test_unknown_task(self, pair_flags, capsys):
+    task = '--gin.MIXTURE_OR_TASK_NAME=wmt'
+    assert main.main([*pair_flags[:3], task]) == 1
+    assert 'There is no task named wmt' in capsys.readouterr().err
+
+  def test_without_accelerator_and_without_tensorflow(
+      self, pair_flags, tmp_path
+  ):
+    """It asks for neither, whatever the environment says."""
+    code = (
+        'import sys; absent = ("tensorflow", "seqio", "tensorflow_datasets");'
+        'sys.modules.update(dict.fromkeys(absent));'
+        'from speculative_t5x import main; sys.exit(main.main(sys.argv[1:]))'
+    )
+    flags = ['-c', code, *pair_flags]
+    done = _python(flags, tmp_path, JAX_PLATFORMS='absent')
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith('The pair can work.\n')
+    assert done.stderr == ''
+    # Where it is asked for, what is absent is missed.
+    done = _python(
+        ['-c', 'import jax; jax.devices()'], tmp_path, JAX_PLATFORMS='absent'
+    )
+    assert done.returncode != 0
+
+
+class TestConvert:
+
+  def test_needs_no_gin_file(self, pair_flags, tmp_path, capsys):
+    """What it wrote works in a pair as the original does."""
+    flags = [
+        'convert',
+        f'--gin.CHECKPOINT_PATH={embedded.draft_checkpoint()}',
+        f'--gin.OUTPUT_DIR={tmp_path / "converted"}',
+        '--gin.DTYPE=float32',
+    ]
+    assert main.main(flags) == 0
+    capsys.readouterr()
+    draft = f'--gin.DRAFT_CHECKPOINT_PATH={tmp_path / "converted"}'
+    assert main.main([*pair_flags, draft]) == 0
+    shown = capsys.readouterr().out
+    assert re.search('dtype stored +bfloat16 +float32', shown)
+
+  def test_what_is_required(self, capsys):
+    assert main.main(['convert']) == 2
+    shown = capsys.readouterr().err
+    assert 'CHECKPOINT_PATH, OUTPUT_DIR must be given' in shown

@@ -1,0 +1,330 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a target and a draft can work as a pair, from what is known of them.
+
+Pure functions of names, shapes, dtypes and vocabularies: no weights and no
+files. Who reads those is `jobs.check_pair`.
+"""
+
+from collections.abc import Callable
+import math
+
+import jax.numpy as jnp
+
+from speculative_t5x import facts
+from speculative_t5x import loading
+from speculative_t5x import memory
+from speculative_t5x.networks import layers
+
+_MIB, _GIB = 2**20, 2**30
+_UNKNOWN = '?'
+_SHOWN_DIGITS = 12  # of a hash
+
+
+def check(
+    target: facts.Candidate,
+    draft: facts.Candidate,
+    workload: memory.Workload,
+    device_memory_gib: float | None = None,
+) -> facts.Report:
+  """Holds a target and a draft against each other and against a device.
+
+  Args:
+    target: whose law the outputs are to follow.
+    draft: who is to guess for it.
+    workload: what is to be decoded at once.
+    device_memory_gib: of one device; None for not checked.
+  Raises:
+    ValueError: if that is no number above 0.
+  """
+  _check_memory(device_memory_gib)
+  findings = [
+      *_checkpoint_findings(target, draft),
+      *_vocabulary_findings(target, draft),
+      *_size_findings(target, draft),
+      _lengths(workload),
+      _num_params(target, draft),
+  ]
+  assumptions = ()
+  if target.config and draft.config:
+    findings += _memory_findings(target, draft, workload, device_memory_gib)
+    assumptions = _assumptions(workload)
+  return facts.Report(
+      (target.checkpoint, draft.checkpoint), tuple(findings), assumptions
+  )
+
+
+def _check_memory(device_memory_gib: float | None) -> None:
+  if device_memory_gib is None:
+    return
+  is_number = isinstance(device_memory_gib, (int, float))
+  if not is_number or not device_memory_gib > 0:
+    raise ValueError(
+        'device_memory_gib must be a number above 0 or None, got'
+        f' {device_memory_gib!r}.'
+    )
+
+
+def _checkpoint_findings(
+    target: facts.Candidate, draft: facts.Candidate
+) -> list[facts.Finding]:
+  return [
+      facts.Finding(
+          'layout', target.layout or _UNKNOWN, draft.layout or _UNKNOWN
+      ),
+      *(
+          facts.Finding('target', 'unusable', '', 'error', problem)
+          for problem in target.problems
+      ),
+      *(
+          facts.Finding('draft', '', 'unusable', 'error', problem)
+          for problem in draft.problems
+      ),
+  ]
+
+
+def _vocabulary_findings(
+    target: facts.Candidate, draft: facts.Candidate
+) -> list[facts.Finding]:
+  if target.vocabulary is None or draft.vocabulary is None:
+    if target.problems or draft.problems:
+      return []  # one of which may be the vocabulary
+    return [
+        facts.Finding(
+            'vocabulary', _UNKNOWN, _UNKNOWN, 'warning',
+            'Guesses are ids, so both must have one vocabulary, which was not'
+            ' checked. Give vocabulary_file, and draft_vocabulary_file if the'
+            ' draft has its own, or mixture_or_task_name.',
+        )
+    ]  # fmt: skip
+  both = target.vocabulary, draft.vocabulary
+  special_ids = [f'{v.pieces.pad_id()}, {v.pieces.eos_id()}' for v in both]
+  return [
+      _same_vocabulary(*both),
+      facts.Finding('vocabulary: pad, end id', *special_ids),
+      _vocabulary_fits(target, draft),
+  ]
+
+
+def _same_vocabulary(
+    target: facts.Vocabulary, draft: facts.Vocabulary
+) -> facts.Finding:
+  hashes = [v.sha256[:_SHOWN_DIGITS] for v in (target, draft)]
+  finding = facts.Finding('vocabulary: SHA-256', *hashes)
+  if target.sha256 == draft.sha256:
+    return finding
+  try:
+    loading.check_same_vocabulary(target.pieces, draft.pieces)
+  except loading.VocabularyError as error:
+    return finding.judged('error', str(error))
+  return finding.judged(
+      'note',
+      'The files differ and their pieces do not, which suffices: texts'
+      " are cut into ids by the target's vocabulary alone.",
+  )
+
+
+def _vocabulary_fits(
+    target: facts.Candidate, draft: facts.Candidate
+) -> facts.Finding:
+  num_ids = [c.vocabulary.num_ids for c in (target, draft)]
+  finding = facts.Finding('vocabulary: ids', *map(str, num_ids))
+  too_narrow = [
+      f'The {name} has {c.config.vocab_size} logits for them.'
+      for name, c in (('target', target), ('draft', draft))
+      if c.config and max(num_ids) > c.config.vocab_size
+  ]
+  if not too_narrow:
+    return finding
+  remedy = 'Pass the vocabulary that both models were trained with.'
+  return finding.judged('error', ' '.join([*too_narrow, remedy]))
+
+
+def _size_findings(
+    target: facts.Candidate, draft: facts.Candidate
+) -> list[facts.Finding]:
+  row = lambda name, text: _row(name, target, draft, text)
+  return [
+      facts.Finding(
+          'sizes from',
+          target.config_source or _UNKNOWN,
+          draft.config_source or _UNKNOWN,
+      ),
+      _logits_width(target, draft),
+      row('emb_dim', lambda c: c.config.emb_dim),
+      row('heads', lambda c: f'{c.config.num_heads} x {c.config.head_dim}'),
+      row(
+          'layers: encoder + decoder',
+          lambda c: (
+              f'{c.config.num_encoder_layers} + {c.config.num_decoder_layers}'
+          ),
+      ),
+      row('mlp_dim', lambda c: c.config.mlp_dim),
+      _activations(target, draft),
+      row('output head', _head),
+      row(
+          'relative positions',
+          lambda c: f'{c.config.num_heads} heads, {layers.NUM_BUCKETS} buckets',
+      ),
+      row('dtype stored', _stored_dtypes),
+      row('dtype to decode in', lambda c: jnp.dtype(c.config.dtype).name),
+  ]
+
+
+def _row(
+    name: str,
+    target: facts.Candidate,
+    draft: facts.Candidate,
+    text: Callable[[facts.Candidate], object],
+) -> facts.Finding:
+  values = [str(text(c)) if c.config else _UNKNOWN for c in (target, draft)]
+  return facts.Finding(name, *values)
+
+
+def _logits_width(
+    target: facts.Candidate, draft: facts.Candidate
+) -> facts.Finding:
+  finding = _row('logits', target, draft, lambda c: c.config.vocab_size)
+  if _UNKNOWN in (finding.target, finding.draft):
+    return finding
+  missing = target.config.vocab_size - draft.config.vocab_size
+  if missing == 0:
+    return finding
+  remedy = (
+      'The draft never guesses the ids that it has no logit for.'
+      if missing > 0
+      else "The draft's logits are cut to the target's."
+  )
+  return finding.judged(
+      'note',
+      f"{remedy} Outputs follow the target's law all the same.",
+  )
+
+
+def _activations(
+    target: facts.Candidate, draft: facts.Candidate
+) -> facts.Finding:
+  finding = _row(
+      'mlp_activations',
+      target,
+      draft,
+      lambda c: ', '.join(c.config.mlp_activations),
+  )
+  if facts.FROM_PARAMETERS not in (target.config_source, draft.config_source):
+    return finding
+  return finding.judged(
+      'note',
+      'No parameter tells them: those of T5 with so many projections are'
+      ' assumed. target_config and draft_config can say others.',
+  )
+
+
+def _head(candidate: facts.Candidate) -> str:
+  tied = candidate.config.logits_via_embedding
+  return 'the embedding' if tied else 'its own'
+
+
+def _stored_dtypes(candidate: facts.Candidate) -> str:
+  names = {x.dtype.name for x in candidate.specs.values()}
+  return ', '.join(sorted(names)) or _UNKNOWN
+
+
+def _lengths(workload: memory.Workload) -> facts.Finding:
+  longest = max(workload.inputs_length, workload.targets_length)
+  lengths = f'{workload.inputs_length}, {workload.targets_length}'
+  finding = facts.Finding('lengths of inputs, targets', lengths, lengths)
+  if longest <= layers.MAX_DISTANCE:
+    return finding
+  return finding.judged(
+      'note',
+      'T5 has no hard limit; it does not tell distances from'
+      f' {layers.MAX_DISTANCE} tokens on apart.',
+  )
+
+
+def _num_params(
+    target: facts.Candidate, draft: facts.Candidate
+) -> facts.Finding:
+  counts = [
+      sum(math.prod(x.shape) for x in c.specs.values()) for c in (target, draft)
+  ]
+  texts = [f'{count:,}' if count else _UNKNOWN for count in counts]
+  finding = facts.Finding('parameters', *texts)
+  if not all(counts) or counts[1] < counts[0]:
+    return finding
+  return finding.judged(
+      'warning',
+      'The draft is not smaller than the target, so it costs more than'
+      ' it saves. Are the two swapped?',
+  )
+
+
+def _memory_findings(
+    target: facts.Candidate,
+    draft: facts.Candidate,
+    workload: memory.Workload,
+    device_memory_gib: float | None,
+) -> list[facts.Finding]:
+  sizes = (
+      memory.target_bytes(target.config, workload),
+      memory.draft_bytes(draft.config, workload, target.config.vocab_size),
+  )
+  row = lambda name, field: facts.Finding(
+      name, *(_text(getattr(size, field)) for size in sizes)
+  )
+  return [
+      row('memory: parameters', 'params'),
+      row('memory: caches', 'cache'),
+      row('memory: cross keys, values', 'cross'),
+      row('memory: logits of a block', 'logits'),
+      _device_memory(*(size.total for size in sizes), device_memory_gib),
+  ]
+
+
+def _device_memory(
+    target: int, draft: int, device_memory_gib: float | None
+) -> facts.Finding:
+  finding = facts.Finding('memory on a device', _text(target), _text(draft))
+  if device_memory_gib is None:
+    return finding.judged(
+        'note',
+        f'{_text(target + draft)} in all; not held against a device.'
+        ' Give device_memory_gib for that.',
+    )
+  remedy = f'{_text(target + draft)} in all, of {device_memory_gib:g} GiB.'
+  if target + draft <= device_memory_gib * _GIB:
+    return finding.judged('note', remedy)
+  return finding.judged(
+      'error',
+      f'{remedy} Lower batch_size or task_feature_lengths, decode in'
+      ' bfloat16, or divide the target over more devices by mesh_shape.',
+  )
+
+
+def _text(num_bytes: int) -> str:
+  """In MiB, or in GiB from one on."""
+  if num_bytes < _GIB:
+    return f'{num_bytes / _MIB:.2f} MiB'
+  return f'{num_bytes / _GIB:,.2f} GiB'
+
+
+def _assumptions(workload: memory.Workload) -> tuple[str, ...]:
+  data, model = workload.mesh_shape
+  counted = (
+      'Memory is that of parameters, caches, keys and values of the inputs, and'
+      ' logits of a block. Activations and what the compiler keeps for a'
+      ' moment come on top'
+  )
+  if (data, model) == (1, 1):
+    merging = ', and while a model is loaded, its merged kernels twice.'
+    return (counted + merging,)
+  draft = 'divided likewise'
+  if not workload.draft_model_parallel:
+    draft = 'whole on each device'
+  return (
+      f'{counted}.',
+      f'A mesh of {data} (data) by {model} (model) devices: examples are'
+      " divided over 'data'; the target's heads, vocabulary and feed-forward"
+      " units are divided over 'model' where their numbers divide, and are"
+      f' whole on each device where not; the draft is {draft}.',
+  )

@@ -1,0 +1,139 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Bytes counted beforehand, against a count by hand and against arrays."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from speculative_t5x import memory
+from speculative_t5x import speculation
+from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_decoding
+from tests import tiny
+
+_WORKLOAD = memory.Workload(
+    batch_size=3, num_decodes=2, inputs_length=7, targets_length=11, gamma=4
+)
+
+
+def _num_bytes(tree) -> int:
+  return sum(x.nbytes for x in jax.tree.leaves(tree))
+
+
+class TestByHand:
+  """T5 of width 32, two heads of 16, two layers a stack, mlp 48, 64 ids."""
+
+  # A layer: two norms and 4 * 32 * 32 + 3 * 32 * 48 in the encoder; three norms
+  # and twice the attention in the decoder.
+  encoder = 2 * (2 * 32 + 4096 + 4608) + 32 + 2 * 32
+  decoder = 2 * (3 * 32 + 2 * 4096 + 4608) + 32 + 2 * 32
+  embedding = 64 * 32
+
+  def test_target(self):
+    found = memory.target_bytes(tiny.config(), _WORKLOAD)
+    params = self.encoder + self.decoder + 2 * self.embedding
+    assert found.params == 4 * params
+    # Keys and values, two layers, 32 wide: 6 rows of 11 + 4 + 1 slots, 3
+    # examples of 7 inputs.
+    assert found.cache == 4 * 2 * 2 * 32 * 6 * 16
+    assert found.cross == 4 * 2 * 2 * 32 * 3 * 7
+    assert found.logits == 4 * 6 * 5 * 64
+    assert found.total == (
+        found.params + found.cache + found.cross + found.logits
+    )
+
+  def test_draft(self):
+    """One guess fewer to score, and as wide as the target's logits."""
+    target = memory.target_bytes(tiny.config(), _WORKLOAD)
+    found = memory.draft_bytes(tiny.config(), _WORKLOAD, 100)
+    assert found.logits == 4 * 6 * 4 * 100
+    assert dataclasses.replace(found, logits=target.logits) == target
+
+  def test_bfloat16(self):
+    """Half of all but the logits."""
+    found = memory.target_bytes(tiny.config(dtype=jnp.bfloat16), _WORKLOAD)
+    full = memory.target_bytes(tiny.config(), _WORKLOAD)
+    for name in ('params', 'cache', 'cross'):
+      assert 2 * getattr(found, name) == getattr(full, name)
+    assert found.logits == full.logits
+
+  def test_mesh(self):
+    """Two rows of devices with half of the target each."""
+    workload = dataclasses.replace(
+        _WORKLOAD, batch_size=6, mesh_shape=(2, 2)
+    )
+    found = memory.target_bytes(tiny.config(), workload)
+    norms = 2 * 2 * 32 + 32 + 2 * 3 * 32 + 32
+    params = self.encoder + self.decoder + 2 * self.embedding
+    assert found.params == 4 * (norms + (params - norms) // 2)
+    one = memory.target_bytes(tiny.config(), _WORKLOAD)
+    assert (2 * found.cache, 2 * found.cross) == (one.cache, one.cross)
+    assert found.logits == one.logits
+    draft = memory.draft_bytes(tiny.config(), workload, 64)
+    assert draft == memory.draft_bytes(tiny.config(), _WORKLOAD, 64)
+    parallel = dataclasses.replace(workload, draft_model_parallel=True)
+    draft = memory.draft_bytes(tiny.config(), parallel, 64)
+    assert (draft.params, draft.cache) == (found.params, found.cache)
+
+  def test_heads_that_do_not_divide(self):
+    workload = dataclasses.replace(_WORKLOAD, mesh_shape=(1, 4))
+    found = memory.target_bytes(tiny.config(), workload)
+    one = memory.target_bytes(tiny.config(), _WORKLOAD)
+    assert (found.cache, found.cross) == (one.cache, one.cross)
+    # What remains to be cut: embedding, head and feed-forward blocks.
+    cut = 2 * self.embedding + 4 * 4608
+    assert one.params - found.params == 4 * cut * 3 // 4
+
+
+@pytest.mark.parametrize(
+    'overrides',
+    [
+        {},
+        {'dtype': jnp.bfloat16},
+        {'logits_via_embedding': True},
+        {'mlp_activations': ('relu',), 'num_decoder_layers': 3},
+    ],
+)
+class TestAllocated:
+
+  def test_parameters(self, overrides):
+    config = tiny.config(**overrides)
+    found = memory.target_bytes(config, _WORKLOAD)
+    assert found.params == _num_bytes(tiny.model(config).params)
+
+  def test_cache(self, overrides):
+    config = tiny.config(**overrides)
+    cache = t5.init_cache(config, (6,), speculation.cache_slots(11, 4))
+    found = memory.target_bytes(config, _WORKLOAD)
+    assert found.cache == _num_bytes(cache)
+
+  def test_cross_keys_and_values(self, overrides):
+    model = tiny.model(tiny.config(**overrides))
+    _, context = t5_decoding.encode(
+        model.config, model.params, tiny.encoder_tokens(3, 7)
+    )
+    found = memory.target_bytes(tiny.config(**overrides), _WORKLOAD)
+    assert found.cross == _num_bytes(context.cross)
+
+
+class TestWorkload:
+
+  @pytest.mark.parametrize(
+      ('changes', 'message'),
+      [
+          ({'gamma': 0}, 'gamma must be a whole number and at least 1, got 0'),
+          ({'batch_size': 1.5}, 'batch_size must be .* got 1.5'),
+          ({'num_decodes': '2'}, "num_decodes must be .* got '2'"),
+          ({'inputs_length': 0}, 'inputs_length must be'),
+          ({'mesh_shape': (1, 0)}, 'model must be .* got 0'),
+          ({'mesh_shape': 2}, 'mesh_shape must be two numbers .* got 2'),
+          ({'mesh_shape': (2, 1, 1)}, 'mesh_shape must be two numbers'),
+          ({'mesh_shape': (2, 1)}, 'batch_size 3 cannot be dealt out to 2'),
+      ],
+  )
+  def test_what_cannot_be(self, changes, message):
+    with pytest.raises(ValueError, match=message):
+      dataclasses.replace(_WORKLOAD, **changes)

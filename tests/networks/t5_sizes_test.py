@@ -1,0 +1,78 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Sizes read from names and shapes: those that the parameters were made by."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from speculative_t5x import checkpoints
+from speculative_t5x import loading
+from speculative_t5x.networks import t5_sizes
+from tests import tiny
+
+# All different, so that none can stand for another.
+_SIZES = dict(
+    vocab_size=60,
+    emb_dim=36,
+    num_heads=3,
+    num_encoder_layers=4,
+    num_decoder_layers=2,
+    head_dim=5,
+    mlp_dim=28,
+)
+
+
+def _specs(**overrides):
+  config = tiny.config(**(_SIZES | overrides))
+  return checkpoints.flatten(loading.abstract_params(config))
+
+
+class TestReadConfig:
+
+  @pytest.mark.parametrize(
+      'overrides',
+      [
+          {},
+          {'logits_via_embedding': True},
+          {'mlp_activations': ('relu',)},
+          {'mlp_activations': ('relu',), 'logits_via_embedding': True},
+          {'num_decoder_layers': 11},
+          {'dtype': jnp.bfloat16},
+      ],
+  )
+  def test_all_sizes(self, overrides):
+    config = tiny.config(**(_SIZES | overrides))
+    found = t5_sizes.read_config(_specs(**overrides), dtype=config.dtype)
+    assert found == config
+
+  def test_scanned_layers(self):
+    """T5X's scalable network holds all layers of a stack in one array."""
+    specs = {
+        name.replace('decoder/layers_0', 'decoder/decoder'): spec
+        for name, spec in _specs().items()
+        if 'layers_1' not in name
+    }
+    with pytest.raises(t5_sizes.SizesError, match='layers are scanned'):
+      t5_sizes.read_config(specs, dtype=jnp.float32)
+
+  @pytest.mark.parametrize(
+      'name',
+      ['token_embedder/embedding', 'decoder/relpos_bias/rel_embedding'],
+  )
+  def test_what_is_missing(self, name):
+    specs = _specs()
+    del specs[name]
+    with pytest.raises(t5_sizes.SizesError, match=f'{name} is missing'):
+      t5_sizes.read_config(specs, dtype=jnp.float32)
+
+  def test_another_rank(self):
+    name = 'decoder/layers_0/self_attention/query/kernel'
+    specs = _specs() | {name: jax.ShapeDtypeStruct((36, 3, 5), jnp.float32)}
+    with pytest.raises(t5_sizes.SizesError, match=r'has shape \(36, 3, 5\)'):
+      t5_sizes.read_config(specs, dtype=jnp.float32)
+
+  def test_other_projections(self):
+    specs = _specs(mlp_activations=('gelu', 'linear', 'linear'))
+    with pytest.raises(t5_sizes.SizesError, match='3 input projections'):
+      t5_sizes.read_config(specs, dtype=jnp.float32)
