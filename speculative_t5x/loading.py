@@ -4,14 +4,18 @@
 
 import dataclasses
 import functools
+from typing import Any
 
 from etils import epath
+from flax import core
+from flax.linen import partitioning
 import jax
 import jax.numpy as jnp
 import sentencepiece
 
 from speculative_t5x import checkpoints
 from speculative_t5x import seam
+from speculative_t5x import sharding
 from speculative_t5x import speculation
 from speculative_t5x.networks import preparation
 from speculative_t5x.networks import t5
@@ -25,47 +29,114 @@ class Model:
 
   Attributes:
     config: of the network that `params` fits.
-    params: parameters on the device, prepared for decoding.
+    params: parameters on the device or the mesh, prepared for decoding.
     num_params: parameters in the checkpoint.
     checkpoint: where they came from, or None.
+    mesh: that the parameters lie on; None for one device.
+    rules: how they lie on it.
   """
 
   config: t5.T5Config
   params: seam.Params
   num_params: int
   checkpoint: str | None = None
+  mesh: jax.sharding.Mesh | None = None
+  rules: sharding.Rules = sharding.MODEL_PARALLEL
 
 
 def abstract_params(config: t5.T5Config) -> seam.Params:
   """Names and shapes of a network's parameters, without making them."""
+  return _abstract_variables(config)['params']
+
+
+def _abstract_variables(config: t5.T5Config) -> dict[str, Any]:
   tokens = jax.ShapeDtypeStruct((1, 1), jnp.int32)
   init = functools.partial(t5.Transformer(config).init, enable_dropout=False)
-  variables = jax.eval_shape(init, jax.random.key(0), tokens, tokens, tokens)
-  return variables['params']
+  return jax.eval_shape(init, jax.random.key(0), tokens, tokens, tokens)
+
+
+def param_shardings(
+    config: t5.T5Config,
+    mesh: sharding.Mesh,
+    rules: sharding.Rules = sharding.MODEL_PARALLEL,
+) -> seam.Params:
+  """Where a network's parameters lie on a mesh.
+
+  What the mesh does not divide stays whole: with 6 heads and a model axis of 4
+  every device holds all of the attention. Heads are never cut apart, though
+  their number times their width might be divisible.
+
+  Args:
+    config: of the network.
+    mesh: with axes data and model.
+    rules: for the axes that the network names.
+  Returns:
+    A tree of `jax.sharding.NamedSharding` like `abstract_params`.
+  """
+  variables = _abstract_variables(config)
+  axes = core.unfreeze(partitioning.get_axis_names(variables['params_axes']))
+
+  def place(param, names):
+    shape = [
+        config.num_heads if name == 'joined_kv' else size
+        for name, size in zip(names, param.shape, strict=True)
+    ]
+    return sharding.named_sharding(mesh, rules, names, shape)
+
+  return jax.tree.map(place, variables['params'], axes)
 
 
 def make_model(
-    config: t5.T5Config, params: seam.Params, checkpoint: str | None = None
+    config: t5.T5Config,
+    params: seam.Params,
+    checkpoint: str | None = None,
+    *,
+    mesh: jax.sharding.Mesh | None = None,
+    rules: sharding.Rules = sharding.MODEL_PARALLEL,
 ) -> Model:
-  """A model from parameters at hand, under T5X's names."""
+  """A model from parameters at hand, under T5X's names.
+
+  Args:
+    config: sizes of the network.
+    params: its parameter tree.
+    checkpoint: where it came from, or None.
+    mesh: to put it on; None for one device.
+    rules: how it lies on the mesh.
+  """
   num_params = sum(x.size for x in jax.tree.leaves(params))
-  config, params = preparation.merge(*preparation.prepare(config, params))
-  return Model(config, params, num_params, checkpoint)
+  config, params = preparation.prepare(config, params)
+  if mesh is None:
+    config, params = preparation.merge(config, params)
+  else:
+    params = jax.device_put(params, param_shardings(config, mesh, rules))
+  return Model(config, params, num_params, checkpoint, mesh, rules)
 
 
-def load_model(config: t5.T5Config, checkpoint: checkpoints.Path) -> Model:
-  """Loads a T5X checkpoint in the network's dtype.
+def load_model(
+    config: t5.T5Config,
+    checkpoint: checkpoints.Path,
+    *,
+    mesh: jax.sharding.Mesh | None = None,
+    rules: sharding.Rules = sharding.MODEL_PARALLEL,
+) -> Model:
+  """Loads a checkpoint in the network's dtype.
 
   Args:
     config: sizes of the network; they must be the checkpoint's.
-    checkpoint: a `checkpoint_<step>` folder, or a folder of several.
+    checkpoint: any that `checkpoints.find` finds.
+    mesh: to read it onto, each device its own part; None for one device.
+    rules: how it lies on the mesh.
   Raises:
     checkpoints.CheckpointError: see `checkpoints.restore_params`.
   """
   params = checkpoints.restore_params(
-      checkpoint, abstract_params(config), config.dtype
+      checkpoint,
+      abstract_params(config),
+      config.dtype,
+      None if mesh is None else param_shardings(config, mesh, rules),
   )
-  return make_model(config, params, str(checkpoints.find(checkpoint)))
+  found = str(checkpoints.find(checkpoint))
+  return make_model(config, params, found, mesh=mesh, rules=rules)
 
 
 class VocabularyError(ValueError):

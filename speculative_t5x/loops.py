@@ -10,9 +10,10 @@ outputs).
 """
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 
 from speculative_t5x import sampling as sampling_lib
 from speculative_t5x import seam
@@ -133,3 +134,25 @@ def decode_speculatively(
   step = functools.partial(speculation.speculative_step, setup)
   num_uniforms = 2 * drafter.gamma + 1
   return speculation.run(step, rows, state, num_uniforms)
+
+
+def best_last(log_probs: jax.Array, tree: Any, num_decodes: int) -> Any:
+  """Orders the decodes of each example by score, as T5X does.
+
+  Args:
+    log_probs: [rows].
+    tree: of arrays [rows, ...].
+    num_decodes: rows an example (static).
+  Returns:
+    The tree of arrays [examples, num_decodes, ...], scores ascending; equal
+    ones as they were decoded.
+  """
+  by_example = lambda x: x.reshape(-1, num_decodes, *x.shape[1:])
+  order = jnp.argsort(by_example(log_probs), axis=1, stable=True)
+
+  def ordered(x: jax.Array) -> jax.Array:
+    x = by_example(x)
+    index = order.reshape(*order.shape, *[1] * (x.ndim - 2))
+    return jnp.take_along_axis(x, index, axis=1)
+
+  return jax.tree.map(ordered, tree)

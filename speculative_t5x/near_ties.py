@@ -138,7 +138,7 @@ def _logits_at(
   # The last block ends at the position. What the first one feeds past that,
   # where it is filled up, is overwritten.
   starts = [0, *reversed(range(position + 1 - block, 0, -block))]
-  with jax.default_matmul_precision(decoder.matmul_precision):
+  with decoder.scope():
     context, cache = _begin(
         decoder, params, tile(request.encoder_input_tokens)
     )

@@ -79,8 +79,9 @@ class Pair:
     """Binds two models and their vocabulary; compiles nothing yet.
 
     Args:
-      target: whose law the outputs follow.
-      draft: any T5 that shares the vocabulary.
+      target: whose law the outputs follow; on one device or on a mesh.
+      draft: any T5 that shares the vocabulary, on the same mesh if there is
+        one: its data axis must then divide the number of texts.
       vocabulary: of both, see `loading.load_vocabulary`.
       gamma: guesses a block, at least 1.
       inputs_length: inputs are cut to this many tokens, end included.
@@ -221,12 +222,9 @@ class Pair:
       statistics: run_record.Record,
   ) -> Output:
     token_decoder.check_finite(decoded)
-    num_decodes = self.tokens.num_decodes
-    scores = decoded.log_probs.reshape(-1, num_decodes)
-    sequences = decoded.sequences.reshape(*scores.shape, -1)
-    order = np.argsort(scores, axis=1, kind='stable')
-    scores = np.take_along_axis(scores, order, axis=1)
-    sequences = np.take_along_axis(sequences, order[..., None], axis=1)
+    sequences, scores = token_decoder.best_last(
+        decoded, self.tokens.num_decodes
+    )
     texts = [
         [detokenize(self.vocabulary, decode) for decode in example]
         for example in sequences

@@ -7,7 +7,8 @@ num_decodes, an example's next to each other), inputs_length, length (of the
 outputs), gamma (guesses a block).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+import contextlib
 import functools
 from typing import Any
 
@@ -17,8 +18,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x import loading
+from speculative_t5x import loops
 from speculative_t5x import sampling as sampling_lib
 from speculative_t5x import seam
+from speculative_t5x import sharding
 from speculative_t5x import speculation
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import recording
@@ -96,8 +99,30 @@ def check_finite(decoded: Decoded) -> None:
     )
 
 
+def best_last(
+    decoded: Decoded, num_decodes: int
+) -> tuple[np.ndarray, np.ndarray]:
+  """The decodes of each example by score, in T5X's order.
+
+  Args:
+    decoded: as numpy arrays.
+    num_decodes: rows an example.
+  Returns:
+    Sequences [examples, num_decodes, length] int32 and their log-probabilities
+    [examples, num_decodes] float32, ascending; equal ones as they were decoded.
+  """
+  columns = decoded.sequences, decoded.log_probs
+  return jax.device_get(
+      loops.best_last(decoded.log_probs, columns, num_decodes)
+  )
+
+
 class TokenDecoder:
-  """A target and a draft, and two compiled functions from tokens to tokens."""
+  """A target and a draft, and two compiled functions from tokens to tokens.
+
+  Both models lie on one device or on one mesh, each by its own rules. On a mesh
+  the examples of a request are dealt out along its data axis.
+  """
 
   def __init__(
       self,
@@ -124,13 +149,21 @@ class TokenDecoder:
       num_valid_tokens: if given, ids from there on are forbidden.
       matmul_precision: JAX's setting for matrix products; None leaves it.
     Raises:
-      ValueError: for gamma, length or num_decodes below 1.
+      ValueError: for gamma, length or num_decodes below 1, or for models on
+        different meshes.
     """
+    if target.mesh != draft.mesh:
+      raise sharding.MeshError(
+          f'The target lies on the mesh {sharding.describe(target.mesh)} and'
+          f' the draft on {sharding.describe(draft.mesh)} ({{}} is one'
+          ' device). Load both onto one mesh.'
+      )
     for name, value in (('length', length), ('num_decodes', num_decodes)):
       if value < 1:
         raise ValueError(f'{name} must be at least 1, got {value}.')
     self.target = target
     self.draft = draft
+    self.mesh = target.mesh
     self.gamma = gamma
     self.length = length
     self.num_decodes = num_decodes
@@ -146,6 +179,7 @@ class TokenDecoder:
         )[1],
         gamma=gamma,
         vocab_size=target.config.vocab_size,
+        rules=draft.rules,
     )
     self._jit_plain = jax.jit(self._plain)
     self._jit_speculative = jax.jit(
@@ -157,7 +191,8 @@ class TokenDecoder:
 
   def speculative(self, request: Request) -> Decoded:
     """Decodes speculatively; asynchronous, as all of JAX."""
-    with self._precision():
+    request = self.place(request)
+    with self.scope():
       return self._jit_speculative(
           self.target.params, self.draft.params, request
       )
@@ -166,30 +201,57 @@ class TokenDecoder:
       self, request: Request
   ) -> tuple[Decoded, recording.RecordingState]:
     """Decodes speculatively and keeps every draft, to be looked at."""
-    with self._precision():
+    request = self.place(request)
+    with self.scope():
       return self._jit_recorded(
           self.target.params, self.draft.params, request
       )
 
   def plain(self, request: Request) -> Decoded:
     """Decodes by the target alone, one token a call."""
-    with self._precision():
+    request = self.place(request)
+    with self.scope():
       return self._jit_plain(self.target.params, request)
 
   def compile_speculative(self, request: Request) -> jax.stages.Compiled:
     """The compiled program of `speculative`, to be read or timed."""
-    with self._precision():
+    request = self.place(request)
+    with self.scope():
       return self._jit_speculative.lower(
           self.target.params, self.draft.params, request
       ).compile()
 
   def compile_plain(self, request: Request) -> jax.stages.Compiled:
     """The compiled program of `plain`."""
-    with self._precision():
+    request = self.place(request)
+    with self.scope():
       return self._jit_plain.lower(self.target.params, request).compile()
 
-  def _precision(self):
-    return jax.default_matmul_precision(self.matmul_precision)
+  def place(self, request: Request) -> Request:
+    """Puts a request where it is decoded, if it does not lie there yet.
+
+    Raises:
+      sharding.MeshError: if the data axis does not divide the examples.
+    """
+    if self.mesh is None:
+      return request
+    sharding.check_batch(self.mesh, len(request.example_ids))
+    rows = sharding.named_sharding(
+        self.mesh, sharding.REPLICATED, ['batch'], request.example_ids.shape
+    )
+    whole = sharding.replicated(self.mesh)
+    return jax.tree.map(
+        lambda x: jax.device_put(x, rows if jnp.ndim(x) else whole), request
+    )
+
+  @contextlib.contextmanager
+  def scope(self) -> Iterator[None]:
+    """What the functions of these models are traced and called under."""
+    with (
+        jax.default_matmul_precision(self.matmul_precision),
+        sharding.scope(self.mesh, self.target.rules),
+    ):
+      yield
 
   def _rows(self, request: Request) -> speculation.Rows:
     keys = speculation.row_keys(
@@ -206,65 +268,30 @@ class TokenDecoder:
       draft_params: seam.Params,
       request: Request,
   ) -> tuple[Decoded, Any]:
-    rows = self._rows(request)
-    batch = rows.limits.shape[0]
-    tokens = request.encoder_input_tokens
-    encoded, context = t5_decoding.encode(
-        self.target.config, target_params, tokens
-    )
-    slots = speculation.cache_slots(self.length, self.gamma)
-    draft_context, draft_state = drafter.init(
-        draft_params, tokens, encoded, batch, slots
-    )
-    setup = speculation.Speculation(
-        self.target_decoder,
-        target_params,
-        context,
-        drafter,
-        draft_params,
-        draft_context,
+    state, num_steps = loops.decode_speculatively(
+        self._read(target_params, request.encoder_input_tokens),
+        loops.Guesser(drafter, draft_params),
+        self._rows(request),
         request.sampling,
         request.draft_sampling,
-        self._rescale_log_probs,
-    )
-    state = speculation.init_state(
-        self.target_decoder,
-        context,
-        rows,
-        draft_state,
         length=self.length,
-        gamma=self.gamma,
-    )
-    state, num_steps = speculation.run(
-        functools.partial(speculation.speculative_step, setup),
-        rows,
-        state,
-        num_uniforms=2 * self.gamma + 1,
+        rescale_log_probs=self._rescale_log_probs,
     )
     return _decoded(state, num_steps), state.draft_state
 
   def _plain(self, target_params: seam.Params, request: Request) -> Decoded:
-    rows = self._rows(request)
-    _, context = t5_decoding.encode(
-        self.target.config, target_params, request.encoder_input_tokens
-    )
-    setup = speculation.Plain(
-        self.target_decoder,
-        target_params,
-        context,
+    state, num_steps = loops.decode_plainly(
+        self._read(target_params, request.encoder_input_tokens),
+        self._rows(request),
         request.sampling,
-        self._rescale_log_probs,
-    )
-    state = speculation.init_state(
-        self.target_decoder, context, rows, length=self.length, gamma=0
-    )
-    state, num_steps = speculation.run(
-        functools.partial(speculation.plain_step, setup),
-        rows,
-        state,
-        num_uniforms=1,
+        length=self.length,
+        rescale_log_probs=self._rescale_log_probs,
     )
     return _decoded(state, num_steps)
+
+  def _read(self, params: seam.Params, tokens: jax.Array) -> loops.Target:
+    encoded, context = t5_decoding.encode(self.target.config, params, tokens)
+    return loops.Target(self.target_decoder, params, tokens, encoded, context)
 
 
 def _decoded(state: speculation.State, num_steps: jax.Array) -> Decoded:

@@ -129,6 +129,44 @@ class TestBatch:
     assert np.any(is_other, axis=1).mean() > 0.9
 
 
+class TestDecodes:
+
+  @staticmethod
+  def plain(num_decodes):
+    """Sequences [examples, num_decodes, length], in the order decoded."""
+    several = token_decoder.TokenDecoder(
+        *models(),
+        gamma=GAMMA,
+        length=LENGTH,
+        num_decodes=num_decodes,
+        matmul_precision='highest',
+    )
+    decoded = several.plain(request(order=range(6)))
+    return np.asarray(decoded.sequences).reshape(6, num_decodes, LENGTH)
+
+  def test_a_sample_does_not_depend_on_how_many_there_are(self):
+    four, eight = self.plain(4), self.plain(8)
+    np.testing.assert_array_equal(four, eight[:, :4])
+    np.testing.assert_array_equal(four[:, 0], plain(order=range(6)).sequences)
+    assert len(np.unique(eight.reshape(48, -1), axis=0)) > 40
+
+  def test_order_is_that_of_t5x(self):
+    """By score, the best last; equal scores stay in order."""
+    scores = np.array([[-1.0, -3.0, -2.0], [-5.0, -1.0, -5.0]], np.float32)
+    decoded = token_decoder.Decoded(
+        sequences=np.arange(12, dtype=np.int32).reshape(6, 2),
+        num_tokens=None,
+        log_probs=scores.reshape(-1),
+        num_calls=None,
+        num_steps=None,
+        statistics=None,
+    )
+    sequences, found = token_decoder.best_last(decoded, 3)
+    order = jnp.argsort(scores, axis=-1)  # what T5X sorts by
+    np.testing.assert_array_equal(sequences[..., 0] // 2 % 3, order)
+    np.testing.assert_array_equal(found, np.sort(scores, axis=-1))
+
+
 class TestCounts:
 
   @pytest.mark.parametrize('temperature', [0.0, 1.0])

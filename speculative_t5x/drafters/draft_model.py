@@ -9,12 +9,14 @@ from collections.abc import Callable
 import dataclasses
 
 from flax import struct
+from flax.linen import partitioning
 import jax
 from jax import lax
 import jax.numpy as jnp
 
 from speculative_t5x import sampling as sampling_lib
 from speculative_t5x import seam
+from speculative_t5x import sharding
 
 # The first call of a block feeds the token that the last block ended with,
 # and before it, where the whole draft was kept, the last guess: the draft drew
@@ -47,12 +49,15 @@ class DraftModel:
     gamma: guesses a block, at least 1.
     vocab_size: width of the target's logits. A narrower draft gives the rest
       probability 0; a wider one is cut and renormalised.
+    rules: how the model lies on a mesh, where one is in force: its own way and
+      not the target's, whose number of heads is another.
   """
 
   decoder: seam.BlockDecoder
   encode: Callable[[seam.Params, jax.Array], seam.Context]
   gamma: int
   vocab_size: int
+  rules: sharding.Rules = sharding.REPLICATED
 
   def __post_init__(self):
     if self.gamma < 1:
@@ -66,8 +71,9 @@ class DraftModel:
   ) -> tuple[seam.Context, DraftModelState]:
     """See `seam.Drafter.init`."""
     del target_encoded
-    context = self.encode(params, encoder_input_tokens)
-    cache = self.decoder.init_cache(context, batch, slots)
+    with partitioning.axis_rules(self.rules):
+      context = self.encode(params, encoder_input_tokens)
+      cache = self.decoder.init_cache(context, batch, slots)
     return context, DraftModelState(cache, jnp.zeros((batch,), jnp.int32))
 
   def propose(
@@ -84,9 +90,10 @@ class DraftModel:
     """See `seam.Drafter.propose`."""
 
     def guess(cache, tokens, positions, logits_at, uniform):
-      logits, cache = self.decoder.decode_block(
-          params, context, cache, tokens, positions, logits_at
-      )
+      with partitioning.axis_rules(self.rules):
+        logits, cache = self.decoder.decode_block(
+            params, context, cache, tokens, positions, logits_at
+        )
       logits = _fit_width(logits[:, 0], self.vocab_size)
       probs = sampling_lib.standardize(logits, sampling)
       return cache, sampling_lib.draw(probs, uniform), probs

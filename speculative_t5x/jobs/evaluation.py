@@ -7,27 +7,20 @@ import dataclasses
 from typing import Any
 
 import numpy as np
-import seqio
 
-from speculative_t5x import loading
-from speculative_t5x import near_ties
 from speculative_t5x import run_record
 from speculative_t5x import sampling as sampling_lib
-from speculative_t5x import speculation
+from speculative_t5x import sharding
 from speculative_t5x import token_decoder
 from speculative_t5x import tracing
 from speculative_t5x.jobs import examples as examples_lib
+from speculative_t5x.jobs import greedy
 from speculative_t5x.jobs import output_folder
+from speculative_t5x.jobs import pair_loading
+from speculative_t5x.jobs import predictions as predictions_lib
 from speculative_t5x.jobs import report
 from speculative_t5x.jobs import side_by_side
 from speculative_t5x.networks import t5
-
-# In float32 rounding decides so rarely that more of it points to a bug.
-MAX_NEAR_TIE_SHARE = 0.005
-
-
-class MismatchError(RuntimeError):
-  """Greedy outputs that differ by more than rounding: a bug."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,8 +51,11 @@ def evaluate(
     topp: float = 0.0,
     draft_temperature: float | None = None,
     draft_vocabulary_file: str | None = None,
+    num_decodes: int = 1,
     seed: int = 0,
     batch_size: int = 1,
+    mesh_shape: Sequence[int] = (1, 1),
+    draft_model_parallel: bool = False,
     repeats: int = 1,
     matmul_precision: str | None = 'highest',
     shown_example: int | None = None,
@@ -83,8 +79,13 @@ def evaluate(
     draft_temperature: None for the target's.
     draft_vocabulary_file: the draft's own SentencePiece model, to be compared
       with the task's; None if they are known to be the same.
+    num_decodes: samples an example; the best one of each is judged.
     seed: of the samples.
     batch_size: examples decoded together.
+    mesh_shape: over how many devices the examples of a batch are dealt out, and
+      over how many the target is.
+    draft_model_parallel: whether the draft is too; each device holds all of it
+      otherwise.
     repeats: how often each batch is timed; the median counts.
     matmul_precision: JAX's setting; 'highest' multiplies float32 in float32
       on TPU and GPU too.
@@ -93,11 +94,12 @@ def evaluate(
     One run record for each temperature.
   Raises:
     ValueError: for input that cannot be decoded as asked.
-    MismatchError: if greedy outputs differ by more than rounding. The results
-      are written nevertheless.
+    greedy.MismatchError: if greedy outputs differ by more than rounding. The
+      results are written nevertheless.
   """
   _check_counts(
       gamma=gamma,
+      num_decodes=num_decodes,
       batch_size=batch_size,
       repeats=repeats,
       num_examples=1 if num_examples is None else num_examples,
@@ -106,12 +108,13 @@ def evaluate(
   temperatures = _read_temperatures(temperature)
   for each in (*temperatures, draft_temperature or 0.0):
     sampling_lib.make_sampling(each, topk, topp)  # before anything is read
+  mesh = pair_loading.make_mesh(mesh_shape, batch_size)
   examples = examples_lib.load(
       mixture_or_task_name, split, task_feature_lengths, num_examples
   )
   _check_shown_example(shown_example, len(examples.tokens))
   setup = _Setup(
-      _load_decoder(
+      pair_loading.load_decoder(
           target_config=target_config,
           draft_config=draft_config,
           checkpoint_path=checkpoint_path,
@@ -120,6 +123,9 @@ def evaluate(
           vocabulary=examples.vocabulary,
           gamma=gamma,
           length=task_feature_lengths['targets'],
+          num_decodes=num_decodes,
+          mesh=mesh,
+          draft_model_parallel=draft_model_parallel,
           matmul_precision=matmul_precision,
       ),
       examples,
@@ -147,7 +153,7 @@ def evaluate(
     print(_show(setup, shown_example))
   print(report.table(records))
   print(f'Records: {results}')
-  _check_greedy(records)
+  greedy.check(records)
   return records
 
 
@@ -181,50 +187,19 @@ def _check_shown_example(number: int | None, num_examples: int) -> None:
     )
 
 
-def _load_decoder(
-    *,
-    target_config: t5.T5Config,
-    draft_config: t5.T5Config,
-    checkpoint_path: str,
-    draft_checkpoint_path: str,
-    draft_vocabulary_file: str | None,
-    vocabulary: seqio.Vocabulary,
-    gamma: int,
-    length: int,
-    matmul_precision: str | None,
-) -> token_decoder.TokenDecoder:
-  if draft_vocabulary_file is not None:
-    loading.check_same_vocabulary(
-        loading.load_vocabulary(vocabulary.sentencepiece_model_file),
-        loading.load_vocabulary(draft_vocabulary_file),
-    )
-  target = loading.load_model(target_config, checkpoint_path)
-  draft = loading.load_model(draft_config, draft_checkpoint_path)
-  for name, model in (('target', target), ('draft', draft)):
-    loading.check_vocabulary_fits(vocabulary.vocab_size, name, model)
-  return token_decoder.TokenDecoder(
-      target,
-      draft,
-      gamma=gamma,
-      length=length,
-      matmul_precision=matmul_precision,
-  )
-
-
 def _requests(
     setup: _Setup, temperature: float, draft_temperature: float
 ) -> list[token_decoder.Request]:
   rules = setup.settings['topk'], setup.settings['topp']
-  return list(
-      side_by_side.requests(
-          setup.examples,
-          setup.batch_size,
-          setup.decoder.length,
-          setup.settings['seed'],
-          sampling_lib.make_sampling(temperature, *rules),
-          sampling_lib.make_sampling(draft_temperature, *rules),
-      )
+  requests = side_by_side.requests(
+      setup.examples,
+      setup.batch_size,
+      setup.decoder.length,
+      setup.settings['seed'],
+      sampling_lib.make_sampling(temperature, *rules),
+      sampling_lib.make_sampling(draft_temperature, *rules),
   )
+  return [setup.decoder.place(request) for request in requests]
 
 
 def _evaluate_at(
@@ -240,70 +215,24 @@ def _evaluate_at(
   )
   for decoded in (*plain.decoded, *speculative.decoded):
     token_decoder.check_finite(decoded)
-  num_examples = len(setup.examples.tokens)
-  texts = [
-      _texts(run.sequences(num_examples), setup.examples.vocabulary)
-      for run in (plain, speculative)
-  ]
-  quality = dict(
-      zip(
-          ('baseline', 'speculative'),
-          (_judge(setup.examples, each) for each in texts),
-          strict=True,
+  sides = {
+      name: predictions_lib.read(
+          run, setup.examples, setup.decoder.num_decodes
       )
-  )
-  greedy = None
-  if temperature <= sampling_lib.MIN_TEMPERATURE:
-    greedy = _compare_greedy(setup.decoder, batches, plain, speculative)
+      for name, run in (('baseline', plain), ('speculative', speculative))
+  }
   record = _record(
       setup, temperature, draft_temperature, plain, speculative
-  ) | {'quality': quality, 'greedy': greedy}
-  return record, _predictions(setup, temperature, plain, speculative, texts)
-
-
-def _texts(sequences: np.ndarray, vocabulary: seqio.Vocabulary) -> list[str]:
-  texts = []
-  for ids in sequences.tolist():
-    if speculation.EOS_ID in ids:
-      ids = ids[: ids.index(speculation.EOS_ID)]
-    # Ids that only pad the logits have no piece.
-    texts.append(
-        vocabulary.decode(
-            [i for i in ids if 0 < i < vocabulary.vocab_size]
-        )
+  )
+  record['quality'] = {
+      name: predictions_lib.judge(setup.examples, side)
+      for name, side in sides.items()
+  }
+  if temperature <= sampling_lib.MIN_TEMPERATURE:
+    record['greedy'] = greedy.compare(
+        setup.decoder, batches, plain, speculative
     )
-  return texts
-
-
-def _judge(
-    examples: examples_lib.Examples, texts: list[str]
-) -> dict[str, float]:
-  """The task's own metrics of some predictions."""
-  task = examples.task
-  predictions = [
-      task.postprocess_fn(text, example=None, is_target=False)
-      for text in texts
-  ]
-  values: dict[str, Any] = {}
-  for metric_fn in task.predict_metric_fns:
-    values |= metric_fn(examples.targets, predictions)
-  for metric_fn in task.predict_with_aux_metric_fns:
-    values |= metric_fn(examples.targets, predictions, {})
-  return {name: float(value) for name, value in values.items()}
-
-
-def _compare_greedy(decoder, batches, plain, speculative) -> dict[str, int]:
-  """Row counts of identical outputs, near ties and mismatches."""
-  counts = {'identical': 0, 'near_tie': 0, 'mismatch': 0}
-  for batch, one, other in zip(
-      batches, plain.decoded, speculative.decoded, strict=True
-  ):
-    found = near_ties.compare(decoder, batch, one.sequences, other.sequences)
-    num_padding = int(np.sum(np.asarray(batch.limits) == 0))
-    counts['identical'] += found.num_identical - num_padding
-    counts['near_tie'] += len(found.near_ties)
-    counts['mismatch'] += len(found.mismatches)
-  return counts
+  return record, predictions_lib.rows(setup.examples, temperature, sides)
 
 
 def _record(
@@ -338,7 +267,7 @@ def _record(
       temperature=temperature,
       num_decodes=decoder.num_decodes,
       batch_size=setup.batch_size,
-      mesh={},
+      mesh=sharding.describe(decoder.mesh),
       matmul_precision=decoder.matmul_precision,
       lossless=True,
       padded_share=run_record.padded_share(speculative.decoded),
@@ -353,30 +282,6 @@ def _record(
   )
 
 
-def _predictions(
-    setup, temperature, plain, speculative, texts
-) -> list[dict[str, Any]]:
-  examples = setup.examples
-  num_examples = len(examples.tokens)
-  columns = zip(
-      examples.example_ids.tolist(),
-      examples.inputs,
-      examples.targets,
-      *texts,
-      plain.scores(num_examples).tolist(),
-      speculative.scores(num_examples).tolist(),
-      strict=True,
-  )
-  names = (
-      'example_id', 'input', 'target', 'baseline', 'speculative',
-      'baseline_score', 'speculative_score',
-  )  # fmt: skip
-  return [
-      {'temperature': temperature, **dict(zip(names, row, strict=True))}
-      for row in columns
-  ]
-
-
 def _show(setup: _Setup, number: int) -> str:
   """One example's blocks, guesses told apart by colour."""
   only = dataclasses.replace(
@@ -384,8 +289,10 @@ def _show(setup: _Setup, number: int) -> str:
       tokens=setup.examples.tokens[number : number + 1],
       example_ids=setup.examples.example_ids[number : number + 1],
   )
+  # Along the data axis of a mesh there is no fewer than a row a device.
+  num_rows = sharding.describe(setup.decoder.mesh).get(sharding.DATA_AXIS, 1)
   request = _requests(
-      dataclasses.replace(setup, examples=only, batch_size=1), 0.0, 0.0
+      dataclasses.replace(setup, examples=only, batch_size=num_rows), 0.0, 0.0
   )[0]
   blocks = tracing.trace(setup.decoder, request)
   pieces = setup.examples.vocabulary.tokenizer.IdToPiece
@@ -396,28 +303,3 @@ def _show(setup: _Setup, number: int) -> str:
           tracing.legend(),
       ]
   )
-
-
-def _check_greedy(records: list[run_record.Record]) -> None:
-  for record in records:
-    greedy = record['greedy']
-    if greedy is None:
-      continue
-    if greedy['mismatch']:
-      raise MismatchError(
-          f'{greedy["mismatch"]} greedy outputs differ from plain decoding by'
-          ' more than rounding. This is a bug: please report it with the'
-          ' record.'
-      )
-    # One may fall among any few examples.
-    most = max(1, MAX_NEAR_TIE_SHARE * record['num_examples'])
-    is_exact = (
-        record['device']['platform'] == 'cpu'
-        and record['target']['dtype'] == 'float32'
-    )
-    if is_exact and greedy['near_tie'] > most:
-      raise MismatchError(
-          f'{greedy["near_tie"]} of {record["num_examples"]} greedy outputs'
-          ' differ by rounding, more than float32 on CPU explains. This is a'
-          ' bug: please report it with the record.'
-      )

@@ -29,11 +29,22 @@ def _heading(record: run_record.Record) -> str:
   sizes = [record[key]['num_params'] / 1e6 for key in ('target', 'drafter')]
   return (
       f'{record["task"]}, {record["split"]}: {record["num_examples"]} examples,'
-      f' batch {record["batch_size"]}; target {sizes[0]:.1f}M, draft'
-      f' {sizes[1]:.1f}M parameters, {record["target"]["dtype"]};'
+      f' batch {record["batch_size"]}{_decodes(record)}; target'
+      f' {sizes[0]:.1f}M, draft {sizes[1]:.1f}M parameters,'
+      f' {record["target"]["dtype"]};'
       f' {device["count"]} x {device["kind"]}, {host["cores"]} cores'
-      f' ({host["cpu"]})'
+      f' ({host["cpu"]}){_mesh(record)}'
   )
+
+
+def _decodes(record: run_record.Record) -> str:
+  count = record['num_decodes']
+  return f' x {count} decodes' if count and count > 1 else ''
+
+
+def _mesh(record: run_record.Record) -> str:
+  axes = [f'{name} {size}' for name, size in (record['mesh'] or {}).items()]
+  return f'; mesh: {", ".join(axes)}' if axes else ''
 
 
 def _row(record: run_record.Record) -> tuple[str, ...]:

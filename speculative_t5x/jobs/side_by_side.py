@@ -43,13 +43,13 @@ class Run:
   def walltime_s(self) -> float:
     return float(self.seconds.sum())
 
-  def sequences(self, num_examples: int) -> np.ndarray:
-    """[examples, length] int32, without the padding rows."""
-    return np.concatenate([d.sequences for d in self.decoded])[:num_examples]
-
-  def scores(self, num_examples: int) -> np.ndarray:
-    """[examples] float32 log-probabilities."""
-    return np.concatenate([d.log_probs for d in self.decoded])[:num_examples]
+  def best_last(
+      self, num_examples: int, num_decodes: int
+  ) -> tuple[np.ndarray, np.ndarray]:
+    """See `token_decoder.best_last`; without the padding rows."""
+    parts = [token_decoder.best_last(d, num_decodes) for d in self.decoded]
+    sequences, scores = map(np.concatenate, zip(*parts, strict=True))
+    return sequences[:num_examples], scores[:num_examples]
 
 
 def requests(

@@ -1,13 +1,22 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""T5 behind the seam that the decoding loop knows."""
+"""T5 behind the seam that the decoding loop knows.
+
+What passes the seam is put where the rules in force want it on a mesh, so that
+neither caches nor logits lie where the compiler happens to take them.
+"""
+
+from typing import TypeVar
 
 from flax import struct
 import jax
 import jax.numpy as jnp
 
 from speculative_t5x import seam
+from speculative_t5x import sharding
 from speculative_t5x.networks import t5
+
+_KeysValues = TypeVar('_KeysValues')
 
 
 @struct.dataclass
@@ -37,11 +46,32 @@ def encode(
   """
   network = t5.Transformer(config)
   variables = {'params': params}
-  encoded = network.apply(
-      variables, encoder_input_tokens, False, method='encode'
+  tokens = sharding.constrain(encoder_input_tokens, ('batch', 'length'))
+  encoded = sharding.constrain(
+      network.apply(variables, tokens, False, method='encode'),
+      ('batch', 'length', 'embed'),
   )
   cross = network.apply(variables, encoded, method='cross_keys_values')
-  return encoded, T5Context(cross, encoder_input_tokens > 0)
+  return encoded, T5Context(_constrain_keys_values(cross), tokens > 0)
+
+
+def _constrain_keys_values(keys_values: _KeysValues) -> _KeysValues:
+  axes = ('batch', 'heads', 'kv', 'length')
+  # One row has no batch axis.
+  return jax.tree.map(
+      lambda x: sharding.constrain(x, axes[-x.ndim :]), keys_values
+  )
+
+
+def _gather_logits(logits: jax.Array) -> jax.Array:
+  """The logits of a row as a whole where the row is, [batch, block, vocab].
+
+  Cut along the vocabulary, every sum over a law and every step of a search in
+  it would wait for the other devices. Made in parts first, or the compiler
+  gathers the kernel of the head instead.
+  """
+  parts = sharding.constrain(logits, ('batch', 'length', 'vocab'))
+  return sharding.constrain(parts, ('batch', 'length', None))
 
 
 def block_decoder(
@@ -60,7 +90,7 @@ def block_decoder(
     del context
     # One row is kept without a batch axis: see `networks.kv_cache`.
     batch_shape = () if batch == 1 else (batch,)
-    return t5.init_cache(config, batch_shape, slots)
+    return _constrain_keys_values(t5.init_cache(config, batch_shape, slots))
 
   def decode_block(params, context, cache, tokens, positions, logits_at):
     batch = tokens.shape[0]
@@ -78,10 +108,10 @@ def block_decoder(
         logits_at,
         method='decode_block',
     )
-    logits = logits.reshape(batch, -1, config.vocab_size)
+    logits = _gather_logits(logits.reshape(batch, -1, config.vocab_size))
     if num_valid_tokens is not None:
       is_valid = jnp.arange(config.vocab_size) < num_valid_tokens
       logits = jnp.where(is_valid, logits, -jnp.inf)
-    return logits, cache
+    return logits, _constrain_keys_values(cache)
 
   return seam.BlockDecoder(config.vocab_size, init_cache, decode_block)

@@ -10,7 +10,6 @@ Legend: batch (examples), rows (batch times num_decodes), length.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -71,7 +70,8 @@ def speculative_sample(
     num_decodes] float32, the best last; counts of each [batch, num_decodes]
     int32 under the names of the run record.
   Raises:
-    ValueError: for a callback or another end of sequence.
+    ValueError: for another end of sequence, or a sampling argument out of
+      range.
     NotImplementedError: for a callback.
   Reference: Leviathan et al. (2023), Algorithm 1, arXiv:2211.17192v2.
   """
@@ -175,21 +175,9 @@ def _sampling(temperature, topk, topp) -> sampling_lib.Sampling:
 def _best_last(
     state: speculation.State, num_decodes: int, **counts: jax.Array
 ) -> Decodes:
-  """An example's decodes by ascending score, as T5X orders them."""
-  by_example = lambda x: x.reshape(-1, num_decodes, *x.shape[1:])
-  scores = by_example(state.log_probs)
-  order = jnp.argsort(scores, axis=1, stable=True)
-
-  def ordered(x: jax.Array) -> jax.Array:
-    x = by_example(x)
-    index = order.reshape(*order.shape, *[1] * (x.ndim - 2))
-    return jnp.take_along_axis(x, index, axis=1)
-
-  counts: dict[str, Any] = {
+  counts = {
       'tokens': state.num_tokens, 'target_calls': state.num_calls, **counts
   }  # fmt: skip
-  return (
-      ordered(state.sequences),
-      ordered(state.log_probs),
-      jax.tree.map(ordered, counts),
+  return loops.best_last(
+      state.log_probs, (state.sequences, state.log_probs, counts), num_decodes
   )

@@ -15,6 +15,8 @@ from speculative_t5x import checkpoints
 from speculative_t5x import near_ties
 from speculative_t5x import run_record
 from speculative_t5x.jobs import evaluation
+from speculative_t5x.jobs import greedy
+from speculative_t5x.jobs import pair_loading
 from speculative_t5x.jobs import side_by_side
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import ende
@@ -70,7 +72,7 @@ def ran(paths, tmp_path_factory):
   """One job: its records, folder, decoder and what it printed."""
   folder = tmp_path_factory.mktemp('output') / 'new' / 'folder'
   decoders = []
-  load = evaluation._load_decoder
+  load = pair_loading.load_decoder
 
   def load_and_keep(**arguments):
     decoders.append(load(**arguments))
@@ -80,7 +82,7 @@ def ran(paths, tmp_path_factory):
     out = stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
     err = stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
     patch = stack.enter_context(pytest.MonkeyPatch.context())
-    patch.setattr(evaluation, '_load_decoder', load_and_keep)
+    patch.setattr(pair_loading, 'load_decoder', load_and_keep)
     records = _evaluate(paths, folder, shown_example=1)
   return types.SimpleNamespace(
       records=records,
@@ -94,7 +96,7 @@ def ran(paths, tmp_path_factory):
 @pytest.fixture
 def again(ran, paths, tmp_path, monkeypatch):
   """Runs the job with changes, by the decoder that is compiled already."""
-  monkeypatch.setattr(evaluation, '_load_decoder', lambda **_: ran.decoder)
+  monkeypatch.setattr(pair_loading, 'load_decoder', lambda **_: ran.decoder)
   return lambda **changes: _evaluate(paths, tmp_path, **changes)
 
 
@@ -120,7 +122,7 @@ class TestRecord:
           'schema_version': 1, 'job': 'eval', 'task': 'bulletins_ende',
           'split': 'validation', 'num_examples': 6, 'gamma': 3,
           'gamma_policy': 'fixed', 'temperature': temperature, 'topk': 0,
-          'topp': 0.0, 'num_decodes': 1, 'seed': 5, 'batch_size': 4,
+          'topp': 0.0, 'num_decodes': 1, 'seed': 5, 'batch_size': 4, 'mesh': {},
           'inputs_length': 24, 'targets_length': 16, 'lossless': True,
           'repeats': 1, 'matmul_precision': 'highest',
       }  # fmt: skip
@@ -151,8 +153,8 @@ class TestRecord:
       assert np.dot(histogram, range(_GAMMA + 1)) == fast['accepted']
 
   def test_greedy_counts_cover_the_examples(self, ran):
-    greedy, sampled = (record['greedy'] for record in ran.records)
-    assert greedy == {'identical': 6, 'near_tie': 0, 'mismatch': 0}
+    at_zero, sampled = (record['greedy'] for record in ran.records)
+    assert at_zero == {'identical': 6, 'near_tie': 0, 'mismatch': 0}
     assert sampled is None
 
   def test_rates(self, ran):
@@ -304,6 +306,54 @@ class TestSamples:
     assert texts[0][6:] != texts[1]
 
 
+@pytest.fixture(scope='module')
+def several(paths, tmp_path_factory):
+  """Three decodes an example: the records and the rows of predictions."""
+  folder = tmp_path_factory.mktemp('decodes')
+  with contextlib.redirect_stdout(io.StringIO()):
+    records = _evaluate(paths, folder, num_decodes=3)
+  return records, _read(folder / 'predictions.jsonl')
+
+
+class TestDecodes:
+
+  def test_record(self, several):
+    for record in several[0]:
+      assert record['num_decodes'] == 3
+      assert record['greedy'] is None
+      calls = record['baseline']['target_calls']
+      assert calls == record['baseline']['tokens']
+
+  def test_the_best_comes_last(self, several):
+    _, rows = several
+    assert len(rows) == 2 * _NUM_EXAMPLES
+    for row in rows:
+      for side in ('baseline', 'speculative'):
+        assert len(row[side]) == len(row[f'{side}_score']) == 3
+        assert row[f'{side}_score'] == sorted(row[f'{side}_score'])
+    for row in rows[:_NUM_EXAMPLES]:
+      assert len({*row['baseline'], *row['speculative']}) == 1
+    scores = [tuple(row['speculative_score']) for row in rows[_NUM_EXAMPLES:]]
+    assert all(len({*each}) == 3 for each in scores)
+
+  def test_the_first_sample_is_that_of_one_decode(self, several, ran):
+    """What is decoded alone is among what is decoded together."""
+    alone = _read(ran.folder / 'predictions.jsonl')
+    for one, row in zip(alone, several[1], strict=True):
+      for side in ('baseline', 'speculative'):
+        assert one[side] in row[side]
+
+  def test_the_best_is_judged(self, several):
+    records, rows = several
+    for record in records:
+      own = [r for r in rows if r['temperature'] == record['temperature']]
+      for side in ('baseline', 'speculative'):
+        expected = metrics.bleu(
+            [r['target'] for r in own], [r[side][-1] for r in own]
+        )
+        assert record['quality'][side] == expected
+
+
 class TestShown:
 
   def test_table(self, ran):
@@ -336,7 +386,7 @@ class TestGreedy:
       )
 
     monkeypatch.setattr(ran.decoder, 'speculative', one_wrong_token)
-    with pytest.raises(evaluation.MismatchError, match='2 greedy outputs'):
+    with pytest.raises(greedy.MismatchError, match='2 greedy outputs'):
       again(temperature=0.0)
     (record,) = _read(tmp_path / 'results.jsonl')
     assert record['greedy'] == {'identical': 4, 'near_tie': 0, 'mismatch': 2}
@@ -348,7 +398,7 @@ class TestGreedy:
         'compare',
         lambda *_: near_ties.Comparison(_BATCH_SIZE - 1, (tie,)),
     )
-    with pytest.raises(evaluation.MismatchError, match='2 of 6 greedy'):
+    with pytest.raises(greedy.MismatchError, match='2 of 6 greedy'):
       again(temperature=0.0)
     (record,) = _read(tmp_path / 'results.jsonl')
     assert record['greedy'] == {'identical': 4, 'near_tie': 2, 'mismatch': 0}
@@ -372,12 +422,12 @@ class TestGreedy:
         'target': {'dtype': dtype},
     }  # fmt: skip
     expected = (
-        pytest.raises(evaluation.MismatchError, match='rounding')
+        pytest.raises(greedy.MismatchError, match='rounding')
         if is_bad
         else contextlib.nullcontext()
     )
     with expected:
-      evaluation._check_greedy([{'greedy': None}, record])
+      greedy.check([{'greedy': None}, record])
 
 
 class TestBadInput:
@@ -390,6 +440,12 @@ class TestBadInput:
           ({'gamma': 'five'}, "gamma must be .*'five'"),
           ({'batch_size': 0}, 'batch_size must be'),
           ({'repeats': 0}, 'repeats must be'),
+          ({'num_decodes': 0}, 'num_decodes must be'),
+          ({'mesh_shape': (0, 1)}, 'data axis of the mesh must be'),
+          ({'mesh_shape': (1, 2.5)}, 'model axis of the mesh must be'),
+          ({'mesh_shape': (512, 2)}, '512 x 2 .* needs 1024 devices'),
+          ({'mesh_shape': (2,)}, 'mesh_shape must be two numbers'),
+          ({'mesh_shape': 8}, 'mesh_shape must be two numbers'),
           ({'num_examples': 0}, 'num_examples must be'),
           ({'temperature': -1.0}, 'temperature must be'),
           ({'temperature': (0.0, -1.0)}, 'temperature must be'),
@@ -426,4 +482,17 @@ class TestBadInput:
           draft_config=narrow,
           draft_checkpoint_path=str(tmp_path / 'narrow'),
       )
+    assert not (tmp_path / 'output').exists()
+
+  def test_checkpoints_that_are_swapped(self, paths, tmp_path):
+    wider = dataclasses.replace(_CONFIG, mlp_dim=64)
+    checkpoints.save(tmp_path / 'wider', 1, tiny.params(wider))
+    with pytest.raises(ValueError, match='look swapped') as error:
+      _evaluate(
+          paths,
+          tmp_path / 'output',
+          draft_config=wider,
+          checkpoint_path=str(tmp_path / 'wider'),
+      )
+    assert str(error.value).startswith('CHECKPOINT_PATH: ')
     assert not (tmp_path / 'output').exists()

@@ -26,6 +26,24 @@ def _record(**values):
   return run_record.make('eval', **{**defaults, **values})
 
 
+class TestHeading:
+
+  def heading(self, **values):
+    return report.table([_record(**values)]).splitlines()[0]
+
+  def test_one_decode_on_one_device(self):
+    heading = self.heading(num_decodes=1, mesh={})
+    assert 'batch 4; target' in heading
+    assert 'mesh' not in heading
+
+  def test_several_decodes(self):
+    assert 'batch 4 x 3 decodes; target' in self.heading(num_decodes=3)
+
+  def test_mesh(self):
+    heading = self.heading(mesh={'data': 4, 'model': 2})
+    assert heading.endswith('; mesh: data 4, model 2')
+
+
 def _verdict(**values):
   return report.table([_record(**values)]).splitlines()[-1]
 

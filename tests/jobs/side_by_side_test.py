@@ -126,8 +126,18 @@ class TestResults:
         for i in (1, 2)
     ]
     run = side_by_side.Run(decoded, np.ones(2), 0.0)
-    assert run.sequences(6)[:, 0].tolist() == [1, 1, 1, 1, 2, 2]
-    assert run.scores(5).tolist() == [-1, -1, -1, -1, -2]
+    sequences, scores = run.best_last(6, num_decodes=1)
+    assert sequences[:, 0, 0].tolist() == [1, 1, 1, 1, 2, 2]
+    assert scores[:, 0].tolist() == [-1, -1, -1, -1, -2, -2]
+
+  def test_decodes_of_an_example_are_sorted(self):
+    decoded = types.SimpleNamespace(
+        sequences=np.arange(6)[:, None], log_probs=-np.array([1, 2, 0, 3, 3, 9])
+    )
+    run = side_by_side.Run([decoded, decoded], np.ones(2), 0.0)
+    sequences, scores = run.best_last(3, num_decodes=3)
+    assert sequences[..., 0].tolist() == [[1, 0, 2], [5, 3, 4], [1, 0, 2]]
+    assert scores.tolist() == [[-2, -1, 0], [-9, -3, -3], [-2, -1, 0]]
 
 
 class TestSpeedup:

@@ -61,6 +61,9 @@ class TestEval:
     (path,) = (tmp_path / 'inference_eval').glob('*-002500.jsonl')
     outputs = [line['prediction'] for line in jobs.read_jsonl(path)]
     assert outputs == texts(data, oracle['greedy_tokens'])
+    cut = partitioned(tmp_path)
+    # T5X's mesh has a model axis of the size 1 on one device, too.
+    assert cut['target'] and not cut['draft']
 
   @pytest.mark.parametrize('layout', ['t5x_legacy/checkpoint_1500', 'hf'])
   def test_layouts_may_differ_and_orbax_may_be_off(
@@ -242,3 +245,15 @@ def texts(data, tokens):
       vocabulary.decode([i for i in row if i != 1])
       for row in jobs.unpadded(tokens)
   ]
+
+
+def partitioned(output):
+  """Parameters of each role that T5X's job says it cut along the model axis."""
+  cut = {'target': [], 'draft': []}
+  for line in (output / 'model-info.txt').read_text().splitlines():
+    if line.startswith('Variable'):
+      _, name, *rest = line.split()
+      role = next((r for r in cut if f'{r}/' in name), None)
+      if role and "'model'" in ' '.join(rest):
+        cut[role].append(name)
+  return cut

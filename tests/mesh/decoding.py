@@ -1,0 +1,189 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Decoding on meshes of eight devices gives the outputs of one device."""
+
+import functools
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from speculative_t5x import loading
+from speculative_t5x import near_ties
+from speculative_t5x import sharding
+from speculative_t5x import token_decoder
+from speculative_t5x.networks import t5
+from tests import shared
+from tests.mesh import pairs
+
+_SHARED = shared.shared_folder()
+
+
+@functools.cache
+def alone(way, temperature, **options):
+  """What one device decodes."""
+  return pairs.decode(pairs.decoder(**options), way, temperature)
+
+
+def assert_same_rows(found, expected, most=0):
+  """Of sampled rows: so many at most may be decided by rounding."""
+  is_other = np.any(found.sequences != expected.sequences, axis=1)
+  assert is_other.sum() <= most, np.flatnonzero(is_other)
+  np.testing.assert_allclose(
+      found.log_probs[~is_other], expected.log_probs[~is_other], atol=1e-3
+  )
+
+
+def assert_same_greedy_rows(one, mesh, request, found, expected):
+  """A row may differ where the devices' logits differ by more than it takes."""
+  for row in np.flatnonzero(np.any(found != expected, axis=1)).tolist():
+    position = int(np.flatnonzero(found[row] != expected[row])[0])
+    logits = np.stack([
+        near_ties._logits_at(
+            each, request, row, expected[row], position, block
+        )
+        for each in (one, mesh)
+        for block in (1, one.gamma + 1)
+    ])
+    tokens = found[row, position], expected[row, position]
+    margin = abs(logits[0, tokens[0]] - logits[0, tokens[1]])
+    assert margin <= 2 * np.ptp(logits, axis=0).max(), (row, position)
+
+
+class TestOutputs:
+
+  @pytest.mark.parametrize('way', pairs.WAYS)
+  @pytest.mark.parametrize('shape', pairs.MESHES)
+  def test_are_those_of_one_device(self, shape, way):
+    found = pairs.decode(pairs.decoder(shape), way, 0.0)
+    expected = alone(way, 0.0)
+    assert_same_greedy_rows(
+        pairs.decoder(),
+        pairs.decoder(shape),
+        pairs.request(0.0),
+        found.sequences,
+        expected.sequences,
+    )
+    assert len(np.unique(found.sequences, axis=0)) > 4
+    found = pairs.decode(pairs.decoder(shape), way, 1.0)
+    assert_same_rows(found, alone(way, 1.0), most=1)
+
+  def test_counts_are_too(self):
+    found, expected = (
+        jax.tree.map(np.asarray, pairs.decode(d, 'speculative', 0.0))
+        for d in (pairs.decoder((4, 2)), pairs.decoder())
+    )
+    jax.tree.map(np.testing.assert_array_equal, found, expected)
+    assert 0 < found.statistics.num_rejections.sum()
+    assert 0 < found.statistics.accepted_histogram[:, 1:].sum()
+
+  def test_with_the_draft_in_parts(self):
+    spread = pairs.decoder((4, 2), sharding.MODEL_PARALLEL)
+    for temperature in (0.0, 1.0):
+      found = pairs.decode(spread, 'speculative', temperature)
+      assert_same_rows(found, alone('speculative', temperature), most=1)
+
+  def test_several_decodes(self):
+    found = pairs.decode(pairs.decoder((4, 2), num_decodes=3), 'plain', 1.0)
+    expected = alone('plain', 1.0, num_decodes=3)
+    assert_same_rows(found, expected, most=1)
+
+  def test_one_row(self):
+    """A single row has no batch axis."""
+    found = pairs.decode(pairs.decoder((1, 8)), 'plain', 0.0, batch=1)
+    expected = pairs.decode(pairs.decoder(), 'plain', 0.0, batch=1)
+    np.testing.assert_array_equal(found.sequences, expected.sequences)
+
+  def test_rows_that_cannot_be_dealt_out(self):
+    with pytest.raises(sharding.MeshError, match='batch_size 6 cannot'):
+      pairs.decoder((4, 2)).plain(pairs.request(batch=6))
+
+
+class TestNearTies:
+
+  def test_on_a_mesh(self):
+    """What is no tie on one device is none on a mesh."""
+    written = alone('plain', 0.0).sequences
+    other = written.copy()
+    other[1, 2] ^= 4
+    other[6, 0] ^= 9
+    found, expected = (
+        near_ties.compare(d, pairs.request(0.0), written, other)
+        for d in (pairs.decoder((4, 2)), pairs.decoder())
+    )
+    assert [(d.row, d.position) for d in found.mismatches] == [(1, 2), (6, 0)]
+    for one, two in zip(found.mismatches, expected.mismatches, strict=True):
+      assert abs(one.margin - two.margin) < 1e-4
+      assert one.path_difference < 1e-4
+
+
+@pytest.mark.skipif(
+    _SHARED is None or not (_SHARED / 't5x_oracle').is_dir(),
+    reason='needs the shared T5X oracle',
+)
+class TestOracle:
+  """Trained models. The target's 4 heads stay whole on a model axis of 8."""
+
+  LENGTH = 64
+
+  @classmethod
+  @functools.cache
+  def decoder(cls, shape):
+    mesh = pairs.mesh_of(shape)
+    return token_decoder.TokenDecoder(
+        cls.load('target', mesh, sharding.MODEL_PARALLEL),
+        cls.load('draft', mesh, sharding.REPLICATED),
+        gamma=5,
+        length=cls.LENGTH,
+        rescale_log_probs=False,
+        matmul_precision='highest',
+    )
+
+  @staticmethod
+  def load(name, mesh, rules):
+    folder = _SHARED / 't5x_oracle' / name
+    sizes = json.loads((folder / 'oracle.json').read_text())['config']
+    sizes['dtype'] = jnp.dtype(sizes['dtype'])
+    return loading.load_model(
+        t5.T5Config(**sizes), folder / 't5x_orbax', mesh=mesh, rules=rules
+    )
+
+  @classmethod
+  @functools.cache
+  def decode(cls, shape, way, temperature):
+    return jax.device_get(
+        getattr(cls.decoder(shape), way)(cls.request(temperature))
+    )
+
+  @classmethod
+  def request(cls, temperature):
+    with np.load(_SHARED / 't5x_oracle' / 'target' / 'oracle.npz') as arrays:
+      tokens = arrays['encoder_input_tokens'][: pairs.BATCH]
+    return pairs.request(temperature, tokens=tokens, length=cls.LENGTH)
+
+  @pytest.mark.parametrize(
+      ('shape', 'way'),
+      [
+          pytest.param(
+              shape,
+              way,
+              marks=()
+              if (shape, way) == ((1, 8), 'speculative')
+              else pytest.mark.exhaustive,
+          )
+          for shape in pairs.MESHES
+          for way in pairs.WAYS
+      ],
+  )
+  def test_same_outputs(self, shape, way):
+    assert_same_greedy_rows(
+        self.decoder(None),
+        self.decoder(shape),
+        self.request(0.0),
+        self.decode(shape, way, 0.0).sequences,
+        self.decode(None, way, 0.0).sequences,
+    )
+    sampled = self.decode(shape, way, 1.0), self.decode(None, way, 1.0)
+    assert_same_rows(*sampled, most=1)

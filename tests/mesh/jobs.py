@@ -1,0 +1,116 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A pair and the eval command on a mesh."""
+
+import json
+import pathlib
+
+import pytest
+
+from speculative_t5x import checkpoints
+from speculative_t5x import loading
+from speculative_t5x import main
+from speculative_t5x import pair as pair_lib
+from speculative_t5x import sharding
+from speculative_t5x.tasks import bulletins
+from tests import tiny
+from tests.mesh import pairs
+
+
+@pytest.fixture(scope='module')
+def wide_pair(tmp_path_factory):
+  """Checkpoints with a logit for each piece of the embedded vocabulary."""
+  folder = tmp_path_factory.mktemp('wide')
+  config = tiny.config(
+      vocab_size=2048, num_heads=4, num_encoder_layers=1, num_decoder_layers=1
+  )
+  checkpoints.save(folder / 'target', 1, tiny.params(config))
+  checkpoints.save(folder / 'draft', 1, tiny.params(config, noise=0.1))
+  return folder, config
+
+
+class TestPair:
+
+  def test_texts(self, wide_pair):
+    folder, config = wide_pair
+    vocabulary = loading.load_vocabulary(bulletins.VOCABULARY_FILE)
+    texts = [text for text, _ in bulletins.read_pairs('validation')[:4]]
+
+    def pair(shape):
+      load = lambda name: loading.load_model(
+          config, folder / name, mesh=pairs.mesh_of(shape)
+      )
+      return pair_lib.Pair(
+          load('target'),
+          load('draft'),
+          vocabulary,
+          gamma=2,
+          inputs_length=24,
+          targets_length=8,
+          matmul_precision='highest',
+      )
+
+    spread = pair((4, 2))
+    found, expected = spread.decode_plain(texts), pair(None).decode_plain(texts)
+    assert found.texts == expected.texts
+    with pytest.raises(sharding.MeshError, match='batch_size 3 cannot'):
+      spread.decode_plain(texts[:3])
+
+
+class TestEvalCommand:
+
+  def run(self, wide_pair, output, *flags):
+    folder, config = wide_pair
+    sizes = (
+        'vocab_size', 'emb_dim', 'num_heads', 'num_encoder_layers',
+        'num_decoder_layers', 'head_dim', 'mlp_dim',
+    )  # fmt: skip
+    gin_file = pathlib.Path(output).with_suffix('.gin')
+    gin_file.write_text('\n'.join([
+        'from __gin__ import dynamic_registration',
+        'from speculative_t5x.networks import t5',
+        'from speculative_t5x.tasks import ende',
+        "include 'configs/runs/eval.gin'",
+        'TARGET_CONFIG = @t5.T5Config()',
+        'DRAFT_CONFIG = @t5.T5Config()',
+        "MIXTURE_OR_TASK_NAME = 'bulletins_ende'",
+        "TASK_FEATURE_LENGTHS = {'inputs': 24, 'targets': 12}",
+        'NUM_EXAMPLES = 6',
+        'BATCH_SIZE = 4',
+        'GAMMA = 2',
+        *(f't5.T5Config.{name} = {getattr(config, name)}' for name in sizes),
+    ]))
+    status = main.main([
+        'eval',
+        f'--gin_file={gin_file}',
+        f'--gin.CHECKPOINT_PATH={folder / "target"}',
+        f'--gin.DRAFT_CHECKPOINT_PATH={folder / "draft"}',
+        f'--gin.EVAL_OUTPUT_DIR={output}',
+        *flags,
+    ])
+    assert status == 0
+    record = json.loads((output / 'results.jsonl').read_text())
+    return record, (output / 'predictions.jsonl').read_text()
+
+  def test_ends_with_the_same_metrics(self, wide_pair, tmp_path, capsys):
+    record, predictions = self.run(
+        wide_pair,
+        tmp_path / 'mesh',
+        '--gin.MESH_SHAPE=(4, 2)',
+        '--gin.SHOWN_EXAMPLE=0',
+    )
+    assert 'one line a target call' in capsys.readouterr().out
+    expected, expected_predictions = self.run(wide_pair, tmp_path / 'alone')
+    assert record['mesh'] == {'data': 4, 'model': 2}
+    assert expected['mesh'] == {}
+    assert record['quality'] == expected['quality']
+    assert record['greedy'] == {'identical': 6, 'near_tie': 0, 'mismatch': 0}
+    assert predictions == expected_predictions
+
+  def test_a_batch_that_is_not_divided(self, wide_pair, tmp_path, capsys):
+    with pytest.raises(AssertionError):
+      self.run(wide_pair, tmp_path / 'mesh', '--gin.MESH_SHAPE=(8, 1)')
+    error = capsys.readouterr().err
+    assert 'batch_size 4 cannot be dealt out' in error
+    assert "{'data': 8, 'model': 1}" in error
+    assert not (tmp_path / 'mesh').exists()

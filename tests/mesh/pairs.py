@@ -1,0 +1,65 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The tiny pair on one device and on meshes, compiled once for all tests."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+
+from speculative_t5x import loading
+from speculative_t5x import sampling
+from speculative_t5x import sharding
+from speculative_t5x import token_decoder
+from tests import tiny
+
+BATCH, LENGTH, GAMMA = 8, 14, 3
+MESHES = [(8, 1), (4, 2), (2, 4), (1, 8)]
+WAYS = ('plain', 'speculative')
+# Eight heads for eight devices; the draft's two are never divided by more.
+TARGET = tiny.config(num_heads=8, num_encoder_layers=1, num_decoder_layers=1)
+DRAFT = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
+
+
+@functools.cache
+def mesh_of(shape):
+  return None if shape is None else sharding.make_mesh(*shape)
+
+
+@functools.cache
+def params(config):
+  return tiny.params(config)
+
+
+@functools.cache
+def decoder(
+    shape=None, rules=sharding.REPLICATED, **options
+) -> token_decoder.TokenDecoder:
+  """The tiny pair on a mesh, or on one device."""
+  mesh = mesh_of(shape)
+  return token_decoder.TokenDecoder(
+      loading.make_model(TARGET, params(TARGET), mesh=mesh),
+      loading.make_model(DRAFT, params(DRAFT), mesh=mesh, rules=rules),
+      gamma=GAMMA,
+      length=LENGTH,
+      matmul_precision='highest',
+      **options,
+  )
+
+
+def request(temperature=1.0, batch=BATCH, tokens=None, length=LENGTH):
+  law = sampling.make_sampling(temperature)
+  if tokens is None:
+    tokens = tiny.encoder_tokens(batch, 9)
+  return token_decoder.Request(
+      jnp.asarray(tokens),
+      jnp.arange(batch, dtype=jnp.int32),
+      jnp.full((batch,), length, jnp.int32),
+      jnp.int32(3),
+      law,
+      law,
+  )
+
+
+def decode(decoder, way, *args, **options) -> token_decoder.Decoded:
+  return jax.device_get(getattr(decoder, way)(request(*args, **options)))

@@ -1,0 +1,208 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What lies where on eight devices, and what they exchange."""
+
+import collections
+import functools
+import re
+
+from flax.linen import partitioning
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from speculative_t5x import checkpoints
+from speculative_t5x import loading
+from speculative_t5x import sharding
+from speculative_t5x.networks import t5_decoding
+from tests import compiled_loop_test
+from tests import tiny
+from tests.mesh import pairs
+
+unchecked_types = compiled_loop_test.unchecked_types
+
+_COLLECTIVE = re.compile(
+    r'= \(?\w+\[([\d,]*)\].* '
+    r'(all-gather|all-reduce|all-to-all|collective-permute|reduce-scatter)'
+    r'(?:-start)?\('
+)
+
+
+def shard_shapes(params):
+  """The shapes of what the first device holds, by name."""
+  return {
+      name: x.addressable_shards[0].data.shape
+      for name, x in checkpoints.flatten(params).items()
+  }
+
+
+class TestParameters:
+
+  @pytest.fixture(scope='class')
+  @classmethod
+  def folder(cls, tmp_path_factory):
+    folder = tmp_path_factory.mktemp('target')
+    checkpoints.save(folder, 1, pairs.params(pairs.TARGET))
+    return folder
+
+  def load(self, folder, rules):
+    mesh = pairs.mesh_of((2, 4))
+    return loading.load_model(pairs.TARGET, folder, mesh=mesh, rules=rules)
+
+  def test_each_device_holds_its_part(self, folder):
+    model = self.load(folder, sharding.MODEL_PARALLEL)
+    found = shard_shapes(model.params)
+    assert found['token_embedder/embedding'] == (16, 32)
+    assert found['decoder/logits_dense/kernel'] == (32, 16)
+    assert found['decoder/relpos_bias/rel_embedding'] == (2, 32)
+    layer = 'decoder/layers_0/'
+    assert found[f'{layer}self_attention/query/kernel'] == (32, 32)
+    assert found[f'{layer}encoder_decoder_attention/out/kernel'] == (32, 32)
+    assert found[f'{layer}mlp/wi_0/kernel'] == (32, 12)
+    assert found[f'{layer}mlp/wo/kernel'] == (12, 32)
+    assert found['decoder/decoder_norm/scale'] == (32,)
+    expected = pairs.params(pairs.TARGET)
+    jax.tree.map(np.testing.assert_array_equal, model.params, expected)
+
+  def test_a_replicated_model_is_whole_on_each(self, folder):
+    model = self.load(folder, sharding.REPLICATED)
+    for x in jax.tree.leaves(model.params):
+      assert len(x.addressable_shards) == 8
+      assert {s.data.shape for s in x.addressable_shards} == {x.shape}
+
+  def test_are_read_onto_the_mesh(self, folder, monkeypatch):
+    """Not onto one device first, which might not hold them."""
+    restored = []
+    restore = checkpoints.restore_params
+
+    def restore_and_keep(*args):
+      restored.append(restore(*args))
+      return restored[-1]
+
+    monkeypatch.setattr(checkpoints, 'restore_params', restore_and_keep)
+    self.load(folder, sharding.MODEL_PARALLEL)
+    found = shard_shapes(restored[0])
+    assert found['token_embedder/embedding'] == (16, 32)
+
+  def test_the_transposed_head_too(self):
+    config = tiny.config(
+        num_heads=8, logits_via_embedding=True, num_encoder_layers=1
+    )
+    model = loading.make_model(
+        config, pairs.params(config), mesh=pairs.mesh_of((2, 4))
+    )
+    found = shard_shapes(model.params)
+    assert found['decoder/logits_dense/kernel'] == (32, 16)
+
+  @pytest.mark.usefixtures('unchecked_types')
+  @pytest.mark.parametrize('shape', [None, (2, 4)])
+  def test_are_no_constants_of_the_program(self, shape):
+    it = pairs.decoder(shape)
+    with it.scope():
+      lowered = it._jit_speculative.lower(
+          it.target.params, it.draft.params, it.place(pairs.request())
+      ).as_text()
+    assert lowered.count('stablehlo.dot_general') > 10
+    constants = re.findall(
+        r'stablehlo\.constant dense<(?:"|\[).*: tensor<([\dx]*)xf32>', lowered
+    )
+    smallest = min(x.size for x in jax.tree.leaves(it.target.params))
+    for shape in constants:
+      assert np.prod([int(n) for n in shape.split('x')]) < smallest
+
+
+@pytest.mark.usefixtures('unchecked_types')
+class TestCompiledLoop:
+  """What the partitioned program does inside the loop."""
+
+  @pytest.fixture(params=pairs.MESHES[1:])
+  def shape(self, request):
+    return request.param
+
+  @staticmethod
+  @functools.cache
+  def inside(shape):
+    compiled = pairs.decoder(shape).compile_speculative(pairs.request())
+    return '\n'.join(
+        compiled_loop_test.loop_instructions(compiled.as_text())
+    )
+
+  def test_caches_lie_in_parts(self, shape):
+    slots = pairs.LENGTH + pairs.GAMMA + 1
+    found = re.findall(rf'= f32\[([\d,]*),16,{slots}\]', self.inside(shape))
+    data, model = shape
+    rows = pairs.BATCH // data
+    # The target's in parts and the draft's whole. A single head may go unsaid.
+    expected = {f'{rows},{8 // model}', f'{rows},2'}
+    assert expected <= set(found) <= {*expected, f'{rows}'}
+
+  def test_rows_are_dealt_out(self, shape):
+    pattern = rf'= s32\[(\d+),{pairs.LENGTH}\]'
+    sequences = re.findall(pattern, self.inside(shape))
+    assert set(sequences) == {str(pairs.BATCH // shape[0])}
+
+  def test_devices_meet_where_they_must(self, shape):
+    """At the embedding, thrice a layer and for the logits, and at no cache.
+
+    The draft is whole on every device, and so is the law of a row: nothing is
+    exchanged there.
+    """
+    rows = pairs.BATCH // shape[0]
+    found = collections.Counter(
+        (kind, tuple(map(int, dims.split(','))))
+        for dims, kind in _COLLECTIVE.findall(self.inside(shape))
+    )
+    assert found == {
+        ('all-reduce', (rows, pairs.GAMMA + 1, 32)): 4,
+        ('all-gather', (rows, pairs.GAMMA + 1, 64)): 1,
+    }
+
+  def test_examples_alone_need_no_exchange(self):
+    assert _COLLECTIVE.findall(self.inside((8, 1))) == []
+
+
+class TestT5XContext:
+  """T5X enters a mesh in JAX's older way, and flax's rules."""
+
+  def constraints(self, function, *args):
+    """How the arrays that were constrained lie, in order."""
+    rules = partitioning.axis_rules(sharding.MODEL_PARALLEL)
+    with pairs.mesh_of((4, 2)), rules:
+      lowered = jax.jit(function).lower(*args).as_text()
+    return re.findall(r'sharding_constraint .*<@mesh, \[(.*)\]>', lowered)
+
+  @pytest.mark.filterwarnings('ignore:.*with mesh:DeprecationWarning')
+  def test_constrain(self):
+    assert self.constraints(
+        lambda *xs: [sharding.constrain(x, ('batch', 'heads')) for x in xs],
+        jnp.zeros((8, 6)),
+        jnp.zeros((8, 3)),
+        jnp.zeros((6, 2)),
+    ) == ['{"data"}, {"model"}', '{"data"}, {}', '{}, {"model"}']
+
+  @pytest.mark.filterwarnings('ignore:.*with mesh:DeprecationWarning')
+  def test_network(self):
+    """Caches, inputs and logits are put where T5X's rules want them."""
+    seam = t5_decoding.block_decoder(pairs.TARGET)
+
+    def step(params, tokens):
+      _, context = t5_decoding.encode(pairs.TARGET, params, tokens)
+      cache = seam.init_cache(context, 8, 5)
+      first = jnp.zeros((8, 1), jnp.int32)
+      return seam.decode_block(
+          params, context, cache, first, first[:, 0], None
+      )
+
+    found = self.constraints(
+        step, pairs.params(pairs.TARGET), tiny.encoder_tokens(8, 9)
+    )
+    assert found == [
+        '{"data"}, {}',  # tokens
+        '{"data"}, {}, {}',  # the encoder's output
+        # Keys and values of the inputs, of the cache, and of what is written.
+        *4 * ['{"data"}, {"model"}, {}, {}'],
+        '{"data"}, {}, {"model"}',  # logits as they are made, then whole
+        '{"data"}, {}, {}',
+        *2 * ['{"data"}, {"model"}, {}, {}'],
+    ]
