@@ -15,13 +15,13 @@ from etils import epath
 import jax.numpy as jnp
 
 from speculative_t5x import checkpoints
-from speculative_t5x import facts
 from speculative_t5x import loading
-from speculative_t5x import memory
-from speculative_t5x import preflight
 from speculative_t5x import quiet
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_sizes
+from speculative_t5x.preflight import checks
+from speculative_t5x.preflight import facts
+from speculative_t5x.preflight import memory
 
 # The vocabulary's name in a folder that Hugging Face's library wrote.
 _SPIECE_NAME = 'spiece.model'
@@ -110,7 +110,7 @@ def check_pair(
       _candidate(role, other, dtype, file, num_ids)
       for role, other, file in zip(roles, reversed(roles), files, strict=True)
   ]
-  report = preflight.check(*candidates, workload, device_memory_gib)
+  report = checks.check(*candidates, workload, device_memory_gib)
   print(render(report))
   if report.errors:
     raise PairError(_refusal(report))

@@ -12,10 +12,10 @@ import pytest
 
 from speculative_t5x import checkpoints
 from speculative_t5x import embedded
-from speculative_t5x import facts
 from speculative_t5x import loading
 from speculative_t5x.jobs import check_pair
 from speculative_t5x.networks import t5
+from speculative_t5x.preflight import facts
 from speculative_t5x.tasks import bulletins
 from tests import shared
 from tests import tiny

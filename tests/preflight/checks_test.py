@@ -11,10 +11,10 @@ import pytest
 import sentencepiece
 
 from speculative_t5x import checkpoints
-from speculative_t5x import facts
 from speculative_t5x import loading
-from speculative_t5x import memory
-from speculative_t5x import preflight
+from speculative_t5x.preflight import checks
+from speculative_t5x.preflight import facts
+from speculative_t5x.preflight import memory
 from tests import tiny
 
 _WORKLOAD = memory.Workload(
@@ -76,7 +76,7 @@ def _verdicts(report):
 
 def _check(target, draft, device_memory_gib=1.0, **changes):
   workload = dataclasses.replace(_WORKLOAD, **changes)
-  return preflight.check(target, draft, workload, device_memory_gib)
+  return checks.check(target, draft, workload, device_memory_gib)
 
 
 def test_a_good_pair(pair):
@@ -258,5 +258,5 @@ class TestMemory:
     assert 'A mesh of 2 (data) by 2 (model)' in mesh
 
   def test_units(self):
-    assert preflight._text(3 * 2**19) == '1.50 MiB'
-    assert preflight._text(5 * 2**38) == '1,280.00 GiB'
+    assert checks._text(3 * 2**19) == '1.50 MiB'
+    assert checks._text(5 * 2**38) == '1,280.00 GiB'

@@ -11,10 +11,10 @@ import math
 
 import jax.numpy as jnp
 
-from speculative_t5x import facts
 from speculative_t5x import loading
-from speculative_t5x import memory
 from speculative_t5x.networks import layers
+from speculative_t5x.preflight import facts
+from speculative_t5x.preflight import memory
 
 _MIB, _GIB = 2**20, 2**30
 _UNKNOWN = '?'

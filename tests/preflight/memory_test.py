@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from speculative_t5x import memory
 from speculative_t5x import speculation
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_decoding
+from speculative_t5x.preflight import memory
 from tests import tiny
 
 _WORKLOAD = memory.Workload(
