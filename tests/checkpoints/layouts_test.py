@@ -2,48 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checkpoints are found, and told from what is none."""
 
-import dataclasses
 import shutil
 
-import jax
 import pytest
 
 from speculative_t5x import checkpoints
-from speculative_t5x import loading
 from speculative_t5x.checkpoints import layouts
-from tests import tiny
-
-CONFIG = tiny.config(num_encoder_layers=1)
-
-
-def with_states(params):
-  """An optimizer's state, one mapping a parameter."""
-  return jax.tree.map(lambda x: {'m': 2 * x, 'v': x**2}, params)
-
-
-@pytest.fixture(scope='module')
-def params():
-  return tiny.params(CONFIG)
-
-
-@pytest.fixture(scope='module')
-def folder(tmp_path_factory, params):
-  """Steps 9 and 10, whose parameters differ; not to be written to."""
-  folder = tmp_path_factory.mktemp('model')
-  checkpoints.save(folder, 9, params, with_states(params))
-  checkpoints.save(folder, 10, jax.tree.map(lambda x: -x, params))
-  return folder
-
-
-@pytest.fixture
-def copied(folder, tmp_path):
-  """A copy that a test may damage."""
-  return shutil.copytree(folder, tmp_path / 'model')
-
-
-def expected(**overrides):
-  """Names and shapes of CONFIG's network, but for the overrides."""
-  return loading.abstract_params(dataclasses.replace(CONFIG, **overrides))
+from tests.checkpoints import steps
 
 
 class TestFind:
@@ -80,9 +45,9 @@ class TestFind:
     for read in (
         checkpoints.find,
         checkpoints.read_specs,
-        lambda path: checkpoints.check_shapes(path, expected()),
-        lambda path: checkpoints.restore_params(path, expected()),
-        lambda path: checkpoints.restore_state(path, expected(), {}),
+        lambda path: checkpoints.check_shapes(path, steps.expected()),
+        lambda path: checkpoints.restore_params(path, steps.expected()),
+        lambda path: checkpoints.restore_state(path, steps.expected(), {}),
     ):
       with pytest.raises(checkpoints.CheckpointError, match='mistyped'):
         read(tmp_path / 'mistyped' / 'checkpoint_1')

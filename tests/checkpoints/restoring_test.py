@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checkpoints: checked before they are read, and read."""
 
-import dataclasses
 import pathlib
 import shutil
 import subprocess
@@ -14,45 +13,14 @@ import numpy as np
 import pytest
 
 from speculative_t5x import checkpoints
-from speculative_t5x import loading
 from speculative_t5x.checkpoints import orbax
 from tests import checkpoints_by_hand as by_hand
 from tests import tiny
+from tests.checkpoints import steps
 
-CONFIG = tiny.config(num_encoder_layers=1)
 T5X_LAYOUTS = pytest.mark.parametrize(
     'layout', [checkpoints.Layout.ORBAX, checkpoints.Layout.LEGACY]
 )
-
-
-def with_states(params):
-  """An optimizer's state, one mapping a parameter."""
-  return jax.tree.map(lambda x: {'m': 2 * x, 'v': x**2}, params)
-
-
-@pytest.fixture(scope='module')
-def params():
-  return tiny.params(CONFIG)
-
-
-@pytest.fixture(scope='module')
-def folder(tmp_path_factory, params):
-  """Steps 9 and 10, whose parameters differ; not to be written to."""
-  folder = tmp_path_factory.mktemp('model')
-  checkpoints.save(folder, 9, params, with_states(params))
-  checkpoints.save(folder, 10, jax.tree.map(lambda x: -x, params))
-  return folder
-
-
-@pytest.fixture
-def copied(folder, tmp_path):
-  """A copy that a test may damage."""
-  return shutil.copytree(folder, tmp_path / 'model')
-
-
-def expected(**overrides):
-  """Names and shapes of CONFIG's network, but for the overrides."""
-  return loading.abstract_params(dataclasses.replace(CONFIG, **overrides))
 
 
 def assert_equal(a, b):
@@ -60,7 +28,7 @@ def assert_equal(a, b):
 
 
 def write(layout, path, params):
-  """A checkpoint of CONFIG's network in a layout."""
+  """A checkpoint of steps.CONFIG's network in a layout."""
   path = pathlib.Path(path)
   match layout:
     case checkpoints.Layout.ORBAX:
@@ -68,8 +36,8 @@ def write(layout, path, params):
     case checkpoints.Layout.LEGACY:
       by_hand.write_legacy(path, params)
     case checkpoints.Layout.HUGGING_FACE:
-      tensors = by_hand.hugging_face_tensors(CONFIG, params)
-      fields = by_hand.hugging_face_config(CONFIG)
+      tensors = by_hand.hugging_face_tensors(steps.CONFIG, params)
+      fields = by_hand.hugging_face_config(steps.CONFIG)
       by_hand.write_hugging_face(path, fields, tensors)
 
 
@@ -81,20 +49,20 @@ class TestRestore:
 
   def test_values(self, folder, params):
     """From a step's folder, and from the newest of several."""
-    one = checkpoints.restore_params(folder / 'checkpoint_9', expected())
+    one = checkpoints.restore_params(folder / 'checkpoint_9', steps.expected())
     assert_equal(one, params)
-    newest = checkpoints.restore_params(folder, expected())
+    newest = checkpoints.restore_params(folder, steps.expected())
     assert_equal(newest, jax.tree.map(lambda x: -x, params))
 
   def test_text_path(self, folder, params):
     path = str(folder / 'checkpoint_9')
-    assert_equal(checkpoints.restore_params(path, expected()), params)
+    assert_equal(checkpoints.restore_params(path, steps.expected()), params)
 
   def test_parameters_only(self, tmp_path, params):
     """The optimizer's state is not even looked at: NaN there is no matter."""
-    nan = jax.tree.map(lambda x: x * jnp.nan, with_states(params))
+    nan = jax.tree.map(lambda x: x * jnp.nan, steps.with_states(params))
     checkpoints.save(tmp_path, 1, params, nan)
-    assert_equal(checkpoints.restore_params(tmp_path, expected()), params)
+    assert_equal(checkpoints.restore_params(tmp_path, steps.expected()), params)
 
   def test_only_the_parameters_are_asked_for(
       self, folder, params, monkeypatch
@@ -106,12 +74,12 @@ class TestRestore:
         'restore',
         lambda path, tree: asked.append(tree) or restore(path, tree),
     )
-    checkpoints.restore_params(folder / 'checkpoint_9', expected())
+    checkpoints.restore_params(folder / 'checkpoint_9', steps.expected())
     assert [set(tree) for tree in asked] == [{'target'}]
 
   def test_dtype_is_cast_on_load(self, folder, params):
     restored = checkpoints.restore_params(
-        folder / 'checkpoint_9', expected(), jnp.bfloat16
+        folder / 'checkpoint_9', steps.expected(), jnp.bfloat16
     )
     assert dtypes(restored) == {'bfloat16'}
     assert_equal(
@@ -122,12 +90,12 @@ class TestRestore:
     """A checkpoint saved in bfloat16."""
     narrow = jax.tree.map(lambda x: x.astype(jnp.bfloat16), params)
     checkpoints.save(tmp_path, 1, narrow)
-    restored = checkpoints.restore_params(tmp_path, expected())
+    restored = checkpoints.restore_params(tmp_path, steps.expected())
     assert dtypes(restored) == {'float32'}
     assert_equal(restored, jax.tree.map(jnp.float32, narrow))
 
   def test_whole_state(self, folder, params):
-    states = with_states(params)
+    states = steps.with_states(params)
     step, restored, restored_states = checkpoints.restore_state(
         folder / 'checkpoint_9', params, states
     )
@@ -137,12 +105,12 @@ class TestRestore:
 
   def test_state_of_no_optimizer(self, folder, params):
     with pytest.raises(checkpoints.CheckpointError, match='optimizer'):
-      checkpoints.restore_state(folder, params, with_states(params))
+      checkpoints.restore_state(folder, params, steps.with_states(params))
 
   def test_numpy_parameters(self, tmp_path, params):
     """Saved from host arrays, of which Orbax keeps less metadata."""
     checkpoints.save(tmp_path, 1, jax.tree.map(np.asarray, params))
-    assert_equal(checkpoints.restore_params(tmp_path, expected()), params)
+    assert_equal(checkpoints.restore_params(tmp_path, steps.expected()), params)
 
   def test_sharded_parameters(self, tmp_path):
     """Shapes are those of the whole, also where a device saved a shard."""
@@ -195,30 +163,30 @@ class TestAnotherNetwork:
 
     monkeypatch.setattr(orbax, 'restore', refuse)
     with pytest.raises(checkpoints.CheckpointError, match=message) as error:
-      checkpoints.restore_params(folder, expected(**overrides))
+      checkpoints.restore_params(folder, steps.expected(**overrides))
     assert 'Set the sizes of the network' in str(error.value)
     assert len(str(error.value).splitlines()) == 1
 
   def test_heads_of_another_width_at_equal_product(self, folder):
     """4 heads of 8 make kernels like 2 of 16: only the bias tells."""
     with pytest.raises(checkpoints.CheckpointError) as error:
-      checkpoints.check_shapes(folder, expected(num_heads=4, head_dim=8))
+      checkpoints.check_shapes(folder, steps.expected(num_heads=4, head_dim=8))
     assert str(error.value).count('instead of') == 2
 
   def test_both_ways_at_once(self, folder):
     config = dict(num_decoder_layers=1, num_encoder_layers=2)
     with pytest.raises(checkpoints.CheckpointError) as error:
-      checkpoints.check_shapes(folder, expected(**config))
+      checkpoints.check_shapes(folder, steps.expected(**config))
     assert 'lacks' in str(error.value) and 'also holds' in str(error.value)
 
   def test_same_network_passes(self, folder):
-    checkpoints.check_shapes(folder, expected())
+    checkpoints.check_shapes(folder, steps.expected())
 
 
 class TestDamage:
 
   def read(self, path):
-    return checkpoints.restore_params(path, expected())
+    return checkpoints.restore_params(path, steps.expected())
 
   def test_metadata_that_is_no_json(self, copied):
     file = copied / 'checkpoint_10' / 'state' / '_METADATA'
@@ -250,9 +218,10 @@ class TestDamage:
 
 @pytest.fixture(scope='module', params=checkpoints.Layout)
 def written(request, tmp_path_factory):
-  """CONFIG's network in each layout; not to be written to."""
+  """The tiny network in each layout; not to be written to."""
   path = tmp_path_factory.mktemp('layout')
-  write(request.param, path, by_hand.cast(tiny.params(CONFIG), jnp.float32))
+  params = by_hand.cast(tiny.params(steps.CONFIG), jnp.float32)
+  write(request.param, path, params)
   assert checkpoints.detect(path) is request.param
   return path
 
@@ -261,17 +230,17 @@ class TestAnyLayout:
   """What holds for all of them, of one network."""
 
   def test_values(self, written, params):
-    assert_equal(checkpoints.restore_params(written, expected()), params)
+    assert_equal(checkpoints.restore_params(written, steps.expected()), params)
 
   @pytest.mark.parametrize('dtype', [jnp.bfloat16, 'bfloat16'])
   def test_cast(self, written, params, dtype):
     assert_equal(
-        checkpoints.restore_params(written, expected(), dtype),
+        checkpoints.restore_params(written, steps.expected(), dtype),
         jax.tree.map(lambda x: x.astype(jnp.bfloat16), params),
     )
 
   def test_dtype_that_is_stored(self, written, params):
-    restored = checkpoints.restore_params(written, expected(), None)
+    restored = checkpoints.restore_params(written, steps.expected(), None)
     assert dtypes(restored) == {'float32'}
     assert_equal(restored, params)
 
@@ -280,35 +249,35 @@ class TestAnyLayout:
   )
   def test_dtype_that_is_unknown(self, written, dtype):
     with pytest.raises(checkpoints.CheckpointError, match='cannot be read as'):
-      checkpoints.restore_params(written, expected(), dtype)
+      checkpoints.restore_params(written, steps.expected(), dtype)
 
   def test_shardings_of_another_tree(self, written):
     device = jax.sharding.SingleDeviceSharding(jax.devices()[0])
-    shardings = jax.tree.map(lambda _: device, expected())
+    shardings = jax.tree.map(lambda _: device, steps.expected())
     del shardings['decoder']['decoder_norm']
     with pytest.raises(ValueError, match='lacks decoder/decoder_norm/scale'):
-      checkpoints.restore_params(written, expected(), shardings=shardings)
+      checkpoints.restore_params(written, steps.expected(), shardings=shardings)
 
   def test_another_network(self, written):
     with pytest.raises(checkpoints.CheckpointError, match='also holds') as e:
-      checkpoints.check_shapes(written, expected(num_decoder_layers=1))
+      checkpoints.check_shapes(written, steps.expected(num_decoder_layers=1))
     assert str(checkpoints.find(written)) in str(e.value)
 
   @pytest.mark.parametrize('layout', checkpoints.Layout)
   def test_not_finite(self, tmp_path, layout):
-    params = by_hand.cast(tiny.params(CONFIG), jnp.float32)
+    params = by_hand.cast(tiny.params(steps.CONFIG), jnp.float32)
     params['token_embedder']['embedding'][1, 2] = np.inf
     write(layout, tmp_path, params)
     with pytest.raises(
         checkpoints.CheckpointError,
         match='not finite .* in token_embedder/embedding',
     ):
-      checkpoints.restore_params(tmp_path, expected())
+      checkpoints.restore_params(tmp_path, steps.expected())
 
   @T5X_LAYOUTS
   def test_a_bias_in_each_layer(self, tmp_path, layout):
     """As scalable_t5 and umT5 have it."""
-    params = by_hand.cast(tiny.params(CONFIG), jnp.float32)
+    params = by_hand.cast(tiny.params(steps.CONFIG), jnp.float32)
     bias = params['decoder'].pop('relpos_bias')
     params['decoder']['layers_1']['relpos_bias'] = bias
     write(layout, tmp_path, params)
@@ -316,12 +285,12 @@ class TestAnyLayout:
         checkpoints.CheckpointError,
         match='scalable_t5 .*decoder/layers_1/relpos_bias',
     ):
-      checkpoints.check_shapes(tmp_path, expected())
+      checkpoints.check_shapes(tmp_path, steps.expected())
 
   @T5X_LAYOUTS
   def test_scanned_layers(self, tmp_path, layout):
     """As scalable_t5 stacks them: the layers are the second axis."""
-    params = by_hand.cast(tiny.params(CONFIG), jnp.float32)
+    params = by_hand.cast(tiny.params(steps.CONFIG), jnp.float32)
     decoder = params['decoder']
     layers = [decoder.pop(f'layers_{i}') for i in range(2)]
     decoder['decoder'] = jax.tree.map(lambda *x: np.stack(x, axis=1), *layers)
@@ -330,7 +299,7 @@ class TestAnyLayout:
         checkpoints.CheckpointError,
         match='scalable_t5 .*scanned layers.*decoder/decoder/encoder_decoder',
     ):
-      checkpoints.check_shapes(tmp_path, expected())
+      checkpoints.check_shapes(tmp_path, steps.expected())
 
   def test_mesh(self, tmp_path):
     """Each device gets its part, in whatever layout."""
@@ -339,20 +308,21 @@ import jax, jax.numpy as jnp, numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 from speculative_t5x import checkpoints
 from tests import tiny
-from tests.checkpoints.restoring_test import CONFIG, by_hand, expected, write
+from tests.checkpoints import steps
+from tests.checkpoints.restoring_test import by_hand, write
 
 mesh = jax.make_mesh((2, 2), ('data', 'model'))
 shardings = jax.tree.map(
     lambda x: NamedSharding(mesh, PartitionSpec(*[None, 'model'][-x.ndim:])),
-    expected())
-params = by_hand.cast(tiny.params(CONFIG), jnp.float32)
+    steps.expected())
+params = by_hand.cast(tiny.params(steps.CONFIG), jnp.float32)
 broken = by_hand.cast(params, jnp.float32)
 broken['encoder']['encoder_norm']['scale'][-1] = np.nan
 for layout in checkpoints.Layout:
   path = {str(tmp_path)!r} + '/' + layout.name
   write(layout, path, params)
   restored = checkpoints.restore_params(
-      path, expected(), jnp.bfloat16, shardings)
+      path, steps.expected(), jnp.bfloat16, shardings)
   for name, x in checkpoints.flatten(restored).items():
     wanted = checkpoints.flatten(params)[name].astype(jnp.bfloat16)
     assert x.sharding == checkpoints.flatten(shardings)[name], name
@@ -363,7 +333,7 @@ for layout in checkpoints.Layout:
   write(layout, path + '_broken', broken)
   try:
     checkpoints.restore_params(
-        path + '_broken', expected(), shardings=shardings)
+        path + '_broken', steps.expected(), shardings=shardings)
   except checkpoints.CheckpointError as error:
     assert 'in encoder/encoder_norm/scale' in str(error)
   else:

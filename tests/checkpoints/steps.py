@@ -1,0 +1,22 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A tiny network, and the optimizer's state of its parameters."""
+
+import dataclasses
+
+import jax
+
+from speculative_t5x import loading
+from tests import tiny
+
+CONFIG = tiny.config(num_encoder_layers=1)
+
+
+def with_states(params):
+  """An optimizer's state, one mapping a parameter."""
+  return jax.tree.map(lambda x: {'m': 2 * x, 'v': x**2}, params)
+
+
+def expected(**overrides):
+  """Names and shapes of CONFIG's network, but for the overrides."""
+  return loading.abstract_params(dataclasses.replace(CONFIG, **overrides))
