@@ -29,8 +29,9 @@ class TestLoadModel:
   def test_is_prepared_and_in_the_dtype_of_the_network(self, folder, dtype):
     config = tiny.config(dtype=dtype)
     model = loading.load_model(config, folder)
+    params = jax.tree.map(lambda x: x.astype(dtype), tiny.params(config))
     expected_config, expected = preparation.merge(
-        *preparation.prepare(config, tiny.params(config))
+        *preparation.prepare(config, params)
     )
     assert model.config == expected_config
     jax.tree.map(np.testing.assert_array_equal, model.params, expected)

@@ -51,11 +51,11 @@ def read(
   """Reads parameters one at a time, in the dtype that is stored.
 
   Raises:
-    errors.CheckpointError: naming the tensor that cannot be read, or if the
-      head is another matrix than the embedding that it is tied to.
+    errors.CheckpointError: naming the tensor that cannot be read, or one that
+      is stored as the embedding and is another matrix.
   """
   tensors, parameters = _parameters(folder)
-  _check_head(folder, tensors, parameters)
+  _check_copies(folder, tensors, parameters)
   for name in names:
     # Not kept here, or it would stay while the next one is read.
     yield name, _read_tensor(name, parameters[name])
@@ -112,24 +112,23 @@ def _embedding(
   )
 
 
-def _check_head(
+def _check_copies(
     folder: epath.Path, tensors: _Tensors, parameters: _Tensors
 ) -> None:
-  """A head that is stored and tied must be the embedding itself."""
-  if names_of.HEAD not in tensors or parameters.get(
-      'decoder/logits_dense/kernel'
-  ):
-    return
-  head = tensors[names_of.HEAD]
+  """Whatever else is stored as the embedding must be the embedding itself."""
   embedding = parameters[names_of.EMBEDDING]
-  if head is embedding:
-    return
-  if not file_arrays.is_equal(head, embedding):
-    raise errors.CheckpointError(
-        f'{folder} holds a {names_of.HEAD} that differs from the embedding,'
-        ' though config.json says that they are one (tie_word_embeddings, true'
-        ' where it is not given). Correct config.json.'
-    )
+  names = [*names_of.EMBEDDINGS]
+  if 'decoder/logits_dense/kernel' not in parameters:
+    names.append(names_of.HEAD)
+  for name in names:
+    copy = tensors.get(name, embedding)
+    if copy is not embedding and not file_arrays.is_equal(copy, embedding):
+      raise errors.CheckpointError(
+          f'{folder} holds a {name} that differs from the embedding, though T5'
+          ' has one for both stacks, and for the head too where config.json'
+          ' says so (tie_word_embeddings, true where it is not given). Correct'
+          ' config.json, or pass another model.'
+      )
 
 
 def _read_tensor(name: str, tensor: file_arrays.FileArray) -> np.ndarray:

@@ -19,11 +19,16 @@ _ACTIVATIONS = {
     'gated-gelu': ('gelu', 'linear'),
     'gated-silu': ('silu', 'linear'),
 }
-# T5X has these built in.
+# The function that each of them computes, which a config may name as well.
+_FUNCTIONS = {'relu': 'relu', 'gated-gelu': 'gelu_new', 'gated-silu': 'silu'}
+# T5X, and the loop, have these built in.
 _FIXED = {
     'relative_attention_num_buckets': 32,
     'relative_attention_max_distance': 128,
     'layer_norm_epsilon': 1e-6,
+    'pad_token_id': 0,
+    'eos_token_id': 1,
+    'decoder_start_token_id': 0,
 }
 _SIZES = {
     'vocab_size': 'vocab_size',
@@ -94,8 +99,9 @@ def _check_network(file: epath.Path, config: dict[str, Any]) -> None:
         f'{file} has feed_forward_proj {config["feed_forward_proj"]!r}; only'
         f' {", ".join(_ACTIVATIONS)} are known here.'
     )
-  for name, value in _FIXED.items():
-    if config.get(name, value) != value:
+  function = _FUNCTIONS[config['feed_forward_proj']]
+  for name, value in (*_FIXED.items(), ('dense_act_fn', function)):
+    if config.get(name) not in (None, value):
       raise errors.CheckpointError(
           f'{file} has {name} {config[name]}; T5X and the network here have'
           f' {value} built in, so the model would compute something else.'

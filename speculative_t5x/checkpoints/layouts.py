@@ -105,7 +105,7 @@ def _layout_of(folder: epath.Path) -> Layout | None:
     return Layout.ORBAX
   if _UNFINISHED.fullmatch(folder.name):
     raise _unfinished(folder, 'its name says so')
-  if 'checkpoint' in names:
+  if 'checkpoint' in names and not (folder / 'checkpoint').is_dir():
     return Layout.LEGACY
   if names & set(_SAFETENSORS):
     if 'config.json' not in names:

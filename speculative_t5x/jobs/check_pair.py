@@ -110,7 +110,11 @@ def check_pair(
       _candidate(role, other, dtype, file, num_ids)
       for role, other, file in zip(roles, reversed(roles), files, strict=True)
   ]
-  report = checks.check(*candidates, workload, device_memory_gib)
+  target, draft = candidates
+  if files[1] is None and target.vocabulary is not None:
+    assumed = dataclasses.replace(target.vocabulary, is_assumed=True)
+    draft = dataclasses.replace(draft, vocabulary=assumed)
+  report = checks.check(target, draft, workload, device_memory_gib)
   print(render(report))
   if report.errors:
     raise PairError(_refusal(report))
@@ -229,12 +233,12 @@ def _read_config(path, layout, specs, dtype) -> tuple[t5.T5Config, str]:
 def _vocabulary_files(
     given: tuple[str | None, str | None], checkpoint_paths: tuple[str, str]
 ) -> tuple[str | None, str | None]:
-  """The target's and the draft's, where they are not given."""
+  """The target's and the draft's, beside the weights if they are not given."""
   found = [
       name or _spiece_model(path)
       for name, path in zip(given, checkpoint_paths, strict=True)
   ]
-  return found[0], found[1] or found[0]
+  return found[0], found[1]
 
 
 def _spiece_model(checkpoint_path: str) -> str | None:

@@ -4,9 +4,12 @@
 
 import math
 
+import jax.numpy as jnp
+
 from speculative_t5x import checkpoints
 from speculative_t5x import loading
 from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_sizes
 
 
 def convert(
@@ -31,22 +34,26 @@ def convert(
   Raises:
     checkpoints.CheckpointError: if the checkpoint cannot be read or is of
       another network than T5, or if there is such an output already.
+    t5_sizes.SizesError: likewise, if its parameters are not named as T5's.
   """
   folder = checkpoints.find(checkpoint_path)
   gin_lines = []
   if checkpoints.detect(folder) is checkpoints.Layout.HUGGING_FACE:
     sizes = checkpoints.hugging_face.read_config(folder)
-    expected = loading.abstract_params(t5.T5Config(**sizes))
-    checkpoints.check_shapes(folder, expected)
+    config = t5.T5Config(**sizes)
     gin_lines = [f't5.T5Config.{key} = {x!r}' for key, x in sizes.items()]
-  specs = checkpoints.read_specs(folder).values()
+  else:
+    specs = checkpoints.read_specs(folder)
+    config = t5_sizes.read_config(specs, dtype=jnp.float32)
+  checkpoints.check_shapes(folder, loading.abstract_params(config))
   written = checkpoints.save_each(
       output_dir,
       checkpoints.read_step(folder),
       checkpoints.read_params(folder, dtype),
   )
+  specs = checkpoints.read_specs(written).values()
   size = sum(math.prod(spec.shape) for spec in specs)
-  dtypes = {dtype or str(spec.dtype) for spec in specs}
+  dtypes = {str(spec.dtype) for spec in specs}
   print(
       f'Wrote {written}: {size:,} parameters in {len(specs)} tensors,'
       f' {" and ".join(sorted(dtypes))}.'

@@ -10,7 +10,6 @@ import contextlib
 import dataclasses
 import itertools
 from typing import Any
-import zlib
 
 import numpy as np
 import seqio
@@ -18,6 +17,7 @@ import tensorflow as tf
 
 from speculative_t5x import loading
 from speculative_t5x import quiet
+from speculative_t5x.tasks import example_ids as example_ids_lib
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +86,10 @@ def load(
     rows.append(ids)
     inputs.append(text)
     targets.append(_target(task, full))
-    example_ids.append(example.get('example_id', _hash_id(ids)))
+    found = example.get(example_ids_lib.EXAMPLE_ID)
+    example_ids.append(
+        example_ids_lib.of_inputs(ids) if found is None else found
+    )
     num_truncated += len(full['inputs']) > lengths['inputs']
   if num_examples is not None and len(rows) < num_examples:
     raise ValueError(
@@ -186,8 +189,3 @@ def _target(task: seqio.Task, example) -> Any:
         example['targets'].tolist()
     )
   return task.postprocess_fn(text, example=example, is_target=True)
-
-
-def _hash_id(ids: np.ndarray) -> int:
-  """For a task without ids of its own: a number that its input determines."""
-  return zlib.crc32(ids.tobytes()) & 0x7FFFFFFF

@@ -110,6 +110,13 @@ def _same_vocabulary(
     target: facts.Vocabulary, draft: facts.Vocabulary
 ) -> facts.Finding:
   hashes = [v.sha256[:_SHOWN_DIGITS] for v in (target, draft)]
+  if draft.is_assumed:
+    finding = facts.Finding('vocabulary: SHA-256', hashes[0], 'taken to be it')
+    return finding.judged(
+        'note',
+        "The draft's vocabulary is not given, and was not compared. Give"
+        ' draft_vocabulary_file if the draft may have another.',
+    )
   finding = facts.Finding('vocabulary: SHA-256', *hashes)
   if target.sha256 == draft.sha256:
     return finding

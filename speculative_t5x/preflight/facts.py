@@ -23,11 +23,13 @@ class Vocabulary:
     sha256: of the file, in hexadecimal digits.
     num_ids: its pieces, and those that a task adds (`extra_ids`).
     pieces: what the file holds.
+    is_assumed: whether it is only taken to be the model's.
   """
 
   sha256: str
   num_ids: int
   pieces: sentencepiece.SentencePieceProcessor
+  is_assumed: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

@@ -144,7 +144,7 @@ class SpeculativeModel(models.EncoderDecoderModel):
       [batch, num_decodes].
     Raises:
       ValueError: for a batch without example ids.
-      NotImplementedError: for `prompt_with_targets`.
+      NotImplementedError: for `prompt_with_targets` and `decode_rng`.
     """
     arguments = inspect.signature(self.decode_fn).parameters
     if 'target' not in arguments:
@@ -156,6 +156,12 @@ class SpeculativeModel(models.EncoderDecoderModel):
       raise NotImplementedError(
           'prompt_with_targets is not supported by this decode function. Leave'
           " it out, or decode with T5X's temperature_sample."
+      )
+    options = decoder_params or {}
+    if 'decode_rng' in options:
+      raise NotImplementedError(
+          'decode_rng is not supported by this decode function, whose samples'
+          " depend on seed and example. Pass decoder_params={'seed': ...}."
       )
     defaults = self._default_decoder_params
     if return_all_decodes is None:
@@ -169,9 +175,9 @@ class SpeculativeModel(models.EncoderDecoderModel):
         **seams,
         example_ids=_example_ids(batch),
         length=batch['decoder_input_tokens'].shape[1],
-        eos_id=self.output_vocabulary.eos_id,
         num_decodes=num_decodes or defaults.num_decodes,
-        **(decoder_params or {}),
+        # T5X takes 1 for a vocabulary that has no end of sequence.
+        **{'eos_id': self.output_vocabulary.eos_id or 1, **options},
     )
     decodes = sequences, {'scores': scores, **(counts[0] if counts else {})}
     if return_all_decodes:
@@ -207,11 +213,12 @@ class SpeculativeModel(models.EncoderDecoderModel):
 
 def _network_config(role: str, module: nn.Module) -> t5.T5Config:
   """The sizes of T5X's network as this package's network takes them."""
-  if not isinstance(module, network.Transformer):
+  # A subclass may compute anything else.
+  if type(module) is not network.Transformer:
     raise ValueError(
         f'The {role} is a {type(module).__module__}.{type(module).__name__};'
-        ' only t5x.examples.t5.network.Transformer can be decoded. Scanned'
-        ' layers, decoder-only and other networks are not supported.'
+        ' only t5x.examples.t5.network.Transformer itself can be decoded.'
+        ' Scanned layers, decoder-only and other networks are not supported.'
     )
   config = module.config
   for name in config.mlp_activations:

@@ -29,8 +29,7 @@ class PairRestorer:
       partitioner: Any,
       draft_checkpoint_path: checkpoints.Path,
       restore_dtype: Any = None,
-      dataset_iterator: Any = None,
-      **saving: Any,
+      **others: Any,
   ):
     """Binds what T5X says of the job; reads nothing yet.
 
@@ -39,18 +38,14 @@ class PairRestorer:
       partitioner: T5X's.
       draft_checkpoint_path: a checkpoint of any layout, or a folder of
         several, the newest of which is taken.
-      restore_dtype: of the parameters; None for the network's own.
-      dataset_iterator: not supported.
-      **saving: what T5X says besides concerns saving.
-    Raises:
-      NotImplementedError: for a dataset to be restored.
+      restore_dtype: of the parameters; None for what is stored.
+      **others: what T5X says besides concerns saving and data sets.
     """
-    del saving
-    _refuse('restore_dataset', dataset_iterator)
+    del others
     self._train_state = train_state
     self._partitioner = partitioner
     self._draft_path = draft_checkpoint_path
-    self._dtype = jnp.float32 if restore_dtype is None else restore_dtype
+    self._dtype = restore_dtype
 
   def restore(
       self,
@@ -74,7 +69,9 @@ class PairRestorer:
         checkpoint. Both are looked at before either is read.
       NotImplementedError: for what is not supported.
     """
-    _refuse('assignment_map', state_transformation_fns)
+    _refuse(
+        'state_transformation_fns or assignment_map', state_transformation_fns
+    )
     _refuse('fallback_to_scratch', fallback_state)
     _refuse('lazy_parameters', lazy_parameters)
     paths = {'target': path, 'draft': self._draft_path}
@@ -122,7 +119,7 @@ class PairRestorer:
 
 
 def _refuse(name: str, value: Any) -> None:
-  if value is not None and value is not False and value != ():
+  if value:
     raise NotImplementedError(
         f'{name} is not supported for a target and a draft. Leave it out of'
         ' utils.RestoreCheckpointConfig.'

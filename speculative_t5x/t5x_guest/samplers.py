@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from speculative_t5x import loops
 from speculative_t5x import sampling as sampling_lib
 from speculative_t5x import speculation
+from speculative_t5x import token_decoder
 
 Decodes = tuple[jax.Array, jax.Array, Mapping[str, jax.Array]]
 
@@ -155,6 +156,8 @@ def _check_supported(eos_id: int, *callbacks: Callable | None) -> None:
 def _rows(
     example_ids, seed, num_decodes, length, max_steps, hard_limit
 ) -> speculation.Rows:
+  if not isinstance(seed, jax.Array):
+    token_decoder.check_int32('seed', [seed])
   limits = jnp.full(example_ids.shape, length, jnp.int32)
   for limit in (max_steps, hard_limit):
     if limit is not None:
@@ -165,6 +168,11 @@ def _rows(
 
 def _sampling(temperature, topk, topp) -> sampling_lib.Sampling:
   values = temperature, topk, topp
+  if any(jnp.ndim(value) for value in values):
+    raise NotImplementedError(
+        'temperature, topk and topp must be one number for all examples, got'
+        f' shapes {[jnp.shape(value) for value in values]}.'
+    )
   if not any(isinstance(value, jax.Array) for value in values):
     return sampling_lib.make_sampling(*values)
   # Handed over by a caller while tracing: there are no values to check.

@@ -91,7 +91,11 @@ def test_what_was_given_is_left_alone():
   assert not config.merge_projections and prepared_config.merge_projections
 
 
-def test_cast_to_the_dtype_of_the_network():
-  config = tiny.config(dtype=jnp.bfloat16)
+@pytest.mark.parametrize('overrides', [{}, T5_1_0])
+def test_cast_to_the_dtype_of_the_network_but_for_the_head(overrides):
+  """T5X multiplies the head in float32, and so as exactly as it was read."""
+  config = tiny.config(dtype=jnp.bfloat16, **overrides)
   _, prepared = prepare_and_merge(config, tiny.params(config))
+  head = prepared['decoder'].pop('logits_dense')['kernel']
+  assert head.dtype == jnp.float32
   assert {x.dtype.name for x in jax.tree.leaves(prepared)} == {'bfloat16'}

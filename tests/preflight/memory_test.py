@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from speculative_t5x import loading
 from speculative_t5x import speculation
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_decoding
@@ -102,7 +103,12 @@ class TestAllocated:
   def test_parameters(self, overrides):
     config = tiny.config(**overrides)
     found = memory.target_bytes(config, _WORKLOAD)
-    assert found.params == _num_bytes(tiny.model(config).params)
+    # As `load_model` reads them.
+    params = jax.tree.map(
+        lambda x: x.astype(config.dtype), tiny.params(config)
+    )
+    model = loading.make_model(config, params)
+    assert found.params == _num_bytes(model.params)
 
   def test_cache(self, overrides):
     config = tiny.config(**overrides)

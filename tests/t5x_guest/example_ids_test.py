@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Every example keeps its own number, however a task is cut and batched."""
+"""Every example keeps its own id, however a task is cut and batched."""
 
 import numpy as np
 import pytest
@@ -8,6 +8,7 @@ import seqio
 import tensorflow as tf
 
 from speculative_t5x import t5x_guest
+from speculative_t5x.tasks import example_ids
 
 LENGTHS = {'inputs': 4, 'targets': 3}
 PLAIN = {'inputs': [[5, 1], [6, 7, 1], [8, 1]], 'targets': [[9, 1]] * 3}
@@ -25,48 +26,62 @@ def dataset(**features):
   )
 
 
+def convert(ds, **kwargs):
+  converter = t5x_guest.ExampleIdConverter(**({'pack': False} | kwargs))
+  return converter(ds, LENGTHS)
+
+
 def ids(converted):
   return [int(x['example_id']) for x in converted.as_numpy_iterator()]
 
 
-def test_numbers_of_the_split():
-  converter = t5x_guest.ExampleIdConverter(pack=False)
-  converted = converter(dataset(), LENGTHS)
-  assert ids(converted) == [0, 1, 2]
+def test_without_ids_the_inputs_determine_one():
+  converted = convert(dataset())
+  expected = [example_ids.of_inputs(np.array(x)) for x in PLAIN['inputs']]
+  assert ids(converted) == expected
+  assert len(set(expected)) == 3
   assert len(converted) == 3  # T5X asks for it
-  (first, *_) = converted.as_numpy_iterator()
+
+
+def test_neither_order_nor_shards_nor_filters_matter():
+  whole = ids(convert(dataset()))
+  assert ids(convert(dataset().shard(2, 1))) == whole[1::2]
+  assert ids(convert(dataset().skip(2).concatenate(dataset().take(1)))) == [
+      whole[2], whole[0]
+  ]  # fmt: skip
+
+
+def test_all_else_is_seqios():
   expected = seqio.EncDecFeatureConverter(pack=False)(dataset(), LENGTHS)
-  (as_seqio, *_) = expected.as_numpy_iterator()
-  del first['example_id']
-  assert first.keys() == as_seqio.keys()
-  for name in first:
-    np.testing.assert_array_equal(first[name], as_seqio[name])
+  for ours, theirs in zip(
+      convert(dataset()).as_numpy_iterator(), expected.as_numpy_iterator()
+  ):
+    del ours['example_id']
+    assert ours.keys() == theirs.keys()
+    for name in ours:
+      np.testing.assert_array_equal(ours[name], theirs[name])
 
 
 def test_ids_of_the_task_are_kept():
-  converter = t5x_guest.ExampleIdConverter(pack=False, num_shards=2)
   own = tf.constant([40, 41, 7], tf.int64)
-  assert ids(converter(dataset(example_id=own), LENGTHS)) == [40, 41, 7]
+  assert ids(convert(dataset(example_id=own))) == [40, 41, 7]
 
 
-def test_shards_of_an_infer_job_make_up_the_whole():
-  whole = ids(t5x_guest.ExampleIdConverter(pack=False)(dataset(), LENGTHS))
-  found = {}
-  for shard in range(2):
-    converter = t5x_guest.ExampleIdConverter(
-        pack=False, num_shards=2, shard_id=shard
-    )
-    part = ids(converter(dataset().shard(2, shard), LENGTHS))
-    found |= {number: number for number in part}
-    assert part == whole[shard::2]
-  assert sorted(found) == whole
+@pytest.mark.parametrize(
+    'own',
+    [[0.0, 0.5, 1.0], ['a', 'b', 'c'], [[1], [2], [3]]],
+    ids=['fractions', 'texts', 'lists'],
+)
+def test_ids_that_are_no_numbers(own):
+  with pytest.raises(ValueError, match='example_id must be one whole number'):
+    convert(dataset(example_id=tf.constant(own)))
+
+
+def test_ids_past_32_bits():
+  own = tf.constant([1, 2**32 + 1, 3], tf.int64)
+  with pytest.raises(tf.errors.InvalidArgumentError, match='of 32 bits'):
+    ids(convert(dataset(example_id=own)))
 
 
 def test_packed_batches_have_none():
-  converted = t5x_guest.ExampleIdConverter(pack=True)(dataset(), LENGTHS)
-  assert 'example_id' not in converted.element_spec
-
-
-def test_a_shard_that_is_none():
-  with pytest.raises(ValueError, match='shard_id'):
-    t5x_guest.ExampleIdConverter(pack=False, num_shards=2, shard_id=2)
+  assert 'example_id' not in convert(dataset(), pack=True).element_spec

@@ -115,7 +115,7 @@ class TestInfer:
     assert 0 < sum(counts['accepted']) < sum(counts['tested'])
 
   def test_a_sample_depends_on_its_example_alone(self, shared, data, tmp_path):
-    """Not on the batch, nor on how a job is cut into shards."""
+    """Not on the batch, nor on the shard."""
 
     def samples(name, *bindings):
       output = tmp_path / name
@@ -127,7 +127,7 @@ class TestInfer:
       return [line['prediction_tokens'] for line in jobs.read_jsonl(path)]
 
     whole = samples('whole')
-    shard = ('NUM_SHARDS=2', 'SHARD_ID=1', 'BATCH_SIZE=7')
+    shard = ('infer.num_shards=2', 'infer.shard_id=1', 'BATCH_SIZE=7')
     assert samples('shard', *shard) == whole[1::2]
 
   def test_num_decodes_puts_the_best_last(self, shared, data, tmp_path):

@@ -13,10 +13,13 @@ import pytest
 import seqio
 from t5x import decoding
 from t5x import models
+from t5x.examples.t5 import network
 
 from speculative_t5x import loading
 from speculative_t5x import t5x_guest
+from speculative_t5x.networks import preparation
 from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_decoding
 from speculative_t5x.tasks import bulletins
 from tests.t5x_guest import tiny_pair
 
@@ -154,6 +157,33 @@ class TestDecoding:
     np.testing.assert_array_equal(
         predict(tiny_pair.model(decode), batch)[0], np.where(is_kept, whole, 0)
     )
+
+  @pytest.mark.parametrize('overrides', [{}, tiny_pair.T5_1_0])
+  @pytest.mark.parametrize('stored', [jnp.float32, jnp.bfloat16])
+  def test_logits_in_bfloat16_are_t5xs(self, stored, overrides):
+    """Of the head as well, which T5X multiplies as it was restored."""
+    config = tiny_pair.configs(dtype=jnp.bfloat16, **overrides)[0]
+    params = jax.tree.map(
+        lambda x: x.astype(stored), tiny_pair.params(**overrides)['target']
+    )
+    tokens = tiny_pair.batch(3)['encoder_input_tokens']
+    fed = jnp.zeros((3, 1), jnp.int32)
+    expected = tiny_pair.transformer(config).apply(
+        {'params': params}, tokens, fed, fed + 5, enable_dropout=False
+    )
+    config, params = preparation.prepare(config, params)
+    _, context = t5_decoding.encode(config, params, tokens)
+    decoder = t5_decoding.block_decoder(config)
+    logits, _ = decoder.decode_block(
+        params,
+        context,
+        decoder.init_cache(context, 3, 4),
+        fed,
+        jnp.zeros((3,), jnp.int32),
+        None,
+    )
+    # What a head rounded to bfloat16 differs by is several times that.
+    np.testing.assert_allclose(logits, expected, atol=2e-3)
 
   def test_max_decode_steps_hard_limit(self):
     decode = functools.partial(
@@ -335,6 +365,21 @@ class TestRefusals:
     with pytest.raises(ValueError, match='ExampleIdConverter'):
       predict(tiny_pair.model(), batch)
 
+  def test_a_random_key_of_the_caller(self):
+    options = {'decode_rng': jax.random.PRNGKey(0)}
+    with pytest.raises(NotImplementedError, match='seed'):
+      predict(tiny_pair.model(), tiny_pair.batch(1), decoder_params=options)
+
+  def test_a_temperature_of_each_examples_own(self):
+    options = {'temperature': jnp.ones(2)}
+    with pytest.raises(NotImplementedError, match='one number'):
+      predict(tiny_pair.model(), tiny_pair.batch(2), decoder_params=options)
+
+  def test_a_seed_past_32_bits(self):
+    decode = functools.partial(t5x_guest.plain_sample, seed=2**32 + 5)
+    with pytest.raises(ValueError, match='32 bits'):
+      predict(tiny_pair.model(decode), tiny_pair.batch(1))
+
   def test_gamma_of_nothing(self):
     with pytest.raises(ValueError, match='gamma must be at least 1'):
       tiny_pair.model(gamma=0)
@@ -344,6 +389,17 @@ class TestRefusals:
         tiny_pair.module().target, t5.Transformer(tiny_pair.configs()[1])
     )
     with pytest.raises(ValueError, match='draft.*networks.t5.Transformer'):
+      tiny_pair.model(module=pair)
+
+  def test_a_subclass_of_t5xs_network(self):
+    """It may compute anything."""
+
+    class Other(network.Transformer):
+      pass
+
+    module = tiny_pair.module()
+    pair = t5x_guest.Pair(Other(module.target.config), module.draft)
+    with pytest.raises(ValueError, match='target is a .*Other'):
       tiny_pair.model(module=pair)
 
   def test_activations_without_a_name(self):

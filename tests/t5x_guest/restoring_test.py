@@ -98,6 +98,14 @@ class TestRestore:
     dtypes = {x.dtype.name for x in jax.tree.leaves(state.params)}
     assert dtypes == {'bfloat16'}
 
+  def test_without_a_dtype_as_stored(self, folder, tmp_path):
+    half = jax.tree.map(lambda x: x.astype(jnp.bfloat16), PARAMS['target'])
+    checkpoints.save(tmp_path, 3, half)
+    state = restore(tmp_path, folder / 'draft')
+    dtypes = lambda tree: {x.dtype.name for x in jax.tree.leaves(tree)}
+    assert dtypes(state.params['target']) == {'bfloat16'}
+    assert dtypes(state.params['draft']) == {'float32'}
+
   def test_a_save_in_flight_is_left_alone(self, folder):
     in_flight = folder / 'draft/checkpoint_8.orbax-checkpoint-tmp-123'
     in_flight.mkdir()
@@ -176,13 +184,18 @@ class TestRefusals:
       restore(folder / 'draft', folder / 'target')
 
   @ORBAX
-  def test_assignment_map(self, folder, use_orbax):
-    with pytest.raises(NotImplementedError, match='assignment_map'):
+  @pytest.mark.parametrize(
+      'setting',
+      [
+          {'assignment_map': [('a', 'b')]},
+          {'state_transformation_fns': [lambda state, *_: state]},
+      ],
+      ids=['assignment_map', 'state_transformation_fns'],
+  )
+  def test_transformations(self, folder, use_orbax, setting):
+    with pytest.raises(NotImplementedError, match=next(iter(setting))):
       restore(
-          folder / 'target',
-          folder / 'draft',
-          use_orbax=use_orbax,
-          assignment_map=[('a', 'b')],
+          folder / 'target', folder / 'draft', use_orbax=use_orbax, **setting
       )
 
   def test_saving(self, folder):

@@ -15,6 +15,7 @@ from speculative_t5x.networks import t5
 from tests import tiny
 
 LENGTH = 12
+T5_1_0 = {'mlp_activations': ('relu',), 'logits_via_embedding': True}
 VOCABULARY = seqio.PassThroughVocabulary(size=64, eos_id=1)
 OPTIMIZER = optimizers.sgd(0.1)
 
