@@ -34,7 +34,6 @@ def convert(
   Raises:
     checkpoints.CheckpointError: if the checkpoint cannot be read or is of
       another network than T5, or if there is such an output already.
-    t5_sizes.SizesError: likewise, if its parameters are not named as T5's.
   """
   folder = checkpoints.find(checkpoint_path)
   gin_lines = []
@@ -43,8 +42,7 @@ def convert(
     config = t5.T5Config(**sizes)
     gin_lines = [f't5.T5Config.{key} = {x!r}' for key, x in sizes.items()]
   else:
-    specs = checkpoints.read_specs(folder)
-    config = t5_sizes.read_config(specs, dtype=jnp.float32)
+    config = _read_config(folder)
   checkpoints.check_shapes(folder, loading.abstract_params(config))
   written = checkpoints.save_each(
       output_dir,
@@ -60,3 +58,11 @@ def convert(
   )
   for line in gin_lines:
     print(line)
+
+
+def _read_config(folder: checkpoints.Path) -> t5.T5Config:
+  specs = checkpoints.read_specs(folder)
+  try:
+    return t5_sizes.read_config(specs, dtype=jnp.float32)
+  except t5_sizes.SizesError as error:
+    raise checkpoints.CheckpointError(f'{folder}: {error}') from error

@@ -34,13 +34,13 @@ def read_config(
   """
   _check_unrolled(specs)
   shape = lambda name: _shape(specs, name)
+  vocab_size, emb_dim = shape('token_embedder/embedding')
   layer = 'decoder/layers_0'
   inputs = [n for n in specs if n.startswith(f'{layer}/mlp/wi')]
   if len(inputs) not in _USUAL_ACTIVATIONS:
     raise SizesError(
         f'{layer}/mlp has {len(inputs)} input projections; T5 has 1 or 2.'
     )
-  vocab_size, emb_dim = shape('token_embedder/embedding')
   num_heads = shape('decoder/relpos_bias/rel_embedding')[0]
   return t5.T5Config(
       vocab_size=vocab_size,

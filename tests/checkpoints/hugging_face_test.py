@@ -194,6 +194,9 @@ class TestRefused:
           (dict(relative_attention_num_buckets=64), 'num_buckets 64'),
           (dict(relative_attention_max_distance=256), 'max_distance 256'),
           (dict(layer_norm_epsilon=1e-5), 'layer_norm_epsilon 1e-05'),
+          (dict(eos_token_id=2), 'eos_token_id 2'),
+          (dict(decoder_start_token_id=3), 'decoder_start_token_id 3'),
+          (dict(dense_act_fn='gelu'), 'dense_act_fn gelu'),
           (dict(quantization_config={}), 'quantized'),
           (dict(d_model='wide'), "d_model 'wide'"),
           (dict(num_layers=None), 'num_layers None'),
@@ -293,12 +296,15 @@ class TestRefused:
     by_hand.write_hugging_face(tmp_path, fields_of(T5_1_1), tensors)
     self.refuse(tmp_path, match)
 
-  def test_a_tied_head_that_differs(self, tmp_path):
+  @pytest.mark.parametrize(
+      'name', ['encoder.embed_tokens', 'decoder.embed_tokens', 'lm_head']
+  )
+  def test_a_copy_that_differs(self, tmp_path, name):
     tensors = tensors_of(T5_1_0)
-    tensors['lm_head.weight'] = tensors['shared.weight'].copy()
-    tensors['lm_head.weight'][3, 4] += 1e-6
+    tensors[f'{name}.weight'] = tensors['shared.weight'].copy()
+    tensors[f'{name}.weight'][3, 4] += 1e-6
     by_hand.write_hugging_face(tmp_path, fields_of(T5_1_0), tensors)
-    self.refuse(tmp_path, 'lm_head.weight that differs', T5_1_0)
+    self.refuse(tmp_path, f'{name}.weight that differs', T5_1_0)
 
   def test_quantized_tensors(self, tmp_path):
     tensors = tensors_of(T5_1_1)

@@ -26,6 +26,10 @@ class TestFind:
     shutil.copytree(copied / 'checkpoint_10', copied / unfinished)
     assert checkpoints.find(copied).name == 'checkpoint_10'
 
+  def test_a_folder_named_checkpoint_is_none(self, copied):
+    (copied / 'checkpoint').mkdir()
+    assert checkpoints.find(copied).name == 'checkpoint_10'
+
   def test_missing_folder(self, tmp_path):
     with pytest.raises(checkpoints.CheckpointError, match='no such folder'):
       checkpoints.find(tmp_path / 'mistyped')

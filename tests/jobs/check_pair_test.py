@@ -103,6 +103,14 @@ class TestGoodPairs:
     shown = capsys.readouterr().out
     assert shown.endswith('The pair can work; warnings: 2.\n')
 
+  def test_a_vocabulary_of_the_target_alone_is_said_to_be_assumed(self, run):
+    (found,) = [
+        finding
+        for finding in run(draft_vocabulary_file=None).findings
+        if finding.name == 'vocabulary: SHA-256'
+    ]
+    assert (found.verdict, found.draft) == ('note', 'taken to be it')
+
   def test_vocabulary_of_a_task(self, run):
     from speculative_t5x.tasks import ende
 

@@ -216,6 +216,14 @@ class TestRefused:
     file.write_text(file.read_text().replace(f'{layers}1', f'{layers}2'))
     self.refuse(tmp_path, 'lacks decoder/layers_1')
 
+  @pytest.mark.parametrize(
+      'layout', [checkpoints.Layout.ORBAX, checkpoints.Layout.LEGACY]
+  )
+  def test_another_network(self, tmp_path, layout):
+    kernel = np.zeros((2, 3), np.float32)
+    write(layout, tmp_path / 'model', {'bert': {'kernel': kernel}})
+    self.refuse(tmp_path, 'model.*so this is no T5')
+
   def test_leftovers_of_a_killed_process_are_in_no_way(
       self, tmp_path, params, monkeypatch
   ):
