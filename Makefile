@@ -47,15 +47,16 @@ test-all: $(INSTALLED)  ## runs the tests, the exhaustive ones included
 	$(VENV)/bin/python -m pytest -m '' $(PYTEST_ARGS)
 
 # T5X=<checkouts of T5X, AirIO and jestimator, parted by colons>, or nothing
-# where .venv has them. Its last output is kept in results/.
+# where .venv has them. Its last output is kept in results/, without paths.
+test-t5x: export PYTHONPATH := $(T5X)
+test-t5x: export SPECULATIVE_T5X_REQUIRES_T5X := 1
 test-t5x: $(INSTALLED_T5X)  ## runs the tests that need T5X (T5X=<checkouts>)
-	@PYTHONPATH='$(T5X)' $(VENV)/bin/python -c 'import t5x.eval, t5x.infer' \
-	  2>/dev/null || { echo 'T5X cannot be imported:' \
-	    'make test-t5x T5X=/path/to/t5x:/path/to/airio:/path/to/jestimator' \
-	    >&2; exit 1; }
-	PYTHONPATH='$(T5X)' SPECULATIVE_T5X_REQUIRES_T5X=1 \
-	  $(VENV)/bin/python -m pytest tests/t5x_guest $(PYTEST_ARGS) \
-	  | tee results/test_t5x.txt
+	@$(VENV)/bin/python -c 'import t5x.eval, t5x.infer' 2>/dev/null || { \
+	  echo 'T5X cannot be imported. Say where it is:' \
+	    'make test-t5x T5X=<t5x>:<airio>:<jestimator>' >&2; exit 1; }
+	@{ $(VENV)/bin/python -m tests.t5x_guest.versions; \
+	  $(VENV)/bin/python -m pytest tests/t5x_guest -v --no-header \
+	    --disable-warnings $(PYTEST_ARGS); } | tee results/test_t5x.txt
 
 lint: $(INSTALLED)  ## checks the style
 	$(VENV)/bin/ruff check
