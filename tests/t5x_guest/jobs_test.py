@@ -3,6 +3,7 @@
 """T5X's eval and infer scripts decode speculatively, and as T5X decodes."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -15,6 +16,11 @@ MESH_4X2 = (
     'partitioning.PjitPartitioner.model_parallel_submesh=(1, 2)',
 )
 MODEL_2 = MESH_4X2  # of two devices
+# Under configs/t5x, and not included by another of its files.
+TASKS = ('wmt_ende', 'cnn_dailymail')
+DECODERS = ('plainly', 'temperature_sample', 'beam_search')
+OTHER_DRAFT = 'configs/t5x/draft_t5_1_1_base'
+WMT_EVAL = 'configs/t5x/eval_wmt_ende'
 MESHES = pytest.mark.parametrize(
     'devices, mesh',
     [(1, ()), (8, MESH_4X2), (2, MODEL_2)],
@@ -78,6 +84,14 @@ class TestEval:
         draft=shared / 't5x_oracle/draft' / layout,
     )
     succeeded(done)
+    assert abs(jobs.bleu(tmp_path) - oracle['greedy_bleu']) < 0.01
+
+  @pytest.mark.parametrize('decoder', DECODERS[:2])
+  def test_other_decode_functions_of_the_same_model_agree(
+      self, shared, oracle, data, tmp_path, decoder
+  ):
+    gin_file = f'configs/t5x/decode_{decoder}.gin'
+    succeeded(run_with('eval', gin_file, shared, data, tmp_path))
     assert abs(jobs.bleu(tmp_path) - oracle['greedy_bleu']) < 0.01
 
   def test_beam_search_of_the_same_model_is_the_oracles(
@@ -149,24 +163,68 @@ class TestInfer:
 
 class TestConfigs:
 
-  @pytest.mark.parametrize('script', ['eval', 'infer'])
-  @pytest.mark.parametrize('task', ['wmt_ende', 'cnn_dailymail'])
-  def test_runs_up_to_where_data_is_needed(self, script, task, tmp_path):
+  def run(self, script, output, *files, settings=()):
+    """Runs a job on data that are not here."""
     pytest.importorskip('t5.data', exc_type=ImportError)
-    done = jobs.run(
+    return jobs.run(
         script,
-        f'--gin_file=configs/t5x/{script}_{task}.gin',
-        f'--gin.{script.upper()}_OUTPUT_DIR={jobs.quoted(tmp_path)}',
+        *(f'--gin_file={file}' for file in files),
+        f'--gin.{script.upper()}_OUTPUT_DIR={jobs.quoted(output)}',
         '--gin.CHECKPOINT_PATH="target"',
         '--gin.DRAFT_CHECKPOINT_PATH="draft"',
+        *(f'--gin.{setting}' for setting in settings),
     )
+
+  def needs_data_alone(self, done, output):
+    """The configuration was read, the model made, the vocabularies compared."""
     assert done.returncode != 0
-    # The configuration was read, the model made and the vocabularies held
-    # against each other: what is missing is the data set.
-    assert (tmp_path / 'config.gin').is_file()
-    assert 't5x_guest.SpeculativeModel' in (tmp_path / 'config.gin').read_text()
+    config = (output / 'config.gin').read_text()
+    assert 't5x_guest.SpeculativeModel' in config
     assert 'seqio/' in done.stderr and 'Error' in done.stderr
     assert 'speculative_t5x' not in done.stderr.split('Traceback')[-1]
+
+  @pytest.mark.parametrize('script', ['eval', 'infer'])
+  @pytest.mark.parametrize('task', TASKS)
+  def test_runs_up_to_where_data_is_needed(self, script, task, tmp_path):
+    file = f'configs/t5x/{script}_{task}.gin'
+    self.needs_data_alone(self.run(script, tmp_path, file), tmp_path)
+
+  def test_a_job_of_t5xs_own_files_with_one_file_more(self, tmp_path):
+    done = self.run(
+        'eval',
+        tmp_path,
+        't5x/examples/t5/t5_1_1/base.gin',
+        't5x/configs/runs/eval.gin',
+        'configs/t5x/task_wmt_ende.gin',
+        'configs/t5x/t5_1_1_small_drafts.gin',
+        settings=['DROPOUT_RATE=0.0'],
+    )
+    self.needs_data_alone(done, tmp_path)
+
+  def test_another_draft(self, tmp_path):
+    done = self.run('eval', tmp_path, f'{WMT_EVAL}.gin', f'{OTHER_DRAFT}.gin')
+    self.needs_data_alone(done, tmp_path)
+    config = (tmp_path / 'config.gin').read_text()
+    assert 'draft/network.T5Config.emb_dim = 768' in config
+
+  def test_every_file_is_read_by_a_test(self):
+    read = {
+        f'configs/t5x/{script}_{task}'
+        for script in ('eval', 'infer')
+        for task in (*TASKS, 'multi30k')
+    }
+    read |= {OTHER_DRAFT, *(f'configs/t5x/decode_{name}' for name in DECODERS)}
+    while included := {
+        name
+        for file in read
+        for name in re.findall(
+            r"include '(configs/t5x/.*)\.gin'",
+            (jobs.CHECKOUT / f'{file}.gin').read_text(),
+        )
+    } - read:
+      read |= included
+    files = (jobs.CHECKOUT / 'configs/t5x').iterdir()
+    assert read == {f'configs/t5x/{path.stem}' for path in files}
 
 
 class TestBadInput:
