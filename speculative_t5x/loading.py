@@ -19,6 +19,7 @@ from speculative_t5x import sharding
 from speculative_t5x import speculation
 from speculative_t5x.networks import preparation
 from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_sizes
 
 PAD_ID = 0
 
@@ -42,6 +43,32 @@ class Model:
   checkpoint: str | None = None
   mesh: jax.sharding.Mesh | None = None
   rules: sharding.Rules = sharding.MODEL_PARALLEL
+
+
+def read_config(
+    checkpoint: checkpoints.Path, dtype: Any = jnp.float32
+) -> t5.T5Config:
+  """The network of a checkpoint, as it tells it itself; reads no weights.
+
+  Args:
+    checkpoint: any that `checkpoints.find` finds.
+    dtype: to decode in.
+  Returns:
+    The sizes that a Hugging Face folder's config.json says, or that the shapes
+    of T5X's parameters tell; they do not tell the activations, which are taken
+    to be those of T5 1.0 for one input projection and of T5 1.1 for two.
+  Raises:
+    checkpoints.CheckpointError: if there is no checkpoint, or one of another
+      network.
+  """
+  folder = checkpoints.find(checkpoint)
+  if checkpoints.detect(folder) is checkpoints.Layout.HUGGING_FACE:
+    sizes = checkpoints.hugging_face.read_config(folder)
+    return t5.T5Config(**sizes, dtype=dtype)
+  try:
+    return t5_sizes.read_config(checkpoints.read_specs(folder), dtype=dtype)
+  except t5_sizes.SizesError as error:
+    raise checkpoints.CheckpointError(f'{folder}: {error}') from error
 
 
 def abstract_params(config: t5.T5Config) -> seam.Params:

@@ -18,7 +18,6 @@ from speculative_t5x import checkpoints
 from speculative_t5x import loading
 from speculative_t5x import quiet
 from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_sizes
 from speculative_t5x.preflight import checks
 from speculative_t5x.preflight import facts
 from speculative_t5x.preflight import memory
@@ -207,9 +206,12 @@ def _read_model(role: _Role, other: _Role, dtype: jnp.dtype) -> facts.Candidate:
   try:
     layout = checkpoints.detect(role.path)
     specs = checkpoints.read_specs(role.path)
-    config, source = _read_config(role.path, layout, specs, dtype)
-  except (checkpoints.CheckpointError, t5_sizes.SizesError) as error:
+    config = loading.read_config(role.path, dtype)
+  except checkpoints.CheckpointError as error:
     return facts.Candidate(role.path).with_problem(f'{role.path_name}: {error}')
+  source = facts.FROM_PARAMETERS
+  if layout is checkpoints.Layout.HUGGING_FACE:
+    source = 'config.json'
   candidate = facts.Candidate(role.path, layout.value, specs, config, source)
   try:
     _check_network(role, role.config or config, other)
@@ -220,14 +222,6 @@ def _read_model(role: _Role, other: _Role, dtype: jnp.dtype) -> facts.Candidate:
   return dataclasses.replace(
       candidate, config=role.config, config_source=role.config_name
   )
-
-
-def _read_config(path, layout, specs, dtype) -> tuple[t5.T5Config, str]:
-  """The sizes that a checkpoint itself tells, and by what."""
-  if layout is checkpoints.Layout.HUGGING_FACE:
-    sizes = checkpoints.hugging_face.read_config(checkpoints.find(path))
-    return t5.T5Config(**sizes, dtype=dtype), 'config.json'
-  return t5_sizes.read_config(specs, dtype=dtype), facts.FROM_PARAMETERS
 
 
 def _vocabulary_files(

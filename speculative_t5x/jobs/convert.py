@@ -4,12 +4,14 @@
 
 import math
 
-import jax.numpy as jnp
-
 from speculative_t5x import checkpoints
 from speculative_t5x import loading
-from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_sizes
+
+_SIZES = (
+    'vocab_size', 'emb_dim', 'num_heads', 'num_encoder_layers',
+    'num_decoder_layers', 'head_dim', 'mlp_dim', 'mlp_activations',
+    'logits_via_embedding',
+)  # fmt: skip
 
 
 def convert(
@@ -36,13 +38,7 @@ def convert(
       another network than T5, or if there is such an output already.
   """
   folder = checkpoints.find(checkpoint_path)
-  gin_lines = []
-  if checkpoints.detect(folder) is checkpoints.Layout.HUGGING_FACE:
-    sizes = checkpoints.hugging_face.read_config(folder)
-    config = t5.T5Config(**sizes)
-    gin_lines = [f't5.T5Config.{key} = {x!r}' for key, x in sizes.items()]
-  else:
-    config = _read_config(folder)
+  config = loading.read_config(folder)
   checkpoints.check_shapes(folder, loading.abstract_params(config))
   written = checkpoints.save_each(
       output_dir,
@@ -56,13 +52,9 @@ def convert(
       f'Wrote {written}: {size:,} parameters in {len(specs)} tensors,'
       f' {" and ".join(sorted(dtypes))}.'
   )
-  for line in gin_lines:
-    print(line)
-
-
-def _read_config(folder: checkpoints.Path) -> t5.T5Config:
-  specs = checkpoints.read_specs(folder)
-  try:
-    return t5_sizes.read_config(specs, dtype=jnp.float32)
-  except t5_sizes.SizesError as error:
-    raise checkpoints.CheckpointError(f'{folder}: {error}') from error
+  print(
+      'Its sizes, to put under target/t5.T5Config: or draft/t5.T5Config: in a'
+      " gin file, or under network.T5Config: in one of T5X's:"
+  )
+  for name in _SIZES:
+    print(f'  {name} = {getattr(config, name)!r}')

@@ -93,8 +93,8 @@ def _vocabulary_findings(
         facts.Finding(
             'vocabulary', _UNKNOWN, _UNKNOWN, 'warning',
             'Guesses are ids, so both must have one vocabulary, which was not'
-            ' checked. Give vocabulary_file, and draft_vocabulary_file if the'
-            ' draft has its own, or mixture_or_task_name.',
+            ' checked. Give VOCABULARY_FILE, and DRAFT_VOCABULARY_FILE if the'
+            ' draft has its own, or MIXTURE_OR_TASK_NAME.',
         )
     ]  # fmt: skip
   both = target.vocabulary, draft.vocabulary
@@ -115,7 +115,7 @@ def _same_vocabulary(
     return finding.judged(
         'note',
         "The draft's vocabulary is not given, and was not compared. Give"
-        ' draft_vocabulary_file if the draft may have another.',
+        ' DRAFT_VOCABULARY_FILE if the draft may have another.',
     )
   finding = facts.Finding('vocabulary: SHA-256', *hashes)
   if target.sha256 == draft.sha256:
@@ -222,7 +222,7 @@ def _activations(
   return finding.judged(
       'note',
       'No parameter tells them: those of T5 with so many projections are'
-      ' assumed. target_config and draft_config can say others.',
+      ' assumed. TARGET_CONFIG and DRAFT_CONFIG can say others.',
   )
 
 
@@ -296,15 +296,15 @@ def _device_memory(
     return finding.judged(
         'note',
         f'{_text(target + draft)} in all; not held against a device.'
-        ' Give device_memory_gib for that.',
+        ' Give DEVICE_MEMORY_GIB for that.',
     )
   remedy = f'{_text(target + draft)} in all, of {device_memory_gib:g} GiB.'
   if target + draft <= device_memory_gib * _GIB:
     return finding.judged('note', remedy)
   return finding.judged(
       'error',
-      f'{remedy} Lower batch_size or task_feature_lengths, decode in'
-      ' bfloat16, or divide the target over more devices by mesh_shape.',
+      f'{remedy} Lower BATCH_SIZE or TASK_FEATURE_LENGTHS, decode in'
+      ' bfloat16, or divide the target over more devices by MESH_SHAPE.',
   )
 
 

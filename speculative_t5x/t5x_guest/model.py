@@ -8,7 +8,6 @@ Legend: batch (examples), length (of the outputs).
 from collections.abc import Callable, Mapping, MutableMapping
 import dataclasses
 import inspect
-import sys
 from typing import Any
 
 from flax import core as flax_core
@@ -29,13 +28,14 @@ from speculative_t5x.networks import preparation
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_decoding
 from speculative_t5x.t5x_guest import example_ids
+from speculative_t5x.t5x_guest import hosts
 from speculative_t5x.t5x_guest import pair_module
 from speculative_t5x.t5x_guest import samplers
 
 # They restore checkpoints in their own way, which knows one model only.
 _UNSUPPORTED_HOSTS = {
-    't5x.interactive_model': 'InteractiveModel',
-    't5x.export_lib': 'export',
+    'interactive_model.py': 'InteractiveModel',
+    'export_lib.py': 'export',
 }
 
 
@@ -254,13 +254,10 @@ def _example_ids(batch: Mapping[str, jax.Array]) -> jax.Array:
 
 def _refuse_other_hosts() -> None:
   """Refuses what cannot restore two checkpoints, before it tries to."""
-  frame = sys._getframe()
-  while frame is not None:
-    host = _UNSUPPORTED_HOSTS.get(frame.f_globals.get('__name__'))
-    if host is not None:
+  for file, name in _UNSUPPORTED_HOSTS.items():
+    if hosts.is_running(file):
       raise NotImplementedError(
-          f"T5X's {host} restores one checkpoint in a way of its own, which"
+          f"T5X's {name} restores one checkpoint in a way of its own, which"
           ' does not reach a target and a draft. Use t5x/eval.py or'
           ' t5x/infer.py, or speculative_t5x.pair.Pair.'
       )
-    frame = frame.f_back

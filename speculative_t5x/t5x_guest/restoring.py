@@ -3,6 +3,8 @@
 """Two checkpoints restored where T5X restores one."""
 
 from collections.abc import Mapping, Sequence
+import os
+import re
 from typing import Any
 
 from flax import core as flax_core
@@ -10,6 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from speculative_t5x import checkpoints
+from speculative_t5x.t5x_guest import hosts
 
 
 class PairRestorer:
@@ -74,6 +77,8 @@ class PairRestorer:
     )
     _refuse('fallback_to_scratch', fallback_state)
     _refuse('lazy_parameters', lazy_parameters)
+    if hosts.is_running('eval.py'):
+      _check_step_in_name(path)
     paths = {'target': path, 'draft': self._draft_path}
     shapes = flax_core.unfreeze(self._train_state.params)
     for role, role_path in paths.items():
@@ -123,6 +128,16 @@ def _refuse(name: str, value: Any) -> None:
     raise NotImplementedError(
         f'{name} is not supported for a target and a draft. Leave it out of'
         ' utils.RestoreCheckpointConfig.'
+    )
+
+
+def _check_step_in_name(path: checkpoints.Path) -> None:
+  """T5X's eval job asks for it, but only after it has decoded everything."""
+  if not re.search(r'\d/?$', os.fspath(path)):
+    raise checkpoints.CheckpointError(
+        f"The target (CHECKPOINT_PATH): {path} does not end in a step, which"
+        " T5X's eval job needs. Pass a folder checkpoint_<step>; a Hugging Face"
+        ' folder becomes one by `speculative-t5x convert`.'
     )
 
 

@@ -125,23 +125,19 @@ class TestWritten:
     run(tmp_path)
     assert_same(written(tmp_path), params)
 
-  def test_one_line_is_printed(self, tmp_path, params, capsys):
-    write(checkpoints.Layout.LEGACY, tmp_path / 'model', params)
+  @LAYOUTS
+  def test_what_is_printed(self, tmp_path, params, layout, capsys):
+    """What was written, and what gin needs to know of it."""
+    write(layout, tmp_path / 'model', params)
     run(tmp_path)
-    (line,) = capsys.readouterr().out.splitlines()
+    first, _, *lines = capsys.readouterr().out.splitlines()
     flat = checkpoints.flatten(params)
     size = f'{sum(x.size for x in flat.values()):,} parameters'
-    assert f'7: {size} in {len(flat)} tensors, float32.' in line
-
-  def test_sizes_are_printed(self, tmp_path, params, capsys):
-    """What gin needs to know of a Hugging Face model."""
-    write(checkpoints.Layout.HUGGING_FACE, tmp_path / 'model', params)
-    run(tmp_path)
-    first, *lines = capsys.readouterr().out.splitlines()
-    assert 'checkpoint_0: ' in first
-    assert all(line.startswith('t5.T5Config.') for line in lines)
-    pairs = (line.removeprefix('t5.T5Config.').split(' = ') for line in lines)
-    sizes = {name: eval(value) for name, value in pairs}
+    assert f': {size} in {len(flat)} tensors, float32.' in first
+    sizes = {
+        name: eval(value)
+        for name, value in (line.strip().split(' = ') for line in lines)
+    }
     assert t5.T5Config(**sizes) == CONFIG
 
   def test_t5x_wrote_the_same(self, tmp_path):

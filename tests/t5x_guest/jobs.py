@@ -20,20 +20,22 @@ def quoted(path) -> str:
   return f'"{path}"'
 
 
-def run(script: str, *flags: str, devices: int = 1):
+def run(script: str, *flags: str, devices: int = 1, cwd=CHECKOUT):
   """Runs `python -m t5x.<script>` with flags; returns the ended process."""
   env = {
       **os.environ,
+      'PYTHONPATH': f'{CHECKOUT}:{os.environ.get("PYTHONPATH", "")}',
       'JAX_PLATFORMS': 'cpu',
       'XLA_FLAGS': f'--xla_force_host_platform_device_count={devices}',
       # XLA's threads: with no more than there are devices, those that wait for
       # each other in a collective starve the others for good.
       'NPROC': '16',
   }
-  command = [sys.executable, '-m', f't5x.{script}', '--gin_search_paths=.']
+  search_paths = f'--gin_search_paths={CHECKOUT}'
+  command = [sys.executable, '-m', f't5x.{script}', search_paths]
   return subprocess.run(
       [*command, *flags],
-      cwd=CHECKOUT,
+      cwd=cwd,
       env=env,
       capture_output=True,
       text=True,

@@ -163,7 +163,7 @@ class TestInfer:
 
 class TestConfigs:
 
-  def run(self, script, output, *files, settings=()):
+  def run(self, script, output, *files, settings=(), cwd=jobs.CHECKOUT):
     """Runs a job on data that are not here."""
     pytest.importorskip('t5.data', exc_type=ImportError)
     return jobs.run(
@@ -173,6 +173,7 @@ class TestConfigs:
         '--gin.CHECKPOINT_PATH="target"',
         '--gin.DRAFT_CHECKPOINT_PATH="draft"',
         *(f'--gin.{setting}' for setting in settings),
+        cwd=cwd,
     )
 
   def needs_data_alone(self, done, output):
@@ -201,6 +202,20 @@ class TestConfigs:
     )
     self.needs_data_alone(done, tmp_path)
 
+  def test_from_any_folder(self, tmp_path):
+    """With the checkout among Python's paths, as an editable install has it."""
+    done = self.run(
+        'eval',
+        tmp_path,
+        't5x/examples/t5/t5_1_1/base.gin',
+        't5x/configs/runs/eval.gin',
+        'configs/t5x/task_wmt_ende.gin',
+        'configs/t5x/t5_1_1_small_drafts.gin',
+        settings=['DROPOUT_RATE=0.0'],
+        cwd=tmp_path,
+    )
+    self.needs_data_alone(done, tmp_path)
+
   def test_another_draft(self, tmp_path):
     done = self.run('eval', tmp_path, f'{WMT_EVAL}.gin', f'{OTHER_DRAFT}.gin')
     self.needs_data_alone(done, tmp_path)
@@ -223,7 +238,7 @@ class TestConfigs:
         )
     } - read:
       read |= included
-    files = (jobs.CHECKOUT / 'configs/t5x').iterdir()
+    files = (jobs.CHECKOUT / 'configs/t5x').glob('*.gin')
     assert read == {f'configs/t5x/{path.stem}' for path in files}
 
 
@@ -252,6 +267,17 @@ class TestBadInput:
         data=data,
     )
     self.failed(done, 'target (CHECKPOINT_PATH)', 'decoder/layers_3')
+
+  @pytest.mark.parametrize('folder', ['t5x_orbax', 'hf'])
+  def test_a_target_whose_name_has_no_step(
+      self, shared, data, tmp_path, folder
+  ):
+    """T5X's eval job would decode everything, and then fail on the name."""
+    target = shared / 't5x_oracle/target' / folder
+    done = jobs.run_multi30k(
+        'eval', shared, tmp_path / 'out', data=data, target=target
+    )
+    self.failed(done, 'target (CHECKPOINT_PATH)', 'does not end in a step')
 
   def test_another_vocabulary(self, shared, data, tmp_path):
     done = jobs.run_multi30k(
