@@ -238,7 +238,7 @@ class TestMemory:
     assert not _check(*pair, total / 2**30).errors
     (found,) = _check(*pair, (total - 1) / 2**30).errors
     assert found.name == 'memory on a device'
-    assert 'Lower batch_size' in found.remedy
+    assert 'Lower BATCH_SIZE' in found.remedy
 
   def test_not_checked(self, pair):
     report = _check(*pair, None)
