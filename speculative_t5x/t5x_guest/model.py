@@ -152,17 +152,8 @@ class SpeculativeModel(models.EncoderDecoderModel):
           params, batch, rng, decoder_params, return_all_decodes, num_decodes,
           prompt_with_targets,
       )  # fmt: skip
-    if prompt_with_targets:
-      raise NotImplementedError(
-          'prompt_with_targets is not supported by this decode function. Leave'
-          " it out, or decode with T5X's temperature_sample."
-      )
     options = decoder_params or {}
-    if 'decode_rng' in options:
-      raise NotImplementedError(
-          'decode_rng is not supported by this decode function, whose samples'
-          " depend on seed and example. Pass decoder_params={'seed': ...}."
-      )
+    _check_supported(prompt_with_targets, options)
     defaults = self._default_decoder_params
     if return_all_decodes is None:
       return_all_decodes = defaults.return_all_decodes
@@ -240,6 +231,21 @@ def _network_config(role: str, module: nn.Module) -> t5.T5Config:
       if field.name in names
   }
   return t5.T5Config(**sizes)
+
+
+def _check_supported(
+    prompt_with_targets: bool, options: Mapping[str, Any]
+) -> None:
+  if prompt_with_targets:
+    raise NotImplementedError(
+        'prompt_with_targets is not supported by this decode function. Leave'
+        " it out, or decode with T5X's temperature_sample."
+    )
+  if 'decode_rng' in options:
+    raise NotImplementedError(
+        'decode_rng is not supported by this decode function, whose samples'
+        " depend on seed and example. Pass decoder_params={'seed': ...}."
+    )
 
 
 def _example_ids(batch: Mapping[str, jax.Array]) -> jax.Array:
