@@ -95,6 +95,12 @@ def bleu(output: pathlib.Path) -> float:
   return json.loads(path.read_text().splitlines()[-1])['bleu']
 
 
+def translations(output: pathlib.Path) -> list[str]:
+  """What T5X's eval job wrote of each example."""
+  (path,) = (output / 'inference_eval').glob('*-002500.jsonl')
+  return [line['prediction'] for line in read_jsonl(path)]
+
+
 def read_jsonl(path: pathlib.Path) -> list[dict]:
   return [json.loads(line) for line in path.read_text().splitlines()]
 

@@ -64,9 +64,7 @@ class TestEval:
     )
     succeeded(done)
     assert abs(jobs.bleu(tmp_path) - oracle['greedy_bleu']) < 0.01
-    (path,) = (tmp_path / 'inference_eval').glob('*-002500.jsonl')
-    outputs = [line['prediction'] for line in jobs.read_jsonl(path)]
-    assert outputs == texts(data, oracle['greedy_tokens'])
+    assert jobs.translations(tmp_path) == texts(data, oracle['greedy_tokens'])
     cut = partitioned(tmp_path)
     # T5X's mesh has a model axis of the size 1 on one device, too.
     assert cut['target'] and not cut['draft']
@@ -102,9 +100,8 @@ class TestEval:
     )
     succeeded(done)
     assert abs(jobs.bleu(tmp_path) - oracle['beam4_alpha0.6_bleu']) < 0.01
-    (path,) = (tmp_path / 'inference_eval').glob('*-002500.jsonl')
-    outputs = [line['prediction'] for line in jobs.read_jsonl(path)]
-    assert outputs == texts(data, oracle['beam4_tokens'][:, -1])
+    best = texts(data, oracle['beam4_tokens'][:, -1])
+    assert jobs.translations(tmp_path) == best
 
 
 class TestInfer:
