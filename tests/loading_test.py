@@ -23,6 +23,18 @@ def folder(tmp_path_factory):
   return folder
 
 
+class TestReadConfig:
+
+  def test_is_the_networks(self, folder):
+    config = loading.read_config(folder, jnp.bfloat16)
+    assert config == tiny.config(dtype=jnp.bfloat16)
+
+  def test_another_network(self, tmp_path):
+    checkpoints.save(tmp_path, 1, {'bert': {'kernel': jnp.zeros((2, 3))}})
+    with pytest.raises(checkpoints.CheckpointError, match='so this is no T5'):
+      loading.read_config(tmp_path)
+
+
 class TestLoadModel:
 
   @pytest.mark.parametrize('dtype', [jnp.float32, jnp.bfloat16])
