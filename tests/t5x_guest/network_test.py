@@ -84,7 +84,7 @@ def test_the_sizes_are_read_from_t5xs_files():
     'overrides',
     [
         {},
-        {'mlp_activations': ('relu',), 'logits_via_embedding': True},
+        tiny_pair.T5_1_0,
         {'mlp_activations': ('silu', 'linear')},
     ],
     ids=['T5 1.1', 'T5 1.0', 'UL2'],
@@ -116,15 +116,31 @@ class TestLogits:
     inputs = tiny.encoder_tokens(2, 8)
     targets = 2 + tiny.encoder_tokens(2, 6) % 50  # no padding
     fed, expected = self.expected(config, params, inputs, targets)
-    config, params = preparation.prepare(config, params)
-    _, context = t5_decoding.encode(config, params, inputs)
-    decoder = t5_decoding.block_decoder(config)
-    logits, _ = decoder.decode_block(
-        params,
-        context,
-        decoder.init_cache(context, 2, 8),
-        fed,
-        jnp.zeros((2,), jnp.int32),
-        None,
-    )
+    logits = in_a_block(config, params, inputs, fed)
     np.testing.assert_allclose(logits, expected, atol=5e-5)
+
+
+@pytest.mark.parametrize('overrides', [{}, tiny_pair.T5_1_0])
+@pytest.mark.parametrize('stored', [jnp.float32, jnp.bfloat16])
+def test_logits_in_bfloat16_are_t5xs(stored, overrides):
+  """Of the head as well, which T5X multiplies as it was restored."""
+  config = tiny.config(dtype=jnp.bfloat16, **overrides)
+  params = jax.tree.map(lambda x: x.astype(stored), tiny.params(config))
+  inputs, fed = tiny.encoder_tokens(3, 9), jnp.zeros((3, 1), jnp.int32)
+  expected = tiny_pair.transformer(config).apply(
+      {'params': params}, inputs, fed, fed + 5, enable_dropout=False
+  )
+  logits = in_a_block(config, params, inputs, fed)
+  # What a head rounded to bfloat16 differs by is several times that.
+  np.testing.assert_allclose(logits, expected, atol=2e-3)
+
+
+def in_a_block(config, params, inputs, fed):
+  """Logits of tokens fed in one block, by the tree prepared for decoding."""
+  rows, length = fed.shape
+  config, params = preparation.prepare(config, params)
+  _, context = t5_decoding.encode(config, params, inputs)
+  decoder = t5_decoding.block_decoder(config)
+  cache = decoder.init_cache(context, rows, length + 2)
+  start = jnp.zeros((rows,), jnp.int32)
+  return decoder.decode_block(params, context, cache, fed, start, None)[0]

@@ -9,11 +9,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from t5x import models
 from t5x import partitioning
 from t5x import utils
 
 from speculative_t5x import checkpoints
+from speculative_t5x import loading
 from speculative_t5x import t5x_guest
+from speculative_t5x.jobs import convert
 from tests import shared as shared_lib
 from tests.t5x_guest import tiny_pair
 
@@ -218,3 +221,32 @@ def test_what_is_restored_decodes(folder):
       predict(state.params, batch), predict(PARAMS, batch)
   )
   assert jnp.any(predict(state.params, batch) > 0)
+
+
+@pytest.mark.parametrize('layout', ['t5x_orbax', 't5x_legacy', 'hf'])
+def test_t5x_itself_restores_what_convert_writes(tmp_path, layout):
+  shared = shared_lib.shared_folder()
+  if shared is None:
+    pytest.skip('no shared test data')
+  source = shared / 't5x_oracle/draft' / layout
+  convert.convert(checkpoint_path=source, output_dir=tmp_path)
+  (written,) = tmp_path.iterdir()
+  config = loading.read_config(source)
+  model = models.EncoderDecoderModel(
+      tiny_pair.transformer(config), None, None, None
+  )
+  on_devices = partitioner()
+  initializer = utils.TrainStateInitializer(
+      None, model.get_initial_variables, SHAPES, on_devices
+  )
+  state, _ = utils.create_checkpoint_manager_and_restore(
+      initializer,
+      on_devices,
+      utils.RestoreCheckpointConfig(path=str(written), mode='specific'),
+      str(written),
+      None,
+      use_orbax=True,
+  )
+  assert int(state.step) == checkpoints.read_step(source)
+  expected = loading.abstract_params(config)
+  assert_equal(state.params, checkpoints.restore_params(source, expected))
