@@ -14,15 +14,22 @@ class Job:
     function: its name there.
     gin_file: whose head says what the job needs.
     summary: of the job, in a line.
-    on_host: whether it needs neither an accelerator, nor TensorFlow, nor to be
-      given a gin file: its own is read unasked.
+    output_macro: what --output_dir sets.
+    is_complete: whether its gin file is read unasked, and no task, and so no
+      TensorFlow, is needed.
+    on_host: whether it needs no accelerator.
+    folder: of the gin files that it carries out by name, one after another;
+      each sets up the function of its name. None for a job of one function.
   """
 
   module: str
   function: str
   gin_file: str
   summary: str
+  output_macro: str = 'OUTPUT_DIR'
+  is_complete: bool = False
   on_host: bool = False
+  folder: str | None = None
 
 
 JOBS = {
@@ -31,18 +38,41 @@ JOBS = {
         'evaluate',
         'configs/runs/eval.gin',
         'decodes a task plainly and speculatively, and compares',
+        output_macro='EVAL_OUTPUT_DIR',
+    ),
+    'walltime': Job(
+        'speculative_t5x.jobs.walltime',
+        'measure_walltime',
+        'configs/runs/walltime.gin',
+        'times what speculation gains on a task, and finds out why',
+    ),
+    'simulate': Job(
+        'speculative_t5x.jobs.simulate',
+        'simulate',
+        'configs/runs/simulate.gin',
+        'the same for T5 1.1 of any sizes, at a rate of acceptance given',
+        is_complete=True,
+    ),
+    'paper': Job(
+        'speculative_t5x.jobs.paper',
+        '',
+        'configs/paper/paper.gin',
+        "makes the paper's tables and figures, all or by name",
+        folder='configs/paper',
     ),
     'train': Job(
         'speculative_t5x.jobs.train',
         'train',
         'configs/runs/train.gin',
         'trains a target or a draft on a task',
+        output_macro='MODEL_DIR',
     ),
     'check-pair': Job(
         'speculative_t5x.jobs.check_pair',
         'check_pair',
         'configs/runs/check_pair.gin',
         'says whether two checkpoints can work as a pair',
+        is_complete=True,
         on_host=True,
     ),
     'convert': Job(
@@ -50,12 +80,13 @@ JOBS = {
         'convert',
         'configs/runs/convert.gin',
         "writes a checkpoint in T5X's layout of today",
+        is_complete=True,
         on_host=True,
     ),
 }
 USAGE = (
     f'usage: speculative-t5x {{{",".join(JOBS)}}} [--gin_file=FILE...]'
-    ' [--gin.NAME=VALUE...] [--gin_search_paths=DIR,...]'
+    ' [--gin.NAME=VALUE...] [--gin_search_paths=DIR,...] [--output_dir=DIR]'
 )
 _OVERVIEW = """{usage}
 
@@ -66,11 +97,13 @@ flags:
   --gin_file=FILE              a file of settings; several are read in turn, and
                                the last one counts
   --gin.NAME=VALUE             a setting of its own; counts after all files
+  --output_dir=DIR             where the results go
   --gin_search_paths=DIR,...   where files are looked for, besides here and the
                                folder that holds the package's configs
 
 examples:
   speculative-t5x eval --gin_file=configs/runs/demo.gin
+  speculative-t5x paper table1 figure2 --output_dir=/path/to/folder
   speculative-t5x check-pair --gin.CHECKPOINT_PATH=/path/to/target \\
       --gin.DRAFT_CHECKPOINT_PATH=/path/to/draft
 

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from speculative_t5x import sampling as sampling_lib
 from speculative_t5x import seam
 from speculative_t5x import speculation
+from speculative_t5x import verification
 
 
 class Target(NamedTuple):
@@ -90,6 +91,7 @@ def decode_speculatively(
     *,
     length: int,
     rescale_log_probs: bool = True,
+    rule: verification.Rule = verification.TOKENWISE,
 ) -> tuple[speculation.State, jax.Array]:
   """Decodes up to gamma + 1 tokens a target call, by the same law.
 
@@ -101,6 +103,7 @@ def decode_speculatively(
     draft_sampling: the law of the guesses.
     length: of the longest output (static).
     rescale_log_probs: see `decode_plainly`.
+    rule: which guesses are kept.
   Returns:
     The last state, and the steps of the loop.
   """
@@ -122,6 +125,7 @@ def decode_speculatively(
       sampling,
       draft_sampling,
       rescale_log_probs,
+      rule,
   )
   state = speculation.init_state(
       target.decoder,

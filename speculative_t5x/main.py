@@ -30,6 +30,7 @@ from speculative_t5x import quiet
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
 
 _FILE_FLAG, _PATH_FLAG = '--gin_file=', '--gin_search_paths='
+_OUTPUT_FLAG = '--output_dir='
 _BINDING_FLAG = re.compile(r'--gin\.([^=\s]+)=(.*)', re.DOTALL)
 # Where a gin file sets a macro, or uses it.
 _MENTION = re.compile(r'^(\w+)\s*=|%(\w+)', re.MULTILINE)
@@ -58,6 +59,7 @@ class UsageError(ValueError):
 @dataclasses.dataclass(frozen=True)
 class _CommandLine:
   job: commands.Job
+  function: str  # of the job's module
   gin_files: tuple[str, ...]
   search_paths: tuple[str, ...]
   bindings: tuple[tuple[str, str], ...]  # names and gin values
@@ -75,7 +77,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(_help(argv))
     return 0 if argv else 2
   try:
-    _configure(_parse(argv))()
+    for command in _parse(argv):
+      _configure(command)()
   except UsageError as error:
     print(f'error: {error}', file=sys.stderr)
     return 2
@@ -97,28 +100,51 @@ def _help(argv: list[str]) -> str:
   return '\n'.join(line[2:] for line in itertools.islice(head, 3, None))
 
 
-def _parse(argv: list[str]) -> _CommandLine:
+def _parse(argv: list[str]) -> list[_CommandLine]:
+  """What to carry out, one after another."""
   name, *flags = argv
   job = commands.JOBS.get(name)
   if job is None:
     raise UsageError(f'there is no command {name!r}.\n{commands.USAGE}')
-  files, paths, bindings = [], [], []
+  files, paths, bindings, parts = [], [], [], []
   for flag in flags:
-    if flag.startswith(_FILE_FLAG):
+    if job.folder is not None and not flag.startswith('-'):
+      parts.append(flag)
+    elif flag.startswith(_FILE_FLAG):
       files.append(flag.removeprefix(_FILE_FLAG))
     elif flag.startswith(_PATH_FLAG):
       paths.extend(flag.removeprefix(_PATH_FLAG).split(','))
+    elif flag.startswith(_OUTPUT_FLAG):
+      path = flag.removeprefix(_OUTPUT_FLAG)
+      bindings.append((job.output_macro, repr(path)))
     elif match := _BINDING_FLAG.fullmatch(flag):
       bindings.append((match[1], _gin_value(*match.groups())))
     else:
       raise UsageError(
           f'the flag {flag!r} is not understood.\n{commands.USAGE}'
       )
-  if job.on_host:
+  rest = tuple(paths), tuple(bindings)
+  if job.folder is not None:
+    return [
+        _CommandLine(job, part, (f'{job.folder}/{part}.gin', *files), *rest)
+        for part in _check_parts(job, parts)
+    ]
+  if job.is_complete:
     files = [job.gin_file, *(f for f in files if f != job.gin_file)]
   if not files:
     raise UsageError(f'--gin_file is required.\n{commands.USAGE}')
-  return _CommandLine(job, tuple(files), tuple(paths), tuple(bindings))
+  return [_CommandLine(job, job.function, tuple(files), *rest)]
+
+
+def _check_parts(job: commands.Job, parts: list[str]) -> list[str]:
+  """The parts of a job that were asked for, or all that there are."""
+  folders = [root / job.folder for root in _config_roots()]
+  own = pathlib.Path(job.gin_file).stem
+  known = sorted({p.stem for f in folders for p in f.glob('*.gin')} - {own})
+  for part in parts:
+    if part not in known:
+      raise UsageError(f'there is no {part!r}. Choose of: {", ".join(known)}.')
+  return parts or known
 
 
 def _gin_value(name: str, text: str) -> str:
@@ -145,9 +171,9 @@ def _configure(command: _CommandLine) -> Callable[[], object]:
   if command.job.on_host:
     # One that another process uses would be waited for.
     jax.config.update('jax_platforms', 'cpu')
-  else:
+  if not command.job.is_complete:
     _import_tensorflow()
-  job = getattr(_import(command.job.module), command.job.function)
+  job = getattr(_import(command.job.module), command.function)
   gin.clear_config()  # of an earlier command in this process
   # Leave it the reader of files alone. The other one takes a folder for a
   # Python package and fails at those without an __init__.py, as configs.

@@ -45,6 +45,7 @@ KEYS = (
     'predicted_speedup', 'bound_speedup', 'speedup', 'speedup_ci95',
     'decode_speedup', 'loop_efficiency', 'reference', 'compile_s', 'repeats',
     'warmup', 'peak_memory_bytes', 'ops_coefficient', 'operations_factor',
+    'warnings',
     # Quality.
     'quality', 'greedy',
 )  # fmt: skip

@@ -213,6 +213,7 @@ class Speculation(NamedTuple):
     draft_sampling: the law of the draft; any will do, the closer the better.
     rescale_log_probs: score under the law sampled from (True, T5X's default)
       or under the model's own (False). Static.
+    rule: which guesses are kept.
   """
 
   target: seam.BlockDecoder
@@ -224,6 +225,7 @@ class Speculation(NamedTuple):
   sampling: sampling_lib.Sampling
   draft_sampling: sampling_lib.Sampling
   rescale_log_probs: bool = True
+  rule: verification.Rule = verification.TOKENWISE
 
 
 def speculative_step(
@@ -273,7 +275,7 @@ def speculative_step(
   num_computed = draft.lengths
   remaining = rows.limits - state.num_tokens
   draft = draft.replace(lengths=_count_guesses(draft, remaining))
-  verdict = verification.verify(
+  verdict = setup.rule(
       probs, draft, uniforms[:, gamma : 2 * gamma], uniforms[:, 2 * gamma]
   )
   is_cut_short = _ends_inside(draft, verdict.num_accepted, remaining)

@@ -9,6 +9,7 @@ outputs), gamma (guesses a block).
 
 from collections.abc import Iterator, Sequence
 import contextlib
+import copy
 import functools
 from typing import Any
 
@@ -23,6 +24,7 @@ from speculative_t5x import sampling as sampling_lib
 from speculative_t5x import seam
 from speculative_t5x import sharding
 from speculative_t5x import speculation
+from speculative_t5x import verification
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import recording
 from speculative_t5x.networks import t5_decoding
@@ -41,6 +43,8 @@ class Request:
     seed: int32 scalar.
     sampling: the target's law, which the outputs follow.
     draft_sampling: the draft's law.
+    rule: which guesses are kept. Any but the default changes the law of the
+      outputs.
   """
 
   encoder_input_tokens: jax.Array
@@ -49,6 +53,7 @@ class Request:
   seed: jax.Array
   sampling: sampling_lib.Sampling
   draft_sampling: sampling_lib.Sampling
+  rule: verification.Rule = verification.TOKENWISE
 
 
 @struct.dataclass
@@ -134,6 +139,7 @@ class TokenDecoder:
       num_decodes: int = 1,
       rescale_log_probs: bool = True,
       num_valid_tokens: int | None = None,
+      may_end: bool = True,
       matmul_precision: str | None = None,
   ):
     """Binds two models; compiles nothing yet. All arguments are static.
@@ -147,47 +153,65 @@ class TokenDecoder:
       rescale_log_probs: score under the law sampled from (True, T5X's
         default), or under the model's own (False).
       num_valid_tokens: if given, ids from there on are forbidden.
+      may_end: whether the end of sequence may be written. Without it every
+        output has all of its limit's tokens.
       matmul_precision: JAX's setting for matrix products; None leaves it.
     Raises:
       ValueError: for gamma, length or num_decodes below 1, or for models on
         different meshes.
     """
-    if target.mesh != draft.mesh:
-      raise sharding.MeshError(
-          f'The target lies on the mesh {sharding.describe(target.mesh)} and'
-          f' the draft on {sharding.describe(draft.mesh)} ({{}} is one'
-          ' device). Load both onto one mesh.'
-      )
     for name, value in (('length', length), ('num_decodes', num_decodes)):
       if value < 1:
         raise ValueError(f'{name} must be at least 1, got {value}.')
     self.target = target
-    self.draft = draft
     self.mesh = target.mesh
-    self.gamma = gamma
     self.length = length
     self.num_decodes = num_decodes
     self.matmul_precision = matmul_precision
     self._rescale_log_probs = rescale_log_probs
-    self.target_decoder = t5_decoding.block_decoder(
-        target.config, num_valid_tokens
+    forbidden = () if may_end else (speculation.EOS_ID,)
+    self._bind = lambda config: t5_decoding.block_decoder(
+        config, num_valid_tokens, forbidden
     )
-    self._drafter = draft_model.DraftModel(
-        decoder=t5_decoding.block_decoder(draft.config, num_valid_tokens),
+    self.target_decoder = self._bind(target.config)
+    self._jit_plain = jax.jit(self._plain)
+    self._bind_draft(draft, gamma)
+
+  def _bind_draft(self, draft: loading.Model, gamma: int) -> None:
+    if self.mesh != draft.mesh:
+      raise sharding.MeshError(
+          f'The target lies on the mesh {sharding.describe(self.mesh)} and'
+          f' the draft on {sharding.describe(draft.mesh)} ({{}} is one'
+          ' device). Load both onto one mesh.'
+      )
+    self.draft = draft
+    self.gamma = gamma
+    self.drafter = draft_model.DraftModel(
+        decoder=self._bind(draft.config),
         encode=lambda params, tokens: t5_decoding.encode(
             draft.config, params, tokens
         )[1],
         gamma=gamma,
-        vocab_size=target.config.vocab_size,
+        vocab_size=self.target.config.vocab_size,
         rules=draft.rules,
     )
-    self._jit_plain = jax.jit(self._plain)
     self._jit_speculative = jax.jit(
-        lambda *args: self._speculative(self._drafter, *args)[0]
+        lambda *args: self._speculative(self.drafter, *args)[0]
     )
     self._jit_recorded = jax.jit(
-        functools.partial(self._speculative, recording.Recording(self._drafter))
+        functools.partial(self._speculative, recording.Recording(self.drafter))
     )
+
+  def with_draft(
+      self, draft: loading.Model, gamma: int
+  ) -> 'TokenDecoder':
+    """The same target with another draft or gamma.
+
+    What has been compiled for plain decoding stays compiled.
+    """
+    other = copy.copy(self)
+    other._bind_draft(draft, gamma)
+    return other
 
   def speculative(self, request: Request) -> Decoded:
     """Decodes speculatively; asynchronous, as all of JAX."""
@@ -276,6 +300,7 @@ class TokenDecoder:
         request.draft_sampling,
         length=self.length,
         rescale_log_probs=self._rescale_log_probs,
+        rule=request.rule,
     )
     return _decoded(state, num_steps), state.draft_state
 

@@ -8,11 +8,12 @@ functions are pure functions of uniforms, so any outcome can be forced.
 Legend: batch, gamma (guesses a block), vocab.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
+from flax import struct
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from speculative_t5x import sampling
 from speculative_t5x import seam
@@ -29,6 +30,32 @@ class Verdict(NamedTuple):
 
   num_accepted: jax.Array
   next_token: jax.Array
+
+
+class Rule(Protocol):
+  """A way to decide what is kept: a pytree, whose values do not recompile."""
+
+  def __call__(
+      self,
+      target_probs: jax.Array,
+      draft: seam.Draft,
+      accept_uniforms: jax.Array,
+      draw_uniforms: jax.Array,
+  ) -> Verdict:
+    """See `verify` for what is given."""
+
+
+@struct.dataclass
+class Tokenwise:
+  """The paper's rule, which keeps the target's law."""
+
+  def __call__(
+      self, target_probs, draft, accept_uniforms, draw_uniforms
+  ) -> Verdict:
+    return verify(target_probs, draft, accept_uniforms, draw_uniforms)
+
+
+TOKENWISE = Tokenwise()
 
 
 def acceptance(
@@ -91,6 +118,23 @@ def verify(
         f' {target_probs.shape}.'
     )
   num_accepted = _accepted_prefix(target_probs, draft, accept_uniforms)
+  return draw_next(target_probs, draft, num_accepted, draw_uniforms)
+
+
+def draw_next(
+    target_probs: Float[Array, 'batch positions vocab'],
+    draft: seam.Draft,
+    num_accepted: Int[Array, ' batch'],
+    uniforms: Float[Array, ' batch'],
+) -> Verdict:
+  """Draws the token after the guesses that were kept: Algorithm 1, line 4 on.
+
+  Args:
+    target_probs: [batch, gamma + 1, vocab], as for `verify`.
+    draft: the guesses.
+    num_accepted: [batch] int32 in [0, lengths].
+    uniforms: [batch] in [0, 1).
+  """
   at = num_accepted[:, None, None]
   next_probs = jnp.take_along_axis(target_probs, at, axis=1)[:, 0]
   rejected_probs = _draft_probs_at(draft, num_accepted)
@@ -100,7 +144,7 @@ def verify(
       residual(next_probs, rejected_probs.astype(next_probs.dtype)),
       next_probs,
   )
-  return Verdict(num_accepted, sampling.draw(weights, draw_uniforms))
+  return Verdict(num_accepted, sampling.draw(weights, uniforms))
 
 
 def _accepted_prefix(
@@ -112,8 +156,14 @@ def _accepted_prefix(
   draft_at = jnp.where(
       draft.is_point_mass[:, None], 1, take(draft.probs)
   ).astype(target_at.dtype)
+  return count_prefix(draft, acceptance(target_at, draft_at, uniforms))
+
+
+def count_prefix(
+    draft: seam.Draft, is_kept: Bool[Array, 'batch gamma']
+) -> Int[Array, ' batch']:
+  """How many guesses come before the first that is not kept."""
   index = jnp.arange(draft.tokens.shape[1], dtype=draft.lengths.dtype)[None]
-  is_kept = acceptance(target_at, draft_at, uniforms)
   is_kept &= index < draft.lengths[:, None]
   return jnp.sum(jnp.cumprod(is_kept, axis=1), axis=1, dtype=jnp.int32)
 

@@ -76,6 +76,40 @@ class DraftModel:
       cache = self.decoder.init_cache(context, batch, slots)
     return context, DraftModelState(cache, jnp.zeros((batch,), jnp.int32))
 
+  def laws(
+      self,
+      params: seam.Params,
+      encoder_input_tokens: jax.Array,
+      sequences: jax.Array,
+      sampling: sampling_lib.Sampling,
+  ) -> jax.Array:
+    """What each token of given texts would have been guessed from.
+
+    Args:
+      params: the model's.
+      encoder_input_tokens: [examples, inputs_length] int32.
+      sequences: [batch, length] int32.
+      sampling: how logits become a distribution.
+    Returns:
+      [batch, length, vocab], each law given the text before its token.
+    """
+    batch, length = sequences.shape
+    context, state = self.init(
+        params, encoder_input_tokens, None, batch, length
+    )
+    start = jnp.zeros((batch,), jnp.int32)
+    with partitioning.axis_rules(self.rules):
+      logits, _ = self.decoder.decode_block(
+          params,
+          context,
+          state.cache,
+          seam.decoder_inputs(sequences, start, length),
+          start,
+          None,
+      )
+    logits = _fit_width(logits, self.vocab_size)
+    return sampling_lib.standardize(logits, sampling)
+
   def propose(
       self,
       params,
@@ -133,8 +167,9 @@ class DraftModel:
 
 
 def _fit_width(logits: jax.Array, vocab_size: int) -> jax.Array:
-  """Cuts logits [batch, any] to the target's width, or pads them by -inf."""
+  """Cuts logits [..., any] to the target's width, or pads them by -inf."""
   missing = vocab_size - logits.shape[-1]
   if missing <= 0:
-    return logits[:, :vocab_size]
-  return jnp.pad(logits, ((0, 0), (0, missing)), constant_values=-jnp.inf)
+    return logits[..., :vocab_size]
+  padding = [(0, 0)] * (logits.ndim - 1) + [(0, missing)]
+  return jnp.pad(logits, padding, constant_values=-jnp.inf)

@@ -6,21 +6,21 @@ from collections.abc import Mapping, Sequence
 import dataclasses
 from typing import Any
 
-import numpy as np
-
 from speculative_t5x import run_record
 from speculative_t5x import sampling as sampling_lib
 from speculative_t5x import sharding
 from speculative_t5x import token_decoder
 from speculative_t5x import tracing
+from speculative_t5x.jobs import counts
 from speculative_t5x.jobs import examples as examples_lib
 from speculative_t5x.jobs import greedy
 from speculative_t5x.jobs import output_folder
 from speculative_t5x.jobs import pair_loading
 from speculative_t5x.jobs import predictions as predictions_lib
 from speculative_t5x.jobs import report
-from speculative_t5x.jobs import side_by_side
 from speculative_t5x.networks import t5
+from speculative_t5x.walltime import measurement
+from speculative_t5x.walltime import side_by_side
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,7 +97,7 @@ def evaluate(
     greedy.MismatchError: if greedy outputs differ by more than rounding. The
       results are written nevertheless.
   """
-  _check_counts(
+  counts.check(
       gamma=gamma,
       num_decodes=num_decodes,
       batch_size=batch_size,
@@ -105,7 +105,7 @@ def evaluate(
       num_examples=1 if num_examples is None else num_examples,
   )
   token_decoder.check_int32('seed', [seed])
-  temperatures = _read_temperatures(temperature)
+  temperatures = counts.several('temperature', temperature)
   for each in (*temperatures, draft_temperature or 0.0):
     sampling_lib.make_sampling(each, topk, topp)  # before anything is read
   mesh = pair_loading.make_mesh(mesh_shape, batch_size)
@@ -142,6 +142,7 @@ def evaluate(
       },
   )
   folder = output_folder.OutputFolder(output_dir)
+  folder.clear()
   records = []
   for each in temperatures:
     own = each if draft_temperature is None else draft_temperature
@@ -157,28 +158,6 @@ def evaluate(
   return records
 
 
-def _check_counts(**values: int) -> None:
-  for name, value in values.items():
-    if not isinstance(value, int) or value < 1:
-      raise ValueError(
-          f'{name} must be a whole number and at least 1, got {value!r}.'
-      )
-
-
-def _read_temperatures(temperature: float | Sequence[float]) -> list[float]:
-  """One or several temperatures as a list, each once."""
-  try:
-    values = np.atleast_1d(np.asarray(temperature, float)).tolist()
-  except (TypeError, ValueError):
-    values = []
-  if not values:
-    raise ValueError(
-        'temperature must be a number or several in parentheses, got'
-        f' {temperature!r}.'
-    )
-  return list(dict.fromkeys(values))
-
-
 def _check_shown_example(number: int | None, num_examples: int) -> None:
   if number is not None and not 0 <= number < num_examples:
     raise ValueError(
@@ -192,12 +171,13 @@ def _requests(
 ) -> list[token_decoder.Request]:
   rules = setup.settings['topk'], setup.settings['topp']
   requests = side_by_side.requests(
-      setup.examples,
-      setup.batch_size,
-      setup.decoder.length,
-      setup.settings['seed'],
-      sampling_lib.make_sampling(temperature, *rules),
-      sampling_lib.make_sampling(draft_temperature, *rules),
+      setup.examples.tokens,
+      setup.examples.example_ids,
+      batch_size=setup.batch_size,
+      length=setup.decoder.length,
+      seed=setup.settings['seed'],
+      sampling=sampling_lib.make_sampling(temperature, *rules),
+      draft_sampling=sampling_lib.make_sampling(draft_temperature, *rules),
   )
   return [setup.decoder.place(request) for request in requests]
 
@@ -243,42 +223,21 @@ def _record(
     speculative: side_by_side.Run,
 ) -> run_record.Record:
   decoder = setup.decoder
-  sides = {
-      'baseline': run_record.count_run(plain.decoded),
-      'speculative': run_record.count_run(speculative.decoded)
-      | run_record.count_speculation(speculative.decoded),
-  }
-  for side, run in zip(sides.values(), (plain, speculative), strict=True):
-    side['walltime_s'] = run.walltime_s
-    side['tokens_per_s'] = side['tokens'] / run.walltime_s
   drafter = run_record.describe_model(decoder.draft)
   return run_record.make(
       'eval',
       **setup.settings,
-      **sides,
-      **run_record.acceptance_rates(sides['speculative']),
+      **measurement.describe_runs(
+          decoder, plain, speculative, setup.repeats
+      ),
       num_examples=len(setup.examples.tokens),
       truncated_inputs=setup.examples.num_truncated,
       target=run_record.describe_model(decoder.target),
       drafter={'kind': 'model', **drafter, 'temperature': draft_temperature},
       verification={'rule': 'tokenwise', 'lenience': None},
-      gamma=decoder.gamma,
-      gamma_policy='fixed',
       temperature=temperature,
-      num_decodes=decoder.num_decodes,
       batch_size=setup.batch_size,
-      mesh=sharding.describe(decoder.mesh),
-      matmul_precision=decoder.matmul_precision,
       lossless=True,
-      padded_share=run_record.padded_share(speculative.decoded),
-      speedup=side_by_side.speedup(plain, speculative),
-      speedup_ci95=side_by_side.speedup_interval(plain, speculative),
-      compile_s={
-          'baseline': plain.compile_s,
-          'speculative': speculative.compile_s,
-      },
-      repeats=setup.repeats,
-      warmup=side_by_side.WARMUP,
   )
 
 

@@ -5,7 +5,7 @@
 Legend: examples, inputs_length.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 import contextlib
 import dataclasses
 import itertools
@@ -30,7 +30,7 @@ class Examples:
     example_ids: [examples] int32, the data set's own.
     inputs: texts.
     targets: references, as the task's metrics want them.
-    num_truncated: inputs that were cut to inputs_length.
+    is_truncated: [examples] bool, inputs that were cut to inputs_length.
   """
 
   task: seqio.Task
@@ -38,16 +38,24 @@ class Examples:
   example_ids: np.ndarray
   inputs: list[str]
   targets: list[Any]
-  num_truncated: int
+  is_truncated: np.ndarray
+
+  @property
+  def num_truncated(self) -> int:
+    return int(np.sum(self.is_truncated))
+
+  def first(self, count: int) -> 'Examples':
+    """The first so many."""
+    columns = {
+        field.name: getattr(self, field.name)[:count]
+        for field in dataclasses.fields(self)
+        if field.name != 'task'
+    }
+    return Examples(self.task, **columns)
 
   @property
   def vocabulary(self) -> seqio.Vocabulary:
     return self.task.output_features['targets'].vocabulary
-
-  def batches(self, batch_size: int) -> Iterator[slice]:
-    """Slices of examples; the last may be shorter."""
-    for start in range(0, len(self.tokens), batch_size):
-      yield slice(start, min(start + batch_size, len(self.tokens)))
 
 
 def load(
@@ -72,7 +80,7 @@ def load(
   _check_lengths(lengths)
   task = _find_task(mixture_or_task_name, split)
   _check_vocabularies(task)
-  rows, targets, inputs, example_ids, num_truncated = [], [], [], [], 0
+  rows, targets, inputs, example_ids, is_truncated = [], [], [], [], []
   for number, (example, full) in enumerate(
       _read(task, split, lengths, num_examples)
   ):
@@ -90,7 +98,7 @@ def load(
     example_ids.append(
         example_ids_lib.of_inputs(ids) if found is None else found
     )
-    num_truncated += len(full['inputs']) > lengths['inputs']
+    is_truncated.append(len(full['inputs']) > lengths['inputs'])
   if num_examples is not None and len(rows) < num_examples:
     raise ValueError(
         f'{num_examples} examples were asked for, but split {split} of'
@@ -109,7 +117,7 @@ def load(
       np.asarray(example_ids, np.int32),
       inputs,
       targets,
-      num_truncated,
+      np.asarray(is_truncated),
   )
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from speculative_t5x import near_ties
 from speculative_t5x import run_record
 from speculative_t5x import token_decoder
-from speculative_t5x.jobs import side_by_side
+from speculative_t5x.walltime import side_by_side
 
 # In float32 rounding decides so rarely that more of it points to a bug.
 MAX_NEAR_TIE_SHARE = 0.005

@@ -50,8 +50,12 @@ def load_decoder(
     mesh: jax.sharding.Mesh | None,
     draft_model_parallel: bool,
     matmul_precision: str | None,
+    loaded: token_decoder.TokenDecoder | None = None,
 ) -> token_decoder.TokenDecoder:
   """Reads both checkpoints and binds them.
+
+  The target is not read again where `loaded` has it, from the same arguments
+  with another draft.
 
   Raises:
     ValueError: for a checkpoint or a vocabulary that does not fit; the message
@@ -68,7 +72,6 @@ def load_decoder(
       target_config=target_config,
       draft_config=draft_config,
   )
-  target = loading.load_model(target_config, checkpoint_path, mesh=mesh)
   draft = loading.load_model(
       draft_config,
       draft_checkpoint_path,
@@ -77,8 +80,11 @@ def load_decoder(
       if draft_model_parallel
       else sharding.REPLICATED,
   )
-  for name, model in (('target', target), ('draft', draft)):
-    loading.check_vocabulary_fits(vocabulary.vocab_size, name, model)
+  loading.check_vocabulary_fits(vocabulary.vocab_size, 'draft', draft)
+  if loaded is not None:
+    return loaded.with_draft(draft, gamma)
+  target = loading.load_model(target_config, checkpoint_path, mesh=mesh)
+  loading.check_vocabulary_fits(vocabulary.vocab_size, 'target', target)
   return token_decoder.TokenDecoder(
       target,
       draft,

@@ -13,7 +13,7 @@ import seqio
 
 from speculative_t5x import speculation
 from speculative_t5x.jobs import examples as examples_lib
-from speculative_t5x.jobs import side_by_side
+from speculative_t5x.walltime import side_by_side
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,6 +6,7 @@ What passes the seam is put where the rules in force want it on a mesh, so that
 neither caches nor logits lie where the compiler happens to take them.
 """
 
+from collections.abc import Sequence
 from typing import TypeVar
 
 from flax import struct
@@ -75,7 +76,9 @@ def _gather_logits(logits: jax.Array) -> jax.Array:
 
 
 def block_decoder(
-    config: t5.T5Config, num_valid_tokens: int | None = None
+    config: t5.T5Config,
+    num_valid_tokens: int | None = None,
+    forbidden: Sequence[int] = (),
 ) -> seam.BlockDecoder:
   """T5's decoder as the loop knows it.
 
@@ -83,6 +86,7 @@ def block_decoder(
     config: of the network.
     num_valid_tokens: if given, ids from there on (the padding of the logits to
       a round width) get logit -inf; by default they take part, as in T5X.
+    forbidden: further ids that get it.
   """
   network = t5.Transformer(config)
 
@@ -109,9 +113,11 @@ def block_decoder(
         method='decode_block',
     )
     logits = _gather_logits(logits.reshape(batch, -1, config.vocab_size))
+    ids = jnp.arange(config.vocab_size)
     if num_valid_tokens is not None:
-      is_valid = jnp.arange(config.vocab_size) < num_valid_tokens
-      logits = jnp.where(is_valid, logits, -jnp.inf)
+      logits = jnp.where(ids < num_valid_tokens, logits, -jnp.inf)
+    for each in forbidden:
+      logits = jnp.where(ids != each, logits, -jnp.inf)
     return logits, _constrain_keys_values(cache)
 
   return seam.BlockDecoder(config.vocab_size, init_cache, decode_block)

@@ -11,6 +11,9 @@ kernels that are being merged while a model is loaded.
 from collections.abc import Sequence
 import dataclasses
 import math
+import os
+import pathlib
+import re
 
 import jax
 import jax.numpy as jnp
@@ -171,3 +174,17 @@ def _position_bytes(
   place = sharding.named_sharding(mesh, rules, ('heads', 'kv'), shape)
   size = 2 * config.num_decoder_layers * math.prod(place.shard_shape(shape))
   return size * jnp.dtype(config.dtype).itemsize
+
+
+def available_bytes() -> int:
+  """Bytes that are free on the first device, or on the host of a CPU."""
+  device = jax.local_devices()[0]
+  stats = device.memory_stats()
+  if stats is not None and 'bytes_limit' in stats:
+    return stats['bytes_limit'] - stats['bytes_in_use']
+  meminfo = pathlib.Path('/proc/meminfo')
+  if meminfo.exists():
+    found = re.search(r'^MemAvailable:\s+(\d+) kB', meminfo.read_text(), re.M)
+    if found:
+      return int(found[1]) * 1024
+  return os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE')

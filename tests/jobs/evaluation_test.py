@@ -17,10 +17,10 @@ from speculative_t5x import run_record
 from speculative_t5x.jobs import evaluation
 from speculative_t5x.jobs import greedy
 from speculative_t5x.jobs import pair_loading
-from speculative_t5x.jobs import side_by_side
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import ende
 from speculative_t5x.tasks import metrics
+from speculative_t5x.walltime import side_by_side
 from tests import tiny
 
 _CONFIG = tiny.config(

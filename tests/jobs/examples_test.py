@@ -110,10 +110,6 @@ class TestLoad:
     assert len(set(ids[0])) == 3 and min(ids[0]) >= 0
     assert ids[1] == [ids[0][2], ids[0][0]]
 
-  def test_batches(self, add_task):
-    loaded = examples.load(add_task([[3]] * 5), 'validation', _LENGTHS)
-    sizes = [loaded.tokens[part].shape[0] for part in loaded.batches(2)]
-    assert sizes == [2, 2, 1]
 
 
 class TestBadInput:

@@ -9,19 +9,7 @@ import numpy as np
 import pytest
 
 from speculative_t5x import sampling
-from speculative_t5x.jobs import examples
-from speculative_t5x.jobs import side_by_side
-
-
-def _examples(count):
-  return examples.Examples(
-      task=None,
-      tokens=np.arange(1, count * 3 + 1, dtype=np.int32).reshape(count, 3),
-      example_ids=np.arange(100, 100 + count, dtype=np.int32),
-      inputs=[''] * count,
-      targets=[''] * count,
-      num_truncated=0,
-  )
+from speculative_t5x.walltime import side_by_side
 
 
 def _requests(count, batch_size):
@@ -29,7 +17,13 @@ def _requests(count, batch_size):
   draft_law = sampling.make_sampling(0.5, 0, 0.0)
   return list(
       side_by_side.requests(
-          _examples(count), batch_size, 7, 11, law, draft_law
+          np.arange(1, count * 3 + 1, dtype=np.int32).reshape(count, 3),
+          np.arange(100, 100 + count, dtype=np.int32),
+          batch_size=batch_size,
+          length=7,
+          seed=11,
+          sampling=law,
+          draft_sampling=draft_law,
       )
   )
 

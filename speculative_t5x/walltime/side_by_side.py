@@ -15,13 +15,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from speculative_t5x import analysis
 from speculative_t5x import sampling as sampling_lib
 from speculative_t5x import token_decoder
-from speculative_t5x.jobs import examples as examples_lib
+from speculative_t5x import verification
 
 WARMUP = 2  # untimed calls of each way: one compiles, one runs
 _SECONDS_BETWEEN_LINES = 10
-_NUM_RESAMPLES = 10_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,24 +53,39 @@ class Run:
 
 
 def requests(
-    examples: examples_lib.Examples,
+    tokens: np.ndarray,
+    example_ids: np.ndarray,
+    *,
     batch_size: int,
     length: int,
     seed: int,
     sampling: sampling_lib.Sampling,
     draft_sampling: sampling_lib.Sampling,
+    rule: verification.Rule = verification.TOKENWISE,
 ) -> Iterator[token_decoder.Request]:
-  """The examples in batches of one shape, the last filled up by padding."""
-  for part in examples.batches(batch_size):
-    pad = functools.partial(_pad_rows, count=batch_size)
-    limits = np.full((part.stop - part.start,), length, np.int32)
+  """Examples in batches of one shape, the last filled up by padding.
+
+  Args:
+    tokens: [examples, inputs_length] int32.
+    example_ids: [examples] int32.
+    batch_size: examples a batch.
+    length: most tokens of an output.
+    seed: of the samples.
+    sampling: the target's law.
+    draft_sampling: the draft's.
+    rule: which guesses are kept.
+  """
+  pad = functools.partial(_pad_rows, count=batch_size)
+  for start in range(0, len(tokens), batch_size):
+    part = slice(start, start + batch_size)
     yield token_decoder.Request(
-        encoder_input_tokens=pad(examples.tokens[part]),
-        example_ids=pad(examples.example_ids[part]),
-        limits=pad(limits),
+        encoder_input_tokens=pad(tokens[part]),
+        example_ids=pad(example_ids[part]),
+        limits=pad(np.full(len(tokens[part]), length, np.int32)),
         seed=jnp.asarray(seed, jnp.int32),
         sampling=sampling,
         draft_sampling=draft_sampling,
+        rule=rule,
     )
 
 
@@ -85,6 +100,7 @@ def run(
     *,
     repeats: int,
     name: str,
+    between: Callable[[int], object] = lambda number: None,
 ) -> tuple[Run, Run]:
   """Decodes every batch in both ways, in turns, after a warm-up.
 
@@ -96,6 +112,8 @@ def run(
     batches: of one shape.
     repeats: how often each batch is timed.
     name: what the progress lines begin with.
+    between: called with the number of each batch before it is decoded, so that
+      what it measures sees the same state of the machine.
   Returns:
     The plain and the speculative run.
   """
@@ -105,6 +123,7 @@ def run(
   seconds = np.zeros((2, len(batches), repeats))
   progress = _Progress(name, len(batches))
   for number, batch in enumerate(batches):
+    between(number)
     for repeat in range(repeats):
       order = (0, 1) if (number + repeat) % 2 == 0 else (1, 0)
       outputs = [None, None]
@@ -160,11 +179,5 @@ def speedup_interval(plain: Run, speculative: Run) -> list[float] | None:
 
   None for a single batch, which says nothing of the spread.
   """
-  num_batches = len(plain.seconds)
-  if num_batches < 2:
-    return None
-  rng = np.random.default_rng(0)
-  shape = (_NUM_RESAMPLES, num_batches)
-  chosen = rng.integers(0, num_batches, shape)
-  ratios = plain.seconds[chosen].sum(1) / speculative.seconds[chosen].sum(1)
-  return [float(x) for x in np.quantile(ratios, (0.025, 0.975))]
+  interval = analysis.ratio_interval(plain.seconds, speculative.seconds)
+  return None if interval is None else list(interval)

@@ -1,0 +1,176 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Greedy decoding by this package and by other systems, side by side.
+
+One process, the same weights, the same inputs, float32 on the CPU, batch 1, 64
+tokens in and at most 64 out. The ways of decoding take turns input by input, in
+an order that is drawn anew each time; compilation is left out. Each is timed
+whole, from token ids to token ids, and from the output of the encoders on.
+
+  python -m benchmarks.side_by_side --oracle=<folder of t5x_oracle>
+  python -m benchmarks.side_by_side --size=base
+
+The oracle's pair is trained; its inputs are of Multi30k. A size has random
+weights, decodes without a draft and writes exactly 64 tokens.
+
+Ways: plain and speculative are this package's. t5x is T5X's own
+`temperature_sample`; plain_in_t5x and speculative_in_t5x are this package's
+samplers in a T5X model. transformers is Hugging Face's `generate`,
+transformers_assisted the same with the draft as its assistant. ctranslate2 is
+its greedy search. The last three get their inputs without padding.
+
+Prints a line of JSON: the time of each way, and that over the time of plain and
+speculative decoding here, with 95 percent intervals; how many inputs it wrote
+other tokens for than plain decoding here (a near tie may go either way). Null
+where a system cannot begin with encoded inputs. A system that is not installed
+is named as such. They are, as this was written for:
+
+  pip install torch==2.13.0 'transformers>=4.57,<5' ctranslate2==4.8.5
+
+(transformers 5 ties the head of every T5 to its embedding) and T5X at cc342d4,
+see requirements-t5x.txt.
+"""
+
+import argparse
+import importlib
+import json
+import pathlib
+import sys
+import types
+from typing import Any
+
+import numpy as np
+
+from benchmarks import plain_decoding_floor
+from benchmarks.side_by_side import cases
+from benchmarks.side_by_side import measuring
+from speculative_t5x import run_record
+
+# In the order of their imports. CTranslate2 comes before all that imports torch:
+# each brings an OpenMP of its own, and CTranslate2 took more than four times as
+# long when torch's was there first. OpenMP's own settings are left alone: without
+# active waiting (OMP_WAIT_POLICY=PASSIVE) CTranslate2 was about as slow.
+SYSTEMS = {
+    'speculative_t5x': 'ours',
+    'ctranslate2': 'ctranslate2_ways',
+    't5x': 't5x_ways',
+    'transformers': 'hugging_face_ways',
+}
+REFERENCES = ('plain', 'speculative')
+_NUM_RANDOM_INPUTS = 4
+_NUM_ORACLE_INPUTS = 64
+
+
+def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
+  """The options, with the default number of inputs filled in."""
+  parser = argparse.ArgumentParser(
+      prog='python -m benchmarks.side_by_side',
+      description=__doc__,
+      formatter_class=argparse.RawDescriptionHelpFormatter,
+  )
+  case = parser.add_mutually_exclusive_group(required=True)
+  case.add_argument('--size', choices=plain_decoding_floor.SIZES)
+  case.add_argument('--oracle', type=pathlib.Path, metavar='FOLDER')
+  parser.add_argument('--gamma', type=_positive, default=4)
+  parser.add_argument('--inputs', type=_positive, help='default: all, or 4')
+  parser.add_argument('--repeats', type=_positive, default=5)
+  parsed = parser.parse_args(arguments)
+  if parsed.inputs is None:
+    parsed.inputs = _NUM_ORACLE_INPUTS if parsed.oracle else _NUM_RANDOM_INPUTS
+  return parsed
+
+
+def _positive(text: str) -> int:
+  value = int(text)
+  if value < 1:
+    raise argparse.ArgumentTypeError(f'must be at least 1, got {value}')
+  return value
+
+
+def import_systems() -> tuple[dict[str, types.ModuleType], dict[str, str]]:
+  """The modules of the systems that are installed; what the others lack."""
+  found, missing = {}, {}
+  for name, module in SYSTEMS.items():
+    try:
+      found[name] = importlib.import_module(f'benchmarks.side_by_side.{module}')
+    except ModuleNotFoundError as error:
+      missing[name] = str(error)
+  return found, missing
+
+
+def time_ways(
+    ways: dict[str, measuring.Way], inputs: np.ndarray, repeats: int
+) -> dict[str, dict[str, measuring.Timings]]:
+  """Times all ways over all inputs, from either place that they begin at."""
+  rng = np.random.default_rng(0)
+  starts = {
+      place: {
+          name: getattr(way, place)
+          for name, way in ways.items()
+          if getattr(way, place)
+      }
+      for place in ('whole', 'from_encoded')
+  }
+  timings = {
+      place: {name: measuring.Timings() for name in names}
+      for place, names in starts.items()
+  }
+  for number, tokens in enumerate(inputs):
+    for place, names in starts.items():
+      decodes = {name: start(tokens) for name, start in names.items()}
+      measuring.take_turns(decodes, timings[place], repeats, rng)
+    print(f'{number + 1} of {len(inputs)} inputs', file=sys.stderr)
+  return timings
+
+
+def run(case: cases.Case, repeats: int) -> dict[str, Any]:
+  """What the line of JSON says of the ways."""
+  systems, not_installed = import_systems()
+  ways, versions = {}, {}
+  for system in systems.values():
+    ways |= system.make_ways(case)
+    versions |= system.versions()
+  timings = time_ways(ways, case.inputs, repeats)
+  summaries = {
+      place: dict.fromkeys(ways) | measuring.summarize(timed, REFERENCES)
+      for place, timed in timings.items()
+  }
+  outputs = measuring.compare_tokens([*timings.values()], REFERENCES[0])
+  return {
+      'versions': versions,
+      'not_installed': not_installed,
+      'outputs': outputs,
+      **summaries,
+  }
+
+
+def main():
+  arguments = parse_arguments()
+  options = arguments.inputs, arguments.gamma
+  if arguments.oracle:
+    case = cases.read_oracle(arguments.oracle, *options)
+  else:
+    case = cases.make_random(arguments.size, *options)
+  print(
+      json.dumps(
+          {
+              'benchmark': 'side_by_side',
+              'case': case.name,
+              'num_inputs': len(case.inputs),
+              'dtype': 'float32',
+              'batch_size': 1,
+              'gamma': case.gamma if case.draft else None,
+              'temperature': 0.0,
+              'inputs_length': cases.LENGTH,
+              'targets_length': cases.LENGTH,
+              'repeats': arguments.repeats,
+              **run(case, arguments.repeats),
+              'host': run_record.describe_host(),
+              'device': run_record.describe_device(),
+          }
+      )
+  )
+
+
+if __name__ == '__main__':
+  main()

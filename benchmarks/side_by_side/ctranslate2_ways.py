@@ -1,0 +1,79 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""CTranslate2 in float32, converted from the Hugging Face network.
+
+Inputs come without padding, as is usual for a batch of one.
+"""
+
+import functools
+import tempfile
+
+import ctranslate2
+from ctranslate2.converters import transformers as converter
+import numpy as np
+
+from benchmarks.side_by_side import cases
+from benchmarks.side_by_side import hugging_face_ways
+from benchmarks.side_by_side import measuring
+from speculative_t5x import loading
+from speculative_t5x import run_record
+from speculative_t5x import speculation
+
+
+class IdsAsPieces:
+  """What the converter asks of a tokenizer, where each piece is its id."""
+
+  pad_token = str(loading.PAD_ID)
+  eos_token = str(speculation.EOS_ID)
+  unk_token = '2'
+
+  def __init__(self, vocab_size: int):
+    self._vocab_size = vocab_size
+
+  def get_vocab(self) -> dict[str, int]:
+    return {str(i): i for i in range(self._vocab_size)}
+
+  def convert_ids_to_tokens(self, token_id: int) -> str:
+    return str(token_id)
+
+
+def versions() -> dict[str, str]:
+  return {'ctranslate2': ctranslate2.__version__}
+
+
+def make_ways(case: cases.Case) -> dict[str, measuring.Way]:
+  """Its greedy search, which always begins with its encoder."""
+  translator = _load(case.target)
+  return {
+      'ctranslate2': measuring.Way(functools.partial(_whole, translator), None)
+  }
+
+
+def _load(target: cases.Network) -> ctranslate2.Translator:
+  model = hugging_face_ways.make_network(target)
+  spec = converter.T5Loader()(model, IdsAsPieces(target.config.vocab_size))
+  spec.validate()
+  spec.optimize()
+  with tempfile.TemporaryDirectory() as folder:
+    spec.save(folder)
+    return ctranslate2.Translator(
+        folder,
+        device='cpu',
+        compute_type='float32',
+        inter_threads=1,
+        intra_threads=run_record.describe_host()['cores'],
+    )
+
+
+def _whole(
+    translator: ctranslate2.Translator, tokens: np.ndarray
+) -> measuring.Decode:
+  pieces = [str(i) for i in tokens if i != loading.PAD_ID]
+
+  def decode() -> list[int]:
+    results = translator.translate_batch(
+        [pieces], beam_size=1, max_decoding_length=cases.LENGTH
+    )
+    return [int(piece) for piece in results[0].hypotheses[0]]
+
+  return decode

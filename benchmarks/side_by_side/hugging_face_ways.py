@@ -1,0 +1,145 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Hugging Face transformers: generation, alone and assisted by the draft.
+
+PyTorch in float32, eager attention. Inputs come without padding, as is usual
+for a batch of one.
+"""
+
+from collections.abc import Callable
+import functools
+
+import numpy as np
+import torch
+import transformers
+from transformers import modeling_outputs
+
+from benchmarks.side_by_side import cases
+from benchmarks.side_by_side import measuring
+from speculative_t5x import loading
+from speculative_t5x import run_record
+from speculative_t5x import speculation
+from speculative_t5x.checkpoints import hugging_face_names
+from speculative_t5x.networks import layers
+
+
+def versions() -> dict[str, str]:
+  return {
+      'transformers': transformers.__version__,
+      'torch': torch.__version__,
+  }
+
+
+def make_ways(case: cases.Case) -> dict[str, measuring.Way]:
+  """`generate`, and with an assistant if there is a draft."""
+  torch.set_num_threads(run_record.describe_host()['cores'])
+  target = make_network(case.target)
+  generate = functools.partial(_generate, target)
+  ways = {
+      'transformers': measuring.Way(
+          functools.partial(_whole, generate),
+          functools.partial(_from_encoded, target),
+      )
+  }
+  if case.draft:
+    draft = make_network(case.draft)
+    draft.generation_config.update(
+        num_assistant_tokens=case.gamma,
+        num_assistant_tokens_schedule='constant',
+        assistant_confidence_threshold=0.0,
+    )
+    assisted = functools.partial(generate, assistant_model=draft)
+    # It always runs the draft's encoder itself.
+    ways['transformers_assisted'] = measuring.Way(
+        functools.partial(_whole, assisted), None
+    )
+  return ways
+
+
+def make_network(
+    network: cases.Network,
+) -> transformers.T5ForConditionalGeneration:
+  """A T5 1.1 of the same weights.
+
+  Raises:
+    ValueError: for a network that is no T5 1.1.
+  """
+  config = network.config
+  is_gated = tuple(config.mlp_activations) == ('gelu', 'linear')
+  if config.logits_via_embedding or not is_gated:
+    raise ValueError(f'Only a T5 1.1 is copied to transformers, got {config}.')
+  model = transformers.T5ForConditionalGeneration(
+      transformers.T5Config(
+          vocab_size=config.vocab_size,
+          d_model=config.emb_dim,
+          d_kv=config.head_dim,
+          d_ff=config.mlp_dim,
+          num_heads=config.num_heads,
+          num_layers=config.num_encoder_layers,
+          num_decoder_layers=config.num_decoder_layers,
+          relative_attention_num_buckets=layers.NUM_BUCKETS,
+          relative_attention_max_distance=layers.MAX_DISTANCE,
+          # Which means gelu_new, the approximation by tanh that Flax has too.
+          feed_forward_proj='gated-gelu',
+          tie_word_embeddings=False,
+          pad_token_id=loading.PAD_ID,
+          eos_token_id=speculation.EOS_ID,
+          decoder_start_token_id=loading.PAD_ID,
+          attn_implementation='eager',
+      )
+  )
+  copy_params(network.params, model)
+  return model.eval()
+
+
+def copy_params(params, model: torch.nn.Module) -> None:
+  """Copies T5X's parameters to where Hugging Face's names say.
+
+  A kernel is transposed: PyTorch stores [out, in], Flax [in, out].
+  """
+  with torch.no_grad():
+    for name, tensor in model.state_dict().items():
+      path = hugging_face_names.t5x_name(name)
+      value = params
+      for key in path.split('/'):
+        value = value[key]
+      value = np.asarray(value)
+      if path != hugging_face_names.EMBEDDING:
+        value = value.T  # a vector is its own transpose
+      tensor.copy_(torch.tensor(value))
+
+
+def _inputs(tokens: np.ndarray) -> dict[str, torch.Tensor]:
+  ids = torch.tensor(tokens[tokens != loading.PAD_ID][None], dtype=torch.int64)
+  return {'input_ids': ids, 'attention_mask': torch.ones_like(ids)}
+
+
+def _generate(
+    target: transformers.T5ForConditionalGeneration, **inputs
+) -> np.ndarray:
+  with torch.inference_mode():
+    ids = target.generate(
+        **inputs, do_sample=False, num_beams=1, max_new_tokens=cases.LENGTH
+    )
+  return ids[0, 1:].numpy()  # the first is the decoder's start
+
+
+def _whole(
+    generate: Callable[..., np.ndarray], tokens: np.ndarray
+) -> measuring.Decode:
+  return functools.partial(generate, **_inputs(tokens))
+
+
+def _from_encoded(
+    target: transformers.T5ForConditionalGeneration, tokens: np.ndarray
+) -> measuring.Decode:
+  inputs = _inputs(tokens)
+  with torch.inference_mode():
+    encoded = target.encoder(**inputs).last_hidden_state
+  outputs = modeling_outputs.BaseModelOutput(encoded)
+  return functools.partial(
+      _generate,
+      target,
+      encoder_outputs=outputs,
+      attention_mask=inputs['attention_mask'],
+  )

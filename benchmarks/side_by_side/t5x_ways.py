@@ -1,0 +1,179 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""T5X's own sampler, and this package's samplers inside T5X."""
+
+from collections.abc import Callable
+import dataclasses
+import functools
+import pathlib
+import subprocess
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import seqio
+from t5x import decoding
+from t5x import models
+from t5x import version
+from t5x.examples.t5 import network
+
+from benchmarks.side_by_side import cases
+from benchmarks.side_by_side import measuring
+from benchmarks.side_by_side import ours
+from speculative_t5x import seam
+from speculative_t5x import t5x_guest
+from speculative_t5x.networks import preparation
+from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_decoding
+
+GREEDY = {'temperature': 0.0, 'topk': 0}
+
+
+class Encoded(network.Transformer):
+  """T5X's network, whose inputs have been encoded already.
+
+  Attributes:
+    encoded: [batch, inputs_length, embed].
+  """
+
+  encoded: Any = None
+
+  def encode(self, *args, **kwargs):
+    return self.encoded
+
+
+def versions() -> dict[str, str]:
+  """T5X has one version number for all its commits, so the commit is added."""
+  folder = pathlib.Path(version.__file__).parent
+  found = subprocess.run(
+      ['git', '-C', str(folder), 'rev-parse', '--short', 'HEAD'],
+      capture_output=True,
+      text=True,
+  )
+  return {'t5x': f'{version.__version__} {found.stdout}'.strip()}
+
+
+def make_ways(case: cases.Case) -> dict[str, measuring.Way]:
+  """`temperature_sample`, and the decode functions of `t5x_guest`."""
+  guest = functools.partial(_guest_way, case)
+  ways = {
+      't5x': measuring.Way(
+          _whole(_t5x_model(case.target), case.target.params),
+          _t5x_from_encoded(case.target),
+      ),
+      'plain_in_t5x': guest(None, t5x_guest.plain_sample, _plainly),
+  }
+  if case.draft:
+    ways['speculative_in_t5x'] = guest(
+        case.draft, t5x_guest.speculative_sample, _speculatively
+    )
+  return ways
+
+
+def _common(vocab_size: int, decode_fn: Callable) -> dict[str, Any]:
+  vocabulary = seqio.PassThroughVocabulary(vocab_size, eos_id=1)
+  return {
+      'input_vocabulary': vocabulary,
+      'output_vocabulary': vocabulary,
+      'optimizer_def': None,
+      'decode_fn': functools.partial(decode_fn, **GREEDY),
+  }
+
+
+def _module(
+    config: t5.T5Config, kind: Callable = network.Transformer
+) -> network.Transformer:
+  names = [field.name for field in dataclasses.fields(network.T5Config)]
+  known = {n: getattr(config, n) for n in names if hasattr(config, n)}
+  return kind(network.T5Config(**known))
+
+
+def _t5x_model(
+    target: cases.Network, kind: Callable = network.Transformer
+) -> models.EncoderDecoderModel:
+  return models.EncoderDecoderModel(
+      module=_module(target.config, kind),
+      **_common(target.config.vocab_size, decoding.temperature_sample),
+  )
+
+
+def _features(tokens: np.ndarray) -> dict[str, jax.Array]:
+  """What T5X hands to a model for one input."""
+  return {
+      'encoder_input_tokens': jnp.asarray(tokens)[None],
+      'decoder_input_tokens': jnp.zeros((1, cases.LENGTH), jnp.int32),
+      'example_id': jnp.zeros((1,), jnp.int32),
+  }
+
+
+def _whole(
+    model: models.EncoderDecoderModel, params: seam.Params
+) -> measuring.Start:
+  predict = jax.jit(model.predict_batch)
+
+  def start(tokens: np.ndarray) -> measuring.Decode:
+    batch = _features(tokens)
+    return lambda: np.asarray(predict(params, batch)[0])
+
+  return start
+
+
+def _t5x_from_encoded(target: cases.Network) -> measuring.Start:
+  encode = jax.jit(functools.partial(t5_decoding.encode, target.config))
+
+  def decode(params, batch, encoded):
+    kind = functools.partial(Encoded, encoded=encoded)
+    return _t5x_model(target, kind).predict_batch(params, batch)
+
+  compiled = jax.jit(decode)
+
+  def start(tokens: np.ndarray) -> measuring.Decode:
+    batch = _features(tokens)
+    encoded, _ = encode(target.params, batch['encoder_input_tokens'])
+    return lambda: np.asarray(compiled(target.params, batch, encoded)[0])
+
+  return start
+
+
+def _guest_way(
+    case: cases.Case,
+    draft: cases.Network | None,
+    decode_fn: Callable,
+    decode: ours.DecodeRead,
+) -> measuring.Way:
+  params = {'target': case.target.params}
+  if draft:
+    params['draft'] = draft.params
+  model = t5x_guest.SpeculativeModel(
+      module=t5x_guest.Pair(
+          _module(case.target.config), _module((draft or case.target).config)
+      ),
+      gamma=case.gamma,
+      **_common(case.target.config.vocab_size, decode_fn),
+  )
+  prepared = [_prepare(network) for network in (case.target, draft)]
+  return measuring.Way(
+      _whole(model, params), ours.from_encoded(case, *prepared, decode)
+  )
+
+
+def _prepare(network: cases.Network | None) -> cases.Network | None:
+  if network is None:
+    return None
+  return cases.Network(*preparation.prepare(network.config, network.params))
+
+
+def _options() -> dict[str, Any]:
+  example_ids = jnp.zeros((1,), jnp.int32)
+  return {
+      'example_ids': example_ids, 'length': cases.LENGTH, 'eos_id': 1, **GREEDY
+  }  # fmt: skip
+
+
+def _plainly(target, unused_guesser) -> jax.Array:
+  return t5x_guest.plain_sample(target, **_options())[0]
+
+
+def _speculatively(target, guesser) -> jax.Array:
+  return t5x_guest.speculative_sample(target, guesser, **_options())[0]

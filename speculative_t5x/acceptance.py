@@ -1,0 +1,130 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""How likely guesses are kept on given text: Corollary 3.6, teacher-forced.
+
+One call of each model scores a whole text, so that alpha is known before any
+speculation is run, and for every gamma at once.
+
+Legend: rows (examples times decodes), length (of the texts), vocab.
+"""
+
+from collections.abc import Iterable
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from speculative_t5x import sampling as sampling_lib
+from speculative_t5x import seam
+from speculative_t5x import token_decoder
+from speculative_t5x.networks import t5_decoding
+
+
+@dataclasses.dataclass(frozen=True)
+class Text:
+  """Acceptance at each token of one text that the target wrote.
+
+  Attributes:
+    betas: [tokens] float32, probability that a guess there is kept, sum of
+      min(p, q) over the vocabulary: Definition 3.1 by Theorem 3.5.
+    keep_probs: [tokens] float32, the same given that the token there is the
+      text's: min(1, q / p) of it. See `analysis.expected_calls`.
+  """
+
+  betas: np.ndarray
+  keep_probs: np.ndarray
+
+
+def score(
+    decoder: token_decoder.TokenDecoder,
+    request: token_decoder.Request,
+    decoded: token_decoder.Decoded,
+) -> list[Text]:
+  """Scores what the target wrote by plain decoding.
+
+  Args:
+    decoder: both models.
+    request: what was decoded.
+    decoded: what `decoder.plain` made of it.
+  Returns:
+    A text for each row that has a token.
+  """
+  request = decoder.place(request)
+  with decoder.scope():
+    betas, keep_probs = jax.device_get(
+        _score(
+            decoder,
+            decoder.target.params,
+            decoder.draft.params,
+            request,
+            jnp.asarray(decoded.sequences),
+        )
+    )
+  rows: Iterable = zip(betas, keep_probs, decoded.num_tokens, strict=True)
+  return [Text(beta[:n], keep[:n]) for beta, keep, n in rows if n]
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _score(
+    decoder: token_decoder.TokenDecoder,
+    target_params: seam.Params,
+    draft_params: seam.Params,
+    request: token_decoder.Request,
+    sequences: jax.Array,
+) -> tuple[jax.Array, jax.Array]:
+  target = _target_laws(decoder, target_params, request, sequences)
+  draft = decoder.drafter.laws(
+      draft_params,
+      request.encoder_input_tokens,
+      sequences,
+      request.draft_sampling,
+  )
+  # [rows, length, vocab] -> [rows, length]
+  take = lambda laws: jnp.take_along_axis(laws, sequences[..., None], axis=-1)
+  written, guessed = take(target)[..., 0], take(draft)[..., 0]
+  # A token that the target wrote has p > 0, but for rounding between paths.
+  keep_probs = jnp.where(guessed < written, guessed / written, 1)
+  return jnp.sum(jnp.minimum(target, draft), axis=-1), keep_probs
+
+
+def _target_laws(decoder, params, request, sequences) -> jax.Array:
+  batch, length = sequences.shape
+  _, context = t5_decoding.encode(
+      decoder.target.config, params, request.encoder_input_tokens
+  )
+  start = jnp.zeros((batch,), jnp.int32)
+  logits, _ = decoder.target_decoder.decode_block(
+      params,
+      context,
+      decoder.target_decoder.init_cache(context, batch, length),
+      seam.decoder_inputs(sequences, start, length),
+      start,
+      None,
+  )
+  return sampling_lib.standardize(logits, request.sampling)
+
+
+def collect(
+    decoder: token_decoder.TokenDecoder,
+    requests: Iterable[token_decoder.Request],
+    num_tokens: int,
+) -> list[Text]:
+  """Decodes plainly and scores, until so many tokens are written.
+
+  Args:
+    decoder: both models.
+    requests: what to decode; fewer tokens come out if they end before.
+    num_tokens: at least so many; what is decoded with the last one is kept.
+  """
+  texts, total = [], 0
+  for request in requests:
+    decoded = jax.device_get(decoder.plain(request))
+    token_decoder.check_finite(decoded)
+    found = score(decoder, request, decoded)
+    texts += found
+    total += sum(len(text.betas) for text in found)
+    if total >= num_tokens:
+      break
+  return texts

@@ -1,0 +1,285 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The paper job: each table and figure of the paper, by a command.
+
+A function each, named as its gin file in `configs/paper`. What is measured goes
+to a folder of its own under the output folder, where an interrupted run goes
+on; figures lay over their curves what they find there.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+import functools
+import json
+import os
+import pathlib
+import sys
+import tempfile
+from typing import Any
+
+from etils import epath
+import jax
+from matplotlib import figure as figure_lib
+import numpy as np
+
+from speculative_t5x import pair as pair_lib
+from speculative_t5x import run_record
+from speculative_t5x import token_decoder
+from speculative_t5x import tracing
+from speculative_t5x.jobs import output_folder
+from speculative_t5x.jobs import simulate
+from speculative_t5x.paper import decoded_sentence
+from speculative_t5x.paper import figures
+from speculative_t5x.paper import loop_trace
+from speculative_t5x.paper import published
+from speculative_t5x.paper import readings
+from speculative_t5x.paper import style
+from speculative_t5x.paper import tables
+from speculative_t5x.walltime import step_times
+
+_DIALLED, _MEASURED = 'dialled', 'measured'  # folders of records
+_TRACE_ROUNDS = 15
+
+Path = str | os.PathLike[str]
+RowName = tuple[str, str, float]  # task, draft and temperature, as published
+
+
+def table1(output_dir: Path) -> None:
+  """Operations and speed for given alphas and gammas, computed."""
+  _write(output_dir, 'table1.md', tables.table_1())
+
+
+def table2(
+    output_dir: Path,
+    target_size: str | None,
+    shapes: simulate.Shapes,
+    measured: Mapping[RowName, Path] | None = None,
+) -> None:
+  """Speedups of T5 1.1 beside Table 2's; see `table4` for the arguments."""
+  _write_speeds('table2.md', output_dir, target_size, shapes, measured)
+
+
+def table4(
+    output_dir: Path,
+    target_size: str | None,
+    shapes: simulate.Shapes,
+    measured: Mapping[RowName, Path] | None = None,
+) -> None:
+  """Predicted and measured speedups beside Table 4's, from the same runs.
+
+  Args:
+    output_dir: of the table, and of the records.
+    target_size: of T5 1.1, in the place of XXL; None for the largest that fits
+      the memory.
+    shapes: what is decoded where acceptance is dialled.
+    measured: results of the walltime job for rows whose pair is at hand, by
+      task ('EnDe' or 'CNNDM'), draft and temperature. All others are dialled
+      at the paper's alpha.
+  """
+  _write_speeds('table4.md', output_dir, target_size, shapes, measured)
+
+
+def _write_speeds(name, output_dir, target_size, shapes, measured) -> None:
+  found = {
+      key: _find_record(path, published.row(*key))
+      for key, path in (measured or {}).items()
+  }
+  name_of = lambda row: (row.task, row.draft, row.temperature)
+  rows = [r for r in published.TABLES_2_AND_4 if name_of(r) not in found]
+  folder = output_folder.OutputFolder(epath.Path(output_dir) / _DIALLED)
+  pairings = [
+      simulate.Pairing(row.draft, row.alpha, row.gamma, row.temperature)
+      for row in rows
+  ]
+  records = simulate.measure_pairings(target_size, pairings, shapes, folder)
+  folder.finish()
+  found |= {name_of(r): x for r, x in zip(rows, records, strict=True)}
+  pairing = [(row, found[name_of(row)]) for row in published.TABLES_2_AND_4]
+  _write(output_dir, name, tables.tables_2_and_4(pairing))
+
+
+def _find_record(path: Path, row: published.Row) -> run_record.Record:
+  """The record of a row's temperature and gamma."""
+  for record in _read_records(path):
+    if (record['temperature'], record['gamma']) == (row.temperature, row.gamma):
+      return record
+  raise ValueError(
+      f'{path} has no record of temperature {row.temperature:g} and gamma'
+      f' {row.gamma}, which the row {row.task}, {row.draft} needs. Run the'
+      ' walltime job with them.'
+  )
+
+
+def table3(
+    output_dir: Path,
+    measure: Callable[..., Sequence[run_record.Record]],
+    records: Sequence[Path] = (),
+) -> None:
+  """Alpha of every draft at hand, and the paper's for its own.
+
+  Args:
+    output_dir: of the table, and of the records.
+    measure: a walltime job, which takes `output_dir`.
+    records: results of further walltime jobs.
+  """
+  found = list(measure(output_dir=str(epath.Path(output_dir) / _MEASURED)))
+  for path in records:
+    found += _read_records(path)
+  entries = {}
+  for record in found:
+    if record['alpha'] is not None:
+      name = f'{record["task"]}: {readings.label(record)}'
+      temperature = record['temperature']
+      entries[name, temperature] = (name, temperature, record['alpha'], None)
+  _write(output_dir, 'table3.md', tables.table_3(entries.values()))
+
+
+def figure1(
+    output_dir: Path, pair: pair_lib.Pair, text: str, temperature: float
+) -> None:
+  """A sentence as it is decoded: for a terminal, as a page and as a picture.
+
+  Args:
+    output_dir: gets figure1.html, .pdf and .png; the terminal gets the rest.
+    pair: that decodes it.
+    text: its input.
+    temperature: 0 is argmax.
+  """
+  request, _ = pair.make_request([text], temperature=temperature)
+  blocks = tracing.trace(pair.tokens, request)
+  pieces = pair.vocabulary.id_to_piece
+  print(tracing.render(blocks, pieces))
+  print(tracing.legend())
+  page = decoded_sentence.page(blocks, pieces, text)
+  _write(output_dir, 'figure1.html', page, is_shown=False)
+  _save(output_dir, 'figure1', decoded_sentence.draw(blocks, pieces, text))
+
+
+def figure2(output_dir: Path, records: Sequence[Path] = ()) -> None:
+  """Tokens a target call over alpha; see `figure4` for the arguments."""
+  points = _points(output_dir, records, (_DIALLED, _MEASURED))
+  _save(output_dir, 'figure2', figures.figure_2(points))
+
+
+def figure3(output_dir: Path, records: Sequence[Path] = ()) -> None:
+  """The best gamma over alpha; see `figure4` for the arguments."""
+  points = _points(output_dir, records, (_MEASURED,))
+  _save(output_dir, 'figure3', figures.figure_3(points))
+
+
+def figure4(output_dir: Path, records: Sequence[Path] = ()) -> None:
+  """Speed and operations over alpha.
+
+  Args:
+    output_dir: gets the figure; what the tables measured there is laid over it.
+    records: results of further walltime jobs.
+  """
+  points = _points(output_dir, records, (_DIALLED, _MEASURED))
+  _save(output_dir, 'figure4', figures.figure_4(points))
+
+
+def figure5(
+    output_dir: Path,
+    pair: pair_lib.Pair,
+    text: str,
+    gammas: Sequence[int],
+) -> None:
+  """A trace of both loops, from the parts as they are timed by themselves.
+
+  Args:
+    output_dir: gets figure5.pdf, .png, and .json for a trace viewer.
+    pair: that decodes.
+    text: its input, decoded at temperature 0.
+    gammas: a row each, below plain decoding.
+  """
+  request, _ = pair.make_request([text])
+  rows = []
+  for gamma in gammas:
+    decoder = pair.tokens.with_draft(pair.tokens.draft, gamma)
+    plain, speculative = _trace_rows(decoder, request)
+    rows += [speculative] if rows else [plain, speculative]
+  events = json.dumps(loop_trace.to_trace_events(rows))
+  _write(output_dir, 'figure5.json', events, is_shown=False)
+  _save(output_dir, 'figure5', loop_trace.draw(rows))
+
+
+def _trace_rows(
+    decoder: token_decoder.TokenDecoder, request: token_decoder.Request
+) -> tuple[loop_trace.Row, loop_trace.Row]:
+  """Plain and speculative decoding of one example, timed in turns."""
+  parts = step_times.Parts(decoder, request)
+  ways = decoder.plain, decoder.speculative
+  plain, speculative = (jax.device_get(way(request)) for way in ways)
+  spans = []
+  for _ in range(_TRACE_ROUNDS):
+    parts.time_round()
+    spans.append([step_times.seconds(lambda w=w: w(request)) for w in ways])
+  plain_ms, speculative_ms = np.median(spans, axis=0) * 1e3
+  row = loop_trace.speculative_row
+  speculative_row = functools.partial(row, parts.times(), decoder.gamma)
+  plain_row = functools.partial(loop_trace.plain_row, parts.times())
+  return (
+      _row(plain_row, int(plain.num_steps), plain_ms),
+      _row(speculative_row, int(speculative.num_steps), speculative_ms),
+  )
+
+
+def _row(make: Callable, num_steps: int, walltime_ms: float) -> loop_trace.Row:
+  """A row with its commits, or without where the parts took longer."""
+  try:
+    return make(num_steps, walltime_ms)
+  except ValueError:
+    print(
+        'The parts took longer than the run that they make up, so commits are'
+        ' left out of a row. Repeat on a quiet machine to see them.',
+        file=sys.stderr,
+    )
+    return make(num_steps)
+
+
+def _points(
+    output_dir: Path, records: Sequence[Path], folders: Sequence[str]
+) -> list[readings.Point]:
+  """What was measured, from folders of the output folder and from files."""
+  paths = [epath.Path(output_dir) / f / 'results.jsonl' for f in folders]
+  paths = [path for path in paths if path.exists()] + list(records)
+  found = [record for path in paths for record in _read_records(path)]
+  return readings.points(found, label=_label)
+
+
+def _label(record: run_record.Record) -> str:
+  """One for all rates that a draft was dialled to."""
+  if readings.is_dialled(record):
+    return f'{readings.model_name(record["drafter"])}, dialled'
+  return readings.label(record)
+
+
+def _read_records(path: Path) -> list[dict[str, Any]]:
+  try:
+    lines = epath.Path(path).read_text().split('\n')
+    return [json.loads(line) for line in lines if line]
+  except (OSError, json.JSONDecodeError) as error:
+    raise ValueError(
+        f'{path} cannot be read as run records ({error}). Pass the'
+        ' results.jsonl of a walltime job.'
+    ) from error
+
+
+def _write(
+    output_dir: Path, name: str, text: str, *, is_shown: bool = True
+) -> None:
+  folder = epath.Path(output_dir)
+  folder.mkdir(parents=True, exist_ok=True)
+  (folder / name).write_text(text.rstrip('\n') + '\n')
+  if is_shown:
+    print(text)
+  print(f'Written: {folder / name}')
+
+
+def _save(output_dir: Path, name: str, figure: figure_lib.Figure) -> None:
+  folder = epath.Path(output_dir)
+  folder.mkdir(parents=True, exist_ok=True)
+  # The folder may be remote, which matplotlib does not write to.
+  with tempfile.TemporaryDirectory() as local:
+    for path in style.save(figure, pathlib.Path(local) / name):
+      (folder / path.name).write_bytes(path.read_bytes())
+      print(f'Written: {folder / path.name}')

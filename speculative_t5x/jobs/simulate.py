@@ -1,0 +1,330 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The simulate job: the walltime of pairs whose weights are not at hand.
+
+T5 1.1 of any size with random weights on random inputs; both models run, and
+guesses are kept at a rate that is given (see `dialled`). Needs neither a task
+nor checkpoints.
+"""
+
+from collections.abc import Sequence
+import dataclasses
+import itertools
+
+import jax
+import numpy as np
+
+from speculative_t5x import analysis
+from speculative_t5x import dialled
+from speculative_t5x import loading
+from speculative_t5x import run_record
+from speculative_t5x import sampling as sampling_lib
+from speculative_t5x import sharding
+from speculative_t5x import token_decoder
+from speculative_t5x.jobs import counts
+from speculative_t5x.jobs import output_folder
+from speculative_t5x.paper import tables
+from speculative_t5x.preflight import memory
+from speculative_t5x.walltime import measurement
+from speculative_t5x.walltime import side_by_side
+
+_FIRST_TOKEN = 3  # below are padding, the end and the unknown token
+
+
+@dataclasses.dataclass(frozen=True)
+class Pairing:
+  """A draft to be run beside the target, and how its guesses fare.
+
+  Attributes:
+    draft_size: of T5 1.1.
+    alpha: rate at which guesses are kept, in [0, 1].
+    gamma: guesses a block.
+    temperature: of both models.
+  """
+
+  draft_size: str
+  alpha: float
+  gamma: int
+  temperature: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Shapes:
+  """What is decoded.
+
+  Attributes:
+    num_examples: random inputs.
+    batch_size: decoded together.
+    inputs_length: tokens of each.
+    targets_length: tokens of each output; none ends before.
+    dtype: 'float32' or 'bfloat16', of weights and products.
+    repeats: how often each batch is timed; the median counts.
+    rounds: how often the parts are timed.
+    seed: of the inputs and of what is drawn.
+    matmul_precision: JAX's setting.
+  """
+
+  num_examples: int = 8
+  batch_size: int = 1
+  inputs_length: int = 64
+  targets_length: int = 64
+  dtype: str = 'float32'
+  repeats: int = 3
+  rounds: int = measurement.ROUNDS
+  seed: int = 0
+  matmul_precision: str | None = 'highest'
+
+  def __post_init__(self):
+    values = dataclasses.asdict(self)
+    for name in ('dtype', 'seed', 'matmul_precision'):
+      del values[name]
+    counts.check(**values)
+    token_decoder.check_int32('seed', [self.seed])
+
+
+def simulate(
+    *,
+    target_size: str | None,
+    draft_size: str | Sequence[str],
+    alpha: float | Sequence[float],
+    gamma: int | Sequence[int],
+    output_dir: str,
+    temperature: float | Sequence[float] = 0.0,
+    shapes: Shapes,
+) -> list[run_record.Record]:
+  """Measures every combination of draft, gamma, rate and temperature.
+
+  Args:
+    target_size: of T5 1.1; None for the largest whose pairs fit the memory.
+    draft_size: one or several.
+    alpha: rates at which guesses are kept, one or several.
+    gamma: guesses a block, one or several.
+    output_dir: see `jobs.output_folder`; an interrupted job goes on there. Also
+      written is `walltime.md`, the table that is printed.
+    temperature: one or several.
+    shapes: what is decoded.
+  Returns:
+    One run record for each combination.
+  Raises:
+    ValueError: for values out of range, or pairs that need more memory than
+      there is; nothing has been allocated then.
+  """
+  drafts = [draft_size] if isinstance(draft_size, str) else list(draft_size)
+  pairings = [
+      Pairing(*values)
+      for values in itertools.product(
+          drafts,
+          counts.several('alpha', alpha),
+          counts.several_counts('gamma', gamma),
+          counts.several('temperature', temperature),
+      )
+  ]
+  folder = output_folder.OutputFolder(output_dir)
+  records = measure_pairings(target_size, pairings, shapes, folder)
+  results = folder.finish()
+  text = tables.summary(records)
+  folder.add_text('walltime.md', text)
+  print(text)
+  print(f'Records: {results}')
+  return records
+
+
+def measure_pairings(
+    target_size: str | None,
+    pairings: Sequence[Pairing],
+    shapes: Shapes,
+    folder: output_folder.OutputFolder,
+) -> list[run_record.Record]:
+  """Measures one target with several drafts; a record a pairing, in order.
+
+  What the folder has of an earlier run is not measured again.
+
+  Raises:
+    ValueError: as for `simulate`.
+  """
+  for pairing in pairings:
+    dialled.make_rule(pairing.alpha)  # before anything is made
+    sampling_lib.make_sampling(pairing.temperature)
+  counts.check_gammas([p.gamma for p in pairings], shapes.targets_length)
+  drafts = sorted({p.draft_size for p in pairings})
+  configs = {size: dialled.make_config(size, shapes.dtype) for size in drafts}
+  gamma = max(p.gamma for p in pairings)
+  if target_size is None:
+    target_size = _largest_that_fits(configs, gamma, shapes)
+  target_config = dialled.make_config(target_size, shapes.dtype)
+  _check_memory(target_size, target_config, configs, gamma, shapes)
+  bench = _Bench(target_size, shapes, folder)
+  measured = {p: bench.measure(p) for p in sorted(pairings, key=_by_program)}
+  return [measured[pairing] for pairing in pairings]
+
+
+def _by_program(pairing: Pairing) -> tuple:
+  """Pairings of one model and program come after one another."""
+  return dataclasses.astuple(pairing)[:1] + (pairing.gamma, pairing.alpha)
+
+
+class _Bench:
+  """One target, and the draft that was measured last."""
+
+  def __init__(self, target_size: str, shapes: Shapes, folder):
+    self._target_size = target_size
+    self._shapes = shapes
+    self._folder = folder
+    self._decoder: token_decoder.TokenDecoder | None = None
+    self._draft_size: str | None = None
+
+  def measure(self, pairing: Pairing) -> run_record.Record:
+    """The record of a pairing, from the folder or measured."""
+    settings = self._settings(pairing)
+    known = self._folder.resume(settings)
+    if known is not None:
+      return known
+    decoder = self._decoder_for(pairing)
+    name = (
+        f'{self._target_size} and {pairing.draft_size}, gamma {pairing.gamma},'
+        f' alpha {pairing.alpha:g}, temperature {pairing.temperature:g}'
+    )
+    shapes = self._shapes
+    found = measurement.measure(
+        decoder,
+        self._requests(pairing),
+        repeats=shapes.repeats,
+        rounds=shapes.rounds,
+        name=name,
+    ).record
+    record = settings | found
+    record['predicted_speedup'] = float(
+        analysis.walltime_factor(pairing.alpha, pairing.gamma, record['c'])
+    )
+    self._folder.add(record)
+    return record
+
+  def _decoder_for(self, pairing: Pairing) -> token_decoder.TokenDecoder:
+    if self._decoder is None:
+      target = _random_model(self._target_size, self._shapes, seed=1)
+      draft = _random_model(pairing.draft_size, self._shapes, seed=2)
+      self._decoder = token_decoder.TokenDecoder(
+          target,
+          draft,
+          gamma=pairing.gamma,
+          length=self._shapes.targets_length,
+          may_end=False,
+          matmul_precision=self._shapes.matmul_precision,
+      )
+    elif self._draft_size != pairing.draft_size:
+      draft = _random_model(pairing.draft_size, self._shapes, seed=2)
+      self._decoder = self._decoder.with_draft(draft, pairing.gamma)
+    elif self._decoder.gamma != pairing.gamma:
+      self._decoder = self._decoder.with_draft(
+          self._decoder.draft, pairing.gamma
+      )
+    self._draft_size = pairing.draft_size
+    return self._decoder
+
+  def _requests(self, pairing: Pairing) -> list[token_decoder.Request]:
+    shapes = self._shapes
+    law = sampling_lib.make_sampling(pairing.temperature)
+    shape = (shapes.num_examples, shapes.inputs_length)
+    rng = np.random.default_rng(shapes.seed)
+    return list(
+        side_by_side.requests(
+            rng.integers(_FIRST_TOKEN, dialled.VOCAB_SIZE, shape, np.int32),
+            np.arange(shapes.num_examples, dtype=np.int32),
+            batch_size=shapes.batch_size,
+            length=shapes.targets_length,
+            seed=shapes.seed,
+            sampling=law,
+            draft_sampling=law,
+            rule=dialled.make_rule(pairing.alpha),
+        )
+    )
+
+  def _settings(self, pairing: Pairing) -> run_record.Record:
+    """A record before anything is measured."""
+    shapes = self._shapes
+    describe = lambda size: {
+        'name': f't5_1_1_{size}',
+        'checkpoint': None,
+        'num_params': dialled.count_params(dialled.make_config(size)),
+        'dtype': shapes.dtype,
+    }
+    return run_record.make(
+        'walltime',
+        num_examples=shapes.num_examples,
+        truncated_inputs=0,
+        target=describe(self._target_size),
+        drafter={
+            'kind': 'model',
+            **describe(pairing.draft_size),
+            'temperature': pairing.temperature,
+        },
+        verification={'rule': 'tokenwise', 'lenience': None},
+        gamma=pairing.gamma,
+        temperature=pairing.temperature,
+        topk=0,
+        topp=0.0,
+        num_decodes=1,
+        seed=shapes.seed,
+        batch_size=shapes.batch_size,
+        inputs_length=shapes.inputs_length,
+        targets_length=shapes.targets_length,
+        mesh=sharding.describe(None),
+        matmul_precision=shapes.matmul_precision,
+        lossless=False,
+        simulated_acceptance=pairing.alpha,
+        repeats=shapes.repeats,
+    )
+
+
+def _random_model(size: str, shapes: Shapes, seed: int) -> loading.Model:
+  model = dialled.make_model(dialled.make_config(size, shapes.dtype), seed)
+  return jax.block_until_ready(model.params) and model
+
+
+def _workload(gamma: int, shapes: Shapes) -> memory.Workload:
+  return memory.Workload(
+      batch_size=shapes.batch_size,
+      num_decodes=1,
+      inputs_length=shapes.inputs_length,
+      targets_length=shapes.targets_length,
+      gamma=gamma,
+  )
+
+
+def _needed_bytes(target_config, draft_configs, gamma, shapes) -> int:
+  """What the target, the largest of the drafts and the measuring take."""
+  workload = _workload(gamma, shapes)
+  target = memory.target_bytes(target_config, workload)
+  drafts = [
+      memory.draft_bytes(config, workload, target_config.vocab_size).total
+      for config in draft_configs.values()
+  ]
+  return target.total + max(drafts) + measurement.OWN_BYTES
+
+
+def _largest_that_fits(draft_configs, gamma, shapes) -> str:
+  available = memory.available_bytes()
+  for size in reversed(dialled.SIZES):
+    config = dialled.make_config(size, shapes.dtype)
+    if _needed_bytes(config, draft_configs, gamma, shapes) <= available:
+      return size
+  raise ValueError(
+      'No T5 1.1 fits the memory of this device beside the drafts:'
+      f' {available:,} bytes are free. Leave out larger drafts.'
+  )
+
+
+def _check_memory(target_size, target_config, draft_configs, gamma, shapes):
+  """Checks that the pairs fit, before anything is allocated.
+
+  Raises:
+    ValueError: with the bytes needed and those there are.
+  """
+  needed = _needed_bytes(target_config, draft_configs, gamma, shapes)
+  available = memory.available_bytes()
+  if needed > available:
+    raise ValueError(
+        f'T5 1.1 {target_size} with {", ".join(draft_configs)} in'
+        f' {shapes.dtype} needs {needed:,} bytes, and {available:,} are free on'
+        ' this device. Choose a smaller target_size, or bfloat16.'
+    )

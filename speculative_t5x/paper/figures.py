@@ -1,0 +1,303 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Figures 2, 3 and 4 of the paper, with measured points laid over them.
+
+Curves are computed by `analysis` over the paper's range of alpha, or wider
+where a point lies outside. A mark says whose run it is; the number beside it is
+its gamma, or the least and the most of marks that lie together.
+
+Legend: alpha (mean probability that a guess is kept); gamma (guesses a target
+call); c (time of a draft step over a target step, Definition 3.7).
+"""
+
+from collections.abc import Iterable, Sequence
+import math
+import textwrap
+
+from matplotlib import axes as axes_lib
+from matplotlib import figure as figure_lib
+from matplotlib import lines
+import numpy as np
+
+from speculative_t5x import analysis
+from speculative_t5x.paper import published
+from speculative_t5x.paper import readings
+from speculative_t5x.paper import style
+
+save = style.save
+
+_ALPHA_LABEL = 'acceptance probability α'
+_NUM_ALPHAS = 401
+_MARGIN = 0.02  # of alpha, beyond a point outside the paper's range
+_LONG_LABEL = 24  # characters, above which a legend has one column
+_LINE = 52  # characters of a line of a legend
+_AT_THE_EDGE = 0.95  # of the largest alpha, where a number would leave the axes
+_TOGETHER = 0.04  # of the height of the axes, where numbers would overlap
+
+Points = Sequence[readings.Point]
+
+
+def figure_2(points: Points = ()) -> figure_lib.Figure:
+  """Tokens a target call by alpha: Equation (1), and the tokens measured.
+
+  Raises:
+    ValueError: for points of more labels than there are marks.
+  """
+  with style.applied():
+    figure, (axes,) = style.panels(_ALPHA_LABEL, ['tokens a target call'])
+    alphas = _alphas(points)
+    gammas = published.FIGURE_2_GAMMAS
+    curves = [analysis.expected_tokens(alphas, gamma) for gamma in gammas]
+    # Without a bound on gamma the curve has no top.
+    tops = [curve[-1] for curve in curves[:-1]]
+    tops += [analysis.expected_tokens(published.FIGURE_ALPHAS[1], math.inf)]
+    tops += [point.tokens_per_call for point in points]
+    axes.set_ylim(0, 1.05 * max(tops))
+    for curve, gamma, color, dashes in zip(
+        curves, gammas, style.COLORS, style.DASHES
+    ):
+      axes.plot(alphas, curve, color=color, linestyle=dashes)
+      style.label_end(axes, alphas, curve, f'γ = {gamma:g}'.replace('inf', '∞'))
+    baseline = np.ones_like(alphas)
+    axes.plot(alphas, baseline, color='#888888', linewidth=0.8)
+    style.label_end(axes, alphas, baseline, 'plain')
+    marks = _marks(points)
+    tokens = [point.tokens_per_call for point in points]
+    _scatter(axes, points, tokens, marks)
+    _number(axes, points, tokens)
+    _name_marks(figure, marks, {label: label for label in marks})
+  return figure
+
+
+def figure_3(points: Points = ()) -> figure_lib.Figure:
+  """The best whole gamma by alpha and c: Section 3.5, and the best measured.
+
+  Args:
+    points: of one label for each sweep of gamma. The fastest of a sweep is
+      drawn, with a bar over the gammas whose intervals reach its own; a label
+      of a single gamma is no sweep and is left out.
+  Raises:
+    ValueError: for points of more labels than there are marks.
+  """
+  with style.applied():
+    figure, (axes,) = style.panels(
+        _ALPHA_LABEL, ['best γ (guesses a target call)']
+    )
+    sweeps = _sweeps(points)
+    best = {label: _fastest(sweep) for label, sweep in sweeps.items()}
+    alphas = _alphas(best.values())
+    costs = published.FIGURE_3_COST_COEFFICIENTS
+    tops = [analysis.optimal_gamma(published.FIGURE_ALPHAS[1], costs[0])]
+    tops += [point.gamma for point in best.values()]
+    top = 1.08 * max(tops)
+    axes.set_ylim(0, top)
+    for cost, color, dashes in zip(costs, style.COLORS, style.DASHES):
+      gammas = analysis.optimal_gamma(alphas, cost, math.ceil(top) + 1)
+      axes.plot(
+          alphas, gammas, color=color, linestyle=dashes, label=f'c = {cost:g}',
+          drawstyle='steps-mid',
+      )  # fmt: skip
+    axes.legend(loc='upper left')
+    marks = _marks(best.values())
+    for label, point in best.items():
+      gammas = _not_slower(sweeps[label], point)
+      _draw_bar(axes, point.alpha, min(gammas), max(gammas))
+    gammas = [point.gamma for point in best.values()]
+    _scatter(axes, best.values(), gammas, marks)
+    _number(axes, best.values(), gammas)
+    names = {
+        label: f'{label} (c = {point.cost_coefficient:.2g})'
+        for label, point in best.items()
+    }
+    _name_marks(figure, marks, names)
+  return figure
+
+
+def figure_4(points: Points = ()) -> figure_lib.Figure:
+  """Speed and operations over plain decoding by alpha, for c and c-hat 0.
+
+  The paper has both in one pair of axes; here they lie one above the other, to
+  leave room for points. Above, solid and filled, is speed (Theorem 3.8) with
+  its 95 percent interval; below, dotted and open, operations (Theorem 3.11)
+  where they were counted.
+
+  Raises:
+    ValueError: for points of more labels than there are marks.
+  """
+  with style.applied():
+    figure, (above, below) = style.panels(
+        _ALPHA_LABEL, ['speed (times plain)', 'operations (times plain)']
+    )
+    alphas = _alphas(points)
+    marks = _marks(points)
+    _draw_speeds(above, alphas, points, marks)
+    counted = [p for p in points if p.operations_factor is not None]
+    _draw_operations(below, alphas, counted, marks)
+    _name_marks(figure, marks, {label: label for label in marks})
+  return figure
+
+
+def _draw_speeds(
+    axes: axes_lib.Axes,
+    alphas: np.ndarray,
+    points: Points,
+    marks: dict[str, str],
+) -> None:
+  for gamma, color in zip(published.FIGURE_4_GAMMAS, style.COLORS):
+    speed = analysis.walltime_factor(alphas, gamma, 0)
+    axes.plot(alphas, speed, color=color)
+    style.label_end(axes, alphas, speed, f'γ = {gamma}')
+  for point in points:
+    if point.speedup_ci95 is not None:
+      _draw_bar(axes, point.alpha, *point.speedup_ci95)
+  speeds = [point.speedup for point in points]
+  _scatter(axes, points, speeds, marks)
+  axes.set_ylim(bottom=0)
+  _number(axes, points, speeds)
+
+
+def _draw_operations(
+    axes: axes_lib.Axes,
+    alphas: np.ndarray,
+    points: Points,
+    marks: dict[str, str],
+) -> None:
+  style.scale_at_right(axes)  # these curves lie apart, to be named, at the left
+  for gamma, color in zip(published.FIGURE_4_GAMMAS, style.COLORS):
+    operations = analysis.operations_factor(alphas, gamma, 0)
+    axes.plot(alphas, operations, color=color, linestyle=':')
+    start = alphas[0], operations[0]
+    style.note(axes, f'γ = {gamma}', start, (-3, 0), ha='right', va='center')
+  operations = [point.operations_factor for point in points]
+  _scatter(axes, points, operations, marks, color='white')
+  axes.set_ylim(bottom=0)
+  _number(axes, points, operations)
+
+
+def _alphas(points: Iterable[readings.Point]) -> np.ndarray:
+  """The paper's range, widened to hold the points."""
+  low, high = published.FIGURE_ALPHAS
+  measured = [point.alpha for point in points]
+  if any(alpha < low for alpha in measured):
+    low = max(min(measured) - _MARGIN, 0)
+  if any(alpha > high for alpha in measured):
+    high = min(max(measured) + _MARGIN, 1)
+  return np.linspace(low, high, _NUM_ALPHAS)
+
+
+def _sweeps(points: Points) -> dict[str, list[readings.Point]]:
+  """Points by label, where more than one gamma was measured."""
+  sweeps = {}
+  for point in points:
+    sweeps.setdefault(point.label, []).append(point)
+  return {
+      label: sweep
+      for label, sweep in sweeps.items()
+      if len({point.gamma for point in sweep}) > 1
+  }
+
+
+def _fastest(sweep: Points) -> readings.Point:
+  return max(sweep, key=lambda point: point.speedup)
+
+
+def _not_slower(sweep: Points, best: readings.Point) -> list[int]:
+  """Gammas that the measurement does not tell from the best one."""
+  if best.speedup_ci95 is None:
+    return [best.gamma]
+  return [
+      point.gamma
+      for point in sweep
+      if point is best
+      or point.speedup_ci95 and point.speedup_ci95[1] >= best.speedup_ci95[0]
+  ]
+
+
+def _marks(points: Iterable[readings.Point]) -> dict[str, str]:
+  """A marker for each label."""
+  labels = list(dict.fromkeys(point.label for point in points))
+  if len(labels) > len(style.MARKERS):
+    raise ValueError(
+        f'A figure tells at most {len(style.MARKERS)} labels apart, got'
+        f' {len(labels)}. Draw fewer, or two figures.'
+    )
+  return dict(zip(labels, style.MARKERS))
+
+
+def _draw_bar(axes: axes_lib.Axes, x: float, low: float, high: float) -> None:
+  axes.vlines(x, low, high, color='black', linewidth=0.7, clip_on=False)
+
+
+def _scatter(
+    axes: axes_lib.Axes,
+    points: Iterable[readings.Point],
+    heights: Sequence[float],
+    marks: dict[str, str],
+    color: str = style.POINT_COLOR,
+) -> None:
+  for point, height in zip(points, heights):
+    axes.scatter(
+        point.alpha, height, s=16, marker=marks[point.label], facecolor=color,
+        edgecolor='black', linewidth=0.6, zorder=3, clip_on=False,
+    )  # fmt: skip
+
+
+def _number(
+    axes: axes_lib.Axes,
+    points: Iterable[readings.Point],
+    heights: Sequence[float],
+) -> None:
+  """Writes gamma beside each mark, from-to beside marks that lie together."""
+  low, high = axes.get_ylim()
+  near = _TOGETHER * (high - low)
+  groups = []
+  pairs = zip(points, heights)
+  for pair in sorted(pairs, key=lambda pair: (pair[0].label, pair[1])):
+    if groups and _is_near(groups[-1][-1], pair, near):
+      groups[-1].append(pair)
+    else:
+      groups.append([pair])
+  for group in groups:
+    gammas = sorted({point.gamma for point, _ in group})
+    text = f'{gammas[0]}–{gammas[-1]}' if len(gammas) > 1 else f'{gammas[0]}'
+    x, y = np.mean([(point.alpha, height) for point, height in group], axis=0)
+    # Curves are named beyond the right edge.
+    if x < _AT_THE_EDGE * axes.get_xlim()[1]:
+      style.note(axes, text, (x, y), (3.5, 0), va='center')
+    else:
+      style.note(axes, text, (x, y), (-3.5, 0), va='center', ha='right')
+
+
+def _is_near(
+    lower: tuple[readings.Point, float],
+    upper: tuple[readings.Point, float],
+    near: float,
+) -> bool:
+  return lower[0].label == upper[0].label and upper[1] - lower[1] < near
+
+
+def _name_marks(
+    figure: figure_lib.Figure, marks: dict[str, str], names: dict[str, str]
+) -> None:
+  """A legend below the axes, for which the figure grows."""
+  if not marks:
+    return
+  texts = {key: textwrap.fill(name, _LINE) for key, name in names.items()}
+  handles = [
+      lines.Line2D(
+          [], [], linestyle='', marker=marker, markersize=4,
+          markerfacecolor=style.POINT_COLOR, markeredgecolor='black',
+          markeredgewidth=0.6, label=texts[label],
+      )
+      for label, marker in marks.items()
+  ]  # fmt: skip
+  columns = 1 if max(map(len, texts.values())) > _LONG_LABEL else 2
+  num_lines = sum(text.count('\n') + 1 for text in texts.values()) / columns
+  num_lines = math.ceil(num_lines) + 1  # the title
+  width, height = figure.get_size_inches()
+  figure.set_size_inches(width, height + style.LEGEND_LINE_IN * num_lines)
+  figure.legend(
+      handles=handles, loc='outside lower center', ncols=columns,
+      title='measured (number: γ)', title_fontsize=6.5, handlelength=1,
+      labelspacing=0.3, columnspacing=1,
+  )  # fmt: skip

@@ -1,0 +1,296 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Where the time of one example goes: Figure 5 of the paper.
+
+Of Leviathan et al. (2023), arXiv:2211.17192v2. A row is one way to decode the
+example, put together from the times of parts that were compiled and measured
+each on its own. The compiled loop is never broken up, which would change it:
+what a measured loop takes beyond its parts is shown as the commit of its steps.
+"""
+
+from collections.abc import Sequence
+import dataclasses
+import enum
+
+from matplotlib import axes as axes_lib
+from matplotlib import figure as figure_lib
+from matplotlib import patches
+
+from speculative_t5x import analysis
+from speculative_t5x.paper import style
+
+_ROUNDING = 1e-9  # relative, of a sum of times
+
+
+class Kind(enum.StrEnum):
+  """A part of the work on one example.
+
+  Attributes:
+    TARGET_ENCODER: once, before decoding.
+    DRAFT_ENCODER: likewise.
+    DRAFT: one guess.
+    TARGET_STEP: one target call, on one position where it decodes alone, on
+      gamma + 1 where it verifies.
+    COMMIT: what a step takes beyond its parts: sampling, the test of the
+      guesses, bookkeeping of the loop.
+  """
+
+  TARGET_ENCODER = 'target_encoder'
+  DRAFT_ENCODER = 'draft_encoder'
+  DRAFT = 'draft'
+  TARGET_STEP = 'target_step'
+  COMMIT = 'commit'
+
+
+@dataclasses.dataclass(frozen=True)
+class Span:
+  """A part and when it ran, in milliseconds from the start of the row."""
+
+  kind: Kind
+  start_ms: float
+  duration_ms: float
+
+  @property
+  def end_ms(self) -> float:
+    return self.start_ms + self.duration_ms
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+  """One way to decode the example: its spans, one after the other."""
+
+  label: str
+  spans: tuple[Span, ...]
+
+  @property
+  def walltime_ms(self) -> float:
+    return self.spans[-1].end_ms
+
+  @property
+  def num_target_calls(self) -> int:
+    return sum(span.kind == Kind.TARGET_STEP for span in self.spans)
+
+
+def plain_row(
+    times: analysis.StepTimes,
+    num_tokens: int,
+    walltime_ms: float | None = None,
+) -> Row:
+  """Decoding by the target alone.
+
+  Args:
+    times: of this one example, the encoders too, at batch 1.
+    num_tokens: of the output, end included: a target call each.
+    walltime_ms: of the whole example as measured; None leaves commits out.
+  Raises:
+    ValueError: for no token, or a walltime below the sum of the parts.
+  """
+  encoders = [(Kind.TARGET_ENCODER, times.target_encoder_s * 1e3)]
+  step = [(Kind.TARGET_STEP, times.t1_ms)]
+  _check_count('num_tokens', num_tokens)
+  return _row('plain', encoders, step, num_tokens, walltime_ms)
+
+
+def speculative_row(
+    times: analysis.StepTimes,
+    gamma: int,
+    num_calls: int,
+    walltime_ms: float | None = None,
+) -> Row:
+  """Speculative decoding by a draft model.
+
+  Args:
+    times: of this one example, the encoders too, at batch 1 and this gamma.
+    gamma: guesses a target call.
+    num_calls: target calls that the example took.
+    walltime_ms: of the whole example as measured; None leaves commits out.
+  Raises:
+    ValueError: for a gamma or num_calls below 1, or a walltime below the sum of
+      the parts.
+  """
+  _check_count('gamma', gamma)
+  _check_count('num_calls', num_calls)
+  encoders = [
+      (Kind.TARGET_ENCODER, times.target_encoder_s * 1e3),
+      (Kind.DRAFT_ENCODER, times.draft_encoder_s * 1e3),
+  ]
+  drafts = [times.t_draft2_ms] + [times.t_draft_ms] * (gamma - 1)
+  step = [(Kind.DRAFT, draft_ms) for draft_ms in drafts]
+  step.append((Kind.TARGET_STEP, times.t_verify_ms))
+  return _row(f'γ = {gamma}', encoders, step, num_calls, walltime_ms)
+
+
+def _row(
+    label: str,
+    encoders: list[tuple[Kind, float]],
+    step: list[tuple[Kind, float]],
+    num_steps: int,
+    walltime_ms: float | None,
+) -> Row:
+  if walltime_ms is not None:
+    parts_ms = _total(encoders) + num_steps * _total(step)
+    commit_ms = _left_over(label, walltime_ms, parts_ms) / num_steps
+    step = [*step, (Kind.COMMIT, commit_ms)]
+  spans, now_ms = [], 0.0
+  for kind, duration_ms in encoders + step * num_steps:
+    spans.append(Span(kind, now_ms, duration_ms))
+    now_ms = spans[-1].end_ms
+  return Row(label, tuple(spans))
+
+
+def _total(parts: list[tuple[Kind, float]]) -> float:
+  return sum(duration_ms for _, duration_ms in parts)
+
+
+def _left_over(label: str, walltime_ms: float, parts_ms: float) -> float:
+  left_ms = walltime_ms - parts_ms
+  if not left_ms >= -_ROUNDING * parts_ms:
+    raise ValueError(
+        f'The walltime_ms of "{label}" must be at least the sum of its parts,'
+        f' {parts_ms:.6g}, got {walltime_ms:.6g}. Measure both on the same'
+        ' quiet machine, or leave walltime_ms out.'
+    )
+  return max(left_ms, 0.0)
+
+
+def _check_count(name: str, value: int) -> None:
+  if value < 1:
+    raise ValueError(f'{name} must be at least 1, got {value}.')
+
+
+@dataclasses.dataclass(frozen=True)
+class _Look:
+  name: str
+  colour: str
+  hatch: str
+
+
+# A model has a colour, and an encoder a hatch. In grey the target is dark, the
+# draft light and the commit nearly white.
+_LOOKS = {
+    Kind.TARGET_ENCODER: _Look('target encoder', '#0b4f8a', '////'),
+    Kind.DRAFT_ENCODER: _Look('draft encoder', '#e8911c', '\\\\\\\\'),
+    Kind.DRAFT: _Look('draft step', '#e8911c', ''),
+    Kind.TARGET_STEP: _Look('target step', '#0b4f8a', ''),
+    Kind.COMMIT: _Look('commit (rest of a step)', '#d0d0d0', ''),
+}
+_WIDTH = 6.75  # inches, the two columns of a page of the paper
+_ROW_HEIGHT, _REST_HEIGHT = 0.34, 0.85  # inches
+_BAR = 0.72  # of a row's height
+_ROOM = 1.18  # for the count at the end of the longest row
+_EDGE = 0.5  # points
+# Bars below so many points have no edge: viewers draw the thinnest edge a pixel
+# wide, which would cover them.
+_MIN_EDGED = 2.5
+
+
+def draw(rows: Sequence[Row]) -> figure_lib.Figure:
+  """Draws the rows to scale along one time axis, target calls at their ends.
+
+  Raises:
+    ValueError: for no row.
+  """
+  if not rows:
+    raise ValueError('There must be at least one row to draw, got none.')
+  with style.applied():
+    height = _ROW_HEIGHT * len(rows) + _REST_HEIGHT
+    figure = figure_lib.Figure((_WIDTH, height), layout='constrained')
+    axes = figure.add_subplot()
+    _set_axes(axes, rows)
+    for place, row in enumerate(rows):
+      _draw_row(axes, place, row)
+    _draw_legend(figure, rows)
+  return figure
+
+
+def _set_axes(axes: axes_lib.Axes, rows: Sequence[Row]) -> None:
+  axes.set_xlim(0, _ROOM * max(row.walltime_ms for row in rows))
+  axes.set_xlabel('time from the start of encoding (ms)')
+  axes.set_ylim(len(rows) - 0.5, -0.5)  # the first row on top
+  axes.set_yticks(range(len(rows)), [row.label for row in rows])
+  axes.tick_params('y', length=0)
+  axes.spines['left'].set_visible(False)
+
+
+def _draw_row(axes: axes_lib.Axes, place: int, row: Row) -> None:
+  points_per_ms = 72 * _WIDTH / axes.get_xlim()[1]
+  for kind, look in _LOOKS.items():
+    spans = [span for span in row.spans if span.kind == kind]
+    widths = [points_per_ms * span.duration_ms for span in spans]
+    axes.broken_barh(
+        [(span.start_ms, span.duration_ms) for span in spans],
+        (place - _BAR / 2, _BAR),
+        facecolor=look.colour,
+        edgecolor='white',
+        hatch=look.hatch,
+        linewidth=[_EDGE * (width >= _MIN_EDGED) for width in widths],
+    )
+  calls = row.num_target_calls
+  axes.text(
+      row.walltime_ms,
+      place,
+      f'  {calls} target call' + ('' if calls == 1 else 's'),
+      va='center',
+  )
+
+
+def _draw_legend(figure: figure_lib.Figure, rows: Sequence[Row]) -> None:
+  kinds = {span.kind for row in rows for span in row.spans}
+  handles = [
+      patches.Patch(
+          facecolor=look.colour,
+          edgecolor='white',
+          hatch=look.hatch,
+          label=look.name,
+      )
+      for kind, look in _LOOKS.items()
+      if kind in kinds
+  ]
+  figure.legend(
+      handles=handles,
+      loc='outside upper center',
+      ncols=len(handles),
+  )
+
+
+_PROCESS = 1  # viewers keep 0 for what is idle
+
+
+def to_trace_events(rows: Sequence[Row]) -> dict:
+  """The rows in the trace event format, for Perfetto or chrome://tracing.
+
+  A JSON object: every row is a thread of one process, in the order given, and
+  every span a complete event ('X') on it. To look at it, write it by
+  `json.dump` to a file and open that at https://ui.perfetto.dev.
+
+  Times are whole microseconds, the unit of the format: whatever a viewer
+  computes from them, no event begins before the one in front of it ends.
+  """
+  events = []
+  for thread, row in enumerate(rows, start=1):
+    events += _name_events(thread, row)
+    events += [_span_event(thread, span) for span in row.spans]
+  return {'traceEvents': events, 'displayTimeUnit': 'ms'}
+
+
+def _name_events(thread: int, row: Row) -> list[dict]:
+  calls = row.num_target_calls
+  where = {'ph': 'M', 'pid': _PROCESS, 'tid': thread}
+  name = f'{row.label}, target calls: {calls}'
+  return [
+      {**where, 'name': 'thread_name', 'args': {'name': name}},
+      {**where, 'name': 'thread_sort_index', 'args': {'sort_index': thread}},
+  ]
+
+
+def _span_event(thread: int, span: Span) -> dict:
+  start_us = round(span.start_ms * 1e3)
+  return {
+      'name': _LOOKS[span.kind].name,
+      'cat': str(span.kind),
+      'ph': 'X',
+      'ts': start_us,
+      'dur': round(span.end_ms * 1e3) - start_us,
+      'pid': _PROCESS,
+      'tid': thread,
+  }

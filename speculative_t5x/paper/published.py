@@ -1,0 +1,174 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The numbers that Leviathan et al. (2023) print, arXiv:2211.17192v2.
+
+Tasks are 'EnDe' (WMT English to German), 'CNNDM' (CNN/DailyMail summaries),
+'lm1b' (unconditional text) and 'dialog'. Factors are over plain decoding.
+
+Legend: alpha (mean probability that a guess is kept); gamma (guesses a target
+call); cost_coefficient, c (time of a draft step over a target step).
+"""
+
+import dataclasses
+import math
+
+# What Tables 2 and 4 were measured with. The baseline is that of T5X.
+TARGET_NUM_PARAMS = 11e9  # T5-XXL
+DRAFT_NUM_PARAMS = {'small': 77e6, 'base': 250e6, 'large': 800e6}
+DEVICE = 'TPU-v4'
+BATCH_SIZE = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Factors:
+  """A row of Table 1, where c and c-hat are 0; two decimals are printed."""
+
+  alpha: float
+  gamma: int
+  operations: float
+  speed: float
+
+
+TABLE_1 = (
+    Factors(0.6, 2, operations=1.53, speed=1.96),
+    Factors(0.7, 3, operations=1.58, speed=2.53),
+    Factors(0.8, 2, operations=1.23, speed=2.44),
+    Factors(0.8, 5, operations=1.63, speed=3.69),
+    Factors(0.9, 2, operations=1.11, speed=2.71),
+    Factors(0.9, 10, operations=1.60, speed=6.86),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+  """A row of Tables 2 and 4: T5-XXL and a smaller T5.
+
+  Attributes:
+    task: 'EnDe' or 'CNNDM'.
+    draft: 'small', 'base' or 'large'.
+    temperature: 0 or 1.
+    gamma: guesses a target call.
+    alpha: Corollary 3.6 on text of the target; two decimals are printed.
+    cost_coefficient: c, from the authors' traces; two decimals are printed.
+    predicted: EXP, of Theorem 3.8 before alpha and c were rounded; one decimal.
+    measured: EMP, of walltimes with both encoders; one decimal.
+    is_best: starred, the fastest draft of this task and temperature.
+  """
+
+  task: str
+  draft: str
+  temperature: int
+  gamma: int
+  alpha: float
+  cost_coefficient: float
+  predicted: float
+  measured: float
+  is_best: bool = False
+
+
+TABLES_2_AND_4 = (
+    Row('EnDe', 'small', 0, 7, 0.75, 0.02, 3.2, 3.4, is_best=True),
+    Row('EnDe', 'base', 0, 7, 0.80, 0.04, 3.3, 2.8),
+    Row('EnDe', 'large', 0, 7, 0.82, 0.11, 2.5, 1.7),
+    Row('EnDe', 'small', 1, 7, 0.62, 0.02, 2.3, 2.6, is_best=True),
+    Row('EnDe', 'base', 1, 5, 0.68, 0.04, 2.4, 2.4),
+    Row('EnDe', 'large', 1, 3, 0.71, 0.11, 2.0, 1.4),
+    Row('CNNDM', 'small', 0, 5, 0.65, 0.02, 2.4, 3.1, is_best=True),
+    Row('CNNDM', 'base', 0, 5, 0.73, 0.04, 2.6, 3.0),
+    Row('CNNDM', 'large', 0, 3, 0.74, 0.11, 2.0, 2.2),
+    Row('CNNDM', 'small', 1, 5, 0.53, 0.02, 1.9, 2.3, is_best=True),
+    Row('CNNDM', 'base', 1, 3, 0.55, 0.04, 1.8, 2.2),
+    Row('CNNDM', 'large', 1, 3, 0.56, 0.11, 1.6, 1.7),
+)
+
+
+def row(task: str, draft: str, temperature: float) -> Row:
+  """The row of Tables 2 and 4 with this task, draft and temperature.
+
+  Raises:
+    ValueError: for one that the paper does not have.
+  """
+  for found in TABLES_2_AND_4:
+    if (found.task, found.draft, found.temperature) == (
+        task, draft, temperature
+    ):  # fmt: skip
+      return found
+  raise ValueError(
+      f'Tables 2 and 4 have no row for {task}, {draft}, temperature'
+      f' {temperature}: tasks are EnDe and CNNDM, drafts small, base and'
+      ' large, temperatures 0 and 1.'
+  )
+
+
+@dataclasses.dataclass(frozen=True)
+class Alphas:
+  """A row of Table 3: alpha by Corollary 3.6 on 10K tokens of the target.
+
+  Attributes:
+    target: the model that is sped up.
+    task: what it writes.
+    draft: the model that guesses.
+    at_temperature_0: of argmax.
+    at_temperature_1: of standard sampling; LaMDA's after top-k 40.
+  """
+
+  target: str
+  task: str
+  draft: str
+  at_temperature_0: float
+  at_temperature_1: float
+
+
+TABLE_3 = (
+    Alphas('GPT-like 97M', 'lm1b', 'unigram', 0.03, 0.03),
+    Alphas('GPT-like 97M', 'lm1b', 'bigram', 0.05, 0.05),
+    Alphas('GPT-like 97M', 'lm1b', 'GPT-like 6M', 0.88, 0.89),
+    Alphas('T5-XXL', 'EnDe', 'unigram', 0.08, 0.07),
+    Alphas('T5-XXL', 'EnDe', 'bigram', 0.20, 0.19),
+    Alphas('T5-XXL', 'EnDe', 'small', 0.75, 0.62),
+    Alphas('T5-XXL', 'EnDe', 'base', 0.80, 0.68),
+    Alphas('T5-XXL', 'EnDe', 'large', 0.82, 0.71),
+    Alphas('T5-XXL', 'CNNDM', 'unigram', 0.13, 0.08),
+    Alphas('T5-XXL', 'CNNDM', 'bigram', 0.23, 0.16),
+    Alphas('T5-XXL', 'CNNDM', 'small', 0.65, 0.53),
+    Alphas('T5-XXL', 'CNNDM', 'base', 0.73, 0.55),
+    Alphas('T5-XXL', 'CNNDM', 'large', 0.74, 0.56),
+    Alphas('LaMDA 137B', 'dialog', 'LaMDA 100M', 0.61, 0.57),
+    Alphas('LaMDA 137B', 'dialog', 'LaMDA 2B', 0.71, 0.71),
+    Alphas('LaMDA 137B', 'dialog', 'LaMDA 8B', 0.75, 0.74),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Lenience:
+  """A row of Table 5: T5-XXL on EnDe at temperature 1.
+
+  Attributes:
+    draft: the model that guesses.
+    alphas: one for each of `TABLE_5_LENIENCES`.
+  """
+
+  draft: str
+  alphas: tuple[float, ...]
+
+
+TABLE_5_LENIENCES = (1.0, 0.5, 0.3, 0.1)
+TABLE_5 = (
+    Lenience('unigram', (0.07, 0.10, 0.11, 0.16)),
+    Lenience('bigram', (0.19, 0.23, 0.25, 0.32)),
+    Lenience('small', (0.62, 0.71, 0.76, 0.84)),
+    Lenience('base', (0.68, 0.80, 0.83, 0.90)),
+)
+
+# Figure 1: a sample of the 97M model for lm1b, with the 6M one guessing.
+FIGURE_1_TOKENS = 38
+FIGURE_1_TARGET_CALLS = 9
+
+# Figures 2 to 4 are closed forms over this range of alpha.
+FIGURE_ALPHAS = (0.5, 0.9)
+FIGURE_2_GAMMAS = (1, 3, 5, 7, math.inf)  # and plain decoding, 1
+FIGURE_3_COST_COEFFICIENTS = (0.01, 0.02, 0.05, 0.1)
+FIGURE_4_GAMMAS = (1, 3, 5, 7, 10)  # c and c-hat are 0
+
+# Figure 5: target calls by gamma, of one text; gamma 0 is plain decoding.
+FIGURE_5_TARGET_CALLS = {0: 17, 3: 7, 7: 4}

@@ -1,0 +1,139 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""One look for all figures: a column of a two-column paper, readable in grey.
+
+What a colour says, a line style, a marker or a word says too. Nothing here
+touches the settings of the process: figures are made and saved under `applied`.
+"""
+
+from collections.abc import Sequence
+import functools
+import os
+import pathlib
+
+from matplotlib import axes as axes_lib
+from matplotlib import figure as figure_lib
+from matplotlib import patheffects
+from matplotlib import style
+import numpy as np
+
+COLUMN_IN = 3.3  # width of a column, inches
+_HEIGHTS_IN = {1: 2.5, 2: 3.6}  # by number of axes
+LEGEND_LINE_IN = 0.12
+_DOTS_PER_INCH = 300
+SMALL = 6  # points
+
+# From dark to light, so that their order shows in grey; none is too light.
+COLORS = ('#000000', '#1f3a78', '#2f6f9f', '#3f9a8c', '#8fae3a')
+DASHES = ('-', '--', '-.', ':', (0, (4, 1, 1, 1, 1, 1)))
+MARKERS = 'os^Dv*PX<>ph'
+POINT_COLOR = '#e69f00'
+
+# Neither says when a file was written, nor by which version.
+_METADATA = {
+    'pdf': {'CreationDate': None, 'Creator': None, 'Producer': None},
+    'png': {'Software': None},
+}
+
+# Over matplotlib's defaults, whatever the user's own settings are.
+applied = functools.partial(
+    style.context,
+    (
+        'default',
+        {
+            'font.size': 7,
+            'axes.labelsize': 7.5,
+            'axes.linewidth': 0.6,
+            'axes.spines.right': False,
+            'axes.spines.top': False,
+            'axes.xmargin': 0,
+            'grid.color': '#dddddd',
+            'grid.linewidth': 0.4,
+            'legend.fontsize': 6.5,
+            'legend.frameon': False,
+            'legend.handlelength': 2.4,
+            'lines.linewidth': 1.1,
+            'pdf.fonttype': 42,  # fonts as journals want them
+            'xtick.major.width': 0.6,
+            'ytick.major.width': 0.6,
+        },
+    ),
+)
+
+
+def panels(
+    x_label: str, y_labels: Sequence[str]
+) -> tuple[figure_lib.Figure, list[axes_lib.Axes]]:
+  """An empty figure, a column wide, with axes one above the other."""
+  size = COLUMN_IN, _HEIGHTS_IN[len(y_labels)]
+  figure = figure_lib.Figure(size, layout='constrained')
+  all_axes = figure.subplots(len(y_labels), sharex=True, squeeze=False)[:, 0]
+  for axes, y_label in zip(all_axes, y_labels):
+    axes.set_ylabel(y_label)
+    axes.grid(True)
+    axes.set_axisbelow(True)
+  all_axes[-1].set_xlabel(x_label)
+  return figure, list(all_axes)
+
+
+def scale_at_right(axes: axes_lib.Axes) -> None:
+  """Moves the scale of the heights from the left to the right."""
+  axes.yaxis.tick_right()
+  axes.yaxis.set_label_position('right')
+  axes.spines['left'].set_visible(False)
+  axes.spines['right'].set_visible(True)
+
+
+def label_end(
+    axes: axes_lib.Axes, x: np.ndarray, y: np.ndarray, text: str
+) -> None:
+  """Names a curve at its right end, or above where it leaves the axes."""
+  inside = np.flatnonzero(y <= axes.get_ylim()[1])
+  last = inside[-1]
+  if last == len(x) - 1:
+    note(axes, text, (x[last], y[last]), (3, 0), va='center')
+  else:
+    note(axes, text, (x[last], y[last]), (0, 3), ha='center', va='bottom')
+
+
+def note(
+    axes: axes_lib.Axes,
+    text: str,
+    position: tuple[float, float],
+    offset: tuple[float, float],
+    **alignment: str,
+) -> None:
+  """Small text, the offset in points away from a position of the axes."""
+  axes.annotate(
+      text,
+      position,
+      offset,
+      textcoords='offset points',
+      fontsize=SMALL,
+      annotation_clip=False,
+      # A white rim keeps it readable over lines.
+      path_effects=[patheffects.withStroke(linewidth=1.2, foreground='white')],
+      zorder=4,
+      **alignment,
+  )
+
+
+def save(
+    figure: figure_lib.Figure, path: str | os.PathLike
+) -> tuple[pathlib.Path, pathlib.Path]:
+  """Writes path.pdf and path.png, the same bytes for the same figure.
+
+  Args:
+    figure: of this package.
+    path: without a suffix; its folder is made.
+  Returns:
+    The two files.
+  """
+  pdf, png = (pathlib.Path(f'{os.fspath(path)}.{kind}') for kind in _METADATA)
+  pdf.parent.mkdir(parents=True, exist_ok=True)
+  with applied():
+    for file in (pdf, png):
+      figure.savefig(
+          file, dpi=_DOTS_PER_INCH, metadata=_METADATA[file.suffix[1:]]
+      )
+  return pdf, png

@@ -1,0 +1,103 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Which gamma to take, and whether to speculate at all.
+
+What each gamma would take is reckoned from what the target wrote (see
+`analysis.expected_calls`) and from the times of the parts. Verifying was timed
+at the gammas that were run; between them it is interpolated.
+
+Legend: gamma (guesses a block).
+"""
+
+from collections.abc import Sequence
+import dataclasses
+
+import numpy as np
+
+from speculative_t5x import acceptance
+from speculative_t5x import analysis
+from speculative_t5x import run_record
+from speculative_t5x.walltime import measurement
+
+
+@dataclasses.dataclass(frozen=True)
+class Advice:
+  """What to do with a draft.
+
+  Attributes:
+    gamma: the best one, 0 for decoding plainly.
+    predicted_speedup: what it should gain, encoders included.
+    measured: the record of the run at that gamma, None if it was not run.
+  """
+
+  gamma: int
+  predicted_speedup: float
+  measured: run_record.Record | None
+
+
+def tokens_per_call(
+    texts: Sequence[acceptance.Text], max_gamma: int
+) -> np.ndarray:
+  """Tokens a target call on these texts, for gamma 1 to max_gamma."""
+  gammas = np.arange(1, max_gamma + 1)
+  calls = sum(analysis.expected_calls(t.keep_probs, gammas) for t in texts)
+  return sum(len(t.keep_probs) for t in texts) / calls
+
+
+def predict_speedups(
+    records: Sequence[run_record.Record], tokens_a_call: Sequence[float]
+) -> np.ndarray:
+  """Speedups for gamma 1, 2, ..., as far as the largest one that was run.
+
+  Args:
+    records: of one draft, law and batch size, a gamma each.
+    tokens_a_call: for gamma 1, 2, ...
+  """
+  records = sorted(records, key=lambda record: record['gamma'])
+  ran = [record['gamma'] for record in records]
+  gammas = np.arange(1, ran[-1] + 1)
+  verify_ms = np.interp(gammas, ran, [r['t_verify_ms'] for r in records])
+  times = [measurement.step_times_of(record) for record in records]
+  middle = lambda name: float(np.median([getattr(t, name) for t in times]))
+  encoder_ms = 1e3 * middle('target_encoder_s')
+  call_ms = (
+      middle('t_draft2_ms') + (gammas - 1) * middle('t_draft_ms') + verify_ms
+  )
+  steps = float(np.median([r['baseline']['loop_steps'] for r in records]))
+  plain_ms = encoder_ms + steps * middle('t1_ms')
+  calls = steps / np.asarray(tokens_a_call)[: len(gammas)]
+  encoders_ms = encoder_ms + 1e3 * middle('draft_encoder_s')
+  return plain_ms / (encoders_ms + calls * call_ms)
+
+
+def advise(
+    records: Sequence[run_record.Record], tokens_a_call: Sequence[float]
+) -> Advice:
+  """The gamma to take; see `predict_speedups` for the arguments."""
+  predicted = predict_speedups(records, tokens_a_call)
+  best = int(np.argmax(predicted))
+  measured = next((r for r in records if r['gamma'] == best + 1), None)
+  gamma = best + 1 if predicted[best] > 1 else 0
+  return Advice(gamma, float(predicted[best]), measured)
+
+
+def describe(advice: Advice) -> str:
+  """The advice as a sentence; never a gain that was not measured as one."""
+  predicted = f'{advice.predicted_speedup:.2f}x predicted'
+  if advice.measured is not None:
+    low, high = advice.measured['speedup_ci95'] or (0.0, np.inf)
+    measured = f'{advice.measured["speedup"]:.2f}x measured'
+    if high < 1:
+      return (
+          f'speculation does not pay here: at best {measured}, {predicted}.'
+          ' Decode plainly.'
+      )
+    if low <= 1:
+      return (
+          f'speculation shows no gain: at best {measured}, {predicted}, and'
+          ' the interval includes 1.'
+      )
+    return f'take gamma {advice.gamma}: {measured}, {predicted}.'
+  if not advice.gamma:
+    return f'speculation does not pay here: at best {predicted}. Decode plainly.'
+  return f'take gamma {advice.gamma}: {predicted}; run it to be sure.'

@@ -1,0 +1,219 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A pair's walltime, what it is made of, and what it could be at best.
+
+Runs, parts and the speed of reading are timed in turns, so that their ratios
+hold on a machine whose speed comes and goes.
+"""
+
+import collections
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from speculative_t5x import analysis
+from speculative_t5x import run_record
+from speculative_t5x import sharding
+from speculative_t5x import token_decoder
+from speculative_t5x.walltime import operations
+from speculative_t5x.walltime import read_floor
+from speculative_t5x.walltime import side_by_side
+from speculative_t5x.walltime import step_times
+
+ROUNDS = 15  # of the parts
+OWN_BYTES = read_floor.MAX_BYTES  # that measuring takes at most
+_MAX_STEP_DIFFERENCE = 0.03
+_MAX_EFFICIENCY = 1.02
+
+
+class Measured(NamedTuple):
+  """What was measured.
+
+  Attributes:
+    record: under the keys of the run record.
+    plain: the plain run.
+    speculative: the speculative one.
+  """
+
+  record: run_record.Record
+  plain: side_by_side.Run
+  speculative: side_by_side.Run
+
+
+def measure(
+    decoder: token_decoder.TokenDecoder,
+    batches: list[token_decoder.Request],
+    *,
+    repeats: int,
+    name: str,
+    rounds: int = ROUNDS,
+) -> Measured:
+  """Times both ways of decoding and their parts.
+
+  Args:
+    decoder: the pair.
+    batches: to decode, of one shape.
+    repeats: how often each batch is timed.
+    name: what the progress lines begin with.
+    rounds: how often the parts are timed, spread over the batches.
+  """
+  request = batches[0]
+  rows = len(request.limits) * decoder.num_decodes
+  inputs_length = request.encoder_input_tokens.shape[1]
+  parts = step_times.Parts(decoder, request)
+  readers = read_floor.Readers(
+      read_floor.step_bytes(decoder, rows, inputs_length)
+  )
+  places = np.linspace(0, len(batches) - 1, rounds).round().astype(int)
+  rounds_before = collections.Counter(places.tolist())
+
+  def time_parts(number: int) -> None:
+    for _ in range(rounds_before[number]):
+      parts.time_round()
+      readers.time_round()
+
+  plain, speculative = side_by_side.run(
+      decoder, batches, repeats=repeats, name=name, between=time_parts
+  )
+  record = describe_runs(decoder, plain, speculative, repeats)
+  record |= _describe_parts(parts, readers, len(batches))
+  record |= _compare(record, plain, speculative, decoder.gamma)
+  record |= _count_operations(decoder, request, record)
+  record['peak_memory_bytes'] = {
+      'baseline': _peak_bytes(decoder.compile_plain(request)),
+      'speculative': _peak_bytes(decoder.compile_speculative(request)),
+  }
+  return Measured(record, plain, speculative)
+
+
+def describe_runs(
+    decoder: token_decoder.TokenDecoder,
+    plain: side_by_side.Run,
+    speculative: side_by_side.Run,
+    repeats: int,
+) -> run_record.Record:
+  """What two runs over the same batches say, under the record's keys."""
+  sides = {
+      'baseline': run_record.count_run(plain.decoded),
+      'speculative': run_record.count_run(speculative.decoded)
+      | run_record.count_speculation(speculative.decoded),
+  }
+  for side, run in zip(sides.values(), (plain, speculative), strict=True):
+    side['walltime_s'] = run.walltime_s
+    side['tokens_per_s'] = side['tokens'] / run.walltime_s
+  return {
+      **sides,
+      **run_record.acceptance_rates(sides['speculative']),
+      'gamma': decoder.gamma,
+      'gamma_policy': 'fixed',
+      'num_decodes': decoder.num_decodes,
+      'mesh': sharding.describe(decoder.mesh),
+      'matmul_precision': decoder.matmul_precision,
+      'padded_share': run_record.padded_share(speculative.decoded),
+      'speedup': side_by_side.speedup(plain, speculative),
+      'speedup_ci95': side_by_side.speedup_interval(plain, speculative),
+      'compile_s': {
+          'baseline': plain.compile_s,
+          'speculative': speculative.compile_s,
+      },
+      'repeats': repeats,
+      'warmup': side_by_side.WARMUP,
+  }
+
+
+def step_times_of(record: run_record.Record) -> analysis.StepTimes:
+  """The parts' times, back from a record."""
+  return analysis.StepTimes(
+      record['encoder_s']['target'],
+      record['encoder_s']['draft'],
+      *(record[f'{n}_ms'] for n in ('t1', 't_verify', 't_draft', 't_draft2')),
+  )
+
+
+def _describe_parts(
+    parts: step_times.Parts, readers: read_floor.Readers, num_batches: int
+) -> run_record.Record:
+  times, floor_ms = parts.times(), readers.floor_s() * 1e3
+  return {
+      'encoder_s': {
+          'target': times.target_encoder_s * num_batches,
+          'draft': times.draft_encoder_s * num_batches,
+      },
+      't1_ms': times.t1_ms,
+      't_verify_ms': times.t_verify_ms,
+      't_draft_ms': times.t_draft_ms,
+      't_draft2_ms': times.t_draft2_ms,
+      'c': analysis.estimate_cost_coefficient(
+          parts.seconds['t_draft'], parts.seconds['t1']
+      ).value,
+      'verify_cost_ratio': times.t_verify_ms / times.t1_ms,
+      'floor_ms': floor_ms,
+      'floor_ratio': times.t1_ms / floor_ms,
+  }
+
+
+def _compare(
+    record: run_record.Record,
+    plain: side_by_side.Run,
+    speculative: side_by_side.Run,
+    gamma: int,
+) -> run_record.Record:
+  """What the runs took beside what their parts add up to."""
+  encoders = record['encoder_s']
+  plain_s = plain.walltime_s - encoders['target']
+  speculative_s = speculative.walltime_s - sum(encoders.values())
+  steps = record['baseline']['loop_steps']
+  bound = analysis.bound_speedup(
+      step_times_of(record),
+      baseline_steps=steps,
+      speculative_steps=record['speculative']['loop_steps'],
+      gamma=gamma,
+  )
+  efficiency = record['speedup'] / bound
+  step_ratio = plain_s * 1e3 / steps / record['t1_ms']
+  return {
+      'bound_speedup': bound,
+      'decode_speedup': plain_s / speculative_s if speculative_s > 0 else None,
+      'loop_efficiency': efficiency,
+      'warnings': _warnings(step_ratio, efficiency),
+  }
+
+
+def _warnings(step_ratio: float, efficiency: float) -> list[str]:
+  """What a reader of the times must know."""
+  found = []
+  if abs(step_ratio - 1) > _MAX_STEP_DIFFERENCE:
+    found.append(
+        f'plain decoding took {step_ratio:.3f} times t1 a token: the machine'
+        ' changed its speed meanwhile, or a step costs more in the run'
+    )
+  if efficiency > _MAX_EFFICIENCY:
+    found.append(
+        f'loop efficiency {efficiency:.3f} is above {_MAX_EFFICIENCY}: a'
+        ' mistake in measuring; repeat on a quiet machine'
+    )
+  return found
+
+
+def _count_operations(decoder, request, record) -> run_record.Record:
+  counted = operations.count(decoder, request)
+  return {
+      'ops_coefficient': counted.ops_coefficient,
+      'operations_factor': counted.factor(
+          record['baseline']['loop_steps'], record['speculative']['loop_steps']
+      ),
+  }
+
+
+def _peak_bytes(compiled: jax.stages.Compiled) -> int | None:
+  """Bytes that a program holds at most, its arguments included."""
+  found = compiled.memory_analysis()
+  if found is None:  # not every backend says
+    return None
+  return (
+      found.argument_size_in_bytes
+      + found.output_size_in_bytes
+      + found.temp_size_in_bytes
+      - found.alias_size_in_bytes
+  )

@@ -1,0 +1,105 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The time of reading once what a decode step must read.
+
+No step can be faster than that at batch 1. Bytes are counted, and the speed of
+reading is measured beside the steps, in the same rounds.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from speculative_t5x import loading
+from speculative_t5x import speculation
+from speculative_t5x import token_decoder
+from speculative_t5x.networks import t5
+from speculative_t5x.walltime import step_times
+
+_WIDTH = 2048
+# Past the caches of any processor; more would only take memory.
+MAX_BYTES = 2**30
+_READS = 8  # a round, so that it spans as long as other parts do
+
+
+def step_bytes(
+    decoder: token_decoder.TokenDecoder, rows: int, inputs_length: int
+) -> int:
+  """Bytes that one target step must read.
+
+  The decoder's weights and the head, but not the kernels that make keys and
+  values of the inputs; the caches of the rows, and those keys and values.
+
+  Args:
+    decoder: the target, and the length of the outputs.
+    rows: decoded at once.
+    inputs_length: of the inputs.
+  """
+  config = decoder.target.config
+  slots = speculation.cache_slots(decoder.length, 0)
+  cached = jax.eval_shape(lambda: t5.init_cache(config, (rows,), slots))
+  # Those of the inputs have the cache's shape but for their length.
+  inputs = jax.eval_shape(
+      lambda: t5.init_cache(config, (rows,), inputs_length)
+  )
+  return _weight_bytes(decoder.target) + _nbytes(cached) + _nbytes(inputs)
+
+
+def _weight_bytes(model: loading.Model) -> int:
+  decoder = model.params['decoder']
+  unread = [
+      layer['encoder_decoder_attention'][name]
+      for key, layer in decoder.items()
+      if key.startswith('layers_')
+      for name in ('key', 'value')
+  ]
+  return _nbytes(decoder) - _nbytes(unread)
+
+
+def _nbytes(tree: Any) -> int:
+  return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(tree))
+
+
+class Readers:
+  """Ways to read so many bytes, timed in rounds; the fastest is the floor.
+
+  A sum, and a matrix-vector product from either side, float32.
+
+  Attributes:
+    seconds: by way, a value for each round, of reading all bytes once.
+  """
+
+  def __init__(self, num_bytes: int):
+    """Takes up to 1 GiB; more bytes are reckoned at the speed of that many."""
+    self.num_bytes = num_bytes
+    rows = max(min(num_bytes, MAX_BYTES) // 4 // _WIDTH, 1)
+    self._share = num_bytes / (rows * _WIDTH * 4)
+    self._programs = _programs(jnp.ones((rows, _WIDTH), jnp.float32))
+    for program in self._programs.values():
+      jax.block_until_ready(program())
+    self.seconds: dict[str, list[float]] = {n: [] for n in self._programs}
+
+  def time_round(self) -> None:
+    """Times every way once more."""
+    for name, program in self._programs.items():
+      spans = [step_times.seconds(program) for _ in range(_READS)]
+      self.seconds[name].append(float(np.mean(spans)) * self._share)
+
+  def floor_s(self) -> float:
+    """Median seconds of the fastest way."""
+    return min(float(np.median(spans)) for spans in self.seconds.values())
+
+
+def _programs(matrix: jax.Array) -> dict[str, Callable[[], Any]]:
+  left, right = (jnp.ones((n,), jnp.float32) for n in matrix.shape)
+  add = jax.jit(jnp.sum)
+  from_left = jax.jit(lambda m, v: v @ m)
+  from_right = jax.jit(lambda m, v: m @ v)
+  return {
+      'sum': lambda: add(matrix),
+      'vector_matrix': lambda: from_left(matrix, left),
+      'matrix_vector': lambda: from_right(matrix, right),
+  }

@@ -1,0 +1,68 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Run records that were made up, for tests."""
+
+from speculative_t5x import analysis
+from speculative_t5x import run_record
+
+TOKENS = 1000  # of the run
+ENCODER_S = 2.0  # of the target
+T1_MS = 10.0
+COST = 0.05
+VERIFY_RATIO = 1.5
+LOOP_EFFICIENCY = 0.8
+
+
+def measured(
+    gamma=7, temperature=0.0, alpha=0.7, tokens_per_call=2.5, **values
+):
+  """A record of a run at batch size 1, whose values fit each other."""
+  times = analysis.StepTimes(
+      target_encoder_s=ENCODER_S,
+      draft_encoder_s=0.1,
+      t1_ms=T1_MS,
+      t_verify_ms=VERIFY_RATIO * T1_MS,
+      t_draft_ms=COST * T1_MS,
+      t_draft2_ms=COST * T1_MS,
+  )
+  calls = TOKENS / tokens_per_call
+  steps = {'baseline_steps': TOKENS, 'speculative_steps': calls, 'gamma': gamma}
+  bound = analysis.bound_speedup(times, **steps)
+  speedup = LOOP_EFFICIENCY * bound
+  # What the loops take without the encoders, at the same efficiency.
+  block = gamma * COST + VERIFY_RATIO
+  decode_bound = tokens_per_call / block
+  record = {
+      'job': 'walltime',
+      'task': 'bulletins_ende',
+      'num_examples': 64,
+      'target': _model('target/checkpoint_2', 11_100_000_000),
+      'drafter': _model('draft/checkpoint_4', 77_000_000) | {'kind': 'model'},
+      'gamma': gamma,
+      'temperature': temperature,
+      'seed': 5,
+      'batch_size': 1,
+      'inputs_length': 96,
+      'targets_length': 48,
+      'device': {'kind': 'TPU v5', 'count': 1, 'jax': '0.10.2'},
+      'host': {'cpu': 'A processor', 'cores': 8},
+      'baseline': {'walltime_s': ENCODER_S + TOKENS * T1_MS / 1e3},
+      'tokens_per_target_call': tokens_per_call,
+      'encoder_s': {'target': ENCODER_S, 'draft': 0.1},
+      't1_ms': T1_MS,
+      'c': COST,
+      'verify_cost_ratio': VERIFY_RATIO,
+      'alpha': {'value': alpha, 'ci95': [0.69, 0.71], 'num_tokens': 10_000},
+      'predicted_speedup': float(analysis.walltime_factor(alpha, gamma, COST)),
+      'bound_speedup': bound,
+      'decode_speedup': decode_bound * LOOP_EFFICIENCY,
+      'speedup': speedup,
+      'speedup_ci95': [0.95 * speedup, 1.05 * speedup],
+      'loop_efficiency': LOOP_EFFICIENCY,
+      'repeats': 3,
+  }
+  return dict.fromkeys(run_record.KEYS) | record | values
+
+
+def _model(name, num_params):
+  return {'name': name, 'num_params': num_params, 'dtype': 'bfloat16'}

@@ -1,0 +1,180 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tables hold the paper's numbers and no more than was measured."""
+
+import pytest
+
+from speculative_t5x.paper import published
+from speculative_t5x.paper import tables
+from tests.paper import records
+
+
+def _cells(table):
+  """The cells of the rows, without the header and the line below it."""
+  lines = [line for line in table.splitlines() if line.startswith('|')]
+  cells = [[c.strip() for c in line.strip('|').split('|')] for line in lines]
+  assert len({len(row) for row in cells}) == 1
+  return cells[0], cells[2:]
+
+
+def _pairing(**changes):
+  return [
+      (row, records.measured(row.gamma, row.temperature, **changes))
+      for row in published.TABLES_2_AND_4
+  ]
+
+
+class TestTable1:
+
+  def test_all_rows_agree(self):
+    _, rows = _cells(tables.table_1())
+    assert [row[-1] for row in rows] == ['yes'] * 6
+    assert rows[-1] == ['0.9', '10', '1.6031', '1.60', '6.8619', '6.86', 'yes']
+
+  def test_a_wrong_number_does_not(self, monkeypatch):
+    wrong = published.Factors(0.6, 2, operations=1.53, speed=1.97)
+    monkeypatch.setattr(published, 'TABLE_1', (wrong,))
+    _, rows = _cells(tables.table_1())
+    assert [row[-1] for row in rows] == ['no']
+
+
+class TestTables2And4:
+
+  def test_a_row(self):
+    _, rows = _cells(tables.tables_2_and_4(_pairing()))
+    assert len(rows) == 12
+    cells = rows[0]
+    why = cells.pop()
+    # 1000 tokens in 10 s and 2 s of encoders, at 80 percent of the bound:
+    # 0.8 * 12 / (2.1 + 400 * 18.5 ms).
+    assert cells == [
+        'EnDe', 'small ★', '0', '7', 'measured', '0.70', '0.75', '0.050',
+        '0.02', '2.33', '3.2', '1.01 [0.96, 1.06]', '3.4',
+        'no difference shown', '2.50', '3.14', '1.26', '0.80',
+    ]  # fmt: skip
+    assert why.startswith('verifying costs 1.5 single steps (x0.73); a call')
+
+  def test_the_papers_numbers(self):
+    header, rows = _cells(tables.tables_2_and_4(_pairing()))
+    columns = [i for i, name in enumerate(header) if name == 'paper']
+    found = [[row[i] for i in columns] for row in rows]
+    assert found == [
+        [
+            f'{row.alpha:.2f}', f'{row.cost_coefficient:.2f}',
+            f'{row.predicted:.1f}', f'{row.measured:.1f}',
+        ]
+        for row in published.TABLES_2_AND_4
+    ]  # fmt: skip
+
+  @pytest.mark.parametrize(
+      'interval, verdict',
+      [
+          ([0.9, 1.3], 'no difference shown'),
+          ([0.7, 0.9], 'slower'),
+          ([1.1, 1.3], 'faster'),
+      ],
+  )
+  def test_verdicts(self, interval, verdict):
+    table = tables.tables_2_and_4(_pairing(speedup_ci95=interval))
+    header, rows = _cells(table)
+    assert {row[header.index('verdict')] for row in rows} == {verdict}
+
+  def test_not_run(self):
+    pairing = [(row, None) for row in published.TABLES_2_AND_4]
+    table = tables.tables_2_and_4(pairing)
+    assert table.startswith('Nothing was run.')
+    header, rows = _cells(table)
+    for cells, row in zip(rows, published.TABLES_2_AND_4):
+      assert cells[header.index('acceptance')] == 'not run'
+      assert cells[header.index('EMP')] == '-'
+      assert cells[header.index('EMP') + 1] == f'{row.measured:.1f}'
+      assert cells.count('-') == 10
+
+  def test_dialled(self):
+    pairing = _pairing()
+    row, record = pairing[0]
+    pairing[0] = row, record | {'simulated_acceptance': 0.75, 'alpha': None}
+    header, rows = _cells(tables.tables_2_and_4(pairing))
+    marks = [row[header.index('acceptance')] for row in rows]
+    assert marks == ['dialled'] + ['measured'] * 11
+    assert rows[0][header.index('alpha')] == '0.75'
+
+  def test_heading(self):
+    heading = tables.tables_2_and_4(_pairing()).partition('\n')[0]
+    assert heading == (
+        'Measured: 1 x TPU v5, 8 cores (A processor), jax 0.10.2;'
+        ' bulletins_ende, 64 examples; bfloat16; batch 1; at most 96 input and'
+        ' 48 output tokens; repeats 3; seed 5; target target/checkpoint_2'
+        ' 11.1B; draft draft/checkpoint_4 77M. The paper: one TPU-v4; batch 1;'
+        ' target T5-XXL 11B; draft small 77M, base 250M, large 800M; ★ its best'
+        ' draft.'
+    )
+
+  def test_nothing_to_explain(self):
+    row = published.row('EnDe', 'base', 1)  # EMP is 2.4, Theorem 3.8 2.35
+    exact = dict.fromkeys(
+        ('encoder_s', 'verify_cost_ratio', 'loop_efficiency')
+    ) | {'c': 0.04}
+    record = records.measured(5, 1, row.alpha, 2.82, **exact)
+    pairing = [
+        (each, record if each == row else None)
+        for each in published.TABLES_2_AND_4
+    ]
+    _, rows = _cells(tables.tables_2_and_4(pairing))
+    assert rows[4][-1] == 'nothing by 5% or more'
+
+  @pytest.mark.parametrize('key, value', [('gamma', 6), ('temperature', 0.5)])
+  def test_a_record_of_other_settings(self, key, value):
+    pairing = _pairing()
+    pairing[0] = pairing[0][0], pairing[0][1] | {key: value}
+    with pytest.raises(ValueError, match=f'EnDe small .* {key} {value}'):
+      tables.tables_2_and_4(pairing)
+
+  def test_a_row_that_is_missing_or_there_twice(self):
+    pairing = _pairing()
+    with pytest.raises(ValueError, match='got 11 rows, 11 of them'):
+      tables.tables_2_and_4(pairing[1:])
+    with pytest.raises(ValueError, match='got 12 rows, 11 of them'):
+      tables.tables_2_and_4([pairing[1], *pairing[1:]])
+
+
+class TestTable3:
+
+  def test_rows(self):
+    estimate = {'value': 0.6543, 'ci95': [0.64, 0.67], 'num_tokens': 10_000}
+    single = {'value': 0.1, 'ci95': None, 'num_tokens': 9}
+    _, rows = _cells(
+        tables.table_3(
+            [('small', 1.0, estimate, 0.62), ('copy', 0.0, single, None)]
+        )
+    )
+    assert rows == [
+        ['small', '1', '0.654', '[0.640, 0.670]', '10000', '0.62'],
+        ['copy', '0', '0.100', '-', '9', '-'],
+    ]
+
+
+class TestSummary:
+
+  def test_rows(self):
+    plain = records.measured() | dict.fromkeys(
+        ('drafter', 'gamma', 'alpha', 'c', 'verify_cost_ratio', 'speedup',
+         'predicted_speedup', 'bound_speedup', 'speedup_ci95',
+         'loop_efficiency')
+    )  # fmt: skip
+    run = records.measured(3, 1.0, batch_size=4, speedup_ci95=[0.7, 1.1])
+    table = tables.summary([plain, run])
+    assert 'batch 1 / 4;' in table
+    _, rows = _cells(table)
+    assert rows[0] == [
+        'none (plain)', '0', '-', '1', '-', '-', '-', '10.000', *['-'] * 6
+    ]  # fmt: skip
+    # 0.8 * 12 / (2.1 + 400 * 16.5 ms), rounded from 1.103.
+    assert rows[1] == [
+        'draft/checkpoint_4', '1', '3', '4', 'measured', '0.70', '0.050',
+        '10.000', '1.50', '2.20', '1.38', '1.10 [0.70, 1.10]',
+        'no difference shown', '0.80',
+    ]  # fmt: skip
+
+  def test_nothing(self):
+    assert tables.summary([]).startswith('Nothing was run.')
