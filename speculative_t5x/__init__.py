@@ -11,7 +11,12 @@ Speculative Decoding", ICML 2023, arXiv:2211.17192v2.
   drafters       ways to guess
   networks       T5 whose decoder takes a block of tokens
   pair           strings in; texts, scores and statistics out
-  jobs           eval and train, set up by gin
+  analysis       Section 3: what speculation should gain
+  acceptance     Corollary 3.6: alpha on text that the target wrote
+  dialled        pairs of any size without their weights
+  walltime       what decoding costs, as a whole and part by part
+  paper          the paper's tables and figures
+  jobs           what the command line runs, set up by gin
 """
 
 from speculative_t5x import sampling
