@@ -41,15 +41,16 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import plain_decoding_floor
 from benchmarks.side_by_side import cases
 from benchmarks.side_by_side import measuring
+from speculative_t5x import dialled
 from speculative_t5x import run_record
 
-# In the order of their imports. CTranslate2 comes before all that imports torch:
-# each brings an OpenMP of its own, and CTranslate2 took more than four times as
-# long when torch's was there first. OpenMP's own settings are left alone: without
-# active waiting (OMP_WAIT_POLICY=PASSIVE) CTranslate2 was about as slow.
+# In the order of imports. CTranslate2 comes before all that imports torch: each
+# brings an OpenMP of its own, and CTranslate2 took over four times as long
+# when torch's was there first. OpenMP's own settings are left alone: without
+# active waiting (OMP_WAIT_POLICY=PASSIVE) CTranslate2 took over three times as
+# long.
 SYSTEMS = {
     'speculative_t5x': 'ours',
     'ctranslate2': 'ctranslate2_ways',
@@ -69,7 +70,7 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
       formatter_class=argparse.RawDescriptionHelpFormatter,
   )
   case = parser.add_mutually_exclusive_group(required=True)
-  case.add_argument('--size', choices=plain_decoding_floor.SIZES)
+  case.add_argument('--size', choices=dialled.SIZES)
   case.add_argument('--oracle', type=pathlib.Path, metavar='FOLDER')
   parser.add_argument('--gamma', type=_positive, default=4)
   parser.add_argument('--inputs', type=_positive, help='default: all, or 4')

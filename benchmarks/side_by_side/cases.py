@@ -7,13 +7,14 @@ Legend: inputs, length (of inputs and outputs), embed, vocab.
 
 import dataclasses
 import json
+import math
 import pathlib
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 
-from benchmarks import plain_decoding_floor
 from speculative_t5x import checkpoints
+from speculative_t5x import dialled
 from speculative_t5x import loading
 from speculative_t5x import seam
 from speculative_t5x import speculation
@@ -76,7 +77,8 @@ def _read_network(folder: pathlib.Path) -> Network:
 
 def make_random(size: str, num_inputs: int, gamma: int) -> Case:
   """A target of random weights that never ends, without a draft."""
-  config, params = plain_decoding_floor.random_params(size)
+  config = dialled.make_config(size)
+  params = with_small_queries(dialled.random_params(config), config.head_dim)
   params['decoder']['logits_dense']['kernel'] = without_end(
       params['decoder']['logits_dense']['kernel']
   )
@@ -86,7 +88,21 @@ def make_random(size: str, num_inputs: int, gamma: int) -> Case:
   return Case(size, Network(config, params), None, gamma, inputs)
 
 
-def without_end(kernel: jnp.ndarray) -> jnp.ndarray:
+def with_small_queries(params: seam.Params, head_dim: int) -> seam.Params:
+  """The parameters, queries scaled as T5 initializes them.
+
+  It leaves 1/sqrt(head_dim) to the query's kernel. Without it attention is all
+  but an argmax, which makes a float's rounding into another text.
+  """
+
+  def scale(path, x):
+    is_query = any(entry.key == 'query' for entry in path)
+    return x / math.sqrt(head_dim) if is_query else x
+
+  return jax.tree_util.tree_map_with_path(scale, params)
+
+
+def without_end(kernel: jax.Array) -> jax.Array:
   """An output head, [embed, vocab], by which no output ends.
 
   The logits of padding and of the end of sequence are 0, and the largest of so

@@ -15,9 +15,9 @@ import numpy as np
 from speculative_t5x import analysis
 from speculative_t5x import speculation
 
-# OpenMP's workers spin for some milliseconds when their work is done, in case of
-# more. They are given the time to fall asleep, or torch's and CTranslate2's would
-# take a core from the way that is timed next.
+# OpenMP's workers spin for some milliseconds when their work is done, in case
+# there is more. They are given the time to fall asleep, or torch's and
+# CTranslate2's would take a core from the way that is timed next.
 PAUSE_S = 0.02
 
 Decode = Callable[[], Sequence[int]]
