@@ -105,6 +105,7 @@ def make_model(config: t5.T5Config, seed: int = 0) -> loading.Model:
   return loading.Model(prepared, random_params(prepared, seed), num_params)
 
 
+@functools.cache
 def count_params(config: t5.T5Config) -> int:
   """Parameters of a network, as its checkpoint has them."""
   return sum(x.size for x in jax.tree.leaves(loading.abstract_params(config)))

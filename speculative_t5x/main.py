@@ -77,7 +77,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(_help(argv))
     return 0 if argv else 2
   try:
-    for command in _parse(argv):
+    todo = _parse(argv)
+    _check_macros(todo)
+    for command in todo:
       _configure(command)()
   except UsageError as error:
     print(f'error: {error}', file=sys.stderr)
@@ -140,11 +142,13 @@ def _check_parts(job: commands.Job, parts: list[str]) -> list[str]:
   """The parts of a job that were asked for, or all that there are."""
   folders = [root / job.folder for root in _config_roots()]
   own = pathlib.Path(job.gin_file).stem
-  known = sorted({p.stem for f in folders for p in f.glob('*.gin')} - {own})
+  names = {p.stem for f in folders for p in f.glob('*.gin')} - {own}
+  # Figures come last: they lay over their curves what tables measured.
+  known = sorted(names, key=lambda name: (name.startswith('figure'), name))
   for part in parts:
     if part not in known:
       raise UsageError(f'there is no {part!r}. Choose of: {", ".join(known)}.')
-  return parts or known
+  return [name for name in known if name in parts or not parts]
 
 
 def _gin_value(name: str, text: str) -> str:
@@ -165,9 +169,6 @@ def _gin_value(name: str, text: str) -> str:
 def _configure(command: _CommandLine) -> Callable[[], object]:
   """Parses the gin files; returns the job, bound by them."""
   gin = _import('gin')
-  # Files are found from here, and from where the package's own lie.
-  search_paths = [*command.search_paths, '.', *map(str, _config_roots())]
-  _check_macros(command, search_paths)
   if command.job.on_host:
     # One that another process uses would be waited for.
     jax.config.update('jax_platforms', 'cpu')
@@ -178,7 +179,7 @@ def _configure(command: _CommandLine) -> Callable[[], object]:
   # Leave it the reader of files alone. The other one takes a folder for a
   # Python package and fails at those without an __init__.py, as configs.
   del gin.config._FILE_READERS[1:]
-  for path in search_paths:
+  for path in _search_paths(command):
     gin.add_config_file_search_path(path)
   for name in command.gin_files:
     # A file may import tasks, and with them TensorFlow.
@@ -273,18 +274,24 @@ def _run(gin, job: Callable) -> None:
     raise
 
 
-def _check_macros(command: _CommandLine, search_paths: list[str]) -> None:
+def _check_macros(todo: list[_CommandLine]) -> None:
   """Refuses a macro that no file mentions: gin itself would ignore it."""
   mentioned: set[str] = set()
-  for name in command.gin_files:
-    text = _read_with_includes(name, search_paths)
-    for found in _MENTION.findall(text):
-      mentioned.update(filter(None, found))
-  for name, _ in command.bindings:
+  for command in todo:
+    for name in command.gin_files:
+      text = _read_with_includes(name, _search_paths(command))
+      for found in _MENTION.findall(text):
+        mentioned.update(filter(None, found))
+  for name, _ in todo[0].bindings:  # they all have the same
     if '.' not in name and name not in mentioned:
       close = difflib.get_close_matches(name.upper(), sorted(mentioned), n=1)
       hint = f' Did you mean {close[0]}?' if close else ''
       raise UsageError(f'no gin file mentions the macro {name}.{hint}')
+
+
+def _search_paths(command: _CommandLine) -> list[str]:
+  """Files are found from here, and from where the package's own lie."""
+  return [*command.search_paths, '.', *map(str, _config_roots())]
 
 
 def _find(name: str, search_paths: list[str]) -> pathlib.Path:

@@ -174,7 +174,9 @@ class TokenDecoder:
         config, num_valid_tokens, forbidden
     )
     self.target_decoder = self._bind(target.config)
-    self._jit_plain = jax.jit(self._plain)
+    # Bound to a copy that has no draft yet: all that is made by `with_draft`
+    # shares it, and a draft that was replaced must not stay in memory.
+    self._jit_plain = jax.jit(copy.copy(self)._plain)
     self._bind_draft(draft, gamma)
 
   def _bind_draft(self, draft: loading.Model, gamma: int) -> None:

@@ -3,6 +3,8 @@
 """Every shipped gin file: it parses, and its header says what it requires."""
 
 import dataclasses
+import importlib
+import inspect
 import json
 import pathlib
 import re
@@ -10,6 +12,9 @@ import re
 import gin
 import pytest
 
+from speculative_t5x import commands
+from speculative_t5x import main
+from speculative_t5x.jobs import paper
 from speculative_t5x.networks import t5
 from tests import shared
 
@@ -24,6 +29,10 @@ _FILES = sorted(
 # T5X's own commands read those of its folder; tests/t5x_guest runs them.
 _PARSED = [name for name in _FILES if not name.startswith('configs/t5x/')]
 _RUNS = [name for name in _FILES if name.startswith('configs/runs/')]
+_PAPER = [
+    name for name in _FILES
+    if name.startswith('configs/paper/') and not name.endswith('/paper.gin')
+]
 _EVAL = 'configs/runs/eval.gin'
 _CHECK_PAIR = 'configs/runs/check_pair.gin'
 _PROMISED = (
@@ -61,6 +70,7 @@ def _header(name, title):
   text = pathlib.Path(name).read_text()
   match = re.search(rf'^# {title}:.*\n((?:# .*\n)*)', text, re.MULTILINE)
   text = match[1] if match else ''
+  text = text.replace('\n#   ', ' ')  # an item may take several lines
   items = re.findall(r'^# - ([A-Z][A-Z0-9_, ]+)', text, re.MULTILINE)
   return {macro for item in items for macro in item.rstrip(', ').split(', ')}
 
@@ -77,12 +87,38 @@ def test_bears_the_licence(name):
 @pytest.mark.parametrize('name', _PARSED)
 def test_parses(name):
   # Tasks and models say nothing of a job, and are made to be added to one.
-  names = [name] if name in _RUNS else [_EVAL, name]
+  names = [name] if name in _RUNS + _PAPER else [_EVAL, name]
   assert '# Macros:' in _parse(*names)
+
+
+def _check_sets_up(module, function, config):
+  """Whether all that the function needs is bound."""
+  given = {
+      argument
+      for argument in inspect.signature(function).parameters
+      if f'{module}.{function.__name__}.{argument} = ' in f'\n{config}'
+  }
+  needed = {
+      argument.name
+      for argument in inspect.signature(function).parameters.values()
+      if argument.default is argument.empty
+  }
+  assert needed and needed <= given
+  assert callable(gin.get_configurable(function))
 
 
 @pytest.mark.parametrize('name', _RUNS)
 class TestEveryRun:
+
+  def test_sets_up_a_job(self, name):
+    config = _parse(name)
+    (job,) = [
+        job for job in commands.JOBS.values()
+        if f'\n{job.module.split(".")[-1]}.{job.function}.' in config
+    ]
+    module = importlib.import_module(job.module)
+    function = getattr(module, job.function)
+    _check_sets_up(module.__name__.split('.')[-1], function, config)
 
   def test_header_names_what_is_required(self, name):
     unset = _unset_macros(_parse(name))
@@ -93,8 +129,49 @@ class TestEveryRun:
     assert _header(name, 'Commonly overridden') <= macros
 
   def test_header_shows_the_command(self, name):
-    # The file itself, among others.
-    assert f'--gin_file={name}' in pathlib.Path(name).read_text()
+    # The file itself, among others, unless it is read unasked.
+    unasked = [
+        f'speculative-t5x {command} '
+        for command, job in commands.JOBS.items()
+        if job.is_complete and job.gin_file == name
+    ]
+    text = pathlib.Path(name).read_text()
+    assert any(flag in text for flag in [f'--gin_file={name}', *unasked])
+
+
+@pytest.mark.parametrize('name', _PAPER)
+class TestEveryTableAndFigure:
+
+  def test_sets_up_its_function(self, name):
+    config = _parse(name)
+    stem = pathlib.Path(name).stem
+    _check_sets_up('paper', getattr(paper, stem), config)
+    assert re.findall(r'^paper\.(\w+)\.output_dir', config, re.MULTILINE)
+    assert not _unset_macros(config)
+
+  def test_is_what_the_command_runs(self, name):
+    (command,) = main._parse(['paper', pathlib.Path(name).stem])
+    assert command.gin_files == (name,)
+
+  def test_header_names_what_there_is(self, name):
+    text = pathlib.Path(name).read_text()
+    macros = {*re.findall(r'^(\w+) = ', _parse(name), re.MULTILINE)}
+    match = re.search(r'Commonly overridden:((?:.*\n#)*.*)\n[^#]', text)
+    named = {*re.findall(r'\b[A-Z][A-Z_]{3,}\b', match[1])} if match else set()
+    assert named <= macros
+
+  def test_header_shows_the_command(self, name):
+    stem = pathlib.Path(name).stem
+    text = pathlib.Path(name).read_text()
+    assert f'#   speculative-t5x paper {stem} --output_dir=<folder>\n' in text
+
+
+def test_the_paper_has_no_other_function():
+  """Nine of them, each with a file of its name."""
+  functions = {
+      name for name in vars(paper) if re.fullmatch(r'(table|figure)\d', name)
+  }
+  assert functions == {pathlib.Path(name).stem for name in _PAPER}
 
 
 class TestCheckPair:

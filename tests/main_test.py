@@ -56,14 +56,24 @@ t5.T5Config:
   mlp_dim = 48
 """
 _MULTI30K = 'configs/runs/eval_multi30k.gin'
-_COMMANDS = ['eval', 'train', 'check-pair', 'convert']
-_USAGE = 'usage: speculative-t5x {eval,train,check-pair,convert}'
+_COMMANDS = [
+    'eval', 'walltime', 'simulate', 'paper', 'train', 'check-pair', 'convert'
+]  # fmt: skip
+_USAGE = f'usage: speculative-t5x {{{",".join(_COMMANDS)}}}'
+_TABLES = ['table1', 'table2', 'table3', 'table4']
+_FIGURES = ['figure1', 'figure2', 'figure3', 'figure4', 'figure5']
 
 
 @pytest.fixture(autouse=True)
 def _clear():
   yield
   gin.clear_config()
+
+
+def _configure(*flags):
+  """Configures a command without running it."""
+  (command,) = main._parse(list(flags))
+  return main._configure(command)
 
 
 @pytest.fixture(scope='module')
@@ -111,13 +121,11 @@ def parsed(monkeypatch):
 
   def value(argument, name='SEED'):
     paths = ('CHECKPOINT_PATH', 'DRAFT_CHECKPOINT_PATH', 'EVAL_OUTPUT_DIR')
-    main._configure(
-        main._parse([
-            'eval',
-            f'--gin_file={_MULTI30K}',
-            *(f'--gin.{path}=x' for path in (*paths, 'MULTI30K_DIR')),
-            f'--gin.{name}={argument}',
-        ])
+    _configure(
+        'eval',
+        f'--gin_file={_MULTI30K}',
+        *(f'--gin.{path}=x' for path in (*paths, 'MULTI30K_DIR')),
+        f'--gin.{name}={argument}',
     )
     return gin.query_parameter(f'{name}/macro.value')
 
@@ -157,13 +165,11 @@ class TestValues:
 
   def test_the_last_one_counts(self, parsed):
     assert parsed(5) == 5
-    main._configure(
-        main._parse([
-            'train',
-            '--gin_file=configs/runs/train_bulletins_draft.gin',
-            '--gin.MODEL_DIR=a',
-            '--gin.MODEL_DIR=b',
-        ])
+    _configure(
+        'train',
+        '--gin_file=configs/runs/train_bulletins_draft.gin',
+        '--gin.MODEL_DIR=a',
+        '--gin.MODEL_DIR=b',
     )
     assert gin.query_parameter('MODEL_DIR/macro.value') == 'b'
 
@@ -175,7 +181,7 @@ class TestValues:
     )
     (tmp_path / 'two' / 'b.gin').write_text("MODEL_DIR = 'from b'\n")
     paths = f'--gin_search_paths={tmp_path / "one"},{tmp_path / "two"}'
-    main._configure(main._parse(['train', paths, '--gin_file=a.gin']))
+    _configure('train', paths, '--gin_file=a.gin')
     assert gin.query_parameter('MODEL_DIR/macro.value') == 'from b'
 
 
@@ -187,7 +193,7 @@ class TestUsage:
     assert shown.out.startswith(f'{_USAGE} ') and shown.err == ''
     for name in _COMMANDS:
       assert re.search(f'^  {name} +[a-z].*$', shown.out, re.MULTILINE)
-    for flag in ('--gin_file', '--gin.NAME', '--gin_search_paths'):
+    for flag in ('--gin_file', '--gin.NAME', '--gin_search_paths', '--output_'):
       assert f'\n  {flag}' in shown.out
     assert max(map(len, shown.out.splitlines()[1:])) <= 80
 
@@ -195,16 +201,17 @@ class TestUsage:
     main.main(['--help'])
     text = capsys.readouterr().out.replace('\\\n', ' ')
     examples = re.findall('^  speculative-t5x (.*-.*)$', text, re.MULTILINE)
-    assert len(examples) == 2
+    assert len(examples) == 3
     for example in examples:
-      assert callable(main._configure(main._parse(example.split())))
+      for command in main._parse(example.split()):
+        assert callable(main._configure(command))
 
   @pytest.mark.parametrize('name', _COMMANDS)
   def test_help_of_a_command(self, capsys, name):
     file = _ROOT / commands.JOBS[name].gin_file
     assert main.main([name, '--gin.GAMMA=3', '--help']) == 0
     shown = capsys.readouterr()
-    assert 'Required:\n- ' in shown.out and shown.err == ''
+    assert re.search('Required:(\n- | none)', shown.out) and shown.err == ''
     assert f'speculative-t5x {name} ' in shown.out
     assert 'The speculative_t5x Authors' not in shown.out
     assert 'dynamic_registration' not in shown.out
@@ -223,6 +230,8 @@ class TestUsage:
           (['eval', 'x.gin'], "the flag 'x.gin' is not understood"),
           (['eval', '--gin.GAMMA'], "the flag '--gin.GAMMA' is not"),
           (['eval', '--gamma=3'], "the flag '--gamma=3' is not"),
+          (['simulate', 'base'], "the flag 'base' is not understood"),
+          (['paper', '--table1'], "the flag '--table1' is not understood"),
       ],
   )
   def test_flags(self, fails, changes, message):
@@ -633,3 +642,125 @@ class TestConvert:
     assert main.main(['convert']) == 2
     shown = capsys.readouterr().err
     assert 'CHECKPOINT_PATH, OUTPUT_DIR must be given' in shown
+
+
+class TestOutputDir:
+  """One flag for the folder, whatever a job calls it."""
+
+  @pytest.mark.parametrize(
+      ('flags', 'macro'),
+      [
+          (['eval', '--gin_file=configs/runs/demo.gin'], 'EVAL_OUTPUT_DIR'),
+          (
+              ['train', '--gin_file=configs/runs/train_bulletins_draft.gin'],
+              'MODEL_DIR',
+          ),
+          (
+              ['walltime', '--gin_file=configs/runs/walltime_bulletins.gin'],
+              'OUTPUT_DIR',
+          ),
+          (['simulate'], 'OUTPUT_DIR'),
+          (['convert', '--gin.CHECKPOINT_PATH=x'], 'OUTPUT_DIR'),
+          (['paper', 'table1'], 'OUTPUT_DIR'),
+          (['paper', 'table3'], 'OUTPUT_DIR'),
+      ],
+  )
+  @pytest.mark.parametrize('path', ['a/b', "it's", 'None', '%X'])
+  def test_sets_the_jobs_own(self, flags, macro, path):
+    """To the text as it is."""
+    _configure(*flags, f'--output_dir={path}')
+    assert gin.query_parameter(f'{macro}/macro.value') == path
+
+  def test_the_last_one_counts(self):
+    _configure('simulate', '--output_dir=a', '--gin.OUTPUT_DIR=b')
+    assert gin.query_parameter('OUTPUT_DIR/macro.value') == 'b'
+
+  def test_a_job_without_one(self, fails, pair_flags):
+    message = 'no gin file mentions the macro OUTPUT_DIR.'
+    assert fails([*pair_flags, '--output_dir=x'], 2) == message
+
+
+class TestSimulate:
+
+  def test_needs_no_gin_file(self):
+    (command,) = main._parse(['simulate', '--gin.GAMMA=3'])
+    assert command.gin_files == ('configs/runs/simulate.gin',)
+    assert callable(main._configure(command))
+
+  def test_bad_input_without_tensorflow(self, tmp_path):
+    """It sets up the job and begins it, and misses nothing."""
+    code = (
+        'import sys; absent = ("tensorflow", "seqio", "tensorflow_datasets");'
+        'sys.modules.update(dict.fromkeys(absent));'
+        'from speculative_t5x import main; sys.exit(main.main(sys.argv[1:]))'
+    )
+    flags = ['simulate', '--gin.ALPHA=1.5', f'--output_dir={tmp_path / "x"}']
+    done = _python(['-c', code, *flags], tmp_path)
+    assert done.returncode == 1
+    assert done.stderr == 'error: alpha must lie in [0, 1], got 1.5.\n'
+    assert list(tmp_path.iterdir()) == []
+
+
+def _functions(*flags):
+  return [command.function for command in main._parse(['paper', *flags])]
+
+
+class TestPaper:
+
+  def test_all_of_them(self):
+    """Figures last: they show what tables measured."""
+    assert _functions() == [*_TABLES, *_FIGURES]
+    assert _functions('--output_dir=x') == [*_TABLES, *_FIGURES]
+
+  def test_by_name(self):
+    assert _functions('table1', '--output_dir=x') == ['table1']
+    assert _functions('figure4', 'table2', 'figure4') == ['table2', 'figure4']
+
+  def test_each_reads_its_own_file(self):
+    for command in main._parse(['paper', '--gin_file=mine.gin']):
+      assert command.gin_files == (
+          f'configs/paper/{command.function}.gin',
+          'mine.gin',
+      )
+
+  @pytest.mark.parametrize('name', ['table5', 'paper', 'table1.gin', ''])
+  def test_unknown_name(self, fails, name):
+    known = ', '.join([*_TABLES, *_FIGURES])
+    message = f'there is no {name!r}. Choose of: {known}.'
+    assert fails(['paper', 'table1', name], 2) == message
+
+  def test_runs_what_is_named(self, tmp_path, capsys):
+    output = tmp_path / 'output'
+    assert main.main(['paper', 'table1', f'--output_dir={output}']) == 0
+    assert [path.name for path in output.iterdir()] == ['table1.md']
+    shown = capsys.readouterr()
+    assert (output / 'table1.md').read_text() in shown.out
+    assert shown.out.endswith(f'Written: {output / "table1.md"}\n')
+    assert shown.err == ''
+
+  def test_runs_several(self, tmp_path, capsys):
+    """Though a setting is of one of them alone."""
+    flags = ['--gin.TARGET_SIZE=base', f'--output_dir={tmp_path}']
+    seen = []
+
+    def note(command):
+      return lambda: seen.append(command.function)
+
+    with pytest.MonkeyPatch.context() as patch:
+      patch.setattr(main, '_configure', note)
+      assert main.main(['paper', 'table2', 'table1', *flags]) == 0
+    assert seen == ['table1', 'table2']
+    assert capsys.readouterr().err == ''
+
+  def test_a_setting_of_none_of_them(self, fails):
+    flags = ['paper', 'table1', 'figure2', '--gin.TARGET_SIZE=base']
+    message = 'no gin file mentions the macro TARGET_SIZE.'
+    assert fails(flags, 2) == message
+
+  def test_records_that_are_missing(self, fails, tmp_path):
+    path = tmp_path / 'no.jsonl'
+    flags = ['paper', 'figure2', f'--gin.RECORDS={path}']
+    error = fails([*flags, f'--output_dir={tmp_path / "x"}'], 1)
+    assert error.startswith(f'{path} cannot be read as run records')
+    assert 'results.jsonl of a walltime job' in error and '\n' not in error
+    assert list(tmp_path.iterdir()) == []

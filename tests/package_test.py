@@ -60,7 +60,14 @@ def _tracked_files() -> list[pathlib.Path]:
 class TestImport:
 
   @pytest.mark.parametrize(
-      'module', ['speculative_t5x', 'speculative_t5x.speculation']
+      'module',
+      [
+          'speculative_t5x',
+          'speculative_t5x.speculation',
+          # These need no task.
+          'speculative_t5x.jobs.simulate',
+          'speculative_t5x.jobs.paper',
+      ],
   )
   def test_loads_nothing_heavy(self, module):
     loaded = _run(f'import sys, {module}; print(*sys.modules)').split()

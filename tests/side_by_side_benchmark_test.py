@@ -228,6 +228,22 @@ class TestCases:
     np.testing.assert_array_equal(changed[:, :2], 0)
     np.testing.assert_array_equal(changed[:, 2:], kernel[:, 2:])
 
+  def test_only_queries_are_scaled(self):
+    kernels = lambda *names: {
+        name: {'kernel': jnp.full((2,), 8.0)} for name in names
+    }
+    params = {
+        'encoder': {'layers_0': {'attention': kernels('query', 'key')}},
+        'decoder': {'layers_0': {'self_attention': kernels('query', 'out')}},
+    }
+    scaled = cases.with_small_queries(params, head_dim=16)
+    encoder = scaled['encoder']['layers_0']['attention']
+    decoder = scaled['decoder']['layers_0']['self_attention']
+    np.testing.assert_array_equal(encoder['query']['kernel'], 2.0)
+    np.testing.assert_array_equal(decoder['query']['kernel'], 2.0)
+    np.testing.assert_array_equal(encoder['key']['kernel'], 8.0)
+    np.testing.assert_array_equal(decoder['out']['kernel'], 8.0)
+
   def test_too_few_inputs(self, tmp_path):
     (tmp_path / 'target').mkdir()
     np.savez(

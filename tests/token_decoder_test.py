@@ -3,6 +3,8 @@
 """Tests for decoding token ids with a tiny T5, in float32 at full precision."""
 
 import functools
+import gc
+import weakref
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +12,10 @@ import numpy as np
 import pytest
 
 from speculative_t5x import sampling
+from speculative_t5x import speculation
 from speculative_t5x import token_decoder
+from speculative_t5x import verification
+from tests import compilation
 from tests import tiny
 
 ROWS, LENGTH, GAMMA = 32, 14, 3
@@ -211,6 +216,82 @@ class TestCompilation:
       plain(**options)
     assert sizes() == before
     assert len(outputs) == 10
+
+
+class TestMayEnd:
+
+  @pytest.mark.parametrize('temperature', [0.0, 1.0])
+  def test_every_output_has_its_limit(self, temperature):
+    endless = _endless()
+    limits = 1 + np.arange(ROWS) % LENGTH
+    asked = request(temperature=temperature, limits=limits)
+    for way in (endless.plain, endless.speculative):
+      found = jax.device_get(way(asked))
+      np.testing.assert_array_equal(found.num_tokens, limits)
+      assert not np.any(found.sequences == speculation.EOS_ID)
+      assert np.isfinite(found.log_probs).all()
+    usual = plain(temperature=temperature).sequences
+    assert np.any(usual == speculation.EOS_ID)  # or nothing was forbidden
+
+  def test_greedy_outputs_agree(self):
+    asked = request(temperature=0.0)
+    one, other = _endless().plain(asked), _endless().speculative(asked)
+    np.testing.assert_array_equal(one.sequences, other.sequences)
+
+
+@functools.cache
+def _endless():
+  return token_decoder.TokenDecoder(
+      *models(),
+      gamma=GAMMA,
+      length=LENGTH,
+      may_end=False,
+      matmul_precision='highest',
+  )
+
+
+class TestWithDraft:
+
+  def test_another_draft_and_gamma(self):
+    worse = tiny.model(CONFIG, noise=1.0)
+    other = decoder().with_draft(worse, 2)
+    found = jax.device_get(other.speculative(request(temperature=0.0)))
+    expected = speculative(temperature=0.0)
+    np.testing.assert_array_equal(found.sequences, expected.sequences)
+    assert found.statistics.accepted_histogram.shape == (ROWS, 3)
+    assert found.num_calls.sum() > expected.num_calls.sum()
+    # What it was made from stays what it was.
+    assert (decoder().gamma, other.gamma) == (GAMMA, 2)
+    assert decoder().draft is models()[1]
+    assert other.draft is worse and other.target is decoder().target
+
+  def test_plain_decoding_stays_compiled(self):
+    plain(temperature=0.0)
+    other = decoder().with_draft(decoder().draft, GAMMA + 1)
+    before = compilation.count()
+    found = other.plain(request(temperature=0.0))
+    assert compilation.count() == before
+    np.testing.assert_array_equal(
+        found.sequences, plain(temperature=0.0).sequences
+    )
+
+  def test_keeps_no_draft_that_was_replaced(self):
+    target, draft = tiny.model(CONFIG), tiny.model(CONFIG, noise=0.5)
+    replaced = weakref.ref(draft)
+    other = token_decoder.TokenDecoder(target, draft, gamma=2, length=4)
+    other = other.with_draft(models()[1], 2)
+    del draft
+    gc.collect()
+    assert replaced() is None
+    assert other.draft is models()[1]
+
+  def test_bad_gamma(self):
+    with pytest.raises(ValueError, match='gamma must be at least 1'):
+      decoder().with_draft(decoder().draft, 0)
+
+
+def test_the_rule_is_the_papers_unless_given():
+  assert request().rule is verification.TOKENWISE
 
 
 class TestArguments:

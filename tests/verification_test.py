@@ -276,3 +276,78 @@ class TestForced:
           jnp.zeros((1, 2)),
           jnp.zeros((1,)),
       )
+
+
+def _draft(tokens, lengths, probs=Q):
+  """A draft whose guesses all come from one law."""
+  tokens = jnp.asarray(tokens, jnp.int32)
+  return seam.Draft(
+      tokens,
+      jnp.asarray(lengths, jnp.int32),
+      jnp.broadcast_to(jnp.asarray(probs, jnp.float32), (*tokens.shape, 4)),
+      jnp.zeros(tokens.shape[:1], bool),
+  )
+
+
+@pytest.mark.usefixtures('strict_types')
+class TestCountPrefix:
+
+  @pytest.mark.parametrize(
+      ('is_kept', 'length', 'expected'),
+      [
+          ([1, 1, 1], 3, 3), ([1, 1, 0], 3, 2), ([0, 1, 1], 3, 0),
+          ([1, 0, 1], 3, 1), ([1, 1, 1], 2, 2), ([1, 1, 1], 0, 0),
+          ([0, 0, 0], 3, 0),
+      ],
+  )  # fmt: skip
+  def test_stops_at_the_first_that_is_not_kept(self, is_kept, length, expected):
+    found = verification.count_prefix(
+        _draft([[0, 0, 0]], [length]), jnp.asarray([is_kept], bool)
+    )
+    assert found.tolist() == [expected]
+    assert found.dtype == jnp.int32
+
+
+@pytest.mark.usefixtures('strict_types')
+class TestDrawNext:
+
+  # Of three guesses, how many are kept, the uniform, and what is drawn: from
+  # the residual (1/4 on 2, 3/4 on 3), or from the law after all guesses.
+  @pytest.mark.parametrize(
+      ('length', 'num_accepted', 'uniform', 'expected'),
+      [
+          (3, 0, 0.24, 2), (3, 0, 0.26, 3), (3, 2, 0.24, 2), (3, 2, 0.26, 3),
+          (3, 3, 0.69, 0), (3, 3, 0.71, 1), (3, 3, 0.95, 3),
+          # A short draft that is kept to its end is followed by a bonus token.
+          (1, 1, 0.05, 0), (1, 1, 0.55, 2), (1, 0, 0.05, 2), (0, 0, 0.05, 0),
+      ],
+  )  # fmt: skip
+  def test_law(self, length, num_accepted, uniform, expected):
+    target_probs = jnp.asarray([[P, P, P, LAST_P]], jnp.float32)
+    verdict = verification.draw_next(
+        target_probs,
+        _draft([[0, 1, 2]], [length]),
+        jnp.asarray([num_accepted], jnp.int32),
+        jnp.asarray([uniform], jnp.float32),
+    )
+    assert verdict.num_accepted.tolist() == [num_accepted]
+    assert verdict.next_token.tolist() == [expected]
+
+
+class TestTokenwise:
+
+  def test_is_verify(self):
+    rng = np.random.default_rng(40)
+    target_probs = jnp.asarray(rng.dirichlet(np.ones(4), (64, 4)), jnp.float32)
+    draft = _draft(rng.integers(0, 4, (64, 3)), rng.integers(0, 4, 64))
+    coins = jnp.asarray(rng.random((64, 3)), jnp.float32)
+    draws = jnp.asarray(rng.random(64), jnp.float32)
+    expected = verification.verify(target_probs, draft, coins, draws)
+    found = verification.TOKENWISE(target_probs, draft, coins, draws)
+    for one, other in zip(found, expected, strict=True):
+      np.testing.assert_array_equal(one, other)
+    assert len(set(found.num_accepted.tolist())) == 4
+
+  def test_has_no_values(self):
+    """It is part of every request, and costs a compiled program nothing."""
+    assert jax.tree.leaves(verification.TOKENWISE) == []

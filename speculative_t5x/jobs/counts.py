@@ -46,7 +46,7 @@ def several_counts(name: str, values: Any) -> list[int]:
   """
   found = several(name, values)
   for value in found:
-    check(**{name: int(value) if value == int(value) else value})
+    check(**{name: int(value) if value.is_integer() else value})
   return [int(value) for value in found]
 
 
@@ -59,5 +59,5 @@ def check_gammas(gammas: Sequence[int], length: int) -> None:
   if max(gammas) > length:
     raise ValueError(
         f'gamma {max(gammas)} is longer than the outputs of {length} tokens.'
-        ' Give a smaller gamma, or longer targets in task_feature_lengths.'
+        ' Give a smaller gamma, or allow longer outputs.'
     )

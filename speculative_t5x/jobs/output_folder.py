@@ -74,11 +74,10 @@ class OutputFolder:
       settings: a record with the keys of `SETTINGS` at least.
     """
     name = _configuration_name(settings)
-    path = self._path / f'records/{name}.json'
-    if not path.exists():
-      return None
-    self._names.append(name)
-    return json.loads(path.read_text())
+    record = self._read(f'records/{name}.json')
+    if record is not None:
+      self._names.append(name)
+    return record
 
   def add(
       self,
@@ -98,8 +97,7 @@ class OutputFolder:
       self, part: str, settings: run_record.Record
   ) -> dict[str, object] | None:
     """What `write_part` wrote for these settings, None if it did not."""
-    path = self._path / part / f'{_configuration_name(settings)}.json'
-    return json.loads(path.read_text()) if path.exists() else None
+    return self._read(f'{part}/{_configuration_name(settings)}.json')
 
   def write_part(
       self, part: str, settings: run_record.Record, values: dict[str, object]
@@ -123,6 +121,15 @@ class OutputFolder:
     texts = [(self._path / part).read_text() for part in parts]
     # Not `splitlines`, which also breaks at separators within a text.
     return self._write(name, [t.removesuffix('\n') for t in texts])
+
+  def _read(self, name: str) -> dict[str, object] | None:
+    path = self._path / name
+    if not path.exists():
+      return None
+    # A job that was killed while it wrote leaves half a file.
+    with contextlib.suppress(ValueError):
+      return json.loads(path.read_text())
+    return None
 
   def _write(self, name: str, lines: list[str]) -> epath.Path:
     path = self._path / name

@@ -7,14 +7,13 @@ to a folder of its own under the output folder, where an interrupted run goes
 on; figures lay over their curves what they find there.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 import functools
 import json
 import os
 import pathlib
 import sys
 import tempfile
-from typing import Any
 
 from etils import epath
 import jax
@@ -25,7 +24,6 @@ from speculative_t5x import pair as pair_lib
 from speculative_t5x import run_record
 from speculative_t5x import token_decoder
 from speculative_t5x import tracing
-from speculative_t5x.jobs import output_folder
 from speculative_t5x.jobs import simulate
 from speculative_t5x.paper import decoded_sentence
 from speculative_t5x.paper import figures
@@ -85,16 +83,24 @@ def _write_speeds(name, output_dir, target_size, shapes, measured) -> None:
   }
   name_of = lambda row: (row.task, row.draft, row.temperature)
   rows = [r for r in published.TABLES_2_AND_4 if name_of(r) not in found]
-  folder = output_folder.OutputFolder(epath.Path(output_dir) / _DIALLED)
+  if rows:
+    records = _dial(output_dir, target_size, shapes, rows)
+    found |= {name_of(r): x for r, x in zip(rows, records, strict=True)}
+  pairing = [(row, found[name_of(row)]) for row in published.TABLES_2_AND_4]
+  _write(output_dir, name, tables.tables_2_and_4(pairing))
+
+
+def _dial(output_dir, target_size, shapes, rows) -> list[run_record.Record]:
+  """A record of each row's sizes, at the paper's alpha."""
   pairings = [
       simulate.Pairing(row.draft, row.alpha, row.gamma, row.temperature)
       for row in rows
   ]
-  records = simulate.measure_pairings(target_size, pairings, shapes, folder)
+  records, folder = simulate.measure_pairings(
+      target_size, pairings, shapes, epath.Path(output_dir) / _DIALLED
+  )
   folder.finish()
-  found |= {name_of(r): x for r, x in zip(rows, records, strict=True)}
-  pairing = [(row, found[name_of(row)]) for row in published.TABLES_2_AND_4]
-  _write(output_dir, name, tables.tables_2_and_4(pairing))
+  return records
 
 
 def _find_record(path: Path, row: published.Row) -> run_record.Record:
@@ -112,25 +118,32 @@ def _find_record(path: Path, row: published.Row) -> run_record.Record:
 def table3(
     output_dir: Path,
     measure: Callable[..., Sequence[run_record.Record]],
-    records: Sequence[Path] = (),
+    records: Path | Sequence[Path] = (),
 ) -> None:
-  """Alpha of every draft at hand, and the paper's for its own.
+  """Alpha of every draft at hand, then the paper's for its own.
 
   Args:
     output_dir: of the table, and of the records.
     measure: a walltime job, which takes `output_dir`.
     records: results of further walltime jobs.
   """
-  found = list(measure(output_dir=str(epath.Path(output_dir) / _MEASURED)))
-  for path in records:
-    found += _read_records(path)
+  added = _read_all(records)  # before anything is measured
+  found = measure(output_dir=str(epath.Path(output_dir) / _MEASURED))
   entries = {}
-  for record in found:
+  for record in [*found, *added]:
     if record['alpha'] is not None:
       name = f'{record["task"]}: {readings.label(record)}'
       temperature = record['temperature']
       entries[name, temperature] = (name, temperature, record['alpha'], None)
-  _write(output_dir, 'table3.md', tables.table_3(entries.values()))
+  table = tables.table_3([*entries.values(), *_published_alphas()])
+  _write(output_dir, 'table3.md', table)
+
+
+def _published_alphas() -> Iterator[tables.Entry]:
+  for row in published.TABLE_3:
+    name = f'{row.task}: {row.draft}, for {row.target}'
+    yield name, 0, None, row.at_temperature_0
+    yield name, 1, None, row.at_temperature_1
 
 
 def figure1(
@@ -154,19 +167,19 @@ def figure1(
   _save(output_dir, 'figure1', decoded_sentence.draw(blocks, pieces, text))
 
 
-def figure2(output_dir: Path, records: Sequence[Path] = ()) -> None:
+def figure2(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
   """Tokens a target call over alpha; see `figure4` for the arguments."""
   points = _points(output_dir, records, (_DIALLED, _MEASURED))
   _save(output_dir, 'figure2', figures.figure_2(points))
 
 
-def figure3(output_dir: Path, records: Sequence[Path] = ()) -> None:
+def figure3(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
   """The best gamma over alpha; see `figure4` for the arguments."""
   points = _points(output_dir, records, (_MEASURED,))
   _save(output_dir, 'figure3', figures.figure_3(points))
 
 
-def figure4(output_dir: Path, records: Sequence[Path] = ()) -> None:
+def figure4(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
   """Speed and operations over alpha.
 
   Args:
@@ -237,13 +250,14 @@ def _row(make: Callable, num_steps: int, walltime_ms: float) -> loop_trace.Row:
 
 
 def _points(
-    output_dir: Path, records: Sequence[Path], folders: Sequence[str]
+    output_dir: Path,
+    records: Path | Sequence[Path],
+    folders: Sequence[str],
 ) -> list[readings.Point]:
   """What was measured, from folders of the output folder and from files."""
   paths = [epath.Path(output_dir) / f / 'results.jsonl' for f in folders]
-  paths = [path for path in paths if path.exists()] + list(records)
-  found = [record for path in paths for record in _read_records(path)]
-  return readings.points(found, label=_label)
+  found = _read_all([path for path in paths if path.exists()])
+  return readings.points(found + _read_all(records), label=_label)
 
 
 def _label(record: run_record.Record) -> str:
@@ -253,11 +267,21 @@ def _label(record: run_record.Record) -> str:
   return readings.label(record)
 
 
-def _read_records(path: Path) -> list[dict[str, Any]]:
+def _read_all(paths: Path | Sequence[Path]) -> list[run_record.Record]:
+  """The records of one file or of several."""
+  if isinstance(paths, (str, os.PathLike)):
+    paths = [paths]
+  return [record for path in paths for record in _read_records(path)]
+
+
+def _read_records(path: Path) -> list[run_record.Record]:
   try:
     lines = epath.Path(path).read_text().split('\n')
-    return [json.loads(line) for line in lines if line]
-  except (OSError, json.JSONDecodeError) as error:
+    records = [json.loads(line) for line in lines if line]
+    if not all(isinstance(r, dict) and 'schema_version' in r for r in records):
+      raise ValueError('a line of it is something else')
+    return records
+  except (OSError, ValueError) as error:
     raise ValueError(
         f'{path} cannot be read as run records ({error}). Pass the'
         ' results.jsonl of a walltime job.'

@@ -10,6 +10,7 @@ nor checkpoints.
 from collections.abc import Sequence
 import dataclasses
 import itertools
+import os
 
 import jax
 import numpy as np
@@ -79,6 +80,10 @@ class Shapes:
     for name in ('dtype', 'seed', 'matmul_precision'):
       del values[name]
     counts.check(**values)
+    if self.dtype not in ('float32', 'bfloat16'):
+      raise ValueError(
+          f'dtype must be float32 or bfloat16, got {self.dtype!r}.'
+      )
     token_decoder.check_int32('seed', [self.seed])
 
 
@@ -119,8 +124,9 @@ def simulate(
           counts.several('temperature', temperature),
       )
   ]
-  folder = output_folder.OutputFolder(output_dir)
-  records = measure_pairings(target_size, pairings, shapes, folder)
+  records, folder = measure_pairings(
+      target_size, pairings, shapes, output_dir
+  )
   results = folder.finish()
   text = tables.summary(records)
   folder.add_text('walltime.md', text)
@@ -133,15 +139,19 @@ def measure_pairings(
     target_size: str | None,
     pairings: Sequence[Pairing],
     shapes: Shapes,
-    folder: output_folder.OutputFolder,
-) -> list[run_record.Record]:
-  """Measures one target with several drafts; a record a pairing, in order.
+    output_dir: str | os.PathLike[str],
+) -> tuple[list[run_record.Record], output_folder.OutputFolder]:
+  """Measures one target with several drafts.
 
   What the folder has of an earlier run is not measured again.
 
+  Returns:
+    A record a pairing, in their order, and the folder that they are in.
   Raises:
-    ValueError: as for `simulate`.
+    ValueError: as for `simulate`; the folder has not been touched then.
   """
+  if not pairings:
+    raise ValueError('No draft_size was given. Give one, or several.')
   for pairing in pairings:
     dialled.make_rule(pairing.alpha)  # before anything is made
     sampling_lib.make_sampling(pairing.temperature)
@@ -153,9 +163,10 @@ def measure_pairings(
     target_size = _largest_that_fits(configs, gamma, shapes)
   target_config = dialled.make_config(target_size, shapes.dtype)
   _check_memory(target_size, target_config, configs, gamma, shapes)
+  folder = output_folder.OutputFolder(output_dir)
   bench = _Bench(target_size, shapes, folder)
   measured = {p: bench.measure(p) for p in sorted(pairings, key=_by_program)}
-  return [measured[pairing] for pairing in pairings]
+  return [measured[pairing] for pairing in pairings], folder
 
 
 def _by_program(pairing: Pairing) -> tuple:

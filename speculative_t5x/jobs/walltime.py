@@ -144,11 +144,12 @@ def measure_walltime(
   length = task_feature_lengths.get('targets', 0)
   counts.check_gammas(gammas, length)
   meshes = [pair_loading.make_mesh(mesh_shape, size) for size in batch_sizes]
+  examples = _load_examples(
+      mixture_or_task_name, split, task_feature_lengths, num_examples
+  )
   setup = _Setup(
       output_folder.OutputFolder(output_dir),
-      _load_examples(
-          mixture_or_task_name, split, task_feature_lengths, num_examples
-      ),
+      examples,
       num_examples,
       alpha_tokens,
       repeats,

@@ -16,7 +16,7 @@ from speculative_t5x.paper import published
 from speculative_t5x.paper import readings
 
 Pairing = Sequence[tuple[published.Row, readings.Record | None]]
-Entry = tuple[str, float, Mapping[str, Any], float | None]
+Entry = tuple[str, float, Mapping[str, Any] | None, float | None]
 
 _MISSING = '-'
 _NOTE = (
@@ -158,7 +158,8 @@ def table_3(entries: Iterable[Entry]) -> str:
 
   Args:
     entries: name of the drafter, temperature, the estimate as a record has it
-      (`value`, `ci95`, `num_tokens`), and the paper's alpha or None.
+      (`value`, `ci95`, `num_tokens`) or None where there is none, and the
+      paper's alpha or None.
   """
   header = ('drafter', 'T', 'alpha', '95% interval', 'tokens', 'paper')
   return _markdown(
@@ -167,14 +168,20 @@ def table_3(entries: Iterable[Entry]) -> str:
           [
               name,
               f'{temperature:g}',
-              _number(estimate['value'], 3),
-              _interval(estimate['ci95'], 3),
-              str(estimate['num_tokens']),
+              *([_MISSING] * 3 if estimate is None else _estimated(estimate)),
               _number(theirs),
           ]
           for name, temperature, estimate, theirs in entries
       ],
   )
+
+
+def _estimated(estimate: Mapping[str, Any]) -> list[str]:
+  return [
+      _number(estimate['value'], 3),
+      _interval(estimate['ci95'], 3),
+      str(estimate['num_tokens']),
+  ]
 
 
 def summary(records: Sequence[readings.Record]) -> str:

@@ -23,6 +23,8 @@ from speculative_t5x import sharding
 from speculative_t5x import speculation
 from speculative_t5x.networks import t5
 
+_MEMINFO = pathlib.Path('/proc/meminfo')  # of Linux
+
 
 @dataclasses.dataclass(frozen=True)
 class Workload:
@@ -182,9 +184,8 @@ def available_bytes() -> int:
   stats = device.memory_stats()
   if stats is not None and 'bytes_limit' in stats:
     return stats['bytes_limit'] - stats['bytes_in_use']
-  meminfo = pathlib.Path('/proc/meminfo')
-  if meminfo.exists():
-    found = re.search(r'^MemAvailable:\s+(\d+) kB', meminfo.read_text(), re.M)
-    if found:
+  if _MEMINFO.exists():
+    text = _MEMINFO.read_text()
+    if found := re.search(r'^MemAvailable:\s+(\d+) kB', text, re.M):
       return int(found[1]) * 1024
   return os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE')

@@ -97,7 +97,10 @@ def describe(advice: Advice) -> str:
           f'speculation shows no gain: at best {measured}, {predicted}, and'
           ' the interval includes 1.'
       )
-    return f'take gamma {advice.gamma}: {measured}, {predicted}.'
+    gamma = advice.measured['gamma']  # a gain, whatever was predicted
+    return f'take gamma {gamma}: {measured}, {predicted}.'
   if not advice.gamma:
-    return f'speculation does not pay here: at best {predicted}. Decode plainly.'
+    return (
+        f'speculation does not pay here: at best {predicted}. Decode plainly.'
+    )
   return f'take gamma {advice.gamma}: {predicted}; run it to be sure.'

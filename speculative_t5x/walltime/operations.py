@@ -24,7 +24,8 @@ class Operations:
     target: on one position a row.
     verify: of the target on gamma + 1 positions.
     draft: of the draft on one position.
-    draft2: of the draft on two positions, the first call of a block.
+    draft2: of the draft on two positions, the first call of a block, which
+      wants the logits of one.
     gamma: guesses a block.
   """
 
@@ -52,8 +53,8 @@ def count(
   """Counts the operations of a pair's parts on batches like the request."""
   rows = len(request.limits) * decoder.num_decodes
   tokens = request.encoder_input_tokens
-  counted = lambda model, block_decoder, block: _flops(
-      model, block_decoder, tokens, rows, block, decoder
+  counted = lambda model, block_decoder, block, logits_at=None: _flops(
+      model, block_decoder, tokens, rows, block, decoder, logits_at
   )
   return Operations(
       target=counted(decoder.target, decoder.target_decoder, 1),
@@ -61,12 +62,19 @@ def count(
           decoder.target, decoder.target_decoder, decoder.gamma + 1
       ),
       draft=counted(decoder.draft, decoder.drafter.decoder, 1),
-      draft2=counted(decoder.draft, decoder.drafter.decoder, 2),
+      draft2=counted(
+          decoder.draft,
+          decoder.drafter.decoder,
+          2,
+          logits_at=jax.ShapeDtypeStruct((rows,), jnp.int32),
+      ),
       gamma=decoder.gamma,
   )
 
 
-def _flops(model, block_decoder, tokens, rows, block, decoder) -> float:
+def _flops(
+    model, block_decoder, tokens, rows, block, decoder, logits_at
+) -> float:
   """Operations of one call of a decoder, by the compiler's analysis of it."""
   slots = speculation.cache_slots(decoder.length, decoder.gamma)
   _, context = jax.eval_shape(
@@ -78,6 +86,7 @@ def _flops(model, block_decoder, tokens, rows, block, decoder) -> float:
   )
   fed = jax.ShapeDtypeStruct((rows, block), jnp.int32)
   positions = jax.ShapeDtypeStruct((rows,), jnp.int32)
-  call = lambda *args: block_decoder.decode_block(*args, None)
-  lowered = jax.jit(call).lower(model.params, context, cache, fed, positions)
+  lowered = jax.jit(block_decoder.decode_block).lower(
+      model.params, context, cache, fed, positions, logits_at
+  )
   return float(lowered.cost_analysis()['flops'])

@@ -155,6 +155,71 @@ class TestPropose:
       table_drafter(gamma=gamma)
 
 
+class TestLaws:
+  """What given texts would have been guessed from."""
+
+  tables = np.float32(tabular.random_tables(4, 3, VOCAB))
+  # Any text: what the draft itself would hardly write, and padding.
+  sequences = np.array([[3, 0, 0, 4, 2], [2, 2, 2, 1, 0], [0, 4, 4, 3, 1]])
+
+  def laws(self, tables, sampling):
+    return table_drafter(tables.shape[-1]).laws(
+        jnp.asarray(tables),
+        jnp.arange(3),  # each text has a table of its own
+        jnp.asarray(self.sequences, jnp.int32),
+        sampling,
+    )
+
+  def expected(self, tables, sampling):
+    rows = []
+    for table, tokens in zip(tables, self.sequences.tolist()):
+      fed = [0, 0, *tokens]
+      rows.append([table[fed[i], fed[i + 1]] for i in range(len(tokens))])
+    return sampling_lib.standardize(jnp.asarray(np.array(rows)), sampling)
+
+  @pytest.mark.parametrize(
+      'rules', [dict(), dict(temperature=0.0), dict(topk=2)], ids=str
+  )
+  def test_each_given_the_text_before_it(self, rules):
+    sampling = sampling_lib.make_sampling(**rules)
+    found = self.laws(self.tables, sampling)
+    expected = self.expected(self.tables, sampling)
+    assert found.shape == (3, 5, VOCAB)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+  def test_of_a_narrower_draft(self):
+    tables = self.tables[..., :4]
+    sampling = sampling_lib.make_sampling()
+    found = self.laws(tables, sampling)
+    np.testing.assert_allclose(
+        found[..., :4], self.expected(tables, sampling), rtol=1e-6
+    )
+    assert found.shape == (3, 5, VOCAB) and not found[..., 4].any()
+
+  def test_of_a_wider_draft(self):
+    tables = np.concatenate([self.tables, self.tables + 3], axis=-1)
+    sampling = sampling_lib.make_sampling()
+    found = self.laws(tables, sampling)
+    expected = self.expected(tables[..., :VOCAB], sampling)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+  def test_is_what_guesses_are_drawn_from(self):
+    """The laws that `propose` reports, for the text that it guessed."""
+    draft, _, _ = propose(self.tables[:1])
+    sequences, num_tokens, _ = jax.device_get(prefixes())
+    texts = np.zeros((3, 6 + GAMMA), np.int32)
+    for text, prefix, num, guesses in zip(
+        texts, sequences, num_tokens, draft.tokens
+    ):
+      text[: num + GAMMA] = [*prefix[:num], *guesses]
+    laws = table_drafter().laws(
+        jnp.asarray(self.tables[:1]), jnp.zeros((3,), jnp.int32),
+        jnp.asarray(texts), sampling_lib.make_sampling(),
+    )  # fmt: skip
+    for law, num, probs in zip(laws, num_tokens, draft.probs):
+      np.testing.assert_allclose(law[num : num + GAMMA], probs, rtol=1e-6)
+
+
 @struct.dataclass
 class SpyState:
   """The drafter's state and its last draft."""

@@ -34,7 +34,7 @@ _MEASURED_LATER = (
     'verify_cost_ratio', 'floor_ms', 'floor_ratio', 'alpha',
     'predicted_speedup', 'bound_speedup', 'decode_speedup', 'loop_efficiency',
     'reference', 'peak_memory_bytes', 'ops_coefficient', 'operations_factor',
-    'simulated_acceptance',
+    'simulated_acceptance', 'warnings',
 )  # fmt: skip
 
 

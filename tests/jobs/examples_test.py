@@ -110,6 +110,31 @@ class TestLoad:
     assert len(set(ids[0])) == 3 and min(ids[0]) >= 0
     assert ids[1] == [ids[0][2], ids[0][0]]
 
+  def test_which_are_cut(self, add_task):
+    rows = [list(range(3, 3 + length)) for length in (9, 2, 7, 8)]
+    loaded = examples.load(add_task(rows), 'validation', _LENGTHS)
+    assert loaded.is_truncated.tolist() == [True, False, False, True]
+    assert loaded.num_truncated == 2
+
+
+class TestFirst:
+
+  def test_columns_are_cut_alike(self, add_task):
+    rows = [[30] * 9, [40, 50], [60]]
+    loaded = examples.load(add_task(rows), 'validation', _LENGTHS)
+    first = loaded.first(2)
+    assert first.task is loaded.task
+    np.testing.assert_array_equal(first.tokens, loaded.tokens[:2])
+    np.testing.assert_array_equal(first.example_ids, loaded.example_ids[:2])
+    assert first.inputs == loaded.inputs[:2]
+    assert first.targets == loaded.targets[:2]
+    assert (first.num_truncated, loaded.first(1).num_truncated) == (1, 1)
+    assert loaded.first(3).inputs == loaded.inputs
+
+  def test_counts_what_is_cut_of_the_first_only(self, add_task):
+    rows = [[40, 50], [30] * 9]
+    loaded = examples.load(add_task(rows), 'validation', _LENGTHS)
+    assert (loaded.num_truncated, loaded.first(1).num_truncated) == (1, 0)
 
 
 class TestBadInput:

@@ -62,22 +62,39 @@ class TestOutputFolder:
     folder.add(_record(0.0), [])
     assert len(_names(tmp_path / 'records')) == 2
 
-  def test_takes_away_the_results_of_an_earlier_job(self, tmp_path):
+  def test_takes_away_what_an_earlier_job_merged(self, tmp_path):
+    """Not what it finished, unless told so."""
     earlier = output_folder.OutputFolder(tmp_path)
     earlier.add(_record(0.0), [{}])
     earlier.finish()
-    output_folder.OutputFolder(tmp_path)
+    folder = output_folder.OutputFolder(tmp_path)
     assert _names(tmp_path) == ['predictions', 'records']
+    assert len(_names(tmp_path / 'predictions')) == 1
+    assert len(_names(tmp_path / 'records')) == 1
+    folder.clear()
     assert not _names(tmp_path / 'predictions')
     assert not _names(tmp_path / 'records')
+
+  def test_without_predictions(self, tmp_path):
+    folder = output_folder.OutputFolder(tmp_path)
+    folder.clear()
+    folder.add(_record(0.0))
+    folder.finish()
+    assert _names(tmp_path) == ['records', 'results.jsonl']
+
+  def test_text_beside_the_results(self, tmp_path):
+    folder = output_folder.OutputFolder(tmp_path)
+    path = folder.add_text('table.md', 'a\nä\n\n')
+    assert str(path) == str(tmp_path / 'table.md')
+    assert (tmp_path / 'table.md').read_text() == 'a\nä\n'
 
   def test_leaves_other_files_alone(self, tmp_path):
     for name in ('notes.txt', 'records/notes.txt', 'records/more/x'):
       path = tmp_path / name
       path.parent.mkdir(parents=True, exist_ok=True)
       path.write_text('mine')
-    output_folder.OutputFolder(tmp_path)
-    assert _names(tmp_path) == ['notes.txt', 'predictions', 'records']
+    output_folder.OutputFolder(tmp_path).clear()
+    assert _names(tmp_path) == ['notes.txt', 'records']
     assert _names(tmp_path / 'records') == ['more', 'notes.txt']
     folder = output_folder.OutputFolder(tmp_path)
     folder.add(_record(0.0), [])
@@ -88,6 +105,66 @@ class TestOutputFolder:
     with pytest.raises(ValueError):
       folder.add(_record(0.0, speedup=float('nan')), [])
     assert not _names(tmp_path / 'records')
+
+
+class TestResume:
+
+  def test_takes_what_was_finished(self, tmp_path):
+    record = _record(0.5, speedup=1.25, speedup_ci95=[1.0, 1.5])
+    output_folder.OutputFolder(tmp_path).add(record)
+    folder = output_folder.OutputFolder(tmp_path)
+    assert folder.resume(_record(0.5)) == record
+    # And it is merged again, in its turn.
+    other = _record(0.0)
+    folder.add(other)
+    assert _read(folder.finish()) == [record, other]
+
+  def test_nothing_was_finished(self, tmp_path):
+    folder = output_folder.OutputFolder(tmp_path)
+    assert folder.resume(_record(0.5)) is None
+    folder.add(_record(0.0))
+    assert len(_read(folder.finish())) == 1
+
+  @pytest.mark.parametrize('key', output_folder.SETTINGS)
+  def test_another_setting_is_another_configuration(self, tmp_path, key):
+    output_folder.OutputFolder(tmp_path).add(_record(0.5))
+    value = 0.25 if key == 'temperature' else 'another'
+    changed = _record(0.5) | {key: value}
+    assert output_folder.OutputFolder(tmp_path).resume(changed) is None
+
+  @pytest.mark.parametrize('text', ['', '{"schema_version": 1, "cre'])
+  def test_a_file_that_was_cut_short_is_not_finished(self, tmp_path, text):
+    """A job may be killed while it writes."""
+    output_folder.OutputFolder(tmp_path).add(_record(0.5))
+    (path,) = (tmp_path / 'records').iterdir()
+    path.write_text(text)
+    folder = output_folder.OutputFolder(tmp_path)
+    assert folder.resume(_record(0.5)) is None
+    folder.add(_record(0.5))
+    assert len(_read(folder.finish())) == 1
+
+
+class TestParts:
+
+  def test_are_kept(self, tmp_path):
+    values = {'value': 0.5, 'list': [1.0, 2.0]}
+    folder = output_folder.OutputFolder(tmp_path)
+    folder.write_part('alpha', _record(0.5), values)
+    later = output_folder.OutputFolder(tmp_path)
+    assert later.read_part('alpha', _record(0.5)) == values
+    assert later.read_part('alpha', _record(0.5, seed=1)) is None
+    assert later.read_part('beta', _record(0.5)) is None
+    # They are no results.
+    record = _record(0.5)
+    later.add(record)
+    assert _read(later.finish()) == [record]
+
+  def test_one_that_was_cut_short(self, tmp_path):
+    folder = output_folder.OutputFolder(tmp_path)
+    folder.write_part('alpha', _record(0.5), {'value': 0.5})
+    (path,) = (tmp_path / 'alpha').iterdir()
+    path.write_text('{"val')
+    assert folder.read_part('alpha', _record(0.5)) is None
 
 
 class TestUnwritable:

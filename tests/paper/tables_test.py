@@ -145,12 +145,17 @@ class TestTable3:
     single = {'value': 0.1, 'ci95': None, 'num_tokens': 9}
     _, rows = _cells(
         tables.table_3(
-            [('small', 1.0, estimate, 0.62), ('copy', 0.0, single, None)]
+            [
+                ('small', 1.0, estimate, 0.62),
+                ('copy', 0.0, single, None),
+                ('bigram', 1.0, None, 0.19),
+            ]
         )
     )
     assert rows == [
         ['small', '1', '0.654', '[0.640, 0.670]', '10000', '0.62'],
         ['copy', '0', '0.100', '-', '9', '-'],
+        ['bigram', '1', '-', '-', '-', '0.19'],
     ]
 
 

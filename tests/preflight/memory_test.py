@@ -3,6 +3,8 @@
 """Bytes counted beforehand, against a count by hand and against arrays."""
 
 import dataclasses
+import os
+import types
 
 import jax
 import jax.numpy as jnp
@@ -143,3 +145,38 @@ class TestWorkload:
   def test_what_cannot_be(self, changes, message):
     with pytest.raises(ValueError, match=message):
       dataclasses.replace(_WORKLOAD, **changes)
+
+
+class TestAvailable:
+
+  @pytest.fixture
+  def machine(self, monkeypatch, tmp_path):
+    """Sets what a device and the host's file say; the bytes that are found."""
+
+    def found(stats, text=None):
+      device = types.SimpleNamespace(memory_stats=lambda: stats)
+      monkeypatch.setattr(jax, 'local_devices', lambda: [device])
+      monkeypatch.setattr(memory, '_MEMINFO', tmp_path / 'meminfo')
+      if text is not None:
+        (tmp_path / 'meminfo').write_text(text)
+      return memory.available_bytes()
+
+    return found
+
+  def test_of_a_device(self, machine):
+    stats = {'bytes_limit': 1000, 'bytes_in_use': 300, 'num_allocs': 7}
+    assert machine(stats, 'MemAvailable: 5 kB\n') == 700
+
+  @pytest.mark.parametrize('stats', [None, {}])
+  def test_of_the_host(self, machine, stats):
+    text = 'MemTotal:  99 kB\nMemFree:  3 kB\nMemAvailable:     12 kB\n'
+    assert machine(stats, text) == 12 * 1024
+
+  @pytest.mark.parametrize('text', [None, 'MemTotal: 99 kB\n'])
+  def test_of_a_host_that_does_not_say(self, machine, text):
+    """All that there is, then."""
+    total = os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE')
+    assert machine(None, text) == total
+
+  def test_here(self):
+    assert memory.available_bytes() > 0

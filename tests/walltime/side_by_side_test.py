@@ -8,11 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from speculative_t5x import dialled
 from speculative_t5x import sampling
+from speculative_t5x import verification
 from speculative_t5x.walltime import side_by_side
 
 
-def _requests(count, batch_size):
+def _requests(count, batch_size, **options):
   law = sampling.make_sampling(1.0, 0, 0.0)
   draft_law = sampling.make_sampling(0.5, 0, 0.0)
   return list(
@@ -24,6 +26,7 @@ def _requests(count, batch_size):
           seed=11,
           sampling=law,
           draft_sampling=draft_law,
+          **options,
       )
   )
 
@@ -54,6 +57,11 @@ class TestRequests:
       assert int(request.seed) == 11
       assert float(request.sampling.temperature) == 1.0
       assert float(request.draft_sampling.temperature) == 0.5
+      assert request.rule is verification.TOKENWISE
+
+  def test_rule(self):
+    rule = dialled.make_rule(0.25)
+    assert all(r.rule is rule for r in _requests(3, 2, rule=rule))
 
 
 class _Decoder:
@@ -95,6 +103,20 @@ class TestRun:
     shown = capsys.readouterr()
     assert shown.out == ''
     assert shown.err == 'a test: 2 of 2 batches, 0 s left\n'
+
+  def test_between_comes_before_each_batch_is_decoded(self):
+    decoder = _Decoder()
+    side_by_side.run(
+        decoder,
+        [jnp.asarray(0), jnp.asarray(1)],
+        repeats=2,
+        name='',
+        between=lambda number: decoder.calls.append(('between', number)),
+    )
+    warm_up, timed = decoder.calls[:4], decoder.calls[4:]
+    assert 'between' not in dict(warm_up)
+    assert [timed.index(('between', number)) for number in (0, 1)] == [0, 5]
+    assert len(timed) == 10
 
   def test_seconds_are_the_median_of_the_repeats(self, monkeypatch):
     seconds = iter([9.0, 1.0, 8.0, 1.0, *(4.0, 1.0), *(2.0, 5.0), *(6.0, 3.0)])

@@ -1,0 +1,430 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The paper job: what each table and figure writes, and from what."""
+
+import json
+import re
+import types
+
+import pytest
+
+from speculative_t5x import analysis
+from speculative_t5x import dialled
+from speculative_t5x import loading
+from speculative_t5x import pair as pair_lib
+from speculative_t5x import run_record
+from speculative_t5x import tracing
+from speculative_t5x.jobs import paper
+from speculative_t5x.jobs import simulate
+from speculative_t5x.paper import figures
+from speculative_t5x.paper import loop_trace
+from speculative_t5x.paper import published
+from speculative_t5x.preflight import memory
+from speculative_t5x.tasks import bulletins
+from speculative_t5x.walltime import measurement
+from tests import compilation
+from tests import tiny
+from tests.paper import records
+
+_SHAPES = simulate.Shapes(
+    num_examples=2, inputs_length=5, targets_length=8, repeats=1, rounds=1
+)
+_TEXT = 'On Friday, the IC 182 arrives at platform 11.'
+_TIMED = (
+    'baseline', 'tokens_per_target_call', 'encoder_s', 't1_ms', 'c',
+    'verify_cost_ratio', 'bound_speedup', 'decode_speedup', 'speedup',
+    'speedup_ci95', 'loop_efficiency',
+)  # fmt: skip
+
+
+@pytest.fixture(scope='module', autouse=True)
+def tiny_sizes():
+  size = dict(emb_dim=16, num_heads=2, num_layers=1, mlp_dim=16, head_dim=8)
+  with pytest.MonkeyPatch.context() as patch, compilation.cheap():
+    patch.setattr(dialled, 'SIZES', dict.fromkeys(dialled.SIZES, size))
+    patch.setattr(dialled, 'VOCAB_SIZE', 64)
+    patch.setattr(memory, 'available_bytes', lambda: 2 * 2**30)
+    yield
+
+
+@pytest.fixture
+def measured(monkeypatch):
+  """Nothing is timed; the names of what would have been."""
+  names = []
+
+  def measure(decoder, batches, *, name, **_):
+    names.append(name)
+    found = records.measured(decoder.gamma)
+    return types.SimpleNamespace(record={key: found[key] for key in _TIMED})
+
+  monkeypatch.setattr(measurement, 'measure', measure)
+  return names
+
+
+@pytest.fixture
+def points(monkeypatch):
+  """The points of every figure that is drawn, by its function."""
+  seen = {}
+
+  def note(name):
+    draw = getattr(figures, name)
+
+    def drawn(points):
+      seen[name] = list(points)
+      return draw(points)
+
+    monkeypatch.setattr(figures, name, drawn)
+
+  for number in (2, 3, 4):
+    note(f'figure_{number}')
+  return seen
+
+
+@pytest.fixture(scope='module')
+def pair():
+  config = tiny.config(
+      vocab_size=2048, num_encoder_layers=1, num_decoder_layers=1
+  )
+  return pair_lib.Pair(
+      tiny.model(config),
+      tiny.model(config, noise=0.1),
+      loading.load_vocabulary(bulletins.VOCABULARY_FILE),
+      gamma=2,
+      inputs_length=24,
+      targets_length=24,
+  )
+
+
+def _cells(path):
+  """The header and the rows of the table in a file."""
+  lines = [x for x in path.read_text().splitlines() if x.startswith('|')]
+  cells = [[c.strip() for c in line.strip('|').split('|')] for line in lines]
+  assert len({len(row) for row in cells}) == 1
+  return cells[0], cells[2:]
+
+
+def _results(path, *found):
+  """A file of results, as a walltime job writes it."""
+  path.parent.mkdir(parents=True, exist_ok=True)
+  path.write_text(''.join(run_record.to_json(each) + '\n' for each in found))
+  return path
+
+
+def _names(folder):
+  return sorted(path.name for path in folder.iterdir())
+
+
+def _check_pictures(folder, name):
+  assert (folder / f'{name}.pdf').read_bytes().startswith(b'%PDF-')
+  assert (folder / f'{name}.png').read_bytes().startswith(b'\x89PNG')
+
+
+def _speeds(make, folder, **changes):
+  make(folder, **{'target_size': 'xl', 'shapes': _SHAPES, **changes})
+
+
+class TestTable1:
+
+  def test_agrees(self, tmp_path, capsys):
+    paper.table1(tmp_path / 'new' / 'folder')
+    path = tmp_path / 'new' / 'folder' / 'table1.md'
+    header, rows = _cells(path)
+    assert header[-1] == 'agrees' and len(rows) == 6
+    assert {row[-1] for row in rows} == {'yes'}
+    text = path.read_text()
+    assert capsys.readouterr().out == f'{text}Written: {path}\n'
+
+
+class TestTables2And4:
+
+  def test_are_of_the_same_runs(self, measured, tmp_path, monkeypatch):
+    _speeds(paper.table2, tmp_path)
+    assert len(measured) == len(set(measured)) == 12
+    monkeypatch.setattr(dialled, 'make_model', None)
+    _speeds(paper.table4, tmp_path)
+    assert len(measured) == 12
+    assert _names(tmp_path) == ['dialled', 'table2.md', 'table4.md']
+    text = (tmp_path / 'table4.md').read_text()
+    assert text == (tmp_path / 'table2.md').read_text()
+    results = (tmp_path / 'dialled' / 'results.jsonl').read_text()
+    assert len(results.splitlines()) == 12
+
+  def test_every_row_is_dialled_to_the_papers_alpha(self, measured, tmp_path):
+    _speeds(paper.table2, tmp_path)
+    header, rows = _cells(tmp_path / 'table2.md')
+    alpha = header.index('alpha')
+    for row, cells in zip(published.TABLES_2_AND_4, rows, strict=True):
+      assert cells[0] == row.task and cells[1].startswith(row.draft)
+      assert cells[alpha] == cells[alpha + 1] == f'{row.alpha:.2f}'
+      assert cells[header.index('acceptance')] == 'dialled'
+      assert cells[header.index('EMP') + 1] == f'{row.measured:.1f}'
+      assert (
+          f'xl and {row.draft}, gamma {row.gamma}, alpha {row.alpha:g},'
+          f' temperature {row.temperature}'
+      ) in measured
+
+  def test_the_largest_target_that_fits(self, measured, tmp_path):
+    _speeds(paper.table2, tmp_path, target_size=None)
+    assert all(name.startswith('xxl and ') for name in measured)
+
+  def test_interrupted(self, measured, tmp_path, monkeypatch):
+    working = measurement.measure
+
+    def interrupted(*arguments, **options):
+      if len(measured) == 5:
+        raise RuntimeError('interrupted')
+      return working(*arguments, **options)
+
+    with monkeypatch.context() as patch:
+      patch.setattr(measurement, 'measure', interrupted)
+      with pytest.raises(RuntimeError, match='interrupted'):
+        _speeds(paper.table2, tmp_path)
+    assert _names(tmp_path) == ['dialled']
+    _speeds(paper.table4, tmp_path)
+    assert len(measured) == len(set(measured)) == 12
+
+
+class TestMeasured:
+  """Rows whose pair is at hand."""
+
+  def test_takes_the_place_of_a_dialled_row(self, measured, tmp_path):
+    path = _results(
+        tmp_path / 'mine.jsonl',
+        records.measured(3, 0.0, alpha=0.11),
+        records.measured(7, 1.0, alpha=0.22),
+        records.measured(7, 0.0, alpha=0.33),
+    )
+    known = {('EnDe', 'small', 0.0): path, ('EnDe', 'small', 1): str(path)}
+    _speeds(paper.table2, tmp_path, measured=known)
+    assert len(measured) == 10
+    assert not [name for name in measured if 'alpha 0.75' in name]
+    header, rows = _cells(tmp_path / 'table2.md')
+    marks = [row[header.index('acceptance')] for row in rows]
+    assert [i for i, mark in enumerate(marks) if mark == 'measured'] == [0, 3]
+    assert marks.count('dialled') == 10
+    alphas = [row[header.index('alpha')] for row in rows]
+    assert (alphas[0], alphas[3]) == ('0.33', '0.22')
+
+  def test_all_of_them(self, measured, tmp_path):
+    """Nothing is left to be dialled."""
+    found = [
+        records.measured(row.gamma, row.temperature)
+        for row in published.TABLES_2_AND_4
+    ]
+    path = _results(tmp_path / 'mine.jsonl', *found)
+    known = {
+        (row.task, row.draft, row.temperature): path
+        for row in published.TABLES_2_AND_4
+    }
+    _speeds(paper.table4, tmp_path, measured=known)
+    assert measured == []
+    header, rows = _cells(tmp_path / 'table4.md')
+    marks = [row[header.index('acceptance')] for row in rows]
+    assert marks == ['measured'] * 12
+
+  @pytest.mark.parametrize('settings', [(5, 0.0), (7, 1.0)])
+  def test_without_the_rows_settings(self, measured, tmp_path, settings):
+    path = _results(tmp_path / 'mine.jsonl', records.measured(*settings))
+    message = (
+        f'{path} has no record of temperature 0 and gamma 7, which the row'
+        ' EnDe, small needs. Run the walltime job with them.'
+    )
+    with pytest.raises(ValueError, match=re.escape(message)):
+      _speeds(
+          paper.table2, tmp_path, measured={('EnDe', 'small', 0.0): path}
+      )
+    assert measured == [] and _names(tmp_path) == ['mine.jsonl']
+
+  def test_a_row_that_the_paper_lacks(self, tmp_path):
+    path = _results(tmp_path / 'mine.jsonl', records.measured())
+    with pytest.raises(ValueError, match='no row for EnDe, xl, temperature'):
+      _speeds(paper.table2, tmp_path, measured={('EnDe', 'xl', 0.0): path})
+
+
+class TestTable3:
+
+  @pytest.fixture
+  def measure(self):
+    """A walltime job of two temperatures and two gammas."""
+    folders = []
+
+    def measure(output_dir):
+      folders.append(output_dir)
+      return [
+          records.measured(gamma, temperature, alpha=0.8 - temperature / 4)
+          for temperature in (0.0, 1.0)
+          for gamma in (3, 5)
+      ]
+
+    measure.folders = folders
+    return measure
+
+  def test_alphas_at_hand(self, measure, tmp_path):
+    """One for each temperature, whatever the gamma."""
+    paper.table3(tmp_path, measure)
+    assert measure.folders == [str(tmp_path / 'measured')]
+    _, rows = _cells(tmp_path / 'table3.md')
+    name = 'bulletins_ende: draft/checkpoint_4, T='
+    own = ['[0.690, 0.710]', '10000', '-']
+    assert rows[:2] == [
+        [f'{name}0', '0', '0.800', *own],
+        [f'{name}1', '1', '0.550', *own],
+    ]
+
+  def test_the_papers_own(self, measure, tmp_path):
+    paper.table3(tmp_path, measure)
+    _, rows = _cells(tmp_path / 'table3.md')
+    own = rows[2:]
+    assert len(own) == 2 * len(published.TABLE_3) == 32
+    name = 'EnDe: small, for T5-XXL'
+    dashes = ['-'] * 3
+    assert [name, '0', *dashes, '0.75'] in own
+    assert [name, '1', *dashes, '0.62'] in own
+    assert {tuple(row[2:5]) for row in own} == {tuple(dashes)}
+
+  @pytest.mark.parametrize('is_alone', [True, False])
+  def test_adds_records(self, measure, tmp_path, is_alone):
+    other = {'name': 'other', 'num_params': 10, 'kind': 'model', 'dtype': None}
+    path = _results(
+        tmp_path / 'mine.jsonl',
+        records.measured(2, 0.0, alpha=0.9, task='mine', drafter=other),
+        records.measured(2, 1.0, task='mine') | {'alpha': None},
+    )
+    paper.table3(tmp_path, measure, path if is_alone else (path,))
+    _, rows = _cells(tmp_path / 'table3.md')
+    assert len(rows) == 3 + 32
+    assert rows[2][:3] == ['mine: other, T=0', '0', '0.900']
+
+  def test_records_are_read_first(self, measure, tmp_path):
+    with pytest.raises(ValueError, match='cannot be read as run records'):
+      paper.table3(tmp_path, measure, tmp_path / 'no.jsonl')
+    assert measure.folders == [] and _names(tmp_path) == []
+
+
+_FIGURES = [paper.figure2, paper.figure3, paper.figure4]
+
+
+class TestFigures2To4:
+
+  @pytest.mark.parametrize('make', _FIGURES)
+  def test_curves_alone(self, make, points, tmp_path, capsys):
+    make(tmp_path / 'new')
+    name = make.__name__
+    assert _names(tmp_path / 'new') == [f'{name}.pdf', f'{name}.png']
+    _check_pictures(tmp_path / 'new', name)
+    assert list(points.values()) == [[]]
+    assert capsys.readouterr().out.splitlines() == [
+        f'Written: {tmp_path / "new" / name}.{kind}' for kind in ('pdf', 'png')
+    ]
+
+  def test_what_the_tables_measured(self, measured, points, tmp_path):
+    """Dialled rates say nothing of a sweep of gamma."""
+    _speeds(paper.table2, tmp_path)
+    swept = [records.measured(gamma) for gamma in (1, 3)]
+    _results(tmp_path / 'measured' / 'results.jsonl', *swept)
+    for make in _FIGURES:
+      make(tmp_path)
+      _check_pictures(tmp_path, make.__name__)
+    found = {name: len(each) for name, each in points.items()}
+    assert found == {'figure_2': 14, 'figure_3': 2, 'figure_4': 14}
+    assert {point.label for point in points['figure_2']} == {
+        't5_1_1_small, dialled',
+        't5_1_1_base, dialled',
+        't5_1_1_large, dialled',
+        'draft/checkpoint_4, T=0',
+    }
+
+  @pytest.mark.parametrize('make', _FIGURES)
+  @pytest.mark.parametrize('is_alone', [True, False])
+  def test_records_of_ones_own(self, make, points, tmp_path, is_alone):
+    found = [records.measured(gamma, alpha=0.6) for gamma in (3, 5)]
+    path = _results(tmp_path / 'mine.jsonl', *found)
+    make(tmp_path, str(path) if is_alone else [path])
+    ((name, each),) = points.items()
+    assert name == make.__name__.replace('figure', 'figure_')
+    assert [(point.gamma, point.alpha) for point in each] == [
+        (3, 0.6), (5, 0.6)
+    ]  # fmt: skip
+
+
+class TestUnreadable:
+
+  @pytest.mark.parametrize(
+      'content', [None, b'{"a": \n', b'\xff\xfe\x00', b'[1]\n', b'{"a": 1}\n']
+  )
+  @pytest.mark.parametrize('make', _FIGURES)
+  def test_records(self, make, tmp_path, content):
+    path = tmp_path / 'mine.jsonl'
+    if content is not None:
+      path.write_bytes(content)
+    with pytest.raises(ValueError) as error:
+      make(tmp_path / 'output', [path])
+    message = str(error.value)
+    assert message.startswith(f'{path} cannot be read as run records (')
+    assert 'Pass the results.jsonl of a walltime job.' in message
+    assert not (tmp_path / 'output').exists()
+
+  def test_a_folder(self, tmp_path):
+    with pytest.raises(ValueError, match='Pass the results.jsonl of'):
+      paper.figure2(tmp_path / 'output', [tmp_path])
+
+
+class TestFigure1:
+
+  def test_files(self, pair, tmp_path, capsys):
+    paper.figure1(tmp_path, pair, _TEXT, temperature=0.0)
+    assert _names(tmp_path) == ['figure1.html', 'figure1.pdf', 'figure1.png']
+    _check_pictures(tmp_path, 'figure1')
+    page = (tmp_path / 'figure1.html').read_text()
+    assert page.startswith('<!DOCTYPE html>') and _TEXT in page
+    shown = capsys.readouterr().out
+    assert 'guessed and kept' in shown and 'html>' not in shown
+    blocks = tracing.trace(pair.tokens, pair.make_request([_TEXT])[0])
+    assert tracing.render(blocks, pair.vocabulary.id_to_piece) in shown
+    assert len(blocks) > 1
+
+
+class TestFigure5:
+
+  @pytest.fixture(autouse=True)
+  def few_rounds(self, monkeypatch):
+    monkeypatch.setattr(paper, '_TRACE_ROUNDS', 2)
+
+  def test_files(self, pair, tmp_path):
+    paper.figure5(tmp_path, pair, _TEXT, gammas=(2,))
+    assert _names(tmp_path) == ['figure5.json', 'figure5.pdf', 'figure5.png']
+    _check_pictures(tmp_path, 'figure5')
+    trace = json.loads((tmp_path / 'figure5.json').read_text())
+    rows = {e['tid'] for e in trace['traceEvents'] if e['ph'] == 'X'}
+    assert len(rows) == 2
+
+  def test_a_row_for_each_gamma(self, pair, tmp_path, monkeypatch):
+    """Below plain decoding, which is there once."""
+    drawn, draw = [], loop_trace.draw
+    monkeypatch.setattr(
+        loop_trace, 'draw', lambda rows: drawn.append(rows) or draw(rows)
+    )
+    times = analysis.StepTimes(1e-3, 1e-4, 5.0, 6.0, 0.5, 0.5)
+
+    def rows(decoder, request):
+      return (
+          loop_trace.plain_row(times, 9),
+          loop_trace.speculative_row(times, decoder.gamma, 3),
+      )
+
+    monkeypatch.setattr(paper, '_trace_rows', rows)
+    paper.figure5(tmp_path, pair, _TEXT, gammas=(2, 4, 6))
+    ((plain, *speculative),) = drawn
+    assert plain == loop_trace.plain_row(times, 9)
+    assert speculative == [
+        loop_trace.speculative_row(times, gamma, 3) for gamma in (2, 4, 6)
+    ]
+
+  def test_parts_that_took_longer_than_their_run(self, capsys):
+    def make(num_steps, walltime_ms=None):
+      if walltime_ms is not None:
+        raise ValueError('too short')
+      return num_steps
+
+    assert paper._row(make, 7, 1.0) == 7
+    assert 'commits are left out' in capsys.readouterr().err

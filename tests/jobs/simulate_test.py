@@ -1,0 +1,364 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The simulate job, with T5 1.1 made tiny."""
+
+import dataclasses
+import itertools
+import json
+import re
+import types
+
+import pytest
+
+from speculative_t5x import analysis
+from speculative_t5x import dialled
+from speculative_t5x import run_record
+from speculative_t5x.jobs import simulate
+from speculative_t5x.preflight import memory
+from speculative_t5x.walltime import measurement
+from tests import compilation
+
+_SHAPES = simulate.Shapes(
+    num_examples=8,
+    batch_size=4,
+    inputs_length=5,
+    targets_length=30,
+    repeats=1,
+    rounds=2,
+)
+_ARGUMENTS = dict(
+    target_size='base', draft_size='small', alpha=0.5, gamma=2, shapes=_SHAPES
+)
+_SEVERAL = dict(
+    draft_size=('small', 'base'),
+    alpha=(0.5, 0.75),
+    gamma=(3, 2),
+    temperature=(0.0, 1.0),
+)
+
+
+@pytest.fixture(scope='module', autouse=True)
+def tiny_sizes():
+  """Each wider than the one before."""
+  sizes = {
+      name: dict(
+          emb_dim=16 * n, num_heads=2, num_layers=1, mlp_dim=16, head_dim=8
+      )
+      for n, name in enumerate(dialled.SIZES, start=1)
+  }
+  with (
+      pytest.MonkeyPatch.context() as patch,
+      compilation.cheap(),
+      compilation.unchecked_types(),
+  ):
+    patch.setattr(dialled, 'SIZES', sizes)
+    patch.setattr(dialled, 'VOCAB_SIZE', 64)
+    yield
+
+
+@pytest.fixture(scope='module')
+def ran(tmp_path_factory):
+  """A job whose times are measured: its record and its folder."""
+  folder = tmp_path_factory.mktemp('simulate') / 'new'
+  (record,) = _simulate(folder, alpha=0.6, gamma=3, temperature=1.0)
+  return types.SimpleNamespace(record=record, folder=folder)
+
+
+@pytest.fixture
+def measured(monkeypatch):
+  """Nothing is timed; the arguments of each measurement."""
+  calls = []
+
+  def measure(decoder, batches, **options):
+    calls.append((decoder, batches, options))
+    return types.SimpleNamespace(record={'c': 0.25})
+
+  monkeypatch.setattr(measurement, 'measure', measure)
+  return calls
+
+
+@pytest.fixture
+def refused(monkeypatch, tmp_path):
+  """Runs a job that must not begin; its error."""
+
+  def make_model(*_):
+    pytest.fail('a model was made')
+
+  monkeypatch.setattr(dialled, 'make_model', make_model)
+  (tmp_path / 'results.jsonl').write_text('mine')
+
+  def run(**changes):
+    with pytest.raises(ValueError) as error:
+      _simulate(tmp_path, **changes)
+    assert [path.name for path in tmp_path.iterdir()] == ['results.jsonl']
+    assert (tmp_path / 'results.jsonl').read_text() == 'mine'
+    return str(error.value)
+
+  return run
+
+
+def _simulate(folder, **changes):
+  return simulate.simulate(
+      **{**_ARGUMENTS, **changes}, output_dir=str(folder)
+  )
+
+
+def _needed(target, drafts, gamma, **changes):
+  """Bytes of a target, the largest of some drafts, and the measuring's own."""
+  shapes = dataclasses.replace(_SHAPES, **changes)
+  workload = memory.Workload(
+      batch_size=shapes.batch_size,
+      num_decodes=1,
+      inputs_length=shapes.inputs_length,
+      targets_length=shapes.targets_length,
+      gamma=gamma,
+  )
+  config = lambda size: dialled.make_config(size, shapes.dtype)
+  drafts = [
+      memory.draft_bytes(config(size), workload, dialled.VOCAB_SIZE).total
+      for size in drafts
+  ]
+  target = memory.target_bytes(config(target), workload).total
+  return target + max(drafts) + measurement.OWN_BYTES
+
+
+class TestRecord:
+
+  def test_marked_as_dialled(self, ran):
+    assert ran.record['simulated_acceptance'] == 0.6
+    assert ran.record['lossless'] is False
+
+  def test_guesses_are_kept_at_the_rate(self, ran):
+    # Some 200 guesses are tested.
+    assert abs(ran.record['accepted_per_tested'] - 0.6) < 0.12
+
+  def test_no_output_ends_before_its_length(self, ran):
+    for side in ('baseline', 'speculative'):
+      assert ran.record[side]['tokens'] == 8 * 30
+
+  def test_settings(self, ran):
+    expected = {
+        'job': 'walltime', 'task': None, 'split': None, 'num_examples': 8,
+        'gamma': 3, 'temperature': 1.0, 'topk': 0, 'topp': 0.0,
+        'num_decodes': 1, 'seed': 0, 'batch_size': 4, 'inputs_length': 5,
+        'targets_length': 30, 'mesh': {}, 'matmul_precision': 'highest',
+        'repeats': 1, 'truncated_inputs': 0, 'alpha': None, 'quality': None,
+    }  # fmt: skip
+    assert {key: ran.record[key] for key in expected} == expected
+    assert ran.record.keys() == set(run_record.KEYS)
+
+  @pytest.mark.parametrize(
+      ('role', 'size'), [('target', 'base'), ('drafter', 'small')]
+  )
+  def test_models(self, ran, role, size):
+    config = dialled.make_config(size)
+    expected = {
+        'name': f't5_1_1_{size}',
+        'checkpoint': None,
+        'num_params': dialled.count_params(config),
+        'dtype': 'float32',
+    }
+    assert ran.record[role].items() >= expected.items()
+
+  def test_times(self, ran):
+    for name in ('c', 't1_ms', 't_verify_ms', 'speedup', 'bound_speedup'):
+      assert ran.record[name] > 0
+    predicted = analysis.walltime_factor(0.6, 3, ran.record['c'])
+    assert ran.record['predicted_speedup'] == pytest.approx(predicted)
+
+  def test_files(self, ran):
+    (line,) = (ran.folder / 'results.jsonl').read_text().splitlines()
+    assert json.loads(line) == ran.record
+    table = (ran.folder / 'walltime.md').read_text()
+    assert len(re.findall(r'^\| t5_1_1_small .*dialled', table, re.M)) == 1
+
+
+class TestCombinations:
+
+  def test_all_in_order(self, measured, tmp_path):
+    records = _simulate(tmp_path, **_SEVERAL)
+    found = [
+        (
+            record['drafter']['name'].removeprefix('t5_1_1_'),
+            record['simulated_acceptance'],
+            record['gamma'],
+            record['temperature'],
+        )
+        for record in records
+    ]
+    assert found == list(itertools.product(*_SEVERAL.values()))
+    text = (tmp_path / 'results.jsonl').read_text()
+    assert len(text.splitlines()) == len(measured) == 16
+
+  def test_what_is_measured_is_what_is_recorded(self, measured, tmp_path):
+    records = _simulate(tmp_path, **_SEVERAL)
+    wanted = {
+        (
+            record['drafter']['num_params'],
+            record['gamma'],
+            record['simulated_acceptance'],
+            record['temperature'],
+        )
+        for record in records
+    }
+    found = set()
+    for decoder, batches, options in measured:
+      assert options.items() >= {'repeats': 1, 'rounds': 2}.items()
+      for request in batches:
+        assert request.encoder_input_tokens.shape == (4, 5)
+        law = float(request.sampling.temperature)
+        assert float(request.draft_sampling.temperature) == law
+        alpha = float(request.rule.alpha)
+        found.add((decoder.draft.num_params, decoder.gamma, alpha, law))
+      assert len(batches) == 2
+    assert found == wanted
+
+  def test_each_model_is_made_once(self, measured, tmp_path, monkeypatch):
+    made, make = [], dialled.make_model
+    monkeypatch.setattr(
+        dialled, 'make_model', lambda *a: made.append(a) or make(*a)
+    )
+    _simulate(tmp_path, **_SEVERAL)
+    assert len(made) == 3
+    assert len({id(decoder.target) for decoder, *_ in measured}) == 1
+
+  def test_the_inputs_are_the_seeds(self, measured, tmp_path):
+    for seed in (0, 0, 1):
+      shapes = dataclasses.replace(_SHAPES, seed=seed)
+      _simulate(tmp_path / f'{len(measured)}', shapes=shapes)
+    texts = [
+        [request.encoder_input_tokens.tolist() for request in batches]
+        for _, batches, _ in measured
+    ]
+    assert texts[0] == texts[1] != texts[2]
+
+
+class TestResume:
+
+  def test_goes_on_where_it_was(self, measured, tmp_path, monkeypatch):
+    working = measurement.measure
+
+    def interrupted(*arguments, **options):
+      if measured:
+        raise RuntimeError('interrupted')
+      return working(*arguments, **options)
+
+    with monkeypatch.context() as patch:
+      patch.setattr(measurement, 'measure', interrupted)
+      with pytest.raises(RuntimeError, match='interrupted'):
+        _simulate(tmp_path, alpha=(0.5, 0.75))
+    assert [path.name for path in tmp_path.iterdir()] == ['records']
+    (kept,) = (tmp_path / 'records').iterdir()
+    before = kept.read_text()
+    measured.clear()
+    records = _simulate(tmp_path, alpha=(0.5, 0.75))
+    ((_, batches, _),) = measured
+    assert float(batches[0].rule.alpha) == 0.75
+    assert [r['simulated_acceptance'] for r in records] == [0.5, 0.75]
+    assert kept.read_text() == before
+    text = (tmp_path / 'results.jsonl').read_text()
+    assert [json.loads(line) for line in text.splitlines()] == records
+
+  @pytest.mark.parametrize(
+      ('changes', 'num_measured'),
+      [
+          ({}, 0),
+          ({'alpha': 0.75}, 1),
+          ({'temperature': 1.0}, 1),
+          ({'target_size': 'large'}, 1),
+          ({'shapes': dataclasses.replace(_SHAPES, inputs_length=6)}, 1),
+          ({'shapes': dataclasses.replace(_SHAPES, dtype='bfloat16')}, 1),
+      ],
+  )
+  def test_what_was_finished(
+      self, measured, tmp_path, monkeypatch, changes, num_measured
+  ):
+    """It stays, and is taken for itself alone; then no model is made."""
+    _simulate(tmp_path)
+    measured.clear()
+    if not num_measured:
+      monkeypatch.setattr(dialled, 'make_model', None)
+    (record,) = _simulate(tmp_path, **changes)
+    assert len(measured) == num_measured
+    assert len(list((tmp_path / 'records').iterdir())) == 1 + num_measured
+    (line,) = (tmp_path / 'results.jsonl').read_text().splitlines()
+    assert json.loads(line) == record
+
+
+class TestRefused:
+
+  @pytest.mark.parametrize(
+      ('changes', 'message'),
+      [
+          ({'alpha': 1.01}, 'alpha must lie in [0, 1], got 1.01.'),
+          ({'alpha': (0.5, -0.1)}, 'alpha must lie in [0, 1], got -0.1.'),
+          ({'alpha': 'much'}, "alpha must be a number or several .* 'much'"),
+          ({'gamma': 31}, 'gamma 31 is longer than the outputs of 30 tokens'),
+          ({'gamma': (2, 31)}, 'gamma 31 is longer'),
+          ({'gamma': 0}, 'gamma must be a whole number and at least 1, got 0'),
+          ({'temperature': -1.0}, 'temperature must be'),
+          ({'target_size': '3b'}, "There is no T5 1.1 '3b'. Choose one of"),
+          ({'draft_size': ('small', 'tiny')}, "There is no T5 1.1 'tiny'."),
+          ({'draft_size': ()}, 'No draft_size was given.'),
+      ],
+  )
+  def test_values(self, refused, changes, message):
+    pattern = message if '.*' in message else re.escape(message)
+    assert re.match(pattern, refused(**changes))
+
+  @pytest.mark.parametrize(
+      ('changes', 'message'),
+      [
+          ({'num_examples': 0}, 'num_examples must be'),
+          ({'batch_size': 1.5}, 'batch_size must be .* got 1.5'),
+          ({'rounds': 0}, 'rounds must be'),
+          ({'dtype': 'float16'}, "dtype must be .* got 'float16'"),
+          ({'dtype': 'float23'}, "dtype must be .* got 'float23'"),
+          ({'seed': 2**31}, 'seed'),
+      ],
+  )
+  def test_shapes(self, changes, message):
+    with pytest.raises(ValueError, match=message):
+      dataclasses.replace(_SHAPES, **changes)
+
+
+class TestMemory:
+
+  @pytest.mark.parametrize('target_size', ['small', 'xxl'])
+  def test_too_little(self, refused, monkeypatch, target_size):
+    """Both numbers of bytes, before anything is allocated."""
+    needed = _needed(target_size, ['small', 'large'], gamma=3)
+    monkeypatch.setattr(memory, 'available_bytes', lambda: needed - 1)
+    error = refused(
+        target_size=target_size, draft_size=('small', 'large'), gamma=(3, 2)
+    )
+    assert f'T5 1.1 {target_size} with' in error
+    assert f'needs {needed:,} bytes, and {needed - 1:,} are free' in error
+
+  def test_just_enough(self, measured, tmp_path, monkeypatch):
+    needed = _needed('large', ['small'], gamma=2)
+    monkeypatch.setattr(memory, 'available_bytes', lambda: needed)
+    assert len(_simulate(tmp_path, target_size='large')) == 1
+
+  @pytest.mark.parametrize('size', ['small', 'large', 'xxl'])
+  def test_the_largest_that_fits(self, measured, tmp_path, monkeypatch, size):
+    needed = _needed(size, ['small'], gamma=2)
+    monkeypatch.setattr(memory, 'available_bytes', lambda: needed)
+    (record,) = _simulate(tmp_path, target_size=None)
+    assert record['target']['name'] == f't5_1_1_{size}'
+
+  def test_bfloat16_fits_more(self, measured, tmp_path, monkeypatch):
+    needed = _needed('large', ['small'], gamma=2, dtype='bfloat16')
+    monkeypatch.setattr(memory, 'available_bytes', lambda: needed)
+    assert needed < _needed('large', ['small'], gamma=2)
+    shapes = dataclasses.replace(_SHAPES, dtype='bfloat16')
+    (record,) = _simulate(tmp_path, target_size=None, shapes=shapes)
+    assert record['target']['name'] == 't5_1_1_large'
+    assert record['target']['dtype'] == 'bfloat16'
+
+  def test_none_fits(self, refused, monkeypatch):
+    needed = _needed('small', ['small'], gamma=2)
+    monkeypatch.setattr(memory, 'available_bytes', lambda: needed - 1)
+    error = refused(target_size=None)
+    assert error.startswith('No T5 1.1 fits the memory')
+    assert f'{needed - 1:,} bytes are free' in error

@@ -1,0 +1,474 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The walltime job on a tiny pair and a few examples of the embedded corpus.
+
+One job is run in earnest. The others are given what it measured, so that only
+what the job makes of it is run.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import io
+import json
+import types
+
+import numpy as np
+import pytest
+
+from speculative_t5x import acceptance
+from speculative_t5x import analysis
+from speculative_t5x import checkpoints
+from speculative_t5x import run_record
+from speculative_t5x.jobs import examples
+from speculative_t5x.jobs import greedy
+from speculative_t5x.jobs import pair_loading
+from speculative_t5x.jobs import walltime
+from speculative_t5x.tasks import bulletins
+from speculative_t5x.tasks import ende
+from speculative_t5x.walltime import advice
+from speculative_t5x.walltime import measurement
+from speculative_t5x.walltime import side_by_side
+from tests import compilation
+from tests import tiny
+
+_CONFIG = tiny.config(
+    vocab_size=2048, num_encoder_layers=1, num_decoder_layers=1
+)
+_NUM_EXAMPLES, _BATCH_SIZE, _GAMMA, _ALPHA_TOKENS = 5, 2, 2, 150
+_LENGTHS = {'inputs': 24, 'targets': 16}
+# Whatever may be null in a record, and why.
+_NULL = {
+    'reference': 'no other system is timed in this job',
+    'simulated_acceptance': 'acceptance is earned here',
+    'commit': 'an installed package has none',
+    'greedy': 'only for temperature 0',
+    'verification.lenience': 'the rule has none',
+    'device.libtpu': 'only of a TPU',
+}
+
+
+_load_decoder = pair_loading.load_decoder
+_read_examples = examples.load
+
+
+@functools.cache
+def _load_examples(name, split, lengths) -> examples.Examples:
+  """Examples that many jobs share."""
+  return _read_examples(name, split, dict(lengths))
+
+
+@pytest.fixture(scope='module', autouse=True)
+def cheap_compilation():
+  with compilation.cheap(), compilation.unchecked_types():
+    yield
+
+
+@pytest.fixture(scope='module')
+def paths(tmp_path_factory):
+  """Checkpoints of a target and of a draft that resembles it."""
+  folder = tmp_path_factory.mktemp('pair')
+  checkpoints.save(folder / 'target', 1, tiny.params(_CONFIG))
+  checkpoints.save(folder / 'draft', 2, tiny.params(_CONFIG, noise=0.1))
+  return types.SimpleNamespace(
+      target=str(folder / 'target'), draft=str(folder / 'draft')
+  )
+
+
+def _measure(paths, output_dir, **changes):
+  arguments = {
+      'mixture_or_task_name': ende.BULLETINS,
+      'split': 'validation',
+      'target_config': _CONFIG,
+      'checkpoint_path': paths.target,
+      'drafts': [walltime.Draft(_CONFIG, paths.draft)],
+      'output_dir': str(output_dir),
+      'gamma': _GAMMA,
+      'task_feature_lengths': _LENGTHS,
+      'num_examples': _NUM_EXAMPLES,
+      'temperature': (0.0, 1.0),
+      'batch_size': _BATCH_SIZE,
+      'seed': 5,
+      'repeats': 1,
+      'alpha_tokens': _ALPHA_TOKENS,
+  }
+  return walltime.measure_walltime(**{**arguments, **changes})
+
+
+def _keep(function, results):
+  """The function, whose results are kept."""
+
+  def call(*args, **options):
+    results.append(function(*args, **options))
+    return results[-1]
+
+  return call
+
+
+@pytest.fixture(scope='module')
+def ran(paths, tmp_path_factory):
+  """One job, and what was loaded, measured, timed and printed meanwhile."""
+  folder = tmp_path_factory.mktemp('output') / 'new' / 'folder'
+  decoders, measured, texts, timed = [], [], [], []
+  time_it = side_by_side._timed
+
+  def watch(way, batch):
+    before = compilation.count()
+    result = time_it(way, batch)
+    timed.append(compilation.count() - before)
+    return result
+
+  with contextlib.ExitStack() as stack:
+    out = stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
+    err = stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
+    patch = stack.enter_context(pytest.MonkeyPatch.context())
+    for module, name, results in (
+        (pair_loading, 'load_decoder', decoders),
+        (measurement, 'measure', measured),
+        (acceptance, 'collect', texts),
+    ):
+      patch.setattr(module, name, _keep(getattr(module, name), results))
+    patch.setattr(side_by_side, '_timed', watch)
+    records = _measure(paths, folder)
+  return types.SimpleNamespace(
+      records=records, folder=folder, decoder=decoders[0], measured=measured,
+      texts=texts, timed=timed, out=out.getvalue(), err=err.getvalue(),
+  )  # fmt: skip
+
+
+@pytest.fixture
+def again(ran, paths, tmp_path, monkeypatch):
+  """Runs the job with changes, on what was measured already.
+
+  Its attributes say what was measured; one that raises is put in `fails_at`.
+  """
+  state = types.SimpleNamespace(
+      measured=[], num_collected=0, loaded=[], fails_at=None, requests=[]
+  )
+
+  def load(*, gamma, loaded, draft_checkpoint_path, checkpoint_path, **_):
+    state.loaded.append(loaded)
+    decoder = ran.decoder.with_draft(
+        dataclasses.replace(
+            ran.decoder.draft, checkpoint=f'{draft_checkpoint_path}/1'
+        ),
+        gamma,
+    )
+    decoder.target = dataclasses.replace(
+        ran.decoder.target, checkpoint=f'{checkpoint_path}/1'
+    )
+    return decoder
+
+  def measure(decoder, batches, *, repeats, name):
+    temperature = float(batches[0].sampling.temperature)
+    if len(state.measured) == state.fails_at:
+      raise KeyboardInterrupt
+    state.measured.append((decoder.gamma, temperature))
+    found = ran.measured[int(temperature > 0)]
+    own = {'gamma': decoder.gamma, 'repeats': repeats}
+    return found._replace(record=found.record | own)
+
+  def collect(decoder, requests, num_tokens):
+    state.num_collected += 1
+    state.requests = list(requests)
+    return ran.texts[int(state.requests[0].sampling.temperature > 0)]
+
+  monkeypatch.setattr(pair_loading, 'load_decoder', load)
+  monkeypatch.setattr(measurement, 'measure', measure)
+  monkeypatch.setattr(acceptance, 'collect', collect)
+  monkeypatch.setattr(greedy, 'compare', lambda *_: ran.records[0]['greedy'])
+  monkeypatch.setattr(
+      examples,
+      'load',
+      lambda name, split, lengths: _load_examples(
+          name, split, tuple(lengths.items())
+      ),
+  )
+  state.run = lambda **changes: _measure(paths, tmp_path, **changes)
+  return state
+
+
+def _read(path):
+  return [json.loads(line) for line in path.read_text()[:-1].split('\n')]
+
+
+def _null(record, prefix=''):
+  """The keys that are null, of what is within too."""
+  for key, value in record.items():
+    if value is None:
+      yield prefix + key
+    elif isinstance(value, dict):
+      yield from _null(value, f'{prefix}{key}.')
+    elif isinstance(value, list) and None in value:
+      yield prefix + key
+
+
+class TestRecord:
+
+  def test_nothing_is_null_that_applies(self, ran):
+    for record in ran.records:
+      assert tuple(record) == run_record.KEYS
+      assert set(_null(record)) <= set(_NULL)
+    assert ran.records[0]['greedy'] is not None
+
+  def test_settings(self, ran, paths):
+    for record, temperature in zip(ran.records, (0.0, 1.0), strict=True):
+      expected = {
+          'schema_version': 1, 'job': 'walltime', 'task': 'bulletins_ende',
+          'split': 'validation', 'num_examples': 5, 'gamma': 2,
+          'gamma_policy': 'fixed', 'temperature': temperature, 'topk': 0,
+          'topp': 0.0, 'num_decodes': 1, 'seed': 5, 'batch_size': 2, 'mesh': {},
+          'inputs_length': 24, 'targets_length': 16, 'lossless': True,
+          'repeats': 1, 'matmul_precision': 'highest',
+      }  # fmt: skip
+      assert {key: record[key] for key in expected} == expected
+      assert record['target']['checkpoint'] == f'{paths.target}/checkpoint_1'
+      assert record['drafter']['checkpoint'] == f'{paths.draft}/checkpoint_2'
+      assert record['drafter']['temperature'] == temperature
+
+  def test_is_of_the_timed_examples_alone(self, ran):
+    vocabulary = ende.seqio.SentencePieceVocabulary(bulletins.VOCABULARY_FILE)
+    pairs = bulletins.read_pairs('validation')[:_NUM_EXAMPLES]
+    lengths = [len(vocabulary.encode(text)) + 1 for text, _ in pairs]
+    truncated = sum(length > _LENGTHS['inputs'] for length in lengths)
+    for record, measured in zip(ran.records, ran.measured, strict=True):
+      assert record['truncated_inputs'] == truncated
+      # Three batches of two, one row of which only fills the last.
+      limits = [d.num_tokens > 0 for d in measured.plain.decoded]
+      assert np.sum(limits) == _NUM_EXAMPLES
+      tokens = sum(d.num_tokens.sum() for d in measured.plain.decoded)
+      assert record['baseline']['tokens'] == tokens
+
+  def test_alpha_is_that_of_more_text(self, ran):
+    for record, texts in zip(ran.records, ran.texts, strict=True):
+      estimate = analysis.estimate_alpha([text.betas for text in texts])
+      assert record['alpha'] == {
+          'value': estimate.value,
+          'ci95': list(estimate.ci95),
+          'num_tokens': estimate.num,
+      }
+      assert estimate.num >= _ALPHA_TOKENS > record['baseline']['tokens']
+      assert record['predicted_speedup'] == analysis.walltime_factor(
+          estimate.value, _GAMMA, record['c']
+      )
+
+  def test_greedy_outputs_agree(self, ran):
+    at_zero, sampled = (record['greedy'] for record in ran.records)
+    assert at_zero == {'identical': 5, 'near_tie': 0, 'mismatch': 0}
+    assert sampled is None
+
+
+class TestCompilation:
+
+  def test_no_walltime_contains_any(self, ran):
+    """Nor does the warm-up of the second temperature compile anything."""
+    per_run = 2 * side_by_side.WARMUP + 2 * 3
+    first, second = ran.timed[:per_run], ran.timed[per_run:]
+    assert len(second) == per_run
+    assert first[0] > 0 and first[side_by_side.WARMUP] > 0
+    assert not any(first[2 * side_by_side.WARMUP :])
+    assert not any(second)
+
+
+class TestFiles:
+
+  def test_results_are_the_records(self, ran):
+    assert _read(ran.folder / 'results.jsonl') == ran.records
+    assert not (ran.folder / 'predictions.jsonl').exists()
+    assert len(list((ran.folder / 'records').iterdir())) == 2
+
+  def test_table_and_advice_are_printed_and_kept(self, ran):
+    text = (ran.folder / 'walltime.md').read_text()
+    results = ran.folder / 'results.jsonl'
+    assert ran.out == f'{text}Records: {results}\n'
+    lines = text.splitlines()
+    for record, texts, line in zip(ran.records, ran.texts, lines[-2:]):
+      told = advice.advise([record], advice.tokens_per_call(texts, 10))
+      temperature = record['temperature']
+      assert line == (
+          f'draft/checkpoint_2, temperature {temperature:g}, batch 2:'
+          f' {advice.describe(told)}'
+      )
+
+  def test_progress(self, ran):
+    for temperature in (0, 1):
+      assert (
+          f'draft/checkpoint_2, gamma 2, batch 2, temperature {temperature}:'
+          ' 3 of 3 batches, 0 s left\n'
+      ) in ran.err
+
+
+class TestSweep:
+
+  def test_every_combination_once(self, again):
+    records = again.run(gamma=(3, 1, 3), temperature=(0.0, 1.0, 0.0))
+    # Those of one program one after another.
+    assert again.measured == [(3, 0.0), (3, 1.0), (1, 0.0), (1, 1.0)]
+    found = sorted((r['gamma'], r['temperature']) for r in records)
+    assert found == sorted(again.measured)
+    # Alpha depends on neither gamma nor batch size.
+    assert again.num_collected == 2
+
+  def test_several_drafts_share_a_target(self, again, paths, tmp_path):
+    names = ('one', 'two')
+    records = again.run(
+        drafts=[walltime.Draft(_CONFIG, f'/drafts/{n}') for n in names]
+    )
+    assert [r['drafter']['name'] for r in records] == [
+        'one/1', 'one/1', 'two/1', 'two/1'
+    ]  # fmt: skip
+    assert again.loaded[0] is None and again.loaded[1] is not None
+    text = (tmp_path / 'walltime.md').read_text()
+    for name in names:
+      assert text.count(f'\n{name}/1, temperature ') == 2
+
+  def test_alpha_may_be_of_all_examples(self, again):
+    again.run(temperature=1.0)
+    limits = np.concatenate([r.limits for r in again.requests])
+    assert np.sum(limits > 0) == len(bulletins.read_pairs('validation'))
+
+
+class TestInterrupted:
+
+  def test_goes_on_after_what_it_finished(self, again, tmp_path):
+    again.fails_at = 1
+    with pytest.raises(KeyboardInterrupt):
+      again.run()
+    assert again.measured == [(2, 0.0)]
+    assert not (tmp_path / 'results.jsonl').exists()
+    (first,) = (tmp_path / 'records').iterdir()
+    first = json.loads(first.read_text())
+    again.fails_at, again.measured[:], again.num_collected = None, [], 0
+    records = again.run()
+    assert again.measured == [(2, 1.0)]
+    assert records[0] == first
+    assert _read(tmp_path / 'results.jsonl') == records
+    # Nor is alpha estimated twice.
+    assert again.num_collected == 0
+
+  def test_says_the_same(self, again, ran, tmp_path):
+    again.run()
+    text = (tmp_path / 'walltime.md').read_text()
+    again.measured.clear()
+    records = again.run()
+    assert again.measured == []
+    assert (tmp_path / 'walltime.md').read_text() == text
+    for record, expected in zip(records, ran.records, strict=True):
+      for key in ('baseline', 'speculative', 'alpha', 'speedup', 'quality'):
+        assert record[key] == expected[key]
+
+  def test_alpha_alone_was_finished(self, again):
+    again.fails_at = 0
+    with pytest.raises(KeyboardInterrupt):
+      again.run(temperature=0.0)
+    again.fails_at, again.num_collected = None, 0
+    again.run()
+    assert again.num_collected == 1  # of the other temperature
+
+  @pytest.mark.parametrize(
+      'changes',
+      [
+          {'gamma': 3}, {'seed': 6}, {'repeats': 2}, {'num_examples': 4},
+          {'batch_size': 1}, {'checkpoint_path': '/another'}, {'topk': 5},
+          {'drafts': [walltime.Draft(_CONFIG, '/another')]},
+          {'task_feature_lengths': {'inputs': 25, 'targets': 16}},
+          {'matmul_precision': None},
+      ],
+      ids=lambda changes: next(iter(changes)),
+  )  # fmt: skip
+  def test_other_settings_are_measured(self, ran, again, changes):
+    again.run()
+    if 'matmul_precision' in changes:
+      # The decoder at hand has another one.
+      ran.decoder.matmul_precision = 'high'
+    again.measured.clear()
+    try:
+      again.run(**changes)
+    finally:
+      ran.decoder.matmul_precision = 'highest'
+    assert [temperature for _, temperature in again.measured] == [0.0, 1.0]
+
+
+class TestAlpha:
+
+  def test_too_little_text_is_said(self, again, ran, capsys):
+    records = again.run(temperature=1.0, alpha_tokens=10**6)
+    num_tokens = sum(len(text.betas) for text in ran.texts[1])
+    assert records[0]['alpha']['num_tokens'] == num_tokens
+    assert (
+        f'alpha rests on {num_tokens} tokens, all that the target writes on'
+        ' this split; 1000000 were asked for.\n'
+    ) in capsys.readouterr().err
+
+  def test_enough_text_is_not(self, again, capsys):
+    again.run(temperature=1.0)
+    assert 'alpha rests' not in capsys.readouterr().err
+
+  def test_more_text_is_another_estimate(self, again):
+    again.run(temperature=1.0)
+    again.run(temperature=1.0, alpha_tokens=_ALPHA_TOKENS + 1)
+    assert again.num_collected == 2
+
+
+class TestGreedy:
+
+  def test_a_mismatch_is_told_after_the_results_are_written(
+      self, again, tmp_path, monkeypatch
+  ):
+    counts = {'identical': 4, 'near_tie': 0, 'mismatch': 1}
+    monkeypatch.setattr(greedy, 'compare', lambda *_: counts)
+    with pytest.raises(greedy.MismatchError, match='1 greedy outputs'):
+      again.run()
+    assert _read(tmp_path / 'results.jsonl')[0]['greedy'] == counts
+
+
+class TestBadInput:
+
+  @pytest.mark.parametrize(
+      ('changes', 'message'),
+      [
+          ({'gamma': 0}, 'gamma must be a whole number and at least 1, got 0'),
+          ({'gamma': (2, 2.5)}, 'gamma must be a whole number'),
+          ({'gamma': (1, 17)}, 'gamma 17 is longer than the outputs of 16'),
+          ({'batch_size': (1, 0)}, 'batch_size must be'),
+          ({'repeats': 0}, 'repeats must be'),
+          ({'alpha_tokens': 0}, 'alpha_tokens must be'),
+          ({'num_examples': 0}, 'num_examples must be'),
+          ({'num_examples': 501}, '501 examples .* has 500. Ask for at most'),
+          ({'temperature': (0.0, -1.0)}, 'temperature must be'),
+          ({'topk': -1}, 'topk must be'),
+          ({'seed': 2**31}, 'seed must be whole and of 32 bits'),
+          ({'mesh_shape': (1,)}, 'mesh_shape must be two numbers'),
+          ({'split': 'dev'}, 'no split dev'),
+      ],
+  )
+  def test_is_named_and_leaves_the_results_alone(
+      self, again, tmp_path, changes, message
+  ):
+    (tmp_path / 'results.jsonl').write_text('of an earlier job')
+    with pytest.raises(ValueError, match=message):
+      again.run(**changes)
+    assert [path.name for path in tmp_path.iterdir()] == ['results.jsonl']
+
+  def test_a_draft_of_another_vocabulary(
+      self, again, paths, tmp_path, monkeypatch
+  ):
+    """What was measured of the draft before it is kept."""
+    narrow = dataclasses.replace(_CONFIG, vocab_size=2000)
+    path = str(tmp_path / 'narrow')
+    checkpoints.save(path, 1, tiny.params(narrow))
+    load = pair_loading.load_decoder
+    monkeypatch.setattr(
+        pair_loading,
+        'load_decoder',
+        lambda **options: (
+            _load_decoder if options['draft_config'] is narrow else load
+        )(**options),
+    )
+    good = walltime.Draft(_CONFIG, paths.draft)
+    with pytest.raises(ValueError, match='2048 pieces, the draft only 2000'):
+      again.run(drafts=[good, walltime.Draft(narrow, path)])
+    assert len(list((tmp_path / 'records').iterdir())) == 2
+    again.measured.clear()
+    again.run(drafts=[good])
+    assert again.measured == []

@@ -1,0 +1,273 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What a measurement says, that its values agree, and what is never timed."""
+
+import json
+import types
+
+import jax
+import numpy as np
+import pytest
+
+from speculative_t5x import analysis
+from speculative_t5x import run_record
+from speculative_t5x import sampling
+from speculative_t5x import token_decoder
+from speculative_t5x.walltime import measurement
+from speculative_t5x.walltime import operations
+from speculative_t5x.walltime import read_floor
+from speculative_t5x.walltime import side_by_side
+from speculative_t5x.walltime import step_times
+from tests import compilation
+from tests import tiny
+
+EXAMPLES, BATCH_SIZE, LENGTH, GAMMA = 70, 32, 12, 3
+REPEATS, ROUNDS = 2, 4
+CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
+# The first configuration, and others of the same programs.
+TEMPERATURES_AND_SEEDS = [(0.0, 0), (1.0, 0), (1.0, 1), (0.3, 2)]
+
+
+@pytest.fixture(scope='module', autouse=True)
+def cheap_compilation():
+  with compilation.cheap(), compilation.unchecked_types():
+    yield
+
+
+def batches(temperature, seed):
+  law = sampling.make_sampling(temperature)
+  return list(
+      side_by_side.requests(
+          np.asarray(tiny.encoder_tokens(EXAMPLES, 9)),
+          np.arange(EXAMPLES, dtype=np.int32),
+          batch_size=BATCH_SIZE,
+          length=LENGTH,
+          seed=seed,
+          sampling=law,
+          draft_sampling=law,
+      )
+  )
+
+
+@pytest.fixture(scope='module')
+def decoder():
+  return token_decoder.TokenDecoder(
+      tiny.model(CONFIG),
+      tiny.model(CONFIG, noise=0.15),
+      gamma=GAMMA,
+      length=LENGTH,
+      matmul_precision='highest',
+  )
+
+
+@pytest.fixture(scope='module')
+def sweep(decoder):
+  """A measurement of each configuration, and what was seen meanwhile."""
+  timed, parts, readers, found = [], [], [], []
+  time_it, run = side_by_side._timed, side_by_side.run
+
+  def watch(way, batch):
+    before = compilation.count()
+    result = time_it(way, batch)
+    timed.append((way.__name__, compilation.count() - before))
+    return result
+
+  def watch_run(*args, **options):
+    before = compilation.count()
+    result = run(*args, **options)
+    found[-1].num_compiled = compilation.count() - before
+    return result
+
+  def keep(cls, made):
+    return lambda *args: made.append(cls(*args)) or made[-1]
+
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(side_by_side, '_timed', watch)
+    patch.setattr(side_by_side, 'run', watch_run)
+    patch.setattr(step_times, 'Parts', keep(step_times.Parts, parts))
+    patch.setattr(read_floor, 'Readers', keep(read_floor.Readers, readers))
+    for temperature, seed in TEMPERATURES_AND_SEEDS:
+      found.append(types.SimpleNamespace())
+      measured = measurement.measure(
+          decoder,
+          batches(temperature, seed),
+          repeats=REPEATS,
+          name='a test',
+          rounds=ROUNDS,
+      )
+      found[-1].__dict__.update(
+          record=measured.record, plain=measured.plain,
+          speculative=measured.speculative, timed=list(timed),
+          parts=parts[-1], readers=readers[-1],
+      )  # fmt: skip
+      timed.clear()
+  return found
+
+
+class TestCompilation:
+  """No walltime contains a compilation."""
+
+  def test_only_the_first_call_of_each_way_compiles(self, sweep):
+    first = sweep[0].timed
+    assert side_by_side.WARMUP == 2
+    plain, speculative, counted = first[:2], first[2:4], first[4:]
+    for warm_up, name in ((plain, 'plain'), (speculative, 'speculative')):
+      assert {way for way, _ in warm_up} == {name}
+      num_compiled = [num for _, num in warm_up]
+      assert num_compiled[0] > 0 and num_compiled[1] == 0
+    assert len(counted) == 2 * 3 * REPEATS
+    assert {num for _, num in counted} == {0}
+
+  def test_nor_do_the_parts_while_they_are_timed(self, sweep):
+    """All that the first run compiled was its warm-up's."""
+    assert sweep[0].num_compiled == sum(num for _, num in sweep[0].timed)
+
+  def test_other_temperatures_and_seeds_compile_nothing(self, sweep):
+    outputs = set()
+    for each in sweep[1:]:
+      assert len(each.timed) == len(sweep[0].timed)
+      assert {num for _, num in each.timed} == {0}
+      assert each.num_compiled == 0
+      outputs.add(np.stack([d.sequences for d in each.plain.decoded]).tobytes())
+    assert len(outputs) == len(sweep) - 1  # other outputs, all the same
+
+
+class TestRecord:
+
+  def test_keys(self, sweep):
+    expected = {
+        'baseline', 'speculative', 'draft_acceptance_rate',
+        'accepted_per_tested', 'mean_acceptance_length',
+        'tokens_per_target_call', 'gamma', 'gamma_policy', 'num_decodes',
+        'mesh', 'matmul_precision', 'padded_share', 'speedup', 'speedup_ci95',
+        'compile_s', 'repeats', 'warmup', 'encoder_s', 't1_ms', 't_verify_ms',
+        't_draft_ms', 't_draft2_ms', 'c', 'verify_cost_ratio', 'floor_ms',
+        'floor_ratio', 'bound_speedup', 'decode_speedup', 'loop_efficiency',
+        'warnings', 'ops_coefficient', 'operations_factor',
+        'peak_memory_bytes',
+    }  # fmt: skip
+    for each in sweep:
+      assert set(each.record) == expected
+      record = run_record.make('walltime', **each.record)
+      assert json.loads(run_record.to_json(record)) == record
+
+  def test_parts(self, sweep):
+    for each in sweep:
+      record, parts = each.record, each.parts
+      for name in ('t1', 't_verify', 't_draft', 't_draft2'):
+        assert record[f'{name}_ms'] == 1e3 * parts.median(name)
+      # The encoders of all batches of the run.
+      assert record['encoder_s'] == {
+          'target': 3 * parts.median('encoder_target'),
+          'draft': 3 * parts.median('encoder_draft'),
+      }
+      assert record['c'] == pytest.approx(
+          record['t_draft_ms'] / record['t1_ms']
+      )
+      assert record['verify_cost_ratio'] == pytest.approx(
+          record['t_verify_ms'] / record['t1_ms']
+      )
+      assert record['floor_ms'] == 1e3 * each.readers.floor_s() > 0
+      assert record['floor_ratio'] == record['t1_ms'] / record['floor_ms']
+
+  def test_parts_are_timed_in_the_rounds_asked_for(self, sweep):
+    for each in sweep:
+      for timed in (each.parts, each.readers):
+        assert {len(spans) for spans in timed.seconds.values()} == {ROUNDS}
+
+  def test_floor_is_that_of_a_step_of_this_batch(self, sweep, decoder):
+    expected = read_floor.step_bytes(decoder, BATCH_SIZE, 9)
+    assert {each.readers.num_bytes for each in sweep} == {expected}
+
+  def test_bound_is_that_of_the_runs_own_steps(self, sweep):
+    for each in sweep:
+      record = each.record
+      bound = analysis.bound_speedup(
+          measurement.step_times_of(record),
+          baseline_steps=sum(d.num_steps for d in each.plain.decoded),
+          speculative_steps=sum(d.num_steps for d in each.speculative.decoded),
+          gamma=GAMMA,
+      )
+      assert record['bound_speedup'] == bound
+      assert record['loop_efficiency'] == record['speedup'] / bound
+      assert record['speedup'] == (
+          each.plain.walltime_s / each.speculative.walltime_s
+      )
+
+  def test_operations_are_those_of_its_steps(self, sweep, decoder):
+    counted = operations.count(decoder, batches(0.0, 0)[0])
+    for each in sweep:
+      expected = counted.factor(
+          each.record['baseline']['loop_steps'],
+          each.record['speculative']['loop_steps'],
+      )
+      assert each.record['operations_factor'] == expected
+      assert each.record['ops_coefficient'] == counted.ops_coefficient == 1
+
+  def test_memory_holds_at_least_the_weights(self, sweep, decoder):
+    nbytes = lambda model: sum(
+        x.nbytes for x in jax.tree.leaves(model.params)
+    )
+    for each in sweep:
+      found = each.record['peak_memory_bytes']
+      assert found['baseline'] > nbytes(decoder.target)
+      both = nbytes(decoder.target) + nbytes(decoder.draft)
+      assert found['speculative'] > both
+
+
+def _compared(plain_s, speculative_s, t1_ms=1.0):
+  """A comparison of 1000 plain steps and 400 speculative ones of 2 ms."""
+  run = lambda seconds: side_by_side.Run([], np.array([seconds]), 0.0)
+  record = {
+      'encoder_s': {'target': 0.1, 'draft': 0.05},
+      't1_ms': t1_ms, 't_verify_ms': 1.5, 't_draft_ms': 0.1,
+      't_draft2_ms': 0.3, 'speedup': plain_s / speculative_s,
+      'baseline': {'loop_steps': 1000}, 'speculative': {'loop_steps': 400},
+  }  # fmt: skip
+  return measurement._compare(
+      record, run(plain_s), run(speculative_s), gamma=3
+  )
+
+
+class TestCompare:
+
+  def test_as_the_parts_say(self):
+    found = _compared(1.1, 0.95)
+    assert found['bound_speedup'] == pytest.approx(1.1 / 0.95)
+    assert found['loop_efficiency'] == pytest.approx(1)
+    assert found['decode_speedup'] == pytest.approx(1.0 / 0.8)
+    assert found['warnings'] == []
+
+  @pytest.mark.parametrize('plain_s', [1.06, 1.14])
+  def test_plain_steps_that_take_longer_than_alone(self, plain_s):
+    (warning,) = _compared(plain_s, 1.0)['warnings']
+    ratio = plain_s - 0.1
+    assert warning.startswith(f'plain decoding took {ratio:.3f} times t1')
+
+  @pytest.mark.parametrize('plain_s', [1.08, 1.12])
+  def test_a_difference_that_is_small(self, plain_s):
+    assert _compared(plain_s, 1.0)['warnings'] == []
+
+  def test_faster_than_possible(self):
+    (warning,) = _compared(1.1, 0.9)['warnings']
+    assert warning.startswith('loop efficiency 1.056 is above 1.02: a mistake')
+
+  def test_no_decode_speedup_of_a_run_shorter_than_its_encoders(self):
+    assert _compared(1.1, 0.14)['decode_speedup'] is None
+
+
+class TestStepTimesOf:
+
+  def test_each_time_is_under_its_own_name(self):
+    record = {
+        'encoder_s': {'target': 1.0, 'draft': 2.0},
+        't1_ms': 3.0, 't_verify_ms': 4.0, 't_draft_ms': 5.0, 't_draft2_ms': 6.0,
+    }  # fmt: skip
+    assert measurement.step_times_of(record) == analysis.StepTimes(
+        target_encoder_s=1.0,
+        draft_encoder_s=2.0,
+        t1_ms=3.0,
+        t_verify_ms=4.0,
+        t_draft_ms=5.0,
+        t_draft2_ms=6.0,
+    )

@@ -1,0 +1,171 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The parts do the work of a step each time. No time decides here."""
+
+import collections
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from speculative_t5x import sampling
+from speculative_t5x import token_decoder
+from speculative_t5x.walltime import step_times
+from tests import compilation
+from tests import tiny
+
+LENGTH = 12
+CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
+SHAPES = [(1, 1), (3, 4)]  # rows and gamma
+PARTS = ('encoder_target', 'encoder_draft', 't1', 't_verify', 't_draft2')
+
+
+@pytest.fixture(scope='module', autouse=True)
+def cheap_compilation():
+  with compilation.cheap():
+    yield
+
+
+def _counted(block_decoder, name, calls):
+  """A decoder that keeps what it is fed, whenever it is run."""
+
+  def decode_block(params, context, cache, tokens, positions, logits_at):
+    keep = lambda tokens: calls.append((name, np.asarray(tokens)))
+    jax.debug.callback(keep, tokens)
+    return block_decoder.decode_block(
+        params, context, cache, tokens, positions, logits_at
+    )
+
+  return dataclasses.replace(block_decoder, decode_block=decode_block)
+
+
+@functools.cache
+def parts_of(rows, gamma):
+  """The parts of a pair, and what its decoders are fed from now on."""
+  calls = []
+  decoder = token_decoder.TokenDecoder(
+      tiny.model(CONFIG),
+      tiny.model(CONFIG, noise=0.15),
+      gamma=gamma,
+      length=LENGTH,
+  )
+  decoder.target_decoder = _counted(decoder.target_decoder, 'target', calls)
+  decoder.drafter = dataclasses.replace(
+      decoder.drafter,
+      decoder=_counted(decoder.drafter.decoder, 'draft', calls),
+  )
+  law = sampling.make_sampling(1.0)
+  ids = jnp.arange(rows, dtype=jnp.int32)
+  limits = jnp.full((rows,), LENGTH, jnp.int32)
+  request = token_decoder.Request(
+      tiny.encoder_tokens(rows, 9), ids, limits, jnp.int32(0), law, law
+  )
+  return step_times.Parts(decoder, request), calls
+
+
+def _heard(calls):
+  """What was fed since the last time."""
+  jax.effects_barrier()
+  found = list(calls)
+  calls.clear()
+  return found
+
+
+@pytest.mark.parametrize(('rows', 'gamma'), SHAPES)
+class TestWork:
+
+  def test_each_part_runs_its_steps(self, rows, gamma):
+    parts, calls = parts_of(rows, gamma)
+    _heard(calls)
+    steps, found = step_times.STEPS, {}
+    for name, program in parts._programs.items():
+      jax.block_until_ready(program())
+      found[name] = collections.Counter(
+          (who, fed.shape) for who, fed in _heard(calls)
+      )
+    drafted = max(gamma, 2)
+    assert found == {
+        'encoder_target': {},
+        'encoder_draft': {},
+        't1': {('target', (rows, 1)): steps},
+        't_verify': {('target', (rows, gamma + 1)): steps},
+        't_draft2': {('draft', (rows, 2)): steps},
+        '_drafts': {
+            ('draft', (rows, 2)): steps,
+            ('draft', (rows, 1)): steps * (drafted - 1),
+        },
+    }
+
+  def test_each_draft_is_drawn_anew(self, rows, gamma):
+    """Later guesses are fed what was drawn, by other uniforms each time."""
+    parts, calls = parts_of(rows, gamma)
+    _heard(calls)
+    _, sequences = jax.block_until_ready(parts._programs['_drafts']())
+    fed = {f.tobytes() for _, f in _heard(calls) if f.shape == (rows, 1)}
+    assert len(fed) >= 10
+    # The next draft reads the text with this one in it.
+    assert np.any(sequences[:, :gamma] != step_times._GUESS)
+
+  def test_a_round_times_every_part_once(self, rows, gamma):
+    parts, calls = parts_of(rows, gamma)
+    before = compilation.count()
+    for spans in parts.seconds.values():
+      spans.clear()
+    parts.time_round()
+    parts.time_round()
+    assert compilation.count() == before
+    assert set(parts.seconds) == {*PARTS, 't_draft'}
+    assert {len(spans) for spans in parts.seconds.values()} == {2}
+    assert all(parts.median(name) > 0 for name in PARTS)
+    assert parts.median('t_draft') >= 0
+    _heard(calls)
+
+
+class TestSeconds:
+
+  @pytest.mark.parametrize(('rows', 'gamma'), SHAPES)
+  @pytest.mark.parametrize(('drafts', 'later'), [(4.0, 3.0), (0.5, 0.0)])
+  def test_a_later_draft_step_is_what_a_longer_draft_adds(
+      self, monkeypatch, rows, gamma, drafts, later
+  ):
+    """By a clock that says what each part takes; never less than nothing."""
+    parts, _ = parts_of(rows, gamma)
+    spans = {'encoder_target': 7.0, 'encoder_draft': 5.0, 't1': 2.0,
+             't_verify': 3.0, 't_draft2': 1.0, '_drafts': drafts}  # fmt: skip
+    by_program = {
+        id(program): spans[name] for name, program in parts._programs.items()
+    }
+    monkeypatch.setattr(
+        step_times, 'seconds', lambda program: by_program[id(program)]
+    )
+    for values in parts.seconds.values():
+      values.clear()
+    parts.time_round()
+    assert parts.median('encoder_target') == 7.0
+    assert parts.median('encoder_draft') == 5.0
+    step = lambda name: parts.median(name) * step_times.STEPS
+    assert step('t1') == pytest.approx(2.0)
+    assert step('t_verify') == pytest.approx(3.0)
+    assert step('t_draft2') == pytest.approx(1.0)
+    assert step('t_draft') == pytest.approx(later / (max(gamma, 2) - 1))
+
+  def test_median(self):
+    parts, _ = parts_of(1, 1)
+    parts.seconds['t1'][:] = [5.0, 1.0, 2.0]
+    assert parts.median('t1') == 2.0
+
+
+class TestEncoders:
+
+  def test_read_the_inputs(self):
+    """Both of the models, each by its own weights."""
+    parts, _ = parts_of(3, 4)
+    encoded, _ = parts._programs['encoder_target']()
+    context = parts._programs['encoder_draft']()
+    assert encoded.shape == (3, 9, CONFIG.emb_dim)
+    assert len({row.tobytes() for row in np.asarray(encoded)}) == 3
+    own = parts._programs['encoder_target']()[1]
+    assert not np.allclose(own.cross[0].keys, context.cross[0].keys)
