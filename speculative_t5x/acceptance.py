@@ -19,6 +19,8 @@ import numpy as np
 from speculative_t5x import sampling as sampling_lib
 from speculative_t5x import seam
 from speculative_t5x import token_decoder
+from speculative_t5x.drafters import draft_model
+from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_decoding
 
 
@@ -55,7 +57,9 @@ def score(
   with decoder.scope():
     betas, keep_probs = jax.device_get(
         _score(
-            decoder,
+            decoder.target.config,
+            decoder.target_decoder,
+            decoder.drafter,
             decoder.target.params,
             decoder.draft.params,
             request,
@@ -66,20 +70,24 @@ def score(
   return [Text(beta[:n], keep[:n]) for beta, keep, n in rows if n]
 
 
-@functools.partial(jax.jit, static_argnums=0)
+# What is static holds no weights: it stays in JAX's cache of programs.
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
 def _score(
-    decoder: token_decoder.TokenDecoder,
+    config: t5.T5Config,
+    target_decoder: seam.BlockDecoder,
+    drafter: draft_model.DraftModel,
     target_params: seam.Params,
     draft_params: seam.Params,
     request: token_decoder.Request,
     sequences: jax.Array,
 ) -> tuple[jax.Array, jax.Array]:
-  target = _target_laws(decoder, target_params, request, sequences)
-  draft = decoder.drafter.laws(
-      draft_params,
-      request.encoder_input_tokens,
-      sequences,
-      request.draft_sampling,
+  tokens = request.encoder_input_tokens
+  _, context = t5_decoding.encode(config, target_params, tokens)
+  target = _target_laws(
+      target_decoder, target_params, context, sequences, request.sampling
+  )
+  draft = drafter.laws(
+      draft_params, tokens, sequences, request.draft_sampling
   )
   # [rows, length, vocab] -> [rows, length]
   take = lambda laws: jnp.take_along_axis(laws, sequences[..., None], axis=-1)
@@ -89,21 +97,18 @@ def _score(
   return jnp.sum(jnp.minimum(target, draft), axis=-1), keep_probs
 
 
-def _target_laws(decoder, params, request, sequences) -> jax.Array:
+def _target_laws(decoder, params, context, sequences, sampling) -> jax.Array:
   batch, length = sequences.shape
-  _, context = t5_decoding.encode(
-      decoder.target.config, params, request.encoder_input_tokens
-  )
   start = jnp.zeros((batch,), jnp.int32)
-  logits, _ = decoder.target_decoder.decode_block(
+  logits, _ = decoder.decode_block(
       params,
       context,
-      decoder.target_decoder.init_cache(context, batch, length),
+      decoder.init_cache(context, batch, length),
       seam.decoder_inputs(sequences, start, length),
       start,
       None,
   )
-  return sampling_lib.standardize(logits, request.sampling)
+  return sampling_lib.standardize(logits, sampling)
 
 
 def collect(

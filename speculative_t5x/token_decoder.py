@@ -188,10 +188,11 @@ class TokenDecoder:
       )
     self.draft = draft
     self.gamma = gamma
+    config = draft.config  # and not the draft, whose weights a cache could keep
     self.drafter = draft_model.DraftModel(
-        decoder=self._bind(draft.config),
+        decoder=self._bind(config),
         encode=lambda params, tokens: t5_decoding.encode(
-            draft.config, params, tokens
+            config, params, tokens
         )[1],
         gamma=gamma,
         vocab_size=self.target.config.vocab_size,

@@ -67,17 +67,15 @@ class OutputFolder:
     except OSError as error:
       raise self._cannot_write(error) from error
 
-  def resume(self, settings: run_record.Record) -> run_record.Record | None:
-    """The record of a configuration that was finished, to be merged again.
+  def find(self, settings: run_record.Record) -> run_record.Record | None:
+    """The record of a configuration that an earlier job finished.
+
+    To be merged with the others it must be added again.
 
     Args:
       settings: a record with the keys of `SETTINGS` at least.
     """
-    name = _configuration_name(settings)
-    record = self._read(f'records/{name}.json')
-    if record is not None:
-      self._names.append(name)
-    return record
+    return self._read(f'records/{_configuration_name(settings)}.json')
 
   def add(
       self,

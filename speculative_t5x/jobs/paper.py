@@ -32,6 +32,7 @@ from speculative_t5x.paper import published
 from speculative_t5x.paper import readings
 from speculative_t5x.paper import style
 from speculative_t5x.paper import tables
+from speculative_t5x.walltime import part_programs
 from speculative_t5x.walltime import step_times
 
 _DIALLED, _MEASURED = 'dialled', 'measured'  # folders of records
@@ -93,7 +94,9 @@ def _write_speeds(name, output_dir, target_size, shapes, measured) -> None:
 def _dial(output_dir, target_size, shapes, rows) -> list[run_record.Record]:
   """A record of each row's sizes, at the paper's alpha."""
   pairings = [
-      simulate.Pairing(row.draft, row.alpha, row.gamma, row.temperature)
+      simulate.Pairing(
+          row.draft, row.alpha, row.gamma, float(row.temperature)
+      )
       for row in rows
   ]
   records, folder = simulate.measure_pairings(
@@ -219,7 +222,8 @@ def _trace_rows(
     decoder: token_decoder.TokenDecoder, request: token_decoder.Request
 ) -> tuple[loop_trace.Row, loop_trace.Row]:
   """Plain and speculative decoding of one example, timed in turns."""
-  parts = step_times.Parts(decoder, request)
+  programs = part_programs.PartPrograms(decoder)
+  parts = step_times.Parts(programs, request)
   ways = decoder.plain, decoder.speculative
   plain, speculative = (jax.device_get(way(request)) for way in ways)
   spans = []

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import dataclasses
 import itertools
 import os
+import sys
 
 import jax
 import numpy as np
@@ -27,6 +28,7 @@ from speculative_t5x.jobs import output_folder
 from speculative_t5x.paper import tables
 from speculative_t5x.preflight import memory
 from speculative_t5x.walltime import measurement
+from speculative_t5x.walltime import part_programs
 from speculative_t5x.walltime import side_by_side
 
 _FIRST_TOKEN = 3  # below are padding, the end and the unknown token
@@ -181,56 +183,57 @@ class _Bench:
     self._target_size = target_size
     self._shapes = shapes
     self._folder = folder
-    self._decoder: token_decoder.TokenDecoder | None = None
-    self._draft_size: str | None = None
+    self._programs: part_programs.PartPrograms | None = None
+    self._made_for: tuple[str, int] | None = None  # draft and gamma
 
   def measure(self, pairing: Pairing) -> run_record.Record:
     """The record of a pairing, from the folder or measured."""
     settings = self._settings(pairing)
-    known = self._folder.resume(settings)
-    if known is not None:
-      return known
-    decoder = self._decoder_for(pairing)
+    record = self._folder.find(settings)
+    if record is None:
+      record = settings | self._measure(pairing)
+      record['predicted_speedup'] = float(
+          analysis.walltime_factor(pairing.alpha, pairing.gamma, record['c'])
+      )
+    self._folder.add(record)
+    return record
+
+  def _measure(self, pairing: Pairing) -> run_record.Record:
     name = (
         f'{self._target_size} and {pairing.draft_size}, gamma {pairing.gamma},'
         f' alpha {pairing.alpha:g}, temperature {pairing.temperature:g}'
     )
-    shapes = self._shapes
-    found = measurement.measure(
-        decoder,
+    return measurement.measure(
+        self._programs_for(pairing),
         self._requests(pairing),
-        repeats=shapes.repeats,
-        rounds=shapes.rounds,
+        repeats=self._shapes.repeats,
+        rounds=self._shapes.rounds,
         name=name,
     ).record
-    record = settings | found
-    record['predicted_speedup'] = float(
-        analysis.walltime_factor(pairing.alpha, pairing.gamma, record['c'])
-    )
-    self._folder.add(record)
-    return record
 
-  def _decoder_for(self, pairing: Pairing) -> token_decoder.TokenDecoder:
-    if self._decoder is None:
-      target = _random_model(self._target_size, self._shapes, seed=1)
-      draft = _random_model(pairing.draft_size, self._shapes, seed=2)
-      self._decoder = token_decoder.TokenDecoder(
-          target,
-          draft,
+  def _programs_for(self, pairing: Pairing) -> part_programs.PartPrograms:
+    made_for = pairing.draft_size, pairing.gamma
+    if self._made_for != made_for:
+      decoder = self._make_decoder(pairing)
+      self._programs = part_programs.PartPrograms(decoder)
+      self._made_for = made_for
+    return self._programs
+
+  def _make_decoder(self, pairing: Pairing) -> token_decoder.TokenDecoder:
+    if self._programs is None:
+      return token_decoder.TokenDecoder(
+          _random_model(self._target_size, self._shapes, seed=1),
+          _random_model(pairing.draft_size, self._shapes, seed=2),
           gamma=pairing.gamma,
           length=self._shapes.targets_length,
           may_end=False,
           matmul_precision=self._shapes.matmul_precision,
       )
-    elif self._draft_size != pairing.draft_size:
+    decoder = self._programs.decoder
+    draft = decoder.draft
+    if self._made_for[0] != pairing.draft_size:
       draft = _random_model(pairing.draft_size, self._shapes, seed=2)
-      self._decoder = self._decoder.with_draft(draft, pairing.gamma)
-    elif self._decoder.gamma != pairing.gamma:
-      self._decoder = self._decoder.with_draft(
-          self._decoder.draft, pairing.gamma
-      )
-    self._draft_size = pairing.draft_size
-    return self._decoder
+    return decoder.with_draft(draft, pairing.gamma)
 
   def _requests(self, pairing: Pairing) -> list[token_decoder.Request]:
     shapes = self._shapes
@@ -288,8 +291,12 @@ class _Bench:
 
 
 def _random_model(size: str, shapes: Shapes, seed: int) -> loading.Model:
-  model = dialled.make_model(dialled.make_config(size, shapes.dtype), seed)
-  return jax.block_until_ready(model.params) and model
+  config = dialled.make_config(size, shapes.dtype)
+  count = dialled.count_params(config)
+  print(f'making T5 1.1 {size}, {count:,} random weights', file=sys.stderr)
+  model = dialled.make_model(config, seed)
+  jax.block_until_ready(model.params)
+  return model
 
 
 def _workload(gamma: int, shapes: Shapes) -> memory.Workload:
@@ -303,14 +310,17 @@ def _workload(gamma: int, shapes: Shapes) -> memory.Workload:
 
 
 def _needed_bytes(target_config, draft_configs, gamma, shapes) -> int:
-  """What the target, the largest of the drafts and the measuring take."""
+  """What the target, the drafts and the measuring take.
+
+  While a draft is made, the last one is still there.
+  """
   workload = _workload(gamma, shapes)
   target = memory.target_bytes(target_config, workload)
   drafts = [
       memory.draft_bytes(config, workload, target_config.vocab_size).total
       for config in draft_configs.values()
   ]
-  return target.total + max(drafts) + measurement.OWN_BYTES
+  return target.total + sum(sorted(drafts)[-2:]) + measurement.OWN_BYTES
 
 
 def _largest_that_fits(draft_configs, gamma, shapes) -> str:

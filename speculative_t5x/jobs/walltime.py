@@ -31,6 +31,7 @@ from speculative_t5x.networks import t5
 from speculative_t5x.paper import tables
 from speculative_t5x.walltime import advice
 from speculative_t5x.walltime import measurement
+from speculative_t5x.walltime import part_programs
 from speculative_t5x.walltime import side_by_side
 
 _ALPHA_BATCH = 8  # examples decoded at once where only their text matters
@@ -221,13 +222,13 @@ def _measure_draft(
       for temperature in temperatures
   }
   found: dict[tuple[int, float], list[run_record.Record]] = {}
-  for gamma, batch_size in itertools.product(gammas, batch_sizes):
-    bound = decoder.with_draft(decoder.draft, gamma)
-    for temperature in temperatures:
-      record = _measure_configuration(
-          setup, bound, batch_size, temperature, alphas[temperature]
-      )
-      found.setdefault((batch_size, temperature), []).append(record)
+  for gamma in gammas:
+    programs = part_programs.PartPrograms(
+        decoder.with_draft(decoder.draft, gamma)
+    )
+    for law in itertools.product(batch_sizes, temperatures):
+      record = _measure_configuration(setup, programs, *law, alphas[law[1]])
+      found.setdefault(law, []).append(record)
   lines = []
   for (batch_size, temperature), records in found.items():
     told = advice.advise(records, alphas[temperature].tokens_per_call)
@@ -311,37 +312,45 @@ def _settings(setup: _Setup, decoder, batch_size, temperature):
 
 
 def _measure_configuration(
-    setup: _Setup, decoder, batch_size, temperature, alpha: _Alpha
+    setup: _Setup, programs, batch_size, temperature, alpha: _Alpha
 ) -> run_record.Record:
-  record = _settings(setup, decoder, batch_size, temperature)
-  if (known := setup.folder.resume(record)) is not None:
-    return known
-  count = setup.num_examples
+  """The record of a configuration, from the folder or measured."""
+  settings = _settings(setup, programs.decoder, batch_size, temperature)
+  record = setup.folder.find(settings)
+  if record is None:
+    record = settings | _measure(setup, programs, settings)
+  record['alpha'] = alpha.estimate
+  record['predicted_speedup'] = float(
+      analysis.walltime_factor(
+          alpha.estimate['value'], record['gamma'], record['c']
+      )
+  )
+  setup.folder.add(record)
+  return record
+
+
+def _measure(setup: _Setup, programs, settings) -> run_record.Record:
+  """Times and judges both ways of decoding."""
+  decoder, temperature = programs.decoder, settings['temperature']
+  count, batch_size = setup.num_examples, settings['batch_size']
   batches = [
       decoder.place(request)
       for request in _requests(setup, decoder, batch_size, temperature, count)
   ]
   name = (
-      f'{record["drafter"]["name"]}, gamma {decoder.gamma}, batch {batch_size},'
-      f' temperature {temperature:g}'
+      f'{settings["drafter"]["name"]}, gamma {decoder.gamma}, batch'
+      f' {batch_size}, temperature {temperature:g}'
   )
   found = measurement.measure(
-      decoder, batches, repeats=setup.repeats, name=name
+      programs, batches, repeats=setup.repeats, name=name
   )
-  record |= found.record
+  record = dict(found.record)
   record['truncated_inputs'] = setup.examples.first(count).num_truncated
-  record['alpha'] = alpha.estimate
-  record['predicted_speedup'] = float(
-      analysis.walltime_factor(
-          alpha.estimate['value'], decoder.gamma, record['c']
-      )
-  )
   record['quality'] = _judge(setup, decoder, found)
   if temperature <= sampling_lib.MIN_TEMPERATURE:
     record['greedy'] = greedy.compare(
         decoder, batches, found.plain, found.speculative
     )
-  setup.folder.add(record)
   return record
 
 

@@ -187,7 +187,13 @@ def _estimated(estimate: Mapping[str, Any]) -> list[str]:
 def summary(records: Sequence[readings.Record]) -> str:
   """What the records of a walltime job say, a line each."""
   table = _markdown(_HEADER_SUMMARY, map(_summarize, records))
-  return f'{_heading(records)}\n\n{table}'
+  warnings = [
+      f'- {readings.label(record)}, gamma {record["gamma"]}: {warning}.'
+      for record in records
+      for warning in record.get('warnings') or ()
+  ]
+  parts = [_heading(records), table, '\n'.join(warnings)]
+  return '\n\n'.join(part for part in parts if part)
 
 
 def _summarize(record: readings.Record) -> list[str]:

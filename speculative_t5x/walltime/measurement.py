@@ -17,6 +17,7 @@ from speculative_t5x import run_record
 from speculative_t5x import sharding
 from speculative_t5x import token_decoder
 from speculative_t5x.walltime import operations
+from speculative_t5x.walltime import part_programs
 from speculative_t5x.walltime import read_floor
 from speculative_t5x.walltime import side_by_side
 from speculative_t5x.walltime import step_times
@@ -42,7 +43,7 @@ class Measured(NamedTuple):
 
 
 def measure(
-    decoder: token_decoder.TokenDecoder,
+    programs: part_programs.PartPrograms,
     batches: list[token_decoder.Request],
     *,
     repeats: int,
@@ -52,16 +53,16 @@ def measure(
   """Times both ways of decoding and their parts.
 
   Args:
-    decoder: the pair.
+    programs: the parts of the pair, which are compiled once for all laws.
     batches: to decode, of one shape.
     repeats: how often each batch is timed.
     name: what the progress lines begin with.
     rounds: how often the parts are timed, spread over the batches.
   """
-  request = batches[0]
+  decoder, request = programs.decoder, batches[0]
   rows = len(request.limits) * decoder.num_decodes
   inputs_length = request.encoder_input_tokens.shape[1]
-  parts = step_times.Parts(decoder, request)
+  parts = step_times.Parts(programs, request)
   readers = read_floor.Readers(
       read_floor.step_bytes(decoder, rows, inputs_length)
   )

@@ -113,15 +113,18 @@ class TestResume:
     record = _record(0.5, speedup=1.25, speedup_ci95=[1.0, 1.5])
     output_folder.OutputFolder(tmp_path).add(record)
     folder = output_folder.OutputFolder(tmp_path)
-    assert folder.resume(_record(0.5)) == record
-    # And it is merged again, in its turn.
+    found = folder.find(_record(0.5))
+    assert found == record
+    # It is merged again when it is added again, in its turn.
     other = _record(0.0)
     folder.add(other)
-    assert _read(folder.finish()) == [record, other]
+    assert _read(folder.finish()) == [other]
+    folder.add(found)
+    assert _read(folder.finish()) == [other, record]
 
   def test_nothing_was_finished(self, tmp_path):
     folder = output_folder.OutputFolder(tmp_path)
-    assert folder.resume(_record(0.5)) is None
+    assert folder.find(_record(0.5)) is None
     folder.add(_record(0.0))
     assert len(_read(folder.finish())) == 1
 
@@ -130,7 +133,7 @@ class TestResume:
     output_folder.OutputFolder(tmp_path).add(_record(0.5))
     value = 0.25 if key == 'temperature' else 'another'
     changed = _record(0.5) | {key: value}
-    assert output_folder.OutputFolder(tmp_path).resume(changed) is None
+    assert output_folder.OutputFolder(tmp_path).find(changed) is None
 
   @pytest.mark.parametrize('text', ['', '{"schema_version": 1, "cre'])
   def test_a_file_that_was_cut_short_is_not_finished(self, tmp_path, text):
@@ -139,7 +142,7 @@ class TestResume:
     (path,) = (tmp_path / 'records').iterdir()
     path.write_text(text)
     folder = output_folder.OutputFolder(tmp_path)
-    assert folder.resume(_record(0.5)) is None
+    assert folder.find(_record(0.5)) is None
     folder.add(_record(0.5))
     assert len(_read(folder.finish())) == 1
 

@@ -52,9 +52,9 @@ def measured(monkeypatch):
   """Nothing is timed; the names of what would have been."""
   names = []
 
-  def measure(decoder, batches, *, name, **_):
+  def measure(programs, batches, *, name, **_):
     names.append(name)
-    found = records.measured(decoder.gamma)
+    found = records.measured(programs.decoder.gamma)
     return types.SimpleNamespace(record={key: found[key] for key in _TIMED})
 
   monkeypatch.setattr(measurement, 'measure', measure)

@@ -69,8 +69,8 @@ def measured(monkeypatch):
   """Nothing is timed; the arguments of each measurement."""
   calls = []
 
-  def measure(decoder, batches, **options):
-    calls.append((decoder, batches, options))
+  def measure(programs, batches, **options):
+    calls.append((programs.decoder, batches, options))
     return types.SimpleNamespace(record={'c': 0.25})
 
   monkeypatch.setattr(measurement, 'measure', measure)
@@ -119,7 +119,7 @@ def _needed(target, drafts, gamma, **changes):
       for size in drafts
   ]
   target = memory.target_bytes(config(target), workload).total
-  return target + max(drafts) + measurement.OWN_BYTES
+  return target + sum(drafts) + measurement.OWN_BYTES
 
 
 class TestRecord:

@@ -159,7 +159,8 @@ def again(ran, paths, tmp_path, monkeypatch):
     )
     return decoder
 
-  def measure(decoder, batches, *, repeats, name):
+  def measure(programs, batches, *, repeats, name):
+    decoder = programs.decoder
     temperature = float(batches[0].sampling.temperature)
     if len(state.measured) == state.fails_at:
       raise KeyboardInterrupt

@@ -15,6 +15,7 @@ from speculative_t5x import sampling
 from speculative_t5x import token_decoder
 from speculative_t5x.walltime import measurement
 from speculative_t5x.walltime import operations
+from speculative_t5x.walltime import part_programs
 from speculative_t5x.walltime import read_floor
 from speculative_t5x.walltime import side_by_side
 from speculative_t5x.walltime import step_times
@@ -81,6 +82,7 @@ def sweep(decoder):
   def keep(cls, made):
     return lambda *args: made.append(cls(*args)) or made[-1]
 
+  programs = part_programs.PartPrograms(decoder)
   with pytest.MonkeyPatch.context() as patch:
     patch.setattr(side_by_side, '_timed', watch)
     patch.setattr(side_by_side, 'run', watch_run)
@@ -89,7 +91,7 @@ def sweep(decoder):
     for temperature, seed in TEMPERATURES_AND_SEEDS:
       found.append(types.SimpleNamespace())
       measured = measurement.measure(
-          decoder,
+          programs,
           batches(temperature, seed),
           repeats=REPEATS,
           name='a test',

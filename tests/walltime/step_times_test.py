@@ -13,6 +13,7 @@ import pytest
 
 from speculative_t5x import sampling
 from speculative_t5x import token_decoder
+from speculative_t5x.walltime import part_programs
 from speculative_t5x.walltime import step_times
 from tests import compilation
 from tests import tiny
@@ -63,7 +64,8 @@ def parts_of(rows, gamma):
   request = token_decoder.Request(
       tiny.encoder_tokens(rows, 9), ids, limits, jnp.int32(0), law, law
   )
-  return step_times.Parts(decoder, request), calls
+  programs = part_programs.PartPrograms(decoder)
+  return step_times.Parts(programs, request), calls
 
 
 def _heard(calls):
@@ -80,7 +82,7 @@ class TestWork:
   def test_each_part_runs_its_steps(self, rows, gamma):
     parts, calls = parts_of(rows, gamma)
     _heard(calls)
-    steps, found = step_times.STEPS, {}
+    steps, found = part_programs.STEPS, {}
     for name, program in parts._programs.items():
       jax.block_until_ready(program())
       found[name] = collections.Counter(
@@ -93,7 +95,7 @@ class TestWork:
         't1': {('target', (rows, 1)): steps},
         't_verify': {('target', (rows, gamma + 1)): steps},
         't_draft2': {('draft', (rows, 2)): steps},
-        '_drafts': {
+        'drafts': {
             ('draft', (rows, 2)): steps,
             ('draft', (rows, 1)): steps * (drafted - 1),
         },
@@ -103,11 +105,11 @@ class TestWork:
     """Later guesses are fed what was drawn, by other uniforms each time."""
     parts, calls = parts_of(rows, gamma)
     _heard(calls)
-    _, sequences = jax.block_until_ready(parts._programs['_drafts']())
+    _, sequences = jax.block_until_ready(parts._programs['drafts']())
     fed = {f.tobytes() for _, f in _heard(calls) if f.shape == (rows, 1)}
     assert len(fed) >= 10
     # The next draft reads the text with this one in it.
-    assert np.any(sequences[:, :gamma] != step_times._GUESS)
+    assert np.any(sequences[:, :gamma] != part_programs._GUESS)
 
   def test_a_round_times_every_part_once(self, rows, gamma):
     parts, calls = parts_of(rows, gamma)
@@ -134,7 +136,7 @@ class TestSeconds:
     """By a clock that says what each part takes; never less than nothing."""
     parts, _ = parts_of(rows, gamma)
     spans = {'encoder_target': 7.0, 'encoder_draft': 5.0, 't1': 2.0,
-             't_verify': 3.0, 't_draft2': 1.0, '_drafts': drafts}  # fmt: skip
+             't_verify': 3.0, 't_draft2': 1.0, 'drafts': drafts}  # fmt: skip
     by_program = {
         id(program): spans[name] for name, program in parts._programs.items()
     }
@@ -146,7 +148,7 @@ class TestSeconds:
     parts.time_round()
     assert parts.median('encoder_target') == 7.0
     assert parts.median('encoder_draft') == 5.0
-    step = lambda name: parts.median(name) * step_times.STEPS
+    step = lambda name: parts.median(name) * part_programs.STEPS
     assert step('t1') == pytest.approx(2.0)
     assert step('t_verify') == pytest.approx(3.0)
     assert step('t_draft2') == pytest.approx(1.0)

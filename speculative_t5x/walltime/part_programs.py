@@ -1,0 +1,196 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The parts of decoding as compiled programs, each a loop of its own.
+
+Each part is what the loop runs, standardization and drawing included. A row
+stands in one place of its sequence all the time; shapes are fixed, so that
+every place costs the same.
+
+Legend: rows (examples times decodes), gamma (guesses a block), slots, calls,
+vocab.
+"""
+
+from collections.abc import Callable
+import dataclasses
+import functools
+
+import jax
+from jax import lax
+import jax.numpy as jnp
+
+from speculative_t5x import seam
+from speculative_t5x import speculation
+from speculative_t5x import token_decoder
+from speculative_t5x.networks import t5_decoding
+
+STEPS = 64  # in one compiled loop
+_GUESS = 5  # any token that does not end a row
+
+
+@dataclasses.dataclass(frozen=True)
+class _Constant:
+  """Guesses the same tokens at no cost, so that only verifying is timed."""
+
+  gamma: int
+  rows: int
+  vocab_size: int
+
+  def propose(self, params, context, state, target_cache, *unused):
+    draft = seam.Draft(
+        tokens=jnp.full((self.rows, self.gamma), _GUESS, jnp.int32),
+        lengths=jnp.full((self.rows,), self.gamma, jnp.int32),
+        probs=jnp.full(
+            (self.rows, self.gamma, self.vocab_size), 1 / self.vocab_size
+        ),
+        is_point_mass=jnp.zeros((self.rows,), bool),
+    )
+    return draft, state, target_cache
+
+
+class PartPrograms:
+  """The parts of one pair at one gamma.
+
+  Compiled at the first call of a shape, and for no other law or input again.
+
+  Attributes:
+    decoder: the pair.
+  """
+
+  def __init__(self, decoder: token_decoder.TokenDecoder):
+    self.decoder = decoder
+    self._encode_target = jax.jit(
+        functools.partial(t5_decoding.encode, decoder.target.config)
+    )
+    self._encode_draft = jax.jit(decoder.drafter.encode)
+    self._init_state = jax.jit(self._make_state, static_argnums=2)
+    self._plain = jax.jit(functools.partial(self._loop, self._plain_step))
+    self._verify = jax.jit(functools.partial(self._loop, self._verify_step))
+    self._init_draft = jax.jit(self._make_draft_state)
+    self._drafts = jax.jit(self._draft_loop, static_argnums=0)
+
+  def bind(
+      self, request: token_decoder.Request
+  ) -> dict[str, Callable[[], object]]:
+    """The programs for a batch like this one, as functions of nothing.
+
+    Returns:
+      The encoders `encoder_target` and `encoder_draft`, and loops of STEPS
+      steps: `t1`, `t_verify`, `t_draft2` and `drafts`, which is of whole drafts
+      of gamma guesses, and of two at least, so that a later guess can be told
+      from the first.
+    """
+    decoder, gamma = self.decoder, self.decoder.gamma
+    tokens = request.encoder_input_tokens
+    target, draft = decoder.target.params, decoder.draft.params
+    _, context = self._encode_target(target, tokens)
+    table = _uniforms(self._num_rows(request), decoder)
+    state = functools.partial(self._init_state, context, request)
+    looped = (target, context, request, table)
+    drafted = (draft, request, table, *self._init_draft(draft, request))
+    bind = functools.partial
+    return {
+        'encoder_target': bind(self._encode_target, target, tokens),
+        'encoder_draft': bind(self._encode_draft, draft, tokens),
+        't1': bind(self._plain, *looped, state(0)),
+        't_verify': bind(self._verify, *looped, state(gamma)),
+        't_draft2': bind(self._drafts, 1, *drafted),
+        'drafts': bind(self._drafts, max(gamma, 2), *drafted),
+    }
+
+  def _num_rows(self, request: token_decoder.Request) -> int:
+    return request.limits.shape[0] * self.decoder.num_decodes
+
+  @property
+  def _position(self) -> int:
+    return self.decoder.length // 4  # about the middle of a typical output
+
+  def _rows(self, request: token_decoder.Request) -> speculation.Rows:
+    count = self._num_rows(request)
+    keys = speculation.row_keys(request.seed, jnp.zeros((count,), int))
+    limits = jnp.full((count,), self.decoder.length, jnp.int32)
+    return speculation.Rows(keys, limits)
+
+  def _make_state(self, context, request, gamma: int) -> speculation.State:
+    return speculation.init_state(
+        self.decoder.target_decoder,
+        context,
+        self._rows(request),
+        length=self.decoder.length,
+        gamma=gamma,
+    )
+
+  def _loop(self, step, params, context, request, table, state):
+    """STEPS steps of the target."""
+    rows = self._rows(request)
+
+    def body(i, state):
+      state = self._rewound(i, state)
+      uniforms = speculation.uniforms_of(state, table)
+      return step(params, context, request, rows, state, uniforms)
+
+    return lax.fori_loop(0, STEPS, body, state)
+
+  def _plain_step(self, params, context, request, rows, state, uniforms):
+    setup = speculation.Plain(
+        self.decoder.target_decoder, params, context, request.sampling
+    )
+    return speculation.plain_step(setup, rows, state, uniforms[:, :1])
+
+  def _verify_step(self, params, context, request, rows, state, uniforms):
+    decoder = self.decoder
+    constant = _Constant(
+        decoder.gamma, len(rows.limits), decoder.target.config.vocab_size
+    )
+    setup = speculation.Speculation(
+        decoder.target_decoder, params, context, constant, None, None,
+        request.sampling, request.draft_sampling, rule=request.rule,
+    )  # fmt: skip
+    return speculation.speculative_step(setup, rows, state, uniforms)
+
+  def _make_draft_state(self, params, request):
+    slots = speculation.cache_slots(
+        self.decoder.length, max(self.decoder.gamma, 2)
+    )
+    return self.decoder.drafter.init(
+        params,
+        request.encoder_input_tokens,
+        None,
+        self._num_rows(request),
+        slots,
+    )
+
+  def _draft_loop(self, gamma: int, params, request, table, context, state):
+    """STEPS whole drafts of so many guesses."""
+    drafter = dataclasses.replace(self.decoder.drafter, gamma=gamma)
+    count, length = self._num_rows(request), self.decoder.length
+    num_tokens = jnp.full((count,), self._position, jnp.int32)
+    width = min(gamma, length)
+
+    def body(i, carry):
+      state, sequences = carry
+      guesses, state, _ = drafter.propose(
+          params, context, state, None, sequences, num_tokens,
+          table[i % length][:, :gamma], request.draft_sampling,
+      )  # fmt: skip
+      # The next draft must depend on this one, or it could be hoisted.
+      tokens = guesses.tokens[:, :width]
+      return state, sequences.at[:, :width].set(tokens)
+
+    sequences = jnp.full((count, length), _GUESS, jnp.int32)
+    return lax.fori_loop(0, STEPS, body, (state, sequences))
+
+  def _rewound(self, i, state: speculation.State) -> speculation.State:
+    """The state as if the rows stood where they always do."""
+    fill = lambda x, value: jnp.full_like(x, value)
+    return state.replace(
+        num_tokens=fill(state.num_tokens, self._position),
+        num_calls=fill(state.num_calls, i % self.decoder.length),
+        has_ended=fill(state.has_ended, False),
+    )
+
+
+def _uniforms(rows: int, decoder: token_decoder.TokenDecoder) -> jax.Array:
+  """What the loop draws beforehand: [calls, rows, uniforms a call]."""
+  count = 2 * max(decoder.gamma, 2) + 1
+  shape = (decoder.length, rows, count)
+  return jax.random.uniform(jax.random.key(0), shape)
