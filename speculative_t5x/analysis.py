@@ -267,6 +267,32 @@ class StepTimes:
     _check('t_verify_ms', verify, verify > 0, 'be above 0')
 
 
+def plain_seconds(times: StepTimes, steps: float) -> float:
+  """Plain decoding that costs no more than its parts, the encoder included.
+
+  Args:
+    times: measured at the batch size of the run.
+    steps: of the loop; at batch 1 the number of tokens.
+  """
+  _check_steps(steps)
+  return times.target_encoder_s + steps * times.t1_ms / 1e3
+
+
+def speculative_seconds(times: StepTimes, steps: float, gamma: int) -> float:
+  """Speculative decoding that costs no more than its parts, both encoders in.
+
+  Args:
+    times: measured at the batch size of the run, and at its gamma.
+    steps: of the loop; at batch 1 the target calls.
+    gamma: guesses drafted a step.
+  """
+  _check_steps(steps)
+  later = float(_finite_gamma(gamma)) - 1
+  step_ms = times.t_draft2_ms + later * times.t_draft_ms + times.t_verify_ms
+  encoders_s = times.target_encoder_s + times.draft_encoder_s
+  return encoders_s + steps * step_ms / 1e3
+
+
 def bound_speedup(
     times: StepTimes,
     *,
@@ -282,20 +308,14 @@ def bound_speedup(
     speculative_steps: of the speculative loop; at batch 1 the target calls.
     gamma: guesses drafted a step.
   """
-  gamma = float(_finite_gamma(gamma))
-  for name, steps in (
-      ('baseline_steps', baseline_steps),
-      ('speculative_steps', speculative_steps),
-  ):
-    _check(name, np.asarray(steps), 0 < steps < np.inf, 'be finite and above 0')
-  draft_ms = times.t_draft2_ms + (gamma - 1) * times.t_draft_ms
-  plain_ms = baseline_steps * times.t1_ms
-  speculative_ms = speculative_steps * (draft_ms + times.t_verify_ms)
-  encoders_s = times.target_encoder_s + times.draft_encoder_s
-  return float(
-      (times.target_encoder_s + plain_ms / 1e3)
-      / (encoders_s + speculative_ms / 1e3)
+  return plain_seconds(times, baseline_steps) / speculative_seconds(
+      times, speculative_steps, gamma
   )
+
+
+def _check_steps(steps: float) -> None:
+  is_allowed = 0 < steps < np.inf
+  _check('steps', np.asarray(steps), is_allowed, 'be finite and above 0')
 
 
 @dataclasses.dataclass(frozen=True)

@@ -619,7 +619,8 @@ _BAD = {
     't_verify_ms must be above 0, got 0': [
         lambda: analysis.StepTimes(0, 0, 1, 0, 1, 1),
     ],
-    'speculative_steps must be finite and above 0, got 0': [
+    'steps must be finite and above 0, got 0': [
+        lambda: analysis.plain_seconds(_TIMES, 0),
         lambda: analysis.bound_speedup(
             _TIMES, baseline_steps=1, speculative_steps=0, gamma=1
         ),

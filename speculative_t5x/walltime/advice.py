@@ -56,18 +56,22 @@ def predict_speedups(
   records = sorted(records, key=lambda record: record['gamma'])
   ran = [record['gamma'] for record in records]
   gammas = np.arange(1, ran[-1] + 1)
-  verify_ms = np.interp(gammas, ran, [r['t_verify_ms'] for r in records])
   times = [measurement.step_times_of(record) for record in records]
-  middle = lambda name: float(np.median([getattr(t, name) for t in times]))
-  encoder_ms = 1e3 * middle('target_encoder_s')
-  call_ms = (
-      middle('t_draft2_ms') + (gammas - 1) * middle('t_draft_ms') + verify_ms
-  )
+  middle = {
+      field.name: float(np.median([getattr(t, field.name) for t in times]))
+      for field in dataclasses.fields(analysis.StepTimes)
+  }
+  verify_ms = np.interp(gammas, ran, [t.t_verify_ms for t in times])
   steps = float(np.median([r['baseline']['loop_steps'] for r in records]))
-  plain_ms = encoder_ms + steps * middle('t1_ms')
-  calls = steps / np.asarray(tokens_a_call)[: len(gammas)]
-  encoders_ms = encoder_ms + 1e3 * middle('draft_encoder_s')
-  return plain_ms / (encoders_ms + calls * call_ms)
+  return np.array([
+      analysis.bound_speedup(
+          analysis.StepTimes(**middle | {'t_verify_ms': verify}),
+          baseline_steps=steps,
+          speculative_steps=steps / tokens,
+          gamma=int(gamma),
+      )
+      for gamma, verify, tokens in zip(gammas, verify_ms, tokens_a_call)
+  ])
 
 
 def advise(

@@ -68,18 +68,21 @@ def measure(
   )
   places = np.linspace(0, len(batches) - 1, rounds).round().astype(int)
   rounds_before = collections.Counter(places.tolist())
+  windows: list[analysis.StepTimes] = []
 
   def time_parts(number: int) -> None:
-    for _ in range(rounds_before[number]):
+    num_rounds = rounds_before[number]
+    for _ in range(num_rounds):
       parts.time_round()
       readers.time_round()
+    windows.append(parts.times(num_rounds) if num_rounds else windows[-1])
 
   plain, speculative = side_by_side.run(
       decoder, batches, repeats=repeats, name=name, between=time_parts
   )
   record = describe_runs(decoder, plain, speculative, repeats)
   record |= _describe_parts(parts, readers, len(batches))
-  record |= _compare(record, plain, speculative, decoder.gamma)
+  record |= _compare(plain, speculative, windows, decoder.gamma)
   record |= _count_operations(decoder, request, record)
   record['peak_memory_bytes'] = {
       'baseline': _peak_bytes(decoder.compile_plain(request)),
@@ -155,29 +158,38 @@ def _describe_parts(
 
 
 def _compare(
-    record: run_record.Record,
     plain: side_by_side.Run,
     speculative: side_by_side.Run,
+    windows: list[analysis.StepTimes],
     gamma: int,
 ) -> run_record.Record:
-  """What the runs took beside what their parts add up to."""
-  encoders = record['encoder_s']
-  plain_s = plain.walltime_s - encoders['target']
-  speculative_s = speculative.walltime_s - sum(encoders.values())
-  steps = record['baseline']['loop_steps']
-  bound = analysis.bound_speedup(
-      step_times_of(record),
-      baseline_steps=steps,
-      speculative_steps=record['speculative']['loop_steps'],
-      gamma=gamma,
+  """What the runs took beside what their parts add up to.
+
+  Args:
+    plain: the plain run.
+    speculative: the speculative one.
+    windows: the parts' times that hold for each batch.
+    gamma: guesses a block.
+  """
+  encoder_s = sum(times.target_encoder_s for times in windows)
+  draft_encoder_s = sum(times.draft_encoder_s for times in windows)
+  plain_s = sum(
+      analysis.plain_seconds(times, int(decoded.num_steps))
+      for times, decoded in zip(windows, plain.decoded, strict=True)
   )
-  efficiency = record['speedup'] / bound
-  step_ratio = plain_s * 1e3 / steps / record['t1_ms']
+  speculative_s = sum(
+      analysis.speculative_seconds(times, int(decoded.num_steps), gamma)
+      for times, decoded in zip(windows, speculative.decoded, strict=True)
+  )
+  bound = plain_s / speculative_s
+  efficiency = side_by_side.speedup(plain, speculative) / bound
+  decode_s = plain.walltime_s - encoder_s
+  rest_s = speculative.walltime_s - encoder_s - draft_encoder_s
   return {
       'bound_speedup': bound,
-      'decode_speedup': plain_s / speculative_s if speculative_s > 0 else None,
+      'decode_speedup': decode_s / rest_s if rest_s > 0 else None,
       'loop_efficiency': efficiency,
-      'warnings': _warnings(step_ratio, efficiency),
+      'warnings': _warnings(decode_s / (plain_s - encoder_s), efficiency),
   }
 
 

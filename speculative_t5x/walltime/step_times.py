@@ -60,16 +60,19 @@ class Parts:
           span / part_programs.STEPS if is_loop else span
       )
 
-  def median(self, name: str) -> float:
-    """Median seconds of a part."""
-    return float(np.median(self.seconds[name]))
+  def times(self, num_rounds: int | None = None) -> analysis.StepTimes:
+    """Median times, of the encoders those of one batch.
 
-  def times(self) -> analysis.StepTimes:
-    """Median times, of the encoders those of one batch."""
-    encoders = (self.median(f'encoder_{n}') for n in ('target', 'draft'))
+    Args:
+      num_rounds: of the last so many rounds; None for all.
+    """
+    last = slice(None if num_rounds is None else -num_rounds, None)
+    median = lambda name: float(np.median(self.seconds[name][last]))
     steps = ('t1', 't_verify', 't_draft', 't_draft2')
     return analysis.StepTimes(
-        *encoders, *(self.median(name) * 1e3 for name in steps)
+        median('encoder_target'),
+        median('encoder_draft'),
+        *(median(name) * 1e3 for name in steps),
     )
 
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a measurement says, that its values agree, and what is never timed."""
 
+import functools
 import json
 import types
 
@@ -155,13 +156,14 @@ class TestRecord:
 
   def test_parts(self, sweep):
     for each in sweep:
-      record, parts = each.record, each.parts
+      record = each.record
+      median = {k: np.median(v) for k, v in each.parts.seconds.items()}
       for name in ('t1', 't_verify', 't_draft', 't_draft2'):
-        assert record[f'{name}_ms'] == 1e3 * parts.median(name)
+        assert record[f'{name}_ms'] == 1e3 * median[name]
       # The encoders of all batches of the run.
       assert record['encoder_s'] == {
-          'target': 3 * parts.median('encoder_target'),
-          'draft': 3 * parts.median('encoder_draft'),
+          'target': 3 * median['encoder_target'],
+          'draft': 3 * median['encoder_draft'],
       }
       assert record['c'] == pytest.approx(
           record['t_draft_ms'] / record['t1_ms']
@@ -182,15 +184,25 @@ class TestRecord:
     assert {each.readers.num_bytes for each in sweep} == {expected}
 
   def test_bound_is_that_of_the_runs_own_steps(self, sweep):
+    """At the times that were measured beside each batch."""
     for each in sweep:
       record = each.record
-      bound = analysis.bound_speedup(
-          measurement.step_times_of(record),
-          baseline_steps=sum(d.num_steps for d in each.plain.decoded),
-          speculative_steps=sum(d.num_steps for d in each.speculative.decoded),
-          gamma=GAMMA,
+      windows = _windows(each.parts.seconds, len(each.plain.decoded))
+      plain_s, speculative_s = (
+          sum(
+              seconds(times, int(decoded.num_steps))
+              for times, decoded in zip(windows, run.decoded, strict=True)
+          )
+          for seconds, run in (
+              (analysis.plain_seconds, each.plain),
+              (
+                  functools.partial(analysis.speculative_seconds, gamma=GAMMA),
+                  each.speculative,
+              ),
+          )
       )
-      assert record['bound_speedup'] == bound
+      bound = record['bound_speedup']
+      assert bound == pytest.approx(plain_s / speculative_s)
       assert record['loop_efficiency'] == record['speedup'] / bound
       assert record['speedup'] == (
           each.plain.walltime_s / each.speculative.walltime_s
@@ -217,17 +229,38 @@ class TestRecord:
       assert found['speculative'] > both
 
 
-def _compared(plain_s, speculative_s, t1_ms=1.0):
-  """A comparison of 1000 plain steps and 400 speculative ones of 2 ms."""
-  run = lambda seconds: side_by_side.Run([], np.array([seconds]), 0.0)
-  record = {
-      'encoder_s': {'target': 0.1, 'draft': 0.05},
-      't1_ms': t1_ms, 't_verify_ms': 1.5, 't_draft_ms': 0.1,
-      't_draft2_ms': 0.3, 'speedup': plain_s / speculative_s,
-      'baseline': {'loop_steps': 1000}, 'speculative': {'loop_steps': 400},
-  }  # fmt: skip
+def _windows(seconds, num_batches):
+  """Times of the parts by batch: of the rounds before it, or the last."""
+  places = np.linspace(0, num_batches - 1, ROUNDS).round()
+  windows = []
+  for number in range(num_batches):
+    own = np.flatnonzero(places == number)
+    if own.size:
+      median = {k: np.median(np.array(v)[own]) for k, v in seconds.items()}
+      steps = ('t1', 't_verify', 't_draft', 't_draft2')
+      times = analysis.StepTimes(
+          median['encoder_target'],
+          median['encoder_draft'],
+          *(1e3 * median[name] for name in steps),
+      )
+    windows.append(times)
+  return windows
+
+
+def _compared(plain_s, speculative_s):
+  """A comparison of 1.1 s of plain parts and 0.95 s of speculative ones."""
+
+  def run(seconds, *steps):
+    decoded = [types.SimpleNamespace(num_steps=n) for n in steps]
+    return side_by_side.Run(decoded, np.array([seconds]), 0.0)
+
+  # The machine is three times as fast at the second batch.
+  windows = [
+      analysis.StepTimes(0.075, 0.0375, 1.5, 2.25, 0.15, 0.45),
+      analysis.StepTimes(0.025, 0.0125, 0.5, 0.75, 0.05, 0.15),
+  ]
   return measurement._compare(
-      record, run(plain_s), run(speculative_s), gamma=3
+      run(plain_s, 400, 800), run(speculative_s, 200, 200), windows, gamma=3
   )
 
 

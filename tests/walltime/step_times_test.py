@@ -121,8 +121,8 @@ class TestWork:
     assert compilation.count() == before
     assert set(parts.seconds) == {*PARTS, 't_draft'}
     assert {len(spans) for spans in parts.seconds.values()} == {2}
-    assert all(parts.median(name) > 0 for name in PARTS)
-    assert parts.median('t_draft') >= 0
+    assert all(min(parts.seconds[name]) > 0 for name in PARTS)
+    assert min(parts.seconds['t_draft']) >= 0
     _heard(calls)
 
 
@@ -146,18 +146,23 @@ class TestSeconds:
     for values in parts.seconds.values():
       values.clear()
     parts.time_round()
-    assert parts.median('encoder_target') == 7.0
-    assert parts.median('encoder_draft') == 5.0
-    step = lambda name: parts.median(name) * part_programs.STEPS
-    assert step('t1') == pytest.approx(2.0)
-    assert step('t_verify') == pytest.approx(3.0)
-    assert step('t_draft2') == pytest.approx(1.0)
-    assert step('t_draft') == pytest.approx(later / (max(gamma, 2) - 1))
+    times = parts.times()
+    assert times.target_encoder_s == 7.0
+    assert times.draft_encoder_s == 5.0
+    seconds = lambda ms: ms / 1e3 * part_programs.STEPS
+    assert seconds(times.t1_ms) == pytest.approx(2.0)
+    assert seconds(times.t_verify_ms) == pytest.approx(3.0)
+    assert seconds(times.t_draft2_ms) == pytest.approx(1.0)
+    later_draft = later / (max(gamma, 2) - 1)
+    assert seconds(times.t_draft_ms) == pytest.approx(later_draft)
 
   def test_median(self):
     parts, _ = parts_of(1, 1)
-    parts.seconds['t1'][:] = [5.0, 1.0, 2.0]
-    assert parts.median('t1') == 2.0
+    for values in parts.seconds.values():
+      values[:] = [5.0, 1.0, 2.0]
+    assert parts.times().t1_ms == 2000.0
+    assert parts.times(2).t1_ms == 1500.0
+    assert parts.times(1).target_encoder_s == 2.0
 
 
 class TestEncoders:
