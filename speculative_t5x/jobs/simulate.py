@@ -67,12 +67,12 @@ class Shapes:
     matmul_precision: JAX's setting.
   """
 
-  num_examples: int = 8
+  num_examples: int = 16
   batch_size: int = 1
   inputs_length: int = 64
   targets_length: int = 64
   dtype: str = 'float32'
-  repeats: int = 3
+  repeats: int = 1
   rounds: int = measurement.ROUNDS
   seed: int = 0
   matmul_precision: str | None = 'highest'
