@@ -54,6 +54,7 @@ KEYS = """
     repeats warmup
     peak_memory_bytes
     ops_coefficient operations_factor
+    warnings
     quality
     greedy
 """.split()
