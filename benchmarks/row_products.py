@@ -1,0 +1,154 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What a matrix product costs by the number of rows, in every form at hand.
+
+Decoding multiplies one row by each kernel, verifying gamma + 1. Were reading
+the kernel all that a product costs, more rows would cost as much as one. Each
+form is timed on as many kernels as do not fit the caches, one after another,
+each product waiting for the last, in turns with the other forms. Besides the
+plain product: the kernel transposed, from either side; cut into panels of
+columns, a product each; its halves as two arrays; one row after another; and
+the plain product by XLA's other library (Eigen's instead of YNNPACK's).
+
+  python -m benchmarks.row_products [--inputs=768] [--outputs=4096]
+
+Prints a line of JSON: for each form and number of rows the median time of a
+product over the time of reading as many bytes, by a sum, in the same round.
+"""
+
+import argparse
+from collections.abc import Callable
+import json
+
+import jax
+from jax import lax
+import jax.numpy as jnp
+import numpy as np
+
+from speculative_t5x import run_record
+from speculative_t5x.walltime import step_times
+
+ROWS = (1, 2, 4, 8)
+_TOTAL_BYTES = 2**28  # of all kernels: past the caches
+_MAX_KERNELS = 48  # a longer chain takes long to compile
+_PANEL = 64  # columns
+_EIGEN = {'xla_cpu_experimental_ynn_fusion_type': ''}
+
+
+def product(x: jax.Array, kernel: jax.Array) -> jax.Array:
+  return x @ kernel
+
+
+def transposed_right(x: jax.Array, kernel: jax.Array) -> jax.Array:
+  return jnp.einsum('mk,nk->mn', x, kernel)
+
+
+def transposed_left(x: jax.Array, kernel: jax.Array) -> jax.Array:
+  return jnp.einsum('nk,mk->nm', kernel, x)
+
+
+def panels(x: jax.Array, kernel: jax.Array) -> jax.Array:
+  """Kernel [panels, inputs, columns]."""
+  rows = jnp.broadcast_to(x, (len(kernel), *x.shape))
+  return lax.dot_general(rows, kernel, (((2,), (1,)), ((0,), (0,))))
+
+
+def halves(x: jax.Array, kernel: tuple[jax.Array, jax.Array]) -> jax.Array:
+  return jnp.stack([x @ half for half in kernel])
+
+
+def row_by_row(x: jax.Array, kernel: jax.Array) -> jax.Array:
+  """Kernel [outputs, inputs]."""
+  return jnp.stack([kernel @ row for row in x])
+
+
+def make_forms(inputs: int, outputs: int) -> dict[str, tuple]:
+  """Form by name: the function, its kernels, and options of the compiler."""
+  count = _TOTAL_BYTES // (4 * inputs * outputs)
+  count = min(max(count, 1), _MAX_KERNELS)
+  keys = jax.random.split(jax.random.key(0), count)
+  kernels = [jax.random.normal(key, (inputs, outputs)) for key in keys]
+  turned = [k.T for k in kernels]
+  cut = [k.reshape(inputs, -1, _PANEL).swapaxes(0, 1) for k in kernels]
+  split = [tuple(jnp.split(k, 2, axis=1)) for k in kernels]
+  return {
+      'product': (product, kernels, {}),
+      'product_by_eigen': (product, kernels, _EIGEN),
+      'transposed_right': (transposed_right, turned, {}),
+      'transposed_left': (transposed_left, turned, {}),
+      'panels': (panels, cut, {}),
+      'halves': (halves, split, {}),
+      'row_by_row': (row_by_row, turned, {}),
+  }
+
+
+def chain(form: Callable, options: dict) -> Callable:
+  """Products with one kernel after another, each waiting for the last."""
+
+  def run(x, kernels):
+    for kernel in kernels:
+      x = x + jnp.max(form(x, kernel)) * 1e-9
+    return x
+
+  return jax.jit(run, compiler_options=options or None)
+
+
+def measure(forms: dict[str, tuple], inputs: int, repeats: int) -> dict:
+  """Seconds of all products by form and number of rows, and of reading."""
+  kernels = forms['product'][1]
+  read = jax.jit(lambda kernels: [jnp.sum(kernel) for kernel in kernels])
+  programs = {('read', 0): lambda: read(kernels)}
+  for name, (form, own, options) in forms.items():
+    compiled = chain(form, options)
+    for rows in ROWS:
+      x = jnp.ones((rows, inputs))
+      programs[name, rows] = lambda f=compiled, x=x, own=own: f(x, own)
+  for program in programs.values():
+    jax.block_until_ready(program())
+  spans = {key: [] for key in programs}
+  for _ in range(repeats):
+    for key, program in programs.items():
+      spans[key].append(step_times.seconds(program))
+  return {key: np.array(values) for key, values in spans.items()}
+
+
+def main():
+  parser = argparse.ArgumentParser(
+      description=__doc__,
+      formatter_class=argparse.RawDescriptionHelpFormatter,
+  )
+  parser.add_argument('--inputs', type=int, default=768)
+  parser.add_argument('--outputs', type=int, default=4096)
+  parser.add_argument('--repeats', type=int, default=15)
+  arguments = parser.parse_args()
+  if arguments.outputs % _PANEL:
+    parser.error(f'--outputs must be a multiple of {_PANEL}')
+  forms = make_forms(arguments.inputs, arguments.outputs)
+  spans = measure(forms, arguments.inputs, arguments.repeats)
+  read_s = spans.pop(('read', 0))
+  num_kernels = len(forms['product'][1])
+  print(
+      json.dumps(
+          {
+              'benchmark': 'row_products',
+              'inputs': arguments.inputs,
+              'outputs': arguments.outputs,
+              'num_kernels': num_kernels,
+              'read_ms': float(np.median(read_s)) * 1e3 / num_kernels,
+              'over_read': {
+                  name: {
+                      rows: float(np.median(spans[name, rows] / read_s))
+                      for rows in ROWS
+                  }
+                  for name in forms
+              },
+              'repeats': arguments.repeats,
+              'host': run_record.describe_host(),
+              'device': run_record.describe_device(),
+          }
+      )
+  )
+
+
+if __name__ == '__main__':
+  main()
