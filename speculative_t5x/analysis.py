@@ -333,6 +333,25 @@ class Estimate:
   num: int
 
 
+def verdict(interval: Sequence[float] | None) -> str:
+  """Whether a ratio of speeds is above 1, as far as its interval tells.
+
+  By its bounds as they are printed, with two decimals: a speedup is never one
+  whose interval reads as if it held 1.
+
+  Args:
+    interval: its bounds, or None.
+  Returns:
+    'faster', 'slower', 'no difference shown' or 'open, no interval'.
+  """
+  if interval is None:
+    return 'open, no interval'
+  low, high = (round(bound, 2) for bound in interval)
+  if low > 1:
+    return 'faster'
+  return 'slower' if high < 1 else 'no difference shown'
+
+
 def ratio_interval(
     numerators: npt.ArrayLike,
     denominators: npt.ArrayLike,

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run records as a short table for a person."""
 
+from speculative_t5x import analysis
 from speculative_t5x import run_record
 
 _HEADER = (
@@ -88,13 +89,12 @@ def _quality(record: run_record.Record) -> str:
 def _verdict(record: run_record.Record) -> str:
   """Whether speculation pays; never for an interval that holds 1."""
   at = f'temperature {record["temperature"]:g}: '
-  interval = record['speedup_ci95']
-  if interval is None:
+  verdict = analysis.verdict(record['speedup_ci95'])
+  if verdict == 'open, no interval':
     return at + 'one batch only, so whether speculation pays is open.'
-  low, high = interval
-  if low > 1:
+  if verdict == 'faster':
     return at + f'speculation pays, {record["speedup"]:.2f}x as fast as plain.'
-  if high < 1:
+  if verdict == 'slower':
     return at + (
         f'speculation does not pay here: {record["speedup"]:.2f}x the speed of'
         ' plain decoding. Decode this target plainly on this machine.'

@@ -39,20 +39,10 @@ def is_dialled(record: Record) -> bool:
 
 
 def verdict(record: Record) -> str:
-  """Whether speculation pays, as far as the interval of the speedup tells.
-
-  By its bounds as they are printed, with two decimals: a speedup is never one
-  whose interval reads as if it held 1.
-  """
+  """Whether speculation pays: see `analysis.verdict`."""
   if record['speedup'] is None:
     return 'not measured'
-  interval = record['speedup_ci95']
-  if interval is None:
-    return 'open, no interval'
-  low, high = (round(bound, 2) for bound in interval)
-  if low > 1:
-    return 'faster'
-  return 'slower' if high < 1 else 'no difference shown'
+  return analysis.verdict(record['speedup_ci95'])
 
 
 @dataclasses.dataclass(frozen=True)

@@ -89,17 +89,17 @@ def describe(advice: Advice) -> str:
   """The advice as a sentence; never a gain that was not measured as one."""
   predicted = f'{advice.predicted_speedup:.2f}x predicted'
   if advice.measured is not None:
-    low, high = advice.measured['speedup_ci95'] or (0.0, np.inf)
+    verdict = analysis.verdict(advice.measured['speedup_ci95'])
     measured = f'{advice.measured["speedup"]:.2f}x measured'
-    if high < 1:
+    if verdict == 'slower':
       return (
           f'speculation does not pay here: at best {measured}, {predicted}.'
           ' Decode plainly.'
       )
-    if low <= 1:
+    if verdict != 'faster':
       return (
-          f'speculation shows no gain: at best {measured}, {predicted}, and'
-          ' the interval includes 1.'
+          f'speculation shows no gain: at best {measured}, {predicted};'
+          f' {verdict}.'
       )
     gamma = advice.measured['gamma']  # a gain, whatever was predicted
     return f'take gamma {gamma}: {measured}, {predicted}.'
