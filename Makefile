@@ -17,6 +17,9 @@ INSTALLED_T5X := $(VENV)/.installed-t5x
 T5X ?=
 PYTEST_ARGS ?=
 
+# A worker a core, each with whole files: their tests share what they compile.
+PARALLEL := -n logical --dist loadfile
+
 DEMO := $(VENV)/bin/speculative-t5x eval --gin_file=configs/runs/demo.gin
 DEMO_RESULTS := runs/demo/results.jsonl
 
@@ -41,10 +44,10 @@ demo: $(INSTALLED)  ## decodes with the embedded pair: runs/demo/results.jsonl
 	@echo "Records are in $(DEMO_RESULTS)."
 
 test: $(INSTALLED)  ## runs the tests
-	$(VENV)/bin/python -m pytest $(PYTEST_ARGS)
+	$(VENV)/bin/python -m pytest $(PARALLEL) $(PYTEST_ARGS)
 
 test-all: $(INSTALLED)  ## runs the tests, the exhaustive ones included
-	$(VENV)/bin/python -m pytest -m '' $(PYTEST_ARGS)
+	$(VENV)/bin/python -m pytest $(PARALLEL) -m '' $(PYTEST_ARGS)
 
 # T5X=<checkouts of T5X, AirIO and jestimator, parted by colons>, or nothing
 # where .venv has them. Its last output is kept in results/, without paths.

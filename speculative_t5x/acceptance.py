@@ -94,7 +94,8 @@ def _score(
   written, guessed = take(target)[..., 0], take(draft)[..., 0]
   # A token that the target wrote has p > 0, but for rounding between paths.
   keep_probs = jnp.where(guessed < written, guessed / written, 1)
-  return jnp.sum(jnp.minimum(target, draft), axis=-1), keep_probs
+  betas = jnp.sum(jnp.minimum(target, draft), axis=-1)
+  return jnp.minimum(betas, 1), keep_probs  # rounding may add up to more
 
 
 def _target_laws(decoder, params, context, sequences, sampling) -> jax.Array:

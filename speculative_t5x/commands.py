@@ -15,8 +15,7 @@ class Job:
     gin_file: whose head says what the job needs.
     summary: of the job, in a line.
     output_macro: what --output_dir sets.
-    is_complete: whether its gin file is read unasked, and no task, and so no
-      TensorFlow, is needed.
+    is_complete: whether its gin file is read unasked.
     on_host: whether it needs no accelerator.
     folder: of the gin files that it carries out by name, one after another;
       each sets up the function of its name. None for a job of one function.

@@ -73,7 +73,7 @@ def make_config(size: str, dtype: str = 'float32') -> t5.T5Config:
     size: 'small', 'base', 'large', 'xl' or 'xxl'.
     dtype: to decode in.
   Raises:
-    ValueError: for another size.
+    ValueError: for another size or dtype.
   """
   if size not in SIZES:
     raise ValueError(
@@ -86,7 +86,7 @@ def make_config(size: str, dtype: str = 'float32') -> t5.T5Config:
       num_encoder_layers=num_layers,
       num_decoder_layers=num_layers,
       mlp_activations=('gelu', 'linear'),
-      dtype=jnp.dtype(dtype),
+      dtype=dtype,
       **sizes,
   )
 

@@ -172,9 +172,8 @@ def _configure(command: _CommandLine) -> Callable[[], object]:
   if command.job.on_host:
     # One that another process uses would be waited for.
     jax.config.update('jax_platforms', 'cpu')
-  if not command.job.is_complete:
-    _import_tensorflow()
-  job = getattr(_import(command.job.module), command.function)
+  with _quiet_tensorflow():
+    job = getattr(_import(command.job.module), command.function)
   gin.clear_config()  # of an earlier command in this process
   # Leave it the reader of files alone. The other one takes a folder for a
   # Python package and fails at those without an __init__.py, as configs.
@@ -182,8 +181,7 @@ def _configure(command: _CommandLine) -> Callable[[], object]:
   for path in _search_paths(command):
     gin.add_config_file_search_path(path)
   for name in command.gin_files:
-    # A file may import tasks, and with them TensorFlow.
-    with _gin_errors_in(name), quiet.quiet_stderr():
+    with _gin_errors_in(name), _quiet_tensorflow():
       gin.parse_config_file(name)
   for name, value in command.bindings:
     with _gin_errors_in(f'--gin.{name}={value}'):
@@ -202,17 +200,17 @@ def _import(name: str):
     ) from error
 
 
-def _import_tensorflow() -> None:
-  """Imports it without the lines that it writes to stderr.
+@contextlib.contextmanager
+def _quiet_tensorflow() -> Iterator[None]:
+  """Leaves it the CPU alone where jobs and tasks within import it.
 
-  They come before its logging is set up, so no variable turns them off.
+  Also drops the lines that it writes to stderr meanwhile, some about the GPUs
+  that it looks for. They come before its logging is set up, so no variable
+  turns them off.
   """
   with quiet.quiet_stderr():
-    tensorflow = _import('tensorflow')
-    # It would take the memory of a GPU. Asking also makes it look for one,
-    # about which it writes too.
-    with contextlib.suppress(RuntimeError):  # in use already
-      tensorflow.config.set_visible_devices([], 'GPU')
+    yield
+    quiet.keep_tensorflow_off_accelerators()
 
 
 def _config_roots() -> list[pathlib.Path]:

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Silence for libraries in C++ whose log lines no setting turns off."""
+"""What other libraries are kept from: log lines, and accelerators."""
 
 from collections.abc import Iterator
 import contextlib
@@ -21,3 +21,14 @@ def quiet_stderr() -> Iterator[None]:
     sys.stderr.flush()
     os.dup2(kept, 2)
     os.close(kept)
+
+
+def keep_tensorflow_off_accelerators() -> None:
+  """It would take the memory of a GPU, and only reads and tokenizes here.
+
+  Does nothing where it is not imported, or in use already: its devices are the
+  caller's choice then.
+  """
+  if tensorflow := sys.modules.get('tensorflow'):
+    with contextlib.suppress(RuntimeError):
+      tensorflow.config.set_visible_devices([], 'GPU')

@@ -22,6 +22,7 @@ import jax
 import numpy as np
 
 from speculative_t5x import loading
+from speculative_t5x import sharding
 from speculative_t5x import token_decoder
 
 SCHEMA_VERSION = 1
@@ -40,12 +41,12 @@ KEYS = (
     'baseline', 'speculative', 'draft_acceptance_rate', 'accepted_per_tested',
     'mean_acceptance_length', 'tokens_per_target_call', 'padded_share',
     # Times.
-    'encoder_s', 't1_ms', 't_verify_ms', 't_draft_ms', 't_draft2_ms', 'c',
-    'verify_cost_ratio', 'floor_ms', 'floor_ratio', 'alpha',
+    'encoder_s', 't1_ms', 't_verify_ms', 't_draft_ms', 't_draft2_ms',
+    't_call_ms', 'c', 'verify_cost_ratio', 'floor_ms', 'floor_ratio', 'alpha',
     'predicted_speedup', 'bound_speedup', 'speedup', 'speedup_ci95',
     'decode_speedup', 'loop_efficiency', 'reference', 'compile_s', 'repeats',
-    'warmup', 'peak_memory_bytes', 'ops_coefficient', 'operations_factor',
-    'warnings',
+    'rounds', 'warmup', 'peak_memory_bytes', 'ops_coefficient',
+    'operations_factor', 'warnings',
     # Quality.
     'quality', 'greedy',
 )  # fmt: skip
@@ -64,7 +65,7 @@ def make(job: str, **values: Any) -> Record:
       'schema_version': SCHEMA_VERSION,
       'created': datetime.datetime.now(datetime.UTC).isoformat('T', 'seconds'),
       'package_version': _package_version(),
-      'commit': _commit(),
+      'commit': commit_of(pathlib.Path(__file__).parent),
       'job': job,
       'device': describe_device(),
       'host': describe_host(),
@@ -78,15 +79,20 @@ def _package_version() -> str:
   return speculative_t5x.__version__
 
 
-def _commit() -> str | None:
-  """The commit of the checkout that runs, None where there is none."""
-  folder = pathlib.Path(__file__).parent
-  command = ['git', '-C', str(folder), 'rev-parse', 'HEAD']
+def commit_of(folder: pathlib.Path) -> str | None:
+  """The commit of the checkout that holds a folder, None where none does."""
+  git = lambda *command: subprocess.run(
+      ['git', '-C', str(folder), *command],
+      capture_output=True,
+      text=True,
+      check=True,
+  ).stdout.strip()
   try:
-    found = subprocess.run(command, capture_output=True, text=True, check=True)
+    # An installed package may lie within the checkout of something else.
+    git('ls-files', '--error-unmatch', '.')
+    return git('rev-parse', 'HEAD')
   except (OSError, subprocess.CalledProcessError):
     return None
-  return found.stdout.strip()
 
 
 def describe_device() -> Record:
@@ -127,6 +133,17 @@ def describe_model(model: loading.Model) -> Record:
       'checkpoint': checkpoint,
       'num_params': model.num_params,
       'dtype': jax.numpy.dtype(model.config.dtype).name,
+  }
+
+
+def describe_draft(model: loading.Model, temperature: float) -> Record:
+  """A drafter that is a model: what it is, and how it is used."""
+  return {
+      'kind': 'model',
+      **describe_model(model),
+      'model_parallel': model.mesh is not None
+      and model.rules != sharding.REPLICATED,
+      'temperature': temperature,
   }
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 import contextlib
 import copy
 import functools
+import numbers
 from typing import Any
 
 from flax import struct
@@ -85,8 +86,9 @@ def check_int32(name: str, values: Sequence[int]) -> None:
   """
   limits = np.iinfo(np.int32)
   for value in values:
-    if value != int(value) or not limits.min <= value <= limits.max:
-      raise ValueError(f'{name} must be whole and of 32 bits, got {value}.')
+    is_whole = isinstance(value, numbers.Real) and float(value).is_integer()
+    if not is_whole or not limits.min <= value <= limits.max:
+      raise ValueError(f'{name} must be whole and of 32 bits, got {value!r}.')
 
 
 def check_finite(decoded: Decoded) -> None:

@@ -130,6 +130,15 @@ class TestScore:
     # Neither nothing nor everything is kept, or this would show little.
     assert 0.1 < np.concatenate([t.betas for t in texts]).mean() < 0.95
 
+  def test_a_draft_that_is_the_target(self):
+    """Probabilities add up to a little more than 1 now and then."""
+    same = decoder().with_draft(decoder().target, GAMMA)
+    asked = request()
+    decoded = jax.device_get(same.plain(asked))
+    betas = [text.betas for text in acceptance.score(same, asked, decoded)]
+    np.testing.assert_allclose(np.concatenate(betas), 1, atol=1e-6)
+    assert analysis.estimate_alpha(betas).value <= 1
+
   def test_greedy_texts_are_kept_or_not(self):
     _, texts = plain_texts(temperature=0.0)
     betas = np.concatenate([text.betas for text in texts])

@@ -436,7 +436,7 @@ def _covers(interval, truth):
 
 class TestRatioInterval:
 
-  @pytest.mark.parametrize('num_pairs', [2, 37, 1000])
+  @pytest.mark.parametrize('num_pairs', [6, 37, 1000])
   def test_bit_by_bit(self, num_pairs):
     """Records of a run keep their intervals, so the stream is pinned."""
     numerators, denominators = np.random.default_rng(num_pairs).gamma(
@@ -449,8 +449,11 @@ class TestRatioInterval:
     found = analysis.ratio_interval(numerators, denominators)
     assert found == tuple(np.quantile(ratios, (0.025, 0.975)))
 
-  def test_one_pair_has_no_interval(self):
-    assert analysis.ratio_interval([1], [2]) is None
+  def test_few_pairs_have_no_interval(self):
+    """All below, or all above the truth: 1 in 16 for 5 pairs, 1 in 32 for 6."""
+    for count in range(1, 6):
+      assert analysis.ratio_interval([1] * count, [2] * count) is None
+    assert analysis.ratio_interval([1] * 6, [2] * 6) == (0.5, 0.5)
 
   @pytest.mark.parametrize('max_indices', [1, 999, 10_000])
   def test_chunks_change_nothing(self, monkeypatch, max_indices):
@@ -464,13 +467,13 @@ class TestEstimateAlpha:
 
   def test_weighs_tokens_and_not_texts(self):
     found = analysis.estimate_alpha([[1.0, 0.5, 0.5], [0.0]])
-    assert (found.value, found.num) == (0.5, 4)
-    assert found.ci95 == pytest.approx((0.0, 2 / 3))
+    assert found == analysis.Estimate(0.5, None, 4)
 
-  def test_one_text_has_no_interval(self):
-    assert analysis.estimate_alpha([np.full(9, 0.5)]) == analysis.Estimate(
-        0.5, None, 9
-    )
+  def test_resamples_texts(self):
+    """Of two kinds of text, 1 to 5 of 6 in a resample are of one kind."""
+    found = analysis.estimate_alpha([[1.0, 1.0], [0.0, 0.0]] * 3)
+    assert found.value == 0.5
+    assert found.ci95 == pytest.approx((1 / 6, 5 / 6))
 
   def test_texts_without_tokens_say_nothing(self):
     texts = _texts(0)
@@ -528,9 +531,9 @@ class TestEstimateCostCoefficient:
 
   def test_pairs_the_repeats(self):
     """A machine that slows both alike leaves no doubt of their ratio."""
-    seconds = np.array([1.0, 1.5, 9.0, 2.0])
+    seconds = np.array([1.0, 1.5, 9.0, 2.0, 4.0, 3.0])
     found = analysis.estimate_cost_coefficient(seconds / 8, seconds)
-    assert found == analysis.Estimate(0.125, (0.125, 0.125), 4)
+    assert found == analysis.Estimate(0.125, (0.125, 0.125), 6)
 
   def test_covers_the_truth(self):
     rng = np.random.default_rng(0)

@@ -39,7 +39,7 @@ KEYS = """
     tokens_per_target_call
     padded_share
     encoder_s
-    t1_ms t_verify_ms t_draft_ms t_draft2_ms
+    t1_ms t_verify_ms t_draft_ms t_draft2_ms t_call_ms
     c
     verify_cost_ratio
     floor_ms floor_ratio
@@ -51,7 +51,7 @@ KEYS = """
     loop_efficiency
     reference
     compile_s
-    repeats warmup
+    repeats rounds warmup
     peak_memory_bytes
     ops_coefficient operations_factor
     warnings

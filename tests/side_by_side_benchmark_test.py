@@ -15,8 +15,11 @@ from benchmarks.side_by_side import cases
 from benchmarks.side_by_side import measuring
 
 
-def _timings(seconds, written=()):
-  return measuring.Timings(list(seconds), list(written))
+def _timings(seconds, written=None):
+  seconds = list(seconds)
+  # An input each, unless it is said what was written.
+  written = [()] * len(seconds) if written is None else written
+  return measuring.Timings(seconds, list(written))
 
 
 class TestUntilEnd:
@@ -88,7 +91,7 @@ class TestSummarize:
 
   def test_pairs_stay_pairs(self):
     """Seconds that vary a lot and a ratio that does not."""
-    plain = [1.0, 2.0, 40.0, 3.0]
+    plain = [1.0, 2.0, 40.0, 3.0, 5.0, 1.5]
     timings = {'plain': _timings(plain), 'own': _timings(2 * x for x in plain)}
     low, high = measuring.summarize(timings, ['plain'])['own']['over_plain'][
         'ci95'
@@ -103,6 +106,18 @@ class TestSummarize:
     over = measuring.summarize(timings, ['plain'])['own']['over_plain']
     low, high = over['ci95']
     assert low < over['ratio'] < high
+
+  def test_repeats_of_an_input_are_no_further_evidence(self):
+    seconds = np.random.default_rng(2).uniform(1, 2, (2, 8))
+    intervals = []
+    for repeats in (1, 50):
+      timings = {
+          name: measuring.Timings(np.repeat(own, repeats).tolist(), [()] * 8)
+          for name, own in zip(('plain', 'own'), seconds, strict=True)
+      }
+      over = measuring.summarize(timings, ['plain'])['own']['over_plain']
+      intervals.append(over['ci95'])
+    assert intervals[0] == pytest.approx(intervals[1])
 
   def test_one_pair_has_no_interval(self):
     timings = {'plain': _timings([1.0]), 'own': _timings([2.0])}
@@ -195,7 +210,7 @@ class TestArguments:
     parsed = side_by_side.parse_arguments(['--size=base'])
     assert (parsed.size, parsed.oracle) == ('base', None)
     assert (parsed.gamma, parsed.repeats) == (4, 5)
-    assert parsed.inputs == 4
+    assert parsed.inputs == 8
     parsed = side_by_side.parse_arguments(['--oracle=a/b'])
     assert parsed.oracle == pathlib.Path('a/b')
     assert parsed.inputs == 64

@@ -681,14 +681,7 @@ class TestCacheAfterRewind:
     batch, gamma, length = 6, 2, 14
     inputs = tiny.encoder_tokens(batch, 9)
     target = t5_decoding.block_decoder(model.config)
-    drafter = draft_model.DraftModel(
-        t5_decoding.block_decoder(draft.config),
-        lambda params, tokens: t5_decoding.encode(
-            draft.config, params, tokens
-        )[1],
-        gamma,
-        config.vocab_size,
-    )
+    drafter = tiny.drafter(draft, gamma)
     rows = speculation.Rows(
         speculation.row_keys(jnp.int32(0), jnp.arange(batch)),
         jnp.full((batch,), length, jnp.int32),

@@ -15,7 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x import loading
+from speculative_t5x.drafters import draft_model
 from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_decoding
 
 # Spread logits, so that the likeliest token is rarely a near tie.
 _LOGITS_SCALE = 2.0
@@ -64,6 +66,17 @@ def params(config: t5.T5Config, *, noise: float = 0.0) -> Any:
 def model(config: t5.T5Config, *, noise: float = 0.0) -> loading.Model:
   """The tiny network ready to decode."""
   return loading.make_model(config, params(config, noise=noise))
+
+
+def drafter(model: loading.Model, gamma: int) -> draft_model.DraftModel:
+  """One that guesses with a tiny network, for a target of its vocabulary."""
+  config = model.config
+  return draft_model.DraftModel(
+      t5_decoding.block_decoder(config),
+      lambda params, tokens: t5_decoding.encode(config, params, tokens)[1],
+      gamma,
+      config.vocab_size,
+  )
 
 
 def encoder_tokens(

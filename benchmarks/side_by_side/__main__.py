@@ -10,8 +10,9 @@ whole, from token ids to token ids, and from the output of the encoders on.
   python -m benchmarks.side_by_side --oracle=<folder of t5x_oracle>
   python -m benchmarks.side_by_side --size=base
 
-The oracle's pair is trained; its inputs are of Multi30k. A size has random
-weights, decodes without a draft and writes exactly 64 tokens.
+The oracle is a pair that T5X trained on Multi30k, with inputs; it is not
+published. A size has random weights, decodes without a draft and writes exactly
+64 tokens.
 
 Ways: plain and speculative are this package's. t5x is T5X's own
 `temperature_sample`; plain_in_t5x and speculative_in_t5x are this package's
@@ -58,7 +59,7 @@ SYSTEMS = {
     'transformers': 'hugging_face_ways',
 }
 REFERENCES = ('plain', 'speculative')
-_NUM_RANDOM_INPUTS = 4
+_NUM_RANDOM_INPUTS = 8
 _NUM_ORACLE_INPUTS = 64
 
 
@@ -73,7 +74,7 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
   case.add_argument('--size', choices=dialled.SIZES)
   case.add_argument('--oracle', type=pathlib.Path, metavar='FOLDER')
   parser.add_argument('--gamma', type=_positive, default=4)
-  parser.add_argument('--inputs', type=_positive, help='default: all, or 4')
+  parser.add_argument('--inputs', type=_positive, help='default: all, or 8')
   parser.add_argument('--repeats', type=_positive, default=5)
   parsed = parser.parse_args(arguments)
   if parsed.inputs is None:

@@ -106,8 +106,7 @@ def summarize(
     references: names of ways. One that was not timed is left out.
   Returns:
     By name: walltime_s, and `over_<reference>` with the ratio of the totals and
-    its 95 percent interval, a paired bootstrap over inputs and repeats (null
-    for a single pair).
+    its 95 percent interval, a paired bootstrap over inputs (null for too few).
   """
   return {
       name: {
@@ -123,9 +122,13 @@ def summarize(
 
 
 def _ratio(own: Timings, reference: Timings) -> Record:
+  # Repeats of an input are alike, and no further evidence on others.
+  of_inputs = lambda timings: np.reshape(
+      timings.seconds, (len(timings.written), -1)
+  ).sum(axis=1)
   return {
       'ratio': sum(own.seconds) / sum(reference.seconds),
-      'ci95': analysis.ratio_interval(own.seconds, reference.seconds),
+      'ci95': analysis.ratio_interval(of_inputs(own), of_inputs(reference)),
   }
 
 

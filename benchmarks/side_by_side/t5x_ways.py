@@ -6,7 +6,6 @@ from collections.abc import Callable
 import dataclasses
 import functools
 import pathlib
-import subprocess
 from typing import Any
 
 import jax
@@ -21,6 +20,7 @@ from t5x.examples.t5 import network
 from benchmarks.side_by_side import cases
 from benchmarks.side_by_side import measuring
 from benchmarks.side_by_side import ours
+from speculative_t5x import run_record
 from speculative_t5x import seam
 from speculative_t5x import t5x_guest
 from speculative_t5x.networks import preparation
@@ -45,13 +45,8 @@ class Encoded(network.Transformer):
 
 def versions() -> dict[str, str]:
   """T5X has one version number for all its commits, so the commit is added."""
-  folder = pathlib.Path(version.__file__).parent
-  found = subprocess.run(
-      ['git', '-C', str(folder), 'rev-parse', '--short', 'HEAD'],
-      capture_output=True,
-      text=True,
-  )
-  return {'t5x': f'{version.__version__} {found.stdout}'.strip()}
+  commit = run_record.commit_of(pathlib.Path(version.__file__).parent)
+  return {'t5x': f'{version.__version__} {commit or ""}'.strip()}
 
 
 def make_ways(case: cases.Case) -> dict[str, measuring.Way]:

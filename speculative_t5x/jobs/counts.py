@@ -28,14 +28,14 @@ def several(name: str, values: Any) -> list[float]:
     ValueError: naming what is no number.
   """
   try:
-    found = np.atleast_1d(np.asarray(values, float)).tolist()
+    found = np.atleast_1d(np.asarray(values, float))
   except (TypeError, ValueError):
-    found = []
-  if not found:
+    found = np.empty(0)
+  if not found.size or found.ndim > 1:
     raise ValueError(
         f'{name} must be a number or several in parentheses, got {values!r}.'
     )
-  return list(dict.fromkeys(found))
+  return list(dict.fromkeys(found.tolist()))
 
 
 def several_counts(name: str, values: Any) -> list[int]:

@@ -223,7 +223,6 @@ def _record(
     speculative: side_by_side.Run,
 ) -> run_record.Record:
   decoder = setup.decoder
-  drafter = run_record.describe_model(decoder.draft)
   return run_record.make(
       'eval',
       **setup.settings,
@@ -233,7 +232,7 @@ def _record(
       num_examples=len(setup.examples.tokens),
       truncated_inputs=setup.examples.num_truncated,
       target=run_record.describe_model(decoder.target),
-      drafter={'kind': 'model', **drafter, 'temperature': draft_temperature},
+      drafter=run_record.describe_draft(decoder.draft, draft_temperature),
       verification={'rule': 'tokenwise', 'lenience': None},
       temperature=temperature,
       batch_size=setup.batch_size,

@@ -6,14 +6,12 @@ Legend: examples, inputs_length.
 """
 
 from collections.abc import Mapping
-import contextlib
 import dataclasses
 import itertools
 from typing import Any
 
 import numpy as np
 import seqio
-import tensorflow as tf
 
 from speculative_t5x import loading
 from speculative_t5x import quiet
@@ -76,7 +74,7 @@ def load(
       1, an empty input, fewer examples than asked for or none at all, or a
       vocabulary that T5 cannot decode by.
   """
-  keep_tensorflow_off_accelerators()
+  quiet.keep_tensorflow_off_accelerators()
   _check_lengths(lengths)
   task = _find_task(mixture_or_task_name, split)
   _check_vocabularies(task)
@@ -119,13 +117,6 @@ def load(
       targets,
       np.asarray(is_truncated),
   )
-
-
-def keep_tensorflow_off_accelerators() -> None:
-  """It would take the memory of a GPU, and only reads here."""
-  # In use already, its devices are the caller's choice.
-  with contextlib.suppress(RuntimeError):
-    tf.config.set_visible_devices([], 'GPU')
 
 
 def _check_lengths(lengths: Mapping[str, int]) -> None:

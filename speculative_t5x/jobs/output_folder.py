@@ -16,6 +16,7 @@ import contextlib
 import hashlib
 import json
 import os
+import sys
 
 from etils import epath
 
@@ -27,8 +28,9 @@ SETTINGS = (
     'job', 'task', 'split', 'num_examples', 'target', 'drafter', 'verification',
     'gamma', 'temperature', 'topk', 'topp', 'num_decodes', 'seed',
     'batch_size', 'inputs_length', 'targets_length', 'device', 'host', 'mesh',
-    'matmul_precision', 'simulated_acceptance', 'repeats',
+    'matmul_precision', 'simulated_acceptance', 'repeats', 'rounds',
 )  # fmt: skip
+_CODE = ('package_version', 'commit')
 # Other files in a folder are not the job's to remove.
 _NAME_PREFIX = 'temperature_'
 
@@ -70,12 +72,22 @@ class OutputFolder:
   def find(self, settings: run_record.Record) -> run_record.Record | None:
     """The record of a configuration that an earlier job finished.
 
-    To be merged with the others it must be added again.
+    To be merged with the others it must be added again. One that other code
+    measured is told of.
 
     Args:
-      settings: a record with the keys of `SETTINGS` at least.
+      settings: a record before anything is measured.
     """
-    return self._read(f'records/{_configuration_name(settings)}.json')
+    name = f'records/{_configuration_name(settings)}.json'
+    record = self._read(name)
+    if record and any(record[key] != settings[key] for key in _CODE):
+      print(
+          f'{self._path / name} was measured by version'
+          f' {record["package_version"]}, commit {record["commit"]}, and is'
+          ' kept. Remove it to measure anew.',
+          file=sys.stderr,
+      )
+    return record
 
   def add(
       self,

@@ -79,7 +79,7 @@ def table4(
 
 def _write_speeds(name, output_dir, target_size, shapes, measured) -> None:
   found = {
-      key: _find_record(path, published.row(*key))
+      key: _find_record(path, _published_row(key))
       for key, path in (measured or {}).items()
   }
   name_of = lambda row: (row.task, row.draft, row.temperature)
@@ -106,15 +106,32 @@ def _dial(output_dir, target_size, shapes, rows) -> list[run_record.Record]:
   return records
 
 
+def _published_row(key: RowName) -> published.Row:
+  try:
+    return published.row(*key)
+  except TypeError as error:  # more or fewer than three, or no tuple
+    raise ValueError(
+        'Measured rows are named by task, draft and temperature, as'
+        f" ('EnDe', 'small', 0.0); got {key!r}."
+    ) from error
+
+
 def _find_record(path: Path, row: published.Row) -> run_record.Record:
-  """The record of a row's temperature and gamma."""
-  for record in _read_records(path):
-    if (record['temperature'], record['gamma']) == (row.temperature, row.gamma):
-      return record
+  """The one record of a row's temperature and gamma, at the paper's batch."""
+  wanted = row.temperature, row.gamma, published.BATCH_SIZE
+  found = [
+      record
+      for record in _read_records(path)
+      if (record['temperature'], record['gamma'], record['batch_size'])
+      == wanted
+  ]
+  if len(found) == 1:
+    return found[0]
   raise ValueError(
-      f'{path} has no record of temperature {row.temperature:g} and gamma'
-      f' {row.gamma}, which the row {row.task}, {row.draft} needs. Run the'
-      ' walltime job with them.'
+      f'{path} must have one record of temperature {row.temperature:g}, gamma'
+      f' {row.gamma} and batch size {published.BATCH_SIZE}, which the row'
+      f' {row.task}, {row.draft} needs, and has {len(found)}. Run the walltime'
+      ' job with them, each draft to a folder of its own.'
   )
 
 
@@ -172,13 +189,13 @@ def figure1(
 
 def figure2(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
   """Tokens a target call over alpha; see `figure4` for the arguments."""
-  points = _points(output_dir, records, (_DIALLED, _MEASURED))
+  points = _points(output_dir, records, (_DIALLED, _MEASURED), _label)
   _save(output_dir, 'figure2', figures.figure_2(points))
 
 
 def figure3(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
   """The best gamma over alpha; see `figure4` for the arguments."""
-  points = _points(output_dir, records, (_MEASURED,))
+  points = _points(output_dir, records, (_MEASURED,), readings.label)
   _save(output_dir, 'figure3', figures.figure_3(points))
 
 
@@ -189,7 +206,7 @@ def figure4(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
     output_dir: gets the figure; what the tables measured there is laid over it.
     records: results of further walltime jobs.
   """
-  points = _points(output_dir, records, (_DIALLED, _MEASURED))
+  points = _points(output_dir, records, (_DIALLED, _MEASURED), _label)
   _save(output_dir, 'figure4', figures.figure_4(points))
 
 
@@ -257,11 +274,12 @@ def _points(
     output_dir: Path,
     records: Path | Sequence[Path],
     folders: Sequence[str],
+    label: Callable[[run_record.Record], str],
 ) -> list[readings.Point]:
   """What was measured, from folders of the output folder and from files."""
   paths = [epath.Path(output_dir) / f / 'results.jsonl' for f in folders]
   found = _read_all([path for path in paths if path.exists()])
-  return readings.points(found + _read_all(records), label=_label)
+  return readings.points(found + _read_all(records), label)
 
 
 def _label(record: run_record.Record) -> str:
@@ -273,7 +291,7 @@ def _label(record: run_record.Record) -> str:
 
 def _read_all(paths: Path | Sequence[Path]) -> list[run_record.Record]:
   """The records of one file or of several."""
-  if isinstance(paths, (str, os.PathLike)):
+  if isinstance(paths, str) or not isinstance(paths, Sequence):
     paths = [paths]
   return [record for path in paths for record in _read_records(path)]
 
@@ -285,7 +303,7 @@ def _read_records(path: Path) -> list[run_record.Record]:
     if not all(isinstance(r, dict) and 'schema_version' in r for r in records):
       raise ValueError('a line of it is something else')
     return records
-  except (OSError, ValueError) as error:
+  except (OSError, TypeError, ValueError) as error:
     raise ValueError(
         f'{path} cannot be read as run records ({error}). Pass the'
         ' results.jsonl of a walltime job.'

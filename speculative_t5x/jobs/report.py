@@ -91,7 +91,7 @@ def _verdict(record: run_record.Record) -> str:
   at = f'temperature {record["temperature"]:g}: '
   verdict = analysis.verdict(record['speedup_ci95'])
   if verdict == 'open, no interval':
-    return at + 'one batch only, so whether speculation pays is open.'
+    return at + 'too few batches to say whether speculation pays.'
   if verdict == 'faster':
     return at + f'speculation pays, {record["speedup"]:.2f}x as fast as plain.'
   if verdict == 'slower':

@@ -82,10 +82,6 @@ class Shapes:
     for name in ('dtype', 'seed', 'matmul_precision'):
       del values[name]
     counts.check(**values)
-    if self.dtype not in ('float32', 'bfloat16'):
-      raise ValueError(
-          f'dtype must be float32 or bfloat16, got {self.dtype!r}.'
-      )
     token_decoder.check_int32('seed', [self.seed])
 
 
@@ -116,11 +112,17 @@ def simulate(
     ValueError: for values out of range, or pairs that need more memory than
       there is; nothing has been allocated then.
   """
-  drafts = [draft_size] if isinstance(draft_size, str) else list(draft_size)
+  if isinstance(draft_size, str):
+    draft_size = [draft_size]
+  if not isinstance(draft_size, Sequence):
+    raise ValueError(
+        f'draft_size must be a size or several in parentheses, got'
+        f' {draft_size!r}.'
+    )
   pairings = [
       Pairing(*values)
       for values in itertools.product(
-          drafts,
+          draft_size,
           counts.several('alpha', alpha),
           counts.several_counts('gamma', gamma),
           counts.several('temperature', temperature),
@@ -173,7 +175,7 @@ def measure_pairings(
 
 def _by_program(pairing: Pairing) -> tuple:
   """Pairings of one model and program come after one another."""
-  return dataclasses.astuple(pairing)[:1] + (pairing.gamma, pairing.alpha)
+  return pairing.draft_size, pairing.gamma, pairing.alpha
 
 
 class _Bench:
@@ -270,6 +272,7 @@ class _Bench:
         drafter={
             'kind': 'model',
             **describe(pairing.draft_size),
+            'model_parallel': False,
             'temperature': pairing.temperature,
         },
         verification={'rule': 'tokenwise', 'lenience': None},
@@ -287,6 +290,7 @@ class _Bench:
         lossless=False,
         simulated_acceptance=pairing.alpha,
         repeats=shapes.repeats,
+        rounds=shapes.rounds,
     )
 
 
@@ -312,15 +316,19 @@ def _workload(gamma: int, shapes: Shapes) -> memory.Workload:
 def _needed_bytes(target_config, draft_configs, gamma, shapes) -> int:
   """What the target, the drafts and the measuring take.
 
-  While a draft is made, the last one is still there.
+  While a draft is made, the last one is still there. The parts that are timed
+  beside the runs have caches, keys and values of their own.
   """
   workload = _workload(gamma, shapes)
   target = memory.target_bytes(target_config, workload)
   drafts = [
-      memory.draft_bytes(config, workload, target_config.vocab_size).total
+      memory.draft_bytes(config, workload, target_config.vocab_size)
       for config in draft_configs.values()
   ]
-  return target.total + sum(sorted(drafts)[-2:]) + measurement.OWN_BYTES
+  models = target.total + sum(sorted(draft.total for draft in drafts)[-2:])
+  parts = 2 * target.cache + target.cross
+  parts += max(draft.cache + draft.cross for draft in drafts)
+  return models + parts + measurement.OWN_BYTES
 
 
 def _largest_that_fits(draft_configs, gamma, shapes) -> str:

@@ -22,8 +22,8 @@ import tensorflow as tf
 
 from speculative_t5x import batches
 from speculative_t5x import checkpoints
+from speculative_t5x import quiet
 from speculative_t5x import training
-from speculative_t5x.jobs import examples as examples_lib
 from speculative_t5x.networks import t5
 
 FEATURES = ('inputs', 'targets')
@@ -389,7 +389,7 @@ def _dataset(
         f'task_feature_lengths must have just {FEATURES}. Got'
         f' {dict(task_feature_lengths)}.'
     )
-  examples_lib.keep_tensorflow_off_accelerators()
+  quiet.keep_tensorflow_off_accelerators()
   try:
     task = seqio.get_mixture_or_task(name)
   except ValueError as error:

@@ -8,7 +8,7 @@ target wrote. A job that was interrupted goes on after the configurations that
 it finished.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 import dataclasses
 import functools
 import itertools
@@ -35,7 +35,7 @@ from speculative_t5x.walltime import part_programs
 from speculative_t5x.walltime import side_by_side
 
 _ALPHA_BATCH = 8  # examples decoded at once where only their text matters
-_MIN_ADVISED_GAMMA = 10  # the least that tokens a call are reckoned up to
+_MIN_KEPT_GAMMA = 10  # so that a job resumed with other gammas finds them
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,12 +142,28 @@ def measure_walltime(
   temperatures = counts.several('temperature', temperature)
   for each in temperatures:
     sampling_lib.make_sampling(each, topk, topp)  # before anything is read
+  if not drafts:
+    raise ValueError('No draft was given. Give one, or several.')
   length = task_feature_lengths.get('targets', 0)
   counts.check_gammas(gammas, length)
   meshes = [pair_loading.make_mesh(mesh_shape, size) for size in batch_sizes]
   examples = _load_examples(
       mixture_or_task_name, split, task_feature_lengths, num_examples
   )
+  load = functools.partial(
+      pair_loading.load_decoder,
+      target_config=target_config,
+      checkpoint_path=checkpoint_path,
+      vocabulary=examples.vocabulary,
+      gamma=gammas[0],
+      length=length,
+      num_decodes=1,
+      mesh=meshes[0],
+      draft_model_parallel=draft_model_parallel,
+      matmul_precision=matmul_precision,
+  )
+  decoders = _load_decoders(load, drafts)
+  first = next(decoders)  # before what an earlier job wrote is touched
   setup = _Setup(
       output_folder.OutputFolder(output_dir),
       examples,
@@ -164,26 +180,8 @@ def measure_walltime(
           'seed': seed,
       },
   )
-  load = functools.partial(
-      pair_loading.load_decoder,
-      target_config=target_config,
-      checkpoint_path=checkpoint_path,
-      vocabulary=setup.examples.vocabulary,
-      gamma=gammas[0],
-      length=length,
-      num_decodes=1,
-      mesh=meshes[0],
-      draft_model_parallel=draft_model_parallel,
-      matmul_precision=matmul_precision,
-  )
-  records, lines, decoder = [], [], None
-  for draft in drafts:
-    decoder = load(
-        draft_config=draft.config,
-        draft_checkpoint_path=draft.checkpoint_path,
-        draft_vocabulary_file=draft.vocabulary_file,
-        loaded=decoder,
-    )
+  records, lines = [], []
+  for decoder in itertools.chain([first], decoders):
     found = _measure_draft(setup, decoder, gammas, batch_sizes, temperatures)
     records += found.records
     lines += found.advice
@@ -194,6 +192,21 @@ def measure_walltime(
   print(f'Records: {results}')
   greedy.check(records)
   return records
+
+
+def _load_decoders(
+    load: Callable[..., token_decoder.TokenDecoder], drafts: Sequence[Draft]
+) -> Iterator[token_decoder.TokenDecoder]:
+  """The target with one draft after another."""
+  decoder = None
+  for draft in drafts:
+    decoder = load(
+        draft_config=draft.config,
+        draft_checkpoint_path=draft.checkpoint_path,
+        draft_vocabulary_file=draft.vocabulary_file,
+        loaded=decoder,
+    )
+    yield decoder
 
 
 def _load_examples(name, split, lengths, num_examples) -> examples_lib.Examples:
@@ -256,7 +269,7 @@ def _requests(setup: _Setup, decoder, batch_size, temperature, count=None):
 
 def _find_alpha(setup: _Setup, decoder, temperature, max_gamma) -> _Alpha:
   """Alpha and tokens a call, from an earlier run of the job or measured."""
-  max_gamma = max(max_gamma, _MIN_ADVISED_GAMMA)
+  max_gamma = max(max_gamma, _MIN_KEPT_GAMMA)
   settings = {
       **_settings(setup, decoder, _ALPHA_BATCH, temperature),
       'gamma': max_gamma,
@@ -292,13 +305,12 @@ def _find_alpha(setup: _Setup, decoder, temperature, max_gamma) -> _Alpha:
 
 def _settings(setup: _Setup, decoder, batch_size, temperature):
   """A record before anything is measured."""
-  drafter = run_record.describe_model(decoder.draft)
   return run_record.make(
       'walltime',
       **setup.settings,
       num_examples=setup.num_examples,
       target=run_record.describe_model(decoder.target),
-      drafter={'kind': 'model', **drafter, 'temperature': temperature},
+      drafter=run_record.describe_draft(decoder.draft, temperature),
       verification={'rule': 'tokenwise', 'lenience': None},
       temperature=temperature,
       batch_size=batch_size,
@@ -308,6 +320,7 @@ def _settings(setup: _Setup, decoder, batch_size, temperature):
       mesh=sharding.describe(decoder.mesh),
       matmul_precision=decoder.matmul_precision,
       repeats=setup.repeats,
+      rounds=measurement.ROUNDS,
   )
 
 

@@ -68,11 +68,13 @@ class T5Config:
   merge_projections: bool = False
 
   def __post_init__(self):
+    try:
+      name = jnp.dtype(self.dtype).name
+    except TypeError:
+      name = self.dtype
     # float16 cannot hold the logit of a masked position.
-    if jnp.dtype(self.dtype) not in (jnp.float32, jnp.bfloat16):
-      raise ValueError(
-          f'dtype must be float32 or bfloat16, got {jnp.dtype(self.dtype)}.'
-      )
+    if name not in ('float32', 'bfloat16'):
+      raise ValueError(f'dtype must be float32 or bfloat16, got {name}.')
 
 
 def _attention(config: T5Config, merged: bool = False) -> layers.Attention:

@@ -190,7 +190,7 @@ _COLOURS = {
     _Fate.DRAWN: ('#103f91', '#c9dbff'),
 }
 # In points.
-_WIDTH = 6.75 * 72  # the two columns of a page of the paper
+_WIDTH = style.PAGE_IN * 72
 _SIZE = 8.0
 _LEADING = 13.0
 _SPACE_WIDTH = 0.32 * _SIZE
@@ -215,7 +215,7 @@ def draw(
     id_to_piece: Callable[[int], str],
     sentence: str | None = None,
 ) -> figure_lib.Figure:
-  """A figure for print, 6.75 inches wide and as tall as the text needs.
+  """A figure for print, as wide as a page and as tall as the text needs.
 
   Args:
     blocks: of one output, as `tracing.trace` returns them.

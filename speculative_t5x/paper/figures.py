@@ -24,8 +24,6 @@ from speculative_t5x.paper import published
 from speculative_t5x.paper import readings
 from speculative_t5x.paper import style
 
-save = style.save
-
 _ALPHA_LABEL = 'acceptance probability α'
 _NUM_ALPHAS = 401
 _MARGIN = 0.02  # of alpha, beyond a point outside the paper's range

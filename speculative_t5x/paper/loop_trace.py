@@ -174,7 +174,6 @@ _LOOKS = {
     Kind.TARGET_STEP: _Look('target step', '#0b4f8a', ''),
     Kind.COMMIT: _Look('commit (rest of a step)', '#d0d0d0', ''),
 }
-_WIDTH = 6.75  # inches, the two columns of a page of the paper
 _ROW_HEIGHT, _REST_HEIGHT = 0.34, 0.85  # inches
 _BAR = 0.72  # of a row's height
 _ROOM = 1.18  # for the count at the end of the longest row
@@ -194,7 +193,7 @@ def draw(rows: Sequence[Row]) -> figure_lib.Figure:
     raise ValueError('There must be at least one row to draw, got none.')
   with style.applied():
     height = _ROW_HEIGHT * len(rows) + _REST_HEIGHT
-    figure = figure_lib.Figure((_WIDTH, height), layout='constrained')
+    figure = figure_lib.Figure((style.PAGE_IN, height), layout='constrained')
     axes = figure.add_subplot()
     _set_axes(axes, rows)
     for place, row in enumerate(rows):
@@ -213,7 +212,7 @@ def _set_axes(axes: axes_lib.Axes, rows: Sequence[Row]) -> None:
 
 
 def _draw_row(axes: axes_lib.Axes, place: int, row: Row) -> None:
-  points_per_ms = 72 * _WIDTH / axes.get_xlim()[1]
+  points_per_ms = 72 * style.PAGE_IN / axes.get_xlim()[1]
   for kind, look in _LOOKS.items():
     spans = [span for span in row.spans if span.kind == kind]
     widths = [points_per_ms * span.duration_ms for span in spans]

@@ -138,37 +138,8 @@ TABLE_3 = (
     Alphas('LaMDA 137B', 'dialog', 'LaMDA 8B', 0.75, 0.74),
 )
 
-
-@dataclasses.dataclass(frozen=True)
-class Lenience:
-  """A row of Table 5: T5-XXL on EnDe at temperature 1.
-
-  Attributes:
-    draft: the model that guesses.
-    alphas: one for each of `TABLE_5_LENIENCES`.
-  """
-
-  draft: str
-  alphas: tuple[float, ...]
-
-
-TABLE_5_LENIENCES = (1.0, 0.5, 0.3, 0.1)
-TABLE_5 = (
-    Lenience('unigram', (0.07, 0.10, 0.11, 0.16)),
-    Lenience('bigram', (0.19, 0.23, 0.25, 0.32)),
-    Lenience('small', (0.62, 0.71, 0.76, 0.84)),
-    Lenience('base', (0.68, 0.80, 0.83, 0.90)),
-)
-
-# Figure 1: a sample of the 97M model for lm1b, with the 6M one guessing.
-FIGURE_1_TOKENS = 38
-FIGURE_1_TARGET_CALLS = 9
-
 # Figures 2 to 4 are closed forms over this range of alpha.
 FIGURE_ALPHAS = (0.5, 0.9)
 FIGURE_2_GAMMAS = (1, 3, 5, 7, math.inf)  # and plain decoding, 1
 FIGURE_3_COST_COEFFICIENTS = (0.01, 0.02, 0.05, 0.1)
 FIGURE_4_GAMMAS = (1, 3, 5, 7, 10)  # c and c-hat are 0
-
-# Figure 5: target calls by gamma, of one text; gamma 0 is plain decoding.
-FIGURE_5_TARGET_CALLS = {0: 17, 3: 7, 7: 4}

@@ -62,9 +62,9 @@ def effects(row: published.Row, record: Record) -> list[Effect]:
   """All that is known to part a measured speedup from the paper's.
 
   From the paper's measured speed to its predicted one, by other alpha and c to
-  the prediction for this run, and from there to its measured speed. At batch
-  size 1 the factors multiply to measured over published, if nothing is missing
-  in the record and a block's first draft step takes as long as the others.
+  the prediction for this run, and from there to its measured speed. The factors
+  multiply to measured over published if nothing is missing in the record; what
+  a block's first draft step takes longer counts with the encoders.
   """
   made = (make(row, record) for make in _EFFECTS)
   return [effect for effect in made if effect is not None]
@@ -128,13 +128,17 @@ def _verify_effect(row: published.Row, record: Record) -> Effect | None:
 
 
 def _encoders_effect(row: published.Row, record: Record) -> Effect | None:
-  del row
-  seconds, decode_speedup = record['encoder_s'], record['decode_speedup']
-  if seconds is None or decode_speedup is None:
+  keys = (
+      'encoder_s', 'c', 'verify_cost_ratio', 'tokens_per_target_call',
+      'bound_speedup',
+  )  # fmt: skip
+  if any(record[key] is None for key in keys):
     return None
+  seconds, cost, verify, tokens, bound = (record[key] for key in keys)
+  without_encoders = tokens / (row.gamma * cost + verify)
   share = (seconds['target'] or 0) / record['baseline']['walltime_s']
   words = f"the target's encoder takes {share:.0%} of plain decoding"
-  return Effect(words, record['speedup'] / decode_speedup)
+  return Effect(words, bound / without_encoders)
 
 
 def _loop_effect(row: published.Row, record: Record) -> Effect | None:
@@ -167,7 +171,7 @@ class Point:
     cost_coefficient: c.
     tokens_per_call: committed tokens over target calls.
     speedup: plain over speculative walltime.
-    speedup_ci95: its 95 percent interval, None for a single batch.
+    speedup_ci95: its 95 percent interval, None for too few batches.
     operations_factor: speculative over plain operations, None if not counted.
   """
 

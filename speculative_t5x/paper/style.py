@@ -18,6 +18,7 @@ from matplotlib import style
 import numpy as np
 
 COLUMN_IN = 3.3  # width of a column, inches
+PAGE_IN = 6.75  # and of the two columns of a page
 _HEIGHTS_IN = {1: 2.5, 2: 3.6}  # by number of axes
 LEGEND_LINE_IN = 0.12
 _DOTS_PER_INCH = 300

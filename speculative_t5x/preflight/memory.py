@@ -10,6 +10,7 @@ kernels that are being merged while a model is loaded.
 
 from collections.abc import Sequence
 import dataclasses
+import gc
 import math
 import os
 import pathlib
@@ -180,6 +181,7 @@ def _position_bytes(
 
 def available_bytes() -> int:
   """Bytes that are free on the first device, or on the host of a CPU."""
+  gc.collect()  # compiled programs and the models they hold go in cycles
   device = jax.local_devices()[0]
   stats = device.memory_stats()
   if stats is not None and 'bytes_limit' in stats:

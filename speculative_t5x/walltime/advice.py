@@ -25,7 +25,7 @@ class Advice:
   """What to do with a draft.
 
   Attributes:
-    gamma: the best one, 0 for decoding plainly.
+    gamma: the best one, 0 where none is predicted to gain.
     predicted_speedup: what it should gain, encoders included.
     measured: the record of the run at that gamma, None if it was not run.
   """
@@ -77,12 +77,24 @@ def predict_speedups(
 def advise(
     records: Sequence[run_record.Record], tokens_a_call: Sequence[float]
 ) -> Advice:
-  """The gamma to take; see `predict_speedups` for the arguments."""
+  """The gamma to take; see `predict_speedups` for the arguments.
+
+  It is the one predicted best, unless its run shows no gain: then the fastest
+  run decides.
+  """
   predicted = predict_speedups(records, tokens_a_call)
   best = int(np.argmax(predicted))
   measured = next((r for r in records if r['gamma'] == best + 1), None)
+  if measured and analysis.verdict(measured['speedup_ci95']) != 'faster':
+    measured = max(records, key=_by_gain)
+    best = measured['gamma'] - 1
   gamma = best + 1 if predicted[best] > 1 else 0
   return Advice(gamma, float(predicted[best]), measured)
+
+
+def _by_gain(record: run_record.Record) -> tuple[bool, float]:
+  is_faster = analysis.verdict(record['speedup_ci95']) == 'faster'
+  return is_faster, record['speedup']
 
 
 def describe(advice: Advice) -> str:

@@ -81,7 +81,8 @@ def measure(
       decoder, batches, repeats=repeats, name=name, between=time_parts
   )
   record = describe_runs(decoder, plain, speculative, repeats)
-  record |= _describe_parts(parts, readers, len(batches))
+  record |= _describe_parts(parts, len(batches))
+  record |= _describe_floor(parts, readers, decoder)
   record |= _compare(plain, speculative, windows, decoder.gamma)
   record |= _count_operations(decoder, request, record)
   record['peak_memory_bytes'] = {
@@ -136,9 +137,9 @@ def step_times_of(record: run_record.Record) -> analysis.StepTimes:
 
 
 def _describe_parts(
-    parts: step_times.Parts, readers: read_floor.Readers, num_batches: int
+    parts: step_times.Parts, num_batches: int
 ) -> run_record.Record:
-  times, floor_ms = parts.times(), readers.floor_s() * 1e3
+  times = parts.times()
   return {
       'encoder_s': {
           'target': times.target_encoder_s * num_batches,
@@ -148,13 +149,23 @@ def _describe_parts(
       't_verify_ms': times.t_verify_ms,
       't_draft_ms': times.t_draft_ms,
       't_draft2_ms': times.t_draft2_ms,
+      't_call_ms': parts.call_ms(),
       'c': analysis.estimate_cost_coefficient(
           parts.seconds['t_draft'], parts.seconds['t1']
       ).value,
       'verify_cost_ratio': times.t_verify_ms / times.t1_ms,
-      'floor_ms': floor_ms,
-      'floor_ratio': times.t1_ms / floor_ms,
   }
+
+
+def _describe_floor(
+    parts: step_times.Parts,
+    readers: read_floor.Readers,
+    decoder: token_decoder.TokenDecoder,
+) -> run_record.Record:
+  if decoder.mesh is not None:  # one device reads a part of the bytes
+    return {'floor_ms': None, 'floor_ratio': None}
+  floor_ms = readers.floor_s() * 1e3
+  return {'floor_ms': floor_ms, 'floor_ratio': parts.times().t1_ms / floor_ms}
 
 
 def _compare(
@@ -185,9 +196,10 @@ def _compare(
   efficiency = side_by_side.speedup(plain, speculative) / bound
   decode_s = plain.walltime_s - encoder_s
   rest_s = speculative.walltime_s - encoder_s - draft_encoder_s
+  has_rest = min(decode_s, rest_s) > 0
   return {
       'bound_speedup': bound,
-      'decode_speedup': decode_s / rest_s if rest_s > 0 else None,
+      'decode_speedup': decode_s / rest_s if has_rest else None,
       'loop_efficiency': efficiency,
       'warnings': _warnings(decode_s / (plain_s - encoder_s), efficiency),
   }

@@ -14,6 +14,7 @@ from collections.abc import Callable
 import dataclasses
 import functools
 
+from flax.linen import partitioning
 import jax
 from jax import lax
 import jax.numpy as jnp
@@ -61,10 +62,11 @@ class PartPrograms:
     self._encode_target = jax.jit(
         functools.partial(t5_decoding.encode, decoder.target.config)
     )
-    self._encode_draft = jax.jit(decoder.drafter.encode)
+    self._encode_draft = jax.jit(self._draft_context)
     self._init_state = jax.jit(self._make_state, static_argnums=2)
     self._plain = jax.jit(functools.partial(self._loop, self._plain_step))
     self._verify = jax.jit(functools.partial(self._loop, self._verify_step))
+    self._call = jax.jit(functools.partial(self._loop, self._call_step))
     self._init_draft = jax.jit(self._make_draft_state)
     self._drafts = jax.jit(self._draft_loop, static_argnums=0)
 
@@ -75,26 +77,32 @@ class PartPrograms:
 
     Returns:
       The encoders `encoder_target` and `encoder_draft`, and loops of STEPS
-      steps: `t1`, `t_verify`, `t_draft2` and `drafts`, which is of whole drafts
-      of gamma guesses, and of two at least, so that a later guess can be told
-      from the first.
+      steps: `t1`, `t_verify`, `t_draft2`, `drafts`, which is of whole drafts of
+      gamma guesses, and of two at least, so that a later guess can be told from
+      the first; and `t_call`, drafts and verifying in turns.
     """
     decoder, gamma = self.decoder, self.decoder.gamma
     tokens = request.encoder_input_tokens
     target, draft = decoder.target.params, decoder.draft.params
     _, context = self._encode_target(target, tokens)
     table = _uniforms(self._num_rows(request), decoder)
-    state = functools.partial(self._init_state, context, request)
+    draft_context, draft_state = self._init_draft(draft, request)
+    first = self._init_state(context, request, 0)
+    state = self._init_state(context, request, gamma)
     looped = (target, context, request, table)
-    drafted = (draft, request, table, *self._init_draft(draft, request))
+    drafted = (draft, request, table, draft_context, draft_state)
+    both = ((target, draft), (context, draft_context), request, table)
     bind = functools.partial
     return {
         'encoder_target': bind(self._encode_target, target, tokens),
         'encoder_draft': bind(self._encode_draft, draft, tokens),
-        't1': bind(self._plain, *looped, state(0)),
-        't_verify': bind(self._verify, *looped, state(gamma)),
+        't1': bind(self._plain, *looped, first),
+        't_verify': bind(self._verify, *looped, state),
         't_draft2': bind(self._drafts, 1, *drafted),
         'drafts': bind(self._drafts, max(gamma, 2), *drafted),
+        't_call': bind(
+            self._call, *both, state.replace(draft_state=draft_state)
+        ),
     }
 
   def _num_rows(self, request: token_decoder.Request) -> int:
@@ -141,11 +149,30 @@ class PartPrograms:
     constant = _Constant(
         decoder.gamma, len(rows.limits), decoder.target.config.vocab_size
     )
+    return self._speculative_step(
+        constant, (params, None), (context, None), request, rows, state,
+        uniforms,
+    )  # fmt: skip
+
+  def _call_step(self, params, contexts, *rest):
+    return self._speculative_step(
+        self.decoder.drafter, params, contexts, *rest
+    )
+
+  def _speculative_step(
+      self, drafter, params, contexts, request, rows, state, uniforms
+  ):
+    """Parameters and contexts are pairs, of target and draft."""
     setup = speculation.Speculation(
-        decoder.target_decoder, params, context, constant, None, None,
-        request.sampling, request.draft_sampling, rule=request.rule,
+        self.decoder.target_decoder, params[0], contexts[0], drafter, params[1],
+        contexts[1], request.sampling, request.draft_sampling,
+        rule=request.rule,
     )  # fmt: skip
     return speculation.speculative_step(setup, rows, state, uniforms)
+
+  def _draft_context(self, params, tokens):
+    with partitioning.axis_rules(self.decoder.drafter.rules):
+      return self.decoder.drafter.encode(params, tokens)
 
   def _make_draft_state(self, params, request):
     slots = speculation.cache_slots(

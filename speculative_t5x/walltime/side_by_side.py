@@ -177,7 +177,7 @@ def speedup(plain: Run, speculative: Run) -> float:
 def speedup_interval(plain: Run, speculative: Run) -> list[float] | None:
   """95 percent interval of the speedup by a paired bootstrap over batches.
 
-  None for a single batch, which says nothing of the spread.
+  None for fewer batches than an interval takes.
   """
   interval = analysis.ratio_interval(plain.seconds, speculative.seconds)
   return None if interval is None else list(interval)

@@ -22,7 +22,7 @@ class Parts:
   Attributes:
     seconds: by name, a value for each round: the encoders `encoder_target` and
       `encoder_draft` on one batch, and a step each of `t1`, `t_verify`,
-      `t_draft2` and `t_draft` (see `docs/run_record.md`).
+      `t_draft2`, `t_draft` and `t_call` (see `docs/run_record.md`).
   """
 
   def __init__(
@@ -74,6 +74,10 @@ class Parts:
         median('encoder_draft'),
         *(median(name) * 1e3 for name in steps),
     )
+
+  def call_ms(self) -> float:
+    """Median time of drafts and verifying in turns, a step of the loop."""
+    return float(np.median(self.seconds['t_call'])) * 1e3
 
 
 def seconds(program: Callable[[], object]) -> float:

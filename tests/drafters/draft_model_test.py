@@ -255,14 +255,7 @@ def network_calls(config, inputs):
   model = tiny.model(config)
   draft = tiny.model(config, noise=0.15)
   target = t5_decoding.block_decoder(model.config)
-  drafter = draft_model.DraftModel(
-      t5_decoding.block_decoder(draft.config),
-      lambda params, tokens: t5_decoding.encode(
-          draft.config, params, tokens
-      )[1],
-      NETWORK_GAMMA,
-      config.vocab_size,
-  )
+  drafter = tiny.drafter(draft, NETWORK_GAMMA)
   rows = speculation.Rows(
       speculation.row_keys(jnp.int32(3), jnp.arange(BATCH)),
       jnp.full((BATCH,), LENGTH, jnp.int32),

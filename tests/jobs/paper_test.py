@@ -207,27 +207,32 @@ class TestMeasured:
 
   def test_all_of_them(self, measured, tmp_path):
     """Nothing is left to be dialled."""
-    found = [
-        records.measured(row.gamma, row.temperature)
-        for row in published.TABLES_2_AND_4
-    ]
-    path = _results(tmp_path / 'mine.jsonl', *found)
-    known = {
-        (row.task, row.draft, row.temperature): path
-        for row in published.TABLES_2_AND_4
-    }
+    known = {}
+    for number, row in enumerate(published.TABLES_2_AND_4):
+      record = records.measured(row.gamma, row.temperature)
+      path = _results(tmp_path / f'{number}.jsonl', record)
+      known[row.task, row.draft, row.temperature] = path
     _speeds(paper.table4, tmp_path, measured=known)
     assert measured == []
     header, rows = _cells(tmp_path / 'table4.md')
     marks = [row[header.index('acceptance')] for row in rows]
     assert marks == ['measured'] * 12
 
-  @pytest.mark.parametrize('settings', [(5, 0.0), (7, 1.0)])
-  def test_without_the_rows_settings(self, measured, tmp_path, settings):
-    path = _results(tmp_path / 'mine.jsonl', records.measured(*settings))
+  @pytest.mark.parametrize(
+      ('settings', 'count'),
+      [
+          ([{'gamma': 5}, {'temperature': 1.0}, {'batch_size': 8}], 0),
+          ([{}, {'drafter': {'name': 'another'}}], 2),
+      ],
+  )
+  def test_without_the_one_record(self, measured, tmp_path, settings, count):
+    """Two drafts of one job are not told apart by the row's settings."""
+    found = [records.measured(**changes) for changes in settings]
+    path = _results(tmp_path / 'mine.jsonl', *found)
     message = (
-        f'{path} has no record of temperature 0 and gamma 7, which the row'
-        ' EnDe, small needs. Run the walltime job with them.'
+        f'{path} must have one record of temperature 0, gamma 7 and batch size'
+        f' 1, which the row EnDe, small needs, and has {count}. Run the'
+        ' walltime job with them, each draft to a folder of its own.'
     )
     with pytest.raises(ValueError, match=re.escape(message)):
       _speeds(
@@ -239,6 +244,12 @@ class TestMeasured:
     path = _results(tmp_path / 'mine.jsonl', records.measured())
     with pytest.raises(ValueError, match='no row for EnDe, xl, temperature'):
       _speeds(paper.table2, tmp_path, measured={('EnDe', 'xl', 0.0): path})
+
+  @pytest.mark.parametrize('key', ['EnDe', 0.0, ('EnDe', 'small')])
+  def test_a_name_that_is_no_row(self, tmp_path, key):
+    path = _results(tmp_path / 'mine.jsonl', records.measured())
+    with pytest.raises(ValueError, match='named by task, draft and temp'):
+      _speeds(paper.table2, tmp_path, measured={key: path})
 
 
 class TestTable3:
@@ -367,6 +378,11 @@ class TestUnreadable:
   def test_a_folder(self, tmp_path):
     with pytest.raises(ValueError, match='Pass the results.jsonl of'):
       paper.figure2(tmp_path / 'output', [tmp_path])
+
+  @pytest.mark.parametrize('records', [5, [5], None])
+  def test_no_path(self, tmp_path, records):
+    with pytest.raises(ValueError, match='Pass the results.jsonl of'):
+      paper.figure2(tmp_path / 'output', records)
 
 
 class TestFigure1:

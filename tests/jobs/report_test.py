@@ -105,8 +105,8 @@ class TestVerdict:
     verdict = _verdict(speedup=0.8, speedup_ci95=[0.7, 0.9])
     assert 'does not pay' in verdict and '0.80x' in verdict
 
-  def test_one_batch(self):
-    assert 'open' in _verdict(speedup_ci95=None)
+  def test_few_batches(self):
+    assert 'too few batches' in _verdict(speedup_ci95=None)
     assert report.table([_record(speedup_ci95=None)]).splitlines()[2].endswith(
         '-'
     )

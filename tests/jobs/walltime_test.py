@@ -40,6 +40,7 @@ _LENGTHS = {'inputs': 24, 'targets': 16}
 # Whatever may be null in a record, and why.
 _NULL = {
     'reference': 'no other system is timed in this job',
+    'speedup_ci95': 'few batches have none',
     'simulated_acceptance': 'acceptance is earned here',
     'commit': 'an installed package has none',
     'greedy': 'only for temperature 0',

@@ -11,7 +11,6 @@ import pytest
 
 from speculative_t5x import sampling
 from speculative_t5x import speculation
-from speculative_t5x.drafters import draft_model
 from speculative_t5x.networks import kv_cache
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_decoding
@@ -174,12 +173,7 @@ class TestLengthLimit:
     rows_count = self.LENGTH
     tokens = tiny.encoder_tokens(rows_count, 7)
     context = encode(target, tokens)
-    drafter = draft_model.DraftModel(
-        decoder=t5_decoding.block_decoder(draft.config),
-        encode=lambda params, tokens: encode(draft, tokens),
-        gamma=self.GAMMA,
-        vocab_size=target.config.vocab_size,
-    )
+    drafter = tiny.drafter(draft, self.GAMMA)
     slots = speculation.cache_slots(self.LENGTH, self.GAMMA)
     draft_context, draft_state = drafter.init(
         draft.params, tokens, None, rows_count, slots

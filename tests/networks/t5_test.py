@@ -78,6 +78,11 @@ class TestParameterTree:
     assert found == json.loads((GOLDEN / 'parameter_tree.json').read_text())
     assert set(variables) == {'params', 'params_axes'}
 
+  @pytest.mark.parametrize('dtype', ['float16', 'float23', None, jnp.float64])
+  def test_dtype_that_is_refused(self, dtype):
+    with pytest.raises(ValueError, match='must be float32 or bfloat16, got'):
+      tiny.config(dtype=dtype)
+
   @pytest.mark.parametrize('dtype', [jnp.float32, jnp.bfloat16])
   def test_parameters_are_float32_whatever_is_computed_in(self, dtype):
     leaves = jax.tree.leaves(self.variables(dtype=dtype)['params'])

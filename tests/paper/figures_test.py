@@ -11,6 +11,7 @@ import pytest
 
 from speculative_t5x.paper import figures
 from speculative_t5x.paper import readings
+from speculative_t5x.paper import style
 
 _POINT = readings.Point(
     label='a draft',
@@ -179,10 +180,10 @@ class TestSave:
   @pytest.mark.parametrize('make', _FIGURES)
   def test_the_same_bytes_in_both_files(self, make, tmp_path):
     points = _sweep((3, 2.0), (5, 2.2))
-    first = figures.save(make(points), tmp_path / 'new' / 'at_c_0.1')
+    first = style.save(make(points), tmp_path / 'new' / 'at_c_0.1')
     figure = make(points)
-    second = figures.save(figure, str(tmp_path / 'second'))
-    third = figures.save(figure, tmp_path / 'third')
+    second = style.save(figure, str(tmp_path / 'second'))
+    third = style.save(figure, tmp_path / 'third')
     assert [path.name for path in first] == ['at_c_0.1.pdf', 'at_c_0.1.png']
     for paths in zip(first, second, third):
       contents = {path.read_bytes() for path in paths}
@@ -197,6 +198,6 @@ class TestSave:
     with matplotlib.rc_context({'font.size': 33, 'lines.linewidth': 9}):
       before = _settings()
       figure = figures.figure_2()
-      figures.save(figure, tmp_path / 'figure')
+      style.save(figure, tmp_path / 'figure')
       assert _settings() == before
     assert figure.axes[0].lines[0].get_linewidth() == 1.1

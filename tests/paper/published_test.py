@@ -63,17 +63,6 @@ class TestOtherTables:
       both = (found.at_temperature_0, found.at_temperature_1)
       assert row.alpha == both[row.temperature]
 
-  def test_table_5_begins_with_the_alphas_of_table_3(self):
-    alphas = {
-        row.draft: row.at_temperature_1
-        for row in published.TABLE_3
-        if row.task == 'EnDe'
-    }
-    for row in published.TABLE_5:
-      assert len(row.alphas) == len(published.TABLE_5_LENIENCES)
-      assert row.alphas[0] == alphas[row.draft]
-      assert list(row.alphas) == sorted(row.alphas)
-
 
 class TestImport:
 

@@ -77,7 +77,7 @@ class TestEffects:
   def test_what_was_not_measured_is_no_effect(self):
     missing = (
         'alpha', 'c', 'tokens_per_target_call', 'verify_cost_ratio',
-        'encoder_s', 'decode_speedup', 'loop_efficiency',
+        'encoder_s', 'loop_efficiency',
     )  # fmt: skip
     record = records.measured() | dict.fromkeys(missing)
     row = published.row('EnDe', 'small', 0)
@@ -102,7 +102,7 @@ class TestReasons:
   def test_none_below_5_percent(self, efficiency, count):
     row = published.row('EnDe', 'base', 1)  # EMP is 2.4, Theorem 3.8 2.35
     record = records.measured(5, 1.0, row.alpha, 2.82, c=row.cost_coefficient)
-    record |= {'verify_cost_ratio': 1, 'decode_speedup': None}
+    record |= {'verify_cost_ratio': 1, 'encoder_s': None}
     record['loop_efficiency'] = efficiency
     assert len(readings.effects(row, record)) == 6
     assert len(readings.reasons(row, record)) == count

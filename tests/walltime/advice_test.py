@@ -114,6 +114,28 @@ class TestAdvise:
     assert 1 < found.gamma < 8
     assert found.measured is None
 
+  @pytest.mark.parametrize('interval', [(0.8, 0.9), (0.9, 1.1), None])
+  def test_a_gain_at_another_gamma(self, interval):
+    """What was predicted best does not hide what was measured faster."""
+    records = [record(g, verify_ms=2 + 0.15 * g) for g in range(1, 9)]
+    tokens = tokens_a_call()
+    best = advice.advise(records, tokens).gamma
+    records[best - 1] |= {'speedup': 1.9, 'speedup_ci95': interval}
+    records[1] |= {'speedup': 1.7}
+    found = advice.advise(records, tokens)
+    assert found.gamma == 2 != best and found.measured is records[1]
+    predicted = advice.predict_speedups(records, tokens)
+    assert found.predicted_speedup == predicted[1]
+    assert advice.describe(found).startswith('take gamma 2: 1.70x measured')
+
+  def test_no_run_gains(self):
+    """What is said to be the best is the fastest run."""
+    records = [record(g, speedup=0.9, interval=(0.8, 0.95)) for g in (1, 2, 3)]
+    records[0]['speedup'] = 0.93
+    found = advice.advise(records, tokens_a_call())
+    assert found.measured is records[0]
+    assert 'at best 0.93x measured' in advice.describe(found)
+
   def test_no_gamma_pays(self):
     records = [record(g, t_draft=3.0, t_draft2=3.0) for g in (1, 2)]
     found = advice.advise(records, tokens_a_call(alpha=0.2))

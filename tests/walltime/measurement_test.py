@@ -144,9 +144,9 @@ class TestRecord:
         'tokens_per_target_call', 'gamma', 'gamma_policy', 'num_decodes',
         'mesh', 'matmul_precision', 'padded_share', 'speedup', 'speedup_ci95',
         'compile_s', 'repeats', 'warmup', 'encoder_s', 't1_ms', 't_verify_ms',
-        't_draft_ms', 't_draft2_ms', 'c', 'verify_cost_ratio', 'floor_ms',
-        'floor_ratio', 'bound_speedup', 'decode_speedup', 'loop_efficiency',
-        'warnings', 'ops_coefficient', 'operations_factor',
+        't_draft_ms', 't_draft2_ms', 't_call_ms', 'c', 'verify_cost_ratio',
+        'floor_ms', 'floor_ratio', 'bound_speedup', 'decode_speedup',
+        'loop_efficiency', 'warnings', 'ops_coefficient', 'operations_factor',
         'peak_memory_bytes',
     }  # fmt: skip
     for each in sweep:
@@ -158,7 +158,7 @@ class TestRecord:
     for each in sweep:
       record = each.record
       median = {k: np.median(v) for k, v in each.parts.seconds.items()}
-      for name in ('t1', 't_verify', 't_draft', 't_draft2'):
+      for name in ('t1', 't_verify', 't_draft', 't_draft2', 't_call'):
         assert record[f'{name}_ms'] == 1e3 * median[name]
       # The encoders of all batches of the run.
       assert record['encoder_s'] == {
@@ -287,8 +287,9 @@ class TestCompare:
     (warning,) = _compared(1.1, 0.9)['warnings']
     assert warning.startswith('loop efficiency 1.056 is above 1.02: a mistake')
 
-  def test_no_decode_speedup_of_a_run_shorter_than_its_encoders(self):
-    assert _compared(1.1, 0.14)['decode_speedup'] is None
+  @pytest.mark.parametrize('seconds', [(1.1, 0.14), (0.09, 1.0)])
+  def test_no_decode_speedup_of_a_run_shorter_than_its_encoders(self, seconds):
+    assert _compared(*seconds)['decode_speedup'] is None
 
 
 class TestStepTimesOf:

@@ -162,26 +162,27 @@ class TestSpeedup:
     plain, speculative = _run_of([1.0, 9.0]), _run_of([1.0, 3.0])
     assert side_by_side.speedup(plain, speculative) == 2.5
 
-  def test_no_interval_of_one_batch(self):
-    run = _run_of([1.0])
+  @pytest.mark.parametrize('num_batches', [1, 2, 5])
+  def test_no_interval_of_few_batches(self, num_batches):
+    run = _run_of([1.0] * num_batches)
     assert side_by_side.speedup_interval(run, run) is None
 
   def test_pairs_the_batches(self):
     """Batches of any length that all gain alike leave no doubt."""
-    seconds = np.array([1.0, 10.0, 100.0, 3.0])
+    seconds = np.array([1.0, 10.0, 100.0, 3.0, 2.0, 7.0])
     interval = side_by_side.speedup_interval(
         _run_of(2 * seconds), _run_of(seconds)
     )
     assert interval == pytest.approx([2.0, 2.0])
 
   def test_covers_the_spread(self):
-    """Of two batches the quartiles of all resamples are known."""
+    """Of few batches of two kinds the quantiles of resamples are known."""
     interval = side_by_side.speedup_interval(
-        _run_of([1.0, 3.0]), _run_of([1.0, 1.0])
+        _run_of([1.0, 3.0] * 3), _run_of([1.0, 1.0] * 3)
     )
-    # A quarter of the resamples takes one batch twice, so that the quantiles
-    # at 2.5 and 97.5 percent are the two speedups.
-    assert interval == pytest.approx([1.0, 3.0])
+    # 1 in 64 resamples takes batches of one kind alone, 7 in 64 all but one or
+    # more, so that the quantiles at 2.5 and 97.5 percent have one of the other.
+    assert interval == pytest.approx([4 / 3, 8 / 3])
 
   def test_is_narrower_for_more_batches(self):
     rng = np.random.default_rng(3)

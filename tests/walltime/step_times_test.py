@@ -21,7 +21,9 @@ from tests import tiny
 LENGTH = 12
 CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
 SHAPES = [(1, 1), (3, 4)]  # rows and gamma
-PARTS = ('encoder_target', 'encoder_draft', 't1', 't_verify', 't_draft2')
+PARTS = (
+    'encoder_target', 'encoder_draft', 't1', 't_verify', 't_draft2', 't_call'
+)  # fmt: skip
 
 
 @pytest.fixture(scope='module', autouse=True)
@@ -89,6 +91,7 @@ class TestWork:
           (who, fed.shape) for who, fed in _heard(calls)
       )
     drafted = max(gamma, 2)
+    later = {('draft', (rows, 1)): steps * (gamma - 1)} if gamma > 1 else {}
     assert found == {
         'encoder_target': {},
         'encoder_draft': {},
@@ -98,6 +101,11 @@ class TestWork:
         'drafts': {
             ('draft', (rows, 2)): steps,
             ('draft', (rows, 1)): steps * (drafted - 1),
+        },
+        't_call': {
+            ('draft', (rows, 2)): steps,
+            **later,
+            ('target', (rows, gamma + 1)): steps,
         },
     }
 
@@ -136,7 +144,8 @@ class TestSeconds:
     """By a clock that says what each part takes; never less than nothing."""
     parts, _ = parts_of(rows, gamma)
     spans = {'encoder_target': 7.0, 'encoder_draft': 5.0, 't1': 2.0,
-             't_verify': 3.0, 't_draft2': 1.0, 'drafts': drafts}  # fmt: skip
+             't_verify': 3.0, 't_draft2': 1.0, 'drafts': drafts,
+             't_call': 6.0}  # fmt: skip
     by_program = {
         id(program): spans[name] for name, program in parts._programs.items()
     }
@@ -153,6 +162,7 @@ class TestSeconds:
     assert seconds(times.t1_ms) == pytest.approx(2.0)
     assert seconds(times.t_verify_ms) == pytest.approx(3.0)
     assert seconds(times.t_draft2_ms) == pytest.approx(1.0)
+    assert seconds(parts.call_ms()) == pytest.approx(6.0)
     later_draft = later / (max(gamma, 2) - 1)
     assert seconds(times.t_draft_ms) == pytest.approx(later_draft)
 
