@@ -4,8 +4,7 @@
 
 The only module of the package that knows gin. Flags are T5X's:
 
-  speculative-t5x eval --gin_file=configs/runs/eval_multi30k.gin \\
-      --gin.CHECKPOINT_PATH=\\"/path/to/checkpoint\\" --gin.GAMMA=5
+  speculative-t5x eval --gin_file=configs/runs/demo.gin --gin.GAMMA=5
 """
 
 import ast

@@ -45,6 +45,18 @@ def verdict(record: Record) -> str:
   return analysis.verdict(record['speedup_ci95'])
 
 
+def in_turns(record: Record) -> float | None:
+  """Drafting and verifying in turns, over both by themselves.
+
+  Above 1 where draft and target push each other out of the caches.
+  """
+  if record['t_call_ms'] is None:
+    return None
+  later = (record['gamma'] - 1) * record['t_draft_ms']
+  apart = record['t_draft2_ms'] + later + record['t_verify_ms']
+  return record['t_call_ms'] / apart
+
+
 @dataclasses.dataclass(frozen=True)
 class Effect:
   """Something that parts a measured speedup from the paper's.

@@ -33,7 +33,8 @@ _HEADER_2_AND_4 = (
 )  # fmt: skip
 _HEADER_SUMMARY = (
     'drafter', 'T', 'gamma', 'batch', 'acceptance', 'alpha', 'c', 't1 ms',
-    'verify/t1', 'predicted', 'bound', 'speedup', 'verdict', 'efficiency',
+    'verify/t1', 'in turns', 'predicted', 'bound', 'speedup', 'verdict',
+    'efficiency',
 )  # fmt: skip
 
 
@@ -213,6 +214,7 @@ def _summarize(record: readings.Record) -> list[str]:
       _number(record['c'], 3),
       _number(record['t1_ms'], 3),
       _number(record['verify_cost_ratio']),
+      _number(readings.in_turns(record)),
       _number(record['predicted_speedup']),
       _number(record['bound_speedup']),
       _speedup(record),

@@ -51,6 +51,16 @@ class TestAlpha:
     assert readings.alpha(records.measured() | {'alpha': None}) is None
 
 
+class TestInTurns:
+
+  @pytest.mark.parametrize('gamma', [1, 7])
+  def test_over_the_sum_of_the_parts(self, gamma):
+    assert readings.in_turns(records.measured(gamma)) == pytest.approx(1.1)
+
+  def test_unknown(self):
+    assert readings.in_turns(records.measured(t_call_ms=None)) is None
+
+
 class TestEffects:
 
   @pytest.mark.parametrize('row', published.TABLES_2_AND_4)

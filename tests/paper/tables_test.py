@@ -165,19 +165,19 @@ class TestSummary:
     plain = records.measured() | dict.fromkeys(
         ('drafter', 'gamma', 'alpha', 'c', 'verify_cost_ratio', 'speedup',
          'predicted_speedup', 'bound_speedup', 'speedup_ci95',
-         'loop_efficiency')
+         'loop_efficiency', 't_call_ms')
     )  # fmt: skip
     run = records.measured(3, 1.0, batch_size=4, speedup_ci95=[0.7, 1.1])
     table = tables.summary([plain, run])
     assert 'batch 1 / 4;' in table
     _, rows = _cells(table)
     assert rows[0] == [
-        'none (plain)', '0', '-', '1', '-', '-', '-', '10.000', *['-'] * 6
+        'none (plain)', '0', '-', '1', '-', '-', '-', '10.000', *['-'] * 7
     ]  # fmt: skip
     # 0.8 * 12 / (2.1 + 400 * 16.5 ms), rounded from 1.103.
     assert rows[1] == [
         'draft/checkpoint_4', '1', '3', '4', 'measured', '0.70', '0.050',
-        '10.000', '1.50', '2.20', '1.38', '1.10 [0.70, 1.10]',
+        '10.000', '1.50', '1.10', '2.20', '1.38', '1.10 [0.70, 1.10]',
         'no difference shown', '0.80',
     ]  # fmt: skip
 
