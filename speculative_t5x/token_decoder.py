@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 import contextlib
 import copy
 import functools
-import numbers
 from typing import Any
 
 from flax import struct
@@ -86,8 +85,11 @@ def check_int32(name: str, values: Sequence[int]) -> None:
   """
   limits = np.iinfo(np.int32)
   for value in values:
-    is_whole = isinstance(value, numbers.Real) and float(value).is_integer()
-    if not is_whole or not limits.min <= value <= limits.max:
+    try:
+      fits = limits.min <= value <= limits.max and value == int(value)
+    except (TypeError, ValueError):
+      fits = False
+    if not fits:
       raise ValueError(f'{name} must be whole and of 32 bits, got {value!r}.')
 
 

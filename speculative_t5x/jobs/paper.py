@@ -78,9 +78,15 @@ def table4(
 
 
 def _write_speeds(name, output_dir, target_size, shapes, measured) -> None:
+  measured = measured or {}
+  if not isinstance(measured, Mapping):
+    raise ValueError(
+        "Measured rows and their results must be given as {('EnDe', 'small',"
+        f" 0.0): 'results.jsonl'}}; got {measured!r}."
+    )
   found = {
       key: _find_record(path, _published_row(key))
-      for key, path in (measured or {}).items()
+      for key, path in measured.items()
   }
   name_of = lambda row: (row.task, row.draft, row.temperature)
   rows = [r for r in published.TABLES_2_AND_4 if name_of(r) not in found]

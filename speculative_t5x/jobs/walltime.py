@@ -163,7 +163,7 @@ def measure_walltime(
       matmul_precision=matmul_precision,
   )
   decoders = _load_decoders(load, drafts)
-  first = next(decoders)  # before what an earlier job wrote is touched
+  decoder = next(decoders)  # before what an earlier job wrote is touched
   setup = _Setup(
       output_folder.OutputFolder(output_dir),
       examples,
@@ -181,10 +181,11 @@ def measure_walltime(
       },
   )
   records, lines = [], []
-  for decoder in itertools.chain([first], decoders):
+  while decoder is not None:
     found = _measure_draft(setup, decoder, gammas, batch_sizes, temperatures)
     records += found.records
     lines += found.advice
+    decoder = next(decoders, None)
   results = setup.folder.finish()
   text = '\n'.join([tables.summary(records), '', *lines])
   setup.folder.add_text('walltime.md', text)

@@ -108,10 +108,15 @@ def describe(advice: Advice) -> str:
           f'speculation does not pay here: at best {measured}, {predicted}.'
           ' Decode plainly.'
       )
+    if verdict == 'open, no interval':
+      return (
+          'too few batches to say whether speculation pays: at best'
+          f' {measured}, {predicted}.'
+      )
     if verdict != 'faster':
       return (
-          f'speculation shows no gain: at best {measured}, {predicted};'
-          f' {verdict}.'
+          f'speculation shows no gain: at best {measured}, {predicted}, and no'
+          ' difference that is sure.'
       )
     gamma = advice.measured['gamma']  # a gain, whatever was predicted
     return f'take gamma {gamma}: {measured}, {predicted}.'

@@ -155,14 +155,20 @@ class TestDescribe:
     assert found == 'take gamma 3: 1.50x measured, 1.62x predicted.'
 
   @pytest.mark.parametrize(
-      'interval', [(0.9, 1.2), (1.0, 1.3), (0.5, 1.0), (0.99, 1.01), None]
+      'interval', [(0.9, 1.2), (1.0, 1.3), (0.5, 1.0), (0.99, 1.01)]
   )
   @pytest.mark.parametrize('predicted', [0.8, 1.5])
   def test_no_gain_is_claimed(self, interval, predicted):
-    """An interval that holds 1 says nothing, nor does a single batch."""
+    """An interval that holds 1 says nothing."""
     found = told(predicted, record(3, speedup=1.1, interval=interval))
     assert 'shows no gain' in found and 'take gamma' not in found
     assert '1.10x measured' in found
+
+  @pytest.mark.parametrize('predicted', [0.8, 1.5])
+  def test_too_few_batches(self, predicted):
+    found = told(predicted, record(3, speedup=1.1, interval=None))
+    assert found.startswith('too few batches to say whether speculation pays')
+    assert '1.10x measured' in found and 'take gamma' not in found
 
   def test_a_loss(self):
     found = told(1.2, record(3, speedup=0.8, interval=(0.7, 0.9)))
