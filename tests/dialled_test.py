@@ -186,12 +186,12 @@ class TestSizes:
 
   def test_config(self):
     config = dialled.make_config('xl', 'bfloat16')
-    assert config.dtype == jnp.bfloat16
+    assert config.dtype == 'bfloat16'
     assert (config.vocab_size, config.head_dim) == (32128, 64)
     assert (config.num_encoder_layers, config.num_decoder_layers) == (24, 24)
     assert not config.logits_via_embedding
     assert dialled.make_config('xl') == dataclasses.replace(
-        config, dtype=jnp.dtype('float32')
+        config, dtype='float32'
     )
 
   def test_unknown_size(self):
