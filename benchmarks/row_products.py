@@ -109,13 +109,7 @@ def measure(forms: dict[str, tuple], inputs: int, repeats: int) -> dict:
     for rows in ROWS:
       x = jnp.ones((rows, inputs))
       programs[name, rows] = lambda f=compiled, x=x, own=own: f(x, own)
-  for program in programs.values():
-    jax.block_until_ready(program())
-  spans = {key: [] for key in programs}
-  for _ in range(repeats):
-    for key, program in programs.items():
-      spans[key].append(step_times.seconds(program))
-  return {key: np.array(values) for key, values in spans.items()}
+  return step_times.seconds_in_turns(programs, repeats)
 
 
 def main():

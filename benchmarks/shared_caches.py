@@ -136,14 +136,8 @@ def main():
   if arguments.gamma < 2:
     parser.error('--gamma must be at least 2')
   readers, parts = make_readers(), make_programs(arguments.gamma)
-  programs = parts | readers
-  for program in programs.values():
-    jax.block_until_ready(program())
-  spans = {name: [] for name in programs}
-  for _ in range(arguments.repeats):
-    for name, program in programs.items():
-      spans[name].append(step_times.seconds(program))
-  ms = {n: 1e3 * np.array(spans[n]) / part_programs.STEPS for n in parts}
+  spans = step_times.seconds_in_turns(parts | readers, arguments.repeats)
+  ms = {n: 1e3 * spans[n] / part_programs.STEPS for n in parts}
   median = lambda values: float(np.median(values))
   print(
       json.dumps(

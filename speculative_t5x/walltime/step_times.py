@@ -5,7 +5,7 @@
 Legend: gamma (guesses a block).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping
 import time
 
 import jax
@@ -85,3 +85,16 @@ def seconds(program: Callable[[], object]) -> float:
   start = time.perf_counter()
   jax.block_until_ready(program())
   return time.perf_counter() - start
+
+
+def seconds_in_turns(
+    programs: Mapping[Hashable, Callable[[], object]], repeats: int
+) -> dict[Hashable, np.ndarray]:
+  """Seconds of each program, [repeats], timed in turns after a warm-up."""
+  for program in programs.values():
+    jax.block_until_ready(program())
+  rounds = [
+      [seconds(program) for program in programs.values()]
+      for _ in range(repeats)
+  ]
+  return dict(zip(programs, np.transpose(rounds), strict=True))
