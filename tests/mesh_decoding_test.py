@@ -14,7 +14,8 @@ import sys
 import pytest
 
 _CHECKOUT = pathlib.Path(__file__).parents[1]
-_FILES = [f'tests/mesh/{name}.py' for name in ('placement', 'decoding', 'jobs')]
+_NAMES = ('placement', 'decoding', 'walltime', 'jobs')
+_FILES = [f'tests/mesh/{name}.py' for name in _NAMES]
 _ENVIRONMENT = {
     'JAX_PLATFORMS': 'cpu',
     'JAX_DISABLE_MOST_OPTIMIZATIONS': '1',  # compiling is most of the time

@@ -4,6 +4,7 @@
 
 import datetime
 import json
+import subprocess
 
 import jax
 import numpy as np
@@ -141,6 +142,29 @@ class TestMake:
   def test_no_commit_outside_a_checkout(self, tmp_path, monkeypatch):
     monkeypatch.setattr(run_record, '__file__', str(tmp_path / 'module.py'))
     assert run_record.make('eval')['commit'] is None
+
+  def test_a_commit_is_of_the_code_itself(self, tmp_path):
+    """And not of a checkout that an environment with the code lies in."""
+
+    def git(*command):
+      name = ('-c', 'user.name=n', '-c', 'user.email=e')
+      done = subprocess.run(
+          ['git', '-C', tmp_path, *name, *command],
+          check=True,
+          capture_output=True,
+          text=True,
+      )
+      return done.stdout.strip()
+
+    own, installed = tmp_path / 'own', tmp_path / '.venv' / 'package'
+    for folder in (own, installed):
+      folder.mkdir(parents=True)
+      (folder / 'module.py').touch()
+    git('init', '--quiet')
+    git('add', 'own')
+    git('commit', '--quiet', '--message', 'own code')
+    assert run_record.commit_of(own) == git('rev-parse', 'HEAD')
+    assert run_record.commit_of(installed) is None
 
   def test_describes_where_it_ran(self):
     device = run_record.describe_device()

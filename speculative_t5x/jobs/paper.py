@@ -16,7 +16,6 @@ import sys
 import tempfile
 
 from etils import epath
-import jax
 from matplotlib import figure as figure_lib
 import numpy as np
 
@@ -158,8 +157,7 @@ def table3(
   entries = {}
   for record in [*found, *added]:
     if record['alpha'] is not None:
-      name = f'{record["task"]}: {readings.label(record)}'
-      temperature = record['temperature']
+      name, temperature = _name(record), record['temperature']
       entries[name, temperature] = (name, temperature, record['alpha'], None)
   table = tables.table_3([*entries.values(), *_published_alphas()])
   _write(output_dir, 'table3.md', table)
@@ -195,13 +193,13 @@ def figure1(
 
 def figure2(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
   """Tokens a target call over alpha; see `figure4` for the arguments."""
-  points = _points(output_dir, records, (_DIALLED, _MEASURED), _label)
+  points = _points(output_dir, records, (_DIALLED, _MEASURED), _curve_name)
   _save(output_dir, 'figure2', figures.figure_2(points))
 
 
 def figure3(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
   """The best gamma over alpha; see `figure4` for the arguments."""
-  points = _points(output_dir, records, (_MEASURED,), readings.label)
+  points = _points(output_dir, records, (_MEASURED,), _name)
   _save(output_dir, 'figure3', figures.figure_3(points))
 
 
@@ -212,7 +210,7 @@ def figure4(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
     output_dir: gets the figure; what the tables measured there is laid over it.
     records: results of further walltime jobs.
   """
-  points = _points(output_dir, records, (_DIALLED, _MEASURED), _label)
+  points = _points(output_dir, records, (_DIALLED, _MEASURED), _curve_name)
   _save(output_dir, 'figure4', figures.figure_4(points))
 
 
@@ -230,37 +228,41 @@ def figure5(
     text: its input, decoded at temperature 0.
     gammas: a row each, below plain decoding.
   """
+  if not isinstance(gammas, Sequence) or not gammas:
+    raise ValueError(
+        f'Gammas must be a list of at least one, as (3, 7); got {gammas!r}.'
+    )
   request, _ = pair.make_request([text])
-  rows = []
-  for gamma in gammas:
-    decoder = pair.tokens.with_draft(pair.tokens.draft, gamma)
-    plain, speculative = _trace_rows(decoder, request)
-    rows += [speculative] if rows else [plain, speculative]
+  decoders = [pair.tokens.with_draft(pair.tokens.draft, g) for g in gammas]
+  rows = _trace_rows(decoders, request)
   events = json.dumps(loop_trace.to_trace_events(rows))
   _write(output_dir, 'figure5.json', events, is_shown=False)
   _save(output_dir, 'figure5', loop_trace.draw(rows))
 
 
 def _trace_rows(
-    decoder: token_decoder.TokenDecoder, request: token_decoder.Request
-) -> tuple[loop_trace.Row, loop_trace.Row]:
-  """Plain and speculative decoding of one example, timed in turns."""
-  programs = part_programs.PartPrograms(decoder)
-  parts = step_times.Parts(programs, request)
-  ways = decoder.plain, decoder.speculative
-  plain, speculative = (jax.device_get(way(request)) for way in ways)
+    decoders: Sequence[token_decoder.TokenDecoder],
+    request: token_decoder.Request,
+) -> list[loop_trace.Row]:
+  """Plain decoding of an example, then each decoder's, all timed in turns."""
+  all_parts = [
+      step_times.Parts(part_programs.PartPrograms(decoder), request)
+      for decoder in decoders
+  ]
+  ways = [decoders[0].plain, *(decoder.speculative for decoder in decoders)]
+  num_steps = [int(way(request).num_steps) for way in ways]
   spans = []
   for _ in range(_TRACE_ROUNDS):
-    parts.time_round()
+    for parts in all_parts:
+      parts.time_round()
     spans.append([step_times.seconds(lambda w=w: w(request)) for w in ways])
-  plain_ms, speculative_ms = np.median(spans, axis=0) * 1e3
-  row = loop_trace.speculative_row
-  speculative_row = functools.partial(row, parts.times(), decoder.gamma)
-  plain_row = functools.partial(loop_trace.plain_row, parts.times())
-  return (
-      _row(plain_row, int(plain.num_steps), plain_ms),
-      _row(speculative_row, int(speculative.num_steps), speculative_ms),
-  )
+  times = [parts.times() for parts in all_parts]
+  makes = [functools.partial(loop_trace.plain_row, times[0])]
+  for decoder, each in zip(decoders, times, strict=True):
+    row = functools.partial(loop_trace.speculative_row, each, decoder.gamma)
+    makes.append(row)
+  walltimes_ms = np.median(spans, axis=0) * 1e3
+  return list(map(_row, makes, num_steps, walltimes_ms))
 
 
 def _row(make: Callable, num_steps: int, walltime_ms: float) -> loop_trace.Row:
@@ -288,11 +290,17 @@ def _points(
   return readings.points(found + _read_all(records), label)
 
 
-def _label(record: run_record.Record) -> str:
+def _name(record: run_record.Record) -> str:
+  """Tells apart all but gammas."""
+  return f'{record["task"]}: {readings.label(record)}'
+
+
+def _curve_name(record: run_record.Record) -> str:
   """One for all rates that a draft was dialled to."""
   if readings.is_dialled(record):
-    return f'{readings.model_name(record["drafter"])}, dialled'
-  return readings.label(record)
+    models = record['drafter'], record['target']
+    return ' for '.join(map(readings.model_name, models)) + ', dialled'
+  return _name(record)
 
 
 def _read_all(paths: Path | Sequence[Path]) -> list[run_record.Record]:

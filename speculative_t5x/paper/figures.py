@@ -20,6 +20,7 @@ from matplotlib import lines
 import numpy as np
 
 from speculative_t5x import analysis
+from speculative_t5x.paper import numbering
 from speculative_t5x.paper import published
 from speculative_t5x.paper import readings
 from speculative_t5x.paper import style
@@ -29,8 +30,6 @@ _NUM_ALPHAS = 401
 _MARGIN = 0.02  # of alpha, beyond a point outside the paper's range
 _LONG_LABEL = 24  # characters, above which a legend has one column
 _LINE = 52  # characters of a line of a legend
-_AT_THE_EDGE = 0.95  # of the largest alpha, where a number would leave the axes
-_TOGETHER = 0.04  # of the height of the axes, where numbers would overlap
 
 Points = Sequence[readings.Point]
 
@@ -62,8 +61,8 @@ def figure_2(points: Points = ()) -> figure_lib.Figure:
     marks = _marks(points)
     tokens = [point.tokens_per_call for point in points]
     _scatter(axes, points, tokens, marks)
-    _number(axes, points, tokens)
     _name_marks(figure, marks, {label: label for label in marks})
+    _number(axes, points, tokens)
   return figure
 
 
@@ -102,12 +101,13 @@ def figure_3(points: Points = ()) -> figure_lib.Figure:
       _draw_bar(axes, point.alpha, min(gammas), max(gammas))
     gammas = [point.gamma for point in best.values()]
     _scatter(axes, best.values(), gammas, marks)
-    _number(axes, best.values(), gammas)
     names = {
-        label: f'{label} (c = {point.cost_coefficient:.2g})'
+        # No line of the legend ends within the brackets.
+        label: f'{label} (c\xa0=\xa0{point.cost_coefficient:.2g})'
         for label, point in best.items()
     }
     _name_marks(figure, marks, names)
+    _number(axes, list(best.values()), gammas)
   return figure
 
 
@@ -132,6 +132,8 @@ def figure_4(points: Points = ()) -> figure_lib.Figure:
     counted = [p for p in points if p.operations_factor is not None]
     _draw_operations(below, alphas, counted, marks)
     _name_marks(figure, marks, {label: label for label in marks})
+    _number(above, points, [point.speedup for point in points])
+    _number(below, counted, [point.operations_factor for point in counted])
   return figure
 
 
@@ -148,10 +150,8 @@ def _draw_speeds(
   for point in points:
     if point.speedup_ci95 is not None:
       _draw_bar(axes, point.alpha, *point.speedup_ci95)
-  speeds = [point.speedup for point in points]
-  _scatter(axes, points, speeds, marks)
+  _scatter(axes, points, [point.speedup for point in points], marks)
   axes.set_ylim(bottom=0)
-  _number(axes, points, speeds)
 
 
 def _draw_operations(
@@ -169,7 +169,6 @@ def _draw_operations(
   operations = [point.operations_factor for point in points]
   _scatter(axes, points, operations, marks, color='white')
   axes.set_ylim(bottom=0)
-  _number(axes, points, operations)
 
 
 def _alphas(points: Iterable[readings.Point]) -> np.ndarray:
@@ -235,43 +234,22 @@ def _scatter(
 ) -> None:
   for point, height in zip(points, heights):
     axes.scatter(
-        point.alpha, height, s=16, marker=marks[point.label], facecolor=color,
-        edgecolor='black', linewidth=0.6, zorder=3, clip_on=False,
+        point.alpha, height, s=style.MARK_POINTS**2,
+        marker=marks[point.label], facecolor=color, edgecolor='black',
+        linewidth=0.6, zorder=3, clip_on=False,
     )  # fmt: skip
 
 
 def _number(
-    axes: axes_lib.Axes,
-    points: Iterable[readings.Point],
-    heights: Sequence[float],
+    axes: axes_lib.Axes, points: Points, heights: Sequence[float]
 ) -> None:
-  """Writes gamma beside each mark, from-to beside marks that lie together."""
-  low, high = axes.get_ylim()
-  near = _TOGETHER * (high - low)
-  groups = []
-  pairs = zip(points, heights)
-  for pair in sorted(pairs, key=lambda pair: (pair[0].label, pair[1])):
-    if groups and _is_near(groups[-1][-1], pair, near):
-      groups[-1].append(pair)
-    else:
-      groups.append([pair])
-  for group in groups:
-    gammas = sorted({point.gamma for point, _ in group})
-    text = f'{gammas[0]}–{gammas[-1]}' if len(gammas) > 1 else f'{gammas[0]}'
-    x, y = np.mean([(point.alpha, height) for point, height in group], axis=0)
-    # Curves are named beyond the right edge.
-    if x < _AT_THE_EDGE * axes.get_xlim()[1]:
-      style.note(axes, text, (x, y), (3.5, 0), va='center')
-    else:
-      style.note(axes, text, (x, y), (-3.5, 0), va='center', ha='right')
-
-
-def _is_near(
-    lower: tuple[readings.Point, float],
-    upper: tuple[readings.Point, float],
-    near: float,
-) -> bool:
-  return lower[0].label == upper[0].label and upper[1] - lower[1] < near
+  numbering.number(
+      axes,
+      [
+          numbering.Mark(point.alpha, height, point.gamma)
+          for point, height in zip(points, heights, strict=True)
+      ],
+  )
 
 
 def _name_marks(

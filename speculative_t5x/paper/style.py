@@ -15,6 +15,7 @@ from matplotlib import axes as axes_lib
 from matplotlib import figure as figure_lib
 from matplotlib import patheffects
 from matplotlib import style
+from matplotlib import text as text_lib
 import numpy as np
 
 COLUMN_IN = 3.3  # width of a column, inches
@@ -29,6 +30,7 @@ COLORS = ('#000000', '#1f3a78', '#2f6f9f', '#3f9a8c', '#8fae3a')
 DASHES = ('-', '--', '-.', ':', (0, (4, 1, 1, 1, 1, 1)))
 MARKERS = 'os^Dv*PX<>ph'
 POINT_COLOR = '#e69f00'
+MARK_POINTS = 4  # across
 
 # Neither says when a file was written, nor by which version.
 _METADATA = {
@@ -103,9 +105,9 @@ def note(
     position: tuple[float, float],
     offset: tuple[float, float],
     **alignment: str,
-) -> None:
+) -> text_lib.Annotation:
   """Small text, the offset in points away from a position of the axes."""
-  axes.annotate(
+  return axes.annotate(
       text,
       position,
       offset,

@@ -8,7 +8,6 @@ import types
 
 import pytest
 
-from speculative_t5x import analysis
 from speculative_t5x import dialled
 from speculative_t5x import loading
 from speculative_t5x import pair as pair_lib
@@ -343,10 +342,10 @@ class TestFigures2To4:
     found = {name: len(each) for name, each in points.items()}
     assert found == {'figure_2': 14, 'figure_3': 2, 'figure_4': 14}
     assert {point.label for point in points['figure_2']} == {
-        't5_1_1_small, dialled',
-        't5_1_1_base, dialled',
-        't5_1_1_large, dialled',
-        'draft/checkpoint_4, T=0',
+        't5_1_1_small for t5_1_1_xl, dialled',
+        't5_1_1_base for t5_1_1_xl, dialled',
+        't5_1_1_large for t5_1_1_xl, dialled',
+        f'{swept[0]["task"]}: draft/checkpoint_4, T=0',
     }
 
   @pytest.mark.parametrize('make', _FIGURES)
@@ -424,21 +423,23 @@ class TestFigure5:
     monkeypatch.setattr(
         loop_trace, 'draw', lambda rows: drawn.append(rows) or draw(rows)
     )
-    times = analysis.StepTimes(1e-3, 1e-4, 5.0, 6.0, 0.5, 0.5)
-
-    def rows(decoder, request):
-      return (
-          loop_trace.plain_row(times, 9),
-          loop_trace.speculative_row(times, decoder.gamma, 3),
-      )
-
-    monkeypatch.setattr(paper, '_trace_rows', rows)
     paper.figure5(tmp_path, pair, _TEXT, gammas=(2, 4, 6))
     ((plain, *speculative),) = drawn
-    assert plain == loop_trace.plain_row(times, 9)
-    assert speculative == [
-        loop_trace.speculative_row(times, gamma, 3) for gamma in (2, 4, 6)
-    ]
+    request, _ = pair.make_request([_TEXT])
+    tokens = pair.tokens
+    assert plain.label == 'plain'
+    assert plain.num_target_calls == tokens.plain(request).num_steps
+    for gamma, row in zip((2, 4, 6), speculative, strict=True):
+      decoded = tokens.with_draft(tokens.draft, gamma).speculative(request)
+      assert row.label == f'γ = {gamma}'
+      assert row.num_target_calls == decoded.num_steps
+      drafts = [s for s in row.spans if s.kind == loop_trace.Kind.DRAFT]
+      assert len(drafts) == gamma * row.num_target_calls
+
+  @pytest.mark.parametrize('gammas', [(), 3])
+  def test_no_list_of_gammas(self, pair, tmp_path, gammas):
+    with pytest.raises(ValueError, match='list of at least one'):
+      paper.figure5(tmp_path, pair, _TEXT, gammas)
 
   def test_parts_that_took_longer_than_their_run(self, capsys):
     def make(num_steps, walltime_ms=None):

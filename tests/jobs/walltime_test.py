@@ -9,9 +9,11 @@ what the job makes of it is run.
 import contextlib
 import dataclasses
 import functools
+import gc
 import io
 import json
 import types
+import weakref
 
 import numpy as np
 import pytest
@@ -323,6 +325,22 @@ class TestSweep:
     text = (tmp_path / 'walltime.md').read_text()
     for name in names:
       assert text.count(f'\n{name}/1, temperature ') == 2
+
+  def test_no_draft_is_held_beyond_its_turn(self, again, monkeypatch):
+    """The last one only is there while the next is read."""
+    load, drafts, held = pair_loading.load_decoder, [], []
+
+    def watch(**options):
+      gc.collect()
+      held.append([draft() is not None for draft in drafts])
+      decoder = load(**options)
+      again.loaded.clear()
+      drafts.append(weakref.ref(decoder.draft))
+      return decoder
+
+    monkeypatch.setattr(pair_loading, 'load_decoder', watch)
+    again.run(drafts=[walltime.Draft(_CONFIG, f'/drafts/{i}') for i in '123'])
+    assert held == [[], [True], [False, True]]
 
   def test_alpha_may_be_of_all_examples(self, again):
     again.run(temperature=1.0)

@@ -130,7 +130,7 @@ class TestPoints:
     figure = figures.figure_3(_sweep((2, 1.5), (4, 1.72), (6, 1.7), (8, 1.6)))
     (axes,) = figure.axes
     assert _marked(axes) == [(0.7, 4)]
-    assert _legend(figure) == ['a draft (c = 0.04)']
+    assert _legend(figure) == ['a draft (c\xa0=\xa00.04)']
     # Gammas 4 and 6 are not told apart.
     (bar,) = axes.collections[0].get_segments()
     assert bar[:, 1].tolist() == [4, 6]

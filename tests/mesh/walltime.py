@@ -1,0 +1,58 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What is measured of a pair on a mesh, and what cannot be."""
+
+import math
+
+import pytest
+
+from speculative_t5x import sharding
+from speculative_t5x.walltime import measurement
+from speculative_t5x.walltime import part_programs
+from tests import compilation
+from tests.mesh import pairs
+
+
+def _measure(shape):
+  decoder = pairs.decoder(shape)
+  with compilation.unchecked_types():  # it lowers programs
+    found = measurement.measure(
+        part_programs.PartPrograms(decoder),
+        [decoder.place(pairs.request())],
+        repeats=1,
+        name='a pair',
+        rounds=1,
+    )
+  return found.record
+
+
+def test_no_floor_where_devices_share_the_reading():
+  spread, alone = _measure((4, 2)), _measure(None)
+  assert spread['mesh'] == {'data': 4, 'model': 2} and alone['mesh'] == {}
+  floors = {'floor_ms', 'floor_ratio'}
+  unknown = {key for key, value in spread.items() if value is None}
+  assert unknown - floors == {k for k, v in alone.items() if v is None}
+  assert unknown >= floors
+  assert all(alone[key] > 0 for key in floors)
+  assert math.isclose(
+      spread['tokens_per_target_call'], alone['tokens_per_target_call']
+  )
+
+
+@pytest.mark.parametrize('is_spread', [False, True])
+def test_each_encoder_is_sharded_by_its_own_rules(is_spread):
+  """A draft that each device holds whole is encoded without an exchange."""
+  rules = sharding.MODEL_PARALLEL if is_spread else sharding.REPLICATED
+  decoder = pairs.decoder((4, 2), rules=rules)
+  programs = part_programs.PartPrograms(decoder).bind(
+      decoder.place(pairs.request())
+  )
+
+  def exchanges(name):
+    program = programs[name]
+    with decoder.scope(), compilation.unchecked_types():
+      compiled = program.func.lower(*program.args).compile()
+    return 'all-reduce' in compiled.as_text()
+
+  assert exchanges('encoder_target')
+  assert exchanges('encoder_draft') == is_spread
