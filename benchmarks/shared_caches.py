@@ -84,7 +84,7 @@ class Reader(Idler):
 
 
 def make_programs(gamma: int) -> dict[str, Callable[[], object]]:
-  """Loops of `part_programs.STEPS` steps, by name."""
+  """Loops of `part_programs.MAX_STEPS` steps, by name."""
   pair = embedded.load_pair(gamma=gamma)
   decoder = pair.tokens
   request, _ = pair.make_request([_TEXT])
@@ -137,7 +137,7 @@ def main():
     parser.error('--gamma must be at least 2')
   readers, parts = make_readers(), make_programs(arguments.gamma)
   spans = step_times.seconds_in_turns(parts | readers, arguments.repeats)
-  ms = {n: 1e3 * spans[n] / part_programs.STEPS for n in parts}
+  ms = {n: 1e3 * spans[n] / part_programs.MAX_STEPS for n in parts}
   median = lambda values: float(np.median(values))
   print(
       json.dumps(

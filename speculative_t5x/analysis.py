@@ -16,9 +16,11 @@ References are to arXiv:2211.17192v2.
 
 from collections.abc import Callable, Sequence
 import dataclasses
+import math
 
 import numpy as np
 from numpy import typing as npt
+from scipy import special
 
 Values = np.ndarray | np.generic  # arrays, or numpy's scalars
 
@@ -361,6 +363,12 @@ def ratio_interval(
 ) -> tuple[float, float] | None:
   """95 percent interval of a ratio of sums, by a paired bootstrap.
 
+  Plain quantiles of the resampled ratios are too narrow for few pairs: at 8
+  they hold the truth in 87 to 90 percent of cases. Those taken here are further
+  out, by what Student's t is wider than the normal and by the spread that
+  resampling loses: the expanded percentile interval of Hesterberg (2015), What
+  Teachers Should Know about the Bootstrap, arXiv:1411.5279.
+
   Args:
     numerators: [pairs].
     denominators: [pairs], above 0.
@@ -385,8 +393,15 @@ def ratio_interval(
         statistic(numerators[chosen], axis=1)
         / statistic(denominators[chosen], axis=1)
     )
-  low, high = np.quantile(np.concatenate(ratios), (0.025, 0.975))
+  tail = _tail(num_pairs)
+  low, high = np.quantile(np.concatenate(ratios), (tail, 1 - tail))
   return float(low), float(high)
+
+
+def _tail(num_pairs: int) -> float:
+  """Share of the resamples beyond each bound: 0.025 for many pairs."""
+  widened = math.sqrt(num_pairs / (num_pairs - 1))
+  return float(special.ndtr(widened * special.stdtrit(num_pairs - 1, 0.025)))
 
 
 def estimate_alpha(betas_by_text: Sequence[npt.ArrayLike]) -> Estimate:

@@ -17,6 +17,7 @@ class Job:
     output_macro: what --output_dir sets.
     is_complete: whether its gin file is read unasked.
     on_host: whether it needs no accelerator.
+    is_resumed: whether it goes on from what it finds in its output folder.
     folder: of the gin files that it carries out by name, one after another;
       each sets up the function of its name. None for a job of one function.
   """
@@ -28,6 +29,7 @@ class Job:
   output_macro: str = 'OUTPUT_DIR'
   is_complete: bool = False
   on_host: bool = False
+  is_resumed: bool = False
   folder: str | None = None
 
 
@@ -44,6 +46,7 @@ JOBS = {
         'measure_walltime',
         'configs/runs/walltime.gin',
         'times what speculation gains on a task, and finds out why',
+        is_resumed=True,
     ),
     'simulate': Job(
         'speculative_t5x.jobs.simulate',
@@ -51,6 +54,7 @@ JOBS = {
         'configs/runs/simulate.gin',
         'the same for T5 1.1 of any sizes, at a rate of acceptance given',
         is_complete=True,
+        is_resumed=True,
     ),
     'paper': Job(
         'speculative_t5x.jobs.paper',
@@ -58,6 +62,7 @@ JOBS = {
         'configs/paper/paper.gin',
         "makes the paper's tables and figures, all or by name",
         folder='configs/paper',
+        is_resumed=True,
     ),
     'train': Job(
         'speculative_t5x.jobs.train',
@@ -65,6 +70,7 @@ JOBS = {
         'configs/runs/train.gin',
         'trains a target or a draft on a task',
         output_macro='MODEL_DIR',
+        is_resumed=True,
     ),
     'check-pair': Job(
         'speculative_t5x.jobs.check_pair',

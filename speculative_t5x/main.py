@@ -17,6 +17,7 @@ import itertools
 import os
 import pathlib
 import re
+import signal
 import sys
 import tokenize
 
@@ -36,6 +37,8 @@ _MENTION = re.compile(r'^(\w+)\s*=|%(\w+)', re.MULTILINE)
 _INCLUDE = re.compile(r"""^\s*include\s+['"]([^'"]+)['"]""", re.MULTILINE)
 # A path or word, which a shell leaves without quotes.
 _BARE_STRING = re.compile(r'[\w./~][^\'"()\[\]{}%@]*')
+
+_INTERRUPTED = 128 + signal.SIGINT  # the status that shells expect
 
 # What gin raises for a file or a binding that it cannot read.
 _GIN_ERRORS = (
@@ -68,8 +71,8 @@ def main(argv: Sequence[str] | None = None) -> int:
   """Runs a command; returns its exit status.
 
   Bad input gives one error on stderr and status 1, or 2 for a command that
-  cannot be carried out as it is written. Anything else is a bug and keeps its
-  traceback.
+  cannot be carried out as it is written. An interrupt gives one line and status
+  130. Anything else is a bug and keeps its traceback.
   """
   argv = list(sys.argv[1:] if argv is None else argv)
   if not argv or {'-h', '--help'} & set(argv):
@@ -86,6 +89,12 @@ def main(argv: Sequence[str] | None = None) -> int:
   except (ValueError, OSError, RuntimeError) as error:
     print(f'error: {_message(error)}', file=sys.stderr)
     return 1
+  except KeyboardInterrupt:
+    job = commands.JOBS.get(argv[0])
+    kept = ' What was finished is kept; the same command goes on.'
+    goes_on = job is not None and job.is_resumed
+    print(f'Interrupted.{kept if goes_on else ""}', file=sys.stderr)
+    return _INTERRUPTED
   return 0
 
 

@@ -11,6 +11,7 @@ Legend: gamma (guesses a block).
 
 from collections.abc import Sequence
 import datetime
+import hashlib
 import json
 import os
 import pathlib
@@ -80,19 +81,26 @@ def _package_version() -> str:
 
 
 def commit_of(folder: pathlib.Path) -> str | None:
-  """The commit of the checkout that holds a folder, None where none does."""
+  """The commit of the checkout that holds a folder, None where none does.
+
+  Where files of the folder that git tracks have been changed since, a plus sign
+  and a hash of the changes follow.
+  """
   git = lambda *command: subprocess.run(
-      ['git', '-C', str(folder), *command],
+      ['git', '--no-optional-locks', '-C', str(folder), *command],
       capture_output=True,
-      text=True,
       check=True,
-  ).stdout.strip()
+  ).stdout
   try:
     # An installed package may lie within the checkout of something else.
     git('ls-files', '--error-unmatch', '.')
-    return git('rev-parse', 'HEAD')
+    commit = git('rev-parse', 'HEAD').decode().strip()
+    changes = git('diff', '--no-ext-diff', 'HEAD', '--', '.')
   except (OSError, subprocess.CalledProcessError):
     return None
+  if not changes:
+    return commit
+  return f'{commit}+{hashlib.sha256(changes).hexdigest()[:8]}'
 
 
 def describe_device() -> Record:

@@ -9,8 +9,10 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import types
 
 import gin
 import jax
@@ -20,9 +22,11 @@ import sentencepiece
 
 from speculative_t5x import checkpoints
 from speculative_t5x import commands
+from speculative_t5x import dialled
 from speculative_t5x import embedded
 from speculative_t5x import main
 from speculative_t5x.tasks import bulletins
+from speculative_t5x.walltime import measurement
 from tests import tiny
 
 _ROOT = pathlib.Path(__file__).parents[1]
@@ -699,6 +703,54 @@ class TestSimulate:
     assert done.returncode == 1
     assert done.stderr == 'error: alpha must lie in [0, 1], got 1.5.\n'
     assert list(tmp_path.iterdir()) == []
+
+
+class TestInterrupted:
+
+  @pytest.mark.parametrize('name', _COMMANDS)
+  def test_one_line(self, monkeypatch, capsys, name):
+    """Which promises nothing of a command that begins anew."""
+
+    def interrupt(_):
+      raise KeyboardInterrupt
+
+    monkeypatch.setattr(main, '_parse', interrupt)
+    assert main.main([name]) == 130
+    goes_on = name in ('walltime', 'simulate', 'paper', 'train')
+    kept = ' What was finished is kept; the same command goes on.'
+    shown = capsys.readouterr()
+    assert shown.err == f'Interrupted.{kept if goes_on else ""}\n'
+    assert shown.out == ''
+
+  def test_goes_on(self, monkeypatch, capsys, tmp_path):
+    """A signal after the first of two configurations."""
+    tiny_sizes = dict(emb_dim=16, num_heads=2, num_layers=1, mlp_dim=16)
+    monkeypatch.setattr(dialled, 'SIZES', {'small': tiny_sizes})
+    monkeypatch.setattr(dialled, 'VOCAB_SIZE', 64)
+    measured = []
+
+    def measure(*_, name, **options):
+      if len(measured) == 1:
+        measured.append('interrupted')
+        signal.raise_signal(signal.SIGINT)
+      measured.append(name.partition('alpha ')[2].partition(',')[0])
+      return types.SimpleNamespace(record={'c': 0.25})
+
+    monkeypatch.setattr(measurement, 'measure', measure)
+    flags = [
+        'simulate',
+        '--gin.TARGET_SIZE=small',
+        '--gin.ALPHA=(0.5, 0.75)',
+        f'--output_dir={tmp_path}',
+    ]
+    assert main.main(flags) == 130
+    shown = capsys.readouterr().err
+    assert shown.splitlines()[-1].startswith('Interrupted. What was finished')
+    assert 'Traceback' not in shown
+    assert main.main(flags) == 0
+    assert measured == ['0.5', 'interrupted', '0.75']
+    err = capsys.readouterr().err
+    assert re.search(f'configuration 1 of 2: .*: taken from {tmp_path}', err)
 
 
 def _functions(*flags):

@@ -4,6 +4,7 @@
 
 import datetime
 import json
+import re
 import subprocess
 
 import jax
@@ -111,6 +112,23 @@ def batches():
   return [first, second]
 
 
+@pytest.fixture
+def git(tmp_path):
+  """Runs git in a folder, and gives what it says."""
+
+  def run(*command):
+    name = ('-c', 'user.name=n', '-c', 'user.email=e')
+    done = subprocess.run(
+        ['git', '-C', tmp_path, *name, *command],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return done.stdout.strip()
+
+  return run
+
+
 class TestMake:
 
   def test_has_every_key_of_the_contract(self):
@@ -143,19 +161,8 @@ class TestMake:
     monkeypatch.setattr(run_record, '__file__', str(tmp_path / 'module.py'))
     assert run_record.make('eval')['commit'] is None
 
-  def test_a_commit_is_of_the_code_itself(self, tmp_path):
+  def test_a_commit_is_of_the_code_itself(self, tmp_path, git):
     """And not of a checkout that an environment with the code lies in."""
-
-    def git(*command):
-      name = ('-c', 'user.name=n', '-c', 'user.email=e')
-      done = subprocess.run(
-          ['git', '-C', tmp_path, *name, *command],
-          check=True,
-          capture_output=True,
-          text=True,
-      )
-      return done.stdout.strip()
-
     own, installed = tmp_path / 'own', tmp_path / '.venv' / 'package'
     for folder in (own, installed):
       folder.mkdir(parents=True)
@@ -165,6 +172,28 @@ class TestMake:
     git('commit', '--quiet', '--message', 'own code')
     assert run_record.commit_of(own) == git('rev-parse', 'HEAD')
     assert run_record.commit_of(installed) is None
+
+  def test_a_changed_file_makes_another_commit(self, tmp_path, git):
+    """Every edit one of its own; files elsewhere do not count."""
+    own = tmp_path / 'own'
+    own.mkdir()
+    for path in (own / 'module.py', tmp_path / 'README.md'):
+      path.write_text('before')
+    git('init', '--quiet')
+    git('add', '.')
+    git('commit', '--quiet', '--message', 'own code')
+    head = git('rev-parse', 'HEAD')
+    found = []
+    for text in (b'before', b'after', b'later\xff', b'after'):
+      (own / 'module.py').write_bytes(text)
+      (tmp_path / 'README.md').write_bytes(text)
+      (own / 'new.py').write_bytes(text)
+      found.append(run_record.commit_of(own))
+    assert found[0] == head
+    assert re.fullmatch(f'{head}[+][0-9a-f]{{8}}', found[1])
+    assert found[1] == found[3] and len(set(found)) == 3
+    git('add', 'own/module.py')
+    assert run_record.commit_of(own) == found[1]
 
   def test_describes_where_it_ran(self):
     device = run_record.describe_device()

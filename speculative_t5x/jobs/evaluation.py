@@ -141,7 +141,7 @@ def evaluate(
           'seed': seed,
       },
   )
-  folder = output_folder.OutputFolder(output_dir)
+  folder = output_folder.OutputFolder(output_dir, 'eval')
   folder.clear()
   records = []
   for each in temperatures:

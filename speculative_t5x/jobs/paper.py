@@ -8,6 +8,7 @@ on; figures lay over their curves what they find there.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+import contextlib
 import functools
 import json
 import os
@@ -23,18 +24,19 @@ from speculative_t5x import pair as pair_lib
 from speculative_t5x import run_record
 from speculative_t5x import token_decoder
 from speculative_t5x import tracing
+from speculative_t5x.jobs import output_folder
 from speculative_t5x.jobs import simulate
 from speculative_t5x.paper import decoded_sentence
 from speculative_t5x.paper import figures
 from speculative_t5x.paper import loop_trace
 from speculative_t5x.paper import published
-from speculative_t5x.paper import readings
+from speculative_t5x.paper import runs
 from speculative_t5x.paper import style
 from speculative_t5x.paper import tables
 from speculative_t5x.walltime import part_programs
 from speculative_t5x.walltime import step_times
 
-_DIALLED, _MEASURED = 'dialled', 'measured'  # folders of records
+_ALL = _DIALLED, _MEASURED = 'dialled', 'measured'  # folders of records
 _TRACE_ROUNDS = 15
 
 Path = str | os.PathLike[str]
@@ -126,7 +128,7 @@ def _find_record(path: Path, row: published.Row) -> run_record.Record:
   wanted = row.temperature, row.gamma, published.BATCH_SIZE
   found = [
       record
-      for record in _read_records(path)
+      for record in runs.read(path)
       if (record['temperature'], record['gamma'], record['batch_size'])
       == wanted
   ]
@@ -152,14 +154,11 @@ def table3(
     measure: a walltime job, which takes `output_dir`.
     records: results of further walltime jobs.
   """
-  added = _read_all(records)  # before anything is measured
+  # Before anything is measured.
+  added = [x for path in _paths(records) for x in runs.read(path)]
   found = measure(output_dir=str(epath.Path(output_dir) / _MEASURED))
-  entries = {}
-  for record in [*found, *added]:
-    if record['alpha'] is not None:
-      name, temperature = _name(record), record['temperature']
-      entries[name, temperature] = (name, temperature, record['alpha'], None)
-  table = tables.table_3([*entries.values(), *_published_alphas()])
+  entries = [(*each, None) for each in runs.alphas([*found, *added])]
+  table = tables.table_3([*entries, *_published_alphas()])
   _write(output_dir, 'table3.md', table)
 
 
@@ -193,13 +192,13 @@ def figure1(
 
 def figure2(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
   """Tokens a target call over alpha; see `figure4` for the arguments."""
-  points = _points(output_dir, records, (_DIALLED, _MEASURED), _curve_name)
+  points = _points(output_dir, records, _ALL, runs.curve_label)
   _save(output_dir, 'figure2', figures.figure_2(points))
 
 
 def figure3(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
   """The best gamma over alpha; see `figure4` for the arguments."""
-  points = _points(output_dir, records, (_MEASURED,), _name)
+  points = _points(output_dir, records, (_MEASURED,), runs.label)
   _save(output_dir, 'figure3', figures.figure_3(points))
 
 
@@ -208,9 +207,11 @@ def figure4(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
 
   Args:
     output_dir: gets the figure; what the tables measured there is laid over it.
-    records: results of further walltime jobs.
+    records: results of further walltime or simulate jobs.
+  Raises:
+    ValueError: for results without a record to be laid over it.
   """
-  points = _points(output_dir, records, (_DIALLED, _MEASURED), _curve_name)
+  points = _points(output_dir, records, _ALL, runs.curve_label)
   _save(output_dir, 'figure4', figures.figure_4(points))
 
 
@@ -283,63 +284,53 @@ def _points(
     records: Path | Sequence[Path],
     folders: Sequence[str],
     label: Callable[[run_record.Record], str],
-) -> list[readings.Point]:
+) -> list[runs.Point]:
   """What was measured, from folders of the output folder and from files."""
-  paths = [epath.Path(output_dir) / f / 'results.jsonl' for f in folders]
-  found = _read_all([path for path in paths if path.exists()])
-  return readings.points(found + _read_all(records), label)
+  measured = [epath.Path(output_dir) / f / 'results.jsonl' for f in folders]
+  found = [x for path in measured if path.exists() for x in runs.read(path)]
+  for path in _paths(records):
+    added = runs.read(path)
+    if not runs.points(added):
+      raise ValueError(
+          f'{path} holds no record with alpha, c and a speedup. Pass the'
+          ' results.jsonl of a walltime or simulate job.'
+      )
+    found += added
+  return runs.points(found, label)
 
 
-def _name(record: run_record.Record) -> str:
-  """Tells apart all but gammas."""
-  return f'{record["task"]}: {readings.label(record)}'
-
-
-def _curve_name(record: run_record.Record) -> str:
-  """One for all rates that a draft was dialled to."""
-  if readings.is_dialled(record):
-    models = record['drafter'], record['target']
-    return ' for '.join(map(readings.model_name, models)) + ', dialled'
-  return _name(record)
-
-
-def _read_all(paths: Path | Sequence[Path]) -> list[run_record.Record]:
-  """The records of one file or of several."""
-  if isinstance(paths, str) or not isinstance(paths, Sequence):
-    paths = [paths]
-  return [record for path in paths for record in _read_records(path)]
-
-
-def _read_records(path: Path) -> list[run_record.Record]:
-  try:
-    lines = epath.Path(path).read_text().split('\n')
-    records = [json.loads(line) for line in lines if line]
-    if not all(isinstance(r, dict) and 'schema_version' in r for r in records):
-      raise ValueError('a line of it is something else')
-    return records
-  except (OSError, TypeError, ValueError) as error:
-    raise ValueError(
-        f'{path} cannot be read as run records ({error}). Pass the'
-        ' results.jsonl of a walltime job.'
-    ) from error
+def _paths(records: Path | Sequence[Path]) -> Sequence[Path]:
+  """The paths of one file or of several."""
+  if isinstance(records, str) or not isinstance(records, Sequence):
+    return [records]
+  return records
 
 
 def _write(
     output_dir: Path, name: str, text: str, *, is_shown: bool = True
 ) -> None:
-  folder = epath.Path(output_dir)
-  folder.mkdir(parents=True, exist_ok=True)
-  (folder / name).write_text(text.rstrip('\n') + '\n')
+  with _open(output_dir) as folder:
+    (folder / name).write_text(text.rstrip('\n') + '\n')
   if is_shown:
     print(text)
   print(f'Written: {folder / name}')
 
 
 def _save(output_dir: Path, name: str, figure: figure_lib.Figure) -> None:
-  folder = epath.Path(output_dir)
-  folder.mkdir(parents=True, exist_ok=True)
   # The folder may be remote, which matplotlib does not write to.
   with tempfile.TemporaryDirectory() as local:
     for path in style.save(figure, pathlib.Path(local) / name):
-      (folder / path.name).write_bytes(path.read_bytes())
+      with _open(output_dir) as folder:
+        (folder / path.name).write_bytes(path.read_bytes())
       print(f'Written: {folder / path.name}')
+
+
+@contextlib.contextmanager
+def _open(output_dir: Path) -> Iterator[epath.Path]:
+  """Makes the output folder, and names it where it cannot be written to."""
+  folder = epath.Path(output_dir)
+  try:
+    folder.mkdir(parents=True, exist_ok=True)
+    yield folder
+  except OSError as error:
+    raise output_folder.cannot_write(folder, error) from error

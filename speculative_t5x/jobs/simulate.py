@@ -14,6 +14,7 @@ import os
 import sys
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x import analysis
@@ -161,14 +162,10 @@ def measure_pairings(
     sampling_lib.make_sampling(pairing.temperature)
   counts.check_gammas([p.gamma for p in pairings], shapes.targets_length)
   drafts = sorted({p.draft_size for p in pairings})
-  configs = {size: dialled.make_config(size, shapes.dtype) for size in drafts}
   gamma = max(p.gamma for p in pairings)
-  if target_size is None:
-    target_size = _largest_that_fits(configs, gamma, shapes)
-  target_config = dialled.make_config(target_size, shapes.dtype)
-  _check_memory(target_size, target_config, configs, gamma, shapes)
-  folder = output_folder.OutputFolder(output_dir)
-  bench = _Bench(target_size, shapes, folder)
+  target_size = _choose_target(target_size, drafts, gamma, shapes)
+  folder = output_folder.OutputFolder(output_dir, 'walltime')
+  bench = _Bench(target_size, shapes, folder, len(pairings))
   measured = {p: bench.measure(p) for p in sorted(pairings, key=_by_program)}
   return [measured[pairing] for pairing in pairings], folder
 
@@ -181,30 +178,31 @@ def _by_program(pairing: Pairing) -> tuple:
 class _Bench:
   """One target, and the draft that was measured last."""
 
-  def __init__(self, target_size: str, shapes: Shapes, folder):
+  def __init__(self, target_size: str, shapes: Shapes, folder, total: int):
     self._target_size = target_size
     self._shapes = shapes
     self._folder = folder
+    self._total = total  # pairings
     self._programs: part_programs.PartPrograms | None = None
     self._made_for: tuple[str, int] | None = None  # draft and gamma
 
   def measure(self, pairing: Pairing) -> run_record.Record:
     """The record of a pairing, from the folder or measured."""
     settings = self._settings(pairing)
-    record = self._folder.find(settings)
+    name = (
+        f'{self._target_size} and {pairing.draft_size}, gamma {pairing.gamma},'
+        f' alpha {pairing.alpha:g}, temperature {pairing.temperature:g}'
+    )
+    record = self._folder.find(settings, name, self._total)
     if record is None:
-      record = settings | self._measure(pairing)
+      record = settings | self._measure(pairing, name)
       record['predicted_speedup'] = float(
           analysis.walltime_factor(pairing.alpha, pairing.gamma, record['c'])
       )
     self._folder.add(record)
     return record
 
-  def _measure(self, pairing: Pairing) -> run_record.Record:
-    name = (
-        f'{self._target_size} and {pairing.draft_size}, gamma {pairing.gamma},'
-        f' alpha {pairing.alpha:g}, temperature {pairing.temperature:g}'
-    )
+  def _measure(self, pairing: Pairing, name: str) -> run_record.Record:
     return measurement.measure(
         self._programs_for(pairing),
         self._requests(pairing),
@@ -313,47 +311,75 @@ def _workload(gamma: int, shapes: Shapes) -> memory.Workload:
   )
 
 
-def _needed_bytes(target_config, draft_configs, gamma, shapes) -> int:
+def _needed_bytes(
+    target_size: str, draft_sizes: Sequence[str], gamma: int, shapes: Shapes
+) -> int:
   """What the target, the drafts and the measuring take.
 
   While a draft is made, the last one is still there. The parts that are timed
   beside the runs have caches, keys and values of their own.
   """
   workload = _workload(gamma, shapes)
-  target = memory.target_bytes(target_config, workload)
+  make_config = lambda size: dialled.make_config(size, shapes.dtype)
+  target = memory.target_bytes(make_config(target_size), workload)
   drafts = [
-      memory.draft_bytes(config, workload, target_config.vocab_size)
-      for config in draft_configs.values()
+      memory.draft_bytes(make_config(size), workload, dialled.VOCAB_SIZE)
+      for size in draft_sizes
   ]
   models = target.total + sum(sorted(draft.total for draft in drafts)[-2:])
   parts = 2 * target.cache + target.cross
   parts += max(draft.cache + draft.cross for draft in drafts)
-  return models + parts + measurement.OWN_BYTES
+  running = target.params + max(draft.params for draft in drafts)
+  copies = _copy_bytes(running, shapes.dtype)
+  return models + parts + copies + measurement.OWN_BYTES
 
 
-def _largest_that_fits(draft_configs, gamma, shapes) -> str:
+def _copy_bytes(num_bytes: int, dtype: str) -> int:
+  """What running programs take beside weights of so many bytes.
+
+  XLA:CPU multiplies in float32. It converts narrower weights before the loop,
+  and keeps the copies until the loop has ended.
+  """
+  width = jnp.dtype(dtype).itemsize
+  is_converted = jax.default_backend() == 'cpu' and width < 4
+  return num_bytes * 4 // width if is_converted else 0
+
+
+def _choose_target(
+    target_size: str | None,
+    draft_sizes: Sequence[str],
+    gamma: int,
+    shapes: Shapes,
+) -> str:
+  """The target asked for, or the largest, before anything is allocated.
+
+  Raises:
+    ValueError: if it does not fit the memory, with the bytes needed, those
+      there are, and what would fit.
+  """
   available = memory.available_bytes()
-  for size in reversed(dialled.SIZES):
-    config = dialled.make_config(size, shapes.dtype)
-    if _needed_bytes(config, draft_configs, gamma, shapes) <= available:
-      return size
+  needed = lambda size, shapes: _needed_bytes(size, draft_sizes, gamma, shapes)
+  fits = lambda size, shapes: needed(size, shapes) <= available
+  if target_size is not None and fits(target_size, shapes):
+    return target_size
+  sizes = list(dialled.SIZES)
+  largest = next((s for s in reversed(sizes) if fits(s, shapes)), None)
+  if target_size is None and largest is not None:
+    return largest
+  asked = target_size or sizes[0]
+  remedies = []
+  if largest is not None:
+    remedies.append(f'TARGET_SIZE={largest}, the largest that fits')
+  halved = dataclasses.replace(shapes, dtype='bfloat16')
+  if shapes.dtype != halved.dtype and fits(asked, halved):
+    remedies.append(f'DTYPE={halved.dtype}')
+  remedy = ', or '.join(remedies) or 'smaller drafts'
   raise ValueError(
-      'No T5 1.1 fits the memory of this device beside the drafts:'
-      f' {available:,} bytes are free. Leave out larger drafts.'
+      f'T5 1.1 {asked} with {", ".join(draft_sizes)} in {shapes.dtype} needs'
+      f' {_in_bytes(needed(asked, shapes))}, and {_in_bytes(available)} are'
+      f' free on this device. Give {remedy}.'
   )
 
 
-def _check_memory(target_size, target_config, draft_configs, gamma, shapes):
-  """Checks that the pairs fit, before anything is allocated.
-
-  Raises:
-    ValueError: with the bytes needed and those there are.
-  """
-  needed = _needed_bytes(target_config, draft_configs, gamma, shapes)
-  available = memory.available_bytes()
-  if needed > available:
-    raise ValueError(
-        f'T5 1.1 {target_size} with {", ".join(draft_configs)} in'
-        f' {shapes.dtype} needs {needed:,} bytes, and {available:,} are free on'
-        ' this device. Choose a smaller target_size, or bfloat16.'
-    )
+def _in_bytes(count: int) -> str:
+  return f'{count:,} bytes ({count / 2**30:.1f} GiB)'

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import dataclasses
 import functools
 import itertools
+import math
 import sys
 from typing import Any
 
@@ -60,6 +61,7 @@ class _Setup:
 
   folder: output_folder.OutputFolder
   examples: examples_lib.Examples
+  num_configurations: int
   num_examples: int  # that are timed
   alpha_tokens: int
   repeats: int
@@ -165,8 +167,9 @@ def measure_walltime(
   decoders = _load_decoders(load, drafts)
   decoder = next(decoders)  # before what an earlier job wrote is touched
   setup = _Setup(
-      output_folder.OutputFolder(output_dir),
+      output_folder.OutputFolder(output_dir, 'walltime'),
       examples,
+      math.prod(map(len, (drafts, gammas, batch_sizes, temperatures))),
       num_examples,
       alpha_tokens,
       repeats,
@@ -277,7 +280,9 @@ def _find_alpha(setup: _Setup, decoder, temperature, max_gamma) -> _Alpha:
       'num_examples': setup.alpha_tokens,
       'job': 'alpha',
   }
-  if known := setup.folder.read_part('alpha', settings):
+  title = f'alpha of {settings["drafter"]["name"]}, temperature {temperature:g}'
+  keys = [field.name for field in dataclasses.fields(_Alpha)]
+  if known := setup.folder.read_part('alpha', settings, keys, title):
     return _Alpha(**known)
   num_rows = sharding.describe(decoder.mesh).get(sharding.DATA_AXIS, 1)
   texts = acceptance.collect(
@@ -330,9 +335,13 @@ def _measure_configuration(
 ) -> run_record.Record:
   """The record of a configuration, from the folder or measured."""
   settings = _settings(setup, programs.decoder, batch_size, temperature)
-  record = setup.folder.find(settings)
+  name = (
+      f'{settings["drafter"]["name"]}, gamma {settings["gamma"]}, batch'
+      f' {batch_size}, temperature {temperature:g}'
+  )
+  record = setup.folder.find(settings, name, setup.num_configurations)
   if record is None:
-    record = settings | _measure(setup, programs, settings)
+    record = settings | _measure(setup, programs, settings, name)
   record['alpha'] = alpha.estimate
   record['predicted_speedup'] = float(
       analysis.walltime_factor(
@@ -343,7 +352,7 @@ def _measure_configuration(
   return record
 
 
-def _measure(setup: _Setup, programs, settings) -> run_record.Record:
+def _measure(setup: _Setup, programs, settings, name) -> run_record.Record:
   """Times and judges both ways of decoding."""
   decoder, temperature = programs.decoder, settings['temperature']
   count, batch_size = setup.num_examples, settings['batch_size']
@@ -351,10 +360,6 @@ def _measure(setup: _Setup, programs, settings) -> run_record.Record:
       decoder.place(request)
       for request in _requests(setup, decoder, batch_size, temperature, count)
   ]
-  name = (
-      f'{settings["drafter"]["name"]}, gamma {decoder.gamma}, batch'
-      f' {batch_size}, temperature {temperature:g}'
-  )
   found = measurement.measure(
       programs, batches, repeats=setup.repeats, name=name
   )

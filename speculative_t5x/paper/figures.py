@@ -1,16 +1,18 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Figures 2, 3 and 4 of the paper, with measured points laid over them.
+"""Figures 2, 3 and 4 of the paper, with points of runs laid over them.
 
 Curves are computed by `analysis` over the paper's range of alpha, or wider
 where a point lies outside. A mark says whose run it is; the number beside it is
-its gamma, or the least and the most of marks that lie together.
+its gamma, or lists those of marks that lie together.
 
 Legend: alpha (mean probability that a guess is kept); gamma (guesses a target
 call); c (time of a draft step over a target step, Definition 3.7).
 """
 
 from collections.abc import Iterable, Sequence
+import functools
+import itertools
 import math
 import textwrap
 
@@ -22,7 +24,7 @@ import numpy as np
 from speculative_t5x import analysis
 from speculative_t5x.paper import numbering
 from speculative_t5x.paper import published
-from speculative_t5x.paper import readings
+from speculative_t5x.paper import runs
 from speculative_t5x.paper import style
 
 _ALPHA_LABEL = 'acceptance probability α'
@@ -30,8 +32,9 @@ _NUM_ALPHAS = 401
 _MARGIN = 0.02  # of alpha, beyond a point outside the paper's range
 _LONG_LABEL = 24  # characters, above which a legend has one column
 _LINE = 52  # characters of a line of a legend
+_TITLE = 'run here (number: γ{})'
 
-Points = Sequence[readings.Point]
+Points = Sequence[runs.Point]
 
 
 def figure_2(points: Points = ()) -> figure_lib.Figure:
@@ -61,7 +64,7 @@ def figure_2(points: Points = ()) -> figure_lib.Figure:
     marks = _marks(points)
     tokens = [point.tokens_per_call for point in points]
     _scatter(axes, points, tokens, marks)
-    _name_marks(figure, marks, {label: label for label in marks})
+    _name_marks(figure, marks, _TITLE.format(''), {x: x for x in marks})
     _number(axes, points, tokens)
   return figure
 
@@ -71,8 +74,9 @@ def figure_3(points: Points = ()) -> figure_lib.Figure:
 
   Args:
     points: of one label for each sweep of gamma. The fastest of a sweep is
-      drawn, with a bar over the gammas whose intervals reach its own; a label
-      of a single gamma is no sweep and is left out.
+      drawn, with a bar over its neighbours in the sweep that are not told from
+      it: their intervals reach its own. A label of a single gamma is no sweep
+      and is left out.
   Raises:
     ValueError: for points of more labels than there are marks.
   """
@@ -97,8 +101,7 @@ def figure_3(points: Points = ()) -> figure_lib.Figure:
     axes.legend(loc='upper left')
     marks = _marks(best.values())
     for label, point in best.items():
-      gammas = _not_slower(sweeps[label], point)
-      _draw_bar(axes, point.alpha, min(gammas), max(gammas))
+      _draw_bar(axes, point.alpha, *_not_slower(sweeps[label], point))
     gammas = [point.gamma for point in best.values()]
     _scatter(axes, best.values(), gammas, marks)
     names = {
@@ -106,7 +109,7 @@ def figure_3(points: Points = ()) -> figure_lib.Figure:
         label: f'{label} (c\xa0=\xa0{point.cost_coefficient:.2g})'
         for label, point in best.items()
     }
-    _name_marks(figure, marks, names)
+    _name_marks(figure, marks, _TITLE.format('; bar: not told apart'), names)
     _number(axes, list(best.values()), gammas)
   return figure
 
@@ -131,7 +134,8 @@ def figure_4(points: Points = ()) -> figure_lib.Figure:
     _draw_speeds(above, alphas, points, marks)
     counted = [p for p in points if p.operations_factor is not None]
     _draw_operations(below, alphas, counted, marks)
-    _name_marks(figure, marks, {label: label for label in marks})
+    title = _TITLE.format('; bar: 95% interval')
+    _name_marks(figure, marks, title, {label: label for label in marks})
     _number(above, points, [point.speedup for point in points])
     _number(below, counted, [point.operations_factor for point in counted])
   return figure
@@ -171,7 +175,7 @@ def _draw_operations(
   axes.set_ylim(bottom=0)
 
 
-def _alphas(points: Iterable[readings.Point]) -> np.ndarray:
+def _alphas(points: Iterable[runs.Point]) -> np.ndarray:
   """The paper's range, widened to hold the points."""
   low, high = published.FIGURE_ALPHAS
   measured = [point.alpha for point in points]
@@ -182,7 +186,7 @@ def _alphas(points: Iterable[readings.Point]) -> np.ndarray:
   return np.linspace(low, high, _NUM_ALPHAS)
 
 
-def _sweeps(points: Points) -> dict[str, list[readings.Point]]:
+def _sweeps(points: Points) -> dict[str, list[runs.Point]]:
   """Points by label, where more than one gamma was measured."""
   sweeps = {}
   for point in points:
@@ -194,23 +198,29 @@ def _sweeps(points: Points) -> dict[str, list[readings.Point]]:
   }
 
 
-def _fastest(sweep: Points) -> readings.Point:
+def _fastest(sweep: Points) -> runs.Point:
   return max(sweep, key=lambda point: point.speedup)
 
 
-def _not_slower(sweep: Points, best: readings.Point) -> list[int]:
-  """Gammas that the measurement does not tell from the best one."""
-  if best.speedup_ci95 is None:
-    return [best.gamma]
-  return [
-      point.gamma
-      for point in sweep
-      if point is best
-      or point.speedup_ci95 and point.speedup_ci95[1] >= best.speedup_ci95[0]
-  ]
+def _not_slower(sweep: Points, best: runs.Point) -> tuple[int, int]:
+  """From the least to the most gamma around the best not told from it."""
+  gammas = sorted(sweep, key=lambda point: point.gamma)
+  place = gammas.index(best)
+  reaches = functools.partial(_reaches, best=best)
+  below = itertools.takewhile(reaches, reversed(gammas[:place]))
+  above = itertools.takewhile(reaches, gammas[place + 1 :])
+  *_, least = best, *below
+  *_, most = best, *above
+  return least.gamma, most.gamma
 
 
-def _marks(points: Iterable[readings.Point]) -> dict[str, str]:
+def _reaches(point: runs.Point, best: runs.Point) -> bool:
+  if point.speedup_ci95 is None or best.speedup_ci95 is None:
+    return False
+  return point.speedup_ci95[1] >= best.speedup_ci95[0]
+
+
+def _marks(points: Iterable[runs.Point]) -> dict[str, str]:
   """A marker for each label."""
   labels = list(dict.fromkeys(point.label for point in points))
   if len(labels) > len(style.MARKERS):
@@ -227,7 +237,7 @@ def _draw_bar(axes: axes_lib.Axes, x: float, low: float, high: float) -> None:
 
 def _scatter(
     axes: axes_lib.Axes,
-    points: Iterable[readings.Point],
+    points: Iterable[runs.Point],
     heights: Sequence[float],
     marks: dict[str, str],
     color: str = style.POINT_COLOR,
@@ -253,7 +263,10 @@ def _number(
 
 
 def _name_marks(
-    figure: figure_lib.Figure, marks: dict[str, str], names: dict[str, str]
+    figure: figure_lib.Figure,
+    marks: dict[str, str],
+    title: str,
+    names: dict[str, str],
 ) -> None:
   """A legend below the axes, for which the figure grows."""
   if not marks:
@@ -274,6 +287,6 @@ def _name_marks(
   figure.set_size_inches(width, height + style.LEGEND_LINE_IN * num_lines)
   figure.legend(
       handles=handles, loc='outside lower center', ncols=columns,
-      title='measured (number: γ)', title_fontsize=6.5, handlelength=1,
+      title=title, title_fontsize=6.5, handlelength=1,
       labelspacing=0.3, columnspacing=1,
   )  # fmt: skip

@@ -5,7 +5,7 @@
 Of Leviathan et al. (2023), arXiv:2211.17192v2. A row is one way to decode the
 example, put together from the times of parts that were compiled and measured
 each on its own. The compiled loop is never broken up, which would change it:
-what a measured loop takes beyond its parts is shown as the commit of its steps.
+what a measured loop takes beyond its parts is shown at the end of its steps.
 """
 
 from collections.abc import Sequence
@@ -31,8 +31,10 @@ class Kind(enum.StrEnum):
     DRAFT: one guess.
     TARGET_STEP: one target call, on one position where it decodes alone, on
       gamma + 1 where it verifies.
-    COMMIT: what a step takes beyond its parts: sampling, the test of the
-      guesses, bookkeeping of the loop.
+    COMMIT: what a step of the run takes beyond its parts: the commit of its
+      tokens, the rest of the loop's bookkeeping, and what draft and target cost
+      each other by pushing one another out of the caches. Sampling and the test
+      of the guesses are within the steps.
   """
 
   TARGET_ENCODER = 'target_encoder'
@@ -172,7 +174,7 @@ _LOOKS = {
     Kind.DRAFT_ENCODER: _Look('draft encoder', '#e8911c', '\\\\\\\\'),
     Kind.DRAFT: _Look('draft step', '#e8911c', ''),
     Kind.TARGET_STEP: _Look('target step', '#0b4f8a', ''),
-    Kind.COMMIT: _Look('commit (rest of a step)', '#d0d0d0', ''),
+    Kind.COMMIT: _Look('commit and rest of a step', '#d0d0d0', ''),
 }
 _ROW_HEIGHT, _REST_HEIGHT = 0.34, 0.85  # inches
 _BAR = 0.72  # of a row's height

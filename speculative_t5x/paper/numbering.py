@@ -1,31 +1,29 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the gamma of each mark beside it, off other marks and their numbers.
+"""Writes the gamma of each mark beside it, nearer to it than to other marks.
 
-Marks that lie together share a number, from the least to the most of them. Each
-number stands right of its marks, or left, above or below where that overlaps
-less.
+Marks that lie together share a number, which lists their gammas. It stands
+right of its marks, or left, above or below where that overlaps less. Where a
+crowd leaves no such place it stands farther off, and a line leads to its marks.
 
 Legend: gamma (guesses a target call).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 import dataclasses
 
 from matplotlib import axes as axes_lib
-from matplotlib import text as text_lib
 from matplotlib import transforms
+import numpy as np
 
 from speculative_t5x.paper import style
 
 _GAP = 1.5  # points, from marks to their number
-_SIDES = (
-    # the side's place on the marks' box, the offset, the text's alignment
-    ((1.0, 0.5), (_GAP, 0), {'ha': 'left', 'va': 'center'}),
-    ((0.0, 0.5), (-_GAP, 0), {'ha': 'right', 'va': 'center'}),
-    ((0.5, 1.0), (0, _GAP), {'ha': 'center', 'va': 'bottom'}),
-    ((0.5, 0.0), (0, -_GAP), {'ha': 'center', 'va': 'top'}),
-)
+_ROOM = 1.2 * _GAP  # at least, from a number to marks that are not its own
+_LINES = (5, 10, 15, 20, 30)  # points, from marks to a number with a line
+_LINE_STEPS = 50  # at which a line is looked at
+_SIDES = ((1, 0), (-1, 0), (0, 1), (0, -1))
+_CORNERS = ((1, 1), (-1, 1), (1, -1), (-1, -1))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,15 +37,76 @@ class Mark:
 
 @dataclasses.dataclass
 class _Group:
-  """Marks that lie together, and the box around them in pixels."""
+  """Marks that lie together, and their boxes in pixels."""
 
   gammas: set[int]
-  box: transforms.Bbox
+  boxes: list[transforms.Bbox]
+
+  @property
+  def box(self) -> transforms.Bbox:
+    return transforms.Bbox.union(self.boxes)
 
   @property
   def text(self) -> str:
-    low, high = min(self.gammas), max(self.gammas)
-    return str(low) if low == high else f'{low}–{high}'
+    """The gammas as pages are listed: "2, 4" or "1–3, 5"."""
+    runs = []
+    for gamma in sorted(self.gammas):
+      if runs and gamma == runs[-1][-1] + 1:
+        runs[-1].append(gamma)
+      else:
+        runs.append([gamma])
+    return ', '.join(map(_run_text, runs))
+
+
+def _run_text(run: Sequence[int]) -> str:
+  if len(run) > 2:
+    return f'{run[0]}–{run[-1]}'
+  return ', '.join(map(str, run))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Place:
+  """Where a number may stand, in pixels."""
+
+  box: transforms.Bbox
+  has_line: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class _Surroundings:
+  """What the number of a group keeps clear of, in pixels.
+
+  Attributes:
+    inside: the axes.
+    own: the marks of the group.
+    others: all other marks, [n, 4] as of `_extents`.
+    texts: other numbers, and what else is written, likewise.
+    room: at least, from the number to other marks.
+  """
+
+  inside: transforms.Bbox
+  own: transforms.Bbox
+  others: np.ndarray
+  texts: np.ndarray
+  room: float
+
+  def cost(self, place: _Place) -> tuple[bool, float]:
+    """Whether it may be read as of other marks, and the area that it covers."""
+    is_near = np.any(_distances(place.box, self.others) < self.room)
+    is_crossed = place.has_line and self._is_crossed(_center(place.box))
+    return is_near or is_crossed, self._covered(place.box)
+
+  def _is_crossed(self, end: np.ndarray) -> bool:
+    line = np.linspace(_center(self.own), end, _LINE_STEPS)[:, np.newaxis]
+    boxes = np.concatenate([self.others, self.texts])
+    within = (boxes[:, :2] < line) & (line < boxes[:, 2:])
+    return np.any(np.all(within, axis=-1))
+
+  def _covered(self, box: transforms.Bbox) -> float:
+    own, inside = _extents([self.own]), _extents([self.inside])
+    taken = np.concatenate([own, self.others, self.texts])
+    outside = box.width * box.height - np.sum(_shared(box, inside))
+    return outside + np.sum(_shared(box, taken))
 
 
 def number(axes: axes_lib.Axes, marks: Iterable[Mark]) -> None:
@@ -58,17 +117,24 @@ def number(axes: axes_lib.Axes, marks: Iterable[Mark]) -> None:
     marks: whose limits the axes have.
   """
   axes.figure.draw_without_rendering()  # gives the axes their final place
-  boxes = [(mark, _box(axes, mark)) for mark in marks]
-  taken = [text.get_window_extent() for text in axes.texts]
-  taken += [box for _, box in boxes]
-  groups = _groups(axes, boxes)
-  texts = {}
-  # The second time a number sees also those that came after it.
-  for i, group in 2 * list(enumerate(groups)):
-    if i in texts:
-      texts.pop(i).remove()
-    others = [text.get_window_extent() for text in texts.values()]
-    texts[i] = _place(axes, group, taken + others)
+  texts = [_spaced(axes, text.get_window_extent()) for text in axes.texts]
+  groups = _groups(axes, [(mark, _box(axes, mark)) for mark in marks])
+  places = [list(_places(axes, group)) for group in groups]
+  chosen = {}
+  # At first beside the marks. Then a number sees also those that came after it.
+  for num_places in (len(_SIDES), None, None):
+    for i, group in enumerate(groups):
+      numbers = [_spaced(axes, p.box) for j, p in chosen.items() if j != i]
+      around = _Surroundings(
+          axes.bbox,
+          group.box,
+          _extents(x for g in groups if g is not group for x in g.boxes),
+          _extents(texts + numbers),
+          _pixels(axes, _ROOM),
+      )
+      chosen[i] = min(places[i][:num_places], key=around.cost)
+  for i, group in enumerate(groups):
+    _write(axes, group, chosen[i])
 
 
 def _box(axes: axes_lib.Axes, mark: Mark) -> transforms.Bbox:
@@ -86,55 +152,75 @@ def _groups(
 ) -> list[_Group]:
   """Chains of marks, from below, of which each hides the next one's number."""
   text_height = _pixels(axes, style.SMALL)
-  groups, tops = [], []
+  groups = []
   for mark, box in sorted(boxes, key=lambda pair: (pair[1].y0, pair[1].x0)):
-    for i, top in enumerate(tops):
+    for group in groups:
+      top = group.boxes[-1]
       beside = abs(box.x0 - top.x0) < box.width / 2
       if beside and box.y0 - top.y0 < text_height:
-        groups[i].gammas.add(mark.gamma)
-        groups[i].box = transforms.Bbox.union([groups[i].box, box])
-        tops[i] = box
+        group.gammas.add(mark.gamma)
+        group.boxes.append(box)
         break
     else:
-      groups.append(_Group({mark.gamma}, box))
-      tops.append(box)
+      groups.append(_Group({mark.gamma}, [box]))
   return groups
 
 
-def _place(
-    axes: axes_lib.Axes, group: _Group, taken: Sequence[transforms.Bbox]
-) -> text_lib.Annotation:
-  """Writes the number on the side where it overlaps least."""
-  to_data = axes.transData.inverted().transform
-  box = group.box
-  choices = [
-      style.note(
-          axes,
-          group.text,
-          to_data((box.x0 + box.width * across, box.y0 + box.height * up)),
-          offset,
-          **alignment,
-      )
-      for (across, up), offset, alignment in _SIDES
-  ]
-  cost = lambda text: _cost(text.get_window_extent(), axes.bbox, taken)
-  best = min(choices, key=cost)
-  for text in choices:
-    if text is not best:
-      text.remove()
-  return best
+def _places(axes: axes_lib.Axes, group: _Group) -> Iterator[_Place]:
+  """Beside the marks, then farther off: the first is the best of equals."""
+  measured = style.note(axes, group.text, (0, 0), (0, 0))
+  text = measured.get_window_extent()
+  measured.remove()
+  marks = group.box
+  gaps = [(_GAP, _SIDES), *((line, _SIDES + _CORNERS) for line in _LINES)]
+  for gap, directions in gaps:
+    away = (marks.size + text.size) / 2 + _pixels(axes, gap)
+    for direction in directions:
+      low = _center(marks) + away * direction - text.size / 2
+      box = transforms.Bbox([low, low + text.size])
+      yield _Place(box, has_line=gap > _GAP)
 
 
-def _cost(
-    box: transforms.Bbox,
-    inside: transforms.Bbox,
-    taken: Sequence[transforms.Bbox],
-) -> float:
-  """Square pixels of a box that are taken, or outside of the axes."""
-  covered = sum(_shared(box, other) for other in taken)
-  return covered + box.width * box.height - _shared(box, inside)
+def _spaced(axes: axes_lib.Axes, text: transforms.Bbox) -> transforms.Bbox:
+  """Keeps it from running into the next one."""
+  return text.padded(_pixels(axes, _GAP), 0)
 
 
-def _shared(box: transforms.Bbox, other: transforms.Bbox) -> float:
-  both = transforms.Bbox.intersection(box, other)
-  return 0.0 if both is None else both.width * both.height
+def _center(box: transforms.Bbox) -> np.ndarray:
+  return (box.min + box.max) / 2
+
+
+def _extents(boxes: Iterable[transforms.Bbox]) -> np.ndarray:
+  """Left, bottom, right and top of each, [n, 4]."""
+  return np.reshape([box.extents for box in boxes], (-1, 4))
+
+
+def _distances(box: transforms.Bbox, others: np.ndarray) -> np.ndarray:
+  apart = np.maximum(box.min - others[:, 2:], others[:, :2] - box.max)
+  return np.linalg.norm(np.maximum(apart, 0), axis=1)
+
+
+def _shared(box: transforms.Bbox, others: np.ndarray) -> np.ndarray:
+  low = np.maximum(box.min, others[:, :2])
+  high = np.minimum(box.max, others[:, 2:])
+  return np.prod(np.maximum(high - low, 0), axis=1)
+
+
+def _write(axes: axes_lib.Axes, group: _Group, place: _Place) -> None:
+  start = _center(group.box)
+  pixels = _center(place.box) - start
+  line = {
+      'arrowstyle': '-',
+      'linewidth': 0.4,
+      'shrinkA': 0,
+      'shrinkB': style.MARK_POINTS / 2,
+  }
+  style.note(
+      axes,
+      group.text,
+      axes.transData.inverted().transform(start),
+      pixels * 72 / axes.figure.dpi,
+      ha='center',
+      va='center',
+      arrowprops=line if place.has_line else None,
+  )

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What a run record says beside the paper: a verdict, reasons and points.
+"""What a run record says beside the paper: a verdict and reasons.
 
 `docs/run_record.md` explains the keys of a record.
 
@@ -9,13 +9,14 @@ step, Definition 3.7); a dialled record is one whose acceptance was drawn at a
 set rate and not earned by its models.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 import dataclasses
 import math
 from typing import Any
 
 from speculative_t5x import analysis
 from speculative_t5x.paper import published
+from speculative_t5x.walltime import measurement
 
 Record = Mapping[str, Any]
 
@@ -75,8 +76,7 @@ def effects(row: published.Row, record: Record) -> list[Effect]:
 
   From the paper's measured speed to its predicted one, by other alpha and c to
   the prediction for this run, and from there to its measured speed. The factors
-  multiply to measured over published if nothing is missing in the record; what
-  a block's first draft step takes longer counts with the encoders.
+  multiply to measured over published if nothing is missing in the record.
   """
   made = (make(row, record) for make in _EFFECTS)
   return [effect for effect in made if effect is not None]
@@ -139,18 +139,57 @@ def _verify_effect(row: published.Row, record: Record) -> Effect | None:
   return Effect(words, (draft + 1) / (draft + verify))
 
 
-def _encoders_effect(row: published.Row, record: Record) -> Effect | None:
-  keys = (
-      'encoder_s', 'c', 'verify_cost_ratio', 'tokens_per_target_call',
-      'bound_speedup',
-  )  # fmt: skip
-  if any(record[key] is None for key in keys):
+def _first_draft_effect(
+    row: published.Row, record: Record
+) -> Effect | None:
+  if not _has_parts(record):
     return None
-  seconds, cost, verify, tokens, bound = (record[key] for key in keys)
-  without_encoders = tokens / (row.gamma * cost + verify)
-  share = (seconds['target'] or 0) / record['baseline']['walltime_s']
+  cost, later_cost = record['t_draft2_ms'] / record['t1_ms'], record['c']
+  later = row.gamma * later_cost + record['verify_cost_ratio']
+  words = (
+      f"a block's first draft step costs {cost:.2f} target steps, later ones"
+      f' {later_cost:.2f}'
+  )
+  return Effect(words, later / _block_cost(row, record))
+
+
+def _encoders_effect(row: published.Row, record: Record) -> Effect | None:
+  if not _has_parts(record):
+    return None
+  share = record['encoder_s']['target'] / record['baseline']['walltime_s']
   words = f"the target's encoder takes {share:.0%} of plain decoding"
-  return Effect(words, bound / without_encoders)
+  decoders = record['tokens_per_target_call'] / _block_cost(row, record)
+  return Effect(words, _bound_of_medians(row, record) / decoders)
+
+
+def _drift_effect(row: published.Row, record: Record) -> Effect | None:
+  if not _has_parts(record):
+    return None
+  words = 'the machine changed its speed while the parts were timed'
+  ratio = record['bound_speedup'] / _bound_of_medians(row, record)
+  return Effect(words, ratio)
+
+
+def _has_parts(record: Record) -> bool:
+  keys = 'encoder_s', 'c', 'tokens_per_target_call', 'bound_speedup'
+  return all(record[key] is not None for key in keys)
+
+
+def _block_cost(row: published.Row, record: Record) -> float:
+  """Of drafting and verifying a block, in single steps of the target."""
+  later_ms = (row.gamma - 1) * record['t_draft_ms']
+  block_ms = record['t_draft2_ms'] + later_ms + record['t_verify_ms']
+  return block_ms / record['t1_ms']
+
+
+def _bound_of_medians(row: published.Row, record: Record) -> float:
+  """The bound, had the parts' medians held all along."""
+  return analysis.bound_speedup(
+      measurement.step_times_of(record),
+      baseline_steps=record['baseline']['loop_steps'],
+      speculative_steps=record['speculative']['loop_steps'],
+      gamma=row.gamma,
+  )
 
 
 def _loop_effect(row: published.Row, record: Record) -> Effect | None:
@@ -167,34 +206,11 @@ _EFFECTS = (
     _cost_effect,
     _tokens_effect,
     _verify_effect,
+    _first_draft_effect,
     _encoders_effect,
+    _drift_effect,
     _loop_effect,
 )
-
-
-@dataclasses.dataclass(frozen=True)
-class Point:
-  """A measured run, to be laid over a figure of the paper.
-
-  Attributes:
-    label: tells the runs that differ only in gamma from all others.
-    alpha: see `alpha`.
-    gamma: guesses a target call.
-    cost_coefficient: c.
-    tokens_per_call: committed tokens over target calls.
-    speedup: plain over speculative walltime.
-    speedup_ci95: its 95 percent interval, None for too few batches.
-    operations_factor: speculative over plain operations, None if not counted.
-  """
-
-  label: str
-  alpha: float
-  gamma: int
-  cost_coefficient: float
-  tokens_per_call: float
-  speedup: float
-  speedup_ci95: tuple[float, float] | None
-  operations_factor: float | None
 
 
 def model_name(model: Mapping[str, Any]) -> str:
@@ -211,50 +227,3 @@ def size(num_params: float) -> str:
   if num_params >= 999.5e6:
     return f'{num_params / 1e9:.3g}B'
   return f'{num_params / 1e6:.3g}M'
-
-
-def label(record: Record) -> str:
-  """Drafter and temperature, and the batch size unless it is 1."""
-  parts = [model_name(record['drafter']), f'T={record["temperature"]:g}']
-  if record['batch_size'] != 1:
-    parts.append(f'batch {record["batch_size"]}')
-  if is_dialled(record):
-    parts.append(f'dialled {record["simulated_acceptance"]:g}')
-  return ', '.join(parts)
-
-
-def points(
-    records: Sequence[Record], label: Callable[[Record], str] = label
-) -> list[Point]:
-  """A point for each record that has all it needs; others are left out.
-
-  Args:
-    records: of any job. A plain run gives no point, nor does one whose alpha,
-      c, tokens a call or speedup was not measured.
-    label: makes the label of a record; runs of one label are taken to differ
-      only in gamma.
-  """
-  return [
-      Point(
-          label=label(record),
-          alpha=alpha(record),
-          gamma=record['gamma'],
-          cost_coefficient=record['c'],
-          tokens_per_call=record['tokens_per_target_call'],
-          speedup=record['speedup'],
-          speedup_ci95=_pair(record['speedup_ci95']),
-          operations_factor=record['operations_factor'],
-      )
-      for record in records
-      if _is_complete(record)
-  ]
-
-
-def _is_complete(record: Record) -> bool:
-  needed = ('drafter', 'gamma', 'c', 'tokens_per_target_call', 'speedup')
-  has_all = all(record[key] is not None for key in needed)
-  return has_all and alpha(record) is not None
-
-
-def _pair(interval: Sequence[float] | None) -> tuple[float, float] | None:
-  return None if interval is None else (interval[0], interval[1])

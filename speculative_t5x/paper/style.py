@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import functools
 import os
 import pathlib
+from typing import Any
 
 from matplotlib import axes as axes_lib
 from matplotlib import figure as figure_lib
@@ -104,9 +105,13 @@ def note(
     text: str,
     position: tuple[float, float],
     offset: tuple[float, float],
-    **alignment: str,
+    **options: Any,
 ) -> text_lib.Annotation:
-  """Small text, the offset in points away from a position of the axes."""
+  """Small text, the offset in points away from a position of the axes.
+
+  Args:
+    options: of `Axes.annotate`: its alignment, and a line to the position.
+  """
   return axes.annotate(
       text,
       position,
@@ -117,7 +122,7 @@ def note(
       # A white rim keeps it readable over lines.
       path_effects=[patheffects.withStroke(linewidth=1.2, foreground='white')],
       zorder=4,
-      **alignment,
+      **options,
   )
 
 

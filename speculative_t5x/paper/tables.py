@@ -14,6 +14,7 @@ from typing import Any
 from speculative_t5x import analysis
 from speculative_t5x.paper import published
 from speculative_t5x.paper import readings
+from speculative_t5x.paper import runs
 
 Pairing = Sequence[tuple[published.Row, readings.Record | None]]
 Entry = tuple[str, float, Mapping[str, Any] | None, float | None]
@@ -32,10 +33,17 @@ _HEADER_2_AND_4 = (
     'bound', 'efficiency', 'why it differs',
 )  # fmt: skip
 _HEADER_SUMMARY = (
-    'drafter', 'T', 'gamma', 'batch', 'acceptance', 'alpha', 'c', 't1 ms',
-    'verify/t1', 'in turns', 'predicted', 'bound', 'speedup', 'verdict',
-    'efficiency',
+    'drafter', 'T', 'gamma', 'batch', 'acceptance', 'alpha', 'tokens/call', 'c',
+    't1 ms', 't1/floor', 'verify/t1', 'in turns', 'Thm 3.8', 'bound', 'speedup',
+    'verdict', 'efficiency',
 )  # fmt: skip
+_KEYS_SUMMARY = (
+    'Keys of the record: alpha `alpha`, dialled `simulated_acceptance`;'
+    ' tokens/call `tokens_per_target_call`; t1/floor `floor_ratio`; verify/t1'
+    ' `verify_cost_ratio`; in turns `t_call_ms` over its parts; Thm 3.8'
+    ' `predicted_speedup`; bound `bound_speedup`; speedup `speedup` with'
+    ' `speedup_ci95`, of which the verdict is; efficiency `loop_efficiency`.'
+)
 
 
 def table_1() -> str:
@@ -186,14 +194,14 @@ def _estimated(estimate: Mapping[str, Any]) -> list[str]:
 
 
 def summary(records: Sequence[readings.Record]) -> str:
-  """What the records of a walltime job say, a line each."""
+  """What the records of a walltime job say, a line each, and their keys."""
   table = _markdown(_HEADER_SUMMARY, map(_summarize, records))
   warnings = [
-      f'- {readings.label(record)}, gamma {record["gamma"]}: {warning}.'
+      f'- {runs.label(record)}, gamma {record["gamma"]}: {warning}.'
       for record in records
       for warning in record.get('warnings') or ()
   ]
-  parts = [_heading(records), table, '\n'.join(warnings)]
+  parts = [_heading(records), table, _KEYS_SUMMARY, '\n'.join(warnings)]
   return '\n\n'.join(part for part in parts if part)
 
 
@@ -211,8 +219,10 @@ def _summarize(record: readings.Record) -> list[str]:
       str(record['batch_size']),
       acceptance,
       _number(readings.alpha(record)),
+      _number(record['tokens_per_target_call']),
       _number(record['c'], 3),
       _number(record['t1_ms'], 3),
+      _number(record['floor_ratio']),
       _number(record['verify_cost_ratio']),
       _number(readings.in_turns(record)),
       _number(record['predicted_speedup']),

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which gamma to take, and whether to speculate at all.
 
-What each gamma would take is reckoned from what the target wrote (see
-`analysis.expected_calls`) and from the times of the parts. Verifying was timed
-at the gammas that were run; between them it is interpolated.
+A run decides about its own gamma. Between the gammas that were run, what the
+target wrote (see `analysis.expected_calls`) and the parts' times say how the
+speedup goes from one run to the next.
 
 Legend: gamma (guesses a block).
 """
@@ -25,14 +25,13 @@ class Advice:
   """What to do with a draft.
 
   Attributes:
-    gamma: the best one, 0 where none is predicted to gain.
-    predicted_speedup: what it should gain, encoders included.
-    measured: the record of the run at that gamma, None if it was not run.
+    measured: the record of the best run.
+    untried: a gamma that was not run, and the larger speedup expected of it;
+      None where no such gamma is expected to gain.
   """
 
-  gamma: int
-  predicted_speedup: float
-  measured: run_record.Record | None
+  measured: run_record.Record
+  untried: tuple[int, float] | None
 
 
 def tokens_per_call(
@@ -44,10 +43,12 @@ def tokens_per_call(
   return sum(len(t.keep_probs) for t in texts) / calls
 
 
-def predict_speedups(
+def expect_speedups(
     records: Sequence[run_record.Record], tokens_a_call: Sequence[float]
 ) -> np.ndarray:
   """Speedups for gamma 1, 2, ..., as far as the largest one that was run.
+
+  Those of the runs are theirs.
 
   Args:
     records: of one draft, law and batch size, a gamma each.
@@ -55,41 +56,56 @@ def predict_speedups(
   """
   records = sorted(records, key=lambda record: record['gamma'])
   ran = [record['gamma'] for record in records]
+  reckoned = _reckon(records, tokens_a_call)
+  met = [r['speedup'] / reckoned[r['gamma'] - 1] for r in records]
+  return reckoned * np.interp(np.arange(1, ran[-1] + 1), ran, met)
+
+
+def _reckon(records, tokens_a_call) -> np.ndarray:
+  """Speedups from the parts' times, in steps of the target.
+
+  Ratios within a record are compared and no times: the machine may have had
+  another speed when the next one was made.
+  """
+  ran = [record['gamma'] for record in records]
   gammas = np.arange(1, ran[-1] + 1)
-  times = [measurement.step_times_of(record) for record in records]
-  middle = {
-      field.name: float(np.median([getattr(t, field.name) for t in times]))
-      for field in dataclasses.fields(analysis.StepTimes)
-  }
-  verify_ms = np.interp(gammas, ran, [t.t_verify_ms for t in times])
+  parts = [
+      np.array(dataclasses.astuple(measurement.step_times_of(record)))
+      / record['t1_ms']
+      for record in records
+  ]
+  middle = analysis.StepTimes(*np.median(parts, axis=0).tolist())
+  verify = np.interp(
+      gammas, ran, [r['t_verify_ms'] / r['t1_ms'] for r in records]
+  )
   steps = float(np.median([r['baseline']['loop_steps'] for r in records]))
   return np.array([
       analysis.bound_speedup(
-          analysis.StepTimes(**middle | {'t_verify_ms': verify}),
+          dataclasses.replace(middle, t_verify_ms=float(each)),
           baseline_steps=steps,
           speculative_steps=steps / tokens,
           gamma=int(gamma),
       )
-      for gamma, verify, tokens in zip(gammas, verify_ms, tokens_a_call)
+      for gamma, each, tokens in zip(gammas, verify, tokens_a_call)
   ])
 
 
 def advise(
     records: Sequence[run_record.Record], tokens_a_call: Sequence[float]
 ) -> Advice:
-  """The gamma to take; see `predict_speedups` for the arguments.
+  """The fastest run, and whether another gamma may be faster.
 
-  It is the one predicted best, unless its run shows no gain: then the fastest
-  run decides.
+  See `expect_speedups` for the arguments.
   """
-  predicted = predict_speedups(records, tokens_a_call)
-  best = int(np.argmax(predicted))
-  measured = next((r for r in records if r['gamma'] == best + 1), None)
-  if measured and analysis.verdict(measured['speedup_ci95']) != 'faster':
-    measured = max(records, key=_by_gain)
-    best = measured['gamma'] - 1
-  gamma = best + 1 if predicted[best] > 1 else 0
-  return Advice(gamma, float(predicted[best]), measured)
+  measured = max(records, key=_by_gain)
+  expected = expect_speedups(records, tokens_a_call)
+  for record in records:
+    expected[record['gamma'] - 1] = 0  # known
+  best = int(np.argmax(expected))
+  gains = expected[best] > max(measured['speedup'], 1)
+  return Advice(
+      measured, (best + 1, float(expected[best])) if gains else None
+  )
 
 
 def _by_gain(record: run_record.Record) -> tuple[bool, float]:
@@ -98,30 +114,34 @@ def _by_gain(record: run_record.Record) -> tuple[bool, float]:
 
 
 def describe(advice: Advice) -> str:
-  """The advice as a sentence; never a gain that was not measured as one."""
-  predicted = f'{advice.predicted_speedup:.2f}x predicted'
-  if advice.measured is not None:
-    verdict = analysis.verdict(advice.measured['speedup_ci95'])
-    measured = f'{advice.measured["speedup"]:.2f}x measured'
-    if verdict == 'slower':
-      return (
-          f'speculation does not pay here: at best {measured}, {predicted}.'
-          ' Decode plainly.'
-      )
-    if verdict == 'open, no interval':
-      return (
+  """The advice in words; never a gain that was not measured as one."""
+  record = advice.measured
+  gamma = record['gamma']
+  measured = (
+      f'{record["speedup"]:.2f}x measured,'
+      f' {record["bound_speedup"]:.2f}x by its parts'
+  )
+  match analysis.verdict(record['speedup_ci95']):
+    case 'faster':
+      said = f'take gamma {gamma}: {measured}.'
+    case 'slower':
+      said = f'speculation does not pay: at best {measured}, at gamma {gamma}.'
+    case 'open, no interval':
+      said = (
           'too few batches to say whether speculation pays: at best'
-          f' {measured}, {predicted}.'
+          f' {measured}, at gamma {gamma}.'
       )
-    if verdict != 'faster':
-      return (
-          f'speculation shows no gain: at best {measured}, {predicted}, and no'
-          ' difference that is sure.'
+    case _:
+      said = (
+          f'speculation shows no gain: at best {measured}, at gamma {gamma},'
+          ' and no difference that is sure.'
       )
-    gamma = advice.measured['gamma']  # a gain, whatever was predicted
-    return f'take gamma {gamma}: {measured}, {predicted}.'
-  if not advice.gamma:
+  if advice.untried:
+    gamma, speedup = advice.untried
     return (
-        f'speculation does not pay here: at best {predicted}. Decode plainly.'
+        f'{said} Gamma {gamma} was not run and is expected to give'
+        f' {speedup:.2f}x: run it to be sure.'
     )
-  return f'take gamma {advice.gamma}: {predicted}; run it to be sure.'
+  if analysis.verdict(record['speedup_ci95']) == 'slower':
+    return f'{said} Decode plainly.'
+  return said

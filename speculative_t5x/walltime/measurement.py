@@ -6,7 +6,6 @@ Runs, parts and the speed of reading are timed in turns, so that their ratios
 hold on a machine whose speed comes and goes.
 """
 
-import collections
 from typing import NamedTuple
 
 import jax
@@ -23,6 +22,7 @@ from speculative_t5x.walltime import side_by_side
 from speculative_t5x.walltime import step_times
 
 ROUNDS = 15  # of the parts
+_WINDOW = 5  # rounds whose median holds for a batch: one odd round is nothing
 OWN_BYTES = read_floor.MAX_BYTES  # that measuring takes at most
 _MAX_STEP_DIFFERENCE = 0.03
 _MAX_EFFICIENCY = 1.02
@@ -67,22 +67,19 @@ def measure(
       read_floor.step_bytes(decoder, rows, inputs_length)
   )
   places = np.linspace(0, len(batches) - 1, rounds).round().astype(int)
-  rounds_before = collections.Counter(places.tolist())
-  windows: list[analysis.StepTimes] = []
 
   def time_parts(number: int) -> None:
-    num_rounds = rounds_before[number]
-    for _ in range(num_rounds):
+    for _ in range(np.count_nonzero(places == number)):
       parts.time_round()
       readers.time_round()
-    windows.append(parts.times(num_rounds) if num_rounds else windows[-1])
 
   plain, speculative = side_by_side.run(
       decoder, batches, repeats=repeats, name=name, between=time_parts
   )
   record = describe_runs(decoder, plain, speculative, repeats)
-  record |= _describe_parts(parts, len(batches))
+  record |= _describe_parts(parts)
   record |= _describe_floor(parts, readers, decoder)
+  windows = _windows(parts, places, len(batches))
   record |= _compare(plain, speculative, windows, decoder.gamma)
   record |= _count_operations(decoder, request, record)
   record['peak_memory_bytes'] = {
@@ -136,15 +133,24 @@ def step_times_of(record: run_record.Record) -> analysis.StepTimes:
   )
 
 
-def _describe_parts(
-    parts: step_times.Parts, num_batches: int
-) -> run_record.Record:
+def _windows(
+    parts: step_times.Parts, places: np.ndarray, num_batches: int
+) -> list[analysis.StepTimes]:
+  """The parts' times that hold for each batch, of the rounds around it.
+
+  Args:
+    parts: that were timed.
+    places: [rounds], the batch that each round came before, ascending.
+    num_batches: of the run.
+  """
+  done = np.searchsorted(places, np.arange(num_batches), side='right')
+  first = np.clip(done - _WINDOW // 2 - 1, 0, max(len(places) - _WINDOW, 0))
+  return [parts.times(slice(i, i + _WINDOW)) for i in first.tolist()]
+
+
+def _describe_parts(parts: step_times.Parts) -> run_record.Record:
   times = parts.times()
   return {
-      'encoder_s': {
-          'target': times.target_encoder_s * num_batches,
-          'draft': times.draft_encoder_s * num_batches,
-      },
       't1_ms': times.t1_ms,
       't_verify_ms': times.t_verify_ms,
       't_draft_ms': times.t_draft_ms,
@@ -198,6 +204,7 @@ def _compare(
   rest_s = speculative.walltime_s - encoder_s - draft_encoder_s
   has_rest = min(decode_s, rest_s) > 0
   return {
+      'encoder_s': {'target': encoder_s, 'draft': draft_encoder_s},
       'bound_speedup': bound,
       'decode_speedup': decode_s / rest_s if has_rest else None,
       'loop_efficiency': efficiency,

@@ -24,7 +24,7 @@ from speculative_t5x import speculation
 from speculative_t5x import token_decoder
 from speculative_t5x.networks import t5_decoding
 
-STEPS = 64  # in one compiled loop
+MAX_STEPS = 64  # in one run of a loop
 _GUESS = 5  # any token that does not end a row
 
 
@@ -71,12 +71,15 @@ class PartPrograms:
     self._drafts = jax.jit(self._draft_loop, static_argnums=0)
 
   def bind(
-      self, request: token_decoder.Request
+      self, request: token_decoder.Request, num_steps: int = MAX_STEPS
   ) -> dict[str, Callable[[], object]]:
     """The programs for a batch like this one, as functions of nothing.
 
+    Args:
+      request: the batch.
+      num_steps: in a run of a loop; no number compiles again.
     Returns:
-      The encoders `encoder_target` and `encoder_draft`, and loops of STEPS
+      The encoders `encoder_target` and `encoder_draft`, and loops of so many
       steps: `t1`, `t_verify`, `t_draft2`, `drafts`, which is of whole drafts of
       gamma guesses, and of two at least, so that a later guess can be told from
       the first; and `t_call`, drafts and verifying in turns.
@@ -89,9 +92,10 @@ class PartPrograms:
     draft_context, draft_state = self._init_draft(draft, request)
     first = self._init_state(context, request, 0)
     state = self._init_state(context, request, gamma)
-    looped = (target, context, request, table)
-    drafted = (draft, request, table, draft_context, draft_state)
-    both = ((target, draft), (context, draft_context), request, table)
+    count = jnp.int32(num_steps)
+    looped = (count, target, context, request, table)
+    drafted = (count, draft, request, table, draft_context, draft_state)
+    both = (count, (target, draft), (context, draft_context), request, table)
     bind = functools.partial
     return {
         'encoder_target': bind(self._encode_target, target, tokens),
@@ -127,8 +131,8 @@ class PartPrograms:
         gamma=gamma,
     )
 
-  def _loop(self, step, params, context, request, table, state):
-    """STEPS steps of the target."""
+  def _loop(self, step, num_steps, params, context, request, table, state):
+    """Steps of the target."""
     rows = self._rows(request)
 
     def body(i, state):
@@ -136,7 +140,7 @@ class PartPrograms:
       uniforms = speculation.uniforms_of(state, table)
       return step(params, context, request, rows, state, uniforms)
 
-    return lax.fori_loop(0, STEPS, body, state)
+    return lax.fori_loop(0, num_steps, body, state)
 
   def _plain_step(self, params, context, request, rows, state, uniforms):
     setup = speculation.Plain(
@@ -186,8 +190,10 @@ class PartPrograms:
         slots,
     )
 
-  def _draft_loop(self, gamma: int, params, request, table, context, state):
-    """STEPS whole drafts of so many guesses."""
+  def _draft_loop(
+      self, gamma: int, num_steps, params, request, table, context, state
+  ):
+    """Whole drafts of gamma guesses."""
     drafter = dataclasses.replace(self.decoder.drafter, gamma=gamma)
     count, length = self._num_rows(request), self.decoder.length
     num_tokens = jnp.full((count,), self._position, jnp.int32)
@@ -204,7 +210,7 @@ class PartPrograms:
       return state, sequences.at[:, :width].set(tokens)
 
     sequences = jnp.full((count, length), _GUESS, jnp.int32)
-    return lax.fori_loop(0, STEPS, body, (state, sequences))
+    return lax.fori_loop(0, num_steps, body, (state, sequences))
 
   def _rewound(self, i, state: speculation.State) -> speculation.State:
     """The state as if the rows stood where they always do."""

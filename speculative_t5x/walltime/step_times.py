@@ -6,6 +6,7 @@ Legend: gamma (guesses a block).
 """
 
 from collections.abc import Callable, Hashable, Mapping
+import math
 import time
 
 import jax
@@ -15,11 +16,16 @@ from speculative_t5x import analysis
 from speculative_t5x import token_decoder
 from speculative_t5x.walltime import part_programs
 
+# Long enough to be timed, seconds; with a large model few steps take longer.
+_LOOP_S = 0.25
+_MIN_STEPS = 4
+
 
 class Parts:
   """The parts of a pair's decoding, to be timed in rounds.
 
   Attributes:
+    num_steps: in a run of a loop.
     seconds: by name, a value for each round: the encoders `encoder_target` and
       `encoder_draft` on one batch, and a step each of `t1`, `t_verify`,
       `t_draft2`, `t_draft` and `t_call` (see `docs/run_record.md`).
@@ -39,9 +45,13 @@ class Parts:
     self._decoder = programs.decoder
     request = self._decoder.place(request)
     with self._decoder.scope():
-      self._programs = programs.bind(request)
-      for program in self._programs.values():
+      single = programs.bind(request, 1)
+      for program in single.values():
         jax.block_until_ready(program())
+      wanted = math.ceil(_LOOP_S / seconds(single['t1']))
+      most = part_programs.MAX_STEPS
+      self.num_steps = min(max(wanted, _MIN_STEPS), most)
+      self._programs = programs.bind(request, self.num_steps)
     names = (*self._programs, 't_draft')
     self.seconds: dict[str, list[float]] = {
         name: [] for name in names if name != 'drafts'
@@ -56,18 +66,15 @@ class Parts:
     spans['t_draft'] = max(drafts - spans['t_draft2'], 0.0) / later
     for name, span in spans.items():
       is_loop = not name.startswith('encoder')
-      self.seconds[name].append(
-          span / part_programs.STEPS if is_loop else span
-      )
+      self.seconds[name].append(span / self.num_steps if is_loop else span)
 
-  def times(self, num_rounds: int | None = None) -> analysis.StepTimes:
+  def times(self, rounds: slice = slice(None)) -> analysis.StepTimes:
     """Median times, of the encoders those of one batch.
 
     Args:
-      num_rounds: of the last so many rounds; None for all.
+      rounds: that count; by default all.
     """
-    last = slice(None if num_rounds is None else -num_rounds, None)
-    median = lambda name: float(np.median(self.seconds[name][last]))
+    median = lambda name: float(np.median(self.seconds[name][rounds]))
     steps = ('t1', 't_verify', 't_draft', 't_draft2')
     return analysis.StepTimes(
         median('encoder_target'),

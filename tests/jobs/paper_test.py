@@ -30,9 +30,10 @@ _SHAPES = simulate.Shapes(
 )
 _TEXT = 'On Friday, the IC 182 arrives at platform 11.'
 _TIMED = (
-    'baseline', 'tokens_per_target_call', 'encoder_s', 't1_ms', 'c',
-    'verify_cost_ratio', 'bound_speedup', 'decode_speedup', 'speedup',
-    'speedup_ci95', 'loop_efficiency',
+    'baseline', 'speculative', 'tokens_per_target_call', 'encoder_s', 't1_ms',
+    't_verify_ms', 't_draft_ms', 't_draft2_ms', 'c', 'verify_cost_ratio',
+    'bound_speedup', 'decode_speedup', 'speedup', 'speedup_ci95',
+    'loop_efficiency',
 )  # fmt: skip
 
 
@@ -278,11 +279,11 @@ class TestTable3:
     paper.table3(tmp_path, measure)
     assert measure.folders == [str(tmp_path / 'measured')]
     _, rows = _cells(tmp_path / 'table3.md')
-    name = 'bulletins_ende: draft/checkpoint_4, T='
+    name = 'bulletins_ende: draft/checkpoint_4, T={}, bfloat16'
     own = ['[0.690, 0.710]', '10000', '-']
     assert rows[:2] == [
-        [f'{name}0', '0', '0.800', *own],
-        [f'{name}1', '1', '0.550', *own],
+        [name.format(0), '0', '0.800', *own],
+        [name.format(1), '1', '0.550', *own],
     ]
 
   def test_the_papers_own(self, measure, tmp_path):
@@ -307,7 +308,33 @@ class TestTable3:
     paper.table3(tmp_path, measure, path if is_alone else (path,))
     _, rows = _cells(tmp_path / 'table3.md')
     assert len(rows) == 3 + 32
-    assert rows[2][:3] == ['mine: other, T=0', '0', '0.900']
+    assert rows[2][:3] == ['mine: other, T=0, bfloat16', '0', '0.900']
+
+  def test_of_another_target(self, measure, tmp_path):
+    """Neither alpha takes the place of the other."""
+    target = records.measured()['target'] | {'name': 'other/1'}
+    path = _results(
+        tmp_path / 'mine.jsonl', records.measured(alpha=0.9, target=target)
+    )
+    paper.table3(tmp_path, measure, path)
+    _, rows = _cells(tmp_path / 'table3.md')
+    name = 'bulletins_ende: draft/checkpoint_4, T=0, bfloat16, for'
+    assert [rows[0][::2][:2], rows[2][::2][:2]] == [
+        [f'{name} target/checkpoint_2', '0.800'],
+        [f'{name} other/1', '0.900'],
+    ]
+
+  def test_measured_twice(self, measure, tmp_path):
+    same = _results(tmp_path / 'same.jsonl', records.measured(2, alpha=0.8))
+    paper.table3(tmp_path, measure, same)
+    assert len(_cells(tmp_path / 'table3.md')[1]) == 2 + 32
+    other = _results(tmp_path / 'other.jsonl', records.measured(2, alpha=0.7))
+    message = (
+        'bulletins_ende: draft/checkpoint_4, T=0, bfloat16 was measured twice,'
+        ' with alpha 0.8 and 0.7.'
+    )
+    with pytest.raises(ValueError, match=re.escape(message)):
+      paper.table3(tmp_path, measure, [same, other])
 
   def test_records_are_read_first(self, measure, tmp_path):
     with pytest.raises(ValueError, match='cannot be read as run records'):
@@ -345,7 +372,7 @@ class TestFigures2To4:
         't5_1_1_small for t5_1_1_xl, dialled',
         't5_1_1_base for t5_1_1_xl, dialled',
         't5_1_1_large for t5_1_1_xl, dialled',
-        f'{swept[0]["task"]}: draft/checkpoint_4, T=0',
+        f'{swept[0]["task"]}: draft/checkpoint_4, T=0, bfloat16',
     }
 
   @pytest.mark.parametrize('make', _FIGURES)
@@ -359,6 +386,51 @@ class TestFigures2To4:
     assert [(point.gamma, point.alpha) for point in each] == [
         (3, 0.6), (5, 0.6)
     ]  # fmt: skip
+
+
+  def test_sweeps_of_two_targets(self, points, tmp_path):
+    dialled_to = {'simulated_acceptance': 0.75, 'task': None}
+    paths = []
+    for name in ('base', 'xl'):
+      target = records.measured()['target'] | {'name': name}
+      swept = [
+          records.measured(gamma, target=target, **dialled_to)
+          for gamma in (3, 7)
+      ]
+      paths.append(_results(tmp_path / f'{name}.jsonl', *swept))
+    paper.figure3(tmp_path, paths)
+    labels = [point.label for point in points['figure_3']]
+    label = 'draft/checkpoint_4 for {}, T=0, bfloat16, dialled 0.75'
+    assert labels == 2 * [label.format('base')] + 2 * [label.format('xl')]
+
+  @pytest.mark.parametrize('make', _FIGURES)
+  def test_records_without_a_point(self, make, tmp_path):
+    """An eval job measures no alpha. Others' points do not hide that."""
+    good = _results(tmp_path / 'good.jsonl', records.measured())
+    path = _results(
+        tmp_path / 'eval.jsonl', records.measured() | {'alpha': None}
+    )
+    message = (
+        f'{path} holds no record with alpha, c and a speedup. Pass the'
+        ' results.jsonl of a walltime or simulate job.'
+    )
+    with pytest.raises(ValueError, match=re.escape(message)):
+      make(tmp_path / 'output', [good, path])
+    assert not (tmp_path / 'output').exists()
+
+
+class TestOutputFolder:
+
+  @pytest.mark.parametrize('make', [paper.table1, *_FIGURES])
+  def test_is_a_file(self, make, tmp_path):
+    (tmp_path / 'file').write_text('mine')
+    for path in (tmp_path / 'file', tmp_path / 'file' / 'below'):
+      with pytest.raises(OSError) as error:
+        make(path)
+      message = str(error.value)
+      assert message.startswith(f'The output folder {path} cannot be written')
+      assert 'Give another one' in message and 'Errno' not in message
+    assert (tmp_path / 'file').read_text() == 'mine'
 
 
 class TestUnreadable:

@@ -179,6 +179,28 @@ class TestRecord:
     assert len(re.findall(r'^\| t5_1_1_small .*dialled', table, re.M)) == 1
 
 
+class TestProgress:
+
+  def test_a_line_for_each_before_it_is_measured(
+      self, measured, tmp_path, capsys
+  ):
+    _simulate(tmp_path, alpha=0.75)
+    capsys.readouterr()
+    _simulate(tmp_path, alpha=(0.5, 0.75))
+    lines = [
+        line
+        for line in capsys.readouterr().err.splitlines()
+        if not line.startswith('making ')
+    ]
+    name = 'base and small, gamma 2, alpha {}, temperature 0'
+    assert lines[0] == (
+        f'configuration 1 of 2: {name.format(0.5)}: compiling and measuring'
+    )
+    start = f'configuration 2 of 2: {name.format(0.75)}: taken from {tmp_path}'
+    assert lines[1].startswith(start) and len(lines) == 2
+    assert measured[-1][2]['name'] == name.format(0.5)
+
+
 class TestCombinations:
 
   def test_all_in_order(self, measured, tmp_path):
@@ -341,7 +363,58 @@ class TestMemory:
         target_size=target_size, draft_size=('small', 'large'), gamma=(3, 2)
     )
     assert f'T5 1.1 {target_size} with' in error
-    assert f'needs {needed:,} bytes, and {needed - 1:,} are free' in error
+    gib = f'({needed / 2**30:.1f} GiB)'
+    assert (
+        f' needs {needed:,} bytes {gib}, and {needed - 1:,} bytes {gib} are'
+        ' free on this device. Give '
+    ) in error
+
+  def test_a_cpu_keeps_copies_in_float32(self, monkeypatch):
+    """Of all narrower weights, beside them, while a program runs."""
+    shapes = dataclasses.replace(_SHAPES, dtype='bfloat16')
+    needed = lambda: simulate._needed_bytes('xxl', ['small'], 2, shapes)
+    sizes = [dialled.make_config(size) for size in ('xxl', 'small')]
+    params = sum(
+        x.nbytes
+        for size in sizes
+        for x in jax.tree.leaves(dialled.make_model(size).params)
+    )
+    on_cpu = needed()
+    monkeypatch.setattr(simulate, '_copy_bytes', lambda *_: 0)
+    assert on_cpu - needed() == params
+    monkeypatch.undo()
+    assert simulate._copy_bytes(100, 'float32') == 0
+
+  @pytest.mark.parametrize(
+      ('free_for', 'asked', 'remedies'),
+      [
+          (('large', 'float32'), ('xxl', 'float32'), ['TARGET_SIZE=large']),
+          (('large', 'bfloat16'), ('xxl', 'bfloat16'), ['TARGET_SIZE=large']),
+          (
+              ('large', 'float32'),
+              ('xl', 'float32'),
+              ['TARGET_SIZE=large', 'DTYPE=bfloat16'],
+          ),
+          (('xl', 'bfloat16'), ('xl', 'float32'), ['DTYPE=bfloat16']),
+      ],
+  )
+  def test_says_what_fits(
+      self, refused, monkeypatch, free_for, asked, remedies
+  ):
+    monkeypatch.setattr(simulate, '_copy_bytes', lambda *_: 0)
+    # So wide that half of it is more than all of the others.
+    monkeypatch.setattr(simulate, '_copy_bytes', lambda *_: 0)
+    wide = dialled.SIZES['xxl'] | {'emb_dim': 1024}
+    monkeypatch.setitem(dialled.SIZES, 'xxl', wide)
+    needed = lambda size, dtype: _needed(size, ['small'], 2, dtype=dtype)
+    monkeypatch.setattr(memory, 'available_bytes', lambda: needed(*free_for))
+    size, dtype = asked
+    shapes = dataclasses.replace(_SHAPES, dtype=dtype)
+    error = refused(target_size=size, shapes=shapes)
+    assert f'needs {needed(*asked):,} bytes' in error
+    text = ', or '.join(remedies)
+    text = text.replace('=large', '=large, the largest that fits')
+    assert error.endswith(f' Give {text}.')
 
   def test_counts_what_the_parts_hold(self, measured, tmp_path):
     """Keys and values beside those of the runs."""
@@ -372,6 +445,7 @@ class TestMemory:
     assert record['target']['name'] == f't5_1_1_{size}'
 
   def test_bfloat16_fits_more(self, measured, tmp_path, monkeypatch):
+    monkeypatch.setattr(simulate, '_copy_bytes', lambda *_: 0)
     needed = _needed('large', ['small'], gamma=2, dtype='bfloat16')
     monkeypatch.setattr(memory, 'available_bytes', lambda: needed)
     assert needed < _needed('large', ['small'], gamma=2)
@@ -384,5 +458,13 @@ class TestMemory:
     needed = _needed('small', ['small'], gamma=2)
     monkeypatch.setattr(memory, 'available_bytes', lambda: needed - 1)
     error = refused(target_size=None)
-    assert error.startswith('No T5 1.1 fits the memory')
-    assert f'{needed - 1:,} bytes are free' in error
+    assert error.startswith('T5 1.1 small with small in float32 needs')
+    assert f'{needed - 1:,} bytes (' in error
+    # Half of them would do.
+    assert error.endswith(' Give DTYPE=bfloat16.')
+
+  @pytest.mark.parametrize('target_size', [None, 'base'])
+  def test_none_fits_in_any_dtype(self, refused, monkeypatch, target_size):
+    monkeypatch.setattr(memory, 'available_bytes', lambda: 1)
+    error = refused(target_size=target_size)
+    assert error.endswith(' Give smaller drafts.')

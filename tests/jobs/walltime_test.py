@@ -12,6 +12,9 @@ import functools
 import gc
 import io
 import json
+import os
+import re
+import time
 import types
 import weakref
 
@@ -301,6 +304,20 @@ class TestFiles:
           ' 3 of 3 batches, 0 s left\n'
       ) in ran.err
 
+  def test_a_line_for_each_phase(self, ran):
+    """Before what it says, so before a batch is timed."""
+    lines = [line for line in ran.err.splitlines() if 'compiling' in line]
+    pair = 'draft/checkpoint_2'
+    assert lines == [
+        f'alpha of {pair}, temperature 0: compiling and measuring',
+        f'alpha of {pair}, temperature 1: compiling and measuring',
+        f'configuration 1 of 2: {pair}, gamma 2, batch 2, temperature 0:'
+        ' compiling and measuring',
+        f'configuration 2 of 2: {pair}, gamma 2, batch 2, temperature 1:'
+        ' compiling and measuring',
+    ]
+    assert ran.err.index(lines[2]) < ran.err.index('3 of 3 batches')
+
 
 class TestSweep:
 
@@ -312,6 +329,16 @@ class TestSweep:
     assert found == sorted(again.measured)
     # Alpha depends on neither gamma nor batch size.
     assert again.num_collected == 2
+
+  def test_all_are_counted(self, again, capsys):
+    again.run(
+        drafts=[walltime.Draft(_CONFIG, f'/drafts/{n}') for n in 'ab'],
+        gamma=(3, 1),
+        batch_size=(1, 2),
+    )
+    err = capsys.readouterr().err
+    counted = re.findall('^configuration (.*?):', err, re.M)
+    assert counted == [f'{n} of 16' for n in range(1, 17)]
 
   def test_several_drafts_share_a_target(self, again, paths, tmp_path):
     names = ('one', 'two')
@@ -365,6 +392,48 @@ class TestInterrupted:
     assert _read(tmp_path / 'results.jsonl') == records
     # Nor is alpha estimated twice.
     assert again.num_collected == 0
+
+  def test_says_what_is_not_measured_again(self, again, tmp_path, capsys):
+    again.fails_at = 1
+    with pytest.raises(KeyboardInterrupt):
+      again.run()
+    again.fails_at = None
+    capsys.readouterr()
+    again.run()
+    lines = capsys.readouterr().err.splitlines()
+    found = [f': taken from {tmp_path}' in line for line in lines]
+    assert found == [True, True, True, False]  # alphas, then configurations
+    assert lines[3].endswith('compiling and measuring')
+
+  @pytest.mark.parametrize('text', ['12', '[1]', '{}'])
+  def test_what_was_damaged_is_measured_again(self, again, tmp_path, text):
+    first = again.run()
+    for part in ('records', 'alpha'):
+      for path in (tmp_path / part).iterdir():
+        path.write_text(text)
+    again.measured[:], again.num_collected = [], 0
+    records = again.run()
+    assert len(again.measured) == again.num_collected == 2
+    assert [r['alpha'] for r in records] == [r['alpha'] for r in first]
+
+  def test_a_checkpoint_trained_again_is_measured_again(
+      self, again, tmp_path
+  ):
+    (tmp_path / 'draft' / '1').mkdir(parents=True)
+    draft = walltime.Draft(_CONFIG, str(tmp_path / 'draft'))
+    again.run(drafts=[draft])
+    later = time.time() + 60
+    os.utime(tmp_path / 'draft' / '1', (later, later))
+    again.measured[:], again.num_collected = [], 0
+    again.run(drafts=[draft])
+    assert len(again.measured) == again.num_collected == 2
+
+  def test_fewer_gammas_merge_fewer(self, again, tmp_path):
+    again.run(gamma=(2, 3))
+    records = again.run(gamma=3)
+    assert _read(tmp_path / 'results.jsonl') == records
+    assert len(records) == 2
+    assert len(list((tmp_path / 'records').iterdir())) == 4
 
   def test_says_the_same(self, again, ran, tmp_path):
     again.run()

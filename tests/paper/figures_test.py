@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from speculative_t5x.paper import figures
-from speculative_t5x.paper import readings
+from speculative_t5x.paper import runs
 from speculative_t5x.paper import style
 
-_POINT = readings.Point(
+_POINT = runs.Point(
     label='a draft',
     alpha=0.7,
     gamma=5,
@@ -135,6 +135,41 @@ class TestPoints:
     (bar,) = axes.collections[0].get_segments()
     assert bar[:, 1].tolist() == [4, 6]
 
+  @pytest.mark.parametrize(
+      'speeds, ends',
+      [
+          # Gamma 2 reaches the best too, but 4 between them is slower.
+          (((2, 1.9), (4, 1.0), (6, 1.95), (8, 1.9), (10, 1.0)), [6, 8]),
+          (((8, 1.0), (2, 1.91), (6, 1.9), (4, 1.9)), [2, 6]),
+          (((2, 1.0), (4, 1.5), (6, 1.0)), [4, 4]),
+      ],
+  )
+  def test_figure_3_has_no_slower_gamma_within_its_bar(self, speeds, ends):
+    (axes,) = figures.figure_3(_sweep(*speeds)).axes
+    (bar,) = axes.collections[0].get_segments()
+    assert bar[:, 1].tolist() == ends
+
+  def test_figure_3_without_intervals(self):
+    points = [
+        dataclasses.replace(point, speedup_ci95=None)
+        for point in _sweep((2, 1.5), (4, 1.6))
+    ]
+    (axes,) = figures.figure_3(points).axes
+    (bar,) = axes.collections[0].get_segments()
+    assert bar[:, 1].tolist() == [4, 4]
+
+  @pytest.mark.parametrize(
+      'make, title',
+      [
+          (figures.figure_2, 'run here (number: γ)'),
+          (figures.figure_3, 'run here (number: γ; bar: not told apart)'),
+          (figures.figure_4, 'run here (number: γ; bar: 95% interval)'),
+      ],
+  )
+  def test_what_numbers_and_bars_are(self, make, title):
+    (legend,) = make(_sweep((3, 2.0), (5, 2.2))).legends
+    assert legend.get_title().get_text() == title
+
   def test_figure_3_leaves_out_what_is_no_sweep(self):
     figure = figures.figure_3([_POINT])
     assert _marked(figure.axes[0]) == [] and not figure.legends
@@ -151,7 +186,7 @@ class TestPoints:
 
   def test_marks_that_lie_together_share_a_text(self):
     points = _sweep((2, 1.5), (4, 1.51), (6, 3.0))
-    assert _texts(figures.figure_4(points).axes[0])[5:] == ['2–4', '6']
+    assert _texts(figures.figure_4(points).axes[0])[5:] == ['2, 4', '6']
 
   @pytest.mark.parametrize('make', _FIGURES)
   @pytest.mark.parametrize('alpha', [0.08, 0.95, 1.0])

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Verdicts, reasons and points of run records."""
+"""Verdicts and reasons of run records."""
 
 import math
 
@@ -67,7 +67,7 @@ class TestEffects:
   def test_multiply_to_the_whole_difference(self, row):
     record = records.measured(row.gamma, row.temperature)
     factors = [effect.factor for effect in readings.effects(row, record)]
-    assert len(factors) == 7
+    assert len(factors) == 9
     difference = record['speedup'] / row.measured
     assert math.prod(factors) == pytest.approx(difference)
 
@@ -80,9 +80,27 @@ class TestEffects:
         "c is 2.5 times the paper's",
         'a call yields 2.50 tokens, by Equation (1) 3.14',
         'verifying costs 1.5 single steps',
+        "a block's first draft step costs 0.05 target steps, later ones 0.05",
         "the target's encoder takes 17% of plain decoding",
+        'the machine changed its speed while the parts were timed',
         'the loop reaches 80% of its bound',
     ]
+
+  def test_each_is_told_from_the_others(self):
+    """A first step of 3 later ones, and a machine that changed by a tenth."""
+    row, record = published.row('EnDe', 'small', 0), records.measured()
+    before = {e.words: e.factor for e in readings.effects(row, record)}
+    record['t_draft2_ms'] *= 3
+    record['bound_speedup'] *= 1.1
+    found = readings.effects(row, record)
+    first, encoders, drift = found[5:8]
+    assert 'step costs 0.15 target steps, later ones 0.05' in first.words
+    assert first.factor == pytest.approx((7 * 0.05 + 1.5) / (9 * 0.05 + 1.5))
+    # The encoder is a smaller share of a longer block's.
+    assert 1 > encoders.factor > before[encoders.words]
+    assert before[drift.words] == pytest.approx(1) and drift.factor > 1.1
+    others = {e.words: e.factor for e in found[:5]}
+    assert others == {words: before[words] for words in others}
 
   def test_what_was_not_measured_is_no_effect(self):
     missing = (
@@ -116,49 +134,6 @@ class TestReasons:
     record['loop_efficiency'] = efficiency
     assert len(readings.effects(row, record)) == 6
     assert len(readings.reasons(row, record)) == count
-
-
-class TestPoints:
-
-  def test_values(self):
-    record = records.measured(3, 1.0, operations_factor=1.4)
-    (point,) = readings.points([record])
-    assert point == readings.Point(
-        label='draft/checkpoint_4, T=1',
-        alpha=0.7,
-        gamma=3,
-        cost_coefficient=records.COST,
-        tokens_per_call=2.5,
-        speedup=record['speedup'],
-        speedup_ci95=tuple(record['speedup_ci95']),
-        operations_factor=1.4,
-    )
-
-  @pytest.mark.parametrize(
-      'key',
-      ['drafter', 'gamma', 'alpha', 'c', 'tokens_per_target_call', 'speedup'],
-  )
-  def test_incomplete_records_are_left_out(self, key):
-    complete, incomplete = records.measured(), records.measured() | {key: None}
-    assert len(readings.points([complete, incomplete])) == 1
-    assert readings.points([incomplete]) == []
-
-  def test_operations_and_an_interval_may_be_missing(self):
-    record = records.measured(speedup_ci95=None, operations_factor=None)
-    (point,) = readings.points([record])
-    assert point.speedup_ci95 is None and point.operations_factor is None
-
-  def test_a_dialled_rate_is_in_the_label(self):
-    record = records.measured(simulated_acceptance=0.75, batch_size=8)
-    record['alpha'] = None
-    (point,) = readings.points([record])
-    assert point.label == 'draft/checkpoint_4, T=0, batch 8, dialled 0.75'
-    assert point.alpha == 0.75
-
-  def test_labels_of_the_callers(self):
-    record = records.measured()
-    (point,) = readings.points([record], label=lambda r: r['task'])
-    assert point.label == 'bulletins_ende'
 
 
 class TestModelName:

@@ -2,8 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables hold the paper's numbers and no more than was measured."""
 
+import re
+
 import pytest
 
+from speculative_t5x import run_record
 from speculative_t5x.paper import published
 from speculative_t5x.paper import tables
 from tests.paper import records
@@ -165,21 +168,38 @@ class TestSummary:
     plain = records.measured() | dict.fromkeys(
         ('drafter', 'gamma', 'alpha', 'c', 'verify_cost_ratio', 'speedup',
          'predicted_speedup', 'bound_speedup', 'speedup_ci95',
-         'loop_efficiency', 't_call_ms')
+         'loop_efficiency', 't_call_ms', 'tokens_per_target_call')
     )  # fmt: skip
-    run = records.measured(3, 1.0, batch_size=4, speedup_ci95=[0.7, 1.1])
+    run = records.measured(
+        3, 1.0, batch_size=4, speedup_ci95=[0.7, 1.1], floor_ratio=1.236
+    )
     table = tables.summary([plain, run])
     assert 'batch 1 / 4;' in table
     _, rows = _cells(table)
     assert rows[0] == [
-        'none (plain)', '0', '-', '1', '-', '-', '-', '10.000', *['-'] * 7
+        'none (plain)', '0', '-', '1', *['-'] * 4, '10.000', *['-'] * 8
     ]  # fmt: skip
     # 0.8 * 12 / (2.1 + 400 * 16.5 ms), rounded from 1.103.
     assert rows[1] == [
-        'draft/checkpoint_4', '1', '3', '4', 'measured', '0.70', '0.050',
-        '10.000', '1.50', '1.10', '2.20', '1.38', '1.10 [0.70, 1.10]',
-        'no difference shown', '0.80',
+        'draft/checkpoint_4', '1', '3', '4', 'measured', '0.70', '2.50',
+        '0.050', '10.000', '1.24', '1.50', '1.10', '2.20', '1.38',
+        '1.10 [0.70, 1.10]', 'no difference shown', '0.80',
     ]  # fmt: skip
+
+  def test_keys_of_the_columns(self):
+    """No column is called predicted, which advice is, and in another way."""
+    table = tables.summary([records.measured(warnings=['too hot'])])
+    header, _ = _cells(table)
+    assert header[-5:-3] == ['Thm 3.8', 'bound'] and 'predicted' not in header
+    *_, legend, warning = table.split('\n\n')
+    assert 'Thm 3.8 `predicted_speedup`; bound `bound_speedup`' in legend
+    keys = set(re.findall('`(.*?)`', legend))
+    assert keys and keys <= set(run_record.KEYS)
+    words = [word for word in header if f'{word} `' in legend]
+    assert len(words) >= 8
+    assert warning == (
+        '- bulletins_ende: draft/checkpoint_4, T=0, bfloat16, gamma 7: too hot.'
+    )
 
   def test_nothing(self):
     assert tables.summary([]).startswith('Nothing was run.')

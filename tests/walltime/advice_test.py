@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The gamma to take, beside the bound that a run has, and how it is said."""
+"""The gamma to take, whether another may be better, and how it is said."""
 
 import numpy as np
 import pytest
@@ -14,12 +14,26 @@ STEPS = 1000
 ALPHA = 0.8
 
 
-def record(gamma, verify_ms=2.0, speedup=1.5, interval=(1.4, 1.6), **times):
-  """A run whose parts cost the same at any gamma, but for verifying."""
+def record(
+    gamma, verify_ms=2.0, speedup=1.5, interval=(1.4, 1.6), slower=1, **times
+):
+  """A run whose parts cost the same at any gamma, but for verifying.
+
+  Args:
+    gamma: of the run.
+    verify_ms: the cost of verifying.
+    speedup: as measured.
+    interval: of it.
+    slower: how much slower the machine was.
+    **times: of other parts.
+  """
   values = {'t1': 2.0, 't_draft': 0.1, 't_draft2': 0.2} | times
+  values = {name: slower * value for name, value in values.items()}
+  verify_ms *= slower
   return {
       'gamma': gamma,
-      'encoder_s': {'target': 0.2, 'draft': 0.1},
+      'encoder_s': {'target': slower * 0.2, 'draft': slower * 0.1},
+      'bound_speedup': 1.7,
       **{f'{name}_ms': value for name, value in values.items()},
       't_verify_ms': verify_ms,
       'baseline': {'loop_steps': STEPS},
@@ -47,146 +61,147 @@ class TestTokensPerCall:
     assert len(found) == 6 and np.all(np.diff(found) >= 0)
 
 
-class TestPredictSpeedups:
+def bounds(records, tokens):
+  """Of runs of as many calls as the tokens say."""
+  return [
+      analysis.bound_speedup(
+          measurement.step_times_of(each),
+          baseline_steps=STEPS,
+          speculative_steps=STEPS / tokens[each['gamma'] - 1],
+          gamma=each['gamma'],
+      )
+      for each in records
+  ]
 
-  def test_is_the_bound_of_runs_of_as_many_calls(self):
-    records = [record(g, verify_ms=2 + 0.1 * g) for g in (1, 2, 3, 4)]
-    tokens = tokens_a_call()
-    found = advice.predict_speedups(records, tokens)
-    expected = [
-        analysis.bound_speedup(
-            measurement.step_times_of(each),
-            baseline_steps=STEPS,
-            speculative_steps=STEPS / tokens[each['gamma'] - 1],
-            gamma=each['gamma'],
-        )
-        for each in records
-    ]
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
-    # In whatever order they were run.
+
+def sweep(gammas, tokens, efficiency=1.0):
+  """Runs as fast as their parts allow, or by a factor slower."""
+  records = [record(g, verify_ms=2 + 0.1 * g) for g in gammas]
+  for each, bound in zip(records, bounds(records, tokens)):
+    each['speedup'] = efficiency * bound
+  return records
+
+
+class TestExpectSpeedups:
+
+  def test_of_runs_are_theirs(self):
+    """In whatever order they were run, and whatever their parts say."""
+    records = [record(g, speedup=1 + 0.1 * g) for g in (1, 4, 2)]
+    found = advice.expect_speedups(records, tokens_a_call())
+    assert len(found) == 4
+    np.testing.assert_allclose(found[[0, 3, 1]], [1.1, 1.4, 1.2])
     np.testing.assert_array_equal(
-        advice.predict_speedups(records[::-1], tokens), found
+        advice.expect_speedups(records[::-1], tokens_a_call()), found
     )
 
-  def test_verifying_is_interpolated(self):
-    few = [record(g, verify_ms=2 + 0.1 * g) for g in (2, 6)]
-    all_of_them = [record(g, verify_ms=2 + 0.1 * g) for g in (2, 3, 4, 5, 6)]
-    found = advice.predict_speedups(few, tokens_a_call())
-    assert len(found) == 6
+  @pytest.mark.parametrize('efficiency', [1.0, 0.8])
+  def test_between_runs_the_parts_tell(self, efficiency):
+    tokens = tokens_a_call()
+    few = sweep((2, 6), tokens, efficiency)
+    every = sweep(range(2, 7), tokens, efficiency)
     np.testing.assert_allclose(
-        found, advice.predict_speedups(all_of_them, tokens_a_call())
+        advice.expect_speedups(few, tokens)[1:],
+        [each['speedup'] for each in every],
+    )
+
+  def test_a_machine_that_changes_its_speed_changes_nothing(self):
+    tokens = tokens_a_call()
+    speeds = {1: 1.0, 4: 3.0, 8: 0.5}
+    records, drifted = (
+        [record(g, 2 + 0.1 * g, slower=each[g]) for g in speeds]
+        for each in (dict.fromkeys(speeds, 1.0), speeds)
+    )
+    np.testing.assert_allclose(
+        advice.expect_speedups(drifted, tokens),
+        advice.expect_speedups(records, tokens),
     )
 
   def test_one_odd_run_does_not_count(self):
-    """Other parts cost the same in all runs, so their median is taken."""
-    records = [record(g) for g in (1, 2, 3)]
-    odd = [*records[:2], record(3, t1=20.0)]
+    """Drafts cost the same in all runs, so their median is taken."""
+    records = [record(g) for g in (1, 3, 5)]
+    odd = [*records[:2], record(5, t_draft=20.0)]
     np.testing.assert_array_equal(
-        advice.predict_speedups(odd, tokens_a_call()),
-        advice.predict_speedups(records, tokens_a_call()),
+        advice.expect_speedups(odd, tokens_a_call()),
+        advice.expect_speedups(records, tokens_a_call()),
     )
 
 
 class TestAdvise:
 
   @pytest.mark.parametrize('alpha', [0.3, 0.6, 0.9])
-  def test_is_the_best_prediction(self, alpha):
-    records = [record(g, verify_ms=2 + 0.15 * g) for g in range(1, 9)]
-    tokens = tokens_a_call(alpha=alpha)
-    predicted = advice.predict_speedups(records, tokens)
-    found = advice.advise(records, tokens)
-    best = int(np.argmax(predicted))
-    assert found.gamma == best + 1
-    assert found.predicted_speedup == predicted[best] == predicted.max()
-    assert found.measured is records[best]
+  def test_is_the_fastest_run(self, alpha):
+    records = sweep(range(1, 9), tokens_a_call(alpha=alpha))
+    found = advice.advise(records, tokens_a_call(alpha=alpha))
+    assert found.measured['speedup'] == max(r['speedup'] for r in records)
+    assert found.untried is None
 
-  def test_depends_on_alpha(self):
-    records = [record(g, verify_ms=2 + 0.15 * g) for g in range(1, 9)]
-    gammas = [
-        advice.advise(records, tokens_a_call(alpha=a)).gamma
-        for a in (0.3, 0.6, 0.9)
-    ]
-    assert gammas == sorted(set(gammas))
-
-  def test_a_gamma_that_was_not_run(self):
-    records = [record(g, verify_ms=2 + 0.15 * g) for g in (1, 8)]
-    found = advice.advise(records, tokens_a_call(alpha=0.7))
-    assert 1 < found.gamma < 8
-    assert found.measured is None
-
-  @pytest.mark.parametrize('interval', [(0.8, 0.9), (0.9, 1.1), None])
-  def test_a_gain_at_another_gamma(self, interval):
-    """What was predicted best does not hide what was measured faster."""
-    records = [record(g, verify_ms=2 + 0.15 * g) for g in range(1, 9)]
-    tokens = tokens_a_call()
-    best = advice.advise(records, tokens).gamma
-    records[best - 1] |= {'speedup': 1.9, 'speedup_ci95': interval}
-    records[1] |= {'speedup': 1.7}
-    found = advice.advise(records, tokens)
-    assert found.gamma == 2 != best and found.measured is records[1]
-    predicted = advice.predict_speedups(records, tokens)
-    assert found.predicted_speedup == predicted[1]
-    assert advice.describe(found).startswith('take gamma 2: 1.70x measured')
+  def test_a_faster_one_that_is_not_sure(self):
+    records = [record(g, speedup=g) for g in (1, 2, 3)]
+    records[2]['speedup_ci95'] = (0.9, 5.0)
+    assert advice.advise(records, tokens_a_call()).measured is records[1]
 
   def test_no_run_gains(self):
-    """What is said to be the best is the fastest run."""
     records = [record(g, speedup=0.9, interval=(0.8, 0.95)) for g in (1, 2, 3)]
     records[0]['speedup'] = 0.93
-    found = advice.advise(records, tokens_a_call())
-    assert found.measured is records[0]
-    assert 'at best 0.93x measured' in advice.describe(found)
+    assert advice.advise(records, tokens_a_call()).measured is records[0]
 
-  def test_no_gamma_pays(self):
-    records = [record(g, t_draft=3.0, t_draft2=3.0) for g in (1, 2)]
-    found = advice.advise(records, tokens_a_call(alpha=0.2))
-    assert found.gamma == 0
-    assert found.predicted_speedup < 1
-    assert found.measured is records[0]
+  def test_a_gamma_that_was_not_run(self):
+    tokens = tokens_a_call(alpha=0.7)
+    records = sweep((1, 8), tokens)
+    found = advice.advise(records, tokens)
+    gamma, speedup = found.untried
+    every = sweep(range(1, 9), tokens)
+    assert found.measured is max(records, key=lambda r: r['speedup'])
+    assert speedup == pytest.approx(max(r['speedup'] for r in every))
+    assert every[gamma - 1]['speedup'] == pytest.approx(speedup)
+
+  def test_not_one_that_gains_less_than_a_run(self):
+    """What parts promise does not hide what was measured."""
+    records = [record(1, speedup=1.49), record(3, speedup=1.05)]
+    assert advice.advise(records, tokens_a_call()).untried is None
+
+  def test_nor_one_that_does_not_pay(self):
+    tokens = tokens_a_call(alpha=0.7)
+    slow = sweep((1, 8), tokens, efficiency=0.3)
+    assert advice.expect_speedups(slow, tokens).argmax() not in (0, 7)
+    assert advice.advise(slow, tokens).untried is None
 
 
-def told(predicted, measured=None, gamma=3):
-  return advice.describe(advice.Advice(gamma, predicted, measured))
+def told(untried=None, **changes):
+  return advice.describe(advice.Advice(record(3, **changes), untried))
 
 
 class TestDescribe:
 
   def test_a_gain(self):
-    found = told(1.62, record(3, speedup=1.5, interval=(1.4, 1.6)))
-    assert found == 'take gamma 3: 1.50x measured, 1.62x predicted.'
+    found = told(speedup=1.5, interval=(1.4, 1.6))
+    assert found == 'take gamma 3: 1.50x measured, 1.70x by its parts.'
 
   @pytest.mark.parametrize(
       'interval', [(0.9, 1.2), (1.0, 1.3), (0.5, 1.0), (0.99, 1.01)]
   )
-  @pytest.mark.parametrize('predicted', [0.8, 1.5])
-  def test_no_gain_is_claimed(self, interval, predicted):
+  def test_no_gain_is_claimed(self, interval):
     """An interval that holds 1 says nothing."""
-    found = told(predicted, record(3, speedup=1.1, interval=interval))
+    found = told(speedup=1.1, interval=interval)
     assert 'shows no gain' in found and 'take gamma' not in found
     assert '1.10x measured' in found
 
-  @pytest.mark.parametrize('predicted', [0.8, 1.5])
-  def test_too_few_batches(self, predicted):
-    found = told(predicted, record(3, speedup=1.1, interval=None))
+  def test_too_few_batches(self):
+    found = told(speedup=1.1, interval=None)
     assert found.startswith('too few batches to say whether speculation pays')
     assert '1.10x measured' in found and 'take gamma' not in found
 
   def test_a_loss(self):
-    found = told(1.2, record(3, speedup=0.8, interval=(0.7, 0.9)))
-    assert found.startswith('speculation does not pay here: at best 0.80x')
-    assert found.endswith('Decode plainly.')
+    found = told(speedup=0.8, interval=(0.7, 0.9))
+    assert found.startswith('speculation does not pay: at best 0.80x measured')
+    assert found.endswith('at gamma 3. Decode plainly.')
 
   def test_a_gamma_that_was_not_run(self):
-    found = told(1.3)
-    assert found == 'take gamma 3: 1.30x predicted; run it to be sure.'
-    assert 'measured' not in found
-
-  def test_none_pays_and_none_was_run(self):
-    found = told(0.9, gamma=0)
-    assert found.startswith('speculation does not pay here: at best 0.90x')
-    assert 'measured' not in found and 'take gamma' not in found
-
-  def test_a_gain_that_was_not_predicted(self):
-    """What was measured counts, and there is no gamma 0."""
-    measured = record(2, speedup=1.1, interval=(1.05, 1.15))
-    found = told(0.98, measured, gamma=0)
-    assert found == 'take gamma 2: 1.10x measured, 0.98x predicted.'
+    untried = (5, 1.3)
+    for interval in ((1.1, 1.3), (0.7, 0.9), (0.9, 1.1), None):
+      found = told(untried, speedup=1.1, interval=interval)
+      assert found.endswith(
+          'Gamma 5 was not run and is expected to give 1.30x: run it to be'
+          ' sure.'
+      )
+      assert 'Decode plainly' not in found

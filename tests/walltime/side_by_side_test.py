@@ -178,10 +178,10 @@ class TestSpeedup:
   def test_covers_the_spread(self):
     """Of few batches of two kinds the quantiles of resamples are known."""
     interval = side_by_side.speedup_interval(
-        _run_of([1.0, 3.0] * 3), _run_of([1.0, 1.0] * 3)
+        _run_of([1.0, 3.0] * 6), _run_of([1.0, 1.0] * 6)
     )
-    # 1 in 64 resamples takes batches of one kind alone, 7 in 64 all but one or
-    # more, so that the quantiles at 2.5 and 97.5 percent have one of the other.
+    # Of 12 batches at most one is of the other kind in 0.3 percent of
+    # resamples, and at most two in 1.9; the bounds are at 1.04 percent.
     assert interval == pytest.approx([4 / 3, 8 / 3])
 
   def test_is_narrower_for_more_batches(self):

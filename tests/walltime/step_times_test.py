@@ -46,8 +46,8 @@ def _counted(block_decoder, name, calls):
 
 
 @functools.cache
-def parts_of(rows, gamma):
-  """The parts of a pair, and what its decoders are fed from now on."""
+def programs_of(rows, gamma):
+  """The programs of a pair, a batch, and what its decoders are fed."""
   calls = []
   decoder = token_decoder.TokenDecoder(
       tiny.model(CONFIG),
@@ -66,8 +66,16 @@ def parts_of(rows, gamma):
   request = token_decoder.Request(
       tiny.encoder_tokens(rows, 9), ids, limits, jnp.int32(0), law, law
   )
-  programs = part_programs.PartPrograms(decoder)
-  return step_times.Parts(programs, request), calls
+  return part_programs.PartPrograms(decoder), request, calls
+
+
+@functools.cache
+def parts_of(rows, gamma):
+  """The parts, and what the decoders are fed from now on."""
+  programs, request, calls = programs_of(rows, gamma)
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(step_times, '_LOOP_S', 1e3)  # for as many steps as there are
+    return step_times.Parts(programs, request), calls
 
 
 def _heard(calls):
@@ -84,7 +92,7 @@ class TestWork:
   def test_each_part_runs_its_steps(self, rows, gamma):
     parts, calls = parts_of(rows, gamma)
     _heard(calls)
-    steps, found = part_programs.STEPS, {}
+    steps, found = parts.num_steps, {}
     for name, program in parts._programs.items():
       jax.block_until_ready(program())
       found[name] = collections.Counter(
@@ -158,7 +166,7 @@ class TestSeconds:
     times = parts.times()
     assert times.target_encoder_s == 7.0
     assert times.draft_encoder_s == 5.0
-    seconds = lambda ms: ms / 1e3 * part_programs.STEPS
+    seconds = lambda ms: ms / 1e3 * parts.num_steps
     assert seconds(times.t1_ms) == pytest.approx(2.0)
     assert seconds(times.t_verify_ms) == pytest.approx(3.0)
     assert seconds(times.t_draft2_ms) == pytest.approx(1.0)
@@ -171,8 +179,26 @@ class TestSeconds:
     for values in parts.seconds.values():
       values[:] = [5.0, 1.0, 2.0]
     assert parts.times().t1_ms == 2000.0
-    assert parts.times(2).t1_ms == 1500.0
-    assert parts.times(1).target_encoder_s == 2.0
+    assert parts.times(slice(1, 3)).t1_ms == 1500.0
+    assert parts.times(slice(1)).target_encoder_s == 5.0
+
+
+class TestNumSteps:
+
+  @pytest.mark.parametrize(
+      ('step_s', 'num_steps'), [(1e-3, 64), (0.01, 25), (0.1, 4), (3.0, 4)]
+  )
+  def test_of_a_slow_step_there_are_few(self, monkeypatch, step_s, num_steps):
+    assert parts_of(1, 1)[0].num_steps == part_programs.MAX_STEPS
+    programs, request, calls = programs_of(1, 1)
+    monkeypatch.setattr(step_times, 'seconds', lambda program: step_s)
+    before = compilation.count()
+    parts = step_times.Parts(programs, request)
+    assert compilation.count() == before
+    assert parts.num_steps == num_steps
+    _heard(calls)
+    jax.block_until_ready(parts._programs['t1']())
+    assert len(_heard(calls)) == num_steps
 
 
 class TestEncoders:
