@@ -75,10 +75,10 @@ def main(argv: Sequence[str] | None = None) -> int:
   130. Anything else is a bug and keeps its traceback.
   """
   argv = list(sys.argv[1:] if argv is None else argv)
-  if not argv or {'-h', '--help'} & set(argv):
-    print(_help(argv))
-    return 0 if argv else 2
   try:
+    if not argv or {'-h', '--help'} & set(argv):
+      print(_help(argv))
+      return 0 if argv else 2
     todo = _parse(argv)
     _check_macros(todo)
     for command in todo:
@@ -99,11 +99,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _help(argv: list[str]) -> str:
-  """The head of a command's gin file, or where none is named all commands."""
+  """The head of a command's gin file, or of the one that its first part has.
+
+  Where no command is named, all of them.
+  """
   job = commands.JOBS.get(argv[0]) if argv else None
   if job is None:
     return commands.overview()
-  path = _find(job.gin_file, [str(root) for root in _config_roots()])
+  gin_file = job.gin_file
+  if job.folder and (parts := [x for x in argv[1:] if not x.startswith('-')]):
+    gin_file = f'{job.folder}/{_check_parts(job, parts[:1])[0]}.gin'
+  path = _find(gin_file, [str(root) for root in _config_roots()])
   text = path.read_text()
   head = itertools.takewhile(lambda x: x.startswith('#'), text.splitlines())
   # The licence is two lines and a blank one.

@@ -222,6 +222,13 @@ class TestUsage:
     lines = file.read_text().splitlines()
     assert all(f'# {x}'.rstrip() in lines for x in shown.out.splitlines())
 
+  def test_help_of_a_part(self, capsys):
+    assert main.main(['paper', 'table2', '--help']) == 0
+    assert '# - TARGET_SIZE' not in (shown := capsys.readouterr().out)
+    assert '\n- TARGET_SIZE' in shown and 'paper table2' in shown
+    assert main.main(['paper', 'table9', '-h']) == 2
+    assert "there is no 'table9'" in capsys.readouterr().err
+
   def test_nothing(self, capsys):
     assert main.main([]) == 2
     assert 'usage: speculative-t5x' in capsys.readouterr().out
