@@ -9,7 +9,6 @@ import os
 import pathlib
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import types
@@ -730,7 +729,7 @@ class TestInterrupted:
     assert shown.out == ''
 
   def test_goes_on(self, monkeypatch, capsys, tmp_path):
-    """A signal after the first of two configurations."""
+    """An interrupt after the first of two configurations."""
     tiny_sizes = dict(emb_dim=16, num_heads=2, num_layers=1, mlp_dim=16)
     monkeypatch.setattr(dialled, 'SIZES', {'small': tiny_sizes})
     monkeypatch.setattr(dialled, 'VOCAB_SIZE', 64)
@@ -739,7 +738,7 @@ class TestInterrupted:
     def measure(*_, name, **options):
       if len(measured) == 1:
         measured.append('interrupted')
-        signal.raise_signal(signal.SIGINT)
+        raise KeyboardInterrupt
       measured.append(name.partition('alpha ')[2].partition(',')[0])
       return types.SimpleNamespace(record={'c': 0.25})
 

@@ -13,27 +13,21 @@ import sys
 
 import pytest
 
+from tests import simulated_devices
+
 _CHECKOUT = pathlib.Path(__file__).parents[1]
 _NAMES = ('placement', 'decoding', 'walltime', 'jobs')
 _FILES = [f'tests/mesh/{name}.py' for name in _NAMES]
-_ENVIRONMENT = {
-    'JAX_PLATFORMS': 'cpu',
-    'JAX_DISABLE_MOST_OPTIMIZATIONS': '1',  # compiling is most of the time
-    # Devices that wait for each other hold threads of one pool. With as many
-    # threads as devices, and work to be shared out, none could go on.
-    'NPROC': '32',
-    'JAX_CPU_ENABLE_ASYNC_DISPATCH': '0',
-}
 _MAX_SECONDS = 1500  # a collective that hangs is not to hang the tests
-_EIGHT_DEVICES = '--xla_force_host_platform_device_count=8'
 
 
 def _run(*arguments):
-  flags = f'{os.environ.get("XLA_FLAGS", "")} {_EIGHT_DEVICES}'
+  devices = simulated_devices.environment(8, os.environ.get('XLA_FLAGS', ''))
   done = subprocess.run(
       [sys.executable, '-m', 'pytest', *_FILES, '-q', *arguments],
       cwd=_CHECKOUT,
-      env={**os.environ, **_ENVIRONMENT, 'XLA_FLAGS': flags},
+      # Compiling is most of the time.
+      env={**os.environ, **devices, 'JAX_DISABLE_MOST_OPTIMIZATIONS': '1'},
       stdout=subprocess.PIPE,
       stderr=subprocess.STDOUT,
       text=True,

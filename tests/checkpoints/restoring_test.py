@@ -15,6 +15,7 @@ import pytest
 from speculative_t5x import checkpoints
 from speculative_t5x.checkpoints import orbax
 from tests import checkpoints_by_hand as by_hand
+from tests import simulated_devices
 from tests import tiny
 from tests.checkpoints import steps
 
@@ -128,8 +129,7 @@ checkpoints.save({str(tmp_path)!r}, 1, {{'wo': {{'kernel': kernel}}}})
         check=True,
         env=dict(
             PYTHONPATH=':'.join(path or '.' for path in sys.path),
-            XLA_FLAGS='--xla_force_host_platform_device_count=2',
-            JAX_PLATFORMS='cpu',
+            **simulated_devices.environment(2),
         ),
     )
     specs = checkpoints.read_specs(tmp_path)
@@ -347,8 +347,7 @@ print('all layouts')
         text=True,
         env=dict(
             PYTHONPATH=':'.join(path or '.' for path in sys.path),
-            XLA_FLAGS='--xla_force_host_platform_device_count=4',
-            JAX_PLATFORMS='cpu',
+            **simulated_devices.environment(4),
         ),
     )
     assert done.stdout == 'all layouts\n'

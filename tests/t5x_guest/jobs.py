@@ -11,6 +11,8 @@ import sys
 
 import numpy as np
 
+from tests import simulated_devices
+
 CHECKOUT = pathlib.Path(__file__).parents[2]
 NUM_EXAMPLES = 64  # what the oracle has decoded
 _SECONDS = 600
@@ -25,11 +27,7 @@ def run(script: str, *flags: str, devices: int = 1, cwd=CHECKOUT):
   env = {
       **os.environ,
       'PYTHONPATH': f'{CHECKOUT}:{os.environ.get("PYTHONPATH", "")}',
-      'JAX_PLATFORMS': 'cpu',
-      'XLA_FLAGS': f'--xla_force_host_platform_device_count={devices}',
-      # XLA's threads: with no more than there are devices, those that wait for
-      # each other in a collective starve the others for good.
-      'NPROC': '16',
+      **simulated_devices.environment(devices),
   }
   search_paths = f'--gin_search_paths={CHECKOUT}'
   command = [sys.executable, '-m', f't5x.{script}', search_paths]
