@@ -14,6 +14,7 @@ SUITS := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 13))
 VENV := .venv
 INSTALLED := $(VENV)/.installed
 INSTALLED_T5X := $(VENV)/.installed-t5x
+INSTALLED_TPU := $(VENV)/.installed-tpu
 T5X ?=
 PYTEST_ARGS ?=
 
@@ -22,6 +23,9 @@ PARALLEL := -n logical --dist loadfile
 
 DEMO := $(VENV)/bin/speculative-t5x eval --gin_file=configs/runs/demo.gin
 DEMO_RESULTS := runs/demo/results.jsonl
+
+LOCK = $(VENV)/bin/uv pip compile --quiet --python-version 3.11 \
+  --custom-compile-command 'make lock' $(LOCK_ARGS)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
@@ -43,10 +47,10 @@ demo: $(INSTALLED)  ## decodes with the embedded pair: runs/demo/results.jsonl
 	$(DEMO)
 	@echo "Records are in $(DEMO_RESULTS)."
 
-test: $(INSTALLED)  ## runs the tests
+test: $(INSTALLED_TPU)  ## runs the tests
 	$(VENV)/bin/python -m pytest $(PARALLEL) $(PYTEST_ARGS)
 
-test-all: $(INSTALLED)  ## runs the tests, the exhaustive ones included
+test-all: $(INSTALLED_TPU)  ## runs the tests, the exhaustive ones included
 	$(VENV)/bin/python -m pytest $(PARALLEL) -m '' $(PYTEST_ARGS)
 
 # T5X=<checkouts of T5X, AirIO and jestimator, parted by colons>, or nothing
@@ -64,10 +68,14 @@ test-t5x: $(INSTALLED_T5X)  ## runs the tests that need T5X (T5X=<checkouts>)
 lint: $(INSTALLED)  ## checks the style
 	$(VENV)/bin/ruff check
 
-lock: $(INSTALLED)  ## pins requirements.txt anew (LOCK_ARGS=--upgrade: newest)
-	$(VENV)/bin/uv pip compile --quiet --python-version 3.11 \
-	  --python-platform linux --extra dev --custom-compile-command 'make lock' \
-	  $(LOCK_ARGS) --output-file requirements.txt pyproject.toml
+# What a TPU needs is pinned apart, to the versions that the tests run with.
+# libtpu wants a newer C library than uv takes a Linux to have.
+lock: $(INSTALLED)  ## pins both requirements anew (LOCK_ARGS=--upgrade: newest)
+	$(LOCK) --python-platform linux --extra dev \
+	  --output-file requirements.txt pyproject.toml
+	$(LOCK) --python-platform x86_64-manylinux_2_31 \
+	  --extra jobs --extra tpu-aot --constraint requirements.txt \
+	  --output-file requirements-tpu.txt pyproject.toml
 
 bulletins: $(INSTALLED)  ## writes the embedded corpus anew
 	$(VENV)/bin/python -m scripts.bulletins
@@ -96,4 +104,11 @@ $(INSTALLED): requirements.txt pyproject.toml
 $(INSTALLED_T5X): $(INSTALLED) requirements-t5x.txt
 	@$(VENV)/bin/python -m pip install --quiet -r requirements-t5x.txt
 	@$(VENV)/bin/python -m pip install --quiet --no-deps t5==0.9.4
+	@touch $@
+
+# Only tests that compile for a TPU need it, so the demo does without.
+$(INSTALLED_TPU): $(INSTALLED) requirements-tpu.txt
+	@echo 'Installing libtpu, which compiles for a TPU: 0.2 GB to download.'
+	@$(VENV)/bin/python -m pip install --quiet --progress-bar off \
+	  -r requirements-tpu.txt
 	@touch $@

@@ -15,6 +15,7 @@ class Job:
     gin_file: whose head says what the job needs.
     summary: of the job, in a line.
     output_macro: what --output_dir sets.
+    flags: names of flags of its own, each of which sets the macro of its name.
     is_complete: whether its gin file is read unasked.
     on_host: whether it needs no accelerator.
     is_resumed: whether it goes on from what it finds in its output folder.
@@ -27,6 +28,7 @@ class Job:
   gin_file: str
   summary: str
   output_macro: str = 'OUTPUT_DIR'
+  flags: tuple[str, ...] = ()
   is_complete: bool = False
   on_host: bool = False
   is_resumed: bool = False
@@ -80,6 +82,15 @@ JOBS = {
         is_complete=True,
         on_host=True,
     ),
+    'tpu-preflight': Job(
+        'speculative_t5x.jobs.tpu_preflight',
+        'tpu_preflight',
+        'configs/runs/tpu_preflight.gin',
+        'compiles T5 1.1 for a TPU without one, and reads it',
+        flags=('target', 'draft', 'topology'),
+        is_complete=True,
+        on_host=True,
+    ),
     'convert': Job(
         'speculative_t5x.jobs.convert',
         'convert',
@@ -118,5 +129,5 @@ speculative-t5x COMMAND --help"""
 
 def overview() -> str:
   """What `speculative-t5x --help` shows."""
-  lines = [f'  {name:12}{job.summary}' for name, job in JOBS.items()]
+  lines = [f'  {name:15}{job.summary}' for name, job in JOBS.items()]
   return _OVERVIEW.format(usage=USAGE, commands='\n'.join(lines))

@@ -10,7 +10,6 @@ nothing and does not follow the target's law.
 Legend: batch (rows), gamma (guesses a block), vocab.
 """
 
-import dataclasses
 import functools
 
 from flax import struct
@@ -20,6 +19,7 @@ import jax.numpy as jnp
 from speculative_t5x import loading
 from speculative_t5x import seam
 from speculative_t5x import verification
+from speculative_t5x.networks import preparation
 from speculative_t5x.networks import t5
 
 # T5 1.1 as it was published, all but the vocabulary and the activations.
@@ -96,10 +96,8 @@ def make_model(config: t5.T5Config, seed: int = 0) -> loading.Model:
 
   No other copy is held meanwhile: an array at a time, in the config's dtype.
   """
-  prepared = dataclasses.replace(
-      config,
-      separate_head=config.logits_via_embedding,
-      merge_projections=True,
+  prepared = preparation.merge_config(
+      preparation.prepare_config(config, jax.default_backend())
   )
   num_params = count_params(config)
   return loading.Model(prepared, random_params(prepared, seed), num_params)

@@ -24,6 +24,7 @@ import tokenize
 import jax
 
 from speculative_t5x import commands
+from speculative_t5x import compilation_cache
 from speculative_t5x import quiet
 
 # Read by TensorFlow when it is imported; it only reads and tokenizes here.
@@ -31,6 +32,7 @@ os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
 
 _FILE_FLAG, _PATH_FLAG = '--gin_file=', '--gin_search_paths='
 _OUTPUT_FLAG = '--output_dir='
+_OWN_FLAG = re.compile(r'--(\w+)=(.*)', re.DOTALL)
 _BINDING_FLAG = re.compile(r'--gin\.([^=\s]+)=(.*)', re.DOTALL)
 # Where a gin file sets a macro, or uses it.
 _MENTION = re.compile(r'^(\w+)\s*=|%(\w+)', re.MULTILINE)
@@ -135,6 +137,8 @@ def _parse(argv: list[str]) -> list[_CommandLine]:
       bindings.append((job.output_macro, repr(path)))
     elif match := _BINDING_FLAG.fullmatch(flag):
       bindings.append((match[1], _gin_value(*match.groups())))
+    elif (match := _OWN_FLAG.fullmatch(flag)) and match[1] in job.flags:
+      bindings.append((match[1].upper(), repr(match[2])))
     else:
       raise UsageError(
           f'the flag {flag!r} is not understood.\n{commands.USAGE}'
@@ -200,8 +204,8 @@ def _configure(command: _CommandLine) -> Callable[[], object]:
   for name, value in command.bindings:
     with _gin_errors_in(f'--gin.{name}={value}'):
       gin.parse_config(f'{name} = {value}')
-  _finalize(gin)
-  return lambda: _run(gin, job)
+  _finalize(gin, command.job)
+  return lambda: _run(gin, command.job, job)
 
 
 def _import(name: str):
@@ -249,10 +253,15 @@ def _gin_errors_in(source: str) -> Iterator[None]:
     ) from error
 
 
-def _finalize(gin) -> None:
+def _finalize(gin, job: commands.Job) -> None:
   """Locks the configuration, after a look for values left out."""
   if names := _REQUIRED.findall(gin.config_str()):
-    flags = ' '.join(f'--gin.{name}=...' for name in names)
+    flags = ' '.join(
+        f'--{name.lower()}=...'
+        if name.lower() in job.flags
+        else f'--gin.{name}=...'
+        for name in names
+    )
     raise UsageError(
         f'{", ".join(names)} must be given: {flags}, or in a gin file.'
     )
@@ -267,13 +276,16 @@ def _finalize(gin) -> None:
     raise
 
 
-def _run(gin, job: Callable) -> None:
+def _run(gin, settings: commands.Job, job: Callable) -> None:
   try:
     configurable = gin.get_configurable(job)
   except LookupError as error:
     raise UsageError(
         f'No gin file sets up the job {job.__name__}. Add one of configs/runs.'
     ) from error
+  if not settings.on_host:
+    output = gin.get_bindings(f'{settings.output_macro}/macro')
+    compilation_cache.enable(str(output.get('value')))
   try:
     configurable()
   except TypeError as error:

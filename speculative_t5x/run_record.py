@@ -12,6 +12,7 @@ Legend: gamma (guesses a block).
 from collections.abc import Sequence
 import datetime
 import hashlib
+import importlib.metadata
 import json
 import os
 import pathlib
@@ -64,14 +65,22 @@ def make(job: str, **values: Any) -> Record:
   record: Record = dict.fromkeys(KEYS)
   record |= {
       'schema_version': SCHEMA_VERSION,
-      'created': datetime.datetime.now(datetime.UTC).isoformat('T', 'seconds'),
-      'package_version': _package_version(),
-      'commit': commit_of(pathlib.Path(__file__).parent),
+      **origin(),
       'job': job,
       'device': describe_device(),
       'host': describe_host(),
   }
   return record | values
+
+
+def origin() -> Record:
+  """When a record is made, and by which code."""
+  now = datetime.datetime.now(datetime.UTC)
+  return {
+      'created': now.isoformat('T', 'seconds'),
+      'package_version': _package_version(),
+      'commit': commit_of(pathlib.Path(__file__).parent),
+  }
 
 
 def _package_version() -> str:
@@ -113,7 +122,7 @@ def describe_device() -> Record:
       'count': jax.device_count(),
       'processes': jax.process_count(),
       'jax': jax.__version__,
-      'jaxlib': jax.lib.__version__,
+      'jaxlib': importlib.metadata.version('jaxlib'),
       'libtpu': libtpu,
   }
 

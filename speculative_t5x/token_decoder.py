@@ -245,7 +245,10 @@ class TokenDecoder:
       return self._jit_plain(self.target.params, request)
 
   def compile_speculative(self, request: Request) -> jax.stages.Compiled:
-    """The compiled program of `speculative`, to be read or timed."""
+    """The compiled program of `speculative`, to be read or timed.
+
+    A request of shapes alone must say where they lie.
+    """
     request = self.place(request)
     with self.scope():
       return self._jit_speculative.lower(
@@ -253,7 +256,7 @@ class TokenDecoder:
       ).compile()
 
   def compile_plain(self, request: Request) -> jax.stages.Compiled:
-    """The compiled program of `plain`."""
+    """The compiled program of `plain`; see `compile_speculative`."""
     request = self.place(request)
     with self.scope():
       return self._jit_plain.lower(self.target.params, request).compile()
@@ -267,6 +270,8 @@ class TokenDecoder:
     if self.mesh is None:
       return request
     sharding.check_batch(self.mesh, len(request.example_ids))
+    if isinstance(request.example_ids, jax.ShapeDtypeStruct):
+      return request
     rows = sharding.named_sharding(
         self.mesh, sharding.REPLICATED, ['batch'], request.example_ids.shape
     )

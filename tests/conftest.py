@@ -2,8 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every test runs under."""
 
-import jax
-import pytest
+import os
+
+# Nothing in the cache folder of whoever runs the tests. JAX reads it when it is
+# imported.
+os.environ.setdefault('JAX_COMPILATION_CACHE_DIR', '')
+
+import jax  # noqa: E402
+import pytest  # noqa: E402
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ import sentencepiece
 
 from speculative_t5x import checkpoints
 from speculative_t5x import commands
+from speculative_t5x import compilation_cache
 from speculative_t5x import dialled
 from speculative_t5x import embedded
 from speculative_t5x import main
@@ -60,7 +61,8 @@ t5.T5Config:
 """
 _MULTI30K = 'configs/runs/eval_multi30k.gin'
 _COMMANDS = [
-    'eval', 'walltime', 'simulate', 'paper', 'train', 'check-pair', 'convert'
+    'eval', 'walltime', 'simulate', 'paper', 'train', 'check-pair',
+    'tpu-preflight', 'convert',
 ]  # fmt: skip
 _USAGE = f'usage: speculative-t5x {{{",".join(_COMMANDS)}}}'
 _TABLES = ['table1', 'table2', 'table3', 'table4']
@@ -688,6 +690,57 @@ class TestOutputDir:
   def test_a_job_without_one(self, fails, pair_flags):
     message = 'no gin file mentions the macro OUTPUT_DIR.'
     assert fails([*pair_flags, '--output_dir=x'], 2) == message
+
+
+class TestOwnFlags:
+
+  FLAGS = '--target=t5_1_1_base', '--draft=a,b', '--topology=v4:2x2x1'
+
+  def test_set_the_macros_of_their_names(self):
+    _configure('tpu-preflight', *self.FLAGS)
+    for flag in self.FLAGS:
+      name, _, value = flag.removeprefix('--').partition('=')
+      found = gin.query_parameter(f'{name.upper()}/macro.value')
+      assert found == value
+
+  def test_are_required(self, fails):
+    message = fails(['tpu-preflight', *self.FLAGS[:2]], 2)
+    assert 'TOPOLOGY must be given: --topology=..., or in' in message
+
+  def test_are_of_one_command(self, fails):
+    message = fails(['simulate', '--target=t5_1_1_base'], 2)
+    assert "the flag '--target=t5_1_1_base' is not understood" in message
+
+
+class TestCompilationCache:
+
+  @pytest.fixture
+  def enabled(self, monkeypatch):
+    """The output folders that a cache was turned on for, before a job."""
+    folders = []
+    monkeypatch.setattr(compilation_cache, 'enable', folders.append)
+    return folders
+
+  def test_is_told_the_jobs_output_folder(self, enabled, flags, tmp_path):
+    assert main.main([*flags, '--gin.GAMMA=0']) == 1
+    assert enabled == [str(tmp_path / 'output')]
+
+  def test_where_a_macro_stands_for_the_folder(self, enabled, flags, tmp_path):
+    (tmp_path / 'more.gin').write_text(
+        "DIR = 'gs://bucket/a'\nEVAL_OUTPUT_DIR = %DIR\n"
+    )
+    more = [f'--gin_file={tmp_path / "more.gin"}', '--gin.GAMMA=0']
+    assert main.main([*flags[:-1], *more]) == 1
+    assert enabled == ['gs://bucket/a']
+
+  def test_each_part_of_a_command(self, enabled, tmp_path):
+    flags = ['table1', 'figure2', f'--output_dir={tmp_path}']
+    assert main.main(['paper', *flags]) == 0
+    assert enabled == [str(tmp_path)] * 2
+
+  def test_not_for_a_job_of_the_host(self, enabled, pair_flags):
+    assert main.main(pair_flags) == 0
+    assert enabled == []
 
 
 class TestSimulate:

@@ -37,15 +37,51 @@ def write_block(
   Returns:
     The cache with the block written; all other slots are bit-equal.
   """
+  if not positions.ndim:
+    write = lambda c, n: _update(c, n, positions)
+    return jax.tree.map(write, cache, block)
+  # Rows that each start elsewhere are a scatter, which a TPU does one after
+  # another, and which a CPU does in no time.
+  return lax.platform_dependent(
+      cache, block, positions, tpu=select_rows, default=update_rows
+  )
+
+
+def _update(cached: jax.Array, new: jax.Array, position: jax.Array):
+  return lax.dynamic_update_slice_in_dim(cached, new, position, axis=-1)
+
+
+def update_rows(
+    cache: KeysValues, block: KeysValues, positions: jax.Array
+) -> KeysValues:
+  """Writes the slots of each row and touches no others; see `write_block`."""
+  write = lambda c, n: jax.vmap(_update)(c, n, positions)
+  return jax.tree.map(write, cache, block)
+
+
+def select_rows(
+    cache: KeysValues, block: KeysValues, positions: jax.Array
+) -> KeysValues:
+  """Writes every slot, most of them as they were; see `write_block`.
+
+  The block is moved to its slots by a product with ones and zeros, which is
+  exact: one term of each sum is not 0. It must be finite.
+  """
+  num_slots, length = cache.keys.shape[-1], block.keys.shape[-1]
+  index = jnp.arange(num_slots) - positions[:, None]  # of slots in the block
+  is_new = ((index >= 0) & (index < length))[:, None, None]
+  is_place = index[:, None] == jnp.arange(length)[:, None]
 
   def write(cached, new):
-    return lax.dynamic_update_slice_in_dim(cached, new, positions, axis=-1)
+    moved = jnp.einsum(
+        'bhdm,bml->bhdl',
+        new,
+        is_place.astype(new.dtype),
+        precision=lax.Precision.HIGHEST,
+    )
+    return jnp.where(is_new, moved, cached)
 
-  def write_rows(cached, new):
-    start = lambda c, n, p: lax.dynamic_update_slice_in_dim(c, n, p, axis=-1)
-    return jax.vmap(start)(cached, new, positions)
-
-  return jax.tree.map(write_rows if positions.ndim else write, cache, block)
+  return jax.tree.map(write, cache, block)
 
 
 def read(cache: KeysValues, num_written: jax.Array) -> KeysValues:

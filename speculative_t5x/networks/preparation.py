@@ -17,7 +17,26 @@ from speculative_t5x.networks import t5
 
 Params = Any
 
+# A TPU multiplies a matrix by one vector on its vector unit, several times as
+# slowly as it reads the matrix, and by four on its matrix unit, at no more than
+# the reading. `speculative-t5x tpu-preflight` compiles and compares both.
+_MIN_BLOCKS = {'tpu': 4}
+
 _SELF_ATTENTION_NAMES = ('query', 'key', 'value')
+
+
+def prepare_config(config: t5.T5Config, platform: str) -> t5.T5Config:
+  """The network that `prepare` makes parameters for.
+
+  Args:
+    config: of the network that the checkpoint holds.
+    platform: of the devices to decode on, as JAX names it.
+  """
+  return dataclasses.replace(
+      config,
+      separate_head=config.logits_via_embedding,
+      min_block=_MIN_BLOCKS.get(platform, 1),
+  )
 
 
 def prepare(
@@ -38,9 +57,9 @@ def prepare(
   """
   if config.logits_via_embedding:
     head = {'kernel': params['token_embedder']['embedding'].T}
-    config = dataclasses.replace(config, separate_head=True)
   else:
     head = params['decoder']['logits_dense']
+  config = prepare_config(config, jax.default_backend())
   cast = jax.tree.map(lambda x: jnp.asarray(x, config.dtype), params)
   return config, {**cast, 'decoder': {**cast['decoder'], 'logits_dense': head}}
 
@@ -67,7 +86,12 @@ def merge(
       'encoder': _merge_stack(params['encoder'], 'attention', mlp_names),
       'decoder': _merge_stack(params['decoder'], 'self_attention', mlp_names),
   }
-  return dataclasses.replace(config, merge_projections=True), merged
+  return merge_config(config), merged
+
+
+def merge_config(config: t5.T5Config) -> t5.T5Config:
+  """The network that `merge` makes parameters for."""
+  return dataclasses.replace(config, merge_projections=True)
 
 
 def _merge_stack(stack: Params, attention: str, mlp_names) -> Params:

@@ -51,6 +51,8 @@ class T5Config:
       is saved.
     merge_projections: whether the kernels that share an input are stored as
       one, likewise.
+    min_block: positions that the decoder computes at least in a call; those
+      past the ones asked for are thrown away (see `preparation`).
   """
 
   vocab_size: int
@@ -66,6 +68,7 @@ class T5Config:
   dtype: Any = jnp.float32
   separate_head: bool = False
   merge_projections: bool = False
+  min_block: int = 1
 
   def __post_init__(self):
     try:
@@ -163,16 +166,17 @@ class DecoderLayer(nn.Module):
     return x + self.dropout(y, deterministic=deterministic)
 
   def decode_block(
-      self, x, cross, cache, *, positions, mask, bias, cross_mask
+      self, x, cross, cache, *, block, positions, mask, bias, cross_mask
   ) -> tuple[jax.Array, kv_cache.KeysValues]:
-    """A block of new positions against the cache."""
-    query, block = self.self_attention.project(
+    """New positions against the cache; the first `block` are written to it."""
+    query, new = self.self_attention.project(
         self.pre_self_attention_layer_norm(x)
     )
-    cache = kv_cache.write_block(cache, block, positions)
+    new = jax.tree.map(lambda y: y[..., :block], new)
+    cache = kv_cache.write_block(cache, new, positions)
     x = x + self.self_attention.attend(
         query,
-        kv_cache.read(cache, positions + x.shape[-2]),
+        kv_cache.read(cache, positions + block),
         mask=mask,
         bias=bias,
     )
@@ -284,7 +288,10 @@ class Decoder(nn.Module):
 
   def decode_block(self, x, cross, cache, *, positions, cross_mask, logits_at):
     block, num_slots = x.shape[-2], cache[0].keys.shape[-1]
-    query_positions = positions[..., None] + jnp.arange(block)
+    x = _pad_positions(x, self.config.min_block)
+    # What pads the block stands where its last position does.
+    offsets = jnp.minimum(jnp.arange(x.shape[-2]), block - 1)
+    query_positions = positions[..., None] + offsets
     mask = jnp.arange(num_slots) <= query_positions[..., None]
     bias = self.relpos_bias(query_positions, num_slots, num_slots)
     new_cache = []
@@ -293,16 +300,27 @@ class Decoder(nn.Module):
           x,
           cross_layer,
           cache_layer,
+          block=block,
           positions=positions,
           mask=mask[..., None, :, :],
           bias=bias,
           cross_mask=cross_mask,
       )
       new_cache.append(cache_layer)
-    if logits_at is not None:
+    if logits_at is None:
+      x = x[..., :block, :]
+    else:
       index = logits_at[..., None, None]
       x = jnp.take_along_axis(x, index, axis=-2)
-    return self._logits(self.decoder_norm(x)), tuple(new_cache)
+    num_wanted = x.shape[-2]
+    x = _pad_positions(self.decoder_norm(x), self.config.min_block)
+    return self._logits(x)[..., :num_wanted, :], tuple(new_cache)
+
+
+def _pad_positions(x: jax.Array, count: int) -> jax.Array:
+  """[..., positions, embed], with zeros past the last up to `count`."""
+  missing = max(0, count - x.shape[-2])
+  return jnp.pad(x, [(0, 0)] * (x.ndim - 2) + [(0, missing), (0, 0)])
 
 
 class Transformer(nn.Module):

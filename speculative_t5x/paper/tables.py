@@ -51,7 +51,7 @@ def table_1() -> str:
   header = (
       'alpha', 'gamma', 'operations', 'paper', 'speed', 'paper', 'agrees'
   )  # fmt: skip
-  return _markdown(header, map(_factors, published.TABLE_1))
+  return markdown(header, map(_factors, published.TABLE_1))
 
 
 def _factors(row: published.Factors) -> list[str]:
@@ -94,7 +94,7 @@ def tables_2_and_4(pairing: Pairing) -> str:
   for row, record in pairing:
     _check_pair(row, record)
   measured = [record for _, record in pairing if record is not None]
-  table = _markdown(_HEADER_2_AND_4, (_compare(*pair) for pair in pairing))
+  table = markdown(_HEADER_2_AND_4, (_compare(*pair) for pair in pairing))
   return '\n\n'.join(
       [f'{_heading(measured)} {_paper_heading()}', table, _NOTE]
   )
@@ -171,7 +171,7 @@ def table_3(entries: Iterable[Entry]) -> str:
       paper's alpha or None.
   """
   header = ('drafter', 'T', 'alpha', '95% interval', 'tokens', 'paper')
-  return _markdown(
+  return markdown(
       header,
       [
           [
@@ -195,7 +195,7 @@ def _estimated(estimate: Mapping[str, Any]) -> list[str]:
 
 def summary(records: Sequence[readings.Record]) -> str:
   """What the records of a walltime job say, a line each, and their keys."""
-  table = _markdown(_HEADER_SUMMARY, map(_summarize, records))
+  table = markdown(_HEADER_SUMMARY, map(_summarize, records))
   warnings = [
       f'- {runs.label(record)}, gamma {record["gamma"]}: {warning}.'
       for record in records
@@ -319,6 +319,7 @@ def _interval(interval: Sequence[float] | None, decimals: int = 2) -> str:
   return f'[{low}, {high}]'
 
 
-def _markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+  """A table of texts in Markdown."""
   lines = [header, ['---'] * len(header), *rows]
   return '\n'.join(f'| {" | ".join(cells)} |' for cells in lines)

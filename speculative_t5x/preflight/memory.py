@@ -180,12 +180,21 @@ def _position_bytes(
 
 
 def available_bytes() -> int:
-  """Bytes that are free on the first device, or on the host of a CPU."""
+  """Bytes that are free on the first device, or on the host of a CPU.
+
+  Raises:
+    ValueError: if the device does not say.
+  """
   gc.collect()  # compiled programs and the models they hold go in cycles
   device = jax.local_devices()[0]
   stats = device.memory_stats()
   if stats is not None and 'bytes_limit' in stats:
     return stats['bytes_limit'] - stats['bytes_in_use']
+  if device.platform != 'cpu':
+    raise ValueError(
+        f'The {device.platform} does not say how much memory it has free, as'
+        ' under XLA_PYTHON_CLIENT_ALLOCATOR=platform. Unset that.'
+    )
   if _MEMINFO.exists():
     text = _MEMINFO.read_text()
     if found := re.search(r'^MemAvailable:\s+(\d+) kB', text, re.M):

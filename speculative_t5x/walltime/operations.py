@@ -77,16 +77,20 @@ def _flops(
 ) -> float:
   """Operations of one call of a decoder, by the compiler's analysis of it."""
   slots = speculation.cache_slots(decoder.length, decoder.gamma)
+  params = jax.tree.map(
+      lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), model.params
+  )
   _, context = jax.eval_shape(
-      lambda params: t5_decoding.encode(model.config, params, tokens),
-      model.params,
+      lambda params: t5_decoding.encode(model.config, params, tokens), params
   )
   cache = jax.eval_shape(
       lambda context: block_decoder.init_cache(context, rows, slots), context
   )
   fed = jax.ShapeDtypeStruct((rows, block), jnp.int32)
   positions = jax.ShapeDtypeStruct((rows,), jnp.int32)
-  lowered = jax.jit(block_decoder.decode_block).lower(
-      model.params, context, cache, fed, positions, logits_at
-  )
+  # No other platform's client analyses what it has not compiled.
+  with jax.default_device(jax.local_devices(backend='cpu')[0]):
+    lowered = jax.jit(block_decoder.decode_block).lower(
+        params, context, cache, fed, positions, logits_at
+    )
   return float(lowered.cost_analysis()['flops'])

@@ -109,6 +109,27 @@ class PartPrograms:
         ),
     }
 
+  def lower_verify(self, request: token_decoder.Request) -> jax.stages.Lowered:
+    """The loop `t_verify`, to be compiled for devices that are not there.
+
+    Args:
+      request: of shapes alone, as the decoder's models are.
+    """
+    decoder = self.decoder
+    params = decoder.target.params
+    with decoder.scope():
+      _, context = self._encode_target.eval_shape(
+          params, request.encoder_input_tokens
+      )
+      table = jax.eval_shape(
+          lambda: _uniforms(self._num_rows(request), decoder)
+      )
+      state = jax.eval_shape(
+          lambda c, r: self._make_state(c, r, decoder.gamma), context, request
+      )
+      count = jax.ShapeDtypeStruct((), jnp.int32)
+      return self._verify.lower(count, params, context, request, table, state)
+
   def _num_rows(self, request: token_decoder.Request) -> int:
     return request.limits.shape[0] * self.decoder.num_decodes
 

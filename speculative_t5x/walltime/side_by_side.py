@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x import analysis
+from speculative_t5x import compilation_cache
 from speculative_t5x import sampling as sampling_lib
 from speculative_t5x import token_decoder
 from speculative_t5x import verification
@@ -32,12 +33,13 @@ class Run:
     decoded: one a batch, as numpy arrays, padding rows included.
     seconds: [batches], from token ids on the device to token ids on the
       device, the encoders included, no compilation; the median of the repeats.
-    compile_s: what the first call took longer than the second.
+    compile_s: what the first call took longer than the second; None if JAX's
+      compilation cache had one of its programs.
   """
 
   decoded: list[token_decoder.Decoded]
   seconds: np.ndarray
-  compile_s: float
+  compile_s: float | None
 
   @property
   def walltime_s(self) -> float:
@@ -144,10 +146,11 @@ def _timed(way: Callable, batch) -> tuple[token_decoder.Decoded, float]:
   return output, time.perf_counter() - start
 
 
-def _warm_up(way: Callable, batch) -> float:
-  _, first = _timed(way, batch)
+def _warm_up(way: Callable, batch) -> float | None:
+  with compilation_cache.watch() as loaded:
+    _, first = _timed(way, batch)
   _, second = _timed(way, batch)
-  return max(first - second, 0.0)
+  return None if loaded else max(first - second, 0.0)
 
 
 class _Progress:

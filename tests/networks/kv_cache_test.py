@@ -61,6 +61,21 @@ class TestWriteBlock:
       alone = kv_cache.write_block(of_row(cache), of_row(block), position)
       assert_bit_equal(of_row(new), alone)
 
+  @pytest.mark.parametrize('dtype', [jnp.float32, jnp.bfloat16])
+  @pytest.mark.parametrize('length', [1, 2, SLOTS])
+  def test_both_forms_write_the_same(self, dtype, length):
+    """A TPU selects where others update."""
+    cast = lambda tree: jax.tree.map(lambda x: x.astype(dtype), tree)
+    cache = cast(keys_values(3, HEADS, HEAD_DIM, SLOTS))
+    cache = jax.tree.map(lambda x: x.at[0, 0, 0].set(jnp.nan), cache)
+    block = cast(keys_values(3, HEADS, HEAD_DIM, length, start=5000))
+    last = SLOTS - length
+    positions = jnp.asarray([0, last, last // 2], jnp.int32)
+    assert_bit_equal(
+        kv_cache.select_rows(cache, block, positions),
+        kv_cache.update_rows(cache, block, positions),
+    )
+
   def test_overwrites_and_does_not_add(self):
     """Written twice is written once: what was there leaves no trace."""
     cache = keys_values(HEADS, HEAD_DIM, SLOTS)

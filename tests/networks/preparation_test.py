@@ -68,6 +68,12 @@ def test_a_tied_head_is_stored_a_second_time():
   assert prepared_config.separate_head and not config.separate_head
 
 
+@pytest.mark.parametrize(('platform', 'block'), [('cpu', 1), ('tpu', 4)])
+def test_a_tpu_computes_four_positions_at_least(platform, block):
+  prepared = preparation.prepare_config(tiny.config(), platform)
+  assert prepared.min_block == block
+
+
 @pytest.mark.parametrize('overrides', [{}, T5_1_0])
 def test_the_tree_is_the_one_that_the_prepared_network_makes(overrides):
   config = tiny.config(**overrides)

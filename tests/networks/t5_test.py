@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The network computes what T5X's does, a block at a time as well."""
 
+import dataclasses
 import functools
 import json
 import pathlib
@@ -191,15 +192,25 @@ class TestBlocks:
     fed = np.asarray(shift_right(targets))
     return config, params, fed, np.asarray(logits), context
 
-  def decode(self, blocks, *, rows, is_prepared=True, dtype=jnp.float32):
+  def decode(
+      self,
+      blocks,
+      *,
+      rows,
+      is_prepared=True,
+      dtype=jnp.float32,
+      min_block=1,
+      slots=LENGTH + 4,
+  ):
     """Logits of blocks `(start of each row, length)`, and what is expected."""
     config, params, fed, whole, context = self.whole(rows, dtype)
     if is_prepared:
       config, params = preparation.merge(
           *preparation.prepare(config, params)
       )
+    config = dataclasses.replace(config, min_block=min_block)
     decoder = t5_decoding.block_decoder(config)
-    cache = decoder.init_cache(context, rows, LENGTH + 4)
+    cache = decoder.init_cache(context, rows, slots)
     decode = jax.jit(decoder.decode_block)
     for starts, length in blocks:
       index = np.array(starts, np.int32)[:, None] + np.arange(length)
@@ -218,6 +229,17 @@ class TestBlocks:
     """With one row the batch axis is left out; with one token, one query."""
     starts = range(0, LENGTH, size)
     self.decode([([start] * rows, size) for start in starts], rows=rows)
+
+  @pytest.mark.parametrize('rows', [1, 3])
+  @pytest.mark.parametrize('size', [1, 3])
+  def test_padded_blocks(self, rows, size):
+    """What pads them needs no slots, up to the last of the cache."""
+    blocks = [([start] * rows, size) for start in range(0, LENGTH, size)]
+    self.decode(blocks, rows=rows, min_block=8, slots=LENGTH)
+
+  def test_padded_blocks_of_rows_at_their_own_positions(self):
+    starts = [[0, 0], [2, 1], [1, 3], [3, 0]]
+    self.decode([(start, 2) for start in starts], rows=2, min_block=4)
 
   @pytest.mark.parametrize('rows', [1, 3])
   def test_the_checkpoint_s_own_tree(self, rows):
@@ -240,8 +262,10 @@ class TestBlocks:
     self.decode(blocks, rows=2, dtype=jnp.bfloat16)
 
   @pytest.mark.parametrize('rows', [1, 2])
-  def test_one_index_of_the_block(self, rows):
+  @pytest.mark.parametrize('min_block', [1, 8])
+  def test_one_index_of_the_block(self, rows, min_block):
     config, params = tiny.config(), tiny.params(tiny.config())
+    config = dataclasses.replace(config, min_block=min_block)
     context = encode(config, params, tiny.encoder_tokens(rows, 7)
     )
     decoder = t5_decoding.block_decoder(config)

@@ -153,8 +153,10 @@ class TestAvailable:
   def machine(self, monkeypatch, tmp_path):
     """Sets what a device and the host's file say; the bytes that are found."""
 
-    def found(stats, text=None):
-      device = types.SimpleNamespace(memory_stats=lambda: stats)
+    def found(stats, text=None, platform='cpu'):
+      device = types.SimpleNamespace(
+          memory_stats=lambda: stats, platform=platform
+      )
       monkeypatch.setattr(jax, 'local_devices', lambda: [device])
       monkeypatch.setattr(memory, '_MEMINFO', tmp_path / 'meminfo')
       if text is not None:
@@ -177,6 +179,10 @@ class TestAvailable:
     """All that there is, then."""
     total = os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE')
     assert machine(None, text) == total
+
+  def test_not_of_the_host_of_a_device_that_does_not_say(self, machine):
+    with pytest.raises(ValueError, match='gpu does not say .* Unset that'):
+      machine({}, 'MemAvailable: 12 kB\n', platform='gpu')
 
   def test_here(self):
     assert memory.available_bytes() > 0

@@ -1,0 +1,164 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# shellcheck disable=SC2034  # shared with the files that source this one
+#
+# The command line of launch.sh: read, checked, and what follows from it.
+
+NAME='' ZONE='' TYPE='' OUTPUT_DIR='' PROJECT='' RUNTIME=''
+PROGRAM='speculative-t5x' CHIPS='all' TIME_LIMIT='2h' QUEUE_LIMIT='24h'
+DRY_RUN='no' TRACE='no' SPOT='no' QUEUED='no' KEEP='no'
+CREATE_FLAGS=() JOB=()
+
+#######################################
+# Reads the flags, and after -- the job's own arguments.
+#######################################
+parse_options() {
+  while (($# > 0)); do
+    case "$1" in
+      --) shift && JOB=("$@") && return ;;
+      -h | --help) usage && exit 0 ;;
+      --name=*) NAME="${1#*=}" ;;
+      --zone=*) ZONE="${1#*=}" ;;
+      --type=*) TYPE="${1#*=}" ;;
+      --output-dir=*) OUTPUT_DIR="${1#*=}" ;;
+      --project=*) PROJECT="${1#*=}" ;;
+      --version=*) RUNTIME="${1#*=}" ;;
+      --program=*) PROGRAM="${1#*=}" ;;
+      --chips=*) CHIPS="${1#*=}" ;;
+      --time-limit=*) TIME_LIMIT="${1#*=}" ;;
+      --queue-limit=*) QUEUE_LIMIT="${1#*=}" ;;
+      --create-flag=*) CREATE_FLAGS+=("${1#*=}") ;;
+      --dry-run) DRY_RUN='yes' ;;
+      --trace) TRACE='yes' ;;
+      --spot) SPOT='yes' ;;
+      --queued) QUEUED='yes' ;;
+      --keep) KEEP='yes' ;;
+      *) fail "the option '$1' is not understood. See --help; the job's own" \
+        'arguments follow --.' ;;
+    esac
+    shift
+  done
+}
+
+#######################################
+# Prints the head of launch.sh.
+#######################################
+usage() {
+  awk 'NR > 4 { if (!/^#/) exit; sub(/^# ?/, ""); print }' \
+    scripts/cloud_tpu/launch.sh
+}
+
+#######################################
+# Prints the seconds of a duration such as 90m.
+# Returns:
+#   1 for one that is not understood.
+#######################################
+seconds_of() {
+  [[ $1 =~ ^([1-9][0-9]{0,6})([smh])$ ]] || return 1
+  case "${BASH_REMATCH[2]}" in
+    s) echo "${BASH_REMATCH[1]}" ;;
+    m) echo $((BASH_REMATCH[1] * 60)) ;;
+    h) echo $((BASH_REMATCH[1] * 3600)) ;;
+  esac
+}
+
+#######################################
+# Refuses what cannot work, before anything is made.
+#######################################
+check_options() {
+  [[ -n ${NAME} ]] || fail 'give the machine a name: --name=...'
+  [[ -n ${ZONE} ]] || fail 'say where the TPU is: --zone=...'
+  [[ -n ${TYPE} ]] || fail 'say which TPU: --type=v4-8, for example.'
+  [[ -n ${OUTPUT_DIR} ]] || fail 'say where the output goes:' \
+    '--output-dir=gs://<bucket>/<folder>, or a folder here.'
+  ((${#JOB[@]} > 0)) || fail 'say what to run, after --. See --help.'
+  [[ ${NAME} =~ ^[a-z]([-a-z0-9]{0,60}[a-z0-9])?$ ]] ||
+    fail "--name=${NAME}: a name has small letters, digits and hyphens."
+  read_type "${TYPE}" || fail "--type=${TYPE} is not understood. Types are" \
+    'v4-8, v5litepod-4, v5p-8, v6e-8 and the like.'
+  check_limits
+  check_program
+  check_output_dir
+  check_create_flags
+}
+
+check_limits() {
+  TIME_LIMIT_S="$(seconds_of "${TIME_LIMIT}")" ||
+    fail "--time-limit=${TIME_LIMIT}: give seconds, minutes or hours, as 90m."
+  QUEUE_LIMIT_S="$(seconds_of "${QUEUE_LIMIT}")" ||
+    fail "--queue-limit=${QUEUE_LIMIT}: give seconds, minutes or hours, as 6h."
+  # Setting up takes some of it, and five minutes are kept to collect.
+  ((TIME_LIMIT_S >= 900)) || fail "--time-limit=${TIME_LIMIT} is too short to" \
+    'set up a machine. Give 15m or more.'
+}
+
+check_program() {
+  case "${PROGRAM}" in
+    speculative-t5x)
+      ((NUM_HOSTS == 1)) || fail "${TYPE} has ${NUM_HOSTS} hosts, and" \
+        'the jobs of speculative-t5x run on one. Take a type of one host, as' \
+        'v4-8, or run T5X: --program=t5x.eval.'
+      ;;
+    t5x.eval | t5x.infer) ;;
+    *) fail "--program=${PROGRAM} is not one of speculative-t5x, t5x.eval and" \
+      't5x.infer.' ;;
+  esac
+  case "${CHIPS}" in
+    all) ;;
+    1) ((NUM_HOSTS == 1)) || fail "--chips=1 takes a chip of one host, and" \
+      "${TYPE} has ${NUM_HOSTS}. Take a smaller type." ;;
+    *) fail "--chips=${CHIPS}: give 1, or leave it out for all chips." ;;
+  esac
+}
+
+check_output_dir() {
+  if [[ ${OUTPUT_DIR} == gs://* ]]; then
+    [[ ${OUTPUT_DIR} =~ ^gs://[[:alnum:]_.-]+/[[:alnum:]_./=-]+$ ]] ||
+      fail "--output-dir=${OUTPUT_DIR}: give gs://<bucket>/<folder>, without" \
+        'spaces and quotes.'
+  elif ((NUM_HOSTS > 1)); then
+    fail "${TYPE} has ${NUM_HOSTS} hosts, which write to one folder:" \
+      'give --output-dir=gs://<bucket>/<folder>.'
+  fi
+}
+
+check_create_flags() {
+  local flag
+  for flag in "${CREATE_FLAGS[@]}"; do
+    [[ ${flag} == --* ]] ||
+      fail "--create-flag=${flag}: give a whole flag, as --network=mine."
+    [[ ${flag} != --metadata* ]] || fail "--create-flag=${flag}: the machine's" \
+      'metadata hold what deletes it in time.'
+  done
+}
+
+#######################################
+# Refuses changes that are in no commit: the machine gets the commit alone.
+#######################################
+check_tree() {
+  local changes
+  changes="$(git status --porcelain 2>/dev/null)" || fail 'this is no git' \
+    'checkout. The machine gets a commit of one.'
+  [[ -n ${changes} ]] || return 0
+  local line='this checkout has changes that are in no commit, and the machine'
+  line+=' gets the commit alone. Commit them, or put them aside: git stash -u.'
+  [[ ${DRY_RUN} == yes ]] || fail "${line}"
+  echo "warning: ${line}" >&2
+}
+
+#######################################
+# Sets what follows from the options.
+#######################################
+settle() {
+  WHERE=("--zone=${ZONE}" "--project=${PROJECT}" --quiet)
+  BUNDLE="runs/cloud_tpu/${NAME}.bundle"
+  WORKER_OUTPUT_DIR='output' # in the home of the one host
+  RUNTIME="${RUNTIME:-${RUNTIME_VERSION}}"
+  if [[ ${OUTPUT_DIR} == gs://* ]]; then
+    WORKER_OUTPUT_DIR="${OUTPUT_DIR}"
+  else
+    [[ ${OUTPUT_DIR} == /* ]] || OUTPUT_DIR="${CALLED_FROM}/${OUTPUT_DIR}"
+    step mkdir -p "${OUTPUT_DIR}" || fail "${OUTPUT_DIR} cannot be made."
+  fi
+}

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+#
+# The job on a worker: worker_job.sh <program> <its arguments>.
+#
+# Settings are in the environment: CHIPS (1 or all), NUM_HOSTS, TRACE (yes or
+# no), OUTPUT_DIR (gs://..., or a folder in the home).
+set -euo pipefail
+
+readonly RUN="${HOME}/run"
+# What is left of the machine's time when the job is ended, to collect.
+readonly COLLECT_S=300
+readonly DELETE_AT="${GUARD_FOLDER:-/var/lib/cloud_tpu_guard}/delete_at"
+
+#######################################
+# Shows JAX one chip of the host, as a whole TPU. libtpu takes all otherwise,
+# and waits for the others.
+#######################################
+take_one_chip() {
+  export TPU_VISIBLE_CHIPS=0
+  export TPU_CHIPS_PER_PROCESS_BOUNDS=1,1,1
+  export TPU_PROCESS_BOUNDS=1,1,1
+}
+
+main() {
+  echo $$ >"${RUN}/pid"
+  trap 'echo $? >"${RUN}/status"' EXIT
+  cd "${HOME}/speculative_t5x"
+  [[ ${CHIPS} == all ]] || take_one_chip
+  [[ ${OUTPUT_DIR} == gs://* ]] || OUTPUT_DIR="${HOME}/${OUTPUT_DIR}"
+  local left=$(($(<"${DELETE_AT}") - $(date +%s) - COLLECT_S))
+  ((left > 0)) || { echo 'error: no time is left to run.' && exit 124; }
+  # Without a TPU a job fails; JAX alone would quietly take the CPU.
+  export JAX_PLATFORMS="${JAX_PLATFORMS:-tpu,cpu}" PYTHONUNBUFFERED=1
+  export PYTHONPATH="${HOME}/t5x:${HOME}/airio:${HOME}/jestimator"
+  local -a flags=("--num_hosts=${NUM_HOSTS}" "--output_dir=${OUTPUT_DIR}")
+  [[ ${TRACE} == no ]] || flags+=(--trace)
+  # An interrupt: jobs that can go on keep what they finished.
+  timeout --signal=INT --kill-after=60 "${left}" "${HOME}/venv/bin/python" \
+    -m scripts.cloud_tpu.worker_main "${flags[@]}" "$@"
+}
+
+main "$@"

@@ -1,0 +1,108 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a program on a worker of a TPU, traced if asked, with all its hosts.
+
+  python -m scripts.cloud_tpu.worker_main --output_dir=<folder> [--trace] \
+    [--num_hosts=4] <program> <its arguments>
+
+A program is `speculative-t5x`, `t5x.eval` or `t5x.infer`. It is told the output
+folder in its own way; the trace, for xprof, goes to `trace` in that folder.
+"""
+
+import argparse
+from collections.abc import Iterator, Sequence
+import contextlib
+import pathlib
+import runpy
+import sys
+import tempfile
+
+from etils import epath
+import jax
+
+from speculative_t5x import compilation_cache
+from speculative_t5x import main as package_main
+
+# How each program is told its output folder; T5X takes gin's notation.
+_OUTPUT_FLAGS = {
+    'speculative-t5x': '--output_dir={}',
+    't5x.eval': '--gin.EVAL_OUTPUT_DIR="{}"',
+    't5x.infer': '--gin.INFER_OUTPUT_DIR="{}"',
+}
+
+
+def main(argv: Sequence[str]) -> int | str | None:
+  """Runs a program; returns the status that it exits with.
+
+  Args:
+    argv: as in the docstring of this module.
+  """
+  options = _parse(argv)
+  if options.num_hosts > 1:
+    # Before anything asks for devices: the hosts find each other here.
+    jax.distributed.initialize()
+  flag = _OUTPUT_FLAGS[options.program].format(options.output_dir)
+  arguments = [*options.arguments, flag]
+  with contextlib.ExitStack() as stack:
+    if options.trace:
+      stack.enter_context(traced(epath.Path(options.output_dir) / 'trace'))
+    if options.program == 'speculative-t5x':
+      return package_main.main(arguments)
+    # The package's jobs do so themselves.
+    compilation_cache.enable(options.output_dir)
+    return _run_module(options.program, arguments)
+
+
+def _parse(argv: Sequence[str]) -> argparse.Namespace:
+  parser = argparse.ArgumentParser(
+      usage=__doc__.split('\n\n')[1].strip(), allow_abbrev=False
+  )
+  parser.add_argument('--output_dir', required=True)
+  parser.add_argument('--trace', action='store_true')
+  parser.add_argument('--num_hosts', type=int, default=1)
+  parser.add_argument('program', choices=list(_OUTPUT_FLAGS))
+  parser.add_argument('arguments', nargs=argparse.REMAINDER)
+  return parser.parse_args(argv)
+
+
+@contextlib.contextmanager
+def traced(folder: epath.Path) -> Iterator[None]:
+  """Traces what runs within, also where that fails.
+
+  JAX writes traces to local folders alone, so that they are copied.
+
+  Args:
+    folder: gets `plugins/profile/<time>/<host>.xplane.pb`; may be remote.
+  """
+  options = jax.profiler.ProfileOptions()
+  # Calls of Python would be most of a job's trace, and slow it down.
+  options.python_tracer_level = 0
+  with tempfile.TemporaryDirectory() as local:
+    try:
+      with jax.profiler.trace(local, profiler_options=options):
+        yield
+    finally:
+      _copy(pathlib.Path(local), folder)
+
+
+def _copy(source: pathlib.Path, folder: epath.Path) -> None:
+  for path in sorted(source.rglob('*')):
+    if path.is_file():
+      target = folder / path.relative_to(source).as_posix()
+      target.parent.mkdir(parents=True, exist_ok=True)
+      target.write_bytes(path.read_bytes())
+
+
+def _run_module(name: str, arguments: list[str]) -> int | str | None:
+  """Runs a module as `python -m` does, in this process."""
+  # As the heads of configs/t5x have it; the checkout is the working folder.
+  sys.argv = [name, '--gin_search_paths=.', *arguments]
+  try:
+    runpy.run_module(name, run_name='__main__', alter_sys=True)
+  except SystemExit as error:
+    return error.code
+  return 0
+
+
+if __name__ == '__main__':
+  sys.exit(main(sys.argv[1:]))

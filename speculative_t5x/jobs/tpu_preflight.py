@@ -1,0 +1,142 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The tpu-preflight job: T5 1.1 compiled for a TPU on a machine without one.
+
+Everything is compiled from shapes alone, and read. Nothing runs: cycles are
+the compiler's own reckoning, and times by the roofline are least times.
+"""
+
+from collections.abc import Sequence
+import dataclasses
+import itertools
+import json
+from typing import Any
+
+from etils import epath
+
+from speculative_t5x import dialled
+from speculative_t5x import run_record
+from speculative_t5x import sharding
+from speculative_t5x.jobs import counts
+from speculative_t5x.jobs import output_folder
+from speculative_t5x.paper import published
+from speculative_t5x.tpu_aot import abstract_pair
+from speculative_t5x.tpu_aot import bench as bench_lib
+from speculative_t5x.tpu_aot import report
+from speculative_t5x.tpu_aot import topology as topology_lib
+
+_GIB = 2**30
+
+
+def tpu_preflight(
+    *,
+    target: str,
+    draft: str | Sequence[str],
+    topology: str,
+    gamma: int | Sequence[int] = 7,
+    shapes: bench_lib.Shapes,
+    output_dir: str | None = None,
+) -> dict[str, Any]:
+  """Compiles a target with its drafts for a TPU, and says what that tells.
+
+  Args:
+    target: 't5_1_1_small' to 't5_1_1_xxl'.
+    draft: one or several, or names with commas between.
+    topology: e.g. 'v4:1x1x1', see `topology.describe`.
+    gamma: guesses a block, one or several.
+    shapes: what is decoded, and on which mesh.
+    output_dir: to write `tpu_preflight.json` and `tpu_preflight.md` to; None
+      to print the report and write nothing.
+  Returns:
+    What is written as JSON.
+  Raises:
+    ValueError: for names or numbers that do not fit, or a pair that the memory
+      of a chip does not hold.
+    topology.TopologyError: for a topology or a libtpu that will not do.
+  """
+  target_size, draft_sizes = _size(target), _sizes(draft)
+  gammas = counts.several_counts('gamma', gamma)
+  counts.check_gammas(gammas, shapes.targets_length)
+  place = abstract_pair.make_place(
+      topology_lib.describe(topology), shapes.mesh_shape
+  )
+  sharding.check_batch(place.mesh, shapes.batch_size)
+  bench = bench_lib.Bench(place, shapes)
+  for size in draft_sizes:
+    _check_fits(bench, place.topology, target_size, size, max(gammas))
+  record = _describe(place, shapes) | {
+      'target': bench.describe_model(target_size, is_draft=False),
+      'drafts': [bench.describe_model(d, is_draft=True) for d in draft_sizes],
+      'pairs': [
+          bench.describe_pair(target_size, *pair)
+          for pair in itertools.product(draft_sizes, gammas)
+      ],
+      't5x_step': bench.describe_t5x(target_size),
+      'row_writes': bench.describe_row_writes(target_size, max(gammas)),
+      'table_2': [
+          dataclasses.asdict(row) | bench.describe_row(target_size, row)
+          for row in published.TABLES_2_AND_4
+      ],
+  }
+  text = report.render(record)
+  print(text)
+  if output_dir is not None:
+    _write(epath.Path(output_dir), record, text)
+  return record
+
+
+def _sizes(names: str | Sequence[str]) -> list[str]:
+  parts = names.split(',') if isinstance(names, str) else names
+  return [_size(part.strip()) for part in parts]
+
+
+def _size(name: str) -> str:
+  size = str(name).removeprefix(bench_lib.PREFIX)
+  if size == name or size not in dialled.SIZES:
+    known = ', '.join(bench_lib.PREFIX + size for size in dialled.SIZES)
+    raise ValueError(f'There is no network {name!r} here. Choose of {known}.')
+  return size
+
+
+def _check_fits(
+    bench: bench_lib.Bench,
+    topology: topology_lib.Topology,
+    target: str,
+    draft: str,
+    gamma: int,
+) -> None:
+  """Refuses what cannot fit before minutes are spent on compiling it."""
+  needed = bench.needed_bytes(target, draft, gamma)
+  chip = topology.chip
+  if needed > chip.memory_bytes:
+    raise ValueError(
+        f'{bench_lib.PREFIX}{target} with {bench_lib.PREFIX}{draft} needs'
+        f' {needed / _GIB:.1f} GiB on each chip of {topology.name}, and a'
+        f' {chip.name} has {chip.memory_bytes / _GIB:.0f} GiB. Take more chips,'
+        ' which share the target, a smaller batch or a smaller target.'
+    )
+
+
+def _describe(
+    place: abstract_pair.Place, shapes: bench_lib.Shapes
+) -> dict[str, Any]:
+  return {
+      'job': 'tpu_preflight',
+      **run_record.origin(),
+      'device': run_record.describe_device(),
+      'host': run_record.describe_host(),
+      'libtpu': topology_lib.check_libtpu(),
+      'topology': place.topology.name,
+      'chip': dataclasses.asdict(place.topology.chip),
+      'mesh': sharding.describe(place.mesh),
+      **{k: v for k, v in vars(shapes).items() if k != 'mesh_shape'},
+  }
+
+
+def _write(folder: epath.Path, record: dict[str, Any], text: str) -> None:
+  try:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / 'tpu_preflight.md').write_text(text + '\n')
+    (folder / 'tpu_preflight.json').write_text(json.dumps(record) + '\n')
+  except OSError as error:
+    raise output_folder.cannot_write(folder, error) from error

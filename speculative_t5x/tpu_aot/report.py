@@ -1,0 +1,251 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What a tpu-preflight record says, in Markdown."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from speculative_t5x import analysis
+from speculative_t5x.paper import tables
+
+Record = dict[str, Any]
+
+_GIB = 2**30
+_MEGA = 1e6
+_NONE = '-'
+_FORMS = {'one_row': 'one row', 'padded': 'padded to 4'}
+
+_STEPS_KEY = """cycles: the compiler's own reckoning of one step, choosing the
+token included; us: those at the chip's published clock; least us: bytes over
+the published bandwidth, or operations over the peak; vector: products of
+weights on the vector unit; a step of the padded form computes four positions
+and throws three away."""
+_LOOP_KEY = """Of one trip. cache MB written: new positions, in place; cache MB
+made anew: whole caches; weight MB copied: to lie in another layout or dtype;
+float32: products on the matrix unit with a float32 operand; scatter: trips of
+loops that write row after row; vocabulary: instructions on arrays as wide as
+the logits."""
+_TABLE_2_KEY = """alpha, gamma, c, EXP and EMP are the paper's, of T5-XXL.
+roofline: from least times; compiled: from cycles, over the faster form of the
+plain step, and over the one-row form, which is how T5X steps. Neither counts
+encoders."""
+
+
+def render(record: Record) -> str:
+  """The report."""
+  sections = [
+      _heading(record),
+      _memory(record),
+      _steps(record),
+      _loops(record),
+      _row_writes(record),
+      _table_2(record),
+  ]
+  return '\n\n'.join(section for section in sections if section)
+
+
+def _heading(record: Record) -> str:
+  chip = record['chip']
+  clock = 'unknown'
+  if chip['clock_hz']:
+    clock = f'{chip["clock_hz"] / 1e6:,.0f} MHz'
+  mesh = record['mesh']
+  placed = f', mesh {mesh["data"]} x {mesh["model"]}' if mesh else ''
+  return '\n'.join([
+      f'# {record["target"]["name"]} on {record["topology"]}{placed}',
+      '',
+      f'Compiled ahead of time by JAX {record["device"]["jax"]} and libtpu'
+      f' {record["libtpu"]}; nothing ran. {record["dtype"]}, batch'
+      f' {record["batch_size"]}, {record["inputs_length"]} input and'
+      f' {record["targets_length"]} output tokens. Of a chip:'
+      f' {chip["memory_bytes"] / _GIB:.0f} GiB,'
+      f' {chip["bandwidth"] / 1e9:,.0f} GB/s, {chip["peak"] / 1e12:.0f}'
+      f' TFLOP/s, clock {clock}.',
+  ])
+
+
+def _memory(record: Record) -> str:
+  header = [
+      'pair', 'gamma', 'arguments GiB', 'temporaries GiB', 'code GiB',
+      'all GiB', "of the chip's", 'compiled in s',
+  ]  # fmt: skip
+  capacity = record['chip']['memory_bytes']
+  rows = []
+  for pair in record['pairs']:
+    taken = pair['loop']['memory']
+    total = sum(taken.values())
+    rows.append([
+        _pair_name(record, pair),
+        str(pair['gamma']),
+        *(f'{taken[key] / _GIB:.2f}'
+          for key in ('arguments', 'temporaries', 'code')),
+        f'{total / _GIB:.2f}',
+        f'{100 * total / capacity:.0f}%',
+        f'{pair["loop"]["compile_s"]:.0f}',
+    ])  # fmt: skip
+  return _section('Memory of a device while the loop runs', header, rows)
+
+
+def _steps(record: Record) -> str:
+  header = [
+      'step', 'form', 'cycles', 'us', 'least us', 'weights MB', 'caches MB',
+      'operations M', 'vector', 'reckoned operations',
+  ]  # fmt: skip
+  rows = [
+      _step_row(model['name'], _FORMS[form], program, model['calls'][0])
+      for model in (record['target'], *record['drafts'])
+      for form, program in model['steps'].items()
+  ]
+  eight = record['target']['calls'][1]
+  rows += [
+      _step_row(
+          _pair_name(record, pair),
+          f'verify {pair["gamma"] + 1}',
+          pair['verify'],
+          eight if pair['gamma'] + 1 == eight['block'] else None,
+      )
+      for pair in record['pairs']
+  ]
+  if record['t5x_step']:
+    name = f"T5X's own, {record['target']['name']}"
+    rows.append(_step_row(name, 'one row', record['t5x_step'], None))
+  return _section('Steps', header, rows, _STEPS_KEY)
+
+
+def _step_row(
+    name: str, form: str, program: Record, call: Record | None
+) -> list[str]:
+  step = program['step']
+  counted = [_NONE] * 4
+  if call:
+    counted = [
+        f'{1e6 * call["seconds"]:,.0f}',
+        f'{call["weight_bytes"] / _MEGA:,.1f}',
+        f'{call["cache_bytes"] / _MEGA:,.1f}',
+        f'{call["operations"] / _MEGA:,.0f}',
+    ]
+  return [
+      name,
+      form,
+      f'{step["cycles"]:,}',
+      _microseconds(program['step_s']),
+      *counted,
+      str(step['vector_products']),
+      str(step['num_operations']),
+  ]
+
+
+def _loops(record: Record) -> str:
+  header = [
+      'loop', 'gamma', 'cycles', 'us', 'host transfers', 'all-reduces',
+      'all-gathers', 'other collectives', 'cache MB written',
+      'cache MB made anew', 'weight MB copied', 'float32', 'scatter',
+      'vocabulary',
+  ]  # fmt: skip
+  rows = []
+  for pair in record['pairs']:
+    step = pair['loop']['step']
+    rows.append([
+        _pair_name(record, pair),
+        str(pair['gamma']),
+        f'{step["cycles"]:,}',
+        _microseconds(pair['loop']['step_s']),
+        str(step['host_transfers']),
+        str(step['all_reduces']),
+        str(step['all_gathers']),
+        str(step['other_collectives']),
+        f'{step["cache_bytes_written"] / _MEGA:.2f}',
+        f'{step["cache_bytes_remade"] / _MEGA:.2f}',
+        f'{step["weight_bytes_copied"] / _MEGA:.2f}',
+        str(step['float32_products']),
+        str(step['scatter_trips']),
+        str(step['vocabulary_passes']),
+    ])
+  return _section('What the loop does', header, rows, _LOOP_KEY)
+
+
+def _row_writes(record: Record) -> str:
+  if not record['row_writes']:
+    return ''
+  header = ['written by', 'positions', 'cycles', 'trips of its loops']
+  rows = [
+      [
+          each['form'],
+          str(each['block']),
+          f'{each["program"]["step"]["cycles"]:,}',
+          str(each['program']['step']['scatter_trips']),
+      ]
+      for each in record['row_writes']
+  ]
+  key = 'In one layer of the target, with the attention that reads the cache.'
+  return _section('Writing where each row stands elsewhere', header, rows, key)
+
+
+def _table_2(record: Record) -> str:
+  header = [
+      'task', 'draft', 'T', 'gamma', 'alpha', 'c of the paper', 'c by roofline',
+      'c compiled', 'c one row', 'EXP', 'EMP', 'roofline', 'compiled',
+      'over one row', "over T5X's",
+  ]  # fmt: skip
+  rows = [
+      [
+          row['task'],
+          row['draft'],
+          str(row['temperature']),
+          str(row['gamma']),
+          f'{row["alpha"]:.2f}',
+          f'{row["cost_coefficient"]:.2f}',
+          f'{row["c"]:.3f}',
+          *(_cost(record, row, form) for form in ('padded', 'one_row')),
+          f'{row["predicted"]:.1f}',
+          f'{row["measured"]:.1f}',
+          f'{row["speedup"]:.2f}',
+          *_compiled_speedups(record, row),
+      ]
+      for row in record['table_2']
+  ]
+  return _section('Table 2 of the paper', header, rows, _TABLE_2_KEY)
+
+
+def _cost(record: Record, row: Record, form: str) -> str:
+  cycles = lambda model: model['steps'][form]['step']['cycles']
+  for draft in record['drafts']:
+    if draft['name'].endswith(f'_{row["draft"]}'):
+      return f'{cycles(draft) / cycles(record["target"]):.3f}'
+  return _NONE
+
+
+def _compiled_speedups(record: Record, row: Record) -> Iterator[str]:
+  """Over the faster form, over one row, and over T5X's own step."""
+  trip = _trip_cycles(record, row)
+  tokens = analysis.expected_tokens(row['alpha'], row['gamma'])
+  steps = record['target']['steps']
+  fastest = min(steps.values(), key=lambda program: program['step']['cycles'])
+  for program in (fastest, steps['one_row'], record['t5x_step']):
+    if trip is None or program is None:
+      yield _NONE
+    else:
+      yield f'{tokens * program["step"]["cycles"] / trip:.2f}'
+
+
+def _trip_cycles(record: Record, row: Record) -> int | None:
+  for pair in record['pairs']:
+    is_draft = pair['draft'].endswith(f'_{row["draft"]}')
+    if is_draft and pair['gamma'] == row['gamma']:
+      return pair['loop']['step']['cycles']
+  return None
+
+
+def _pair_name(record: Record, pair: Record) -> str:
+  return f'{record["target"]["name"]} with {pair["draft"]}'
+
+
+def _microseconds(seconds: float | None) -> str:
+  return _NONE if seconds is None else f'{1e6 * seconds:,.0f}'
+
+
+def _section(
+    title: str, header: list[str], rows: list[list[str]], key: str = ''
+) -> str:
+  parts = [f'## {title}', tables.markdown(header, rows), key]
+  return '\n\n'.join(part for part in parts if part)

@@ -1,0 +1,87 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""T5X's own decoding, compiled for the same TPU where T5X can be imported."""
+
+import functools
+import importlib
+
+import jax
+import jax.numpy as jnp
+
+from speculative_t5x import loading
+from speculative_t5x.networks import t5
+from speculative_t5x.tpu_aot import abstract_pair
+from speculative_t5x.tpu_aot import programs
+from speculative_t5x.tpu_aot import reading
+
+
+def is_importable() -> bool:
+  """Whether T5X is there, and what it imports."""
+  try:
+    importlib.import_module('t5x.models')
+  except ImportError:
+    return False
+  return True
+
+
+def compile_plain(
+    config: t5.T5Config,
+    place: abstract_pair.Place,
+    *,
+    examples: int,
+    inputs_length: int,
+    length: int,
+) -> programs.Program:
+  """Argmax by T5X's `temperature_sample`, whole; a step is one of its own.
+
+  Args:
+    config: of the network.
+    place: one device.
+    examples: decoded at once.
+    inputs_length: of the inputs.
+    length: of the outputs.
+  """
+  model = _make_model(config)
+  where = place.replicated()
+  dtype = jnp.dtype(config.dtype)
+  params = jax.tree.map(
+      lambda x: jax.ShapeDtypeStruct(x.shape, dtype, sharding=where),
+      loading.abstract_params(config),
+  )
+  tokens = lambda size: jax.ShapeDtypeStruct(
+      (examples, size), jnp.int32, sharding=where
+  )
+  batch = {
+      'encoder_input_tokens': tokens(inputs_length),
+      'decoder_input_tokens': tokens(length),
+  }
+  shapes = reading.make_shapes(
+      caches=[(examples, config.num_heads, config.head_dim, length)],
+      params=[x.shape for x in jax.tree.leaves(params)],
+      vocab_size=config.vocab_size,
+  )
+  lowered = jax.jit(model.predict_batch).lower
+  return programs.compile_loop(
+      lambda: lowered(params, batch).compile(), shapes
+  )
+
+
+def _make_model(config: t5.T5Config):
+  # Only here, where it is known to be there.
+  import seqio
+  from t5x import decoding
+  from t5x import models
+  from t5x.examples.t5 import network
+
+  names = network.T5Config.__dataclass_fields__
+  known = {n: getattr(config, n) for n in names if hasattr(config, n)}
+  vocabulary = seqio.PassThroughVocabulary(config.vocab_size, eos_id=1)
+  return models.EncoderDecoderModel(
+      module=network.Transformer(network.T5Config(**known)),
+      input_vocabulary=vocabulary,
+      output_vocabulary=vocabulary,
+      optimizer_def=None,
+      decode_fn=functools.partial(
+          decoding.temperature_sample, temperature=0.0, topk=0
+      ),
+  )

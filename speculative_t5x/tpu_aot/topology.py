@@ -1,0 +1,122 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""TPUs that are described and not there, as libtpu knows them."""
+
+from collections.abc import Sequence
+import dataclasses
+import importlib.metadata
+import math
+import os
+import re
+
+import jax
+from jax.experimental import topologies
+from packaging import requirements
+
+from speculative_t5x import quiet
+from speculative_t5x.tpu_aot import chips
+
+_NAME = re.compile(r'(\w+):(\d+(?:x\d+){1,2})')
+_INSTALL = "pip install 'speculative_t5x[tpu-aot]'"
+# Without these libtpu looks for the machine that it would run on, and lets one
+# process a machine load it.
+_ENVIRONMENT = {
+    'TPU_WORKER_HOSTNAMES': 'localhost',
+    'TPU_SKIP_MDS_QUERY': '1',
+    'ALLOW_MULTIPLE_LIBTPU_LOAD': '1',
+}
+_PAIRED_CORES = ('v4',)  # two cores a chip, which by default are two devices
+
+
+class TopologyError(ValueError):
+  """TPUs that cannot be described here."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Topology:
+  """Chips of one generation.
+
+  Attributes:
+    name: e.g. 'v4:2x2x1'.
+    chip: what is published of one.
+    devices: one a chip; programs can be compiled for them and not run.
+  """
+
+  name: str
+  chip: chips.Chip
+  devices: Sequence[jax.Device]
+
+
+def describe(name: str) -> Topology:
+  """Describes a topology to the compiler.
+
+  Args:
+    name: generation and chips along each axis, 'v4:2x2x1' or 'v5e:2x2'.
+  Raises:
+    TopologyError: for one that is not known, or without a libtpu that belongs
+      to this JAX.
+  """
+  match = _NAME.fullmatch(name) if isinstance(name, str) else None
+  chip = chips.CHIPS.get(match[1]) if match else None
+  if chip is None:
+    raise TopologyError(
+        f'There is no topology {name!r}. Write a generation'
+        f' ({", ".join(chips.CHIPS)}) and its chips along each axis, as in'
+        ' v4:2x2x1 or v5e:2x2.'
+    )
+  check_libtpu()
+  for variable, value in _ENVIRONMENT.items():
+    os.environ.setdefault(variable, value)
+  try:
+    with quiet.quiet_stderr():
+      found = topologies.get_topology_desc(
+          name, platform='tpu', **_options(chip, match[2])
+      )
+  except RuntimeError as error:
+    raise TopologyError(
+        f'libtpu does not know the topology {name}: {error}. Choose chips that'
+        ' a host or a slice has, as in v4:1x1x1, v4:2x2x1 or v5e:2x4.'
+    ) from error
+  return Topology(name, chip, tuple(found.devices))
+
+
+def _options(chip: chips.Chip, bounds: str) -> dict[str, object]:
+  options = {}
+  if chip.name in _PAIRED_CORES:
+    options['chip_config_name'] = 'megacore'
+  if math.prod(map(int, bounds.split('x'))) == 1:
+    options['chips_per_host_bounds'] = (1, 1, 1)
+  return options
+
+
+def check_libtpu() -> str:
+  """Checks that libtpu is installed and belongs to this JAX.
+
+  Returns:
+    Its version.
+  Raises:
+    TopologyError: if it is missing, or another than JAX asks for.
+  """
+  try:
+    found = importlib.metadata.version('libtpu')
+  except importlib.metadata.PackageNotFoundError as error:
+    raise TopologyError(
+        "libtpu, the compiler for TPUs, is not installed. Install the package's"
+        f' extra: {_INSTALL}.'
+    ) from error
+  wanted = _wanted_libtpu()
+  if wanted is not None and found not in wanted.specifier:
+    raise TopologyError(
+        f'libtpu {found} does not belong to JAX {jax.__version__}, which asks'
+        f' for {wanted.name}{wanted.specifier}. Install that: {_INSTALL}.'
+    )
+  return found
+
+
+def _wanted_libtpu() -> requirements.Requirement | None:
+  """What JAX's own extra for TPUs asks for."""
+  for text in importlib.metadata.requires('jax') or ():
+    requirement = requirements.Requirement(text)
+    if requirement.name == 'libtpu':
+      return requirement
+  return None

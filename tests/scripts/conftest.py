@@ -1,0 +1,12 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of scripts share."""
+
+import pytest
+
+from tests.scripts import fake_cloud
+
+
+@pytest.fixture
+def cloud(tmp_path):
+  return fake_cloud.Cloud(tmp_path)
