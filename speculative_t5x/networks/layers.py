@@ -231,13 +231,20 @@ class Attention(nn.Module):
     return _fan_in_normal(*args) / math.sqrt(self.head_dim)
 
   def project(
-      self, x: jax.Array
+      self, x: jax.Array, num_kept: int | None = None
   ) -> tuple[jax.Array, kv_cache.KeysValues]:
-    """Queries, keys and values of the same positions (self-attention)."""
+    """Queries, keys and values of the same positions (self-attention).
+
+    Args:
+      x: [..., length, embed].
+      num_kept: how many positions' keys and values are wanted; None for all.
+    """
     if self.merged:
       query, key, value = self.query_key_value(x)
     else:
       query, key, value = self.query(x), self.key(x), self.value(x)
+    # Cut before heads are split: a TPU moves whole tiles of what is split.
+    key, value = (y[..., :num_kept, :] for y in (key, value))
     return self._split_heads(query), self._to_keys_values(key, value)
 
   def project_query(self, x: jax.Array) -> jax.Array:

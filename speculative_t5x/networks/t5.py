@@ -170,9 +170,8 @@ class DecoderLayer(nn.Module):
   ) -> tuple[jax.Array, kv_cache.KeysValues]:
     """New positions against the cache; the first `block` are written to it."""
     query, new = self.self_attention.project(
-        self.pre_self_attention_layer_norm(x)
+        self.pre_self_attention_layer_norm(x), block
     )
-    new = jax.tree.map(lambda y: y[..., :block], new)
     cache = kv_cache.write_block(cache, new, positions)
     x = x + self.self_attention.attend(
         query,
