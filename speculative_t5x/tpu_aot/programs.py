@@ -51,11 +51,13 @@ class Program:
   Attributes:
     compile_s: seconds that tracing and compiling took.
     step: what one trip of the loop does.
+    draft_step: what one of the later guesses within it does, if there are any.
     memory: what the program takes.
   """
 
   compile_s: float
   step: reading.Reading
+  draft_step: reading.Reading | None
   memory: Memory
 
 
@@ -117,9 +119,11 @@ def compile_loop(
     raise DoesNotFitError(str(error).splitlines()[0]) from error
   seconds = time.perf_counter() - start
   stats = compiled.memory_analysis()
+  loop = reading.read_loop(hlo.parse(compiled.as_text()), shapes)
   return Program(
       compile_s=seconds,
-      step=reading.read_loop(hlo.parse(compiled.as_text()), shapes),
+      step=loop.trip,
+      draft_step=loop.inner_trip,
       memory=Memory(
           arguments=stats.argument_size_in_bytes,
           temporaries=stats.temp_size_in_bytes,

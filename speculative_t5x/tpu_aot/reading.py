@@ -9,6 +9,7 @@ are sampled from.
 
 from collections.abc import Iterable
 import dataclasses
+from typing import NamedTuple
 
 from speculative_t5x.tpu_aot import hlo
 
@@ -106,8 +107,21 @@ class Reading:
     return Reading(*(count * value for value in dataclasses.astuple(self)))
 
 
-def read_loop(program: hlo.Program, shapes: Shapes) -> Reading:
-  """One trip of the program's loop whose number of trips data decide.
+class Loop(NamedTuple):
+  """What a program's loop does.
+
+  Attributes:
+    trip: one trip, inner loops included.
+    inner_trip: one trip of the inner loop that takes longest, of those that
+      were loops before they were compiled; None if there is none.
+  """
+
+  trip: Reading
+  inner_trip: Reading | None
+
+
+def read_loop(program: hlo.Program, shapes: Shapes) -> Loop:
+  """Reads the program's loop whose number of trips data decide.
 
   Raises:
     ValueError: if the program has not exactly one such loop.
@@ -124,7 +138,17 @@ def read_loop(program: hlo.Program, shapes: Shapes) -> Reading:
   (body,) = loops[0].called['body']
   reader = _Reader(program, shapes)
   transfers = sum(map(_is_transfer, program.within(body)))
-  return dataclasses.replace(reader.read(body), host_transfers=transfers)
+  trip = dataclasses.replace(reader.read(body), host_transfers=transfers)
+  inner = [
+      reader.read(loop.called['body'][0])
+      for loop in program.loops(body)
+      if not _is_scatter(loop)
+  ]
+  return Loop(trip, max(inner, key=lambda x: x.cycles, default=None))
+
+
+def _is_scatter(loop: hlo.Instruction) -> bool:
+  return loop.op_name.endswith('scatter')
 
 
 def _is_transfer(instruction: hlo.Instruction) -> bool:
@@ -166,8 +190,7 @@ class _Reader:
     trips = 1 if trips is None else trips
     (body,) = loop.called['body']
     total = self.read(body).times(trips)
-    is_scatter = loop.op_name.endswith('scatter')
-    return total + Reading(scatter_trips=trips if is_scatter else 0)
+    return total + Reading(scatter_trips=trips if _is_scatter(loop) else 0)
 
   def _read_operation(self, operation: hlo.Instruction) -> Reading:
     parts = self._parts(operation)

@@ -196,7 +196,8 @@ def _table_2(record: Record) -> str:
           f'{row["alpha"]:.2f}',
           f'{row["cost_coefficient"]:.2f}',
           f'{row["c"]:.3f}',
-          *(_cost(record, row, form) for form in ('padded', 'one_row')),
+          _cost(record, row),
+          _one_row_cost(record, row),
           f'{row["predicted"]:.1f}',
           f'{row["measured"]:.1f}',
           f'{row["speedup"]:.2f}',
@@ -207,32 +208,53 @@ def _table_2(record: Record) -> str:
   return _section('Table 2 of the paper', header, rows, _TABLE_2_KEY)
 
 
-def _cost(record: Record, row: Record, form: str) -> str:
-  cycles = lambda model: model['steps'][form]['step']['cycles']
+def _cost(record: Record, row: Record) -> str:
+  """Of a later guess, as the loop has it, over a plain step."""
+  pair = _pair_of(record, row)
+  if pair is None or pair['loop']['draft_step'] is None:
+    return _NONE
+  step = _fastest_step(record['target'])
+  return f'{pair["loop"]["draft_step"]["cycles"] / step["cycles"]:.3f}'
+
+
+def _one_row_cost(record: Record, row: Record) -> str:
+  """Of the draft's plain step over the target's, both in the one-row form."""
+  cycles = lambda model: model['steps']['one_row']['step']['cycles']
   for draft in record['drafts']:
     if draft['name'].endswith(f'_{row["draft"]}'):
       return f'{cycles(draft) / cycles(record["target"]):.3f}'
   return _NONE
 
 
+def _fastest_step(model: Record) -> Record:
+  steps = (program['step'] for program in model['steps'].values())
+  return min(steps, key=lambda step: step['cycles'])
+
+
 def _compiled_speedups(record: Record, row: Record) -> Iterator[str]:
   """Over the faster form, over one row, and over T5X's own step."""
-  trip = _trip_cycles(record, row)
+  pair = _pair_of(record, row)
   tokens = analysis.expected_tokens(row['alpha'], row['gamma'])
-  steps = record['target']['steps']
-  fastest = min(steps.values(), key=lambda program: program['step']['cycles'])
-  for program in (fastest, steps['one_row'], record['t5x_step']):
-    if trip is None or program is None:
+  t5x = record['t5x_step']
+  steps = (
+      _fastest_step(record['target']),
+      record['target']['steps']['one_row']['step'],
+      t5x and t5x['step'],
+  )
+  for step in steps:
+    if pair is None or step is None:
       yield _NONE
     else:
-      yield f'{tokens * program["step"]["cycles"] / trip:.2f}'
+      trip = pair['loop']['step']['cycles']
+      yield f'{tokens * step["cycles"] / trip:.2f}'
 
 
-def _trip_cycles(record: Record, row: Record) -> int | None:
+def _pair_of(record: Record, row: Record) -> Record | None:
+  """What was compiled with a row's draft and gamma."""
   for pair in record['pairs']:
     is_draft = pair['draft'].endswith(f'_{row["draft"]}')
     if is_draft and pair['gamma'] == row['gamma']:
-      return pair['loop']['step']['cycles']
+      return pair
   return None
 
 
