@@ -43,9 +43,15 @@ class MeshError(ValueError):
   """A mesh that the devices or the batch do not fit."""
 
 
-def make_mesh(data: int, model: int) -> jax.sharding.Mesh:
+def make_mesh(
+    data: int, model: int, devices: Sequence[jax.Device] | None = None
+) -> jax.sharding.Mesh:
   """The first data * model devices as a mesh with axes data and model.
 
+  Args:
+    data: parts of a batch.
+    model: parts of a model.
+    devices: to take; None for those that there are.
   Raises:
     MeshError: for a size that is no whole number from 1 on, or for more parts
       than there are devices.
@@ -56,7 +62,7 @@ def make_mesh(data: int, model: int) -> jax.sharding.Mesh:
           f'The {name} axis of the mesh must be a whole number and at least 1,'
           f' got {size!r}.'
       )
-  devices = jax.devices()
+  devices = jax.devices() if devices is None else devices
   if data * model > len(devices):
     raise MeshError(
         f'A mesh of {data} x {model} (data x model) needs {data * model}'

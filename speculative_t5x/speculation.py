@@ -251,25 +251,27 @@ def speculative_step(
   Reference: Leviathan et al. (2023), Algorithm 1, arXiv:2211.17192v2.
   """
   gamma = setup.drafter.gamma
-  draft, draft_state, target_cache = setup.drafter.propose(
-      setup.draft_params,
-      setup.draft_context,
-      state.draft_state,
-      state.target_cache,
-      state.sequences,
-      state.num_tokens,
-      uniforms[:, :gamma],
-      setup.draft_sampling,
-  )
+  with jax.named_scope('draft'):  # names are for traces
+    draft, draft_state, target_cache = setup.drafter.propose(
+        setup.draft_params,
+        setup.draft_context,
+        state.draft_state,
+        state.target_cache,
+        state.sequences,
+        state.num_tokens,
+        uniforms[:, :gamma],
+        setup.draft_sampling,
+    )
   last_token = seam.decoder_inputs(state.sequences, state.num_tokens, 1)
-  logits, target_cache = setup.target.decode_block(
-      setup.target_params,
-      setup.target_context,
-      target_cache,
-      jnp.concatenate([last_token, draft.tokens], axis=1),
-      state.num_tokens,
-      None,
-  )
+  with jax.named_scope('target'):
+    logits, target_cache = setup.target.decode_block(
+        setup.target_params,
+        setup.target_context,
+        target_cache,
+        jnp.concatenate([last_token, draft.tokens], axis=1),
+        state.num_tokens,
+        None,
+    )
   probs = sampling_lib.standardize(logits, setup.sampling)
 
   num_computed = draft.lengths
@@ -371,14 +373,15 @@ def plain_step(
     state: rows that have ended stay as they are.
     uniforms: [batch, 1] in [0, 1).
   """
-  logits, target_cache = setup.target.decode_block(
-      setup.target_params,
-      setup.target_context,
-      state.target_cache,
-      seam.decoder_inputs(state.sequences, state.num_tokens, 1),
-      state.num_tokens,
-      None,
-  )
+  with jax.named_scope('target'):
+    logits, target_cache = setup.target.decode_block(
+        setup.target_params,
+        setup.target_context,
+        state.target_cache,
+        seam.decoder_inputs(state.sequences, state.num_tokens, 1),
+        state.num_tokens,
+        None,
+    )
   probs = sampling_lib.standardize(logits, setup.sampling)
   tokens = sampling_lib.draw(probs, uniforms)
   block = Block(

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 import dataclasses
 
 import jax
-from jax.experimental import topologies
 import jax.numpy as jnp
 
 from speculative_t5x import loading
@@ -49,24 +48,23 @@ def make_place(
     topology: the devices.
     mesh_shape: devices along data and along model; None for all along model.
   Raises:
-    sharding.MeshError: for another number of devices.
+    sharding.MeshError: for no two numbers, or for another number of devices.
   """
   count = len(topology.devices)
-  data, model = (1, count) if mesh_shape is None else mesh_shape
-  if data * model != count:
+  if mesh_shape is None:
+    mesh_shape = 1, count
+  if not isinstance(mesh_shape, Sequence) or len(mesh_shape) != 2:
     raise sharding.MeshError(
-        f'A mesh of {data} x {model} (data x model) has {data * model} devices,'
-        f' and {topology.name} has {count}. Choose another mesh, or other'
-        ' chips.'
+        'mesh_shape must be two numbers of devices, along data and along model,'
+        f' got {mesh_shape!r}.'
     )
-  if count == 1:
-    return Place(topology, None)
-  mesh = topologies.make_mesh(
-      topologies.TopologyDescription(list(topology.devices)),
-      (data, model),
-      (sharding.DATA_AXIS, sharding.MODEL_AXIS),
-  )
-  return Place(topology, mesh)
+  mesh = sharding.make_mesh(*mesh_shape, topology.devices)
+  if mesh.size != count:
+    raise sharding.MeshError(
+        f'The mesh {sharding.describe(mesh)} has {mesh.size} devices, and'
+        f' {topology.name} has {count}. Choose another mesh, or other chips.'
+    )
+  return Place(topology, None if count == 1 else mesh)
 
 
 def make_model(

@@ -1,0 +1,14 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What every test of this folder runs under."""
+
+import pytest
+
+from tests import compilation
+from tests.tpu_aot import libtpu
+
+
+@pytest.fixture(scope='module', autouse=True)
+def compiling_without_devices():
+  with libtpu.environment(), compilation.unchecked_types():
+    yield

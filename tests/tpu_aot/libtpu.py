@@ -1,0 +1,40 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests that ask the compiler for TPUs, which not every machine has."""
+
+from collections.abc import Iterator
+import contextlib
+import functools
+import importlib.metadata
+
+import pytest
+
+from speculative_t5x.tpu_aot import topology
+
+
+def _is_installed() -> bool:
+  try:
+    importlib.metadata.version('libtpu')
+  except importlib.metadata.PackageNotFoundError:
+    return False
+  return True
+
+
+needed = pytest.mark.skipif(
+    not _is_installed(), reason='libtpu is not installed'
+)
+
+
+@contextlib.contextmanager
+def environment() -> Iterator[None]:
+  """The variables that libtpu needs, and only meanwhile."""
+  with pytest.MonkeyPatch.context() as patch:
+    for name, value in topology._ENVIRONMENT.items():
+      patch.setenv(name, value)
+    yield
+
+
+@functools.cache
+def describe(name: str) -> topology.Topology:
+  """A topology, described once a process, within `environment`."""
+  return topology.describe(name)
