@@ -9,7 +9,7 @@ with every row of the tables that has one of the drafts. Needs JAX and the
 package's core alone: no TensorFlow, seqio, gin or matplotlib.
 
   python -m benchmarks.dialled_pairs --target xxl xl \\
-    --draft small base large --batch-size 1 8 --output_dir runs/dialled_pairs
+    --draft small base large --batch_size 1 8 --output_dir runs/dialled_pairs
 
 Writes a record a row there, results.jsonl with all of them, and walltime.md,
 which it prints too: the table of the walltime jobs, and plain decoding beside
@@ -55,11 +55,11 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
   parser.add_argument('--target', default=['xxl', 'xl'], **several)
   drafts = list(published.DRAFT_NUM_PARAMS)
   parser.add_argument('--draft', default=drafts, **several)
-  parser.add_argument('--batch-size', type=int, nargs='+', default=[1, 8])
+  parser.add_argument('--batch_size', type=int, nargs='+', default=[1, 8])
   parser.add_argument('--dtype', default='bfloat16')
   # Those that T5 is fine-tuned with for translation. The paper's are unknown.
-  parser.add_argument('--inputs-length', type=int, default=512)
-  parser.add_argument('--targets-length', type=int, default=128)
+  parser.add_argument('--inputs_length', type=int, default=512)
+  parser.add_argument('--targets_length', type=int, default=128)
   parser.add_argument('--batches', type=int, default=16, help='of each row')
   parser.add_argument('--rounds', type=int, default=simulate.Shapes.rounds)
   parser.add_argument('--output_dir', required=True, metavar='DIR')

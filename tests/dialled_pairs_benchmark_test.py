@@ -67,7 +67,7 @@ class TestRows:
 class TestShapes:
 
   def test_each_batch_size(self):
-    options = _options('--batch-size', '1', '8', '--batches=6')
+    options = _options('--batch_size', '1', '8', '--batches=6')
     one, eight = dialled_pairs.make_shapes(options)
     assert (one.batch_size, one.num_examples) == (1, 6)
     assert (eight.batch_size, eight.num_examples) == (8, 48)
@@ -78,7 +78,7 @@ class TestShapes:
   )
   def test_precision(self, dtype, precision):
     (shapes,) = dialled_pairs.make_shapes(
-        _options('--batch-size=1', f'--dtype={dtype}')
+        _options('--batch_size=1', f'--dtype={dtype}')
     )
     assert shapes.matmul_precision == precision
 
@@ -139,10 +139,10 @@ class TestBadInput:
           (['--target', 'xl', 'huge'], "There is no T5 1.1 'huge'. Choose"),
           (['--draft=tiny'], "no draft 'tiny'. Choose of small, base, large."),
           (['--dtype=float16'], 'dtype must be float32 or bfloat16, got'),
-          (['--batch-size', '1', '0'], 'batch_size must be a whole number'),
+          (['--batch_size', '1', '0'], 'batch_size must be a whole number'),
           (['--batches=0'], 'batches must be a whole number'),
           (['--rounds=0'], 'rounds must be'),
-          (['--inputs-length=-1'], 'inputs_length must be'),
+          (['--inputs_length=-1'], 'inputs_length must be'),
       ],
   )
   def test_one_line(self, capsys, tmp_path, arguments, message):
@@ -162,8 +162,8 @@ class TestBadInput:
 def test_with_the_core_alone(tmp_path):
   """To the end, and without measuring anything twice."""
   flags = (
-      '--target base large --draft small --batch-size 1 --batches 1'
-      ' --inputs-length 5 --targets-length 8 --rounds 1'
+      '--target base large --draft small --batch_size 1 --batches 1'
+      ' --inputs_length 5 --targets_length 8 --rounds 1'
   )
   done = subprocess.run(
       [sys.executable, '-c', _CODE, *flags.split(), f'--output_dir={tmp_path}'],
