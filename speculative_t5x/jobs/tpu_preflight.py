@@ -53,6 +53,7 @@ def tpu_preflight(
     ValueError: for names or numbers that do not fit, or a pair that the memory
       of a chip does not hold.
     topology.TopologyError: for a topology or a libtpu that will not do.
+    OSError: if the output folder cannot be written to.
   """
   target_size, draft_sizes = _size(target), _sizes(draft)
   gammas = counts.several_counts('gamma', gamma)
@@ -64,15 +65,17 @@ def tpu_preflight(
   bench = bench_lib.Bench(place, shapes)
   for size in draft_sizes:
     _check_fits(bench, place.topology, target_size, size, max(gammas))
+  if output_dir is not None:
+    _check_writable(epath.Path(output_dir))
   record = _describe(place, shapes) | {
+      't5x_step': bench.describe_t5x(target_size),
+      'row_writes': bench.describe_row_writes(target_size, max(gammas)),
       'target': bench.describe_model(target_size, is_draft=False),
       'drafts': [bench.describe_model(d, is_draft=True) for d in draft_sizes],
       'pairs': [
           bench.describe_pair(target_size, *pair)
           for pair in itertools.product(draft_sizes, gammas)
       ],
-      't5x_step': bench.describe_t5x(target_size),
-      'row_writes': bench.describe_row_writes(target_size, max(gammas)),
       'table_2': [
           dataclasses.asdict(row) | bench.describe_row(target_size, row)
           for row in published.TABLES_2_AND_4
@@ -81,13 +84,17 @@ def tpu_preflight(
   text = report.render(record)
   print(text)
   if output_dir is not None:
-    _write(epath.Path(output_dir), record, text)
+    files = {
+        'tpu_preflight.md': text + '\n',
+        'tpu_preflight.json': json.dumps(record) + '\n',
+    }
+    _write(epath.Path(output_dir), files)
   return record
 
 
 def _sizes(names: str | Sequence[str]) -> list[str]:
-  parts = names.split(',') if isinstance(names, str) else names
-  return [_size(part.strip()) for part in parts]
+  several = names if isinstance(names, (list, tuple)) else str(names).split(',')
+  return list(dict.fromkeys(_size(str(name).strip()) for name in several))
 
 
 def _size(name: str) -> str:
@@ -133,10 +140,16 @@ def _describe(
   }
 
 
-def _write(folder: epath.Path, record: dict[str, Any], text: str) -> None:
+def _check_writable(folder: epath.Path) -> None:
+  """Fails before the compiling, not after it."""
+  _write(folder, {'probe': ''})
+  (folder / 'probe').unlink()
+
+
+def _write(folder: epath.Path, files: dict[str, str]) -> None:
   try:
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / 'tpu_preflight.md').write_text(text + '\n')
-    (folder / 'tpu_preflight.json').write_text(json.dumps(record) + '\n')
+    for name, text in files.items():
+      (folder / name).write_text(text)
   except OSError as error:
     raise output_folder.cannot_write(folder, error) from error

@@ -161,7 +161,7 @@ class Bench:
 
   def describe_t5x(self, target: str) -> Description | None:
     """T5X's own step, where it can be imported and for one device."""
-    if self._place.mesh is not None or not t5x_step.is_importable():
+    if self._place.mesh is not None or not t5x_step.IS_IMPORTABLE:
       return None
     return self._run(
         f"T5X's own step of {PREFIX}{target}",

@@ -3,7 +3,6 @@
 """T5X's own decoding, compiled for the same TPU where T5X can be imported."""
 
 import functools
-import importlib
 
 import jax
 import jax.numpy as jnp
@@ -14,14 +13,17 @@ from speculative_t5x.tpu_aot import abstract_pair
 from speculative_t5x.tpu_aot import programs
 from speculative_t5x.tpu_aot import reading
 
-
-def is_importable() -> bool:
-  """Whether T5X is there, and what it imports."""
-  try:
-    importlib.import_module('t5x.models')
-  except ImportError:
-    return False
-  return True
+# At once and not where it is used: what T5X imports registers itself with gin,
+# which a job finds locked.
+try:
+  import seqio
+  from t5x import decoding
+  from t5x import models
+  from t5x.examples.t5 import network
+except ImportError:
+  IS_IMPORTABLE = False
+else:
+  IS_IMPORTABLE = True
 
 
 def compile_plain(
@@ -67,12 +69,6 @@ def compile_plain(
 
 
 def _make_model(config: t5.T5Config):
-  # Only here, where it is known to be there.
-  import seqio
-  from t5x import decoding
-  from t5x import models
-  from t5x.examples.t5 import network
-
   names = network.T5Config.__dataclass_fields__
   known = {n: getattr(config, n) for n in names if hasattr(config, n)}
   vocabulary = seqio.PassThroughVocabulary(config.vocab_size, eos_id=1)
