@@ -51,13 +51,13 @@ def enable(output_dir: str) -> None:
     # fails there.
     jax.config.update('jax_persistent_cache_enable_xla_caches', 'none')
     return
-  folder = _user_folder()
   try:
+    folder = _user_folder()
     _check_writable(folder)
-  except OSError as error:
+  except (OSError, RuntimeError) as error:  # of a home that is not known
     print(
-        f'Compiling without a cache: {folder} cannot be written to'
-        f' ({error.strerror}). JAX_COMPILATION_CACHE_DIR names another folder.',
+        f'Compiling without a cache, whose folder cannot be written to: {error}'
+        ' JAX_COMPILATION_CACHE_DIR names another one.',
         file=sys.stderr,
     )
     return
@@ -93,4 +93,4 @@ def _check_writable(folder: pathlib.Path) -> None:
   # JAX would warn again for each program.
   folder.mkdir(parents=True, exist_ok=True)
   if not os.access(folder, os.W_OK | os.X_OK):
-    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))

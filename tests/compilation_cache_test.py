@@ -3,6 +3,7 @@
 """Where the compilation cache lies, and that programs are loaded from it."""
 
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -130,16 +131,23 @@ class TestNotWritable:
     compilation_cache.enable('a')
     assert _folder() is None
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(
-        f'Compiling without a cache: {unset / "speculative_t5x" / "jax"}'
-        ' cannot be written to (Not a directory).'
-    )
+    assert line.startswith('Compiling without a cache, whose folder cannot be')
+    assert f"Not a directory: '{unset / 'speculative_t5x' / 'jax'}'" in line
 
   def test_no_rights(self, unset, capsys, monkeypatch):
     monkeypatch.setattr(os, 'access', lambda *_: False)
     compilation_cache.enable('a')
     assert _folder() is None
-    assert '(Permission denied).' in capsys.readouterr().err
+    assert 'Permission denied: ' in capsys.readouterr().err
+
+  def test_no_home(self, unset, capsys, monkeypatch):
+    def fail(_):
+      raise RuntimeError('Could not determine home directory.')
+
+    monkeypatch.setattr(pathlib.Path, 'expanduser', fail)
+    compilation_cache.enable('a')
+    assert _folder() is None
+    assert 'determine home directory.' in capsys.readouterr().err
 
   def test_the_work_goes_on(self, unset):
     unset.write_text('a file')

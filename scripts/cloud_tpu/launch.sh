@@ -124,8 +124,10 @@ collect() {
 #######################################
 finish() {
   local status=$?
-  trap '' INT TERM HUP
+  trap '' INT TERM HUP PIPE
   trap - EXIT
+  # Whoever reads the output may be gone, as tee is after an interrupt.
+  note 'Ends.' 2>/dev/null || exec >/dev/null 2>&1
   stop_step
   [[ ${JOB_STARTED} == no ]] || collect || ((status != 0)) || status=1
   delete_machine || status=1
@@ -145,6 +147,7 @@ main() {
   check_name_is_free
   trap finish EXIT
   trap 'exit 129' HUP
+  trap 'exit 141' PIPE
   trap 'exit 130' INT
   trap 'exit 143' TERM
   create_machine

@@ -33,4 +33,6 @@ fill_in_project() {
   fi
   [[ -n ${PROJECT} ]] || fail 'no project is set. Give --project=..., or run' \
     'gcloud config set project ...'
+  [[ ${PROJECT} =~ ^[[:alnum:].:-]+$ ]] ||
+    fail "the project ${PROJECT@Q} is no project's id. Give --project=..."
 }

@@ -77,6 +77,8 @@ check_options() {
     fail "--name=${NAME}: a name has small letters, digits and hyphens."
   read_type "${TYPE}" || fail "--type=${TYPE} is not understood. Types are" \
     'v4-8, v5litepod-4, v5p-8, v6e-8 and the like.'
+  [[ ${ZONE} =~ ^[a-z0-9-]+$ ]] ||
+    fail "--zone=${ZONE} is no zone; one is us-central2-b."
   check_limits
   check_program
   check_output_dir

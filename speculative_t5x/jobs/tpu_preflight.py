@@ -72,6 +72,7 @@ def tpu_preflight(
       'row_writes': bench.describe_row_writes(target_size, max(gammas)),
       'target': bench.describe_model(target_size, is_draft=False),
       'drafts': [bench.describe_model(d, is_draft=True) for d in draft_sizes],
+      'verify': [bench.describe_verify(target_size, g) for g in gammas],
       'pairs': [
           bench.describe_pair(target_size, *pair)
           for pair in itertools.product(draft_sizes, gammas)

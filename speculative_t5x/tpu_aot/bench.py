@@ -6,7 +6,7 @@ What is described goes into the record of the tpu-preflight job as it is, and
 `report` says what the keys mean.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 import dataclasses
 import sys
 from typing import Any
@@ -59,6 +59,7 @@ class Bench:
   def __init__(self, place: abstract_pair.Place, shapes: Shapes):
     self._place = place
     self._shapes = shapes
+    self._models: dict[Hashable, loading.Model] = {}
     self._request = abstract_pair.make_request(
         place, shapes.batch_size, shapes.inputs_length
     )
@@ -101,18 +102,31 @@ class Bench:
         },
     }
 
+  def describe_verify(self, target: str, gamma: int) -> Description:
+    """The target's scoring of gamma guesses, compiled."""
+    model = self._make(target)
+    return {
+        'gamma': gamma,
+        'call': self._count(model, gamma + 1),
+        'program': self._compile(
+            f'verifying by {PREFIX}{target}, gamma {gamma}',
+            programs.compile_verify,
+            model,
+            gamma=gamma,
+        ),
+    }
+
   def describe_pair(self, target: str, draft: str, gamma: int) -> Description:
-    """A pair's verifying, and its whole loop, compiled."""
-    models = self._make(target), self._make(draft, is_draft=True)
-    name = f'{PREFIX}{target} with {PREFIX}{draft}, gamma {gamma}'
+    """A pair's whole loop, compiled."""
     return {
         'draft': PREFIX + draft,
         'gamma': gamma,
-        'verify': self._compile(
-            f'verifying, {name}', programs.compile_verify, *models, gamma
-        ),
         'loop': self._compile(
-            f'the loop, {name}', programs.compile_speculative, *models, gamma
+            f'the loop of {PREFIX}{target} with {PREFIX}{draft}, gamma {gamma}',
+            programs.compile_speculative,
+            self._make(target),
+            self._make(draft, is_draft=True),
+            gamma,
         ),
     }
 
@@ -120,12 +134,9 @@ class Bench:
     """What the roofline says of a row of Table 2."""
     model = self._make(target)
     calls = (
-        roofline_call
-        for roofline_call in (
-            self._call(model, 1),
-            self._call(self._make(row.draft, is_draft=True), 1),
-            self._call(model, row.gamma + 1),
-        )
+        self._call(model, 1),
+        self._call(self._make(row.draft, is_draft=True), 1),
+        self._call(model, row.gamma + 1),
     )
     plain, draft, verify = (
         call.seconds(self._place.topology.chip) for call in calls
@@ -191,9 +202,12 @@ class Bench:
   ) -> loading.Model:
     is_whole = is_draft and not self._shapes.draft_model_parallel
     rules = sharding.REPLICATED if is_whole else sharding.MODEL_PARALLEL
-    return abstract_pair.make_model(
-        self._config(size), self._place, rules, min_block
-    )
+    key = size, rules, min_block
+    if key not in self._models:  # shapes of XXL take a second
+      self._models[key] = abstract_pair.make_model(
+          self._config(size), self._place, rules, min_block
+      )
+    return self._models[key]
 
   def _call(self, model: loading.Model, block: int) -> roofline.Call:
     return roofline.count(

@@ -16,12 +16,14 @@ _INSTRUCTION = re.compile(r'^  (ROOT )?%?([\w.\-]+) = (.*)$')
 _ARRAY = re.compile(r'([a-z]\w*)\[([\d,]*)\]')
 _NAME = re.compile(r'%([\w.\-]+)')
 _CALLED = re.compile(
-    r'\b(calls|to_apply|body|condition|branch_computations)='
+    r'\b(calls|to_apply|body|condition|branch_computations'
+    r'|true_computation|false_computation)='
     r'(\{[^}]*\}|%?[\w.\-]+)'
 )
 _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
 _OP_NAME = re.compile(r'op_name="([^"]*)"')
 _INDEX = re.compile(r'\bindex=(\d+)')
+_DIRECTION = re.compile(r'\bdirection=(\w+)')
 _TARGET = re.compile(r'custom_call_target="([^"]*)"')
 _BITS = re.compile(r'\d+')
 
@@ -63,6 +65,7 @@ class Instruction:
     op_name: where it comes from in the traced function.
     index: of the element that get-tuple-element takes.
     target: what a custom call calls.
+    direction: in which a compare compares, e.g. 'LT'.
     is_root: whether the computation gives what this makes.
   """
 
@@ -76,6 +79,7 @@ class Instruction:
   op_name: str
   index: int | None
   target: str
+  direction: str
   is_root: bool
 
 
@@ -117,7 +121,7 @@ class Program:
     """
     (condition,) = loop.called['condition']
     compare = self._source(self._root(condition))
-    if compare.opcode != 'compare' or len(compare.operands) != 2:
+    if compare.opcode != 'compare' or compare.direction != 'LT':
       return None
     bounds = [self._initial_value(loop, name) for name in compare.operands]
     return None if None in bounds else bounds[1] - bounds[0]
@@ -187,6 +191,7 @@ def _parse_instruction(is_root: bool, name: str, text: str) -> Instruction:
   op_name = _OP_NAME.search(attributes)
   index = _INDEX.search(attributes)
   target = _TARGET.search(attributes)
+  direction = _DIRECTION.search(attributes)
   return Instruction(
       name=name,
       opcode=opcode.strip(),
@@ -204,6 +209,7 @@ def _parse_instruction(is_root: bool, name: str, text: str) -> Instruction:
       op_name=op_name[1] if op_name else '',
       index=int(index[1]) if index else None,
       target=target[1] if target else '',
+      direction=direction[1] if direction else '',
       is_root=is_root,
   )
 

@@ -116,7 +116,10 @@ def compile_loop(
   except RuntimeError as error:
     if _OUT_OF_MEMORY not in str(error):
       raise
-    raise DoesNotFitError(str(error).splitlines()[0]) from error
+    raise DoesNotFitError(
+        f'A chip does not hold the program: {str(error).splitlines()[0]} Take'
+        ' more chips, a smaller batch or a smaller target.'
+    ) from error
   seconds = time.perf_counter() - start
   stats = compiled.memory_analysis()
   loop = reading.read_loop(hlo.parse(compiled.as_text()), shapes)

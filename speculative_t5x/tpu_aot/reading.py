@@ -3,8 +3,8 @@
 """What one trip of a compiled loop does, read off its instructions.
 
 An inner loop counts as often as it runs. Of a conditional's branches the one
-of fewest cycles counts, which is that of argmax: the others are for laws that
-are sampled from.
+that asks nothing further counts: that of argmax, where the other goes on to ask
+for top-k and top-p.
 """
 
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ _SLICE_UPDATE = 'dynamic-update-slice'
 # on the chip, which run beside the rest.
 _NO_WORK = (
     'bitcast', 'get-tuple-element', 'parameter', 'tuple', 'constant',
-    'copy-start', 'copy-done', 'slice-start', 'slice-done',
+    'copy-start', 'copy-done', 'slice-start', 'slice-done', 'async-done',
 )  # fmt: skip
 # Custom calls that only say where arrays lie.
 _NO_CALLS = ('ConcatBitcast', 'AllocateBuffer')
@@ -68,7 +68,8 @@ class Reading:
 
   Attributes:
     cycles: as the compiler reckons them. What it has no reckoning for counts
-      nothing: moves from HBM beside the rest, and slices written in place.
+      nothing: moves from HBM beside the rest, slices written in place, and
+      collectives.
     num_operations: instructions that it reckons.
     all_reduces: sums over devices.
     all_gathers: of parts that lie on several devices.
@@ -181,13 +182,31 @@ class _Reader:
     if instruction.opcode == 'while':
       return self._read_inner_loop(instruction)
     if instruction.opcode == 'conditional':
-      branches = map(self.read, instruction.called['branch_computations'])
-      return min(branches, key=lambda branch: branch.cycles)
+      return self._read_branch(instruction)
+    if instruction.opcode == 'call':
+      return self.read(*instruction.called['to_apply'])
     return self._read_operation(instruction)
+
+  def _read_branch(self, conditional: hlo.Instruction) -> Reading:
+    branches = [
+        name
+        for role, names in conditional.called.items()
+        if role.endswith(('_computation', '_computations'))
+        for name in names
+    ]
+    asks = lambda name: any(
+        part.opcode == 'conditional' for part in self._program.of(name)
+    )
+    last = [name for name in branches if not asks(name)] or branches
+    return min(map(self.read, last), key=lambda branch: branch.cycles)
 
   def _read_inner_loop(self, loop: hlo.Instruction) -> Reading:
     trips = self._program.num_trips(loop)
-    trips = 1 if trips is None else trips
+    if trips is None:
+      raise ValueError(
+          f'How often the loop {loop.name} runs within the decoding loop'
+          ' cannot be told.'
+      )
     (body,) = loop.called['body']
     total = self.read(body).times(trips)
     return total + Reading(scatter_trips=trips if _is_scatter(loop) else 0)

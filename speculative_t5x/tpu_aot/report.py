@@ -16,10 +16,11 @@ _NONE = '-'
 _FORMS = {'one_row': 'one row', 'padded': 'padded to 4'}
 
 _STEPS_KEY = """cycles: the compiler's own reckoning of one step, choosing the
-token included; us: those at the chip's published clock; least us: bytes over
-the published bandwidth, or operations over the peak; vector: products of
-weights on the vector unit; a step of the padded form computes four positions
-and throws three away."""
+token by argmax included, and neither waiting for memory nor what passes between
+chips; us: those at the chip's clock; least us: bytes over the published
+bandwidth, or operations over the peak; vector: products of weights on the
+vector unit. A step of the padded form computes four positions and throws three
+away."""
 _LOOP_KEY = """Of one trip. cache MB written: new positions, in place; cache MB
 made anew: whole caches; weight MB copied: to lie in another layout or dtype;
 float32: products on the matrix unit with a float32 operand; scatter: trips of
@@ -27,8 +28,9 @@ loops that write row after row; vocabulary: instructions on arrays as wide as
 the logits."""
 _TABLE_2_KEY = """alpha, gamma, c, EXP and EMP are the paper's, of T5-XXL.
 roofline: from least times; compiled: from cycles, over the faster form of the
-plain step, and over the one-row form, which is how T5X steps. Neither counts
-encoders."""
+plain step, over the one-row form, and over T5X's own step. None counts
+encoders; T=1 is reckoned with the cycles of argmax; no cycles are compared
+where chips wait for each other."""
 
 
 def render(record: Record) -> str:
@@ -96,15 +98,14 @@ def _steps(record: Record) -> str:
       for model in (record['target'], *record['drafts'])
       for form, program in model['steps'].items()
   ]
-  eight = record['target']['calls'][1]
   rows += [
       _step_row(
-          _pair_name(record, pair),
-          f'verify {pair["gamma"] + 1}',
-          pair['verify'],
-          eight if pair['gamma'] + 1 == eight['block'] else None,
+          record['target']['name'],
+          f'verify {each["gamma"] + 1}',
+          each['program'],
+          each['call'],
       )
-      for pair in record['pairs']
+      for each in record['verify']
   ]
   if record['t5x_step']:
     name = f"T5X's own, {record['target']['name']}"
@@ -250,8 +251,8 @@ def _compiled_speedups(record: Record, row: Record) -> Iterator[str]:
 
 
 def _pair_of(record: Record, row: Record) -> Record | None:
-  """What was compiled with a row's draft and gamma."""
-  for pair in record['pairs']:
+  """What was compiled with a row's draft and gamma, for one chip."""
+  for pair in () if record['mesh'] else record['pairs']:
     is_draft = pair['draft'].endswith(f'_{row["draft"]}')
     if is_draft and pair['gamma'] == row['gamma']:
       return pair

@@ -7,7 +7,6 @@ reading is measured beside the steps, in the same rounds.
 """
 
 from collections.abc import Callable
-import functools
 import re
 from typing import Any
 
@@ -92,7 +91,7 @@ class Readers:
   def time_round(self) -> None:
     """Times every way once more."""
     for name, program in self._programs.items():
-      span = step_times.seconds(functools.partial(_read_often, program))
+      span = step_times.seconds(program)
       self.seconds[name].append(span / _READS * self._share)
 
   def floor_s(self) -> float:
@@ -100,19 +99,34 @@ class Readers:
     return min(float(np.median(spans)) for spans in self.seconds.values())
 
 
-def _read_often(program: Callable[[], Any]) -> list[Any]:
-  # Started together: where reading takes no longer than starting does, a wait
-  # after each would be measured too.
-  return [program() for _ in range(_READS)]
-
-
 def _programs(matrix: jax.Array) -> dict[str, Callable[[], Any]]:
-  left, right = (jnp.ones((n,), jnp.float32) for n in matrix.shape)
-  add = jax.jit(jnp.sum)
-  from_left = jax.jit(lambda m, v: v @ m)
-  from_right = jax.jit(lambda m, v: m @ v)
+  rows, columns = matrix.shape
+  # Each takes a zero that it cannot do without.
+  add = lambda m, zero: m.sum() + zero
+  from_left = lambda m, zero: (jnp.ones(rows) + zero) @ m
+  from_right = lambda m, zero: m @ (jnp.ones(columns) + zero)
   return {
-      'sum': lambda: add(matrix),
-      'vector_matrix': lambda: from_left(matrix, left),
-      'matrix_vector': lambda: from_right(matrix, right),
+      'sum': _read_often(matrix, jnp.zeros(()), add),
+      'vector_matrix': _read_often(matrix, jnp.zeros(columns), from_left),
+      'matrix_vector': _read_often(matrix, jnp.zeros(rows), from_right),
   }
+
+
+def _read_often(
+    matrix: jax.Array, start: jax.Array, read: Callable[..., jax.Array]
+) -> Callable[[], jax.Array]:
+  """Reads of a matrix, each begun when the last has ended.
+
+  They are waited for together: where a read takes no longer than starting one,
+  a wait after each would be measured too.
+  """
+  # The compiler cannot know that it is 0.
+  once = jax.jit(lambda m, last: read(m, 0 * last.ravel()[0]))
+
+  def run() -> jax.Array:
+    result = start
+    for _ in range(_READS):
+      result = once(matrix, result)
+    return result
+
+  return run

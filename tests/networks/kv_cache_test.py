@@ -76,6 +76,19 @@ class TestWriteBlock:
         kv_cache.update_rows(cache, block, positions),
     )
 
+  def test_selection_rounds_nothing(self):
+    """A TPU would take float32 products in bfloat16 if it was not told."""
+    cache = keys_values(2, HEADS, HEAD_DIM, SLOTS)
+    block = keys_values(2, HEADS, HEAD_DIM, 2)
+    program = jax.make_jaxpr(kv_cache.select_rows)(
+        cache, block, jnp.zeros((2,), jnp.int32)
+    )
+    products = [e for e in program.eqns if e.primitive.name == 'dot_general']
+    highest = jax.lax.Precision.HIGHEST
+    assert len(products) == 2
+    for product in products:
+      assert set(product.params['precision']) == {highest}
+
   def test_overwrites_and_does_not_add(self):
     """Written twice is written once: what was there leaves no trace."""
     cache = keys_values(HEADS, HEAD_DIM, SLOTS)

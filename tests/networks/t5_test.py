@@ -210,7 +210,11 @@ class TestBlocks:
       )
     config = dataclasses.replace(config, min_block=min_block)
     decoder = t5_decoding.block_decoder(config)
-    cache = decoder.init_cache(context, rows, slots)
+    # What no token has been written to must not count.
+    cache = jax.tree.map(
+        lambda x: jnp.full_like(x, jnp.inf),
+        decoder.init_cache(context, rows, slots),
+    )
     decode = jax.jit(decoder.decode_block)
     for starts, length in blocks:
       index = np.array(starts, np.int32)[:, None] + np.arange(length)

@@ -218,6 +218,8 @@ class TestBadInput:
           ((*_RUN, '--chip=1', *_JOB), "the option '--chip=1' is not"),
           ((*_RUN, '--chips=2', *_JOB), '--chips=2: give 1, or leave it out'),
           ((*_RUN, '--name=My_TPU', *_JOB), '--name=My_TPU: a name has small'),
+          ((*_RUN, '--zone=a;b', *_JOB), '--zone=a;b is no zone'),
+          ((*_RUN, '--project=p;b', *_JOB), "the project 'p;b' is no"),
           ((*_RUN, '--time-limit=2', *_JOB), '--time-limit=2: give seconds,'),
           ((*_RUN, '--time-limit=5m', *_JOB), '--time-limit=5m is too short'),
           ((*_RUN, '--queue-limit=x', *_JOB), '--queue-limit=x: give seconds'),
@@ -385,6 +387,23 @@ class TestDeletion:
         'tpu-vm create' if hangs == 'tpu-vm create' else 'tpu-vm ssh',
         'tpu-vm delete',
     ]
+
+  def test_reader_that_is_gone(self, cloud):
+    """As tee after an interrupt: what is said is lost, and nothing else."""
+    process = subprocess.Popen(
+        [str(cloud.checkout / fake_cloud.LAUNCH), *_RUN, *_JOB],
+        env=cloud.environment(HANGS='*worker_run.sh*'),
+        stderr=subprocess.STDOUT,
+        stdout=subprocess.PIPE,
+    )
+    give_up = time.monotonic() + fake_cloud.SECONDS
+    while 'worker_run.sh' not in cloud.log.read_text():
+      assert time.monotonic() < give_up
+      time.sleep(0.02)
+    process.stdout.close()
+    process.send_signal(signal.SIGINT)
+    process.wait(timeout=fake_cloud.SECONDS)
+    assert cloud.verbs()[-1] == 'tpu-vm delete'
 
   @pytest.mark.parametrize('status', ['0', '7'])
   def test_kept(self, cloud, status):

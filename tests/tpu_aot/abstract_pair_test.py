@@ -46,13 +46,26 @@ class TestMakePlace:
     assert set(place.mesh.devices.flat) == set(described.devices)
     assert place.replicated().is_fully_replicated
 
-  @pytest.mark.parametrize('mesh_shape', [(1, 4), (2, 1), (0, 1)])
-  def test_another_number_of_devices(self, mesh_shape):
-    with pytest.raises(sharding.MeshError) as error:
+  @pytest.mark.parametrize(
+      ('mesh_shape', 'message'),
+      [
+          ((1, 4), '1 x 4 .* needs 4 devices, and there are 1'),
+          ((2, 1), '2 x 1 .* needs 2 devices, and there are 1'),
+          ((0, 1), 'data axis of the mesh must be .* at least 1, got 0'),
+          (4, 'two numbers of devices, .* got 4'),
+          ((1, 1, 1), 'two numbers of devices, .* got'),
+      ],
+  )
+  def test_what_is_no_mesh_of_one(self, mesh_shape, message):
+    with pytest.raises(sharding.MeshError, match=message):
       abstract_pair.make_place(_here(), mesh_shape)
-    data, model = mesh_shape
-    assert f'{data} x {model}' in str(error.value)
-    assert f'{data * model} devices, and here has 1' in str(error.value)
+
+  @libtpu.needed
+  def test_a_mesh_of_fewer(self):
+    described = libtpu.describe('v4:2x2x1')
+    with pytest.raises(sharding.MeshError) as error:
+      abstract_pair.make_place(described, (1, 2))
+    assert 'has 2 devices, and v4:2x2x1 has 4' in str(error.value)
 
 
 class TestMakeModel:

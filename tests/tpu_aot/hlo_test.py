@@ -55,7 +55,7 @@ _TEXT = """HloModule jit_decode, is_scheduled=true, entry_computation_layout={()
 }
 
 ENTRY %main.213 (vector.1: bf16[1,256], weights.1: bf16[256,512]) -> f32[1,512] {
-  %vector.1 = bf16[1,256]{1,0:T(2,128)(2,1)} parameter(0), metadata={op_name="x" stack_frame_id=1}
+  %vector.1 = bf16[1,256]{1,0:T(2,128)(2,1)} parameter(0), metadata={op_name="args[0]" stack_frame_id=1}
   %weights.1 = bf16[256,512]{1,0:T(8,128)(2,1)} parameter(1)
   %fusion.1 = (f32[1,512]{1,0:T(1,128)S(3)}, /*index=1*/pred[1]{0:T(512)(128)(4,1)}) fusion(%vector.1, %weights.1), kind=kOutput, calls=%fused_computation.7.clone, metadata={op_name="jit(decode)/while/body/decode_block/dot_general" stack_frame_id=5}, backend_config={"flag_configs":[],"window_config":{"estimated_cycles":"1234","iteration_bounds":["1","1"]}}
   %three = s32[]{:T(128)} constant(3)
@@ -70,7 +70,7 @@ ENTRY %main.213 (vector.1: bf16[1,256], weights.1: bf16[256,512]) -> f32[1,512] 
   %while.2 = (pred[]{:T(512)}) while(%tuple.2), condition=%is_unfinished, body=%advance
   %one = f32[]{:T(128)} constant(1)
   %conditional.1 = f32[]{:T(128)} conditional(%three, %one, %one), branch_computations={%branch_0, %branch_1}, metadata={op_name="jit(decode)/cond"}
-  %fusion.2 = f32[]{:T(128)} fusion(%one), kind=kLoop, calls=%shared
+  %call.2 = f32[]{:T(128)} call(%one), to_apply=%shared
   ROOT %gte.9 = f32[1,512]{1,0:T(1,128)S(3)} get-tuple-element(%fusion.1), index=0
 }
 """  # noqa: E501
@@ -109,6 +109,7 @@ class TestParse:
         op_name='jit(decode)/while/body/decode_block/dot_general',
         index=None,
         target='',
+        direction='',
         is_root=False,
     )
 
@@ -119,7 +120,8 @@ class TestParse:
     assert of['gte.9'].index == 0 and of['gte.9'].is_root
     assert of['empty'].target == 'AllocateBuffer'
     assert of['empty'].operands == ()
-    assert of['vector.1'].op_name == 'x' and of['weights.1'].op_name == ''
+    assert of['vector.1'].op_name == 'args[0]'
+    assert of['weights.1'].op_name == ''
     assert of['weights.1'].cycles == 0
 
   def test_called(self, program):
@@ -127,6 +129,7 @@ class TestParse:
     assert of['while.1'].called == {
         'condition': ('wide.condition.clone',), 'body': ('scanned',)
     }  # fmt: skip
+    assert of['call.2'].called == {'to_apply': ('shared',)}
     assert of['conditional.1'].called == {
         'branch_computations': ('branch_0', 'branch_1')
     }
@@ -136,6 +139,10 @@ class TestParse:
     arrays = program.instructions['while.1'].arrays
     assert [a.dtype for a in arrays] == ['s32', 's32', 'bf16']
     assert [a.shape for a in arrays] == [(), (), (4, 64, 36)]
+    # Nor is a name that looks like one.
+    assert program.instructions['vector.1'].arrays == (
+        hlo.Array('bf16', (1, 256)),
+    )
 
   @pytest.mark.parametrize(
       'text',
@@ -197,8 +204,9 @@ class TestProgram:
           ('%three = s32[]{:T(128)} constant(3)',
            '%three = s32[]{:T(128)} parameter(2)'),
           ('while(%tuple.1)', 'while(%while.1)'),
+          ('direction=LT', 'direction=LE'),
       ],
-      ids=['a start that is given', 'a carry that is given'],
+      ids=['a start that is given', 'a carry that is given', 'a last trip'],
   )  # fmt: skip
   def test_trips_between_what_is_not_known(self, before, after):
     assert before in _TEXT

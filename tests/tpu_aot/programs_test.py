@@ -173,6 +173,12 @@ class TestSeveralRows:
 @libtpu.needed
 class TestMesh:
 
+  def test_parameters_are_known_by_their_parts(self):
+    one_row = _compile(
+        programs.compile_plain, topology='v4:2x2x1', min_block=1
+    )
+    assert one_row.step.vector_products > 0
+
   def test_sums(self, mesh_loop):
     """3 a layer and one for the embedding: in each call of either model."""
     target = 3 * TARGET.num_decoder_layers + 1

@@ -129,23 +129,41 @@ class TestCycles:
     found = _read(hlo_texts.looped('scan'), others=inner + outer)
     assert found.cycles == 3 * (1000 + 8 * 10)
 
-  def test_an_inner_loop_that_data_end_counts_once(self):
-    """In a step of argmax there is none; one must not stop the reading."""
+  def test_an_inner_loop_that_data_end_is_refused(self):
     others = hlo_texts.counted('search', 7, _work('half', 30))
     others = others.replace('constant(7)', 'parameter(1)')
-    assert _read(hlo_texts.looped('search'), others=others).cycles == 30
+    with pytest.raises(ValueError, match='How often the loop'):
+      _read(hlo_texts.looped('search'), others=others)
 
-  def test_of_branches_the_cheapest(self):
-    branches = ''.join(
-        hlo_texts.computation(f'branch_{i}', _work(f'work_{i}', cycles))
-        for i, cycles in enumerate((500, 40, 300))
+  @pytest.mark.parametrize('cycles', [(500, 40), (40, 500)])
+  @pytest.mark.parametrize(
+      'roles',
+      [
+          'branch_computations={%asks, %ends}',
+          'true_computation=%asks, false_computation=%ends',
+      ],
+  )
+  def test_of_branches_the_one_that_asks_nothing_more(self, cycles, roles):
+    """Whichever is dearer: the one that asks on is for other laws."""
+    asked, ended = cycles
+    asks = (
+        '%again = f32[8]{0} conditional(%count, %count, %count),'
+        ' branch_computations={%x, %y}'
     )
-    chosen = (
-        '%chosen = f32[8]{0} conditional(%count, %count, %count, %count),'
-        ' branch_computations={%branch_0, %branch_1, %branch_2}'
+    branches = (
+        hlo_texts.computation('x', _work('x.work', 1))
+        + hlo_texts.computation('y', _work('y.work', 1))
+        + hlo_texts.computation('asks', _work('asked', asked), asks)
+        + hlo_texts.computation('ends', _work('ended', ended))
     )
+    chosen = '%chosen = f32[8]{0} conditional(%count, %count, %count), ' + roles
     found = _read(_work('outside', 2), chosen, others=branches)
-    assert (found.cycles, found.num_operations) == (42, 2)
+    assert (found.cycles, found.num_operations) == (ended + 2, 2)
+
+  def test_what_is_called(self):
+    others = hlo_texts.computation('called', _work('inner', 30))
+    call = '%call.1 = f32[8]{0} call(%count), to_apply=%called'
+    assert _read(call, others=others).cycles == 30
 
   @pytest.mark.parametrize(
       'line',
@@ -328,6 +346,10 @@ class TestWeights:
     assert self._product('%vector, %weights', *lines).vector_products == 1
     # No weights are in this one: a norm's sum, for instance.
     assert self._product('%vector, %vector', *lines).vector_products == 0
+
+  def test_a_row_that_is_picked(self):
+    line = f'%row = {PRODUCT} gather(%right, %left)'
+    assert self._product('%vector, %weights', line).vector_products == 0
 
   @pytest.mark.parametrize('opcode', ['convolution', 'dot'])
   def test_a_product_on_the_matrix_unit(self, opcode):

@@ -111,7 +111,7 @@ class TestCheckLibtpu:
       [('0.0.42', True), ('0.0.42.1', True), ('0.0.43', False)],
   )
   def test_what_jax_asks_for(self, monkeypatch, found, version, is_wanted):
-    wanted = ['numpy>=2', 'libtpu==0.0.42.*; extra == "tpu"', 'libtpus==7']
+    wanted = ['numpy>=2', 'libtpus==7', 'libtpu==0.0.42.*; extra == "tpu"']
     monkeypatch.setattr(importlib.metadata, 'requires', lambda _: wanted)
     found(version)
     if is_wanted:

@@ -63,8 +63,9 @@ class TestReaders:
     """Readers whose ways take 1, 2 and 3 seconds a read."""
     found = read_floor.Readers(5 * 2048 * 4)
     for number, name in enumerate(found._programs, start=1):
-      found._programs[name] = lambda number=number: float(number)
-    monkeypatch.setattr(step_times, 'seconds', lambda reads: sum(reads()))
+      span = float(number * read_floor._READS)
+      found._programs[name] = lambda span=span: span
+    monkeypatch.setattr(step_times, 'seconds', lambda reads: reads())
     return found
 
   def test_the_fastest_way_is_the_floor(self, readers):
@@ -85,7 +86,7 @@ class TestReaders:
     row = 2048 * 4
     monkeypatch.setattr(read_floor, 'MAX_BYTES', 10 * row)
     readers = read_floor.Readers(num_bytes)
-    monkeypatch.setattr(step_times, 'seconds', lambda reads: len(reads()))
+    monkeypatch.setattr(step_times, 'seconds', lambda _: read_floor._READS)
     readers.time_round()
     num_rows = 1 if num_bytes < row else 10
     assert readers.floor_s() == pytest.approx(num_bytes / (num_rows * row))
