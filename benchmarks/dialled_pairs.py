@@ -44,24 +44,35 @@ _NOTE = (
 )
 
 
+class _HelpFormatter(
+    argparse.RawDescriptionHelpFormatter, argparse.ArgumentDefaultsHelpFormatter
+):
+  """The text above as it is, and every default."""
+
+
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
   """The options; sizes and counts are checked by what they are given to."""
   parser = argparse.ArgumentParser(
       prog='python -m benchmarks.dialled_pairs',
       description=__doc__,
-      formatter_class=argparse.RawDescriptionHelpFormatter,
+      formatter_class=_HelpFormatter,
   )
   several = dict(nargs='+', metavar='SIZE')
   parser.add_argument('--target', default=['xxl', 'xl'], **several)
   drafts = list(published.DRAFT_NUM_PARAMS)
   parser.add_argument('--draft', default=drafts, **several)
   parser.add_argument('--batch_size', type=int, nargs='+', default=[1, 8])
-  parser.add_argument('--dtype', default='bfloat16')
+  parser.add_argument('--dtype', default='bfloat16', help='or float32')
   # Those that T5 is fine-tuned with for translation. The paper's are unknown.
   parser.add_argument('--inputs_length', type=int, default=512)
   parser.add_argument('--targets_length', type=int, default=128)
   parser.add_argument('--batches', type=int, default=16, help='of each row')
-  parser.add_argument('--rounds', type=int, default=simulate.Shapes.rounds)
+  parser.add_argument(
+      '--rounds',
+      type=int,
+      default=simulate.Shapes.rounds,
+      help='how often the parts are timed',
+  )
   parser.add_argument('--output_dir', required=True, metavar='DIR')
   return parser.parse_args(arguments)
 

@@ -56,12 +56,7 @@ def make_mesh(
     MeshError: for a size that is no whole number from 1 on, or for more parts
       than there are devices.
   """
-  for name, size in ((DATA_AXIS, data), (MODEL_AXIS, model)):
-    if not isinstance(size, int) or size < 1:
-      raise MeshError(
-          f'The {name} axis of the mesh must be a whole number and at least 1,'
-          f' got {size!r}.'
-      )
+  check_axes(data, model)
   devices = jax.devices() if devices is None else devices
   if data * model > len(devices):
     raise MeshError(
@@ -74,6 +69,20 @@ def make_mesh(
       axis_types=(jax.sharding.AxisType.Auto,) * 2,
       devices=devices[: data * model],
   )
+
+
+def check_axes(data: int, model: int) -> None:
+  """Checks the sizes of a mesh's axes.
+
+  Raises:
+    MeshError: for a size that is no whole number from 1 on.
+  """
+  for name, size in ((DATA_AXIS, data), (MODEL_AXIS, model)):
+    if not isinstance(size, int) or size < 1:
+      raise MeshError(
+          f'The {name} axis of the mesh must be a whole number and at least 1,'
+          f' got {size!r}.'
+      )
 
 
 def describe(mesh: Mesh | None) -> dict[str, int]:

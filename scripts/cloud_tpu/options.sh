@@ -77,12 +77,13 @@ check_options() {
     fail "--name=${NAME}: a name has small letters, digits and hyphens."
   read_type "${TYPE}" || fail "--type=${TYPE} is not understood. Types are" \
     'v4-8, v5litepod-4, v5p-8, v6e-8 and the like.'
-  [[ ${ZONE} =~ ^[a-z0-9-]+$ ]] ||
+  [[ ${ZONE} =~ ^[a-z0-9-]+-[a-z]$ ]] ||
     fail "--zone=${ZONE} is no zone; one is us-central2-b."
   check_limits
   check_program
   check_output_dir
   check_create_flags
+  check_job
 }
 
 check_limits() {
@@ -114,11 +115,34 @@ check_program() {
   esac
 }
 
+#######################################
+# Refuses a job that would fail on the machine for what is known here.
+#######################################
+check_job() {
+  local argument file
+  [[ ${PROGRAM} != speculative-t5x ]] ||
+    [[ $(<speculative_t5x/commands.py) == *"    '${JOB[0]}': Job("* ]] ||
+    fail "'${JOB[0]}' is no job of speculative-t5x. See speculative-t5x --help."
+  for argument in "${JOB[@]}"; do
+    [[ ${argument} != --output_dir=* ]] ||
+      fail "${argument}: the output folder is added; give --output-dir before" \
+        'the --.'
+    file="${argument#--gin_file=}"
+    [[ ${argument} == "${file}" || ${file} == /* || ${file} == *://* ||
+      ${PROGRAM} != speculative-t5x ]] ||
+      git cat-file -e "HEAD:${file}" 2>/dev/null ||
+      fail "${argument}: this commit has no such file."
+  done
+}
+
 check_output_dir() {
   if [[ ${OUTPUT_DIR} == gs://* ]]; then
     [[ ${OUTPUT_DIR} =~ ^gs://[[:alnum:]_.-]+/[[:alnum:]_./=-]+$ ]] ||
       fail "--output-dir=${OUTPUT_DIR}: give gs://<bucket>/<folder>, without" \
         'spaces and quotes.'
+  elif [[ ${OUTPUT_DIR} == *://* ]]; then
+    fail "--output-dir=${OUTPUT_DIR}: give gs://<bucket>/<folder>, or a folder" \
+      'here.'
   elif ((NUM_HOSTS > 1)); then
     fail "${TYPE} has ${NUM_HOSTS} hosts, which write to one folder:" \
       'give --output-dir=gs://<bucket>/<folder>.'

@@ -58,12 +58,15 @@ def make_place(
         'mesh_shape must be two numbers of devices, along data and along model,'
         f' got {mesh_shape!r}.'
     )
-  mesh = sharding.make_mesh(*mesh_shape, topology.devices)
-  if mesh.size != count:
+  data, model = mesh_shape
+  sharding.check_axes(data, model)
+  if data * model != count:
     raise sharding.MeshError(
-        f'The mesh {sharding.describe(mesh)} has {mesh.size} devices, and'
-        f' {topology.name} has {count}. Choose another mesh, or other chips.'
+        f'A mesh of {data} x {model} (data x model) has {data * model} devices,'
+        f' and {topology.name} has {count}. Choose another mesh, or other'
+        ' chips.'
     )
+  mesh = sharding.make_mesh(data, model, topology.devices)
   return Place(topology, None if count == 1 else mesh)
 
 

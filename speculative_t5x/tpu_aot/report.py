@@ -16,21 +16,24 @@ _NONE = '-'
 _FORMS = {'one_row': 'one row', 'padded': 'padded to 4'}
 
 _STEPS_KEY = """cycles: the compiler's own reckoning of one step, choosing the
-token by argmax included, and neither waiting for memory nor what passes between
-chips; us: those at the chip's clock; least us: bytes over the published
-bandwidth, or operations over the peak; vector: products of weights on the
-vector unit. A step of the padded form computes four positions and throws three
-away."""
-_LOOP_KEY = """Of one trip. cache MB written: new positions, in place; cache MB
-made anew: whole caches; weight MB copied: to lie in another layout or dtype;
-float32: products on the matrix unit with a float32 operand; scatter: trips of
-loops that write row after row; vocabulary: instructions on arrays as wide as
-the logits."""
-_TABLE_2_KEY = """alpha, gamma, c, EXP and EMP are the paper's, of T5-XXL.
-roofline: from least times; compiled: from cycles, over the faster form of the
-plain step, over the one-row form, and over T5X's own step. None counts
-encoders; T=1 is reckoned with the cycles of argmax; no cycles are compared
-where chips wait for each other."""
+token by argmax included, and neither waiting for memory nor for other chips;
+us: those at the chip's clock, which is no prediction of time: expect no less
+than the larger of us and roofline us. roofline us: bytes over the published
+bandwidth, or operations over the peak; it, weights, caches and MFLOP are of the
+positions that are wanted. instructions: those that have cycles. A step padded
+to 4 computes four positions and throws three away."""
+_LOOP_KEY = """Of one trip of the loop: gamma guesses and a verification. cache
+MB written: new positions, in place; cache MB made anew: whole caches; weight MB
+copied: to lie in another layout or dtype; float32 products: on the matrix unit;
+scatter trips: of loops that write row after row; passes over logits:
+instructions on arrays as wide as the vocabulary."""
+_TABLE_2_KEY = """alpha, gamma, the paper's c, EXP (expected) and EMP (measured)
+are of T5-XXL on a TPU v4, from Tables 2 and 4. What follows is reckoned here:
+roofline, from the roofline's times; compiled, from cycles, over the faster form
+of the plain step; over one row, over its other form; over T5X's, over T5X's own
+step, where T5X is installed. No encoders; T=1 too with the cycles of argmax. -:
+not compiled with this draft and gamma, or several chips, whose waiting for each
+other has no cycles."""
 
 
 def render(record: Record) -> str:
@@ -90,17 +93,22 @@ def _memory(record: Record) -> str:
 
 def _steps(record: Record) -> str:
   header = [
-      'step', 'form', 'cycles', 'us', 'least us', 'weights MB', 'caches MB',
-      'operations M', 'vector', 'reckoned operations',
+      'step', 'form', 'cycles', 'us', 'roofline us', 'weights MB',
+      'caches MB', 'MFLOP', 'products on the VPU', 'instructions',
   ]  # fmt: skip
   rows = [
-      _step_row(model['name'], _FORMS[form], program, model['calls'][0])
-      for model in (record['target'], *record['drafts'])
+      _step_row(
+          f'{role} {model["name"]}', _FORMS[form], program, model['calls'][0]
+      )
+      for role, models in (
+          ('target', [record['target']]), ('draft', record['drafts'])
+      )
+      for model in models
       for form, program in model['steps'].items()
   ]
   rows += [
       _step_row(
-          record['target']['name'],
+          f'target {record["target"]["name"]}',
           f'verify {each["gamma"] + 1}',
           each['program'],
           each['call'],
@@ -140,8 +148,8 @@ def _loops(record: Record) -> str:
   header = [
       'loop', 'gamma', 'cycles', 'us', 'host transfers', 'all-reduces',
       'all-gathers', 'other collectives', 'cache MB written',
-      'cache MB made anew', 'weight MB copied', 'float32', 'scatter',
-      'vocabulary',
+      'cache MB made anew', 'weight MB copied', 'float32 products',
+      'scatter trips', 'passes over logits',
   ]  # fmt: skip
   rows = []
   for pair in record['pairs']:
@@ -184,7 +192,7 @@ def _row_writes(record: Record) -> str:
 
 def _table_2(record: Record) -> str:
   header = [
-      'task', 'draft', 'T', 'gamma', 'alpha', 'c of the paper', 'c by roofline',
+      'task', 'draft', 'T', 'gamma', 'alpha', "the paper's c", 'c by roofline',
       'c compiled', 'c one row', 'EXP', 'EMP', 'roofline', 'compiled',
       'over one row', "over T5X's",
   ]  # fmt: skip
@@ -220,6 +228,8 @@ def _cost(record: Record, row: Record) -> str:
 
 def _one_row_cost(record: Record, row: Record) -> str:
   """Of the draft's plain step over the target's, both in the one-row form."""
+  if record['mesh']:
+    return _NONE
   cycles = lambda model: model['steps']['one_row']['step']['cycles']
   for draft in record['drafts']:
     if draft['name'].endswith(f'_{row["draft"]}'):

@@ -17,7 +17,7 @@ from speculative_t5x import quiet
 from speculative_t5x.tpu_aot import chips
 
 _NAME = re.compile(r'(\w+):(\d+(?:x\d+){1,2})')
-_INSTALL = "pip install 'speculative_t5x[tpu-aot]'"
+_INSTALL = "in a checkout, pip install '.[tpu-aot]'"
 # Without these libtpu looks for the machine that it would run on, and lets one
 # process a machine load it.
 _ENVIRONMENT = {
@@ -62,7 +62,8 @@ def describe(name: str) -> Topology:
     raise TopologyError(
         f'There is no topology {name!r}. Write a generation'
         f' ({", ".join(chips.CHIPS)}) and its chips along each axis, as in'
-        ' v4:2x2x1 or v5e:2x2.'
+        ' v4:2x2x1 or v5e:2x2 (a machine v4-8 is v4:2x2x1, a v5litepod-4'
+        ' v5e:2x2).'
     )
   check_libtpu()
   for variable, value in _ENVIRONMENT.items():

@@ -140,7 +140,7 @@ class TestDryRun:
     commands, comments = _dry(cloud, '--type=v4-8', '--keep', _BUCKET)
     assert _verb(commands[-1]) == 'tpu-vm ssh'
     assert (
-        '  gcloud compute tpus tpu-vm delete mine --zone=a-zone --project=p'
+        '  gcloud compute tpus tpu-vm delete mine --zone=a-zone-b --project=p'
         ' --quiet' in comments
     )
 
@@ -243,6 +243,17 @@ class TestBadInput:
               "--create-flag=--metadata=a=b: the machine's metadata",
           ),
           ((*_RUN, '--create-flag=spot', *_JOB), '--create-flag=spot: give a'),
+          ((*_RUN, '--zone=us-central2', *_JOB), '--zone=us-central2 is no'),
+          ((*_RUN, '--output-dir=s3://b/x', *_JOB), '--output-dir=s3://b/x: g'),
+          ((*_RUN, '--', 'simlate'), "'simlate' is no job of speculative-t5x."),
+          (
+              (*_RUN, '--', 'eval', '--gin_file=configs/runs/nope.gin'),
+              '--gin_file=configs/runs/nope.gin: this commit has no such file.',
+          ),
+          (
+              (*_RUN, '--', 'simulate', '--output_dir=/x'),
+              '--output_dir=/x: the output folder is added;',
+          ),
       ],
   )  # fmt: skip
   def test_command_line(self, cloud, arguments, message):
@@ -297,12 +308,12 @@ class TestBadInput:
   def test_name_in_use(self, cloud):
     """Nor is what has the name deleted."""
     error = self._fails(cloud, *_RUN, NAMES='other\nmine')
-    assert 'error: mine exists already in a-zone. Give another' in error
+    assert 'error: mine exists already in a-zone-b. Give another' in error
     assert cloud.verbs() == ['tpu-vm list']
 
   def test_names_cannot_be_listed(self, cloud):
     error = self._fails(cloud, *_RUN, FAILS='* tpu-vm list *')
-    assert 'error: gcloud cannot list the TPUs of p in a-zone' in error
+    assert 'error: gcloud cannot list the TPUs of p in a-zone-b' in error
     assert cloud.verbs() == ['tpu-vm list']
 
 
@@ -363,7 +374,7 @@ class TestDeletion:
     assert cloud.verbs() == [*_WHOLE, 'tpu-vm delete', 'tpu-vm delete']
     assert done.stderr.splitlines()[-1] == (
         'error: mine could not be deleted, and costs if it exists. Delete it:'
-        ' gcloud compute tpus tpu-vm delete mine --zone=a-zone --project=p'
+        ' gcloud compute tpus tpu-vm delete mine --zone=a-zone-b --project=p'
         ' --quiet'
     )
 

@@ -15,7 +15,7 @@ CHECKOUT = pathlib.Path(__file__).parents[2]
 SECONDS = 120  # a test that waits longer has failed
 LAUNCH = 'scripts/cloud_tpu/launch.sh'
 # What every command line has.
-REQUIRED = ('--name=mine', '--zone=a-zone')
+REQUIRED = ('--name=mine', '--zone=a-zone-b')
 BUCKET = '--output-dir=gs://bucket/runs/x'
 RUN = ('--project=p', *REQUIRED, '--type=v4-8', BUCKET)
 
@@ -71,7 +71,13 @@ class Cloud:
         self.checkout / 'scripts/cloud_tpu',
         ignore=shutil.ignore_patterns('__pycache__'),
     )
-    for path in (*CHECKOUT.glob('requirements*.txt'), CHECKOUT / 'configs'):
+    shutil.copytree(CHECKOUT / 'configs', self.checkout / 'configs')
+    (self.checkout / 'speculative_t5x').mkdir()
+    shutil.copy(
+        CHECKOUT / 'speculative_t5x/commands.py',
+        self.checkout / 'speculative_t5x',
+    )
+    for path in CHECKOUT.glob('requirements*.txt'):
       (self.checkout / path.name).symlink_to(path)
     (self.checkout / '.gitignore').write_text('/runs/\n__pycache__/\n')
     _git(self.checkout, 'init', '--quiet')

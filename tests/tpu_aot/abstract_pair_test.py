@@ -49,8 +49,8 @@ class TestMakePlace:
   @pytest.mark.parametrize(
       ('mesh_shape', 'message'),
       [
-          ((1, 4), '1 x 4 .* needs 4 devices, and there are 1'),
-          ((2, 1), '2 x 1 .* needs 2 devices, and there are 1'),
+          ((1, 4), '1 x 4 .* has 4 devices, and here has 1'),
+          ((2, 1), '2 x 1 .* has 2 devices, and here has 1'),
           ((0, 1), 'data axis of the mesh must be .* at least 1, got 0'),
           (4, 'two numbers of devices, .* got 4'),
           ((1, 1, 1), 'two numbers of devices, .* got'),

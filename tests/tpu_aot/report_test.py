@@ -175,21 +175,21 @@ class TestSteps:
     found = [(row['step'], row['form'], row['cycles'], row['us'])
              for row in rows]  # fmt: skip
     assert found == [
-        ('t5_1_1_xxl', 'one row', '20,000,000', '19,048'),
-        ('t5_1_1_xxl', 'padded to 4', '5,000,000', '4,762'),
-        ('t5_1_1_small', 'one row', '400,000', '381'),
-        ('t5_1_1_small', 'padded to 4', '300,000', '286'),
-        ('t5_1_1_xxl', 'verify 8', '4,500,000', '4,286'),
+        ('target t5_1_1_xxl', 'one row', '20,000,000', '19,048'),
+        ('target t5_1_1_xxl', 'padded to 4', '5,000,000', '4,762'),
+        ('draft t5_1_1_small', 'one row', '400,000', '381'),
+        ('draft t5_1_1_small', 'padded to 4', '300,000', '286'),
+        ('target t5_1_1_xxl', 'verify 8', '4,500,000', '4,286'),
     ]
 
   def test_what_is_counted(self):
     rows = _section(report.render(_record()), 'Steps')
-    counted = ('least us', 'weights MB', 'caches MB', 'operations M')
+    counted = ('roofline us', 'weights MB', 'caches MB', 'MFLOP')
     found = [[row[key] for key in counted] for row in rows]
     assert found == [['11', '1.5', '0.2', '3']] * 4 + [
         ['22', '1.5', '0.2', '3']
     ]
-    read = [(row['vector'], row['reckoned operations']) for row in rows]
+    read = [(row['products on the VPU'], row['instructions']) for row in rows]
     assert read[0] == ('17', '905') and read[1] == ('0', '805')
     assert read[-1] == ('0', '707')
 
@@ -197,13 +197,13 @@ class TestSteps:
     pairs = [('small', gamma, 9_000_000) for gamma in (3, 7)]
     rows = _section(report.render(_record(pairs=pairs)), 'Steps')
     assert [row['form'] for row in rows[-2:]] == ['verify 4', 'verify 8']
-    assert [row['least us'] for row in rows[-2:]] == ['18', '22']
+    assert [row['roofline us'] for row in rows[-2:]] == ['18', '22']
 
   def test_that_of_t5x(self):
     text = report.render(_record(t5x_step=_program(30_000_000)))
     row = _section(text, 'Steps')[-1]
     assert row['step'] == "T5X's own, t5_1_1_xxl"
-    assert (row['cycles'], row['least us']) == ('30,000,000', '-')
+    assert (row['cycles'], row['roofline us']) == ('30,000,000', '-')
 
 
 class TestLoops:
@@ -215,8 +215,8 @@ class TestLoops:
         'cycles': '9,000,000', 'us': '8,571', 'host transfers': '34',
         'all-reduces': '31', 'all-gathers': '32', 'other collectives': '33',
         'cache MB written': '1.11', 'cache MB made anew': '2.22',
-        'weight MB copied': '3.33', 'float32': '35', 'scatter': '36',
-        'vocabulary': '37',
+        'weight MB copied': '3.33', 'float32 products': '35',
+        'scatter trips': '36', 'passes over logits': '37',
     }  # fmt: skip
 
   def test_several_gammas_and_drafts(self):
@@ -265,7 +265,7 @@ class TestUnknownClock:
     assert {row['us'] for row in _section(text, 'Steps')} == {'-'}
     assert {row['us'] for row in _section(text, 'What the loop')} == {'-'}
     # What bytes say needs no clock, nor what is divided by another.
-    assert _section(text, 'Steps')[0]['least us'] == '11'
+    assert _section(text, 'Steps')[0]['roofline us'] == '11'
     assert _table_2(unknown) == _table_2(known)
 
 
@@ -279,7 +279,7 @@ class TestTable2:
       assert row['T'] == str(printed.temperature)
       assert row['gamma'] == str(printed.gamma)
       assert row['alpha'] == f'{printed.alpha:.2f}'
-      assert row['c of the paper'] == f'{printed.cost_coefficient:.2f}'
+      assert row["the paper's c"] == f'{printed.cost_coefficient:.2f}'
       assert row['EXP'] == str(printed.predicted)
       assert row['EMP'] == str(printed.measured)
       assert (row['c by roofline'], row['roofline']) == ('0.015', '2.75')

@@ -95,7 +95,7 @@ class TestCheckLibtpu:
     found(None)
     with pytest.raises(topology.TopologyError) as error:
       topology.check_libtpu()
-    assert "pip install 'speculative_t5x[tpu-aot]'" in str(error.value)
+    assert "pip install '.[tpu-aot]'" in str(error.value)
 
   def test_of_another_age(self, found):
     found('0.0.1')
@@ -104,7 +104,7 @@ class TestCheckLibtpu:
     message = str(error.value)
     assert 'libtpu 0.0.1 does not belong' in message
     assert f'JAX {jax.__version__}, which asks for libtpu' in message
-    assert "pip install 'speculative_t5x[tpu-aot]'" in message
+    assert "pip install '.[tpu-aot]'" in message
 
   @pytest.mark.parametrize(
       ('version', 'is_wanted'),
