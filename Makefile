@@ -35,7 +35,7 @@ BRIEFLY := awk '/\([0-9][0-9][0-9.]* MB\)|[0-9] GB\)/ \
     { sub(/^ +/, ""); print "  " $$0; fflush() } \
   /^Installing collected packages/ { print "  Unpacking"; fflush() }'
 
-.PHONY: help setup demo test test-all test-t5x lint lock bulletins clean
+.PHONY: help setup demo test test-all test-t5x lint lock pages bulletins clean
 
 help:  ## lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' \
@@ -76,6 +76,9 @@ lock: $(INSTALLED)  ## pins both requirements anew (LOCK_ARGS=--upgrade: newest)
 	$(LOCK) --python-platform x86_64-manylinux_2_31 \
 	  --extra jobs --extra tpu-aot --constraint requirements.txt \
 	  --output-file requirements-tpu.txt pyproject.toml
+
+pages: $(INSTALLED)  ## writes the numbers of README and docs from results/
+	$(VENV)/bin/python -m scripts.pages
 
 bulletins: $(INSTALLED)  ## writes the embedded corpus anew
 	$(VENV)/bin/python -m scripts.bulletins

@@ -1,0 +1,57 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What the expressions of the pages may use."""
+
+import inspect
+import pathlib
+from typing import Any
+
+from scripts.pages import benchmark_tables
+from scripts.pages import formats
+from scripts.pages import records
+from scripts.pages import tpu_tables
+from scripts.pages import walltime_tables
+from speculative_t5x.paper import readings
+
+_FILES = {
+    'demo': 'eval_bulletins.jsonl',
+    'quality': 'quality_bulletins.jsonl',
+    'bulletins': 'walltime_bulletins.jsonl',
+    'bulletins_earlier': 'earlier/walltime_bulletins.jsonl',
+    'multi30k': 'walltime_multi30k.jsonl',
+    'multi30k_earlier': 'earlier/walltime_multi30k.jsonl',
+    'base': 'simulate_base.jsonl',
+    'xl': 'simulate_xl.jsonl',
+    'large': 'paper/table2.jsonl',
+}
+_BENCHMARKS = {
+    'beside_base': 'side_by_side_base.json',
+    'beside_multi30k': 'side_by_side_oracle.json',
+    'row_products': 'row_products.json',
+    'caches_2': 'shared_caches_gamma_2.json',
+    'caches_5': 'shared_caches_gamma_5.json',
+}
+_MODULES = (benchmark_tables, formats, tpu_tables, walltime_tables)
+
+
+def make(results: pathlib.Path) -> dict[str, Any]:
+  """Returns the records of a folder and the functions of this package.
+
+  A file of several records is a `records.Records`, a benchmark's its only
+  record; those of tpu-preflight are in `tpu`, by the name of their folder.
+  """
+  found = {name: records.read(results / path) for name, path in _FILES.items()}
+  for name, path in _BENCHMARKS.items():
+    found[name] = records.read(results / path)[0]
+  found['tpu'] = records.Entry(
+      (path.parent.name, records.read(path)[0])
+      for path in results.glob('tpu_preflight/*/tpu_preflight.json')
+  )
+  found['in_turns'] = readings.in_turns
+  for module in _MODULES:
+    found |= {
+        name: value
+        for name, value in vars(module).items()
+        if inspect.isfunction(value) and not name.startswith('_')
+    }
+  return found
