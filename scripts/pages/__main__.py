@@ -10,20 +10,17 @@ from scripts.pages import checkout
 _ROOT = pathlib.Path(__file__).parents[2]
 
 
-def write(root: pathlib.Path) -> None:
-  """Rewrites the pages that differ from the records.
-
-  Raises:
-    ValueError: for a span that cannot be written; no page is changed then.
-  """
-  for path, text in [*checkout.rendered(root)]:
+def main(root: pathlib.Path = _ROOT) -> None:
+  """Rewrites the pages that differ from the records: all, or none of them."""
+  try:
+    texts = [*checkout.rendered(root)]
+  except ValueError as error:
+    sys.exit(str(error))
+  for path, text in texts:
     if text != path.read_text():
       path.write_text(text)
       print(f'Written: {path.relative_to(root)}')
 
 
 if __name__ == '__main__':
-  try:
-    write(_ROOT)
-  except ValueError as error:
-    sys.exit(str(error))
+  main()

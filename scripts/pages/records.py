@@ -59,6 +59,13 @@ def _is_named(model: Entry, word: str | None) -> bool:
 
 
 def read(path: pathlib.Path) -> Records:
-  """Reads a file of one JSON object per line."""
-  lines = path.read_text().splitlines()
-  return Records(json.loads(line, object_hook=Entry) for line in lines)
+  """Reads a file of one JSON object per line.
+
+  Raises:
+    ValueError: naming the file, for one that cannot be read.
+  """
+  try:
+    lines = path.read_text().splitlines()
+    return Records(json.loads(line, object_hook=Entry) for line in lines)
+  except (OSError, ValueError) as error:
+    raise ValueError(f'{path} cannot be read: {error}') from error
