@@ -1,20 +1,29 @@
 # A virtual environment is made in .venv at first use, from the versions pinned
-# in requirements.txt. Needs Python 3.11 or 3.12, make and the package index.
-# Choose another Python by `make PYTHON=...`, options of pytest by
-# `make test PYTEST_ARGS=...`.
+# for its Python. Needs Python 3.11 or 3.12, make and the package index.
+# `make PYTHON=python3.12` chooses the Python, and replaces a .venv of another
+# one; `make PYTHON=python3.12 VENV=.venv-py312` keeps both.
+# `make test PYTEST_ARGS=...` passes options to pytest.
 
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
-PYTHON ?= $(shell for name in python3.11 python3.12 python3; do \
-  $$name -c '$(SUITS)' >/dev/null 2>&1 && { echo $$name; break; }; done)
-SUITS := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 13))
 VENV := .venv
-INSTALLED := $(VENV)/.installed
-INSTALLED_T5X := $(VENV)/.installed-t5x
-INSTALLED_TPU := $(VENV)/.installed-tpu
+SUITS := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 13))
+PYTHON ?= $(shell for name in $(VENV)/bin/python python3.11 python3.12 python3; \
+  do $$name -c '$(SUITS)' >/dev/null 2>&1 && { echo $$name; break; }; done)
+
+# Each Python has versions of its own: JAX 0.10.2 is the last for Python 3.11.
+PRINT_VERSION := import sys; print("%d.%d" % sys.version_info[:2])
+VERSION := $(shell '$(PYTHON)' -c '$(PRINT_VERSION)' 2>/dev/null)
+LOCK_SUFFIX := $(if $(filter 3.12,$(VERSION)),-py312)
+REQUIREMENTS := requirements$(LOCK_SUFFIX).txt
+REQUIREMENTS_TPU := requirements-tpu$(LOCK_SUFFIX).txt
+# Each names its Python, so that none holds for an environment of another.
+INSTALLED := $(VENV)/.installed-py$(VERSION)
+INSTALLED_T5X := $(VENV)/.installed-t5x-py$(VERSION)
+INSTALLED_TPU := $(VENV)/.installed-tpu-py$(VERSION)
 T5X ?=
 PYTEST_ARGS ?=
 
@@ -24,8 +33,19 @@ PARALLEL := -n logical --dist loadfile
 DEMO := $(VENV)/bin/speculative-t5x eval --gin_file=configs/runs/demo.gin
 DEMO_RESULTS := runs/demo/results.jsonl
 
-LOCK = $(VENV)/bin/uv pip compile --quiet --python-version 3.11 \
+# Pins both requirements of a Python: $(call LOCK,<version>,<suffix>). What a
+# TPU needs is pinned separately, to the versions that the tests run with.
+# libtpu needs a newer C library than uv assumes on Linux.
+UV_COMPILE = $(VENV)/bin/uv pip compile --quiet \
   --custom-compile-command 'make lock' $(LOCK_ARGS)
+define LOCK
+$(UV_COMPILE) --python-version $(1) --python-platform linux --extra dev \
+  --output-file requirements$(2).txt pyproject.toml
+$(UV_COMPILE) --python-version $(1) \
+  --python-platform x86_64-manylinux_2_31 --extra jobs --extra tpu-aot \
+  --constraint requirements$(2).txt \
+  --output-file requirements-tpu$(2).txt pyproject.toml
+endef
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
@@ -68,14 +88,9 @@ test-t5x: $(INSTALLED_T5X)  ## runs the tests that need T5X (T5X=<checkouts>)
 lint: $(INSTALLED)  ## checks the style
 	$(VENV)/bin/ruff check
 
-# What a TPU needs is pinned apart, to the versions that the tests run with.
-# libtpu wants a newer C library than uv takes a Linux to have.
-lock: $(INSTALLED)  ## pins both requirements anew (LOCK_ARGS=--upgrade: newest)
-	$(LOCK) --python-platform linux --extra dev \
-	  --output-file requirements.txt pyproject.toml
-	$(LOCK) --python-platform x86_64-manylinux_2_31 \
-	  --extra jobs --extra tpu-aot --constraint requirements.txt \
-	  --output-file requirements-tpu.txt pyproject.toml
+lock: $(INSTALLED)  ## pins all requirements anew (LOCK_ARGS=--upgrade: newest)
+	$(call LOCK,3.11)
+	$(call LOCK,3.12,-py312)
 
 pages: $(INSTALLED)  ## writes the numbers of README and docs from results/
 	$(VENV)/bin/python -m scripts.pages
@@ -87,18 +102,27 @@ clean:  ## removes .venv, caches and what was built; keeps runs
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(INSTALLED): requirements.txt pyproject.toml
-	@if [ -z '$(PYTHON)' ] || ! '$(PYTHON)' -c '$(SUITS)'; then \
-	  echo 'Needs Python 3.11 or 3.12, which is not on the PATH. Install it,' \
+$(INSTALLED): $(REQUIREMENTS) pyproject.toml
+	@if ! '$(PYTHON)' -c '$(SUITS)' 2>/dev/null; then \
+	  echo 'Needs Python 3.11 or 3.12, which' \
+	    "$(if $(PYTHON),'$(PYTHON)' is not,is not on the PATH). Install one," \
 	    'or name it: make PYTHON=/path/to/python3.11' >&2; \
 	  exit 1; \
 	fi
-	@echo "Making $(VENV) with $$('$(PYTHON)' --version)."
-	@[ -x $(VENV)/bin/pip ] || '$(PYTHON)' -m venv --clear $(VENV)
-	@echo "Installing $$(grep -c == requirements.txt) packages, 1 GB to" \
+	@if [ "$$($(VENV)/bin/python -c 'import pip; $(PRINT_VERSION)' \
+	    2>/dev/null)" != '$(VERSION)' ]; then \
+	  clear=; \
+	  if [ -e $(VENV)/pyvenv.cfg ]; then \
+	    echo 'Replacing $(VENV), which is not of Python $(VERSION).'; \
+	    clear=--clear; \
+	  fi; \
+	  echo "Making $(VENV) with $$('$(PYTHON)' --version)."; \
+	  '$(PYTHON)' -m venv $$clear $(VENV); \
+	fi
+	@echo "Installing $$(grep -c == $(REQUIREMENTS)) packages, 1 GB to" \
 	  'download the first time: some minutes.'
 	@$(VENV)/bin/python -m pip install --progress-bar off \
-	  -r requirements.txt | $(BRIEFLY)
+	  -r $(REQUIREMENTS) | $(BRIEFLY)
 	@$(VENV)/bin/python -m pip install --quiet --no-deps \
 	  --no-build-isolation -e .
 	@touch $@
@@ -110,8 +134,8 @@ $(INSTALLED_T5X): $(INSTALLED) requirements-t5x.txt
 	@touch $@
 
 # Only tests that compile for a TPU need it, so the demo does without.
-$(INSTALLED_TPU): $(INSTALLED) requirements-tpu.txt
+$(INSTALLED_TPU): $(INSTALLED) $(REQUIREMENTS_TPU)
 	@echo 'Installing libtpu, which compiles for a TPU: 0.2 GB to download.'
 	@$(VENV)/bin/python -m pip install --quiet --progress-bar off \
-	  -r requirements-tpu.txt
+	  -r $(REQUIREMENTS_TPU)
 	@touch $@

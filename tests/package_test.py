@@ -9,6 +9,7 @@ import sys
 import tomllib
 import zipfile
 
+from packaging import requirements
 import pytest
 
 _CHECKOUT = pathlib.Path(__file__).parents[1]
@@ -55,6 +56,28 @@ def _tracked_files() -> list[pathlib.Path]:
     pytest.skip('not a git checkout')
   paths = [_CHECKOUT / name for name in done.stdout.split('\0') if name]
   return [path for path in paths if path.is_file()]
+
+
+def _pins(lock: str) -> dict[str, str]:
+  """Returns the version of each package that a lock pins."""
+  lines = (_CHECKOUT / lock).read_text().splitlines()
+  return dict(line.split('==') for line in lines if '==' in line)
+
+
+def _ranges(extras: set[str]) -> dict[str, requirements.Requirement]:
+  """Returns what pyproject.toml requires itself, by the package's name."""
+  project = tomllib.loads((_CHECKOUT / 'pyproject.toml').read_text())['project']
+  texts = list(project['dependencies'])
+  for extra in extras:
+    texts += project['optional-dependencies'][extra]
+  found = {}
+  for text in texts:
+    requirement = requirements.Requirement(text)
+    if requirement.name == project['name']:
+      found |= _ranges(requirement.extras)
+    else:
+      found[requirement.name] = requirement
+  return found
 
 
 class TestImport:
@@ -174,3 +197,45 @@ class TestWheel:
     assert {r for r in roots if not r.endswith('.dist-info')} == {
         'speculative_t5x'
     }
+
+
+class TestLocks:
+
+  @pytest.mark.parametrize(
+      'lock, extras',
+      [
+          ('requirements.txt', {'dev'}),
+          ('requirements-tpu.txt', {'jobs', 'tpu-aot'}),
+          ('requirements-py312.txt', {'dev'}),
+          ('requirements-tpu-py312.txt', {'jobs', 'tpu-aot'}),
+      ],
+  )
+  def test_pins_each_dependency_within_its_range(self, lock, extras):
+    pins = _pins(lock)
+    ranges = _ranges(extras)
+    assert {'jax', 'seqio'} <= set(ranges)
+    wrong = [
+        f'{name}: {pins.get(name)} is not {requirement.specifier}'
+        for name, requirement in ranges.items()
+        if name not in pins or pins[name] not in requirement.specifier
+    ]
+    assert not wrong
+
+  @pytest.mark.parametrize('suffix', ['', '-py312'])
+  def test_pins_the_same_for_a_tpu(self, suffix):
+    pins = _pins(f'requirements{suffix}.txt')
+    for_tpu = _pins(f'requirements-tpu{suffix}.txt')
+    different = {
+        name for name, version in for_tpu.items() if pins.get(name) != version
+    }
+    assert different == {'libtpu'}
+
+  @pytest.mark.parametrize('suffix', ['', '-py312'])
+  def test_the_readme_says_which_versions_are_tested(self, suffix):
+    lock = f'requirements{suffix}.txt'
+    pins = _pins(lock)
+    packages = ('jax', 'flax', 'orbax-checkpoint', 'numpy', 'tensorflow')
+    versions = ' | '.join(pins[package] for package in packages)
+    assert f' | {versions} | `{lock}` |\n' in (
+        _CHECKOUT / 'README.md'
+    ).read_text()

@@ -1,0 +1,131 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of how `make` chooses Python, environment and lock."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+_CHECKOUT = pathlib.Path(__file__).parents[1]
+# `make test` passes its own variables on to every `make` below it.
+_INHERITED = ('MAKEFLAGS', 'MAKELEVEL', 'MFLAGS', 'PYTHON', 'VENV')
+# Evaluates code as a Python of another version, makes environments that hold
+# itself, and records all other modules that it is asked to run.
+_FAKE_PYTHON = """#!/bin/bash
+case "$1" in
+  -c) exec '{python}' -c '
+import sys
+sys.modules["pip"] = sys
+sys.version_info = ({major}, {minor}, 0, "final", 0)
+exec(sys.argv[1])' "$2" ;;
+  --version) echo 'Python {major}.{minor}.0' ;;
+esac
+if [ "$2" = venv ]; then
+  folder="${{@: -1}}"
+  if [ "$3" = --clear ]; then rm -r "$folder"; fi
+  mkdir -p "$folder/bin"
+  cp '{fake}' "$folder/bin/python"
+  touch "$folder/pyvenv.cfg"
+elif [ "$1" = -m ]; then
+  echo "{major}.{minor} $*" >>'{log}'
+fi
+"""
+
+pytestmark = pytest.mark.skipif(not shutil.which('make'), reason='needs make')
+
+
+class Workplace:
+  """Runs `make setup` with Pythons that install nothing."""
+
+  def __init__(self, folder: pathlib.Path):
+    self._folder = folder
+    self.environment = folder / 'environment'
+    self._log = folder / 'log'
+
+  def setup(self, version: str | None = None) -> subprocess.CompletedProcess:
+    """Runs `make setup`, naming a Python of this version if one is given."""
+    chosen = [] if version is None else [f'PYTHON={self._python(version)}']
+    self._log.write_text('')
+    return subprocess.run(
+        ['make', 'setup', f'VENV={self.environment}', *chosen],
+        cwd=_CHECKOUT,
+        env={k: v for k, v in os.environ.items() if k not in _INHERITED},
+        capture_output=True,
+        text=True,
+    )
+
+  def installations(self) -> list[str]:
+    """Returns what the last `setup` installed, with the Python's version."""
+    return self._log.read_text().splitlines()
+
+  def _python(self, version: str) -> pathlib.Path:
+    major, minor = version.split('.')
+    path = self._folder / f'python{version}'
+    path.write_text(
+        _FAKE_PYTHON.format(
+            python=sys.executable, major=major, minor=minor, fake=path,
+            log=self._log,
+        )
+    )  # fmt: skip
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def workplace(tmp_path):
+  return Workplace(tmp_path)
+
+
+class TestSetup:
+
+  @pytest.mark.parametrize(
+      'version, lock',
+      [('3.11', 'requirements.txt'), ('3.12', 'requirements-py312.txt')],
+  )
+  def test_installs_the_lock_of_the_python(self, version, lock, workplace):
+    done = workplace.setup(version)
+    assert done.returncode == 0, done.stderr
+    first, second = workplace.installations()
+    assert first.startswith(f'{version} -m pip install')
+    assert first.endswith(f' -r {lock}')
+    assert '--no-deps' in second and ' -r ' not in second
+
+  def test_replaces_an_environment_of_another_python(self, workplace):
+    workplace.setup('3.11')
+    old = workplace.environment / 'old'
+    old.touch()
+    done = workplace.setup('3.12')
+    assert done.returncode == 0, done.stderr
+    assert 'which is not of Python 3.12' in done.stdout
+    assert not old.exists()
+    assert all(i.startswith('3.12 ') for i in workplace.installations())
+
+  def test_keeps_the_environment_where_no_python_is_named(self, workplace):
+    workplace.setup('3.12')
+    done = workplace.setup()
+    assert done.returncode == 0, done.stderr
+    assert not workplace.installations()
+
+  def test_deletes_nothing_in_a_folder_that_is_no_environment(self, workplace):
+    workplace.environment.mkdir()
+    other = workplace.environment / 'other'
+    other.touch()
+    done = workplace.setup('3.12')
+    assert done.returncode == 0, done.stderr
+    assert other.exists()
+
+  def test_refuses_an_untested_python(self, workplace):
+    workplace.setup('3.11')
+    done = workplace.setup('3.13')
+    assert done.returncode
+    message, makes_own = done.stderr.splitlines()
+    assert "which '" in message and "python3.13' is not" in message
+    assert 'make PYTHON=' in message
+    assert makes_own.startswith('make: ***')
+    assert not workplace.installations()
+    assert workplace.setup().returncode == 0
+    assert not workplace.installations()
