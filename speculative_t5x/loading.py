@@ -73,13 +73,16 @@ def read_config(
 
 def abstract_params(config: t5.T5Config) -> seam.Params:
   """Names and shapes of a network's parameters, without making them."""
-  return _abstract_variables(config)['params']
+  return core.unfreeze(_abstract_variables(config)['params'])
 
 
-def _abstract_variables(config: t5.T5Config) -> dict[str, Any]:
+@functools.cache
+def _abstract_variables(config: t5.T5Config) -> core.FrozenDict:
   tokens = jax.ShapeDtypeStruct((1, 1), jnp.int32)
   init = functools.partial(t5.Transformer(config).init, enable_dropout=False)
-  return jax.eval_shape(init, jax.random.key(0), tokens, tokens, tokens)
+  return core.freeze(
+      jax.eval_shape(init, jax.random.key(0), tokens, tokens, tokens)
+  )
 
 
 def param_shardings(
@@ -110,7 +113,7 @@ def param_shardings(
     ]
     return sharding.named_sharding(mesh, rules, names, shape)
 
-  return jax.tree.map(place, variables['params'], axes)
+  return jax.tree.map(place, core.unfreeze(variables['params']), axes)
 
 
 def make_model(

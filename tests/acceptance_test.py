@@ -16,18 +16,11 @@ from speculative_t5x import analysis
 from speculative_t5x import sampling as sampling_lib
 from speculative_t5x import token_decoder
 from speculative_t5x.networks import t5_decoding
-from tests import compilation
 from tests import tiny
 
 ROWS, LENGTH, GAMMA, OTHER_GAMMA = 32, 12, 3, 5
 CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
 INPUTS = tiny.encoder_tokens(ROWS, 9)
-
-
-@pytest.fixture(scope='module', autouse=True)
-def cheap_compilation():
-  with compilation.cheap():
-    yield
 
 
 @functools.cache

@@ -12,12 +12,12 @@ import re
 import jax
 from jax import lax
 import jax.numpy as jnp
-import jaxtyping
 import pytest
 
 from speculative_t5x import sampling
 from speculative_t5x import speculation
 from speculative_t5x import token_decoder
+from tests import compilation
 from tests import tiny
 
 GAMMA = 3
@@ -104,15 +104,12 @@ def request(batch: int) -> token_decoder.Request:
   )
 
 
-@pytest.fixture
-def unchecked_types():
-  """JAX puts other things than arrays into the trees that it lowers."""
-  jaxtyping.config.update('jaxtyping_disable', True)
-  yield
-  jaxtyping.config.update('jaxtyping_disable', False)
+@pytest.fixture(scope='module', autouse=True)
+def as_for_users():
+  with compilation.optimized(), compilation.unchecked_types():
+    yield
 
 
-@pytest.mark.usefixtures('unchecked_types')
 @pytest.mark.parametrize('batch', [1, 8])
 class TestNoCacheIsCopied:
 

@@ -25,12 +25,6 @@ ROWS, LENGTH, GAMMA = 16, 14, 3
 CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
 
 
-@pytest.fixture(scope='module', autouse=True)
-def cheap_compilation():
-  with compilation.cheap():
-    yield
-
-
 @functools.cache
 def decoder() -> token_decoder.TokenDecoder:
   return token_decoder.TokenDecoder(

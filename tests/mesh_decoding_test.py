@@ -26,8 +26,7 @@ def _run(*arguments):
   done = subprocess.run(
       [sys.executable, '-m', 'pytest', *_FILES, '-q', *arguments],
       cwd=_CHECKOUT,
-      # Compiling is most of the time.
-      env={**os.environ, **devices, 'JAX_DISABLE_MOST_OPTIMIZATIONS': '1'},
+      env={**os.environ, **devices},
       stdout=subprocess.PIPE,
       stderr=subprocess.STDOUT,
       text=True,

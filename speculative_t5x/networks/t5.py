@@ -71,6 +71,9 @@ class T5Config:
   min_block: int = 1
 
   def __post_init__(self):
+    # A list, as gin files have it, would have no hash.
+    activations = tuple(self.mlp_activations)
+    object.__setattr__(self, 'mlp_activations', activations)
     try:
       name = jnp.dtype(self.dtype).name
     except TypeError:
@@ -94,7 +97,7 @@ def _attention(config: T5Config, merged: bool = False) -> layers.Attention:
 def _mlp(config: T5Config) -> layers.GatedMlp:
   return layers.GatedMlp(
       config.mlp_dim,
-      tuple(config.mlp_activations),
+      config.mlp_activations,
       config.dtype,
       config.dropout_rate,
       config.merge_projections,

@@ -21,7 +21,6 @@ from speculative_t5x.paper import published
 from speculative_t5x.preflight import memory
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.walltime import measurement
-from tests import compilation
 from tests import tiny
 from tests.paper import records
 
@@ -40,7 +39,7 @@ _TIMED = (
 @pytest.fixture(scope='module', autouse=True)
 def tiny_sizes():
   size = dict(emb_dim=16, num_heads=2, num_layers=1, mlp_dim=16, head_dim=8)
-  with pytest.MonkeyPatch.context() as patch, compilation.cheap():
+  with pytest.MonkeyPatch.context() as patch:
     patch.setattr(dialled, 'SIZES', dict.fromkeys(dialled.SIZES, size))
     patch.setattr(dialled, 'VOCAB_SIZE', 64)
     patch.setattr(memory, 'available_bytes', lambda: 2 * 2**30)

@@ -51,7 +51,6 @@ def tiny_sizes():
   }
   with (
       pytest.MonkeyPatch.context() as patch,
-      compilation.cheap(),
       compilation.unchecked_types(),
   ):
     patch.setattr(dialled, 'SIZES', sizes)

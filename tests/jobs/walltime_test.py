@@ -65,8 +65,8 @@ def _load_examples(name, split, lengths) -> examples.Examples:
 
 
 @pytest.fixture(scope='module', autouse=True)
-def cheap_compilation():
-  with compilation.cheap(), compilation.unchecked_types():
+def unchecked_types():
+  with compilation.unchecked_types():
     yield
 
 

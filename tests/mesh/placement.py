@@ -16,11 +16,17 @@ from speculative_t5x import checkpoints
 from speculative_t5x import loading
 from speculative_t5x import sharding
 from speculative_t5x.networks import t5_decoding
+from tests import compilation
 from tests import compiled_loop_test
 from tests import tiny
 from tests.mesh import pairs
 
-unchecked_types = compiled_loop_test.unchecked_types
+
+@pytest.fixture
+def unchecked_types():
+  with compilation.unchecked_types():
+    yield
+
 
 _COLLECTIVE = re.compile(
     r'= \(?\w+\[([\d,]*)\].* '

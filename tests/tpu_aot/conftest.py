@@ -10,5 +10,9 @@ from tests.tpu_aot import libtpu
 
 @pytest.fixture(scope='module', autouse=True)
 def compiling_without_devices():
-  with libtpu.environment(), compilation.unchecked_types():
+  with (
+      libtpu.environment(),
+      compilation.optimized(),
+      compilation.unchecked_types(),
+  ):
     yield

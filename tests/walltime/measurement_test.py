@@ -31,8 +31,8 @@ TEMPERATURES_AND_SEEDS = [(0.0, 0), (1.0, 0), (1.0, 1), (0.3, 2)]
 
 
 @pytest.fixture(scope='module', autouse=True)
-def cheap_compilation():
-  with compilation.cheap(), compilation.unchecked_types():
+def unchecked_types():
+  with compilation.unchecked_types():
     yield
 
 

@@ -26,12 +26,6 @@ PARTS = (
 )  # fmt: skip
 
 
-@pytest.fixture(scope='module', autouse=True)
-def cheap_compilation():
-  with compilation.cheap():
-    yield
-
-
 def _counted(block_decoder, name, calls):
   """A decoder that keeps what it is fed, whenever it is run."""
 

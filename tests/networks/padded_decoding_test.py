@@ -11,7 +11,6 @@ import pytest
 
 from speculative_t5x import sampling
 from speculative_t5x import token_decoder
-from tests import compilation
 from tests import tiny
 
 CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
@@ -22,12 +21,6 @@ def _model(min_block: int, noise: float = 0.0):
   model = tiny.model(CONFIG, noise=noise)
   config = dataclasses.replace(model.config, min_block=min_block)
   return dataclasses.replace(model, config=config)
-
-
-@pytest.fixture(scope='module', autouse=True)
-def cheap():
-  with compilation.cheap():
-    yield
 
 
 @pytest.fixture(scope='module')
