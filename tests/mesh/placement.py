@@ -17,9 +17,9 @@ from speculative_t5x import loading
 from speculative_t5x import sharding
 from speculative_t5x.networks import t5_decoding
 from tests import compilation
-from tests import compiled_loop_test
 from tests import tiny
 from tests.mesh import pairs
+from tests.optimized import compiled_loop
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ class TestCompiledLoop:
   def inside(shape):
     compiled = pairs.decoder(shape).compile_speculative(pairs.request())
     return '\n'.join(
-        compiled_loop_test.loop_instructions(compiled.as_text())
+        compiled_loop.loop_instructions(compiled.as_text())
     )
 
   def test_caches_lie_in_parts(self, shape):

@@ -105,8 +105,8 @@ def request(batch: int) -> token_decoder.Request:
 
 
 @pytest.fixture(scope='module', autouse=True)
-def as_for_users():
-  with compilation.optimized(), compilation.unchecked_types():
+def unchecked_types():
+  with compilation.unchecked_types():
     yield
 
 

@@ -1,0 +1,10 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the tests of `optimized`, whose programs are compiled as for users."""
+
+from tests import pytest_process
+
+
+def test_as_for_users():
+  variables = {'JAX_DISABLE_MOST_OPTIMIZATIONS': '0', 'XLA_FLAGS': ''}
+  pytest_process.run(['tests/optimized/compiled_loop.py'], variables)
