@@ -177,9 +177,6 @@ class TestRecord:
         assert run['tokens_per_s'] == run['tokens'] / run['walltime_s']
       assert record['speedup'] == plain['walltime_s'] / fast['walltime_s']
       assert record['speedup_ci95'] is None  # of two batches
-    # Only the first temperature has something to compile.
-    first, second = (record['compile_s'] for record in ran.records)
-    assert all(first[side] > 10 * second[side] for side in first)
 
   def test_truncated_inputs_are_counted(self, ran):
     vocabulary = bulletins_vocabulary()

@@ -48,6 +48,8 @@ _NULL = {
     'speedup_ci95': 'few batches have none',
     'simulated_acceptance': 'acceptance is earned here',
     'commit': 'an installed package has none',
+    'compile_s.baseline': 'another test compiled the same program',
+    'compile_s.speculative': 'another test compiled the same program',
     'greedy': 'only for temperature 0',
     'verification.lenience': 'the rule has none',
     'device.libtpu': 'only of a TPU',
