@@ -82,6 +82,17 @@ class TestShuffle:
     assert short != sorted(short)
 
 
+  def test_groups_come_in_any_order(self):
+    longest = lambda group: self.LENGTHS[group].max()
+    shuffle = self._shuffle()
+    starts_short = [
+        longest(shuffle.indices(4 * i, 4 * i + 2))
+        < longest(shuffle.indices(4 * i + 2, 4 * i + 4))
+        for i in range(12)
+    ]
+    assert 0 < sum(starts_short) < 12
+
+
 class TestLengths:
 
   def test_the_longer_side_counts(self):

@@ -45,9 +45,6 @@ _PROMISED = (
 @pytest.fixture(autouse=True)
 def _from_the_root(monkeypatch):
   monkeypatch.chdir(_ROOT)
-  gin.clear_config()
-  yield
-  gin.clear_config()
 
 
 def _parse(*names):

@@ -9,6 +9,24 @@ cheap_compilation.set_up()  # before JAX is imported
 import jax  # noqa: E402
 import pytest  # noqa: E402
 
+from tests import command_state  # noqa: E402
+from tests import process_state  # noqa: E402
+
+
+@pytest.fixture(autouse=True, scope='module')
+def _module_keeps_process_state(tmp_path_factory):
+  """As for a test: what a module's own fixtures set up, they take back."""
+  with process_state.kept(tmp_path_factory.getbasetemp()):
+    yield
+
+
+@pytest.fixture(autouse=True)
+def _test_keeps_process_state(tmp_path_factory):
+  """A test that leaves the process changed fails, and not the next one."""
+  with process_state.kept(tmp_path_factory.getbasetemp()):
+    yield
+    command_state.reset()
+
 
 @pytest.fixture
 def strict_types():

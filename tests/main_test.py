@@ -69,12 +69,6 @@ _TABLES = ['table1', 'table2', 'table3', 'table4']
 _FIGURES = ['figure1', 'figure2', 'figure3', 'figure4', 'figure5']
 
 
-@pytest.fixture(autouse=True)
-def _clear():
-  yield
-  gin.clear_config()
-
-
 def _configure(*flags):
   """Configures a command without running it."""
   (command,) = main._parse(list(flags))

@@ -111,6 +111,20 @@ class TestBatchLoss:
     assert metrics.num_tokens == 3
     np.testing.assert_allclose(metrics.loss_per_token, expected / 3, rtol=1e-5)
 
+  def test_sums_what_each_token_costs(self):
+    """By all settings of the loss."""
+    logits, targets = _logits(), jnp.array([[1, 2, 0], [4, 0, 0]])
+    weights = {'z_loss': 0.3, 'label_smoothing': 0.2}
+    losses, z_losses = training.cross_entropy(logits, targets, **weights)
+    loss, metrics = training.batch_loss(
+        logits, targets, training.LossConfig(**weights)
+    )
+    is_real = np.asarray(targets) > 0
+    np.testing.assert_allclose(loss, losses[is_real].sum(), rtol=1e-6)
+    np.testing.assert_allclose(
+        metrics.z_loss, z_losses[is_real].sum(), rtol=1e-6
+    )
+
   def test_counts_correct_tokens(self):
     targets = jnp.array([[1, 2, 0], [4, 5, 0]])
     logits = 5 * jnp.eye(7)[jnp.array([[1, 3, 0], [4, 5, 0]])]
@@ -180,10 +194,12 @@ class TestAdafactor:
       updates, state = optimizer.update({'kernel': grad}, state, params)
     return updates['kernel'], training.to_param_states(state)['kernel']
 
-  def test_factored(self):
+  @pytest.mark.parametrize('growth', [1, 3])
+  def test_factored(self, growth):
     rng = np.random.default_rng(1)
     param = rng.normal(0, 0.5, (128, 160)).astype(np.float32)
     grads = rng.normal(0, 1, (2, 128, 160)).astype(np.float32)
+    grads[1] *= growth  # so that the update is clipped
     update, state = self._updated(param, grads)
     # The decay is 1 - t^-0.8 at step t: 0 at the first step.
     new = 2.0**-0.8
@@ -193,9 +209,18 @@ class TestAdafactor:
     np.testing.assert_allclose(state['v_col'], columns, rtol=1e-5)
     assert state['v'].shape == state['m'].shape == (1,)
     scaled = grads[1] / np.sqrt(np.outer(rows, columns) / rows.mean())
-    scaled /= max(1.0, np.sqrt((scaled**2).mean()))
+    size = np.sqrt((scaled**2).mean())
+    assert size < 1.1 if growth == 1 else size > 1.2
+    scaled /= max(1.0, size)
     rms = np.sqrt((param**2).mean())
     np.testing.assert_allclose(update, -0.1 * rms * scaled, rtol=1e-4)
+
+  @pytest.mark.parametrize('rows', [127, 128])
+  def test_factored_from_128_on(self, rows):
+    kernel = np.ones((rows, 160), np.float32)
+    _, state = self._updated(kernel, [kernel])
+    is_factored = state['v_row'].shape != (1,)
+    assert is_factored == (rows == 128)
 
   def test_small_parameters_are_not_factored(self):
     grad = np.arange(1, 7, dtype=np.float32).reshape(2, 3)
@@ -261,6 +286,31 @@ class TestTrainSteps:
     assert before.accuracy < 0.3
     assert after.accuracy > 0.9
     assert after.loss_per_token < before.loss_per_token / 4
+
+  def test_first_parameters_depend_on_the_seed(self):
+    other = training.init_state(_CONFIG, _training()[0], seed=6)
+    kernel = lambda state: state.params['decoder']['logits_dense']['kernel']
+    assert (kernel(other) != kernel(_fresh_state())).any()
+
+  def test_evaluation_is_the_cross_entropy_of_the_next_token(self):
+    """Whatever batches the examples are in, and by no other loss."""
+    examples = _copies(7, seed=3)
+    params = _fresh_state().params
+    metrics = training.make_evaluate(_CONFIG)(
+        params, batches.in_order(examples, batch_size=4)
+    )
+    fed = np.pad(examples.targets[:, :-1], ((0, 0), (1, 0)))
+    logits = jax.jit(
+        functools.partial(t5.Transformer(_CONFIG).apply, enable_dropout=False)
+    )({'params': params}, examples.inputs, fed, examples.targets)
+    of_targets = np.take_along_axis(
+        _log_probs(logits), examples.targets[..., None], -1
+    )[..., 0]
+    is_real = examples.targets > 0
+    assert metrics.num_tokens == is_real.sum()
+    np.testing.assert_allclose(
+        metrics.loss, -of_targets[is_real].sum(), rtol=1e-5
+    )
 
   def test_dropout_depends_on_seed_and_step(self):
     _, run, examples = _training()

@@ -61,7 +61,8 @@ def speculative_sample(
     draft_temperature: None for the target's. No value changes the law of the
       outputs.
     max_decode_steps: most tokens, one number or [batch]; None for `length`.
-    max_decode_steps_hard_limit: bounds `max_decode_steps`.
+    max_decode_steps_hard_limit: bounds `max_decode_steps` where that is
+      given; 0 and None do not.
     rescale_log_probs: score under the law sampled from, or under the model's
       own.
     state_callback_fn: not supported.
@@ -159,9 +160,10 @@ def _rows(
   if not isinstance(seed, jax.Array):
     token_decoder.check_int32('seed', [seed])
   limits = jnp.full(example_ids.shape, length, jnp.int32)
-  for limit in (max_steps, hard_limit):
-    if limit is not None:
-      limits = jnp.minimum(limits, jnp.asarray(limit, jnp.int32))
+  if max_steps is not None:
+    limits = jnp.minimum(limits, jnp.asarray(max_steps, jnp.int32))
+    if hard_limit:
+      limits = jnp.minimum(limits, jnp.asarray(hard_limit, jnp.int32))
   keys = speculation.row_keys(seed, example_ids, num_decodes)
   return speculation.Rows(keys, jnp.repeat(limits, num_decodes))
 

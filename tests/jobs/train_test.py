@@ -16,6 +16,7 @@ import pytest
 import seqio
 import tensorflow as tf
 
+from speculative_t5x import batches
 from speculative_t5x import checkpoints
 from speculative_t5x import loading
 from speculative_t5x import training
@@ -207,6 +208,31 @@ class TestBadInput:
     assert not checkpoints.step_folders(tmp_path)
 
 
+class TestFeed:
+
+  LENGTHS = np.arange(1, 41)  # each example its own
+
+  def _feed(self, seed=0):
+    tokens = (np.arange(48) < self.LENGTHS[:, None]).astype(np.int32)
+    return train._Feed(batches.Examples(tokens, tokens), 8, 2, seed)
+
+  def test_batches_are_cut_to_their_longest_example(self):
+    feed = self._feed()
+    seen = set()
+    for step in range(0, 8, 2):
+      examples, indices = feed.batches(step, step + 2)
+      longest = self.LENGTHS[indices].max()
+      seen.add(examples.targets.shape[1])
+      assert longest <= examples.targets.shape[1] < longest + 16
+      assert examples.inputs.shape == examples.targets.shape
+    assert len(seen) > 1
+
+  def test_order_depends_on_the_seed(self):
+    orders = [self._feed(seed).batches(0, 4)[1] for seed in (0, 0, 1)]
+    np.testing.assert_array_equal(orders[0], orders[1])
+    assert (orders[0] != orders[2]).any()
+
+
 class TestStops:
 
   def test_calls_end_at_periods_whatever_step_they_start_from(self):
@@ -224,9 +250,6 @@ class TestConfigs:
   @pytest.fixture(autouse=True)
   def _from_the_root(self, monkeypatch):
     monkeypatch.chdir(_ROOT)
-    gin.clear_config()
-    yield
-    gin.clear_config()
 
   @pytest.mark.parametrize(
       ('name', 'num_params'), [('target', 10_574_208), ('draft', 918_528)]

@@ -81,8 +81,10 @@ class TestEmbedding:
 
 class TestRMSNorm:
 
-  def test_no_mean_is_subtracted(self):
-    x = numbers(2, 6) + 3.0
+  @pytest.mark.parametrize('size', [1.0, 1e-3])
+  def test_formula(self, size):
+    """No mean is subtracted; the epsilon counts where numbers are small."""
+    x = size * (numbers(2, 6) + 3.0)
     scale = numbers(6, start=50)
     y = layers.RMSNorm(jnp.float32).apply({'params': {'scale': scale}}, x)
     rms = np.sqrt(np.mean(np.square(np.asarray(x)), -1, keepdims=True) + 1e-6)
@@ -95,6 +97,16 @@ class TestRMSNorm:
     y = module.apply({'params': {'scale': jnp.ones((512,))}}, x)
     assert y.dtype == jnp.bfloat16
     np.testing.assert_array_equal(np.asarray(y, np.float32), 1.0)
+
+  def test_bfloat16_is_rounded_before_it_is_scaled(self):
+    """As in T5X: the scale is a number of that type too."""
+    x, scale = numbers(64), numbers(64, start=50) + 2
+    normalized = layers.RMSNorm(jnp.float32).apply(
+        {'params': {'scale': jnp.ones(64)}}, x
+    )
+    y = layers.RMSNorm(jnp.bfloat16).apply({'params': {'scale': scale}}, x)
+    rounded = normalized.astype(jnp.bfloat16) * scale.astype(jnp.bfloat16)
+    np.testing.assert_array_equal(y, rounded)
 
 
 class TestLogitsProjection:
@@ -225,15 +237,3 @@ class TestAttention:
     )
     error = np.std(samples, axis=0) / np.sqrt(4000)
     assert np.all(np.abs(samples.mean(0) - expected) < 6 * error + 1e-5)
-
-  @pytest.mark.parametrize(
-      'name, scale', [('query', (64 * 16) ** -0.5), ('key', 64**-0.5)]
-  )
-  def test_scale_of_initial_kernels(self, name, scale):
-    """The query's holds the 1/sqrt(head_dim) that the product lacks."""
-    module = layers.Attention(8, 16, 64, jnp.float32, 0.0)
-    variables = module.init(
-        jax.random.key(0), numbers(2, 64), method='project'
-    )
-    kernel = variables['params'][name]['kernel']
-    np.testing.assert_allclose(np.std(kernel), scale, rtol=0.05)

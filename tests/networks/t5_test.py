@@ -19,6 +19,7 @@ from speculative_t5x.networks import preparation
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_decoding
 from tests import tiny
+from tests.networks import dropout_masks
 
 GOLDEN = pathlib.Path(__file__).parent / 'golden'
 
@@ -90,6 +91,73 @@ class TestParameterTree:
     assert {leaf.dtype.name for leaf in leaves} == {'float32'}
 
 
+class TestInitialParameters:
+  """Standard deviations and distributions are those of T5X."""
+
+  # The query's holds the 1/sqrt(head_dim) that its product with keys lacks.
+  KERNELS = {
+      'token_embedder/embedding': (1.0, 'normal'),
+      'query/kernel': ((64 * 16) ** -0.5, 'normal'),
+      'key/kernel': (64**-0.5, 'normal'),
+      'value/kernel': (64**-0.5, 'normal'),
+      'out/kernel': (48**-0.5, 'normal'),
+      'wi_0/kernel': (64**-0.5, 'truncated'),
+      'wi_1/kernel': (64**-0.5, 'truncated'),
+      'wo/kernel': (96**-0.5, 'truncated'),
+      'logits_dense/kernel': (64**-0.5, 'truncated'),
+      'rel_embedding': (((3 + 32) / 2) ** -0.5, 'uniform'),
+  }
+  # The largest number drawn, in standard deviations.
+  FARTHEST = {
+      'normal': (2.8, 6.0), 'truncated': (2.1, 2.28), 'uniform': (1.5, 1.74)
+  }
+
+  def test_of_every_kind(self):
+    config = t5.T5Config(
+        vocab_size=200, emb_dim=64, num_heads=3, head_dim=16, mlp_dim=96,
+        num_encoder_layers=1, num_decoder_layers=1,
+    )  # fmt: skip
+    tokens = jnp.ones((1, 1), jnp.int32)
+    init = functools.partial(t5.Transformer(config).init, enable_dropout=False)
+    params = jax.jit(init)(jax.random.key(0), tokens, tokens, tokens)['params']
+    seen = set()
+    for path, leaf in jax.tree.flatten_with_path(params)[0]:
+      name = '/'.join(part.key for part in path)
+      if name.endswith('scale'):
+        np.testing.assert_array_equal(leaf, 1)
+        continue
+      (kind,) = [x for x in self.KERNELS if name.endswith(x)]
+      seen.add(kind)
+      std, form = self.KERNELS[kind]
+      assert np.std(leaf) == pytest.approx(std, rel=0.15), name
+      low, high = self.FARTHEST[form]
+      assert low < np.abs(leaf).max() / std < high, name
+    assert seen == set(self.KERNELS)
+
+
+class TestDropout:
+
+  def test_masks(self):
+    """One for all positions, but for what the encoder gives out."""
+    expected = {
+        'encoder': [
+            (2, 1, 32),
+            (2, 2, 1, 5), (2, 1, 32), (2, 1, 48), (2, 1, 32),
+            (2, 5, 32),
+        ],
+        'decoder': [
+            (2, 1, 32),
+            (2, 2, 1, 4), (2, 1, 32), (2, 2, 1, 5), (2, 1, 32),
+            (2, 1, 48), (2, 1, 32),
+            (2, 1, 32),
+        ],
+    }  # fmt: skip
+    found = dropout_masks.of(t5.Transformer(dropout_masks.CONFIG))
+    assert found == [
+        (0.75, shape) for shapes in expected.values() for shape in shapes
+    ]
+
+
 class TestGolden:
   """Against what T5X computed for the same weights."""
 
@@ -105,6 +173,18 @@ class TestGolden:
     np.testing.assert_allclose(
         np.asarray(logits)[is_target], golden['logits'][is_target], atol=1e-4
     )
+
+  def test_a_tied_head_is_scaled(self, golden):
+    """As if it was a head of its own with smaller numbers."""
+    inputs = golden['encoder_input_tokens'][:3]
+    targets = golden['decoder_target_tokens']
+    config = tiny.config(logits_via_embedding=True)
+    params = tiny.params(config)
+    tied = teacher_forced(config, params, inputs, targets)
+    embedding = params['token_embedder']['embedding']
+    params['decoder']['logits_dense'] = {'kernel': embedding.T / 32**0.5}
+    own = teacher_forced(tiny.config(), params, inputs, targets)
+    np.testing.assert_allclose(tied, own, atol=1e-4)
 
   def test_bfloat16(self, golden):
     """T5X's own bfloat16 logits lie within 0.1 of its float32 ones."""

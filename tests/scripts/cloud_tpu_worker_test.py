@@ -233,6 +233,16 @@ class TestWorkerMain:
     )
     return calls
 
+  @pytest.fixture
+  def without_t5x(self):
+    """T5X as if it was never imported; afterwards as it was before."""
+    imported = lambda: [m for m in sys.modules if m.split('.')[0] == 't5x']
+    kept = {name: sys.modules.pop(name) for name in imported()}
+    yield
+    for name in imported():
+      del sys.modules[name]
+    sys.modules.update(kept)
+
   def test_package(self, tmp_path, capsys, hosts_met):
     """A job gets its arguments, and its output folder."""
     flags = [f'--output_dir={tmp_path}', 'speculative-t5x', 'paper', 'table1']
@@ -246,6 +256,7 @@ class TestWorkerMain:
       ('name', 'macro'),
       [('t5x.eval', 'EVAL_OUTPUT_DIR'), ('t5x.infer', 'INFER_OUTPUT_DIR')],
   )
+  @pytest.mark.usefixtures('without_t5x')
   def test_t5x(self, tmp_path, monkeypatch, capsys, hosts_met, name, macro):
     """As a script, once the hosts have met."""
     package, script = name.split('.')
@@ -256,15 +267,9 @@ class TestWorkerMain:
     monkeypatch.setattr(sys, 'argv', sys.argv)
     caches = []
     monkeypatch.setattr(compilation_cache, 'enable', caches.append)
-    for module in [m for m in sys.modules if m.split('.')[0] == package]:
-      monkeypatch.delitem(sys.modules, module)
     flags = ['--num_hosts=4', '--output_dir=gs://b/x', name, '--gin_file=a']
     assert worker_main.main(flags) == 3
     assert capsys.readouterr().out == (
         f'__main__ --gin_search_paths=. --gin_file=a --gin.{macro}="gs://b/x"\n'
     )
     assert hosts_met == ['met'] and caches == ['gs://b/x']
-    for module in [m for m in sys.modules if m.split('.')[0] == package]:
-      monkeypatch.delitem(sys.modules, module)
-
-

@@ -18,6 +18,7 @@ from speculative_t5x.networks import preparation
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_decoding
 from tests import tiny
+from tests.networks import dropout_masks
 from tests.t5x_guest import tiny_pair
 
 EXAMPLES = pathlib.Path(t5x.__path__[0]) / 'examples/t5'
@@ -70,6 +71,25 @@ def test_parameters_are_t5xs_at_every_size(version, size):
   assert found == expected
   kernel = found['params']['encoder']['layers_0']['attention']['out']['kernel']
   assert kernel[0] == (config.num_heads * config.head_dim, config.emb_dim)
+
+
+def test_initial_parameters_are_t5xs():
+  """Drawn from one key, number by number."""
+  config = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
+  tokens = jnp.ones((1, 1), jnp.int32)
+  drawn = [
+      network.init(
+          jax.random.PRNGKey(3), tokens, tokens, tokens, enable_dropout=False
+      )['params']
+      for network in (t5.Transformer(config), tiny_pair.transformer(config))
+  ]
+  jax.tree.map(np.testing.assert_array_equal, *drawn)
+
+
+def test_dropout_is_where_t5x_has_it():
+  config = dropout_masks.CONFIG
+  masks = dropout_masks.of(t5.Transformer(config))
+  assert masks == dropout_masks.of(tiny_pair.transformer(config))
 
 
 def test_the_sizes_are_read_from_t5xs_files():

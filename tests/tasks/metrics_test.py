@@ -30,6 +30,15 @@ class TestBleu:
     score = metrics.bleu(['a b c d e f'], ['a b c d e'])['bleu']
     assert score == pytest.approx(100 * np.exp(1 - 6 / 5))
 
+  def test_smoothing_is_exponential(self):
+    # Words match 4 of 4, pairs 1 of 3, threes none of 2, fours none of 1.
+    score = metrics.bleu(['a b c d'], ['a b d c'])['bleu']
+    expected = 100 * (1 * 1 / 3 * (1 / 2) / 2 * (1 / 4) / 1) ** 0.25
+    assert score == pytest.approx(expected)
+
+  def test_a_short_text_has_all_orders(self):
+    assert metrics.bleu(['a b'], ['a b'])['bleu'] == 0
+
   def test_case_counts(self):
     assert metrics.bleu(['Ein Zug nach Köln'], ['ein zug nach köln']) != {
       'bleu': pytest.approx(100)

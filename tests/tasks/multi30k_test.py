@@ -38,6 +38,13 @@ class TestReadPairs:
       ('train val 3', 'Zug val 3'),
     ]
 
+  @pytest.mark.parametrize(
+    ('split', 'stem'), [('train', 'train'), ('test', 'test_2016_flickr')]
+  )
+  def test_splits_are_files(self, folder, split, stem):
+    pair = multi30k.read_pairs(folder, split)[0]
+    assert pair == (f'train {stem} 1', f'Zug {stem} 1')
+
   def test_reads_a_last_line_without_newline(self, folder):
     (folder / 'val.en.gz').write_bytes(gzip.compress(b'a\nb\nc'))
     pairs = multi30k.read_pairs(folder, 'validation')
@@ -110,6 +117,14 @@ class TestRegister:
     for side, text in (('inputs', 'train val 2'), ('targets', 'Zug val 2')):
       expected = [*vocabulary.encode(text), 1]
       assert examples[1][side].tolist() == expected
+
+  def test_a_text_that_is_cut_ends_all_the_same(self, folder):
+    multi30k.register(folder)
+    task = self.seqio.get_mixture_or_task(multi30k.NAME)
+    lengths = {'inputs': 3, 'targets': 2}
+    for example in task.get_dataset(lengths, 'test', shuffle=False):
+      assert example['inputs'].shape == 3 and example['inputs'][-1] == 1
+      assert example['targets'].shape == 2 and example['targets'][-1] == 1
 
   def test_again_with_the_same_folder(self, folder):
     multi30k.register(folder)

@@ -1,0 +1,26 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What a command sets up in its process, and leaves to the next command."""
+
+import sys
+
+import gin
+import jax
+
+from speculative_t5x.tasks import multi30k
+
+_READERS = list(gin.config._FILE_READERS)
+_SEARCH_PATHS = list(gin.config._LOCATION_PREFIXES)
+_PLATFORMS = jax.config.jax_platforms
+
+
+def reset() -> None:
+  """Makes gin, JAX's platform and the tasks what they were at first."""
+  gin.clear_config()
+  gin.config._FILE_READERS[:] = _READERS
+  gin.config._LOCATION_PREFIXES[:] = _SEARCH_PATHS
+  if jax.config.jax_platforms != _PLATFORMS:
+    jax.config.update('jax_platforms', _PLATFORMS)
+  seqio = sys.modules.get('seqio')
+  if seqio and multi30k.NAME in seqio.TaskRegistry.names():
+    seqio.TaskRegistry.remove(multi30k.NAME)

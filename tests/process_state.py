@@ -1,0 +1,124 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The state of the process that a test must leave as it found it.
+
+Tests run in any order in one process. What one of them leaves behind, another
+one meets.
+"""
+
+from collections.abc import Iterator, Mapping
+import contextlib
+import os
+import pathlib
+import signal
+import sys
+from typing import Any
+
+import jax
+import jaxtyping
+
+from speculative_t5x.tasks import multi30k
+
+_SIGNALS = (
+    signal.SIGALRM, signal.SIGCHLD, signal.SIGHUP, signal.SIGINT,
+    signal.SIGPIPE, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1,
+    signal.SIGUSR2,
+)  # fmt: skip
+_OF_PYTEST = 'PYTEST_CURRENT_TEST'  # the test that is running
+_MISSING = object()
+
+State = Mapping[str, Mapping[Any, Any]]
+
+
+@contextlib.contextmanager
+def kept(temporary: pathlib.Path) -> Iterator[None]:
+  """Fails if what runs within leaves the state changed.
+
+  Args:
+    temporary: the folder of the tests' temporary files.
+  """
+  before = capture()
+  yield
+  lines = changes(before, capture(), temporary)
+  assert not lines, '\n'.join(['left behind:', *lines])
+
+
+def capture() -> State:
+  """Returns the state of the process, in parts."""
+  return {
+      'sys.modules': dict(sys.modules),
+      'sys.path': dict(enumerate(sys.path)),
+      'sys.argv': {'': list(sys.argv)},
+      'the environment': {
+          k: v for k, v in os.environ.items() if k != _OF_PYTEST
+      },
+      'the working folder': {'': os.getcwd()},
+      "JAX's configuration": dict(jax.config.values),
+      "jaxtyping's configuration": {
+          'jaxtyping_disable': jaxtyping.config.jaxtyping_disable
+      },
+      'signal handlers': {
+          each.name: signal.getsignal(each) for each in _SIGNALS
+      },
+      "seqio's tasks": _seqio_tasks(),
+  }
+
+
+def changes(
+    before: State, after: State, temporary: pathlib.Path
+) -> list[str]:
+  """Says what is no longer as it was.
+
+  A module that is imported for the first time is no change, nor is what it
+  does to the environment, unless it lies in a folder of temporary files.
+
+  Args:
+    before: from `capture`.
+    after: from `capture`, later.
+    temporary: the folder of the tests' temporary files.
+  Returns:
+    One line per change.
+  """
+  if before == after:  # as nearly always, and cheap
+    return []
+  imported = after['sys.modules'].keys() - before['sys.modules'].keys()
+  lines = [
+      f'sys.modules: {name} of a temporary folder was added'
+      for name in sorted(imported)
+      if _lies_in(after['sys.modules'][name], temporary)
+  ]
+  for part, values in before.items():
+    lines += _part_changes(part, values, after[part], bool(imported))
+  return lines
+
+
+def _part_changes(part, before, after, has_imports: bool) -> list[str]:
+  # The modules themselves are looked at by the caller, and what they add (a
+  # variable of the environment, a task) stays as long as they do.
+  may_add = part == 'sys.modules' or has_imports
+  names = before.keys() if may_add else before.keys() | after.keys()
+  return [
+      f'{part}: {name} was {_told(before, name)}, is {_told(after, name)}'
+      for name in sorted(names)
+      if before.get(name, _MISSING) != after.get(name, _MISSING)
+  ]
+
+
+def _told(values, name) -> str:
+  return 'missing' if name not in values else repr(values[name])[:80]
+
+
+def _lies_in(module: Any, folder: pathlib.Path) -> bool:
+  file = getattr(module, '__file__', None)
+  return isinstance(file, str) and folder in pathlib.Path(file).parents
+
+
+def _seqio_tasks() -> dict[str, Any]:
+  providers = sys.modules.get('seqio.dataset_providers')
+  if providers is None:
+    return {}
+  registries = (providers.TaskRegistry, providers.MixtureRegistry)
+  found = {k: v for each in registries for k, v in each._REGISTRY.items()}
+  # A fixture of a module may run a command: see `command_state`.
+  found.pop(multi30k.NAME, None)
+  return found

@@ -1,0 +1,19 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Limits of the length of three outputs of up to 8 tokens, as T5X has them."""
+
+import numpy as np
+
+EXAMPLES, LENGTH = 3, 8
+EACH = np.array([2, 8, 5], np.int32)
+# max_decode_steps, max_decode_steps_hard_limit, tokens of each example.
+CASES = [
+    (None, None, [8, 8, 8]),
+    (3, None, [3, 3, 3]),
+    (EACH, None, [2, 8, 5]),
+    (3, 5, [3, 3, 3]),
+    (5, 3, [3, 3, 3]),
+    (EACH, 4, [2, 4, 4]),
+    (5, 0, [5, 5, 5]),  # a hard limit of 0 is none
+    (None, 4, [8, 8, 8]),  # it bounds max_decode_steps alone
+]

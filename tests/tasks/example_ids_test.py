@@ -1,0 +1,28 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of speculative_t5x.tasks.example_ids."""
+
+import numpy as np
+import pytest
+
+from speculative_t5x.tasks import example_ids
+
+
+# Samples that were recorded can only be repeated while these stay.
+@pytest.mark.parametrize(
+    ('tokens', 'expected'), [([5, 1], 360625768), ([6, 7, 1], 647040499)]
+)
+def test_ids_never_change(tokens, expected):
+  assert example_ids.of_inputs(np.array(tokens)) == expected
+
+
+@pytest.mark.parametrize('dtype', [np.int32, np.int64, np.uint16])
+def test_neither_padding_nor_dtype_matters(dtype):
+  padded = np.array([6, 7, 1, 0, 0], dtype)
+  assert example_ids.of_inputs(padded) == 647040499
+
+
+def test_ids_fill_31_bits_and_no_more():
+  ids = [example_ids.of_inputs(np.array([n, 1])) for n in range(2, 2000)]
+  assert len(set(ids)) == len(ids)
+  assert 0 <= min(ids) < 2**23 and 2**31 - 2**23 < max(ids) < 2**31
