@@ -16,5 +16,4 @@ def environment(count: int, xla_flags: str = '') -> dict[str, str]:
       # Devices that wait for each other hold threads of one pool. With as many
       # threads as devices, and work to be shared out, none could go on.
       'NPROC': '32',
-      'JAX_CPU_ENABLE_ASYNC_DISPATCH': '0',
   }
