@@ -2,11 +2,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """The one error of checkpoints, and how its messages are worded."""
 
+from typing import Any
+
 _MAX_LISTED = 6  # a message names so many parameters and counts the rest
+_MAX_SHOWN = 60  # characters of a value that a file holds
+_MAX_REASON = 500  # characters of what another library says
 
 
 class CheckpointError(ValueError):
-  """A checkpoint that is missing, unfinished, damaged or of another kind."""
+  """A checkpoint that is missing, unfinished, damaged or of another kind.
+
+  Its message is one line, whatever names and values a damaged file holds.
+  """
+
+  def __init__(self, message: str):
+    super().__init__(
+        ''.join(c if c.isprintable() else ascii(c)[1:-1] for c in message)
+    )
 
 
 def listing(items: list[str]) -> str:
@@ -16,11 +28,17 @@ def listing(items: list[str]) -> str:
   return f'{shown} and {rest} more' if rest > 0 else shown
 
 
-def first_line(error: Exception) -> str:
+def shown(value: Any) -> str:
+  """Returns a value as Python writes it, cut where it is long."""
+  text = repr(value)
+  return text if len(text) <= _MAX_SHOWN else f'{text[:_MAX_SHOWN]}...'
+
+
+def first_line(error: BaseException) -> str:
   """What another library's error says, cut to a line."""
   lines = str(error).strip().splitlines()
   if not lines:
     return type(error).__name__
   # TensorStore appends its whole configuration to a message.
   text = lines[0].partition(' [tensorstore_spec')[0]
-  return text.partition(' [source locations')[0][:300].rstrip('.')
+  return text.partition(' [source locations')[0][:_MAX_REASON].rstrip('. ')

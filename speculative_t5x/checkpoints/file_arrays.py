@@ -9,12 +9,21 @@ and a remote file is read like a local one.
 from collections.abc import Iterator
 import dataclasses
 import math
+from typing import Any
 
 from etils import epath
 import jax.numpy as jnp
 import numpy as np
 
+from speculative_t5x.checkpoints import errors
+from speculative_t5x.checkpoints import regular_files
+
 _BLOCK = 2**20  # bytes a read, which are all that is held beside the array
+_DTYPES = (
+    'float64', 'float32', 'float16', 'bfloat16',
+    'int64', 'int32', 'int16', 'int8',
+    'uint64', 'uint32', 'uint16', 'uint8', 'bool',
+)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,6 +43,8 @@ class Span:
 class FileArray:
   """An array in a file, in C order and little-endian.
 
+  Raises ValueError for a shape that is none, or whose bytes are not the spans'.
+
   Attributes:
     file: that holds it.
     shape: of the array.
@@ -47,6 +58,9 @@ class FileArray:
   spans: tuple[Span, ...]
 
   def __post_init__(self):
+    # A bool is an int to Python, and 2.0 equals 2.
+    if not all(type(size) is int and size >= 0 for size in self.shape):
+      raise ValueError(f'{errors.shown(self.shape)} is no shape of an array')
     stored = sum(span.length for span in self.spans)
     expected = math.prod(self.shape) * self.dtype.itemsize
     if stored != expected:
@@ -81,6 +95,7 @@ def is_equal(one: FileArray, other: FileArray) -> bool:
 
 
 def _blocks(array: FileArray) -> Iterator[bytes]:
+  regular_files.check(array.file)
   with array.file.open('rb') as file:
     for span in array.spans:
       file.seek(span.offset)
@@ -93,10 +108,12 @@ def _blocks(array: FileArray) -> Iterator[bytes]:
         left -= len(block)
 
 
-def dtype_of(name: str) -> np.dtype:
-  """The dtype of a name such as 'float32' or 'bfloat16'.
+def dtype_of(name: Any) -> np.dtype:
+  """Returns the dtype of a name such as 'float32' or 'bfloat16'.
 
   Raises:
-    TypeError: if there is none.
+    ValueError: if there is none, or one that no array here may have.
   """
+  if name not in _DTYPES:
+    raise ValueError(f'the dtype {errors.shown(name)} is not known here')
   return np.dtype(jnp.bfloat16 if name == 'bfloat16' else name)

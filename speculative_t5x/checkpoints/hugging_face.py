@@ -8,8 +8,8 @@ transposed: PyTorch stores [out, in], Flax [in, out].
 """
 
 from collections.abc import Iterable, Iterator
-import json
 import pathlib
+from typing import Any
 
 from etils import epath
 import jax
@@ -17,16 +17,55 @@ import numpy as np
 
 from speculative_t5x.checkpoints import errors
 from speculative_t5x.checkpoints import file_arrays
+from speculative_t5x.checkpoints import hugging_face_config
 from speculative_t5x.checkpoints import hugging_face_names as names_of
+from speculative_t5x.checkpoints import json_file
 from speculative_t5x.checkpoints import safetensors_file
-from speculative_t5x.checkpoints.hugging_face_config import read_config
-
-__all__ = ['read', 'read_config', 'read_specs', 'read_step']
 
 _SINGLE = 'model.safetensors'
 _INDEX = 'model.safetensors.index.json'
 
 _Tensors = dict[str, file_arrays.FileArray]
+
+
+def read_config(folder: epath.PathLike) -> dict[str, Any]:
+  """The fields of `T5Config` that say what network a folder is of.
+
+  Returns:
+    As `hugging_face_config.read_config`, no larger than the tensors are: a
+    network of these sizes can be built.
+  Raises:
+    errors.CheckpointError: if the folder is damaged or of another network.
+  """
+  folder = epath.Path(folder)
+  fields = hugging_face_config.read_config(folder)
+  _, parameters = _parameters(folder)
+  for stack in ('encoder', 'decoder'):
+    num_layers = fields[f'num_{stack}_layers']
+    _check_layers(folder, stack, num_layers, parameters)
+  longest = max(max(x.shape, default=1) for x in parameters.values())
+  for name in ('vocab_size', 'emb_dim', 'num_heads', 'head_dim', 'mlp_dim'):
+    if fields[name] > longest:
+      raise errors.CheckpointError(
+          f'{folder / "config.json"} gives {errors.shown(fields[name])} as'
+          f' {name}, and no tensor of the folder has an axis longer than'
+          f' {longest}. Download both again.'
+      )
+  return fields
+
+
+def _check_layers(
+    folder: epath.Path, stack: str, num_layers: int, parameters: _Tensors
+) -> None:
+  """Checks that each layer is there, at least in part."""
+  found = {name.split('/')[1] for name in parameters if name.startswith(stack)}
+  for i in range(num_layers):
+    if f'layers_{i}' not in found:
+      raise errors.CheckpointError(
+          f'{folder / "config.json"} gives the {stack}'
+          f' {errors.shown(num_layers)} layers, and the folder lacks'
+          f' {stack}/layers_{i}. Download both again.'
+      )
 
 
 def read_specs(folder: epath.Path) -> dict[str, jax.ShapeDtypeStruct]:
@@ -72,7 +111,7 @@ def _is_transposed(name: str) -> bool:
 
 def _parameters(folder: epath.Path) -> tuple[_Tensors, _Tensors]:
   """All tensors of a folder by their names, the parameters by T5X's."""
-  is_tied = read_config(folder)['logits_via_embedding']
+  is_tied = hugging_face_config.read_config(folder)['logits_via_embedding']
   tensors = _read_headers(folder)
   parameters: _Tensors = {}
   unknown = []
@@ -143,12 +182,13 @@ def _read_tensor(name: str, tensor: file_arrays.FileArray) -> np.ndarray:
 
 
 def _read_headers(folder: epath.Path) -> _Tensors:
-  if (folder / _SINGLE).exists():
+  if _SINGLE in {child.name for child in folder.iterdir()}:
     return safetensors_file.read_header(folder / _SINGLE)
   file_of = _read_index(folder / _INDEX)
+  there = {child.name for child in folder.iterdir()}
   headers = {}
   for file in sorted(set(file_of.values())):
-    if not (folder / file).exists():
+    if file not in there:
       lost = sorted(name for name in file_of if file_of[name] == file)
       raise errors.CheckpointError(
           f'{folder} lacks the file {file}, in which {_INDEX} says that'
@@ -167,13 +207,16 @@ def _read_headers(folder: epath.Path) -> _Tensors:
 def _read_index(path: epath.Path) -> dict[str, str]:
   """File by name of a tensor."""
   try:
-    file_of = json.loads(path.read_text())['weight_map']
+    file_of = json_file.read(path).get('weight_map')
+    if not isinstance(file_of, dict) or not file_of:
+      raise ValueError('it has no weight_map')
     for file in file_of.values():
-      if pathlib.PurePath(file).name != file:
-        raise ValueError(f'{file} is no file of the folder')
-  except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+      if not isinstance(file, str) or pathlib.PurePath(file).name != file:
+        raise ValueError(f'{errors.shown(file)} is no file of the folder')
+  except errors.CheckpointError:
+    raise
+  except (OSError, ValueError) as error:
     raise errors.CheckpointError(
-        f'{path} is damaged: {type(error).__name__} {errors.first_line(error)}.'
-        ' Download it again.'
+        f'{path} is damaged: {errors.first_line(error)}. Download it again.'
     ) from error
   return file_of

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The config.json of a Hugging Face T5, as sizes under T5X's names."""
 
-import json
 from typing import Any
 
 from etils import epath
 
 from speculative_t5x.checkpoints import errors
+from speculative_t5x.checkpoints import json_file
 
 # What a model type means where its config.json is silent.
 _DEFAULTS = {
@@ -63,25 +63,25 @@ def read_config(folder: epath.Path) -> dict[str, Any]:
       **sizes,
       layers: _size(file, config, layers),
       'mlp_activations': _ACTIVATIONS[config['feed_forward_proj']],
-      'logits_via_embedding': _is_tied(config),
+      'logits_via_embedding': bool(_is_tied(config)),
   }
 
 
-def _is_tied(config: dict[str, Any]) -> bool:
+def _is_tied(config: dict[str, Any]) -> bool | None:
   """Whether logits are taken, as T5 1.0 does, by the scaled embedding.
 
   From version 5 on, transformers writes that as scale_decoder_outputs, and
   tie_word_embeddings true for every T5.
   """
   tied = config.get('scale_decoder_outputs')
-  return bool(config['tie_word_embeddings'] if tied is None else tied)
+  return config['tie_word_embeddings'] if tied is None else tied
 
 
 def _with_defaults(file: epath.Path, config: dict[str, Any]) -> dict[str, Any]:
   model_type = config.get('model_type')
-  if model_type not in _DEFAULTS:
+  if not isinstance(model_type, str) or model_type not in _DEFAULTS:
     raise errors.CheckpointError(
-        f'{file} is of a network of type {model_type!r}; only'
+        f'{file} is of a network of type {errors.shown(model_type)}; only'
         f' {" and ".join(map(repr, _DEFAULTS))} have the network that runs'
         ' here. Pass a T5 1.0, T5 1.1 or mT5.'
     )
@@ -94,17 +94,25 @@ def _check_network(file: epath.Path, config: dict[str, Any]) -> None:
         f'{file} is of a quantized model (quantization_config), which is not'
         ' read here. Pass the model that it was made from.'
     )
-  if config['feed_forward_proj'] not in _ACTIVATIONS:
+  activations = config['feed_forward_proj']
+  if not isinstance(activations, str) or activations not in _ACTIVATIONS:
     raise errors.CheckpointError(
-        f'{file} has feed_forward_proj {config["feed_forward_proj"]!r}; only'
+        f'{file} has feed_forward_proj {errors.shown(activations)}; only'
         f' {", ".join(_ACTIVATIONS)} are known here.'
     )
-  function = _FUNCTIONS[config['feed_forward_proj']]
+  if not isinstance(_is_tied(config), bool | None):
+    raise errors.CheckpointError(
+        f'{file} has {errors.shown(_is_tied(config))} for whether the head is'
+        ' the embedding (tie_word_embeddings, scale_decoder_outputs), which is'
+        ' neither true nor false. Copy or download it again.'
+    )
+  function = _FUNCTIONS[activations]
   for name, value in (*_FIXED.items(), ('dense_act_fn', function)):
     if config.get(name) not in (None, value):
       raise errors.CheckpointError(
-          f'{file} has {name} {config[name]}; T5X and the network here have'
-          f' {value} built in, so the model would compute something else.'
+          f'{file} has {name} {errors.shown(config[name])}; T5X and the network'
+          f' here have {value} built in, so the model would compute something'
+          ' else.'
       )
 
 
@@ -112,20 +120,19 @@ def _size(file: epath.Path, config: dict[str, Any], name: str) -> int:
   value = config.get(name)
   if not isinstance(value, int) or isinstance(value, bool) or value < 1:
     raise errors.CheckpointError(
-        f'{file} has {name} {value!r}, which is no size. Copy or download it'
-        ' again.'
+        f'{file} has {name} {errors.shown(value)}, which is no size. Copy or'
+        ' download it again.'
     )
   return value
 
 
 def _read_json(file: epath.Path) -> dict[str, Any]:
   try:
-    config = json.loads(file.read_text())
-    if not isinstance(config, dict):
-      raise ValueError('it holds no object')
+    return json_file.read(file)
+  except errors.CheckpointError:
+    raise
   except (OSError, ValueError) as error:
     raise errors.CheckpointError(
         f'{file} cannot be read as JSON: {errors.first_line(error)}. Copy or'
         ' download it again.'
     ) from error
-  return config

@@ -3,16 +3,18 @@
 """Finds a checkpoint and tells in which layout it is."""
 
 import enum
-import os
+import operator
 import re
 
 from etils import epath
 
 from speculative_t5x.checkpoints import errors
+from speculative_t5x.checkpoints import regular_files
 
 Path = str | epath.Path
 
-_STEP_FOLDER = re.compile(r'checkpoint_(\d+)')
+MAX_STEP = 2**31 - 1  # T5X counts in int32
+_STEP_FOLDER = re.compile(r'checkpoint_([0-9]+)')
 # Both of T5X's ways to save write under such a name and rename at the end.
 _UNFINISHED = re.compile(r'.+\.(orbax-checkpoint-)?tmp-.+')
 _MESH_INDEX = re.compile(r'model\.ckpt-\d+\.index')
@@ -63,6 +65,11 @@ def resolve(path: Path) -> tuple[epath.Path, Layout]:
   layout = _layout_of(folder)
   if layout is None and (steps := step_folders(folder)):
     folder = steps[max(steps)]
+    if not folder.is_dir():
+      raise errors.CheckpointError(
+          f'{folder} has the name of a training step and is no folder. Remove'
+          ' it, or pass an earlier step.'
+      )
     layout = _layout_of(folder)
   if layout is None:
     raise _unknown(folder)
@@ -85,14 +92,27 @@ def step_in_name(folder: epath.Path) -> int | None:
 
 
 def new_step_folder(path: Path, step: int) -> epath.Path:
-  """Where the checkpoint of a step is to be saved in a folder."""
-  return _absolute(path) / f'checkpoint_{step}'
+  """Returns where the checkpoint of a step is to be saved in a folder.
+
+  Raises:
+    CheckpointError: for a step that would not be found again.
+  """
+  try:
+    number = operator.index(step)  # not of 7.0, whose name would be another
+  except TypeError:
+    number = -1
+  if not 0 <= number <= MAX_STEP:
+    raise errors.CheckpointError(
+        f'No checkpoint can be saved in {path} at step {errors.shown(step)}.'
+        f' Pass a whole number from 0 to {MAX_STEP}.'
+    )
+  return _absolute(path) / f'checkpoint_{number}'
 
 
 def _absolute(path: Path) -> epath.Path:
   """Orbax takes no relative path; a remote one (`gs://`) stays as it is."""
   path = epath.Path(path)
-  return path if '://' in os.fspath(path) else path.absolute()
+  return path if regular_files.is_remote(path) else path.absolute()
 
 
 def _layout_of(folder: epath.Path) -> Layout | None:
@@ -130,6 +150,7 @@ def _check_finished(folder: epath.Path) -> None:
   # Orbax writes the metadata last, so a save that was cut off lacks it.
   if not (folder / 'state' / '_METADATA').exists():
     raise _unfinished(folder, 'it has no state/_METADATA')
+  regular_files.check_tree(folder)
 
 
 def _unfinished(folder: epath.Path, why: str) -> errors.CheckpointError:

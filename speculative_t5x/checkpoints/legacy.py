@@ -16,12 +16,18 @@ from etils import epath
 import jax
 import numpy as np
 
+from speculative_t5x.checkpoints import chunks
 from speculative_t5x.checkpoints import errors
 from speculative_t5x.checkpoints import file_arrays
 from speculative_t5x.checkpoints import msgpack_file
+from speculative_t5x.checkpoints import regular_files
 
 _OLDEST_VERSION = 2  # that T5X itself reads; before, parameters had other names
 _ZARR_DRIVERS = ('file', 'gfile', 'gcs')  # where T5X may have written them
+
+
+# A parameter in the file itself, or where its zarr folder lies.
+_Leaf = file_arrays.FileArray | pathlib.PurePosixPath
 
 
 def read_specs(folder: epath.Path) -> dict[str, jax.ShapeDtypeStruct]:
@@ -51,7 +57,7 @@ def read(
     yield name, _read_leaf(folder, name, leaves[name])
 
 
-def read_step(folder: epath.Path) -> int | None:
+def read_step(folder: epath.Path) -> Any:
   """The training step that is stored, None if it is not.
 
   Raises:
@@ -59,9 +65,9 @@ def read_step(folder: epath.Path) -> int | None:
   """
   state = _training_state(folder).get('state')
   step = state.get('step') if isinstance(state, Mapping) else None
-  if isinstance(step, file_arrays.FileArray):
-    step = step.read()
-  return None if step is None else int(step)
+  if isinstance(step, file_arrays.FileArray) and not step.shape:
+    step = step.read().item()
+  return step
 
 
 def _training_state(folder: epath.Path) -> Mapping[str, Any]:
@@ -69,41 +75,78 @@ def _training_state(folder: epath.Path) -> Mapping[str, Any]:
   file = folder / 'checkpoint'
   try:
     contents = msgpack_file.read_tree(file)
-  except Exception as error:  # anything may stand in a damaged file
+  except errors.CheckpointError:
+    raise
+  except (OSError, EOFError, ValueError) as error:
     raise errors.CheckpointError(
         f'{file} is cut short or damaged: {errors.first_line(error)}. Copy the'
         ' checkpoint again.'
     ) from error
   if not isinstance(contents, Mapping):
-    raise errors.CheckpointError(f'{file} holds no tree of parameters.')
-  version = contents.get('version', _OLDEST_VERSION)
-  if version < _OLDEST_VERSION:
     raise errors.CheckpointError(
-        f'{file} is of version {version}, whose parameters had other names;'
-        f' {_OLDEST_VERSION} and later are read. Save it by a newer T5X.'
+        f'{file} holds no tree of parameters. Pass a checkpoint of a T5X model.'
     )
-  return contents.get('optimizer', contents)
+  version = contents.get('version', _OLDEST_VERSION)
+  if not isinstance(version, int) or version < _OLDEST_VERSION:
+    raise errors.CheckpointError(
+        f'{file} is of version {errors.shown(version)}, whose parameters had'
+        f' other names; {_OLDEST_VERSION} and later are read. Save it by a'
+        ' newer T5X.'
+    )
+  state = contents.get('optimizer', contents)
+  return state if isinstance(state, Mapping) else {}
 
 
-def _parameters(folder: epath.Path) -> dict[str, Any]:
-  """A `FileArray` or TensorStore spec by the name of a parameter."""
+def _parameters(folder: epath.Path) -> dict[str, _Leaf]:
+  """The parameters that the index names, each checked to be one."""
   target = _training_state(folder).get('target')
   if not isinstance(target, Mapping) or not target:
     raise errors.CheckpointError(
         f'{folder / "checkpoint"} holds no parameters: there is no target in'
         ' it. Pass a checkpoint of a T5X model.'
     )
-  return _leaves(target, '')
-
-
-def _leaves(tree: Mapping[str, Any], prefix: str) -> dict[str, Any]:
   leaves = {}
+  for name, part in _flatten(target, ''):
+    try:
+      leaves[name] = _leaf(name, part, leaves)
+    except ValueError as error:
+      raise _unreadable(folder, name, error) from error
+  return leaves
+
+
+def _flatten(
+    tree: Mapping[str, Any], prefix: str
+) -> Iterator[tuple[str, Any]]:
   for key, part in tree.items():
     if isinstance(part, Mapping) and 'kvstore' not in part:
-      leaves.update(_leaves(part, f'{prefix}{key}/'))
+      yield from _flatten(part, f'{prefix}{key}/')
     else:
-      leaves[prefix + key] = part
-  return leaves
+      yield prefix + key, part
+
+
+def _leaf(name: str, part: Any, others: Mapping[str, _Leaf]) -> _Leaf:
+  """Returns an array, or the path of a zarr folder from a TensorStore spec.
+
+  Raises:
+    ValueError: for anything else.
+  """
+  if name in others:  # a key with a slash may spell another's name
+    raise ValueError('it is there twice')
+  if isinstance(part, file_arrays.FileArray):
+    return part
+  match part:
+    # Before 0.1.14 TensorStore had the path beside the kvstore.
+    case (
+        {'driver': 'zarr', 'kvstore': {'driver': driver, 'path': str(text)}}
+        | {'driver': 'zarr', 'kvstore': {'driver': driver}, 'path': str(text)}
+    ) if driver in _ZARR_DRIVERS and text.isprintable():
+      path = pathlib.PurePosixPath(text)
+      if path.parts and not path.is_absolute() and '..' not in path.parts:
+        return path
+  raise ValueError(
+      f'it is {errors.shown(part)}, which is no array and no zarr folder of the'
+      ' checkpoint'
+  )
 
 
 def _spec(folder: epath.Path, name: str, leaf: Any) -> jax.ShapeDtypeStruct:
@@ -122,45 +165,36 @@ def _read_leaf(folder: epath.Path, name: str, leaf: Any) -> np.ndarray:
     if isinstance(leaf, file_arrays.FileArray):
       return leaf.read()
     return _open(folder, {name: leaf})[name].read().result()
+  except errors.CheckpointError:
+    raise
   except (OSError, EOFError, ValueError) as error:
-    if isinstance(error, errors.CheckpointError):
-      raise
     raise _unreadable(folder, name, error) from error
 
 
-def _open(folder: epath.Path, leaves: Mapping[str, Any]) -> dict[str, Any]:
+def _open(folder: epath.Path, leaves: Mapping[str, _Leaf]) -> dict[str, Any]:
   """The zarr arrays among the leaves, opened side by side."""
   import tensorstore as ts  # slow to import: only where it is needed
 
-  futures = {
-      name: ts.open(_zarr_spec(folder, name, leaf), read=True)
-      for name, leaf in leaves.items()
-      if not isinstance(leaf, file_arrays.FileArray)
-  }
+  futures = {}
+  for name, leaf in leaves.items():
+    if not isinstance(leaf, file_arrays.FileArray):
+      regular_files.check_tree(folder / leaf)
+      futures[name] = ts.open(_zarr_spec(folder, leaf), read=True)
   stores = {}
   for name, future in futures.items():
     try:
-      stores[name] = future.result()
+      store = future.result()
+      chunks.check(store.shape, store.chunk_layout.read_chunk.shape)
     except ValueError as error:
       raise _unreadable(folder, name, error) from error
+    stores[name] = store
   return stores
 
 
-def _zarr_spec(folder: epath.Path, name: str, leaf: Any) -> dict[str, Any]:
+def _zarr_spec(
+    folder: epath.Path, path: pathlib.PurePosixPath
+) -> dict[str, Any]:
   """A TensorStore spec of an array that lies where the checkpoint lies now."""
-  if not isinstance(leaf, Mapping):
-    raise _unreadable(folder, name, ValueError('it is no array'))
-  kvstore = leaf['kvstore']
-  # Before 0.1.14 TensorStore had the path beside the kvstore.
-  path = pathlib.PurePosixPath(kvstore.get('path', leaf.get('path', '/')))
-  if (
-      leaf.get('driver') != 'zarr'
-      or kvstore.get('driver') not in _ZARR_DRIVERS
-      or path.is_absolute()
-      or '..' in path.parts
-  ):
-    message = f'it is said to lie in {leaf}, no zarr folder of the checkpoint'
-    raise _unreadable(folder, name, ValueError(message))
   return {
       'driver': 'zarr',
       'kvstore': _kvstore(folder, path),

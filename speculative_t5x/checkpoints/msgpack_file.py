@@ -13,7 +13,14 @@ from typing import Any
 
 from etils import epath
 
+from speculative_t5x.checkpoints import errors
 from speculative_t5x.checkpoints import file_arrays
+from speculative_t5x.checkpoints import regular_files
+
+# No training state comes near them; a damaged file may declare anything.
+_MAX_VALUES = 10**6
+_MAX_DEPTH = 64
+_MAX_TEXT = 2**16  # bytes
 
 _NDARRAY, _SCALAR = 1, 3  # extension types of Flax
 _CHUNKED = '__msgpack_chunked_array__'  # Flax cuts arrays above 1 GB
@@ -39,11 +46,14 @@ def read_tree(path: epath.Path) -> Any:
   """Reads what a file holds, but for its arrays.
 
   Returns:
-    Dicts, lists, texts and numbers as stored; `file_arrays.FileArray` for an
-    array or a NumPy scalar; `file_arrays.Span` for bytes.
+    Dicts with keys of text, lists, texts and numbers as stored;
+    `file_arrays.FileArray` for an array or a NumPy scalar; `file_arrays.Span`
+    for bytes.
   Raises:
+    errors.CheckpointError: if the path is no regular file.
     ValueError or EOFError: if the file is no such msgpack, or is cut short.
   """
+  regular_files.check(path)
   size = path.stat().length
   with path.open('rb') as file:
     tree = _Reader(path, file, size).value()
@@ -59,8 +69,13 @@ class _Reader:
     self._path = path
     self._file = file
     self._size = size
+    self._num_values = 0
+    self._depth = 0
 
   def value(self) -> Any:
+    self._num_values += 1
+    if self._num_values > _MAX_VALUES:
+      raise ValueError(f'it holds more than {_MAX_VALUES} values')
     first = self._take(1)[0]
     if first <= 0x7F:
       return first
@@ -70,7 +85,13 @@ class _Reader:
       return _CONSTANTS[first]
     if first in _NUMBERS:
       return self._number(_NUMBERS[first])
-    return self._sized(*self._kind_and_length(first))
+    kind, length = self._kind_and_length(first)
+    if self._depth == _MAX_DEPTH:
+      raise ValueError(f'it is nested more than {_MAX_DEPTH} deep')
+    self._depth += 1
+    result = self._sized(kind, length)
+    self._depth -= 1
+    return result
 
   def _kind_and_length(self, first: int) -> tuple[str, int]:
     if first <= 0x8F:
@@ -88,23 +109,43 @@ class _Reader:
 
   def _sized(self, kind: str, length: int) -> Any:
     if kind == 'map':
-      pairs = [(self.value(), self.value()) for _ in range(length)]
-      return _whole_array(dict(pairs))
+      return _whole_array(self._mapping(length))
     if kind == 'array':
       return [self.value() for _ in range(length)]
     if kind == 'str':
+      if length > _MAX_TEXT:
+        raise ValueError(f'it holds a text of {length} bytes')
       return self._take(length).decode()
     if kind == 'bin':
       return self._skip(length)
     return self._extension(length)
 
+  def _mapping(self, length: int) -> dict[str, Any]:
+    mapping = {}
+    for _ in range(length):
+      key = self.value()
+      if not isinstance(key, str):
+        raise ValueError(f'the key {errors.shown(key)} is no text')
+      if key in mapping:
+        raise ValueError(f'the key {errors.shown(key)} is there twice')
+      mapping[key] = self.value()
+    return mapping
+
   def _extension(self, length: int) -> Any:
     code = self._number('>b')
+    whole = self._span(length)
     if code not in (_NDARRAY, _SCALAR):
       return self._skip(length)
-    shape, dtype, span = self.value()
-    return file_arrays.FileArray(
-        self._path, tuple(shape), file_arrays.dtype_of(dtype), (span,)
+    value = self.value()
+    match value:
+      case [list(shape), str(dtype), file_arrays.Span() as span] if (
+          self._file.tell() == whole.offset + whole.length
+      ):
+        return file_arrays.FileArray(
+            self._path, tuple(shape), file_arrays.dtype_of(dtype), (span,)
+        )
+    raise ValueError(
+        f'an array is {errors.shown(value)}, and no shape, dtype and bytes'
     )
 
   def _number(self, form: str):
@@ -130,13 +171,23 @@ def _whole_array(mapping: dict) -> Any:
   """The array that Flax cut into the entries of a mapping, if it did."""
   if _CHUNKED not in mapping:
     return mapping
-  shape, chunks = (
-      [mapping[key][str(i)] for i in range(len(mapping[key]))]
-      for key in ('shape', 'chunks')
-  )
+  shape, chunks = _in_order(mapping, 'shape'), _in_order(mapping, 'chunks')
+  are_arrays = all(isinstance(x, file_arrays.FileArray) for x in chunks)
+  if not are_arrays or len({chunk.dtype for chunk in chunks}) != 1:
+    raise ValueError('the parts of an array are no arrays of one dtype')
   return file_arrays.FileArray(
       chunks[0].file,
       tuple(shape),
       chunks[0].dtype,
       tuple(span for chunk in chunks for span in chunk.spans),
   )
+
+
+def _in_order(mapping: dict[str, Any], name: str) -> list[Any]:
+  """Returns the values of a mapping that Flax made of a sequence."""
+  values = mapping.get(name)
+  if not isinstance(values, dict) or values.keys() != set(
+      map(str, range(len(values)))
+  ):
+    raise ValueError(f'an array in parts has {name} {errors.shown(values)}')
+  return [values[str(i)] for i in range(len(values))]

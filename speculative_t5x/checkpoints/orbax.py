@@ -6,10 +6,20 @@
 parameters), with the optimizer's state and the step beside it.
 """
 
+from collections.abc import Callable, Iterator
+import contextlib
+import gc
+import logging
+import sys
+import types
+from typing import Any
+import warnings
+
 from etils import epath
 import jax
 import jax.numpy as jnp
 
+from speculative_t5x.checkpoints import chunks
 from speculative_t5x.checkpoints import errors
 from speculative_t5x.checkpoints import trees
 
@@ -22,35 +32,29 @@ def read_specs(
   Raises:
     errors.CheckpointError: if the metadata is damaged.
   """
-  import orbax.checkpoint as ocp  # slow to import: only where it is needed
-
-  state_folder = folder / 'state'
-  try:
-    # Orbax asks the arrays themselves. Its metadata file alone would not do:
-    # it gives the shape of a shard, and in older checkpoints none at all.
-    part = ocp.PyTreeCheckpointHandler().metadata(state_folder).tree
+  with _one_error(f'The metadata in {folder / "state"} is damaged'):
+    part = _metadata(folder)
     for name in group:
       part = part.get(name, {})
-    return {
-        name: jax.ShapeDtypeStruct(tuple(x.shape), x.dtype)
-        for name, x in trees.flatten(part).items()
-    }
-  except Exception as error:  # Orbax and TensorStore raise many kinds.
-    raise errors.CheckpointError(
-        f'The metadata in {state_folder} is damaged:'
-        f' {errors.first_line(error)}. Copy or save the checkpoint again.'
-    ) from error
+    return {name: _spec(name, x) for name, x in trees.flatten(part).items()}
 
 
-def read_step(folder: epath.Path) -> int:
-  """The training step that is stored.
+def read_step(folder: epath.Path) -> int | None:
+  """The training step that is stored, None if it is not.
 
   Raises:
-    errors.CheckpointError: if there is none or it cannot be read.
+    errors.CheckpointError: if it cannot be read.
   """
+  with _one_error(f'The metadata in {folder / "state"} is damaged'):
+    array = _metadata(folder).get('state', {}).get('step')
+    if array is None:
+      return None
+    spec = _spec('step', array)
+    if spec.shape or not jnp.issubdtype(spec.dtype, jnp.integer):
+      raise ValueError(f'step is {spec.dtype}{list(spec.shape)}, no number')
   device = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
-  step = jax.ShapeDtypeStruct((), jnp.int32, sharding=device)
-  return int(restore(folder, {'state': {'step': step}})['state']['step'])
+  wanted = jax.ShapeDtypeStruct((), jnp.int32, sharding=device)
+  return int(restore(folder, {'state': {'step': wanted}})['state']['step'])
 
 
 def restore(folder: epath.Path, wanted: trees.Params) -> trees.Params:
@@ -69,18 +73,85 @@ def restore(folder: epath.Path, wanted: trees.Params) -> trees.Params:
       lambda x: ocp.ArrayRestoreArgs(sharding=x.sharding, dtype=x.dtype), wanted
   )
   state_folder = folder / 'state'
+  with (
+      _one_error(f'{state_folder} is damaged or incomplete'),
+      ocp.PyTreeCheckpointer() as checkpointer,
+  ):
+    return checkpointer.restore(
+        state_folder,
+        args=ocp.args.PyTreeRestore(
+            item=jax.tree.map(lambda _: 0, wanted),
+            restore_args=restore_args,
+            partial_restore=True,
+        ),
+    )
+
+
+def _metadata(folder: epath.Path) -> Any:
+  """The tree of what Orbax knows of each array."""
+  import orbax.checkpoint as ocp  # slow to import: only where it is needed
+
+  # Orbax asks the arrays themselves. Its metadata file alone would not do: it
+  # gives the shape of a shard, and in older checkpoints none at all.
+  return ocp.PyTreeCheckpointHandler().metadata(folder / 'state').tree
+
+
+def _spec(name: str, array: Any) -> jax.ShapeDtypeStruct:
   try:
-    with ocp.PyTreeCheckpointer() as checkpointer:
-      return checkpointer.restore(
-          state_folder,
-          args=ocp.args.PyTreeRestore(
-              item=jax.tree.map(lambda _: 0, wanted),
-              restore_args=restore_args,
-              partial_restore=True,
-          ),
-      )
-  except Exception as error:  # Orbax and TensorStore raise many kinds.
-    raise errors.CheckpointError(
-        f'{state_folder} cannot be read: {errors.first_line(error)}. The'
-        ' checkpoint is damaged or incomplete; copy or save it again.'
-    ) from error
+    chunks.check(array.shape, array.storage.chunk_shape)
+  except ValueError as error:
+    raise ValueError(f'{name}: {error}') from None
+  return jax.ShapeDtypeStruct(tuple(array.shape), array.dtype)
+
+
+@contextlib.contextmanager
+def _one_error(what: str) -> Iterator[None]:
+  """Turns what Orbax and TensorStore raise and report into one error.
+
+  They read arrays side by side. Where one fails, the others are given up, and
+  each would be reported on stderr as something that nobody waited for.
+  """
+  with _quiet_asyncio():
+    hook = sys.unraisablehook
+    if not isinstance(hook, _AbandonedReadsHook):
+      sys.unraisablehook = _AbandonedReadsHook(hook)
+    try:
+      yield
+      sys.unraisablehook = hook
+      return
+    except Exception as error:  # of many kinds, wrapped in others
+      while error.__cause__ is not None:
+        error = error.__cause__
+      reason = errors.first_line(error)
+    with warnings.catch_warnings():
+      warnings.simplefilter('ignore', RuntimeWarning)  # coroutine not awaited
+      gc.collect()
+  raise errors.CheckpointError(
+      f'{what}: {reason}. Copy or save the checkpoint again.'
+  )
+
+
+@contextlib.contextmanager
+def _quiet_asyncio() -> Iterator[None]:
+  logger = logging.getLogger('asyncio')
+  was_disabled, logger.disabled = logger.disabled, True
+  try:
+    yield
+  finally:
+    logger.disabled = was_disabled
+
+
+class _AbandonedReadsHook:
+  """Reports exceptions that nobody can catch, but for those of such reads.
+
+  It stays after the error: TensorStore ends what it has begun later, in threads
+  of its own.
+  """
+
+  def __init__(self, report: Callable[[Any], object]):
+    self._report = report
+
+  def __call__(self, unraisable: Any) -> None:
+    is_abandoned = isinstance(unraisable.object, types.CoroutineType)
+    if not is_abandoned and str(unraisable.exc_value) != 'Event loop is closed':
+      self._report(unraisable)

@@ -22,6 +22,7 @@ _READERS = {
     layouts.Layout.LEGACY: legacy,
     layouts.Layout.HUGGING_FACE: hugging_face,
 }
+_MAX_SIZE = 2**31  # along an axis; some 10,000 times what any T5 has
 _DTYPES = ('float32', 'bfloat16')  # what the networks compute in
 # T5X's scalable_t5 stacks its layers in one array, whose name then bears the
 # stack's twice, and has a position bias in every layer.
@@ -38,8 +39,24 @@ def read_specs(path: layouts.Path) -> dict[str, jax.ShapeDtypeStruct]:
   Raises:
     CheckpointError: if there is no finished checkpoint or it is damaged.
   """
-  folder, layout = layouts.resolve(path)
-  return _READERS[layout].read_specs(folder)
+  return _specs(*layouts.resolve(path))
+
+
+def _specs(
+    folder: epath.Path, layout: layouts.Layout
+) -> dict[str, jax.ShapeDtypeStruct]:
+  """What `read_specs` says of a folder; its sizes are sure to be sizes."""
+  specs = _READERS[layout].read_specs(folder)
+  if other := sorted(
+      f'{name} {spec.shape}'
+      for name, spec in specs.items()
+      if not all(0 < size < _MAX_SIZE for size in spec.shape)
+  ):
+    raise errors.CheckpointError(
+        f'The checkpoint {folder} holds parameters of sizes that no network'
+        f' has: {errors.listing(other)}. Copy or save it again.'
+    )
+  return specs
 
 
 def read_step(path: layouts.Path) -> int:
@@ -47,7 +64,7 @@ def read_step(path: layouts.Path) -> int:
 
   Raises:
     CheckpointError: if there is no finished checkpoint, or none that says its
-      step.
+      step, or says one that no training has.
   """
   folder, layout = layouts.resolve(path)
   step = _READERS[layout].read_step(folder)
@@ -57,6 +74,12 @@ def read_step(path: layouts.Path) -> int:
     raise errors.CheckpointError(
         f'{folder} does not say of which training step it is. Name the folder'
         ' checkpoint_<step>.'
+    )
+  if type(step) is not int or not 0 <= step <= layouts.MAX_STEP:
+    raise errors.CheckpointError(
+        f'{folder} says that it is of training step {errors.shown(step)}, which'
+        f' is no whole number from 0 to {layouts.MAX_STEP}. Copy or save the'
+        ' checkpoint again.'
     )
   return step
 
@@ -147,7 +170,7 @@ def restore_params(
       holds numbers that are not finite, or if dtype is another.
   """
   folder, layout = layouts.resolve(path)
-  specs = _READERS[layout].read_specs(folder)
+  specs = _specs(folder, layout)
   _check_specs(folder, specs, expected)
   wanted = _wanted(specs, dtype, _shardings(expected, shardings))
   if layout is layouts.Layout.ORBAX:
@@ -173,7 +196,7 @@ def read_params(
     CheckpointError: as `restore_params`; some parameters may have been read.
   """
   folder, layout = layouts.resolve(path)
-  specs = _READERS[layout].read_specs(folder)
+  specs = _specs(folder, layout)
   _check_floating(folder, specs)
   wanted = _wanted(specs, dtype, dict.fromkeys(specs, _first_device()))
   read = _restore_each if layout is layouts.Layout.ORBAX else _read_each

@@ -42,13 +42,20 @@ def read_config(
         f'{layer}/mlp has {len(inputs)} input projections; T5 has 1 or 2.'
     )
   num_heads = shape('decoder/relpos_bias/rel_embedding')[0]
+  joined = shape(f'{layer}/self_attention/query/kernel')[1]
+  if joined % num_heads:
+    raise SizesError(
+        f'{layer}/self_attention/query/kernel has {joined} columns, which are'
+        f' not whole heads: decoder/relpos_bias/rel_embedding has {num_heads}.'
+        ' Pass another checkpoint.'
+    )
   return t5.T5Config(
       vocab_size=vocab_size,
       emb_dim=emb_dim,
       num_heads=num_heads,
       num_encoder_layers=_num_layers(specs, 'encoder'),
       num_decoder_layers=_num_layers(specs, 'decoder'),
-      head_dim=shape(f'{layer}/self_attention/query/kernel')[1] // num_heads,
+      head_dim=joined // num_heads,
       mlp_dim=shape(inputs[0])[1],
       mlp_activations=_USUAL_ACTIVATIONS[len(inputs)],
       logits_via_embedding='decoder/logits_dense/kernel' not in specs,

@@ -196,7 +196,7 @@ class TestRefused:
           (dict(layer_norm_epsilon=1e-5), 'layer_norm_epsilon 1e-05'),
           (dict(eos_token_id=2), 'eos_token_id 2'),
           (dict(decoder_start_token_id=3), 'decoder_start_token_id 3'),
-          (dict(dense_act_fn='gelu'), 'dense_act_fn gelu'),
+          (dict(dense_act_fn='gelu'), "dense_act_fn 'gelu'"),
           (dict(quantization_config={}), 'quantized'),
           (dict(d_model='wide'), "d_model 'wide'"),
           (dict(num_layers=None), 'num_layers None'),

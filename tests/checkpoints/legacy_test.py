@@ -126,8 +126,9 @@ class TestVariants:
   def test_a_bucket_is_read_as_one(self):
     """Its name in the spec is a placeholder; the path says which it is."""
     spec = by_hand.DRIVERS['gcs']('target.wo')
+    path = legacy._leaf('wo', {'driver': 'zarr', **spec}, {})
     folder = epath.Path('gs://bucket/model/checkpoint_7')
-    found = legacy._zarr_spec(folder, 'wo', {'driver': 'zarr', **spec})
+    found = legacy._zarr_spec(folder, path)
     assert found['kvstore'] == {
         'driver': 'gcs',
         'bucket': 'bucket',
