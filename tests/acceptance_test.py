@@ -34,15 +34,19 @@ def decoder() -> token_decoder.TokenDecoder:
   )
 
 
-def request(seed=0, temperature=1.0, topk=0, limits=LENGTH):
-  law = sampling_lib.make_sampling(temperature, topk)
+def request(
+    seed=0, temperature=1.0, topk=0, limits=LENGTH, draft_temperature=None
+):
+  law = draft_law = sampling_lib.make_sampling(temperature, topk)
+  if draft_temperature is not None:
+    draft_law = sampling_lib.make_sampling(draft_temperature)
   return token_decoder.Request(
       INPUTS,
       jnp.arange(ROWS, dtype=jnp.int32),
       jnp.broadcast_to(jnp.asarray(limits, jnp.int32), (ROWS,)),
       jnp.int32(seed),
       law,
-      law,
+      draft_law,
   )
 
 
@@ -100,14 +104,14 @@ class TestScore:
 
   @pytest.mark.parametrize(
       'law',
-      [dict(temperature=0.0), dict(), dict(topk=4)],
-      ids=['greedy', 'sampled', 'topk'],
+      [dict(temperature=0.0), dict(), dict(topk=4, draft_temperature=0.6)],
+      ids=['greedy', 'sampled', 'two samplings'],
   )
   def test_is_that_of_the_laws_token_by_token(self, law):
+    asked = request(**law)
     decoded, texts = plain_texts(**law)
-    sampling = sampling_lib.make_sampling(**{'temperature': 1.0, **law})
-    target = laws_of(decoder().target, decoded, sampling)
-    draft = laws_of(decoder().draft, decoded, sampling)
+    target = laws_of(decoder().target, decoded, asked.sampling)
+    draft = laws_of(decoder().draft, decoded, asked.draft_sampling)
     betas = analysis.acceptance_probability(target, draft)
     take = lambda laws: np.take_along_axis(
         laws, decoded.sequences[..., None], axis=-1

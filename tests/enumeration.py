@@ -13,7 +13,11 @@ there must not matter.
 """
 
 import collections
+from collections.abc import Iterator
 import dataclasses
+import functools
+import types
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -39,6 +43,8 @@ class Case:
     gamma: guesses a block.
     sampling: the target's law.
     draft_sampling: the draft's.
+    language: what both models are: a module with a `decoder`, which takes such
+      tables as parameters, and a `place` in them. A cache holds tokens fed.
   """
 
   target_tables: np.ndarray
@@ -47,10 +53,30 @@ class Case:
   gamma: int
   sampling: sampling_lib.Sampling
   draft_sampling: sampling_lib.Sampling
+  language: types.ModuleType = tabular
 
   @property
   def vocab_size(self) -> int:
     return self.target_tables.shape[-1]
+
+  @functools.cached_property
+  def probabilities(self) -> tuple[np.ndarray, np.ndarray]:
+    """The tables of both models, standardized."""
+    return tuple(
+        standardized(tables, sampling, self.vocab_size)
+        for tables, sampling in (
+            (self.target_tables, self.sampling),
+            (self.draft_tables, self.draft_sampling),
+        )
+    )
+
+  def laws(
+      self, example: int, tokens: tuple[int, ...]
+  ) -> tuple[np.ndarray, np.ndarray]:
+    """Returns what either model says of the token after some tokens."""
+    place = example, *self.language.place(tokens)
+    target, draft = self.probabilities
+    return target[place], draft[place]
 
 
 def standardized(tables: np.ndarray, sampling, width: int) -> np.ndarray:
@@ -59,7 +85,10 @@ def standardized(tables: np.ndarray, sampling, width: int) -> np.ndarray:
   missing = width - tables.shape[-1]
   padding = [(0, 0)] * (tables.ndim - 1) + [(0, missing)]
   tables = np.pad(tables, padding, constant_values=-np.inf)
-  return np.asarray(sampling_lib.standardize(jnp.asarray(tables), sampling))
+  return np.asarray(_standardize(jnp.asarray(tables), sampling))
+
+
+_standardize = jax.jit(sampling_lib.standardize)  # else compiled at each call
 
 
 class Production:
@@ -69,11 +98,19 @@ class Production:
   """
 
   def __init__(
-      self, gamma: int, vocab_size: int, draft_width: int, length: int
+      self,
+      gamma: int,
+      vocab_size: int,
+      draft_width: int,
+      length: int,
+      *,
+      language: types.ModuleType = tabular,
+      rescale_log_probs: bool = True,
   ):
-    self._target = tabular.decoder(vocab_size)
+    self._rescale_log_probs = rescale_log_probs
+    self._target = language.decoder(vocab_size)
     self._drafter = draft_model.DraftModel(
-        decoder=tabular.decoder(draft_width),
+        decoder=language.decoder(draft_width),
         encode=lambda params, tokens: tokens,
         gamma=gamma,
         vocab_size=vocab_size,
@@ -90,6 +127,7 @@ class Production:
         draft_tables,
         context,
         *samplings,
+        self._rescale_log_probs,
     )
     rows = speculation.Rows(keys=None, limits=limits)
     return speculation.speculative_step(setup, rows, state, u)
@@ -126,40 +164,76 @@ class Production:
     )
 
 
+class Outcome(NamedTuple):
+  """Where one path of a step leads.
+
+  Attributes:
+    example: which one.
+    tokens: committed, those before the step included.
+    weight: probability of the path, times that of the prefix.
+    score: log-probability of the tokens, as the state has it.
+    has_ended: whether the row has.
+  """
+
+  example: int
+  tokens: tuple[int, ...]
+  weight: float
+  score: float
+  has_ended: bool
+
+
+Prefix = tuple[int, tuple[int, ...]]  # an example, and its tokens so far
+
+
+def outcomes(
+    case: Case,
+    production: Production,
+    frontier: dict[Prefix, tuple[float, float]],
+    rng: np.random.Generator,
+) -> Iterator[Outcome]:
+  """Yields where every path of one step leads.
+
+  Args:
+    case: whose models.
+    production: the step.
+    frontier: probability and score of each prefix.
+    rng: of what unwritten slots are poisoned with.
+  """
+  paths = [
+      (example, prefix, weight * length, score, uniforms)
+      for (example, prefix), (weight, score) in frontier.items()
+      for length, uniforms in _paths(case, example, prefix)
+  ]
+  for i in range(0, len(paths), ROWS):
+    chunk = paths[i : i + ROWS]
+    after = _step_chunk(case, production, chunk, rng)
+    for j, (example, _, weight, _, _) in enumerate(chunk):
+      tokens = tuple(after.sequences[j, : after.num_tokens[j]].tolist())
+      score, has_ended = float(after.log_probs[j]), bool(after.has_ended[j])
+      yield Outcome(example, tokens, weight, score, has_ended)
+
+
 def joint_laws(
     case: Case, production: Production
 ) -> tuple[list[dict], list[dict], int]:
   """Law of each example's output, scores by output, and the paths walked."""
   rng = np.random.default_rng(0)
-  target = standardized(case.target_tables, case.sampling, case.vocab_size)
-  draft = standardized(case.draft_tables, case.draft_sampling, case.vocab_size)
   num_examples = len(case.limits)
   laws = [collections.defaultdict(float) for _ in range(num_examples)]
   scores = [{} for _ in range(num_examples)]
   frontier = {(e, ()): (1.0, 0.0) for e in range(num_examples)}
   num_paths = 0
   while frontier:
-    paths = [
-        (example, prefix, weight * length, score, uniforms)
-        for (example, prefix), (weight, score) in frontier.items()
-        for length, uniforms in _paths(
-            target[example], draft[example], prefix, case.gamma
-        )
-    ]
-    num_paths += len(paths)
+    found = list(outcomes(case, production, frontier, rng))
+    num_paths += len(found)
     frontier = {}
-    for i in range(0, len(paths), ROWS):
-      chunk = paths[i : i + ROWS]
-      after = _step_chunk(case, production, chunk, rng)
-      for j, (example, _, weight, _, _) in enumerate(chunk):
-        tokens = tuple(after.sequences[j, : after.num_tokens[j]].tolist())
-        score = float(after.log_probs[j])
-        if after.has_ended[j]:
-          laws[example][tokens] += weight
-          scores[example][tokens] = score
-        else:
-          before, _ = frontier.get((example, tokens), (0.0, None))
-          frontier[example, tokens] = (before + weight, score)
+    for example, tokens, weight, score, has_ended in found:
+      if has_ended:
+        laws[example][tokens] += weight
+        scores[example][tokens] = score
+      else:
+        before, _ = frontier.get((example, tokens), (0.0, None))
+        frontier[example, tokens] = (before + weight, score)
   return laws, scores, num_paths
 
 
@@ -202,17 +276,17 @@ def _at_prefixes(state, paths, case: Case, rng) -> speculation.State:
   )
 
 
-def _paths(target, draft, prefix, gamma):
+def _paths(case, example, prefix):
   """Yields (weight, uniforms) for every way a step can go."""
-
-  def laws(tokens):
-    before, last = ((0, seam.BOS_ID) + prefix + tuple(tokens))[-2:]
-    return target[before, last], draft[before, last]
+  gamma = case.gamma
+  laws = functools.cache(
+      lambda tokens: case.laws(example, prefix + tokens)
+  )
 
   def accepts(tokens, accept_uniforms, weight, draft_uniforms):
     """Walks the coins, then the draw."""
     at = len(accept_uniforms)
-    p, q = laws(tokens[:at])
+    p, q = laws(tuple(tokens[:at]))
     if at == gamma:
       yield from draws(p, p, weight, draft_uniforms, accept_uniforms)
       return
@@ -245,7 +319,7 @@ def _paths(target, draft, prefix, gamma):
     if len(tokens) == gamma:
       yield from accepts(tokens, [], weight, uniforms)
       return
-    _, q = laws(tokens)
+    _, q = laws(tuple(tokens))
     edges = np.concatenate([[0], np.cumsum(q) / q.sum()])
     for token in np.flatnonzero(q > 0):
       middle = (edges[token] + edges[token + 1]) / 2

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests for telling rounding from mistakes in greedy outputs."""
 
+import copy
+import dataclasses
 import functools
 
 import jax
@@ -147,6 +149,33 @@ class TestCompare:
     assert found.mismatches == (() if is_near_tie else (difference,))
     np.testing.assert_allclose(difference.path_difference, path_difference)
     np.testing.assert_allclose(difference.margin, 0.5)
+
+  def test_both_paths_are_those_of_the_run(self):
+    """Logits that tell which program made them, as rounding does, but more."""
+    logit = {
+        (BATCH, 1, 'highest'): 3.0,
+        (BATCH, GAMMA + 1, 'highest'): 4.5,
+    }
+    written, other = sequences()[2, 7], sequences()[2, 7] ^ 1
+
+    def decode_block(params, context, cache, tokens, positions, logits_at):
+      precision = jax.config.jax_default_matmul_precision
+      logits = jnp.zeros((*tokens.shape, 64))
+      made_by = (*tokens.shape, precision)
+      return logits.at[..., other].set(logit.get(made_by, 99.0)), cache
+
+    rounding = copy.copy(decoder())
+    rounding.target_decoder = dataclasses.replace(
+        decoder().target_decoder, decode_block=decode_block
+    )
+    changed = sequences()
+    changed[2, 7] = other
+    found = near_ties.compare(rounding, request(), sequences(), changed)
+    assert found.differences == (
+        near_ties.Difference(
+            2, 7, written, other, margin=3.0, path_difference=1.5
+        ),
+    )
 
   def test_forbidden_ids_do_not_matter(self):
     other = sequences() % 40

@@ -477,13 +477,16 @@ class TestRowKeys:
     )
 
   def test_uniforms_are_fresh_at_each_call(self):
-    keys = speculation.row_keys(jnp.int32(0), jnp.arange(50))
-    rows = speculation.Rows(keys, jnp.ones((50,), jnp.int32))
-    drawn = np.stack([
-        speculation.call_uniforms(rows, jnp.full((50,), call), 7)
-        for call in range(10)
-    ])
-    assert np.unique(drawn).size > 0.999 * drawn.size
+    """Of as many calls and draft tokens as a long text takes."""
+    keys = speculation.row_keys(jnp.int32(0), jnp.arange(4), 2)
+    rows = speculation.Rows(keys, jnp.ones((8,), jnp.int32))
+    of_call = lambda call: speculation.call_uniforms(
+        rows, jnp.full((8,), call), 17
+    )
+    drawn = np.asarray(jax.vmap(of_call)(jnp.arange(100)))
+    assert drawn.shape == (100, 8, 17)
+    # Some two of so many numbers of 23 bits are equal by chance.
+    assert np.unique(drawn).size > 0.998 * drawn.size
     assert np.all((drawn >= 0) & (drawn < 1))
 
 

@@ -46,6 +46,11 @@ def decoder(vocab_size: int) -> seam.BlockDecoder:
   return seam.BlockDecoder(vocab_size, init_cache, decode_block)
 
 
+def place(tokens: tuple[int, ...]) -> tuple[int, ...]:
+  """Returns where a table holds the distribution of the next token."""
+  return ((0, seam.BOS_ID) + tokens)[-2:]
+
+
 def random_tables(
     seed: int,
     num_tables: int,
@@ -80,8 +85,7 @@ def exact_law(
     if ended or len(prefix) == limit:
       law[prefix] = weight
       return
-    before, last = ((0, seam.BOS_ID) + prefix)[-2:]
-    for token, p in enumerate(probs[before, last]):
+    for token, p in enumerate(probs[place(prefix)]):
       if p > 0:
         extend(prefix + (token,), weight * p)
 

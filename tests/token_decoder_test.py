@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests for decoding token ids with a tiny T5, in float32 at full precision."""
 
+import copy
 import functools
 import gc
 import weakref
@@ -132,6 +133,32 @@ class TestBatch:
   def test_seed_matters(self):
     is_other = speculative(seed=2).sequences != whole().sequences
     assert np.any(is_other, axis=1).mean() > 0.9
+
+
+  @pytest.mark.parametrize('way', [speculative, plain])
+  def test_a_limit_past_the_buffers_is_their_length(self, way):
+    found, expected = way(seed=1, limits=LENGTH + 40), way(seed=1)
+    jax.tree.map(np.testing.assert_array_equal, found, expected)
+    assert np.any(found.num_tokens == LENGTH)
+
+  def test_rows_of_a_request(self):
+    """Keys of all bits of seed and id, of each decode; limits that fit."""
+    ids = np.array([5, -5, 2**24, 2**24 + 1, -(2**31)], np.int32)
+    limits = [3, 0, LENGTH, LENGTH + 1, 2]
+    asked = request(order=range(5), limits=limits, seed=-7)
+    several = copy.copy(decoder())
+    several.num_decodes = 2
+    found = several._rows(asked.replace(example_ids=jnp.asarray(ids)))
+    start = jax.random.key(-7, impl='threefry2x32')
+    expected = [
+        jax.random.fold_in(jax.random.fold_in(start, example), decode)
+        for example in ids.view(np.uint32)
+        for decode in range(2)
+    ]
+    np.testing.assert_array_equal(
+        jax.random.key_data(found.keys), [*map(jax.random.key_data, expected)]
+    )
+    assert found.limits.tolist() == [3, 3, 0, 0, *[LENGTH] * 4, 2, 2]
 
 
 class TestDecodes:

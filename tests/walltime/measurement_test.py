@@ -228,6 +228,28 @@ class TestRecord:
       assert found['speculative'] > both
 
 
+class TestPeakBytes:
+
+  @staticmethod
+  def found(analysis):
+    return measurement._peak_bytes(
+        types.SimpleNamespace(memory_analysis=lambda: analysis)
+    )
+
+  def test_what_is_both_argument_and_output_is_held_once(self):
+    analysis = types.SimpleNamespace(
+        argument_size_in_bytes=1000,
+        output_size_in_bytes=300,
+        temp_size_in_bytes=20,
+        alias_size_in_bytes=250,
+        generated_code_size_in_bytes=9,
+    )
+    assert self.found(analysis) == 1000 + 300 + 20 - 250
+
+  def test_of_a_backend_that_does_not_say(self):
+    assert self.found(None) is None
+
+
 def _windows(seconds, num_batches):
   """Times of the parts by batch: of the five rounds around it."""
   # Before the first, second and third of three batches: 2, 3 and 2 rounds.

@@ -59,6 +59,16 @@ class TestRequests:
       assert float(request.draft_sampling.temperature) == 0.5
       assert request.rule is verification.TOKENWISE
 
+  def test_example_ids_keep_all_of_their_bits(self):
+    ids = np.array([-5, 2**24 + 1, -(2**31)], np.int32)
+    law = sampling.make_sampling()
+    (request,) = side_by_side.requests(
+        np.ones((3, 2), np.int32), ids,
+        batch_size=3, length=1, seed=0, sampling=law, draft_sampling=law,
+    )  # fmt: skip
+    assert request.example_ids.dtype == jnp.int32
+    assert request.example_ids.tolist() == ids.tolist()
+
   def test_rule(self):
     rule = dialled.make_rule(0.25)
     assert all(r.rule is rule for r in _requests(3, 2, rule=rule))

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from speculative_t5x import dialled
 from speculative_t5x import sampling
 from speculative_t5x import token_decoder
 from speculative_t5x.walltime import part_programs
@@ -133,6 +134,24 @@ class TestWork:
     assert {len(spans) for spans in parts.seconds.values()} == {2}
     assert all(min(parts.seconds[name]) > 0 for name in PARTS)
     assert min(parts.seconds['t_draft']) >= 0
+    _heard(calls)
+
+
+class TestRule:
+
+  @pytest.mark.parametrize('alpha', [0.0, 1.0])
+  def test_parts_keep_what_the_request_says(self, alpha):
+    """Else a part would draw other tokens than the run that it is a part of."""
+    programs, request, calls = programs_of(3, 4)
+    request = request.replace(rule=dialled.make_rule(alpha))
+    parts = programs.bind(request, num_steps=5)
+    for name in ('t_verify', 't_call'):
+      counts = jax.device_get(parts[name]().statistics)
+      assert counts.drafted_histogram.sum(1).tolist() == [5, 5, 5]
+      kept = counts.drafted_histogram if alpha else np.array([5, 0, 0, 0, 0])
+      np.testing.assert_array_equal(
+          counts.accepted_histogram, np.broadcast_to(kept, (3, 5))
+      )
     _heard(calls)
 
 
