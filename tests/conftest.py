@@ -10,6 +10,7 @@ import jax  # noqa: E402
 import pytest  # noqa: E402
 
 from tests import command_state  # noqa: E402
+from tests import compilation  # noqa: E402
 from tests import process_state  # noqa: E402
 
 
@@ -39,4 +40,11 @@ def strict_types():
 def float64():
   """64-bit types, so that laws can be compared to rounding of float64."""
   with jax.enable_x64(True):
+    yield
+
+
+@pytest.fixture
+def optimized():
+  """Programs compiled well, for tests whose running costs more than that."""
+  with compilation.optimized():
     yield

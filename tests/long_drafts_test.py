@@ -20,17 +20,10 @@ from speculative_t5x import loops
 from speculative_t5x import sampling as sampling_lib
 from speculative_t5x import speculation
 from speculative_t5x.drafters import draft_model
-from tests import compilation
 from tests import enumeration
 from tests import history
 
 EOS = speculation.EOS_ID
-
-
-@pytest.fixture(scope='module', autouse=True)
-def cheap_compilation():
-  with compilation.cheap():
-    yield
 
 
 def related_tables(seed, num_tables, vocab_size, share):

@@ -19,7 +19,6 @@ from speculative_t5x import loops
 from speculative_t5x import sampling
 from speculative_t5x import speculation
 from speculative_t5x.drafters import draft_model
-from tests import compilation
 from tests import tabular
 from tests.t5x_guest import limits
 
@@ -43,12 +42,6 @@ def _load():
 
 
 samplers = _load()
-
-
-@pytest.fixture(scope='module', autouse=True)
-def _cheap_programs():
-  with compilation.cheap():
-    yield
 
 
 def seams():

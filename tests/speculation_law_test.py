@@ -16,7 +16,6 @@ from speculative_t5x import seam
 from speculative_t5x import speculation
 from speculative_t5x import verification
 from speculative_t5x.drafters import draft_model
-from tests import compilation
 from tests import enumeration
 from tests import tabular
 
@@ -31,12 +30,6 @@ FACTORS = {
     'draft_temperature': (None, 0.0, 1.6),
     'draft_width': (3, 2, 5),
 }
-
-
-@pytest.fixture(scope='class')
-def cheap_compilation():
-  with compilation.cheap():
-    yield
 
 
 def make_case(
@@ -123,7 +116,7 @@ def _label(setting: dict) -> str:
   return '-'.join(str(value) for value in setting.values())
 
 
-@pytest.mark.usefixtures('float64', 'cheap_compilation')
+@pytest.mark.usefixtures('float64')
 class TestEnumeratedLaw:
   """Tier 3, exactly: every path of the production step, weighted."""
 
@@ -262,7 +255,7 @@ MUTANTS = {
 }
 
 
-@pytest.mark.usefixtures('float64', 'cheap_compilation')
+@pytest.mark.usefixtures('float64')
 class TestMutantsFail:
   """Tier 4: each wrong rule, patched into production, must be seen."""
 
@@ -370,6 +363,7 @@ def total_variation(
   return distance, bound
 
 
+@pytest.mark.usefixtures('optimized')
 class TestJittedLaw:
   """Tier 3, sampled: the compiled loop with its own uniforms."""
 

@@ -584,6 +584,7 @@ def constant_run():
   return jax.device_get(decode(*logits))
 
 
+@pytest.mark.usefixtures('optimized')
 class TestFormulae:
   """Tier 7. Bounds are exceeded with probability at most 1e-6 each."""
 

@@ -374,8 +374,9 @@ class TestNoRegularFile:
       make(file)
       with pytest.raises(checkpoints.CheckpointError) as error:
         restore(damaged)
-      assert re.search(f'{match}|is unfinished|No check', str(error.value)), file
-      assert str(error.value).isprintable() and str(damaged) in str(error.value)
+      said = str(error.value)
+      assert re.search(f'{match}|is unfinished|No check', said), file
+      assert said.isprintable() and str(damaged) in said
       file.rmdir() if kind == 'folder' else file.unlink()
       (damaged / 'kept').rename(file)
     restore(damaged)

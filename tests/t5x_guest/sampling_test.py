@@ -17,7 +17,6 @@ from t5x import binary_search
 from t5x import decoding
 
 from speculative_t5x import t5x_guest
-from tests import compilation
 from tests import tiny
 from tests.t5x_guest import limits
 from tests.t5x_guest import tiny_pair
@@ -36,12 +35,6 @@ BASE = dict(
     temperature=0.9, topk=0, topp=0.0, draft_temperature=0.9, seed=0
 )
 SIGMAS = 5
-
-
-@pytest.fixture(scope='module', autouse=True)
-def _cheap_programs():
-  with compilation.cheap():
-    yield
 
 
 @functools.cache
