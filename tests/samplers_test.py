@@ -141,7 +141,7 @@ CHANGES = pytest.mark.parametrize(
         {'max_decode_steps': limits.EACH}, {'topk': 4, 'topp': 0.6},
         {'draft_temperature': 0.1},
     ],
-    ids=str,
+    ids=lambda changes: '-'.join(changes) or 'none',
 )  # fmt: skip
 
 

@@ -61,6 +61,20 @@ class TestRelativePositions:
     np.testing.assert_array_equal(bias, expected)
 
 
+  def test_bias_is_of_the_networks_type(self):
+    """As in T5X, where attention adds it to logits of that type."""
+    table = {'params': {'rel_embedding': numbers(3, layers.NUM_BUCKETS)}}
+    positions = jnp.arange(5)
+    bias, exact = (
+        layers.RelativePositionBias(3, dtype, False).apply(
+            table, positions, 5, 5
+        )
+        for dtype in (jnp.bfloat16, jnp.float32)
+    )
+    assert bias.dtype == jnp.bfloat16
+    np.testing.assert_array_equal(bias, exact.astype(jnp.bfloat16))
+
+
 class TestEmbedding:
 
   def setup_method(self):

@@ -28,7 +28,7 @@ TARGET = tiny.config()
 DRAFT = tiny.config(
     vocab_size=80, emb_dim=24, num_heads=3, head_dim=8, mlp_dim=40,
     num_encoder_layers=1, num_decoder_layers=1,
-    mlp_activations=('silu', 'linear'),
+    mlp_activations=('tanh', 'linear'),
 )  # fmt: skip
 GAMMA = LENGTH
 BASE = dict(
@@ -126,7 +126,7 @@ def deviation(hits, chances, is_counted):
         {}, {'temperature': 0.4}, {'topk': 4}, {'topp': 0.6},
         {'draft_temperature': 3.0}, {'seed': 5},
     ],
-    ids=str,
+    ids=lambda changes: '-'.join(changes) or 'none',
 )  # fmt: skip
 class TestSampling:
 
