@@ -374,9 +374,9 @@ class TestNoRegularFile:
       make(file)
       with pytest.raises(checkpoints.CheckpointError) as error:
         restore(damaged)
-      said = str(error.value)
-      assert re.search(f'{match}|is unfinished|No check', said), file
-      assert said.isprintable() and str(damaged) in said
+      message = str(error.value)
+      assert re.search(f'{match}|is unfinished|No checkpoint', message), file
+      assert message.isprintable() and str(damaged) in message
       file.rmdir() if kind == 'folder' else file.unlink()
       (damaged / 'kept').rename(file)
     restore(damaged)

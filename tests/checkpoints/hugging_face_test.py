@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hugging Face folders: T5 1.0 and 1.1, whole and sharded, and damaged."""
 
+import dataclasses
 import json
 import struct
 
@@ -194,12 +195,21 @@ class TestRefused:
           (dict(relative_attention_num_buckets=64), 'num_buckets 64'),
           (dict(relative_attention_max_distance=256), 'max_distance 256'),
           (dict(layer_norm_epsilon=1e-5), 'layer_norm_epsilon 1e-05'),
+          (dict(pad_token_id=1), 'pad_token_id 1'),
           (dict(eos_token_id=2), 'eos_token_id 2'),
           (dict(decoder_start_token_id=3), 'decoder_start_token_id 3'),
           (dict(dense_act_fn='gelu'), "dense_act_fn 'gelu'"),
           (dict(quantization_config={}), 'quantized'),
           (dict(d_model='wide'), "d_model 'wide'"),
           (dict(num_layers=None), 'num_layers None'),
+          (dict(d_ff=True), 'd_ff True'),
+          (dict(num_heads=2.0), 'num_heads 2.0'),
+          (dict(vocab_size=0), 'vocab_size 0'),
+          (dict(model_type=['t5']), r"type \['t5'\]"),
+          (dict(feed_forward_proj={}), 'feed_forward_proj {}'),
+          (dict(tie_word_embeddings='no'), "'no' for whether the head"),
+          (dict(scale_decoder_outputs=1), '1 for whether the head'),
+          (dict(eos_token_id=[9] * 10**4), 'eos_token_id .9, 9, .*[.]{3};'),
       ],
   )
   def test_config(self, folder, overrides, match):
@@ -207,7 +217,29 @@ class TestRefused:
     (folder / 'config.json').write_text(json.dumps(fields))
     self.refuse(folder, match)
 
-  @pytest.mark.parametrize('text', ['{"model_type": "t5"', '', '[]', '\xff'])
+  @pytest.mark.parametrize(
+      'overrides, match',
+      [
+          (dict(num_layers=10**7), '0 layers, .* lacks encoder/layers_2'),
+          (dict(num_decoder_layers=2), '2 layers, .* lacks decoder/layers_1'),
+          (dict(vocab_size=10**9), '1000000000 as vocab_size, .* than 64'),
+          (dict(d_model=10**30), '0 as emb_dim, .* than 64'),
+          (dict(d_kv=65), '65 as head_dim, .* than 64'),
+          (dict(num_heads=10**40), '0 as num_heads, .* than 64'),
+          (dict(d_ff=2**63), '9223372036854775808 as mlp_dim, .* than 64'),
+      ],
+  )
+  def test_sizes_that_the_tensors_do_not_have(self, folder, overrides, match):
+    """A network of such sizes takes minutes to name, or fails to be made."""
+    fields = fields_of(T5_1_1, **overrides)
+    (folder / 'config.json').write_text(json.dumps(fields))
+    with pytest.raises(checkpoints.CheckpointError, match=match):
+      loading.read_config(folder)
+
+  @pytest.mark.parametrize(
+      'text',
+      ['{"model_type": "t5"', '', '[]', '\xff', '[' * 10**5, '{"a":1, "a":1}'],
+  )
   def test_config_that_is_no_json(self, folder, text):
     (folder / 'config.json').write_text(text, encoding='latin-1')
     self.refuse(folder, 'config.json cannot be read as JSON')
@@ -266,6 +298,11 @@ class TestRefused:
           (lambda text: '{}', 'index.json is damaged'),
           (lambda text: text.replace('00001-of', '00002-of'), 'does not hold'),
           (lambda text: text.replace('model-00001', '../x'), 'no file of the'),
+          (lambda text: '{"weight_map": {}}', 'has no weight_map'),
+          (lambda text: '{"weight_map": ["a"]}', 'has no weight_map'),
+          (lambda text: '{"weight_map": {"a": 1}}', '1 is no file of the'),
+          (lambda text: '{"weight_map": {"a": ".."}}', 'lacks the file ..'),
+          (lambda text: '{"weight_map": {"a": ""}}', 'lacks the file'),
       ],
   )
   def test_index(self, tmp_path, change, match):
@@ -299,12 +336,18 @@ class TestRefused:
   @pytest.mark.parametrize(
       'name', ['encoder.embed_tokens', 'decoder.embed_tokens', 'lm_head']
   )
-  def test_a_copy_that_differs(self, tmp_path, name):
+  @pytest.mark.parametrize('place', [(0, 0), (9000, 4), (-1, -1)])
+  def test_a_copy_that_differs(self, tmp_path, name, place):
+    """Anywhere in more than the MiB that is read at a time."""
+    config = dataclasses.replace(T5_1_0, vocab_size=10_000)
     tensors = tensors_of(T5_1_0)
-    tensors[f'{name}.weight'] = tensors['shared.weight'].copy()
-    tensors[f'{name}.weight'][3, 4] += 1e-6
-    by_hand.write_hugging_face(tmp_path, fields_of(T5_1_0), tensors)
-    self.refuse(tmp_path, f'{name}.weight that differs', T5_1_0)
+    rng = np.random.default_rng(0)
+    shared = rng.random((config.vocab_size, config.emb_dim), np.float32)
+    tensors['shared.weight'] = shared
+    tensors[f'{name}.weight'] = shared.copy()
+    tensors[f'{name}.weight'][place] += 1e-6
+    by_hand.write_hugging_face(tmp_path, fields_of(config), tensors)
+    self.refuse(tmp_path, f'{name}.weight that differs', config)
 
   def test_quantized_tensors(self, tmp_path):
     tensors = tensors_of(T5_1_1)

@@ -4,6 +4,9 @@
 
 import shutil
 
+import jax.numpy as jnp
+import numpy as np
+import orbax.checkpoint as ocp
 import pytest
 
 from speculative_t5x import checkpoints
@@ -33,6 +36,17 @@ class TestFind:
   def test_missing_folder(self, tmp_path):
     with pytest.raises(checkpoints.CheckpointError, match='no such folder'):
       checkpoints.find(tmp_path / 'mistyped')
+
+  @pytest.mark.parametrize(
+      'make', [lambda x: x.touch(), lambda x: x.symlink_to('gone')]
+  )
+  def test_the_newest_step_is_no_folder(self, copied, make):
+    """An older one is not taken in its place without a word."""
+    make(copied / 'checkpoint_11')
+    with pytest.raises(
+        checkpoints.CheckpointError, match='checkpoint_11 has .* no folder'
+    ):
+      checkpoints.find(copied)
 
   def test_folder_without_checkpoints(self, tmp_path):
     with pytest.raises(checkpoints.CheckpointError, match='checkpoint_<step>'):
@@ -115,3 +129,35 @@ class TestStep:
     assert checkpoints.read_step(folder) == 10
     (copied / 'checkpoint_9').rename(copied / 'best')
     assert checkpoints.read_step(copied / 'best') == 9
+
+  @pytest.mark.parametrize(
+      'save',
+      [
+          checkpoints.save,
+          lambda path, step, params: checkpoints.save_each(
+              path, step, checkpoints.flatten(params).items()
+          ),
+      ],
+  )
+  @pytest.mark.parametrize('step', [-1, 2**31, 7.5, 7.0, '7', None])
+  def test_that_would_not_be_found_again(self, tmp_path, params, save, step):
+    with pytest.raises(checkpoints.CheckpointError, match='Pass a whole'):
+      save(tmp_path / 'model', step, params)
+    assert list(tmp_path.iterdir()) == []
+
+  @pytest.mark.parametrize('step', [0, np.int64(2**31 - 1), jnp.int32(5)])
+  def test_is_found_again(self, tmp_path, step):
+    params = {'wo': jnp.ones(3)}
+    checkpoints.save(tmp_path, step, params)
+    assert checkpoints.step_folders(tmp_path).keys() == {int(step)}
+    assert checkpoints.read_step(tmp_path) == int(step)
+
+  @pytest.mark.parametrize(
+      'step', [jnp.int32(-3), jnp.zeros(2, jnp.int32), jnp.float32(7)]
+  )
+  def test_that_orbax_stored_and_is_none(self, tmp_path, step):
+    state = {'state': {'step': step}, 'target': {'wo': jnp.ones(3)}}
+    with ocp.PyTreeCheckpointer() as checkpointer:
+      checkpointer.save(tmp_path / 'checkpoint_3' / 'state', state)
+    with pytest.raises(checkpoints.CheckpointError, match='step.* no .*number'):
+      checkpoints.read_step(tmp_path)

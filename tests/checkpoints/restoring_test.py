@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checkpoints: checked before they are read, and read."""
 
+import gc
 import pathlib
 import shutil
 import subprocess
@@ -200,6 +201,25 @@ class TestDamage:
       self.read(copied)
     assert 'checkpoint_10' in str(error.value)
     assert 'save' in str(error.value)
+
+  @pytest.mark.parametrize('part', ['d', 'array_metadatas'])
+  def test_cut_short(self, copied, monkeypatch, caplog, part):
+    """Orbax and TensorStore would report each read that they gave up."""
+    reported = []
+    monkeypatch.setattr(sys, 'unraisablehook', reported.append)
+    files = [p for p in copied.glob(f'*_10/**/{part}/*') if p.is_file()]
+    file = max(files, key=lambda path: path.stat().st_size)
+    file.write_bytes(file.read_bytes()[:1000])
+    with pytest.raises(checkpoints.CheckpointError) as error:
+      self.read(copied)
+    message = str(error.value)
+    assert message.isprintable() and 'pybind11' not in message
+    assert f'{copied / "checkpoint_10" / "state"} is damaged' in message
+    if part == 'd':
+      assert '"target.' in message and 'is not valid for' in message
+    del error
+    gc.collect()
+    assert not reported and not caplog.records
 
   @pytest.mark.parametrize('bad', [np.nan, np.inf])
   def test_numbers_that_are_not_finite(self, tmp_path, params, bad):

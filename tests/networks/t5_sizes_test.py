@@ -72,6 +72,13 @@ class TestReadConfig:
     with pytest.raises(t5_sizes.SizesError, match=r'has shape \(36, 3, 5\)'):
       t5_sizes.read_config(specs, dtype=jnp.float32)
 
+  @pytest.mark.parametrize('num_heads', [4, 10**6])
+  def test_heads_that_are_not_whole(self, num_heads):
+    name = 'decoder/relpos_bias/rel_embedding'
+    bias = jax.ShapeDtypeStruct((num_heads, 32), jnp.float32)
+    with pytest.raises(t5_sizes.SizesError, match='not whole heads'):
+      t5_sizes.read_config(_specs() | {name: bias}, dtype=jnp.float32)
+
   def test_other_projections(self):
     specs = _specs(mlp_activations=('gelu', 'linear', 'linear'))
     with pytest.raises(t5_sizes.SizesError, match='3 input projections'):
