@@ -19,7 +19,6 @@ from speculative_t5x import loading
 from speculative_t5x import t5x_guest
 from speculative_t5x.networks import t5
 from speculative_t5x.tasks import bulletins
-from tests import compilation
 from tests.t5x_guest import tiny_pair
 
 PARAMS = tiny_pair.params()
@@ -27,12 +26,6 @@ SAMPLED = {'temperature': 0.9, 'topk': 0}
 SAMPLERS = pytest.mark.parametrize(
     'sampler', [t5x_guest.speculative_sample, t5x_guest.plain_sample]
 )
-
-
-@pytest.fixture(scope='module', autouse=True)
-def _cheap_programs():
-  with compilation.cheap():
-    yield
 
 
 def predict(model, batch, **kwargs):
