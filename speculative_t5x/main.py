@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command `speculative-t5x`: runs a job that gin files set up.
 
-The only module of the package that knows gin. Flags are T5X's:
+The only module of the package that imports gin. Flags are T5X's:
 
   speculative-t5x eval --gin_file=configs/runs/demo.gin --gin.GAMMA=5
 """
@@ -25,6 +25,7 @@ import jax
 
 from speculative_t5x import commands
 from speculative_t5x import compilation_cache
+from speculative_t5x import gin_text
 from speculative_t5x import quiet
 
 # Read by TensorFlow when it is imported; it only reads and tokenizes here.
@@ -34,9 +35,6 @@ _FILE_FLAG, _PATH_FLAG = '--gin_file=', '--gin_search_paths='
 _OUTPUT_FLAG = '--output_dir='
 _OWN_FLAG = re.compile(r'--(\w+)=(.*)', re.DOTALL)
 _BINDING_FLAG = re.compile(r'--gin\.([^=\s]+)=(.*)', re.DOTALL)
-# Where a gin file sets a macro, or uses it.
-_MENTION = re.compile(r'^(\w+)\s*=|%(\w+)', re.MULTILINE)
-_INCLUDE = re.compile(r"""^\s*include\s+['"]([^'"]+)['"]""", re.MULTILINE)
 # A path or word, which a shell leaves without quotes.
 _BARE_STRING = re.compile(r'[\w./~][^\'"()\[\]{}%@]*')
 
@@ -85,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _check_macros(todo)
     for command in todo:
       _configure(command)()
-  except UsageError as error:
+  except (UsageError, gin_text.GinFileError) as error:
     print(f'error: {error}', file=sys.stderr)
     return 2
   except (ValueError, OSError, RuntimeError) as error:
@@ -111,7 +109,7 @@ def _help(argv: list[str]) -> str:
   gin_file = job.gin_file
   if job.folder and (parts := [x for x in argv[1:] if not x.startswith('-')]):
     gin_file = f'{job.folder}/{_check_parts(job, parts[:1])[0]}.gin'
-  path = _find(gin_file, [str(root) for root in _config_roots()])
+  path = gin_text.find(gin_file, [str(root) for root in _config_roots()])
   text = path.read_text()
   head = itertools.takewhile(lambda x: x.startswith('#'), text.splitlines())
   # The licence is two lines and a blank one.
@@ -299,44 +297,50 @@ def _run(gin, settings: commands.Job, job: Callable) -> None:
 
 
 def _check_macros(todo: list[_CommandLine]) -> None:
-  """Refuses a macro that no file mentions: gin itself would ignore it."""
-  mentioned: set[str] = set()
-  for command in todo:
-    for name in command.gin_files:
-      text = _read_with_includes(name, _search_paths(command))
-      for found in _MENTION.findall(text):
-        mentioned.update(filter(None, found))
-  for name, _ in todo[0].bindings:  # they all have the same
-    if '.' not in name and name not in mentioned:
-      close = difflib.get_close_matches(name.upper(), sorted(mentioned), n=1)
-      hint = f' Did you mean {close[0]}?' if close else ''
+  """Refuses a macro that nothing uses: gin itself would ignore it."""
+  bindings = todo[0].bindings  # all of them have the same
+  try:
+    macros = _read_macros(todo)
+    for _, value in bindings:
+      macros.used |= gin_text.used_in(value)
+  except (tokenize.TokenError, SyntaxError):
+    return  # gin says what is wrong where it is parsed
+  if macros.used:  # otherwise no job is set up, which is said when it is run
+    _check_all_used(macros)
+  for name, _ in bindings:
+    if '.' not in name and name not in macros.mentioned:
+      hint = _did_you_mean(name, macros.mentioned)
       raise UsageError(f'no gin file mentions the macro {name}.{hint}')
+
+
+def _check_all_used(macros: gin_text.Macros) -> None:
+  for name, place in macros.places.items():
+    if name not in macros.used:
+      hint = _did_you_mean(name, macros.used)
+      remedy = ' Remove it, or add the gin file that uses it.'
+      raise UsageError(
+          f'{place} sets the macro {name}, which nothing uses.{hint or remedy}'
+      )
+
+
+def _read_macros(todo: list[_CommandLine]) -> gin_text.Macros:
+  """The macros of all files of several command lines."""
+  macros = gin_text.Macros()
+  for command in todo:
+    found = gin_text.read_macros(command.gin_files, _search_paths(command))
+    macros.places |= found.places
+    macros.used |= found.used
+  return macros
+
+
+def _did_you_mean(name: str, known: set[str]) -> str:
+  close = difflib.get_close_matches(name.upper(), sorted(known), n=1)
+  return f' Did you mean {close[0]}?' if close else ''
 
 
 def _search_paths(command: _CommandLine) -> list[str]:
   """Files are found from here, and from where the package's own lie."""
   return [*command.search_paths, '.', *map(str, _config_roots())]
-
-
-def _find(name: str, search_paths: list[str]) -> pathlib.Path:
-  for folder in search_paths:
-    path = pathlib.Path(folder) / name
-    if path.is_file():
-      return path
-  raise UsageError(
-      f'there is no gin file {name} in {", ".join(search_paths)}.'
-  )
-
-
-def _read_with_includes(name: str, search_paths: list[str]) -> str:
-  # Comments mention macros too, and promise nothing.
-  lines = _find(name, search_paths).read_text().splitlines()
-  text = '\n'.join(line.partition('#')[0] for line in lines)
-  included = [
-      _read_with_includes(inner, search_paths)
-      for inner in _INCLUDE.findall(text)
-  ]
-  return '\n'.join([text, *included])
 
 
 def _message(error: Exception) -> str:

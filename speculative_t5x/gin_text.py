@@ -1,0 +1,145 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The text of gin files: which macros they set and use, what they include.
+
+Gin ignores a macro that nothing uses, so a misspelt name would pass silently.
+Files are read here before gin reads them, and without it.
+"""
+
+import ast
+from collections.abc import Iterator, Sequence
+import dataclasses
+import io
+import itertools
+import pathlib
+import tokenize
+
+_IGNORED = (tokenize.COMMENT, tokenize.NL, tokenize.INDENT, tokenize.DEDENT)
+
+
+class GinFileError(ValueError):
+  """A gin file that is missing, or cannot be read as text."""
+
+
+@dataclasses.dataclass
+class Macros:
+  """The macros of some gin files.
+
+  Attributes:
+    places: file and line where each macro is set, by its name.
+    used: names that a value refers to.
+  """
+
+  places: dict[str, str] = dataclasses.field(default_factory=dict)
+  used: set[str] = dataclasses.field(default_factory=set)
+
+  @property
+  def mentioned(self) -> set[str]:
+    """Names that are set or used."""
+    return {*self.places, *self.used}
+
+
+def find(name: str, search_paths: Sequence[str]) -> pathlib.Path:
+  """Returns the path of a gin file.
+
+  Args:
+    name: of the file, as a flag or an include has it.
+    search_paths: folders, in the order in which gin looks through them.
+  Raises:
+    GinFileError: if no folder has it.
+  """
+  for folder in search_paths:
+    path = pathlib.Path(folder) / name
+    if path.is_file():
+      return path
+  raise GinFileError(
+      f'there is no gin file {name} in {", ".join(search_paths)}.'
+  )
+
+
+def read_macros(names: Sequence[str], search_paths: Sequence[str]) -> Macros:
+  """Returns the macros of gin files and of all files that they include.
+
+  Args:
+    names: of the files.
+    search_paths: see `find`.
+  Raises:
+    GinFileError: for a file that is missing, is not UTF-8 or includes itself.
+    tokenize.TokenError: for a text that is not gin, as SyntaxError.
+  """
+  macros = Macros()
+  for name in names:
+    _add_file(macros, find(name, search_paths), search_paths, ())
+  return macros
+
+
+def used_in(value: str) -> set[str]:
+  """Returns the names of the macros that a gin value refers to."""
+  return {name for line in _lines(value) for name in _references(line)}
+
+
+def _add_file(
+    macros: Macros,
+    path: pathlib.Path,
+    search_paths: Sequence[str],
+    including: tuple[pathlib.Path, ...],
+) -> None:
+  """Adds a file, which others include one another up to."""
+  if path in including:
+    chain = including[including.index(path) + 1 :]
+    through = f' through {", ".join(map(str, chain))}' if chain else ''
+    raise GinFileError(
+        f'{path} includes itself{through}. Remove one of these includes.'
+    )
+  for line in _lines(_read(path)):
+    macros.used.update(_references(line))
+    first, *rest = line
+    if first.string == 'include' and rest and rest[0].type == tokenize.STRING:
+      inner = find(ast.literal_eval(rest[0].string), search_paths)
+      _add_file(macros, inner, search_paths, (*including, path))
+    elif first.start[1] == 0 and (name := _set_by(line)):
+      macros.places[name] = f'{path}, line {first.start[0]}'
+
+
+def _read(path: pathlib.Path) -> str:
+  try:
+    return path.read_text(encoding='utf-8')
+  except UnicodeDecodeError as error:
+    line = error.object[: error.start].count(b'\n') + 1
+    raise GinFileError(
+        f'{path}, line {line} is not UTF-8 text. Save the file as UTF-8.'
+    ) from error
+
+
+def _lines(text: str) -> Iterator[list[tokenize.TokenInfo]]:
+  """The tokens of each statement, whichever lines it takes."""
+  line = []
+  for token in tokenize.generate_tokens(io.StringIO(text).readline):
+    if token.type in (tokenize.NEWLINE, tokenize.ENDMARKER):
+      if line:
+        yield line
+      line = []
+    elif token.type not in _IGNORED:
+      line.append(token)
+
+
+def _set_by(line: list[tokenize.TokenInfo]) -> str | None:
+  """The macro that a statement sets, None if it sets a parameter."""
+  name = _name(line)
+  parts = name.count('/') * 2 + 1
+  is_set = len(line) > parts and line[parts].string == '='
+  return name if is_set else None
+
+
+def _references(line: list[tokenize.TokenInfo]) -> Iterator[str]:
+  for place, token in enumerate(line):
+    if token.string == '%':
+      yield _name(line[place + 1 :])
+
+
+def _name(tokens: list[tokenize.TokenInfo]) -> str:
+  """The name at the beginning, with its scope."""
+  parts = itertools.takewhile(
+      lambda token: token.type == tokenize.NAME or token.string == '/', tokens
+  )
+  return ''.join(token.string for token in parts)
