@@ -192,8 +192,9 @@ class Pair:
           f'There must be one example id an input, got {len(example_ids)} ids'
           f' and {len(rows)} inputs.'
       )
-    token_decoder.check_int32('seed', [seed])
-    token_decoder.check_int32('example_ids', example_ids)
+    token_decoder.check_int32('seed', seed)
+    for index, each in enumerate(example_ids):
+      token_decoder.check_int32(f'example_ids[{index}]', each)
     request = token_decoder.Request(
         encoder_input_tokens=jnp.asarray(tokens),
         example_ids=jnp.asarray(list(example_ids), jnp.int32),

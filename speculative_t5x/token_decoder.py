@@ -7,10 +7,12 @@ num_decodes, an example's next to each other), inputs_length, length (of the
 outputs), gamma (guesses a block).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 import contextlib
 import copy
 import functools
+import operator
+import reprlib
 from typing import Any
 
 from flax import struct
@@ -77,20 +79,25 @@ class Decoded:
   statistics: speculation.Statistics
 
 
-def check_int32(name: str, values: Sequence[int]) -> None:
-  """Checks that numbers fit a request.
+def check_int32(name: str, value: int) -> None:
+  """Checks that a number fits a request.
+
+  Any integer type will do. A float will not, even if it is whole: float32
+  merges large example ids.
 
   Raises:
-    ValueError: naming the first that is not whole or not of 32 bits.
+    ValueError: naming what is no integer or not of 32 bits.
   """
   limits = np.iinfo(np.int32)
-  for value in values:
-    try:
-      fits = limits.min <= value <= limits.max and value == int(value)
-    except (TypeError, ValueError):
-      fits = False
-    if not fits:
-      raise ValueError(f'{name} must be whole and of 32 bits, got {value!r}.')
+  try:
+    fits = limits.min <= operator.index(value) <= limits.max
+  except TypeError:
+    fits = False
+  if not fits:
+    plain = value.tolist() if hasattr(value, 'tolist') else value
+    raise ValueError(
+        f'{name} must be an integer of 32 bits, got {reprlib.repr(plain)}.'
+    )
 
 
 def check_finite(decoded: Decoded) -> None:

@@ -5,6 +5,7 @@
 import functools
 import io
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import sentencepiece
@@ -205,6 +206,23 @@ class TestRequest:
     with pytest.raises(ValueError, match='Input 1 is empty'):
       pair().make_request(['a red bell', empty])
 
+  @pytest.mark.parametrize(
+      'bad', [1.5, 1.0, 2**31, -(2**31) - 1, 'a', None, [1], np.array([1])]
+  )
+  def test_example_ids_that_are_no_integers(self, bad):
+    ids = [7] * len(TEXTS)
+    ids[1] = bad
+    said = r'example_ids\[1\] must be an integer of 32 bits, got '
+    with pytest.raises(ValueError, match=said):
+      pair().make_request(TEXTS, example_ids=ids)
+
+  def test_example_ids_of_any_integer_type(self):
+    ids = [7] * len(TEXTS)
+    for bound in (2**31 - 1, np.int64(-(2**31)), np.uint8(3), jnp.int32(3)):
+      ids[1] = bound
+      request, _ = pair().make_request(TEXTS, example_ids=ids)
+      assert int(request.example_ids[1]) == int(bound)
+
   def test_draft_follows_the_targets_temperature(self):
     request, _ = pair().make_request(TEXTS, temperature=0.5, topk=3)
     assert float(request.draft_sampling.temperature) == 0.5
@@ -218,7 +236,7 @@ class TestRequest:
   @pytest.mark.parametrize(
       ('name', 'value'),
       [('temperature', -1.0), ('topk', -1), ('topp', 1.5),
-       ('draft_temperature', -1.0)],
+       ('draft_temperature', -1.0), ('seed', 2**31)],
   )
   def test_option_out_of_range(self, name, value):
     with pytest.raises(ValueError, match=name.removeprefix('draft_')):

@@ -104,7 +104,7 @@ def evaluate(
       repeats=repeats,
       num_examples=1 if num_examples is None else num_examples,
   )
-  token_decoder.check_int32('seed', [seed])
+  token_decoder.check_int32('seed', seed)
   temperatures = counts.several('temperature', temperature)
   for each in (*temperatures, draft_temperature or 0.0):
     sampling_lib.make_sampling(each, topk, topp)  # before anything is read

@@ -15,6 +15,7 @@ import seqio
 
 from speculative_t5x import loading
 from speculative_t5x import quiet
+from speculative_t5x import token_decoder
 from speculative_t5x.tasks import example_ids as example_ids_lib
 
 
@@ -71,8 +72,9 @@ def load(
     num_examples: the first so many; None for all.
   Raises:
     ValueError: for an unknown task or split, a length that is missing or below
-      1, an empty input, fewer examples than asked for or none at all, or a
-      vocabulary that T5 cannot decode by.
+      1, an empty input, an example id that is no integer of 32 bits,
+      fewer examples than asked for or none at all, or a vocabulary that T5
+      cannot decode by.
   """
   quiet.keep_tensorflow_off_accelerators()
   _check_lengths(lengths)
@@ -92,10 +94,7 @@ def load(
     rows.append(ids)
     inputs.append(text)
     targets.append(_target(task, full))
-    found = example.get(example_ids_lib.EXAMPLE_ID)
-    example_ids.append(
-        example_ids_lib.of_inputs(ids) if found is None else found
-    )
+    example_ids.append(_example_id(example, ids, f'{number} of {task.name}'))
     is_truncated.append(len(full['inputs']) > lengths['inputs'])
   if num_examples is not None and len(rows) < num_examples:
     raise ValueError(
@@ -170,6 +169,21 @@ def _read(task, split, lengths, num_examples) -> list[tuple[Any, Any]]:
   with quiet.quiet_stderr():  # SentencePiece logs how it normalizes
     pairs = zip(read(dict(lengths)), read(None), strict=True)
     return list(itertools.islice(pairs, num_examples))
+
+
+def _example_id(example, tokens: np.ndarray, name: str) -> int:
+  """The data set's own id of an example, or one that its inputs determine."""
+  found = example.get(example_ids_lib.EXAMPLE_ID)
+  if found is None:
+    return example_ids_lib.of_inputs(tokens)
+  try:
+    token_decoder.check_int32(example_ids_lib.EXAMPLE_ID, found)
+  except ValueError as error:
+    raise ValueError(
+        f'Example {name}: {error} Give each example'
+        ' one, or remove the feature: the inputs then determine it.'
+    ) from error
+  return int(found)
 
 
 def _input_text(task: seqio.Task, example) -> str:

@@ -83,7 +83,7 @@ class Shapes:
     for name in ('dtype', 'seed', 'matmul_precision'):
       del values[name]
     counts.check(**values)
-    token_decoder.check_int32('seed', [self.seed])
+    token_decoder.check_int32('seed', self.seed)
 
 
 def simulate(

@@ -138,7 +138,7 @@ def measure_walltime(
   counts.check(
       num_examples=num_examples, repeats=repeats, alpha_tokens=alpha_tokens
   )
-  token_decoder.check_int32('seed', [seed])
+  token_decoder.check_int32('seed', seed)
   gammas = counts.several_counts('gamma', gamma)
   batch_sizes = counts.several_counts('batch_size', batch_size)
   temperatures = counts.several('temperature', temperature)

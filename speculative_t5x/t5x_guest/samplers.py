@@ -158,7 +158,7 @@ def _rows(
     example_ids, seed, num_decodes, length, max_steps, hard_limit
 ) -> speculation.Rows:
   if not isinstance(seed, jax.Array):
-    token_decoder.check_int32('seed', [seed])
+    token_decoder.check_int32('seed', seed)
   limits = jnp.full(example_ids.shape, length, jnp.int32)
   if max_steps is not None:
     limits = jnp.minimum(limits, jnp.asarray(max_steps, jnp.int32))

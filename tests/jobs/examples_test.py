@@ -25,12 +25,16 @@ def add_task():
   """Registers tasks that a test makes of rows of token ids."""
   names = []
 
-  def add(rows, *, inputs=None, targets=None, name='examples_test'):
+  def add(
+      rows, *, inputs=None, targets=None, name='examples_test', **features
+  ):
     def dataset(split, shuffle_files, seed=None):
       del split, shuffle_files, seed
       ragged = tf.ragged.constant(rows, tf.int32, ragged_rank=1)
-      both = tf.data.Dataset.from_tensor_slices(ragged)
-      return both.map(lambda x: {'inputs': x, 'targets': x})
+      both = tf.data.Dataset.from_tensor_slices({'tokens': ragged, **features})
+      return both.map(
+          lambda x: {'inputs': x['tokens'], 'targets': x.pop('tokens'), **x}
+      )
 
     seqio.TaskRegistry.add(
         name,
@@ -110,6 +114,15 @@ class TestLoad:
     assert len(set(ids[0])) == 3 and min(ids[0]) >= 0
     assert ids[1] == [ids[0][2], ids[0][0]]
 
+  def test_ids_of_the_task_are_kept(self, add_task):
+    numbers = [2**31 - 1, -(2**31), 0]
+    ids = tf.constant(numbers, tf.int64)
+    loaded = examples.load(
+        add_task([[3]] * 3, example_id=ids), 'validation', _LENGTHS
+    )
+    assert loaded.example_ids.dtype == np.int32
+    assert loaded.example_ids.tolist() == numbers
+
   def test_which_are_cut(self, add_task):
     rows = [list(range(3, 3 + length)) for length in (9, 2, 7, 8)]
     loaded = examples.load(add_task(rows), 'validation', _LENGTHS)
@@ -145,6 +158,27 @@ class TestBadInput:
       examples.load(name, 'validation', _LENGTHS)
     # Not among those asked for.
     assert examples.load(name, 'validation', _LENGTHS, 1).inputs == ['one']
+
+  @pytest.mark.parametrize(
+      ('ids', 'dtype', 'number', 'shown'),
+      [
+          ([0.0, 1.0], tf.float32, 0, '0.0'),
+          ([1.5, 1.2], tf.float64, 0, '1.5'),
+          ([0, 2**31], tf.int64, 1, '2147483648'),
+          ([0, 2**64 - 1], tf.uint64, 1, '18446744073709551615'),
+          ([[0], [1]], tf.int32, 0, '[0]'),
+          (['a', 'b'], tf.string, 0, "b'a'"),
+      ],
+  )
+  def test_example_ids(self, add_task, ids, dtype, number, shown):
+    name = add_task([[3], [4]], example_id=tf.constant(ids, dtype))
+    with pytest.raises(ValueError) as caught:
+      examples.load(name, 'validation', _LENGTHS)
+    assert str(caught.value) == (
+        f'Example {number} of {name}: example_id must be an integer of 32 bits,'
+        f' got {shown}. Give each example one, or remove the feature: the'
+        ' inputs then determine it.'
+    )
 
   def test_too_few(self, add_task):
     name = add_task([[3]] * 5)

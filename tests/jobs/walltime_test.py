@@ -528,7 +528,7 @@ class TestBadInput:
           ({'num_examples': 501}, '501 examples .* has 500. Ask for at most'),
           ({'temperature': (0.0, -1.0)}, 'temperature must be'),
           ({'topk': -1}, 'topk must be'),
-          ({'seed': 2**31}, 'seed must be whole and of 32 bits'),
+          ({'seed': 2**31}, 'seed must be an integer of 32 bits'),
           ({'mesh_shape': (1,)}, 'mesh_shape must be two numbers'),
           ({'split': 'dev'}, 'no split dev'),
       ],

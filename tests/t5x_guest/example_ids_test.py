@@ -63,8 +63,9 @@ def test_all_else_is_seqios():
 
 
 def test_ids_of_the_task_are_kept():
-  own = tf.constant([40, 41, 7], tf.int64)
-  assert ids(convert(dataset(example_id=own))) == [40, 41, 7]
+  numbers = [2**31 - 1, -(2**31), 7]
+  own = tf.constant(numbers, tf.int64)
+  assert ids(convert(dataset(example_id=own))) == numbers
 
 
 @pytest.mark.parametrize(
@@ -73,13 +74,19 @@ def test_ids_of_the_task_are_kept():
     ids=['fractions', 'texts', 'lists'],
 )
 def test_ids_that_are_no_numbers(own):
-  with pytest.raises(ValueError, match='example_id must be one whole number'):
+  with pytest.raises(ValueError, match='example_id must be one integer'):
     convert(dataset(example_id=tf.constant(own)))
 
 
-def test_ids_past_32_bits():
-  own = tf.constant([1, 2**32 + 1, 3], tf.int64)
-  with pytest.raises(tf.errors.InvalidArgumentError, match='of 32 bits'):
+@pytest.mark.parametrize(
+    ('number', 'dtype'),
+    [(2**31, tf.int64), (2**32 + 1, tf.int64), (-(2**31) - 1, tf.int64),
+     (2**31, tf.uint32), (2**64 - 1, tf.uint64)],
+)  # fmt: skip
+def test_ids_past_32_bits(number, dtype):
+  own = tf.constant([1, number, 3], dtype)
+  said = rf'example_id must be one integer of 32 bits.*\[{number}\]'
+  with pytest.raises(tf.errors.InvalidArgumentError, match=said):
     ids(convert(dataset(example_id=own)))
 
 
