@@ -27,9 +27,11 @@ import jax
 from speculative_t5x import compilation_cache
 from speculative_t5x import dialled
 from speculative_t5x import loading
+from speculative_t5x import quiet
 from speculative_t5x import run_record
 from speculative_t5x import token_decoder
 from speculative_t5x.jobs import counts
+from speculative_t5x.jobs import folder_lock
 from speculative_t5x.jobs import output_folder
 from speculative_t5x.jobs import simulate
 from speculative_t5x.paper import published
@@ -142,17 +144,18 @@ def measure(
       simulate.Pairing(r.draft, r.alpha, r.gamma, float(r.temperature))
       for r in rows
   ]
-  records, texts, lines = [], [], []
-  for size in targets:
-    of_size = []
-    for shapes in all_shapes:
-      found, _ = simulate.measure_pairings(size, pairings, shapes, output_dir)
-      num_bytes = count_step_bytes(size, shapes)
-      lines += [describe(*each, num_bytes) for each in zip(found, rows)]
-      of_size += found
-    texts.append(tables.summary(of_size))
-    records += of_size
-  _write(records, [*texts, _NOTE, '\n'.join(lines)], output_dir)
+  with folder_lock.hold(output_dir):
+    records, texts, lines = [], [], []
+    for size in targets:
+      of_size = []
+      for shapes in all_shapes:
+        found, _ = simulate.measure_pairings(size, pairings, shapes, output_dir)
+        num_bytes = count_step_bytes(size, shapes)
+        lines += [describe(*each, num_bytes) for each in zip(found, rows)]
+        of_size += found
+      texts.append(tables.summary(of_size))
+      records += of_size
+    _write(records, [*texts, _NOTE, '\n'.join(lines)], output_dir)
   return records
 
 
@@ -207,6 +210,7 @@ def describe(
 def main(arguments: Sequence[str] | None = None) -> int:
   """Returns the status: 1, after a line on stderr, for bad input."""
   options = parse_arguments(arguments)
+  quiet.keep_libtpu_from_searching()
   compilation_cache.enable(options.output_dir)
   try:
     measure(

@@ -15,6 +15,7 @@ class Job:
     gin_file: whose head says what the job needs.
     summary: of the job, in a line.
     output_macro: what --output_dir sets.
+    needs_output: whether it cannot do without an output folder.
     flags: names of flags of its own, each of which sets the macro of its name.
     is_complete: whether its gin file is read unasked.
     on_host: whether it needs no accelerator.
@@ -28,6 +29,7 @@ class Job:
   gin_file: str
   summary: str
   output_macro: str = 'OUTPUT_DIR'
+  needs_output: bool = True
   flags: tuple[str, ...] = ()
   is_complete: bool = False
   on_host: bool = False
@@ -79,6 +81,7 @@ JOBS = {
         'check_pair',
         'configs/runs/check_pair.gin',
         'says whether two checkpoints can work as a pair',
+        needs_output=False,
         is_complete=True,
         on_host=True,
     ),
@@ -87,6 +90,7 @@ JOBS = {
         'tpu_preflight',
         'configs/runs/tpu_preflight.gin',
         'compiles T5 1.1 for a TPU without one, and reads it',
+        needs_output=False,
         flags=('target', 'draft', 'topology'),
         is_complete=True,
         on_host=True,

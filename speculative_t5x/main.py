@@ -188,6 +188,7 @@ def _configure(command: _CommandLine) -> Callable[[], object]:
   if command.job.on_host:
     # One that another process uses would be waited for.
     jax.config.update('jax_platforms', 'cpu')
+  quiet.keep_libtpu_from_searching()
   with _quiet_tensorflow():
     job = getattr(_import(command.job.module), command.function)
   gin.clear_config()  # of an earlier command in this process
@@ -281,8 +282,10 @@ def _run(gin, settings: commands.Job, job: Callable) -> None:
     raise UsageError(
         f'No gin file sets up the job {job.__name__}. Add one of configs/runs.'
     ) from error
+  output = gin.get_bindings(f'{settings.output_macro}/macro')
+  if output:
+    _check_output(settings, output['value'])
   if not settings.on_host:
-    output = gin.get_bindings(f'{settings.output_macro}/macro')
     compilation_cache.enable(str(output.get('value')))
   try:
     configurable()
@@ -294,6 +297,17 @@ def _run(gin, settings: commands.Job, job: Callable) -> None:
           ' configs that does.'
       ) from error
     raise
+
+
+def _check_output(job: commands.Job, value: object) -> None:
+  """Refuses an output folder without a name, which would be the current one."""
+  if value is None and not job.needs_output:
+    return
+  if not isinstance(value, str | os.PathLike) or not os.fspath(value).strip():
+    raise UsageError(
+        f'{job.output_macro} names no folder, got {value!r}. Give one:'
+        ' --output_dir=<folder>. A shell variable in it may be unset.'
+    )
 
 
 def _check_macros(todo: list[_CommandLine]) -> None:

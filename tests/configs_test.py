@@ -13,6 +13,7 @@ import gin
 import pytest
 
 from speculative_t5x import commands
+from speculative_t5x import gin_text
 from speculative_t5x import main
 from speculative_t5x.jobs import paper
 from speculative_t5x.networks import t5
@@ -86,6 +87,12 @@ def test_parses(name):
   # Tasks and models say nothing of a job, and are made to be added to one.
   names = [name] if name in _RUNS + _PAPER else [_EVAL, name]
   assert '# Macros:' in _parse(*names)
+
+
+@pytest.mark.parametrize('name', _RUNS + _PAPER)
+def test_uses_every_macro_that_it_sets(name):
+  macros = gin_text.read_macros([name], ['.'])
+  assert macros.places.keys() <= macros.used
 
 
 def _check_sets_up(module, function, config):

@@ -25,6 +25,7 @@ from speculative_t5x import compilation_cache
 from speculative_t5x import dialled
 from speculative_t5x import embedded
 from speculative_t5x import main
+from speculative_t5x.jobs import folder_lock
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.walltime import measurement
 from tests import tiny
@@ -64,6 +65,24 @@ _COMMANDS = [
     'eval', 'walltime', 'simulate', 'paper', 'train', 'check-pair',
     'tpu-preflight', 'convert',
 ]  # fmt: skip
+_TPU_FLAGS = '--target=t5_1_1_base', '--draft=a,b', '--topology=v4:2x2x1'
+# The least that a command needs, and the macro of its output folder.
+_OUTPUTS = [
+    (['eval', '--gin_file=configs/runs/demo.gin'], 'EVAL_OUTPUT_DIR'),
+    (
+        ['train', '--gin_file=configs/runs/train_bulletins_draft.gin'],
+        'MODEL_DIR',
+    ),
+    (
+        ['walltime', '--gin_file=configs/runs/walltime_bulletins.gin'],
+        'OUTPUT_DIR',
+    ),
+    (['simulate'], 'OUTPUT_DIR'),
+    (['convert', '--gin.CHECKPOINT_PATH=x'], 'OUTPUT_DIR'),
+    (['paper', 'table1'], 'OUTPUT_DIR'),
+    (['paper', 'table3'], 'OUTPUT_DIR'),
+    (['tpu-preflight', *_TPU_FLAGS], 'OUTPUT_DIR'),
+]
 _USAGE = f'usage: speculative-t5x {{{",".join(_COMMANDS)}}}'
 _TABLES = ['table1', 'table2', 'table3', 'table4']
 _FIGURES = ['figure1', 'figure2', 'figure3', 'figure4', 'figure5']
@@ -337,6 +356,68 @@ class TestUsage:
     assert error.startswith(f'{path} cannot be read: ') and '\n' not in error
     assert message.replace('{path}', str(path)) in error
 
+  @pytest.mark.parametrize(
+      ('text', 'message'),
+      [
+          ('GAMA = 3\n', '1 sets the macro GAMA, which nothing uses. Did you'
+           ' mean GAMMA?'),
+          ('\n\ngamma = 3\n', '3 sets the macro gamma, which nothing uses. Did'
+           ' you mean GAMMA?'),
+          ('XYZZY = (\n1,\n)\n', '1 sets the macro XYZZY, which nothing uses.'
+           ' Remove it, or add the gin file that uses it.'),
+          ('GAMMA = 3\na/GAMMA = 3\n', '2 sets the macro a/GAMMA, which'
+           ' nothing uses. Did you mean GAMMA?'),
+      ],
+  )  # fmt: skip
+  @pytest.mark.parametrize('is_included', [False, True])
+  def test_macro_that_nothing_uses(
+      self, fails, flags, tmp_path, text, message, is_included
+  ):
+    path = tmp_path / 'mine.gin'
+    path.write_text(text)
+    (tmp_path / 'more.gin').write_text(f"include '{path}'\n")
+    name = 'more.gin' if is_included else 'mine.gin'
+    error = fails([*flags, f'--gin_file={tmp_path / name}'], 2)
+    assert error == f'{path}, line {message}'
+
+  @pytest.mark.parametrize(
+      ('text', 'flag'),
+      [
+          ('TWO = 2\nGAMMA = %TWO\n', '--gin.SEED=1'),
+          ('TWO = 2\n', '--gin.GAMMA=%TWO'),
+          ("TWO = 2\nTEMPERATURE = ('#', %TWO)\n", '--gin.TEMPERATURE=0'),
+      ],
+  )
+  def test_macro_that_a_flag_or_another_macro_uses(
+      self, flags, tmp_path, text, flag
+  ):
+    (tmp_path / 'mine.gin').write_text(text)
+    more = [f'--gin_file={tmp_path / "mine.gin"}', flag, '--gin.GAMA=3']
+    with pytest.raises(main.UsageError, match='no gin file mentions the macro'):
+      main._check_macros(main._parse([*flags, *more]))
+
+  @pytest.mark.parametrize(
+      ('content', 'message'),
+      [
+          (b"include 'bad.gin'\n", ' includes itself. Remove'),
+          (b"include 'more.gin'\n", ' includes itself through {more}. Remove'),
+          (b'GAMMA = 3\nSPLIT = "\xff"\n', ', line 2 is not UTF-8 text. Save'),
+          (b'\x80' * 99, ', line 1 is not UTF-8 text. Save'),
+          (b'\x00\x01\n', ' cannot be read: '),
+      ],
+  )
+  @pytest.mark.parametrize('command', ['eval', 'check-pair'])
+  def test_gin_file_that_is_no_text(
+      self, fails, flags, tmp_path, content, message, command
+  ):
+    (tmp_path / 'bad.gin').write_bytes(content)
+    (tmp_path / 'more.gin').write_text("include 'bad.gin'\n")
+    path, more = tmp_path / 'bad.gin', tmp_path / 'more.gin'
+    files = [f'--gin_search_paths={tmp_path}', f'--gin_file={path}']
+    error = fails([command, *flags[1:], *files], 2)
+    assert error.startswith(f'{path}{message.replace("{more}", str(more))}')
+    assert '\n' not in error
+
   def test_included_file_is_missing(self, fails, flags, tmp_path):
     (tmp_path / 'bad.gin').write_text("include 'configs/no.gin'\n")
     more = f'--gin_file={tmp_path / "bad.gin"}'
@@ -512,7 +593,9 @@ class TestProcess:
   def test_success(self, flags, tmp_path):
     """Progress on stderr and nothing else, a table on stdout."""
     more = ['--gin.TEMPERATURE=(0.0, 1.0)', '--gin.NUM_EXAMPLES=6']
-    done = _command([*flags, *more], tmp_path)
+    # Or libtpu, where it is installed, would wait for other processes.
+    several = {'ALLOW_MULTIPLE_LIBTPU_LOAD': '1'}
+    done = _command([*flags, *more], tmp_path, **several)
     assert done.returncode == 0, done.stderr
     assert done.stderr.splitlines() == [
         'temperature 0: 3 of 3 batches, 0 s left',
@@ -658,24 +741,7 @@ class TestConvert:
 class TestOutputDir:
   """One flag for the folder, whatever a job calls it."""
 
-  @pytest.mark.parametrize(
-      ('flags', 'macro'),
-      [
-          (['eval', '--gin_file=configs/runs/demo.gin'], 'EVAL_OUTPUT_DIR'),
-          (
-              ['train', '--gin_file=configs/runs/train_bulletins_draft.gin'],
-              'MODEL_DIR',
-          ),
-          (
-              ['walltime', '--gin_file=configs/runs/walltime_bulletins.gin'],
-              'OUTPUT_DIR',
-          ),
-          (['simulate'], 'OUTPUT_DIR'),
-          (['convert', '--gin.CHECKPOINT_PATH=x'], 'OUTPUT_DIR'),
-          (['paper', 'table1'], 'OUTPUT_DIR'),
-          (['paper', 'table3'], 'OUTPUT_DIR'),
-      ],
-  )
+  @pytest.mark.parametrize(('flags', 'macro'), _OUTPUTS)
   @pytest.mark.parametrize('path', ['a/b', "it's", 'None', '%X'])
   def test_sets_the_jobs_own(self, flags, macro, path):
     """To the text as it is."""
@@ -691,19 +757,79 @@ class TestOutputDir:
     assert fails([*pair_flags, '--output_dir=x'], 2) == message
 
 
+  @pytest.mark.parametrize(('flags', 'macro'), _OUTPUTS)
+  @pytest.mark.parametrize(
+      ('flag', 'shown'),
+      [
+          ('--output_dir=', "''"),
+          ('--output_dir= ', "' '"),
+          ("--gin.{macro}=''", "''"),
+          ('--gin.{macro}=5', '5'),
+      ],
+  )
+  def test_that_names_no_folder(
+      self, fails, tmp_path, monkeypatch, flags, macro, flag, shown
+  ):
+    """Results would go to the current one."""
+    monkeypatch.chdir(tmp_path)
+    assert fails([*flags, flag.replace('{macro}', macro)], 2) == (
+        f'{macro} names no folder, got {shown}. Give one:'
+        ' --output_dir=<folder>. A shell variable in it may be unset.'
+    )
+    assert list(tmp_path.iterdir()) == []
+
+  def test_none(self, fails):
+    error = fails(['simulate', '--gin.OUTPUT_DIR=None'], 2)
+    assert error.startswith('OUTPUT_DIR names no folder, got None.')
+
+  @pytest.mark.parametrize(
+      ('flags', 'folder'),
+      [
+          (['eval', '--gin_file=configs/runs/demo.gin'], ''),
+          (['train', '--gin_file=configs/runs/train_bulletins_draft.gin'], ''),
+          (['walltime', '--gin_file=configs/runs/walltime_bulletins.gin'], ''),
+          (['simulate'], ''),
+          (
+              [
+                  'convert',
+                  f'--gin.CHECKPOINT_PATH={embedded.draft_checkpoint()}',
+              ],
+              '',
+          ),
+          (['paper', 'table2'], 'dialled'),
+          (['paper', 'table3'], 'measured'),
+      ],
+  )
+  def test_that_another_job_writes_to(
+      self, fails, tmp_path, monkeypatch, flags, folder
+  ):
+    """It is refused at once, and nothing of the other's is removed."""
+    path = tmp_path / folder / 'records' / 'temperature_0.json'
+    path.parent.mkdir(parents=True)
+    path.write_text('{}')
+    monkeypatch.setattr(compilation_cache, 'enable', lambda _: None)
+    with folder_lock.hold(tmp_path / folder):
+      error = fails([*flags, f'--output_dir={tmp_path}'], 1)
+    assert re.fullmatch(
+        f'The folder {tmp_path / folder} is in use by another job'
+        rf' \(process {os.getpid()} on .*, since .*\). Wait for its end, or'
+        ' give another folder.',
+        error,
+    )
+    assert [x for x in tmp_path.rglob('*') if x.is_file()] == [path]
+
+
 class TestOwnFlags:
 
-  FLAGS = '--target=t5_1_1_base', '--draft=a,b', '--topology=v4:2x2x1'
-
   def test_set_the_macros_of_their_names(self):
-    _configure('tpu-preflight', *self.FLAGS)
-    for flag in self.FLAGS:
+    _configure('tpu-preflight', *_TPU_FLAGS)
+    for flag in _TPU_FLAGS:
       name, _, value = flag.removeprefix('--').partition('=')
       found = gin.query_parameter(f'{name.upper()}/macro.value')
       assert found == value
 
   def test_are_required(self, fails):
-    message = fails(['tpu-preflight', *self.FLAGS[:2]], 2)
+    message = fails(['tpu-preflight', *_TPU_FLAGS[:2]], 2)
     assert 'TOPOLOGY must be given: --topology=..., or in' in message
 
   def test_are_of_one_command(self, fails):

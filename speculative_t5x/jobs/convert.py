@@ -6,6 +6,7 @@ import math
 
 from speculative_t5x import checkpoints
 from speculative_t5x import loading
+from speculative_t5x.jobs import folder_lock
 
 _SIZES = (
     'vocab_size', 'emb_dim', 'num_heads', 'num_encoder_layers',
@@ -40,11 +41,12 @@ def convert(
   folder = checkpoints.find(checkpoint_path)
   config = loading.read_config(folder)
   checkpoints.check_shapes(folder, loading.abstract_params(config))
-  written = checkpoints.save_each(
-      output_dir,
-      checkpoints.read_step(folder),
-      checkpoints.read_params(folder, dtype),
-  )
+  with folder_lock.hold(output_dir):
+    written = checkpoints.save_each(
+        output_dir,
+        checkpoints.read_step(folder),
+        checkpoints.read_params(folder, dtype),
+    )
   specs = checkpoints.read_specs(written).values()
   size = sum(math.prod(spec.shape) for spec in specs)
   dtypes = {str(spec.dtype) for spec in specs}

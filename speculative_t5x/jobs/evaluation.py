@@ -13,6 +13,7 @@ from speculative_t5x import token_decoder
 from speculative_t5x import tracing
 from speculative_t5x.jobs import counts
 from speculative_t5x.jobs import examples as examples_lib
+from speculative_t5x.jobs import folder_lock
 from speculative_t5x.jobs import greedy
 from speculative_t5x.jobs import output_folder
 from speculative_t5x.jobs import pair_loading
@@ -109,49 +110,50 @@ def evaluate(
   for each in (*temperatures, draft_temperature or 0.0):
     sampling_lib.make_sampling(each, topk, topp)  # before anything is read
   mesh = pair_loading.make_mesh(mesh_shape, batch_size)
-  examples = examples_lib.load(
-      mixture_or_task_name, split, task_feature_lengths, num_examples
-  )
-  _check_shown_example(shown_example, len(examples.tokens))
-  setup = _Setup(
-      pair_loading.load_decoder(
-          target_config=target_config,
-          draft_config=draft_config,
-          checkpoint_path=checkpoint_path,
-          draft_checkpoint_path=draft_checkpoint_path,
-          draft_vocabulary_file=draft_vocabulary_file,
-          vocabulary=examples.vocabulary,
-          gamma=gamma,
-          length=task_feature_lengths['targets'],
-          num_decodes=num_decodes,
-          mesh=mesh,
-          draft_model_parallel=draft_model_parallel,
-          matmul_precision=matmul_precision,
-      ),
-      examples,
-      batch_size,
-      repeats,
-      {
-          'task': mixture_or_task_name,
-          'split': split,
-          'inputs_length': task_feature_lengths['inputs'],
-          'targets_length': task_feature_lengths['targets'],
-          'topk': topk,
-          'topp': topp,
-          'seed': seed,
-      },
-  )
-  folder = output_folder.OutputFolder(output_dir, 'eval')
-  folder.clear()
-  records = []
-  for each in temperatures:
-    own = each if draft_temperature is None else draft_temperature
-    record, predictions = _evaluate_at(setup, each, own)
-    folder.add(record, predictions)
-    records.append(record)
-  results = folder.finish()
-  if shown_example is not None:
-    print(_show(setup, shown_example))
+  with folder_lock.hold(output_dir):
+    examples = examples_lib.load(
+        mixture_or_task_name, split, task_feature_lengths, num_examples
+    )
+    _check_shown_example(shown_example, len(examples.tokens))
+    setup = _Setup(
+        pair_loading.load_decoder(
+            target_config=target_config,
+            draft_config=draft_config,
+            checkpoint_path=checkpoint_path,
+            draft_checkpoint_path=draft_checkpoint_path,
+            draft_vocabulary_file=draft_vocabulary_file,
+            vocabulary=examples.vocabulary,
+            gamma=gamma,
+            length=task_feature_lengths['targets'],
+            num_decodes=num_decodes,
+            mesh=mesh,
+            draft_model_parallel=draft_model_parallel,
+            matmul_precision=matmul_precision,
+        ),
+        examples,
+        batch_size,
+        repeats,
+        {
+            'task': mixture_or_task_name,
+            'split': split,
+            'inputs_length': task_feature_lengths['inputs'],
+            'targets_length': task_feature_lengths['targets'],
+            'topk': topk,
+            'topp': topp,
+            'seed': seed,
+        },
+    )
+    folder = output_folder.OutputFolder(output_dir, 'eval')
+    folder.clear()
+    records = []
+    for each in temperatures:
+      own = each if draft_temperature is None else draft_temperature
+      record, predictions = _evaluate_at(setup, each, own)
+      folder.add(record, predictions)
+      records.append(record)
+    results = folder.finish()
+    if shown_example is not None:
+      print(_show(setup, shown_example))
   print(report.table(records))
   print(f'Records: {results}')
   greedy.check(records)

@@ -24,6 +24,7 @@ from speculative_t5x import pair as pair_lib
 from speculative_t5x import run_record
 from speculative_t5x import token_decoder
 from speculative_t5x import tracing
+from speculative_t5x.jobs import folder_lock
 from speculative_t5x.jobs import output_folder
 from speculative_t5x.jobs import simulate
 from speculative_t5x.paper import decoded_sentence
@@ -106,10 +107,12 @@ def _dial(output_dir, target_size, shapes, rows) -> list[run_record.Record]:
       )
       for row in rows
   ]
-  records, folder = simulate.measure_pairings(
-      target_size, pairings, shapes, epath.Path(output_dir) / _DIALLED
-  )
-  folder.finish()
+  path = epath.Path(output_dir) / _DIALLED
+  with folder_lock.hold(path):
+    records, folder = simulate.measure_pairings(
+        target_size, pairings, shapes, path
+    )
+    folder.finish()
   return records
 
 

@@ -25,6 +25,7 @@ from speculative_t5x import sampling as sampling_lib
 from speculative_t5x import sharding
 from speculative_t5x import token_decoder
 from speculative_t5x.jobs import counts
+from speculative_t5x.jobs import folder_lock
 from speculative_t5x.jobs import output_folder
 from speculative_t5x.paper import tables
 from speculative_t5x.preflight import memory
@@ -129,12 +130,13 @@ def simulate(
           counts.several('temperature', temperature),
       )
   ]
-  records, folder = measure_pairings(
-      target_size, pairings, shapes, output_dir
-  )
-  results = folder.finish()
-  text = tables.summary(records)
-  folder.add_text('walltime.md', text)
+  with folder_lock.hold(output_dir):
+    records, folder = measure_pairings(
+        target_size, pairings, shapes, output_dir
+    )
+    results = folder.finish()
+    text = tables.summary(records)
+    folder.add_text('walltime.md', text)
   print(text)
   print(f'Records: {results}')
   return records

@@ -24,6 +24,7 @@ from speculative_t5x import batches
 from speculative_t5x import checkpoints
 from speculative_t5x import quiet
 from speculative_t5x import training
+from speculative_t5x.jobs import folder_lock
 from speculative_t5x.networks import t5
 
 FEATURES = ('inputs', 'targets')
@@ -105,35 +106,36 @@ def train(
       keep=1 if keep is None else keep,
       steps_per_call=steps_per_call,
   )
-  model_dir = _prepare_folder(model_dir)
-  examples, validation = (
-      _read_examples(
-          mixture_or_task_name, split, task_feature_lengths, network_config
-      )
-      for split in (train_split, validation_split)
-  )
-  _check_batch_size(batch_size, examples, mixture_or_task_name)
-  optimizer = training.adafactor(learning_rate_fn)
-  saver = _Saver(
-      model_dir,
-      training.make_evaluate(network_config),
-      jax.device_put(batches.in_order(validation, batch_size)),
-      keep,
-  )
-  state = _start_or_resume(
-      network_config, optimizer, seed, model_dir, train_steps
-  )
-  progress = _Progress(train_steps, learning_rate_fn, progress_seconds)
-  progress.start(int(state.step), examples, validation, state.params)
-  state = _run(
-      state,
-      training.make_train_steps(network_config, optimizer, loss_config, seed),
-      _Feed(examples, batch_size, steps_per_call, seed),
-      _Stops(train_steps, checkpoint_period, steps_per_call),
-      saver,
-      progress,
-  )
-  return progress.end(saver.result(state))
+  model_dir = epath.Path(model_dir)
+  with folder_lock.hold(model_dir):
+    examples, validation = (
+        _read_examples(
+            mixture_or_task_name, split, task_feature_lengths, network_config
+        )
+        for split in (train_split, validation_split)
+    )
+    _check_batch_size(batch_size, examples, mixture_or_task_name)
+    optimizer = training.adafactor(learning_rate_fn)
+    saver = _Saver(
+        model_dir,
+        training.make_evaluate(network_config),
+        jax.device_put(batches.in_order(validation, batch_size)),
+        keep,
+    )
+    state = _start_or_resume(
+        network_config, optimizer, seed, model_dir, train_steps
+    )
+    progress = _Progress(train_steps, learning_rate_fn, progress_seconds)
+    progress.start(int(state.step), examples, validation, state.params)
+    state = _run(
+        state,
+        training.make_train_steps(network_config, optimizer, loss_config, seed),
+        _Feed(examples, batch_size, steps_per_call, seed),
+        _Stops(train_steps, checkpoint_period, steps_per_call),
+        saver,
+        progress,
+    )
+    return progress.end(saver.result(state))
 
 
 def _run(
@@ -406,22 +408,6 @@ def _dataset(
   return task.get_dataset(
       dict(task_feature_lengths), split=split, shuffle=False, num_epochs=1
   )
-
-
-def _prepare_folder(model_dir: checkpoints.Path) -> epath.Path:
-  """Makes the folder and writes to it, before hours are spent."""
-  model_dir = epath.Path(model_dir)
-  probe = model_dir / 'is_writable'
-  try:
-    model_dir.mkdir(parents=True, exist_ok=True)
-    probe.write_text('')
-    probe.unlink()
-  except OSError as error:
-    raise ValueError(
-        f'model_dir {model_dir} cannot be written to ({error}). Pass a folder'
-        ' that can.'
-    ) from error
-  return model_dir
 
 
 def _check_positive(**values: int) -> None:

@@ -24,6 +24,7 @@ from speculative_t5x import sharding
 from speculative_t5x import token_decoder
 from speculative_t5x.jobs import counts
 from speculative_t5x.jobs import examples as examples_lib
+from speculative_t5x.jobs import folder_lock
 from speculative_t5x.jobs import greedy
 from speculative_t5x.jobs import output_folder
 from speculative_t5x.jobs import pair_loading
@@ -149,49 +150,50 @@ def measure_walltime(
   length = task_feature_lengths.get('targets', 0)
   counts.check_gammas(gammas, length)
   meshes = [pair_loading.make_mesh(mesh_shape, size) for size in batch_sizes]
-  examples = _load_examples(
-      mixture_or_task_name, split, task_feature_lengths, num_examples
-  )
-  load = functools.partial(
-      pair_loading.load_decoder,
-      target_config=target_config,
-      checkpoint_path=checkpoint_path,
-      vocabulary=examples.vocabulary,
-      gamma=gammas[0],
-      length=length,
-      num_decodes=1,
-      mesh=meshes[0],
-      draft_model_parallel=draft_model_parallel,
-      matmul_precision=matmul_precision,
-  )
-  decoders = _load_decoders(load, drafts)
-  decoder = next(decoders)  # before what an earlier job wrote is touched
-  setup = _Setup(
-      output_folder.OutputFolder(output_dir, 'walltime'),
-      examples,
-      math.prod(map(len, (drafts, gammas, batch_sizes, temperatures))),
-      num_examples,
-      alpha_tokens,
-      repeats,
-      {
-          'task': mixture_or_task_name,
-          'split': split,
-          'inputs_length': task_feature_lengths['inputs'],
-          'targets_length': length,
-          'topk': topk,
-          'topp': topp,
-          'seed': seed,
-      },
-  )
-  records, lines = [], []
-  while decoder is not None:
-    found = _measure_draft(setup, decoder, gammas, batch_sizes, temperatures)
-    records += found.records
-    lines += found.advice
-    decoder = next(decoders, None)
-  results = setup.folder.finish()
-  text = '\n'.join([tables.summary(records), '', *lines])
-  setup.folder.add_text('walltime.md', text)
+  with folder_lock.hold(output_dir):
+    examples = _load_examples(
+        mixture_or_task_name, split, task_feature_lengths, num_examples
+    )
+    load = functools.partial(
+        pair_loading.load_decoder,
+        target_config=target_config,
+        checkpoint_path=checkpoint_path,
+        vocabulary=examples.vocabulary,
+        gamma=gammas[0],
+        length=length,
+        num_decodes=1,
+        mesh=meshes[0],
+        draft_model_parallel=draft_model_parallel,
+        matmul_precision=matmul_precision,
+    )
+    decoders = _load_decoders(load, drafts)
+    decoder = next(decoders)  # before what an earlier job wrote is touched
+    setup = _Setup(
+        output_folder.OutputFolder(output_dir, 'walltime'),
+        examples,
+        math.prod(map(len, (drafts, gammas, batch_sizes, temperatures))),
+        num_examples,
+        alpha_tokens,
+        repeats,
+        {
+            'task': mixture_or_task_name,
+            'split': split,
+            'inputs_length': task_feature_lengths['inputs'],
+            'targets_length': length,
+            'topk': topk,
+            'topp': topp,
+            'seed': seed,
+        },
+    )
+    records, lines = [], []
+    while decoder is not None:
+      found = _measure_draft(setup, decoder, gammas, batch_sizes, temperatures)
+      records += found.records
+      lines += found.advice
+      decoder = next(decoders, None)
+    results = setup.folder.finish()
+    text = '\n'.join([tables.summary(records), '', *lines])
+    setup.folder.add_text('walltime.md', text)
   print(text)
   print(f'Records: {results}')
   greedy.check(records)

@@ -187,7 +187,7 @@ class TestBadInput:
 
   def test_unwritable_folder(self, tmp_path):
     (tmp_path / 'file').write_text('')
-    with pytest.raises(ValueError, match='model_dir .* cannot be written'):
+    with pytest.raises(OSError, match='The output folder .* cannot be writ'):
       _train(tmp_path / 'file' / 'model')
 
   @pytest.mark.parametrize(('first_loss', 'at'), [(np.nan, 1), (1.0, 2)])
