@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the layout that T5X saves today, through Orbax."""
 
-from collections.abc import Iterable, Iterator
-import contextlib
+from collections.abc import Iterable
 
 from etils import epath
 import jax
@@ -12,6 +11,7 @@ import jax.numpy as jnp
 from speculative_t5x.checkpoints import errors
 from speculative_t5x.checkpoints import layouts
 from speculative_t5x.checkpoints import trees
+from speculative_t5x.checkpoints import unfinished
 
 
 def save(
@@ -29,7 +29,10 @@ def save(
     param_states: optimizer state, a tree with one mapping a parameter; None
       for parameters only.
   Returns:
-    The folder written. It appears whole or not at all.
+    The folder written. It appears whole or not at all: where writing fails,
+    nothing is left behind.
+  Raises:
+    errors.CheckpointError: if it cannot be written, as on a full disk.
   """
   import orbax.checkpoint as ocp  # slow to import: only where it is needed
 
@@ -40,9 +43,12 @@ def save(
   }
   if param_states is not None:
     state['state']['param_states'] = param_states
-  with ocp.Checkpointer(
-      ocp.CompositeCheckpointHandler(state=ocp.PyTreeCheckpointHandler())
-  ) as checkpointer:
+  with (
+      unfinished.nothing_left_behind(step_folder),
+      ocp.Checkpointer(
+          ocp.CompositeCheckpointHandler(state=ocp.PyTreeCheckpointHandler())
+      ) as checkpointer,
+  ):
     checkpointer.save(
         step_folder,
         args=ocp.args.Composite(state=ocp.args.PyTreeSave(state)),
@@ -66,7 +72,8 @@ def save_each(
     The folder written. It appears whole or not at all: where reading or writing
     fails, nothing is left behind.
   Raises:
-    errors.CheckpointError: if there is such a checkpoint already.
+    errors.CheckpointError: if there is such a checkpoint already, or if it
+      cannot be written, as on a full disk.
   """
   from orbax.checkpoint.experimental import v1 as ocp  # slow to import
 
@@ -78,7 +85,7 @@ def save_each(
     )
   context = ocp.Context()
   context.array.saving.use_zarr3 = False  # T5X looks for version 2
-  with _nothing_left_behind(step_folder), context:
+  with unfinished.nothing_left_behind(step_folder), context:
     step_leaf = {'step': jnp.asarray(step, jnp.int32)}
     ocp.partial.save(step_folder, {'state': step_leaf})
     for batch in trees.batches(params):
@@ -86,23 +93,3 @@ def save_each(
       del batch  # or it would stay while the next one is read
     ocp.partial.finalize(step_folder)
   return step_folder
-
-
-@contextlib.contextmanager
-def _nothing_left_behind(step_folder: epath.Path) -> Iterator[None]:
-  """Removes what a failure leaves of a checkpoint, and of its new parents."""
-  _remove_unfinished(step_folder)  # of a process that was killed
-  new = [folder for folder in step_folder.parents if not folder.exists()]
-  try:
-    yield
-  except BaseException:
-    _remove_unfinished(step_folder)
-    if new and new[-1].exists():
-      new[-1].rmtree()
-    raise
-
-
-def _remove_unfinished(step_folder: epath.Path) -> None:
-  if step_folder.parent.exists():
-    for folder in step_folder.parent.glob(f'{step_folder.name}.partial_save*'):
-      folder.rmtree()

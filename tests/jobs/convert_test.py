@@ -12,9 +12,11 @@ from speculative_t5x import checkpoints
 from speculative_t5x import loading
 from speculative_t5x.checkpoints import saving
 from speculative_t5x.checkpoints import trees
+from speculative_t5x.checkpoints import unfinished
 from speculative_t5x.jobs import convert
 from speculative_t5x.networks import t5
 from tests import checkpoints_by_hand as by_hand
+from tests import full_disk
 from tests import shared
 from tests import tiny
 
@@ -192,6 +194,11 @@ class TestRefused:
     (tmp_path / 'new').mkdir()
     self.refuse(tmp_path, 'not finite .*token_embedder/embedding')
 
+  def test_full_disk(self, tmp_path, params):
+    write(checkpoints.Layout.LEGACY, tmp_path / 'model', params)
+    with full_disk.full_disk(1000) as reason:
+      self.refuse(tmp_path, rf'checkpoint_7 cannot be written \({reason}\)')
+
   def test_chunk_cut_short(self, tmp_path, params):
     write(checkpoints.Layout.LEGACY, tmp_path / 'model', params)
     name = 'target.token_embedder.embedding'
@@ -230,7 +237,7 @@ class TestRefused:
     folder = tmp_path / 'new' / 'converted'
     folder.mkdir(parents=True)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-      patch.setattr(saving, '_remove_unfinished', lambda _: None)
+      patch.setattr(unfinished, '_remove_unfinished', lambda _: None)
       saving.save_each(folder, 7, some())
     assert list(folder.iterdir()) and not checkpoints.step_folders(folder)
     write(checkpoints.Layout.LEGACY, tmp_path / 'model', params)

@@ -22,6 +22,7 @@ from speculative_t5x import loading
 from speculative_t5x import training
 from speculative_t5x.jobs import train
 from speculative_t5x.networks import t5
+from tests import full_disk
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _TASK = 'train_test_copies'
@@ -138,6 +139,20 @@ class TestTrain:
     jax.tree.map(
         np.testing.assert_array_equal, _params(tmp_path), _params(folder)
     )
+
+  def test_full_disk(self, trained, tmp_path, monkeypatch):
+    """The earlier checkpoint stays, though but one is to be kept."""
+    shutil.copytree(trained[0] / 'checkpoint_3', tmp_path / 'checkpoint_3')
+    save = checkpoints.save
+
+    def fill(*arguments):
+      with full_disk.full_disk(100):
+        return save(*arguments)
+
+    monkeypatch.setattr(checkpoints, 'save', fill)
+    with pytest.raises(ValueError, match='checkpoint_6 cannot be written'):
+      _train(tmp_path, keep=1)
+    assert [path.name for path in tmp_path.iterdir()] == ['checkpoint_3']
 
   def test_a_finished_training_is_only_scored(self, trained, capsys):
     assert _train(trained[0]) == trained[1]

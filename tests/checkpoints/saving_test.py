@@ -1,0 +1,65 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A checkpoint appears whole or not at all."""
+
+import numpy as np
+import pytest
+
+from speculative_t5x import checkpoints
+from tests import full_disk
+
+_MANY = np.random.default_rng(0).random((100, 100), np.float32)
+
+
+def _save(path, step):
+  checkpoints.save(path, step, {'a': _MANY}, {'a': {'m': _MANY}})
+
+
+def _save_each(path, step):
+  checkpoints.save_each(path, step, [('a', _MANY), ('b/c', _MANY)])
+
+
+@pytest.mark.parametrize('save', [_save, _save_each])
+class TestFullDisk:
+
+  def test_earlier_checkpoints_are_kept(self, tmp_path, caplog, save):
+    save(tmp_path, 1)
+    before = sorted(tmp_path.rglob('*'))
+    with full_disk.full_disk(1000) as reason:
+      with pytest.raises(checkpoints.CheckpointError) as caught:
+        save(tmp_path, 2)
+    assert str(caught.value) == (
+        f'The checkpoint {tmp_path / "checkpoint_2"} cannot be written'
+        f' ({reason}). Nothing of it is left, and earlier ones are kept. Give'
+        ' another folder, or the space and the rights to write there.'
+    )
+    assert not caplog.records
+    assert sorted(tmp_path.rglob('*')) == before
+    save(tmp_path, 2)
+    assert sorted(checkpoints.step_folders(tmp_path)) == [1, 2]
+
+  def test_new_folders_are_removed(self, tmp_path, save):
+    with full_disk.full_disk(1000):
+      with pytest.raises(checkpoints.CheckpointError, match='cannot be writt'):
+        save(tmp_path / 'a' / 'b', 2)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize('save', [_save, _save_each])
+@pytest.mark.parametrize('name', ['orbax-checkpoint-tmp', 'partial_save.x'])
+def test_what_a_killed_process_left_is_removed(tmp_path, save, name):
+  left = tmp_path / f'checkpoint_2.{name}'
+  (left / 'state').mkdir(parents=True)
+  save(tmp_path, 2)
+  assert [path.name for path in tmp_path.iterdir()] == ['checkpoint_2']
+
+
+def test_any_other_error_is_raised_as_it_is(tmp_path):
+  def params():
+    yield 'a', _MANY
+    raise ValueError('mine')
+
+  with pytest.raises(ValueError, match='^mine$') as caught:
+    checkpoints.save_each(tmp_path / 'new', 2, params())
+  assert caught.type is ValueError
+  assert not list(tmp_path.iterdir())

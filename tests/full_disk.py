@@ -1,0 +1,25 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A disk that is full, for this process alone."""
+
+from collections.abc import Iterator
+import contextlib
+import resource
+
+
+@contextlib.contextmanager
+def full_disk(num_bytes: int) -> Iterator[str]:
+  """Lets no file grow beyond so many bytes.
+
+  Python ignores the signal for it, so that writing fails as on a full disk, in
+  every library.
+
+  Yields:
+    What the operating system says then.
+  """
+  soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+  resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, hard))
+  try:
+    yield 'File too large'
+  finally:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
