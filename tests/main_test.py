@@ -28,6 +28,7 @@ from speculative_t5x import main
 from speculative_t5x.jobs import folder_lock
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.walltime import measurement
+from tests import full_disk
 from tests import tiny
 
 _ROOT = pathlib.Path(__file__).parents[1]
@@ -731,6 +732,18 @@ class TestConvert:
     assert main.main([*pair_flags, draft]) == 0
     shown = capsys.readouterr().out
     assert re.search('dtype stored +bfloat16 +float32', shown)
+
+  def test_full_disk(self, fails, tmp_path):
+    flags = [f'--gin.CHECKPOINT_PATH={embedded.draft_checkpoint()}']
+    output = tmp_path / 'new' / 'converted'
+    with full_disk.full_disk(100_000) as reason:
+      error = fails(['convert', *flags, f'--output_dir={output}'], 1)
+    (step,) = checkpoints.step_folders(embedded.draft_checkpoint())
+    assert error.startswith(
+        f'The checkpoint {output}/checkpoint_{step} cannot be written'
+        f' ({reason}). Nothing of it is left'
+    )
+    assert '\n' not in error and list(tmp_path.iterdir()) == []
 
   def test_what_is_required(self, capsys):
     assert main.main(['convert']) == 2

@@ -4,6 +4,7 @@
 
 from speculative_t5x import analysis
 from speculative_t5x import run_record
+from speculative_t5x.paper import readings
 
 _HEADER = (
     'temperature', 'gamma', 'tokens/call', 'accepted/drafted',
@@ -20,8 +21,9 @@ def table(records: list[run_record.Record]) -> str:
       for row in rows
   ]
   return '\n'.join(
-      [_heading(records[0]), *lines, *map(_quality, records)]
-      + [_verdict(record) for record in records]
+      [_heading(records[0]), *lines]
+      + readings.cut_inputs(records)
+      + [*map(_quality, records), *map(_verdict, records)]
   )
 
 

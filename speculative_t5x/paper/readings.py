@@ -9,7 +9,7 @@ step, Definition 3.7); a dialled record is one whose acceptance was drawn at a
 set rate and not earned by its models.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 import dataclasses
 import math
 from typing import Any
@@ -37,6 +37,18 @@ def alpha(record: Record) -> float | None:
 def is_dialled(record: Record) -> bool:
   """Whether acceptance was drawn at a set rate."""
   return record['simulated_acceptance'] is not None
+
+
+def cut_inputs(records: Iterable[Record]) -> list[str]:
+  """Returns a line for each limit that inputs were cut to."""
+  lines = [
+      f'{record["truncated_inputs"]} of {record["num_examples"]} inputs were'
+      f' cut to {record["inputs_length"]} tokens. A larger TASK_FEATURE_LENGTHS'
+      ' keeps them whole.'
+      for record in records
+      if record['truncated_inputs']
+  ]
+  return list(dict.fromkeys(lines))
 
 
 def verdict(record: Record) -> str:

@@ -201,7 +201,8 @@ def summary(records: Sequence[readings.Record]) -> str:
       for record in records
       for warning in record.get('warnings') or ()
   ]
-  parts = [_heading(records), table, _KEYS_SUMMARY, '\n'.join(warnings)]
+  cut = '\n'.join(readings.cut_inputs(records))
+  parts = [_heading(records), cut, table, _KEYS_SUMMARY, '\n'.join(warnings)]
   return '\n\n'.join(part for part in parts if part)
 
 

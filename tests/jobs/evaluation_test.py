@@ -185,6 +185,8 @@ class TestRecord:
     expected = sum(length > _LENGTHS['inputs'] for length in lengths)
     assert 0 < expected < _NUM_EXAMPLES
     assert {r['truncated_inputs'] for r in ran.records} == {expected}
+    limit = _LENGTHS['inputs']
+    assert f'\n{expected} of 6 inputs were cut to {limit} tokens.' in ran.out
 
   def test_repeats(self, ran, again, monkeypatch):
     calls = []

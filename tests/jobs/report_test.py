@@ -70,6 +70,17 @@ class TestTable:
     assert rows[3] == 'temperature 0.5: bleu plain 30.30, speculative 30.30'
     assert len(rows) == 6
 
+  def test_inputs_that_were_cut(self):
+    values = {'truncated_inputs': 3, 'inputs_length': 24}
+    cut = [_record(temperature=t, **values) for t in (0.0, 1.0)]
+    lines = report.table(cut).splitlines()
+    found = [line for line in lines if 'inputs' in line]
+    assert found == [
+        '3 of 8 inputs were cut to 24 tokens. A larger TASK_FEATURE_LENGTHS'
+        ' keeps them whole.'
+    ]
+    assert 'inputs' not in report.table([_record(truncated_inputs=0)])
+
   @pytest.mark.parametrize('key', ['near_tie', 'mismatch'])
   def test_greedy_outputs_that_differ(self, key):
     counts = {'identical': 7, 'near_tie': 0, 'mismatch': 0, key: 1}

@@ -201,5 +201,15 @@ class TestSummary:
         '- bulletins_ende: draft/checkpoint_4, T=0, bfloat16, gamma 7: too hot.'
     )
 
+  def test_inputs_that_were_cut(self):
+    cut = records.measured(truncated_inputs=3)
+    heading, line, *_ = tables.summary([cut, cut]).split('\n\n')
+    assert heading.startswith('Measured: ')
+    assert line == (
+        '3 of 64 inputs were cut to 96 tokens. A larger TASK_FEATURE_LENGTHS'
+        ' keeps them whole.'
+    )
+    assert 'were cut' not in tables.summary([records.measured()])
+
   def test_nothing(self):
     assert tables.summary([]).startswith('Nothing was run.')
