@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One job at a time in a folder, whatever became of the last one."""
 
-import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -11,27 +11,14 @@ import pytest
 
 from speculative_t5x.jobs import folder_lock
 
-
-@pytest.fixture
-def left(tmp_path):
-  """Leaves a lock that differs in some values from that of this process."""
-  lock = tmp_path / folder_lock.NAME
-
-  def write(**changes):
-    with folder_lock.hold(tmp_path):
-      holder = json.loads(lock.read_text())
-    assert changes.keys() <= holder.keys()
-    lock.write_text(json.dumps(holder | changes))
-    return lock
-
-  return write
-
-
-def _ended():
-  """The number of a process that has ended."""
-  process = subprocess.Popen([sys.executable, '-c', ''])
-  process.wait()
-  return process.pid
+# Holds a folder until it is killed.
+_HOLD = """
+import signal, sys
+from speculative_t5x.jobs import folder_lock
+with folder_lock.hold(sys.argv[1]):
+  print('held', flush=True)
+  signal.pause()
+"""
 
 
 def _names(folder):
@@ -44,27 +31,33 @@ def _check_refused(folder):
   with pytest.raises(folder_lock.FolderInUseError) as caught:
     with folder_lock.hold(folder):
       pytest.fail('a second job got in')
-  assert _names(folder) == [folder_lock.NAME]
   assert (folder / folder_lock.NAME).read_text() == before
   assert str(caught.value).startswith(f'The folder {folder} is in use by anoth')
   return str(caught.value)
 
 
+@pytest.fixture(params=['local', 'remote'])
+def kind(request, monkeypatch):
+  is_remote = request.param == 'remote'
+  monkeypatch.setattr(folder_lock, '_is_remote', lambda _: is_remote)
+  return request.param
+
+
 class TestHold:
 
-  @pytest.mark.parametrize('is_remote', [False, True])
-  def test_a_second_job_is_refused(self, tmp_path, monkeypatch, is_remote):
-    monkeypatch.setattr(folder_lock, '_is_remote', lambda _: is_remote)
+  def test_a_second_job_is_refused(self, tmp_path, kind):
     with folder_lock.hold(tmp_path):
       error = _check_refused(tmp_path)
-    assert f'(process {os.getpid()} on ' in error
-    assert error.endswith('. Wait for its end, or give another folder.')
+      assert f'(process {os.getpid()} on ' in error
+      assert '. Wait for its end, or give another folder.' in error
+      assert ('remove' in error) == (kind == 'remote')
+      assert _names(tmp_path) == [folder_lock.NAME]
     assert _names(tmp_path) == []
     with folder_lock.hold(tmp_path):
       assert _names(tmp_path) == [folder_lock.NAME]
 
   @pytest.mark.parametrize('error', [ValueError, KeyboardInterrupt])
-  def test_ends_with_an_error(self, tmp_path, error):
+  def test_ends_with_an_error(self, tmp_path, kind, error):
     with pytest.raises(error), folder_lock.hold(tmp_path):
       raise error
     assert _names(tmp_path) == []
@@ -89,57 +82,45 @@ class TestHold:
   def test_another_jobs_lock_stays(self, tmp_path):
     """One that came after this job's had been removed by hand."""
     with folder_lock.hold(tmp_path):
+      (tmp_path / folder_lock.NAME).unlink()
       (tmp_path / folder_lock.NAME).write_text('of another job')
-    assert _names(tmp_path) == [folder_lock.NAME]
+    assert (tmp_path / folder_lock.NAME).read_text() == 'of another job'
 
-
-class TestLockOfAKilledJob:
-
-  @pytest.mark.parametrize(
-      'changes',
-      [lambda: {'pid': _ended()}, lambda: {'started': '1'}],
-      ids=['ended', 'its number is of another process'],
-  )
-  def test_on_this_machine_is_replaced(self, left, tmp_path, changes):
-    lock = left(**changes())
-    with folder_lock.hold(tmp_path):
-      assert json.loads(lock.read_text())['pid'] == os.getpid()
-      assert _names(tmp_path) == [folder_lock.NAME]
-    assert _names(tmp_path) == []
-
-  @pytest.mark.parametrize('key', ['host', 'boot', 'pid_namespace'])
-  def test_on_another_machine_is_named(self, left, tmp_path, key):
-    lock = left(pid=_ended(), **{key: 'other'})
-    error = _check_refused(tmp_path)
-    assert error.endswith(f' If it is no longer running, remove {lock}.')
-
-  @pytest.mark.parametrize('text', ['', '{"pid": 1', '[]', '{"pid": "1"}'])
-  def test_cut_short_is_named(self, tmp_path, text):
+  def test_a_lock_removed_since_it_was_opened(self, tmp_path, monkeypatch):
+    """Its job ended in that moment; what it held is worth nothing."""
     lock = tmp_path / folder_lock.NAME
-    lock.write_text(text)
-    assert _check_refused(tmp_path).endswith(f' remove {lock}.')
+    flock, opened = folder_lock.fcntl.flock, []
 
-  def test_of_another_user(self, left, tmp_path, monkeypatch):
-    """Whose processes may be hidden."""
+    def remove_first(file, operation):
+      opened.append(file)
+      if len(opened) == 1:
+        lock.unlink()
+      flock(file, operation)
 
-    def refuse(*_):
-      raise PermissionError
+    monkeypatch.setattr(folder_lock.fcntl, 'flock', remove_first)
+    with folder_lock.hold(tmp_path):
+      assert len(opened) == 2
+      monkeypatch.undo()
+      _check_refused(tmp_path)
 
-    left(pid=_ended())
-    monkeypatch.setattr(os, 'kill', refuse)
-    assert 'remove' not in _check_refused(tmp_path)
 
-  def test_that_another_job_replaced_meanwhile(
-      self, left, tmp_path, monkeypatch
-  ):
-    """Both found the one that was left; the other was faster."""
-    stale = left(pid=_ended()).read_text()
-    (tmp_path / folder_lock.NAME).unlink()
-    live = left(since='later').read_text()
-    reads = iter([stale])
-    read = folder_lock._read
-    monkeypatch.setattr(
-        folder_lock, '_read', lambda lock: next(reads, None) or read(lock)
-    )
-    assert 'since later' in _check_refused(tmp_path)
-    assert (tmp_path / folder_lock.NAME).read_text() == live
+def test_a_killed_job_holds_nothing(tmp_path):
+  """While it runs it is named; its lock is free as soon as it is gone."""
+  job = subprocess.Popen(
+      [sys.executable, '-c', _HOLD, tmp_path],
+      env={**os.environ, 'PYTHONPATH': os.pathsep.join(sys.path)},
+      stdout=subprocess.PIPE,
+      text=True,
+  )
+  try:
+    assert job.stdout.readline() == 'held\n'
+    assert f'process {job.pid} on ' in _check_refused(tmp_path)
+  finally:
+    job.send_signal(signal.SIGKILL)
+    job.communicate()
+  assert _names(tmp_path) == [folder_lock.NAME]
+  with folder_lock.hold(tmp_path):
+    assert f'process {os.getpid()} on' in (
+        tmp_path / folder_lock.NAME
+    ).read_text()
+  assert _names(tmp_path) == []
