@@ -185,6 +185,12 @@ class TestRequest:
     assert request.limits.tolist() == [LENGTH] * 3
     assert request.example_ids.tolist() == [0, 1, 2]
 
+  def test_example_ids_keep_all_of_their_bits(self):
+    ids = [-5, 2**24 + 1, -(2**31)]
+    request, _ = pair().make_request(TEXTS, example_ids=ids)
+    assert request.example_ids.dtype == np.int32
+    assert request.example_ids.tolist() == ids
+
   def test_too_long_is_cut_and_keeps_its_end(self):
     long = 'the big bell is old it is a big red bell it is red'
     request, num_truncated = pair().make_request(['a red bell', long, long])

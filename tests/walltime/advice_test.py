@@ -138,7 +138,9 @@ class TestAdvise:
   def test_a_faster_one_that_is_not_sure(self):
     records = [record(g, speedup=g) for g in (1, 2, 3)]
     records[2]['speedup_ci95'] = (0.9, 5.0)
-    assert advice.advise(records, tokens_a_call()).measured is records[1]
+    found = advice.advise(records, tokens_a_call())
+    assert found.measured is records[1]
+    assert found.untried is None  # it was run
 
   def test_no_run_gains(self):
     records = [record(g, speedup=0.9, interval=(0.8, 0.95)) for g in (1, 2, 3)]

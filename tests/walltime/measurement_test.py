@@ -154,6 +154,21 @@ class TestRecord:
       record = run_record.make('walltime', **each.record)
       assert json.loads(run_record.to_json(record)) == record
 
+  def test_each_run_is_under_its_own_name(self, sweep):
+    for each in sweep:
+      runs = {'baseline': each.plain, 'speculative': each.speculative}
+      for name, run in runs.items():
+        side = each.record[name]
+        assert side['walltime_s'] == run.walltime_s
+        assert side['tokens'] == sum(d.num_tokens.sum() for d in run.decoded)
+        assert side['tokens_per_s'] == side['tokens'] / run.walltime_s
+        assert side['target_calls'] == sum(
+            d.num_calls.sum() for d in run.decoded
+        )
+        assert each.record['compile_s'][name] == run.compile_s
+      padded_share = run_record.padded_share(each.speculative.decoded)
+      assert each.record['padded_share'] == padded_share
+
   def test_parts(self, sweep):
     for each in sweep:
       record = each.record
@@ -226,6 +241,7 @@ class TestRecord:
       assert found['baseline'] > nbytes(decoder.target)
       both = nbytes(decoder.target) + nbytes(decoder.draft)
       assert found['speculative'] > both
+      assert found['speculative'] > found['baseline']
 
 
 class TestPeakBytes:

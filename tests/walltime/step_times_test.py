@@ -137,21 +137,50 @@ class TestWork:
     _heard(calls)
 
 
-class TestRule:
+class TestSettings:
+  """Parts do what the request says, or they are not those of its run."""
 
   @pytest.mark.parametrize('alpha', [0.0, 1.0])
-  def test_parts_keep_what_the_request_says(self, alpha):
-    """Else a part would draw other tokens than the run that it is a part of."""
+  def test_rule(self, alpha):
     programs, request, calls = programs_of(3, 4)
-    request = request.replace(rule=dialled.make_rule(alpha))
+    # Padding rows cost as much as others.
+    request = request.replace(
+        rule=dialled.make_rule(alpha), limits=jnp.zeros((3,), jnp.int32)
+    )
     parts = programs.bind(request, num_steps=5)
     for name in ('t_verify', 't_call'):
       counts = jax.device_get(parts[name]().statistics)
       assert counts.drafted_histogram.sum(1).tolist() == [5, 5, 5]
+      assert not counts.drafted_histogram[:, 0].any()
       kept = counts.drafted_histogram if alpha else np.array([5, 0, 0, 0, 0])
       np.testing.assert_array_equal(
           counts.accepted_histogram, np.broadcast_to(kept, (3, 5))
       )
+    _heard(calls)
+
+  def test_each_model_has_its_own_sampling(self):
+    programs, request, calls = programs_of(3, 4)
+
+    def run(name, temperature, draft_temperature):
+      asked = request.replace(
+          sampling=sampling.make_sampling(temperature),
+          draft_sampling=sampling.make_sampling(draft_temperature),
+      )
+      return jax.device_get(programs.bind(asked, num_steps=5)[name]())
+
+    for name in ('t1', 't_verify', 't_call'):
+      state = run(name, 0.0, 2.0)
+      assert not state.log_probs.any()  # those of argmax
+      assert run(name, 2.0, 0.0).log_probs.all()
+    drafts = lambda *temperatures: run('drafts', *temperatures)[1].tolist()
+    assert drafts(0.0, 2.0) == drafts(2.0, 2.0) != drafts(2.0, 0.0)
+    _heard(calls)
+
+  def test_rows_stay_where_they_are(self):
+    programs, request, calls = programs_of(3, 4)
+    state = programs.bind(request, num_steps=5)['t1']()
+    assert state.num_tokens.tolist() == [LENGTH // 4 + 1] * 3
+    assert state.num_calls.tolist() == [5] * 3
     _heard(calls)
 
 
