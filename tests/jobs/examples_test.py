@@ -53,16 +53,19 @@ def add_task():
     seqio.TaskRegistry.remove(name)
 
 
-def _add_texts(texts):
-  """A task of these inputs with the vocabulary of the embedded corpus."""
-  pairs = [(text, 'x') for text in texts]
+@pytest.fixture
+def texts_task():
+  """A task of texts, one of them empty, with the embedded vocabulary."""
+  name = 'examples_test_texts'
+  pairs = [(text, 'x') for text in ('one', ' ', 'three')]
   ende.add_task(
-      'examples_test_texts',
+      name,
       lambda split: pairs,
       splits=('validation',),
       vocabulary_file=bulletins.VOCABULARY_FILE,
   )
-  return 'examples_test_texts'
+  yield name
+  seqio.TaskRegistry.remove(name)
 
 
 class TestLoad:
@@ -152,12 +155,12 @@ class TestFirst:
 
 class TestBadInput:
 
-  def test_empty_input(self):
-    name = _add_texts(['one', ' ', 'three'])
+  def test_empty_input(self, texts_task):
     with pytest.raises(ValueError, match='Example 1 of .* has an empty input'):
-      examples.load(name, 'validation', _LENGTHS)
+      examples.load(texts_task, 'validation', _LENGTHS)
     # Not among those asked for.
-    assert examples.load(name, 'validation', _LENGTHS, 1).inputs == ['one']
+    one = examples.load(texts_task, 'validation', _LENGTHS, 1)
+    assert one.inputs == ['one']
 
   @pytest.mark.parametrize(
       ('ids', 'dtype', 'number', 'shown'),

@@ -23,6 +23,7 @@ _MARKDOWN = markdown_it.MarkdownIt().enable('table')
 _NOT_GENERATED = {
     'README.md': {
         'settings': {'10,000', '95 percent'},
+        'versions': {'3.11', '3.12'},
     },
     'docs/checkpoints.md': {
         'sizes': {'1 GB', '64 MiB'},
