@@ -129,7 +129,6 @@ IDS = (5, -5, 2**24, 2**24 + 1, 2**31 - 1, -(2**31))
 LIMITS = (LENGTH, LENGTH, LENGTH, LENGTH - 1, LENGTH - 5, 3)
 
 
-@functools.cache
 def text_case(gamma) -> enumeration.Case:
   """Texts that seldom end; the draft is mostly right."""
   tables = related_tables(5, len(IDS), VOCAB, share=0.75)
