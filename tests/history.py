@@ -14,7 +14,7 @@ import numpy as np
 from speculative_t5x import seam
 from tests import tabular
 
-NUM_LAWS = 1021  # a prime
+NUM_ROWS = 1021  # a prime
 _MOST_SLOTS = 1024
 # Odd, so that no two tokens at a position have the same product.
 _FACTORS = (
@@ -24,7 +24,7 @@ _FACTORS = (
 
 
 def decoder(vocab_size: int) -> seam.BlockDecoder:
-  """Tables [tables, NUM_LAWS, vocab] as parameters.
+  """Tables [tables, NUM_ROWS, vocab] as parameters.
 
   The context is the table each row uses, [batch]. The cache is the tokens fed,
   [batch, slots].
@@ -53,19 +53,19 @@ def place(tokens: tuple[int, ...]) -> tuple[int]:
 
 
 def _digests(fed, numpy):
-  """A number below NUM_LAWS of the tokens up to each slot, [batch, slots]."""
+  """A number below NUM_ROWS of the tokens up to each slot, [batch, slots]."""
   sums = numpy.cumsum(
       (fed + 2).astype(np.uint32) * _FACTORS[: fed.shape[1]],
       axis=1,
       dtype=np.uint32,
   )
   mixed = (sums ^ (sums >> np.uint32(16))) * np.uint32(0x45D9F3B)
-  return (mixed ^ (mixed >> np.uint32(16))) % np.uint32(NUM_LAWS)
+  return (mixed ^ (mixed >> np.uint32(16))) % np.uint32(NUM_ROWS)
 
 
 def random_tables(
     seed: int, num_tables: int, vocab_size: int, sharpness: float = 1.5
 ) -> np.ndarray:
-  """Logits [tables, NUM_LAWS, vocab] float64."""
-  shape = (num_tables, NUM_LAWS, vocab_size)
+  """Logits [tables, NUM_ROWS, vocab] float64."""
+  shape = (num_tables, NUM_ROWS, vocab_size)
   return np.random.default_rng(seed).normal(size=shape) * sharpness
