@@ -77,7 +77,7 @@ def sample_plainly(options, rescale_log_probs=True):
   )  # fmt: skip
 
 
-def by_the_loop(options, rescale_log_probs=True):
+def by_the_loop(options):
   """What the loop decodes with each argument where it belongs."""
   rules = options['topk'], options['topp']
   state, _ = loops.decode_speculatively(
@@ -86,7 +86,6 @@ def by_the_loop(options, rescale_log_probs=True):
       sampling.Sampling(options['temperature'], *rules),
       sampling.Sampling(options['draft_temperature'], *rules),
       length=LENGTH,
-      rescale_log_probs=rescale_log_probs,
   )
   counts = state.statistics
   every = state.sequences, state.log_probs, {
@@ -100,7 +99,7 @@ def by_the_loop(options, rescale_log_probs=True):
   return loops.best_last(state.log_probs, every, DECODES)
 
 
-def by_the_plain_loop(options, rescale_log_probs=True):
+def by_the_plain_loop(options):
   state, _ = loops.decode_plainly(
       seams()[0],
       rows(options),
@@ -108,7 +107,6 @@ def by_the_plain_loop(options, rescale_log_probs=True):
           options['temperature'], options['topk'], options['topp']
       ),
       length=LENGTH,
-      rescale_log_probs=rescale_log_probs,
   )
   every = state.sequences, state.log_probs, {
       'tokens': state.num_tokens, 'target_calls': state.num_calls,
@@ -124,8 +122,8 @@ def rows(options):
 
 
 @functools.cache
-def compiled(function, *static):
-  return jax.jit(lambda options: function(options, *static))
+def compiled(function):
+  return jax.jit(function)
 
 
 def differ(one, two) -> bool:
@@ -166,30 +164,29 @@ def test_plainly_as_well(changes):
   assert differ(found, compiled(sample_plainly)(given({}))) == has_changed
 
 
-def test_plain_scores_of_the_models_own_distribution():
-  options = {k: v for k, v in BASE.items() if k != 'draft_temperature'}
-  options['temperature'] = 0.4
-  found = compiled(sample_plainly, False)(options)
-  expected = compiled(by_the_plain_loop, False)(options)
-  jax.tree.map(np.testing.assert_array_equal, found, expected)
-  assert differ(found[1], compiled(sample_plainly)(options)[1])
-
-
 @pytest.mark.parametrize('rescale', [True, False])
-def test_what_else_the_loop_is_told(monkeypatch, rescale):
+@pytest.mark.parametrize(
+    ('function', 'loop', 'num_samplings'),
+    [
+        (sample, 'decode_speculatively', 2),
+        (sample_plainly, 'decode_plainly', 1),
+    ],
+)
+def test_what_else_the_loop_is_told(
+    monkeypatch, function, loop, num_samplings, rescale
+):
   """The draft samples at the target's temperature by default."""
   told = {}
 
   def decode(*args, **kwargs):
-    told.update(kwargs, samplings=args[3:])
+    told.update(kwargs, samplings=args[-num_samplings:])
     raise StopIteration
 
-  monkeypatch.setattr(loops, 'decode_speculatively', decode)
+  monkeypatch.setattr(loops, loop, decode)
   with pytest.raises(StopIteration):
-    sample({'temperature': 0.3, 'topk': 0, 'topp': 0.5}, rescale)
-  expected = sampling.make_sampling(0.3, 0, 0.5)
+    function({'temperature': 0.3, 'topk': 0, 'topp': 0.5}, rescale)
   assert told == {
-      'samplings': (expected, expected),
+      'samplings': (sampling.make_sampling(0.3, 0, 0.5),) * num_samplings,
       'length': LENGTH,
       'rescale_log_probs': rescale,
   }
