@@ -50,6 +50,12 @@ class TestLoadModel:
     dtypes = {x.dtype for x in jax.tree.leaves(model.params)}
     assert dtypes == {jnp.dtype(dtype)}
 
+  def test_a_head_that_is_the_embedding_counts_once(self):
+    config = tiny.config(logits_via_embedding=True)
+    params = tiny.params(config)
+    model = loading.make_model(config, params)
+    assert model.num_params == sum(x.size for x in jax.tree.leaves(params))
+
   def test_where_it_came_from_and_how_large_it_is(self, folder):
     config = tiny.config()
     model = loading.load_model(config, folder)
@@ -146,6 +152,13 @@ class TestLoadVocabulary:
       loading.load_vocabulary(tmp_path)
 
 
+class _Pieces(list):
+  """The part of a SentencePiece model that tells its pieces."""
+
+  get_piece_size = list.__len__
+  id_to_piece = list.__getitem__
+
+
 class TestSameVocabulary:
 
   def load(self, path, **kwargs):
@@ -163,6 +176,14 @@ class TestSameVocabulary:
     with pytest.raises(loading.VocabularyError) as error:
       loading.check_same_vocabulary(one, other)
     assert f"has {sizes[0]} pieces, the draft's {sizes[1]}" in str(error.value)
+
+  @pytest.mark.parametrize('index', range(5))
+  def test_any_piece(self, index):
+    one, other = _Pieces('abcde'), _Pieces('abcde')
+    loading.check_same_vocabulary(one, other)
+    other[index] = 'z'
+    with pytest.raises(loading.VocabularyError, match=f'Id {index} is'):
+      loading.check_same_vocabulary(one, other)
 
   def test_another_piece(self, tmp_path):
     """Of one size, but trained on other letters."""

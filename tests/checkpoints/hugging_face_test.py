@@ -354,6 +354,8 @@ class TestRefused:
     tensors[WO] = tensors[WO].astype(np.int8)
     by_hand.write_hugging_face(tmp_path, fields_of(T5_1_1), tensors)
     self.refuse(tmp_path, 'mlp/wo/kernel int8.*Quantized')
+    with pytest.raises(checkpoints.CheckpointError, match='Quantized'):
+      next(checkpoints.read_params(tmp_path))
 
   def test_numbers_that_are_not_finite(self, tmp_path):
     tensors = tensors_of(T5_1_1)

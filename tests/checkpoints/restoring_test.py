@@ -109,6 +109,22 @@ class TestRestore:
     with pytest.raises(checkpoints.CheckpointError, match='optimizer'):
       checkpoints.restore_state(folder, params, steps.with_states(params))
 
+  @pytest.mark.parametrize(
+      'change',
+      [
+          lambda x: {'m': x['m'], 'v': x['v'][:1]},
+          lambda x: {'m': x['m']},
+          lambda x: {**x, 'count': x['m']},
+      ],
+  )
+  def test_state_of_another_optimizer(self, folder, params, change):
+    states = steps.with_states(params)
+    states['token_embedder']['embedding'] = change(
+        states['token_embedder']['embedding']
+    )
+    with pytest.raises(checkpoints.CheckpointError, match='this optimizer'):
+      checkpoints.restore_state(folder / 'checkpoint_9', params, states)
+
   def test_numpy_parameters(self, tmp_path, params):
     """Saved from host arrays, of which Orbax keeps less metadata."""
     checkpoints.save(tmp_path, 1, jax.tree.map(np.asarray, params))
