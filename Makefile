@@ -27,8 +27,9 @@ INSTALLED_TPU := $(VENV)/.installed-tpu-py$(VERSION)
 T5X ?=
 PYTEST_ARGS ?=
 
-# A worker a core, each with whole files: their tests share what they compile.
-PARALLEL := -n logical --dist loadfile
+# One worker per core; each takes the next file when it is done with one, in
+# random order and not by the number of its tests.
+PARALLEL := -n logical --dist loadfile --no-loadscope-reorder
 
 DEMO := $(VENV)/bin/speculative-t5x eval --gin_file=configs/runs/demo.gin
 DEMO_RESULTS := runs/demo/results.jsonl

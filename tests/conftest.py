@@ -14,6 +14,12 @@ from tests import compilation  # noqa: E402
 from tests import process_state  # noqa: E402
 
 
+@pytest.hookimpl(trylast=True)  # after they were shuffled
+def pytest_collection_modifyitems(items):
+  """Puts the longest tests first, that none is waited for at the end."""
+  items.sort(key=lambda item: item.get_closest_marker('own_process') is None)
+
+
 @pytest.fixture(autouse=True, scope='module')
 def _module_keeps_process_state(tmp_path_factory):
   """As for a test: what a module's own fixtures set up, they take back."""

@@ -12,6 +12,8 @@ import pytest
 from tests import pytest_process
 from tests import simulated_devices
 
+pytestmark = pytest.mark.own_process
+
 _NAMES = ('placement', 'decoding', 'walltime', 'jobs')
 _FILES = [f'tests/mesh/{name}.py' for name in _NAMES]
 

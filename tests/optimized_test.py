@@ -2,7 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the tests of `optimized`, whose programs are compiled as for users."""
 
+import pytest
+
 from tests import pytest_process
+
+pytestmark = pytest.mark.own_process
 
 
 def test_as_for_users():
