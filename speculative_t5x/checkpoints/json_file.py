@@ -20,9 +20,11 @@ def read(path: epath.Path) -> dict[str, Any]:
     OSError or ValueError: if the file cannot be read, or holds anything else.
   """
   regular_files.check(path)
-  if path.stat().length > MAX_BYTES:
+  with path.open('rb') as file:
+    data = file.read(MAX_BYTES + 1)
+  if len(data) > MAX_BYTES:
     raise ValueError(f'it is longer than {MAX_BYTES} bytes')
-  return parse(path.read_bytes())
+  return parse(data)
 
 
 def parse(data: bytes) -> dict[str, Any]:
