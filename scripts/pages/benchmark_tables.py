@@ -48,7 +48,7 @@ def side_by_side_table(
 
 
 def shared_caches_table(records: list[records_lib.Entry]) -> str:
-  """Returns how much longer steps take in turns than by themselves."""
+  """Returns how much longer interleaved steps take than separate ones."""
   header = (
       'gamma', 'verifying alone, ms', 'draft alone, ms',
       'in turns beyond both', 'reading alone, ms', 'beyond both',
