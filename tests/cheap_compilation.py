@@ -14,16 +14,21 @@ import os
 import shutil
 import tempfile
 
-# Half of what an unoptimized program costs to compile on a CPU. Later versions
-# of XLA have no other way to emit fusions, and stop at flags that they do not
-# know.
-_CHEAP_FUSIONS = '--xla_cpu_use_fusion_emitters=false'
+# XLA stops at flags that it does not know.
+_FLAGS = {
+    # One module of code per program, where each of up to 32 costs a start.
+    '--xla_cpu_parallel_codegen_split_count=1': '',
+    # Half of what an unoptimized program costs to compile on a CPU. Later
+    # versions have no other way to emit fusions.
+    '--xla_cpu_use_fusion_emitters=false': '0.10.',
+}
 
 
 def set_up() -> None:
   """Sets what JAX reads when it is imported, here and in child processes."""
   if os.environ.setdefault('JAX_DISABLE_MOST_OPTIMIZATIONS', '1') == '1':
-    _fuse_cheaply()
+    _set_flags()
+  os.environ.setdefault('JAX_TRACEBACK_IN_LOCATIONS_LIMIT', '0')
   os.environ.setdefault('JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS', '0')
   os.environ.setdefault('JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES', '-1')
   if 'JAX_COMPILATION_CACHE_DIR' not in os.environ:
@@ -32,8 +37,9 @@ def set_up() -> None:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
 
 
-def _fuse_cheaply() -> None:
-  flags = os.environ.get('XLA_FLAGS', '')
-  is_known = importlib.metadata.version('jaxlib').startswith('0.10.')
-  if is_known and _CHEAP_FUSIONS not in flags:
-    os.environ['XLA_FLAGS'] = f'{flags} {_CHEAP_FUSIONS}'.strip()
+def _set_flags() -> None:
+  flags = os.environ.get('XLA_FLAGS', '').split()
+  jaxlib = importlib.metadata.version('jaxlib')
+  known = [flag for flag, of in _FLAGS.items() if jaxlib.startswith(of)]
+  more = [flag for flag in known if flag not in flags]
+  os.environ['XLA_FLAGS'] = ' '.join([*flags, *more])

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every test runs under."""
 
+import gc
+
 from tests import cheap_compilation
 
 cheap_compilation.set_up()  # before JAX is imported
@@ -9,6 +11,7 @@ cheap_compilation.set_up()  # before JAX is imported
 import jax  # noqa: E402
 import pytest  # noqa: E402
 
+from speculative_t5x.walltime import step_times  # noqa: E402
 from tests import command_state  # noqa: E402
 from tests import compilation  # noqa: E402
 from tests import process_state  # noqa: E402
@@ -18,6 +21,12 @@ from tests import process_state  # noqa: E402
 def pytest_collection_modifyitems(items):
   """Puts the longest tests first, that none is waited for at the end."""
   items.sort(key=lambda item: item.get_closest_marker('own_process') is None)
+
+
+def pytest_collection_finish():
+  """Collects garbage rarely: a sixth of the tests' time, with JAX's traces."""
+  gc.freeze()
+  gc.set_threshold(50_000, 50, 100)
 
 
 @pytest.fixture(autouse=True, scope='module')
@@ -46,6 +55,14 @@ def strict_types():
 def float64():
   """64-bit types, so that laws can be compared to rounding of float64."""
   with jax.enable_x64(True):
+    yield
+
+
+@pytest.fixture(autouse=True, scope='session')
+def _short_loops():
+  """Parts are timed over few steps, since no time decides a test."""
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(step_times, '_LOOP_S', 0.0)
     yield
 
 

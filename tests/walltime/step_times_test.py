@@ -22,6 +22,7 @@ from tests import tiny
 LENGTH = 12
 CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
 SHAPES = [(1, 1), (3, 4)]  # rows and gamma
+LOOP_S = step_times._LOOP_S  # kept: all tests run under a shorter one
 PARTS = (
     'encoder_target', 'encoder_draft', 't1', 't_verify', 't_draft2', 't_call'
 )  # fmt: skip
@@ -234,6 +235,7 @@ class TestNumSteps:
     assert parts_of(1, 1)[0].num_steps == part_programs.MAX_STEPS
     programs, request, calls = programs_of(1, 1)
     monkeypatch.setattr(step_times, 'seconds', lambda program: step_s)
+    monkeypatch.setattr(step_times, '_LOOP_S', LOOP_S)
     before = compilation.count()
     parts = step_times.Parts(programs, request)
     assert compilation.count() == before
