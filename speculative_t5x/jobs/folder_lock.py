@@ -18,6 +18,7 @@ from typing import TextIO
 
 from etils import epath
 
+from speculative_t5x.checkpoints import regular_files
 from speculative_t5x.jobs import output_folder
 
 NAME = 'job.lock'
@@ -46,9 +47,8 @@ def hold(path: str | os.PathLike[str]) -> Iterator[None]:
     stack.callback(_remove_empty, new)
     try:
       folder.mkdir(parents=True, exist_ok=True)
-      stack.enter_context(
-          _held_object(lock) if _is_remote(lock) else _held_file(lock)
-      )
+      held = _held_object if regular_files.is_remote(lock) else _held_file
+      stack.enter_context(held(lock))
     except FolderInUseError:
       raise
     except OSError as error:
@@ -58,7 +58,7 @@ def hold(path: str | os.PathLike[str]) -> Iterator[None]:
 
 def _missing(folder: epath.Path) -> list[epath.Path]:
   """The folders to be made, innermost first; buckets have none."""
-  if _is_remote(folder):
+  if regular_files.is_remote(folder):
     return []
   return [each for each in (folder, *folder.parents) if not each.exists()]
 
@@ -67,10 +67,6 @@ def _remove_empty(folders: list[epath.Path]) -> None:
   with contextlib.suppress(OSError):  # one is not empty
     for each in folders:
       os.rmdir(each)
-
-
-def _is_remote(path: epath.Path) -> bool:
-  return '://' in os.fspath(path)
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from speculative_t5x.checkpoints import regular_files
 from speculative_t5x.jobs import folder_lock
 
 # Holds a folder until it is killed.
@@ -39,7 +40,7 @@ def _check_refused(folder):
 @pytest.fixture(params=['local', 'remote'])
 def kind(request, monkeypatch):
   is_remote = request.param == 'remote'
-  monkeypatch.setattr(folder_lock, '_is_remote', lambda _: is_remote)
+  monkeypatch.setattr(regular_files, 'is_remote', lambda _: is_remote)
   return request.param
 
 
