@@ -9,6 +9,7 @@ Files are read here before gin reads them, and without it.
 import ast
 from collections.abc import Iterator, Sequence
 import dataclasses
+import difflib
 import io
 import itertools
 import pathlib
@@ -52,9 +53,23 @@ def find(name: str, search_paths: Sequence[str]) -> pathlib.Path:
     path = pathlib.Path(folder) / name
     if path.is_file():
       return path
+  if not name:
+    raise GinFileError(
+        'a gin file has no name. Give one; a shell variable may be unset.'
+    )
+  remedy = 'Correct its name, or give its folder: --gin_search_paths=<folder>.'
+  path = pathlib.Path(name)
+  if near := difflib.get_close_matches(path.name, _beside(path, search_paths)):
+    remedy = f'Did you mean {path.parent / near[0]}?'
   raise GinFileError(
-      f'there is no gin file {name} in {", ".join(search_paths)}.'
+      f'there is no gin file {name} in {", ".join(search_paths)}. {remedy}'
   )
+
+
+def _beside(path: pathlib.Path, search_paths: Sequence[str]) -> list[str]:
+  """The names of the gin files that lie where one is looked for."""
+  folders = [pathlib.Path(root) / path.parent for root in search_paths]
+  return sorted({each.name for f in folders for each in f.glob('*.gin')})
 
 
 def read_macros(names: Sequence[str], search_paths: Sequence[str]) -> Macros:

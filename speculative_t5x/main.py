@@ -26,6 +26,7 @@ import jax
 from speculative_t5x import commands
 from speculative_t5x import compilation_cache
 from speculative_t5x import gin_text
+from speculative_t5x import interruption
 from speculative_t5x import quiet
 
 # Read by TensorFlow when it is imported; it only reads and tokenizes here.
@@ -51,6 +52,7 @@ _MISSING = re.compile(
     r'(\w+)(?:\.__init__)?\(\) missing \d+ required .*arguments?: (.+)'
     r"(?:\n.*)*?\n  In call to configurable '\1'"
 )
+_SCHEME = re.compile(r"'(\w+://)'")
 _FILE_LOCATION = re.compile(r'\n  In file "(.+)", line (\d+)')
 
 
@@ -79,15 +81,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not argv or {'-h', '--help'} & set(argv):
       print(_help(argv))
       return 0 if argv else 2
-    todo = _parse(argv)
-    _check_macros(todo)
-    for command in todo:
-      _configure(command)()
+    with interruption.remembered():
+      todo = _parse(argv)
+      _check_macros(todo)
+      for command in todo:
+        _configure(command)()
+        interruption.check()
   except (UsageError, gin_text.GinFileError) as error:
     print(f'error: {error}', file=sys.stderr)
     return 2
   except (ValueError, OSError, RuntimeError) as error:
     print(f'error: {_message(error)}', file=sys.stderr)
+    return 1
+  except Exception as error:
+    if (message := _remote_message(error)) is None:
+      raise
+    print(f'error: {message}', file=sys.stderr)
     return 1
   except KeyboardInterrupt:
     job = commands.JOBS.get(argv[0])
@@ -169,6 +178,11 @@ def _check_parts(job: commands.Job, parts: list[str]) -> list[str]:
 
 def _gin_value(name: str, text: str) -> str:
   """The value as gin reads it; a bare path or word becomes a string."""
+  if not text.strip():
+    raise UsageError(
+        f'--gin.{name}= has no value. Give one; a shell variable in it may be'
+        ' unset.'
+    )
   try:
     value = ast.literal_eval(text)
   except (SyntaxError, ValueError):
@@ -195,8 +209,9 @@ def _configure(command: _CommandLine) -> Callable[[], object]:
   # Leave it the reader of files alone. The other one takes a folder for a
   # Python package and fails at those without an __init__.py, as configs.
   del gin.config._FILE_READERS[1:]
-  for path in _search_paths(command):
-    gin.add_config_file_search_path(path)
+  # Else gin would look into the current folder first, whatever was asked for,
+  # and into those of earlier commands.
+  gin.config._LOCATION_PREFIXES[:] = _search_paths(command)
   for name in command.gin_files:
     with _gin_errors_in(name), _quiet_tensorflow():
       gin.parse_config_file(name)
@@ -355,6 +370,18 @@ def _did_you_mean(name: str, known: set[str]) -> str:
 def _search_paths(command: _CommandLine) -> list[str]:
   """Files are found from here, and from where the package's own lie."""
   return [*command.search_paths, '.', *map(str, _config_roots())]
+
+
+def _remote_message(error: Exception) -> str | None:
+  """What a remote path was refused for; None if the error is another one."""
+  if isinstance(error, KeyError) and (found := _SCHEME.match(str(error))):
+    return (
+        f'Paths that begin with {found[1]} are not supported. Give a local'
+        ' path, or one of a bucket (gs://).'
+    )
+  if type(error).__module__.startswith('tensorflow.'):  # which reads buckets
+    return ' '.join(_message(error).split())
+  return None
 
 
 def _message(error: Exception) -> str:

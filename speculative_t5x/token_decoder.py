@@ -168,8 +168,8 @@ class TokenDecoder:
         output has all of its limit's tokens.
       matmul_precision: JAX's setting for matrix products; None leaves it.
     Raises:
-      ValueError: for gamma, length or num_decodes below 1, or for models on
-        different meshes.
+      ValueError: for gamma, length or num_decodes below 1, a gamma above the
+        length, or for models on different meshes.
     """
     for name, value in (('length', length), ('num_decodes', num_decodes)):
       if value < 1:
@@ -196,6 +196,11 @@ class TokenDecoder:
           f'The target lies on the mesh {sharding.describe(self.mesh)} and'
           f' the draft on {sharding.describe(draft.mesh)} ({{}} is one'
           ' device). Load both onto one mesh.'
+      )
+    if gamma > self.length:
+      raise ValueError(
+          f'gamma is {gamma}, but an output has at most {self.length} tokens:'
+          f' more guesses cannot be kept. Give at most {self.length}.'
       )
     self.draft = draft
     self.gamma = gamma

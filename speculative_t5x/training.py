@@ -18,6 +18,7 @@ Reference: Shazeer and Stern (2018), "Adafactor", arXiv:1804.04235.
 from collections.abc import Callable, Mapping
 import dataclasses
 import functools
+import math
 from typing import Any
 
 from flax import struct
@@ -204,6 +205,7 @@ def rsqrt_decay(
     warmup_steps: from 0 up to it; afterwards the rate falls with the square
       root of the step.
   """
+  _check_schedule(learning_rate, warmup_steps)
 
   def schedule(step: ArrayLike) -> jax.Array:
     start = jnp.float32(max(warmup_steps, 1))
@@ -211,6 +213,23 @@ def rsqrt_decay(
     return learning_rate * warmup * jnp.sqrt(start / jnp.maximum(step, start))
 
   return schedule
+
+
+def _check_schedule(learning_rate: float, warmup_steps: int) -> None:
+  _check_whole('warmup_steps', warmup_steps, least=0)
+  is_number = isinstance(learning_rate, (int, float))
+  if not is_number or not 0 <= learning_rate < math.inf:
+    raise ValueError(
+        'learning_rate must be a number from 0 on, got'
+        f' {learning_rate!r}.'
+    )
+
+
+def _check_whole(name: str, value: int, least: int) -> None:
+  if not isinstance(value, int) or value < least:
+    raise ValueError(
+        f'{name} must be a whole number of at least {least}, got {value!r}.'
+    )
 
 
 def linear_decay(
@@ -230,12 +249,16 @@ def linear_decay(
   Raises:
     ValueError: if warmup and decay are longer than the training.
   """
+  _check_whole('train_steps', train_steps, least=1)
+  _check_schedule(learning_rate, warmup_steps)
   if decay_steps is None:
     decay_steps = train_steps // 2
+  _check_whole('decay_steps', decay_steps, least=0)
   if warmup_steps + decay_steps > train_steps:
     raise ValueError(
-        f'warmup_steps {warmup_steps} and decay_steps {decay_steps} are more'
-        f' than the {train_steps} train_steps. Shorten them.'
+        f'warmup_steps {warmup_steps} and decay_steps {decay_steps} (by default'
+        f' half of train_steps) are more than the {train_steps} train_steps.'
+        ' Lower them, in a gin file by WARMUP_STEPS and DECAY_STEPS.'
     )
 
   def schedule(step: ArrayLike) -> jax.Array:

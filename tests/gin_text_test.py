@@ -57,3 +57,20 @@ def test_several_files(tmp_path):
 )
 def test_used_in_a_value(value, names):
   assert gin_text.used_in(value) == names
+
+
+@pytest.mark.parametrize(
+    ('name', 'remedy'),
+    [
+        ('runs/dmo.gin', 'Did you mean runs/demo.gin?'),
+        ('runs/train.gin', '--gin_search_paths=<folder>.'),
+        ('other/demo.gin', '--gin_search_paths=<folder>.'),
+        ('', 'a shell variable may be unset.'),
+    ],
+)
+def test_missing_file(tmp_path, name, remedy):
+  (tmp_path / 'runs').mkdir()
+  (tmp_path / 'runs/demo.gin').write_text('')
+  with pytest.raises(gin_text.GinFileError) as error:
+    gin_text.find(name, ['nowhere', str(tmp_path)])
+  assert str(error.value).endswith(remedy)

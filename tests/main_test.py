@@ -18,6 +18,7 @@ import jax
 import numpy as np
 import pytest
 import sentencepiece
+import tensorflow as tf
 
 from speculative_t5x import checkpoints
 from speculative_t5x import commands
@@ -203,6 +204,20 @@ class TestValues:
     _configure('train', paths, '--gin_file=a.gin')
     assert gin.query_parameter('MODEL_DIR/macro.value') == 'from b'
 
+  def test_search_paths_come_first(self, tmp_path, monkeypatch):
+    """Before the current folder, and those of no other command."""
+    monkeypatch.chdir(tmp_path)
+    for name in ('.', 'one', 'two'):
+      (tmp_path / name).mkdir(exist_ok=True)
+      (tmp_path / name / 'a.gin').write_text(
+          "include 'configs/runs/train_bulletins_draft.gin'\n"
+          f"MODEL_DIR = 'from {name}'\n"
+      )
+    for name in ('one', 'two'):
+      _configure('train', f'--gin_search_paths={name}', '--gin_file=a.gin')
+      found = gin.query_parameter('MODEL_DIR/macro.value')
+      assert found == f'from {name}'
+
 
 class TestUsage:
 
@@ -278,8 +293,8 @@ class TestUsage:
            " a parameter named 'gama'."),
           ('--gin.nothing.here=3', '--gin.nothing.here=3 cannot be read: No'
            " configurable matching 'nothing'."),
-          ('--gin.GAMMA=', '--gin.GAMMA= cannot be read: Unable to parse'
-           ' value.'),
+          ('--gin.GAMMA=', '--gin.GAMMA= has no value. Give one; a shell'
+           ' variable in it may be unset.'),
           ('--gin.TEMPERATURE=0,1', '--gin.TEMPERATURE=0,1 cannot be read:'
            ' several values need parentheses. Write'
            " --gin.TEMPERATURE='(0,1)'."),
@@ -290,6 +305,9 @@ class TestUsage:
           ('--gin.GAMMA=%GAMA', 'The macro GAMA is used and has no value.'
            ' Correct its name, or add the gin file that sets it.'),
           ('--gin_file=no.gin', 'there is no gin file no.gin in '),
+          ('--gin_file=configs/runs/dmo.gin', 'there is no gin file'
+           ' configs/runs/dmo.gin in '),
+          ('--gin_file=', 'a gin file has no name. Give one; a shell variable'),
       ],
   )  # fmt: skip
   def test_names(self, fails, flags, flag, message):
@@ -636,6 +654,26 @@ def pair_flags():
       f'--gin.DRAFT_CHECKPOINT_PATH={embedded.draft_checkpoint()}',
       f'--gin.VOCABULARY_FILE={bulletins.VOCABULARY_FILE}',
   ]
+
+
+class TestRemotePaths:
+
+  @pytest.mark.parametrize('scheme', ['file', 'memory'])
+  def test_unsupported(self, fails, pair_flags, scheme):
+    flag = f'--gin.CHECKPOINT_PATH={scheme}:///nowhere'
+    assert fails([*pair_flags, flag], 1) == (
+        f'Paths that begin with {scheme}:// are not supported. Give a local'
+        ' path, or one of a bucket (gs://).'
+    )
+
+  def test_refused(self, fails, pair_flags, monkeypatch):
+    """By TensorFlow, which reads buckets."""
+
+    def refuse(*_, **unused):
+      raise tf.errors.FailedPreconditionError(None, None, 'no\n such host')
+
+    monkeypatch.setattr(main, '_configure', lambda _: refuse)
+    assert fails(pair_flags, 1) == 'no such host'
 
 
 class TestCheckPair:

@@ -131,6 +131,10 @@ class TestStandardize:
         standardize(logits, **rules), standardize(logits)
     )
 
+  def test_a_mass_of_exactly_topp_is_enough(self):
+    found = standardize(np.log([0.5, 0.25, 0.25]), topp=0.5)
+    np.testing.assert_array_equal(found, [1, 0, 0])
+
   def test_topp_of_one_keeps_all_but_what_rounds_away(self):
     logits = random_logits(5, 20, 130)
     np.testing.assert_allclose(

@@ -5,6 +5,7 @@
 import copy
 import functools
 import gc
+import types
 import weakref
 
 import jax
@@ -316,6 +317,11 @@ class TestWithDraft:
     with pytest.raises(ValueError, match='gamma must be at least 1'):
       decoder().with_draft(decoder().draft, 0)
 
+  def test_more_draft_tokens_than_an_output_has(self):
+    length = decoder().length
+    with pytest.raises(ValueError, match=f'Give at most {length}.$'):
+      decoder().with_draft(decoder().draft, length + 1)
+
 
 def test_the_rule_is_the_papers_unless_given():
   assert request().rule is verification.TOKENWISE
@@ -328,3 +334,11 @@ class TestArguments:
     options = dict(gamma=2, length=3, num_decodes=1) | {name: 0}
     with pytest.raises(ValueError, match=f'{name} must be at least 1'):
       token_decoder.TokenDecoder(*models(), **options)
+
+
+@pytest.mark.parametrize('bad', [np.nan, np.inf, -np.inf])
+def test_scores_that_are_not_finite(bad):
+  scores = np.array([-1.0, bad], np.float32)
+  decoded = types.SimpleNamespace(log_probs=scores)
+  with pytest.raises(ValueError, match='^Row 1 of a batch has log-probability'):
+    token_decoder.check_finite(decoded)

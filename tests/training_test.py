@@ -179,9 +179,31 @@ class TestLearningRate:
     rates = [float(schedule(jnp.int32(i))) for i in range(4)]
     np.testing.assert_allclose(rates, [0.01, 0.01, 0.01, 0.005])
 
+  def test_linear_decay_right_after_the_warmup(self):
+    schedule = training.linear_decay(
+        train_steps=4, learning_rate=1.0, warmup_steps=2, decay_steps=2
+    )
+    rates = [float(schedule(jnp.int32(i))) for i in range(5)]
+    np.testing.assert_allclose(rates, [0, 0.5, 1, 0.5, 0])
+
   def test_linear_decay_longer_than_the_training(self):
     with pytest.raises(ValueError, match='warmup_steps 60'):
       training.linear_decay(train_steps=100, warmup_steps=60)
+
+  @pytest.mark.parametrize(
+      ('make', 'options', 'message'),
+      [
+          (training.linear_decay, {'train_steps': 'many'}, "1, got 'many'"),
+          (training.linear_decay, {'train_steps': -1}, 'train_steps .* got -1'),
+          (training.linear_decay, {'train_steps': 9, 'decay_steps': -1}, 'dec'),
+          (training.rsqrt_decay, {'learning_rate': 'abc'}, "on, got 'abc'"),
+          (training.rsqrt_decay, {'learning_rate': float('nan')}, 'got nan'),
+          (training.rsqrt_decay, {'warmup_steps': 0.5}, 'warmup.*got 0.5'),
+      ],
+  )
+  def test_bad_settings(self, make, options, message):
+    with pytest.raises(ValueError, match=message):
+      make(**{'warmup_steps': 0} | options)
 
 
 class TestAdafactor:

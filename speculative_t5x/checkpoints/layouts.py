@@ -95,7 +95,8 @@ def new_step_folder(path: Path, step: int) -> epath.Path:
   """Returns where the checkpoint of a step is to be saved in a folder.
 
   Raises:
-    CheckpointError: for a step that would not be found again.
+    CheckpointError: for a step that would not be found again, or that is there
+      already.
   """
   try:
     number = operator.index(step)  # not of 7.0, whose name would be another
@@ -106,7 +107,13 @@ def new_step_folder(path: Path, step: int) -> epath.Path:
         f'No checkpoint can be saved in {path} at step {errors.shown(step)}.'
         f' Pass a whole number from 0 to {MAX_STEP}.'
     )
-  return _absolute(path) / f'checkpoint_{number}'
+  folder = _absolute(path) / f'checkpoint_{number}'
+  if folder.exists():
+    raise errors.CheckpointError(
+        f'There is a checkpoint at {folder} already. Remove it, or write to'
+        ' another folder.'
+    )
+  return folder
 
 
 def _absolute(path: Path) -> epath.Path:

@@ -8,7 +8,6 @@ from etils import epath
 import jax
 import jax.numpy as jnp
 
-from speculative_t5x.checkpoints import errors
 from speculative_t5x.checkpoints import layouts
 from speculative_t5x.checkpoints import trees
 from speculative_t5x.checkpoints import unfinished
@@ -32,7 +31,8 @@ def save(
     The folder written. It appears whole or not at all: where writing fails,
     nothing is left behind.
   Raises:
-    errors.CheckpointError: if it cannot be written, as on a full disk.
+    errors.CheckpointError: if there is such a checkpoint already, or if it
+      cannot be written, as on a full disk.
   """
   import orbax.checkpoint as ocp  # slow to import: only where it is needed
 
@@ -52,7 +52,6 @@ def save(
     checkpointer.save(
         step_folder,
         args=ocp.args.Composite(state=ocp.args.PyTreeSave(state)),
-        force=True,
     )
   return step_folder
 
@@ -78,11 +77,6 @@ def save_each(
   from orbax.checkpoint.experimental import v1 as ocp  # slow to import
 
   step_folder = layouts.new_step_folder(path, step)
-  if step_folder.exists():
-    raise errors.CheckpointError(
-        f'There is a checkpoint at {step_folder} already. Remove it, or write'
-        ' to another folder.'
-    )
   context = ocp.Context()
   context.array.saving.use_zarr3 = False  # T5X looks for version 2
   with unfinished.nothing_left_behind(step_folder), context:

@@ -37,10 +37,10 @@ def nothing_left_behind(step_folder: epath.Path) -> Iterator[None]:
     with _quiet_threads():
       yield
   except BaseException as error:
-    with contextlib.suppress(OSError):  # or it would hide the error
+    with contextlib.suppress(OSError, ValueError):  # they would hide the error
       _remove_unfinished(step_folder)
-      if new and new[-1].exists():
-        new[-1].rmtree()
+      for folder in new:  # innermost first, up to one that others write to
+        folder.rmdir()
     if reason := _refused(error):
       raise errors.CheckpointError(
           f'The checkpoint {step_folder} cannot be written ({reason}). Nothing'

@@ -77,7 +77,7 @@ def load(
       cannot decode by.
   """
   quiet.keep_tensorflow_off_accelerators()
-  _check_lengths(lengths)
+  check_lengths(lengths)
   task = _find_task(mixture_or_task_name, split)
   _check_vocabularies(task)
   rows, targets, inputs, example_ids, is_truncated = [], [], [], [], []
@@ -118,12 +118,15 @@ def load(
   )
 
 
-def _check_lengths(lengths: Mapping[str, int]) -> None:
+def check_lengths(lengths: Mapping[str, int]) -> None:
+  """Raises ValueError unless there are lengths of inputs and of targets."""
   for name in ('inputs', 'targets'):
-    if lengths.get(name, 0) < 1:
+    length = lengths.get(name) if isinstance(lengths, Mapping) else None
+    if not isinstance(length, int) or length < 1:
       raise ValueError(
-          f'task_feature_lengths gives no length for {name!r}, or one below 1.'
-          f' Got {dict(lengths)}.'
+          'task_feature_lengths must give the most tokens of inputs and of'
+          " targets, as {'inputs': 96, 'targets': 96}, each at least 1. Got"
+          f' {lengths!r}.'
       )
 
 

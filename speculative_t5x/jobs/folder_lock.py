@@ -46,7 +46,6 @@ def hold(path: str | os.PathLike[str]) -> Iterator[None]:
   with contextlib.ExitStack() as stack:
     stack.callback(_remove_empty, new)
     try:
-      folder.mkdir(parents=True, exist_ok=True)
       held = _held_object if regular_files.is_remote(lock) else _held_file
       stack.enter_context(held(lock))
     except FolderInUseError:
@@ -72,10 +71,10 @@ def _remove_empty(folders: list[epath.Path]) -> None:
 @contextlib.contextmanager
 def _held_file(lock: epath.Path) -> Iterator[None]:
   with _open_locked(lock) as file:
-    file.truncate(0)
-    file.write(_description())
-    file.flush()
     try:
+      file.truncate(0)
+      file.write(_description())
+      file.flush()
       yield
     finally:
       if _is_in_place(file, lock):
@@ -84,7 +83,11 @@ def _held_file(lock: epath.Path) -> Iterator[None]:
 
 def _open_locked(lock: epath.Path) -> TextIO:
   while True:
-    file = open(lock, 'a+')
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    try:
+      file = open(lock, 'a+', errors='replace')
+    except FileNotFoundError:
+      continue  # another job ended, and removed the folder that it had made
     try:
       fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -110,6 +113,7 @@ def _is_in_place(file: TextIO, lock: epath.Path) -> bool:
 
 @contextlib.contextmanager
 def _held_object(lock: epath.Path) -> Iterator[None]:
+  lock.parent.mkdir(parents=True, exist_ok=True)
   if lock.exists():
     raise FolderInUseError(
         f'The folder {lock.parent} is in use by another job'

@@ -204,17 +204,19 @@ class OutputFolder:
 
 def cannot_write(path: epath.Path, error: OSError) -> OSError:
   """An error that names the folder which the given one came from."""
+  reason = error.strerror or ' '.join(str(error).split())
+  if isinstance(error, FileExistsError | NotADirectoryError):
+    reason = 'it is a file, or lies in one'
   return OSError(
-      f'The output folder {path} cannot be written to'
-      f' ({error.strerror or error}). Give another one, or the space and the'
-      ' rights to write there.'
+      f'The output folder {path} cannot be written to ({reason}). Give another'
+      ' one, or the space and the rights to write there.'
   )
 
 
 def _first_object(path: epath.Path) -> dict[str, object] | None:
   """The first JSON object of a file, None for anything else."""
   # A job that was killed while it wrote leaves half a file.
-  with contextlib.suppress(ValueError):
+  with contextlib.suppress(ValueError, RecursionError):
     value, _ = json.JSONDecoder().raw_decode(path.read_text())
     return value if isinstance(value, dict) else None
   return None
@@ -242,6 +244,7 @@ def _last_write(settings: run_record.Record) -> str:
       for folder in folders
       if folder.is_dir()
       for path in (folder, *folder.iterdir())
+      if path.exists()  # and is no link to nothing
   ]
   if not written:
     return ''

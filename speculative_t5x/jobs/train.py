@@ -11,6 +11,7 @@ the device computes the same sum in the same order each time).
 
 from collections.abc import Mapping
 import dataclasses
+import os
 import sys
 import time
 
@@ -22,8 +23,11 @@ import tensorflow as tf
 
 from speculative_t5x import batches
 from speculative_t5x import checkpoints
+from speculative_t5x import interruption
 from speculative_t5x import quiet
+from speculative_t5x import token_decoder
 from speculative_t5x import training
+from speculative_t5x.jobs import examples as examples_lib
 from speculative_t5x.jobs import folder_lock
 from speculative_t5x.networks import t5
 
@@ -106,6 +110,8 @@ def train(
       keep=1 if keep is None else keep,
       steps_per_call=steps_per_call,
   )
+  examples_lib.check_lengths(task_feature_lengths)
+  token_decoder.check_int32('seed', seed)
   model_dir = epath.Path(model_dir)
   with folder_lock.hold(model_dir):
     examples, validation = (
@@ -152,6 +158,7 @@ def _run(
     stop = stops.after(step)
     state, metrics = train_steps_fn(state, *feed.batches(step, stop))
     metrics = jax.device_get(metrics)
+    interruption.check()
     _check_finite(metrics.loss, step, saver.model_dir)
     progress.add(stop, metrics)
     step = stop
@@ -232,7 +239,7 @@ class _Saver:
     if self.keep is not None:
       folders = checkpoints.step_folders(self.model_dir)
       for step in sorted(folders)[: -self.keep]:
-        folders[step].rmtree()
+        _remove(folders[step])
     return metrics
 
   def score(self, state: training.TrainState) -> training.Metrics:
@@ -252,6 +259,13 @@ class _Saver:
         validation_loss=float(metrics.loss_per_token),
         validation_accuracy=float(metrics.accuracy),
     )
+
+
+def _remove(folder: epath.Path) -> None:
+  if os.path.islink(folder):
+    os.unlink(folder)
+  else:
+    folder.rmtree()
 
 
 class _Progress:
@@ -361,8 +375,9 @@ def _read_examples(
     config: t5.T5Config,
 ) -> batches.Examples:
   """Tokenizes a split, and checks that the network has all of its tokens."""
-  dataset = _dataset(name, split, task_feature_lengths)
-  rows = [tuple(x[f] for f in FEATURES) for x in dataset.as_numpy_iterator()]
+  with quiet.quiet_stderr():  # SentencePiece logs how it normalizes
+    dataset = _dataset(name, split, task_feature_lengths)
+    rows = [tuple(x[f] for f in FEATURES) for x in dataset.as_numpy_iterator()]
   if not rows:
     raise ValueError(
         f'Split {split!r} of {name!r} has no examples. Pass another split.'

@@ -17,6 +17,7 @@ import numpy as np
 
 from speculative_t5x import analysis
 from speculative_t5x import compilation_cache
+from speculative_t5x import interruption
 from speculative_t5x import sampling as sampling_lib
 from speculative_t5x import token_decoder
 from speculative_t5x import verification
@@ -161,6 +162,7 @@ class _Progress:
     self._start = self._last = time.monotonic()
 
   def show(self, done: int) -> None:
+    interruption.check()
     now = time.monotonic()
     if done < self._total and now - self._last < _SECONDS_BETWEEN_LINES:
       return

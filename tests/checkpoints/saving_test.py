@@ -46,6 +46,16 @@ class TestFullDisk:
 
 
 @pytest.mark.parametrize('save', [_save, _save_each])
+def test_a_step_that_is_there(tmp_path, save):
+  save(tmp_path, 2)
+  before = sorted(tmp_path.rglob('*'))
+  with full_disk.full_disk(1000):
+    with pytest.raises(checkpoints.CheckpointError, match='is a checkpoint at'):
+      save(tmp_path, 2)
+  assert sorted(tmp_path.rglob('*')) == before
+
+
+@pytest.mark.parametrize('save', [_save, _save_each])
 @pytest.mark.parametrize('name', ['orbax-checkpoint-tmp', 'partial_save.x'])
 def test_what_a_killed_process_left_is_removed(tmp_path, save, name):
   left = tmp_path / f'checkpoint_2.{name}'
@@ -63,3 +73,18 @@ def test_any_other_error_is_raised_as_it_is(tmp_path):
     checkpoints.save_each(tmp_path / 'new', 2, params())
   assert caught.type is ValueError
   assert not list(tmp_path.iterdir())
+
+
+def test_what_others_write_meanwhile_is_kept(tmp_path):
+  """Into a folder that was missing when the saving began."""
+  new = tmp_path / 'new'
+
+  def params():
+    yield 'a', _MANY
+    (new / 'notes.txt').write_text('mine')
+    raise checkpoints.CheckpointError('damaged')
+
+  with pytest.raises(checkpoints.CheckpointError, match='^damaged$'):
+    checkpoints.save_each(new / 'model', 3, params())
+  assert (new / 'notes.txt').read_text() == 'mine'
+  assert not (new / 'model' / 'checkpoint_3').exists()

@@ -459,7 +459,7 @@ class TestBadInput:
           ({'topp': 1.5}, 'topp must lie'),
           ({'mixture_or_task_name': 'nothing'}, 'no task named nothing'),
           ({'split': 'dev'}, 'no split dev; it has test, train, validation'),
-          ({'task_feature_lengths': {'inputs': 8}}, "no length for 'targets'"),
+          ({'task_feature_lengths': {'inputs': 8}}, 'must give the most'),
           ({'num_examples': 10**6}, 'split validation of bulletins_ende has'),
           ({'shown_example': 6}, 'no example 6 to show among the 6'),
           ({'shown_example': -1}, 'no example -1 to show'),

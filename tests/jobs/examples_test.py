@@ -194,10 +194,10 @@ class TestBadInput:
       examples.load(add_task([]), 'validation', _LENGTHS)
 
   @pytest.mark.parametrize(
-      'lengths', [{'inputs': 8}, {**_LENGTHS, 'inputs': 0}]
+      'lengths', [{'inputs': 8}, {**_LENGTHS, 'inputs': 0}, 96, {'inputs': '8'}]
   )
   def test_lengths(self, add_task, lengths):
-    with pytest.raises(ValueError, match='gives no length for'):
+    with pytest.raises(ValueError, match='must give the most tokens of'):
       examples.load(add_task([[3]]), 'validation', lengths)
 
   def test_end_of_sequence(self, add_task):

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One job at a time in a folder, whatever became of the last one."""
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 
 from speculative_t5x.checkpoints import regular_files
 from speculative_t5x.jobs import folder_lock
+from tests import full_disk
 
 # Holds a folder until it is killed.
 _HOLD = """
@@ -121,7 +123,40 @@ def test_a_killed_job_holds_nothing(tmp_path):
     job.communicate()
   assert _names(tmp_path) == [folder_lock.NAME]
   with folder_lock.hold(tmp_path):
-    assert f'process {os.getpid()} on' in (
-        tmp_path / folder_lock.NAME
-    ).read_text()
+    text = (tmp_path / folder_lock.NAME).read_text()
+    assert text.startswith(f'process {os.getpid()} on')
+    assert text.count('process') == 1  # nothing of the job before
   assert _names(tmp_path) == []
+
+
+def test_a_folder_that_another_job_removes_at_its_end(tmp_path, monkeypatch):
+  """It had made the folder, which this job found when it began."""
+  folder, removed = tmp_path / 'new', []
+  folder.mkdir()
+
+  def open_after_that(*args, **options):
+    if not removed:
+      removed.append(folder.rmdir())
+    return open(*args, **options)
+
+  monkeypatch.setattr(folder_lock, 'open', open_after_that, raising=False)
+  with folder_lock.hold(folder):
+    assert _names(folder) == [folder_lock.NAME]
+
+
+def test_a_lock_that_cannot_be_written_leaves_nothing(tmp_path):
+  with full_disk.full_disk(0), pytest.raises(OSError, match='cannot be writt'):
+    with folder_lock.hold(tmp_path / 'a' / 'b'):
+      pytest.fail('it could')
+  assert _names(tmp_path) == []
+
+
+def test_a_holder_that_names_itself_in_other_bytes(tmp_path):
+  lock = tmp_path / folder_lock.NAME
+  with open(lock, 'wb') as file:
+    file.write(b'job \xff')
+    file.flush()
+    fcntl.flock(file, fcntl.LOCK_EX)
+    with pytest.raises(folder_lock.FolderInUseError, match='another job'):
+      with folder_lock.hold(tmp_path):
+        pytest.fail('a second job got in')

@@ -9,6 +9,7 @@ import json
 import pathlib
 import shutil
 
+from etils import epath
 import gin
 import jax
 import numpy as np
@@ -140,6 +141,17 @@ class TestTrain:
         np.testing.assert_array_equal, _params(tmp_path), _params(folder)
     )
 
+  def test_a_linked_checkpoint_that_is_not_kept(self, tmp_path):
+    """The link goes, and what it leads to stays."""
+    for name in ('linked', 'folder'):
+      (tmp_path / name).mkdir()
+      (tmp_path / name / 'file').write_text('')
+    (tmp_path / 'link').symlink_to(tmp_path / 'linked')
+    for name in ('link', 'folder'):
+      train._remove(epath.Path(tmp_path / name))
+    assert [path.name for path in tmp_path.iterdir()] == ['linked']
+    assert (tmp_path / 'linked' / 'file').exists()
+
   def test_full_disk(self, trained, tmp_path, monkeypatch):
     """The earlier checkpoint stays, though but one is to be kept."""
     shutil.copytree(trained[0] / 'checkpoint_3', tmp_path / 'checkpoint_3')
@@ -186,10 +198,12 @@ class TestBadInput:
           ({'batch_size': 41}, 'batch_size 41 is more than the 40'),
           ({'batch_size': 0}, 'batch_size must be at least 1'),
           ({'keep': 0}, 'keep must be at least 1'),
+          ({'seed': 2**70}, 'seed must be an integer of 32 bits'),
           ({'mixture_or_task_name': 'nothing'}, "mixture 'nothing'"),
           ({'train_split': 'dev'}, "no split 'dev'"),
           ({'validation_split': 'empty'}, "'empty'.* has no examples"),
           ({'task_feature_lengths': {'inputs': 8}}, 'task_feature_lengths'),
+          ({'task_feature_lengths': 96}, 'must give the most tokens .* Got 96'),
           (
               {'network_config': dataclasses.replace(_CONFIG, vocab_size=11)},
               'Raise vocab_size',
