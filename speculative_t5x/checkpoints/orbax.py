@@ -111,34 +111,34 @@ def _one_error(what: str) -> Iterator[None]:
   They read arrays side by side. Where one fails, the others are given up, and
   each would be reported on stderr as something that nobody waited for.
   """
-  with _quiet_asyncio():
-    hook = sys.unraisablehook
-    if not isinstance(hook, _AbandonedReadsHook):
-      sys.unraisablehook = _AbandonedReadsHook(hook)
-    try:
-      yield
-      sys.unraisablehook = hook
-      return
-    except Exception as error:  # of many kinds, wrapped in others
-      while error.__cause__ is not None:
-        error = error.__cause__
-      reason = errors.first_line(error)
-    with warnings.catch_warnings():
-      warnings.simplefilter('ignore', RuntimeWarning)  # coroutine not awaited
-      gc.collect()
+  logging.getLogger('asyncio').addFilter(_is_of_no_abandoned_read)
+  hook = sys.unraisablehook
+  if not isinstance(hook, _AbandonedReadsHook):
+    sys.unraisablehook = _AbandonedReadsHook(hook)
+  try:
+    yield
+    sys.unraisablehook = hook
+    return
+  except Exception as error:  # of many kinds, wrapped in others
+    while error.__cause__ is not None:
+      error = error.__cause__
+    reason = errors.first_line(error)
+  with warnings.catch_warnings():
+    warnings.simplefilter('ignore', RuntimeWarning)  # coroutine not awaited
+    gc.collect()
   raise errors.CheckpointError(
       f'{what}: {reason}. Copy or save the checkpoint again.'
   )
 
 
-@contextlib.contextmanager
-def _quiet_asyncio() -> Iterator[None]:
-  logger = logging.getLogger('asyncio')
-  was_disabled, logger.disabled = logger.disabled, True
-  try:
-    yield
-  finally:
-    logger.disabled = was_disabled
+def _is_of_no_abandoned_read(record: logging.LogRecord) -> bool:
+  """Whether asyncio may say something: not that nobody waited for a read.
+
+  It stays, as the hook below, for these messages may come much later.
+  """
+  message = record.getMessage()
+  is_read = 'TensorStore' in message or 'OCDBT' in message
+  return not (is_read and 'exception was never retrieved' in message)
 
 
 class _AbandonedReadsHook:

@@ -3,6 +3,7 @@
 """Checkpoints: checked before they are read, and read."""
 
 import gc
+import logging
 import pathlib
 import shutil
 import subprocess
@@ -236,6 +237,23 @@ class TestDamage:
     del error
     gc.collect()
     assert not reported and not caplog.records
+
+  @pytest.mark.parametrize(
+      ('text', 'is_heard'),
+      [
+          ('never retrieved\nfuture: <... TensorStore({', False),
+          ('never retrieved\nfuture: <... in OCDBT database', False),
+          ("never retrieved\nfuture: <... ValueError('mine')", True),
+      ],
+  )
+  def test_reads_that_end_later(self, copied, caplog, text, is_heard):
+    """Whenever their garbage is collected, and nothing but these."""
+    shutil.rmtree(copied / 'checkpoint_10' / 'state' / 'd')
+    with pytest.raises(checkpoints.CheckpointError):
+      self.read(copied)
+    caplog.clear()
+    logging.getLogger('asyncio').error(f'Task exception was {text}')
+    assert bool(caplog.records) == is_heard
 
   @pytest.mark.parametrize('bad', [np.nan, np.inf])
   def test_numbers_that_are_not_finite(self, tmp_path, params, bad):
