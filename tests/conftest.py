@@ -26,7 +26,7 @@ def pytest_collection_modifyitems(items):
 def pytest_collection_finish():
   """Collects garbage rarely: a sixth of the tests' time, with JAX's traces."""
   gc.freeze()
-  gc.set_threshold(50_000, 50, 100)
+  gc.set_threshold(50_000, 20, 10)
 
 
 @pytest.fixture(autouse=True, scope='module')
