@@ -200,7 +200,7 @@ class TokenDecoder:
     if gamma > self.length:
       raise ValueError(
           f'gamma is {gamma}, but an output has at most {self.length} tokens:'
-          f' more guesses cannot be kept. Give at most {self.length}.'
+          f' more draft tokens cannot be kept. Give at most {self.length}.'
       )
     self.draft = draft
     self.gamma = gamma

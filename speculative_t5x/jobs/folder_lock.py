@@ -87,6 +87,8 @@ def _open_locked(lock: epath.Path) -> TextIO:
     try:
       file = open(lock, 'a+', errors='replace')
     except FileNotFoundError:
+      if os.path.islink(lock):
+        raise  # it leads nowhere, however often it is tried
       continue  # another job ended, and removed the folder that it had made
     try:
       fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -160,3 +160,10 @@ def test_a_holder_that_names_itself_in_other_bytes(tmp_path):
     with pytest.raises(folder_lock.FolderInUseError, match='another job'):
       with folder_lock.hold(tmp_path):
         pytest.fail('a second job got in')
+
+
+def test_a_lock_that_is_a_link_to_nowhere(tmp_path):
+  (tmp_path / folder_lock.NAME).symlink_to(tmp_path / 'missing' / 'file')
+  with pytest.raises(OSError, match='cannot be written to'):
+    with folder_lock.hold(tmp_path):
+      pytest.fail('it could')
