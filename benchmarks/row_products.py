@@ -1,20 +1,22 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What a matrix product costs by the number of rows, in every form at hand.
+"""Times matrix products by the number of rows, in several forms.
 
-Decoding multiplies one row by each kernel, verifying gamma + 1. Were reading
-the kernel all that a product costs, more rows would cost as much as one. Each
-form is timed on as many kernels as do not fit the caches, one after another,
-each product waiting for the last, in turns with the other forms. Besides the
-plain product: the kernel transposed, from either side; cut into panels of
-columns, a product each; its halves as two arrays; one row after another; and
-the plain product by XLA's other library (Eigen's instead of YNNPACK's).
+Plain decoding multiplies one row by each kernel, and verification gamma + 1
+rows. If a product took only the time to read the kernel, its time would not
+depend on the number of rows. Each form is timed on more kernels than fit the
+caches, one after another, where each product waits for the last one; forms are
+interleaved. The forms are the plain product; the kernel transposed, from either
+side; the kernel split into panels of columns, with one product per panel; its
+halves as two arrays; row by row; and the plain product by XLA's other library
+(Eigen instead of YNNPACK).
 
   python -m benchmarks.row_products [--inputs=768] [--outputs=4096]
 
-Prints a line of JSON: for each form and number of rows the median time of a
-product over the time of reading as many bytes, by a sum, in the same round; and
-likewise what the arithmetic alone costs, at the speed of a product of 512 rows.
+Prints a line of JSON. For each form and number of rows it has the median time
+of a product over the time to read the same bytes, by a sum, in the same round.
+It also has the time of the arithmetic alone, at the speed of a product of 512
+rows, over the same read time.
 """
 
 import argparse
@@ -26,12 +28,12 @@ from jax import lax
 import jax.numpy as jnp
 import numpy as np
 
-from speculative_t5x import run_record
-from speculative_t5x.walltime import step_times
+from speculative_t5x.measurement import run_record
+from speculative_t5x.measurement import step_times
 
 ROWS = (1, 2, 4, 8)
-_MANY_ROWS = 512  # so many that arithmetic is all that counts
-_TOTAL_BYTES = 2**28  # of all kernels: past the caches
+_MANY_ROWS = 512  # enough that arithmetic dominates the time
+_TOTAL_BYTES = 2**28  # of all kernels: larger than the caches
 _MAX_KERNELS = 48  # a longer chain takes long to compile
 _PANEL = 64  # columns
 _EIGEN = {'xla_cpu_experimental_ynn_fusion_type': ''}
@@ -50,7 +52,7 @@ def transposed_left(x: jax.Array, kernel: jax.Array) -> jax.Array:
 
 
 def panels(x: jax.Array, kernel: jax.Array) -> jax.Array:
-  """Kernel [panels, inputs, columns]."""
+  """Multiplies with a kernel [panels, inputs, columns]."""
   rows = jnp.broadcast_to(x, (len(kernel), *x.shape))
   return lax.dot_general(rows, kernel, (((2,), (1,)), ((0,), (0,))))
 
@@ -60,12 +62,12 @@ def halves(x: jax.Array, kernel: tuple[jax.Array, jax.Array]) -> jax.Array:
 
 
 def row_by_row(x: jax.Array, kernel: jax.Array) -> jax.Array:
-  """Kernel [outputs, inputs]."""
+  """Multiplies row by row with a kernel [outputs, inputs]."""
   return jnp.stack([kernel @ row for row in x])
 
 
 def make_forms(inputs: int, outputs: int) -> dict[str, tuple]:
-  """Form by name: the function, its kernels, and options of the compiler."""
+  """Returns by name each form's function, kernels and compiler options."""
   count = _TOTAL_BYTES // (4 * inputs * outputs)
   count = min(max(count, 1), _MAX_KERNELS)
   keys = jax.random.split(jax.random.key(0), count)
@@ -85,7 +87,7 @@ def make_forms(inputs: int, outputs: int) -> dict[str, tuple]:
 
 
 def chain(form: Callable, options: dict) -> Callable:
-  """Products with one kernel after another, each waiting for the last."""
+  """Compiles products with all kernels, where each waits for the last one."""
 
   def run(x, kernels):
     for kernel in kernels:
@@ -96,7 +98,7 @@ def chain(form: Callable, options: dict) -> Callable:
 
 
 def measure(forms: dict[str, tuple], inputs: int, repeats: int) -> dict:
-  """Seconds of all products by form and number of rows, and of reading."""
+  """Returns the seconds by form and number of rows, and those of reading."""
   kernels = forms['product'][1]
   read = jax.jit(lambda kernels: [jnp.sum(kernel) for kernel in kernels])
   many, compute = jnp.ones((_MANY_ROWS, inputs)), chain(product, {})
@@ -109,7 +111,7 @@ def measure(forms: dict[str, tuple], inputs: int, repeats: int) -> dict:
     for rows in ROWS:
       x = jnp.ones((rows, inputs))
       programs[name, rows] = lambda f=compiled, x=x, own=own: f(x, own)
-  return step_times.seconds_in_turns(programs, repeats)
+  return step_times.seconds_interleaved(programs, repeats)
 
 
 def main():

@@ -1,24 +1,23 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What draft and target cost each other by sharing the processor's caches.
+"""Measures the slowdown of draft and target from sharing processor caches.
 
-A step of the speculative loop drafts and verifies in turns. Where both models
-together do not fit the caches that each fits alone, that takes longer than the
-two do by themselves. To tell this from what the loop itself might cost, the
-draft is exchanged for one that merely reads its weights, and for one that does
-nothing at all.
+The speculative loop alternates drafting and verification. If the caches hold
+each model alone but not both, the loop takes longer than the two parts alone.
+To separate this effect from overhead of the loop, the draft is replaced by one
+that only reads its weights, and by one that does nothing.
 
   python -m benchmarks.shared_caches [--gamma=5]
 
-Prints a line of JSON, of the embedded pair, everything timed in turns: medians
-in milliseconds of drafting and verifying, reading and verifying, idling and
-verifying, apart and in turns; and GB/s of reading matrices of several sizes
-again and again, which shows how large the caches are.
+Prints a line of JSON for the embedded pair, with all programs timed
+interleaved: median milliseconds of drafting, of reading weights, of idling and
+of verification, each alone and each drafter together with verification; and
+GB/s of repeated reads of matrices of several sizes, which shows the size of the
+caches.
 """
 
 import argparse
 from collections.abc import Callable
-import copy
 import dataclasses
 import json
 
@@ -28,54 +27,63 @@ import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x import embedded
-from speculative_t5x import run_record
-from speculative_t5x import seam
-from speculative_t5x.drafters import draft_model
-from speculative_t5x.walltime import part_programs
-from speculative_t5x.walltime import step_times
+from speculative_t5x.measurement import part_programs
+from speculative_t5x.measurement import run_record
+from speculative_t5x.measurement import step_times
+from speculative_t5x.speculation import contracts
 
 _TEXT = 'On Friday, the IC 182 from Bonn arrives at platform 11 at 9:25 PM.'
-_GUESS = 5  # any token that does not end a row
+_TOKEN = 5  # any token that does not end a row
 _SIZES_MIB = (2, 4, 8, 12, 16, 20, 24, 28, 32, 48, 64)
 _WIDTH = 1024
-_READS = 50  # in one compiled loop
+_READS = 50  # per compiled loop
 
 
 @dataclasses.dataclass(frozen=True)
-class Idler(draft_model.DraftModel):
-  """Guesses the same tokens always, at no cost."""
+class Idle:
+  """Drafts the same tokens always, at no cost."""
 
-  def touch(self, params: seam.Params, number: jax.Array) -> jax.Array:
-    """What a guess must wait for, another for each number."""
+  target: contracts.Model
+  max_draft_tokens: int
+
+  @property
+  def num_uniforms(self) -> int:
+    """As many as the draft model uses."""
+    return self.max_draft_tokens
+
+  def init(self, params, inputs, target, rows, slots) -> tuple[None, None]:
+    """See `contracts.Drafter.init`."""
+    return None, None
+
+  def touch(self, params: contracts.Params, number: jax.Array) -> jax.Array:
+    """Returns what a draft must wait for, different for each number."""
     del params
     return number
 
   def propose(
-      self, params, context, state, target_cache, sequences, num_tokens,
-      uniforms, sampling,
-  ):  # fmt: skip
-    """See `seam.Drafter.propose`."""
-    del context, sequences, sampling
-    rows = len(num_tokens)
-    total = self.touch(params, uniforms[0, 0])
-    # The loop must wait for it, and not know that it says nothing.
-    guess = jnp.where(total > jnp.finfo(jnp.float32).max, 0, _GUESS)
-    draft = seam.Draft(
-        tokens=jnp.full((rows, self.gamma), guess, jnp.int32),
-        lengths=jnp.full((rows,), self.gamma, jnp.int32),
-        probs=jnp.full(
-            (rows, self.gamma, self.vocab_size), 1 / self.vocab_size
-        ),
-        is_point_mass=jnp.zeros((rows,), bool),
+      self, params, memory, state, view
+  ) -> tuple[contracts.Draft, None, contracts.Cache]:
+    """See `contracts.Drafter.propose`."""
+    del memory
+    shape = len(view.num_tokens), self.max_draft_tokens
+    vocab_size = self.target.vocab_size
+    total = self.touch(params, view.uniforms[0, 0])
+    # The loop must wait for it, and not know that its value does not matter.
+    token = jnp.where(total > jnp.finfo(jnp.float32).max, 0, _TOKEN)
+    draft = contracts.Draft(
+        tokens=jnp.full(shape, token, jnp.int32),
+        lengths=view.num_wanted,
+        probs=jnp.full((*shape, vocab_size), 1 / vocab_size),
+        is_point_mass=jnp.zeros(shape, bool),
     )
-    return draft, state, target_cache
+    return draft, state, view.target.cache
 
 
-class Reader(Idler):
-  """Reads the weights of the draft's decoder once, and guesses likewise."""
+class Read(Idle):
+  """Reads the weights of the draft model's decoder once per draft."""
 
-  def touch(self, params: seam.Params, number: jax.Array) -> jax.Array:
-    """A sum over all weights."""
+  def touch(self, params: contracts.Params, number: jax.Array) -> jax.Array:
+    """Returns a sum over all weights."""
     total = number
     for leaf in jax.tree.leaves(params['decoder']):
       matrix = leaf.reshape(-1, leaf.shape[-1])
@@ -84,19 +92,19 @@ class Reader(Idler):
 
 
 def make_programs(gamma: int) -> dict[str, Callable[[], object]]:
-  """Loops of `part_programs.MAX_STEPS` steps, by name."""
-  pair = embedded.load_pair(gamma=gamma)
-  decoder = pair.tokens
-  request, _ = pair.make_request([_TEXT])
+  """Returns loops of `part_programs.MAX_STEPS` steps, by name."""
+  texts = embedded.load_decoder(gamma=gamma)
+  decoder = texts.tokens
+  request, _ = texts.make_request([_TEXT])
   request = decoder.place(request)
-  own = vars(decoder.drafter)
-  drafters = {
-      'drafts': decoder.drafter, 'read': Reader(**own), 'idle': Idler(**own)
-  }  # fmt: skip
+  drafter = decoder.loaded_drafter
   programs = {}
-  for name, drafter in drafters.items():
-    other = copy.copy(decoder)
-    other.drafter = drafter
+  for name, make in {
+      'drafts': drafter.make,
+      'read': Read,
+      'idle': Idle,
+  }.items():
+    other = decoder.with_drafter(dataclasses.replace(drafter, make=make), gamma)
     bound = part_programs.PartPrograms(other).bind(request)
     programs[name] = bound['drafts']
     programs[f'{name}_and_verify'] = bound['t_call']
@@ -105,7 +113,7 @@ def make_programs(gamma: int) -> dict[str, Callable[[], object]]:
 
 
 def make_readers() -> dict[int, Callable[[], object]]:
-  """Loops of `_READS` readings of a matrix, by its size in MiB."""
+  """Returns loops of `_READS` reads of a matrix, by its size in MiB."""
 
   @jax.jit
   def loop(matrix, vector):
@@ -136,7 +144,7 @@ def main():
   if arguments.gamma < 2:
     parser.error('--gamma must be at least 2')
   readers, parts = make_readers(), make_programs(arguments.gamma)
-  spans = step_times.seconds_in_turns(parts | readers, arguments.repeats)
+  spans = step_times.seconds_interleaved(parts | readers, arguments.repeats)
   ms = {n: 1e3 * spans[n] / part_programs.MAX_STEPS for n in parts}
   median = lambda values: float(np.median(values))
   print(

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Copies a checkpoint without its optimizer state, its parameters cast.
+"""Copies a checkpoint without optimizer state, and casts its parameters.
 
   python scripts/export_params.py <checkpoint> <folder> [dtype, e.g. bfloat16]
 
@@ -13,15 +13,15 @@ import jax.numpy as jnp
 
 from speculative_t5x import checkpoints
 
-# Orbax writes into these where the folder was on the machine that saved it.
+# Orbax writes the folder's path on the saving machine into these files.
 _MARKERS = ('commit_success.txt', 'state/commit_success.txt')
 
 
 def main(source: str, folder: str, dtype: str = 'bfloat16'):
-  step_folder = checkpoints.find(source)
-  expected = checkpoints.nest(checkpoints.read_specs(step_folder))
-  params = checkpoints.restore_params(step_folder, expected, jnp.dtype(dtype))
-  saved = checkpoints.save(folder, checkpoints.read_step(source), params)
+  checkpoint = checkpoints.open(source)
+  expected = checkpoints.nest(checkpoint.specs)
+  params = checkpoint.restore_params(expected, jnp.dtype(dtype))
+  saved = checkpoints.save(folder, checkpoint.step, params)
   for marker in (saved / name for name in _MARKERS):
     marker.write_text('Checkpoint commit was successful')
   print(saved)

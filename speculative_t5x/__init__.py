@@ -5,25 +5,16 @@
 Implements Leviathan, Kalman and Matias, "Fast Inference from Transformers via
 Speculative Decoding", ICML 2023, arXiv:2211.17192v2.
 
-  sampling       Section 2.2: logits to the distribution that is sampled from
-  verification   Section 2.3 and Algorithm 1: which guesses to keep
-  speculation    the batched, compiled loop, and plain decoding beside it
-  drafters       ways to guess
+  text_decoder   strings in; texts, scores and statistics out
+  token_decoder  token ids in, token ids out
+  speculation    contracts, Algorithm 1, the compiled loop, the theory
+  drafters       one file per way to draft
   networks       T5 whose decoder takes a block of tokens
-  pair           strings in; texts, scores and statistics out
-  analysis       Section 3: what speculation should gain
-  acceptance     Corollary 3.6: alpha on text that the target wrote
-  dialled        pairs of any size without their weights
-  walltime       what decoding costs, as a whole and part by part
+  checkpoints    T5X's two layouts and Hugging Face's, read one way
+  measurement    walltimes, parts, acceptance rates, the run record
+  reports        tables and advice made of records
   paper          the paper's tables and figures
   jobs           what the command line runs, set up by gin
 """
 
-from speculative_t5x import sampling
-from speculative_t5x import seam
-from speculative_t5x import speculation
-from speculative_t5x import verification
-
 __version__ = '0.1.0'
-
-__all__ = ['sampling', 'seam', 'speculation', 'verification', '__version__']

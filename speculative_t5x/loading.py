@@ -4,24 +4,22 @@
 
 import dataclasses
 import functools
+import pathlib
 from typing import Any
 
-from etils import epath
 from flax import core
 from flax.linen import partitioning
 import jax
 import jax.numpy as jnp
-import sentencepiece
 
 from speculative_t5x import checkpoints
-from speculative_t5x import seam
 from speculative_t5x import sharding
-from speculative_t5x import speculation
+from speculative_t5x import vocabularies
 from speculative_t5x.networks import preparation
 from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_model
 from speculative_t5x.networks import t5_sizes
-
-PAD_ID = 0
+from speculative_t5x.speculation import contracts
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,27 +29,126 @@ class Model:
   Attributes:
     config: of the network that `params` fits.
     params: parameters on the device or the mesh, prepared for decoding.
-    num_params: parameters in the checkpoint.
-    checkpoint: where they came from, or None.
-    mesh: that the parameters lie on; None for one device.
-    rules: how they lie on it.
+    num_params: number of parameters in the checkpoint.
+    checkpoint: the path that they were read from, or None.
+    mesh: the mesh of the parameters; None for one device.
+    rules: which axes of the parameters are partitioned over the mesh.
+    special_ids: of the vocabulary that the network was trained with.
   """
 
   config: t5.T5Config
-  params: seam.Params
+  params: contracts.Params
   num_params: int
   checkpoint: str | None = None
   mesh: jax.sharding.Mesh | None = None
   rules: sharding.Rules = sharding.MODEL_PARALLEL
+  special_ids: contracts.SpecialIds = t5_model.SPECIAL_IDS
+
+  def describe(self) -> dict[str, Any]:
+    """Returns name, checkpoint, size and dtype, for the run record."""
+    path = pathlib.PurePosixPath(self.checkpoint) if self.checkpoint else None
+    return {
+        'name': f'{path.parent.name}/{path.name}' if path else None,
+        'checkpoint': self.checkpoint,
+        'num_params': self.num_params,
+        'dtype': jnp.dtype(self.config.dtype).name,
+    }
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelSource:
+  """A checkpoint and the network that it is loaded as; no weights yet.
+
+  Attributes:
+    checkpoint: opened; its metadata are read once.
+    config: of the network.
+    special_ids: see `Model`.
+    mesh: see `Model`.
+    rules: see `Model`.
+  """
+
+  checkpoint: checkpoints.Checkpoint
+  config: t5.T5Config
+  special_ids: contracts.SpecialIds = t5_model.SPECIAL_IDS
+  mesh: jax.sharding.Mesh | None = None
+  rules: sharding.Rules = sharding.MODEL_PARALLEL
+
+  def with_vocabulary(self, name: str, eos_id: int) -> 'ModelSource':
+    """Returns the source with the special ids of its vocabulary.
+
+    The layouts of T5X do not store special ids. Padding and start are 0 there,
+    as T5X has them built in, and the end of sequence is the vocabulary's.
+
+    Args:
+      name: of the vocabulary, for the message.
+      eos_id: its end of sequence.
+    Raises:
+      vocabularies.VocabularyError: if the checkpoint states another end.
+    """
+    if self.checkpoint.special_ids is None:
+      special_ids = dataclasses.replace(self.special_ids, end=eos_id)
+      return dataclasses.replace(self, special_ids=special_ids)
+    check_end(name, eos_id, self.special_ids)
+    return self
+
+  def load(self) -> Model:
+    """Reads the weights, in the dtype of the network.
+
+    Raises:
+      checkpoints.CheckpointError: if they differ from the network's in name or
+        shape, or cannot be read.
+    """
+    params = self.checkpoint.restore_params(
+        abstract_params(self.config),
+        self.config.dtype,
+        None
+        if self.mesh is None
+        else param_shardings(self.config, self.mesh, self.rules),
+    )
+    return make_model(
+        self.config,
+        params,
+        str(self.checkpoint.folder),
+        mesh=self.mesh,
+        rules=self.rules,
+        special_ids=self.special_ids,
+    )
+
+
+def find_model(
+    checkpoint: checkpoints.Checkpoint,
+    config: t5.T5Config | None = None,
+    *,
+    dtype: Any = jnp.float32,
+    mesh: jax.sharding.Mesh | None = None,
+    rules: sharding.Rules = sharding.MODEL_PARALLEL,
+) -> ModelSource:
+  """Returns what is known of a model before its weights are read.
+
+  Args:
+    checkpoint: opened.
+    config: of the network; None for the sizes that the checkpoint states, see
+      `read_config`.
+    dtype: to decode in, where `config` is None.
+    mesh: to load it onto; None for one device.
+    rules: which axes are partitioned over the mesh.
+  Raises:
+    checkpoints.CheckpointError: if `config` is None and the checkpoint is of
+      another network.
+  """
+  if config is None:
+    config = read_config(checkpoint, dtype)
+  special_ids = checkpoint.special_ids or t5_model.SPECIAL_IDS
+  return ModelSource(checkpoint, config, special_ids, mesh, rules)
 
 
 def read_config(
-    checkpoint: checkpoints.Path, dtype: Any = jnp.float32
+    checkpoint: checkpoints.Checkpoint, dtype: Any = jnp.float32
 ) -> t5.T5Config:
-  """The network of a checkpoint, as it tells it itself; reads no weights.
+  """Returns the network that a checkpoint states; reads no weights.
 
   Args:
-    checkpoint: any that `checkpoints.find` finds.
+    checkpoint: opened.
     dtype: to decode in.
   Returns:
     The sizes that a Hugging Face folder's config.json says, or that the shapes
@@ -61,17 +158,17 @@ def read_config(
     checkpoints.CheckpointError: if there is no checkpoint, or one of another
       network.
   """
-  folder = checkpoints.find(checkpoint)
-  if checkpoints.detect(folder) is checkpoints.Layout.HUGGING_FACE:
-    sizes = checkpoints.hugging_face.read_config(folder)
+  if (sizes := checkpoint.config_fields) is not None:
     return t5.T5Config(**sizes, dtype=dtype)
   try:
-    return t5_sizes.read_config(checkpoints.read_specs(folder), dtype=dtype)
+    return t5_sizes.read_config(checkpoint.specs, dtype=dtype)
   except t5_sizes.SizesError as error:
-    raise checkpoints.CheckpointError(f'{folder}: {error}') from error
+    raise checkpoints.CheckpointError(
+        f'{checkpoint.folder}: {error}'
+    ) from error
 
 
-def abstract_params(config: t5.T5Config) -> seam.Params:
+def abstract_params(config: t5.T5Config) -> contracts.Params:
   """Names and shapes of a network's parameters, without making them."""
   return core.unfreeze(_abstract_variables(config)['params'])
 
@@ -89,7 +186,7 @@ def param_shardings(
     config: t5.T5Config,
     mesh: sharding.Mesh,
     rules: sharding.Rules = sharding.MODEL_PARALLEL,
-) -> seam.Params:
+) -> contracts.Params:
   """Where a network's parameters lie on a mesh.
 
   What the mesh does not divide stays whole: with 6 heads and a model axis of 4
@@ -118,20 +215,22 @@ def param_shardings(
 
 def make_model(
     config: t5.T5Config,
-    params: seam.Params,
+    params: contracts.Params,
     checkpoint: str | None = None,
     *,
     mesh: jax.sharding.Mesh | None = None,
     rules: sharding.Rules = sharding.MODEL_PARALLEL,
+    special_ids: contracts.SpecialIds = t5_model.SPECIAL_IDS,
 ) -> Model:
-  """A model from parameters at hand, under T5X's names.
+  """Returns a model of given parameters, under T5X's names.
 
   Args:
-    config: sizes of the network.
+    config: of the network.
     params: its parameter tree.
-    checkpoint: where it came from, or None.
-    mesh: to put it on; None for one device.
-    rules: how it lies on the mesh.
+    checkpoint: the path that they were read from, or None.
+    mesh: to put them on; None for one device.
+    rules: which axes are partitioned over the mesh.
+    special_ids: see `Model`.
   """
   num_params = sum(x.size for x in jax.tree.leaves(params))
   config, params = preparation.prepare(config, params)
@@ -139,102 +238,41 @@ def make_model(
     config, params = preparation.merge(config, params)
   else:
     params = jax.device_put(params, param_shardings(config, mesh, rules))
-  return Model(config, params, num_params, checkpoint, mesh, rules)
+  return Model(config, params, num_params, checkpoint, mesh, rules, special_ids)
 
 
 def load_model(
-    config: t5.T5Config,
-    checkpoint: checkpoints.Path,
-    *,
-    mesh: jax.sharding.Mesh | None = None,
-    rules: sharding.Rules = sharding.MODEL_PARALLEL,
+    path: checkpoints.Path,
+    config: t5.T5Config | None = None,
+    **options: Any,
 ) -> Model:
-  """Loads a checkpoint in the network's dtype.
+  """Loads a checkpoint.
 
   Args:
-    config: sizes of the network; they must be the checkpoint's.
-    checkpoint: any that `checkpoints.find` finds.
-    mesh: to read it onto, each device its own part; None for one device.
-    rules: how it lies on the mesh.
+    path: a `checkpoint_<step>` folder of T5X, a folder of several (the newest
+      is taken), or a Hugging Face folder.
+    config: see `find_model`.
+    **options: likewise.
   Raises:
-    checkpoints.CheckpointError: see `checkpoints.restore_params`.
+    checkpoints.CheckpointError: if it cannot be read, or is of another network.
   """
-  params = checkpoints.restore_params(
-      checkpoint,
-      abstract_params(config),
-      config.dtype,
-      None if mesh is None else param_shardings(config, mesh, rules),
-  )
-  found = str(checkpoints.find(checkpoint))
-  return make_model(config, params, found, mesh=mesh, rules=rules)
+  return find_model(checkpoints.open(path), config, **options).load()
 
 
-class VocabularyError(ValueError):
-  """A vocabulary that is missing, not T5's, or too wide for a model."""
-
-
-def load_vocabulary(
-    path: checkpoints.Path,
-) -> sentencepiece.SentencePieceProcessor:
-  """Reads a SentencePiece model with T5's special ids (pad 0, end 1).
-
-  Raises:
-    VocabularyError: if it is missing, unreadable or has other special ids.
-  """
-  path = epath.Path(path)
-  if not path.is_file():
-    raise VocabularyError(
-        f'There is no vocabulary at {path}. Pass a SentencePiece .model file.'
-    )
-  try:
-    vocabulary = sentencepiece.SentencePieceProcessor(
-        model_proto=path.read_bytes()
-    )
-  except RuntimeError as error:
-    raise VocabularyError(
-        f'{path} is not a SentencePiece model: {error}'
-    ) from error
-  check_special_ids(str(path), vocabulary.pad_id(), vocabulary.eos_id())
-  return vocabulary
-
-
-def check_special_ids(name: str, pad_id: int, eos_id: int) -> None:
-  """Checks that padding and end of sequence have the ids that T5 decodes by.
-
-  Raises:
-    VocabularyError: if they do not.
-  """
-  if (pad_id, eos_id) != (PAD_ID, speculation.EOS_ID):
-    raise VocabularyError(
-        f'The vocabulary {name} has pad id {pad_id} and end-of-sequence id'
-        f' {eos_id}; T5 needs {PAD_ID} and {speculation.EOS_ID}. Train the'
-        ' vocabulary with pad_id=0 eos_id=1.'
-    )
-
-
-def check_same_vocabulary(
-    target: sentencepiece.SentencePieceProcessor,
-    draft: sentencepiece.SentencePieceProcessor,
+def check_end(
+    name: str, eos_id: int, special_ids: contracts.SpecialIds
 ) -> None:
-  """Checks that an id means the same piece to the target and to the draft.
+  """Checks that a vocabulary and a model have one end of sequence.
 
   Raises:
-    VocabularyError: naming the sizes, or the first piece that differs.
+    vocabularies.VocabularyError: naming both.
   """
-  sizes = target.get_piece_size(), draft.get_piece_size()
-  if sizes[0] != sizes[1]:
-    raise VocabularyError(
-        f"The target's vocabulary has {sizes[0]} pieces, the draft's"
-        f' {sizes[1]}. Guesses are ids, so both must be one vocabulary.'
+  if eos_id != special_ids.end:
+    raise vocabularies.VocabularyError(
+        f'The vocabulary {name} has end-of-sequence id {eos_id}, the target'
+        f' {special_ids.end}: they are not of one family. Pass the vocabulary'
+        ' that the target was trained with.'
     )
-  for i in range(sizes[0]):
-    pieces = target.id_to_piece(i), draft.id_to_piece(i)
-    if pieces[0] != pieces[1]:
-      raise VocabularyError(
-          f"Id {i} is {pieces[0]!r} in the target's vocabulary and"
-          f" {pieces[1]!r} in the draft's. Guesses are ids, so both must be"
-          ' one vocabulary.'
-      )
 
 
 def check_vocabulary_fits(vocab_size: int, name: str, model: Model) -> None:
@@ -245,10 +283,10 @@ def check_vocabulary_fits(vocab_size: int, name: str, model: Model) -> None:
     name: of the model, for the message.
     model: the target or the draft.
   Raises:
-    VocabularyError: if it has fewer logits than that.
+    vocabularies.VocabularyError: if it has fewer logits than that.
   """
   if vocab_size > model.config.vocab_size:
-    raise VocabularyError(
+    raise vocabularies.VocabularyError(
         f'The vocabulary has {vocab_size} pieces, the {name} only'
         f' {model.config.vocab_size} logits: they are not of one family. Pass'
         ' the vocabulary that both models were trained with.'

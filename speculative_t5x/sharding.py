@@ -1,11 +1,11 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Parameters, caches and rows on a mesh of devices, by logical axis names.
+"""Sharding of parameters, caches and rows, by logical axis names.
 
-Two axes, as in T5X: examples are dealt out along `data`, heads, vocabulary and
-feed-forward units along `model`. A network names the axes of its arrays, rules
-say which axis of the mesh each name stands for, and an axis that the mesh does
-not divide stays whole.
+As in T5X, a mesh has two axes: examples are partitioned along `data`; heads,
+vocabulary and feed-forward units are partitioned along `model`. A network names
+the axes of its arrays, and rules map the names to mesh axes. An axis whose size
+is not divisible by the number of devices is replicated.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ import jax.numpy as jnp
 DATA_AXIS = 'data'
 MODEL_AXIS = 'model'
 
-# Logical names and the axis of the mesh, or axes, that each is cut along.
+# Logical axis names and the mesh axis or axes along which each is partitioned.
 Rules = Sequence[tuple[str, str | tuple[str, ...] | None]]
 Mesh = jax.sharding.Mesh | jax.sharding.AbstractMesh
 
@@ -29,39 +29,39 @@ _UNCUT = (
     'stack', 'mlp_activations',
 )  # fmt: skip
 
-# What T5X's `standard_logical_axis_rules` gives by default.
+# The default of T5X's `standard_logical_axis_rules`.
 MODEL_PARALLEL: Rules = (
     ('batch', DATA_AXIS),
     *((name, MODEL_AXIS) for name in ('vocab', 'mlp', 'heads', 'joined_kv')),
     *((name, None) for name in _UNCUT),
 )
-# A model that every device holds whole, as suits a small draft.
+# The parameters are replicated, which suits a small draft model.
 REPLICATED: Rules = (('batch', DATA_AXIS),)
 
 
 class MeshError(ValueError):
-  """A mesh that the devices or the batch do not fit."""
+  """A mesh does not fit the devices or the batch."""
 
 
 def make_mesh(
     data: int, model: int, devices: Sequence[jax.Device] | None = None
 ) -> jax.sharding.Mesh:
-  """The first data * model devices as a mesh with axes data and model.
+  """Makes a mesh with axes data and model of the first data * model devices.
 
   Args:
-    data: parts of a batch.
-    model: parts of a model.
-    devices: to take; None for those that there are.
+    data: number of devices along the data axis.
+    model: number of devices along the model axis.
+    devices: devices to choose from; None for all.
   Raises:
-    MeshError: for a size that is no whole number from 1 on, or for more parts
-      than there are devices.
+    MeshError: if a size is not a whole number of at least 1, or if there are
+      too few devices.
   """
   check_axes(data, model)
   devices = jax.devices() if devices is None else devices
   if data * model > len(devices):
     raise MeshError(
         f'A mesh of {data} x {model} (data x model) needs {data * model}'
-        f' devices, and there are {len(devices)}. Choose a smaller one.'
+        f' devices, and there are {len(devices)}. Choose a smaller mesh.'
     )
   return jax.make_mesh(
       (data, model),
@@ -75,7 +75,7 @@ def check_axes(data: int, model: int) -> None:
   """Checks the sizes of a mesh's axes.
 
   Raises:
-    MeshError: for a size that is no whole number from 1 on.
+    MeshError: if a size is not a whole number of at least 1.
   """
   for name, size in ((DATA_AXIS, data), (MODEL_AXIS, model)):
     if not isinstance(size, int) or size < 1:
@@ -86,12 +86,12 @@ def check_axes(data: int, model: int) -> None:
 
 
 def describe(mesh: Mesh | None) -> dict[str, int]:
-  """Sizes of the axes by name; empty without a mesh."""
+  """Returns the sizes of the axes by name; empty without a mesh."""
   return {} if mesh is None else dict(mesh.shape)
 
 
 def check_batch(mesh: Mesh | None, batch_size: int) -> None:
-  """Checks that a batch can be dealt out along the data axis.
+  """Checks that a batch can be partitioned along the data axis.
 
   Raises:
     MeshError: if it cannot.
@@ -100,8 +100,8 @@ def check_batch(mesh: Mesh | None, batch_size: int) -> None:
     return
   parts = mesh.shape[DATA_AXIS]
   raise MeshError(
-      f'batch_size {batch_size} cannot be dealt out along the data axis of the'
-      f' mesh {describe(mesh)}. Choose a multiple of {parts}.'
+      f'batch_size {batch_size} cannot be split evenly along the data axis of'
+      f' the mesh {describe(mesh)}. Choose a multiple of {parts}.'
   )
 
 
@@ -111,13 +111,15 @@ def named_sharding(
     axes: Sequence[str | None],
     shape: Sequence[int],
 ) -> jax.sharding.NamedSharding:
-  """How an array with named axes lies on the mesh.
+  """Returns the sharding of an array with named axes.
 
   Args:
-    mesh: of any axes.
-    rules: which logical axis is cut along which of them.
-    axes: a name for each axis of the array; None for one that is never cut.
-    shape: of the array. An axis that the mesh does not divide stays whole.
+    mesh: a mesh with any axes.
+    rules: mesh axes by logical axis names.
+    axes: a logical name per axis of the array; None for an axis that is never
+      partitioned.
+    shape: shape of the array. An axis whose size is not divisible by the number
+      of devices is replicated.
   """
   cuts = partitioning.logical_to_mesh_axes(tuple(axes), tuple(rules))
   spec = [
@@ -133,15 +135,15 @@ def _num_parts(mesh: Mesh, cut: str | tuple[str, ...]) -> int:
 
 
 def replicated(mesh: Mesh) -> jax.sharding.NamedSharding:
-  """Every device holds all of it."""
+  """Returns the sharding that replicates an array on every device."""
   return jax.sharding.NamedSharding(mesh, jax.P())
 
 
 @contextlib.contextmanager
 def scope(mesh: jax.sharding.Mesh | None, rules: Rules) -> Iterator[None]:
-  """Puts a mesh and rules in force for `constrain`; nothing without a mesh.
+  """Sets the mesh and rules for `constrain`; does nothing without a mesh.
 
-  To be entered around calls of compiled functions, not within them.
+  Enter it around calls of compiled functions, not inside them.
   """
   if mesh is None:
     yield
@@ -151,14 +153,15 @@ def scope(mesh: jax.sharding.Mesh | None, rules: Rules) -> Iterator[None]:
 
 
 def constrain(x: jax.Array, axes: Sequence[str | None]) -> jax.Array:
-  """Fixes where an array lies, inside a compiled function.
+  """Constrains the sharding of an array inside a compiled function.
 
-  The mesh and the rules are those in force: of `scope`, or of T5X where it
-  calls. Without either this does nothing.
+  Uses the mesh and rules in force, which `scope` or T5X has set. Returns the
+  array unchanged without a mesh or without rules.
 
   Args:
     x: any array.
-    axes: a logical name for each of its axes; None for one that is never cut.
+    axes: a logical name per axis of the array; None for an axis that is never
+      partitioned.
   """
   rules = partitioning.get_axis_rules()
   mesh = _mesh_in_force() if rules else None
@@ -170,12 +173,12 @@ def constrain(x: jax.Array, axes: Sequence[str | None]) -> jax.Array:
 
 
 def _mesh_in_force() -> Mesh | None:
-  # JAX names the mesh of `jax.set_mesh` alone. That of `with mesh:`, which T5X
-  # enters, shows in what a constraint becomes.
+  # JAX has a getter only for the mesh of `jax.set_mesh`. The mesh of
+  # `with mesh:`, which T5X uses, is found in a traced sharding constraint.
   try:
-    traced = jax.make_jaxpr(
-        lambda x: lax.with_sharding_constraint(x, jax.P())
-    )(jax.ShapeDtypeStruct((), jnp.float32))
-  except RuntimeError:  # there is none
+    traced = jax.make_jaxpr(lambda x: lax.with_sharding_constraint(x, jax.P()))(
+        jax.ShapeDtypeStruct((), jnp.float32)
+    )
+  except RuntimeError:  # no mesh is in force
     return None
   return traced.eqns[0].params['sharding'].mesh

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Token ids in, token ids out: both encoders and the loop, compiled once.
 
-Legend: examples, num_decodes (samples an example), rows (examples times
+Legend: examples, num_decodes (samples per example), rows (examples times
 num_decodes, an example's next to each other), inputs_length, length (of the
-outputs), gamma (guesses a block).
+outputs), gamma (draft tokens per block).
 """
 
 from collections.abc import Iterator
@@ -21,15 +21,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x import loading
-from speculative_t5x import loops
-from speculative_t5x import sampling as sampling_lib
-from speculative_t5x import seam
 from speculative_t5x import sharding
-from speculative_t5x import speculation
-from speculative_t5x import verification
-from speculative_t5x.drafters import draft_model
-from speculative_t5x.drafters import recording
-from speculative_t5x.networks import t5_decoding
+from speculative_t5x.drafters import nothing
+from speculative_t5x.drafters import source
+from speculative_t5x.networks import t5_model
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import decodes
+from speculative_t5x.speculation import draft_length
+from speculative_t5x.speculation import loop
+from speculative_t5x.speculation import outcome as outcome_lib
+from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.speculation import state as state_lib
+from speculative_t5x.speculation import verification
 
 
 @struct.dataclass
@@ -37,16 +40,16 @@ class Request:
   """A batch to decode. No value of it recompiles, only its shape does.
 
   Attributes:
-    encoder_input_tokens: [examples, inputs_length] int32; 0 is padding.
+    encoder_input_tokens: [examples, inputs_length] int32, padded.
     example_ids: [examples] int32. A row's sample depends on seed, example id
       and decode number alone, whatever else is in the batch.
     limits: [examples] int32, most tokens of each output, at most the decoder's
       length; 0 for an example that only pads the batch.
     seed: int32 scalar.
-    sampling: the target's law, which the outputs follow.
-    draft_sampling: the draft's law.
-    rule: which guesses are kept. Any but the default changes the law of the
-      outputs.
+    sampling: the target's; the outputs follow its distribution.
+    draft_sampling: the drafter's.
+    rule: which draft tokens are accepted. Only a rule that `is_lossless` keeps
+      the distribution of the outputs.
   """
 
   encoder_input_tokens: jax.Array
@@ -55,7 +58,7 @@ class Request:
   seed: jax.Array
   sampling: sampling_lib.Sampling
   draft_sampling: sampling_lib.Sampling
-  rule: verification.Rule = verification.TOKENWISE
+  rule: contracts.Rule = verification.TOKENWISE
 
 
 @struct.dataclass
@@ -63,12 +66,12 @@ class Decoded:
   """Token ids, and what happened on the way.
 
   Attributes:
-    sequences: [rows, length] int32, with the end of sequence (1), 0 after it.
+    sequences: [rows, length] int32, with the end of sequence, padding after.
     num_tokens: [rows] int32, end of sequence included.
     log_probs: [rows] float32.
     num_calls: [rows] int32, target calls.
     num_steps: int32 scalar, steps of the compiled loop.
-    statistics: counts a row; of a plain run, all 0.
+    statistics: counts per row.
   """
 
   sequences: jax.Array
@@ -76,7 +79,7 @@ class Decoded:
   log_probs: jax.Array
   num_calls: jax.Array
   num_steps: jax.Array
-  statistics: speculation.Statistics
+  statistics: outcome_lib.Statistics
 
 
 def check_int32(name: str, value: int) -> None:
@@ -129,47 +132,49 @@ def best_last(
   """
   columns = decoded.sequences, decoded.log_probs
   return jax.device_get(
-      loops.best_last(decoded.log_probs, columns, num_decodes)
+      decodes.best_last(decoded.log_probs, columns, num_decodes)
   )
 
 
 class TokenDecoder:
-  """A target and a draft, and two compiled functions from tokens to tokens.
+  """A target and a drafter as compiled functions from tokens to tokens.
 
-  Both models lie on one device or on one mesh, each by its own rules. On a mesh
-  the examples of a request are dealt out along its data axis.
+  All parameters lie on one device or on one mesh. On a mesh the examples of a
+  request are split along its data axis.
   """
 
   def __init__(
       self,
       target: loading.Model,
-      draft: loading.Model,
+      drafter: source.LoadedDrafter,
       *,
       gamma: int,
       length: int,
       num_decodes: int = 1,
+      policy: contracts.DraftLengthPolicy = draft_length.Fixed(),  # noqa: B008
       rescale_log_probs: bool = True,
       num_valid_tokens: int | None = None,
       may_end: bool = True,
       matmul_precision: str | None = None,
   ):
-    """Binds two models; compiles nothing yet. All arguments are static.
+    """Binds target and drafter; compiles nothing yet. All arguments are static.
 
     Args:
-      target: whose law the outputs follow.
-      draft: any T5 that shares the vocabulary.
-      gamma: guesses a block, at least 1.
+      target: the model whose distribution the outputs follow.
+      drafter: drafts for it, see `drafters.source`.
+      gamma: draft tokens per block, at least 1.
       length: of the longest output, at least 1.
-      num_decodes: samples an example.
-      rescale_log_probs: score under the law sampled from (True, T5X's
+      num_decodes: samples per example.
+      policy: how many draft tokens are wanted of each row.
+      rescale_log_probs: score under the distribution sampled from (True, T5X's
         default), or under the model's own (False).
       num_valid_tokens: if given, ids from there on are forbidden.
       may_end: whether the end of sequence may be written. Without it every
-        output has all of its limit's tokens.
+        output has as many tokens as its limit allows.
       matmul_precision: JAX's setting for matrix products; None leaves it.
     Raises:
       ValueError: for gamma, length or num_decodes below 1, a gamma above the
-        length, or for models on different meshes.
+        length, or a drafter that does not fit the target.
     """
     for name, value in (('length', length), ('num_decodes', num_decodes)):
       if value < 1:
@@ -179,57 +184,56 @@ class TokenDecoder:
     self.length = length
     self.num_decodes = num_decodes
     self.matmul_precision = matmul_precision
+    self.policy = policy
     self._rescale_log_probs = rescale_log_probs
-    forbidden = () if may_end else (speculation.EOS_ID,)
-    self._bind = lambda config: t5_decoding.block_decoder(
-        config, num_valid_tokens, forbidden
+    self.target_model = t5_model.T5Model(
+        target.config,
+        num_valid_tokens,
+        () if may_end else (target.special_ids.end,),
+        target.special_ids,
     )
-    self.target_decoder = self._bind(target.config)
-    # Bound to a copy that has no draft yet: all that is made by `with_draft`
-    # shares it, and a draft that was replaced must not stay in memory.
+    # Bound to a copy that has no drafter yet: all that is made by
+    # `with_drafter` shares it, and must not keep a replaced drafter in memory.
     self._jit_plain = jax.jit(copy.copy(self)._plain)
-    self._bind_draft(draft, gamma)
+    self._bind_drafter(drafter, gamma)
 
-  def _bind_draft(self, draft: loading.Model, gamma: int) -> None:
-    if self.mesh != draft.mesh:
+  def _bind_drafter(self, drafter: source.LoadedDrafter, gamma: int) -> None:
+    if drafter.params is not None and self.mesh != drafter.mesh:
       raise sharding.MeshError(
           f'The target lies on the mesh {sharding.describe(self.mesh)} and'
-          f' the draft on {sharding.describe(draft.mesh)} ({{}} is one'
+          f' the drafter on {sharding.describe(drafter.mesh)} ({{}} is one'
           ' device). Load both onto one mesh.'
+      )
+    if gamma < 1:
+      raise ValueError(
+          f'gamma must be at least 1, got {gamma}. Decode plainly for no draft'
+          ' tokens at all.'
       )
     if gamma > self.length:
       raise ValueError(
           f'gamma is {gamma}, but an output has at most {self.length} tokens:'
           f' more draft tokens cannot be kept. Give at most {self.length}.'
       )
-    self.draft = draft
+    self.loaded_drafter = drafter
     self.gamma = gamma
-    config = draft.config  # and not the draft, whose weights a cache could keep
-    self.drafter = draft_model.DraftModel(
-        decoder=self._bind(config),
-        encode=lambda params, tokens: t5_decoding.encode(
-            config, params, tokens
-        )[1],
-        gamma=gamma,
-        vocab_size=self.target.config.vocab_size,
-        rules=draft.rules,
-    )
+    self.drafter = drafter.make(self.target_model, gamma)
+    source.check_fits(self.target_model, self.drafter)
     self._jit_speculative = jax.jit(
-        lambda *args: self._speculative(self.drafter, *args)[0]
+        lambda *args: _decoded(*self._speculative(outcome_lib.COUNTING, *args))
     )
-    self._jit_recorded = jax.jit(
-        functools.partial(self._speculative, recording.Recording(self.drafter))
+    self._jit_traced = jax.jit(
+        functools.partial(self._speculative, outcome_lib.TRACING)
     )
 
-  def with_draft(
-      self, draft: loading.Model, gamma: int
+  def with_drafter(
+      self, drafter: source.LoadedDrafter, gamma: int
   ) -> 'TokenDecoder':
-    """The same target with another draft or gamma.
+    """Returns a decoder of the same target with another drafter or gamma.
 
     What has been compiled for plain decoding stays compiled.
     """
     other = copy.copy(self)
-    other._bind_draft(draft, gamma)
+    other._bind_drafter(drafter, gamma)
     return other
 
   def speculative(self, request: Request) -> Decoded:
@@ -237,18 +241,17 @@ class TokenDecoder:
     request = self.place(request)
     with self.scope():
       return self._jit_speculative(
-          self.target.params, self.draft.params, request
+          self.target.params, self.loaded_drafter.params, request
       )
 
-  def recorded(
-      self, request: Request
-  ) -> tuple[Decoded, recording.RecordingState]:
-    """Decodes speculatively and keeps every draft, to be looked at."""
+  def traced(self, request: Request) -> outcome_lib.Trace:
+    """Decodes speculatively and returns the outcome of every target call."""
     request = self.place(request)
     with self.scope():
-      return self._jit_recorded(
-          self.target.params, self.draft.params, request
+      _, _, trace = self._jit_traced(
+          self.target.params, self.loaded_drafter.params, request
       )
+    return trace
 
   def plain(self, request: Request) -> Decoded:
     """Decodes by the target alone, one token a call."""
@@ -264,7 +267,7 @@ class TokenDecoder:
     request = self.place(request)
     with self.scope():
       return self._jit_speculative.lower(
-          self.target.params, self.draft.params, request
+          self.target.params, self.loaded_drafter.params, request
       ).compile()
 
   def compile_plain(self, request: Request) -> jax.stages.Compiled:
@@ -301,54 +304,68 @@ class TokenDecoder:
     ):
       yield
 
-  def _rows(self, request: Request) -> speculation.Rows:
-    keys = speculation.row_keys(
+  def _decode(
+      self, setup: state_lib.Setup, fold: outcome_lib.Fold, request: Request
+  ) -> tuple[state_lib.State, jax.Array, Any]:
+    keys = state_lib.row_keys(
         request.seed, request.example_ids, self.num_decodes
     )
     # A limit past the buffers would have the loop write beyond their ends.
     limits = jnp.minimum(request.limits, self.length)
-    return speculation.Rows(keys, jnp.repeat(limits, self.num_decodes))
+    return loop.decode(
+        setup,
+        request.encoder_input_tokens,
+        keys,
+        jnp.repeat(limits, self.num_decodes),
+        length=self.length,
+        fold=fold,
+    )
 
   def _speculative(
       self,
-      drafter: seam.Drafter,
-      target_params: seam.Params,
-      draft_params: seam.Params,
+      fold: outcome_lib.Fold,
+      target_params: contracts.Params,
+      draft_params: contracts.Params,
       request: Request,
-  ) -> tuple[Decoded, Any]:
-    state, num_steps = loops.decode_speculatively(
-        self._read(target_params, request.encoder_input_tokens),
-        loops.Guesser(drafter, draft_params),
-        self._rows(request),
+  ) -> tuple[state_lib.State, jax.Array, Any]:
+    setup = state_lib.Setup(
+        self.target_model,
+        target_params,
         request.sampling,
+        self.drafter,
+        draft_params,
         request.draft_sampling,
-        length=self.length,
+        request.rule,
+        self.policy,
         rescale_log_probs=self._rescale_log_probs,
-        rule=request.rule,
     )
-    return _decoded(state, num_steps), state.draft_state
+    return self._decode(setup, fold, request)
 
-  def _plain(self, target_params: seam.Params, request: Request) -> Decoded:
-    state, num_steps = loops.decode_plainly(
-        self._read(target_params, request.encoder_input_tokens),
-        self._rows(request),
+  def _plain(
+      self, target_params: contracts.Params, request: Request
+  ) -> Decoded:
+    setup = state_lib.Setup(
+        self.target_model,
+        target_params,
         request.sampling,
-        length=self.length,
+        nothing.Nothing(),
+        None,
+        request.sampling,
         rescale_log_probs=self._rescale_log_probs,
     )
-    return _decoded(state, num_steps)
-
-  def _read(self, params: seam.Params, tokens: jax.Array) -> loops.Target:
-    encoded, context = t5_decoding.encode(self.target.config, params, tokens)
-    return loops.Target(self.target_decoder, params, tokens, encoded, context)
+    return _decoded(*self._decode(setup, outcome_lib.COUNTING, request))
 
 
-def _decoded(state: speculation.State, num_steps: jax.Array) -> Decoded:
+def _decoded(
+    state: state_lib.State,
+    num_steps: jax.Array,
+    statistics: outcome_lib.Statistics,
+) -> Decoded:
   return Decoded(
       sequences=state.sequences,
       num_tokens=state.num_tokens,
       log_probs=state.log_probs,
       num_calls=state.num_calls,
       num_steps=num_steps,
-      statistics=state.statistics,
+      statistics=statistics,
   )

@@ -12,9 +12,9 @@ import re
 import gin
 import pytest
 
-from speculative_t5x import commands
-from speculative_t5x import gin_text
-from speculative_t5x import main
+from speculative_t5x.cli import commands
+from speculative_t5x.cli import gin_text
+from speculative_t5x.cli import main
 from speculative_t5x.jobs import paper
 from speculative_t5x.networks import t5
 from tests import shared
@@ -31,11 +31,13 @@ _FILES = sorted(
 _PARSED = [name for name in _FILES if not name.startswith('configs/t5x/')]
 _RUNS = [name for name in _FILES if name.startswith('configs/runs/')]
 _PAPER = [
-    name for name in _FILES
+    name
+    for name in _FILES
     if name.startswith('configs/paper/') and not name.endswith('/paper.gin')
 ]
 _EVAL = 'configs/runs/eval.gin'
 _CHECK_PAIR = 'configs/runs/check_pair.gin'
+_DRAFT_MODEL = 'configs/drafters/draft_model.gin'
 _PROMISED = (
     'MIXTURE_OR_TASK_NAME', 'SPLIT', 'NUM_EXAMPLES', 'CHECKPOINT_PATH',
     'DRAFT_CHECKPOINT_PATH', 'EVAL_OUTPUT_DIR', 'GAMMA', 'TEMPERATURE', 'TOPK',
@@ -50,6 +52,8 @@ def _from_the_root(monkeypatch):
 
 def _parse(*names):
   """The configuration as gin writes it, a binding a line."""
+  for macro in commands.JOBS['eval'].optional:  # as the command does
+    gin.parse_config(f'{macro} = None')
   for name in names:
     gin.parse_config_file(name)
   return gin.config_str(max_line_length=10**6)
@@ -59,7 +63,7 @@ def _unset_macros(config):
   """Macros that are marked as required, or used and never set."""
   marked = re.findall(r'^(\w+) = %gin\.REQUIRED$', config, re.MULTILINE)
   names = {*re.findall(r'^(\w+) = ', config, re.MULTILINE)}
-  used = {*re.findall(r' = %(\w+)$', config, re.MULTILINE)}
+  used = {*re.findall(r' = .*?%([A-Z]\w*)', config)}
   return {*marked, *(used - names)}
 
 
@@ -117,7 +121,8 @@ class TestEveryRun:
   def test_sets_up_a_job(self, name):
     config = _parse(name)
     (job,) = [
-        job for job in commands.JOBS.values()
+        job
+        for job in commands.JOBS.values()
         if f'\n{job.module.split(".")[-1]}.{job.function}.' in config
     ]
     module = importlib.import_module(job.module)
@@ -183,11 +188,11 @@ class TestCheckPair:
   def test_takes_the_settings_of_an_eval_run(self):
     """Under their names, for those that have to do with a pair."""
     macros = {
-        name: {*re.findall(r'^(\w+) = ', _parse(name), re.MULTILINE)}
-        for name in (_EVAL, _CHECK_PAIR)
+        files[0]: {*re.findall(r'^(\w+) = ', _parse(*files), re.MULTILINE)}
+        for files in ((_EVAL, _DRAFT_MODEL), (_CHECK_PAIR,))
     }
     own = {'VOCABULARY_FILE', 'DEVICE_MEMORY_GIB'}
-    # The models' are set by files of their own, or for eval not at all.
+    # Set by files of configs/models, or not at all.
     models = {'TARGET_CONFIG', 'DRAFT_CONFIG'}
     assert macros[_CHECK_PAIR] - own - models <= macros[_EVAL]
 

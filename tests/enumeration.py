@@ -23,10 +23,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from speculative_t5x import sampling as sampling_lib
-from speculative_t5x import seam
-from speculative_t5x import speculation
 from speculative_t5x.drafters import draft_model
+from speculative_t5x.networks import t5_model
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import outcome as outcome_lib
+from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.speculation import state as state_lib
+from speculative_t5x.speculation import step as step_lib
 from tests import tabular
 
 ROWS = 2048  # paths a call of the compiled step
@@ -43,7 +46,7 @@ class Case:
     gamma: guesses a block.
     sampling: the target's law.
     draft_sampling: the draft's.
-    language: what both models are: a module with a `decoder`, which takes such
+    language: what both models are: a module with a `Model`, which takes such
       tables as parameters, and a `place` in them. A cache holds tokens fed.
   """
 
@@ -78,6 +81,83 @@ class Case:
     target, draft = self.probabilities
     return target[place], draft[place]
 
+  def drafts(
+      self, example: int, prefix: tuple[int, ...]
+  ) -> Iterator[tuple[float, list[float], list[int], list[np.ndarray]]]:
+    """Yields every draft after a prefix.
+
+    Each as its probability, the uniforms that give it, its tokens, and the
+    distributions that they are drawn from.
+    """
+
+    def extend(weight, uniforms, tokens, probs):
+      if len(tokens) == self.gamma:
+        yield weight, uniforms, tokens, probs
+        return
+      _, q = self.laws(example, prefix + tuple(tokens))
+      edges = np.concatenate([[0], np.cumsum(q) / q.sum()])
+      for token in np.flatnonzero(q > 0):
+        middle = (edges[token] + edges[token + 1]) / 2
+        yield from extend(
+            weight * q[token],
+            uniforms + [middle],
+            tokens + [int(token)],
+            probs + [q],
+        )
+
+    yield from extend(1.0, [], [], [])
+
+  def draft_state(self, num_tokens: np.ndarray, cache, rng):
+    """The drafter's state after so many tokens.
+
+    Args:
+      num_tokens: [rows].
+      cache: makes a cache of so many tokens fed, [rows], stale past them.
+      rng: of what cannot matter.
+    """
+    # Both ways a draft model can come out of a block: it has been fed all but
+    # the last token, or (its whole draft was kept) all but the last two.
+    behind = rng.integers(0, 2, num_tokens.shape, np.int32)
+    num_fed = np.maximum(num_tokens - behind, 0).astype(np.int32)
+    return draft_model.DraftModelState(cache(num_fed), jnp.asarray(num_fed))
+
+
+@dataclasses.dataclass(frozen=True)
+class PointMassCase(Case):
+  """A target, and a drafter that draws nothing and keeps no state.
+
+  Attributes:
+    drafter: whose production code says what it drafts.
+  """
+
+  drafter: contracts.Drafter | None = None
+
+  def drafts(self, example, prefix):
+    """See `Case.drafts`: there is one, of point masses."""
+    tokens = self._draft(prefix)
+    yield 1.0, [], tokens, list(np.eye(self.vocab_size)[tokens])
+
+  def draft_state(self, num_tokens, cache, rng):
+    """See `Case.draft_state`."""
+    return None
+
+  def _draft(self, prefix: tuple[int, ...]) -> list[int]:
+    room = max(self.limits)
+    sequences = np.zeros((1, room), np.int32)
+    sequences[0, : len(prefix)] = prefix
+    view = contracts.View(
+        sequences=jnp.asarray(sequences),
+        num_tokens=jnp.array([len(prefix)]),
+        num_wanted=jnp.array([self.gamma]),
+        uniforms=jnp.zeros((1, 0)),
+        sampling=self.draft_sampling,
+        target=contracts.TargetView(None, None, None),
+        last_outcome=outcome_lib.none_yet(1, self.gamma),
+    )
+    draft, *_ = self.drafter.propose(None, None, None, view)
+    assert np.all(draft.is_point_mass)
+    return np.asarray(draft.tokens)[0, : int(draft.lengths[0])].tolist()
+
 
 def standardized(tables: np.ndarray, sampling, width: int) -> np.ndarray:
   """Tables of probabilities over `width` tokens, [tables, any, any, width]."""
@@ -106,50 +186,45 @@ class Production:
       *,
       language: types.ModuleType = tabular,
       rescale_log_probs: bool = True,
+      drafter: contracts.Drafter | None = None,
   ):
     self._rescale_log_probs = rescale_log_probs
-    self._target = language.decoder(vocab_size)
-    self._drafter = draft_model.DraftModel(
-        decoder=language.decoder(draft_width),
-        encode=lambda params, tokens: tokens,
-        gamma=gamma,
-        vocab_size=vocab_size,
+    self._target = language.Model(vocab_size)
+    self._drafter = drafter or draft_model.DraftModel(
+        language.Model(draft_width), gamma, vocab_size
     )
     self._length = length
     self._step = jax.jit(self._run)
 
-  def _run(self, tables, draft_tables, samplings, context, limits, state, u):
-    setup = speculation.Speculation(
+  def _begin(self, tables, draft_tables, samplings, context, limits):
+    setup = state_lib.Setup(
         self._target,
         tables,
-        context,
+        samplings[0],
         self._drafter,
         draft_tables,
-        context,
-        *samplings,
-        self._rescale_log_probs,
+        samplings[1],
+        rescale_log_probs=self._rescale_log_probs,
     )
-    rows = speculation.Rows(keys=None, limits=limits)
-    return speculation.speculative_step(setup, rows, state, u)
+    return setup, *state_lib.begin(
+        setup, context, None, limits, length=self._length
+    )
 
-  def empty_state(self, limits: np.ndarray) -> speculation.State:
-    """A state of as many rows as there are limits."""
-    batch, gamma = len(limits), self._drafter.gamma
-    slots = speculation.cache_slots(self._length, gamma)
-    context = jnp.zeros((batch,), jnp.int32)
-    _, draft_state = self._drafter.init(None, context, None, batch, slots)
-    return speculation.init_state(
-        self._target,
-        context,
-        speculation.Rows(keys=None, limits=jnp.asarray(limits)),
-        draft_state,
-        length=self._length,
-        gamma=gamma,
+  def _run(self, tables, draft_tables, samplings, context, limits, state, u):
+    setup, batch, _ = self._begin(
+        tables, draft_tables, samplings, context, limits
     )
+    return step_lib.step(setup, batch, state, u)[0]
+
+  def empty_state(self, limits: np.ndarray) -> state_lib.State:
+    """A state of as many rows as there are limits."""
+    context = jnp.zeros((len(limits),), jnp.int32)
+    limits = jnp.asarray(limits)
+    return self._begin(None, None, (None, None), context, limits)[2]
 
   def step(
-      self, case: 'Case', examples, state: speculation.State, uniforms
-  ) -> speculation.State:
+      self, case: 'Case', examples, state: state_lib.State, uniforms
+  ) -> state_lib.State:
     """One step of every path, as numpy arrays."""
     return jax.device_get(
         self._step(
@@ -237,7 +312,7 @@ def joint_laws(
   return laws, scores, num_paths
 
 
-def _step_chunk(case, production, chunk, rng) -> speculation.State:
+def _step_chunk(case, production, chunk, rng) -> state_lib.State:
   """Steps up to ROWS paths, padded so that the step compiles once."""
   padded = chunk + [chunk[0]] * (ROWS - len(chunk))
   examples = np.array([path[0] for path in padded], np.int32)
@@ -247,87 +322,71 @@ def _step_chunk(case, production, chunk, rng) -> speculation.State:
   return production.step(case, examples, state, uniforms)
 
 
-def _at_prefixes(state, paths, case: Case, rng) -> speculation.State:
+def _at_prefixes(state, paths, case: Case, rng) -> state_lib.State:
   """A state as after committing the prefixes, poisoned where it is stale."""
   num_tokens = np.array([len(path[1]) for path in paths], np.int32)
   sequences = np.zeros(state.sequences.shape, np.int32)
   for i, path in enumerate(paths):
     sequences[i, : len(path[1])] = path[1]
   fed = np.pad(sequences, ((0, 0), (1, case.gamma)))
-  fed[:, 0] = seam.BOS_ID
+  fed[:, 0] = t5_model.SPECIAL_IDS.start
 
   def cache(num_fed):
     stale = rng.integers(0, case.vocab_size, fed.shape, np.int32)
     is_fed = np.arange(fed.shape[1]) < num_fed[:, None]
     return jnp.asarray(np.where(is_fed, fed, stale))
 
-  # Both ways a draft model can come out of a block: it has been fed all but
-  # the last token, or (its whole draft was kept) all but the last two.
-  behind = rng.integers(0, 2, num_tokens.shape, np.int32)
-  draft_fed = np.maximum(num_tokens - behind, 0).astype(np.int32)
   return state.replace(
       sequences=jnp.asarray(sequences),
       num_tokens=jnp.asarray(num_tokens),
       log_probs=jnp.asarray([path[3] for path in paths], jnp.float32),
       target_cache=cache(num_tokens),
-      draft_state=draft_model.DraftModelState(
-          cache(draft_fed), jnp.asarray(draft_fed)
-      ),
+      draft_state=case.draft_state(num_tokens, cache, rng),
   )
 
 
 def _paths(case, example, prefix):
   """Yields (weight, uniforms) for every way a step can go."""
-  gamma = case.gamma
-  laws = functools.cache(
-      lambda tokens: case.laws(example, prefix + tokens)
+  target = functools.cache(
+      lambda tokens: case.laws(example, prefix + tokens)[0]
   )
 
-  def accepts(tokens, accept_uniforms, weight, draft_uniforms):
-    """Walks the coins, then the draw."""
+  def accepts(tokens, probs, accept_uniforms, weight, draft_uniforms):
+    """Walks the accept uniforms, then the draw."""
     at = len(accept_uniforms)
-    p, q = laws(tuple(tokens[:at]))
-    if at == gamma:
-      yield from draws(p, p, weight, draft_uniforms, accept_uniforms)
+    p = target(tuple(tokens[:at]))
+    filler = [0.5] * (case.gamma - at - 1)
+    if at == len(tokens):
+      rest = [0.5] * (case.gamma - at)
+      yield from draws(p, p, weight, draft_uniforms, accept_uniforms + rest)
       return
-    token = tokens[at]
+    token, q = tokens[at], probs[at]
     threshold = min(1.0, p[token] / q[token])
     if threshold > 0:
       yield from accepts(
           tokens,
+          probs,
           accept_uniforms + [threshold / 2],
           weight * threshold,
           draft_uniforms,
       )
     if threshold < 1:
-      rest = [0.5] * (gamma - at - 1)
       yield from draws(
           p,
           np.maximum(p - q, 0),
           weight * (1 - threshold),
           draft_uniforms,
-          accept_uniforms + [(1 + threshold) / 2] + rest,
+          accept_uniforms + [(1 + threshold) / 2] + filler,
       )
 
-  def draws(p, law, weight, draft_uniforms, accept_uniforms):
+  def draws(p, residual, weight, draft_uniforms, accept_uniforms):
     # Boundaries of p are decision points too: a row that ends inside its draft
     # draws nothing, and a wrong rule may draw from p.
-    for length, middle in _intervals(law, p):
+    for length, middle in _intervals(residual, p):
       yield weight * length, draft_uniforms + accept_uniforms + [middle]
 
-  def guesses(tokens, uniforms, weight):
-    if len(tokens) == gamma:
-      yield from accepts(tokens, [], weight, uniforms)
-      return
-    _, q = laws(tuple(tokens))
-    edges = np.concatenate([[0], np.cumsum(q) / q.sum()])
-    for token in np.flatnonzero(q > 0):
-      middle = (edges[token] + edges[token + 1]) / 2
-      yield from guesses(
-          tokens + [int(token)], uniforms + [middle], weight * q[token]
-      )
-
-  yield from guesses([], [], 1.0)
+  for weight, uniforms, tokens, probs in case.drafts(example, prefix):
+    yield from accepts(tokens, probs, [], weight, uniforms)
 
 
 def _intervals(*laws):

@@ -7,11 +7,12 @@ missing or misplaced entry of the cache changes the distribution. A table of two
 tokens back (`tests.tabular`) forgets an entry too soon to tell.
 """
 
-import jax
+import dataclasses
+
 import jax.numpy as jnp
 import numpy as np
 
-from speculative_t5x import seam
+from speculative_t5x.networks import t5_model
 from tests import tabular
 
 NUM_ROWS = 1021  # a prime
@@ -23,32 +24,21 @@ _FACTORS = (
 )
 
 
-def decoder(vocab_size: int) -> seam.BlockDecoder:
-  """Tables [tables, NUM_ROWS, vocab] as parameters.
+@dataclasses.dataclass(frozen=True)
+class Model(tabular.Cached):
+  """Tables [tables, NUM_ROWS, vocab] as parameters."""
 
-  The context is the table each row uses, [batch]. The cache is the tokens fed,
-  [batch, slots].
-  """
-  two_back = tabular.decoder(vocab_size)  # for its cache
+  vocab_size: int
 
-  def decode_block(params, context, cache, tokens, positions, logits_at):
-    offsets = positions[:, None] + jnp.arange(tokens.shape[1], dtype=jnp.int32)
-    write = jax.vmap(
-        lambda row, new, at: jax.lax.dynamic_update_slice(row, new, (at,))
-    )
-    cache = write(cache, tokens, positions)
+  def look_up(self, params, tables, cache, offsets):
+    """Logits of the tokens after `offsets`, from all tokens fed."""
     at = jnp.take_along_axis(_digests(cache, jnp), offsets, axis=1)
-    logits = params[context[:, None], at]
-    if logits_at is not None:
-      logits = jnp.take_along_axis(logits, logits_at[:, None, None], axis=1)
-    return logits, cache
-
-  return seam.BlockDecoder(vocab_size, two_back.init_cache, decode_block)
+    return params[tables, at]
 
 
 def place(tokens: tuple[int, ...]) -> tuple[int]:
   """Returns where a table holds the distribution of the next token."""
-  fed = np.array([[seam.BOS_ID, *tokens]], np.int32)
+  fed = np.array([[t5_model.SPECIAL_IDS.start, *tokens]], np.int32)
   return (int(_digests(fed, np)[0, -1]),)
 
 

@@ -1,19 +1,19 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Models and vocabularies read from disk; what is wrong is named."""
-
-import io
+"""Models read from disk; errors name what is wrong."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import sentencepiece
 
 from speculative_t5x import checkpoints
 from speculative_t5x import loading
+from speculative_t5x import vocabularies
 from speculative_t5x.networks import preparation
+from speculative_t5x.speculation import contracts
 from tests import tiny
+from tests.checkpoints import madlad_test
 
 
 @pytest.fixture(scope='module')
@@ -26,13 +26,13 @@ def folder(tmp_path_factory):
 class TestReadConfig:
 
   def test_is_the_networks(self, folder):
-    config = loading.read_config(folder, jnp.bfloat16)
+    config = loading.read_config(checkpoints.open(folder), jnp.bfloat16)
     assert config == tiny.config(dtype=jnp.bfloat16)
 
   def test_another_network(self, tmp_path):
     checkpoints.save(tmp_path, 1, {'bert': {'kernel': jnp.zeros((2, 3))}})
-    with pytest.raises(checkpoints.CheckpointError, match='so this is no T5'):
-      loading.read_config(tmp_path)
+    with pytest.raises(checkpoints.CheckpointError, match='is not a T5'):
+      loading.read_config(checkpoints.open(tmp_path))
 
 
 class TestLoadModel:
@@ -40,7 +40,7 @@ class TestLoadModel:
   @pytest.mark.parametrize('dtype', [jnp.float32, jnp.bfloat16])
   def test_is_prepared_and_in_the_dtype_of_the_network(self, folder, dtype):
     config = tiny.config(dtype=dtype)
-    model = loading.load_model(config, folder)
+    model = loading.load_model(folder, config)
     params = jax.tree.map(lambda x: x.astype(dtype), tiny.params(config))
     expected_config, expected = preparation.merge(
         *preparation.prepare(config, params)
@@ -58,7 +58,7 @@ class TestLoadModel:
 
   def test_where_it_came_from_and_how_large_it_is(self, folder):
     config = tiny.config()
-    model = loading.load_model(config, folder)
+    model = loading.load_model(folder, config)
     assert model.checkpoint == str(folder / 'checkpoint_3')
     sizes = [np.size(x) for x in jax.tree.leaves(tiny.params(config))]
     assert model.num_params == sum(sizes)
@@ -77,13 +77,13 @@ class TestLoadModel:
       self, folder, overrides, message
   ):
     with pytest.raises(checkpoints.CheckpointError, match=message) as error:
-      loading.load_model(tiny.config(**overrides), folder)
+      loading.load_model(folder, tiny.config(**overrides))
     assert 'Set the sizes of the network' in str(error.value)
 
   def test_mistyped_path(self, tmp_path):
     """One error, and no folder comes to be."""
     with pytest.raises(checkpoints.CheckpointError, match='mistyped'):
-      loading.load_model(tiny.config(), tmp_path / 'mistyped')
+      loading.load_model(tmp_path / 'mistyped', tiny.config())
     assert list(tmp_path.iterdir()) == []
 
 
@@ -94,103 +94,25 @@ def test_shapes_without_weights():
   assert {type(leaf) for leaf in leaves} == {jax.ShapeDtypeStruct}
 
 
-def train_vocabulary(
-    path, *, pad_id=0, eos_id=1, unk_id=2, text='a man walks'
-):
-  """A SentencePiece model of a few pieces."""
-  model = io.BytesIO()
-  sentencepiece.SentencePieceTrainer.train(
-      sentence_iterator=iter(['ein Mann geht', text] * 5),
-      model_writer=model,
-      vocab_size=24,
-      hard_vocab_limit=False,
-      pad_id=pad_id,
-      eos_id=eos_id,
-      unk_id=unk_id,
-      bos_id=-1,
-      minloglevel=2,
-  )
-  path.write_bytes(model.getvalue())
-  return path
+class TestSpecialIds:
 
+  def test_t5x_takes_the_vocabulary_s_end(self, folder):
+    found = loading.find_model(checkpoints.open(folder))
+    bound = found.with_vocabulary('of a task', 7)
+    assert found.special_ids == contracts.SpecialIds(1, 0, 0)
+    assert bound.special_ids == contracts.SpecialIds(7, 0, 0)
+    assert bound.load().special_ids == bound.special_ids
 
-class TestLoadVocabulary:
-
-  def test_t5_s_special_ids(self, tmp_path):
-    vocabulary = loading.load_vocabulary(train_vocabulary(tmp_path / 'a.model'))
-    assert vocabulary.decode(vocabulary.encode('a man')) == 'a man'
-
-  @pytest.mark.parametrize(
-      'ids, message',
-      [
-          (dict(pad_id=1, eos_id=0), 'pad id 1 and end-of-sequence id 0'),
-          (dict(pad_id=0, eos_id=2, unk_id=1), 'end-of-sequence id 2'),
-          (dict(pad_id=-1, eos_id=1, unk_id=0), 'pad id -1'),
-      ],
-  )
-  def test_other_special_ids(self, tmp_path, ids, message):
-    path = train_vocabulary(tmp_path / 'other.model', **ids)
-    with pytest.raises(loading.VocabularyError, match=message) as error:
-      loading.load_vocabulary(path)
-    assert 'other.model' in str(error.value)
-    assert 'pad_id=0 eos_id=1' in str(error.value)
-
-  def test_missing(self, tmp_path):
-    with pytest.raises(loading.VocabularyError, match='no.model'):
-      loading.load_vocabulary(tmp_path / 'no.model')
-    assert list(tmp_path.iterdir()) == []
-
-  @pytest.mark.parametrize('content', [b'', b'not a model'])
-  def test_no_sentencepiece_model(self, tmp_path, content):
-    path = tmp_path / 'text.model'
-    path.write_bytes(content)
-    with pytest.raises(loading.VocabularyError, match='text.model'):
-      loading.load_vocabulary(path)
-
-  def test_a_folder(self, tmp_path):
-    with pytest.raises(loading.VocabularyError, match='no vocabulary'):
-      loading.load_vocabulary(tmp_path)
-
-
-class _Pieces(list):
-  """The part of a SentencePiece model that tells its pieces."""
-
-  get_piece_size = list.__len__
-  id_to_piece = list.__getitem__
-
-
-class TestSameVocabulary:
-
-  def load(self, path, **kwargs):
-    return loading.load_vocabulary(train_vocabulary(path, **kwargs))
-
-  def test_the_same_pieces(self, tmp_path):
-    one = self.load(tmp_path / 'a.model')
-    loading.check_same_vocabulary(one, self.load(tmp_path / 'b.model'))
-
-  def test_another_size(self, tmp_path):
-    one = self.load(tmp_path / 'a.model')
-    other = self.load(tmp_path / 'b.model', text='a man walks on')
-    sizes = one.get_piece_size(), other.get_piece_size()
-    assert sizes[0] != sizes[1]
-    with pytest.raises(loading.VocabularyError) as error:
-      loading.check_same_vocabulary(one, other)
-    assert f"has {sizes[0]} pieces, the draft's {sizes[1]}" in str(error.value)
-
-  @pytest.mark.parametrize('index', range(5))
-  def test_any_piece(self, index):
-    one, other = _Pieces('abcde'), _Pieces('abcde')
-    loading.check_same_vocabulary(one, other)
-    other[index] = 'z'
-    with pytest.raises(loading.VocabularyError, match=f'Id {index} is'):
-      loading.check_same_vocabulary(one, other)
-
-  def test_another_piece(self, tmp_path):
-    """Of one size, but trained on other letters."""
-    one = self.load(tmp_path / 'a.model', text='a man walks')
-    other = self.load(tmp_path / 'b.model', text='a man valks')
-    with pytest.raises(loading.VocabularyError, match="Id [0-9]+ is '"):
-      loading.check_same_vocabulary(one, other)
+  def test_hugging_face_states_its_own(self, tmp_path):
+    madlad_test.write(tmp_path, madlad_test.tensors())
+    found = loading.find_model(checkpoints.open(tmp_path))
+    assert found.with_vocabulary('of a task', 2) is found
+    assert found.load().special_ids == madlad_test.IDS
+    with pytest.raises(
+        vocabularies.VocabularyError,
+        match='of a task has end-of-sequence id 1, the target 2',
+    ):
+      found.with_vocabulary('of a task', 1)
 
 
 class TestVocabularyFits:
@@ -203,6 +125,7 @@ class TestVocabularyFits:
   def test_more_pieces_than_logits(self):
     model = tiny.model(tiny.config(vocab_size=64))
     with pytest.raises(
-        loading.VocabularyError, match='65 pieces, the draft only 64 logits'
+        vocabularies.VocabularyError,
+        match='65 pieces, the draft only 64 logits',
     ):
       loading.check_vocabulary_fits(65, 'draft', model)

@@ -12,10 +12,11 @@ import pytest
 
 from speculative_t5x import checkpoints
 from speculative_t5x import loading
-from speculative_t5x import sampling
 from speculative_t5x import token_decoder
+from speculative_t5x.drafters import draft_model
 from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_decoding
+from speculative_t5x.networks import t5_model
+from speculative_t5x.speculation import sampling
 from tests import shared
 
 FOLDER = shared.shared_folder()
@@ -38,8 +39,8 @@ class Oracle:
     self.config = t5.T5Config(**sizes)
     with np.load(self.folder / 'oracle.npz') as arrays:
       self.arrays = dict(arrays)
-    self.params = checkpoints.restore_params(
-        self.folder / 't5x_orbax', loading.abstract_params(self.config)
+    self.params = checkpoints.open(self.folder / 't5x_orbax').restore_params(
+        loading.abstract_params(self.config)
     )
     self.model = loading.make_model(self.config, self.params)
 
@@ -88,7 +89,7 @@ def decoded(oracles):
   )
   make = lambda model: token_decoder.TokenDecoder(
       model.model,
-      draft.model,
+      draft_model.from_model(draft.model),
       gamma=5,
       length=LENGTH,
       rescale_log_probs=False,
@@ -129,14 +130,14 @@ class TestBlocks:
     targets = oracle.arrays['decoder_target_tokens'][:rows]
     fed = jnp.pad(jnp.asarray(targets)[:, :-1], ((0, 0), (1, 0)))
     model = oracle.model
-    _, context = t5_decoding.encode(
+    _, context = t5_model.encode(
         model.config,
         model.params,
         jnp.asarray(oracle.arrays['encoder_input_tokens'][:rows]),
     )
-    decoder = t5_decoding.block_decoder(model.config)
-    decode = jax.jit(decoder.decode_block)
-    cache = decoder.init_cache(context, rows, LENGTH + 1)
+    decoder = t5_model.T5Model(model.config)
+    decode = jax.jit(decoder.decode)
+    cache = decoder.init_cache(rows, LENGTH + 1)
     blocks = []
     for start in range(0, LENGTH, block):
       logits, cache = decode(
@@ -191,15 +192,16 @@ class TestGreedy:
 class TestCheckpoint:
 
   def test_newest_and_by_name_are_the_same(self, oracle):
-    step_folder = checkpoints.find(oracle.folder / 't5x_orbax')
-    assert checkpoints.find(step_folder) == step_folder
-    assert checkpoints.read_specs(step_folder) == checkpoints.read_specs(
-        oracle.folder / 't5x_orbax'
+    step_folder = checkpoints.open(oracle.folder / 't5x_orbax').folder
+    assert checkpoints.open(step_folder).folder == step_folder
+    assert (
+        checkpoints.open(step_folder).specs
+        == checkpoints.open(oracle.folder / 't5x_orbax').specs
     )
 
   def test_bfloat16(self, oracle):
-    restored = checkpoints.restore_params(
-        oracle.folder / 't5x_orbax', oracle.params, jnp.bfloat16
+    restored = checkpoints.open(oracle.folder / 't5x_orbax').restore_params(
+        oracle.params, jnp.bfloat16
     )
     jax.tree.map(
         lambda x, y: np.testing.assert_array_equal(x, y.astype(jnp.bfloat16)),

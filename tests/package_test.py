@@ -91,7 +91,7 @@ class TestImport:
   def test_adds_little_to_jax_and_flax(self):
     """Besides itself, only the package that shapes are annotated with."""
     before = _packages(_loaded('jax, flax.linen'))
-    loaded = _packages(_loaded('speculative_t5x.speculation'))
+    loaded = _packages(_loaded('speculative_t5x.speculation.loop'))
     assert loaded - before == {'speculative_t5x', 'jaxtyping'}
 
 
@@ -120,7 +120,8 @@ class TestFiles:
     texts = {str(f.relative_to(_CHECKOUT)): f.read_text() for f in files}
     # Nothing is to be licensed in an empty file.
     without = [
-        name for name, text in texts.items()
+        name
+        for name, text in texts.items()
         if text and not _LICENCE.match(re.sub(r'\A#!.*\n', '', text))
     ]
     assert not without
@@ -231,6 +232,6 @@ class TestLocks:
     pins = _pins(lock)
     packages = ('jax', 'flax', 'orbax-checkpoint', 'numpy', 'tensorflow')
     versions = ' | '.join(pins[package] for package in packages)
-    assert f' | {versions} | `{lock}` |\n' in (
-        _CHECKOUT / 'README.md'
-    ).read_text()
+    assert (
+        f' | {versions} | `{lock}` |\n' in (_CHECKOUT / 'README.md').read_text()
+    )

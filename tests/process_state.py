@@ -64,9 +64,7 @@ def capture() -> State:
   }
 
 
-def changes(
-    before: State, after: State, temporary: pathlib.Path
-) -> list[str]:
+def changes(before: State, after: State, temporary: pathlib.Path) -> list[str]:
   """Says what is no longer as it was.
 
   A module that is imported for the first time is no change, nor is what it

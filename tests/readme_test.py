@@ -1,9 +1,11 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The README's Python runs, and the files it names exist."""
+"""The README's Python runs, and the files that pages name exist."""
 
 import pathlib
 import re
+
+import pytest
 
 _ROOT = pathlib.Path(__file__).parent.parent
 _README = (_ROOT / 'README.md').read_text()
@@ -12,17 +14,26 @@ _README = (_ROOT / 'README.md').read_text()
 class TestReadme:
 
   def test_python_runs(self, capsys):
-    blocks = re.findall(r'```python\n(.*?)```', _README, re.DOTALL)
-    assert len(blocks) == 2
-    for block in blocks:
-      exec(compile(block, 'README.md', 'exec'), {})
+    (block,) = re.findall(r'```python\n(.*?)```', _README, re.DOTALL)
+    exec(compile(block, 'README.md', 'exec'), {})
     assert 'speculatively' in capsys.readouterr().out
 
   def test_files_exist(self):
-    names = re.findall(
-        r"`((?:configs|speculative_t5x|scripts)/[^`<*]+)`", _README
-    )
-    links = re.findall(r'\]\((?!http)([^)]+)\)', _README)
-    assert len(names) > 8 and links
-    for name in [*names, *links]:
+    links = re.findall(r'\]\((?!http)([^)#]+)', _README)
+    assert len(links) > 12
+    for name in links:
       assert (_ROOT / name).exists(), name
+
+  def test_is_short(self):
+    assert len(_README.splitlines()) <= 150
+
+
+@pytest.mark.parametrize('page', sorted((_ROOT / 'docs').glob('*.md')), ids=str)
+def test_files_that_a_page_names(page):
+  text = page.read_text()
+  names = re.findall(
+      r'`((?:configs|speculative_t5x|scripts|tests)/[^`<*{ ]+)`', text
+  )
+  links = re.findall(r'\]\((?!http|#)([^)#]+)', text)
+  found = [_ROOT / name for name in names] + [page.parent / x for x in links]
+  assert [str(path) for path in found if not path.exists()] == []

@@ -15,10 +15,14 @@ import numpy as np
 import pytest
 
 import speculative_t5x
-from speculative_t5x import loops
-from speculative_t5x import sampling
-from speculative_t5x import speculation
 from speculative_t5x.drafters import draft_model
+from speculative_t5x.drafters import nothing
+from speculative_t5x.networks import t5_model
+from speculative_t5x.speculation import decodes
+from speculative_t5x.speculation import loop
+from speculative_t5x.speculation import outcome as outcome_lib
+from speculative_t5x.speculation import sampling
+from speculative_t5x.speculation import state as state_lib
 from tests import tabular
 from tests.t5x_guest import limits
 
@@ -47,24 +51,21 @@ samplers = _load()
 def seams():
   """A target that never ends, and a draft like it: a table per example."""
   tables = tabular.random_tables(1, EXAMPLES, VOCAB)
-  tables[..., speculation.EOS_ID] = -np.inf
+  tables[..., t5_model.SPECIAL_IDS.end] = -np.inf
   other = tables + tabular.random_tables(2, EXAMPLES, VOCAB)
-  drafter = draft_model.DraftModel(
-      tabular.decoder(VOCAB), lambda params, tokens: tokens, GAMMA, VOCAB
-  )
-  table = jnp.repeat(jnp.arange(EXAMPLES), DECODES)
+  drafter = draft_model.DraftModel(tabular.Model(VOCAB), GAMMA, VOCAB)
   return (
-      loops.Target(
-          tabular.decoder(VOCAB), jnp.float32(tables), table, table, table
+      samplers.Target(
+          tabular.Model(VOCAB), jnp.float32(tables), jnp.arange(EXAMPLES)
       ),
-      loops.Guesser(drafter, jnp.float32(other)),
+      samplers.Drafter(drafter, jnp.float32(other)),
   )
 
 
 def sample(options, rescale_log_probs=True):
   target, guesser = seams()
   return samplers.speculative_sample(
-      target, guesser, IDS, LENGTH, speculation.EOS_ID, DECODES,
+      target, guesser, IDS, LENGTH, t5_model.SPECIAL_IDS.end, DECODES,
       rescale_log_probs=rescale_log_probs, **options,
   )  # fmt: skip
 
@@ -72,53 +73,50 @@ def sample(options, rescale_log_probs=True):
 def sample_plainly(options, rescale_log_probs=True):
   target, _ = seams()
   return samplers.plain_sample(
-      target, IDS, LENGTH, speculation.EOS_ID, DECODES,
+      target, IDS, LENGTH, t5_model.SPECIAL_IDS.end, DECODES,
       rescale_log_probs=rescale_log_probs, **options,
   )  # fmt: skip
 
 
-def by_the_loop(options):
+def decode(options, drafter, draft_params, draft_temperature):
   """What the loop decodes with each argument where it belongs."""
+  target, _ = seams()
   rules = options['topk'], options['topp']
-  state, _ = loops.decode_speculatively(
-      *seams(),
-      rows(options),
+  setup = state_lib.Setup(
+      target.model, target.params,
       sampling.Sampling(options['temperature'], *rules),
-      sampling.Sampling(options['draft_temperature'], *rules),
+      drafter, draft_params, sampling.Sampling(draft_temperature, *rules),
+  )  # fmt: skip
+  state, _, counts = loop.decode(
+      setup,
+      target.inputs,
+      state_lib.row_keys(options['seed'], IDS, DECODES),
+      jnp.repeat(options['max_decode_steps'], DECODES),
       length=LENGTH,
+      fold=outcome_lib.COUNTING,
   )
-  counts = state.statistics
-  every = state.sequences, state.log_probs, {
-      'tokens': state.num_tokens,
-      'target_calls': state.num_calls,
+  own = {'tokens': state.num_tokens, 'target_calls': state.num_calls}
+  return state, own, counts
+
+
+def by_the_loop(options):
+  _, drafter = seams()
+  state, own, counts = decode(options, *drafter, options['draft_temperature'])
+  every = state.sequences, state.log_probs, own | {
       'drafted': counts.num_drafted,
       'drafted_computed': counts.num_computed,
       'tested': counts.num_tested,
       'accepted': counts.num_accepted,
   }  # fmt: skip
-  return loops.best_last(state.log_probs, every, DECODES)
+  return decodes.best_last(state.log_probs, every, DECODES)
 
 
 def by_the_plain_loop(options):
-  state, _ = loops.decode_plainly(
-      seams()[0],
-      rows(options),
-      sampling.Sampling(
-          options['temperature'], options['topk'], options['topp']
-      ),
-      length=LENGTH,
+  state, own, _ = decode(
+      options, nothing.Nothing(), None, options['temperature']
   )
-  every = state.sequences, state.log_probs, {
-      'tokens': state.num_tokens, 'target_calls': state.num_calls,
-  }  # fmt: skip
-  return loops.best_last(state.log_probs, every, DECODES)
-
-
-def rows(options):
-  return speculation.Rows(
-      speculation.row_keys(options['seed'], IDS, DECODES),
-      jnp.repeat(options['max_decode_steps'], DECODES),
-  )
+  every = state.sequences, state.log_probs, own
+  return decodes.best_last(state.log_probs, every, DECODES)
 
 
 @functools.cache
@@ -127,9 +125,7 @@ def compiled(function):
 
 
 def differ(one, two) -> bool:
-  return any(
-      (x != y).any() for x, y in zip(*map(jax.tree.leaves, (one, two)))
-  )
+  return any((x != y).any() for x, y in zip(*map(jax.tree.leaves, (one, two))))
 
 
 CHANGES = pytest.mark.parametrize(
@@ -165,35 +161,26 @@ def test_plainly_as_well(changes):
 
 
 @pytest.mark.parametrize('rescale', [True, False])
-@pytest.mark.parametrize(
-    ('function', 'loop', 'num_samplings'),
-    [
-        (sample, 'decode_speculatively', 2),
-        (sample_plainly, 'decode_plainly', 1),
-    ],
-)
-def test_what_else_the_loop_is_told(
-    monkeypatch, function, loop, num_samplings, rescale
-):
+@pytest.mark.parametrize('function', [sample, sample_plainly])
+def test_what_else_the_loop_is_told(monkeypatch, function, rescale):
   """The draft samples at the target's temperature by default."""
   told = {}
 
-  def decode(*args, **kwargs):
-    told.update(kwargs, samplings=args[-num_samplings:])
+  def decode(setup, *_, length, **unused):
+    told.update(setup._asdict(), length=length)
     raise StopIteration
 
-  monkeypatch.setattr(loops, loop, decode)
+  monkeypatch.setattr(loop, 'decode', decode)
   with pytest.raises(StopIteration):
     function({'temperature': 0.3, 'topk': 0, 'topp': 0.5}, rescale)
-  assert told == {
-      'samplings': (sampling.make_sampling(0.3, 0, 0.5),) * num_samplings,
-      'length': LENGTH,
-      'rescale_log_probs': rescale,
-  }
+  expected = sampling.make_sampling(0.3, 0, 0.5)
+  assert (told['sampling'], told['draft_sampling']) == (expected, expected)
+  assert told['length'] == LENGTH
+  assert told['rescale_log_probs'] == rescale
 
 
 @pytest.mark.parametrize(('max_steps', 'hard_limit', 'tokens'), limits.CASES)
 def test_limits(max_steps, hard_limit, tokens):
   """The smaller one holds."""
-  found = samplers._rows(IDS, 0, 2, LENGTH, max_steps, hard_limit)
-  np.testing.assert_array_equal(found.limits, np.repeat(tokens, 2))
+  _, found = samplers._rows(IDS, 0, 2, LENGTH, max_steps, hard_limit)
+  np.testing.assert_array_equal(found, np.repeat(tokens, 2))

@@ -17,6 +17,7 @@ from speculative_t5x import checkpoints
 from speculative_t5x import loading
 from speculative_t5x import sharding
 from speculative_t5x import token_decoder
+from speculative_t5x.drafters import draft_model
 from tests import tiny
 
 _TREE = pathlib.Path(__file__).parent / 'networks/golden/parameter_tree.json'
@@ -60,9 +61,7 @@ class TestParamShardings:
 
   @pytest.mark.parametrize('model', [2, 4])
   def test_every_parameter(self, model):
-    found = specs(
-        abstract_mesh(2, model), num_heads=4, num_encoder_layers=1
-    )
+    found = specs(abstract_mesh(2, model), num_heads=4, num_encoder_layers=1)
     tree = json.loads(_TREE.read_text())
     rules = dict(sharding.MODEL_PARALLEL)
     assert found.keys() == tree.keys()
@@ -115,9 +114,7 @@ class TestNamedSharding:
 
   def test_one_name_along_two_axes(self):
     """As T5X's rules have it where slices are joined by a slower network."""
-    mesh = jax.sharding.AbstractMesh(
-        (2, 4, 1), ('replica', 'data', 'model')
-    )
+    mesh = jax.sharding.AbstractMesh((2, 4, 1), ('replica', 'data', 'model'))
     rules = (('batch', ('replica', 'data')),)
     spec = lambda rows: sharding.named_sharding(
         mesh, rules, ('batch', 'length'), (rows, 5)
@@ -146,7 +143,7 @@ class TestMakeMesh:
       sharding.make_mesh(count + 1, 3)
     assert str(error.value) == (
         f'A mesh of {count + 1} x 3 (data x model) needs {3 * count + 3}'
-        f' devices, and there are {count}. Choose a smaller one.'
+        f' devices, and there are {count}. Choose a smaller mesh.'
     )
 
   @pytest.mark.parametrize(
@@ -175,7 +172,7 @@ class TestCheckBatch:
     with pytest.raises(sharding.MeshError) as error:
       sharding.check_batch(abstract_mesh(4, 2), batch_size)
     assert str(error.value) == (
-        f'batch_size {batch_size} cannot be dealt out along the data axis of'
+        f'batch_size {batch_size} cannot be split evenly along the data axis of'
         " the mesh {'data': 4, 'model': 2}. Choose a multiple of 4."
     )
 
@@ -183,9 +180,7 @@ class TestCheckBatch:
 class TestConstrain:
 
   def lowered(self, function=None):
-    function = function or (
-        lambda x: sharding.constrain(x, ('batch', 'heads'))
-    )
+    function = function or (lambda x: sharding.constrain(x, ('batch', 'heads')))
     return jax.jit(function).lower(jnp.zeros((8, 4))).as_text()
 
   def test_does_nothing_without_a_mesh(self):
@@ -217,4 +212,6 @@ class TestTokenDecoder:
         config, tiny.params(config), mesh=sharding.make_mesh(1, 1)
     )
     with pytest.raises(sharding.MeshError, match='Load both onto one mesh'):
-      token_decoder.TokenDecoder(spread, alone, gamma=2, length=3)
+      token_decoder.TokenDecoder(
+          spread, draft_model.from_model(alone), gamma=2, length=3
+      )

@@ -132,9 +132,7 @@ class TestSummarize:
     assert summary['own'].keys() == {'walltime_s', 'over_plain'}
 
   def test_it_is_json(self):
-    timings = {
-        name: _timings(np.arange(1.0, 4.0)) for name in ('plain', 'own')
-    }
+    timings = {name: _timings(np.arange(1.0, 4.0)) for name in ('plain', 'own')}
     json.dumps(measuring.summarize(timings, ['plain']))
 
 

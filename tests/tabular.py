@@ -6,49 +6,66 @@ The next token depends on the last two, and both are read from the cache, so
 that a stale or misplaced entry changes the law.
 """
 
+import dataclasses
 import itertools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from speculative_t5x import seam
-from speculative_t5x import speculation
+from speculative_t5x.networks import t5_model
+from speculative_t5x.speculation import contracts
 
 STALE = -1  # what unwritten slots hold; reading one gives a law of its own
 
 
-def decoder(vocab_size: int) -> seam.BlockDecoder:
-  """Tables [tables, vocab + 1, vocab + 1, vocab] as parameters.
+class Cached:
+  """What all table models share: inputs and cache.
 
-  The context is the table each row uses, [batch]. The cache is the tokens fed,
-  [batch, slots].
+  The inputs are the table each example uses, [examples], and so is the memory.
+  The cache is the tokens fed, [rows, slots].
   """
 
-  def init_cache(context, batch, slots):
-    del context
-    return jnp.full((batch, slots), STALE, jnp.int32)
+  vocab_size: int
+  special_ids = t5_model.SPECIAL_IDS
 
-  def decode_block(params, context, cache, tokens, positions, logits_at):
-    block = tokens.shape[1]
+  def start(self, params, inputs, rows, slots) -> contracts.Started:
+    """See `contracts.Model.start`."""
+    cache = jnp.full((rows, slots), STALE, jnp.int32)
+    zeros = jnp.zeros((rows,), jnp.int32)
+    return contracts.Started(inputs, cache, zeros, zeros)
+
+  def decode(self, params, memory, cache, tokens, positions, at):
+    """See `contracts.Model.decode`."""
+    rows, block = tokens.shape
     offsets = positions[:, None] + jnp.arange(block, dtype=jnp.int32)
     write = jax.vmap(
         lambda row, new, at: jax.lax.dynamic_update_slice(row, new, (at,))
     )
     cache = write(cache, tokens, positions)
-    read = lambda at: jnp.take_along_axis(cache, jnp.maximum(at, 0), axis=1)
-    before = jnp.where(offsets > 0, read(offsets - 1), 0)
-    logits = params[context[:, None], before, read(offsets)]
-    if logits_at is not None:
-      logits = jnp.take_along_axis(logits, logits_at[:, None, None], axis=1)
+    tables = jnp.repeat(memory, rows // memory.shape[0])
+    logits = self.look_up(params, tables[:, None], cache, offsets)
+    if at is not None:
+      logits = jnp.take_along_axis(logits, at[:, None, None], axis=1)
     return logits, cache
 
-  return seam.BlockDecoder(vocab_size, init_cache, decode_block)
+
+@dataclasses.dataclass(frozen=True)
+class Model(Cached):
+  """Tables [tables, vocab + 1, vocab + 1, vocab] as parameters."""
+
+  vocab_size: int
+
+  def look_up(self, params, tables, cache, offsets):
+    """Logits of the tokens after `offsets`, from the last two tokens fed."""
+    read = lambda at: jnp.take_along_axis(cache, jnp.maximum(at, 0), axis=1)
+    before = jnp.where(offsets > 0, read(offsets - 1), 0)
+    return params[tables, before, read(offsets)]
 
 
 def place(tokens: tuple[int, ...]) -> tuple[int, ...]:
   """Returns where a table holds the distribution of the next token."""
-  return ((0, seam.BOS_ID) + tokens)[-2:]
+  return ((0, t5_model.SPECIAL_IDS.start) + tokens)[-2:]
 
 
 def random_tables(
@@ -67,9 +84,7 @@ def random_tables(
   return np.random.default_rng(seed).normal(size=shape) * sharpness
 
 
-def exact_law(
-    probs: np.ndarray, limit: int
-) -> dict[tuple[int, ...], float]:
+def exact_law(probs: np.ndarray, limit: int) -> dict[tuple[int, ...], float]:
   """Probability of every output, from one table of probabilities.
 
   Args:
@@ -81,7 +96,7 @@ def exact_law(
   law = {}
 
   def extend(prefix, weight):
-    ended = prefix and prefix[-1] == speculation.EOS_ID
+    ended = prefix and prefix[-1] == t5_model.SPECIAL_IDS.end
     if ended or len(prefix) == limit:
       law[prefix] = weight
       return
@@ -98,8 +113,8 @@ def outputs(vocab_size: int, limit: int) -> list[tuple[int, ...]]:
   found = []
   for length in range(1, limit + 1):
     for tokens in itertools.product(range(vocab_size), repeat=length):
-      inner = speculation.EOS_ID in tokens[:-1]
-      complete = tokens[-1] == speculation.EOS_ID or length == limit
+      inner = t5_model.SPECIAL_IDS.end in tokens[:-1]
+      complete = tokens[-1] == t5_model.SPECIAL_IDS.end or length == limit
       if complete and not inner:
         found.append(tokens)
   return found

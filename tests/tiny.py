@@ -17,7 +17,7 @@ import numpy as np
 from speculative_t5x import loading
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_decoding
+from speculative_t5x.networks import t5_model
 
 # Spread logits, so that the likeliest token is rarely a near tie.
 _LOGITS_SCALE = 2.0
@@ -69,19 +69,14 @@ def model(config: t5.T5Config, *, noise: float = 0.0) -> loading.Model:
 
 
 def drafter(model: loading.Model, gamma: int) -> draft_model.DraftModel:
-  """One that guesses with a tiny network, for a target of its vocabulary."""
+  """One that drafts with a tiny network, for a target of its vocabulary."""
   config = model.config
   return draft_model.DraftModel(
-      t5_decoding.block_decoder(config),
-      lambda params, tokens: t5_decoding.encode(config, params, tokens)[1],
-      gamma,
-      config.vocab_size,
+      t5_model.T5Model(config), gamma, config.vocab_size
   )
 
 
-def encoder_tokens(
-    rows: int, length: int, vocab_size: int = 64
-) -> jax.Array:
+def encoder_tokens(rows: int, length: int, vocab_size: int = 64) -> jax.Array:
   """Inputs [rows, length] int32, of several lengths, with an end token."""
   row, index = np.ogrid[:rows, :length]
   tokens = 2 + (7 * index + 11 * row * (index + 1) + row) % (vocab_size - 2)

@@ -13,10 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x import sampling
-from speculative_t5x import speculation
 from speculative_t5x import token_decoder
-from speculative_t5x import verification
+from speculative_t5x.drafters import draft_model
+from speculative_t5x.networks import t5_model
+from speculative_t5x.speculation import loop
+from speculative_t5x.speculation import sampling
+from speculative_t5x.speculation import verification
 from tests import compilation
 from tests import tiny
 
@@ -27,7 +29,8 @@ CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
 @functools.cache
 def models():
   """A target, and a draft that guesses it now and then."""
-  return tiny.model(CONFIG), tiny.model(CONFIG, noise=0.15)
+  draft = tiny.model(CONFIG, noise=0.15)
+  return tiny.model(CONFIG), draft_model.from_model(draft)
 
 
 @functools.cache
@@ -135,21 +138,23 @@ class TestBatch:
     is_other = speculative(seed=2).sequences != whole().sequences
     assert np.any(is_other, axis=1).mean() > 0.9
 
-
   @pytest.mark.parametrize('way', [speculative, plain])
   def test_a_limit_past_the_buffers_is_their_length(self, way):
     found, expected = way(seed=1, limits=LENGTH + 40), way(seed=1)
     jax.tree.map(np.testing.assert_array_equal, found, expected)
     assert np.any(found.num_tokens == LENGTH)
 
-  def test_rows_of_a_request(self):
+  def test_rows_of_a_request(self, monkeypatch):
     """Keys of all bits of seed and id, of each decode; limits that fit."""
     ids = np.array([5, -5, 2**24, 2**24 + 1, -(2**31)], np.int32)
     limits = [3, 0, LENGTH, LENGTH + 1, 2]
     asked = request(order=range(5), limits=limits, seed=-7)
     several = copy.copy(decoder())
     several.num_decodes = 2
-    found = several._rows(asked.replace(example_ids=jnp.asarray(ids)))
+    found = []
+    monkeypatch.setattr(loop, 'decode', lambda *args, **_: found.extend(args))
+    several._decode(None, None, asked.replace(example_ids=jnp.asarray(ids)))
+    *_, keys, row_limits = found
     start = jax.random.key(-7, impl='threefry2x32')
     expected = [
         jax.random.fold_in(jax.random.fold_in(start, example), decode)
@@ -157,9 +162,9 @@ class TestBatch:
         for decode in range(2)
     ]
     np.testing.assert_array_equal(
-        jax.random.key_data(found.keys), [*map(jax.random.key_data, expected)]
+        jax.random.key_data(keys), [*map(jax.random.key_data, expected)]
     )
-    assert found.limits.tolist() == [3, 3, 0, 0, *[LENGTH] * 4, 2, 2]
+    assert row_limits.tolist() == [3, 3, 0, 0, *[LENGTH] * 4, 2, 2]
 
 
 class TestDecodes:
@@ -214,9 +219,14 @@ class TestCounts:
     assert np.all(found.num_tokens <= limits)
     assert found.num_steps == found.num_calls.max()
 
-  def test_a_plain_run_has_no_statistics(self):
+  def test_a_plain_run_drafts_nothing(self):
     found = plain()
-    assert not any(x.any() for x in jax.tree.leaves(found.statistics))
+    counts = found.statistics
+    for values in (counts.num_accepted, counts.num_drafted, counts.num_tested):
+      assert not values.any()
+    np.testing.assert_array_equal(
+        counts.accepted_histogram, found.num_calls[:, None]
+    )
     assert found.num_steps == found.num_calls.max()
 
 
@@ -239,8 +249,9 @@ class TestCompilation:
           limits=LENGTH - i % 2,
           order=np.roll(np.arange(ROWS), i),
       )
-      outputs.add(speculative(draft_temperature=0.1 * i, **options).sequences
-                  .tobytes())
+      outputs.add(
+          speculative(draft_temperature=0.1 * i, **options).sequences.tobytes()
+      )
       plain(**options)
     assert sizes() == before
     assert len(outputs) == 10
@@ -256,10 +267,10 @@ class TestMayEnd:
     for way in (endless.plain, endless.speculative):
       found = jax.device_get(way(asked))
       np.testing.assert_array_equal(found.num_tokens, limits)
-      assert not np.any(found.sequences == speculation.EOS_ID)
+      assert not np.any(found.sequences == t5_model.SPECIAL_IDS.end)
       assert np.isfinite(found.log_probs).all()
     usual = plain(temperature=temperature).sequences
-    assert np.any(usual == speculation.EOS_ID)  # or nothing was forbidden
+    assert np.any(usual == t5_model.SPECIAL_IDS.end)  # or nothing was forbidden
 
   def test_greedy_outputs_agree(self):
     asked = request(temperature=0.0)
@@ -281,8 +292,8 @@ def _endless():
 class TestWithDraft:
 
   def test_another_draft_and_gamma(self):
-    worse = tiny.model(CONFIG, noise=1.0)
-    other = decoder().with_draft(worse, 2)
+    worse = draft_model.from_model(tiny.model(CONFIG, noise=1.0))
+    other = decoder().with_drafter(worse, 2)
     found = jax.device_get(other.speculative(request(temperature=0.0)))
     expected = speculative(temperature=0.0)
     np.testing.assert_array_equal(found.sequences, expected.sequences)
@@ -290,12 +301,12 @@ class TestWithDraft:
     assert found.num_calls.sum() > expected.num_calls.sum()
     # What it was made from stays what it was.
     assert (decoder().gamma, other.gamma) == (GAMMA, 2)
-    assert decoder().draft is models()[1]
-    assert other.draft is worse and other.target is decoder().target
+    assert decoder().loaded_drafter is models()[1]
+    assert other.loaded_drafter is worse and other.target is decoder().target
 
   def test_plain_decoding_stays_compiled(self):
     plain(temperature=0.0)
-    other = decoder().with_draft(decoder().draft, GAMMA + 1)
+    other = decoder().with_drafter(decoder().loaded_drafter, GAMMA + 1)
     before = compilation.count()
     found = other.plain(request(temperature=0.0))
     assert compilation.count() == before
@@ -306,21 +317,23 @@ class TestWithDraft:
   def test_keeps_no_draft_that_was_replaced(self):
     target, draft = tiny.model(CONFIG), tiny.model(CONFIG, noise=0.5)
     replaced = weakref.ref(draft)
-    other = token_decoder.TokenDecoder(target, draft, gamma=2, length=4)
-    other = other.with_draft(models()[1], 2)
+    other = token_decoder.TokenDecoder(
+        target, draft_model.from_model(draft), gamma=2, length=4
+    )
+    other = other.with_drafter(models()[1], 2)
     del draft
     gc.collect()
     assert replaced() is None
-    assert other.draft is models()[1]
+    assert other.loaded_drafter is models()[1]
 
   def test_bad_gamma(self):
     with pytest.raises(ValueError, match='gamma must be at least 1'):
-      decoder().with_draft(decoder().draft, 0)
+      decoder().with_drafter(decoder().loaded_drafter, 0)
 
   def test_more_draft_tokens_than_an_output_has(self):
     length = decoder().length
     with pytest.raises(ValueError, match=f'Give at most {length}.$'):
-      decoder().with_draft(decoder().draft, length + 1)
+      decoder().with_drafter(decoder().loaded_drafter, length + 1)
 
 
 def test_the_rule_is_the_papers_unless_given():

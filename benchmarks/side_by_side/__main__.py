@@ -1,30 +1,32 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Greedy decoding by this package and by other systems, side by side.
+"""Compares greedy decoding by this package with other systems.
 
-One process, the same weights, the same inputs, float32 on the CPU, batch 1, 64
-tokens in and at most 64 out. The ways of decoding take turns input by input, in
-an order that is drawn anew each time; compilation is left out. Each is timed
-whole, from token ids to token ids, and from the output of the encoders on.
+All systems decode in one process, with the same weights and inputs, in float32
+on the CPU, at batch 1, with 64 input tokens and at most 64 output tokens. They
+are timed interleaved for each input, in a random order per repeat, without
+compilation. Each is timed as a whole (from token ids to token ids), and from
+the output of the encoders on.
 
   python -m benchmarks.side_by_side --oracle=<folder of t5x_oracle>
   python -m benchmarks.side_by_side --size=base
 
 The oracle is a pair that T5X trained on Multi30k, with inputs; it is not
-published. A size has random weights, decodes without a draft and writes exactly
-64 tokens.
+published. A size has random weights and no draft, and outputs exactly 64
+tokens.
 
-Ways: plain and speculative are this package's. t5x is T5X's own
-`temperature_sample`; plain_in_t5x and speculative_in_t5x are this package's
-samplers in a T5X model. transformers is Hugging Face's `generate`,
-transformers_assisted the same with the draft as its assistant. ctranslate2 is
-its greedy search. The last three get their inputs without padding.
+The names of the systems: plain and speculative are this package. t5x is T5X's
+own `temperature_sample`; plain_in_t5x and speculative_in_t5x are this package's
+samplers in a T5X model. transformers is Hugging Face's `generate`, and
+transformers_assisted the same with the draft as the assistant model.
+ctranslate2 is CTranslate2's greedy search. The last three get inputs without
+padding.
 
-Prints a line of JSON: the time of each way, and that over the time of plain and
-speculative decoding here, with 95 percent intervals; how many inputs it wrote
-other tokens for than plain decoding here (a near tie may go either way). Null
-where a system cannot begin with encoded inputs. A system that is not installed
-is named as such. They are, as this was written for:
+Prints a line of JSON with, per system: the time; its ratios to this package's
+plain and speculative decoding, with 95 percent intervals; and the number of
+inputs with other tokens than plain decoding by this package (near ties can
+differ). An entry is null if a system cannot start from encoded inputs. Systems
+that are not installed are listed. The supported versions are
 
   pip install torch==2.13.0 'transformers>=4.57,<5' ctranslate2==4.8.5
 
@@ -44,14 +46,13 @@ import numpy as np
 
 from benchmarks.side_by_side import cases
 from benchmarks.side_by_side import measuring
-from speculative_t5x import dialled
-from speculative_t5x import run_record
+from speculative_t5x.measurement import run_record
+from speculative_t5x.networks import t5_published
 
-# In the order of imports. CTranslate2 comes before all that imports torch: each
-# brings an OpenMP of its own, and CTranslate2 took over four times as long
-# when torch's was there first. OpenMP's own settings are left alone: without
-# active waiting (OMP_WAIT_POLICY=PASSIVE) CTranslate2 took over three times as
-# long.
+# In the order of imports. CTranslate2 is imported before torch: each has its
+# own OpenMP library, and CTranslate2 took over four times as long when torch's
+# was loaded first. OpenMP's settings are not changed: without active waiting
+# (OMP_WAIT_POLICY=PASSIVE) CTranslate2 took over three times as long.
 SYSTEMS = {
     'speculative_t5x': 'ours',
     'ctranslate2': 'ctranslate2_ways',
@@ -64,14 +65,14 @@ _NUM_ORACLE_INPUTS = 64
 
 
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
-  """The options, with the default number of inputs filled in."""
+  """Parses the options and sets the default number of inputs."""
   parser = argparse.ArgumentParser(
       prog='python -m benchmarks.side_by_side',
       description=__doc__,
       formatter_class=argparse.RawDescriptionHelpFormatter,
   )
   case = parser.add_mutually_exclusive_group(required=True)
-  case.add_argument('--size', choices=dialled.SIZES)
+  case.add_argument('--size', choices=t5_published.SIZES)
   case.add_argument('--oracle', type=pathlib.Path, metavar='FOLDER')
   parser.add_argument('--gamma', type=_positive, default=4)
   parser.add_argument('--inputs', type=_positive, help='default: all, or 8')
@@ -90,7 +91,7 @@ def _positive(text: str) -> int:
 
 
 def import_systems() -> tuple[dict[str, types.ModuleType], dict[str, str]]:
-  """The modules of the systems that are installed; what the others lack."""
+  """Returns the modules of installed systems, and the errors of the others."""
   found, missing = {}, {}
   for name, module in SYSTEMS.items():
     try:
@@ -103,7 +104,7 @@ def import_systems() -> tuple[dict[str, types.ModuleType], dict[str, str]]:
 def time_ways(
     ways: dict[str, measuring.Way], inputs: np.ndarray, repeats: int
 ) -> dict[str, dict[str, measuring.Timings]]:
-  """Times all ways over all inputs, from either place that they begin at."""
+  """Times all systems on all inputs, with and without the encoders."""
   rng = np.random.default_rng(0)
   starts = {
       place: {
@@ -126,7 +127,7 @@ def time_ways(
 
 
 def run(case: cases.Case, repeats: int) -> dict[str, Any]:
-  """What the line of JSON says of the ways."""
+  """Measures a case and returns the systems' part of the line of JSON."""
   systems, not_installed = import_systems()
   ways, versions = {}, {}
   for system in systems.values():

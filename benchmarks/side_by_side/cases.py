@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What is decoded, and by which weights.
+"""The cases: weights and inputs to decode.
 
 Legend: inputs, length (of inputs and outputs), embed, vocab.
 """
@@ -14,33 +14,34 @@ import jax
 import numpy as np
 
 from speculative_t5x import checkpoints
-from speculative_t5x import dialled
 from speculative_t5x import loading
-from speculative_t5x import seam
-from speculative_t5x import speculation
+from speculative_t5x import random_models
 from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import t5_published
+from speculative_t5x.speculation import contracts
 
-LENGTH = 64  # of the oracle's inputs and outputs
+LENGTH = 64  # tokens of the oracle's inputs and outputs
 
 
 @dataclasses.dataclass(frozen=True)
 class Network:
-  """Sizes of a network, and its parameters under T5X's names."""
+  """A network's config, and its parameters under T5X's names."""
 
   config: t5.T5Config
-  params: seam.Params
+  params: contracts.Params
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-  """What all systems decode.
+  """A case that all systems decode.
 
   Attributes:
-    name: of the case.
-    target: decodes.
-    draft: guesses for it; None if there is none.
-    gamma: guesses a block.
-    inputs: [inputs, length] int32, padding behind.
+    name: name of the case.
+    target: the target model.
+    draft: the draft model; None for plain decoding only.
+    gamma: draft tokens per block.
+    inputs: [inputs, length] int32, padded at the end.
   """
 
   name: str
@@ -51,16 +52,17 @@ class Case:
 
 
 def read_oracle(folder: pathlib.Path, num_inputs: int, gamma: int) -> Case:
-  """The oracle's pair and the first of its inputs.
+  """Reads the oracle's pair and the first of its inputs.
 
   Raises:
-    ValueError: if it has fewer inputs than that.
+    ValueError: if the oracle has fewer than `num_inputs` inputs.
   """
   with np.load(folder / 'target/oracle.npz') as arrays:
     inputs = arrays['encoder_input_tokens']
   if num_inputs > len(inputs):
     raise ValueError(
-        f'{folder} has {len(inputs)} inputs, got --inputs={num_inputs}.'
+        f'{folder} has {len(inputs)} inputs, got --inputs={num_inputs}. Give at'
+        ' most that number.'
     )
   target, draft = (_read_network(folder / name) for name in ('target', 'draft'))
   return Case('oracle', target, draft, gamma, inputs[:num_inputs])
@@ -69,30 +71,34 @@ def read_oracle(folder: pathlib.Path, num_inputs: int, gamma: int) -> Case:
 def _read_network(folder: pathlib.Path) -> Network:
   sizes = json.loads((folder / 'oracle.json').read_text())['config']
   config = t5.T5Config(**sizes)
-  params = checkpoints.restore_params(
-      folder / 't5x_orbax', loading.abstract_params(config)
+  params = checkpoints.open(folder / 't5x_orbax').restore_params(
+      loading.abstract_params(config)
   )
   return Network(config, params)
 
 
 def make_random(size: str, num_inputs: int, gamma: int) -> Case:
-  """A target of random weights that never ends, without a draft."""
-  config = dialled.make_config(size)
-  params = with_small_queries(dialled.random_params(config), config.head_dim)
+  """Makes a case without a draft whose target has random weights and no EOS."""
+  config = t5_published.make_config(size)
+  params = with_small_queries(
+      random_models.random_params(config), config.head_dim
+  )
   params['decoder']['logits_dense']['kernel'] = without_end(
       params['decoder']['logits_dense']['kernel']
   )
   rng = np.random.default_rng(0)
-  # Ids from 3 on mean nothing special; those past 32,000 pad the vocabulary.
+  # Ids below 3 are special; those from 32,000 on are padding of the vocabulary.
   inputs = rng.integers(3, 32_000, (num_inputs, LENGTH), np.int32)
   return Case(size, Network(config, params), None, gamma, inputs)
 
 
-def with_small_queries(params: seam.Params, head_dim: int) -> seam.Params:
-  """The parameters, queries scaled as T5 initializes them.
+def with_small_queries(
+    params: contracts.Params, head_dim: int
+) -> contracts.Params:
+  """Returns the parameters with query kernels scaled by 1/sqrt(head_dim).
 
-  It leaves 1/sqrt(head_dim) to the query's kernel. Without it attention is all
-  but an argmax, which makes a float's rounding into another text.
+  T5 applies this factor in the initialisation. Without it, attention with
+  random weights is almost an argmax, and rounding changes the output.
   """
 
   def scale(path, x):
@@ -103,11 +109,10 @@ def with_small_queries(params: seam.Params, head_dim: int) -> seam.Params:
 
 
 def without_end(kernel: jax.Array) -> jax.Array:
-  """An output head, [embed, vocab], by which no output ends.
+  """Returns an output head [embed, vocab] that never selects padding or EOS.
 
-  The logits of padding and of the end of sequence are 0, and the largest of so
-  many others of either sign is not. Forbidden by the weights, they are so in
-  every system, at no cost in any.
+  Their logits are 0, while the largest of the many random logits is positive.
+  Weights forbid the ids in every system, at no cost.
   """
-  ids = np.array([loading.PAD_ID, speculation.EOS_ID])
+  ids = np.array([t5_model.SPECIAL_IDS.padding, t5_model.SPECIAL_IDS.end])
   return kernel.at[:, ids].set(0)

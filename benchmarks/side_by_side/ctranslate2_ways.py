@@ -1,8 +1,8 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""CTranslate2 in float32, converted from the Hugging Face network.
+"""Decodes with CTranslate2 in float32, converted from Hugging Face's network.
 
-Inputs come without padding, as is usual for a batch of one.
+Inputs have no padding, as is usual for a batch of one.
 """
 
 import functools
@@ -15,16 +15,15 @@ import numpy as np
 from benchmarks.side_by_side import cases
 from benchmarks.side_by_side import hugging_face_ways
 from benchmarks.side_by_side import measuring
-from speculative_t5x import loading
-from speculative_t5x import run_record
-from speculative_t5x import speculation
+from speculative_t5x.measurement import run_record
+from speculative_t5x.networks import t5_model
 
 
 class IdsAsPieces:
-  """What the converter asks of a tokenizer, where each piece is its id."""
+  """A tokenizer for the converter, whose pieces are the ids as text."""
 
-  pad_token = str(loading.PAD_ID)
-  eos_token = str(speculation.EOS_ID)
+  pad_token = str(t5_model.SPECIAL_IDS.padding)
+  eos_token = str(t5_model.SPECIAL_IDS.end)
   unk_token = '2'
 
   def __init__(self, vocab_size: int):
@@ -42,7 +41,7 @@ def versions() -> dict[str, str]:
 
 
 def make_ways(case: cases.Case) -> dict[str, measuring.Way]:
-  """Its greedy search, which always begins with its encoder."""
+  """Returns CTranslate2's greedy search, which always runs its encoder."""
   translator = _load(case.target)
   return {
       'ctranslate2': measuring.Way(functools.partial(_whole, translator), None)
@@ -68,7 +67,7 @@ def _load(target: cases.Network) -> ctranslate2.Translator:
 def _whole(
     translator: ctranslate2.Translator, tokens: np.ndarray
 ) -> measuring.Decode:
-  pieces = [str(i) for i in tokens if i != loading.PAD_ID]
+  pieces = [str(i) for i in tokens if i != t5_model.SPECIAL_IDS.padding]
 
   def decode() -> list[int]:
     results = translator.translate_batch(

@@ -1,9 +1,9 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Hugging Face transformers: generation, alone and assisted by the draft.
+"""Decodes with Hugging Face transformers, plainly and with an assistant model.
 
-PyTorch in float32, eager attention. Inputs come without padding, as is usual
-for a batch of one.
+PyTorch runs in float32 with eager attention. Inputs have no padding, as is
+usual for a batch of one.
 """
 
 from collections.abc import Callable
@@ -16,11 +16,10 @@ from transformers import modeling_outputs
 
 from benchmarks.side_by_side import cases
 from benchmarks.side_by_side import measuring
-from speculative_t5x import loading
-from speculative_t5x import run_record
-from speculative_t5x import speculation
 from speculative_t5x.checkpoints import hugging_face_names
+from speculative_t5x.measurement import run_record
 from speculative_t5x.networks import layers
+from speculative_t5x.networks import t5_model
 
 
 def versions() -> dict[str, str]:
@@ -31,7 +30,7 @@ def versions() -> dict[str, str]:
 
 
 def make_ways(case: cases.Case) -> dict[str, measuring.Way]:
-  """`generate`, and with an assistant if there is a draft."""
+  """Returns `generate`, and assisted `generate` if there is a draft."""
   torch.set_num_threads(run_record.describe_host()['cores'])
   target = make_network(case.target)
   generate = functools.partial(_generate, target)
@@ -49,7 +48,7 @@ def make_ways(case: cases.Case) -> dict[str, measuring.Way]:
         assistant_confidence_threshold=0.0,
     )
     assisted = functools.partial(generate, assistant_model=draft)
-    # It always runs the draft's encoder itself.
+    # Assisted generation always runs the draft's encoder.
     ways['transformers_assisted'] = measuring.Way(
         functools.partial(_whole, assisted), None
     )
@@ -59,15 +58,15 @@ def make_ways(case: cases.Case) -> dict[str, measuring.Way]:
 def make_network(
     network: cases.Network,
 ) -> transformers.T5ForConditionalGeneration:
-  """A T5 1.1 of the same weights.
+  """Returns a Hugging Face T5 1.1 with the same weights.
 
   Raises:
-    ValueError: for a network that is no T5 1.1.
+    ValueError: if the network is not T5 1.1.
   """
   config = network.config
   is_gated = tuple(config.mlp_activations) == ('gelu', 'linear')
   if config.logits_via_embedding or not is_gated:
-    raise ValueError(f'Only a T5 1.1 is copied to transformers, got {config}.')
+    raise ValueError(f'Only T5 1.1 is copied to transformers, got {config}.')
   model = transformers.T5ForConditionalGeneration(
       transformers.T5Config(
           vocab_size=config.vocab_size,
@@ -79,12 +78,12 @@ def make_network(
           num_decoder_layers=config.num_decoder_layers,
           relative_attention_num_buckets=layers.NUM_BUCKETS,
           relative_attention_max_distance=layers.MAX_DISTANCE,
-          # Which means gelu_new, the approximation by tanh that Flax has too.
+          # Selects gelu_new, the tanh approximation, which Flax also uses.
           feed_forward_proj='gated-gelu',
           tie_word_embeddings=False,
-          pad_token_id=loading.PAD_ID,
-          eos_token_id=speculation.EOS_ID,
-          decoder_start_token_id=loading.PAD_ID,
+          pad_token_id=t5_model.SPECIAL_IDS.padding,
+          eos_token_id=t5_model.SPECIAL_IDS.end,
+          decoder_start_token_id=t5_model.SPECIAL_IDS.padding,
           attn_implementation='eager',
       )
   )
@@ -93,9 +92,9 @@ def make_network(
 
 
 def copy_params(params, model: torch.nn.Module) -> None:
-  """Copies T5X's parameters to where Hugging Face's names say.
+  """Copies T5X's parameters to a Hugging Face model.
 
-  A kernel is transposed: PyTorch stores [out, in], Flax [in, out].
+  Kernels are transposed: PyTorch stores [out, in], Flax [in, out].
   """
   with torch.no_grad():
     for name, tensor in model.state_dict().items():
@@ -110,7 +109,9 @@ def copy_params(params, model: torch.nn.Module) -> None:
 
 
 def _inputs(tokens: np.ndarray) -> dict[str, torch.Tensor]:
-  ids = torch.tensor(tokens[tokens != loading.PAD_ID][None], dtype=torch.int64)
+  ids = torch.tensor(
+      tokens[tokens != t5_model.SPECIAL_IDS.padding][None], dtype=torch.int64
+  )
   return {'input_ids': ids, 'attention_mask': torch.ones_like(ids)}
 
 
@@ -121,7 +122,7 @@ def _generate(
     ids = target.generate(
         **inputs, do_sample=False, num_beams=1, max_new_tokens=cases.LENGTH
     )
-  return ids[0, 1:].numpy()  # the first is the decoder's start
+  return ids[0, 1:].numpy()  # without the decoder's start token
 
 
 def _whole(

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Ways of decoding that take turns, and what their seconds and tokens say.
+"""Times ways of decoding interleaved, and compares their times and tokens.
 
 Legend: inputs, repeats, length (of the outputs).
 """
@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from speculative_t5x import analysis
-from speculative_t5x import speculation
+from speculative_t5x.measurement import intervals
+from speculative_t5x.networks import t5_model
 
-# OpenMP's workers spin for some milliseconds when their work is done, in case
-# there is more. They are given the time to fall asleep, or torch's and
-# CTranslate2's would take a core from the way that is timed next.
+# OpenMP's workers spin for some milliseconds after their work. The pause lets
+# them go to sleep, so that those of torch and CTranslate2 do not occupy a core
+# while the next system is timed.
 PAUSE_S = 0.02
 
 Decode = Callable[[], Sequence[int]]
@@ -31,13 +31,13 @@ class Way:
   """A way of decoding one input greedily.
 
   Both functions take an input, [inputs_length] int32 with padding, and return a
-  function without arguments that decodes it: token ids, perhaps with an end of
-  sequence and anything after it.
+  function without arguments that decodes it. The latter returns token ids,
+  possibly with EOS and any ids after it.
 
   Attributes:
-    whole: its decoding begins with the token ids.
-    from_encoded: its decoding begins with the output of the encoders, which run
-      before; None for a system that cannot begin there.
+    whole: decodes from the token ids.
+    from_encoded: decodes from the output of the encoders, which are not timed;
+      None for a system that cannot.
   """
 
   whole: Start
@@ -46,11 +46,11 @@ class Way:
 
 @dataclasses.dataclass
 class Timings:
-  """What one way did with all inputs.
+  """The times and outputs of one way of decoding, for all inputs.
 
   Attributes:
-    seconds: [inputs * repeats], filled input by input.
-    written: [inputs], the tokens of each.
+    seconds: [inputs * repeats], in the order of inputs.
+    written: [inputs] output tokens.
   """
 
   seconds: list[float] = dataclasses.field(default_factory=list)
@@ -58,10 +58,10 @@ class Timings:
 
 
 def until_end(ids: Sequence[int]) -> Tokens:
-  """The token ids before the end of sequence; all where there is none."""
+  """Returns the token ids before EOS; all if there is no EOS."""
   ids = [int(i) for i in ids]
-  if speculation.EOS_ID in ids:
-    ids = ids[: ids.index(speculation.EOS_ID)]
+  if t5_model.SPECIAL_IDS.end in ids:
+    ids = ids[: ids.index(t5_model.SPECIAL_IDS.end)]
   return tuple(ids)
 
 
@@ -71,16 +71,16 @@ def take_turns(
     repeats: int,
     rng: np.random.Generator,
 ) -> None:
-  """Decodes one input in every way, `repeats` times after a warm-up.
+  """Decodes an input in every way, `repeats` times after a warm-up.
 
-  The order is drawn anew at each repeat, so that no way always follows the
-  same other one.
+  The order is random in each repeat, so that no way always follows the same
+  other one.
 
   Args:
-    decodes: by name.
-    timings: by name; the seconds and the tokens are added to them.
-    repeats: how often each way is timed.
-    rng: draws the orders.
+    decodes: decoding functions by name.
+    timings: timings by name, to which seconds and tokens are added.
+    repeats: number of times that each way is timed.
+    rng: generator of the orders.
   """
   for name, decode in decodes.items():
     timings[name].written.append(until_end(decode()))
@@ -99,10 +99,10 @@ def _seconds(decode: Decode) -> float:
 def summarize(
     timings: Mapping[str, Timings], references: Sequence[str]
 ) -> Record:
-  """What each way took, and that over what the references took.
+  """Returns the time of each way, and its ratios to the references.
 
   Args:
-    timings: by name; the ways have decoded the same inputs as often.
+    timings: timings by name, for the same inputs and repeats.
     references: names of ways. One that was not timed is left out.
   Returns:
     By name: walltime_s, and `over_<reference>` with the ratio of the totals and
@@ -122,29 +122,29 @@ def summarize(
 
 
 def _ratio(own: Timings, reference: Timings) -> Record:
-  # Repeats of an input are alike, and no further evidence on others.
+  # Repeats of an input are not independent, so they are summed per input.
   of_inputs = lambda timings: np.reshape(
       timings.seconds, (len(timings.written), -1)
   ).sum(axis=1)
   return {
       'ratio': sum(own.seconds) / sum(reference.seconds),
-      'ci95': analysis.ratio_interval(of_inputs(own), of_inputs(reference)),
+      'ci95': intervals.ratio_interval(of_inputs(own), of_inputs(reference)),
   }
 
 
 def compare_tokens(
     timings: Sequence[Mapping[str, Timings]], reference: str
 ) -> Record:
-  """What each way wrote, against what one of them wrote.
+  """Compares the outputs of each way with those of one of them.
 
   Args:
-    timings: by name, a mapping for each place that decoding began at.
-    reference: name of the way that the others are compared with, as it wrote
-      in the first of them.
+    timings: timings by name, one mapping per start of decoding.
+    reference: name of the way to compare with; its outputs in the first mapping
+      are used.
   Returns:
-    By name: tokens, how many it wrote without ends of sequence, and
-    rows_that_differ, how many inputs it wrote anything else for, from any of
-    the places that it began at.
+    By name: tokens, the number of output tokens without EOS, and
+    rows_that_differ, the number of inputs with a different output from any
+    start.
   """
   expected = timings[0][reference].written
 

@@ -1,8 +1,9 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""This package's ways of decoding."""
+"""Decodes with this package."""
 
 from collections.abc import Callable
+import dataclasses
 import functools
 from importlib import metadata
 
@@ -13,16 +14,16 @@ import numpy as np
 from benchmarks.side_by_side import cases
 from benchmarks.side_by_side import measuring
 from speculative_t5x import loading
-from speculative_t5x import loops
-from speculative_t5x import sampling
-from speculative_t5x import speculation
 from speculative_t5x import token_decoder
 from speculative_t5x.drafters import draft_model
-from speculative_t5x.networks import t5_decoding
+from speculative_t5x.drafters import nothing
+from speculative_t5x.networks import t5_model
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import loop
+from speculative_t5x.speculation import sampling
+from speculative_t5x.speculation import state as state_lib
 
 GREEDY = sampling.make_sampling(temperature=0.0)
-
-DecodeRead = Callable[[loops.Target, loops.Guesser | None], jax.Array]
 
 
 def versions() -> dict[str, str]:
@@ -30,24 +31,27 @@ def versions() -> dict[str, str]:
 
 
 def make_ways(case: cases.Case) -> dict[str, measuring.Way]:
-  """Plain decoding, and speculative decoding if there is a draft."""
+  """Returns plain decoding, and speculative decoding if there is a draft."""
   target, draft = [
       network and loading.make_model(network.config, network.params)
       for network in (case.target, case.draft)
   ]
   decoder = token_decoder.TokenDecoder(
-      target, draft or target, gamma=case.gamma, length=cases.LENGTH
+      target,
+      draft_model.from_model(draft or target),
+      gamma=case.gamma,
+      length=cases.LENGTH,
   )
   ways = {
       'plain': measuring.Way(
           functools.partial(_whole, decoder.plain),
-          from_encoded(case, target, None, _decode_plainly),
+          from_encoded(case, target, None),
       )
   }
   if draft:
     ways['speculative'] = measuring.Way(
         functools.partial(_whole, decoder.speculative),
-        from_encoded(case, target, draft, _decode_speculatively),
+        from_encoded(case, target, draft),
     )
   return ways
 
@@ -67,59 +71,78 @@ def _whole(
   return lambda: np.asarray(decode(request).sequences[0])
 
 
-def _rows() -> speculation.Rows:
-  keys = speculation.row_keys(jnp.int32(0), jnp.zeros((1,), jnp.int32))
-  return speculation.Rows(keys, jnp.full((1,), cases.LENGTH, jnp.int32))
+@dataclasses.dataclass(frozen=True)
+class _Encoded:
+  """A T5 whose inputs are what its encoder made of them.
 
+  Attributes:
+    model: the network.
+    index: of its memory in the inputs.
+  """
 
-def _decode_plainly(target: loops.Target, unused_guesser) -> jax.Array:
-  state, _ = loops.decode_plainly(
-      target, _rows(), GREEDY, length=cases.LENGTH
-  )
-  return state.sequences
+  model: t5_model.T5Model
+  index: int
 
+  @property
+  def vocab_size(self) -> int:
+    """See `contracts.Model`."""
+    return self.model.vocab_size
 
-def _decode_speculatively(
-    target: loops.Target, guesser: loops.Guesser
-) -> jax.Array:
-  state, _ = loops.decode_speculatively(
-      target, guesser, _rows(), GREEDY, GREEDY, length=cases.LENGTH
-  )
-  return state.sequences
+  @property
+  def special_ids(self) -> contracts.SpecialIds:
+    """See `contracts.Model`."""
+    return self.model.special_ids
+
+  def start(self, params, memories, rows, slots) -> contracts.Started:
+    """See `contracts.Model.start`."""
+    return contracts.Started(
+        memories[self.index],
+        self.model.init_cache(rows, slots),
+        jnp.zeros((rows,), jnp.int32),
+        jnp.full((rows,), self.special_ids.start, jnp.int32),
+    )
+
+  def decode(self, *args) -> tuple[jax.Array, contracts.Cache]:
+    """See `contracts.Model.decode`."""
+    return self.model.decode(*args)
 
 
 def from_encoded(
     case: cases.Case,
     target: cases.Network | loading.Model,
     draft: cases.Network | loading.Model | None,
-    decode: DecodeRead,
 ) -> measuring.Start:
-  """Decoding that begins with the output of both encoders.
+  """Returns decoding that begins with the output of both encoders.
 
   Args:
     case: what is decoded.
     target: prepared for decoding.
-    draft: likewise; None if nothing is drafted.
-    decode: to sequences of one row.
+    draft: likewise; None for plain decoding.
   """
   models = [target] if draft is None else [target, draft]
   encoders = [
-      jax.jit(functools.partial(t5_decoding.encode, model.config))
+      jax.jit(functools.partial(t5_model.encode, model.config))
       for model in models
   ]
-
-  def run(params, tokens, encoded, contexts):
-    decoder = t5_decoding.block_decoder(target.config)
-    read = loops.Target(decoder, params[0], tokens, encoded, contexts[0])
-    if draft is None:
-      return decode(read, None)
+  wrapped = [
+      _Encoded(t5_model.T5Model(model.config), index)
+      for index, model in enumerate(models)
+  ]
+  drafter = nothing.Nothing()
+  if draft is not None:
     drafter = draft_model.DraftModel(
-        t5_decoding.block_decoder(draft.config),
-        lambda params, tokens: contexts[1],
-        case.gamma,
-        target.config.vocab_size,
+        wrapped[1], case.gamma, target.config.vocab_size
     )
-    return decode(read, loops.Guesser(drafter, params[1]))
+
+  def run(params, memories):
+    draft_params = None if draft is None else params[1]
+    setup = state_lib.Setup(
+        wrapped[0], params[0], GREEDY, drafter, draft_params, GREEDY
+    )
+    keys = state_lib.row_keys(jnp.int32(0), jnp.zeros((1,), jnp.int32))
+    limits = jnp.full((1,), cases.LENGTH, jnp.int32)
+    state, *_ = loop.decode(setup, memories, keys, limits, length=cases.LENGTH)
+    return state.sequences
 
   compiled = jax.jit(run)
   params = [model.params for model in models]
@@ -127,9 +150,7 @@ def from_encoded(
   def start(tokens: np.ndarray) -> measuring.Decode:
     tokens = jnp.asarray(tokens)[None]
     outputs = [encode(p, tokens) for encode, p in zip(encoders, params)]
-    contexts = [context for _, context in outputs]
-    return lambda: np.asarray(
-        compiled(params, tokens, outputs[0][0], contexts)
-    ).reshape(-1)
+    memories = [memory for _, memory in outputs]
+    return lambda: np.asarray(compiled(params, memories)).reshape(-1)
 
   return start

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""T5X's own sampler, and this package's samplers inside T5X."""
+"""Decodes with T5X's own sampler, and with this package's samplers in T5X."""
 
 from collections.abc import Callable
 import dataclasses
@@ -20,21 +20,21 @@ from t5x.examples.t5 import network
 from benchmarks.side_by_side import cases
 from benchmarks.side_by_side import measuring
 from benchmarks.side_by_side import ours
-from speculative_t5x import run_record
-from speculative_t5x import seam
 from speculative_t5x import t5x_guest
+from speculative_t5x.measurement import run_record
 from speculative_t5x.networks import preparation
 from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_decoding
+from speculative_t5x.networks import t5_model
+from speculative_t5x.speculation import contracts
 
 GREEDY = {'temperature': 0.0, 'topk': 0}
 
 
 class Encoded(network.Transformer):
-  """T5X's network, whose inputs have been encoded already.
+  """T5X's network with given outputs of the encoder.
 
   Attributes:
-    encoded: [batch, inputs_length, embed].
+    encoded: outputs of the encoder, [batch, inputs_length, embed].
   """
 
   encoded: Any = None
@@ -44,25 +44,23 @@ class Encoded(network.Transformer):
 
 
 def versions() -> dict[str, str]:
-  """T5X has one version number for all its commits, so the commit is added."""
+  """Returns T5X's version with its commit, as all commits share a version."""
   commit = run_record.commit_of(pathlib.Path(version.__file__).parent)
   return {'t5x': f'{version.__version__} {commit or ""}'.strip()}
 
 
 def make_ways(case: cases.Case) -> dict[str, measuring.Way]:
-  """`temperature_sample`, and the decode functions of `t5x_guest`."""
+  """Returns `temperature_sample` and the decode functions of `t5x_guest`."""
   guest = functools.partial(_guest_way, case)
   ways = {
       't5x': measuring.Way(
           _whole(_t5x_model(case.target), case.target.params),
           _t5x_from_encoded(case.target),
       ),
-      'plain_in_t5x': guest(None, t5x_guest.plain_sample, _plainly),
+      'plain_in_t5x': guest(None, t5x_guest.plain_sample),
   }
   if case.draft:
-    ways['speculative_in_t5x'] = guest(
-        case.draft, t5x_guest.speculative_sample, _speculatively
-    )
+    ways['speculative_in_t5x'] = guest(case.draft, t5x_guest.speculative_sample)
   return ways
 
 
@@ -94,7 +92,7 @@ def _t5x_model(
 
 
 def _features(tokens: np.ndarray) -> dict[str, jax.Array]:
-  """What T5X hands to a model for one input."""
+  """Returns the features that T5X passes to a model for one input."""
   return {
       'encoder_input_tokens': jnp.asarray(tokens)[None],
       'decoder_input_tokens': jnp.zeros((1, cases.LENGTH), jnp.int32),
@@ -103,7 +101,7 @@ def _features(tokens: np.ndarray) -> dict[str, jax.Array]:
 
 
 def _whole(
-    model: models.EncoderDecoderModel, params: seam.Params
+    model: models.EncoderDecoderModel, params: contracts.Params
 ) -> measuring.Start:
   predict = jax.jit(model.predict_batch)
 
@@ -115,7 +113,7 @@ def _whole(
 
 
 def _t5x_from_encoded(target: cases.Network) -> measuring.Start:
-  encode = jax.jit(functools.partial(t5_decoding.encode, target.config))
+  encode = jax.jit(functools.partial(t5_model.encode, target.config))
 
   def decode(params, batch, encoded):
     kind = functools.partial(Encoded, encoded=encoded)
@@ -135,21 +133,19 @@ def _guest_way(
     case: cases.Case,
     draft: cases.Network | None,
     decode_fn: Callable,
-    decode: ours.DecodeRead,
 ) -> measuring.Way:
   params = {'target': case.target.params}
   if draft:
     params['draft'] = draft.params
   model = t5x_guest.SpeculativeModel(
-      module=t5x_guest.Pair(
-          _module(case.target.config), _module((draft or case.target).config)
-      ),
+      module=_module(case.target.config),
+      drafter=t5x_guest.DraftModule(_module((draft or case.target).config)),
       gamma=case.gamma,
       **_common(case.target.config.vocab_size, decode_fn),
   )
   prepared = [_prepare(network) for network in (case.target, draft)]
   return measuring.Way(
-      _whole(model, params), ours.from_encoded(case, *prepared, decode)
+      _whole(model, params), ours.from_encoded(case, *prepared)
   )
 
 
@@ -157,18 +153,3 @@ def _prepare(network: cases.Network | None) -> cases.Network | None:
   if network is None:
     return None
   return cases.Network(*preparation.prepare(network.config, network.params))
-
-
-def _options() -> dict[str, Any]:
-  example_ids = jnp.zeros((1,), jnp.int32)
-  return {
-      'example_ids': example_ids, 'length': cases.LENGTH, 'eos_id': 1, **GREEDY
-  }  # fmt: skip
-
-
-def _plainly(target, unused_guesser) -> jax.Array:
-  return t5x_guest.plain_sample(target, **_options())[0]
-
-
-def _speculatively(target, guesser) -> jax.Array:
-  return t5x_guest.speculative_sample(target, guesser, **_options())[0]

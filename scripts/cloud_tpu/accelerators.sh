@@ -3,11 +3,12 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2153  # shared with the files that source this one
 #
-# What the name of a TPU type says: chips, hosts, runtime version.
+# Reads chips, hosts and runtime version from the name of a TPU type.
 
 #######################################
-# Reads a type. v5litepod and v6e count chips, the others TensorCores, of which
-# a chip has two. A host has four chips; eight where v5litepod or v6e has eight.
+# Reads a type. The number in v5litepod and v6e types is the number of chips; in
+# the others it is the number of TensorCores, of which a chip has two. A host
+# has four chips, except that v5litepod-8 and v6e-8 are one host of eight chips.
 # Globals:
 #   Sets NUM_CHIPS, NUM_HOSTS and RUNTIME_VERSION.
 # Returns:
@@ -41,14 +42,14 @@ read_type() {
 }
 
 #######################################
-# Prints a number and a noun.
+# Prints a number and a noun, in the plural unless the number is 1.
 #######################################
 counted() {
   if [[ $1 == 1 ]]; then echo "1 $2"; else echo "$1 $2s"; fi
 }
 
 #######################################
-# Prints the most chip-hours that the machine can take.
+# Prints the maximum chip-hours of the machine.
 # Globals:
 #   Reads TYPE, NUM_CHIPS, NUM_HOSTS, TIME_LIMIT_S, CHIPS.
 #######################################
@@ -61,6 +62,6 @@ print_chip_hours() {
   note "${TYPE} is ${chips} on ${hosts}; at most ${hours} chip-hours in" \
     "${TIME_LIMIT_S} s."
   if [[ ${CHIPS} == 1 ]] && ((NUM_CHIPS > 1)); then
-    note "The job sees one chip; all ${NUM_CHIPS} are taken."
+    note "The job uses one chip; all ${NUM_CHIPS} are billed."
   fi
 }

@@ -2,31 +2,31 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs a job on a Cloud TPU: makes the machine, installs this commit on it, runs
-# the job on all its workers, collects what it wrote, deletes the machine.
+# Runs a job on a Cloud TPU: creates the machine, installs this commit on it,
+# runs the job on all its workers, collects the output and deletes the machine.
 #
 #   scripts/cloud_tpu/launch.sh --name=<machine> --zone=<zone> --type=v4-8 \
 #     --output-dir=gs://<bucket>/<folder> --dry-run \
 #     -- simulate --gin.TARGET_SIZE=xxl --gin.DTYPE=bfloat16
 #
-# What follows -- goes to the program as it is; its output folder is added.
+# Arguments after -- are passed to the program, and its output folder is added.
 #
 # Required: --name, --zone, --type (v2-8, v3-8, v4-8, v5litepod-4, v5p-8, v6e-8
 # and larger) and --output-dir: a gs:// folder that the job writes to, or a
-# folder here, to which the output of a machine of one host is copied.
+# local folder, to which the output of a single-host machine is copied.
 #
 # Options:
-#   --dry-run             prints every command and the chip-hours, runs nothing
+#   --dry-run             prints all commands and the chip-hours, runs nothing
 #   --program=<program>   speculative-t5x (default), t5x.eval or t5x.infer
-#   --chips=1             shows the job one chip of its host; without, all
+#   --chips=1             lets the job use one chip of its host; default: all
 #   --time-limit=2h       from the machine's start to its deletion (s, m or h)
 #   --trace               writes an xprof trace to <output dir>/trace
-#   --spot                a spot machine, which may be taken back at any time
-#   --queued              waits in the queue, --queue-limit=24h at most
-#   --keep                keeps the machine, to look at, until the time limit
-#   --project=<project>   without, that of gcloud's configuration
-#   --version=<runtime>   without, the usual one of the type
-#   --create-flag=<flag>  one more flag of gcloud's create; may be repeated
+#   --spot                uses a spot machine, which may be preempted
+#   --queued              waits in the queue, at most --queue-limit=24h
+#   --keep                keeps the machine for inspection until the time limit
+#   --project=<project>   default: the project of gcloud's configuration
+#   --version=<runtime>   default: the standard runtime of the type
+#   --create-flag=<flag>  a further flag of gcloud's create; may be repeated
 set -euo pipefail
 
 readonly CALLED_FROM="${PWD}"
@@ -45,11 +45,11 @@ source scripts/cloud_tpu/login.sh
 source scripts/cloud_tpu/machine.sh
 
 #######################################
-# Sends this commit to all workers, with git's history, so that run records
-# name it.
+# Sends this commit with its git history to all workers, so that run records can
+# name the commit.
 #######################################
 send_source() {
-  note 'Sends this commit to every worker.'
+  note 'Send this commit to every worker.'
   step mkdir -p runs/cloud_tpu
   step git bundle create --quiet "${BUNDLE}" HEAD ||
     fail 'git could not bundle this commit.'
@@ -61,24 +61,24 @@ send_source() {
 # Installs what the program needs on all workers.
 #######################################
 install() {
-  note 'Installs Python 3.11, the pinned packages and this commit.'
+  note 'Install Python 3.11, the pinned packages and this commit.'
   local clone='rm -rf speculative_t5x'
   clone+=' && git clone --quiet source.bundle speculative_t5x'
   clone+=' && cd speculative_t5x && bash scripts/cloud_tpu/worker_setup.sh'
-  on_workers "${clone} ${PROGRAM}" || fail "nothing was run: ${NAME} could" \
-    'not be set up; the lines above say why.'
+  on_workers "${clone} ${PROGRAM}" || fail "${NAME} could not be set up, and" \
+    'the job was not run; the lines above give the reason.'
 }
 
 #######################################
 # Runs the job on all workers. Exits with its status unless that is 0.
 #######################################
 run_job() {
-  note 'Runs the job on every worker, and shows what it prints.'
+  note 'Run the job on every worker and show its output.'
   local -a command=(
     env "CHIPS=${CHIPS}" "NUM_HOSTS=${NUM_HOSTS}" "TRACE=${TRACE}"
     "OUTPUT_DIR=${WORKER_OUTPUT_DIR}"
   )
-  # Jobs have a place of their own for what they compile, beside their output.
+  # Without this variable, jobs put their compilation cache beside their output.
   if [[ -n ${JAX_COMPILATION_CACHE_DIR-} ]]; then
     command+=("JAX_COMPILATION_CACHE_DIR=${JAX_COMPILATION_CACHE_DIR}")
   fi
@@ -90,27 +90,27 @@ run_job() {
 }
 
 #######################################
-# Says why the job ended, and ends with its status.
+# Prints why the job failed, and exits with its status.
 #######################################
 explain() {
-  local why='the lines above say why.'
+  local why='the lines above give the reason.'
   if [[ $1 == 124 ]]; then
-    why='its time was over. Give a longer --time-limit.'
+    why='it reached the time limit. Give a longer --time-limit.'
   elif [[ $1 == 137 ]]; then
-    why='it was killed, for want of memory or because its time was over.'
+    why='it was killed, because memory ran out or at the time limit.'
   elif [[ ${SPOT} == yes ]]; then
-    why='the lines above say why; a spot machine may have been taken back.'
+    why='the lines above give the reason; spot machines may be preempted.'
   fi
   echo "error: the job failed with status $1: ${why}" >&2
   exit "$1"
 }
 
 #######################################
-# Copies the output of the one host here, also that of a job that failed.
+# Copies the output of a single host to this computer, also if the job failed.
 #######################################
 collect() {
   [[ ${OUTPUT_DIR} != gs://* ]] || return 0
-  note 'Copies what the job wrote, and its log.'
+  note "Copy the job's output and its log."
   step gcloud compute tpus tpu-vm scp --recurse "${NAME}:output/*" \
     "${NAME}:run/log.txt" "${OUTPUT_DIR}" --worker=0 "${WHERE[@]}" &&
     return 0
@@ -119,15 +119,16 @@ collect() {
 }
 
 #######################################
-# Whatever ended this script: collects and deletes, once. What it calls returns
-# numbers: a bare return would give the status that the script ended with.
+# Collects the output and deletes the machine, once, however this script ends.
+# The functions it calls return explicit numbers: a bare return would give the
+# exit status of the script.
 #######################################
 finish() {
   local status=$?
   trap '' INT TERM HUP PIPE
   trap - EXIT
-  # Whoever reads the output may be gone, as tee is after an interrupt.
-  note 'Ends.' 2>/dev/null || exec >/dev/null 2>&1
+  # The reader of the output may have ended, as tee does after an interrupt.
+  note 'End.' 2>/dev/null || exec >/dev/null 2>&1
   stop_step
   [[ ${JOB_STARTED} == no ]] || collect || ((status != 0)) || status=1
   delete_machine || status=1

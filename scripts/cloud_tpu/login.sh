@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# What gcloud must know before it can make a machine.
+# Checks the settings that gcloud needs to create a machine.
 
 #######################################
-# Refuses a gcloud that is missing or not logged in, and slices of several
-# hosts without a key: gcloud would wait for it, while the machine costs.
+# Fails if gcloud is missing or not logged in, or if ssh-agent has no key and
+# the slice has several hosts: gcloud would wait for a key while the machine is
+# billed.
 #######################################
 check_login() {
   command -v gcloud >/dev/null || fail 'gcloud is not on the PATH. Install the' \
@@ -16,13 +17,13 @@ check_login() {
     '--format=value(account)' 2>/dev/null)" || account=''
   [[ -n ${account} ]] || fail 'gcloud is not logged in: run gcloud auth login.'
   ((NUM_HOSTS == 1)) || ssh-add -l >/dev/null 2>&1 ||
-    fail "gcloud reaches ${NUM_HOSTS} hosts at once with a key of ssh-agent," \
-      "which has none: run eval \$(ssh-agent) and" \
+    fail "gcloud needs a key in ssh-agent to connect to ${NUM_HOSTS} hosts," \
+      "and there is none. Run eval \$(ssh-agent) and" \
       'ssh-add ~/.ssh/google_compute_engine.'
 }
 
 #######################################
-# Takes the project from gcloud's configuration where none was given.
+# Takes the project from gcloud's configuration if none was given.
 #######################################
 fill_in_project() {
   if [[ -z ${PROJECT} ]]; then
@@ -34,5 +35,5 @@ fill_in_project() {
   [[ -n ${PROJECT} ]] || fail 'no project is set. Give --project=..., or run' \
     'gcloud config set project ...'
   [[ ${PROJECT} =~ ^[[:alnum:].:-]+$ ]] ||
-    fail "the project ${PROJECT@Q} is no project's id. Give --project=..."
+    fail "${PROJECT@Q} is not the id of a project. Give --project=..."
 }

@@ -2,21 +2,21 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# The machine: made directly or by the queue, reached, deleted.
+# Creates the machine, directly or by the queue, connects to it and deletes it.
 #
-# It is deleted by this script however that ends. In case this computer dies,
-# the machine has a guard (worker_guard.sh) that deletes it at the time limit.
+# This script deletes the machine however it ends. If this computer fails, a
+# guard on the machine (worker_guard.sh) deletes it at the time limit.
 
-MACHINE='none' # then 'asked for', then 'ready'
+MACHINE='none' # then 'requested', then 'ready'
 
 readonly POLL_S=30
 readonly DELETE_TRIES=3
 
 #######################################
-# Refuses a name in use: the machine that has it would be deleted in the end.
+# Fails if the name is in use: the existing machine would be deleted at the end.
 #######################################
 check_name_is_free() {
-  note 'Stops if something has the name.'
+  note 'Stop if the name is in use.'
   local kind names
   for kind in tpu-vm queued-resources; do
     local -a command=(
@@ -29,14 +29,14 @@ check_name_is_free() {
     fi
     names="$("${command[@]}")" ||
       fail "gcloud cannot list the TPUs of ${PROJECT} in ${ZONE}; the lines" \
-        'above say why.'
+        'above give the reason.'
     ! grep -qFx -- "${NAME}" <<<"${names}" ||
       fail "${NAME} exists already in ${ZONE}. Give another --name."
   done
 }
 
 #######################################
-# Sets the command that deletes the machine, which its guard runs too.
+# Sets the command that deletes the machine; its guard runs the same command.
 #######################################
 set_delete_command() {
   if [[ ${QUEUED} == yes ]]; then
@@ -48,7 +48,7 @@ set_delete_command() {
 }
 
 #######################################
-# Makes the machine, with its guard, and waits until it is there.
+# Creates the machine with its guard, and waits until it is ready.
 #######################################
 create_machine() {
   set_delete_command
@@ -59,30 +59,30 @@ create_machine() {
     "--metadata-from-file=${guard}")
   [[ ${SPOT} == no ]] || flags+=(--spot)
   flags+=("${CREATE_FLAGS[@]}" "${WHERE[@]}")
-  # From here on there may be a machine, even if the command fails.
-  MACHINE='asked for'
+  # From here on a machine may exist, even if the command fails.
+  MACHINE='requested'
   if [[ ${QUEUED} == yes ]]; then
     create_by_queue "${flags[@]}"
   else
-    note 'Makes the machine, with a guard that deletes it at the time limit.'
+    note 'Create the machine, with a guard that deletes it at the time limit.'
     step gcloud compute tpus tpu-vm create "${NAME}" \
       "--version=${RUNTIME}" "${flags[@]}" ||
-      fail "${NAME} could not be made; the lines above say why."
+      fail "${NAME} could not be created; the lines above give the reason."
   fi
   MACHINE='ready'
 }
 
 #######################################
-# Asks the queue for the machine, and waits for it.
+# Requests the machine from the queue, and waits for it.
 #######################################
 create_by_queue() {
-  note 'Asks for the machine, with a guard that deletes it at the time limit.'
+  note 'Request the machine, with a guard that deletes it at the time limit.'
   step gcloud compute tpus queued-resources create "${NAME}" \
     "--node-id=${NAME}" "--runtime-version=${RUNTIME}" \
     "--valid-until-duration=${QUEUE_LIMIT_S}s" "$@" ||
-    fail "${NAME} could not be asked for; the lines above say why."
-  note "Looks every ${POLL_S} s until it is ACTIVE, for ${QUEUE_LIMIT_S} s at" \
-    'most.'
+    fail "${NAME} could not be requested; the lines above give the reason."
+  note "Check every ${POLL_S} s whether it is ACTIVE, for at most" \
+    "${QUEUE_LIMIT_S} s."
   local -a look=(gcloud compute tpus queued-resources describe "${NAME}"
     '--format=value(state.state)' "${WHERE[@]}")
   if [[ ${DRY_RUN} == yes ]]; then
@@ -95,26 +95,26 @@ create_by_queue() {
 wait_until_active() {
   local state='' last='' waited=0
   while ((waited <= QUEUE_LIMIT_S)); do
-    # A look that fails is no reason to give the place in the queue away.
+    # A failed query must not lose the place in the queue.
     state="$("$@")" || state='unknown'
     [[ ${state} == "${last}" ]] || echo "${NAME} is ${state}." >&2
     case "${state}" in
       ACTIVE) return ;;
       FAILED | SUSPENDING | SUSPENDED)
-        fail "the queue gave no machine: ${NAME} is ${state}." ;;
+        fail "the queue provided no machine: ${NAME} is ${state}." ;;
     esac
     last="${state}"
     sleep "${POLL_S}" &
     wait $!
     waited=$((waited + POLL_S))
   done
-  fail "the queue gave no machine in ${QUEUE_LIMIT_S} s. Give a longer" \
+  fail "the queue provided no machine in ${QUEUE_LIMIT_S} s. Give a longer" \
     '--queue-limit, or another zone.'
 }
 
 #######################################
-# Runs a command on all workers at once; ends it here at the time limit, should
-# a worker no longer answer.
+# Runs a command on all workers. Ends it at the time limit, in case a worker no
+# longer answers.
 #######################################
 on_workers() {
   step timeout "${TIME_LIMIT_S}" gcloud compute tpus tpu-vm ssh "${NAME}" \
@@ -122,7 +122,7 @@ on_workers() {
 }
 
 #######################################
-# Deletes the machine, unless it was never made or is to be kept.
+# Deletes the machine, unless none was requested or --keep was given.
 #######################################
 delete_machine() {
   [[ ${MACHINE} != 'none' ]] || return 0
@@ -130,18 +130,18 @@ delete_machine() {
     say_how_to_delete
     return 0
   fi
-  note 'Deletes the machine.'
+  note 'Delete the machine.'
   local try
   for ((try = 1; try <= DELETE_TRIES; try++)); do
     ! step "${DELETE_COMMAND[@]}" || return 0
   done
-  echo "error: ${NAME} could not be deleted, and costs if it exists. Delete" \
-    "it: $(quoted "${DELETE_COMMAND[@]}")" >&2
+  echo "error: ${NAME} could not be deleted, and is billed while it exists." \
+    "Delete it: $(quoted "${DELETE_COMMAND[@]}")" >&2
   return 1
 }
 
 say_how_to_delete() {
   note "${NAME} is kept until the time limit. To delete it now:"
   note "  $(quoted "${DELETE_COMMAND[@]}")"
-  note 'To keep it longer, on it: sudo systemctl stop cloud-tpu-guard.timer'
+  note 'To keep it longer, run there: sudo systemctl stop cloud-tpu-guard.timer'
 }

@@ -3,7 +3,7 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034  # shared with the files that source this one
 #
-# The command line of launch.sh: read, checked, and what follows from it.
+# Reads and checks the command line of launch.sh, and derives settings from it.
 
 NAME='' ZONE='' TYPE='' OUTPUT_DIR='' PROJECT='' RUNTIME=''
 PROGRAM='speculative-t5x' CHIPS='all' TIME_LIMIT='2h' QUEUE_LIMIT='24h'
@@ -11,7 +11,7 @@ DRY_RUN='no' TRACE='no' SPOT='no' QUEUED='no' KEEP='no'
 CREATE_FLAGS=() JOB=()
 
 #######################################
-# Reads the flags, and after -- the job's own arguments.
+# Reads the flags, and the job's arguments after --.
 #######################################
 parse_options() {
   while (($# > 0)); do
@@ -34,8 +34,8 @@ parse_options() {
       --spot) SPOT='yes' ;;
       --queued) QUEUED='yes' ;;
       --keep) KEEP='yes' ;;
-      *) fail "the option '$1' is not understood. See --help; the job's own" \
-        'arguments follow --.' ;;
+      *) fail "the option '$1' is unknown. See --help, and give the job's" \
+        'arguments after --.' ;;
     esac
     shift
   done
@@ -52,7 +52,7 @@ usage() {
 #######################################
 # Prints the seconds of a duration such as 90m.
 # Returns:
-#   1 for one that is not understood.
+#   1 for another text.
 #######################################
 seconds_of() {
   [[ $1 =~ ^([1-9][0-9]{0,6})([smh])$ ]] || return 1
@@ -64,21 +64,21 @@ seconds_of() {
 }
 
 #######################################
-# Refuses what cannot work, before anything is made.
+# Fails for options that cannot work, before anything is created.
 #######################################
 check_options() {
   [[ -n ${NAME} ]] || fail 'give the machine a name: --name=...'
-  [[ -n ${ZONE} ]] || fail 'say where the TPU is: --zone=...'
-  [[ -n ${TYPE} ]] || fail 'say which TPU: --type=v4-8, for example.'
-  [[ -n ${OUTPUT_DIR} ]] || fail 'say where the output goes:' \
-    '--output-dir=gs://<bucket>/<folder>, or a folder here.'
-  ((${#JOB[@]} > 0)) || fail 'say what to run, after --. See --help.'
+  [[ -n ${ZONE} ]] || fail 'give the zone of the TPU: --zone=...'
+  [[ -n ${TYPE} ]] || fail 'give the type of the TPU: --type=v4-8, for example.'
+  [[ -n ${OUTPUT_DIR} ]] || fail 'give the output folder:' \
+    '--output-dir=gs://<bucket>/<folder>, or a local folder.'
+  ((${#JOB[@]} > 0)) || fail 'give the job to run after --. See --help.'
   [[ ${NAME} =~ ^[a-z]([-a-z0-9]{0,60}[a-z0-9])?$ ]] ||
-    fail "--name=${NAME}: a name has small letters, digits and hyphens."
-  read_type "${TYPE}" || fail "--type=${TYPE} is not understood. Types are" \
-    'v4-8, v5litepod-4, v5p-8, v6e-8 and the like.'
+    fail "--name=${NAME}: give lower-case letters, digits and hyphens."
+  read_type "${TYPE}" || fail "--type=${TYPE} is not a TPU type. Give one" \
+    'such as v4-8, v5litepod-4, v5p-8 or v6e-8.'
   [[ ${ZONE} =~ ^[a-z0-9-]+-[a-z]$ ]] ||
-    fail "--zone=${ZONE} is no zone; one is us-central2-b."
+    fail "--zone=${ZONE} is not a zone. Give one such as us-central2-b."
   check_limits
   check_program
   check_output_dir
@@ -88,10 +88,10 @@ check_options() {
 
 check_limits() {
   TIME_LIMIT_S="$(seconds_of "${TIME_LIMIT}")" ||
-    fail "--time-limit=${TIME_LIMIT}: give seconds, minutes or hours, as 90m."
+    fail "--time-limit=${TIME_LIMIT}: give s, m or h, as in 90m."
   QUEUE_LIMIT_S="$(seconds_of "${QUEUE_LIMIT}")" ||
-    fail "--queue-limit=${QUEUE_LIMIT}: give seconds, minutes or hours, as 6h."
-  # Setting up takes some of it, and five minutes are kept to collect.
+    fail "--queue-limit=${QUEUE_LIMIT}: give s, m or h, as in 6h."
+  # The limit includes the setup, and five minutes to collect the output.
   ((TIME_LIMIT_S >= 900)) || fail "--time-limit=${TIME_LIMIT} is too short to" \
     'set up a machine. Give 15m or more.'
 }
@@ -100,8 +100,8 @@ check_program() {
   case "${PROGRAM}" in
     speculative-t5x)
       ((NUM_HOSTS == 1)) || fail "${TYPE} has ${NUM_HOSTS} hosts, and" \
-        'the jobs of speculative-t5x run on one. Take a type of one host, as' \
-        'v4-8, or run T5X: --program=t5x.eval.'
+        'jobs of speculative-t5x run on one host. Choose a type with one' \
+        'host, such as v4-8, or run T5X: --program=t5x.eval.'
       ;;
     t5x.eval | t5x.infer) ;;
     *) fail "--program=${PROGRAM} is not one of speculative-t5x, t5x.eval and" \
@@ -109,24 +109,24 @@ check_program() {
   esac
   case "${CHIPS}" in
     all) ;;
-    1) ((NUM_HOSTS == 1)) || fail "--chips=1 takes a chip of one host, and" \
-      "${TYPE} has ${NUM_HOSTS}. Take a smaller type." ;;
-    *) fail "--chips=${CHIPS}: give 1, or leave it out for all chips." ;;
+    1) ((NUM_HOSTS == 1)) || fail "--chips=1 needs a single host, and" \
+      "${TYPE} has ${NUM_HOSTS}. Choose a smaller type." ;;
+    *) fail "--chips=${CHIPS}: give 1, or omit the flag for all chips." ;;
   esac
 }
 
 #######################################
-# Refuses a job that would fail on the machine for what is known here.
+# Fails for a job that would certainly fail on the machine.
 #######################################
 check_job() {
   local argument file
   [[ ${PROGRAM} != speculative-t5x ]] ||
-    [[ $(<speculative_t5x/commands.py) == *"    '${JOB[0]}': Job("* ]] ||
-    fail "'${JOB[0]}' is no job of speculative-t5x. See speculative-t5x --help."
+    [[ $(<speculative_t5x/cli/commands.py) == *"    '${JOB[0]}': Job("* ]] ||
+    fail "'${JOB[0]}' is not a job of speculative-t5x. See" \
+      'speculative-t5x --help.'
   for argument in "${JOB[@]}"; do
     [[ ${argument} != --output_dir=* ]] ||
-      fail "${argument}: the output folder is added; give --output-dir before" \
-        'the --.'
+      fail "${argument} is added by this script. Give --output-dir before --."
     file="${argument#--gin_file=}"
     [[ ${argument} == "${file}" || ${file} == /* || ${file} == *://* ||
       ${PROGRAM} != speculative-t5x ]] ||
@@ -141,11 +141,11 @@ check_output_dir() {
       fail "--output-dir=${OUTPUT_DIR}: give gs://<bucket>/<folder>, without" \
         'spaces and quotes.'
   elif [[ ${OUTPUT_DIR} == *://* ]]; then
-    fail "--output-dir=${OUTPUT_DIR}: give gs://<bucket>/<folder>, or a folder" \
-      'here.'
+    fail "--output-dir=${OUTPUT_DIR}: give gs://<bucket>/<folder>, or a local" \
+      'folder.'
   elif ((NUM_HOSTS > 1)); then
-    fail "${TYPE} has ${NUM_HOSTS} hosts, which write to one folder:" \
-      'give --output-dir=gs://<bucket>/<folder>.'
+    fail "${TYPE} has ${NUM_HOSTS} hosts, which write to one folder. Give" \
+      '--output-dir=gs://<bucket>/<folder>.'
   fi
 }
 
@@ -153,28 +153,28 @@ check_create_flags() {
   local flag
   for flag in "${CREATE_FLAGS[@]}"; do
     [[ ${flag} == --* ]] ||
-      fail "--create-flag=${flag}: give a whole flag, as --network=mine."
-    [[ ${flag} != --metadata* ]] || fail "--create-flag=${flag}: the machine's" \
-      'metadata hold what deletes it in time.'
+      fail "--create-flag=${flag}: give a complete flag, as --network=mine."
+    [[ ${flag} != --metadata* ]] || fail "--create-flag=${flag} would replace" \
+      'the metadata that the guard needs. Remove it.'
   done
 }
 
 #######################################
-# Refuses changes that are in no commit: the machine gets the commit alone.
+# Fails if there are uncommitted changes: the machine gets only the commit.
 #######################################
 check_tree() {
   local changes
-  changes="$(git status --porcelain 2>/dev/null)" || fail 'this is no git' \
-    'checkout. The machine gets a commit of one.'
+  changes="$(git status --porcelain 2>/dev/null)" || fail 'this is not a git' \
+    'checkout, and the machine gets a commit. Run this script in a clone.'
   [[ -n ${changes} ]] || return 0
-  local line='this checkout has changes that are in no commit, and the machine'
-  line+=' gets the commit alone. Commit them, or put them aside: git stash -u.'
+  local line='this checkout has uncommitted changes, and the machine gets only'
+  line+=' the commit. Commit them, or stash them: git stash -u.'
   [[ ${DRY_RUN} == yes ]] || fail "${line}"
   echo "warning: ${line}" >&2
 }
 
 #######################################
-# Sets what follows from the options.
+# Sets the variables that depend on the options.
 #######################################
 settle() {
   WHERE=("--zone=${ZONE}" "--project=${PROJECT}" --quiet)
@@ -185,6 +185,6 @@ settle() {
     WORKER_OUTPUT_DIR="${OUTPUT_DIR}"
   else
     [[ ${OUTPUT_DIR} == /* ]] || OUTPUT_DIR="${CALLED_FROM}/${OUTPUT_DIR}"
-    step mkdir -p "${OUTPUT_DIR}" || fail "${OUTPUT_DIR} cannot be made."
+    step mkdir -p "${OUTPUT_DIR}" || fail "${OUTPUT_DIR} cannot be created."
   fi
 }

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Commands that are shown before they are run, or shown alone.
+# Shows commands and runs them, or only shows them in a dry run.
 
-STEP_PID=''  # of the command that runs now
+STEP_PID=''  # process id of the running command
 
 #######################################
-# Ends with one line about what is wrong and how to correct it.
+# Prints one line with the error and its remedy, and exits.
 #######################################
 fail() {
   echo "error: $*" >&2
@@ -15,7 +15,7 @@ fail() {
 }
 
 #######################################
-# A line about what follows: part of a dry run's output, else on stderr.
+# Prints a line about the next commands: to stdout in a dry run, else to stderr.
 #######################################
 note() {
   if [[ ${DRY_RUN} == yes ]]; then
@@ -26,8 +26,8 @@ note() {
 }
 
 #######################################
-# Prints words as a shell reads them back. Only what needs quotes has them, and
-# of a flag its value alone.
+# Prints words quoted for a shell. Only words that need quotes get them, and in
+# a flag only the value.
 #######################################
 quoted() {
   local word flag shown=()
@@ -46,11 +46,10 @@ quoted() {
 }
 
 #######################################
-# Shows a command and, unless this is a dry run, runs it.
-# It runs in the background, so that a signal is seen at once and not when it
-# has ended.
+# Shows a command and runs it, unless this is a dry run. The command runs in the
+# background, so that a signal is handled at once and not after the command.
 # Returns:
-#   Its status.
+#   The command's status.
 #######################################
 step() {
   if [[ ${DRY_RUN} == yes ]]; then
@@ -67,7 +66,7 @@ step() {
 }
 
 #######################################
-# Ends the command that a signal left behind.
+# Ends a command that still runs after a signal.
 #######################################
 stop_step() {
   [[ -n ${STEP_PID} ]] || return 0

@@ -2,12 +2,12 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
 #
-# Deletes this TPU machine at its time limit, whoever still thinks of it.
+# Deletes this TPU machine at its time limit, without help from outside.
 #
-# Runs as root: when the machine starts, and again when it is set up, which does
-# nothing where the first went well. The limit and the command are in the
-# machine's metadata. The command goes by the machine's service account, which
-# must be allowed to delete TPUs.
+# Runs as root when the machine starts, and again during the setup, which has an
+# effect only if the first run failed. The limit and the command are in the
+# machine's metadata. The command runs with the machine's service account, which
+# must have the permission to delete TPUs.
 set -euo pipefail
 
 readonly UNIT='cloud-tpu-guard'
@@ -28,11 +28,11 @@ main() {
   limit="$(attribute time-limit-s)"
   command="$(attribute delete-command)"
   now="$(date +%s)"
-  # A machine that starts again has no more time than it had.
+  # A restart of the machine does not extend its time.
   [[ -s ${FOLDER}/delete_at ]] ||
     echo $((now + limit)) >"${FOLDER}/delete_at"
   left=$(($(<"${FOLDER}/delete_at") - now))
-  # Again and again: a deletion that fails once may not be the last word.
+  # Repeated until it succeeds: a deletion may fail temporarily.
   systemd-run --unit="${UNIT}" --on-active="$((left > 1 ? left : 1))s" \
     --timer-property=AccuracySec=1s --setenv="PATH=${PATH}:/snap/bin" \
     bash -c "until ${command}; do sleep 60; done"

@@ -2,20 +2,21 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
 #
-# The job on a worker: worker_job.sh <program> <its arguments>.
+# Runs the job on a worker: worker_job.sh <program> <its arguments>.
 #
-# Settings are in the environment: CHIPS (1 or all), NUM_HOSTS, TRACE (yes or
-# no), OUTPUT_DIR (gs://..., or a folder in the home).
+# Settings are environment variables: CHIPS (1 or all), NUM_HOSTS, TRACE (yes or
+# no) and OUTPUT_DIR (gs://..., or a folder in the home folder).
 set -euo pipefail
 
 readonly RUN="${HOME}/run"
-# What is left of the machine's time when the job is ended, to collect.
+# The job is ended this many seconds before the machine's deletion, so that the
+# output can be collected.
 readonly COLLECT_S=300
 readonly DELETE_AT="${GUARD_FOLDER:-/var/lib/cloud_tpu_guard}/delete_at"
 
 #######################################
-# Shows JAX one chip of the host, as a whole TPU. libtpu takes all otherwise,
-# and waits for the others.
+# Makes one chip of the host visible to JAX, as a complete TPU. Otherwise libtpu
+# takes all chips; without the bounds it waits for the other chips.
 #######################################
 take_one_chip() {
   export TPU_VISIBLE_CHIPS=0
@@ -30,13 +31,13 @@ main() {
   [[ ${CHIPS} == all ]] || take_one_chip
   [[ ${OUTPUT_DIR} == gs://* ]] || OUTPUT_DIR="${HOME}/${OUTPUT_DIR}"
   local left=$(($(<"${DELETE_AT}") - $(date +%s) - COLLECT_S))
-  ((left > 0)) || { echo 'error: no time is left to run.' && exit 124; }
-  # Without a TPU a job fails; JAX alone would quietly take the CPU.
+  ((left > 0)) || { echo 'error: no time is left for the job.' && exit 124; }
+  # Makes a job fail without a TPU; by default JAX would silently use the CPU.
   export JAX_PLATFORMS="${JAX_PLATFORMS:-tpu,cpu}" PYTHONUNBUFFERED=1
   export PYTHONPATH="${HOME}/t5x:${HOME}/airio:${HOME}/jestimator"
   local -a flags=("--num_hosts=${NUM_HOSTS}" "--output_dir=${OUTPUT_DIR}")
   [[ ${TRACE} == no ]] || flags+=(--trace)
-  # An interrupt: jobs that can go on keep what they finished.
+  # An interrupt, after which jobs keep finished work and can be resumed.
   timeout --signal=INT --kill-after=60 "${left}" "${HOME}/venv/bin/python" \
     -m scripts.cloud_tpu.worker_main "${flags[@]}" "$@"
 }

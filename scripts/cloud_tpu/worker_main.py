@@ -1,12 +1,13 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a program on a worker of a TPU, traced if asked, with all its hosts.
+"""Runs a program on a TPU worker, optionally with a trace and several hosts.
 
   python -m scripts.cloud_tpu.worker_main --output_dir=<folder> [--trace] \
     [--num_hosts=4] <program> <its arguments>
 
-A program is `speculative-t5x`, `t5x.eval` or `t5x.infer`. It is told the output
-folder in its own way; the trace, for xprof, goes to `trace` in that folder.
+A program is `speculative-t5x`, `t5x.eval` or `t5x.infer`. It gets the output
+folder by its own flag. The trace, for xprof, is written to `trace` in that
+folder.
 """
 
 import argparse
@@ -20,10 +21,10 @@ import tempfile
 from etils import epath
 import jax
 
-from speculative_t5x import compilation_cache
-from speculative_t5x import main as package_main
+from speculative_t5x.cli import main as package_main
+from speculative_t5x.runtime import compilation_cache
 
-# How each program is told its output folder; T5X takes gin's notation.
+# Each program's flag for the output folder; T5X's values are gin expressions.
 _OUTPUT_FLAGS = {
     'speculative-t5x': '--output_dir={}',
     't5x.eval': '--gin.EVAL_OUTPUT_DIR="{}"',
@@ -32,14 +33,14 @@ _OUTPUT_FLAGS = {
 
 
 def main(argv: Sequence[str]) -> int | str | None:
-  """Runs a program; returns the status that it exits with.
+  """Runs a program and returns its exit status.
 
   Args:
-    argv: as in the docstring of this module.
+    argv: arguments as in the docstring of this module.
   """
   options = _parse(argv)
   if options.num_hosts > 1:
-    # Before anything asks for devices: the hosts find each other here.
+    # Connects the hosts, which must happen before devices are used.
     jax.distributed.initialize()
   flag = _OUTPUT_FLAGS[options.program].format(options.output_dir)
   arguments = [*options.arguments, flag]
@@ -48,7 +49,7 @@ def main(argv: Sequence[str]) -> int | str | None:
       stack.enter_context(traced(epath.Path(options.output_dir) / 'trace'))
     if options.program == 'speculative-t5x':
       return package_main.main(arguments)
-    # The package's jobs do so themselves.
+    # Jobs of the package enable the cache themselves.
     compilation_cache.enable(options.output_dir)
     return _run_module(options.program, arguments)
 
@@ -67,15 +68,15 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
 
 @contextlib.contextmanager
 def traced(folder: epath.Path) -> Iterator[None]:
-  """Traces what runs within, also where that fails.
+  """Traces the context, also if it raises.
 
-  JAX writes traces to local folders alone, so that they are copied.
+  JAX writes traces only to local folders, so they are copied.
 
   Args:
-    folder: gets `plugins/profile/<time>/<host>.xplane.pb`; may be remote.
+    folder: folder for `plugins/profile/<time>/<host>.xplane.pb`; may be remote.
   """
   options = jax.profiler.ProfileOptions()
-  # Calls of Python would be most of a job's trace, and slow it down.
+  # Python calls would fill most of the trace and slow the job down.
   options.python_tracer_level = 0
   with tempfile.TemporaryDirectory() as local:
     try:
@@ -95,7 +96,8 @@ def _copy(source: pathlib.Path, folder: epath.Path) -> None:
 
 def _run_module(name: str, arguments: list[str]) -> int | str | None:
   """Runs a module as `python -m` does, in this process."""
-  # As the heads of configs/t5x have it; the checkout is the working folder.
+  # The same flag as in the heads of configs/t5x: the checkout is the current
+  # folder.
   sys.argv = [name, '--gin_search_paths=.', *arguments]
   try:
     runpy.run_module(name, run_name='__main__', alter_sys=True)

@@ -2,10 +2,10 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
 #
-# Starts the job on a worker and shows what it prints until it ends.
+# Starts the job on a worker and shows its output until it ends.
 #
-# gcloud runs this again when the connection breaks: then the job, which did not
-# notice, is followed and not started a second time.
+# gcloud runs this script again if the connection breaks. The job still runs
+# then; its output is shown again, and it is not started a second time.
 set -euo pipefail
 
 readonly RUN="${HOME}/run"

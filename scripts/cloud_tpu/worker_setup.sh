@@ -2,15 +2,15 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
 #
-# Sets up a worker: worker_setup.sh <program>, in the checkout there.
+# Sets up a worker: worker_setup.sh <program>, run in the worker's checkout.
 #
-# The images come with Python 3.10. uv brings a 3.11 of its own, touches nothing
-# of the system's, and is installed by the system's pip in the version of
+# The images have Python 3.10. uv installs a separate Python 3.11 and leaves the
+# system's unchanged. The system's pip installs uv in the version of
 # requirements.txt.
 set -euo pipefail
 
 readonly VENV="${HOME}/venv"
-# As docs/t5x.md has them.
+# The same commits as in docs/t5x.md.
 readonly T5X_REPOSITORIES=(
   'google-research/t5x cc342d419ec3e3e9c4bf1df33c82330cafdc1e16'
   'google/airio 69897df7d9a427b947a9f7bb4164c7782b43e601'
@@ -18,13 +18,13 @@ readonly T5X_REPOSITORIES=(
 )
 
 #######################################
-# Makes sure that the machine will be deleted, and lets it start JAX fast: on
-# v5e and newer that needs large pages.
+# Makes sure that the machine will be deleted, and enables huge pages, without
+# which JAX starts slowly on v5e and newer.
 #######################################
 prepare_machine() {
   sudo bash scripts/cloud_tpu/worker_guard.sh
   sudo sh -c 'echo always >/sys/kernel/mm/transparent_hugepage/enabled' ||
-    echo 'warning: no large pages; JAX will start slowly.' >&2
+    echo 'warning: no huge pages; JAX will start slowly.' >&2
 }
 
 uv() {
@@ -37,12 +37,13 @@ install_package() {
   python3 -m pip install --quiet --user "${pinned}"
   uv venv --quiet --clear --python 3.11 "${VENV}"
   uv pip install --quiet --python "${VENV}" -r requirements-tpu.txt
-  # In place, so that run records name the commit.
+  # Editable, so that run records can name the commit.
   uv pip install --quiet --python "${VENV}" --no-deps -e .
 }
 
 #######################################
-# T5X and the two packages that are on no package index, beside the checkout.
+# Installs T5X and the two packages that are on no package index, beside the
+# checkout.
 #######################################
 install_t5x() {
   local repository name commit folder

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the measured numbers of all pages: `python -m scripts.pages`."""
+"""Writes the measured numbers into all pages: `python -m scripts.pages`."""
 
 import pathlib
 import sys
@@ -11,7 +11,7 @@ _ROOT = pathlib.Path(__file__).parents[2]
 
 
 def main(root: pathlib.Path = _ROOT) -> None:
-  """Rewrites the pages that differ from the records: all, or none of them."""
+  """Rewrites the pages that differ from the records; on an error, none."""
   try:
     texts = [*checkout.rendered(root)]
   except ValueError as error:

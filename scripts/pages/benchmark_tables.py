@@ -1,10 +1,10 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of what `benchmarks` measured."""
+"""Tables of the records of `benchmarks`."""
 
 from scripts.pages import formats
 from scripts.pages import records as records_lib
-from speculative_t5x.paper import tables
+from speculative_t5x.reports import markdown
 
 _SYSTEMS = {
     'plain, this package in a T5X model': 'plain_in_t5x',
@@ -16,13 +16,13 @@ _SYSTEMS = {
     'Hugging Face assisted generation': 'transformers_assisted',
 }
 _PRODUCTS = {
-    'as it is used (YNNPACK beyond one row)': 'product',
+    'as used by this package (YNNPACK for several rows)': 'product',
     'by Eigen': 'product_by_eigen',
     'kernel stored transposed, from the left': 'transposed_left',
     'kernel stored transposed, from the right': 'transposed_right',
     'kernel in panels of 64 columns': 'panels',
     'kernel as two arrays': 'halves',
-    'one row after another': 'row_by_row',
+    'row by row': 'row_by_row',
 }
 _NUM_ROWS = ('1', '2', '4', '8')
 
@@ -32,8 +32,9 @@ def side_by_side_table(
 ) -> str:
   """Returns the time of each system over plain decoding, in both cases."""
   header = (
-      'time over plain decoding here', 'base, whole', 'base, from encoded',
-      'Multi30k, whole', 'Multi30k, from encoded',
+      'time over plain decoding by this package', 'base, with encoder',
+      'base, without encoder', 'Multi30k, with encoder',
+      'Multi30k, without encoder',
   )  # fmt: skip
   parts = [
       case[part]
@@ -44,42 +45,44 @@ def side_by_side_table(
   for name, system in _SYSTEMS.items():
     timed = (part.get(system) for part in parts)
     rows.append([name, *(formats.ratio(x and x.over_plain) for x in timed)])
-  return tables.markdown(header, rows)
+  return markdown.table(header, rows)
 
 
 def shared_caches_table(records: list[records_lib.Entry]) -> str:
   """Returns how much longer interleaved steps take than separate ones."""
   header = (
-      'gamma', 'verifying alone, ms', 'draft alone, ms',
-      'in turns beyond both', 'reading alone, ms', 'beyond both',
-      'idle draft, beyond both',
+      'gamma', 'verification alone, ms', 'draft alone, ms',
+      'extra when interleaved', 'weight reads alone, ms',
+      'extra when interleaved', 'extra with an idle draft',
   )  # fmt: skip
   rows = []
   for record in records:
     ms, beyond = record.ms, record.in_turns_beyond_apart_ms
-    rows.append([
-        str(record.gamma),
-        f'{ms.verify:.2f}',
-        f'{ms.drafts:.2f}',
-        f'{beyond.drafts:+.2f}',
-        f'{ms.read:.2f}',
-        f'{beyond.read:+.2f}',
-        f'{beyond.idle:+.2f}',
-    ])
-  return tables.markdown(header, rows)
+    rows.append(
+        [
+            str(record.gamma),
+            f'{ms.verify:.2f}',
+            f'{ms.drafts:.2f}',
+            f'{beyond.drafts:+.2f}',
+            f'{ms.read:.2f}',
+            f'{beyond.read:+.2f}',
+            f'{beyond.idle:+.2f}',
+        ]
+    )
+  return markdown.table(header, rows)
 
 
 def row_products_table(record: records_lib.Entry) -> str:
-  """Returns the time of products of several rows over that of reading."""
+  """Returns the times of products by number of rows, over the read time."""
   header = ('form of the product', '1 row', *_NUM_ROWS[1:])
   row = lambda name, times: [name, *(f'{times[n]:.2f}' for n in _NUM_ROWS)]
   rows = [row(name, record.over_read[key]) for name, key in _PRODUCTS.items()]
-  rows.append(row('arithmetic alone', record.arithmetic_over_read))
-  return tables.markdown(header, rows)
+  rows.append(row('arithmetic only', record.arithmetic_over_read))
+  return markdown.table(header, rows)
 
 
 def saved(record: records_lib.Entry, form: str, num_rows: str) -> float:
-  """Returns what share of a product's time another form of it saves."""
+  """Returns the fraction of a product's time that another form saves."""
   times = record.over_read
   return 1 - times[form][num_rows] / times.product[num_rows]
 
@@ -87,7 +90,7 @@ def saved(record: records_lib.Entry, form: str, num_rows: str) -> float:
 def read_speeds(
     records: list[records_lib.Entry], least: int, most: int
 ) -> list[float]:
-  """Returns the GB/s of reading matrices of such sizes in MB repeatedly."""
+  """Returns the GB/s of repeated reads of matrices of least to most MiB."""
   return [
       speed
       for record in records

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""All pages of a checkout, and what they should be."""
+"""Renders all pages and reports of a checkout."""
 
 from collections.abc import Iterator
 import pathlib
@@ -16,15 +16,15 @@ _PATTERNS = (
 
 
 def pages(root: pathlib.Path) -> list[pathlib.Path]:
-  """Returns the pages that may hold generated spans."""
+  """Returns the pages that may have generated spans."""
   return [path for each in _PATTERNS for path in sorted(root.glob(each))]
 
 
 def rendered(root: pathlib.Path) -> Iterator[tuple[pathlib.Path, str]]:
-  """Yields each page and report, and its text by the checkout's records.
+  """Yields the path and the rendered text of each page and report.
 
   Raises:
-    ValueError: naming the page, for a span that cannot be written.
+    ValueError: if a span cannot be written; names the page.
   """
   names = names_lib.make(root / 'results')
   for path in pages(root):

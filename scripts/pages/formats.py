@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers as the pages write them."""
+"""Formats numbers for the pages."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,22 +8,22 @@ from scripts.pages import records
 
 
 def number(value: float, form: str = '.2f') -> str:
-  """Returns a number, with two decimals or as a format says."""
+  """Formats a number, by default with two decimals."""
   return format(value, form)
 
 
 def speedup(record: records.Entry) -> str:
-  """Returns a speedup, as 1.80x."""
+  """Formats a speedup, as in 1.80x."""
   return f'{record.speedup:.2f}x'
 
 
 def speedup_and_interval(record: records.Entry) -> str:
-  """Returns a speedup and its interval, as 1.80x [1.70, 1.90]."""
+  """Formats a speedup and its interval, as in 1.80x [1.70, 1.90]."""
   return f'{speedup(record)} {interval(record.speedup_ci95)}'
 
 
 def interval(bounds: Sequence[float] | None, form: str = '.2f') -> str:
-  """Returns an interval, as [1.70, 1.90]."""
+  """Formats an interval, as in [1.70, 1.90]."""
   if bounds is None:
     return '-'
   low, high = (format(bound, form) for bound in bounds)
@@ -31,30 +31,30 @@ def interval(bounds: Sequence[float] | None, form: str = '.2f') -> str:
 
 
 def alpha(record: records.Entry) -> str:
-  """Returns an estimate of alpha and its interval, as 0.893 [0.884, 0.903]."""
+  """Formats alpha and its interval, as in 0.893 [0.884, 0.903]."""
   estimate = record.alpha
   return f'{estimate.value:.3f} {interval(estimate.ci95, ".3f")}'
 
 
 def ratio(measured: records.Entry | None) -> str:
-  """Returns a ratio of a benchmark and its interval."""
+  """Formats a benchmark's ratio and its interval."""
   if measured is None:
     return '-'
   return f'{measured.ratio:.2f} {interval(measured.ci95)}'
 
 
 def span(values: Iterable[float], form: str = '.2f') -> str:
-  """Returns the least and the greatest of several, as 0.84 to 0.98."""
+  """Formats the range of several values, as in 0.84 to 0.98."""
   values = sorted(values)
   low, high = format(values[0], form), format(values[-1], form)
   return low if low == high else f'{low} to {high}'
 
 
 def millions(count: float) -> str:
-  """Returns a number of parameters, as 10.6M."""
+  """Formats a number of parameters, as in 10.6M."""
   return f'{count / 1e6:.1f}M'
 
 
 def percent(share: float) -> str:
-  """Returns a share, as 6 percent."""
+  """Formats a fraction, as in 6 percent."""
   return f'{100 * share:.0f} percent'

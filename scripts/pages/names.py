@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What the expressions of the pages may use."""
+"""The names that expressions in the pages can use."""
 
 import inspect
 import pathlib
@@ -11,7 +11,7 @@ from scripts.pages import formats
 from scripts.pages import records
 from scripts.pages import tpu_tables
 from scripts.pages import walltime_tables
-from speculative_t5x.paper import readings
+from speculative_t5x.reports import readings
 
 _FILES = {
     'demo': 'eval_bulletins.jsonl',
@@ -35,10 +35,10 @@ _MODULES = (benchmark_tables, formats, tpu_tables, walltime_tables)
 
 
 def make(results: pathlib.Path) -> dict[str, Any]:
-  """Returns the records of a folder and the functions of this package.
+  """Returns the records of a folder and the functions of this package, by name.
 
-  A file of several records is a `records.Records`, a benchmark's its only
-  record; those of tpu-preflight are in `tpu`, by the name of their folder.
+  A file of several records is a `records.Records`, and a benchmark's file is
+  its only record. `tpu` has the tpu-preflight records by folder name.
   """
   found = {name: records.read(results / path) for name, path in _FILES.items()}
   for name, path in _BENCHMARKS.items():
@@ -47,7 +47,7 @@ def make(results: pathlib.Path) -> dict[str, Any]:
       (path.parent.name, records.read(path)[0])
       for path in results.glob('tpu_preflight/*/tpu_preflight.json')
   )
-  found['in_turns'] = readings.in_turns
+  found['interleaving_factor'] = readings.interleaving_factor
   for module in _MODULES:
     found |= {
         name: value

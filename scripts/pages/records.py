@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The records in `results`, their keys as attributes."""
+"""Reads the records in `results`, with keys as attributes."""
 
 import json
 import pathlib
@@ -19,13 +19,13 @@ class Entry(dict):
 
 
 class Records(list[Entry]):
-  """The records of a file, of which a call returns one."""
+  """The records of a file; a call returns one of them."""
 
   def __call__(self, draft: str | None = None, **settings: Any) -> Entry:
     """Returns the only record with the given settings; see `having`.
 
     Raises:
-      ValueError: if there is none, or more than one.
+      ValueError: if there is none or more than one.
     """
     found = self.having(draft, **settings)
     if len(found) != 1:
@@ -41,9 +41,9 @@ class Records(list[Entry]):
     """Returns all records with the given settings.
 
     Args:
-      draft: a word of the drafter's name, as 'small'.
+      draft: a word of the drafter's name, e.g. 'small'.
       target: a word of the target's name.
-      **settings: values of keys.
+      **settings: values of the record's keys.
     """
     return Records(
         record
@@ -62,7 +62,7 @@ def read(path: pathlib.Path) -> Records:
   """Reads a file of one JSON object per line.
 
   Raises:
-    ValueError: naming the file, for one that cannot be read.
+    ValueError: if the file cannot be read; names it.
   """
   try:
     lines = path.read_text().splitlines()

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The reports in `results` that jobs wrote beside their records."""
+"""Renders the reports in `results` from the records beside them."""
 
 from collections.abc import Iterator
 import contextlib
@@ -16,7 +16,7 @@ from speculative_t5x.tpu_aot import report
 
 
 def render(results: pathlib.Path) -> Iterator[tuple[pathlib.Path, str]]:
-  """Yields each report, and its text by the records beside it."""
+  """Yields the path and the rendered text of each report."""
   for path in sorted(results.glob('tpu_preflight/*/tpu_preflight.json')):
     yield path.with_suffix('.md'), report.render(records.read(path)[0]) + '\n'
   yield results / 'paper/table2.md', _table_2(results) + '\n'
@@ -25,22 +25,24 @@ def render(results: pathlib.Path) -> Iterator[tuple[pathlib.Path, str]]:
 
 def _table_2(results: pathlib.Path) -> str:
   found = records.read(results / 'paper/table2.jsonl')
-  return tables.tables_2_and_4([
-      (
-          row,
-          found(
-              draft=row.draft,
-              temperature=row.temperature,
-              gamma=row.gamma,
-              simulated_acceptance=row.alpha,
-          ),
-      )
-      for row in published.TABLES_2_AND_4
-  ])
+  return tables.tables_2_and_4(
+      [
+          (
+              row,
+              found(
+                  draft=row.draft,
+                  temperature=row.temperature,
+                  gamma=row.gamma,
+                  simulated_acceptance=row.alpha,
+              ),
+          )
+          for row in published.TABLES_2_AND_4
+      ]
+  )
 
 
 def _table_3(results: pathlib.Path) -> str:
-  """Returns what the job writes of walltime records, without measuring."""
+  """Returns the report that the table3 job writes, without measurement."""
   with (
       tempfile.TemporaryDirectory() as folder,
       contextlib.redirect_stdout(io.StringIO()),

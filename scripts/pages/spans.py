@@ -8,7 +8,7 @@ from typing import Any
 
 _SPAN = re.compile(r'<!--= (.+?) -->(.*?)<!--/-->', re.DOTALL)
 _MARKER = re.compile(r'<!--[=/].*')
-# Of a line: indentation, quotation and what begins an item of a list.
+# The start of a line: indentation, quotation or the marker of a list item.
 _NO_TEXT = re.compile(r'[\s>*+-]*(\d+[.)]\s*)?')
 
 
@@ -17,24 +17,24 @@ def render(page: str, names: Mapping[str, Any]) -> str:
 
   Args:
     page: Markdown.
-    names: what expressions may use.
+    names: the names that expressions can use.
   Raises:
-    ValueError: for a marker without its other one, an expression that fails,
-      and a span in which Markdown would not stay what it is.
+    ValueError: for an unmatched marker, an expression that fails, or a span
+      that would break the Markdown.
   """
   check(page)
   return _SPAN.sub(lambda match: _span(match, names), page)
 
 
 def check(page: str) -> None:
-  """Raises ValueError for a marker without its other one."""
+  """Raises ValueError for an unmatched marker."""
   stray = [*_MARKER.finditer(without(page))]
-  # The text of a span with a marker in it has lost its own end.
+  # A marker within a span means that the span's end marker is missing.
   stray += filter(None, (_MARKER.search(m[2]) for m in _SPAN.finditer(page)))
   if stray:
     raise ValueError(
-        f'{stray[0][0]!r} stands alone. A generated span is "<!--= expression'
-        ' -->text<!--/-->", and holds no other.'
+        f'The marker {stray[0][0]!r} is unmatched. Write a generated span as'
+        ' "<!--= expression -->text<!--/-->", without another span inside.'
     )
 
 
@@ -44,7 +44,7 @@ def without(page: str) -> str:
 
 
 def count(page: str) -> int:
-  """Returns how many generated spans a page has."""
+  """Returns the number of generated spans in a page."""
   return len(_SPAN.findall(page))
 
 
@@ -54,15 +54,15 @@ def _span(match: re.Match[str], names: Mapping[str, Any]) -> str:
     text = str(eval(expression, dict(names)))
   except Exception as error:
     raise ValueError(
-        f'{expression!r} fails: {type(error).__name__}: {error}. Its names are'
-        ' those of scripts/pages/names.py.'
+        f'{expression!r} fails: {type(error).__name__}: {error}. Use only names'
+        ' of scripts/pages/names.py.'
     ) from error
   before = match.string[: match.start()].rpartition('\n')[2]
   if '\n' in text:
     text = f'\n{text}\n'
   elif _NO_TEXT.fullmatch(before):
     raise ValueError(
-        f'{expression!r} begins a line, where a comment ends the paragraph. Put'
-        ' a word of the line before it there.'
+        f'{expression!r} begins a line, where a comment would end the'
+        ' paragraph. Move a word of the previous line to its front.'
     )
   return f'<!--= {expression} -->{text}<!--/-->'

@@ -5,26 +5,26 @@
 from collections.abc import Mapping, Sequence
 
 from scripts.pages import records as records_lib
-from speculative_t5x.paper import tables
+from speculative_t5x.reports import markdown
 from speculative_t5x.tpu_aot import report
 
 _GIB = 2**30
 
 
 def report_table(record: records_lib.Entry, title: str) -> str:
-  """Returns the table of a section of the report."""
+  """Returns the table in a section of the report."""
   section = report.render(record).split(f'## {title}\n')[1].split('\n## ')[0]
   lines = [line for line in section.splitlines() if line.startswith('|')]
   return '\n'.join(lines)
 
 
 def steps_table(records: Mapping[str, records_lib.Entry]) -> str:
-  """Returns the cycles of the targets' steps in both forms, a row each."""
+  """Returns the cycles of a step in both forms, one row per target."""
   header = (
-      'cycles of a step', 'one row', 'padded to four', 'ratio',
-      'roofline, as cycles',
+      'cycles per step', 'one row', 'padded to four', 'ratio',
+      'roofline, in cycles',
   )  # fmt: skip
-  return tables.markdown(
+  return markdown.table(
       header,
       [
           [
@@ -40,18 +40,18 @@ def steps_table(records: Mapping[str, records_lib.Entry]) -> str:
 
 
 def loops_table(records: Mapping[str, records_lib.Entry]) -> str:
-  """Returns what one trip of each loop does, a column each."""
+  """Returns the counts for one trip of each loop, one column per loop."""
   steps = [loop(record).step for record in records.values()]
   rows = {
-      'cycles of a plain step': [
+      'cycles per plain step': [
           f'{padded_cycles(record):,}' for record in records.values()
       ],
-      'cycles of a trip': [f'{step.cycles:,}' for step in steps],
+      'cycles per trip': [f'{step.cycles:,}' for step in steps],
       'products on the vector unit': [s.vector_products for s in steps],
-      'trips of loops that write row after row': [
+      'trips of loops that write row by row': [
           step.scatter_trips for step in steps
       ],
-      'MB of caches made anew': [
+      'MB of caches rewritten': [
           f'{step.cache_bytes_remade / 1e6:.1f}' for step in steps
       ],
       'MB of weights copied': [
@@ -60,21 +60,21 @@ def loops_table(records: Mapping[str, records_lib.Entry]) -> str:
       'transfers to the host': [step.host_transfers for step in steps],
       'float32 products': [step.float32_products for step in steps],
   }
-  return tables.markdown(
+  return markdown.table(
       ('', *records), [[k, *map(str, values)] for k, values in rows.items()]
   )
 
 
-def memory_table(
-    records: Mapping[str, Sequence[records_lib.Entry]]
-) -> str:
-  """Returns what the loop of gamma 7 and T5-small takes of each chip.
+def memory_table(records: Mapping[str, Sequence[records_lib.Entry]]) -> str:
+  """Returns each chip's memory for the loop with gamma 7 and T5-small.
 
   Args:
-    records: of each pair, by its name.
+    records: the records of each pair, by the pair's name.
   """
-  header = ('chip', 'pair', 'GiB per chip', 'of it', 'compiled in s')
-  return tables.markdown(
+  header = (
+      'chip', 'pair', 'GiB per chip', 'share of memory', 'compilation, s'
+  )  # fmt: skip
+  return markdown.table(
       header,
       [_memory(name, each) for name in records for each in records[name]],
   )
@@ -93,12 +93,12 @@ def _memory(name: str, record: records_lib.Entry) -> list[str]:
 
 
 def memory_gib(record: records_lib.Entry) -> float:
-  """Returns what the loop of gamma 7 and T5-small takes of a chip."""
+  """Returns the GiB per chip of the loop with gamma 7 and T5-small."""
   return sum(loop(record).memory.values()) / _GIB
 
 
 def loop(record: records_lib.Entry, draft: str = 'small') -> records_lib.Entry:
-  """Returns the loop of gamma 7 with a draft of this size."""
+  """Returns the loop with gamma 7 and a draft of the given size."""
   return next(
       pair.loop
       for pair in record.pairs
@@ -117,17 +117,17 @@ def padded_cycles(model: records_lib.Entry) -> int:
 
 
 def verify_cycles(record: records_lib.Entry, gamma: int) -> int:
-  """Returns the cycles of verifying a block."""
+  """Returns the cycles of the verification of a block."""
   return next(x for x in record.verify if x.gamma == gamma).program.step.cycles
 
 
 def roofline_cycles(record: records_lib.Entry) -> float:
-  """Returns the least time of a plain step, in cycles of the chip."""
+  """Returns the roofline time of a plain step, in cycles of the chip."""
   return record.target.calls[0].seconds * record.chip.clock_hz
 
 
 def row_write_cycles(record: records_lib.Entry, form: str, block: int) -> int:
-  """Returns the cycles of writing a block into one layer's cache."""
+  """Returns the cycles to write a block to one layer's cache."""
   return next(
       each.program.step.cycles
       for each in record.row_writes
@@ -136,14 +136,14 @@ def row_write_cycles(record: records_lib.Entry, form: str, block: int) -> int:
 
 
 def draft_of(record: records_lib.Entry, size: str) -> records_lib.Entry:
-  """Returns what was read of a draft."""
+  """Returns the entry of a draft of the given size."""
   return next(x for x in record.drafts if x.name.endswith(f'_{size}'))
 
 
 def table_2_row(
     record: records_lib.Entry, task: str, draft: str, temperature: int
 ) -> dict[str, str]:
-  """Returns a row of the report's Table 2, its cells by their column."""
+  """Returns a row of the report's Table 2 as cells by column."""
   header, _, *rows = [
       [cell.strip() for cell in line.strip('|').split('|')]
       for line in report_table(record, 'Table 2 of the paper').splitlines()

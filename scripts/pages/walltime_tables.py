@@ -6,21 +6,24 @@ from collections.abc import Mapping
 
 from scripts.pages import formats
 from scripts.pages import records as records_lib
-from speculative_t5x.jobs import report
 from speculative_t5x.paper import published
-from speculative_t5x.paper import readings
-from speculative_t5x.paper import tables
+from speculative_t5x.reports import console
+from speculative_t5x.reports import eval_table
+from speculative_t5x.reports import markdown
+from speculative_t5x.reports import readings
 
 _COLUMNS = {
     'T': lambda record: f'{record.temperature:g}',
     'gamma': lambda record: str(record.gamma),
     'alpha': lambda record: f'{readings.alpha(record):.2f}',
-    'tokens per call': lambda record: f'{record.tokens_per_target_call:.2f}',
+    'tokens per target call': lambda record: (
+        f'{record.tokens_per_target_call:.2f}'
+    ),
     'c': lambda record: f'{record.c:.3f}',
     't1, ms': lambda record: f'{record.t1_ms:.2f}',
     'over floor': lambda record: f'{record.floor_ratio:.2f}',
     'verify/t1': lambda record: f'{record.verify_cost_ratio:.2f}',
-    'in turns': lambda record: f'{readings.in_turns(record):.2f}',
+    'interleaved': lambda record: f'{readings.interleaving_factor(record):.2f}',
     'bound': lambda record: f'{record.bound_speedup:.2f}',
     'speedup': lambda record: _bold_speedup(record),
     'efficiency': lambda record: f'{record.loop_efficiency:.2f}',
@@ -29,17 +32,17 @@ _COLUMNS = {
 
 def eval_report(records: records_lib.Records) -> str:
   """Returns what the eval job prints of its records, as a block of code."""
-  return f'```\n{report.table(records)}\n```'
+  return f'```\n{console.to_text(eval_table.render(records))}\n```'
 
 
 def walltime_table(
     records: records_lib.Records, with_draft: bool = False
 ) -> str:
-  """Returns a row per record, by temperature and gamma."""
+  """Returns a table with one row per record, by temperature and gamma."""
   columns = ({'draft': _draft_size} if with_draft else {}) | _COLUMNS
   ordered = sorted(records, key=lambda x: (x.temperature, x.gamma))
   rows = [[column(x) for column in columns.values()] for x in ordered]
-  return tables.markdown([*columns], rows)
+  return markdown.table([*columns], rows)
 
 
 def _draft_size(record: records_lib.Entry) -> str:
@@ -47,16 +50,16 @@ def _draft_size(record: records_lib.Entry) -> str:
 
 
 def highlights(rows: Mapping[str, records_lib.Entry]) -> str:
-  """Returns a row of settings and speedup per record.
+  """Returns a table of settings and speedup, one row per record.
 
   Args:
     rows: records by the name of the pair.
   """
   header = (
-      'pair', 'parameters', 'temperature', 'gamma', 'alpha', 'tokens per call',
-      'speedup',
+      'pair', 'parameters', 'temperature', 'gamma', 'alpha',
+      'tokens per target call', 'speedup',
   )  # fmt: skip
-  return tables.markdown(header, [_highlight(*row) for row in rows.items()])
+  return markdown.table(header, [_highlight(*row) for row in rows.items()])
 
 
 def _highlight(name: str, record: records_lib.Entry) -> list[str]:
@@ -67,7 +70,7 @@ def _highlight(name: str, record: records_lib.Entry) -> list[str]:
       f' {readings.size(record.drafter.num_params)}',
       f'{record.temperature:g}',
       str(record.gamma),
-      f'{alpha}, simulated' if readings.is_dialled(record) else alpha,
+      f'{alpha}, simulated' if readings.is_simulated(record) else alpha,
       f'{record.tokens_per_target_call:.2f}',
       _bold_speedup(record),
   ]
@@ -79,31 +82,31 @@ def _bold_speedup(record: records_lib.Entry) -> str:
 
 
 def best(records: records_lib.Records) -> records_lib.Entry:
-  """Returns the record of the largest speedup."""
+  """Returns the record with the largest speedup."""
   return max(records, key=lambda record: record.speedup)
 
 
 def speedup_per_token(record: records_lib.Entry) -> float:
-  """Returns the speedup where each way writes texts of its own lengths."""
+  """Returns the speedup per token, if the two outputs differ in length."""
   return record.speedup * (1 - fewer_tokens(record))
 
 
 def fewer_tokens(record: records_lib.Entry) -> float:
-  """Returns by what share the speculative texts are shorter."""
+  """Returns the fraction by which the speculative outputs are shorter."""
   return 1 - record.speculative.tokens / record.baseline.tokens
 
 
 def changes(
     records: records_lib.Records, earlier: records_lib.Records
 ) -> list[float]:
-  """Returns by what share each speedup differs from an earlier run's."""
+  """Returns the relative difference of each speedup from an earlier run's."""
   key = lambda record: (record.target.name, record.temperature, record.gamma)
   before = {key(record): record.speedup for record in earlier}
   return [abs(x.speedup / before[key(x)] - 1) for x in records]
 
 
 def outcome(record: records_lib.Entry) -> str:
-  """Returns a speedup whose interval leaves out 1, else the verdict."""
+  """Returns the speedup if its interval excludes 1, else the verdict."""
   verdict = readings.verdict(record)
   if verdict in ('faster', 'slower'):
     return formats.speedup_and_interval(record)
@@ -111,11 +114,11 @@ def outcome(record: records_lib.Entry) -> str:
 
 
 def costs_over_the_papers(records: records_lib.Records) -> list[float]:
-  """Returns c of each record over the paper's for a draft of that size."""
+  """Returns each record's c over the paper's c for the same draft size."""
   costs = {x.draft: x.cost_coefficient for x in published.TABLES_2_AND_4}
   return [x.c / costs[x.drafter.name.split('_')[-1]] for x in records]
 
 
 def num_warned(records: records_lib.Records, words: str) -> int:
-  """Returns how many records carry a warning with these words."""
+  """Returns the number of records that have a warning with these words."""
   return sum(any(words in text for text in x.warnings) for x in records)

@@ -8,6 +8,7 @@ transposed: PyTorch stores [out, in], Flax [in, out].
 """
 
 from collections.abc import Iterable, Iterator
+import functools
 import pathlib
 from typing import Any
 
@@ -18,9 +19,11 @@ import numpy as np
 from speculative_t5x.checkpoints import errors
 from speculative_t5x.checkpoints import file_arrays
 from speculative_t5x.checkpoints import hugging_face_config
+from speculative_t5x.checkpoints import hugging_face_ids
 from speculative_t5x.checkpoints import hugging_face_names as names_of
 from speculative_t5x.checkpoints import json_file
 from speculative_t5x.checkpoints import safetensors_file
+from speculative_t5x.speculation import contracts
 
 _SINGLE = 'model.safetensors'
 _INDEX = 'model.safetensors.index.json'
@@ -28,91 +31,132 @@ _INDEX = 'model.safetensors.index.json'
 _Tensors = dict[str, file_arrays.FileArray]
 
 
-def read_config(folder: epath.PathLike) -> dict[str, Any]:
-  """The fields of `T5Config` that say what network a folder is of.
+class Reader:
+  """Reads one Hugging Face folder.
 
-  Returns:
-    As `hugging_face_config.read_config`, no larger than the tensors are: a
-    network of these sizes can be built.
-  Raises:
-    errors.CheckpointError: if the folder is damaged or of another network.
+  Attributes:
+    config_fields: what config.json says, as fields of `T5Config`.
+    special_ids: of the vocabulary that the model decodes.
+    specs: shapes and stored dtypes of the parameters, by T5X's names.
+    step: 0, for these folders do not say how long the model was trained.
   """
-  folder = epath.Path(folder)
-  fields = hugging_face_config.read_config(folder)
-  _, parameters = _parameters(folder)
-  for stack in ('encoder', 'decoder'):
-    num_layers = fields[f'num_{stack}_layers']
-    _check_layers(folder, stack, num_layers, parameters)
-  longest = max(max(x.shape, default=1) for x in parameters.values())
-  for name in ('vocab_size', 'emb_dim', 'num_heads', 'head_dim', 'mlp_dim'):
-    if fields[name] > longest:
-      raise errors.CheckpointError(
-          f'{folder / "config.json"} gives {errors.shown(fields[name])} as'
-          f' {name}, and no tensor of the folder has an axis longer than'
-          f' {longest}. Download both again.'
-      )
-  return fields
+
+  step = 0
+
+  def __init__(self, folder: epath.Path):
+    """Binds the folder; reads nothing yet."""
+    self._folder = folder
+
+  @functools.cached_property
+  def config_fields(self) -> dict[str, Any]:
+    """The result of `hugging_face_config.fields`, checked against the tensors.
+
+    Raises:
+      errors.CheckpointError: if the folder is damaged or of another network.
+    """
+    fields = self._fields
+    file = self._folder / 'config.json'
+    for stack in ('encoder', 'decoder'):
+      _check_layers(file, stack, fields, self._parameters)
+    _check_sizes(file, fields, self._parameters)
+    return fields
+
+  @functools.cached_property
+  def special_ids(self) -> contracts.SpecialIds:
+    """The ids that `hugging_face_ids.read` finds.
+
+    Raises:
+      errors.CheckpointError: if the folder is damaged or of another network, or
+        if it names no ids that are known here.
+    """
+    vocab_size = self.config_fields['vocab_size']
+    return hugging_face_ids.read(self._folder, self._config, vocab_size)
+
+  @functools.cached_property
+  def specs(self) -> dict[str, jax.ShapeDtypeStruct]:
+    """Shapes and dtypes, as in T5X.
+
+    Raises:
+      errors.CheckpointError: if the folder is damaged or of another network.
+    """
+    return {
+        name: jax.ShapeDtypeStruct(
+            tensor.shape[::-1] if _is_transposed(name) else tensor.shape,
+            tensor.dtype,
+        )
+        for name, tensor in self._parameters.items()
+    }
+
+  def read(self, names: Iterable[str]) -> Iterator[tuple[str, np.ndarray]]:
+    """Reads parameters one at a time, in the dtype that is stored.
+
+    Raises:
+      errors.CheckpointError: naming the tensor that cannot be read, or one that
+        is stored as the embedding and is another matrix.
+    """
+    _check_copies(self._folder, self._tensors, self._parameters)
+    for name in names:
+      # Not kept here, or it would stay while the next one is read.
+      yield name, _read_tensor(name, self._parameters[name])
+
+  @functools.cached_property
+  def _config(self) -> dict[str, Any]:
+    return hugging_face_config.read(self._folder / 'config.json')
+
+  @functools.cached_property
+  def _fields(self) -> dict[str, Any]:
+    """What config.json says, before it is compared with the tensors."""
+    file = self._folder / 'config.json'
+    return hugging_face_config.fields(file, self._config)
+
+  @functools.cached_property
+  def _tensors(self) -> _Tensors:
+    """All tensors, by their names in the files."""
+    return _read_headers(self._folder)
+
+  @functools.cached_property
+  def _parameters(self) -> _Tensors:
+    """The tensors of the network, by T5X's names."""
+    is_tied = self._fields['logits_via_embedding']
+    return _parameters(self._folder, self._tensors, is_tied)
 
 
 def _check_layers(
-    folder: epath.Path, stack: str, num_layers: int, parameters: _Tensors
+    file: epath.Path, stack: str, fields: dict[str, Any], parameters: _Tensors
 ) -> None:
   """Checks that each layer is there, at least in part."""
+  num_layers = fields[f'num_{stack}_layers']
   found = {name.split('/')[1] for name in parameters if name.startswith(stack)}
   for i in range(num_layers):
     if f'layers_{i}' not in found:
       raise errors.CheckpointError(
-          f'{folder / "config.json"} gives the {stack}'
-          f' {errors.shown(num_layers)} layers, and the folder lacks'
-          f' {stack}/layers_{i}. Download both again.'
+          f'{file} gives the {stack} {errors.shown(num_layers)} layers, and the'
+          f' folder lacks {stack}/layers_{i}. Download both again.'
       )
 
 
-def read_specs(folder: epath.Path) -> dict[str, jax.ShapeDtypeStruct]:
-  """Names, shapes and stored dtypes of the parameters, as in T5X.
-
-  Raises:
-    errors.CheckpointError: if the folder is damaged or of another network.
-  """
-  _, parameters = _parameters(folder)
-  return {
-      name: jax.ShapeDtypeStruct(
-          tensor.shape[::-1] if _is_transposed(name) else tensor.shape,
-          tensor.dtype,
+def _check_sizes(
+    file: epath.Path, fields: dict[str, Any], parameters: _Tensors
+) -> None:
+  """Checks that no size is larger than every axis that is stored."""
+  longest = max(max(x.shape, default=1) for x in parameters.values())
+  for name in ('vocab_size', 'emb_dim', 'num_heads', 'head_dim', 'mlp_dim'):
+    if fields[name] > longest:
+      raise errors.CheckpointError(
+          f'{file} gives {errors.shown(fields[name])} as {name}, and no tensor'
+          f' of the folder has an axis longer than {longest}. Download both'
+          ' again.'
       )
-      for name, tensor in parameters.items()
-  }
-
-
-def read(
-    folder: epath.Path, names: Iterable[str]
-) -> Iterator[tuple[str, np.ndarray]]:
-  """Reads parameters one at a time, in the dtype that is stored.
-
-  Raises:
-    errors.CheckpointError: naming the tensor that cannot be read, or one that
-      is stored as the embedding and is another matrix.
-  """
-  tensors, parameters = _parameters(folder)
-  _check_copies(folder, tensors, parameters)
-  for name in names:
-    # Not kept here, or it would stay while the next one is read.
-    yield name, _read_tensor(name, parameters[name])
-
-
-def read_step(folder: epath.Path) -> int:
-  """0: these folders do not say how long the model was trained."""
-  return 0
 
 
 def _is_transposed(name: str) -> bool:
   return name != names_of.EMBEDDING  # a vector is its own transpose
 
 
-def _parameters(folder: epath.Path) -> tuple[_Tensors, _Tensors]:
-  """All tensors of a folder by their names, the parameters by T5X's."""
-  is_tied = hugging_face_config.read_config(folder)['logits_via_embedding']
-  tensors = _read_headers(folder)
+def _parameters(
+    folder: epath.Path, tensors: _Tensors, is_tied: bool
+) -> _Tensors:
+  """Returns the tensors of the network, by T5X's names."""
   parameters: _Tensors = {}
   unknown = []
   for name in sorted(tensors.keys() - set(names_of.IGNORED)):
@@ -134,7 +178,7 @@ def _parameters(folder: epath.Path) -> tuple[_Tensors, _Tensors]:
         ' the head is not the embedding (tie_word_embeddings, or'
         ' scale_decoder_outputs, is false). Download it again.'
     )
-  return tensors, parameters
+  return parameters
 
 
 def _embedding(
@@ -182,10 +226,10 @@ def _read_tensor(name: str, tensor: file_arrays.FileArray) -> np.ndarray:
 
 
 def _read_headers(folder: epath.Path) -> _Tensors:
-  if _SINGLE in {child.name for child in folder.iterdir()}:
+  there = {child.name for child in folder.iterdir()}
+  if _SINGLE in there:
     return safetensors_file.read_header(folder / _SINGLE)
   file_of = _read_index(folder / _INDEX)
-  there = {child.name for child in folder.iterdir()}
   headers = {}
   for file in sorted(set(file_of.values())):
     if file not in there:

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The config.json of a Hugging Face T5, as sizes under T5X's names."""
+"""The config.json of a Hugging Face T5, and its sizes under T5X's names."""
 
 from typing import Any
 
@@ -11,8 +11,19 @@ from speculative_t5x.checkpoints import json_file
 
 # What a model type means where its config.json is silent.
 _DEFAULTS = {
-    't5': {'feed_forward_proj': 'relu', 'tie_word_embeddings': True},
-    'mt5': {'feed_forward_proj': 'gated-gelu', 'tie_word_embeddings': False},
+    't5': {
+        'feed_forward_proj': 'relu',
+        'tie_word_embeddings': True,
+        'pad_token_id': 0,
+        'eos_token_id': 1,
+    },
+    'mt5': {
+        'feed_forward_proj': 'gated-gelu',
+        'tie_word_embeddings': False,
+        'pad_token_id': 0,
+        'eos_token_id': 1,
+        'decoder_start_token_id': 0,
+    },
 }
 _ACTIVATIONS = {
     'relu': ('relu',),
@@ -21,14 +32,11 @@ _ACTIVATIONS = {
 }
 # The function that each of them computes, which a config may name as well.
 _FUNCTIONS = {'relu': 'relu', 'gated-gelu': 'gelu_new', 'gated-silu': 'silu'}
-# T5X, and the loop, have these built in.
+# T5X has these built in.
 _FIXED = {
     'relative_attention_num_buckets': 32,
     'relative_attention_max_distance': 128,
     'layer_norm_epsilon': 1e-6,
-    'pad_token_id': 0,
-    'eos_token_id': 1,
-    'decoder_start_token_id': 0,
 }
 _SIZES = {
     'vocab_size': 'vocab_size',
@@ -40,28 +48,36 @@ _SIZES = {
 }
 
 
-def read_config(folder: epath.Path) -> dict[str, Any]:
-  """The fields of `T5Config` that say what network a folder is of.
+def read(file: epath.Path) -> dict[str, Any]:
+  """Reads a config.json, with its model type's defaults where it is silent.
+
+  Raises:
+    errors.CheckpointError: if the file is no JSON, or of another model type
+      than T5 and mT5.
+  """
+  return _with_defaults(file, read_json(file))
+
+
+def fields(file: epath.Path, config: dict[str, Any]) -> dict[str, Any]:
+  """Returns the fields of `T5Config` that say what network a config is of.
 
   Args:
-    folder: that holds config.json.
+    file: for the messages.
+    config: from `read`.
   Returns:
     vocab_size, emb_dim, num_heads, head_dim, num_encoder_layers,
     num_decoder_layers, mlp_dim, mlp_activations and logits_via_embedding.
   Raises:
-    errors.CheckpointError: if the file is no JSON, or of a network that is not
-      T5 1.0's or 1.1's.
+    errors.CheckpointError: if the network is not T5 1.0's or 1.1's.
   """
-  file = epath.Path(folder) / 'config.json'
-  config = _with_defaults(file, _read_json(file))
   _check_network(file, config)
   sizes = {ours: _size(file, config, name) for ours, name in _SIZES.items()}
-  layers = 'num_decoder_layers'
-  if config.get(layers) is None:  # optional
-    config[layers] = config['num_layers']
+  num_decoder_layers = sizes['num_encoder_layers']
+  if config.get('num_decoder_layers') is not None:  # optional
+    num_decoder_layers = _size(file, config, 'num_decoder_layers')
   return {
       **sizes,
-      layers: _size(file, config, layers),
+      'num_decoder_layers': num_decoder_layers,
       'mlp_activations': _ACTIVATIONS[config['feed_forward_proj']],
       'logits_via_embedding': bool(_is_tied(config)),
   }
@@ -126,7 +142,12 @@ def _size(file: epath.Path, config: dict[str, Any], name: str) -> int:
   return value
 
 
-def _read_json(file: epath.Path) -> dict[str, Any]:
+def read_json(file: epath.Path) -> dict[str, Any]:
+  """Reads a JSON object.
+
+  Raises:
+    errors.CheckpointError: if the file holds none.
+  """
   try:
     return json_file.read(file)
   except errors.CheckpointError:

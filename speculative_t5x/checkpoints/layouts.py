@@ -30,29 +30,17 @@ class Layout(enum.Enum):
   HUGGING_FACE = 'Hugging Face safetensors'
 
 
-def find(path: Path) -> epath.Path:
-  """The folder of one checkpoint: the path itself, or the newest step in it.
+def resolve(path: Path) -> tuple[epath.Path, Layout]:
+  """Finds one checkpoint: at the path itself, or the newest step in it.
 
   Args:
     path: a `checkpoint_<step>` folder of T5X, a folder that holds several, or
       a Hugging Face folder (config.json and safetensors).
+  Returns:
+    Its folder and its layout.
   Raises:
     CheckpointError: if there is no finished checkpoint of a known layout.
   """
-  return resolve(path)[0]
-
-
-def detect(path: Path) -> Layout:
-  """The layout of the checkpoint that `find` finds.
-
-  Raises:
-    CheckpointError: as `find`.
-  """
-  return resolve(path)[1]
-
-
-def resolve(path: Path) -> tuple[epath.Path, Layout]:
-  """What `find` and `detect` say."""
   folder = _absolute(path)
   if not folder.is_dir():
     if epath.Path(f'{folder}.index').exists():

@@ -8,6 +8,7 @@ larger ones the TensorStore spec of a zarr folder beside it, such as
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+import functools
 import os
 import pathlib
 from typing import Any
@@ -30,47 +31,65 @@ _ZARR_DRIVERS = ('file', 'gfile', 'gcs')  # where T5X may have written them
 _Leaf = file_arrays.FileArray | pathlib.PurePosixPath
 
 
-def read_specs(folder: epath.Path) -> dict[str, jax.ShapeDtypeStruct]:
-  """Names, shapes and stored dtypes of the parameters.
+class Reader:
+  """Reads one checkpoint.
 
-  Raises:
-    errors.CheckpointError: if the index or the head of an array is damaged.
+  Attributes:
+    specs: shapes and stored dtypes of the parameters, by name.
+    step: the training step that is stored, whatever its type; None if it is
+      not stored.
   """
-  leaves = _parameters(folder)
-  stores = _open(folder, leaves)
-  return {
-      name: _spec(folder, name, stores.get(name, leaf))
-      for name, leaf in leaves.items()
-  }
+
+  def __init__(self, folder: epath.Path):
+    """Binds the folder of a step; reads nothing yet."""
+    self._folder = folder
+
+  @functools.cached_property
+  def specs(self) -> dict[str, jax.ShapeDtypeStruct]:
+    """Shapes and dtypes, which the arrays in zarr folders tell themselves.
+
+    Raises:
+      errors.CheckpointError: if the index or the head of an array is damaged.
+    """
+    return {
+        name: _spec(self._folder, name, array)
+        for name, array in self._arrays.items()
+    }
+
+  @functools.cached_property
+  def step(self) -> Any:
+    """The training step.
+
+    Raises:
+      errors.CheckpointError: if the index is damaged.
+    """
+    state = self._training_state.get('state')
+    step = state.get('step') if isinstance(state, Mapping) else None
+    if isinstance(step, file_arrays.FileArray) and not step.shape:
+      step = step.read().item()
+    return step
+
+  def read(self, names: Iterable[str]) -> Iterator[tuple[str, np.ndarray]]:
+    """Reads parameters one at a time, in the dtype that is stored.
+
+    Raises:
+      errors.CheckpointError: naming the parameter that cannot be read.
+    """
+    for name in names:
+      yield name, _read_array(self._folder, name, self._arrays[name])
+
+  @functools.cached_property
+  def _training_state(self) -> Mapping[str, Any]:
+    return _read_training_state(self._folder)
+
+  @functools.cached_property
+  def _arrays(self) -> dict[str, Any]:
+    """By name, an array in the index or an open zarr folder."""
+    leaves = _parameters(self._folder, self._training_state)
+    return leaves | _open(self._folder, leaves)
 
 
-def read(
-    folder: epath.Path, names: Iterable[str]
-) -> Iterator[tuple[str, np.ndarray]]:
-  """Reads parameters one at a time, in the dtype that is stored.
-
-  Raises:
-    errors.CheckpointError: naming the parameter that cannot be read.
-  """
-  leaves = _parameters(folder)
-  for name in names:
-    yield name, _read_leaf(folder, name, leaves[name])
-
-
-def read_step(folder: epath.Path) -> Any:
-  """The training step that is stored, None if it is not.
-
-  Raises:
-    errors.CheckpointError: if the index is damaged.
-  """
-  state = _training_state(folder).get('state')
-  step = state.get('step') if isinstance(state, Mapping) else None
-  if isinstance(step, file_arrays.FileArray) and not step.shape:
-    step = step.read().item()
-  return step
-
-
-def _training_state(folder: epath.Path) -> Mapping[str, Any]:
+def _read_training_state(folder: epath.Path) -> Mapping[str, Any]:
   """The tree that holds `target` and, with an optimizer, `state`."""
   file = folder / 'checkpoint'
   try:
@@ -97,9 +116,11 @@ def _training_state(folder: epath.Path) -> Mapping[str, Any]:
   return state if isinstance(state, Mapping) else {}
 
 
-def _parameters(folder: epath.Path) -> dict[str, _Leaf]:
-  """The parameters that the index names, each checked to be one."""
-  target = _training_state(folder).get('target')
+def _parameters(
+    folder: epath.Path, training_state: Mapping[str, Any]
+) -> dict[str, _Leaf]:
+  """Returns the parameters that the index names, each checked to be one."""
+  target = training_state.get('target')
   if not isinstance(target, Mapping) or not target:
     raise errors.CheckpointError(
         f'{folder / "checkpoint"} holds no parameters: there is no target in'
@@ -114,9 +135,7 @@ def _parameters(folder: epath.Path) -> dict[str, _Leaf]:
   return leaves
 
 
-def _flatten(
-    tree: Mapping[str, Any], prefix: str
-) -> Iterator[tuple[str, Any]]:
+def _flatten(tree: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
   for key, part in tree.items():
     if isinstance(part, Mapping) and 'kvstore' not in part:
       yield from _flatten(part, f'{prefix}{key}/')
@@ -136,10 +155,16 @@ def _leaf(name: str, part: Any, others: Mapping[str, _Leaf]) -> _Leaf:
     return part
   match part:
     # Before 0.1.14 TensorStore had the path beside the kvstore.
-    case (
-        {'driver': 'zarr', 'kvstore': {'driver': driver, 'path': str(text)}}
-        | {'driver': 'zarr', 'kvstore': {'driver': driver}, 'path': str(text)}
-    ) if driver in _ZARR_DRIVERS and text.isprintable():
+    case {
+        'driver': 'zarr',
+        'kvstore': {'driver': driver, 'path': str(text)},
+    } | {
+        'driver': 'zarr',
+        'kvstore': {'driver': driver},
+        'path': str(text),
+    } if (
+        driver in _ZARR_DRIVERS and text.isprintable()
+    ):
       path = pathlib.PurePosixPath(text)
       if path.parts and not path.is_absolute() and '..' not in path.parts:
         return path
@@ -149,22 +174,22 @@ def _leaf(name: str, part: Any, others: Mapping[str, _Leaf]) -> _Leaf:
   )
 
 
-def _spec(folder: epath.Path, name: str, leaf: Any) -> jax.ShapeDtypeStruct:
-  dtype = leaf.dtype
+def _spec(folder: epath.Path, name: str, array: Any) -> jax.ShapeDtypeStruct:
+  dtype = array.dtype
   dtype = getattr(dtype, 'numpy_dtype', dtype)  # TensorStore has its own
   if dtype == np.uint16:
     raise errors.CheckpointError(
         f'{folder} holds {name} as uint16, as T5X saved bfloat16 before version'
         ' 3. Save it by a newer T5X.'
     )
-  return jax.ShapeDtypeStruct(tuple(leaf.shape), dtype)
+  return jax.ShapeDtypeStruct(tuple(array.shape), dtype)
 
 
-def _read_leaf(folder: epath.Path, name: str, leaf: Any) -> np.ndarray:
+def _read_array(folder: epath.Path, name: str, array: Any) -> np.ndarray:
   try:
-    if isinstance(leaf, file_arrays.FileArray):
-      return leaf.read()
-    return _open(folder, {name: leaf})[name].read().result()
+    if isinstance(array, file_arrays.FileArray):
+      return array.read()
+    return array.read().result()
   except errors.CheckpointError:
     raise
   except (OSError, EOFError, ValueError) as error:
@@ -172,7 +197,7 @@ def _read_leaf(folder: epath.Path, name: str, leaf: Any) -> np.ndarray:
 
 
 def _open(folder: epath.Path, leaves: Mapping[str, _Leaf]) -> dict[str, Any]:
-  """The zarr arrays among the leaves, opened side by side."""
+  """Opens the zarr arrays among the leaves, side by side."""
   import tensorstore as ts  # slow to import: only where it is needed
 
   futures = {}
@@ -203,9 +228,7 @@ def _zarr_spec(
   }
 
 
-def _kvstore(
-    folder: epath.Path, path: pathlib.PurePosixPath
-) -> dict[str, str]:
+def _kvstore(folder: epath.Path, path: pathlib.PurePosixPath) -> dict[str, str]:
   """The place of a zarr folder; the driver that wrote it is no matter.
 
   T5X writes a placeholder for the bucket, so that checkpoints can be copied.

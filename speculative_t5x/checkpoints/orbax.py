@@ -8,6 +8,7 @@ parameters), with the optimizer's state and the step beside it.
 
 from collections.abc import Callable, Iterator
 import contextlib
+import functools
 import gc
 import logging
 import sys
@@ -24,76 +25,93 @@ from speculative_t5x.checkpoints import errors
 from speculative_t5x.checkpoints import trees
 
 
-def read_specs(
-    folder: epath.Path, group: tuple[str, ...] = ('target',)
-) -> dict[str, jax.ShapeDtypeStruct]:
-  """Names, shapes and stored dtypes of what lies under a group.
+class Reader:
+  """Reads one checkpoint.
 
-  Raises:
-    errors.CheckpointError: if the metadata is damaged.
+  Attributes:
+    specs: shapes and stored dtypes of the parameters, by name.
+    step: the training step that is stored, None if it is not.
   """
-  with _one_error(f'The metadata in {folder / "state"} is damaged'):
-    part = _metadata(folder)
-    for name in group:
-      part = part.get(name, {})
-    return {name: _spec(name, x) for name, x in trees.flatten(part).items()}
 
+  def __init__(self, folder: epath.Path):
+    """Binds the folder of a step; reads nothing yet."""
+    self._folder = folder
 
-def read_step(folder: epath.Path) -> int | None:
-  """The training step that is stored, None if it is not.
+  @functools.cached_property
+  def specs(self) -> dict[str, jax.ShapeDtypeStruct]:
+    return self.read_specs('target')
 
-  Raises:
-    errors.CheckpointError: if it cannot be read.
-  """
-  with _one_error(f'The metadata in {folder / "state"} is damaged'):
-    array = _metadata(folder).get('state', {}).get('step')
-    if array is None:
-      return None
-    spec = _spec('step', array)
-    if spec.shape or not jnp.issubdtype(spec.dtype, jnp.integer):
-      raise ValueError(f'step is {spec.dtype}{list(spec.shape)}, no number')
-  device = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
-  wanted = jax.ShapeDtypeStruct((), jnp.int32, sharding=device)
-  return int(restore(folder, {'state': {'step': wanted}})['state']['step'])
+  def read_specs(self, *group: str) -> dict[str, jax.ShapeDtypeStruct]:
+    """Returns names, shapes and stored dtypes of what lies under a group.
 
+    Raises:
+      errors.CheckpointError: if the metadata are damaged.
+    """
+    part = self._metadata
+    with self._one_metadata_error():
+      for name in group:
+        part = part.get(name, {})
+      return {name: _spec(name, x) for name, x in trees.flatten(part).items()}
 
-def restore(folder: epath.Path, wanted: trees.Params) -> trees.Params:
-  """Reads the named leaves of the training state.
+  @functools.cached_property
+  def step(self) -> int | None:
+    metadata = self._metadata
+    with self._one_metadata_error():
+      array = metadata.get('state', {}).get('step')
+      if array is None:
+        return None
+      spec = _spec('step', array)
+      if spec.shape or not jnp.issubdtype(spec.dtype, jnp.integer):
+        raise ValueError(f'step is {spec.dtype}{list(spec.shape)}, no number')
+    device = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
+    wanted = jax.ShapeDtypeStruct((), jnp.int32, sharding=device)
+    return int(self.restore({'state': {'step': wanted}})['state']['step'])
 
-  Args:
-    folder: of the step.
-    wanted: tree of `jax.ShapeDtypeStruct`s with a sharding, which each leaf
-      gets with the dtype as it is read.
-  Raises:
-    errors.CheckpointError: if a leaf cannot be read.
-  """
-  import orbax.checkpoint as ocp  # slow to import: only where it is needed
+  def restore(self, wanted: trees.Params) -> trees.Params:
+    """Reads the named leaves of the training state.
 
-  restore_args = jax.tree.map(
-      lambda x: ocp.ArrayRestoreArgs(sharding=x.sharding, dtype=x.dtype), wanted
-  )
-  state_folder = folder / 'state'
-  with (
-      _one_error(f'{state_folder} is damaged or incomplete'),
-      ocp.PyTreeCheckpointer() as checkpointer,
-  ):
-    return checkpointer.restore(
-        state_folder,
-        args=ocp.args.PyTreeRestore(
-            item=jax.tree.map(lambda _: 0, wanted),
-            restore_args=restore_args,
-            partial_restore=True,
-        ),
+    Args:
+      wanted: tree of `jax.ShapeDtypeStruct`s with a sharding, which each leaf
+        gets with the dtype as it is read.
+    Raises:
+      errors.CheckpointError: if a leaf cannot be read.
+    """
+    import orbax.checkpoint as ocp  # slow to import: only where it is needed
+
+    restore_args = jax.tree.map(
+        lambda x: ocp.ArrayRestoreArgs(sharding=x.sharding, dtype=x.dtype),
+        wanted,
     )
+    state_folder = self._folder / 'state'
+    with (
+        _one_error(f'{state_folder} is damaged or incomplete'),
+        ocp.PyTreeCheckpointer() as checkpointer,
+    ):
+      return checkpointer.restore(
+          state_folder,
+          args=ocp.args.PyTreeRestore(
+              item=jax.tree.map(lambda _: 0, wanted),
+              restore_args=restore_args,
+              partial_restore=True,
+          ),
+      )
+
+  @functools.cached_property
+  def _metadata(self) -> Any:
+    """The tree of what Orbax knows of each array."""
+    with self._one_metadata_error():
+      return _read_metadata(self._folder / 'state')
+
+  def _one_metadata_error(self) -> contextlib.AbstractContextManager[None]:
+    return _one_error(f'The metadata in {self._folder / "state"} is damaged')
 
 
-def _metadata(folder: epath.Path) -> Any:
-  """The tree of what Orbax knows of each array."""
+def _read_metadata(state_folder: epath.Path) -> Any:
   import orbax.checkpoint as ocp  # slow to import: only where it is needed
 
   # Orbax asks the arrays themselves. Its metadata file alone would not do: it
   # gives the shape of a shard, and in older checkpoints none at all.
-  return ocp.PyTreeCheckpointHandler().metadata(folder / 'state').tree
+  return ocp.PyTreeCheckpointHandler().metadata(state_folder).tree
 
 
 def _spec(name: str, array: Any) -> jax.ShapeDtypeStruct:

@@ -1,3 +1,3 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Ways to guess the next tokens, one file each."""
+"""Ways to draft the next tokens, one file each."""

@@ -1,12 +1,13 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A smaller model that guesses by decoding: the paper's M_q (Section 3.6).
+"""A smaller model that drafts by decoding: the paper's M_q (Section 3.6).
 
-Legend: batch (rows), gamma (guesses a block), vocab (the target's), slots.
+Legend: examples, rows, gamma (draft tokens per block), vocab (the target's),
+slots, length.
 """
 
-from collections.abc import Callable
 import dataclasses
+from typing import NamedTuple
 
 from flax import struct
 from flax.linen import partitioning
@@ -14,14 +15,36 @@ import jax
 from jax import lax
 import jax.numpy as jnp
 
-from speculative_t5x import sampling as sampling_lib
-from speculative_t5x import seam
+from speculative_t5x import checkpoints
+from speculative_t5x import loading
 from speculative_t5x import sharding
+from speculative_t5x import vocabularies
+from speculative_t5x.compatibility import pairing
+from speculative_t5x.drafters import source
+from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_model
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.speculation import state as state_lib
 
 # The first call of a block feeds the token that the last block ended with,
-# and before it, where the whole draft was kept, the last guess: the draft drew
-# it and was never fed it.
+# and before it, where the whole draft was accepted, the last draft token: the
+# draft model drew it and was never fed it.
 _CATCH_UP_BLOCK = 2
+
+
+class DraftModelMemory(NamedTuple):
+  """What a draft model only reads.
+
+  Attributes:
+    memory: the model's, one row per example.
+    offsets: [examples] int32, see `contracts.Started`.
+    first_tokens: [examples] int32, likewise.
+  """
+
+  memory: contracts.Memory
+  offsets: jax.Array
+  first_tokens: jax.Array
 
 
 @struct.dataclass
@@ -30,140 +53,127 @@ class DraftModelState:
 
   Attributes:
     cache: its keys and values.
-    num_fed: [batch] int32, positions fed so far; those past a row's committed
-      tokens hold rejected guesses.
+    num_fed: [rows] int32, positions fed so far; those past a row's committed
+      tokens hold rejected draft tokens.
   """
 
-  cache: seam.Cache
+  cache: contracts.Cache
   num_fed: jax.Array
 
 
 @dataclasses.dataclass(frozen=True)
 class DraftModel:
-  """Guesses gamma tokens, one at a time, with a model of its own.
+  """Drafts gamma tokens, one at a time, with a model of its own.
 
   Attributes:
-    decoder: the model's seam.
-    encode: `(params, encoder_input_tokens) -> context`; its own encoder, run
-      once.
-    gamma: guesses a block, at least 1.
-    vocab_size: width of the target's logits. A narrower draft gives the rest
-      probability 0; a wider one is cut and renormalised.
+    model: reads the inputs and decodes.
+    max_draft_tokens: gamma, at least 1.
+    vocab_size: width of the target's logits. A narrower draft model gives the
+      rest probability 0; a wider one is cut and renormalised.
     rules: how the model lies on a mesh, where one is in force: its own way and
       not the target's, whose number of heads is another.
   """
 
-  decoder: seam.BlockDecoder
-  encode: Callable[[seam.Params, jax.Array], seam.Context]
-  gamma: int
+  model: contracts.Model
+  max_draft_tokens: int
   vocab_size: int
   rules: sharding.Rules = sharding.REPLICATED
 
   def __post_init__(self):
-    if self.gamma < 1:
+    if self.max_draft_tokens < 1:
       raise ValueError(
-          f'gamma must be at least 1, got {self.gamma}. Decode plainly for no'
-          ' guesses at all.'
+          f'gamma must be at least 1, got {self.max_draft_tokens}. Decode'
+          ' plainly for no draft tokens at all.'
       )
+
+  @property
+  def num_uniforms(self) -> int:
+    """One per draft token."""
+    return self.max_draft_tokens
+
+  @property
+  def special_ids(self) -> contracts.SpecialIds:
+    """Those of the draft model."""
+    return self.model.special_ids
+
+  def model_calls(self) -> tuple[contracts.ModelCall, ...]:
+    """See `contracts.ModelCall`."""
+    first = contracts.ModelCall(self.model, _CATCH_UP_BLOCK, 1, True)
+    later = contracts.ModelCall(self.model, 1, self.max_draft_tokens - 1)
+    return first, later
 
   def init(
-      self, params, encoder_input_tokens, target_encoded, batch, slots
-  ) -> tuple[seam.Context, DraftModelState]:
-    """See `seam.Drafter.init`."""
-    del target_encoded
+      self, params, inputs, target, rows, slots
+  ) -> tuple[DraftModelMemory, DraftModelState]:
+    """See `contracts.Drafter.init`."""
     with partitioning.axis_rules(self.rules):
-      context = self.encode(params, encoder_input_tokens)
-      cache = self.decoder.init_cache(context, batch, slots)
-    return context, DraftModelState(cache, jnp.zeros((batch,), jnp.int32))
-
-  def laws(
-      self,
-      params: seam.Params,
-      encoder_input_tokens: jax.Array,
-      sequences: jax.Array,
-      sampling: sampling_lib.Sampling,
-  ) -> jax.Array:
-    """What each token of given texts would have been guessed from.
-
-    Args:
-      params: the model's.
-      encoder_input_tokens: [examples, inputs_length] int32.
-      sequences: [batch, length] int32.
-      sampling: how logits become a distribution.
-    Returns:
-      [batch, length, vocab], each law given the text before its token.
-    """
-    batch, length = sequences.shape
-    context, state = self.init(
-        params, encoder_input_tokens, None, batch, length
+      started = self.model.start(params, inputs, rows, slots)
+    state = DraftModelState(started.cache, jnp.zeros((rows,), jnp.int32))
+    # Models without inputs have one example per row.
+    sizes = [x.shape[0] for x in jax.tree.leaves(inputs)]
+    per_example = rows // sizes[0] if sizes else 1
+    memory = DraftModelMemory(
+        started.memory,
+        started.offsets[::per_example],
+        started.first_tokens[::per_example],
     )
-    start = jnp.zeros((batch,), jnp.int32)
-    with partitioning.axis_rules(self.rules):
-      logits, _ = self.decoder.decode_block(
-          params,
-          context,
-          state.cache,
-          seam.decoder_inputs(sequences, start, length),
-          start,
-          None,
-      )
-    logits = _fit_width(logits, self.vocab_size)
-    return sampling_lib.standardize(logits, sampling)
+    return memory, state
 
   def propose(
       self,
       params,
-      context,
-      state,
-      target_cache,
-      sequences,
-      num_tokens,
-      uniforms,
-      sampling,
-  ) -> tuple[seam.Draft, DraftModelState, seam.Cache]:
-    """See `seam.Drafter.propose`."""
+      memory: DraftModelMemory,
+      state: DraftModelState,
+      view: contracts.View,
+  ) -> tuple[contracts.Draft, DraftModelState, contracts.Cache]:
+    """See `contracts.Drafter.propose`."""
+    num_tokens, uniforms = view.num_tokens, view.uniforms
+    per_example = num_tokens.shape[0] // memory.offsets.shape[0]
+    offsets = jnp.repeat(memory.offsets, per_example)
+    first_tokens = jnp.repeat(memory.first_tokens, per_example)
 
-    def guess(cache, tokens, positions, logits_at, uniform):
+    def draw(cache, tokens, index, at, uniform):
       with partitioning.axis_rules(self.rules):
-        logits, cache = self.decoder.decode_block(
-            params, context, cache, tokens, positions, logits_at
+        logits, cache = self.model.decode(
+            params, memory.memory, cache, tokens, offsets + index, at
         )
       logits = _fit_width(logits[:, 0], self.vocab_size)
-      probs = sampling_lib.standardize(logits, sampling)
+      probs = sampling_lib.standardize(logits, view.sampling)
       return cache, sampling_lib.draw(probs, uniform), probs
 
     start = jnp.minimum(state.num_fed, num_tokens)
-    cache, token, probs = guess(
+    cache, token, probs = draw(
         state.cache,
-        seam.decoder_inputs(sequences, start, _CATCH_UP_BLOCK),
+        state_lib.decoder_inputs(
+            view.sequences, first_tokens, start, _CATCH_UP_BLOCK
+        ),
         start,
         num_tokens - start,
         uniforms[:, 0],
     )
 
-    def next_guess(carry, step):
+    def draw_later(carry, step):
       cache, token = carry
-      offset, uniform = step
-      cache, token, probs = guess(
-          cache, token[:, None], num_tokens + offset, None, uniform
+      ahead, uniform = step
+      cache, token, probs = draw(
+          cache, token[:, None], num_tokens + ahead, None, uniform
       )
       return (cache, token), (token, probs)
 
-    offsets = jnp.arange(1, self.gamma, dtype=jnp.int32)
+    aheads = jnp.arange(1, self.max_draft_tokens, dtype=jnp.int32)
     (cache, _), (tokens, later_probs) = lax.scan(
-        next_guess, (cache, token), (offsets, uniforms[:, 1:].T)
+        draw_later, (cache, token), (aheads, uniforms[:, 1:].T)
     )
     tokens = jnp.concatenate([token[None], tokens])
     probs = jnp.concatenate([probs[None], later_probs])
-    batch = num_tokens.shape[0]
-    draft = seam.Draft(
+    draft = contracts.Draft(
         tokens=tokens.T,
-        lengths=jnp.full((batch,), self.gamma, jnp.int32),
+        lengths=view.num_wanted,
         probs=jnp.moveaxis(probs, 0, 1),
-        is_point_mass=jnp.zeros((batch,), bool),
+        is_point_mass=jnp.zeros(tokens.T.shape, bool),
     )
-    state = DraftModelState(cache, num_tokens + self.gamma)
-    return draft, state, target_cache
+    state = DraftModelState(cache, num_tokens + self.max_draft_tokens)
+    return draft, state, view.target.cache
 
 
 def _fit_width(logits: jax.Array, vocab_size: int) -> jax.Array:
@@ -173,3 +183,75 @@ def _fit_width(logits: jax.Array, vocab_size: int) -> jax.Array:
     return logits[..., :vocab_size]
   padding = [(0, 0)] * (logits.ndim - 1) + [(0, missing)]
   return jnp.pad(logits, padding, constant_values=-jnp.inf)
+
+
+@dataclasses.dataclass(frozen=True)
+class FromCheckpoint:
+  """A draft model that is read from a checkpoint: see `source.Source`.
+
+  Attributes:
+    checkpoint_path: of any layout that `checkpoints` reads.
+    config: of its network; None for the sizes that the checkpoint states, in
+      the dtype of the target.
+    vocabulary_file: its own vocabulary, to be compared with the target's; None
+      if both are known to be the same.
+    model_parallel: whether its parameters are partitioned along the model axis
+      of the mesh, as the target's are; each device holds all of them otherwise.
+  """
+
+  checkpoint_path: checkpoints.Path
+  config: t5.T5Config | None = None
+  vocabulary_file: str | None = None
+  model_parallel: bool = False
+
+  def load(
+      self,
+      target: loading.ModelSource,
+      vocabulary: vocabularies.Vocabulary | None,
+  ) -> source.LoadedDrafter:
+    """See `source.Source.load`."""
+    if vocabulary is not None and self.vocabulary_file is not None:
+      vocabularies.check_same(
+          vocabulary, vocabularies.load(self.vocabulary_file)
+      )
+    found = loading.find_model(
+        pairing.open_checkpoint(pairing.DRAFT_PATH, self.checkpoint_path),
+        self.config,
+        dtype=target.config.dtype,
+        mesh=target.mesh,
+        rules=sharding.MODEL_PARALLEL
+        if self.model_parallel
+        else sharding.REPLICATED,
+    )
+    if found.checkpoint.special_ids is None:  # not stored: of one family
+      found = dataclasses.replace(found, special_ids=target.special_ids)
+    pairing.check_networks(target, found)
+    return from_model(found.load())
+
+
+def from_model(draft: loading.Model) -> source.LoadedDrafter:
+  """Returns the drafter that decodes with a loaded model."""
+
+  def make(target: t5_model.T5Model, max_draft_tokens: int) -> DraftModel:
+    return DraftModel(
+        # Ids that the target forbids are not worth drafting.
+        model=dataclasses.replace(
+            target, config=draft.config, special_ids=draft.special_ids
+        ),
+        max_draft_tokens=max_draft_tokens,
+        vocab_size=target.vocab_size,
+        rules=draft.rules,
+    )
+
+  is_partitioned = draft.rules != sharding.REPLICATED
+  return source.LoadedDrafter(
+      make,
+      {
+          'kind': 'model',
+          **draft.describe(),
+          'model_parallel': draft.mesh is not None and is_partitioned,
+      },
+      params=draft.params,
+      models=(draft,),
+      mesh=draft.mesh,
+  )

@@ -10,7 +10,9 @@ import pathlib
 import jax.numpy as jnp
 
 from speculative_t5x import loading
-from speculative_t5x import pair as pair_lib
+from speculative_t5x import text_decoder
+from speculative_t5x import vocabularies
+from speculative_t5x.drafters import draft_model
 from speculative_t5x.networks import t5
 from speculative_t5x.tasks import bulletins
 
@@ -56,18 +58,19 @@ def draft_config(dtype: jnp.dtype = jnp.float32) -> t5.T5Config:
   )
 
 
-def load_pair(gamma: int = 5, **options) -> pair_lib.Pair:
-  """Loads the pair, ready to decode bulletins.
+def load_decoder(gamma: int = 5, **options) -> text_decoder.TextDecoder:
+  """Loads target and draft model, ready to decode bulletins.
 
   Args:
-    gamma: guesses a block, at least 1.
-    **options: of `pair.Pair`.
+    gamma: draft tokens per block, at least 1.
+    **options: of `text_decoder.TextDecoder`.
   """
   lengths = {'inputs_length': MAX_LENGTH, 'targets_length': MAX_LENGTH}
-  return pair_lib.Pair(
-      loading.load_model(target_config(), target_checkpoint()),
-      loading.load_model(draft_config(), draft_checkpoint()),
-      loading.load_vocabulary(bulletins.VOCABULARY_FILE),
+  draft = loading.load_model(draft_checkpoint(), draft_config())
+  return text_decoder.TextDecoder(
+      loading.load_model(target_checkpoint(), target_config()),
+      draft_model.from_model(draft),
+      vocabularies.load(bulletins.VOCABULARY_FILE),
       gamma=gamma,
       **(lengths | options),
   )

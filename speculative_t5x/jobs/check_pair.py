@@ -9,36 +9,25 @@ weights.
 from collections.abc import Mapping, Sequence
 import dataclasses
 import hashlib
-import textwrap
 
 from etils import epath
 import jax.numpy as jnp
+from rich import console as console_lib
 
 from speculative_t5x import checkpoints
 from speculative_t5x import loading
-from speculative_t5x import quiet
+from speculative_t5x import vocabularies
+from speculative_t5x.compatibility import checks
+from speculative_t5x.compatibility import facts
+from speculative_t5x.compatibility import memory
+from speculative_t5x.compatibility import pairing
 from speculative_t5x.networks import t5
-from speculative_t5x.preflight import checks
-from speculative_t5x.preflight import facts
-from speculative_t5x.preflight import memory
-
-# The vocabulary's name in a folder that Hugging Face's library wrote.
-_SPIECE_NAME = 'spiece.model'
-_WIDTH = 80
+from speculative_t5x.reports import console
+from speculative_t5x.runtime import quiet
 
 
 class PairError(ValueError):
   """A target and a draft that cannot work together."""
-
-
-@dataclasses.dataclass(frozen=True)
-class _Role:
-  """What was given for one of the two, and under which names."""
-
-  path_name: str
-  path: str
-  config_name: str
-  config: t5.T5Config | None
 
 
 def check_pair(
@@ -65,9 +54,9 @@ def check_pair(
     checkpoint_path: the target's checkpoint.
     draft_checkpoint_path: the draft's.
     task_feature_lengths: most tokens of 'inputs' and 'targets'.
-    gamma: guesses a block, at least 1.
+    gamma: draft tokens per block, at least 1.
     batch_size: examples decoded together.
-    num_decodes: samples an example.
+    num_decodes: samples per example.
     dtype: to decode in, float32 or bfloat16; that of a given config counts.
     vocabulary_file: a SentencePiece model; None for the task's, or else for
       the one in the folder of the target's checkpoint.
@@ -102,19 +91,20 @@ def check_pair(
       (vocabulary_file, draft_vocabulary_file),
       (checkpoint_path, draft_checkpoint_path),
   )
-  roles = _roles(
-      checkpoint_path, draft_checkpoint_path, target_config, draft_config
+  paths = checkpoint_path, draft_checkpoint_path
+  roles = pairing.make_roles(
+      *map(_open_or_none, paths), target_config, draft_config
   )
   candidates = [
-      _candidate(role, other, dtype, file, num_ids)
-      for role, other, file in zip(roles, reversed(roles), files, strict=True)
+      _candidate(*each, dtype, num_ids)
+      for each in zip(paths, roles, reversed(roles), files, strict=True)
   ]
   target, draft = candidates
   if files[1] is None and target.vocabulary is not None:
     assumed = dataclasses.replace(target.vocabulary, is_assumed=True)
     draft = dataclasses.replace(draft, vocabulary=assumed)
   report = checks.check(target, draft, workload, device_memory_gib)
-  print(render(report))
+  console.show(render(report))
   if report.errors:
     raise PairError(_refusal(report))
   num_warnings = sum(f.verdict == 'warning' for f in report.findings)
@@ -123,98 +113,49 @@ def check_pair(
   return report
 
 
-def check_networks(
-    *,
-    checkpoint_path: str,
-    draft_checkpoint_path: str,
-    target_config: t5.T5Config,
-    draft_config: t5.T5Config,
-) -> None:
-  """Checks that both checkpoints are of the networks that they are given for.
-
-  Raises:
-    checkpoints.CheckpointError: naming the argument that is wrong, and whether
-      it looks as if the two were swapped.
-  """
-  roles = _roles(
-      checkpoint_path, draft_checkpoint_path, target_config, draft_config
-  )
-  for role, other in zip(roles, reversed(roles), strict=True):
-    _check_network(role, role.config, other)
-
-
-def _roles(
-    checkpoint_path, draft_checkpoint_path, target_config, draft_config
-) -> tuple[_Role, _Role]:
-  return (
-      _Role('CHECKPOINT_PATH', checkpoint_path, 'TARGET_CONFIG', target_config),
-      _Role(
-          'DRAFT_CHECKPOINT_PATH',
-          draft_checkpoint_path,
-          'DRAFT_CONFIG',
-          draft_config,
-      ),
-  )
-
-
-def _check_network(role: _Role, config: t5.T5Config, other: _Role) -> None:
-  """Checks a checkpoint against sizes, its own or another's."""
+def _open_or_none(path: str) -> checkpoints.Checkpoint | None:
   try:
-    checkpoints.check_shapes(role.path, loading.abstract_params(config))
-  except checkpoints.CheckpointError as error:
-    message = str(error)
-    if _fits(role.path, other.config):
-      message += f' It fits {other.config_name}.'
-      if _fits(other.path, role.config):
-        message = (
-            f'{role.path} holds the network of {other.config_name}, not that of'
-            f' {role.config_name}: {role.path_name} and {other.path_name} look'
-            ' swapped.'
-        )
-    raise checkpoints.CheckpointError(f'{role.path_name}: {message}') from error
-
-
-def _fits(path: str, config: t5.T5Config | None) -> bool:
-  if config is None:
-    return False
-  try:
-    checkpoints.check_shapes(path, loading.abstract_params(config))
+    return checkpoints.open(path)
   except checkpoints.CheckpointError:
-    return False
-  return True
+    return None  # `_read_model` says why
 
 
 def _candidate(
-    role: _Role,
-    other: _Role,
-    dtype: jnp.dtype,
+    path: str,
+    role: pairing.Role,
+    other: pairing.Role,
     vocabulary_file: str | None,
+    dtype: jnp.dtype,
     num_ids: int,
 ) -> facts.Candidate:
   """All that can be read of a model; what cannot is among its problems."""
-  candidate = _read_model(role, other, dtype)
+  candidate = _read_model(path, role, other, dtype)
   if vocabulary_file is None:
     return candidate
   try:
     vocabulary = _read_vocabulary(vocabulary_file, num_ids)
-  except loading.VocabularyError as error:
+  except vocabularies.VocabularyError as error:
     return candidate.with_problem(str(error))
   return dataclasses.replace(candidate, vocabulary=vocabulary)
 
 
-def _read_model(role: _Role, other: _Role, dtype: jnp.dtype) -> facts.Candidate:
+def _read_model(
+    path: str, role: pairing.Role, other: pairing.Role, dtype: jnp.dtype
+) -> facts.Candidate:
   try:
-    layout = checkpoints.detect(role.path)
-    specs = checkpoints.read_specs(role.path)
-    config = loading.read_config(role.path, dtype)
+    checkpoint = role.checkpoint or checkpoints.open(path)
+    specs = checkpoint.specs
+    config = loading.read_config(checkpoint, dtype)
   except checkpoints.CheckpointError as error:
-    return facts.Candidate(role.path).with_problem(f'{role.path_name}: {error}')
+    return facts.Candidate(path).with_problem(f'{role.path_name}: {error}')
   source = facts.FROM_PARAMETERS
-  if layout is checkpoints.Layout.HUGGING_FACE:
+  if checkpoint.layout is checkpoints.Layout.HUGGING_FACE:
     source = 'config.json'
-  candidate = facts.Candidate(role.path, layout.value, specs, config, source)
+  candidate = facts.Candidate(
+      path, checkpoint.layout.value, specs, config, source
+  )
   try:
-    _check_network(role, role.config or config, other)
+    pairing.check_network(role, role.config or config, other)
   except checkpoints.CheckpointError as error:
     return candidate.with_problem(str(error))
   if role.config is None:
@@ -229,22 +170,23 @@ def _vocabulary_files(
 ) -> tuple[str | None, str | None]:
   """The target's and the draft's, beside the weights if they are not given."""
   found = [
-      name or _spiece_model(path)
+      name or _beside_weights(path)
       for name, path in zip(given, checkpoint_paths, strict=True)
   ]
   return found[0], found[1]
 
 
-def _spiece_model(checkpoint_path: str) -> str | None:
-  path = epath.Path(checkpoint_path) / _SPIECE_NAME
-  return str(path) if path.is_file() else None
+def _beside_weights(checkpoint_path: str) -> str | None:
+  """The folder, if it holds a vocabulary as well."""
+  files = (epath.Path(checkpoint_path) / name for name in vocabularies.NAMES)
+  return checkpoint_path if any(file.is_file() for file in files) else None
 
 
 def _read_vocabulary(path: str, num_ids: int) -> facts.Vocabulary:
-  pieces = loading.load_vocabulary(path)
+  pieces = vocabularies.load(path)
   return facts.Vocabulary(
-      hashlib.sha256(epath.Path(path).read_bytes()).hexdigest(),
-      num_ids or pieces.get_piece_size(),
+      hashlib.sha256(pieces.path.read_bytes()).hexdigest(),
+      num_ids or pieces.num_pieces,
       pieces,
   )
 
@@ -262,38 +204,31 @@ def _task_vocabulary(name: str) -> tuple[str, int]:
     ) from error
   vocabulary = task.output_features['targets'].vocabulary
   if not isinstance(vocabulary, seqio.SentencePieceVocabulary):
-    raise loading.VocabularyError(
+    raise vocabularies.VocabularyError(
         f'The vocabulary of {name} is a {type(vocabulary).__name__}; a pair is'
         ' checked by SentencePiece models. Give VOCABULARY_FILE.'
     )
   return vocabulary.sentencepiece_model_file, vocabulary.vocab_size
 
 
-def render(report: facts.Report) -> str:
-  """The findings as a table, and below it what there is to say of them."""
-  paths = zip(('target', 'draft'), report.checkpoints, strict=True)
-  rows = [('', 'target', 'draft', '')] + [
+def render(report: facts.Report) -> console_lib.Group:
+  """Returns the findings as a table, and remarks on them below it."""
+  roles = zip(('target', 'draft'), report.checkpoints, strict=True)
+  rows = [
       (f.name, f.target, f.draft, '' if f.verdict == 'ok' else f.verdict)
       for f in report.findings
   ]
-  widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-  table = ['  '.join(map(str.ljust, row, widths)).rstrip() for row in rows]
   remarks = [
       f'{f.verdict}: {f.name}: {f.remedy}' for f in report.findings if f.remedy
   ]
   remarks += [f'assumed: {text}' for text in report.assumptions]
-  heading = [f'{name}: {path}' for name, path in paths]
-  return '\n'.join([*heading, '', *table, '', *map(_wrap, remarks), ''])
-
-
-def _wrap(paragraph: str) -> str:
-  # Paths and names stay whole.
-  return textwrap.fill(
-      paragraph,
-      _WIDTH,
-      subsequent_indent='  ',
-      break_long_words=False,
-      break_on_hyphens=False,
+  return console_lib.Group(
+      *(f'{role}: {path}' for role, path in roles),
+      '',
+      console.table(('', 'target', 'draft', ''), rows, justify='left'),
+      '',
+      *remarks,
+      '',
   )
 
 

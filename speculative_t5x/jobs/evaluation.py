@@ -2,147 +2,106 @@
 # SPDX-License-Identifier: Apache-2.0
 """The eval job: a task decoded plainly and speculatively, and compared."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 import dataclasses
 from typing import Any
 
-from speculative_t5x import run_record
-from speculative_t5x import sampling as sampling_lib
+from speculative_t5x import batching
 from speculative_t5x import sharding
 from speculative_t5x import token_decoder
-from speculative_t5x import tracing
-from speculative_t5x.jobs import counts
-from speculative_t5x.jobs import examples as examples_lib
-from speculative_t5x.jobs import folder_lock
-from speculative_t5x.jobs import greedy
-from speculative_t5x.jobs import output_folder
-from speculative_t5x.jobs import pair_loading
-from speculative_t5x.jobs import predictions as predictions_lib
-from speculative_t5x.jobs import report
-from speculative_t5x.networks import t5
-from speculative_t5x.walltime import measurement
-from speculative_t5x.walltime import side_by_side
+from speculative_t5x.drafters import source
+from speculative_t5x.jobs import workload as workload_lib
+from speculative_t5x.measurement import greedy
+from speculative_t5x.measurement import interleaved
+from speculative_t5x.measurement import run_record
+from speculative_t5x.measurement import tracing
+from speculative_t5x.measurement import walltimes
+from speculative_t5x.outputs import folder_lock
+from speculative_t5x.outputs import output_folder
+from speculative_t5x.reports import console
+from speculative_t5x.reports import eval_table
+from speculative_t5x.reports import token_trace
+from speculative_t5x.runtime import arguments
+from speculative_t5x.speculation import sampling
+from speculative_t5x.tasks import examples as examples_lib
+from speculative_t5x.tasks import predictions as predictions_lib
 
 
 @dataclasses.dataclass(frozen=True)
 class _Setup:
   """What all configurations of one job share."""
 
+  workload: workload_lib.Workload
   decoder: token_decoder.TokenDecoder
   examples: examples_lib.Examples
   batch_size: int
   repeats: int
-  settings: dict[str, Any]  # keys of the run record
 
 
 def evaluate(
     *,
-    mixture_or_task_name: str,
-    split: str,
-    target_config: t5.T5Config,
-    draft_config: t5.T5Config,
-    checkpoint_path: str,
-    draft_checkpoint_path: str,
+    workload: workload_lib.Workload,
+    drafter: source.Source,
     output_dir: str,
     gamma: int,
-    task_feature_lengths: Mapping[str, int],
     num_examples: int | None = None,
     temperature: float | Sequence[float] = 0.0,
-    topk: int = 0,
-    topp: float = 0.0,
     draft_temperature: float | None = None,
-    draft_vocabulary_file: str | None = None,
     num_decodes: int = 1,
-    seed: int = 0,
     batch_size: int = 1,
-    mesh_shape: Sequence[int] = (1, 1),
-    draft_model_parallel: bool = False,
     repeats: int = 1,
-    matmul_precision: str | None = 'highest',
     shown_example: int | None = None,
 ) -> list[run_record.Record]:
-  """Decodes a split in both ways, judges both, and says what it gained.
+  """Decodes a split plainly and speculatively and compares texts and times.
 
   Args:
-    mixture_or_task_name: a registered seqio task.
-    split: of it.
-    target_config: sizes of the target.
-    draft_config: sizes of the draft.
-    checkpoint_path: the target's T5X checkpoint.
-    draft_checkpoint_path: the draft's.
-    output_dir: see `jobs.output_folder`.
-    gamma: guesses a block, at least 1.
-    task_feature_lengths: most tokens of 'inputs' and 'targets'.
-    num_examples: the first so many; None for all.
+    workload: the task and the target.
+    drafter: drafts for the target.
+    output_dir: see `outputs.output_folder`.
+    gamma: draft tokens per block, at least 1.
+    num_examples: how many are decoded, from the first on; None for all.
     temperature: one, or several to be run one after the other.
-    topk: keep the k likeliest tokens; 0 is off.
-    topp: keep the likeliest tokens of this mass; 0 is off.
     draft_temperature: None for the target's.
-    draft_vocabulary_file: the draft's own SentencePiece model, to be compared
-      with the task's; None if they are known to be the same.
-    num_decodes: samples an example; the best one of each is judged.
-    seed: of the samples.
+    num_decodes: samples per example; the best one of each is scored.
     batch_size: examples decoded together.
-    mesh_shape: over how many devices the examples of a batch are dealt out, and
-      over how many the target is.
-    draft_model_parallel: whether the draft is too; each device holds all of it
-      otherwise.
     repeats: how often each batch is timed; the median counts.
-    matmul_precision: JAX's setting; 'highest' multiplies float32 in float32
-      on TPU and GPU too.
     shown_example: number of an example whose blocks are printed, or None.
   Returns:
-    One run record for each temperature.
+    One run record per temperature.
   Raises:
-    ValueError: for input that cannot be decoded as asked.
+    ValueError: for input that cannot be decoded as configured.
     greedy.MismatchError: if greedy outputs differ by more than rounding. The
       results are written nevertheless.
   """
-  counts.check(
+  arguments.check(
       gamma=gamma,
       num_decodes=num_decodes,
       batch_size=batch_size,
       repeats=repeats,
       num_examples=1 if num_examples is None else num_examples,
   )
-  token_decoder.check_int32('seed', seed)
-  temperatures = counts.several('temperature', temperature)
+  temperatures = arguments.several('temperature', temperature)
   for each in (*temperatures, draft_temperature or 0.0):
-    sampling_lib.make_sampling(each, topk, topp)  # before anything is read
-  mesh = pair_loading.make_mesh(mesh_shape, batch_size)
+    workload.sampling(each)  # before anything is read
+  mesh = workload.make_mesh(batch_size)
   with folder_lock.hold(output_dir):
-    examples = examples_lib.load(
-        mixture_or_task_name, split, task_feature_lengths, num_examples
-    )
+    target = workload.find_target(mesh)
+    examples = workload.load_examples(target, num_examples)
     _check_shown_example(shown_example, len(examples.tokens))
-    setup = _Setup(
-        pair_loading.load_decoder(
-            target_config=target_config,
-            draft_config=draft_config,
-            checkpoint_path=checkpoint_path,
-            draft_checkpoint_path=draft_checkpoint_path,
-            draft_vocabulary_file=draft_vocabulary_file,
-            vocabulary=examples.vocabulary,
-            gamma=gamma,
-            length=task_feature_lengths['targets'],
-            num_decodes=num_decodes,
-            mesh=mesh,
-            draft_model_parallel=draft_model_parallel,
-            matmul_precision=matmul_precision,
-        ),
-        examples,
-        batch_size,
-        repeats,
-        {
-            'task': mixture_or_task_name,
-            'split': split,
-            'inputs_length': task_feature_lengths['inputs'],
-            'targets_length': task_feature_lengths['targets'],
-            'topk': topk,
-            'topp': topp,
-            'seed': seed,
-        },
+    target = workload_lib.bind_vocabulary(target, examples)
+    # The drafter first: it is read sooner, and may not fit.
+    loaded_drafter = workload_lib.load_drafter(
+        drafter, target, examples.vocabulary
     )
+    decoder = token_decoder.TokenDecoder(
+        workload_lib.load_target(target, examples.vocabulary),
+        loaded_drafter,
+        gamma=gamma,
+        length=workload.length,
+        num_decodes=num_decodes,
+        matmul_precision=workload.matmul_precision,
+    )
+    setup = _Setup(workload, decoder, examples, batch_size, repeats)
     folder = output_folder.OutputFolder(output_dir, 'eval')
     folder.clear()
     records = []
@@ -153,8 +112,8 @@ def evaluate(
       records.append(record)
     results = folder.finish()
     if shown_example is not None:
-      print(_show(setup, shown_example))
-  print(report.table(records))
+      _show(setup, shown_example)
+  console.show(eval_table.render(records))
   print(f'Records: {results}')
   greedy.check(records)
   return records
@@ -171,15 +130,15 @@ def _check_shown_example(number: int | None, num_examples: int) -> None:
 def _requests(
     setup: _Setup, temperature: float, draft_temperature: float
 ) -> list[token_decoder.Request]:
-  rules = setup.settings['topk'], setup.settings['topp']
-  requests = side_by_side.requests(
+  requests = batching.requests(
       setup.examples.tokens,
       setup.examples.example_ids,
       batch_size=setup.batch_size,
       length=setup.decoder.length,
-      seed=setup.settings['seed'],
-      sampling=sampling_lib.make_sampling(temperature, *rules),
-      draft_sampling=sampling_lib.make_sampling(draft_temperature, *rules),
+      seed=setup.workload.seed,
+      sampling=setup.workload.sampling(temperature),
+      draft_sampling=setup.workload.sampling(draft_temperature),
+      padding=setup.decoder.target_model.special_ids.padding,
   )
   return [setup.decoder.place(request) for request in requests]
 
@@ -189,7 +148,7 @@ def _evaluate_at(
 ) -> tuple[run_record.Record, list[dict[str, Any]]]:
   """Runs one temperature: its record and its predictions."""
   batches = _requests(setup, temperature, draft_temperature)
-  plain, speculative = side_by_side.run(
+  plain, speculative = interleaved.run(
       setup.decoder,
       batches,
       repeats=setup.repeats,
@@ -198,19 +157,15 @@ def _evaluate_at(
   for decoded in (*plain.decoded, *speculative.decoded):
     token_decoder.check_finite(decoded)
   sides = {
-      name: predictions_lib.read(
-          run, setup.examples, setup.decoder.num_decodes
-      )
+      name: predictions_lib.read(run, setup.examples, setup.decoder)
       for name, run in (('baseline', plain), ('speculative', speculative))
   }
-  record = _record(
-      setup, temperature, draft_temperature, plain, speculative
-  )
+  record = _record(setup, temperature, draft_temperature, plain, speculative)
   record['quality'] = {
       name: predictions_lib.judge(setup.examples, side)
       for name, side in sides.items()
   }
-  if temperature <= sampling_lib.MIN_TEMPERATURE:
+  if temperature <= sampling.MIN_TEMPERATURE:
     record['greedy'] = greedy.compare(
         setup.decoder, batches, plain, speculative
     )
@@ -221,45 +176,34 @@ def _record(
     setup: _Setup,
     temperature: float,
     draft_temperature: float,
-    plain: side_by_side.Run,
-    speculative: side_by_side.Run,
+    plain: interleaved.Run,
+    speculative: interleaved.Run,
 ) -> run_record.Record:
   decoder = setup.decoder
   return run_record.make(
       'eval',
-      **setup.settings,
-      **measurement.describe_runs(
-          decoder, plain, speculative, setup.repeats
-      ),
+      **setup.workload.settings(),
+      **run_record.describe_decoding(decoder, temperature, draft_temperature),
+      **walltimes.describe_runs(plain, speculative, setup.repeats),
       num_examples=len(setup.examples.tokens),
       truncated_inputs=setup.examples.num_truncated,
-      target=run_record.describe_model(decoder.target),
-      drafter=run_record.describe_draft(decoder.draft, draft_temperature),
-      verification={'rule': 'tokenwise', 'lenience': None},
-      temperature=temperature,
       batch_size=setup.batch_size,
-      lossless=True,
   )
 
 
-def _show(setup: _Setup, number: int) -> str:
-  """One example's blocks, guesses told apart by colour."""
+def _show(setup: _Setup, number: int) -> None:
+  """Prints the tokens of one example, one line per target call."""
   only = dataclasses.replace(
       setup.examples,
       tokens=setup.examples.tokens[number : number + 1],
       example_ids=setup.examples.example_ids[number : number + 1],
   )
-  # Along the data axis of a mesh there is no fewer than a row a device.
+  # A batch has at least one row per device along the data axis of a mesh.
   num_rows = sharding.describe(setup.decoder.mesh).get(sharding.DATA_AXIS, 1)
   request = _requests(
       dataclasses.replace(setup, examples=only, batch_size=num_rows), 0.0, 0.0
   )[0]
   blocks = tracing.trace(setup.decoder, request)
   pieces = setup.examples.vocabulary.tokenizer.IdToPiece
-  return '\n'.join(
-      [
-          f'Input: {setup.examples.inputs[number]}',
-          tracing.render(blocks, pieces),
-          tracing.legend(),
-      ]
-  )
+  inputs = setup.examples.inputs[number]
+  console.show(token_trace.TokenTrace(blocks, pieces, inputs))

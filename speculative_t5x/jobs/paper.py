@@ -20,24 +20,27 @@ from etils import epath
 from matplotlib import figure as figure_lib
 import numpy as np
 
-from speculative_t5x import pair as pair_lib
-from speculative_t5x import run_record
+from speculative_t5x import text_decoder
 from speculative_t5x import token_decoder
-from speculative_t5x import tracing
-from speculative_t5x.jobs import folder_lock
-from speculative_t5x.jobs import output_folder
-from speculative_t5x.jobs import simulate
+from speculative_t5x.measurement import part_programs
+from speculative_t5x.measurement import run_record
+from speculative_t5x.measurement import simulation
+from speculative_t5x.measurement import step_times
+from speculative_t5x.measurement import tracing
+from speculative_t5x.outputs import folder_lock
+from speculative_t5x.outputs import output_folder
 from speculative_t5x.paper import decoded_sentence
 from speculative_t5x.paper import figures
 from speculative_t5x.paper import loop_trace
+from speculative_t5x.paper import points as points_lib
 from speculative_t5x.paper import published
-from speculative_t5x.paper import runs
 from speculative_t5x.paper import style
 from speculative_t5x.paper import tables
-from speculative_t5x.walltime import part_programs
-from speculative_t5x.walltime import step_times
+from speculative_t5x.reports import console
+from speculative_t5x.reports import runs
+from speculative_t5x.reports import token_trace
 
-_ALL = _DIALLED, _MEASURED = 'dialled', 'measured'  # folders of records
+_ALL = _SIMULATED, _MEASURED = 'simulated', 'measured'  # folders of records
 _TRACE_ROUNDS = 15
 
 Path = str | os.PathLike[str]
@@ -52,7 +55,7 @@ def table1(output_dir: Path) -> None:
 def table2(
     output_dir: Path,
     target_size: str | None,
-    shapes: simulate.Shapes,
+    shapes: simulation.Shapes,
     measured: Mapping[RowName, Path] | None = None,
 ) -> None:
   """Speedups of T5 1.1 beside Table 2's; see `table4` for the arguments."""
@@ -62,7 +65,7 @@ def table2(
 def table4(
     output_dir: Path,
     target_size: str | None,
-    shapes: simulate.Shapes,
+    shapes: simulation.Shapes,
     measured: Mapping[RowName, Path] | None = None,
 ) -> None:
   """Predicted and measured speedups beside Table 4's, from the same runs.
@@ -71,10 +74,10 @@ def table4(
     output_dir: of the table, and of the records.
     target_size: of T5 1.1, in the place of XXL; None for the largest that fits
       the memory.
-    shapes: what is decoded where acceptance is dialled.
+    shapes: what is decoded where acceptance is simulated.
     measured: results of the walltime job for rows whose pair is at hand, by
-      task ('EnDe' or 'CNNDM'), draft and temperature. All others are dialled
-      at the paper's alpha.
+      task ('EnDe' or 'CNNDM'), draft and temperature. All others are
+      simulated at the paper's alpha.
   """
   _write_speeds('table4.md', output_dir, target_size, shapes, measured)
 
@@ -93,23 +96,23 @@ def _write_speeds(name, output_dir, target_size, shapes, measured) -> None:
   name_of = lambda row: (row.task, row.draft, row.temperature)
   rows = [r for r in published.TABLES_2_AND_4 if name_of(r) not in found]
   if rows:
-    records = _dial(output_dir, target_size, shapes, rows)
+    records = _simulate(output_dir, target_size, shapes, rows)
     found |= {name_of(r): x for r, x in zip(rows, records, strict=True)}
   pairing = [(row, found[name_of(row)]) for row in published.TABLES_2_AND_4]
   _write(output_dir, name, tables.tables_2_and_4(pairing))
 
 
-def _dial(output_dir, target_size, shapes, rows) -> list[run_record.Record]:
-  """A record of each row's sizes, at the paper's alpha."""
+def _simulate(output_dir, target_size, shapes, rows) -> list[run_record.Record]:
+  """Measures each row's sizes at the paper's alpha; one record per row."""
   pairings = [
-      simulate.Pairing(
+      simulation.Pairing(
           row.draft, row.alpha, row.gamma, float(row.temperature)
       )
       for row in rows
   ]
-  path = epath.Path(output_dir) / _DIALLED
+  path = epath.Path(output_dir) / _SIMULATED
   with folder_lock.hold(path):
-    records, folder = simulate.measure_pairings(
+    records, folder = simulation.measure_pairings(
         target_size, pairings, shapes, path
     )
     folder.finish()
@@ -160,7 +163,7 @@ def table3(
   # Before anything is measured.
   added = [x for path in _paths(records) for x in runs.read(path)]
   found = measure(output_dir=str(epath.Path(output_dir) / _MEASURED))
-  entries = [(*each, None) for each in runs.alphas([*found, *added])]
+  entries = [(*each, None) for each in points_lib.alphas([*found, *added])]
   table = tables.table_3([*entries, *_published_alphas()])
   _write(output_dir, 'table3.md', table)
 
@@ -173,29 +176,31 @@ def _published_alphas() -> Iterator[tables.Entry]:
 
 
 def figure1(
-    output_dir: Path, pair: pair_lib.Pair, text: str, temperature: float
+    output_dir: Path,
+    decoder: text_decoder.TextDecoder,
+    text: str,
+    temperature: float,
 ) -> None:
   """A sentence as it is decoded: for a terminal, as a page and as a picture.
 
   Args:
     output_dir: gets figure1.html, .pdf and .png; the terminal gets the rest.
-    pair: that decodes it.
+    decoder: decodes it.
     text: its input.
     temperature: 0 is argmax.
   """
-  request, _ = pair.make_request([text], temperature=temperature)
-  blocks = tracing.trace(pair.tokens, request)
-  pieces = pair.vocabulary.id_to_piece
-  print(tracing.render(blocks, pieces))
-  print(tracing.legend())
-  page = decoded_sentence.page(blocks, pieces, text)
+  request, _ = decoder.make_request([text], temperature=temperature)
+  blocks = tracing.trace(decoder.tokens, request)
+  shown = token_trace.TokenTrace(blocks, decoder.vocabulary.id_to_piece, text)
+  console.show(shown)
+  page = decoded_sentence.page(shown)
   _write(output_dir, 'figure1.html', page, is_shown=False)
-  _save(output_dir, 'figure1', decoded_sentence.draw(blocks, pieces, text))
+  _save(output_dir, 'figure1', decoded_sentence.draw(shown))
 
 
 def figure2(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
   """Tokens a target call over alpha; see `figure4` for the arguments."""
-  points = _points(output_dir, records, _ALL, runs.curve_label)
+  points = _points(output_dir, records, _ALL, points_lib.curve_label)
   _save(output_dir, 'figure2', figures.figure_2(points))
 
 
@@ -214,13 +219,13 @@ def figure4(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
   Raises:
     ValueError: for results without a record to be laid over it.
   """
-  points = _points(output_dir, records, _ALL, runs.curve_label)
+  points = _points(output_dir, records, _ALL, points_lib.curve_label)
   _save(output_dir, 'figure4', figures.figure_4(points))
 
 
 def figure5(
     output_dir: Path,
-    pair: pair_lib.Pair,
+    decoder: text_decoder.TextDecoder,
     text: str,
     gammas: Sequence[int],
 ) -> None:
@@ -228,7 +233,7 @@ def figure5(
 
   Args:
     output_dir: gets figure5.pdf, .png, and .json for a trace viewer.
-    pair: that decodes.
+    decoder: whose loops are traced.
     text: its input, decoded at temperature 0.
     gammas: a row each, below plain decoding.
   """
@@ -236,8 +241,9 @@ def figure5(
     raise ValueError(
         f'Gammas must be a list of at least one, as (3, 7); got {gammas!r}.'
     )
-  request, _ = pair.make_request([text])
-  decoders = [pair.tokens.with_draft(pair.tokens.draft, g) for g in gammas]
+  request, _ = decoder.make_request([text])
+  drafter = decoder.tokens.loaded_drafter
+  decoders = [decoder.tokens.with_drafter(drafter, g) for g in gammas]
   rows = _trace_rows(decoders, request)
   events = json.dumps(loop_trace.to_trace_events(rows))
   _write(output_dir, 'figure5.json', events, is_shown=False)
@@ -248,7 +254,7 @@ def _trace_rows(
     decoders: Sequence[token_decoder.TokenDecoder],
     request: token_decoder.Request,
 ) -> list[loop_trace.Row]:
-  """Plain decoding of an example, then each decoder's, all timed in turns."""
+  """Plain decoding of an example, then each decoder's, interleaved."""
   all_parts = [
       step_times.Parts(part_programs.PartPrograms(decoder), request)
       for decoder in decoders
@@ -287,19 +293,19 @@ def _points(
     records: Path | Sequence[Path],
     folders: Sequence[str],
     label: Callable[[run_record.Record], str],
-) -> list[runs.Point]:
+) -> list[points_lib.Point]:
   """What was measured, from folders of the output folder and from files."""
   measured = [epath.Path(output_dir) / f / 'results.jsonl' for f in folders]
   found = [x for path in measured if path.exists() for x in runs.read(path)]
   for path in _paths(records):
     added = runs.read(path)
-    if not runs.points(added):
+    if not points_lib.from_records(added):
       raise ValueError(
           f'{path} holds no record with alpha, c and a speedup. Pass the'
           ' results.jsonl of a walltime or simulate job.'
       )
     found += added
-  return runs.points(found, label)
+  return points_lib.from_records(found, label)
 
 
 def _paths(records: Path | Sequence[Path]) -> Sequence[Path]:

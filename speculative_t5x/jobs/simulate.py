@@ -2,89 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The simulate job: the walltime of pairs whose weights are not at hand.
 
-T5 1.1 of any size with random weights on random inputs; both models run, and
-guesses are kept at a rate that is given (see `dialled`). Needs neither a task
-nor checkpoints.
+T5 1.1 of any size runs with random weights on random inputs, and draft tokens
+are accepted at a given rate (see `speculation.simulated_acceptance`). Needs
+neither a task nor checkpoints.
 """
 
 from collections.abc import Sequence
-import dataclasses
 import itertools
-import os
-import sys
 
-import jax
-import jax.numpy as jnp
-import numpy as np
-
-from speculative_t5x import analysis
-from speculative_t5x import dialled
-from speculative_t5x import loading
-from speculative_t5x import run_record
-from speculative_t5x import sampling as sampling_lib
-from speculative_t5x import sharding
-from speculative_t5x import token_decoder
-from speculative_t5x.jobs import counts
-from speculative_t5x.jobs import folder_lock
-from speculative_t5x.jobs import output_folder
-from speculative_t5x.paper import tables
-from speculative_t5x.preflight import memory
-from speculative_t5x.walltime import measurement
-from speculative_t5x.walltime import part_programs
-from speculative_t5x.walltime import side_by_side
-
-_FIRST_TOKEN = 3  # below are padding, the end and the unknown token
-
-
-@dataclasses.dataclass(frozen=True)
-class Pairing:
-  """A draft to be run beside the target, and how its guesses fare.
-
-  Attributes:
-    draft_size: of T5 1.1.
-    alpha: rate at which guesses are kept, in [0, 1].
-    gamma: guesses a block.
-    temperature: of both models.
-  """
-
-  draft_size: str
-  alpha: float
-  gamma: int
-  temperature: float = 0.0
-
-
-@dataclasses.dataclass(frozen=True)
-class Shapes:
-  """What is decoded.
-
-  Attributes:
-    num_examples: random inputs.
-    batch_size: decoded together.
-    inputs_length: tokens of each.
-    targets_length: tokens of each output; none ends before.
-    dtype: 'float32' or 'bfloat16', of weights and products.
-    repeats: how often each batch is timed; the median counts.
-    rounds: how often the parts are timed.
-    seed: of the inputs and of what is drawn.
-    matmul_precision: JAX's setting.
-  """
-
-  num_examples: int = 16
-  batch_size: int = 1
-  inputs_length: int = 64
-  targets_length: int = 64
-  dtype: str = 'float32'
-  repeats: int = 1
-  rounds: int = measurement.ROUNDS
-  seed: int = 0
-  matmul_precision: str | None = 'highest'
-
-  def __post_init__(self):
-    values = dataclasses.asdict(self)
-    for name in ('dtype', 'seed', 'matmul_precision'):
-      del values[name]
-    counts.check(**values)
-    token_decoder.check_int32('seed', self.seed)
+from speculative_t5x.measurement import run_record
+from speculative_t5x.measurement import simulation
+from speculative_t5x.outputs import folder_lock
+from speculative_t5x.reports import walltime_summary
+from speculative_t5x.runtime import arguments
 
 
 def simulate(
@@ -95,17 +25,17 @@ def simulate(
     gamma: int | Sequence[int],
     output_dir: str,
     temperature: float | Sequence[float] = 0.0,
-    shapes: Shapes,
+    shapes: simulation.Shapes,
 ) -> list[run_record.Record]:
   """Measures every combination of draft, gamma, rate and temperature.
 
   Args:
     target_size: of T5 1.1; None for the largest whose pairs fit the memory.
     draft_size: one or several.
-    alpha: rates at which guesses are kept, one or several.
-    gamma: guesses a block, one or several.
-    output_dir: see `jobs.output_folder`; an interrupted job goes on there. Also
-      written is `walltime.md`, the table that is printed.
+    alpha: acceptance rates, one or several.
+    gamma: draft tokens per block, one or several.
+    output_dir: see `outputs.output_folder`; an interrupted job goes on there.
+      Also written is `walltime.md`, the table that is printed.
     temperature: one or several.
     shapes: what is decoded.
   Returns:
@@ -122,266 +52,21 @@ def simulate(
         f' {draft_size!r}.'
     )
   pairings = [
-      Pairing(*values)
+      simulation.Pairing(*values)
       for values in itertools.product(
           draft_size,
-          counts.several('alpha', alpha),
-          counts.several_counts('gamma', gamma),
-          counts.several('temperature', temperature),
+          arguments.several('alpha', alpha),
+          arguments.several_counts('gamma', gamma),
+          arguments.several('temperature', temperature),
       )
   ]
   with folder_lock.hold(output_dir):
-    records, folder = measure_pairings(
+    records, folder = simulation.measure_pairings(
         target_size, pairings, shapes, output_dir
     )
     results = folder.finish()
-    text = tables.summary(records)
+    text = walltime_summary.render(records)
     folder.add_text('walltime.md', text)
   print(text)
   print(f'Records: {results}')
   return records
-
-
-def measure_pairings(
-    target_size: str | None,
-    pairings: Sequence[Pairing],
-    shapes: Shapes,
-    output_dir: str | os.PathLike[str],
-) -> tuple[list[run_record.Record], output_folder.OutputFolder]:
-  """Measures one target with several drafts.
-
-  What the folder has of an earlier run is not measured again.
-
-  Returns:
-    A record a pairing, in their order, and the folder that they are in.
-  Raises:
-    ValueError: as for `simulate`; the folder has not been touched then.
-  """
-  if not pairings:
-    raise ValueError('No draft_size was given. Give one, or several.')
-  for pairing in pairings:
-    dialled.make_rule(pairing.alpha)  # before anything is made
-    sampling_lib.make_sampling(pairing.temperature)
-  counts.check_gammas([p.gamma for p in pairings], shapes.targets_length)
-  drafts = sorted({p.draft_size for p in pairings})
-  gamma = max(p.gamma for p in pairings)
-  target_size = _choose_target(target_size, drafts, gamma, shapes)
-  folder = output_folder.OutputFolder(output_dir, 'walltime')
-  bench = _Bench(target_size, shapes, folder, len(pairings))
-  measured = {p: bench.measure(p) for p in sorted(pairings, key=_by_program)}
-  return [measured[pairing] for pairing in pairings], folder
-
-
-def _by_program(pairing: Pairing) -> tuple:
-  """Pairings of one model and program come after one another."""
-  return pairing.draft_size, pairing.gamma, pairing.alpha
-
-
-class _Bench:
-  """One target, and the draft that was measured last."""
-
-  def __init__(self, target_size: str, shapes: Shapes, folder, total: int):
-    self._target_size = target_size
-    self._shapes = shapes
-    self._folder = folder
-    self._total = total  # pairings
-    self._programs: part_programs.PartPrograms | None = None
-    self._made_for: tuple[str, int] | None = None  # draft and gamma
-
-  def measure(self, pairing: Pairing) -> run_record.Record:
-    """The record of a pairing, from the folder or measured."""
-    settings = self._settings(pairing)
-    name = (
-        f'{self._target_size} and {pairing.draft_size}, gamma {pairing.gamma},'
-        f' alpha {pairing.alpha:g}, temperature {pairing.temperature:g}'
-    )
-    record = self._folder.find(settings, name, self._total)
-    if record is None:
-      record = settings | self._measure(pairing, name)
-      record['predicted_speedup'] = float(
-          analysis.walltime_factor(pairing.alpha, pairing.gamma, record['c'])
-      )
-    self._folder.add(record)
-    return record
-
-  def _measure(self, pairing: Pairing, name: str) -> run_record.Record:
-    return measurement.measure(
-        self._programs_for(pairing),
-        self._requests(pairing),
-        repeats=self._shapes.repeats,
-        rounds=self._shapes.rounds,
-        name=name,
-    ).record
-
-  def _programs_for(self, pairing: Pairing) -> part_programs.PartPrograms:
-    made_for = pairing.draft_size, pairing.gamma
-    if self._made_for != made_for:
-      decoder = self._make_decoder(pairing)
-      self._programs = part_programs.PartPrograms(decoder)
-      self._made_for = made_for
-    return self._programs
-
-  def _make_decoder(self, pairing: Pairing) -> token_decoder.TokenDecoder:
-    if self._programs is None:
-      return token_decoder.TokenDecoder(
-          _random_model(self._target_size, self._shapes, seed=1),
-          _random_model(pairing.draft_size, self._shapes, seed=2),
-          gamma=pairing.gamma,
-          length=self._shapes.targets_length,
-          may_end=False,
-          matmul_precision=self._shapes.matmul_precision,
-      )
-    decoder = self._programs.decoder
-    draft = decoder.draft
-    if self._made_for[0] != pairing.draft_size:
-      draft = _random_model(pairing.draft_size, self._shapes, seed=2)
-    return decoder.with_draft(draft, pairing.gamma)
-
-  def _requests(self, pairing: Pairing) -> list[token_decoder.Request]:
-    shapes = self._shapes
-    law = sampling_lib.make_sampling(pairing.temperature)
-    shape = (shapes.num_examples, shapes.inputs_length)
-    rng = np.random.default_rng(shapes.seed)
-    return list(
-        side_by_side.requests(
-            rng.integers(_FIRST_TOKEN, dialled.VOCAB_SIZE, shape, np.int32),
-            np.arange(shapes.num_examples, dtype=np.int32),
-            batch_size=shapes.batch_size,
-            length=shapes.targets_length,
-            seed=shapes.seed,
-            sampling=law,
-            draft_sampling=law,
-            rule=dialled.make_rule(pairing.alpha),
-        )
-    )
-
-  def _settings(self, pairing: Pairing) -> run_record.Record:
-    """A record before anything is measured."""
-    shapes = self._shapes
-    describe = lambda size: {
-        'name': f't5_1_1_{size}',
-        'checkpoint': None,
-        'num_params': dialled.count_params(dialled.make_config(size)),
-        'dtype': shapes.dtype,
-    }
-    return run_record.make(
-        'walltime',
-        num_examples=shapes.num_examples,
-        truncated_inputs=0,
-        target=describe(self._target_size),
-        drafter={
-            'kind': 'model',
-            **describe(pairing.draft_size),
-            'model_parallel': False,
-            'temperature': pairing.temperature,
-        },
-        verification={'rule': 'tokenwise', 'lenience': None},
-        gamma=pairing.gamma,
-        temperature=pairing.temperature,
-        topk=0,
-        topp=0.0,
-        num_decodes=1,
-        seed=shapes.seed,
-        batch_size=shapes.batch_size,
-        inputs_length=shapes.inputs_length,
-        targets_length=shapes.targets_length,
-        mesh=sharding.describe(None),
-        matmul_precision=shapes.matmul_precision,
-        lossless=False,
-        simulated_acceptance=pairing.alpha,
-        repeats=shapes.repeats,
-        rounds=shapes.rounds,
-    )
-
-
-def _random_model(size: str, shapes: Shapes, seed: int) -> loading.Model:
-  config = dialled.make_config(size, shapes.dtype)
-  count = dialled.count_params(config)
-  print(f'making T5 1.1 {size}, {count:,} random weights', file=sys.stderr)
-  model = dialled.make_model(config, seed)
-  jax.block_until_ready(model.params)
-  return model
-
-
-def _workload(gamma: int, shapes: Shapes) -> memory.Workload:
-  return memory.Workload(
-      batch_size=shapes.batch_size,
-      num_decodes=1,
-      inputs_length=shapes.inputs_length,
-      targets_length=shapes.targets_length,
-      gamma=gamma,
-  )
-
-
-def _needed_bytes(
-    target_size: str, draft_sizes: Sequence[str], gamma: int, shapes: Shapes
-) -> int:
-  """What the target, the drafts and the measuring take.
-
-  While a draft is made, the last one is still there. The parts that are timed
-  beside the runs have caches, keys and values of their own.
-  """
-  workload = _workload(gamma, shapes)
-  make_config = lambda size: dialled.make_config(size, shapes.dtype)
-  target = memory.target_bytes(make_config(target_size), workload)
-  drafts = [
-      memory.draft_bytes(make_config(size), workload, dialled.VOCAB_SIZE)
-      for size in draft_sizes
-  ]
-  models = target.total + sum(sorted(draft.total for draft in drafts)[-2:])
-  parts = 2 * target.cache + target.cross
-  parts += max(draft.cache + draft.cross for draft in drafts)
-  running = target.params + max(draft.params for draft in drafts)
-  copies = _copy_bytes(running, shapes.dtype)
-  return models + parts + copies + measurement.OWN_BYTES
-
-
-def _copy_bytes(num_bytes: int, dtype: str) -> int:
-  """What running programs take beside weights of so many bytes.
-
-  XLA:CPU multiplies in float32. It converts narrower weights before the loop,
-  and keeps the copies until the loop has ended.
-  """
-  width = jnp.dtype(dtype).itemsize
-  is_converted = jax.default_backend() == 'cpu' and width < 4
-  return num_bytes * 4 // width if is_converted else 0
-
-
-def _choose_target(
-    target_size: str | None,
-    draft_sizes: Sequence[str],
-    gamma: int,
-    shapes: Shapes,
-) -> str:
-  """The target asked for, or the largest, before anything is allocated.
-
-  Raises:
-    ValueError: if it does not fit the memory, with the bytes needed, those
-      there are, and what would fit.
-  """
-  available = memory.available_bytes()
-  needed = lambda size, shapes: _needed_bytes(size, draft_sizes, gamma, shapes)
-  fits = lambda size, shapes: needed(size, shapes) <= available
-  if target_size is not None and fits(target_size, shapes):
-    return target_size
-  sizes = list(dialled.SIZES)
-  largest = next((s for s in reversed(sizes) if fits(s, shapes)), None)
-  if target_size is None and largest is not None:
-    return largest
-  asked = target_size or sizes[0]
-  remedies = []
-  if largest is not None:
-    remedies.append(f'TARGET_SIZE={largest}, the largest that fits')
-  halved = dataclasses.replace(shapes, dtype='bfloat16')
-  if shapes.dtype != halved.dtype and fits(asked, halved):
-    remedies.append(f'DTYPE={halved.dtype}')
-  remedy = ', or '.join(remedies) or 'smaller drafts'
-  raise ValueError(
-      f'T5 1.1 {asked} with {", ".join(draft_sizes)} in {shapes.dtype} needs'
-      f' {_in_bytes(needed(asked, shapes))}, and {_in_bytes(available)} are'
-      f' free on this device. Give {remedy}.'
-  )
-
-
-def _in_bytes(count: int) -> str:
-  return f'{count:,} bytes ({count / 2**30:.1f} GiB)'

@@ -1,9 +1,9 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The tpu-preflight job: T5 1.1 compiled for a TPU on a machine without one.
+"""The tpu-preflight job: compiles T5 1.1 for a TPU on a machine without one.
 
-Everything is compiled from shapes alone, and read. Nothing runs: cycles are
-the compiler's own reckoning, and times by the roofline are least times.
+Programs are compiled from shapes alone and analysed. Nothing runs: cycles are
+the compiler's estimates, and roofline times are lower bounds.
 """
 
 from collections.abc import Sequence
@@ -14,12 +14,12 @@ from typing import Any
 
 from etils import epath
 
-from speculative_t5x import dialled
-from speculative_t5x import run_record
 from speculative_t5x import sharding
-from speculative_t5x.jobs import counts
-from speculative_t5x.jobs import output_folder
+from speculative_t5x.measurement import run_record
+from speculative_t5x.networks import t5_published
+from speculative_t5x.outputs import output_folder
 from speculative_t5x.paper import published
+from speculative_t5x.runtime import arguments
 from speculative_t5x.tpu_aot import abstract_pair
 from speculative_t5x.tpu_aot import bench as bench_lib
 from speculative_t5x.tpu_aot import report
@@ -37,27 +37,28 @@ def tpu_preflight(
     shapes: bench_lib.Shapes,
     output_dir: str | None = None,
 ) -> dict[str, Any]:
-  """Compiles a target with its drafts for a TPU, and says what that tells.
+  """Compiles a target with its draft models for a TPU and reports on each pair.
 
   Args:
-    target: 't5_1_1_small' to 't5_1_1_xxl'.
-    draft: one or several, or names with commas between.
+    target: name of the target network, 't5_1_1_small' to 't5_1_1_xxl'.
+    draft: one or several names of draft networks, or a comma-separated list.
     topology: e.g. 'v4:1x1x1', see `topology.describe`.
-    gamma: guesses a block, one or several.
-    shapes: what is decoded, and on which mesh.
-    output_dir: to write `tpu_preflight.json` and `tpu_preflight.md` to; None
-      to print the report and write nothing.
+    gamma: draft tokens per block, one value or several.
+    shapes: shapes of the decoded batch, and the mesh.
+    output_dir: folder for `tpu_preflight.json` and `tpu_preflight.md`; None to
+      print the report and write nothing.
   Returns:
-    What is written as JSON.
+    The record that is written as JSON.
   Raises:
-    ValueError: for names or numbers that do not fit, or a pair that the memory
-      of a chip does not hold.
-    topology.TopologyError: for a topology or a libtpu that will not do.
+    ValueError: for an unknown network or an invalid number, or if a pair does
+      not fit into a chip's memory.
+    topology.TopologyError: if the topology is unknown, or if libtpu is missing
+      or does not match JAX.
     OSError: if the output folder cannot be written to.
   """
   target_size, draft_sizes = _size(target), _sizes(draft)
-  gammas = counts.several_counts('gamma', gamma)
-  counts.check_gammas(gammas, shapes.targets_length)
+  gammas = arguments.several_counts('gamma', gamma)
+  arguments.check_gammas(gammas, shapes.targets_length)
   place = abstract_pair.make_place(
       topology_lib.describe(topology), shapes.mesh_shape
   )
@@ -100,9 +101,9 @@ def _sizes(names: str | Sequence[str]) -> list[str]:
 
 def _size(name: str) -> str:
   size = str(name).removeprefix(bench_lib.PREFIX)
-  if size == name or size not in dialled.SIZES:
-    known = ', '.join(bench_lib.PREFIX + size for size in dialled.SIZES)
-    raise ValueError(f'There is no network {name!r} here. Choose of {known}.')
+  if size == name or size not in t5_published.SIZES:
+    known = ', '.join(bench_lib.PREFIX + size for size in t5_published.SIZES)
+    raise ValueError(f'There is no network {name!r}. Choose one of {known}.')
   return size
 
 
@@ -113,15 +114,16 @@ def _check_fits(
     draft: str,
     gamma: int,
 ) -> None:
-  """Refuses what cannot fit before minutes are spent on compiling it."""
+  """Checks that a pair fits into a chip, before minutes of compilation."""
   needed = bench.needed_bytes(target, draft, gamma)
   chip = topology.chip
   if needed > chip.memory_bytes:
     raise ValueError(
         f'{bench_lib.PREFIX}{target} with {bench_lib.PREFIX}{draft} needs'
         f' {needed / _GIB:.1f} GiB on each chip of {topology.name}, and a'
-        f' {chip.name} has {chip.memory_bytes / _GIB:.0f} GiB. Take more chips,'
-        ' which share the target, a smaller batch or a smaller target.'
+        f' {chip.name} has {chip.memory_bytes / _GIB:.0f} GiB. Use more chips,'
+        ' over which the target is partitioned, a smaller batch or a smaller'
+        ' target.'
     )
 
 
@@ -142,7 +144,7 @@ def _describe(
 
 
 def _check_writable(folder: epath.Path) -> None:
-  """Fails before the compiling, not after it."""
+  """Checks that a folder can be written to, before the compilation."""
   _write(folder, {'probe': ''})
   (folder / 'probe').unlink()
 

@@ -1,12 +1,12 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Trains a T5 network on a seqio task and saves what T5X can read.
+"""The train job: trains a T5 network and saves checkpoints for T5X.
 
-The splits are tokenized once, kept in memory and put on the device. What a
-training does at a step depends on its arguments and on the step alone, and a
-checkpoint holds the optimizer's state, so one that was interrupted goes on
-from the newest checkpoint and ends as if it had not been (to the bit, where
-the device computes the same sum in the same order each time).
+The splits are tokenized once, kept in memory and put on the device. A train
+step depends only on the job's arguments and the step number, and checkpoints
+include the optimizer's state. Therefore an interrupted training run resumes
+from the newest checkpoint with the same result as an uninterrupted one
+(bit-equal on a deterministic device).
 """
 
 from collections.abc import Mapping
@@ -21,30 +21,34 @@ import numpy as np
 import seqio
 import tensorflow as tf
 
-from speculative_t5x import batches
+from speculative_t5x import batching
 from speculative_t5x import checkpoints
-from speculative_t5x import interruption
-from speculative_t5x import quiet
 from speculative_t5x import token_decoder
-from speculative_t5x import training
-from speculative_t5x.jobs import examples as examples_lib
-from speculative_t5x.jobs import folder_lock
 from speculative_t5x.networks import t5
+from speculative_t5x.outputs import folder_lock
+from speculative_t5x.runtime import interruption
+from speculative_t5x.runtime import quiet
+from speculative_t5x.tasks import examples as examples_lib
+from speculative_t5x.training import adafactor
+from speculative_t5x.training import batches
+from speculative_t5x.training import losses
+from speculative_t5x.training import schedules
+from speculative_t5x.training import steps
 
 FEATURES = ('inputs', 'targets')
-_LENGTH_STEP = 16  # lengths that batches are padded to are multiples of it
+_LENGTH_STEP = 16  # batches are padded to multiples of this length
 TASK_FEATURE_LENGTHS = {'inputs': 96, 'targets': 96}
 
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-  """How a training ended.
+  """The result of a training run.
 
   Attributes:
-    step: steps made in all.
-    checkpoint: the folder of that step.
-    validation_loss: cross entropy of a target token in nats, teacher-forced.
-    validation_accuracy: target tokens that were the most probable one, in
+    step: total number of steps.
+    checkpoint: folder of the last checkpoint.
+    validation_loss: teacher-forced cross entropy per target token, nats.
+    validation_accuracy: fraction of target tokens with the largest logit, in
       [0, 1].
   """
 
@@ -60,10 +64,10 @@ def train(
     network_config: t5.T5Config,
     model_dir: checkpoints.Path,
     train_steps: int,
-    learning_rate_fn: training.LearningRateFn,
+    learning_rate_fn: schedules.LearningRateFn,
     batch_size: int = 256,
     task_feature_lengths: Mapping[str, int] = TASK_FEATURE_LENGTHS,
-    loss_config: training.LossConfig = training.LossConfig(),  # noqa: B008
+    loss_config: losses.LossConfig = losses.LossConfig(),  # noqa: B008
     train_split: str = 'train',
     validation_split: str = 'validation',
     seed: int = 0,
@@ -72,36 +76,36 @@ def train(
     steps_per_call: int = 20,
     progress_seconds: float = 10.0,
 ) -> Result:
-  """Trains from scratch, or on from the newest checkpoint in `model_dir`.
+  """Trains from scratch, or resumes from the newest checkpoint in `model_dir`.
 
-  Progress is shown on the standard error.
+  Prints its progress to stderr.
 
   Args:
-    mixture_or_task_name: of a registered seqio task or mixture with features
-      `inputs` and `targets`, of which one epoch is read.
-    network_config: of the network; its dropout_rate and dtype are those of
-      training.
-    model_dir: where `checkpoint_<step>` folders are saved; made if missing.
-    train_steps: steps in all, those before a resumption included.
-    learning_rate_fn: see `training.linear_decay`, `training.rsqrt_decay`.
-    batch_size: examples a step.
-    task_feature_lengths: longest sequences; tokens beyond are cut. Longer
-      than the data needs costs nothing.
-    loss_config: what is minimised.
-    train_split: name of the split that is trained on.
-    validation_split: name of the split that is scored at each checkpoint.
-    seed: of the first parameters, the order of examples and dropout.
-    checkpoint_period: steps from one checkpoint to the next; the last step
-      is always saved.
-    keep: how many checkpoints to keep, the newest ones; None for all.
-    steps_per_call: steps that the device makes before the host hears of them.
-    progress_seconds: least time between two lines of progress.
+    mixture_or_task_name: name of a registered seqio task or mixture with the
+      features `inputs` and `targets`, of which one epoch is read.
+    network_config: the config of the network, with the dropout rate and the
+      dtype of training.
+    model_dir: folder for the `checkpoint_<step>` folders; made if missing.
+    train_steps: total number of steps, with those before a resumption.
+    learning_rate_fn: see `schedules.linear_decay`, `schedules.rsqrt_decay`.
+    batch_size: examples per step.
+    task_feature_lengths: maximum tokens of 'inputs' and 'targets'; longer
+      sequences are truncated. Values above the data's lengths cost no time.
+    loss_config: the configuration of the loss.
+    train_split: name of the split to train on.
+    validation_split: name of the split to evaluate on at each checkpoint.
+    seed: seed of the initial parameters, the order of examples and dropout.
+    checkpoint_period: steps between checkpoints; the last step is always saved.
+    keep: number of newest checkpoints to keep; None for all.
+    steps_per_call: train steps per device call.
+    progress_seconds: minimum seconds between two lines of progress.
   Returns:
-    How it ended.
+    The result of the last step.
   Raises:
-    ValueError: if an argument does not fit the data, the data do not fit the
-      network, or the loss stops being finite; as `CheckpointError` if the
-      checkpoint in `model_dir` is of another network.
+    ValueError: if an argument does not fit the data, if the data does not fit
+      the network, or if the loss is not finite.
+    checkpoints.CheckpointError: a ValueError, if the checkpoint in `model_dir`
+      is of another network.
   """
   _check_positive(
       train_steps=train_steps,
@@ -121,10 +125,10 @@ def train(
         for split in (train_split, validation_split)
     )
     _check_batch_size(batch_size, examples, mixture_or_task_name)
-    optimizer = training.adafactor(learning_rate_fn)
+    optimizer = adafactor.make(learning_rate_fn)
     saver = _Saver(
         model_dir,
-        training.make_evaluate(network_config),
+        steps.make_evaluate(network_config),
         jax.device_put(batches.in_order(validation, batch_size)),
         keep,
     )
@@ -135,7 +139,7 @@ def train(
     progress.start(int(state.step), examples, validation, state.params)
     state = _run(
         state,
-        training.make_train_steps(network_config, optimizer, loss_config, seed),
+        steps.make_train_steps(network_config, optimizer, loss_config, seed),
         _Feed(examples, batch_size, steps_per_call, seed),
         _Stops(train_steps, checkpoint_period, steps_per_call),
         saver,
@@ -145,13 +149,13 @@ def train(
 
 
 def _run(
-    state: training.TrainState,
+    state: adafactor.TrainState,
     train_steps_fn,
     feed: '_Feed',
     stops: '_Stops',
     saver: '_Saver',
     progress: '_Progress',
-) -> training.TrainState:
+) -> adafactor.TrainState:
   """Trains from the state's step to the end."""
   step = int(state.step)
   while step < stops.train_steps:
@@ -168,24 +172,22 @@ def _run(
 
 
 class _Feed:
-  """Hands the device its batches, cut to what they need.
+  """Provides the batches of each device call, truncated to a common length.
 
-  The examples are put on the device once for each length they are cut to, of
-  which there are few, since each compiles the training step anew.
+  The device holds one copy of the examples per length. There are few lengths,
+  because each causes a compilation of the train step.
   """
 
   def __init__(self, examples, batch_size: int, steps_per_call: int, seed):
     self._lengths = examples.lengths
     self._examples = jax.device_put(examples)
-    # A group larger than the data would leave an epoch without any.
+    # With a group larger than the data, an epoch would have no group.
     group_size = min(steps_per_call, examples.num_examples // batch_size)
-    self._shuffle = batches.Shuffle(
-        self._lengths, batch_size, group_size, seed
-    )
+    self._shuffle = batches.Shuffle(self._lengths, batch_size, group_size, seed)
     self._cut: dict[int, batches.Examples] = {}
 
   def batches(self, first: int, last: int):
-    """Examples, and indices into them of the batches of some steps."""
+    """Returns examples, and the indices of steps `first` to `last - 1`."""
     indices = self._shuffle.indices(first, last)
     longest = int(self._lengths[indices].max())
     length = -(-longest // _LENGTH_STEP) * _LENGTH_STEP
@@ -196,10 +198,10 @@ class _Feed:
 
 @dataclasses.dataclass(frozen=True)
 class _Stops:
-  """The steps at which the device hands back to the host.
+  """The steps at which a device call ends.
 
-  They depend on nothing but the arguments of the training: a resumed one makes
-  the same calls as one that was not interrupted, compiled alike.
+  They depend only on the arguments of the training run, so that a resumed run
+  makes the same compiled calls as an uninterrupted one.
   """
 
   train_steps: int
@@ -207,11 +209,9 @@ class _Stops:
   steps_per_call: int
 
   def after(self, step: int) -> int:
-    """The next stop after a step."""
+    """Returns the next stop after a step."""
     periods = self.checkpoint_period, self.steps_per_call
-    return min(
-        self.train_steps, *((step // p + 1) * p for p in periods)
-    )
+    return min(self.train_steps, *((step // p + 1) * p for p in periods))
 
   def is_checkpoint(self, step: int) -> bool:
     return step == self.train_steps or step % self.checkpoint_period == 0
@@ -219,22 +219,22 @@ class _Stops:
 
 @dataclasses.dataclass
 class _Saver:
-  """Scores and saves states; remembers the last score."""
+  """Evaluates and saves train states, and caches the last evaluation."""
 
   model_dir: epath.Path
   evaluate_fn: object
   validation: batches.Examples
   keep: int | None
-  scored: tuple[int, training.Metrics] | None = None
+  scored: tuple[int, losses.Metrics] | None = None
 
-  def save(self, state: training.TrainState) -> training.Metrics:
-    """Saves a state if its loss on the validation set is finite."""
+  def save(self, state: adafactor.TrainState) -> losses.Metrics:
+    """Evaluates a state, and saves it if its validation loss is finite."""
     metrics = self.score(state)
     checkpoints.save(
         self.model_dir,
         int(state.step),
         state.params,
-        training.to_param_states(state.opt_state),
+        adafactor.to_param_states(state.opt_state),
     )
     if self.keep is not None:
       folders = checkpoints.step_folders(self.model_dir)
@@ -242,16 +242,16 @@ class _Saver:
         _remove(folders[step])
     return metrics
 
-  def score(self, state: training.TrainState) -> training.Metrics:
+  def score(self, state: adafactor.TrainState) -> losses.Metrics:
     step = int(state.step)
     if self.scored is None or self.scored[0] != step:
       metrics = self.evaluate_fn(state.params, self.validation)
       self.scored = step, jax.device_get(metrics)
-    # A gradient may be no number where the loss still was one.
+    # A gradient can be NaN although the loss of its step was finite.
     _check_finite(self.scored[1].loss[None], step - 1, self.model_dir)
     return self.scored[1]
 
-  def result(self, state: training.TrainState) -> Result:
+  def result(self, state: adafactor.TrainState) -> Result:
     metrics = self.score(state)
     return Result(
         step=int(state.step),
@@ -269,7 +269,7 @@ def _remove(folder: epath.Path) -> None:
 
 
 class _Progress:
-  """Lines on the standard error: how far, how good, how fast, how long yet."""
+  """Prints progress on stderr: step, loss, speed and remaining time."""
 
   def __init__(self, train_steps, learning_rate_fn, seconds: float):
     self._train_steps = train_steps
@@ -289,8 +289,8 @@ class _Progress:
     )
     self._begin_window(step)
 
-  def add(self, step: int, metrics: training.Metrics) -> None:
-    """Counts the steps of a call, and shows a line if it is time."""
+  def add(self, step: int, metrics: losses.Metrics) -> None:
+    """Adds the metrics of a call, and prints a line if one is due."""
     self._window.append(metrics)
     seconds = time.monotonic() - self._window_started
     if seconds < self._seconds and step < self._train_steps:
@@ -308,7 +308,7 @@ class _Progress:
     )
     self._begin_window(step)
 
-  def show_validation(self, metrics: training.Metrics) -> None:
+  def show_validation(self, metrics: losses.Metrics) -> None:
     _show(
         f'  saved; validation loss {metrics.loss_per_token:.4f}'
         f'  accuracy {metrics.accuracy:.4f}'
@@ -344,11 +344,11 @@ def _start_or_resume(
     seed: int,
     model_dir: epath.Path,
     train_steps: int,
-) -> training.TrainState:
-  """The newest checkpoint's state, or that of step 0 where there is none."""
+) -> adafactor.TrainState:
+  """Returns the newest checkpoint's state, or a new state without one."""
 
   def start():
-    return training.init_state(config, optimizer, seed)
+    return steps.init_state(config, optimizer, seed)
 
   folders = checkpoints.step_folders(model_dir)
   if not folders:
@@ -357,15 +357,14 @@ def _start_or_resume(
   if newest > train_steps:
     raise ValueError(
         f'{folders[newest]} is beyond train_steps {train_steps}. Raise'
-        ' train_steps, or train in another model_dir.'
+        ' train_steps, or choose another model_dir.'
     )
   expected = jax.eval_shape(start)
-  step, params, param_states = checkpoints.restore_state(
-      folders[newest],
+  step, params, param_states = checkpoints.open(folders[newest]).restore_state(
       expected.params,
-      jax.eval_shape(training.to_param_states, expected.opt_state),
+      jax.eval_shape(adafactor.to_param_states, expected.opt_state),
   )
-  return training.from_param_states(optimizer, step, params, param_states)
+  return adafactor.from_param_states(optimizer, step, params, param_states)
 
 
 def _read_examples(
@@ -374,7 +373,7 @@ def _read_examples(
     task_feature_lengths: Mapping[str, int],
     config: t5.T5Config,
 ) -> batches.Examples:
-  """Tokenizes a split, and checks that the network has all of its tokens."""
+  """Tokenizes a split, and checks that its ids are in the network's range."""
   with quiet.quiet_stderr():  # SentencePiece logs how it normalizes
     dataset = _dataset(name, split, task_feature_lengths)
     rows = [tuple(x[f] for f in FEATURES) for x in dataset.as_numpy_iterator()]
@@ -384,14 +383,14 @@ def _read_examples(
     )
   inputs, targets = zip(*rows, strict=True)
   examples = batches.Examples(
-      batches.pad_sequences(inputs, task_feature_lengths['inputs']),
-      batches.pad_sequences(targets, task_feature_lengths['targets']),
+      batching.pad(inputs, task_feature_lengths['inputs']),
+      batching.pad(targets, task_feature_lengths['targets']),
   )
   largest = max(examples.inputs.max(), examples.targets.max())
   if largest >= config.vocab_size:
     raise ValueError(
-        f'Split {split!r} of {name!r} has token {largest}, but the network'
-        f' only {config.vocab_size} of them. Raise vocab_size, or use the'
+        f'Split {split!r} of {name!r} has token {largest}, but the network has'
+        f' only {config.vocab_size} tokens. Raise vocab_size, or use the'
         " task's vocabulary."
     )
   return batches.trim_padding(examples)
@@ -400,10 +399,10 @@ def _read_examples(
 def _dataset(
     name: str, split: str, task_feature_lengths: Mapping[str, int]
 ) -> tf.data.Dataset:
-  """One epoch of a split, in order."""
+  """Returns one epoch of a split, in order."""
   if set(task_feature_lengths) != set(FEATURES):
     raise ValueError(
-        f'task_feature_lengths must have just {FEATURES}. Got'
+        f'task_feature_lengths must have exactly the keys {FEATURES}. Got'
         f' {dict(task_feature_lengths)}.'
     )
   quiet.keep_tensorflow_off_accelerators()
@@ -412,13 +411,13 @@ def _dataset(
   except ValueError as error:
     raise ValueError(
         f'There is no seqio task or mixture {name!r}. Import the module that'
-        ' registers it, or pass one of'
+        ' registers it, or choose one of'
         f' {sorted([*seqio.TaskRegistry.names()])}.'
     ) from error
   if split not in task.splits:
     raise ValueError(
-        f'{name!r} has no split {split!r}, only {sorted(task.splits)}. Pass'
-        ' one of them as train_split or validation_split.'
+        f'{name!r} has no split {split!r}. Choose train_split and'
+        f' validation_split from {sorted(task.splits)}.'
     )
   return task.get_dataset(
       dict(task_feature_lengths), split=split, shuffle=False, num_epochs=1
@@ -436,19 +435,17 @@ def _check_batch_size(
 ) -> None:
   if batch_size > examples.num_examples:
     raise ValueError(
-        f'batch_size {batch_size} is more than the {examples.num_examples}'
-        f' training examples of {name!r}. Lower it.'
+        f'batch_size {batch_size} exceeds the {examples.num_examples} training'
+        f' examples of {name!r}. Lower it.'
     )
 
 
-def _check_finite(
-    losses: np.ndarray, step: int, model_dir: epath.Path
-) -> None:
-  """Raises if a loss is not finite; the first is that of step `step + 1`."""
+def _check_finite(losses: np.ndarray, step: int, model_dir: epath.Path) -> None:
+  """Checks that losses are finite; the first is of step `step + 1`."""
   is_bad = ~np.isfinite(losses)
   if is_bad.any():
     raise ValueError(
         f'The loss is not finite at step {step + 1 + int(is_bad.argmax())}.'
-        ' Lower the learning rate or lengthen its warmup; with the same seed'
-        f' the newest checkpoint in {model_dir} leads here again.'
+        ' Lower the learning rate, lengthen its warmup or change the seed;'
+        f' resuming from {model_dir} without a change would fail again.'
     )

@@ -1,3 +1,3 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Networks that decode a block of tokens at a time."""
+"""T5 networks whose decoder takes a block of tokens per call."""

@@ -1,13 +1,13 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The decoder's cache of keys and values, written a block at a time.
+"""The decoder's KV cache, written block by block.
 
-A row writes at its own position and is rewound by passing a smaller one: what
-lies at or past the end of the block last written is stale, is never read, and
-is overwritten when decoding gets there. Slots come last, as in T5X's cache:
-of the layouts tried it attends fastest on TPU and on CPU.
+Each row writes at its own position. A smaller position rewinds a row: slots at
+or past the end of the last written block are stale, are never read, and are
+overwritten later. Slots are the last axis, as in T5X's cache; of the layouts
+tried, attention was fastest with this one on TPU and on CPU.
 
-Legend: batch (rows), block (positions written at once), slots (cache length).
+Legend: batch (rows), block (positions written per call), slots (cache length).
 """
 
 from typing import NamedTuple
@@ -18,7 +18,7 @@ import jax.numpy as jnp
 
 
 class KeysValues(NamedTuple):
-  """Keys and values of one layer."""
+  """The keys and values of one layer."""
 
   keys: jax.Array  # [..., heads, head_dim, slots]
   values: jax.Array  # [..., heads, head_dim, slots]
@@ -32,16 +32,16 @@ def write_block(
   Args:
     cache: [..., heads, head_dim, slots].
     block: [..., heads, head_dim, block], same dtype.
-    positions: [...] int32 with position + block <= slots: a start past that
-      would be clamped and would destroy valid keys.
+    positions: [...] int32 with position + block <= slots. A larger position
+      would be clamped, and the write would overwrite valid keys.
   Returns:
     The cache with the block written; all other slots are bit-equal.
   """
   if not positions.ndim:
     write = lambda c, n: _update(c, n, positions)
     return jax.tree.map(write, cache, block)
-  # Rows that each start elsewhere are a scatter, which a TPU does one after
-  # another, and which a CPU does in no time.
+  # Different positions per row make the write a scatter. A TPU runs a scatter
+  # row by row, so select_rows is faster there; on a CPU a scatter is cheap.
   return lax.platform_dependent(
       cache, block, positions, tpu=select_rows, default=update_rows
   )
@@ -54,7 +54,7 @@ def _update(cached: jax.Array, new: jax.Array, position: jax.Array):
 def update_rows(
     cache: KeysValues, block: KeysValues, positions: jax.Array
 ) -> KeysValues:
-  """Writes the slots of each row and touches no others; see `write_block`."""
+  """Writes only the slots of each row's block; see `write_block`."""
   write = lambda c, n: jax.vmap(_update)(c, n, positions)
   return jax.tree.map(write, cache, block)
 
@@ -62,13 +62,13 @@ def update_rows(
 def select_rows(
     cache: KeysValues, block: KeysValues, positions: jax.Array
 ) -> KeysValues:
-  """Writes every slot, most of them as they were; see `write_block`.
+  """Rewrites all slots, with new values only in the block; see `write_block`.
 
-  The block is moved to its slots by a product with ones and zeros, which is
-  exact: one term of each sum is not 0. It must be finite.
+  A product with a one-hot matrix moves the block to its slots. It is exact,
+  because each sum has at most one nonzero term. The block must be finite.
   """
   num_slots, length = cache.keys.shape[-1], block.keys.shape[-1]
-  index = jnp.arange(num_slots) - positions[:, None]  # of slots in the block
+  index = jnp.arange(num_slots) - positions[:, None]  # each slot's block index
   is_new = ((index >= 0) & (index < length))[:, None, None]
   is_place = index[:, None] == jnp.arange(length)[:, None]
 
@@ -85,10 +85,11 @@ def select_rows(
 
 
 def read(cache: KeysValues, num_written: jax.Array) -> KeysValues:
-  """The cache with the values of unwritten slots replaced by zeros.
+  """Returns the cache with the values of unwritten slots replaced by zeros.
 
-  Keys need no such care: their logits are masked by selection. A masked
-  weight is exactly 0, but 0 times a stale infinity would not be.
+  A masked attention weight is exactly 0, but its product with a stale infinite
+  value would be NaN. Stale keys are harmless, because masking replaces their
+  logits.
 
   Args:
     cache: [..., heads, head_dim, slots].
@@ -96,8 +97,8 @@ def read(cache: KeysValues, num_written: jax.Array) -> KeysValues:
   """
   heads, head_dim, num_slots = cache.values.shape[-3:]
   is_written = jnp.arange(num_slots) < num_written[..., None]
-  # Heads and head_dim are merged for the selection: in the cache's own shape
-  # XLA:CPU takes the result for a second version of the cache and copies it.
+  # Heads and head_dim are merged for the selection: with the cache's own shape,
+  # XLA:CPU treats the result as a second version of the cache and copies it.
   merged_shape = (*cache.values.shape[:-3], heads * head_dim, num_slots)
   values = jnp.where(
       is_written[..., None, :], cache.values.reshape(merged_shape), 0

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layers of T5 with T5X's parameter names, shapes and logical axes.
 
-Shapes are written without the batch axis where a layer does not care: `...`
-stands for the batch axis, or for nothing at all when one row is decoded (a
-batch axis of size 1 makes XLA copy the whole cache at every step on CPU).
+In shapes, `...` stands for the batch axis, or for no axis when a single row is
+decoded: on CPU, a batch axis of size 1 makes XLA copy the whole cache at every
+step.
 
 Legend: batch, length (query positions), slots (key positions), embed, heads,
 head_dim, mlp.
@@ -26,7 +26,8 @@ from speculative_t5x.networks import kv_cache
 
 NUM_BUCKETS = 32
 MAX_DISTANCE = 128
-# Finite, as in T5X: a query whose keys are all masked (padding) stays finite.
+# Finite, as in T5X: the output of a query whose keys are all masked (padding)
+# stays finite.
 MASKED_LOGIT = -1e10
 
 _fan_in_normal = nn.initializers.variance_scaling(1.0, 'fan_in', 'normal')
@@ -60,9 +61,9 @@ class Projection(nn.Module):
 class LogitsProjection(nn.Module):
   """The output head: [..., inputs] -> float32 logits [..., features].
 
-  Products are taken in the wider of the two dtypes and summed in float32. A
-  bfloat16 input against a bfloat16 kernel gives just what both cast to float32
-  would, without a float32 copy of the largest matrix of a step.
+  Products are computed in the wider of the two dtypes and summed in float32.
+  With a bfloat16 input and a bfloat16 kernel the result is the same as with
+  both cast to float32, without a float32 copy of the largest matrix of a step.
   """
 
   features: int
@@ -89,10 +90,10 @@ def _dot_float32(x: jax.Array, kernel: jax.Array) -> jax.Array:
 
 
 class MergedProjection(nn.Module):
-  """Several linear maps of one input, read from one concatenated kernel.
+  """Several linear maps of one input, computed with one concatenated kernel.
 
-  One matrix product in place of several, for decoding on one device; the tree
-  that holds such kernels is made by `preparation.merge` and is never saved.
+  For decoding on one device: one matrix product replaces several.
+  `preparation.merge` concatenates the kernels; they are never saved.
   """
 
   features: tuple[int, ...]
@@ -109,7 +110,7 @@ class MergedProjection(nn.Module):
 
 
 class Embedding(nn.Module):
-  """Token embeddings, read by a gather; also the output head of T5 1.0."""
+  """Token embeddings, looked up by a gather; also the output head of T5 1.0."""
 
   vocab_size: int
   features: int
@@ -125,16 +126,16 @@ class Embedding(nn.Module):
     )
 
   def __call__(self, tokens: jax.Array) -> jax.Array:
-    """[...] int32 -> [..., features]."""
+    """Looks up embeddings: [...] int32 -> [..., features]."""
     return self.embedding[tokens].astype(self.dtype)
 
   def attend(self, x: jax.Array) -> jax.Array:
-    """[..., features] -> float32 products with every embedding."""
+    """Computes logits: [..., features] -> float32 [..., vocab_size]."""
     return _dot_float32(x, self.embedding.T)
 
 
 class RMSNorm(nn.Module):
-  """T5's layer norm: no mean is subtracted and no bias added."""
+  """T5's layer norm, without mean subtraction and without bias."""
 
   dtype: jnp.dtype
   epsilon: float = 1e-6
@@ -155,9 +156,9 @@ class RMSNorm(nn.Module):
 
 
 class GatedMlp(nn.Module):
-  """Feed-forward block: the product of activated projections, projected back.
+  """A feed-forward block: an output projection of multiplied activations.
 
-  T5 1.1 has activations ('gelu', 'linear'), T5 1.0 the one projection 'relu'.
+  T5 1.1 has the activations ('gelu', 'linear'), T5 1.0 has ('relu',).
   """
 
   mlp_dim: int
@@ -192,17 +193,18 @@ class GatedMlp(nn.Module):
 
 
 def mlp_input_names(activations: Sequence[str]) -> list[str]:
-  """T5X's names of the input projections: `wi`, or `wi_0`, `wi_1`, ..."""
+  """Returns T5X's names of the input projections: `wi`, or `wi_0`, `wi_1`."""
   if len(activations) == 1:
     return ['wi']
   return [f'wi_{i}' for i in range(len(activations))]
 
 
 class Attention(nn.Module):
-  """Multi-head attention without 1/sqrt(head_dim): T5 folds it into the init.
+  """Multi-head attention without the factor 1/sqrt(head_dim).
 
-  The projections and the attention itself are separate methods, because keys
-  and values may come from this call, from a cache or from the encoder.
+  T5 applies the factor in the initialisation. The projections and the attention
+  are separate methods, because keys and values come from the same call, from a
+  cache or from the encoder.
   """
 
   num_heads: int
@@ -216,9 +218,7 @@ class Attention(nn.Module):
     features = self.num_heads * self.head_dim
     axes = ('embed', 'joined_kv')
     if self.merged:
-      self.query_key_value = MergedProjection(
-          (features,) * 3, axes, self.dtype
-      )
+      self.query_key_value = MergedProjection((features,) * 3, axes, self.dtype)
     else:
       self.query = Projection(features, axes, self.dtype, self._query_init)
       self.key = Projection(features, axes, self.dtype, _fan_in_normal)
@@ -233,26 +233,31 @@ class Attention(nn.Module):
   def project(
       self, x: jax.Array, num_kept: int | None = None
   ) -> tuple[jax.Array, kv_cache.KeysValues]:
-    """Queries, keys and values of the same positions (self-attention).
+    """Projects to queries, keys and values, for self-attention.
 
     Args:
       x: [..., length, embed].
-      num_kept: how many positions' keys and values are wanted; None for all.
+      num_kept: number of leading positions whose keys and values are returned;
+        None for all.
+    Returns:
+      Queries [..., length, heads, head_dim], and keys and values
+      [..., heads, head_dim, num_kept].
     """
     if self.merged:
       query, key, value = self.query_key_value(x)
     else:
       query, key, value = self.query(x), self.key(x), self.value(x)
-    # Cut before heads are split: a TPU moves whole tiles of what is split.
+    # Sliced before the heads are split: after the split, a TPU would move whole
+    # tiles.
     key, value = (y[..., :num_kept, :] for y in (key, value))
     return self._split_heads(query), self._to_keys_values(key, value)
 
   def project_query(self, x: jax.Array) -> jax.Array:
-    """[..., length, embed] -> [..., length, heads, head_dim]."""
+    """Projects [..., length, embed] -> [..., length, heads, head_dim]."""
     return self._split_heads(self.query(x))
 
   def project_keys_values(self, x: jax.Array) -> kv_cache.KeysValues:
-    """[..., slots, embed] -> keys and values [..., heads, head_dim, slots]."""
+    """Projects [..., slots, embed] -> 2 x [..., heads, head_dim, slots]."""
     return self._to_keys_values(self.key(x), self.value(x))
 
   def attend(
@@ -264,14 +269,15 @@ class Attention(nn.Module):
       bias: jax.Array | None = None,
       deterministic: bool = True,
   ) -> jax.Array:
-    """Attends to the slots that the mask allows, and projects the result.
+    """Attends to the unmasked slots and projects the result.
 
     Args:
       query: [..., length, heads, head_dim].
       keys_values: [..., heads, head_dim, slots] each.
-      mask: bool, broadcastable to [..., heads, length, slots].
+      mask: bool, broadcastable to [..., heads, length, slots]; True where
+        attention is allowed.
       bias: added to the logits, broadcastable to the same shape, or None.
-      deterministic: no dropout of attention weights if True.
+      deterministic: whether attention dropout is off.
     Returns:
       [..., length, embed].
     """
@@ -286,7 +292,7 @@ class Attention(nn.Module):
     return self.out(x.reshape(*x.shape[:-2], -1))
 
   def _dropout_multiplier(self, weights: jax.Array) -> jax.Array:
-    # T5 drops a key for all queries alike: the mask is broadcast over length.
+    # T5 drops a key for all queries: the mask is broadcast over length.
     shape = (*weights.shape[:-2], 1, weights.shape[-1])
     keep_prob = 1.0 - self.dropout_rate
     keep = jax.random.bernoulli(self.make_rng('dropout'), keep_prob, shape)
@@ -301,7 +307,7 @@ class Attention(nn.Module):
 
 
 class RelativePositionBias(nn.Module):
-  """T5's learned attention bias, one value a head and bucket of distances."""
+  """T5's learned attention bias, one value per head and distance bucket."""
 
   num_heads: int
   dtype: jnp.dtype
@@ -311,7 +317,7 @@ class RelativePositionBias(nn.Module):
   def __call__(
       self, query_positions: jax.Array, num_slots: int, max_position: int
   ) -> jax.Array:
-    """Biases for queries at any positions against slots 0 to num_slots - 1.
+    """Returns the biases of queries against slots 0 to num_slots - 1.
 
     Args:
       query_positions: [..., length] int32, each in [0, max_position).
@@ -327,7 +333,7 @@ class RelativePositionBias(nn.Module):
         jnp.float32,
         axes=('heads', 'relpos_buckets'),
     )
-    # Distances take few values, so the buckets are a constant of the program.
+    # The buckets of all distances are a compile-time constant.
     distances = np.arange(1 - max_position, num_slots)
     buckets = relative_position_buckets(distances, self.bidirectional)
     by_distance = table.astype(self.dtype)[:, buckets]
@@ -340,12 +346,12 @@ class RelativePositionBias(nn.Module):
 def relative_position_buckets(
     relative_position: np.ndarray, bidirectional: bool
 ) -> np.ndarray:
-  """T5's buckets: exact for near positions, logarithmic for far ones.
+  """Returns T5's distance buckets, exact when near and logarithmic when far.
 
   Args:
     relative_position: int, key position minus query position.
-    bidirectional: whether keys may lie after the query (the encoder); if not,
-      those get bucket 0 and are left to the mask.
+    bidirectional: whether a query attends to later keys (the encoder). If not,
+      later keys get bucket 0; the attention mask excludes them.
   Returns:
     Bucket numbers in [0, NUM_BUCKETS), of the same shape.
   """
@@ -357,7 +363,7 @@ def relative_position_buckets(
     distance = np.abs(distance)
   distance = np.maximum(distance, 0)
   num_exact = num_buckets // 2
-  # float32 and its epsilon, as T5X: another rounding would move a boundary.
+  # float32 and its epsilon, as in T5X: other rounding would move a boundary.
   ratio = distance.astype(np.float32) / num_exact + np.finfo(np.float32).eps
   far = num_exact + (
       np.log(ratio)

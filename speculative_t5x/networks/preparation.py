@@ -1,9 +1,8 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The checkpoint's parameter tree made ready for decoding, once.
+"""Prepares a checkpoint's parameter tree for decoding, once per model.
 
-Kept apart from the network so that what is saved stays T5X's tree whatever
-decoding prefers.
+This is separate from the network, so that saved trees always have T5X's layout.
 """
 
 import dataclasses
@@ -17,20 +16,21 @@ from speculative_t5x.networks import t5
 
 Params = Any
 
-# A TPU multiplies a matrix by one vector on its vector unit, several times as
-# slowly as it reads the matrix, and by four on its matrix unit, at no more than
-# the reading. `speculative-t5x tpu-preflight` compiles and compares both.
+# A TPU multiplies a matrix by one vector on its vector unit, several times more
+# slowly than it reads the matrix. It multiplies by four vectors on its matrix
+# unit, in no more time than it reads the matrix. `speculative-t5x
+# tpu-preflight` compiles and compares both.
 _MIN_BLOCKS = {'tpu': 4}
 
 _SELF_ATTENTION_NAMES = ('query', 'key', 'value')
 
 
 def prepare_config(config: t5.T5Config, platform: str) -> t5.T5Config:
-  """The network that `prepare` makes parameters for.
+  """Returns the config of the network that takes the output of `prepare`.
 
   Args:
-    config: of the network that the checkpoint holds.
-    platform: of the devices to decode on, as JAX names it.
+    config: the config of the checkpoint's network.
+    platform: JAX's name of the platform to decode on, e.g. 'tpu'.
   """
   return dataclasses.replace(
       config,
@@ -39,20 +39,18 @@ def prepare_config(config: t5.T5Config, platform: str) -> t5.T5Config:
   )
 
 
-def prepare(
-    config: t5.T5Config, params: Params
-) -> tuple[t5.T5Config, Params]:
+def prepare(config: t5.T5Config, params: Params) -> tuple[t5.T5Config, Params]:
   """Casts parameters to the network's dtype and transposes a tied head.
 
-  A block of tokens reads a head stored [vocab, embed] up to twice as slowly as
-  one stored [embed, vocab]. The head is not cast: T5 multiplies it in float32,
-  so that it counts as it was read.
+  With a block of tokens, reading a head stored as [vocab, embed] takes up to
+  twice as long as reading one stored as [embed, vocab]. The head keeps its
+  dtype, because T5 computes the logits in float32.
 
   Args:
-    config: of the network that the checkpoint holds.
-    params: its parameter tree, as T5X names it; arrays on any mesh.
+    config: the config of the checkpoint's network.
+    params: its parameter tree, under T5X's names; arrays on any mesh.
   Returns:
-    The config and the parameters to decode with. Same values, but for the
+    The config and the parameters to decode with. Values change only by the
     cast.
   """
   if config.logits_via_embedding:
@@ -64,21 +62,19 @@ def prepare(
   return config, {**cast, 'decoder': {**cast['decoder'], 'logits_dense': head}}
 
 
-def merge(
-    config: t5.T5Config, params: Params
-) -> tuple[t5.T5Config, Params]:
+def merge(config: t5.T5Config, params: Params) -> tuple[t5.T5Config, Params]:
   """Merges kernels that share an input, for decoding on one device.
 
-  Query, key and value of self-attention become one kernel, and so do the input
-  projections of the feed-forward block: fewer and larger products a step,
-  which is what a step on one device is made of. On a mesh they would cut
-  across the heads.
+  The query, key and value kernels of self-attention become one kernel, and so
+  do the input projections of the feed-forward block. A step on one device is
+  faster with fewer and larger products. On a mesh, partitioning a merged kernel
+  would split it across heads.
 
   Args:
-    config: from `prepare`.
-    params: from `prepare`.
+    config: the config that `prepare` returned.
+    params: the parameters that `prepare` returned.
   Returns:
-    The config and the parameters to decode with. Same values.
+    The config and the parameters to decode with. Values are unchanged.
   """
   mlp_names = tuple(layers.mlp_input_names(config.mlp_activations))
   merged = {
@@ -90,7 +86,7 @@ def merge(
 
 
 def merge_config(config: t5.T5Config) -> t5.T5Config:
-  """The network that `merge` makes parameters for."""
+  """Returns the config of the network that takes the output of `merge`."""
   return dataclasses.replace(config, merge_projections=True)
 
 

@@ -1,15 +1,15 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""T5 encoder-decoder whose decoder takes a block of tokens at a time.
+"""A T5 encoder-decoder whose decoder takes a block of tokens per call.
 
-Parameter tree, shapes, names and logical axes are those of
-`t5x.examples.t5.network`, so a T5X checkpoint loads as it is. What differs is
-decoding: any number of new positions a call, each row at its own position,
-cross-attention keys and values computed once an example, and the embedding
-read by a gather.
+The parameter tree, shapes, names and logical axes are those of
+`t5x.examples.t5.network`, so a T5X checkpoint loads without conversion.
+Decoding differs: a call decodes any number of new positions, each row is at its
+own position, cross-attention keys and values are computed once per example, and
+embeddings are looked up by a gather.
 
 Legend: batch, inputs_length, length (decoder positions of a teacher-forced
-call), block (positions decoded at once), slots (length of the cache), embed,
+call), block (positions decoded per call), slots (length of the cache), embed,
 vocab.
 """
 
@@ -25,8 +25,8 @@ import jax.numpy as jnp
 from speculative_t5x.networks import kv_cache
 from speculative_t5x.networks import layers
 
-Cache = tuple[kv_cache.KeysValues, ...]  # one entry a layer
-CrossKeysValues = tuple[kv_cache.KeysValues, ...]  # one entry a layer
+Cache = tuple[kv_cache.KeysValues, ...]  # one entry per layer
+CrossKeysValues = tuple[kv_cache.KeysValues, ...]  # one entry per layer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,25 +34,24 @@ class T5Config:
   """Sizes of a T5 1.0 or 1.1 network, under T5X's names.
 
   Attributes:
-    vocab_size: width of the embedding and of the logits, padding included.
+    vocab_size: rows of the embedding and width of the logits, with padding.
     emb_dim: width of the residual stream.
     num_heads: attention heads.
     num_encoder_layers: layers of the encoder.
     num_decoder_layers: layers of the decoder.
     head_dim: width of one head.
     mlp_dim: width of the feed-forward block.
-    mlp_activations: Flax names, one an input projection; 'linear' for none.
-    dropout_rate: of training; unused while decoding.
-    logits_via_embedding: whether the embedding is the output head too, as in
+    mlp_activations: Flax names, one per input projection; 'linear' for none.
+    dropout_rate: dropout rate in training; unused in decoding.
+    logits_via_embedding: whether the embedding is also the output head, as in
       T5 1.0.
-    dtype: of activations and matrix products; logits are float32.
-    separate_head: whether a head that is the embedding is stored a second
-      time, transposed (see `preparation`). A tree for decoding, not one that
-      is saved.
-    merge_projections: whether the kernels that share an input are stored as
-      one, likewise.
-    min_block: positions that the decoder computes at least in a call; those
-      past the ones asked for are thrown away (see `preparation`).
+    dtype: dtype of activations and matrix products; logits are float32.
+    separate_head: whether a tied head is also stored transposed, for decoding
+      only (see `preparation`).
+    merge_projections: whether kernels that share an input are stored as one,
+      for decoding only (see `preparation`).
+    min_block: minimum number of positions that a decoder call computes; padding
+      positions are discarded (see `preparation`).
   """
 
   vocab_size: int
@@ -71,14 +70,14 @@ class T5Config:
   min_block: int = 1
 
   def __post_init__(self):
-    # A list, as gin files have it, would have no hash.
+    # Gin files give a list, which is not hashable.
     activations = tuple(self.mlp_activations)
     object.__setattr__(self, 'mlp_activations', activations)
     try:
       name = jnp.dtype(self.dtype).name
     except TypeError:
       name = self.dtype
-    # float16 cannot hold the logit of a masked position.
+    # float16 cannot represent the logit of a masked position.
     if name not in ('float32', 'bfloat16'):
       raise ValueError(f'dtype must be float32 or bfloat16, got {name}.')
 
@@ -110,7 +109,7 @@ def _residual_dropout(config: T5Config) -> nn.Dropout:
 
 
 class EncoderLayer(nn.Module):
-  """Self-attention and feed-forward block over the inputs."""
+  """An encoder layer: self-attention and a feed-forward block."""
 
   config: T5Config
 
@@ -134,15 +133,13 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-  """Self-attention, attention to the encoder and feed-forward block."""
+  """A decoder layer: self-attention, cross-attention, feed-forward block."""
 
   config: T5Config
 
   def setup(self):
     self.pre_self_attention_layer_norm = layers.RMSNorm(self.config.dtype)
-    self.self_attention = _attention(
-        self.config, self.config.merge_projections
-    )
+    self.self_attention = _attention(self.config, self.config.merge_projections)
     self.pre_cross_attention_layer_norm = layers.RMSNorm(self.config.dtype)
     self.encoder_decoder_attention = _attention(self.config)
     self.pre_mlp_layer_norm = layers.RMSNorm(self.config.dtype)
@@ -152,7 +149,7 @@ class DecoderLayer(nn.Module):
   def __call__(
       self, x, cross, *, mask, bias, cross_mask, deterministic
   ) -> jax.Array:
-    """All positions at once, for training and scoring."""
+    """Computes all positions in one call, for training and scoring."""
     query, keys_values = self.self_attention.project(
         self.pre_self_attention_layer_norm(x)
     )
@@ -171,7 +168,7 @@ class DecoderLayer(nn.Module):
   def decode_block(
       self, x, cross, cache, *, block, positions, mask, bias, cross_mask
   ) -> tuple[jax.Array, kv_cache.KeysValues]:
-    """New positions against the cache; the first `block` are written to it."""
+    """Decodes new positions and writes the first `block` to the cache."""
     query, new = self.self_attention.project(
         self.pre_self_attention_layer_norm(x), block
     )
@@ -192,9 +189,9 @@ class DecoderLayer(nn.Module):
     )
 
   def _attend_shared(self, query, cross, cross_mask) -> jax.Array:
-    """Cross-attention where one example may serve several rows.
+    """Computes cross-attention when several rows share an example.
 
-    The rows of an example (its decodes) are as many more queries to it.
+    The rows of an example (its decodes) become further queries to its keys.
     """
     if query.ndim == 3:
       return self.encoder_decoder_attention.attend(
@@ -208,7 +205,7 @@ class DecoderLayer(nn.Module):
 
 
 class Encoder(nn.Module):
-  """Encoder stack over embedded inputs."""
+  """The encoder stack, over embedded inputs."""
 
   config: T5Config
 
@@ -236,7 +233,7 @@ class Encoder(nn.Module):
 
 
 class Decoder(nn.Module):
-  """Decoder stack over embedded tokens, and the output head."""
+  """The decoder stack, over embedded tokens, and the output head."""
 
   config: T5Config
   token_embedder: layers.Embedding
@@ -279,7 +276,7 @@ class Decoder(nn.Module):
         if config.separate_head
         else self.token_embedder.attend
     )
-    # Embeddings have variance 1, which a head of its own has not.
+    # Embeddings have variance 1, so the logits of a tied head are rescaled.
     return head(x) / math.sqrt(config.emb_dim)
 
   def cross_keys_values(self, encoded) -> CrossKeysValues:
@@ -291,7 +288,7 @@ class Decoder(nn.Module):
   def decode_block(self, x, cross, cache, *, positions, cross_mask, logits_at):
     block, num_slots = x.shape[-2], cache[0].keys.shape[-1]
     x = _pad_positions(x, self.config.min_block)
-    # What pads the block stands where its last position does.
+    # Padding positions of the block take the position of its last token.
     offsets = jnp.minimum(jnp.arange(x.shape[-2]), block - 1)
     query_positions = positions[..., None] + offsets
     mask = jnp.arange(num_slots) <= query_positions[..., None]
@@ -320,17 +317,16 @@ class Decoder(nn.Module):
 
 
 def _pad_positions(x: jax.Array, count: int) -> jax.Array:
-  """[..., positions, embed], with zeros past the last up to `count`."""
+  """Pads [..., positions, embed] with zeros to at least `count` positions."""
   missing = max(0, count - x.shape[-2])
   return jnp.pad(x, [(0, 0)] * (x.ndim - 2) + [(0, missing), (0, 0)])
 
 
 class Transformer(nn.Module):
-  """T5 encoder-decoder.
+  """A T5 encoder-decoder.
 
-  `encode`, `decode` and `__call__` are what training and scoring use, with
-  T5X's arguments; `cross_keys_values` and `decode_block` are what decoding
-  uses.
+  Training and scoring use `encode`, `decode` and `__call__`, which take T5X's
+  arguments. Decoding uses `encode`, `cross_keys_values` and `decode_block`.
   """
 
   config: T5Config
@@ -344,10 +340,21 @@ class Transformer(nn.Module):
     self.decoder = Decoder(config, self.token_embedder)
 
   def encode(
-      self, encoder_input_tokens: jax.Array, enable_dropout: bool = True
+      self,
+      encoder_input_tokens: jax.Array,
+      enable_dropout: bool = True,
+      padding: int = 0,
   ) -> jax.Array:
-    """[batch, inputs_length] int32 (0 is padding) -> [..., embed]."""
-    is_real = encoder_input_tokens > 0
+    """Encodes inputs.
+
+    Args:
+      encoder_input_tokens: [batch, inputs_length] int32.
+      enable_dropout: whether to drop units, at the rate of the config.
+      padding: the id that is masked (static).
+    Returns:
+      [batch, inputs_length, embed].
+    """
+    is_real = encoder_input_tokens != padding
     mask = is_real[:, None, :, None] & is_real[:, None, None, :]
     return self.encoder(
         self.token_embedder(encoder_input_tokens),
@@ -363,13 +370,11 @@ class Transformer(nn.Module):
       decoder_target_tokens: jax.Array,
       enable_dropout: bool = True,
   ) -> jax.Array:
-    """Teacher-forced logits [batch, length, vocab] float32."""
+    """Returns teacher-forced logits [batch, length, vocab] float32."""
     is_target = decoder_target_tokens > 0
     length = decoder_target_tokens.shape[-1]
     causal = jnp.tril(jnp.ones((length, length), bool))
-    mask = (
-        causal & is_target[:, None, :, None] & is_target[:, None, None, :]
-    )
+    mask = causal & is_target[:, None, :, None] & is_target[:, None, None, :]
     cross_mask = (
         is_target[:, None, :, None]
         & (encoder_input_tokens > 0)[:, None, None, :]
@@ -390,7 +395,7 @@ class Transformer(nn.Module):
       *,
       enable_dropout: bool = True,
   ) -> jax.Array:
-    """Teacher-forced logits [batch, length, vocab] from token ids."""
+    """Returns teacher-forced logits [batch, length, vocab] of token ids."""
     encoded = self.encode(encoder_input_tokens, enable_dropout)
     return self.decode(
         encoded,
@@ -401,7 +406,7 @@ class Transformer(nn.Module):
     )
 
   def cross_keys_values(self, encoded: jax.Array) -> CrossKeysValues:
-    """What the decoder attends to in the inputs, computed once an example."""
+    """Returns the cross-attention keys and values of the inputs."""
     return self.decoder.cross_keys_values(encoded)
 
   def decode_block(
@@ -415,19 +420,20 @@ class Transformer(nn.Module):
   ) -> tuple[jax.Array, Cache]:
     """Decodes a block of tokens, each row from its own position on.
 
-    With one row, the batch axis is left out throughout: `tokens` is [block],
-    `positions` a scalar, and so on (see `kv_cache`).
+    With one row, all arrays have no batch axis: `tokens` is [block],
+    `positions` is a scalar, and so on (see `layers`).
 
     Args:
       tokens: [batch, block] int32; the decoder's first token is 0.
-      positions: [batch] int32 in [0, slots - block], of each row's first token.
+      positions: [batch] int32 in [0, slots - block], the position of each row's
+        first token.
       cross: keys and values of the inputs, [examples, heads, head_dim,
         inputs_length]; row r belongs to example r // (batch // examples).
       is_input: [examples, inputs_length] bool, False at padding.
       cache: see `init_cache`; slots before a row's position must hold its
         earlier tokens.
-      logits_at: [batch] int32 in [0, block): the one index of the block whose
-        logits each row wants; None for all of them.
+      logits_at: [batch] int32 in [0, block), the one index of the block at
+        which logits are computed; None for all.
     Returns:
       float32 logits [batch, block, vocab] (block is 1 if `logits_at` is
       given), and the cache with the block written.
@@ -445,9 +451,9 @@ class Transformer(nn.Module):
 def init_cache(
     config: T5Config, batch_shape: tuple[int, ...], num_slots: int
 ) -> Cache:
-  """An empty cache: zeros [*batch_shape, heads, head_dim, slots] a layer."""
+  """Returns zeros [*batch_shape, heads, head_dim, slots] per layer."""
   shape = (*batch_shape, config.num_heads, config.head_dim, num_slots)
-  # Each leaf its own buffer: a shared one would be copied by the loop.
+  # Each leaf has its own buffer: the loop would copy a shared one.
   empty = lambda: jnp.zeros(shape, config.dtype)
   return tuple(
       kv_cache.KeysValues(empty(), empty())

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A network's sizes, as the names and shapes of its parameters tell them."""
+"""Infers a network's sizes from the names and shapes of its parameters."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,28 +9,29 @@ import jax
 
 from speculative_t5x.networks import t5
 
-# What T5 1.0 and T5 1.1 have; the shapes tell the number alone.
+# Activations of T5 1.0 and T5 1.1 by the number of input projections.
 _USUAL_ACTIVATIONS = {1: ('relu',), 2: ('gelu', 'linear')}
 
 
 class SizesError(ValueError):
-  """Parameters that are no T5's, or not laid out layer by layer."""
+  """The parameters are not T5's, or their layers are scanned."""
 
 
 def read_config(
     specs: Mapping[str, jax.ShapeDtypeStruct], *, dtype: Any
 ) -> t5.T5Config:
-  """The network that parameters are of.
+  """Returns the config of the network that the parameters belong to.
+
+  The activations are those of the T5 version with the same number of input
+  projections, because shapes do not determine them. Not all shapes are checked;
+  `checkpoints.check_shapes` does that.
 
   Args:
-    specs: by T5X's names, e.g. `decoder/layers_0/mlp/wo/kernel`.
-    dtype: to decode in.
-  Returns:
-    Sizes that the named parameters have, and the activations that T5 has with
-    so many projections, which no shape tells. Whether the other parameters fit
-    them too is for `checkpoints.check_shapes` to say.
+    specs: shapes by T5X's names, e.g. `decoder/layers_0/mlp/wo/kernel`.
+    dtype: dtype of decoding.
   Raises:
-    SizesError: if one of them is missing, or if the layers are scanned.
+    SizesError: if a needed parameter is missing or has unexpected sizes, or if
+      the layers are scanned.
   """
   _check_unrolled(specs)
   shape = lambda name: _shape(specs, name)
@@ -39,15 +40,16 @@ def read_config(
   inputs = [n for n in specs if n.startswith(f'{layer}/mlp/wi')]
   if len(inputs) not in _USUAL_ACTIVATIONS:
     raise SizesError(
-        f'{layer}/mlp has {len(inputs)} input projections; T5 has 1 or 2.'
+        f'{layer}/mlp has {len(inputs)} input projections; T5 has 1 or 2. Pass'
+        ' another checkpoint.'
     )
   num_heads = shape('decoder/relpos_bias/rel_embedding')[0]
   joined = shape(f'{layer}/self_attention/query/kernel')[1]
   if joined % num_heads:
     raise SizesError(
-        f'{layer}/self_attention/query/kernel has {joined} columns, which are'
-        f' not whole heads: decoder/relpos_bias/rel_embedding has {num_heads}.'
-        ' Pass another checkpoint.'
+        f'{layer}/self_attention/query/kernel has {joined} columns, which is'
+        f' not a multiple of the {num_heads} heads of'
+        ' decoder/relpos_bias/rel_embedding. Pass another checkpoint.'
     )
   return t5.T5Config(
       vocab_size=vocab_size,
@@ -70,7 +72,7 @@ def _check_unrolled(specs: Mapping[str, jax.ShapeDtypeStruct]) -> None:
   if scanned:
     raise SizesError(
         f'The layers are scanned: {scanned[0]} holds all of them in one array.'
-        ' Convert the checkpoint to one array a layer (scan_layers=False).'
+        ' Convert the checkpoint to one array per layer (scan_layers=False).'
     )
 
 
@@ -81,8 +83,8 @@ def _shape(
   if spec is None or len(spec.shape) != 2:
     found = 'is missing' if spec is None else f'has shape {spec.shape}'
     raise SizesError(
-        f'The parameter {name} {found}, so this is no T5 with an encoder and a'
-        " decoder under T5X's names. Pass another checkpoint."
+        f'The parameter {name} {found}, so this is not a T5 encoder-decoder'
+        " under T5X's names. Pass another checkpoint."
     )
   return spec.shape
 

@@ -1,11 +1,13 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The paper's tables and figures, with what was measured beside them.
+"""The paper's tables and figures, with measured values beside its own.
 
-  published   the numbers that the paper prints
-  readings    what a run record says beside them
-  tables      Markdown
-  figures     Figures 2, 3 and 4
-  decoded_sentence, loop_trace
-              Figures 1 and 5; all figures in one style, with matplotlib
+published         the numbers that the paper prints
+differences       why a measured speedup differs from a published one
+points            what run records contribute to tables and figures
+tables            Tables 1 to 4, in Markdown
+decoded_sentence  Figure 1
+figures           Figures 2, 3 and 4
+loop_trace        Figure 5
+style, numbering  the look of the figures, which matplotlib draws
 """

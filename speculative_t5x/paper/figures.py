@@ -1,13 +1,14 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Figures 2, 3 and 4 of the paper, with points of runs laid over them.
+"""Figures 2, 3 and 4 of the paper, with measured runs as points.
 
-Curves are computed by `analysis` over the paper's range of alpha, or wider
-where a point lies outside. A mark says whose run it is; the number beside it is
-its gamma, or lists those of marks that lie together.
+`theory` computes the curves over the paper's range of alpha, which is widened
+if a point lies outside. The marker of a point stands for the label of its run.
+The number beside it is its gamma; markers that overlap share a list of gammas.
 
-Legend: alpha (mean probability that a guess is kept); gamma (guesses a target
-call); c (time of a draft step over a target step, Definition 3.7).
+Legend: alpha (mean probability that a draft token is accepted); gamma (draft
+tokens per target call); c (time of a draft step over that of a target step,
+Definition 3.7).
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,36 +22,36 @@ from matplotlib import figure as figure_lib
 from matplotlib import lines
 import numpy as np
 
-from speculative_t5x import analysis
 from speculative_t5x.paper import numbering
+from speculative_t5x.paper import points as points_lib
 from speculative_t5x.paper import published
-from speculative_t5x.paper import runs
 from speculative_t5x.paper import style
+from speculative_t5x.speculation import theory
 
 _ALPHA_LABEL = 'acceptance probability α'
 _NUM_ALPHAS = 401
 _MARGIN = 0.02  # of alpha, beyond a point outside the paper's range
-_LONG_LABEL = 24  # characters, above which a legend has one column
-_LINE = 52  # characters of a line of a legend
-_TITLE = 'run here (number: γ{})'
+_LONG_LABEL = 24  # characters; with longer labels a legend has one column
+_LINE = 52  # characters per line of a legend
+_TITLE = 'runs (number: γ{})'
 
-Points = Sequence[runs.Point]
+Points = Sequence[points_lib.Point]
 
 
 def figure_2(points: Points = ()) -> figure_lib.Figure:
-  """Tokens a target call by alpha: Equation (1), and the tokens measured.
+  """Draws the tokens per target call over alpha: Equation (1), and measured.
 
   Raises:
-    ValueError: for points of more labels than there are marks.
+    ValueError: if there are more labels than markers.
   """
   with style.applied():
-    figure, (axes,) = style.panels(_ALPHA_LABEL, ['tokens a target call'])
+    figure, (axes,) = style.panels(_ALPHA_LABEL, ['tokens per target call'])
     alphas = _alphas(points)
     gammas = published.FIGURE_2_GAMMAS
-    curves = [analysis.expected_tokens(alphas, gamma) for gamma in gammas]
-    # Without a bound on gamma the curve has no top.
+    curves = [theory.expected_tokens(alphas, gamma) for gamma in gammas]
+    # The curve of unlimited gamma goes to infinity.
     tops = [curve[-1] for curve in curves[:-1]]
-    tops += [analysis.expected_tokens(published.FIGURE_ALPHAS[1], math.inf)]
+    tops += [theory.expected_tokens(published.FIGURE_ALPHAS[1], math.inf)]
     tops += [point.tokens_per_call for point in points]
     axes.set_ylim(0, 1.05 * max(tops))
     for curve, gamma, color, dashes in zip(
@@ -70,30 +71,29 @@ def figure_2(points: Points = ()) -> figure_lib.Figure:
 
 
 def figure_3(points: Points = ()) -> figure_lib.Figure:
-  """The best whole gamma by alpha and c: Section 3.5, and the best measured.
+  """Draws the best integer gamma over alpha: Section 3.5, and measured.
 
   Args:
-    points: of one label for each sweep of gamma. The fastest of a sweep is
-      drawn, with a bar over its neighbours in the sweep that are not told from
-      it: their intervals reach its own. A label of a single gamma is no sweep
-      and is left out.
+    points: those with the same label are a sweep of gamma. The fastest point of
+      a sweep is drawn, with a bar over the adjacent gammas whose intervals
+      overlap its own. Labels with a single gamma are left out.
   Raises:
-    ValueError: for points of more labels than there are marks.
+    ValueError: if there are more labels than markers.
   """
   with style.applied():
     figure, (axes,) = style.panels(
-        _ALPHA_LABEL, ['best γ (guesses a target call)']
+        _ALPHA_LABEL, ['best γ (draft tokens per target call)']
     )
     sweeps = _sweeps(points)
     best = {label: _fastest(sweep) for label, sweep in sweeps.items()}
     alphas = _alphas(best.values())
     costs = published.FIGURE_3_COST_COEFFICIENTS
-    tops = [analysis.optimal_gamma(published.FIGURE_ALPHAS[1], costs[0])]
+    tops = [theory.optimal_gamma(published.FIGURE_ALPHAS[1], costs[0])]
     tops += [point.gamma for point in best.values()]
     top = 1.08 * max(tops)
     axes.set_ylim(0, top)
     for cost, color, dashes in zip(costs, style.COLORS, style.DASHES):
-      gammas = analysis.optimal_gamma(alphas, cost, math.ceil(top) + 1)
+      gammas = theory.optimal_gamma(alphas, cost, math.ceil(top) + 1)
       axes.plot(
           alphas, gammas, color=color, linestyle=dashes, label=f'c = {cost:g}',
           drawstyle='steps-mid',
@@ -101,29 +101,29 @@ def figure_3(points: Points = ()) -> figure_lib.Figure:
     axes.legend(loc='upper left')
     marks = _marks(best.values())
     for label, point in best.items():
-      _draw_bar(axes, point.alpha, *_not_slower(sweeps[label], point))
+      _draw_bar(axes, point.alpha, *_indistinguishable(sweeps[label], point))
     gammas = [point.gamma for point in best.values()]
     _scatter(axes, best.values(), gammas, marks)
     names = {
-        # No line of the legend ends within the brackets.
+        # Keeps lines of the legend from ending within the brackets.
         label: f'{label} (c\xa0=\xa0{point.cost_coefficient:.2g})'
         for label, point in best.items()
     }
-    _name_marks(figure, marks, _TITLE.format('; bar: not told apart'), names)
+    _name_marks(figure, marks, _TITLE.format('; bar: intervals overlap'), names)
     _number(axes, list(best.values()), gammas)
   return figure
 
 
 def figure_4(points: Points = ()) -> figure_lib.Figure:
-  """Speed and operations over plain decoding by alpha, for c and c-hat 0.
+  """Draws speed and operations, over those of plain decoding, over alpha.
 
-  The paper has both in one pair of axes; here they lie one above the other, to
-  leave room for points. Above, solid and filled, is speed (Theorem 3.8) with
-  its 95 percent interval; below, dotted and open, operations (Theorem 3.11)
-  where they were counted.
+  The curves assume that c and c-hat are 0. The paper draws both in the same
+  axes. Here they have their own, to leave room for points: above, the speed
+  (Theorem 3.8) with its 95 percent interval; below, the operations (Theorem
+  3.11) of runs in which they were counted.
 
   Raises:
-    ValueError: for points of more labels than there are marks.
+    ValueError: if there are more labels than markers.
   """
   with style.applied():
     figure, (above, below) = style.panels(
@@ -148,7 +148,7 @@ def _draw_speeds(
     marks: dict[str, str],
 ) -> None:
   for gamma, color in zip(published.FIGURE_4_GAMMAS, style.COLORS):
-    speed = analysis.walltime_factor(alphas, gamma, 0)
+    speed = theory.walltime_factor(alphas, gamma, 0)
     axes.plot(alphas, speed, color=color)
     style.label_end(axes, alphas, speed, f'γ = {gamma}')
   for point in points:
@@ -164,9 +164,9 @@ def _draw_operations(
     points: Points,
     marks: dict[str, str],
 ) -> None:
-  style.scale_at_right(axes)  # these curves lie apart, to be named, at the left
+  style.scale_at_right(axes)  # the curves are named on the left
   for gamma, color in zip(published.FIGURE_4_GAMMAS, style.COLORS):
-    operations = analysis.operations_factor(alphas, gamma, 0)
+    operations = theory.operations_factor(alphas, gamma, 0)
     axes.plot(alphas, operations, color=color, linestyle=':')
     start = alphas[0], operations[0]
     style.note(axes, f'γ = {gamma}', start, (-3, 0), ha='right', va='center')
@@ -175,8 +175,8 @@ def _draw_operations(
   axes.set_ylim(bottom=0)
 
 
-def _alphas(points: Iterable[runs.Point]) -> np.ndarray:
-  """The paper's range, widened to hold the points."""
+def _alphas(points: Iterable[points_lib.Point]) -> np.ndarray:
+  """Returns alphas over the paper's range, widened to hold the points."""
   low, high = published.FIGURE_ALPHAS
   measured = [point.alpha for point in points]
   if any(alpha < low for alpha in measured):
@@ -186,8 +186,8 @@ def _alphas(points: Iterable[runs.Point]) -> np.ndarray:
   return np.linspace(low, high, _NUM_ALPHAS)
 
 
-def _sweeps(points: Points) -> dict[str, list[runs.Point]]:
-  """Points by label, where more than one gamma was measured."""
+def _sweeps(points: Points) -> dict[str, list[points_lib.Point]]:
+  """Returns the points by label, for labels with more than one gamma."""
   sweeps = {}
   for point in points:
     sweeps.setdefault(point.label, []).append(point)
@@ -198,35 +198,37 @@ def _sweeps(points: Points) -> dict[str, list[runs.Point]]:
   }
 
 
-def _fastest(sweep: Points) -> runs.Point:
+def _fastest(sweep: Points) -> points_lib.Point:
   return max(sweep, key=lambda point: point.speedup)
 
 
-def _not_slower(sweep: Points, best: runs.Point) -> tuple[int, int]:
-  """From the least to the most gamma around the best not told from it."""
+def _indistinguishable(
+    sweep: Points, best: points_lib.Point
+) -> tuple[int, int]:
+  """Returns the range of gammas around the best whose intervals overlap."""
   gammas = sorted(sweep, key=lambda point: point.gamma)
   place = gammas.index(best)
-  reaches = functools.partial(_reaches, best=best)
-  below = itertools.takewhile(reaches, reversed(gammas[:place]))
-  above = itertools.takewhile(reaches, gammas[place + 1 :])
+  overlaps = functools.partial(_overlaps, best=best)
+  below = itertools.takewhile(overlaps, reversed(gammas[:place]))
+  above = itertools.takewhile(overlaps, gammas[place + 1 :])
   *_, least = best, *below
   *_, most = best, *above
   return least.gamma, most.gamma
 
 
-def _reaches(point: runs.Point, best: runs.Point) -> bool:
+def _overlaps(point: points_lib.Point, best: points_lib.Point) -> bool:
   if point.speedup_ci95 is None or best.speedup_ci95 is None:
     return False
   return point.speedup_ci95[1] >= best.speedup_ci95[0]
 
 
-def _marks(points: Iterable[runs.Point]) -> dict[str, str]:
-  """A marker for each label."""
+def _marks(points: Iterable[points_lib.Point]) -> dict[str, str]:
+  """Returns the marker of each label."""
   labels = list(dict.fromkeys(point.label for point in points))
   if len(labels) > len(style.MARKERS):
     raise ValueError(
-        f'A figure tells at most {len(style.MARKERS)} labels apart, got'
-        f' {len(labels)}. Draw fewer, or two figures.'
+        f'A figure has markers for {len(style.MARKERS)} labels; got'
+        f' {len(labels)}. Draw fewer runs per figure.'
     )
   return dict(zip(labels, style.MARKERS))
 
@@ -237,7 +239,7 @@ def _draw_bar(axes: axes_lib.Axes, x: float, low: float, high: float) -> None:
 
 def _scatter(
     axes: axes_lib.Axes,
-    points: Iterable[runs.Point],
+    points: Iterable[points_lib.Point],
     heights: Sequence[float],
     marks: dict[str, str],
     color: str = style.POINT_COLOR,
@@ -268,7 +270,7 @@ def _name_marks(
     title: str,
     names: dict[str, str],
 ) -> None:
-  """A legend below the axes, for which the figure grows."""
+  """Adds a legend below the axes, and makes the figure taller by it."""
   if not marks:
     return
   texts = {key: textwrap.fill(name, _LINE) for key, name in names.items()}

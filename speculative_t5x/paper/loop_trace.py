@@ -1,11 +1,11 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Where the time of one example goes: Figure 5 of the paper.
+"""How the time of one example is spent: Figure 5 of the paper.
 
-Of Leviathan et al. (2023), arXiv:2211.17192v2. A row is one way to decode the
-example, put together from the times of parts that were compiled and measured
-each on its own. The compiled loop is never broken up, which would change it:
-what a measured loop takes beyond its parts is shown at the end of its steps.
+Of Leviathan et al. (2023), arXiv:2211.17192v2. A row shows one way to decode
+the example. It is assembled from the times of parts, each compiled and measured
+separately, since taking the compiled loop apart would change it. The time that
+the loop takes beyond its parts is shown at the end of each step.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from matplotlib import axes as axes_lib
 from matplotlib import figure as figure_lib
 from matplotlib import patches
 
-from speculative_t5x import analysis
+from speculative_t5x.measurement import part_sums
 from speculative_t5x.paper import style
 
 _ROUNDING = 1e-9  # relative, of a sum of times
@@ -26,15 +26,14 @@ class Kind(enum.StrEnum):
   """A part of the work on one example.
 
   Attributes:
-    TARGET_ENCODER: once, before decoding.
-    DRAFT_ENCODER: likewise.
-    DRAFT: one guess.
-    TARGET_STEP: one target call, on one position where it decodes alone, on
-      gamma + 1 where it verifies.
-    COMMIT: what a step of the run takes beyond its parts: the commit of its
-      tokens, the rest of the loop's bookkeeping, and what draft and target cost
-      each other by pushing one another out of the caches. Sampling and the test
-      of the guesses are within the steps.
+    TARGET_ENCODER: runs once, before decoding.
+    DRAFT_ENCODER: runs once, before decoding.
+    DRAFT: a draft step, which makes one draft token.
+    TARGET_STEP: one target call, on one position in plain decoding, and on
+      gamma + 1 positions in verification.
+    COMMIT: the time of a step beyond its parts: committing tokens, other
+      bookkeeping of the loop, and cache misses because draft and target evict
+      each other. Sampling and the acceptance test are part of the steps.
   """
 
   TARGET_ENCODER = 'target_encoder'
@@ -46,7 +45,7 @@ class Kind(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True)
 class Span:
-  """A part and when it ran, in milliseconds from the start of the row."""
+  """A part and its time, in milliseconds from the start of the row."""
 
   kind: Kind
   start_ms: float
@@ -59,7 +58,7 @@ class Span:
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-  """One way to decode the example: its spans, one after the other."""
+  """One way to decode the example, as consecutive spans."""
 
   label: str
   spans: tuple[Span, ...]
@@ -74,18 +73,19 @@ class Row:
 
 
 def plain_row(
-    times: analysis.StepTimes,
+    times: part_sums.StepTimes,
     num_tokens: int,
     walltime_ms: float | None = None,
 ) -> Row:
-  """Decoding by the target alone.
+  """Returns the row of decoding by the target alone.
 
   Args:
-    times: of this one example, the encoders too, at batch 1.
-    num_tokens: of the output, end included: a target call each.
-    walltime_ms: of the whole example as measured; None leaves commits out.
+    times: of this example at batch size 1, its encoders included.
+    num_tokens: tokens of the output, the end included; one target call each.
+    walltime_ms: measured time of the whole example; None leaves commits out.
   Raises:
-    ValueError: for no token, or a walltime below the sum of the parts.
+    ValueError: for num_tokens below 1, or a walltime below the sum of the
+      parts.
   """
   encoders = [(Kind.TARGET_ENCODER, times.target_encoder_s * 1e3)]
   step = [(Kind.TARGET_STEP, times.t1_ms)]
@@ -94,18 +94,19 @@ def plain_row(
 
 
 def speculative_row(
-    times: analysis.StepTimes,
+    times: part_sums.StepTimes,
     gamma: int,
     num_calls: int,
     walltime_ms: float | None = None,
 ) -> Row:
-  """Speculative decoding by a draft model.
+  """Returns the row of speculative decoding with a draft model.
 
   Args:
-    times: of this one example, the encoders too, at batch 1 and this gamma.
-    gamma: guesses a target call.
-    num_calls: target calls that the example took.
-    walltime_ms: of the whole example as measured; None leaves commits out.
+    times: of this example at batch size 1 and this gamma, its encoders
+      included.
+    gamma: draft tokens per target call.
+    num_calls: target calls of the example.
+    walltime_ms: measured time of the whole example; None leaves commits out.
   Raises:
     ValueError: for a gamma or num_calls below 1, or a walltime below the sum of
       the parts.
@@ -149,8 +150,8 @@ def _left_over(label: str, walltime_ms: float, parts_ms: float) -> float:
   if not left_ms >= -_ROUNDING * parts_ms:
     raise ValueError(
         f'The walltime_ms of "{label}" must be at least the sum of its parts,'
-        f' {parts_ms:.6g}, got {walltime_ms:.6g}. Measure both on the same'
-        ' quiet machine, or leave walltime_ms out.'
+        f' {parts_ms:.6g}; got {walltime_ms:.6g}. Measure both on the same idle'
+        ' machine, or leave walltime_ms out.'
     )
   return max(left_ms, 0.0)
 
@@ -167,8 +168,8 @@ class _Look:
   hatch: str
 
 
-# A model has a colour, and an encoder a hatch. In grey the target is dark, the
-# draft light and the commit nearly white.
+# The colour stands for the model, and a hatch for its encoder. In grey the
+# target is dark, the draft is light, and the commit is nearly white.
 _LOOKS = {
     Kind.TARGET_ENCODER: _Look('target encoder', '#0b4f8a', '////'),
     Kind.DRAFT_ENCODER: _Look('draft encoder', '#e8911c', '\\\\\\\\'),
@@ -177,19 +178,19 @@ _LOOKS = {
     Kind.COMMIT: _Look('commit and rest of a step', '#d0d0d0', ''),
 }
 _ROW_HEIGHT, _REST_HEIGHT = 0.34, 0.85  # inches
-_BAR = 0.72  # of a row's height
-_ROOM = 1.18  # for the count at the end of the longest row
+_BAR = 0.72  # height of a bar over that of a row
+_ROOM = 1.18  # width of the axes over that of the longest row
 _EDGE = 0.5  # points
-# Bars below so many points have no edge: viewers draw the thinnest edge a pixel
-# wide, which would cover them.
-_MIN_EDGED = 2.5
+# Narrower bars have no edge: viewers draw an edge at least a pixel wide, which
+# would cover the bar.
+_MIN_EDGED = 2.5  # points
 
 
 def draw(rows: Sequence[Row]) -> figure_lib.Figure:
-  """Draws the rows to scale along one time axis, target calls at their ends.
+  """Draws rows along one time axis, with their numbers of target calls.
 
   Raises:
-    ValueError: for no row.
+    ValueError: if there is no row.
   """
   if not rows:
     raise ValueError('There must be at least one row to draw, got none.')
@@ -254,18 +255,18 @@ def _draw_legend(figure: figure_lib.Figure, rows: Sequence[Row]) -> None:
   )
 
 
-_PROCESS = 1  # viewers keep 0 for what is idle
+_PROCESS = 1  # viewers reserve 0 for idle time
 
 
 def to_trace_events(rows: Sequence[Row]) -> dict:
-  """The rows in the trace event format, for Perfetto or chrome://tracing.
+  """Returns the rows in the trace event format of Perfetto.
 
-  A JSON object: every row is a thread of one process, in the order given, and
-  every span a complete event ('X') on it. To look at it, write it by
-  `json.dump` to a file and open that at https://ui.perfetto.dev.
+  Each row is a thread of one process, and each span is a complete event ('X')
+  of its thread. Write the result to a file by `json.dump`, and open the file at
+  https://ui.perfetto.dev or chrome://tracing.
 
-  Times are whole microseconds, the unit of the format: whatever a viewer
-  computes from them, no event begins before the one in front of it ends.
+  Times are whole microseconds, the unit of the format, so that no event begins
+  before the previous one ends.
   """
   events = []
   for thread, row in enumerate(rows, start=1):

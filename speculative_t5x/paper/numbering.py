@@ -2,11 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the gamma of each mark beside it, nearer to it than to other marks.
 
-Marks that lie together share a number, which lists their gammas. It stands
-right of its marks, or left, above or below where that overlaps less. Where a
-crowd leaves no such place it stands farther off, and a line leads to its marks.
+Marks that overlap share one number, which lists their gammas. The number stands
+to the right of its marks, or to the left, above or below if it overlaps less
+there. If none of these places is free, the number stands farther away, and a
+line connects it to its marks.
 
-Legend: gamma (guesses a target call).
+adjustText does not do this. It pushes labels apart by forces, without a rule
+that a label be nearest to its own mark, and in crowded figures it leaves labels
+on top of each other. The same marks always give the same picture.
+
+Legend: gamma (draft tokens per target call).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,17 +23,17 @@ import numpy as np
 
 from speculative_t5x.paper import style
 
-_GAP = 1.5  # points, from marks to their number
-_ROOM = 1.2 * _GAP  # at least, from a number to marks that are not its own
-_LINES = (5, 10, 15, 20, 30)  # points, from marks to a number with a line
-_LINE_STEPS = 50  # at which a line is looked at
+_GAP = 1.5  # points between marks and their number
+_ROOM = 1.2 * _GAP  # least distance between a number and other marks
+_LINES = (5, 10, 15, 20, 30)  # points between marks and a number with a line
+_LINE_STEPS = 50  # points of a line that are checked for crossings
 _SIDES = ((1, 0), (-1, 0), (0, 1), (0, -1))
 _CORNERS = ((1, 1), (-1, 1), (1, -1), (-1, -1))
 
 
 @dataclasses.dataclass(frozen=True)
 class Mark:
-  """A mark in data coordinates, and the gamma that belongs to it."""
+  """A mark in data coordinates, and its gamma."""
 
   x: float
   y: float
@@ -37,7 +42,7 @@ class Mark:
 
 @dataclasses.dataclass
 class _Group:
-  """Marks that lie together, and their boxes in pixels."""
+  """Marks that overlap, and their boxes in pixels."""
 
   gammas: set[int]
   boxes: list[transforms.Bbox]
@@ -48,7 +53,7 @@ class _Group:
 
   @property
   def text(self) -> str:
-    """The gammas as pages are listed: "2, 4" or "1–3, 5"."""
+    """The list of gammas, such as "2, 4" or "1–3, 5"."""
     runs = []
     for gamma in sorted(self.gammas):
       if runs and gamma == runs[-1][-1] + 1:
@@ -66,7 +71,7 @@ def _run_text(run: Sequence[int]) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class _Place:
-  """Where a number may stand, in pixels."""
+  """A possible place of a number, in pixels."""
 
   box: transforms.Bbox
   has_line: bool
@@ -74,14 +79,14 @@ class _Place:
 
 @dataclasses.dataclass(frozen=True)
 class _Surroundings:
-  """What the number of a group keeps clear of, in pixels.
+  """What the number of a group must not cover, in pixels.
 
   Attributes:
-    inside: the axes.
+    inside: the axes, which the number should not leave.
     own: the marks of the group.
-    others: all other marks, [n, 4] as of `_extents`.
-    texts: other numbers, and what else is written, likewise.
-    room: at least, from the number to other marks.
+    others: [n, 4] float, all other marks; see `_extents`.
+    texts: [n, 4] float, other numbers and texts; see `_extents`.
+    room: least distance between the number and other marks.
   """
 
   inside: transforms.Bbox
@@ -91,7 +96,11 @@ class _Surroundings:
   room: float
 
   def cost(self, place: _Place) -> tuple[bool, float]:
-    """Whether it may be read as of other marks, and the area that it covers."""
+    """Returns whether a place is ambiguous, and the area that it covers.
+
+    A place is ambiguous if the number is near other marks, or if its line
+    crosses something.
+    """
     is_near = np.any(_distances(place.box, self.others) < self.room)
     is_crossed = place.has_line and self._is_crossed(_center(place.box))
     return is_near or is_crossed, self._covered(place.box)
@@ -110,18 +119,19 @@ class _Surroundings:
 
 
 def number(axes: axes_lib.Axes, marks: Iterable[Mark]) -> None:
-  """Numbers marks whose figure is otherwise finished.
+  """Writes the numbers of marks into a figure that is otherwise finished.
 
   Args:
-    axes: that hold the marks. What is written there already is kept clear of.
-    marks: whose limits the axes have.
+    axes: that the marks are drawn in. Texts that are written there stay clear.
+    marks: to be numbered.
   """
-  axes.figure.draw_without_rendering()  # gives the axes their final place
+  axes.figure.draw_without_rendering()  # moves the axes to their final place
   texts = [_spaced(axes, text.get_window_extent()) for text in axes.texts]
   groups = _groups(axes, [(mark, _box(axes, mark)) for mark in marks])
   places = [list(_places(axes, group)) for group in groups]
   chosen = {}
-  # At first beside the marks. Then a number sees also those that came after it.
+  # The first round tries places beside the marks. The later rounds try all, and
+  # a number avoids those of later groups too.
   for num_places in (len(_SIDES), None, None):
     for i, group in enumerate(groups):
       numbers = [_spaced(axes, p.box) for j, p in chosen.items() if j != i]
@@ -150,7 +160,7 @@ def _pixels(axes: axes_lib.Axes, points: float) -> float:
 def _groups(
     axes: axes_lib.Axes, boxes: Iterable[tuple[Mark, transforms.Bbox]]
 ) -> list[_Group]:
-  """Chains of marks, from below, of which each hides the next one's number."""
+  """Returns groups of marks, each so close to the next that numbers overlap."""
   text_height = _pixels(axes, style.SMALL)
   groups = []
   for mark, box in sorted(boxes, key=lambda pair: (pair[1].y0, pair[1].x0)):
@@ -167,7 +177,7 @@ def _groups(
 
 
 def _places(axes: axes_lib.Axes, group: _Group) -> Iterator[_Place]:
-  """Beside the marks, then farther off: the first is the best of equals."""
+  """Yields places beside the marks, then farther away, the preferred first."""
   measured = style.note(axes, group.text, (0, 0), (0, 0))
   text = measured.get_window_extent()
   measured.remove()
@@ -182,7 +192,7 @@ def _places(axes: axes_lib.Axes, group: _Group) -> Iterator[_Place]:
 
 
 def _spaced(axes: axes_lib.Axes, text: transforms.Bbox) -> transforms.Bbox:
-  """Keeps it from running into the next one."""
+  """Returns the box of a text with room on its left and right."""
   return text.padded(_pixels(axes, _GAP), 0)
 
 
@@ -191,7 +201,7 @@ def _center(box: transforms.Bbox) -> np.ndarray:
 
 
 def _extents(boxes: Iterable[transforms.Bbox]) -> np.ndarray:
-  """Left, bottom, right and top of each, [n, 4]."""
+  """Returns the left, bottom, right and top of each box, [n, 4] float."""
   return np.reshape([box.extents for box in boxes], (-1, 4))
 
 

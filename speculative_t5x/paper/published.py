@@ -3,16 +3,18 @@
 """The numbers that Leviathan et al. (2023) print, arXiv:2211.17192v2.
 
 Tasks are 'EnDe' (WMT English to German), 'CNNDM' (CNN/DailyMail summaries),
-'lm1b' (unconditional text) and 'dialog'. Factors are over plain decoding.
+'lm1b' (unconditional text) and 'dialog'. Factors are relative to plain
+decoding.
 
-Legend: alpha (mean probability that a guess is kept); gamma (guesses a target
-call); cost_coefficient, c (time of a draft step over a target step).
+Legend: alpha (mean probability that a draft token is accepted); gamma (draft
+tokens per target call); cost_coefficient, c (time of a draft step over that of
+a target step).
 """
 
 import dataclasses
 import math
 
-# What Tables 2 and 4 were measured with. The baseline is that of T5X.
+# The setup of Tables 2 and 4. Their baseline is the decoding of T5X.
 TARGET_NUM_PARAMS = 11e9  # T5-XXL
 DRAFT_NUM_PARAMS = {'small': 77e6, 'base': 250e6, 'large': 800e6}
 DEVICE = 'TPU-v4'
@@ -21,7 +23,7 @@ BATCH_SIZE = 1
 
 @dataclasses.dataclass(frozen=True)
 class Factors:
-  """A row of Table 1, where c and c-hat are 0; two decimals are printed."""
+  """A row of Table 1, printed with two decimals, for c and c-hat of 0."""
 
   alpha: float
   gamma: int
@@ -41,18 +43,19 @@ TABLE_1 = (
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-  """A row of Tables 2 and 4: T5-XXL and a smaller T5.
+  """A row of Tables 2 and 4: T5-XXL with a smaller T5 as draft model.
 
   Attributes:
     task: 'EnDe' or 'CNNDM'.
     draft: 'small', 'base' or 'large'.
     temperature: 0 or 1.
-    gamma: guesses a target call.
-    alpha: Corollary 3.6 on text of the target; two decimals are printed.
-    cost_coefficient: c, from the authors' traces; two decimals are printed.
-    predicted: EXP, of Theorem 3.8 before alpha and c were rounded; one decimal.
-    measured: EMP, of walltimes with both encoders; one decimal.
-    is_best: starred, the fastest draft of this task and temperature.
+    gamma: draft tokens per target call.
+    alpha: by Corollary 3.6 on text of the target; printed with two decimals.
+    cost_coefficient: c, from the authors' traces; printed with two decimals.
+    predicted: EXP, by Theorem 3.8 with unrounded alpha and c; one decimal.
+    measured: EMP, of walltimes that include both encoders; one decimal.
+    is_best: whether it is starred, as the fastest draft model of its task and
+      temperature.
   """
 
   task: str
@@ -83,10 +86,10 @@ TABLES_2_AND_4 = (
 
 
 def row(task: str, draft: str, temperature: float) -> Row:
-  """The row of Tables 2 and 4 with this task, draft and temperature.
+  """Returns the row of Tables 2 and 4 with this task, draft and temperature.
 
   Raises:
-    ValueError: for one that the paper does not have.
+    ValueError: if the paper has no such row.
   """
   for found in TABLES_2_AND_4:
     if (found.task, found.draft, found.temperature) == (
@@ -105,11 +108,11 @@ class Alphas:
   """A row of Table 3: alpha by Corollary 3.6 on 10K tokens of the target.
 
   Attributes:
-    target: the model that is sped up.
-    task: what it writes.
-    draft: the model that guesses.
-    at_temperature_0: of argmax.
-    at_temperature_1: of standard sampling; LaMDA's after top-k 40.
+    target: the target model.
+    task: see above.
+    draft: the draft model.
+    at_temperature_0: alpha of argmax.
+    at_temperature_1: alpha of standard sampling; for LaMDA after top-k 40.
   """
 
   target: str

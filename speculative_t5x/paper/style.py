@@ -1,9 +1,9 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""One look for all figures: a column of a two-column paper, readable in grey.
+"""The style of all figures: for a two-column paper, and readable in grey.
 
-What a colour says, a line style, a marker or a word says too. Nothing here
-touches the settings of the process: figures are made and saved under `applied`.
+A line style, a marker or a word repeats what a colour says. The settings of the
+process stay as they are: figures are made and saved under `applied`.
 """
 
 from collections.abc import Sequence
@@ -20,26 +20,27 @@ from matplotlib import text as text_lib
 import numpy as np
 
 COLUMN_IN = 3.3  # width of a column, inches
-PAGE_IN = 6.75  # and of the two columns of a page
+PAGE_IN = 6.75  # width of a page, inches
 _HEIGHTS_IN = {1: 2.5, 2: 3.6}  # by number of axes
 LEGEND_LINE_IN = 0.12
 _DOTS_PER_INCH = 300
 SMALL = 6  # points
 
-# From dark to light, so that their order shows in grey; none is too light.
+# From dark to light, so that their order shows in grey.
 COLORS = ('#000000', '#1f3a78', '#2f6f9f', '#3f9a8c', '#8fae3a')
 DASHES = ('-', '--', '-.', ':', (0, (4, 1, 1, 1, 1, 1)))
 MARKERS = 'os^Dv*PX<>ph'
 POINT_COLOR = '#e69f00'
-MARK_POINTS = 4  # across
+MARK_POINTS = 4  # diameter of a marker
 
-# Neither says when a file was written, nor by which version.
+# Leaves out the date and the version, so that the same figure gives the same
+# bytes.
 _METADATA = {
     'pdf': {'CreationDate': None, 'Creator': None, 'Producer': None},
     'png': {'Software': None},
 }
 
-# Over matplotlib's defaults, whatever the user's own settings are.
+# Starts from matplotlib's defaults, whatever the settings of the user are.
 applied = functools.partial(
     style.context,
     (
@@ -57,7 +58,7 @@ applied = functools.partial(
             'legend.frameon': False,
             'legend.handlelength': 2.4,
             'lines.linewidth': 1.1,
-            'pdf.fonttype': 42,  # fonts as journals want them
+            'pdf.fonttype': 42,  # TrueType, as journals require
             'xtick.major.width': 0.6,
             'ytick.major.width': 0.6,
         },
@@ -68,7 +69,7 @@ applied = functools.partial(
 def panels(
     x_label: str, y_labels: Sequence[str]
 ) -> tuple[figure_lib.Figure, list[axes_lib.Axes]]:
-  """An empty figure, a column wide, with axes one above the other."""
+  """Returns an empty figure, a column wide, with axes below each other."""
   size = COLUMN_IN, _HEIGHTS_IN[len(y_labels)]
   figure = figure_lib.Figure(size, layout='constrained')
   all_axes = figure.subplots(len(y_labels), sharex=True, squeeze=False)[:, 0]
@@ -81,7 +82,7 @@ def panels(
 
 
 def scale_at_right(axes: axes_lib.Axes) -> None:
-  """Moves the scale of the heights from the left to the right."""
+  """Moves the y axis from the left to the right."""
   axes.yaxis.tick_right()
   axes.yaxis.set_label_position('right')
   axes.spines['left'].set_visible(False)
@@ -91,7 +92,7 @@ def scale_at_right(axes: axes_lib.Axes) -> None:
 def label_end(
     axes: axes_lib.Axes, x: np.ndarray, y: np.ndarray, text: str
 ) -> None:
-  """Names a curve at its right end, or above where it leaves the axes."""
+  """Names a curve at its right end, or above the point where it leaves."""
   inside = np.flatnonzero(y <= axes.get_ylim()[1])
   last = inside[-1]
   if last == len(x) - 1:
@@ -107,10 +108,14 @@ def note(
     offset: tuple[float, float],
     **options: Any,
 ) -> text_lib.Annotation:
-  """Small text, the offset in points away from a position of the axes.
+  """Writes small text near a position of the axes.
 
   Args:
-    options: of `Axes.annotate`: its alignment, and a line to the position.
+    axes: to write on.
+    text: to be written.
+    position: in data coordinates.
+    offset: of the text from the position, in points.
+    **options: of `Axes.annotate`, such as the alignment of the text.
   """
   return axes.annotate(
       text,
@@ -119,7 +124,7 @@ def note(
       textcoords='offset points',
       fontsize=SMALL,
       annotation_clip=False,
-      # A white rim keeps it readable over lines.
+      # A white outline keeps it readable over lines.
       path_effects=[patheffects.withStroke(linewidth=1.2, foreground='white')],
       zorder=4,
       **options,
@@ -129,13 +134,13 @@ def note(
 def save(
     figure: figure_lib.Figure, path: str | os.PathLike
 ) -> tuple[pathlib.Path, pathlib.Path]:
-  """Writes path.pdf and path.png, the same bytes for the same figure.
+  """Writes path.pdf and path.png, with the same bytes for the same figure.
 
   Args:
-    figure: of this package.
-    path: without a suffix; its folder is made.
+    figure: drawn under `applied`.
+    path: without a suffix; its folder is created.
   Returns:
-    The two files.
+    The paths of the two files.
   """
   pdf, png = (pathlib.Path(f'{os.fspath(path)}.{kind}') for kind in _METADATA)
   pdf.parent.mkdir(parents=True, exist_ok=True)

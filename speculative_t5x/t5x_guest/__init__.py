@@ -6,16 +6,16 @@ The only package that needs T5X; T5X's gin files import it, nothing else does.
 See `configs/t5x`.
 """
 
+from speculative_t5x.t5x_guest.draft_module import DraftModule
 from speculative_t5x.t5x_guest.example_ids import ExampleIdConverter
 from speculative_t5x.t5x_guest.model import SpeculativeModel
-from speculative_t5x.t5x_guest.pair_module import Pair
 from speculative_t5x.t5x_guest.restoring import PairRestorer
 from speculative_t5x.t5x_guest.samplers import plain_sample
 from speculative_t5x.t5x_guest.samplers import speculative_sample
 
 __all__ = [
+    'DraftModule',
     'ExampleIdConverter',
-    'Pair',
     'PairRestorer',
     'SpeculativeModel',
     'plain_sample',

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Each example's id among the features that T5X hands to a model."""
+"""Adds each example's id to the features that T5X passes to a model."""
 
 from collections.abc import Mapping
 
@@ -14,15 +14,15 @@ EXAMPLE_ID = example_ids.EXAMPLE_ID
 
 
 class ExampleIdConverter(seqio.EncDecFeatureConverter):
-  """T5X's encoder-decoder features, and `example_id` [] int32.
+  """Converts to T5X's encoder-decoder features and `example_id` [] int32.
 
-  An example keeps the id that its task gives it; in a task without ids its
-  inputs determine one. Either is the same whatever the batch, the order and
-  the shards of a job. Packed batches, which are for training, have no ids.
+  The id is the one from the task, or in a task without ids a hash of the
+  inputs. Both are independent of batches, order and shards. Packed batches,
+  which are for training, have no ids.
   """
 
   def __init__(self, *args, **kwargs):
-    """See `seqio.EncDecFeatureConverter`."""
+    """Takes the arguments of `seqio.EncDecFeatureConverter`."""
     super().__init__(*args, **kwargs)
     if not self.pack:
       scalar = seqio.FeatureConverter.FeatureSpec(dtype=tf.int32, rank=0)
@@ -31,7 +31,7 @@ class ExampleIdConverter(seqio.EncDecFeatureConverter):
   def get_model_feature_lengths(
       self, task_feature_lengths: Mapping[str, int]
   ) -> Mapping[str, int]:
-    """See `seqio.FeatureConverter`; a scalar's length is not looked at."""
+    """Overrides `seqio.FeatureConverter`; the id's length is a placeholder."""
     lengths = super().get_model_feature_lengths(task_feature_lengths)
     return lengths if self.pack else {**lengths, EXAMPLE_ID: 1}
 
@@ -48,14 +48,14 @@ class ExampleIdConverter(seqio.EncDecFeatureConverter):
 
 def _as_int32(example_id: tf.Tensor) -> tf.Tensor:
   message = (
-      f'The feature {EXAMPLE_ID} must be one integer of 32 bits, or two'
-      " examples could share one. Rename the task's feature, or change it. Got"
+      f'The feature {EXAMPLE_ID} must be a 32-bit integer scalar. Rename the'
+      " task's feature or change its values. Got"
   )
   if example_id.shape.rank != 0 or not example_id.dtype.is_integer:
     raise ValueError(
         f'{message} {example_id.dtype.name} of shape {example_id.shape}.'
     )
-  wide = tf.cast(example_id, tf.float64)  # exact as far as 32 bits go
+  wide = tf.cast(example_id, tf.float64)  # exact for 32-bit integers
   fits = (wide >= tf.int32.min) & (wide <= tf.int32.max)
   with tf.control_dependencies(
       [tf.debugging.Assert(fits, [message, example_id])]

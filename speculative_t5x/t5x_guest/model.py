@@ -12,23 +12,20 @@ from typing import Any
 
 from flax import core as flax_core
 import flax.linen as nn
-from flax.linen import partitioning
 import jax
-import jax.numpy as jnp
 import seqio
 from t5x import models
-from t5x.examples.t5 import network
 
-from speculative_t5x import loading
-from speculative_t5x import loops
-from speculative_t5x import seam
-from speculative_t5x import sharding
-from speculative_t5x.drafters import draft_model
+from speculative_t5x import vocabularies
+from speculative_t5x.drafters import source
 from speculative_t5x.networks import preparation
 from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_decoding
+from speculative_t5x.networks import t5_model
+from speculative_t5x.speculation import contracts
+from speculative_t5x.t5x_guest import draft_module
 from speculative_t5x.t5x_guest import example_ids
 from speculative_t5x.t5x_guest import hosts
+from speculative_t5x.t5x_guest import network_config
 from speculative_t5x.t5x_guest import pair_module
 from speculative_t5x.t5x_guest import samplers
 
@@ -40,7 +37,7 @@ _UNSUPPORTED_HOSTS = {
 
 
 class SpeculativeModel(models.EncoderDecoderModel):
-  """T5X's encoder-decoder model with a draft beside it.
+  """T5X's encoder-decoder model with a drafter beside it.
 
   Loss, scoring and T5X's own decode functions see the target alone. A decode
   function that names `target` decodes through this package's networks instead:
@@ -51,68 +48,63 @@ class SpeculativeModel(models.EncoderDecoderModel):
 
   def __init__(
       self,
-      module: pair_module.Pair,
+      module: nn.Module,
       input_vocabulary: seqio.Vocabulary,
       output_vocabulary: seqio.Vocabulary,
       optimizer_def: Any,
       decode_fn: Callable = samplers.speculative_sample,
       *,
+      drafter: draft_module.DraftModule | source.WithoutParameters,
       gamma: int,
-      draft_vocabulary: seqio.Vocabulary | None = None,
-      draft_is_model_parallel: bool = False,
       **kwargs,
   ):
     """Sets up the model.
 
     Args:
-      module: target and draft.
-      input_vocabulary: of both.
-      output_vocabulary: of both.
+      module: the target, a `t5x.examples.t5.network.Transformer`.
+      input_vocabulary: of the target.
+      output_vocabulary: of the target.
       optimizer_def: T5X's, for jobs that train; decoding does not use it.
       decode_fn: one of `samplers`, or one of T5X's.
-      gamma: guesses a block, at least 1.
-      draft_vocabulary: what the draft was trained with, to be compared with
-        the target's; None if they are known to be the same.
-      draft_is_model_parallel: whether the draft's parameters are sharded by
-        the target's rules; if not, every device holds all of them.
+      drafter: drafts for the target. One with a `module` has parameters, which
+        T5X holds beside the target's.
+      gamma: draft tokens per block, at least 1.
       **kwargs: of `t5x.models.EncoderDecoderModel`.
     Raises:
       ValueError: for a gamma below 1, or networks that cannot be decoded.
-      loading.VocabularyError: if the draft's vocabulary is another.
+      vocabularies.VocabularyError: if the drafter's vocabulary is another.
     """
     super().__init__(
-        module,
+        pair_module.Pair(module, getattr(drafter, 'module', None)),
         input_vocabulary,
         output_vocabulary,
         optimizer_def,
         decode_fn,
         **kwargs,
     )
-    self._target_config = _network_config('target', module.target)
-    self._draft_config = _network_config('draft', module.draft)
+    self._target_config = network_config.read('target', module)
+    self._drafter = drafter
     self._gamma = gamma
-    self._draft_is_model_parallel = draft_is_model_parallel
-    self._drafter(self._draft_config)  # looks at gamma
-    if draft_vocabulary is not None:
-      loading.check_same_vocabulary(
-          output_vocabulary.tokenizer, draft_vocabulary.tokenizer
+    self._make_drafter(self._model(self._target_config))  # checks gamma
+    vocabulary = getattr(drafter, 'vocabulary', None)
+    if vocabulary is not None:
+      vocabularies.check_same(
+          *(
+              vocabularies.load(each.sentencepiece_model_file)
+              for each in (output_vocabulary, vocabulary)
+          )
       )
 
   def get_initial_variables(
       self, rng, input_shapes, input_types=None
   ) -> flax_core.FrozenDict:
-    """See `t5x.models.EncoderDecoderModel`; the draft's axes are its own."""
+    """See `t5x.models.EncoderDecoderModel`; the drafter's axes are its own."""
     _refuse_other_hosts()
     variables = super().get_initial_variables(rng, input_shapes, input_types)
-    if self._draft_is_model_parallel:
-      return variables
     variables = flax_core.unfreeze(variables)
     axes = variables['params_axes']
-    axes['draft'] = jax.tree.map(
-        lambda leaf: partitioning.AxisMetadata((None,) * len(leaf.names)),
-        axes['draft'],
-        is_leaf=lambda x: isinstance(x, partitioning.AxisMetadata),
-    )
+    if 'draft' in axes:
+      axes['draft'] = self._drafter.place_axes(axes['draft'])
     return flax_core.freeze(variables)
 
   def predict_batch_with_aux(
@@ -157,80 +149,54 @@ class SpeculativeModel(models.EncoderDecoderModel):
     defaults = self._default_decoder_params
     if return_all_decodes is None:
       return_all_decodes = defaults.return_all_decodes
-    seams = {
-        'target': self._read(params['target'], batch['encoder_input_tokens'])
-    }
+    target = self._target(params['target'], batch['encoder_input_tokens'])
+    bound = {'target': target}
     if 'drafter' in arguments:
-      seams['drafter'] = self._guesser(params['draft'])
+      bound['drafter'] = self._bind_drafter(target.model, params)
     sequences, scores, *counts = self.decode_fn(
-        **seams,
+        **bound,
         example_ids=_example_ids(batch),
         length=batch['decoder_input_tokens'].shape[1],
         num_decodes=num_decodes or defaults.num_decodes,
-        # T5X takes 1 for a vocabulary that has no end of sequence.
-        **{'eos_id': self.output_vocabulary.eos_id or 1, **options},
+        **{'eos_id': target.model.special_ids.end, **options},
     )
     decodes = sequences, {'scores': scores, **(counts[0] if counts else {})}
     if return_all_decodes:
       return decodes
     return jax.tree.map(lambda x: x[:, -1], decodes)
 
-  def _read(self, params: seam.Params, tokens: jax.Array) -> loops.Target:
-    # The parameters are cast and the head transposed here, once a batch.
+  def _target(
+      self, params: contracts.Params, tokens: jax.Array
+  ) -> samplers.Target:
+    # The parameters are cast and the head transposed here, once per batch.
     config, params = preparation.prepare(self._target_config, params)
-    encoded, context = t5_decoding.encode(config, params, tokens)
-    return loops.Target(
-        t5_decoding.block_decoder(config), params, tokens, encoded, context
+    return samplers.Target(self._model(config), params, tokens)
+
+  def _model(self, config: t5.T5Config) -> t5_model.T5Model:
+    # T5X takes 1 for a vocabulary that has no end of sequence, and has padding
+    # and start built in.
+    end = self.output_vocabulary.eos_id or t5_model.SPECIAL_IDS.end
+    special_ids = dataclasses.replace(t5_model.SPECIAL_IDS, end=end)
+    return t5_model.T5Model(config, special_ids=special_ids)
+
+  def _bind_drafter(
+      self, target: t5_model.T5Model, params: Mapping[str, Any]
+  ) -> samplers.Drafter:
+    own = params.get('draft')
+    return samplers.Drafter(
+        self._make_drafter(target),
+        None if own is None else self._drafter.prepare(own),
     )
 
-  def _guesser(self, params: seam.Params) -> loops.Guesser:
-    config, params = preparation.prepare(self._draft_config, params)
-    return loops.Guesser(self._drafter(config), params)
-
-  def _drafter(self, config: t5.T5Config) -> draft_model.DraftModel:
-    rules = sharding.REPLICATED
-    if self._draft_is_model_parallel:
-      rules = partitioning.get_axis_rules()  # T5X's, in force while it traces
-    return draft_model.DraftModel(
-        decoder=t5_decoding.block_decoder(config),
-        encode=lambda params, tokens: t5_decoding.encode(
-            config, params, tokens
-        )[1],
-        gamma=self._gamma,
-        vocab_size=self._target_config.vocab_size,
-        rules=rules,
-    )
-
-
-def _network_config(role: str, module: nn.Module) -> t5.T5Config:
-  """The sizes of T5X's network as this package's network takes them."""
-  # A subclass may compute anything else.
-  if type(module) is not network.Transformer:
-    raise ValueError(
-        f'The {role} is a {type(module).__module__}.{type(module).__name__};'
-        ' only t5x.examples.t5.network.Transformer itself can be decoded.'
-        ' Scanned layers, decoder-only and other networks are not supported.'
-    )
-  config = module.config
-  for name in config.mlp_activations:
-    if not isinstance(name, str):
+  def _make_drafter(self, target: t5_model.T5Model) -> contracts.Drafter:
+    if self._gamma < 1:
       raise ValueError(
-          f"The {role}'s mlp_activations hold {name!r}; give the names of"
-          ' functions in flax.linen.'
+          f'gamma must be at least 1, got {self._gamma}. Decode plainly for no'
+          ' draft tokens at all.'
       )
-  dtype = jnp.dtype(config.dtype)
-  if config.float32_attention_logits and dtype != jnp.float32:
-    raise ValueError(
-        f"The {role}'s float32_attention_logits is not supported with dtype"
-        f' {dtype.name}. Set it to False, or dtype to float32.'
-    )
-  names = {field.name for field in dataclasses.fields(t5.T5Config)}
-  sizes = {
-      field.name: getattr(config, field.name)
-      for field in dataclasses.fields(config)
-      if field.name in names
-  }
-  return t5.T5Config(**sizes)
+    drafter = self._drafter.make(target, self._gamma)
+    source.check_fits(target, drafter)
+    return drafter
 
 
 def _check_supported(
@@ -265,5 +231,5 @@ def _refuse_other_hosts() -> None:
       raise NotImplementedError(
           f"T5X's {name} restores one checkpoint in a way of its own, which"
           ' does not reach a target and a draft. Use t5x/eval.py or'
-          ' t5x/infer.py, or speculative_t5x.pair.Pair.'
+          ' t5x/infer.py, or speculative_t5x.text_decoder.TextDecoder.'
       )

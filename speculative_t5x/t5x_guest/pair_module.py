@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The Flax module that T5X knows: a target, with a draft beside it."""
+"""The Flax module that T5X knows: a target, and a draft model beside it."""
 
 import flax.linen as nn
 import jax
@@ -14,11 +14,12 @@ class Pair(nn.Module):
 
   Attributes:
     target: a `t5x.examples.t5.network.Transformer`.
-    draft: another, of the same vocabulary.
+    draft: another, of the same vocabulary; None for a drafter without
+      parameters.
   """
 
   target: nn.Module
-  draft: nn.Module
+  draft: nn.Module | None = None
 
   def encode(self, *args, **kwargs) -> jax.Array:
     """The target's `encode`."""
@@ -30,6 +31,6 @@ class Pair(nn.Module):
 
   def __call__(self, *args, **kwargs) -> jax.Array:
     """The target's logits. The draft is run only to make its parameters."""
-    if self.is_initializing():
+    if self.draft is not None and self.is_initializing():
       self.draft(*args, **kwargs)
     return self.target(*args, **kwargs)

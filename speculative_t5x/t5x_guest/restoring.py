@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Two checkpoints restored where T5X restores one."""
+"""Restores two checkpoints in a T5X job, which normally restores one."""
 
 from collections.abc import Mapping, Sequence
 import os
@@ -18,11 +18,11 @@ from speculative_t5x.t5x_guest import hosts
 class PairRestorer:
   """Restores a target and its draft onto the partitioner's mesh.
 
-  Stands for `RestoreCheckpointConfig.checkpoint_manager_cls` and for
-  `checkpointer_cls`, so that T5X's `use_orbax` makes no difference. Reads
-  every layout that `checkpoints` reads, the two models' may differ, and
-  touches nothing in the folders: T5X's own manager deletes what another job
-  is saving there.
+  It serves as `RestoreCheckpointConfig.checkpoint_manager_cls` and as
+  `checkpointer_cls`, so T5X's `use_orbax` makes no difference. It reads all
+  layouts that `checkpoints` reads; the two models may have different ones. It
+  never changes the folders, unlike T5X's own manager, which deletes a
+  checkpoint that another job is saving.
   """
 
   def __init__(
@@ -30,19 +30,19 @@ class PairRestorer:
       *,
       train_state: Any,
       partitioner: Any,
-      draft_checkpoint_path: checkpoints.Path,
+      draft_checkpoint_path: checkpoints.Path | None = None,
       restore_dtype: Any = None,
       **others: Any,
   ):
-    """Binds what T5X says of the job; reads nothing yet.
+    """Stores T5X's arguments without reading any file.
 
     Args:
       train_state: shapes of a `t5x.train_state.InferenceState`.
-      partitioner: T5X's.
-      draft_checkpoint_path: a checkpoint of any layout, or a folder of
-        several, the newest of which is taken.
-      restore_dtype: of the parameters; None for what is stored.
-      **others: what T5X says besides concerns saving and data sets.
+      partitioner: T5X's partitioner.
+      draft_checkpoint_path: a checkpoint of any layout, or a folder of several,
+        of which the newest is used; None for a drafter without parameters.
+      restore_dtype: dtype of the parameters; None for the stored dtype.
+      **others: further arguments of T5X, for saving and data sets; unused.
     """
     del others
     self._train_state = train_state
@@ -61,16 +61,17 @@ class PairRestorer:
     """Reads both checkpoints.
 
     Args:
-      path: the target's, as `draft_checkpoint_path`.
+      path: the target's checkpoint, in the same forms as
+        `draft_checkpoint_path`.
       state_transformation_fns: not supported.
       fallback_state: not supported.
       lazy_parameters: not supported.
     Returns:
       The train state, with the target's step.
     Raises:
-      checkpoints.CheckpointError: naming the model and what is wrong with its
-        checkpoint. Both are looked at before either is read.
-      NotImplementedError: for what is not supported.
+      checkpoints.CheckpointError: if a checkpoint cannot be used. Names the
+        model and the problem. Both are checked before either is read.
+      NotImplementedError: for an argument that is not supported.
     """
     _refuse(
         'state_transformation_fns or assignment_map', state_transformation_fns
@@ -79,39 +80,44 @@ class PairRestorer:
     _refuse('lazy_parameters', lazy_parameters)
     if hosts.is_running('eval.py'):
       _check_step_in_name(path)
-    paths = {'target': path, 'draft': self._draft_path}
     shapes = flax_core.unfreeze(self._train_state.params)
-    for role, role_path in paths.items():
-      _naming(role, checkpoints.check_shapes, role_path, shapes[role])
+    paths = {'target': path}
+    if 'draft' in shapes:
+      paths['draft'] = self._draft_path
+    opened = {
+        role: _naming(role, checkpoints.open, role_path)
+        for role, role_path in paths.items()
+    }
+    for role, checkpoint in opened.items():
+      _naming(role, checkpoint.check_shapes, shapes[role])
     shardings = self._shardings()
     params = {
         role: _naming(
             role,
-            checkpoints.restore_params,
-            role_path,
+            checkpoint.restore_params,
             shapes[role],
             self._dtype,
             shardings[role],
         )
-        for role, role_path in paths.items()
+        for role, checkpoint in opened.items()
     }
-    step = jnp.asarray(checkpoints.read_step(path), jnp.int32)
+    step = jnp.asarray(opened['target'].step, jnp.int32)
     state = self._train_state.replace_params(flax_core.freeze(params))
     return state.replace_step(step)
 
   def restore_from_tf_checkpoint(self, path, **options):
-    """Not supported; T5X calls it for a TensorFlow checkpoint."""
+    """Raises NotImplementedError: TensorFlow checkpoints are not supported."""
     del options
     raise NotImplementedError(
         f'{path} is a TensorFlow checkpoint, which is not supported. Convert it'
-        " by T5X's scripts first."
+        " with T5X's scripts first."
     )
 
   def save(self, *args, **kwargs):
-    """Not supported: a pair is not trained."""
+    """Raises NotImplementedError: a pair is not trained."""
     raise NotImplementedError(
-        'A target and a draft are not saved together. Train each by T5X with'
-        ' its own model.'
+        'A target and a draft cannot be saved together. Train each separately'
+        ' in T5X with its own model.'
     )
 
   def _shardings(self) -> Any:
@@ -126,16 +132,19 @@ class PairRestorer:
 def _refuse(name: str, value: Any) -> None:
   if value:
     raise NotImplementedError(
-        f'{name} is not supported for a target and a draft. Leave it out of'
+        f'{name} is not supported for a target and a draft. Remove it from'
         ' utils.RestoreCheckpointConfig.'
     )
 
 
 def _check_step_in_name(path: checkpoints.Path) -> None:
-  """T5X's eval job asks for it, but only after it has decoded everything."""
+  """Checks that a path ends in a step.
+
+  T5X's eval job needs the step, but would fail only after all decoding.
+  """
   if not re.search(r'\d/?$', os.fspath(path)):
     raise checkpoints.CheckpointError(
-        f"The target (CHECKPOINT_PATH): {path} does not end in a step, which"
+        f'The target (CHECKPOINT_PATH): {path} does not end in a step, which'
         " T5X's eval job needs. Pass a folder checkpoint_<step>; a Hugging Face"
         ' folder becomes one by `speculative-t5x convert`.'
     )
@@ -145,7 +154,7 @@ _MACROS = {'target': 'CHECKPOINT_PATH', 'draft': 'DRAFT_CHECKPOINT_PATH'}
 
 
 def _naming(role: str, function, *args):
-  """Calls a function of `checkpoints`; its error says which model's it was."""
+  """Calls a function of `checkpoints`; names the model in its errors."""
   try:
     return function(*args)
   except checkpoints.CheckpointError as error:

@@ -3,28 +3,59 @@
 """Decode functions for `SpeculativeModel`, with the arguments of T5X's own.
 
 T5X's decode functions get one token's logits at a time. One that names
-`target` gets the target's seam instead, and one that names `drafter` the
-drafter's too; a third result becomes auxiliary values.
+`target` gets a `Target` instead, and one that names `drafter` a `Drafter` too;
+a third result becomes auxiliary values.
 
 Legend: batch (examples), rows (batch times num_decodes), length.
 """
 
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from speculative_t5x import loops
-from speculative_t5x import sampling as sampling_lib
-from speculative_t5x import speculation
 from speculative_t5x import token_decoder
+from speculative_t5x.drafters import nothing
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import decodes
+from speculative_t5x.speculation import loop
+from speculative_t5x.speculation import outcome as outcome_lib
+from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.speculation import state as state_lib
 
 Decodes = tuple[jax.Array, jax.Array, Mapping[str, jax.Array]]
 
 
+class Target(NamedTuple):
+  """The model to decode, and what it reads.
+
+  Attributes:
+    model: see `contracts.Model`.
+    params: its parameters.
+    inputs: one row per example.
+  """
+
+  model: contracts.Model
+  params: contracts.Params
+  inputs: contracts.Inputs
+
+
+class Drafter(NamedTuple):
+  """What drafts for it.
+
+  Attributes:
+    drafter: see `contracts.Drafter`.
+    params: its parameters, or None.
+  """
+
+  drafter: contracts.Drafter
+  params: contracts.Params
+
+
 def speculative_sample(
-    target: loops.Target,
-    drafter: loops.Guesser,
+    target: Target,
+    drafter: Drafter,
     example_ids: jax.Array,
     length: int,
     eos_id: int,
@@ -43,28 +74,28 @@ def speculative_sample(
 ) -> Decodes:
   """Samples as `t5x.decoding.temperature_sample`, speculatively.
 
-  The outputs follow the same law, that of the target. Defaults are T5X's:
+  The outputs follow the same distribution, the target's. Defaults are T5X's:
   with `topk` 1 it is argmax.
 
   Args:
     target: has read the inputs.
-    drafter: guesses for it.
+    drafter: drafts for it.
     example_ids: [batch] int32. With `seed` and the number of the decode, all
       that a sample depends on.
     length: of the longest output.
-    eos_id: must be 1.
-    num_decodes: samples an example.
+    eos_id: that of the target.
+    num_decodes: samples per example.
     seed: int32.
     temperature: at most 1e-4 is argmax.
     topk: keep the k likeliest tokens; 0 is off.
     topp: keep the likeliest tokens of this mass; 0 is off.
-    draft_temperature: None for the target's. No value changes the law of the
-      outputs.
+    draft_temperature: None for the target's. No value changes the
+      distribution of the outputs.
     max_decode_steps: most tokens, one number or [batch]; None for `length`.
     max_decode_steps_hard_limit: bounds `max_decode_steps` where that is
       given; 0 and None do not.
-    rescale_log_probs: score under the law sampled from, or under the model's
-      own.
+    rescale_log_probs: score under the distribution sampled from, or under
+      the model's own.
     state_callback_fn: not supported.
     logit_callback_fn: not supported.
   Returns:
@@ -77,23 +108,30 @@ def speculative_sample(
     NotImplementedError: for a callback.
   Reference: Leviathan et al. (2023), Algorithm 1, arXiv:2211.17192v2.
   """
-  _check_supported(eos_id, state_callback_fn, logit_callback_fn)
-  rows = _rows(
+  _check_supported(target, eos_id, state_callback_fn, logit_callback_fn)
+  if draft_temperature is None:
+    draft_temperature = temperature
+  setup = state_lib.Setup(
+      target.model,
+      target.params,
+      _sampling(temperature, topk, topp),
+      drafter.drafter,
+      drafter.params,
+      _sampling(draft_temperature, topk, topp),
+      rescale_log_probs=rescale_log_probs,
+  )
+  keys, limits = _rows(
       example_ids, seed, num_decodes, length,
       max_decode_steps, max_decode_steps_hard_limit,
   )  # fmt: skip
-  if draft_temperature is None:
-    draft_temperature = temperature
-  state, _ = loops.decode_speculatively(
-      target,
-      drafter,
-      rows,
-      _sampling(temperature, topk, topp),
-      _sampling(draft_temperature, topk, topp),
+  state, _, counts = loop.decode(
+      setup,
+      target.inputs,
+      keys,
+      limits,
       length=length,
-      rescale_log_probs=rescale_log_probs,
+      fold=outcome_lib.COUNTING,
   )
-  counts = state.statistics
   return _best_last(
       state,
       num_decodes,
@@ -105,7 +143,7 @@ def speculative_sample(
 
 
 def plain_sample(
-    target: loops.Target,
+    target: Target,
     example_ids: jax.Array,
     length: int,
     eos_id: int,
@@ -121,42 +159,50 @@ def plain_sample(
     state_callback_fn: Callable | None = None,
     logit_callback_fn: Callable | None = None,
 ) -> Decodes:
-  """Samples one token a target call: what to compare `speculative_sample` to.
+  """Samples one token per target call: what to compare `speculative_sample` to.
 
-  Args and Returns: as `speculative_sample`, without what concerns guesses.
+  Args and Returns: as `speculative_sample`, without what concerns drafting.
   """
-  _check_supported(eos_id, state_callback_fn, logit_callback_fn)
-  rows = _rows(
+  _check_supported(target, eos_id, state_callback_fn, logit_callback_fn)
+  own_sampling = _sampling(temperature, topk, topp)
+  setup = state_lib.Setup(
+      target.model,
+      target.params,
+      own_sampling,
+      nothing.Nothing(),
+      None,
+      own_sampling,
+      rescale_log_probs=rescale_log_probs,
+  )
+  keys, limits = _rows(
       example_ids, seed, num_decodes, length,
       max_decode_steps, max_decode_steps_hard_limit,
   )  # fmt: skip
-  state, _ = loops.decode_plainly(
-      target,
-      rows,
-      _sampling(temperature, topk, topp),
-      length=length,
-      rescale_log_probs=rescale_log_probs,
-  )
+  state, *_ = loop.decode(setup, target.inputs, keys, limits, length=length)
   return _best_last(state, num_decodes)
 
 
-def _check_supported(eos_id: int, *callbacks: Callable | None) -> None:
+def _check_supported(
+    target: Target, eos_id: int, *callbacks: Callable | None
+) -> None:
   if any(callback is not None for callback in callbacks):
     raise NotImplementedError(
         'state_callback_fn and logit_callback_fn are not supported: they act'
         ' between two tokens of one sequence, and a block has several. Leave'
         " them out, or decode with T5X's temperature_sample."
     )
-  if eos_id != speculation.EOS_ID:
+  end = target.model.special_ids.end
+  if eos_id != end:
     raise ValueError(
-        f'The end of sequence must be {speculation.EOS_ID}, as in T5, got'
-        f' {eos_id}. Use a vocabulary with eos_id={speculation.EOS_ID}.'
+        f'eos_id must be {end}, the end of sequence of the target, got'
+        f' {eos_id}. Leave it out: the model passes that of its vocabulary.'
     )
 
 
 def _rows(
     example_ids, seed, num_decodes, length, max_steps, hard_limit
-) -> speculation.Rows:
+) -> tuple[jax.Array, jax.Array]:
+  """Keys and limits of the rows."""
   if not isinstance(seed, jax.Array):
     token_decoder.check_int32('seed', seed)
   limits = jnp.full(example_ids.shape, length, jnp.int32)
@@ -164,8 +210,8 @@ def _rows(
     limits = jnp.minimum(limits, jnp.asarray(max_steps, jnp.int32))
     if hard_limit:
       limits = jnp.minimum(limits, jnp.asarray(hard_limit, jnp.int32))
-  keys = speculation.row_keys(seed, example_ids, num_decodes)
-  return speculation.Rows(keys, jnp.repeat(limits, num_decodes))
+  keys = state_lib.row_keys(seed, example_ids, num_decodes)
+  return keys, jnp.repeat(limits, num_decodes)
 
 
 def _sampling(temperature, topk, topp) -> sampling_lib.Sampling:
@@ -183,11 +229,11 @@ def _sampling(temperature, topk, topp) -> sampling_lib.Sampling:
 
 
 def _best_last(
-    state: speculation.State, num_decodes: int, **counts: jax.Array
+    state: state_lib.State, num_decodes: int, **counts: jax.Array
 ) -> Decodes:
   counts = {
       'tokens': state.num_tokens, 'target_calls': state.num_calls, **counts
   }  # fmt: skip
-  return loops.best_last(
+  return decodes.best_last(
       state.log_probs, (state.sequences, state.log_probs, counts), num_decodes
   )

@@ -1,11 +1,14 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tasks: where the text comes from and how its translation is judged.
+"""Translation tasks: corpora, seqio tasks and metrics.
 
-  bulletins   the embedded corpus, as text
-  multi30k    Multi30k from a folder, as text, and its seqio task
-  metrics     BLEU
-  ende        makes seqio tasks, and registers the one of the bulletins
+  bulletins    the embedded corpus, as text
+  multi30k     Multi30k from a folder, as text, and its seqio task
+  ende         makes seqio tasks, and registers the one of the bulletins
+  examples     a split of a seqio task, as arrays
+  example_ids  ids of examples
+  metrics      BLEU, and tokens per target call
+  predictions  decoded texts and their metrics
 
-Only `ende` imports seqio, and with it TensorFlow.
+`bulletins`, `metrics` and `example_ids` need neither seqio nor TensorFlow.
 """

@@ -1,22 +1,22 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The id of an example, which its sample depends on beside the seed."""
+"""Ids of examples; an example's samples depend on its id and the seed."""
 
 import zlib
 
 import numpy as np
 
-EXAMPLE_ID = 'example_id'  # the feature of tasks that have ids of their own
+EXAMPLE_ID = 'example_id'  # the feature of tasks that define ids
 
 
 def of_inputs(tokens: np.ndarray) -> int:
-  """An id for an example of a task that has none.
+  """Returns an id for an example of a task that defines none.
 
-  Its inputs alone determine it: a number in the split would change with how a
-  job is cut into shards. Equal inputs get equal samples.
+  The id is a hash of the inputs, so examples with equal inputs get equal
+  samples. An index in the split would depend on the sharding of a job.
 
   Args:
-    tokens: [inputs_length] int32; padding (0) does not matter.
+    tokens: [inputs_length] int32; padding (0) is ignored.
   Returns:
     A number in [0, 2**31).
   """

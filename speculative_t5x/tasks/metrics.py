@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""How translations are judged."""
+"""Metrics of translations and of speculative decoding."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,23 +9,23 @@ import sacrebleu
 
 
 def bleu(
-  targets: Sequence[str],
-  predictions: Sequence[str],
-  aux_values: Mapping[str, Any] | None = None,
-  *,
-  tokenize: str = '13a',
+    targets: Sequence[str],
+    predictions: Sequence[str],
+    aux_values: Mapping[str, Any] | None = None,
+    *,
+    tokenize: str = '13a',
 ) -> dict[str, float]:
-  """Computes corpus BLEU, case kept, with exponential smoothing.
+  """Computes case-sensitive corpus BLEU with exponential smoothing.
 
-  Tokenization is by the rules of mteval-v13a, sacrebleu's default. The metric
-  of the T5 library tokenizes by 'intl' instead; on Multi30k in German the two
-  are a point apart.
+  The default tokenization is mteval-v13a, which is also sacrebleu's. The T5
+  library's metric uses 'intl'; on German Multi30k the two differ by about one
+  point.
 
   Args:
-    targets: one reference for each example.
+    targets: one reference per example.
     predictions: the translations, in the same order.
-    aux_values: what else the model returned, not used.
-    tokenize: sacrebleu's name for a tokenization.
+    aux_values: the model's auxiliary outputs; unused.
+    tokenize: sacrebleu's name of a tokenization.
 
   Returns:
     `bleu`, from 0 to 100.
@@ -39,32 +39,32 @@ def bleu(
   del aux_values
   if len(targets) != len(predictions):
     raise ValueError(
-      'targets and predictions must be equally many. Got '
-      f'{len(targets)} and {len(predictions)}.'
+        'targets and predictions must have the same length. Got '
+        f'{len(targets)} and {len(predictions)}.'
     )
   score = sacrebleu.corpus_bleu(
-    list(predictions),
-    [list(targets)],
-    smooth_method='exp',
-    smooth_value=0.0,
-    force=True,
-    lowercase=False,
-    tokenize=tokenize,
-    use_effective_order=False,
+      list(predictions),
+      [list(targets)],
+      smooth_method='exp',
+      smooth_value=0.0,
+      force=True,
+      lowercase=False,
+      tokenize=tokenize,
+      use_effective_order=False,
   )
   return {'bleu': score.score}
 
 
 def tokens_per_target_call(
-  aux_values: Mapping[str, Any],
+    aux_values: Mapping[str, Any],
 ) -> dict[str, float]:
-  """Computes what speculation saved, where the model says.
+  """Computes tokens per target call from a model's auxiliary outputs.
 
   Args:
-    aux_values: counts `tokens` and `target_calls` of each example, or neither.
+    aux_values: counts `tokens` and `target_calls` per example, or neither.
 
   Returns:
-    `tokens_per_target_call`; nothing without the counts.
+    `tokens_per_target_call`; an empty dict without the counts.
   """
   if not aux_values or 'target_calls' not in aux_values:
     return {}

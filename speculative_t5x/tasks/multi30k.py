@@ -3,8 +3,8 @@
 """Multi30k, English to German, read from a folder that the user gives.
 
 The folder holds `train`, `val` and `test_2016_flickr`, each as `.en.gz` and
-`.de.gz` with one sentence a line: `data/task1/raw` of the public repository
-multi30k/dataset. Only `register` needs seqio.
+`.de.gz` with one sentence per line. These are the files of `data/task1/raw` in
+the public repository multi30k/dataset. Reading pairs does not need seqio.
 
 Reference: Elliott et al. (2016), "Multi30K: Multilingual English-German Image
 Descriptions", arXiv:1605.00459.
@@ -19,11 +19,11 @@ import zlib
 from etils import epath
 
 NAME = 'multi30k_ende'
-# Split names of a task, and what Multi30k calls them.
+# Multi30k's file names by the split names of the task.
 _STEMS = {
-  'train': 'train',
-  'validation': 'val',
-  'test': 'test_2016_flickr',
+    'train': 'train',
+    'validation': 'val',
+    'test': 'test_2016_flickr',
 }
 SPLITS = tuple(_STEMS)
 _LANGUAGES = ('en', 'de')
@@ -31,7 +31,7 @@ _DEFAULT_VOCABULARY = 'ende4k.model'
 
 
 def read_pairs(
-  data_dir: str | os.PathLike[str], split: str
+    data_dir: str | os.PathLike[str], split: str
 ) -> list[tuple[str, str]]:
   """Reads a split.
 
@@ -44,8 +44,8 @@ def read_pairs(
 
   Raises:
     FileNotFoundError: if the folder or a file is missing.
-    ValueError: if there is no such split, or its files do not hold equally
-      many sentences, none of them empty.
+    ValueError: if there is no such split, if its files have different numbers
+      of sentences, or if a sentence is empty.
   """
   if split not in _STEMS:
     raise ValueError(f'split must be one of {SPLITS}. Got {split!r}.')
@@ -54,23 +54,23 @@ def read_pairs(
   pairs = _read_lines(english), _read_lines(german)
   if len(pairs[0]) != len(pairs[1]):
     raise ValueError(
-      f'{english} has {len(pairs[0])} lines and {german} has '
-      f'{len(pairs[1])}, but line i of both must be one pair. Fetch both '
-      'files again from the same release.'
+        f'{english} has {len(pairs[0])} lines and {german} has '
+        f'{len(pairs[1])}, but line i of both must be a pair. Download both '
+        'files again from the same release.'
     )
   return list(zip(*pairs, strict=True))
 
 
 def register(
-  data_dir: str | os.PathLike[str],
-  vocabulary_file: str | os.PathLike[str] | None = None,
+    data_dir: str | os.PathLike[str],
+    vocabulary_file: str | os.PathLike[str] | None = None,
 ) -> str:
-  """Registers the seqio task, in place of one registered before.
+  """Registers the seqio task and replaces one registered before.
 
   Args:
     data_dir: the folder, which may be remote (`gs://`).
-    vocabulary_file: a SentencePiece model; by default `ende4k.model` in the
-      folder.
+    vocabulary_file: path of a SentencePiece model; None for `ende4k.model` in
+      the folder.
 
   Returns:
     The task's name, `multi30k_ende`.
@@ -78,24 +78,24 @@ def register(
   Raises:
     FileNotFoundError: if the folder, a file or the vocabulary is missing.
   """
-  # seqio brings TensorFlow along, which reading alone does not need.
+  # seqio imports TensorFlow, which reading pairs does not need.
   from speculative_t5x.tasks import ende
 
   _require_files(data_dir, [p for s in SPLITS for p in _files(data_dir, s)])
   ende.add_task(
-    NAME,
-    functools.partial(read_pairs, data_dir),
-    splits=SPLITS,
-    vocabulary_file=_find_vocabulary(data_dir, vocabulary_file),
+      NAME,
+      functools.partial(read_pairs, data_dir),
+      splits=SPLITS,
+      vocabulary_file=_find_vocabulary(data_dir, vocabulary_file),
   )
   return NAME
 
 
 def load_vocabulary(
-  data_dir: str | os.PathLike[str],
-  vocabulary_file: str | os.PathLike[str] | None = None,
+    data_dir: str | os.PathLike[str],
+    vocabulary_file: str | os.PathLike[str] | None = None,
 ) -> Any:
-  """Loads the task's `seqio.SentencePieceVocabulary`, for a model to equal it.
+  """Loads the task's `seqio.SentencePieceVocabulary`, for a model to use.
 
   Args:
     data_dir: as for `register`.
@@ -117,29 +117,29 @@ def _files(data_dir, split: str) -> list[epath.Path]:
 
 
 def _require_files(data_dir, paths: list[epath.Path]) -> None:
-  """Raises FileNotFoundError unless all files are in the folder."""
+  """Raises FileNotFoundError unless all files exist."""
   if not epath.Path(data_dir).is_dir():
     raise FileNotFoundError(
-      f'There is no folder {os.fspath(data_dir)}. Give the folder that '
-      'holds the files of Multi30k, as train.en.gz and train.de.gz.'
+        f'There is no folder {os.fspath(data_dir)}. Give the folder that '
+        'holds the files of Multi30k, such as train.en.gz and train.de.gz.'
     )
   missing = [path.name for path in paths if not path.exists()]
   if missing:
     raise FileNotFoundError(
-      f'The folder {os.fspath(data_dir)} lacks {", ".join(missing)}. Copy '
-      'them from data/task1/raw of the repository multi30k/dataset.'
+        f'The folder {os.fspath(data_dir)} lacks {", ".join(missing)}. Copy '
+        'them from data/task1/raw of the repository multi30k/dataset.'
     )
 
 
 def _find_vocabulary(data_dir, vocabulary_file) -> epath.Path:
-  """Returns the file given, else the folder's; it exists."""
+  """Returns the given vocabulary file or the folder's, which must exist."""
   if vocabulary_file is None:
     vocabulary_file = epath.Path(data_dir) / _DEFAULT_VOCABULARY
   path = epath.Path(vocabulary_file)
   if not path.exists():
     raise FileNotFoundError(
-      f'There is no vocabulary {os.fspath(path)}. Give a SentencePiece model '
-      'as vocabulary_file.'
+        f'There is no vocabulary {os.fspath(path)}. Give a SentencePiece model '
+        'as vocabulary_file.'
     )
   return path
 
@@ -150,14 +150,14 @@ def _read_lines(path: epath.Path) -> list[str]:
     text = gzip.decompress(path.read_bytes()).decode('utf-8')
   except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
     raise ValueError(
-      f'{path} is not gzipped UTF-8 text ({error}). Fetch it again.'
+        f'{path} is not gzipped UTF-8 text ({error}). Download it again.'
     ) from error
-  # Not `splitlines`, which also breaks at separators within a sentence.
+  # Not `splitlines`, which would also split at Unicode line separators.
   lines = [line.strip() for line in text.removesuffix('\n').split('\n')]
   for number, line in enumerate(lines, start=1):
     if not line:
       raise ValueError(
-        f'{path}, line {number} is empty. Remove that line from the '
-        'files of both languages.'
+          f'{path}, line {number} is empty. Remove that line from the '
+          'files of both languages.'
       )
   return lines

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A pair that has shapes and places and no numbers, to be compiled for a TPU.
+"""A pair of abstract models, with shapes and shardings, to compile for a TPU.
 
 Legend: examples, inputs_length, length (of the outputs).
 """
@@ -12,28 +12,28 @@ import jax
 import jax.numpy as jnp
 
 from speculative_t5x import loading
-from speculative_t5x import sampling as sampling_lib
 from speculative_t5x import sharding
 from speculative_t5x import token_decoder
 from speculative_t5x.networks import preparation
 from speculative_t5x.networks import t5
+from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.tpu_aot import topology as topology_lib
 
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-  """Where models lie.
+  """The devices on which models are placed.
 
   Attributes:
     topology: the devices.
-    mesh: of all of them, data by model; None for one device.
+    mesh: the mesh of all devices, data x model; None for one device.
   """
 
   topology: topology_lib.Topology
   mesh: jax.sharding.Mesh | None
 
   def replicated(self) -> jax.sharding.Sharding:
-    """Every device holds all of it."""
+    """Returns the sharding that replicates an array on every device."""
     if self.mesh is None:
       return jax.sharding.SingleDeviceSharding(self.topology.devices[0])
     return sharding.replicated(self.mesh)
@@ -42,29 +42,31 @@ class Place:
 def make_place(
     topology: topology_lib.Topology, mesh_shape: Sequence[int] | None
 ) -> Place:
-  """All devices of a topology as a mesh.
+  """Makes a mesh of all devices of a topology.
 
   Args:
     topology: the devices.
-    mesh_shape: devices along data and along model; None for all along model.
+    mesh_shape: numbers of devices along the data and model axes; None for all
+      devices along the model axis.
   Raises:
-    sharding.MeshError: for no two numbers, or for another number of devices.
+    sharding.MeshError: if `mesh_shape` is not two numbers, or if their product
+      is not the number of devices.
   """
   count = len(topology.devices)
   if mesh_shape is None:
     mesh_shape = 1, count
   if not isinstance(mesh_shape, Sequence) or len(mesh_shape) != 2:
     raise sharding.MeshError(
-        'mesh_shape must be two numbers of devices, along data and along model,'
-        f' got {mesh_shape!r}.'
+        'mesh_shape must be two numbers of devices, along the data and model'
+        f' axes, got {mesh_shape!r}.'
     )
   data, model = mesh_shape
   sharding.check_axes(data, model)
   if data * model != count:
     raise sharding.MeshError(
         f'A mesh of {data} x {model} (data x model) has {data * model} devices,'
-        f' and {topology.name} has {count}. Choose another mesh, or other'
-        ' chips.'
+        f' and {topology.name} has {count}. Choose another mesh or another'
+        ' topology.'
     )
   mesh = sharding.make_mesh(data, model, topology.devices)
   return Place(topology, None if count == 1 else mesh)
@@ -76,13 +78,13 @@ def make_model(
     rules: sharding.Rules = sharding.MODEL_PARALLEL,
     min_block: int | None = None,
 ) -> loading.Model:
-  """A model as `loading.make_model` prepares it, without its numbers.
+  """Returns an abstract model, prepared as `loading.make_model` prepares one.
 
   Args:
-    config: of the checkpoint's network.
-    place: where it lies.
-    rules: how it lies on a mesh.
-    min_block: see `t5.T5Config`; None for what is chosen for a TPU.
+    config: the config of the checkpoint's network.
+    place: the devices on which the model is placed.
+    rules: the sharding rules on a mesh.
+    min_block: see `t5.T5Config`; None for the default on a TPU.
   """
   prepared = preparation.prepare_config(config, 'tpu')
   if place.mesh is None:
@@ -108,8 +110,8 @@ def make_model(
 def make_request(
     place: Place, examples: int, inputs_length: int
 ) -> token_decoder.Request:
-  """A batch of inputs, of shapes alone."""
-  law = sampling_lib.make_sampling(0.0)
+  """Returns an abstract batch of inputs."""
+  sampling = sampling_lib.make_sampling(0.0)
   count = jax.ShapeDtypeStruct((examples,), jnp.int32)
   request = token_decoder.Request(
       encoder_input_tokens=jax.ShapeDtypeStruct(
@@ -118,8 +120,8 @@ def make_request(
       example_ids=count,
       limits=count,
       seed=jax.ShapeDtypeStruct((), jnp.int32),
-      sampling=law,
-      draft_sampling=law,
+      sampling=sampling,
+      draft_sampling=sampling,
   )
 
   def put(x):

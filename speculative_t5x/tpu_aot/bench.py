@@ -1,9 +1,9 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""T5 1.1 of any sizes, compiled for one place and described by numbers.
+"""Compiles pairs of T5 1.1 models for one topology and describes the programs.
 
-What is described goes into the record of the tpu-preflight job as it is, and
-`report` says what the keys mean.
+The descriptions are entries of the record that the tpu-preflight job writes;
+`report` explains their keys.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -11,38 +11,42 @@ import dataclasses
 import sys
 from typing import Any
 
-from speculative_t5x import dialled
 from speculative_t5x import loading
+from speculative_t5x import random_models
 from speculative_t5x import sharding
-from speculative_t5x import speculation
 from speculative_t5x import token_decoder
+from speculative_t5x.compatibility import memory
+from speculative_t5x.drafters import draft_model
 from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_published
 from speculative_t5x.paper import published
-from speculative_t5x.preflight import memory
+from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.tpu_aot import abstract_pair
 from speculative_t5x.tpu_aot import programs
 from speculative_t5x.tpu_aot import roofline
 from speculative_t5x.tpu_aot import row_writes
 from speculative_t5x.tpu_aot import t5x_step
 
-PREFIX = 't5_1_1_'  # of a network's name, before its size
+PREFIX = 't5_1_1_'  # a network's name is this prefix and its size
 _ONE_ROW = 1
-_BLOCKS = (1, 8)  # positions of the calls whose least time is told
+_BLOCKS = (1, 8)  # positions per call, for the roofline times
 
 Description = dict[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
 class Shapes:
-  """What is decoded, and how it lies on several devices.
+  """The shapes of the decoded batch and the partitioning over devices.
 
   Attributes:
-    batch_size: examples decoded together.
-    inputs_length: tokens of each.
-    targets_length: tokens of each output.
+    batch_size: examples per batch.
+    inputs_length: tokens per input.
+    targets_length: tokens per output.
     dtype: 'bfloat16' or 'float32', of weights and products.
-    mesh_shape: devices along data and along model; None for all along model.
-    draft_model_parallel: whether the draft is divided along model too.
+    mesh_shape: numbers of devices along the data and model axes; None for all
+      devices along the model axis.
+    draft_model_parallel: whether the draft model is partitioned along the model
+      axis, as the target is.
   """
 
   batch_size: int = 1
@@ -54,7 +58,7 @@ class Shapes:
 
 
 class Bench:
-  """Compiles for one place, and says each time what."""
+  """Compiles programs for one place and logs the name of each to stderr."""
 
   def __init__(self, place: abstract_pair.Place, shapes: Shapes):
     self._place = place
@@ -65,7 +69,7 @@ class Bench:
     )
 
   def needed_bytes(self, target: str, draft: str, gamma: int) -> int:
-    """What decoding holds on each device, counted and not compiled."""
+    """Returns the bytes that decoding needs per device, by an estimate."""
     shapes = self._shapes
     mesh_shape = sharding.describe(self._place.mesh).values()
     workload = memory.Workload(
@@ -80,21 +84,21 @@ class Bench:
     held = (
         memory.target_bytes(self._config(target), workload),
         memory.draft_bytes(
-            self._config(draft), workload, dialled.VOCAB_SIZE
+            self._config(draft), workload, t5_published.VOCAB_SIZE
         ),
     )
     return sum(each.total for each in held)
 
   def describe_model(self, size: str, *, is_draft: bool) -> Description:
-    """A model's calls, counted, and its steps, compiled in both forms."""
+    """Returns a model's roofline times and its steps compiled in both forms."""
     model = self._make(size, is_draft=is_draft)
     return {
         'name': PREFIX + size,
-        'num_params': dialled.count_params(self._config(size)),
+        'num_params': random_models.count_params(self._config(size)),
         'calls': [self._count(model, block) for block in _BLOCKS],
         'steps': {
             form: self._compile(
-                f'a step of {PREFIX}{size}, {form.replace("_", " ")}',
+                f'one step of {PREFIX}{size}, {form.replace("_", " ")}',
                 programs.compile_plain,
                 self._make(size, is_draft=is_draft, min_block=min_block),
             )
@@ -103,13 +107,13 @@ class Bench:
     }
 
   def describe_verify(self, target: str, gamma: int) -> Description:
-    """The target's scoring of gamma guesses, compiled."""
+    """Compiles the verification of gamma draft tokens by the target."""
     model = self._make(target)
     return {
         'gamma': gamma,
         'call': self._count(model, gamma + 1),
         'program': self._compile(
-            f'verifying by {PREFIX}{target}, gamma {gamma}',
+            f'verification by {PREFIX}{target}, gamma {gamma}',
             programs.compile_verify,
             model,
             gamma=gamma,
@@ -117,12 +121,12 @@ class Bench:
     }
 
   def describe_pair(self, target: str, draft: str, gamma: int) -> Description:
-    """A pair's whole loop, compiled."""
+    """Compiles a pair's whole decoding loop."""
     return {
         'draft': PREFIX + draft,
         'gamma': gamma,
         'loop': self._compile(
-            f'the loop of {PREFIX}{target} with {PREFIX}{draft}, gamma {gamma}',
+            f'loop of {PREFIX}{target} with {PREFIX}{draft}, gamma {gamma}',
             programs.compile_speculative,
             self._make(target),
             self._make(draft, is_draft=True),
@@ -131,7 +135,7 @@ class Bench:
     }
 
   def describe_row(self, target: str, row: published.Row) -> Description:
-    """What the roofline says of a row of Table 2."""
+    """Returns the roofline cost coefficient and speedup of a Table 2 row."""
     model = self._make(target)
     calls = (
         self._call(model, 1),
@@ -147,7 +151,7 @@ class Bench:
     }
 
   def describe_row_writes(self, target: str, gamma: int) -> list[Description]:
-    """Both forms of writing several rows, where there are several."""
+    """Compiles both forms of writing rows to the cache, for several rows."""
     if self._rows == 1 or self._place.mesh is not None:
       return []
     return [
@@ -155,7 +159,7 @@ class Bench:
             'form': name,
             'block': block,
             'program': self._run(
-                f'{name} of {block} positions in {self._rows} rows',
+                f'{name} of {block} positions per row, {self._rows} rows',
                 lambda form=form, block=block: row_writes.compile_form(
                     form,
                     self._config(target),
@@ -171,11 +175,11 @@ class Bench:
     ]
 
   def describe_t5x(self, target: str) -> Description | None:
-    """T5X's own step, where it can be imported and for one device."""
+    """Compiles T5X's own step if T5X is importable, for one device."""
     if self._place.mesh is not None or not t5x_step.IS_IMPORTABLE:
       return None
     return self._run(
-        f"T5X's own step of {PREFIX}{target}",
+        f"T5X's own step, {PREFIX}{target}",
         lambda: t5x_step.compile_plain(
             self._config(target),
             self._place,
@@ -187,23 +191,23 @@ class Bench:
 
   @property
   def _rows(self) -> int:
-    """Rows on one device."""
+    """Rows per device."""
     mesh = sharding.describe(self._place.mesh)
     return self._shapes.batch_size // mesh.get(sharding.DATA_AXIS, 1)
 
   def _slots(self, gamma: int) -> int:
-    return speculation.cache_slots(self._shapes.targets_length, gamma)
+    return state_lib.cache_slots(self._shapes.targets_length, gamma)
 
   def _config(self, size: str) -> t5.T5Config:
-    return dialled.make_config(size, self._shapes.dtype)
+    return t5_published.make_config(size, self._shapes.dtype)
 
   def _make(
       self, size: str, *, is_draft: bool = False, min_block: int | None = None
   ) -> loading.Model:
-    is_whole = is_draft and not self._shapes.draft_model_parallel
-    rules = sharding.REPLICATED if is_whole else sharding.MODEL_PARALLEL
+    is_replicated = is_draft and not self._shapes.draft_model_parallel
+    rules = sharding.REPLICATED if is_replicated else sharding.MODEL_PARALLEL
     key = size, rules, min_block
-    if key not in self._models:  # shapes of XXL take a second
+    if key not in self._models:  # tracing the shapes of XXL takes a second
       self._models[key] = abstract_pair.make_model(
           self._config(size), self._place, rules, min_block
       )
@@ -233,7 +237,7 @@ class Bench:
   ) -> Description:
     decoder = token_decoder.TokenDecoder(
         target,
-        target if draft is None else draft,
+        draft_model.from_model(target if draft is None else draft),
         gamma=gamma,
         length=self._shapes.targets_length,
     )

@@ -1,12 +1,12 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What is published of each generation of TPU, a chip.
+"""Published figures per chip of each TPU generation.
 
-Memory, its bandwidth and the peak are from Google Cloud's pages on each
-generation. The clock of v4 is printed by Jouppi et al. (2023), "TPU v4: An
-Optically Reconfigurable Supercomputer for Machine Learning", Table 4. Those of
-v5e and v5p follow from their peaks and the sizes of their matrix units; that of
-v6e does not, and is not stated.
+Memory size, memory bandwidth and peak are from Google Cloud's pages on each
+generation. The clock of v4 is from Jouppi et al. (2023), "TPU v4: An Optically
+Reconfigurable Supercomputer for Machine Learning", Table 4. The clocks of v5e
+and v5p are computed from their peaks and the sizes of their matrix units. The
+clock of v6e cannot be computed in this way and is left out.
 """
 
 import dataclasses
@@ -16,14 +16,14 @@ _GIB = 2**30
 
 @dataclasses.dataclass(frozen=True)
 class Chip:
-  """One generation.
+  """A chip of one TPU generation.
 
   Attributes:
-    name: as in the names of topologies.
-    memory_bytes: HBM of a chip.
-    bandwidth: of it, bytes a second.
-    peak: bfloat16 operations a second.
-    clock_hz: cycles a second; None if it is not known.
+    name: the generation, as in topology names.
+    memory_bytes: size of the HBM.
+    bandwidth: HBM bandwidth, bytes per second.
+    peak: bfloat16 operations per second.
+    clock_hz: cycles per second; None if unknown.
   """
 
   name: str
@@ -33,7 +33,7 @@ class Chip:
   clock_hz: float | None
 
   def seconds(self, cycles: float) -> float | None:
-    """Of so many cycles, if the clock is known."""
+    """Converts cycles to seconds; returns None if the clock is unknown."""
     return None if self.clock_hz is None else cycles / self.clock_hz
 
 

@@ -1,9 +1,9 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The text of a compiled program, taken apart.
+"""Parses the text of XLA's optimised HLO.
 
-Of XLA's optimised HLO only what is asked of it here: what each instruction
-makes, from what, what it calls, and how many cycles the compiler reckons.
+The parser covers only what the analysis needs: each instruction's outputs,
+operands, called computations and estimated cycles.
 """
 
 from collections.abc import Iterator
@@ -27,17 +27,17 @@ _DIRECTION = re.compile(r'\bdirection=(\w+)')
 _TARGET = re.compile(r'custom_call_target="([^"]*)"')
 _BITS = re.compile(r'\d+')
 
-# What hands an array on as it is.
+# Instructions that pass a value on.
 _ALIASES = ('bitcast', 'copy', 'copy-done', 'convert')
 
 
 @dataclasses.dataclass(frozen=True)
 class Array:
-  """An array that an instruction makes.
+  """An output array of an instruction.
 
   Attributes:
-    dtype: by XLA's name, e.g. 'bf16'.
-    shape: its sizes.
+    dtype: XLA's name, e.g. 'bf16'.
+    shape: the sizes of its axes.
   """
 
   dtype: str
@@ -45,28 +45,29 @@ class Array:
 
   @property
   def num_bytes(self) -> int:
-    """Bytes of its numbers, the padding of tiles left out."""
+    """Bytes of the elements, without tile padding."""
     bits = 8 if self.dtype == 'pred' else int(_BITS.search(self.dtype)[0])
     return math.prod(self.shape) * bits // 8
 
 
 @dataclasses.dataclass(frozen=True)
 class Instruction:
-  """One instruction.
+  """One HLO instruction.
 
   Attributes:
     name: unique in the program.
     opcode: e.g. 'fusion'.
-    arrays: what it makes, one or, for a tuple, several.
-    operands: names of what it takes.
-    literal: what a constant is, or a parameter's number.
-    called: names of computations by role, e.g. 'body'; several for branches.
-    cycles: as the compiler reckons them; 0 where it does not.
-    op_name: where it comes from in the traced function.
-    index: of the element that get-tuple-element takes.
-    target: what a custom call calls.
-    direction: in which a compare compares, e.g. 'LT'.
-    is_root: whether the computation gives what this makes.
+    arrays: output arrays; several for a tuple.
+    operands: names of the operand instructions.
+    literal: the value of a constant, or the number of a parameter.
+    called: names of called computations by role, e.g. 'body'; several names for
+      branches.
+    cycles: the compiler's estimate; 0 where it gives none.
+    op_name: the operation of the traced function that it comes from.
+    index: the tuple index of a get-tuple-element.
+    target: the target of a custom call.
+    direction: the direction of a compare, e.g. 'LT'.
+    is_root: whether it is the output of its computation.
   """
 
   name: str
@@ -88,9 +89,9 @@ class Program:
   """A compiled program.
 
   Attributes:
-    computations: names of instructions, in the order in which they run.
-    instructions: by name, of all computations.
-    entry: name of the computation that is run.
+    computations: names of each computation's instructions, in execution order.
+    instructions: the instructions of all computations by name.
+    entry: name of the entry computation.
   """
 
   computations: dict[str, list[str]]
@@ -98,15 +99,15 @@ class Program:
   entry: str
 
   def of(self, computation: str) -> list[Instruction]:
-    """The instructions of a computation, in their order."""
+    """Returns the instructions of a computation, in execution order."""
     return [self.instructions[name] for name in self.computations[computation]]
 
   def loops(self, computation: str) -> list[Instruction]:
-    """The loops of a computation, not those within them."""
+    """Returns the outermost loops of a computation."""
     return [i for i in self.of(computation) if i.opcode == 'while']
 
   def taken(self, instruction: Instruction) -> list[Array]:
-    """The arrays that an instruction takes."""
+    """Returns the operand arrays of an instruction."""
     return [
         array
         for name in instruction.operands
@@ -114,10 +115,10 @@ class Program:
     ]
 
   def num_trips(self, loop: Instruction) -> int | None:
-    """How often a loop of a computation runs; None if its data decide.
+    """Returns a loop's number of trips; None if it depends on data.
 
-    Known are loops that count up by one to a bound, as `lax.scan` makes them
-    and XLA itself where it writes row after row.
+    Recognises loops that count up by one to a constant bound. `lax.scan` makes
+    such loops, and so does XLA for a scatter that writes row by row.
     """
     (condition,) = loop.called['condition']
     compare = self._source(self._root(condition))
@@ -127,7 +128,10 @@ class Program:
     return None if None in bounds else bounds[1] - bounds[0]
 
   def _initial_value(self, loop: Instruction, name: str) -> int | None:
-    """A constant that a loop's condition reads before the first trip."""
+    """Returns the constant that a condition's value has before the first trip.
+
+    None if the value is not a constant.
+    """
     source = self._source(self.instructions[name])
     if source.opcode == 'get-tuple-element':
       carried = self._source(self.instructions[loop.operands[0]])
@@ -141,13 +145,13 @@ class Program:
     return next(i for i in self.of(computation) if i.is_root)
 
   def _source(self, instruction: Instruction) -> Instruction:
-    """What made a value, before it was handed on."""
+    """Returns the instruction that computed a value, behind copies."""
     while instruction.opcode in _ALIASES:
       instruction = self.instructions[instruction.operands[0]]
     return instruction
 
   def within(self, computation: str) -> Iterator[Instruction]:
-    """Instructions of a computation and of all that it calls, each once."""
+    """Yields the instructions of a computation and of all that it calls."""
     seen, todo = set(), [computation]
     while todo:
       name = todo.pop()
@@ -161,10 +165,10 @@ class Program:
 
 
 def parse(text: str) -> Program:
-  """Takes apart what `jax.stages.Compiled.as_text` gives.
+  """Parses the text that `jax.stages.Compiled.as_text` returns.
 
   Raises:
-    ValueError: if there is no entry computation in it.
+    ValueError: if the text has no entry computation.
   """
   computations: dict[str, list[str]] = {}
   instructions: dict[str, Instruction] = {}
@@ -179,7 +183,10 @@ def parse(text: str) -> Program:
       instructions[name] = _parse_instruction(bool(match[1]), name, match[3])
       computations[computation].append(name)
   if entry is None:
-    raise ValueError('The text holds no entry computation; it is no HLO.')
+    raise ValueError(
+        'The text has no entry computation and is not HLO. Pass the text of a'
+        ' compiled program.'
+    )
   return Program(computations, instructions, entry)
 
 
@@ -215,7 +222,7 @@ def _parse_instruction(is_root: bool, name: str, text: str) -> Instruction:
 
 
 def _split_type(text: str) -> tuple[str, str]:
-  """The type of what is made, and the rest of the line."""
+  """Returns an instruction's output type and the rest of the line."""
   if text.startswith('('):
     return _split_balanced(text)
   made, _, rest = text.partition(' ')
@@ -223,10 +230,10 @@ def _split_type(text: str) -> tuple[str, str]:
 
 
 def _split_balanced(text: str) -> tuple[str, str]:
-  """What the first parenthesis closes, and the rest."""
+  """Splits a text after the parenthesis that closes the first one."""
   depth = 0
   for i, char in enumerate(text):
     depth += (char == '(') - (char == ')')
     if depth == 0:
       return text[: i + 1], text[i + 1 :].lstrip()
-  raise ValueError(f'Parentheses are not closed in {text[:80]!r}.')
+  raise ValueError(f'A parenthesis is not closed in {text[:80]!r}.')

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Decoding compiled for a TPU, and what is read off each program."""
+"""Compiles decoding programs for a TPU and analyses each."""
 
 from collections.abc import Callable, Iterator
 import dataclasses
@@ -10,27 +10,27 @@ import jax
 
 from speculative_t5x import loading
 from speculative_t5x import sharding
-from speculative_t5x import speculation
 from speculative_t5x import token_decoder
+from speculative_t5x.measurement import part_programs
+from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.tpu_aot import hlo
 from speculative_t5x.tpu_aot import reading
-from speculative_t5x.walltime import part_programs
 
 _OUT_OF_MEMORY = 'RESOURCE_EXHAUSTED'
 
 
 class DoesNotFitError(ValueError):
-  """A program that the memory of a device does not hold."""
+  """A program does not fit into the memory of a device."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Memory:
-  """Bytes of a device's memory that a program takes while it runs.
+  """Device memory that a program needs while it runs, in bytes.
 
   Attributes:
-    arguments: parameters, above all.
-    temporaries: caches, keys and values of the inputs, activations.
-    outputs: what it gives.
+    arguments: mainly the parameters.
+    temporaries: KV caches, keys and values of the inputs, activations.
+    outputs: the program's outputs.
     code: the program itself.
   """
 
@@ -46,13 +46,14 @@ class Memory:
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-  """A compiled program of one loop.
+  """The analysis of a compiled program that has one decoding loop.
 
   Attributes:
-    compile_s: seconds that tracing and compiling took.
-    step: what one trip of the loop does.
-    draft_step: what one of the later guesses within it does, if there are any.
-    memory: what the program takes.
+    compile_s: seconds of tracing and compilation.
+    step: one trip of the loop.
+    draft_step: one trip of its inner loop, which proposes one draft token after
+      the first of a block; None if there is no inner loop.
+    memory: device memory that the program needs.
   """
 
   compile_s: float
@@ -64,10 +65,10 @@ class Program:
 def compile_plain(
     decoder: token_decoder.TokenDecoder, request: token_decoder.Request
 ) -> Program:
-  """Plain decoding by the target, whole; a step is one call of the target.
+  """Compiles plain decoding by the target; one step is one target call.
 
   Raises:
-    DoesNotFitError: if the compiler finds no room, as do the others here.
+    DoesNotFitError: if the program does not fit into a device's memory.
   """
   return _compile(lambda: decoder.compile_plain(request), decoder, request)
 
@@ -75,7 +76,11 @@ def compile_plain(
 def compile_verify(
     decoder: token_decoder.TokenDecoder, request: token_decoder.Request
 ) -> Program:
-  """Verifying alone; a step scores gamma guesses that cost nothing."""
+  """Compiles verification alone; one step verifies gamma given draft tokens.
+
+  Raises:
+    DoesNotFitError: if the program does not fit into a device's memory.
+  """
   parts = part_programs.PartPrograms(decoder)
   return _compile(
       lambda: parts.lower_verify(request).compile(), decoder, request
@@ -85,7 +90,11 @@ def compile_verify(
 def compile_speculative(
     decoder: token_decoder.TokenDecoder, request: token_decoder.Request
 ) -> Program:
-  """Speculative decoding, whole; a step drafts gamma guesses and verifies."""
+  """Compiles speculative decoding; one step drafts gamma tokens and verifies.
+
+  Raises:
+    DoesNotFitError: if the program does not fit into a device's memory.
+  """
   return _compile(
       lambda: decoder.compile_speculative(request), decoder, request
   )
@@ -102,13 +111,13 @@ def _compile(
 def compile_loop(
     make: Callable[[], jax.stages.Compiled], shapes: reading.Shapes
 ) -> Program:
-  """Compiles a program of one loop and reads it.
+  """Compiles a program that has one decoding loop and analyses it.
 
   Args:
-    make: compiles it.
-    shapes: what arrays are known by.
+    make: compiles the program.
+    shapes: shapes by which arrays are recognised.
   Raises:
-    DoesNotFitError: if the compiler finds no room for it.
+    DoesNotFitError: if the program does not fit into a device's memory.
   """
   start = time.perf_counter()
   try:
@@ -117,8 +126,9 @@ def compile_loop(
     if _OUT_OF_MEMORY not in str(error):
       raise
     raise DoesNotFitError(
-        f'A chip does not hold the program: {str(error).splitlines()[0]} Take'
-        ' more chips, a smaller batch or a smaller target.'
+        "The program does not fit into a chip's memory:"
+        f' {str(error).splitlines()[0]} Use more chips, a smaller batch or a'
+        ' smaller target.'
     ) from error
   seconds = time.perf_counter() - start
   stats = compiled.memory_analysis()
@@ -139,8 +149,8 @@ def compile_loop(
 def _shapes(
     decoder: token_decoder.TokenDecoder, examples: int
 ) -> reading.Shapes:
-  """Of what one device holds of both models."""
-  models = decoder.target, decoder.draft
+  """Returns the per-device shapes of both models' caches and parameters."""
+  models = decoder.target, *decoder.loaded_drafter.models
   rows = examples * decoder.num_decodes
   return reading.make_shapes(
       caches=[
@@ -148,7 +158,7 @@ def _shapes(
           for model in models
           for gamma in (0, decoder.gamma)
           for shape in _cache_shapes(
-              model, rows, speculation.cache_slots(decoder.length, gamma)
+              model, rows, state_lib.cache_slots(decoder.length, gamma)
           )
       ],
       params=[shape for model in models for shape in _param_shapes(model)],

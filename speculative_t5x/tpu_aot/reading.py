@@ -1,10 +1,10 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What one trip of a compiled loop does, read off its instructions.
+"""Counts what one trip of a compiled loop does, from its instructions.
 
-An inner loop counts as often as it runs. Of a conditional's branches the one
-that asks nothing further counts: that of argmax, where the other goes on to ask
-for top-k and top-p.
+An inner loop counts once per trip. Of a conditional's branches, one without a
+further conditional counts: the sampling code branches first on argmax, and its
+other branch has conditionals on top-k and top-p.
 """
 
 from collections.abc import Iterable
@@ -15,28 +15,31 @@ from speculative_t5x.tpu_aot import hlo
 
 _OTHER_COLLECTIVES = ('reduce-scatter', 'all-to-all', 'collective-permute')
 _TRANSFERS = ('infeed', 'outfeed', 'send', 'recv')
-_CALLBACK = 'callback'  # in the name of what calls the host
+_CALLBACK = 'callback'  # part of the target's name in a call to the host
 _PRODUCTS = ('dot', 'convolution')
 _SLICE_UPDATE = 'dynamic-update-slice'
-# What computes nothing: names for arrays, and moves between HBM and the memory
-# on the chip, which run beside the rest.
+# Opcodes that compute nothing: aliases, and asynchronous copies between HBM and
+# on-chip memory, which overlap with computation.
 _NO_WORK = (
     'bitcast', 'get-tuple-element', 'parameter', 'tuple', 'constant',
     'copy-start', 'copy-done', 'slice-start', 'slice-done', 'async-done',
 )  # fmt: skip
-# Custom calls that only say where arrays lie.
+# Custom calls that compute nothing and only manage buffers.
 _NO_CALLS = ('ConcatBitcast', 'AllocateBuffer')
-_LARGE = 2**16  # numbers; no step waits for the layout of less
+_LARGE = 2**16  # elements; copying a smaller array takes negligible time
 
 
 @dataclasses.dataclass(frozen=True)
 class Shapes:
-  """Sizes that arrays are known by, whatever the order of their axes.
+  """Shapes by which arrays are recognised.
+
+  The sizes of each shape are sorted and axes of size 1 are left out, because
+  the compiler may transpose arrays.
 
   Attributes:
-    caches: of the decoders' own keys and values, see `unordered`.
-    params: of their large parameters, likewise.
-    vocab_size: of the logits.
+    caches: shapes of the decoders' self-attention keys and values.
+    params: shapes of the large parameters.
+    vocab_size: size of the last axis of the logits.
   """
 
   caches: frozenset[tuple[int, ...]]
@@ -49,7 +52,7 @@ def make_shapes(
     params: Iterable[tuple[int, ...]],
     vocab_size: int,
 ) -> Shapes:
-  """Shapes from those of the arrays, small parameters left out."""
+  """Makes `Shapes` from array shapes, without small parameters."""
   large = [s for s in params if hlo.Array('s8', s).num_bytes >= _LARGE]
   return Shapes(
       frozenset(map(_unordered, caches)),
@@ -64,23 +67,23 @@ def _unordered(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
-  """What one trip does.
+  """Counts for one trip of a loop.
 
   Attributes:
-    cycles: as the compiler reckons them. What it has no reckoning for counts
-      nothing: moves from HBM beside the rest, slices written in place, and
-      collectives.
-    num_operations: instructions that it reckons.
-    all_reduces: sums over devices.
-    all_gathers: of parts that lie on several devices.
-    other_collectives: of any other kind.
-    host_transfers: to the host or from it, of untaken branches too.
-    cache_bytes_written: of new positions, into caches that stay in place.
-    cache_bytes_remade: of caches that are made anew as a whole.
-    weight_bytes_copied: of parameters, to lie in another layout or dtype.
-    vector_products: of weights with a vector, by sums on the vector unit.
-    float32_products: on the matrix unit, with a float32 operand.
-    scatter_trips: trips of loops that write one row after another.
+    cycles: the compiler's estimate. It gives none, counted as 0, for
+      asynchronous copies from HBM, in-place slice updates and collectives.
+    num_operations: instructions with an estimate.
+    all_reduces: all-reduce operations.
+    all_gathers: all-gather operations.
+    other_collectives: other collective operations.
+    host_transfers: transfers to or from the host, in any branch.
+    cache_bytes_written: bytes of new positions written to caches in place.
+    cache_bytes_remade: bytes of caches that are rewritten as a whole.
+    weight_bytes_copied: bytes of parameters copied to another layout or dtype.
+    vector_products: products of weights with a vector, by sums on the vector
+      unit.
+    float32_products: products with a float32 operand on the matrix unit.
+    scatter_trips: trips of loops that write row by row.
     vocabulary_passes: instructions on arrays as wide as the logits.
   """
 
@@ -104,17 +107,17 @@ class Reading:
     )
 
   def times(self, count: int) -> 'Reading':
-    """Of so many trips."""
+    """Returns the counts of `count` trips."""
     return Reading(*(count * value for value in dataclasses.astuple(self)))
 
 
 class Loop(NamedTuple):
-  """What a program's loop does.
+  """Counts for a program's decoding loop.
 
   Attributes:
-    trip: one trip, inner loops included.
-    inner_trip: one trip of the inner loop that takes longest, of those that
-      were loops before they were compiled; None if there is none.
+    trip: one trip, with its inner loops.
+    inner_trip: one trip of the inner loop with the most cycles per trip, among
+      the loops of the traced function; None if there is none.
   """
 
   trip: Reading
@@ -122,10 +125,11 @@ class Loop(NamedTuple):
 
 
 def read_loop(program: hlo.Program, shapes: Shapes) -> Loop:
-  """Reads the program's loop whose number of trips data decide.
+  """Analyses the decoding loop, whose number of trips depends on data.
 
   Raises:
-    ValueError: if the program has not exactly one such loop.
+    ValueError: if the program does not have exactly one such loop, or if the
+      number of trips of an inner loop is unknown.
   """
   loops = [
       loop
@@ -134,7 +138,8 @@ def read_loop(program: hlo.Program, shapes: Shapes) -> Loop:
   ]
   if len(loops) != 1:
     raise ValueError(
-        f'A program of one decoding loop was expected, got {len(loops)}.'
+        'A program with one decoding loop was expected, got'
+        f' {len(loops)} loops.'
     )
   (body,) = loops[0].called['body']
   reader = _Reader(program, shapes)
@@ -160,19 +165,19 @@ def _is_transfer(instruction: hlo.Instruction) -> bool:
 
 
 def _count(instructions: list[hlo.Instruction], kind: str) -> int:
-  # What is started and done apart is started once.
+  # An asynchronous operation is a start and a done; only the start counts.
   return sum(i.opcode in (kind, f'{kind}-start') for i in instructions)
 
 
 class _Reader:
-  """Reads computations of one program."""
+  """Analyses computations of one program."""
 
   def __init__(self, program: hlo.Program, shapes: Shapes):
     self._program = program
     self._shapes = shapes
 
   def read(self, computation: str) -> Reading:
-    """All of a computation."""
+    """Returns the counts of a computation."""
     parts = map(self._read, self._program.of(computation))
     return sum(parts, start=Reading())
 
@@ -194,18 +199,18 @@ class _Reader:
         if role.endswith(('_computation', '_computations'))
         for name in names
     ]
-    asks = lambda name: any(
+    is_nested = lambda name: any(
         part.opcode == 'conditional' for part in self._program.of(name)
     )
-    last = [name for name in branches if not asks(name)] or branches
+    last = [name for name in branches if not is_nested(name)] or branches
     return min(map(self.read, last), key=lambda branch: branch.cycles)
 
   def _read_inner_loop(self, loop: hlo.Instruction) -> Reading:
     trips = self._program.num_trips(loop)
     if trips is None:
       raise ValueError(
-          f'How often the loop {loop.name} runs within the decoding loop'
-          ' cannot be told.'
+          f'The loop {loop.name} within the decoding loop has an unknown number'
+          ' of trips.'
       )
     (body,) = loop.called['body']
     total = self.read(body).times(trips)
@@ -235,7 +240,7 @@ class _Reader:
     )
 
   def _parts(self, operation: hlo.Instruction) -> list[hlo.Instruction]:
-    """The instruction, and what it is fused of or calls."""
+    """Returns the instruction and those of the computations that it calls."""
     inner = (
         part
         for role in ('calls', 'to_apply')

@@ -1,12 +1,12 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What a tpu-preflight record says, in Markdown."""
+"""The report of a tpu-preflight record, in Markdown."""
 
 from collections.abc import Iterator
 from typing import Any
 
-from speculative_t5x import analysis
-from speculative_t5x.paper import tables
+from speculative_t5x.reports import markdown
+from speculative_t5x.speculation import theory
 
 Record = dict[str, Any]
 
@@ -15,29 +15,30 @@ _MEGA = 1e6
 _NONE = '-'
 _FORMS = {'one_row': 'one row', 'padded': 'padded to 4'}
 
-_STEPS_KEY = """cycles: the compiler's own reckoning of one step, choosing the
-token by argmax included, and neither waiting for memory nor for other chips;
-us: those at the chip's clock, which is no prediction of time: expect no less
-than the larger of us and roofline us. roofline us: bytes over the published
-bandwidth, or operations over the peak; it, weights, caches and MFLOP are of the
-positions that are wanted. instructions: those that have cycles. A step padded
-to 4 computes four positions and throws three away."""
-_LOOP_KEY = """Of one trip of the loop: gamma guesses and a verification. cache
-MB written: new positions, in place; cache MB made anew: whole caches; weight MB
-copied: to lie in another layout or dtype; float32 products: on the matrix unit;
-scatter trips: of loops that write row after row; passes over logits:
-instructions on arrays as wide as the vocabulary."""
+_STEPS_KEY = """cycles: estimated by the compiler for one step, which includes
+the argmax over the vocabulary; time spent waiting for memory or for other chips
+is not counted. us: the cycles at the chip's clock; the time of a step is no
+less than the larger of us and roofline us. roofline us: bytes over the
+published bandwidth, or operations over the peak. Weights, caches, MFLOP and
+roofline count the requested positions only; a step padded to 4 computes four
+positions and discards three. instructions: those that take cycles."""
+_LOOP_KEY = """Per step of the loop, which makes gamma draft tokens and verifies
+them. cache MB written: new positions, in place; cache MB made anew: copies of
+whole caches; weight MB copied: into another layout or dtype; float32 products:
+on the matrix unit; scatter trips: of loops that write one row at a time; passes
+over logits: instructions on arrays as wide as the vocabulary."""
 _TABLE_2_KEY = """alpha, gamma, the paper's c, EXP (expected) and EMP (measured)
-are of T5-XXL on a TPU v4, from Tables 2 and 4. What follows is reckoned here:
-roofline, from the roofline's times; compiled, from cycles, over the faster form
-of the plain step; over one row, over its other form; over T5X's, over T5X's own
-step, where T5X is installed. No encoders; T=1 too with the cycles of argmax. -:
-not compiled with this draft and gamma, or several chips, whose waiting for each
-other has no cycles."""
+are those of T5-XXL on a TPU v4, from Tables 2 and 4. The speedups to their
+right are estimated here. roofline: from the times of the roofline. compiled:
+from the cycles of the loop, relative to the faster form of the plain step. over
+one row: relative to its one-row form. over T5X's: relative to T5X's own step,
+if T5X is installed. Encoders are left out, and rows with T=1 use the cycles of
+argmax too. -: not compiled with this draft and gamma, or several chips, whose
+waiting for each other has no cycles."""
 
 
 def render(record: Record) -> str:
-  """The report."""
+  """Returns the report, in Markdown."""
   sections = [
       _heading(record),
       _memory(record),
@@ -56,17 +57,19 @@ def _heading(record: Record) -> str:
     clock = f'{chip["clock_hz"] / 1e6:,.0f} MHz'
   mesh = record['mesh']
   placed = f', mesh {mesh["data"]} x {mesh["model"]}' if mesh else ''
-  return '\n'.join([
-      f'# {record["target"]["name"]} on {record["topology"]}{placed}',
-      '',
-      f'Compiled ahead of time by JAX {record["device"]["jax"]} and libtpu'
-      f' {record["libtpu"]}; nothing ran. {record["dtype"]}, batch'
-      f' {record["batch_size"]}, {record["inputs_length"]} input and'
-      f' {record["targets_length"]} output tokens. Of a chip:'
-      f' {chip["memory_bytes"] / _GIB:.0f} GiB,'
-      f' {chip["bandwidth"] / 1e9:,.0f} GB/s, {chip["peak"] / 1e12:.0f}'
-      f' TFLOP/s, clock {clock}.',
-  ])
+  return '\n'.join(
+      [
+          f'# {record["target"]["name"]} on {record["topology"]}{placed}',
+          '',
+          f'Compiled ahead of time by JAX {record["device"]["jax"]} and libtpu'
+          f' {record["libtpu"]}; nothing ran. {record["dtype"]}, batch'
+          f' {record["batch_size"]}, {record["inputs_length"]} input and'
+          f' {record["targets_length"]} output tokens. Per chip:'
+          f' {chip["memory_bytes"] / _GIB:.0f} GiB,'
+          f' {chip["bandwidth"] / 1e9:,.0f} GB/s, {chip["peak"] / 1e12:.0f}'
+          f' TFLOP/s, clock {clock}.',
+      ]
+  )
 
 
 def _memory(record: Record) -> str:
@@ -88,7 +91,7 @@ def _memory(record: Record) -> str:
         f'{100 * total / capacity:.0f}%',
         f'{pair["loop"]["compile_s"]:.0f}',
     ])  # fmt: skip
-  return _section('Memory of a device while the loop runs', header, rows)
+  return _section('Memory per device while the loop runs', header, rows)
 
 
 def _steps(record: Record) -> str:
@@ -101,7 +104,8 @@ def _steps(record: Record) -> str:
           f'{role} {model["name"]}', _FORMS[form], program, model['calls'][0]
       )
       for role, models in (
-          ('target', [record['target']]), ('draft', record['drafts'])
+          ('target', [record['target']]),
+          ('draft', record['drafts']),
       )
       for model in models
       for form, program in model['steps'].items()
@@ -154,22 +158,24 @@ def _loops(record: Record) -> str:
   rows = []
   for pair in record['pairs']:
     step = pair['loop']['step']
-    rows.append([
-        _pair_name(record, pair),
-        str(pair['gamma']),
-        f'{step["cycles"]:,}',
-        _microseconds(pair['loop']['step_s']),
-        str(step['host_transfers']),
-        str(step['all_reduces']),
-        str(step['all_gathers']),
-        str(step['other_collectives']),
-        f'{step["cache_bytes_written"] / _MEGA:.2f}',
-        f'{step["cache_bytes_remade"] / _MEGA:.2f}',
-        f'{step["weight_bytes_copied"] / _MEGA:.2f}',
-        str(step['float32_products']),
-        str(step['scatter_trips']),
-        str(step['vocabulary_passes']),
-    ])
+    rows.append(
+        [
+            _pair_name(record, pair),
+            str(pair['gamma']),
+            f'{step["cycles"]:,}',
+            _microseconds(pair['loop']['step_s']),
+            str(step['host_transfers']),
+            str(step['all_reduces']),
+            str(step['all_gathers']),
+            str(step['other_collectives']),
+            f'{step["cache_bytes_written"] / _MEGA:.2f}',
+            f'{step["cache_bytes_remade"] / _MEGA:.2f}',
+            f'{step["weight_bytes_copied"] / _MEGA:.2f}',
+            str(step['float32_products']),
+            str(step['scatter_trips']),
+            str(step['vocabulary_passes']),
+        ]
+    )
   return _section('What the loop does', header, rows, _LOOP_KEY)
 
 
@@ -218,7 +224,7 @@ def _table_2(record: Record) -> str:
 
 
 def _cost(record: Record, row: Record) -> str:
-  """Of a later guess, as the loop has it, over a plain step."""
+  """Returns the cycles of a later draft step of the loop over a plain step."""
   pair = _pair_of(record, row)
   if pair is None or pair['loop']['draft_step'] is None:
     return _NONE
@@ -227,7 +233,7 @@ def _cost(record: Record, row: Record) -> str:
 
 
 def _one_row_cost(record: Record, row: Record) -> str:
-  """Of the draft's plain step over the target's, both in the one-row form."""
+  """Returns the cycles of a draft step over a target step, in one-row form."""
   if record['mesh']:
     return _NONE
   cycles = lambda model: model['steps']['one_row']['step']['cycles']
@@ -243,9 +249,9 @@ def _fastest_step(model: Record) -> Record:
 
 
 def _compiled_speedups(record: Record, row: Record) -> Iterator[str]:
-  """Over the faster form, over one row, and over T5X's own step."""
+  """Yields the speedups over the faster form, over one row, and over T5X."""
   pair = _pair_of(record, row)
-  tokens = analysis.expected_tokens(row['alpha'], row['gamma'])
+  tokens = theory.expected_tokens(row['alpha'], row['gamma'])
   t5x = record['t5x_step']
   steps = (
       _fastest_step(record['target']),
@@ -261,7 +267,7 @@ def _compiled_speedups(record: Record, row: Record) -> Iterator[str]:
 
 
 def _pair_of(record: Record, row: Record) -> Record | None:
-  """What was compiled with a row's draft and gamma, for one chip."""
+  """Returns the compiled pair with the draft and gamma of a row, or None."""
   for pair in () if record['mesh'] else record['pairs']:
     is_draft = pair['draft'].endswith(f'_{row["draft"]}')
     if is_draft and pair['gamma'] == row['gamma']:
@@ -280,5 +286,5 @@ def _microseconds(seconds: float | None) -> str:
 def _section(
     title: str, header: list[str], rows: list[list[str]], key: str = ''
 ) -> str:
-  parts = [f'## {title}', tables.markdown(header, rows), key]
+  parts = [f'## {title}', markdown.table(header, rows), key]
   return '\n\n'.join(part for part in parts if part)

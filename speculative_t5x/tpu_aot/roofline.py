@@ -1,12 +1,13 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The least time of a call: bytes over bandwidth, operations over the peak.
+"""Roofline time of a call: bytes over bandwidth or operations over the peak.
 
-Counted are what every call must read, the weights of the decoder and the
-caches, and the products with either. No call can be faster; what it takes
-besides, the starts of its many small operations above all, is not in here.
+The bytes are those that every call must read: the decoder's weights and the
+caches. The operations are the products with both. The roofline is a lower bound
+on the time; it leaves out other costs, mainly the launches of many small
+operations.
 
-Legend: rows (decoded at once), block (positions of a call), slots.
+Legend: rows (decoded together), block (positions per call), slots.
 """
 
 import dataclasses
@@ -15,21 +16,21 @@ import math
 import jax
 import jax.numpy as jnp
 
-from speculative_t5x import analysis
 from speculative_t5x import loading
+from speculative_t5x.measurement import read_floor
 from speculative_t5x.paper import published
+from speculative_t5x.speculation import theory
 from speculative_t5x.tpu_aot import chips
-from speculative_t5x.walltime import read_floor
 
 
 @dataclasses.dataclass(frozen=True)
 class Call:
-  """What one call of a decoder needs, on each device.
+  """The bytes and operations of one decoder call, per device.
 
   Attributes:
-    weight_bytes: of the decoder and the head.
-    cache_bytes: of its own keys and values, and those of the inputs.
-    operations: in products.
+    weight_bytes: weights of the decoder and the head.
+    cache_bytes: keys and values of self-attention and of cross-attention.
+    operations: operations of matrix products.
   """
 
   weight_bytes: int
@@ -37,7 +38,7 @@ class Call:
   operations: int
 
   def seconds(self, chip: chips.Chip) -> float:
-    """The longer of reading and computing."""
+    """Returns the larger of the times to read and to compute."""
     num_bytes = self.weight_bytes + self.cache_bytes
     return max(num_bytes / chip.bandwidth, self.operations / chip.peak)
 
@@ -46,18 +47,18 @@ def count(
     model: loading.Model, *, rows: int, block: int, slots: int,
     inputs_length: int,
 ) -> Call:  # fmt: skip
-  """Counts one call.
+  """Counts the bytes and operations of one call.
 
   Args:
-    model: whose parameters say how they lie on devices.
-    rows: on one device.
-    block: positions a row.
-    slots: of the cache, all of which are read.
-    inputs_length: of the inputs.
+    model: an abstract model with shardings.
+    rows: rows per device.
+    block: positions per row.
+    slots: slots per row of the cache; all are read.
+    inputs_length: tokens per input.
   """
   num_weights = sum(map(_local_size, read_floor.step_weights(model)))
   itemsize = jnp.dtype(model.config.dtype).itemsize
-  # Of one position: a key and a value in every layer.
+  # Elements per position: a key and a value in every layer.
   cached = 2 * _local_heads(model) * model.config.head_dim
   cached *= model.config.num_decoder_layers
   positions = slots + inputs_length
@@ -73,7 +74,7 @@ def _local_size(param: jax.ShapeDtypeStruct) -> int:
 
 
 def _local_heads(model: loading.Model) -> int:
-  """Heads that a device holds."""
+  """Returns the number of heads per device."""
   out = model.params['decoder']['layers_0']['self_attention']['out']['kernel']
   joined, _ = out.sharding.shard_shape(out.shape)
   return joined // model.config.head_dim
@@ -82,15 +83,16 @@ def _local_heads(model: loading.Model) -> int:
 def speedup(
     row: published.Row, plain_s: float, draft_s: float, verify_s: float
 ) -> float:
-  """Plain over speculative time a token, at a row's alpha and gamma.
+  """Returns plain over speculative time per token at a row's alpha and gamma.
 
-  Theorem 3.8 of Leviathan et al. (2023) with the cost of verifying in it.
+  This is Theorem 3.8 of Leviathan et al. (2023) with a separate cost of
+  verification. The three times are in one unit.
 
   Args:
-    row: of Table 2.
-    plain_s: of one target call on one position; any unit.
-    draft_s: of one draft call.
-    verify_s: of one target call on gamma + 1 positions.
+    row: a row of Table 2.
+    plain_s: time of a target call on one position.
+    draft_s: time of a draft call on one position.
+    verify_s: time of a target call on gamma + 1 positions.
   """
-  tokens = analysis.expected_tokens(row.alpha, row.gamma)
+  tokens = theory.expected_tokens(row.alpha, row.gamma)
   return float(tokens * plain_s / (row.gamma * draft_s + verify_s))

@@ -1,9 +1,9 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What writing to the cache costs where each row stands elsewhere.
+"""Compiles writes to a KV cache whose rows are at different positions.
 
-Both forms of `kv_cache`, each compiled with the attention that reads the cache
-after it, in one layer.
+Each of the two forms in `kv_cache` is compiled with the attention that reads
+the cache after the write, in one layer.
 """
 
 from collections.abc import Callable
@@ -33,15 +33,15 @@ def compile_form(
     block: int,
     slots: int,
 ) -> programs.Program:
-  """A loop of writing a block of each row, and attending to the cache.
+  """Compiles a loop that writes a block per row and attends to the cache.
 
   Args:
-    form: of `FORMS`.
-    config: of the network that the layer is of.
+    form: one of `FORMS`.
+    config: the config of the layer's network.
     place: one device.
-    rows: of the cache.
-    block: positions that are written.
-    slots: of the cache.
+    rows: rows of the cache.
+    block: positions written per row.
+    slots: slots per row of the cache.
   """
   heads, head_dim = config.num_heads, config.head_dim
   where = place.replicated()
@@ -55,7 +55,7 @@ def compile_form(
   def loop(num_steps, cache, query, positions):
     def step(i, carry):
       cache, query = carry
-      new = jnp.moveaxis(query, 1, -1)  # depends on what was read before
+      new = jnp.moveaxis(query, 1, -1)  # depends on the previous read
       at = jnp.minimum(positions + i, slots - block)
       cache = form(cache, kv_cache.KeysValues(new, new), at)
       weights = jnp.einsum('bmhd,bhdl->bhml', query, cache.keys)

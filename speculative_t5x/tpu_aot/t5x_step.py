@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""T5X's own decoding, compiled for the same TPU where T5X can be imported."""
+"""Compiles T5X's own decoding for a TPU, where T5X can be imported."""
 
 import functools
 
@@ -13,8 +13,8 @@ from speculative_t5x.tpu_aot import abstract_pair
 from speculative_t5x.tpu_aot import programs
 from speculative_t5x.tpu_aot import reading
 
-# At once and not where it is used: what T5X imports registers itself with gin,
-# which a job finds locked.
+# Imported here and not in the function that uses it: T5X's modules register
+# with gin, and gin's registry is locked while a job runs.
 try:
   import seqio
   from t5x import decoding
@@ -34,14 +34,14 @@ def compile_plain(
     inputs_length: int,
     length: int,
 ) -> programs.Program:
-  """Argmax by T5X's `temperature_sample`, whole; a step is one of its own.
+  """Compiles argmax decoding by T5X's `temperature_sample`.
 
   Args:
-    config: of the network.
+    config: the config of the network.
     place: one device.
-    examples: decoded at once.
-    inputs_length: of the inputs.
-    length: of the outputs.
+    examples: examples per batch.
+    inputs_length: tokens per input.
+    length: tokens per output.
   """
   model = _make_model(config)
   where = place.replicated()
@@ -63,9 +63,7 @@ def compile_plain(
       vocab_size=config.vocab_size,
   )
   lowered = jax.jit(model.predict_batch).lower
-  return programs.compile_loop(
-      lambda: lowered(params, batch).compile(), shapes
-  )
+  return programs.compile_loop(lambda: lowered(params, batch).compile(), shapes)
 
 
 def _make_model(config: t5.T5Config):

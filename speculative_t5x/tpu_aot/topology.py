@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""TPUs that are described and not there, as libtpu knows them."""
+"""Descriptions of TPU topologies from libtpu, without the hardware."""
 
 from collections.abc import Sequence
 import dataclasses
@@ -13,33 +13,33 @@ import jax
 from jax.experimental import topologies
 from packaging import requirements
 
-from speculative_t5x import quiet
+from speculative_t5x.runtime import quiet
 from speculative_t5x.tpu_aot import chips
 
 _NAME = re.compile(r'(\w+):(\d+(?:x\d+){1,2})')
 _INSTALL = "in a checkout, pip install '.[tpu-aot]'"
-# Without these libtpu looks for the machine that it would run on, and lets one
-# process a machine load it.
+# Without these variables libtpu queries the TPU machine's metadata server, and
+# only one process per machine can load it.
 _ENVIRONMENT = {
     'TPU_WORKER_HOSTNAMES': 'localhost',
     'TPU_SKIP_MDS_QUERY': '1',
     'ALLOW_MULTIPLE_LIBTPU_LOAD': '1',
 }
-_PAIRED_CORES = ('v4',)  # two cores a chip, which by default are two devices
+_PAIRED_CORES = ('v4',)  # two cores per chip, by default two devices
 
 
 class TopologyError(ValueError):
-  """TPUs that cannot be described here."""
+  """A topology cannot be described, or libtpu is missing or does not match."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Topology:
-  """Chips of one generation.
+  """A topology of chips of one generation.
 
   Attributes:
     name: e.g. 'v4:2x2x1'.
-    chip: what is published of one.
-    devices: one a chip; programs can be compiled for them and not run.
+    chip: published figures per chip.
+    devices: one per chip; programs can be compiled for them but not run.
   """
 
   name: str
@@ -48,21 +48,22 @@ class Topology:
 
 
 def describe(name: str) -> Topology:
-  """Describes a topology to the compiler.
+  """Returns a topology for which programs can be compiled.
 
   Args:
-    name: generation and chips along each axis, 'v4:2x2x1' or 'v5e:2x2'.
+    name: the generation and the chips along each axis, e.g. 'v4:2x2x1' or
+      'v5e:2x2'.
   Raises:
-    TopologyError: for one that is not known, or without a libtpu that belongs
-      to this JAX.
+    TopologyError: if the topology is unknown, or if libtpu is missing or does
+      not match JAX.
   """
   match = _NAME.fullmatch(name) if isinstance(name, str) else None
   chip = chips.CHIPS.get(match[1]) if match else None
   if chip is None:
     raise TopologyError(
         f'There is no topology {name!r}. Write a generation'
-        f' ({", ".join(chips.CHIPS)}) and its chips along each axis, as in'
-        ' v4:2x2x1 or v5e:2x2 (a machine v4-8 is v4:2x2x1, a v5litepod-4'
+        f' ({", ".join(chips.CHIPS)}) and the chips along each axis, as in'
+        ' v4:2x2x1 or v5e:2x2 (a v4-8 machine is v4:2x2x1, a v5litepod-4 is'
         ' v5e:2x2).'
     )
   check_libtpu()
@@ -75,8 +76,8 @@ def describe(name: str) -> Topology:
       )
   except RuntimeError as error:
     raise TopologyError(
-        f'libtpu does not know the topology {name}: {error}. Choose chips that'
-        ' a host or a slice has, as in v4:1x1x1, v4:2x2x1 or v5e:2x4.'
+        f'libtpu does not know the topology {name}: {error}. Choose the'
+        ' topology of a host or a slice, as in v4:1x1x1, v4:2x2x1 or v5e:2x4.'
     ) from error
   return Topology(name, chip, tuple(found.devices))
 
@@ -91,12 +92,12 @@ def _options(chip: chips.Chip, bounds: str) -> dict[str, object]:
 
 
 def check_libtpu() -> str:
-  """Checks that libtpu is installed and belongs to this JAX.
+  """Checks that libtpu is installed in a version that JAX accepts.
 
   Returns:
-    Its version.
+    The version of libtpu.
   Raises:
-    TopologyError: if it is missing, or another than JAX asks for.
+    TopologyError: if libtpu is missing or does not match JAX.
   """
   try:
     found = importlib.metadata.version('libtpu')
@@ -108,14 +109,14 @@ def check_libtpu() -> str:
   wanted = _wanted_libtpu()
   if wanted is not None and found not in wanted.specifier:
     raise TopologyError(
-        f'libtpu {found} does not belong to JAX {jax.__version__}, which asks'
-        f' for {wanted.name}{wanted.specifier}. Install that: {_INSTALL}.'
+        f'libtpu {found} does not match JAX {jax.__version__}, which requires'
+        f' {wanted.name}{wanted.specifier}. Install that version: {_INSTALL}.'
     )
   return found
 
 
 def _wanted_libtpu() -> requirements.Requirement | None:
-  """What JAX's own extra for TPUs asks for."""
+  """Returns the requirement of libtpu in JAX's extra for TPUs."""
   for text in importlib.metadata.requires('jax') or ():
     requirement = requirements.Requirement(text)
     if requirement.name == 'libtpu':

@@ -64,7 +64,11 @@ def _names(params):
 
 
 def restore(path):
-  return checkpoints.restore_params(path, loading.abstract_params(CONFIG))
+  return checkpoints.open(path).restore_params(loading.abstract_params(CONFIG))
+
+
+def read_specs(path):
+  return checkpoints.open(path).specs
 
 
 def refuse(read, path, match):
@@ -171,7 +175,7 @@ class TestMsgpack:
   )
   def test_parameters(self, tmp_path, content, match):
     self.write(tmp_path, content)
-    refuse(checkpoints.read_specs, tmp_path, match)
+    refuse(read_specs, tmp_path, match)
 
   @pytest.mark.parametrize(
       'step',
@@ -185,7 +189,8 @@ class TestMsgpack:
   )  # fmt: skip
   def test_step(self, tmp_path, step):
     self.write(tmp_path, {'target': {}, 'state': {'step': step}})
-    refuse(checkpoints.read_step, tmp_path, 'no whole number from 0 to 2147')
+    read_step = lambda path: checkpoints.open(path).step
+    refuse(read_step, tmp_path, 'no whole number from 0 to 2147')
 
   def test_bytes_that_changed(self, tmp_path, params):
     """Whatever they become, nothing but a checkpoint's error comes of them."""
@@ -199,8 +204,9 @@ class TestMsgpack:
     for _ in range(400):
       file.write_bytes(_spoiled(content, rng))
       try:
-        legacy._parameters(folder)
-        legacy.read_step(folder)
+        reader = legacy.Reader(folder)
+        legacy._parameters(folder, reader._training_state)
+        _ = reader.step
       except checkpoints.CheckpointError as error:
         num_refused += 1
         assert str(error).isprintable()
@@ -328,11 +334,11 @@ class TestChunks:
     handler = ocp.PyTreeCheckpointHandler(use_ocdbt=False)
     with ocp.Checkpointer(handler) as checkpointer:
       checkpointer.save(folder / 'state', args=ocp.args.PyTreeSave(state))
-    assert checkpoints.read_specs(folder)['wo'].shape == (6, 4)
+    assert checkpoints.open(folder).specs['wo'].shape == (6, 4)
     file = folder / 'state' / 'target.wo' / '.zarray'
     metadata = json.loads(file.read_text()) | {'chunks': [65536, 65536]}
     file.write_text(json.dumps(metadata))
-    refuse(checkpoints.read_specs, folder, 'wo: .*larger than the array')
+    refuse(read_specs, folder, 'wo: .*larger than the array')
 
 
 @pytest.fixture

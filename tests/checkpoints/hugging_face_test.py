@@ -44,8 +44,8 @@ def folder(tmp_path):
 
 def restore(path, config=T5_1_1, **arguments):
   return checkpoints.flatten(
-      checkpoints.restore_params(
-          path, loading.abstract_params(config), **arguments
+      checkpoints.open(path).restore_params(
+          loading.abstract_params(config), **arguments
       )
   )
 
@@ -67,14 +67,15 @@ class TestVariants:
         tmp_path, fields_of(config), tensors_of(config), shards
     )
     assert_holds(tmp_path, config)
-    assert checkpoints.detect(tmp_path) is checkpoints.Layout.HUGGING_FACE
-    assert checkpoints.find(tmp_path) == tmp_path
-    assert checkpoints.read_step(tmp_path) == 0
+    checkpoint = checkpoints.open(tmp_path)
+    assert checkpoint.layout is checkpoints.Layout.HUGGING_FACE
+    assert checkpoint.folder == tmp_path
+    assert checkpoint.step == 0
 
   @pytest.mark.parametrize('config', [T5_1_1, T5_1_0, UL2])
   def test_config(self, tmp_path, config):
     by_hand.write_hugging_face(tmp_path, fields_of(config), tensors_of(config))
-    found = checkpoints.hugging_face.read_config(tmp_path)
+    found = checkpoints.open(tmp_path).config_fields
     assert t5.T5Config(**found) == config
 
   @pytest.mark.parametrize('dtype', [jnp.bfloat16, jnp.float16])
@@ -82,14 +83,14 @@ class TestVariants:
     tensors = tensors_of(T5_1_1, dtype)
     by_hand.write_hugging_face(tmp_path, fields_of(T5_1_1), tensors)
     assert_holds(tmp_path, T5_1_1, dtype)
-    specs = checkpoints.read_specs(tmp_path)
+    specs = checkpoints.open(tmp_path).specs
     assert {x.dtype for x in specs.values()} == {jnp.dtype(dtype)}
     kept = restore(tmp_path, dtype=None)
     assert {x.dtype for x in kept.values()} == {jnp.dtype(dtype)}
 
   def test_specs(self, folder):
     expected = checkpoints.flatten(loading.abstract_params(T5_1_1))
-    assert {n: x.shape for n, x in checkpoints.read_specs(folder).items()} == {
+    assert {n: x.shape for n, x in checkpoints.open(folder).specs.items()} == {
         n: x.shape for n, x in expected.items()
     }
 
@@ -128,14 +129,12 @@ class TestVariants:
   def test_old_config(self, tmp_path):
     """What early files leave out."""
     fields = fields_of(T5_1_0)
-    config = tiny.config(
-        mlp_activations=('relu',), logits_via_embedding=True
-    )
+    config = tiny.config(mlp_activations=('relu',), logits_via_embedding=True)
     del fields['feed_forward_proj'], fields['num_decoder_layers']
     by_hand.write_hugging_face(
         tmp_path, fields | {'num_layers': 2}, tensors_of(config)
     )
-    found = checkpoints.hugging_face.read_config(tmp_path)
+    found = checkpoints.open(tmp_path).config_fields
     assert t5.T5Config(**found) == config
     assert_holds(tmp_path, config)
 
@@ -174,6 +173,116 @@ class TestVariants:
       )
 
 
+class TestSpecialIds:
+
+  def read(self, folder, generation=None, **overrides):
+    """The ids of a config.json and, if given, a generation_config.json."""
+    fields = fields_of(T5_1_1, **overrides)
+    (folder / 'config.json').write_text(json.dumps(fields))
+    if generation is not None:
+      file = folder / 'generation_config.json'
+      file.write_text(json.dumps(generation))
+    ids = checkpoints.open(folder).special_ids
+    return ids.end, ids.padding, ids.start
+
+  @pytest.mark.parametrize(
+      'overrides, expected',
+      [
+          (dict(), (1, 0, 0)),
+          (dict(model_type='mt5'), (1, 0, 0)),
+          (dict(pad_token_id=3), (1, 3, 3)),
+          (dict(pad_token_id=3, bos_token_id=5), (1, 3, 5)),
+          (dict(model_type='mt5', pad_token_id=3), (1, 3, 0)),
+          (dict(decoder_start_token_id=None, pad_token_id=3), (1, 3, 3)),
+          (
+              dict(eos_token_id=2, pad_token_id=1, decoder_start_token_id=0),
+              (2, 1, 0),
+          ),
+          (dict(eos_token_id=63), (63, 0, 0)),
+      ],
+  )
+  def test_config(self, folder, overrides, expected):
+    assert self.read(folder, **overrides) == expected
+
+  @pytest.mark.parametrize(
+      'generation, expected',
+      [
+          (dict(), (2, 1, 0)),
+          (dict(eos_token_id=7), (7, 1, 0)),
+          (dict(pad_token_id=8, eos_token_id=None), (2, 8, 0)),
+          (dict(decoder_start_token_id=9), (2, 1, 9)),
+          (dict(bos_token_id=9), (2, 1, 0)),
+      ],
+  )
+  def test_generation_config_comes_first(self, folder, generation, expected):
+    config = dict(eos_token_id=2, pad_token_id=1, decoder_start_token_id=0)
+    assert self.read(folder, generation, **config) == expected
+
+  def test_generation_config_names_what_config_does_not(self, folder):
+    ids = self.read(folder, dict(eos_token_id=4), eos_token_id=None)
+    assert ids == (4, 0, 0)
+
+  @pytest.mark.parametrize('layout', ['orbax', 'legacy'])
+  def test_t5x_does_not_store_them(self, tmp_path, layout):
+    params = by_hand.cast(tiny.params(T5_1_1), jnp.float32)
+    write = checkpoints.save if layout == 'orbax' else _write_legacy
+    write(tmp_path, 7, params)
+    checkpoint = checkpoints.open(tmp_path)
+    assert checkpoint.special_ids is None
+    assert checkpoint.config_fields is None
+
+  @pytest.mark.parametrize(
+      'overrides, match',
+      [
+          (dict(eos_token_id=[1, 2]), r'several ids as eos_token_id, \[1, 2\]'),
+          (dict(eos_token_id=[1]), 'several ids as eos_token_id'),
+          (dict(eos_token_id='1'), "eos_token_id '1', which is no id"),
+          (dict(pad_token_id=0.0), 'pad_token_id 0.0, which is no id'),
+          (dict(pad_token_id=False), 'pad_token_id False, which is no id'),
+          (dict(pad_token_id=-1), 'pad_token_id -1, which is no id'),
+          (dict(eos_token_id=64), 'eos_token_id 64, .* vocabulary of 64'),
+          (dict(decoder_start_token_id=10**30), 'decoder_start_token_id 1000'),
+          (dict(decoder_start_token_id={}), 'decoder_start_token_id {}'),
+      ],
+  )
+  @pytest.mark.parametrize('file', ['config', 'generation_config'])
+  def test_refused(self, folder, file, overrides, match):
+    with pytest.raises(checkpoints.CheckpointError, match=match) as error:
+      if file == 'config':
+        self.read(folder, **overrides)
+      else:
+        self.read(folder, overrides)
+    assert len(str(error.value).splitlines()) == 1
+    assert str(folder / f'{file}.json') in str(error.value)
+
+  @pytest.mark.parametrize('generation', [None, {}, {'eos_token_id': None}])
+  @pytest.mark.parametrize('name', ['eos_token_id', 'pad_token_id'])
+  def test_none_is_named(self, folder, name, generation):
+    with pytest.raises(
+        checkpoints.CheckpointError, match=f'no {name} .*into config.json'
+    ) as error:
+      self.read(folder, generation, **{name: None})
+    assert str(folder) in str(error.value)
+
+  def test_a_damaged_generation_config(self, folder):
+    (folder / 'generation_config.json').write_text('{')
+    with pytest.raises(
+        checkpoints.CheckpointError,
+        match='generation_config.json cannot be read as JSON',
+    ):
+      self.read(folder)
+
+  def test_the_weights_load_without_them(self, folder):
+    """As for a job that is told them."""
+    fields = fields_of(T5_1_1, eos_token_id=None)
+    (folder / 'config.json').write_text(json.dumps(fields))
+    assert_holds(folder, T5_1_1)
+
+
+def _write_legacy(folder, step, params):
+  by_hand.write_legacy(folder, params, step=step)
+
+
 class TestRefused:
   """By name, in one line, before weights are read."""
 
@@ -195,9 +304,6 @@ class TestRefused:
           (dict(relative_attention_num_buckets=64), 'num_buckets 64'),
           (dict(relative_attention_max_distance=256), 'max_distance 256'),
           (dict(layer_norm_epsilon=1e-5), 'layer_norm_epsilon 1e-05'),
-          (dict(pad_token_id=1), 'pad_token_id 1'),
-          (dict(eos_token_id=2), 'eos_token_id 2'),
-          (dict(decoder_start_token_id=3), 'decoder_start_token_id 3'),
           (dict(dense_act_fn='gelu'), "dense_act_fn 'gelu'"),
           (dict(quantization_config={}), 'quantized'),
           (dict(d_model='wide'), "d_model 'wide'"),
@@ -209,7 +315,7 @@ class TestRefused:
           (dict(feed_forward_proj={}), 'feed_forward_proj {}'),
           (dict(tie_word_embeddings='no'), "'no' for whether the head"),
           (dict(scale_decoder_outputs=1), '1 for whether the head'),
-          (dict(eos_token_id=[9] * 10**4), 'eos_token_id .9, 9, .*[.]{3};'),
+          (dict(num_heads=[9] * 10**4), 'num_heads .9, 9, .*[.]{3},'),
       ],
   )
   def test_config(self, folder, overrides, match):
@@ -234,7 +340,7 @@ class TestRefused:
     fields = fields_of(T5_1_1, **overrides)
     (folder / 'config.json').write_text(json.dumps(fields))
     with pytest.raises(checkpoints.CheckpointError, match=match):
-      loading.read_config(folder)
+      loading.read_config(checkpoints.open(folder))
 
   @pytest.mark.parametrize(
       'text',
@@ -355,7 +461,7 @@ class TestRefused:
     by_hand.write_hugging_face(tmp_path, fields_of(T5_1_1), tensors)
     self.refuse(tmp_path, 'mlp/wo/kernel int8.*Quantized')
     with pytest.raises(checkpoints.CheckpointError, match='Quantized'):
-      next(checkpoints.read_params(tmp_path))
+      next(checkpoints.open(tmp_path).read_params())
 
   def test_numbers_that_are_not_finite(self, tmp_path):
     tensors = tensors_of(T5_1_1)

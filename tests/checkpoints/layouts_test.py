@@ -11,31 +11,32 @@ import pytest
 
 from speculative_t5x import checkpoints
 from speculative_t5x.checkpoints import layouts
-from tests.checkpoints import steps
 
 
 class TestFind:
 
   def test_a_step_folder_is_itself(self, folder):
-    assert checkpoints.find(folder / 'checkpoint_9').name == 'checkpoint_9'
+    assert (
+        checkpoints.open(folder / 'checkpoint_9').folder.name == 'checkpoint_9'
+    )
 
   def test_newest_by_number_and_not_by_name(self, folder):
     """'checkpoint_9' sorts behind 'checkpoint_10'."""
-    assert checkpoints.find(folder).name == 'checkpoint_10'
+    assert checkpoints.open(folder).folder.name == 'checkpoint_10'
 
   def test_a_save_that_was_cut_off_is_no_step(self, copied):
     """Orbax writes under a temporary name and renames at the end."""
     unfinished = 'checkpoint_11.orbax-checkpoint-tmp-1234'
     shutil.copytree(copied / 'checkpoint_10', copied / unfinished)
-    assert checkpoints.find(copied).name == 'checkpoint_10'
+    assert checkpoints.open(copied).folder.name == 'checkpoint_10'
 
   def test_a_folder_named_checkpoint_is_none(self, copied):
     (copied / 'checkpoint').mkdir()
-    assert checkpoints.find(copied).name == 'checkpoint_10'
+    assert checkpoints.open(copied).folder.name == 'checkpoint_10'
 
   def test_missing_folder(self, tmp_path):
     with pytest.raises(checkpoints.CheckpointError, match='no such folder'):
-      checkpoints.find(tmp_path / 'mistyped')
+      checkpoints.open(tmp_path / 'mistyped')
 
   @pytest.mark.parametrize(
       'make', [lambda x: x.touch(), lambda x: x.symlink_to('gone')]
@@ -46,29 +47,22 @@ class TestFind:
     with pytest.raises(
         checkpoints.CheckpointError, match='checkpoint_11 has .* no folder'
     ):
-      checkpoints.find(copied)
+      checkpoints.open(copied)
 
   def test_folder_without_checkpoints(self, tmp_path):
     with pytest.raises(checkpoints.CheckpointError, match='checkpoint_<step>'):
-      checkpoints.find(tmp_path)
+      checkpoints.open(tmp_path)
 
   def test_half_written(self, copied):
     (copied / 'checkpoint_10' / 'state' / '_METADATA').unlink()
     with pytest.raises(
         checkpoints.CheckpointError, match='checkpoint_10 is unfinished'
     ):
-      checkpoints.find(copied)
+      checkpoints.open(copied)
 
   def test_a_mistyped_path_leaves_no_folder(self, tmp_path):
-    for read in (
-        checkpoints.find,
-        checkpoints.read_specs,
-        lambda path: checkpoints.check_shapes(path, steps.expected()),
-        lambda path: checkpoints.restore_params(path, steps.expected()),
-        lambda path: checkpoints.restore_state(path, steps.expected(), {}),
-    ):
-      with pytest.raises(checkpoints.CheckpointError, match='mistyped'):
-        read(tmp_path / 'mistyped' / 'checkpoint_1')
+    with pytest.raises(checkpoints.CheckpointError, match='mistyped'):
+      checkpoints.open(tmp_path / 'mistyped' / 'checkpoint_1')
     assert list(tmp_path.iterdir()) == []
 
   def test_a_remote_path_is_not_taken_for_relative(self):
@@ -79,11 +73,10 @@ class TestRefused:
   """What is no checkpoint, or none that is read here, is named."""
 
   def refuse(self, path, match):
-    for read in (checkpoints.find, checkpoints.detect, checkpoints.read_step):
-      with pytest.raises(checkpoints.CheckpointError, match=match) as error:
-        read(path)
-      assert len(str(error.value).splitlines()) == 1
-      assert str(path) in str(error.value)
+    with pytest.raises(checkpoints.CheckpointError, match=match) as error:
+      checkpoints.open(path)
+    assert len(str(error.value).splitlines()) == 1
+    assert str(path) in str(error.value)
 
   def test_mesh_tensorflow(self, tmp_path):
     """By its folder, and by the prefix that T5's tools take."""
@@ -106,7 +99,7 @@ class TestRefused:
     step = copied / 'checkpoint_10'
     (step / 'state').rename(step / 'state.orbax-checkpoint-tmp-9')
     with pytest.raises(checkpoints.CheckpointError, match='10 is unfinished'):
-      checkpoints.find(copied)
+      checkpoints.open(copied)
 
   def test_a_folder_of_anything_else(self, tmp_path):
     self.refuse(tmp_path, 'It is empty')
@@ -126,9 +119,9 @@ class TestRefused:
 class TestStep:
 
   def test_is_the_stored_one(self, folder, copied):
-    assert checkpoints.read_step(folder) == 10
+    assert checkpoints.open(folder).step == 10
     (copied / 'checkpoint_9').rename(copied / 'best')
-    assert checkpoints.read_step(copied / 'best') == 9
+    assert checkpoints.open(copied / 'best').step == 9
 
   @pytest.mark.parametrize(
       'save',
@@ -150,7 +143,7 @@ class TestStep:
     params = {'wo': jnp.ones(3)}
     checkpoints.save(tmp_path, step, params)
     assert checkpoints.step_folders(tmp_path).keys() == {int(step)}
-    assert checkpoints.read_step(tmp_path) == int(step)
+    assert checkpoints.open(tmp_path).step == int(step)
 
   @pytest.mark.parametrize(
       'step', [jnp.int32(-3), jnp.zeros(2, jnp.int32), jnp.float32(7)]
@@ -160,4 +153,4 @@ class TestStep:
     with ocp.PyTreeCheckpointer() as checkpointer:
       checkpointer.save(tmp_path / 'checkpoint_3' / 'state', state)
     with pytest.raises(checkpoints.CheckpointError, match='step.* no .*number'):
-      checkpoints.read_step(tmp_path)
+      _ = checkpoints.open(tmp_path).step

@@ -27,8 +27,8 @@ def params():
 
 def restore(path, **arguments):
   return checkpoints.flatten(
-      checkpoints.restore_params(
-          path, loading.abstract_params(CONFIG), **arguments
+      checkpoints.open(path).restore_params(
+          loading.abstract_params(CONFIG), **arguments
       )
   )
 
@@ -83,7 +83,7 @@ class TestVariants:
     narrow = by_hand.cast(params, jnp.bfloat16)
     by_hand.write_legacy(tmp_path, narrow, inline=inline)
     assert_holds(tmp_path, narrow)
-    specs = checkpoints.read_specs(tmp_path)
+    specs = checkpoints.open(tmp_path).specs
     assert {str(spec.dtype) for spec in specs.values()} == {'bfloat16'}
     restored = restore(tmp_path, dtype=jnp.bfloat16)
     assert {str(x.dtype) for x in restored.values()} == {'bfloat16'}
@@ -101,7 +101,7 @@ class TestVariants:
   def test_what_is_around_the_parameters(self, tmp_path, params, wrap):
     by_hand.write_legacy(tmp_path, params, wrap=wrap)
     assert_holds(tmp_path, params)
-    assert checkpoints.read_step(tmp_path) == 7
+    assert checkpoints.open(tmp_path).step == 7
 
   def test_optimizer_state_is_not_read(self, tmp_path, params):
     def with_states(tree):
@@ -116,12 +116,12 @@ class TestVariants:
 
   def test_specs(self, tmp_path, params):
     by_hand.write_legacy(tmp_path, params)
-    specs = checkpoints.read_specs(tmp_path)
+    specs = checkpoints.open(tmp_path).specs
     assert {name: (x.shape, x.dtype) for name, x in specs.items()} == {
         name: (x.shape, x.dtype)
         for name, x in checkpoints.flatten(params).items()
     }
-    assert checkpoints.detect(tmp_path) is checkpoints.Layout.LEGACY
+    assert checkpoints.open(tmp_path).layout is checkpoints.Layout.LEGACY
 
   def test_a_bucket_is_read_as_one(self):
     """Its name in the spec is a placeholder; the path says which it is."""
@@ -139,10 +139,10 @@ class TestVariants:
     """Of layouts that lie side by side, as after an update of T5X."""
     by_hand.write_legacy(tmp_path, params, step=9)
     checkpoints.save(tmp_path, 10, params)
-    assert checkpoints.detect(tmp_path) is checkpoints.Layout.ORBAX
+    assert checkpoints.open(tmp_path).layout is checkpoints.Layout.ORBAX
     by_hand.write_legacy(tmp_path, params, step=11)
-    assert checkpoints.detect(tmp_path) is checkpoints.Layout.LEGACY
-    assert checkpoints.read_step(tmp_path) == 11
+    assert checkpoints.open(tmp_path).layout is checkpoints.Layout.LEGACY
+    assert checkpoints.open(tmp_path).step == 11
 
 
 class TestDamage:
@@ -172,7 +172,7 @@ class TestDamage:
     (folder / WO_FOLDER).rename(tmp_path / 'elsewhere')
     self.refuse(tmp_path, f'{WO} .*cannot be read')
     with pytest.raises(checkpoints.CheckpointError, match=WO):
-      checkpoints.read_specs(tmp_path)
+      _ = checkpoints.open(tmp_path).specs
 
   @pytest.mark.parametrize('keep', [0, 1, 2, 40, 500, -1])
   def test_msgpack_cut_short(self, tmp_path, params, keep):
@@ -231,9 +231,9 @@ class TestDamage:
     by_hand.write_legacy(tmp_path, params)
     other = loading.abstract_params(tiny.config(num_encoder_layers=1))
     with pytest.raises(checkpoints.CheckpointError, match='layers_1'):
-      checkpoints.restore_params(tmp_path, other)
+      checkpoints.open(tmp_path).restore_params(other)
 
   def test_training_does_not_resume_from_it(self, tmp_path, params):
     by_hand.write_legacy(tmp_path, params)
     with pytest.raises(checkpoints.CheckpointError, match='resumes only'):
-      checkpoints.restore_state(tmp_path, params, {})
+      checkpoints.open(tmp_path).restore_state(params, {})

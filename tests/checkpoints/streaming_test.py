@@ -27,31 +27,33 @@ pytestmark = pytest.mark.skipif(
 # Threads and allocators, which do not grow with the checkpoint.
 _SLACK = 4 * _MB
 
-_READ = '''
+_READ = """
 import sys
 from speculative_t5x import checkpoints
-from speculative_t5x.checkpoints import restoring
+from speculative_t5x.checkpoints import hugging_face
+from speculative_t5x.checkpoints import legacy
 
 def resident(field):
   for line in open('/proc/self/status'):
     if line.startswith(field):
       return 1024 * int(line.split()[1])
 
-folder = checkpoints.find(sys.argv[1])
-reader = restoring._READERS[checkpoints.detect(folder)]
-specs = reader.read_specs(folder)
+opened = checkpoints.open(sys.argv[1])
+is_legacy = opened.layout is checkpoints.Layout.LEGACY
+reader = (legacy if is_legacy else hugging_face).Reader(opened.folder)
+specs = reader.specs
 names = sorted(specs, key=lambda name: specs[name].size)
-for name, array in reader.read(folder, names[:1]):
+for name, array in reader.read(names[:1]):
   del array  # threads are started
 open('/proc/self/clear_refs', 'w').write('5')
 start = resident('VmRSS')
 total = 0
-for name, array in reader.read(folder, names):
+for name, array in reader.read(names):
   total += array.nbytes
   array[0].sum()
   del array
 print(total, resident('VmHWM') - start)
-'''
+"""
 
 
 def generate(num_bytes: int):

@@ -31,7 +31,7 @@ def config_of(name):
 
 def restore(name, layout):
   expected = loading.abstract_params(config_of(name))
-  return checkpoints.restore_params(ORACLE / name / layout, expected)
+  return checkpoints.open(ORACLE / name / layout).restore_params(expected)
 
 
 @pytest.mark.parametrize('name, layout', OTHERS)
@@ -68,12 +68,12 @@ def test_logits(name, layout):
 
 @pytest.mark.parametrize('name', ['draft', 'target'])
 def test_specs_and_config(name):
-  orbax = checkpoints.read_specs(ORACLE / name / 't5x_orbax')
-  assert checkpoints.read_specs(ORACLE / name / 'hf') == orbax
-  config = checkpoints.hugging_face.read_config(ORACLE / name / 'hf')
+  orbax = checkpoints.open(ORACLE / name / 't5x_orbax').specs
+  assert checkpoints.open(ORACLE / name / 'hf').specs == orbax
+  config = checkpoints.open(ORACLE / name / 'hf').config_fields
   assert all(getattr(config_of(name), k) == x for k, x in config.items())
 
 
 def test_step():
-  assert checkpoints.read_step(ORACLE / 'draft' / 't5x_legacy') == 1500
-  assert checkpoints.read_step(ORACLE / 'draft' / 't5x_orbax') == 1500
+  assert checkpoints.open(ORACLE / 'draft' / 't5x_legacy').step == 1500
+  assert checkpoints.open(ORACLE / 'draft' / 't5x_orbax').step == 1500

@@ -2,23 +2,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests for guessing with a smaller model."""
 
-import dataclasses
 import functools
 import inspect
-from typing import Any
 
-from flax import struct
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x import sampling as sampling_lib
-from speculative_t5x import seam
-from speculative_t5x import speculation
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_decoding
+from speculative_t5x.networks import t5_model
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import loop
+from speculative_t5x.speculation import outcome as outcome_lib
+from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.speculation import state as state_lib
 from tests import tabular
 from tests import tiny
 
@@ -27,8 +26,24 @@ TARGET_CACHE = np.arange(7)
 
 
 def table_drafter(width=VOCAB, gamma=GAMMA) -> draft_model.DraftModel:
-  return draft_model.DraftModel(
-      tabular.decoder(width), lambda params, tokens: tokens, gamma, VOCAB
+  return draft_model.DraftModel(tabular.Model(width), gamma, VOCAB)
+
+
+def memory_of(tables):
+  """What the drafter has read: the table of each row."""
+  zeros = jnp.zeros(len(tables), jnp.int32)
+  return draft_model.DraftModelMemory(jnp.asarray(tables), zeros, zeros)
+
+
+def view(sequences, num_tokens, uniforms, gamma, **rules):
+  return contracts.View(
+      sequences,
+      num_tokens,
+      jnp.full_like(num_tokens, gamma),
+      uniforms[:, :gamma],
+      sampling_lib.make_sampling(**rules),
+      contracts.TargetView(None, None, TARGET_CACHE),
+      None,
   )
 
 
@@ -54,13 +69,9 @@ def propose(tables, *, num_behind=(0, 0, 0), gamma=GAMMA, **rules):
   cache = jnp.where(is_fed, fed, tabular.STALE)
   return compiled_propose(tables.shape[-1], gamma)(
       jnp.asarray(tables),
-      jnp.zeros((3,), jnp.int32),
+      memory_of([0, 0, 0]),
       draft_model.DraftModelState(cache, num_fed),
-      TARGET_CACHE,
-      sequences,
-      num_tokens,
-      uniforms[:, :gamma],
-      sampling_lib.make_sampling(**rules),
+      view(sequences, num_tokens, uniforms, gamma, **rules),
   )
 
 
@@ -71,9 +82,9 @@ def teacher_forced(tables, draft, **rules):
   rows = []
   for prefix, num, guesses in zip(sequences, num_tokens, draft.tokens):
     fed = [0, 0, *prefix[:num], *guesses.tolist()]
-    rows.append([
-        tables[0, fed[num + i], fed[num + i + 1]] for i in range(len(guesses))
-    ])
+    rows.append(
+        [tables[0, fed[num + i], fed[num + i + 1]] for i in range(len(guesses))]
+    )
   return sampling_lib.standardize(jnp.asarray(np.array(rows)), rules)
 
 
@@ -105,8 +116,13 @@ class TestPropose:
 
   @pytest.mark.parametrize(
       'rules',
-      [dict(), dict(temperature=0.4), dict(temperature=2.0, topk=3),
-       dict(topp=0.7), dict(temperature=0.0)],
+      [
+          dict(),
+          dict(temperature=0.4),
+          dict(temperature=2.0, topk=3),
+          dict(topp=0.7),
+          dict(temperature=0.0),
+      ],
       ids=str,
   )
   def test_reports_the_law_it_draws_from(self, rules):
@@ -134,9 +150,10 @@ class TestPropose:
     draft, state, _ = propose(self.tables)
     sequences, num_tokens, uniforms = prefixes()
     again, after, _ = compiled_propose(VOCAB, GAMMA)(
-        jnp.asarray(self.tables), jnp.zeros((3,), jnp.int32), state,
-        TARGET_CACHE, sequences, num_tokens, uniforms,
-        sampling_lib.make_sampling(),
+        jnp.asarray(self.tables),
+        memory_of([0, 0, 0]),
+        state,
+        view(sequences, num_tokens, uniforms, GAMMA),
     )
     assert np.all(state.num_fed > num_tokens)
     np.testing.assert_array_equal(again.probs, draft.probs)
@@ -155,96 +172,6 @@ class TestPropose:
       table_drafter(gamma=gamma)
 
 
-class TestLaws:
-  """What given texts would have been guessed from."""
-
-  tables = np.float32(tabular.random_tables(4, 3, VOCAB))
-  # Any text: what the draft itself would hardly write, and padding.
-  sequences = np.array([[3, 0, 0, 4, 2], [2, 2, 2, 1, 0], [0, 4, 4, 3, 1]])
-
-  def laws(self, tables, sampling):
-    return table_drafter(tables.shape[-1]).laws(
-        jnp.asarray(tables),
-        jnp.arange(3),  # each text has a table of its own
-        jnp.asarray(self.sequences, jnp.int32),
-        sampling,
-    )
-
-  def expected(self, tables, sampling):
-    rows = []
-    for table, tokens in zip(tables, self.sequences.tolist()):
-      fed = [0, 0, *tokens]
-      rows.append([table[fed[i], fed[i + 1]] for i in range(len(tokens))])
-    return sampling_lib.standardize(jnp.asarray(np.array(rows)), sampling)
-
-  @pytest.mark.parametrize(
-      'rules', [dict(), dict(temperature=0.0), dict(topk=2)], ids=str
-  )
-  def test_each_given_the_text_before_it(self, rules):
-    sampling = sampling_lib.make_sampling(**rules)
-    found = self.laws(self.tables, sampling)
-    expected = self.expected(self.tables, sampling)
-    assert found.shape == (3, 5, VOCAB)
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
-
-  def test_of_a_narrower_draft(self):
-    tables = self.tables[..., :4]
-    sampling = sampling_lib.make_sampling()
-    found = self.laws(tables, sampling)
-    np.testing.assert_allclose(
-        found[..., :4], self.expected(tables, sampling), rtol=1e-6
-    )
-    assert found.shape == (3, 5, VOCAB) and not found[..., 4].any()
-
-  def test_of_a_wider_draft(self):
-    tables = np.concatenate([self.tables, self.tables + 3], axis=-1)
-    sampling = sampling_lib.make_sampling()
-    found = self.laws(tables, sampling)
-    expected = self.expected(tables[..., :VOCAB], sampling)
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
-
-  def test_is_what_guesses_are_drawn_from(self):
-    """The laws that `propose` reports, for the text that it guessed."""
-    draft, _, _ = propose(self.tables[:1])
-    sequences, num_tokens, _ = jax.device_get(prefixes())
-    texts = np.zeros((3, 6 + GAMMA), np.int32)
-    for text, prefix, num, guesses in zip(
-        texts, sequences, num_tokens, draft.tokens
-    ):
-      text[: num + GAMMA] = [*prefix[:num], *guesses]
-    laws = table_drafter().laws(
-        jnp.asarray(self.tables[:1]), jnp.zeros((3,), jnp.int32),
-        jnp.asarray(texts), sampling_lib.make_sampling(),
-    )  # fmt: skip
-    for law, num, probs in zip(laws, num_tokens, draft.probs):
-      np.testing.assert_allclose(law[num : num + GAMMA], probs, rtol=1e-6)
-
-
-@struct.dataclass
-class SpyState:
-  """The drafter's state and its last draft."""
-
-  inner: Any
-  draft: Any
-
-
-@dataclasses.dataclass(frozen=True)
-class Spy:
-  """Keeps the last draft in the state."""
-
-  drafter: draft_model.DraftModel
-
-  @property
-  def gamma(self) -> int:
-    return self.drafter.gamma
-
-  def propose(self, params, context, state, *rest):
-    draft, inner, cache = self.drafter.propose(
-        params, context, state.inner, *rest
-    )
-    return draft, SpyState(inner, draft), cache
-
-
 BATCH, LENGTH, CALLS = 6, 16, 6
 NETWORK_GAMMA = 2
 DRAFT_TEMPERATURE = 0.8  # the target's is 1
@@ -254,53 +181,57 @@ def network_calls(config, inputs):
   """Each state and the draft made in it, and all counts at the end."""
   model = tiny.model(config)
   draft = tiny.model(config, noise=0.15)
-  target = t5_decoding.block_decoder(model.config)
-  drafter = tiny.drafter(draft, NETWORK_GAMMA)
-  rows = speculation.Rows(
-      speculation.row_keys(jnp.int32(3), jnp.arange(BATCH)),
-      jnp.full((BATCH,), LENGTH, jnp.int32),
+  setup = state_lib.Setup(
+      t5_model.T5Model(model.config),
+      model.params,
+      sampling_lib.make_sampling(1.0),
+      tiny.drafter(draft, NETWORK_GAMMA),
+      draft.params,
+      sampling_lib.make_sampling(DRAFT_TEMPERATURE),
   )
 
   @jax.jit
   def begin():
-    _, context = t5_decoding.encode(model.config, model.params, inputs)
-    slots = speculation.cache_slots(LENGTH, NETWORK_GAMMA)
-    draft_context, inner = drafter.init(
-        draft.params, inputs, None, BATCH, slots
+    return loop.start(
+        setup,
+        inputs,
+        state_lib.row_keys(jnp.int32(3), jnp.arange(BATCH)),
+        jnp.full((BATCH,), LENGTH, jnp.int32),
+        length=LENGTH,
+        fold=outcome_lib.COUNTING,
     )
-    state = speculation.init_state(
-        target, context, rows, inner, length=LENGTH, gamma=NETWORK_GAMMA
-    )
-    return context, draft_context, state
 
   @jax.jit
-  def step(context, draft_context, state):
-    setup = speculation.Speculation(
-        target,
-        model.params,
-        context,
-        Spy(drafter),
+  def step(run):
+    drafted, _, _ = setup.drafter.propose(
         draft.params,
-        draft_context,
-        sampling_lib.make_sampling(1.0),
-        sampling_lib.make_sampling(DRAFT_TEMPERATURE),
+        run.batch.draft_memory,
+        run.state.draft_state,
+        contracts.View(
+            run.state.sequences,
+            run.state.num_tokens,
+            jnp.full((BATCH,), NETWORK_GAMMA, jnp.int32),
+            loop.uniform_table(
+                run.batch.keys, run.state.num_calls, 1, 2 * NETWORK_GAMMA + 1
+            )[0, :, :NETWORK_GAMMA],
+            setup.draft_sampling,
+            contracts.TargetView(None, None, None),
+            run.state.outcome,
+        ),
     )
-    uniforms = speculation.call_uniforms(
-        rows, state.num_calls, 2 * NETWORK_GAMMA + 1
-    )
-    state = state.replace(draft_state=SpyState(state.draft_state, None))
-    state = speculation.speculative_step(setup, rows, state, uniforms)
-    made = state.draft_state.draft
-    return state.replace(draft_state=state.draft_state.inner), made
+    after, _ = loop.advance(setup, run, 1, fold=outcome_lib.COUNTING)
+    return after, drafted
 
   calls = []
   with jax.default_matmul_precision('highest'):
-    context, draft_context, state = begin()
+    run = begin()
     for _ in range(CALLS):
-      after, made = step(context, draft_context, state)
-      calls.append(jax.device_get((state, made)))
-      state = after
-  return calls, jax.device_get(state.statistics)
+      after, drafted = step(run)
+      made = after.state.outcome.draft_tokens
+      np.testing.assert_array_equal(drafted.tokens, made)
+      calls.append(jax.device_get((run.state, drafted)))
+      run = after
+  return calls, jax.device_get(run.kept)
 
 
 class TestDraftOfANetwork:
@@ -321,7 +252,10 @@ class TestDraftOfANetwork:
     def laws(tokens):
       fed = jnp.pad(tokens, ((0, 0), (1, 0)))
       logits = t5.Transformer(config).apply(
-          {'params': params}, inputs, fed, jnp.ones_like(fed),
+          {'params': params},
+          inputs,
+          fed,
+          jnp.ones_like(fed),
           enable_dropout=False,
       )
       return sampling_lib.standardize(logits, rules)
@@ -340,6 +274,6 @@ class TestDraftOfANetwork:
 
 
 @pytest.mark.parametrize('method', ['init', 'propose'])
-def test_fits_the_seam(method):
+def test_fits_the_contract(method):
   names = lambda cls: list(inspect.signature(getattr(cls, method)).parameters)
-  assert names(draft_model.DraftModel) == names(seam.Drafter)
+  assert names(draft_model.DraftModel) == names(contracts.Drafter)

@@ -56,10 +56,10 @@ def run(tmp_path, **arguments):
 
 def written(tmp_path, dtype=None):
   folder = tmp_path / 'new' / 'converted'
-  assert checkpoints.detect(folder) is checkpoints.Layout.ORBAX
+  assert checkpoints.open(folder).layout is checkpoints.Layout.ORBAX
   expected = loading.abstract_params(CONFIG)
   return checkpoints.flatten(
-      checkpoints.restore_params(folder, expected, dtype)
+      checkpoints.open(folder).restore_params(expected, dtype)
   )
 
 
@@ -103,7 +103,7 @@ class TestWritten:
     same = checkpoints.save(tmp_path / 'same', step, checkpoints.nest(arrays))
     converted = tmp_path / 'new' / 'converted' / same.name
     assert tree_on_disk(converted) == tree_on_disk(same)
-    assert checkpoints.read_step(converted) == step
+    assert checkpoints.open(converted).step == step
 
   @LAYOUTS
   def test_cast(self, tmp_path, params, layout):
@@ -148,9 +148,7 @@ class TestWritten:
     if folder is None or not (folder / 't5x_oracle').is_dir():
       pytest.skip('no shared folder')
     draft = folder / 't5x_oracle' / 'draft'
-    convert.convert(
-        checkpoint_path=draft / 't5x_legacy', output_dir=tmp_path
-    )
+    convert.convert(checkpoint_path=draft / 't5x_legacy', output_dir=tmp_path)
     ours, our_format = tree_on_disk(tmp_path / 'checkpoint_1500')
     theirs, format = tree_on_disk(draft / 't5x_orbax' / 'checkpoint_1500')
     states = {n for n in theirs if n.startswith('state/param_states/')}
@@ -225,7 +223,7 @@ class TestRefused:
   def test_another_network(self, tmp_path, layout):
     kernel = np.zeros((2, 3), np.float32)
     write(layout, tmp_path / 'model', {'bert': {'kernel': kernel}})
-    self.refuse(tmp_path, 'model.*so this is no T5')
+    self.refuse(tmp_path, 'model.*so this is not a T5')
 
   def test_leftovers_of_a_killed_process_are_in_no_way(
       self, tmp_path, params, monkeypatch

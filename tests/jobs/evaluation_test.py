@@ -12,16 +12,17 @@ import numpy as np
 import pytest
 
 from speculative_t5x import checkpoints
-from speculative_t5x import near_ties
-from speculative_t5x import run_record
+from speculative_t5x import token_decoder
 from speculative_t5x.jobs import evaluation
-from speculative_t5x.jobs import greedy
-from speculative_t5x.jobs import pair_loading
+from speculative_t5x.measurement import greedy
+from speculative_t5x.measurement import interleaved
+from speculative_t5x.measurement import near_ties
+from speculative_t5x.measurement import run_record
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import ende
 from speculative_t5x.tasks import metrics
-from speculative_t5x.walltime import side_by_side
 from tests import tiny
+from tests import workloads
 
 _CONFIG = tiny.config(
     vocab_size=2048, num_encoder_layers=1, num_decoder_layers=1
@@ -55,7 +56,6 @@ def _evaluate(paths, output_dir, **changes):
       'mixture_or_task_name': ende.BULLETINS,
       'split': 'validation',
       'target_config': _CONFIG,
-      'draft_config': _CONFIG,
       'output_dir': str(output_dir),
       'gamma': _GAMMA,
       'task_feature_lengths': _LENGTHS,
@@ -64,7 +64,15 @@ def _evaluate(paths, output_dir, **changes):
       'batch_size': _BATCH_SIZE,
       'seed': 5,
   }
-  return evaluation.evaluate(**{**arguments, **paths, **changes})
+  arguments = {**arguments, **paths, **changes}
+  return evaluation.evaluate(
+      drafter=workloads.drafter(
+          arguments.pop('draft_checkpoint_path'),
+          arguments.pop('draft_config', _CONFIG),
+          vocabulary_file=arguments.pop('draft_vocabulary_file', None),
+      ),
+      **workloads.job_arguments(**arguments),
+  )
 
 
 @pytest.fixture(scope='module')
@@ -72,17 +80,17 @@ def ran(paths, tmp_path_factory):
   """One job: its records, folder, decoder and what it printed."""
   folder = tmp_path_factory.mktemp('output') / 'new' / 'folder'
   decoders = []
-  load = pair_loading.load_decoder
+  make = token_decoder.TokenDecoder
 
-  def load_and_keep(**arguments):
-    decoders.append(load(**arguments))
+  def make_and_keep(*args, **options):
+    decoders.append(make(*args, **options))
     return decoders[-1]
 
   with contextlib.ExitStack() as stack:
     out = stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
     err = stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
     patch = stack.enter_context(pytest.MonkeyPatch.context())
-    patch.setattr(pair_loading, 'load_decoder', load_and_keep)
+    patch.setattr(token_decoder, 'TokenDecoder', make_and_keep)
     records = _evaluate(paths, folder, shown_example=1)
   return types.SimpleNamespace(
       records=records,
@@ -96,7 +104,9 @@ def ran(paths, tmp_path_factory):
 @pytest.fixture
 def again(ran, paths, tmp_path, monkeypatch):
   """Runs the job with changes, by the decoder that is compiled already."""
-  monkeypatch.setattr(pair_loading, 'load_decoder', lambda **_: ran.decoder)
+  monkeypatch.setattr(
+      token_decoder, 'TokenDecoder', lambda *_, **__: ran.decoder
+  )
   return lambda **changes: _evaluate(paths, tmp_path, **changes)
 
 
@@ -186,7 +196,9 @@ class TestRecord:
     assert 0 < expected < _NUM_EXAMPLES
     assert {r['truncated_inputs'] for r in ran.records} == {expected}
     limit = _LENGTHS['inputs']
-    assert f'\n{expected} of 6 inputs were cut to {limit} tokens.' in ran.out
+    assert (
+        f'\n{expected} of 6 inputs were truncated to {limit} tokens.' in ran.out
+    )
 
   def test_repeats(self, ran, again, monkeypatch):
     calls = []
@@ -267,14 +279,14 @@ class TestFiles:
       self, again, tmp_path, monkeypatch
   ):
     again()
-    run = side_by_side.run
+    run = interleaved.run
 
     def fail_at_the_second(*args, name, **options):
       if name == 'temperature 1':
         raise RuntimeError('out of memory')
       return run(*args, name=name, **options)
 
-    monkeypatch.setattr(side_by_side, 'run', fail_at_the_second)
+    monkeypatch.setattr(interleaved, 'run', fail_at_the_second)
     with pytest.raises(RuntimeError, match='out of memory'):
       again()
     assert not (tmp_path / 'results.jsonl').exists()
@@ -369,7 +381,7 @@ class TestShown:
   def test_example(self, ran):
     text, _ = bulletins.read_pairs('validation')[1]
     assert ran.out.startswith(f'Input: {text}\n')
-    assert 'one line a target call' in ran.out
+    assert 'one line per call' in ran.out
 
 
 class TestGreedy:
@@ -381,9 +393,7 @@ class TestGreedy:
     def one_wrong_token(request):
       decoded = speculative(request)
       wrong = 3 + (decoded.sequences[0, 2] + 700) % 2000
-      return decoded.replace(
-          sequences=decoded.sequences.at[0, 2].set(wrong)
-      )
+      return decoded.replace(sequences=decoded.sequences.at[0, 2].set(wrong))
 
     monkeypatch.setattr(ran.decoder, 'speculative', one_wrong_token)
     with pytest.raises(greedy.MismatchError, match='2 greedy outputs'):
@@ -458,8 +468,8 @@ class TestBadInput:
           ({'topp': -0.1}, 'topp must lie'),
           ({'topp': 1.5}, 'topp must lie'),
           ({'mixture_or_task_name': 'nothing'}, 'no task named nothing'),
-          ({'split': 'dev'}, 'no split dev; it has test, train, validation'),
-          ({'task_feature_lengths': {'inputs': 8}}, 'must give the most'),
+          ({'split': 'dev'}, 'no split dev'),
+          ({'task_feature_lengths': {'inputs': 8}}, 'must give the maximum'),
           ({'num_examples': 10**6}, 'split validation of bulletins_ende has'),
           ({'shown_example': 6}, 'no example 6 to show among the 6'),
           ({'shown_example': -1}, 'no example -1 to show'),

@@ -8,9 +8,10 @@ import pathlib
 import numpy as np
 import pytest
 
-from speculative_t5x import loading
-from speculative_t5x import main
-from speculative_t5x import pair
+from speculative_t5x import batching
+from speculative_t5x import vocabularies
+from speculative_t5x.cli import main
+from speculative_t5x.networks import t5_model
 from tests import shared
 
 _SHARED = shared.shared_folder()
@@ -26,16 +27,18 @@ pytestmark = pytest.mark.skipif(
 def _eval(output, *flags):
   """Runs the command; its one record and its predictions."""
   oracle, data = _SHARED / 't5x_oracle', _SHARED / 'data' / 'multi30k'
-  status = main.main([
-      'eval',
-      '--gin_file=configs/runs/eval_multi30k.gin',
-      f'--gin.MULTI30K_DIR={data}',
-      f'--gin.CHECKPOINT_PATH={oracle / "target" / "t5x_orbax"}',
-      f'--gin.DRAFT_CHECKPOINT_PATH={oracle / "draft" / "t5x_orbax"}',
-      f'--gin.EVAL_OUTPUT_DIR={output}',
-      f'--gin.BATCH_SIZE={_BATCH_SIZE}',
-      *flags,
-  ])
+  status = main.main(
+      [
+          'eval',
+          '--gin_file=configs/runs/eval_multi30k.gin',
+          f'--gin.MULTI30K_DIR={data}',
+          f'--gin.CHECKPOINT_PATH={oracle / "target" / "t5x_orbax"}',
+          f'--gin.DRAFT_CHECKPOINT_PATH={oracle / "draft" / "t5x_orbax"}',
+          f'--gin.EVAL_OUTPUT_DIR={output}',
+          f'--gin.BATCH_SIZE={_BATCH_SIZE}',
+          *flags,
+      ]
+  )
   assert status == 0
   (record,) = _read(output / 'results.jsonl')
   return record, _read(output / 'predictions.jsonl')
@@ -48,11 +51,16 @@ def _read(path):
 def _texts_of_t5x():
   """What T5X's greedy tokens say."""
   path = _SHARED / 't5x_oracle' / 'target' / 'oracle.npz'
-  vocabulary = loading.load_vocabulary(
-      _SHARED / 'data' / 'multi30k' / 'ende4k.model'
-  )
+  vocabulary = vocabularies.load(_SHARED / 'data' / 'multi30k' / 'ende4k.model')
   with np.load(path) as oracle:
-    return [pair.detokenize(vocabulary, ids) for ids in oracle['greedy_tokens']]
+    return [
+        vocabulary.decode(
+            batching.text_ids(
+                ids.tolist(), t5_model.SPECIAL_IDS, vocabulary.num_pieces
+            )
+        )
+        for ids in oracle['greedy_tokens']
+    ]
 
 
 def _bleu_of_t5x():

@@ -8,23 +8,27 @@ import types
 
 import pytest
 
-from speculative_t5x import dialled
-from speculative_t5x import loading
-from speculative_t5x import pair as pair_lib
-from speculative_t5x import run_record
-from speculative_t5x import tracing
+from speculative_t5x import random_models
+from speculative_t5x import text_decoder
+from speculative_t5x import vocabularies
+from speculative_t5x.compatibility import memory
+from speculative_t5x.drafters import draft_model
 from speculative_t5x.jobs import paper
-from speculative_t5x.jobs import simulate
+from speculative_t5x.measurement import run_record
+from speculative_t5x.measurement import simulation
+from speculative_t5x.measurement import tracing
+from speculative_t5x.measurement import walltimes
+from speculative_t5x.networks import t5_published
 from speculative_t5x.paper import figures
 from speculative_t5x.paper import loop_trace
 from speculative_t5x.paper import published
-from speculative_t5x.preflight import memory
+from speculative_t5x.reports import console
+from speculative_t5x.reports import token_trace
 from speculative_t5x.tasks import bulletins
-from speculative_t5x.walltime import measurement
 from tests import tiny
 from tests.paper import records
 
-_SHAPES = simulate.Shapes(
+_SHAPES = simulation.Shapes(
     num_examples=2, inputs_length=5, targets_length=8, repeats=1, rounds=1
 )
 _TEXT = 'On Friday, the IC 182 arrives at platform 11.'
@@ -40,8 +44,10 @@ _TIMED = (
 def tiny_sizes():
   size = dict(emb_dim=16, num_heads=2, num_layers=1, mlp_dim=16, head_dim=8)
   with pytest.MonkeyPatch.context() as patch:
-    patch.setattr(dialled, 'SIZES', dict.fromkeys(dialled.SIZES, size))
-    patch.setattr(dialled, 'VOCAB_SIZE', 64)
+    patch.setattr(
+        t5_published, 'SIZES', dict.fromkeys(t5_published.SIZES, size)
+    )
+    patch.setattr(t5_published, 'VOCAB_SIZE', 64)
     patch.setattr(memory, 'available_bytes', lambda: 2 * 2**30)
     yield
 
@@ -56,7 +62,7 @@ def measured(monkeypatch):
     found = records.measured(programs.decoder.gamma)
     return types.SimpleNamespace(record={key: found[key] for key in _TIMED})
 
-  monkeypatch.setattr(measurement, 'measure', measure)
+  monkeypatch.setattr(walltimes, 'measure', measure)
   return names
 
 
@@ -84,10 +90,10 @@ def pair():
   config = tiny.config(
       vocab_size=2048, num_encoder_layers=1, num_decoder_layers=1
   )
-  return pair_lib.Pair(
+  return text_decoder.TextDecoder(
       tiny.model(config),
-      tiny.model(config, noise=0.1),
-      loading.load_vocabulary(bulletins.VOCABULARY_FILE),
+      draft_model.from_model(tiny.model(config, noise=0.1)),
+      vocabularies.load(bulletins.VOCABULARY_FILE),
       gamma=2,
       inputs_length=24,
       targets_length=24,
@@ -139,23 +145,23 @@ class TestTables2And4:
   def test_are_of_the_same_runs(self, measured, tmp_path, monkeypatch):
     _speeds(paper.table2, tmp_path)
     assert len(measured) == len(set(measured)) == 12
-    monkeypatch.setattr(dialled, 'make_model', None)
+    monkeypatch.setattr(random_models, 'make_model', None)
     _speeds(paper.table4, tmp_path)
     assert len(measured) == 12
-    assert _names(tmp_path) == ['dialled', 'table2.md', 'table4.md']
+    assert _names(tmp_path) == ['simulated', 'table2.md', 'table4.md']
     text = (tmp_path / 'table4.md').read_text()
     assert text == (tmp_path / 'table2.md').read_text()
-    results = (tmp_path / 'dialled' / 'results.jsonl').read_text()
+    results = (tmp_path / 'simulated' / 'results.jsonl').read_text()
     assert len(results.splitlines()) == 12
 
-  def test_every_row_is_dialled_to_the_papers_alpha(self, measured, tmp_path):
+  def test_every_row_has_the_papers_alpha(self, measured, tmp_path):
     _speeds(paper.table2, tmp_path)
     header, rows = _cells(tmp_path / 'table2.md')
     alpha = header.index('alpha')
     for row, cells in zip(published.TABLES_2_AND_4, rows, strict=True):
       assert cells[0] == row.task and cells[1].startswith(row.draft)
       assert cells[alpha] == cells[alpha + 1] == f'{row.alpha:.2f}'
-      assert cells[header.index('acceptance')] == 'dialled'
+      assert cells[header.index('acceptance')] == 'simulated'
       assert cells[header.index('EMP') + 1] == f'{row.measured:.1f}'
       assert (
           f'xl and {row.draft}, gamma {row.gamma}, alpha {row.alpha:g},'
@@ -167,7 +173,7 @@ class TestTables2And4:
     assert all(name.startswith('xxl and ') for name in measured)
 
   def test_interrupted(self, measured, tmp_path, monkeypatch):
-    working = measurement.measure
+    working = walltimes.measure
 
     def interrupted(*arguments, **options):
       if len(measured) == 5:
@@ -175,10 +181,10 @@ class TestTables2And4:
       return working(*arguments, **options)
 
     with monkeypatch.context() as patch:
-      patch.setattr(measurement, 'measure', interrupted)
+      patch.setattr(walltimes, 'measure', interrupted)
       with pytest.raises(RuntimeError, match='interrupted'):
         _speeds(paper.table2, tmp_path)
-    assert _names(tmp_path) == ['dialled']
+    assert _names(tmp_path) == ['simulated']
     _speeds(paper.table4, tmp_path)
     assert len(measured) == len(set(measured)) == 12
 
@@ -186,7 +192,7 @@ class TestTables2And4:
 class TestMeasured:
   """Rows whose pair is at hand."""
 
-  def test_takes_the_place_of_a_dialled_row(self, measured, tmp_path):
+  def test_takes_the_place_of_a_simulated_row(self, measured, tmp_path):
     path = _results(
         tmp_path / 'mine.jsonl',
         records.measured(3, 0.0, alpha=0.11),
@@ -200,12 +206,12 @@ class TestMeasured:
     header, rows = _cells(tmp_path / 'table2.md')
     marks = [row[header.index('acceptance')] for row in rows]
     assert [i for i, mark in enumerate(marks) if mark == 'measured'] == [0, 3]
-    assert marks.count('dialled') == 10
+    assert marks.count('simulated') == 10
     alphas = [row[header.index('alpha')] for row in rows]
     assert (alphas[0], alphas[3]) == ('0.33', '0.22')
 
   def test_all_of_them(self, measured, tmp_path):
-    """Nothing is left to be dialled."""
+    """Nothing is left to be simulated."""
     known = {}
     for number, row in enumerate(published.TABLES_2_AND_4):
       record = records.measured(row.gamma, row.temperature)
@@ -234,9 +240,7 @@ class TestMeasured:
         ' walltime job with them, each draft to a folder of its own.'
     )
     with pytest.raises(ValueError, match=re.escape(message)):
-      _speeds(
-          paper.table2, tmp_path, measured={('EnDe', 'small', 0.0): path}
-      )
+      _speeds(paper.table2, tmp_path, measured={('EnDe', 'small', 0.0): path})
     assert measured == [] and _names(tmp_path) == ['mine.jsonl']
 
   def test_a_row_that_the_paper_lacks(self, tmp_path):
@@ -368,9 +372,9 @@ class TestFigures2To4:
     found = {name: len(each) for name, each in points.items()}
     assert found == {'figure_2': 14, 'figure_3': 2, 'figure_4': 14}
     assert {point.label for point in points['figure_2']} == {
-        't5_1_1_small for t5_1_1_xl, dialled',
-        't5_1_1_base for t5_1_1_xl, dialled',
-        't5_1_1_large for t5_1_1_xl, dialled',
+        't5_1_1_small for t5_1_1_xl, simulated',
+        't5_1_1_base for t5_1_1_xl, simulated',
+        't5_1_1_large for t5_1_1_xl, simulated',
         f'{swept[0]["task"]}: draft/checkpoint_4, T=0, bfloat16',
     }
 
@@ -386,20 +390,21 @@ class TestFigures2To4:
         (3, 0.6), (5, 0.6)
     ]  # fmt: skip
 
-
   def test_sweeps_of_two_targets(self, points, tmp_path):
-    dialled_to = {'simulated_acceptance': 0.75, 'task': None}
+    simulated = {'simulated_acceptance': 0.75, 'task': None}
     paths = []
     for name in ('base', 'xl'):
       target = records.measured()['target'] | {'name': name}
       swept = [
-          records.measured(gamma, target=target, **dialled_to)
+          records.measured(gamma, target=target, **simulated)
           for gamma in (3, 7)
       ]
       paths.append(_results(tmp_path / f'{name}.jsonl', *swept))
     paper.figure3(tmp_path, paths)
     labels = [point.label for point in points['figure_3']]
-    label = 'draft/checkpoint_4 for {}, T=0, bfloat16, dialled 0.75'
+    label = (
+        'draft/checkpoint_4 for {}, T=0, bfloat16, simulated acceptance 0.75'
+    )
     assert labels == 2 * [label.format('base')] + 2 * [label.format('xl')]
 
   @pytest.mark.parametrize('make', _FIGURES)
@@ -468,9 +473,11 @@ class TestFigure1:
     page = (tmp_path / 'figure1.html').read_text()
     assert page.startswith('<!DOCTYPE html>') and _TEXT in page
     shown = capsys.readouterr().out
-    assert 'guessed and kept' in shown and 'html>' not in shown
+    assert 'accepted draft token' in shown and 'html>' not in shown
     blocks = tracing.trace(pair.tokens, pair.make_request([_TEXT])[0])
-    assert tracing.render(blocks, pair.vocabulary.id_to_piece) in shown
+    pieces = pair.vocabulary.id_to_piece
+    report = token_trace.TokenTrace(blocks, pieces, _TEXT)
+    assert console.to_text(report) in shown
     assert len(blocks) > 1
 
 
@@ -498,7 +505,9 @@ class TestFigure5:
     assert plain.label == 'plain'
     assert plain.num_target_calls == tokens.plain(request).num_steps
     for gamma, row in zip((2, 4), speculative, strict=True):
-      decoded = tokens.with_draft(tokens.draft, gamma).speculative(request)
+      decoded = tokens.with_drafter(tokens.loaded_drafter, gamma).speculative(
+          request
+      )
       assert row.label == f'γ = {gamma}'
       assert row.num_target_calls == decoded.num_steps
       drafts = [s for s in row.spans if s.kind == loop_trace.Kind.DRAFT]

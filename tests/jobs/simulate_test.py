@@ -12,16 +12,18 @@ import jax
 import numpy as np
 import pytest
 
-from speculative_t5x import analysis
-from speculative_t5x import dialled
-from speculative_t5x import run_record
+from speculative_t5x import random_models
+from speculative_t5x.compatibility import memory
 from speculative_t5x.jobs import simulate
-from speculative_t5x.preflight import memory
-from speculative_t5x.walltime import measurement
-from speculative_t5x.walltime import part_programs
+from speculative_t5x.measurement import part_programs
+from speculative_t5x.measurement import run_record
+from speculative_t5x.measurement import simulation
+from speculative_t5x.measurement import walltimes
+from speculative_t5x.networks import t5_published
+from speculative_t5x.speculation import theory
 from tests import compilation
 
-_SHAPES = simulate.Shapes(
+_SHAPES = simulation.Shapes(
     num_examples=8,
     batch_size=4,
     inputs_length=5,
@@ -47,14 +49,14 @@ def tiny_sizes():
       name: dict(
           emb_dim=16 * n, num_heads=2, num_layers=1, mlp_dim=16, head_dim=8
       )
-      for n, name in enumerate(dialled.SIZES, start=1)
+      for n, name in enumerate(t5_published.SIZES, start=1)
   }
   with (
       pytest.MonkeyPatch.context() as patch,
       compilation.unchecked_types(),
   ):
-    patch.setattr(dialled, 'SIZES', sizes)
-    patch.setattr(dialled, 'VOCAB_SIZE', 64)
+    patch.setattr(t5_published, 'SIZES', sizes)
+    patch.setattr(t5_published, 'VOCAB_SIZE', 64)
     yield
 
 
@@ -75,7 +77,7 @@ def measured(monkeypatch):
     calls.append((programs.decoder, batches, options))
     return types.SimpleNamespace(record={'c': 0.25})
 
-  monkeypatch.setattr(measurement, 'measure', measure)
+  monkeypatch.setattr(walltimes, 'measure', measure)
   return calls
 
 
@@ -86,7 +88,7 @@ def refused(monkeypatch, tmp_path):
   def make_model(*_):
     pytest.fail('a model was made')
 
-  monkeypatch.setattr(dialled, 'make_model', make_model)
+  monkeypatch.setattr(random_models, 'make_model', make_model)
   (tmp_path / 'results.jsonl').write_text('mine')
 
   def run(**changes):
@@ -100,9 +102,7 @@ def refused(monkeypatch, tmp_path):
 
 
 def _simulate(folder, **changes):
-  return simulate.simulate(
-      **{**_ARGUMENTS, **changes}, output_dir=str(folder)
-  )
+  return simulate.simulate(**{**_ARGUMENTS, **changes}, output_dir=str(folder))
 
 
 def _needed(target, drafts, gamma, **changes):
@@ -115,21 +115,21 @@ def _needed(target, drafts, gamma, **changes):
       targets_length=shapes.targets_length,
       gamma=gamma,
   )
-  config = lambda size: dialled.make_config(size, shapes.dtype)
+  config = lambda size: t5_published.make_config(size, shapes.dtype)
   drafts = [
-      memory.draft_bytes(config(size), workload, dialled.VOCAB_SIZE)
+      memory.draft_bytes(config(size), workload, t5_published.VOCAB_SIZE)
       for size in drafts
   ]
   target = memory.target_bytes(config(target), workload)
   models = target.total + sum(draft.total for draft in drafts)
   largest = drafts[-1]
   parts = 2 * target.cache + target.cross + largest.cache + largest.cross
-  return models + parts + measurement.OWN_BYTES
+  return models + parts + walltimes.OWN_BYTES
 
 
 class TestRecord:
 
-  def test_marked_as_dialled(self, ran):
+  def test_marked_as_simulated(self, ran):
     assert ran.record['simulated_acceptance'] == 0.6
     assert ran.record['lossless'] is False
 
@@ -156,11 +156,11 @@ class TestRecord:
       ('role', 'size'), [('target', 'base'), ('drafter', 'small')]
   )
   def test_models(self, ran, role, size):
-    config = dialled.make_config(size)
+    config = t5_published.make_config(size)
     expected = {
         'name': f't5_1_1_{size}',
         'checkpoint': None,
-        'num_params': dialled.count_params(config),
+        'num_params': random_models.count_params(config),
         'dtype': 'float32',
     }
     assert ran.record[role].items() >= expected.items()
@@ -168,14 +168,14 @@ class TestRecord:
   def test_times(self, ran):
     for name in ('c', 't1_ms', 't_verify_ms', 'speedup', 'bound_speedup'):
       assert ran.record[name] > 0
-    predicted = analysis.walltime_factor(0.6, 3, ran.record['c'])
+    predicted = theory.walltime_factor(0.6, 3, ran.record['c'])
     assert ran.record['predicted_speedup'] == pytest.approx(predicted)
 
   def test_files(self, ran):
     (line,) = (ran.folder / 'results.jsonl').read_text().splitlines()
     assert json.loads(line) == ran.record
     table = (ran.folder / 'walltime.md').read_text()
-    assert len(re.findall(r'^\| t5_1_1_small .*dialled', table, re.M)) == 1
+    assert len(re.findall(r'^\| t5_1_1_small .*simulated', table, re.M)) == 1
 
 
 class TestProgress:
@@ -236,14 +236,21 @@ class TestCombinations:
         law = float(request.sampling.temperature)
         assert float(request.draft_sampling.temperature) == law
         alpha = float(request.rule.alpha)
-        found.add((decoder.draft.num_params, decoder.gamma, alpha, law))
+        found.add(
+            (
+                decoder.loaded_drafter.models[0].num_params,
+                decoder.gamma,
+                alpha,
+                law,
+            )
+        )
       assert len(batches) == 2
     assert found == wanted
 
   def test_each_model_is_made_once(self, measured, tmp_path, monkeypatch):
-    made, make = [], dialled.make_model
+    made, make = [], random_models.make_model
     monkeypatch.setattr(
-        dialled, 'make_model', lambda *a: made.append(a) or make(*a)
+        random_models, 'make_model', lambda *a: made.append(a) or make(*a)
     )
     _simulate(tmp_path, **_SEVERAL)
     assert len(made) == 3
@@ -263,7 +270,7 @@ class TestCombinations:
 class TestResume:
 
   def test_goes_on_where_it_was(self, measured, tmp_path, monkeypatch):
-    working = measurement.measure
+    working = walltimes.measure
 
     def interrupted(*arguments, **options):
       if measured:
@@ -271,7 +278,7 @@ class TestResume:
       return working(*arguments, **options)
 
     with monkeypatch.context() as patch:
-      patch.setattr(measurement, 'measure', interrupted)
+      patch.setattr(walltimes, 'measure', interrupted)
       with pytest.raises(RuntimeError, match='interrupted'):
         _simulate(tmp_path, alpha=(0.5, 0.75))
     assert [path.name for path in tmp_path.iterdir()] == ['records']
@@ -304,7 +311,7 @@ class TestResume:
     _simulate(tmp_path)
     measured.clear()
     if not num_measured:
-      monkeypatch.setattr(dialled, 'make_model', None)
+      monkeypatch.setattr(random_models, 'make_model', None)
     (record,) = _simulate(tmp_path, **changes)
     assert len(measured) == num_measured
     assert len(list((tmp_path / 'records').iterdir())) == 1 + num_measured
@@ -371,18 +378,18 @@ class TestMemory:
   def test_a_cpu_keeps_copies_in_float32(self, monkeypatch):
     """Of all narrower weights, beside them, while a program runs."""
     shapes = dataclasses.replace(_SHAPES, dtype='bfloat16')
-    needed = lambda: simulate._needed_bytes('xxl', ['small'], 2, shapes)
-    sizes = [dialled.make_config(size) for size in ('xxl', 'small')]
+    needed = lambda: simulation._needed_bytes('xxl', ['small'], 2, shapes)
+    sizes = [t5_published.make_config(size) for size in ('xxl', 'small')]
     params = sum(
         x.nbytes
         for size in sizes
-        for x in jax.tree.leaves(dialled.make_model(size).params)
+        for x in jax.tree.leaves(random_models.make_model(size).params)
     )
     on_cpu = needed()
-    monkeypatch.setattr(simulate, '_copy_bytes', lambda *_: 0)
+    monkeypatch.setattr(simulation, '_copy_bytes', lambda *_: 0)
     assert on_cpu - needed() == params
     monkeypatch.undo()
-    assert simulate._copy_bytes(100, 'float32') == 0
+    assert simulation._copy_bytes(100, 'float32') == 0
 
   @pytest.mark.parametrize(
       ('free_for', 'asked', 'remedies'),
@@ -400,11 +407,11 @@ class TestMemory:
   def test_says_what_fits(
       self, refused, monkeypatch, free_for, asked, remedies
   ):
-    monkeypatch.setattr(simulate, '_copy_bytes', lambda *_: 0)
+    monkeypatch.setattr(simulation, '_copy_bytes', lambda *_: 0)
     # So wide that half of it is more than all of the others.
-    monkeypatch.setattr(simulate, '_copy_bytes', lambda *_: 0)
-    wide = dialled.SIZES['xxl'] | {'emb_dim': 1024}
-    monkeypatch.setitem(dialled.SIZES, 'xxl', wide)
+    monkeypatch.setattr(simulation, '_copy_bytes', lambda *_: 0)
+    wide = t5_published.SIZES['xxl'] | {'emb_dim': 1024}
+    monkeypatch.setitem(t5_published.SIZES, 'xxl', wide)
     needed = lambda size, dtype: _needed(size, ['small'], 2, dtype=dtype)
     monkeypatch.setattr(memory, 'available_bytes', lambda: needed(*free_for))
     size, dtype = asked
@@ -423,10 +430,10 @@ class TestMemory:
     leaves = jax.tree.leaves([part.args for part in bound.values()])
     # Parameters are not of four dimensions, nor what is drawn beforehand.
     held = {id(x): x.nbytes for x in leaves if np.ndim(x) == 4}
-    workload = simulate._workload(decoder.gamma, _SHAPES)
+    workload = simulation._workload(decoder.gamma, _SHAPES)
     target, draft = (
         memory.target_bytes(model.config, workload)
-        for model in (decoder.target, decoder.draft)
+        for model in (decoder.target, *decoder.loaded_drafter.models)
     )
     counted = 2 * target.cache + target.cross + draft.cache + draft.cross
     assert 0.9 * counted < sum(held.values()) <= counted
@@ -444,7 +451,7 @@ class TestMemory:
     assert record['target']['name'] == f't5_1_1_{size}'
 
   def test_bfloat16_fits_more(self, measured, tmp_path, monkeypatch):
-    monkeypatch.setattr(simulate, '_copy_bytes', lambda *_: 0)
+    monkeypatch.setattr(simulation, '_copy_bytes', lambda *_: 0)
     needed = _needed('large', ['small'], gamma=2, dtype='bfloat16')
     monkeypatch.setattr(memory, 'available_bytes', lambda: needed)
     assert needed < _needed('large', ['small'], gamma=2)

@@ -10,9 +10,10 @@ import types
 import jax
 import pytest
 
-from speculative_t5x import dialled
 from speculative_t5x import loading
+from speculative_t5x import random_models
 from speculative_t5x.jobs import tpu_preflight
+from speculative_t5x.networks import t5_published
 from speculative_t5x.paper import published
 from speculative_t5x.tpu_aot import bench
 from speculative_t5x.tpu_aot import chips
@@ -38,15 +39,15 @@ def tiny_sizes():
       name: dict(
           emb_dim=128 * n, num_heads=2 * n, num_layers=1, mlp_dim=320 * n
       )
-      for n, name in enumerate(dialled.SIZES, start=1)
+      for n, name in enumerate(t5_published.SIZES, start=1)
   }
   with (
       pytest.MonkeyPatch.context() as patch,
       libtpu.environment(),
       compilation.unchecked_types(),
   ):
-    patch.setattr(dialled, 'SIZES', sizes)
-    patch.setattr(dialled, 'VOCAB_SIZE', VOCAB_SIZE)
+    patch.setattr(t5_published, 'SIZES', sizes)
+    patch.setattr(t5_published, 'VOCAB_SIZE', VOCAB_SIZE)
     # Made for every row of Table 2, and the same each time.
     shapes = functools.cache(loading.abstract_params)
     patch.setattr(loading, 'abstract_params', shapes)
@@ -151,8 +152,8 @@ class TestRun:
   def test_models(self, ran, size, find):
     model = find(ran.record)
     assert model['name'] == f't5_1_1_{size}'
-    config = dialled.make_config(size)
-    assert model['num_params'] == dialled.count_params(config)
+    config = t5_published.make_config(size)
+    assert model['num_params'] == random_models.count_params(config)
     assert [call['block'] for call in model['calls']] == [1, 8]
     assert set(model['steps']) == {'one_row', 'padded'}
     for call in model['calls']:
@@ -242,14 +243,14 @@ class TestArguments:
 
   @libtpu.needed
   def test_a_batch_that_cannot_be_dealt_out(self):
-    with pytest.raises(ValueError, match='batch_size 3 cannot be dealt out'):
+    with pytest.raises(ValueError, match='batch_size 3 cannot be split evenly'):
       _run(topology='v4:2x2x1', mesh_shape=(2, 2), batch_size=3)
 
   def test_a_pair_that_does_not_fit(self, refused, monkeypatch):
     """With 11e9 parameters of 2 bytes in the 16 GiB of a v5e."""
     xxl = dict(emb_dim=4096, num_heads=64, num_layers=24, mlp_dim=10240)
-    monkeypatch.setitem(dialled.SIZES, 'xxl', xxl)
-    monkeypatch.setattr(dialled, 'VOCAB_SIZE', 32128)
+    monkeypatch.setitem(t5_published.SIZES, 'xxl', xxl)
+    monkeypatch.setattr(t5_published, 'VOCAB_SIZE', 32128)
     message = refused(target='t5_1_1_xxl', topology='v5e:1x1')
     assert message.startswith('t5_1_1_xxl with t5_1_1_small needs 20.')
     assert ' GiB on each chip of v5e:1x1, and a v5e has 16 GiB.' in message
@@ -273,8 +274,10 @@ class TestSeveral:
     assert names == ['t5_1_1_small', 't5_1_1_base']
     pairs = [(pair['draft'], pair['gamma']) for pair in record['pairs']]
     assert pairs == [(name, gamma) for name in names for gamma in (3, 7)]
-    found = [(decoder.draft.config.emb_dim, decoder.gamma)
-             for decoder, _ in compiled[-4:]]  # fmt: skip
+    found = [
+        (decoder.loaded_drafter.models[0].config.emb_dim, decoder.gamma)
+        for decoder, _ in compiled[-4:]
+    ]
     assert found == [(128, 3), (128, 7), (256, 3), (256, 7)]
     assert [each['gamma'] for each in record['verify']] == [3, 7]
     printed = capsys.readouterr()

@@ -17,12 +17,14 @@ import pytest
 import seqio
 import tensorflow as tf
 
-from speculative_t5x import batches
 from speculative_t5x import checkpoints
 from speculative_t5x import loading
-from speculative_t5x import training
 from speculative_t5x.jobs import train
 from speculative_t5x.networks import t5
+from speculative_t5x.training import batches
+from speculative_t5x.training import losses
+from speculative_t5x.training import schedules
+from speculative_t5x.training import steps
 from tests import full_disk
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -71,7 +73,7 @@ def _train(model_dir, **changes):
       'network_config': _CONFIG,
       'model_dir': model_dir,
       'train_steps': 6,
-      'learning_rate_fn': training.rsqrt_decay(
+      'learning_rate_fn': schedules.rsqrt_decay(
           learning_rate=0.05, warmup_steps=2
       ),
       'batch_size': 8,
@@ -84,7 +86,9 @@ def _train(model_dir, **changes):
 
 
 def _params(folder):
-  return checkpoints.restore_params(folder, loading.abstract_params(_CONFIG))
+  return checkpoints.open(folder).restore_params(
+      loading.abstract_params(_CONFIG)
+  )
 
 
 @pytest.fixture(scope='module')
@@ -123,7 +127,7 @@ class TestTrain:
         '/'.join(part['key'] for part in leaf['key_metadata'])
         for leaf in tree.values()
     }
-    params = set(checkpoints.read_specs(trained[0]))
+    params = set(checkpoints.open(trained[0]).specs)
     states = ('m', 'v', 'v_row', 'v_col')
     assert names == (
         {'state/step'}
@@ -195,7 +199,7 @@ class TestBadInput:
   @pytest.mark.parametrize(
       ('changes', 'message'),
       [
-          ({'batch_size': 41}, 'batch_size 41 is more than the 40'),
+          ({'batch_size': 41}, 'batch_size 41 exceeds the 40'),
           ({'batch_size': 0}, 'batch_size must be at least 1'),
           ({'keep': 0}, 'keep must be at least 1'),
           ({'seed': 2**70}, 'seed must be an integer of 32 bits'),
@@ -203,7 +207,7 @@ class TestBadInput:
           ({'train_split': 'dev'}, "no split 'dev'"),
           ({'validation_split': 'empty'}, "'empty'.* has no examples"),
           ({'task_feature_lengths': {'inputs': 8}}, 'task_feature_lengths'),
-          ({'task_feature_lengths': 96}, 'must give the most tokens .* Got 96'),
+          ({'task_feature_lengths': 96}, 'must give the maximum .* Got 96'),
           (
               {'network_config': dataclasses.replace(_CONFIG, vocab_size=11)},
               'Raise vocab_size',
@@ -220,18 +224,16 @@ class TestBadInput:
       _train(tmp_path / 'file' / 'model')
 
   @pytest.mark.parametrize(('first_loss', 'at'), [(np.nan, 1), (1.0, 2)])
-  def test_loss_that_is_not_finite(
-      self, tmp_path, monkeypatch, first_loss, at
-  ):
+  def test_loss_that_is_not_finite(self, tmp_path, monkeypatch, first_loss, at):
     # Where the losses still are numbers, the validation before saving finds
     # the parameters that are not.
     def diverge(state, examples, indices):
-      losses = np.array([first_loss, 1.0])
+      values = np.array([first_loss, 1.0])
       params = jax.tree.map(lambda x: np.nan * x, state.params)
-      metrics = training.Metrics(losses, losses, losses, losses)
+      metrics = losses.Metrics(values, values, values, values)
       return state.replace(step=state.step + 2, params=params), metrics
 
-    monkeypatch.setattr(training, 'make_train_steps', lambda *_: diverge)
+    monkeypatch.setattr(steps, 'make_train_steps', lambda *_: diverge)
     with pytest.raises(ValueError, match=f'not finite at step {at}'):
       _train(tmp_path, train_steps=2)
     assert not checkpoints.step_folders(tmp_path)

@@ -21,21 +21,26 @@ import weakref
 import numpy as np
 import pytest
 
-from speculative_t5x import acceptance
-from speculative_t5x import analysis
 from speculative_t5x import checkpoints
-from speculative_t5x import run_record
-from speculative_t5x.jobs import examples
-from speculative_t5x.jobs import greedy
-from speculative_t5x.jobs import pair_loading
+from speculative_t5x import loading
+from speculative_t5x import token_decoder
+from speculative_t5x.drafters import draft_model
 from speculative_t5x.jobs import walltime
+from speculative_t5x.jobs import workload
+from speculative_t5x.measurement import acceptance
+from speculative_t5x.measurement import greedy
+from speculative_t5x.measurement import interleaved
+from speculative_t5x.measurement import intervals
+from speculative_t5x.measurement import run_record
+from speculative_t5x.measurement import walltimes
+from speculative_t5x.reports import advice
+from speculative_t5x.speculation import theory
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import ende
-from speculative_t5x.walltime import advice
-from speculative_t5x.walltime import measurement
-from speculative_t5x.walltime import side_by_side
+from speculative_t5x.tasks import examples
 from tests import compilation
 from tests import tiny
+from tests import workloads
 
 _CONFIG = tiny.config(
     vocab_size=2048, num_encoder_layers=1, num_decoder_layers=1
@@ -56,7 +61,6 @@ _NULL = {
 }
 
 
-_load_decoder = pair_loading.load_decoder
 _read_examples = examples.load
 
 
@@ -83,13 +87,16 @@ def paths(tmp_path_factory):
   )
 
 
+_load_drafter = workload.load_drafter
+
+
 def _measure(paths, output_dir, **changes):
   arguments = {
       'mixture_or_task_name': ende.BULLETINS,
       'split': 'validation',
       'target_config': _CONFIG,
       'checkpoint_path': paths.target,
-      'drafts': [walltime.Draft(_CONFIG, paths.draft)],
+      'drafters': [workloads.drafter(paths.draft, _CONFIG)],
       'output_dir': str(output_dir),
       'gamma': _GAMMA,
       'task_feature_lengths': _LENGTHS,
@@ -100,7 +107,9 @@ def _measure(paths, output_dir, **changes):
       'repeats': 1,
       'alpha_tokens': _ALPHA_TOKENS,
   }
-  return walltime.measure_walltime(**{**arguments, **changes})
+  return walltime.measure_walltime(
+      **workloads.job_arguments(**{**arguments, **changes})
+  )
 
 
 def _keep(function, results):
@@ -118,7 +127,7 @@ def ran(paths, tmp_path_factory):
   """One job, and what was loaded, measured, timed and printed meanwhile."""
   folder = tmp_path_factory.mktemp('output') / 'new' / 'folder'
   decoders, measured, texts, timed = [], [], [], []
-  time_it = side_by_side._timed
+  time_it = interleaved._timed
 
   def watch(way, batch):
     before = compilation.count()
@@ -131,12 +140,12 @@ def ran(paths, tmp_path_factory):
     err = stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
     patch = stack.enter_context(pytest.MonkeyPatch.context())
     for module, name, results in (
-        (pair_loading, 'load_decoder', decoders),
-        (measurement, 'measure', measured),
+        (token_decoder, 'TokenDecoder', decoders),
+        (walltimes, 'measure', measured),
         (acceptance, 'collect', texts),
     ):
       patch.setattr(module, name, _keep(getattr(module, name), results))
-    patch.setattr(side_by_side, '_timed', watch)
+    patch.setattr(interleaved, '_timed', watch)
     records = _measure(paths, folder)
   return types.SimpleNamespace(
       records=records, folder=folder, decoder=decoders[0], measured=measured,
@@ -151,21 +160,27 @@ def again(ran, paths, tmp_path, monkeypatch):
   Its attributes say what was measured; one that raises is put in `fails_at`.
   """
   state = types.SimpleNamespace(
-      measured=[], num_collected=0, loaded=[], fails_at=None, requests=[]
+      measured=[], num_collected=0, num_targets=0, fails_at=None, requests=[]
   )
 
-  def load(*, gamma, loaded, draft_checkpoint_path, checkpoint_path, **_):
-    state.loaded.append(loaded)
-    decoder = ran.decoder.with_draft(
-        dataclasses.replace(
-            ran.decoder.draft, checkpoint=f'{draft_checkpoint_path}/1'
-        ),
-        gamma,
+  def find_target(self, mesh):
+    found = types.SimpleNamespace(
+        path=self.checkpoint_path, special_ids=ran.decoder.target.special_ids
     )
-    decoder.target = dataclasses.replace(
-        ran.decoder.target, checkpoint=f'{checkpoint_path}/1'
+    found.with_vocabulary = lambda *_: found
+    return found
+
+  def load_target(target, vocabulary):
+    state.num_targets += 1
+    return dataclasses.replace(
+        ran.decoder.target, checkpoint=f'{target.path}/1'
     )
-    return decoder
+
+  def load_drafter(drafter, target, vocabulary):
+    (draft,) = ran.decoder.loaded_drafter.models
+    return draft_model.from_model(
+        dataclasses.replace(draft, checkpoint=f'{drafter.checkpoint_path}/1')
+    )
 
   def measure(programs, batches, *, repeats, name):
     decoder = programs.decoder
@@ -182,14 +197,16 @@ def again(ran, paths, tmp_path, monkeypatch):
     state.requests = list(requests)
     return ran.texts[int(state.requests[0].sampling.temperature > 0)]
 
-  monkeypatch.setattr(pair_loading, 'load_decoder', load)
-  monkeypatch.setattr(measurement, 'measure', measure)
+  monkeypatch.setattr(workload.Workload, 'find_target', find_target)
+  monkeypatch.setattr(workload, 'load_target', load_target)
+  monkeypatch.setattr(workload, 'load_drafter', load_drafter)
+  monkeypatch.setattr(walltimes, 'measure', measure)
   monkeypatch.setattr(acceptance, 'collect', collect)
   monkeypatch.setattr(greedy, 'compare', lambda *_: ran.records[0]['greedy'])
   monkeypatch.setattr(
       examples,
       'load',
-      lambda name, split, lengths: _load_examples(
+      lambda name, split, lengths, *_, **__: _load_examples(
           name, split, tuple(lengths.items())
       ),
   )
@@ -250,14 +267,14 @@ class TestRecord:
 
   def test_alpha_is_that_of_more_text(self, ran):
     for record, texts in zip(ran.records, ran.texts, strict=True):
-      estimate = analysis.estimate_alpha([text.betas for text in texts])
+      estimate = intervals.estimate_alpha([text.betas for text in texts])
       assert record['alpha'] == {
           'value': estimate.value,
           'ci95': list(estimate.ci95),
           'num_tokens': estimate.num,
       }
       assert estimate.num >= _ALPHA_TOKENS > record['baseline']['tokens']
-      assert record['predicted_speedup'] == analysis.walltime_factor(
+      assert record['predicted_speedup'] == theory.walltime_factor(
           estimate.value, _GAMMA, record['c']
       )
 
@@ -271,11 +288,11 @@ class TestCompilation:
 
   def test_no_walltime_contains_any(self, ran):
     """Nor does the warm-up of the second temperature compile anything."""
-    per_run = 2 * side_by_side.WARMUP + 2 * 3
+    per_run = 2 * interleaved.WARMUP + 2 * 3
     first, second = ran.timed[:per_run], ran.timed[per_run:]
     assert len(second) == per_run
-    assert first[0] > 0 and first[side_by_side.WARMUP] > 0
-    assert not any(first[2 * side_by_side.WARMUP :])
+    assert first[0] > 0 and first[interleaved.WARMUP] > 0
+    assert not any(first[2 * interleaved.WARMUP :])
     assert not any(second)
 
 
@@ -334,7 +351,7 @@ class TestSweep:
 
   def test_all_are_counted(self, again, capsys):
     again.run(
-        drafts=[walltime.Draft(_CONFIG, f'/drafts/{n}') for n in 'ab'],
+        drafters=[workloads.drafter(f'/drafts/{n}') for n in 'ab'],
         gamma=(3, 1),
         batch_size=(1, 2),
     )
@@ -345,30 +362,29 @@ class TestSweep:
   def test_several_drafts_share_a_target(self, again, paths, tmp_path):
     names = ('one', 'two')
     records = again.run(
-        drafts=[walltime.Draft(_CONFIG, f'/drafts/{n}') for n in names]
+        drafters=[workloads.drafter(f'/drafts/{n}') for n in names]
     )
     assert [r['drafter']['name'] for r in records] == [
         'one/1', 'one/1', 'two/1', 'two/1'
     ]  # fmt: skip
-    assert again.loaded[0] is None and again.loaded[1] is not None
+    assert again.num_targets == 1
     text = (tmp_path / 'walltime.md').read_text()
     for name in names:
       assert text.count(f'\n{name}/1, temperature ') == 2
 
   def test_no_draft_is_held_beyond_its_turn(self, again, monkeypatch):
     """The last one only is there while the next is read."""
-    load, drafts, held = pair_loading.load_decoder, [], []
+    load, loaded, held = workload.load_drafter, [], []
 
-    def watch(**options):
+    def watch(*options):
       gc.collect()
-      held.append([draft() is not None for draft in drafts])
-      decoder = load(**options)
-      again.loaded.clear()
-      drafts.append(weakref.ref(decoder.draft))
-      return decoder
+      held.append([drafter() is not None for drafter in loaded])
+      drafter = load(*options)
+      loaded.append(weakref.ref(drafter))
+      return drafter
 
-    monkeypatch.setattr(pair_loading, 'load_decoder', watch)
-    again.run(drafts=[walltime.Draft(_CONFIG, f'/drafts/{i}') for i in '123'])
+    monkeypatch.setattr(workload, 'load_drafter', watch)
+    again.run(drafters=[workloads.drafter(f'/drafts/{i}') for i in '123'])
     assert held == [[], [True], [False, True]]
 
   def test_alpha_may_be_of_all_examples(self, again):
@@ -418,16 +434,14 @@ class TestInterrupted:
     assert len(again.measured) == again.num_collected == 2
     assert [r['alpha'] for r in records] == [r['alpha'] for r in first]
 
-  def test_a_checkpoint_trained_again_is_measured_again(
-      self, again, tmp_path
-  ):
+  def test_a_checkpoint_trained_again_is_measured_again(self, again, tmp_path):
     (tmp_path / 'draft' / '1').mkdir(parents=True)
-    draft = walltime.Draft(_CONFIG, str(tmp_path / 'draft'))
-    again.run(drafts=[draft])
+    drafter = workloads.drafter(str(tmp_path / 'draft'))
+    again.run(drafters=[drafter])
     later = time.time() + 60
     os.utime(tmp_path / 'draft' / '1', (later, later))
     again.measured[:], again.num_collected = [], 0
-    again.run(drafts=[draft])
+    again.run(drafters=[drafter])
     assert len(again.measured) == again.num_collected == 2
 
   def test_fewer_gammas_merge_fewer(self, again, tmp_path):
@@ -461,7 +475,7 @@ class TestInterrupted:
       [
           {'gamma': 3}, {'seed': 6}, {'repeats': 2}, {'num_examples': 4},
           {'batch_size': 1}, {'checkpoint_path': '/another'}, {'topk': 5},
-          {'drafts': [walltime.Draft(_CONFIG, '/another')]},
+          {'drafters': [workloads.drafter('/another')]},
           {'task_feature_lengths': {'inputs': 25, 'targets': 16}},
           {'matmul_precision': None},
       ],
@@ -548,18 +562,19 @@ class TestBadInput:
     narrow = dataclasses.replace(_CONFIG, vocab_size=2000)
     path = str(tmp_path / 'narrow')
     checkpoints.save(path, 1, tiny.params(narrow))
-    load = pair_loading.load_decoder
+    load = workload.load_drafter
+    target = loading.find_model(checkpoints.open(paths.target), _CONFIG)
     monkeypatch.setattr(
-        pair_loading,
-        'load_decoder',
-        lambda **options: (
-            _load_decoder if options['draft_config'] is narrow else load
-        )(**options),
+        workload,
+        'load_drafter',
+        lambda drafter, _, vocabulary: (
+            _load_drafter if drafter.config is narrow else load
+        )(drafter, target, vocabulary),
     )
-    good = walltime.Draft(_CONFIG, paths.draft)
+    good = workloads.drafter(paths.draft, _CONFIG)
     with pytest.raises(ValueError, match='2048 pieces, the draft only 2000'):
-      again.run(drafts=[good, walltime.Draft(narrow, path)])
+      again.run(drafters=[good, workloads.drafter(path, narrow)])
     assert len(list((tmp_path / 'records').iterdir())) == 2
     again.measured.clear()
-    again.run(drafts=[good])
+    again.run(drafters=[good])
     assert again.measured == []

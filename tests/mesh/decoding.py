@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from speculative_t5x import loading
-from speculative_t5x import near_ties
 from speculative_t5x import sharding
 from speculative_t5x import token_decoder
+from speculative_t5x.drafters import draft_model
+from speculative_t5x.measurement import near_ties
 from speculative_t5x.networks import t5
 from tests import shared
 from tests.mesh import pairs
@@ -40,13 +41,15 @@ def assert_same_greedy_rows(one, mesh, request, found, expected):
   """A row may differ where the devices' logits differ by more than it takes."""
   for row in np.flatnonzero(np.any(found != expected, axis=1)).tolist():
     position = int(np.flatnonzero(found[row] != expected[row])[0])
-    logits = np.stack([
-        near_ties._logits_at(
-            each, request, row, expected[row], position, block
-        )
-        for each in (one, mesh)
-        for block in (1, one.gamma + 1)
-    ])
+    logits = np.stack(
+        [
+            near_ties._logits_at(
+                each, request, row, expected[row], position, block
+            )
+            for each in (one, mesh)
+            for block in (1, one.gamma + 1)
+        ]
+    )
     tokens = found[row, position], expected[row, position]
     margin = abs(logits[0, tokens[0]] - logits[0, tokens[1]])
     assert margin <= 2 * np.ptp(logits, axis=0).max(), (row, position)
@@ -134,7 +137,7 @@ class TestOracle:
     mesh = pairs.mesh_of(shape)
     return token_decoder.TokenDecoder(
         cls.load('target', mesh, sharding.MODEL_PARALLEL),
-        cls.load('draft', mesh, sharding.REPLICATED),
+        draft_model.from_model(cls.load('draft', mesh, sharding.REPLICATED)),
         gamma=5,
         length=cls.LENGTH,
         rescale_log_probs=False,
@@ -147,7 +150,7 @@ class TestOracle:
     sizes = json.loads((folder / 'oracle.json').read_text())['config']
     sizes['dtype'] = jnp.dtype(sizes['dtype'])
     return loading.load_model(
-        t5.T5Config(**sizes), folder / 't5x_orbax', mesh=mesh, rules=rules
+        folder / 't5x_orbax', t5.T5Config(**sizes), mesh=mesh, rules=rules
     )
 
   @classmethod

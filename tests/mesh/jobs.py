@@ -9,9 +9,11 @@ import pytest
 
 from speculative_t5x import checkpoints
 from speculative_t5x import loading
-from speculative_t5x import main
-from speculative_t5x import pair as pair_lib
 from speculative_t5x import sharding
+from speculative_t5x import text_decoder
+from speculative_t5x import vocabularies
+from speculative_t5x.cli import main
+from speculative_t5x.drafters import draft_model
 from speculative_t5x.tasks import bulletins
 from tests import tiny
 from tests.mesh import pairs
@@ -33,16 +35,16 @@ class TestPair:
 
   def test_texts(self, wide_pair):
     folder, config = wide_pair
-    vocabulary = loading.load_vocabulary(bulletins.VOCABULARY_FILE)
+    vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)
     texts = [text for text, _ in bulletins.read_pairs('validation')[:4]]
 
     def pair(shape):
       load = lambda name: loading.load_model(
-          config, folder / name, mesh=pairs.mesh_of(shape)
+          folder / name, config, mesh=pairs.mesh_of(shape)
       )
-      return pair_lib.Pair(
+      return text_decoder.TextDecoder(
           load('target'),
-          load('draft'),
+          draft_model.from_model(load('draft')),
           vocabulary,
           gamma=2,
           inputs_length=24,
@@ -66,28 +68,38 @@ class TestEvalCommand:
         'num_decoder_layers', 'head_dim', 'mlp_dim',
     )  # fmt: skip
     gin_file = pathlib.Path(output).with_suffix('.gin')
-    gin_file.write_text('\n'.join([
-        'from __gin__ import dynamic_registration',
-        'from speculative_t5x.networks import t5',
-        'from speculative_t5x.tasks import ende',
-        "include 'configs/runs/eval.gin'",
-        'TARGET_CONFIG = @t5.T5Config()',
-        'DRAFT_CONFIG = @t5.T5Config()',
-        "MIXTURE_OR_TASK_NAME = 'bulletins_ende'",
-        "TASK_FEATURE_LENGTHS = {'inputs': 24, 'targets': 12}",
-        'NUM_EXAMPLES = 6',
-        'BATCH_SIZE = 4',
-        'GAMMA = 2',
-        *(f't5.T5Config.{name} = {getattr(config, name)}' for name in sizes),
-    ]))
-    status = main.main([
-        'eval',
-        f'--gin_file={gin_file}',
-        f'--gin.CHECKPOINT_PATH={folder / "target"}',
-        f'--gin.DRAFT_CHECKPOINT_PATH={folder / "draft"}',
-        f'--gin.EVAL_OUTPUT_DIR={output}',
-        *flags,
-    ])
+    gin_file.write_text(
+        '\n'.join(
+            [
+                'from __gin__ import dynamic_registration',
+                'from speculative_t5x.networks import t5',
+                'from speculative_t5x.tasks import ende',
+                "include 'configs/drafters/draft_model.gin'",
+                "include 'configs/runs/eval.gin'",
+                'TARGET_CONFIG = @t5.T5Config()',
+                'DRAFT_CONFIG = @t5.T5Config()',
+                "MIXTURE_OR_TASK_NAME = 'bulletins_ende'",
+                "TASK_FEATURE_LENGTHS = {'inputs': 24, 'targets': 12}",
+                'NUM_EXAMPLES = 6',
+                'BATCH_SIZE = 4',
+                'GAMMA = 2',
+                *(
+                    f't5.T5Config.{name} = {getattr(config, name)}'
+                    for name in sizes
+                ),
+            ]
+        )
+    )
+    status = main.main(
+        [
+            'eval',
+            f'--gin_file={gin_file}',
+            f'--gin.CHECKPOINT_PATH={folder / "target"}',
+            f'--gin.DRAFT_CHECKPOINT_PATH={folder / "draft"}',
+            f'--gin.EVAL_OUTPUT_DIR={output}',
+            *flags,
+        ]
+    )
     assert status == 0
     record = json.loads((output / 'results.jsonl').read_text())
     return record, (output / 'predictions.jsonl').read_text()
@@ -99,7 +111,7 @@ class TestEvalCommand:
         '--gin.MESH_SHAPE=(4, 2)',
         '--gin.SHOWN_EXAMPLE=0',
     )
-    assert 'one line a target call' in capsys.readouterr().out
+    assert 'one line per call' in capsys.readouterr().out
     expected, expected_predictions = self.run(wide_pair, tmp_path / 'alone')
     assert record['mesh'] == {'data': 4, 'model': 2}
     assert expected['mesh'] == {}
@@ -111,6 +123,6 @@ class TestEvalCommand:
     with pytest.raises(AssertionError):
       self.run(wide_pair, tmp_path / 'mesh', '--gin.MESH_SHAPE=(8, 1)')
     error = capsys.readouterr().err
-    assert 'batch_size 4 cannot be dealt out' in error
+    assert 'batch_size 4 cannot be split evenly' in error
     assert "{'data': 8, 'model': 1}" in error
     assert not (tmp_path / 'mesh').exists()

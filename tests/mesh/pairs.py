@@ -8,9 +8,10 @@ import jax
 import jax.numpy as jnp
 
 from speculative_t5x import loading
-from speculative_t5x import sampling
 from speculative_t5x import sharding
 from speculative_t5x import token_decoder
+from speculative_t5x.drafters import draft_model
+from speculative_t5x.speculation import sampling
 from tests import tiny
 
 BATCH, LENGTH, GAMMA = 8, 14, 3
@@ -39,7 +40,9 @@ def decoder(
   mesh = mesh_of(shape)
   return token_decoder.TokenDecoder(
       loading.make_model(TARGET, params(TARGET), mesh=mesh),
-      loading.make_model(DRAFT, params(DRAFT), mesh=mesh, rules=rules),
+      draft_model.from_model(
+          loading.make_model(DRAFT, params(DRAFT), mesh=mesh, rules=rules)
+      ),
       gamma=GAMMA,
       length=LENGTH,
       matmul_precision='highest',

@@ -15,7 +15,7 @@ import pytest
 from speculative_t5x import checkpoints
 from speculative_t5x import loading
 from speculative_t5x import sharding
-from speculative_t5x.networks import t5_decoding
+from speculative_t5x.networks import t5_model
 from tests import compilation
 from tests import tiny
 from tests.mesh import pairs
@@ -54,7 +54,7 @@ class TestParameters:
 
   def load(self, folder, rules):
     mesh = pairs.mesh_of((2, 4))
-    return loading.load_model(pairs.TARGET, folder, mesh=mesh, rules=rules)
+    return loading.load_model(folder, pairs.TARGET, mesh=mesh, rules=rules)
 
   def test_each_device_holds_its_part(self, folder):
     model = self.load(folder, sharding.MODEL_PARALLEL)
@@ -80,13 +80,15 @@ class TestParameters:
   def test_are_read_onto_the_mesh(self, folder, monkeypatch):
     """Not onto one device first, which might not hold them."""
     restored = []
-    restore = checkpoints.restore_params
+    restore = checkpoints.Checkpoint.restore_params
 
     def restore_and_keep(*args):
       restored.append(restore(*args))
       return restored[-1]
 
-    monkeypatch.setattr(checkpoints, 'restore_params', restore_and_keep)
+    monkeypatch.setattr(
+        checkpoints.Checkpoint, 'restore_params', restore_and_keep
+    )
     self.load(folder, sharding.MODEL_PARALLEL)
     found = shard_shapes(restored[0])
     assert found['token_embedder/embedding'] == (16, 32)
@@ -107,7 +109,7 @@ class TestParameters:
     it = pairs.decoder(shape)
     with it.scope():
       lowered = it._jit_speculative.lower(
-          it.target.params, it.draft.params, it.place(pairs.request())
+          it.target.params, it.loaded_drafter.params, it.place(pairs.request())
       ).as_text()
     assert lowered.count('stablehlo.dot_general') > 10
     constants = re.findall(
@@ -130,9 +132,7 @@ class TestCompiledLoop:
   @functools.cache
   def inside(shape):
     compiled = pairs.decoder(shape).compile_speculative(pairs.request())
-    return '\n'.join(
-        compiled_loop.loop_instructions(compiled.as_text())
-    )
+    return '\n'.join(compiled_loop.loop_instructions(compiled.as_text()))
 
   def test_caches_lie_in_parts(self, shape):
     slots = pairs.LENGTH + pairs.GAMMA + 1
@@ -190,15 +190,13 @@ class TestT5XContext:
   @pytest.mark.filterwarnings('ignore:.*with mesh:DeprecationWarning')
   def test_network(self):
     """Caches, inputs and logits are put where T5X's rules want them."""
-    seam = t5_decoding.block_decoder(pairs.TARGET)
+    model = t5_model.T5Model(pairs.TARGET)
 
     def step(params, tokens):
-      _, context = t5_decoding.encode(pairs.TARGET, params, tokens)
-      cache = seam.init_cache(context, 8, 5)
+      _, context = t5_model.encode(pairs.TARGET, params, tokens)
+      cache = model.init_cache(8, 5)
       first = jnp.zeros((8, 1), jnp.int32)
-      return seam.decode_block(
-          params, context, cache, first, first[:, 0], None
-      )
+      return model.decode(params, context, cache, first, first[:, 0], None)
 
     found = self.constraints(
         step, pairs.params(pairs.TARGET), tiny.encoder_tokens(8, 9)

@@ -9,11 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x import sampling
-from speculative_t5x import speculation
 from speculative_t5x.networks import kv_cache
 from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_decoding
+from speculative_t5x.networks import t5_model
+from speculative_t5x.speculation import loop
+from speculative_t5x.speculation import sampling
+from speculative_t5x.speculation import state as state_lib
+from speculative_t5x.speculation import step as step_lib
 from tests import tiny
 
 HEADS, HEAD_DIM, SLOTS = 2, 3, 7
@@ -160,17 +162,16 @@ class TestLengthLimit:
     The draft is like the target but not the same, so blocks are accepted in
     part; limits 1 to 6 put the end at every place within a block.
     """
-    setup, rows, state = self.start()
+    setup, batch, state = self.start()
     step = jax.jit(
-        lambda state, uniforms: speculation.speculative_step(
-            setup, rows, state, uniforms
-        )
+        lambda state, uniforms: step_lib.step(setup, batch, state, uniforms)[0]
     )
     num_checked = 0
     for call in range(self.LENGTH + 2):
-      uniforms = speculation.call_uniforms(
-          rows, jnp.full_like(state.num_calls, call), 2 * self.GAMMA + 1
-      )
+      uniforms = loop.uniform_table(
+          batch.keys, jnp.full_like(state.num_calls, call), 1,
+          2 * self.GAMMA + 1,
+      )[0]  # fmt: skip
       after = step(state, uniforms)
       before, now = self.caches(state), self.caches(after)
       for row, num_tokens in enumerate(np.asarray(state.num_tokens)):
@@ -200,27 +201,16 @@ class TestLengthLimit:
     target, draft = tiny.model(config), tiny.model(config, noise=0.1)
     rows_count = self.LENGTH
     tokens = tiny.encoder_tokens(rows_count, 7)
-    context = encode(target, tokens)
-    drafter = tiny.drafter(draft, self.GAMMA)
-    slots = speculation.cache_slots(self.LENGTH, self.GAMMA)
-    draft_context, draft_state = drafter.init(
-        draft.params, tokens, None, rows_count, slots
-    )
-    decoder = t5_decoding.block_decoder(target.config)
     law = sampling.make_sampling(0.0)
-    setup = speculation.Speculation(
-        decoder, target.params, context, drafter, draft.params, draft_context,
-        law, law,
-    )
+    setup = state_lib.Setup(
+        t5_model.T5Model(target.config), target.params, law,
+        tiny.drafter(draft, self.GAMMA), draft.params, law,
+    )  # fmt: skip
     ids = jnp.arange(rows_count, dtype=jnp.int32)
-    rows = speculation.Rows(
-        speculation.row_keys(jnp.int32(0), ids), ids + 1
+    keys = state_lib.row_keys(jnp.int32(0), ids)
+    return setup, *state_lib.begin(
+        setup, tokens, keys, ids + 1, length=self.LENGTH
     )
-    state = speculation.init_state(
-        decoder, context, rows, draft_state,
-        length=self.LENGTH, gamma=self.GAMMA,
-    )
-    return setup, rows, state
 
   def test_slots_suffice_for_every_write(self):
     """The last write of an ended row is not clamped: slots >= length + block.
@@ -230,7 +220,7 @@ class TestLengthLimit:
     """
     for length in (1, 6):
       for gamma in (0, 1, 4):
-        slots = speculation.cache_slots(length, gamma)
+        slots = state_lib.cache_slots(length, gamma)
         assert slots >= length + gamma + 1
 
 
@@ -249,7 +239,7 @@ class TestInitCache:
 
 
 def encode(model, tokens):
-  encode = functools.partial(t5_decoding.encode, model.config)
+  encode = functools.partial(t5_model.encode, model.config)
   return jax.jit(encode)(model.params, tokens)[1]
 
 
@@ -258,17 +248,15 @@ def tiny_decoder(rows: int, slots: int):
   model = tiny.model(tiny.config(num_encoder_layers=1))
   tokens = tiny.encoder_tokens(rows, 7)
   context = encode(model, tokens)
-  decoder = t5_decoding.block_decoder(model.config)
+  decoder = t5_model.T5Model(model.config)
 
   @jax.jit
   def decode(cache, tokens, positions):
-    return decoder.decode_block(
-        model.params, context, cache, tokens, positions, None
-    )
+    return decoder.decode(model.params, context, cache, tokens, positions, None)
 
   return (
       lambda cache, tokens, positions: decode(
           cache, tokens, jnp.asarray(positions, jnp.int32)
       ),
-      decoder.init_cache(context, rows, slots),
+      decoder.init_cache(rows, slots),
   )

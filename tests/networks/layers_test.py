@@ -13,7 +13,23 @@ from speculative_t5x.networks import layers
 
 # The distances at which T5's buckets begin, 32 one way and 16 each way.
 ONE_WAY_STARTS = [
-    *range(16), 16, 19, 21, 24, 27, 31, 35, 40, 46, 52, 59, 67, 77, 87, 99, 113
+    *range(16),
+    16,
+    19,
+    21,
+    24,
+    27,
+    31,
+    35,
+    40,
+    46,
+    52,
+    59,
+    67,
+    77,
+    87,
+    99,
+    113,
 ]
 EACH_WAY_STARTS = [*range(8), 8, 12, 16, 23, 32, 46, 64, 91]
 
@@ -59,7 +75,6 @@ class TestRelativePositions:
     expected = np.moveaxis(np.asarray(table)[:, buckets], 0, 1)
     assert bias.shape == (2, heads, 3, slots)
     np.testing.assert_array_equal(bias, expected)
-
 
   def test_bias_is_of_the_networks_type(self):
     """As in T5X, where attention adds it to logits of that type."""
@@ -246,8 +261,6 @@ class TestAttention:
         method='attend',
     )
     samples = jax.vmap(attend)(jax.random.split(jax.random.key(0), 4000))
-    expected = self.attend(
-        query, keys_values, mask=np.ones(self.SLOTS, bool)
-    )
+    expected = self.attend(query, keys_values, mask=np.ones(self.SLOTS, bool))
     error = np.std(samples, axis=0) / np.sqrt(4000)
     assert np.all(np.abs(samples.mean(0) - expected) < 6 * error + 1e-5)

@@ -9,8 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x import sampling
 from speculative_t5x import token_decoder
+from speculative_t5x.drafters import draft_model
+from speculative_t5x.speculation import sampling
 from tests import tiny
 
 CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
@@ -29,7 +30,7 @@ def decoders():
   return [
       token_decoder.TokenDecoder(
           _model(min_block),
-          _model(min_block, noise=0.15),
+          draft_model.from_model(_model(min_block, noise=0.15)),
           gamma=GAMMA,
           length=LENGTH,
           matmul_precision='highest',

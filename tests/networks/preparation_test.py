@@ -17,9 +17,7 @@ from tests import tiny
 
 def logits(config, params):
   tokens = tiny.encoder_tokens(2, 6)
-  apply = functools.partial(
-      t5.Transformer(config).apply, enable_dropout=False
-  )
+  apply = functools.partial(t5.Transformer(config).apply, enable_dropout=False)
   return jax.jit(apply)({'params': params}, tokens, tokens, tokens)
 
 
@@ -84,7 +82,10 @@ def test_the_tree_is_the_one_that_the_prepared_network_makes(overrides):
   assert set(layer['self_attention']) == {'query_key_value', 'out'}
   # Queries come from the decoder, keys and values from the encoder.
   assert set(layer['encoder_decoder_attention']) == {
-      'query', 'key', 'value', 'out',
+      'query',
+      'key',
+      'value',
+      'out',
   }
 
 

@@ -76,7 +76,7 @@ class TestReadConfig:
   def test_heads_that_are_not_whole(self, num_heads):
     name = 'decoder/relpos_bias/rel_embedding'
     bias = jax.ShapeDtypeStruct((num_heads, 32), jnp.float32)
-    with pytest.raises(t5_sizes.SizesError, match='not whole heads'):
+    with pytest.raises(t5_sizes.SizesError, match='not a multiple of the'):
       t5_sizes.read_config(_specs() | {name: bias}, dtype=jnp.float32)
 
   def test_other_projections(self):

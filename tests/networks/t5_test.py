@@ -13,11 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x import sampling
 from speculative_t5x import token_decoder
+from speculative_t5x.drafters import draft_model
 from speculative_t5x.networks import preparation
 from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_decoding
+from speculative_t5x.networks import t5_model
+from speculative_t5x.speculation import sampling
 from tests import tiny
 from tests.networks import dropout_masks
 
@@ -36,16 +37,14 @@ def shift_right(tokens):
 
 
 def teacher_forced(config, params, inputs, targets):
-  apply = functools.partial(
-      t5.Transformer(config).apply, enable_dropout=False
-  )
+  apply = functools.partial(t5.Transformer(config).apply, enable_dropout=False)
   inputs, targets = jnp.asarray(inputs), jnp.asarray(targets)
   fed = shift_right(targets)
   return jax.jit(apply)({'params': params}, inputs, fed, targets)
 
 
 def encode(config, params, inputs):
-  encode = functools.partial(t5_decoding.encode, config)
+  encode = functools.partial(t5_model.encode, config)
   return jax.jit(encode)(params, inputs)[1]
 
 
@@ -54,9 +53,7 @@ class TestParameterTree:
   def variables(self, **overrides):
     tokens = jax.ShapeDtypeStruct((1, 1), jnp.int32)
     config = tiny.config(num_encoder_layers=1, **overrides)
-    init = functools.partial(
-        t5.Transformer(config).init, enable_dropout=False
-    )
+    init = functools.partial(t5.Transformer(config).init, enable_dropout=False)
     return jax.eval_shape(init, jax.random.key(0), tokens, tokens, tokens)
 
   def by_name(self, tree, is_leaf=None):
@@ -109,7 +106,9 @@ class TestInitialParameters:
   }
   # The largest number drawn, in standard deviations.
   FARTHEST = {
-      'normal': (2.8, 6.0), 'truncated': (2.1, 2.28), 'uniform': (1.5, 1.74)
+      'normal': (2.8, 6.0),
+      'truncated': (2.1, 2.28),
+      'uniform': (1.5, 1.74),
   }
 
   def test_of_every_kind(self):
@@ -231,7 +230,7 @@ class TestGolden:
     config = tiny.config()
     return token_decoder.TokenDecoder(
         tiny.model(config),
-        tiny.model(config, noise=0.02),
+        draft_model.from_model(tiny.model(config, noise=0.02)),
         gamma=3,
         length=16,
         rescale_log_probs=False,
@@ -287,17 +286,15 @@ class TestBlocks:
     """Logits of blocks `(start of each row, length)`, and what is expected."""
     config, params, fed, whole, context = self.whole(rows, dtype)
     if is_prepared:
-      config, params = preparation.merge(
-          *preparation.prepare(config, params)
-      )
+      config, params = preparation.merge(*preparation.prepare(config, params))
     config = dataclasses.replace(config, min_block=min_block)
-    decoder = t5_decoding.block_decoder(config)
+    decoder = t5_model.T5Model(config)
     # What no token has been written to must not count.
     cache = jax.tree.map(
         lambda x: jnp.full_like(x, jnp.inf),
-        decoder.init_cache(context, rows, slots),
+        decoder.init_cache(rows, slots),
     )
-    decode = jax.jit(decoder.decode_block)
+    decode = jax.jit(decoder.decode)
     for starts, length in blocks:
       index = np.array(starts, np.int32)[:, None] + np.arange(length)
       tokens = np.take_along_axis(fed, index, axis=1)
@@ -352,14 +349,13 @@ class TestBlocks:
   def test_one_index_of_the_block(self, rows, min_block):
     config, params = tiny.config(), tiny.params(tiny.config())
     config = dataclasses.replace(config, min_block=min_block)
-    context = encode(config, params, tiny.encoder_tokens(rows, 7)
-    )
-    decoder = t5_decoding.block_decoder(config)
-    cache = decoder.init_cache(context, rows, 6)
+    context = encode(config, params, tiny.encoder_tokens(rows, 7))
+    decoder = t5_model.T5Model(config)
+    cache = decoder.init_cache(rows, 6)
     tokens = tiny.encoder_tokens(rows, 4)
     positions = jnp.zeros((rows,), jnp.int32)
     decode = jax.jit(
-        lambda at: decoder.decode_block(
+        lambda at: decoder.decode(
             params, context, cache, tokens, positions, at
         )[0]
     )
@@ -374,16 +370,14 @@ class TestBlocks:
     config, params = tiny.config(), tiny.params(tiny.config())
     inputs = tiny.encoder_tokens(2, 7)
     tokens = tiny.encoder_tokens(6, 4)
-    decoder = t5_decoding.block_decoder(config)
+    decoder = t5_model.T5Model(config)
     positions = jnp.zeros((6,), jnp.int32)
 
     @jax.jit
     def logits(inputs):
       context = encode(config, params, inputs)
-      cache = decoder.init_cache(context, 6, 6)
-      return decoder.decode_block(
-          params, context, cache, tokens, positions, None
-      )[0]
+      cache = decoder.init_cache(6, 6)
+      return decoder.decode(params, context, cache, tokens, positions, None)[0]
 
     repeated = logits(jnp.repeat(inputs, 3, axis=0))
     np.testing.assert_allclose(logits(inputs), repeated, atol=1e-5)
@@ -406,11 +400,11 @@ class TestBlocks:
     tokens = tiny.encoder_tokens(2, 4)
     context = encode(config, params, tokens)
     cache = t5.init_cache(config, (2,), 6)
-    decode = lambda decoder: jax.jit(decoder.decode_block)(
+    decode = lambda decoder: jax.jit(decoder.decode)(
         params, context, cache, tokens, jnp.zeros((2,), jnp.int32), None
     )[0]
-    every = decode(t5_decoding.block_decoder(config))
-    some = decode(t5_decoding.block_decoder(config, num_valid_tokens=60))
+    every = decode(t5_model.T5Model(config))
+    some = decode(t5_model.T5Model(config, num_valid_tokens=60))
     np.testing.assert_array_equal(some[..., :60], every[..., :60])
     assert np.all(np.isneginf(some[..., 60:]))
 
@@ -422,13 +416,12 @@ class TestProgram:
     """Equations of one block's program, those of inner calls included."""
     config = tiny.config(num_decoder_layers=num_layers, vocab_size=67)
     params = tiny.params(config)
-    context = encode(config, params, tiny.encoder_tokens(2, 7)
-    )
-    decoder = t5_decoding.block_decoder(config)
-    program = jax.make_jaxpr(decoder.decode_block)(
+    context = encode(config, params, tiny.encoder_tokens(2, 7))
+    decoder = t5_model.T5Model(config)
+    program = jax.make_jaxpr(decoder.decode)(
         params,
         context,
-        decoder.init_cache(context, 2, 9),
+        decoder.init_cache(2, 9),
         tiny.encoder_tokens(2, 3),
         jnp.zeros((2,), jnp.int32),
         None,

@@ -14,9 +14,10 @@ from jax import lax
 import jax.numpy as jnp
 import pytest
 
-from speculative_t5x import sampling
-from speculative_t5x import speculation
 from speculative_t5x import token_decoder
+from speculative_t5x.drafters import draft_model
+from speculative_t5x.speculation import sampling
+from speculative_t5x.speculation import state as state_lib
 from tests import compilation
 from tests import tiny
 
@@ -30,9 +31,7 @@ _CALLED = re.compile(
     r'(?:%?([\w.\-]+)|\{([^}]*)\})'
 )
 _BODY = re.compile(r'\bwhile\(.*\bbody=%?([\w.\-]+)')
-_COPY = re.compile(
-    r'= \w+\[([\d,]*)\]\S* (?:copy|transpose|copy-start)\('
-)
+_COPY = re.compile(r'= \w+\[([\d,]*)\]\S* (?:copy|transpose|copy-start)\(')
 
 
 def computations(hlo: str) -> dict[str, list[str]]:
@@ -88,7 +87,10 @@ def decoder(length: int) -> token_decoder.TokenDecoder:
       num_encoder_layers=1, num_decoder_layers=1, head_dim=HEAD_DIM
   )
   return token_decoder.TokenDecoder(
-      tiny.model(target), tiny.model(draft), gamma=GAMMA, length=length
+      tiny.model(target),
+      draft_model.from_model(tiny.model(draft)),
+      gamma=GAMMA,
+      length=length,
   )
 
 
@@ -115,13 +117,13 @@ class TestNoCacheIsCopied:
 
   def test_plain_decoding(self, batch):
     """Blocks of one token."""
-    slots = speculation.cache_slots(PLAIN_LENGTH, 0)
+    slots = state_lib.cache_slots(PLAIN_LENGTH, 0)
     compiled = decoder(PLAIN_LENGTH).compile_plain(request(batch))
     assert_no_copies(compiled, {batch * 3 * HEAD_DIM * slots})
 
   def test_speculative_decoding(self, batch):
     """Blocks of gamma + 1, and the draft's of 2 and of 1 in a nested loop."""
-    slots = speculation.cache_slots(LENGTH, GAMMA)
+    slots = state_lib.cache_slots(LENGTH, GAMMA)
     compiled = decoder(LENGTH).compile_speculative(request(batch))
     sizes = {batch * heads * HEAD_DIM * slots for heads in (2, 3)}
     assert_no_copies(compiled, sizes)
@@ -196,7 +198,9 @@ class TestDetector:
   def test_finds_a_copy_behind_a_branch(self):
     def body(carry):
       return lax.cond(
-          carry[1] > 3, lambda c: c, lambda c: self.write_and_read_old(*c),
+          carry[1] > 3,
+          lambda c: c,
+          lambda c: self.write_and_read_old(*c),
           carry,
       )
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from speculative_t5x.paper import figures
-from speculative_t5x.paper import runs
+from speculative_t5x.paper import points as points_lib
 from speculative_t5x.paper import style
 
-_POINT = runs.Point(
+_POINT = points_lib.Point(
     label='a draft',
     alpha=0.7,
     gamma=5,
@@ -131,7 +131,7 @@ class TestPoints:
     (axes,) = figure.axes
     assert _marked(axes) == [(0.7, 4)]
     assert _legend(figure) == ['a draft (c\xa0=\xa00.04)']
-    # Gammas 4 and 6 are not told apart.
+    # The intervals of gammas 4 and 6 overlap.
     (bar,) = axes.collections[0].get_segments()
     assert bar[:, 1].tolist() == [4, 6]
 
@@ -161,9 +161,12 @@ class TestPoints:
   @pytest.mark.parametrize(
       'make, title',
       [
-          (figures.figure_2, 'run here (number: γ)'),
-          (figures.figure_3, 'run here (number: γ; bar: not told apart)'),
-          (figures.figure_4, 'run here (number: γ; bar: 95% interval)'),
+          (figures.figure_2, 'runs (number: γ)'),
+          (
+              figures.figure_3,
+              'runs (number: γ; bar: intervals overlap)',
+          ),
+          (figures.figure_4, 'runs (number: γ; bar: 95% interval)'),
       ],
   )
   def test_what_numbers_and_bars_are(self, make, title):
@@ -206,7 +209,7 @@ class TestPoints:
         for i in range(13)
         for point in _sweep((3, 1.1), (5, 1.2), label=str(i))
     ]
-    with pytest.raises(ValueError, match='at most 12 labels apart, got 13'):
+    with pytest.raises(ValueError, match='markers for 12 labels; got 13'):
       make(points)
 
 

@@ -10,10 +10,10 @@ import json
 from matplotlib import colors
 import pytest
 
-from speculative_t5x import analysis
+from speculative_t5x.measurement import part_sums
 from speculative_t5x.paper import loop_trace
 
-TIMES = analysis.StepTimes(0.012, 0.003, 20.0, 23.0, 2.1, 2.7)
+TIMES = part_sums.StepTimes(0.012, 0.003, 20.0, 23.0, 2.1, 2.7)
 Kind = loop_trace.Kind
 
 
@@ -90,7 +90,7 @@ class TestRows:
   def test_rows_gain_what_the_bound_says(self):
     plain = loop_trace.plain_row(TIMES, 40)
     row = loop_trace.speculative_row(TIMES, 4, 12)
-    bound = analysis.bound_speedup(
+    bound = part_sums.bound_speedup(
         TIMES, baseline_steps=40, speculative_steps=12, gamma=4
     )
     assert plain.walltime_ms / row.walltime_ms == pytest.approx(bound)
@@ -104,7 +104,7 @@ class TestRows:
 
   @pytest.mark.parametrize('walltime_ms', [74.7, 0.0, float('nan')])
   def test_walltime_below_its_parts(self, walltime_ms):
-    with pytest.raises(ValueError, match='walltime_ms of "γ = 3".*74.8, got'):
+    with pytest.raises(ValueError, match='walltime_ms of "γ = 3".*74.8; got'):
       loop_trace.speculative_row(TIMES, 3, 2, walltime_ms)
 
   @pytest.mark.parametrize(
@@ -149,7 +149,9 @@ class TestDraw:
     labels = [label.get_text() for label in axes.get_yticklabels()]
     assert labels == ['plain', 'γ = 3', 'γ = 7']
     assert [text.get_text().strip() for text in axes.texts] == [
-        '17 target calls', '7 target calls', '4 target calls'
+        '17 target calls',
+        '7 target calls',
+        '4 target calls',
     ]
     assert [text.get_position() for text in axes.texts] == [
         (row.walltime_ms, place) for place, row in enumerate(rows())
@@ -175,7 +177,8 @@ class TestDraw:
   def test_legend_has_what_is_there(self):
     (legend,) = loop_trace.draw([loop_trace.plain_row(TIMES, 3)]).legends
     assert [text.get_text() for text in legend.get_texts()] == [
-        'target encoder', 'target step'
+        'target encoder',
+        'target step',
     ]
     (legend,) = loop_trace.draw(rows()).legends
     assert [text.get_text() for text in legend.get_texts()] == [

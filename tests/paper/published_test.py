@@ -9,8 +9,8 @@ import sys
 import numpy as np
 import pytest
 
-from speculative_t5x import analysis
 from speculative_t5x.paper import published
+from speculative_t5x.speculation import theory
 
 _ROWS = published.TABLES_2_AND_4
 
@@ -24,7 +24,7 @@ class TestTables2And4:
   @pytest.mark.parametrize('row', _ROWS)
   def test_predicted_is_theorem_3_8_up_to_rounding(self, row):
     half = np.array([-0.005, 0.005])  # of alpha and c
-    low, high = analysis.walltime_factor(
+    low, high = theory.walltime_factor(
         row.alpha + half, row.gamma, row.cost_coefficient - half
     )
     assert low - 0.05 <= row.predicted <= high + 0.05
@@ -66,7 +66,9 @@ class TestOtherTables:
 
 class TestImport:
 
-  @pytest.mark.parametrize('module', ['published', 'readings', 'tables'])
+  @pytest.mark.parametrize(
+      'module', ['published', 'differences', 'points', 'tables']
+  )
   def test_without_matplotlib(self, module):
     code = f'import sys, speculative_t5x.paper.{module}; print(*sys.modules)'
     done = subprocess.run(

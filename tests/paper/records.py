@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run records that were made up, for tests."""
 
-from speculative_t5x import analysis
-from speculative_t5x import run_record
+from speculative_t5x.measurement import part_sums
+from speculative_t5x.measurement import run_record
+from speculative_t5x.speculation import theory
 
 TOKENS = 1000  # of the run
 ENCODER_S = 2.0  # of the target
@@ -17,7 +18,7 @@ def measured(
     gamma=7, temperature=0.0, alpha=0.7, tokens_per_call=2.5, **values
 ):
   """A record of a run at batch size 1, whose values fit each other."""
-  times = analysis.StepTimes(
+  times = part_sums.StepTimes(
       target_encoder_s=ENCODER_S,
       draft_encoder_s=0.1,
       t1_ms=T1_MS,
@@ -27,7 +28,7 @@ def measured(
   )
   calls = TOKENS / tokens_per_call
   steps = {'baseline_steps': TOKENS, 'speculative_steps': calls, 'gamma': gamma}
-  bound = analysis.bound_speedup(times, **steps)
+  bound = part_sums.bound_speedup(times, **steps)
   speedup = LOOP_EFFICIENCY * bound
   plain_s = ENCODER_S + TOKENS * T1_MS / 1e3
   decode_s = plain_s - ENCODER_S, plain_s / speedup - ENCODER_S - 0.1
@@ -57,7 +58,7 @@ def measured(
       'c': COST,
       'verify_cost_ratio': VERIFY_RATIO,
       'alpha': {'value': alpha, 'ci95': [0.69, 0.71], 'num_tokens': 10_000},
-      'predicted_speedup': float(analysis.walltime_factor(alpha, gamma, COST)),
+      'predicted_speedup': float(theory.walltime_factor(alpha, gamma, COST)),
       'bound_speedup': bound,
       'decode_speedup': decode_s[0] / decode_s[1],
       'speedup': speedup,

@@ -69,7 +69,7 @@ class TestDryRun:
     )
     assert comments[-2:] == [
         'v4-8 is 4 chips on 1 host; at most 8.00 chip-hours in 7200 s.',
-        'The job sees one chip; all 4 are taken.',
+        'The job uses one chip; all 4 are billed.',
     ]
     assert cloud.calls() == []
 
@@ -159,7 +159,7 @@ class TestDryRun:
     done = cloud.launch(*_RUN, '--dry-run', *_JOB)
     assert done.returncode == 0
     (line,) = done.stderr.splitlines()
-    assert line.startswith('warning: this checkout has changes')
+    assert line.startswith('warning: this checkout has uncommitted changes')
 
 
 class TestTypes:
@@ -198,8 +198,8 @@ class TestTypes:
     done = cloud.launch(*_REQUIRED, f'--type={name}', _BUCKET, *_JOB)
     assert done.returncode == 1
     assert done.stderr == (
-        f'error: --type={name} is not understood. Types are v4-8, v5litepod-4,'
-        ' v5p-8, v6e-8 and the like.\n'
+        f'error: --type={name} is not a TPU type. Give one such as v4-8,'
+        ' v5litepod-4, v5p-8 or v6e-8.\n'
     )
 
 
@@ -210,28 +210,28 @@ class TestBadInput:
       ('arguments', 'message'),
       [
           ((), 'give the machine a name: --name='),
-          (('--name=x',), 'say where the TPU is: --zone='),
-          (_REQUIRED, 'say which TPU: --type='),
-          ((*_REQUIRED, '--type=v4-8'), 'say where the output goes'),
-          (_RUN, 'say what to run, after --.'),
-          ((*_RUN, 'eval'), "the option 'eval' is not understood."),
-          ((*_RUN, '--chip=1', *_JOB), "the option '--chip=1' is not"),
-          ((*_RUN, '--chips=2', *_JOB), '--chips=2: give 1, or leave it out'),
-          ((*_RUN, '--name=My_TPU', *_JOB), '--name=My_TPU: a name has small'),
-          ((*_RUN, '--zone=a;b', *_JOB), '--zone=a;b is no zone'),
-          ((*_RUN, '--project=p;b', *_JOB), "the project 'p;b' is no"),
-          ((*_RUN, '--time-limit=2', *_JOB), '--time-limit=2: give seconds,'),
+          (('--name=x',), 'give the zone of the TPU: --zone='),
+          (_REQUIRED, 'give the type of the TPU: --type='),
+          ((*_REQUIRED, '--type=v4-8'), 'give the output folder'),
+          (_RUN, 'give the job to run after --.'),
+          ((*_RUN, 'eval'), "the option 'eval' is unknown."),
+          ((*_RUN, '--chip=1', *_JOB), "the option '--chip=1' is unknown."),
+          ((*_RUN, '--chips=2', *_JOB), '--chips=2: give 1, or omit'),
+          ((*_RUN, '--name=My_TPU', *_JOB), '--name=My_TPU: give lower-case'),
+          ((*_RUN, '--zone=a;b', *_JOB), '--zone=a;b is not a zone'),
+          ((*_RUN, '--project=p;b', *_JOB), "'p;b' is not the id of"),
+          ((*_RUN, '--time-limit=2', *_JOB), '--time-limit=2: give s, m or h'),
           ((*_RUN, '--time-limit=5m', *_JOB), '--time-limit=5m is too short'),
-          ((*_RUN, '--queue-limit=x', *_JOB), '--queue-limit=x: give seconds'),
+          ((*_RUN, '--queue-limit=x', *_JOB), '--queue-limit=x: give s, m'),
           ((*_RUN, '--program=t5x', *_JOB), '--program=t5x is not one of'),
           ((*_RUN, '--output-dir=gs://b', *_JOB), '--output-dir=gs://b: give'),
           (
               (*_RUN, '--type=v4-32', *_JOB),
-              'v4-32 has 4 hosts, and the jobs of speculative-t5x run on one.',
+              'v4-32 has 4 hosts, and jobs of speculative-t5x run on one host.',
           ),
           (
               (*_RUN, '--type=v4-32', '--program=t5x.eval', '--chips=1', *_JOB),
-              '--chips=1 takes a chip of one host, and v4-32 has 4.',
+              '--chips=1 needs a single host, and v4-32 has 4.',
           ),
           (
               (*_RUN, '--type=v4-16', '--program=t5x.eval', '--output-dir=x',
@@ -240,19 +240,19 @@ class TestBadInput:
           ),
           (
               (*_RUN, '--create-flag=--metadata=a=b', *_JOB),
-              "--create-flag=--metadata=a=b: the machine's metadata",
+              '--create-flag=--metadata=a=b would replace the metadata',
           ),
           ((*_RUN, '--create-flag=spot', *_JOB), '--create-flag=spot: give a'),
           ((*_RUN, '--zone=us-central2', *_JOB), '--zone=us-central2 is no'),
           ((*_RUN, '--output-dir=s3://b/x', *_JOB), '--output-dir=s3://b/x: g'),
-          ((*_RUN, '--', 'simlate'), "'simlate' is no job of speculative-t5x."),
+          ((*_RUN, '--', 'simlate'), "'simlate' is not a job of speculative-"),
           (
               (*_RUN, '--', 'eval', '--gin_file=configs/runs/nope.gin'),
               '--gin_file=configs/runs/nope.gin: this commit has no such file.',
           ),
           (
               (*_RUN, '--', 'simulate', '--output_dir=/x'),
-              '--output_dir=/x: the output folder is added;',
+              '--output_dir=/x is added by this script.',
           ),
       ],
   )  # fmt: skip
@@ -295,7 +295,7 @@ class TestBadInput:
   def test_changes_in_no_commit(self, cloud):
     (cloud.checkout / 'new').write_text('')
     error = self._fails(cloud, *_RUN)
-    assert error.startswith('error: this checkout has changes that are in no')
+    assert error.startswith('error: this checkout has uncommitted changes')
     assert cloud.calls() == []
 
   def test_several_hosts_without_a_key(self, cloud):
@@ -335,9 +335,9 @@ class TestDeletion:
   @pytest.mark.parametrize(
       ('fails', 'calls', 'status', 'message'),
       [
-          ('* tpu-vm create *', 3, 1, 'mine could not be made; the lines'),
+          ('* tpu-vm create *', 3, 1, 'mine could not be created; the lines'),
           ('* tpu-vm scp *', 4, 1, 'mine could not be reached.'),
-          ('*worker_setup.sh*', 5, 1, 'nothing was run: mine could not be set'),
+          ('*worker_setup.sh*', 5, 1, 'mine could not be set up, and the job'),
           ('*worker_run.sh*', 6, 7, 'the job failed with status 7: the lines'),
       ],
   )
@@ -350,7 +350,7 @@ class TestDeletion:
   def test_time_limit(self, cloud):
     done = cloud.launch(*_RUN, *_JOB, FAILS='*worker_run.sh*', STATUS='124')
     assert done.returncode == 124
-    assert 'its time was over. Give a longer --time-limit.' in done.stderr
+    assert 'reached the time limit. Give a longer --time-limit.' in done.stderr
     assert cloud.verbs()[-1] == 'tpu-vm delete'
 
   def test_output_of_a_job_that_failed(self, cloud):
@@ -373,7 +373,8 @@ class TestDeletion:
     assert done.returncode == 1
     assert cloud.verbs() == [*_WHOLE, 'tpu-vm delete', 'tpu-vm delete']
     assert done.stderr.splitlines()[-1] == (
-        'error: mine could not be deleted, and costs if it exists. Delete it:'
+        'error: mine could not be deleted, and is billed while it exists.'
+        ' Delete it:'
         ' gcloud compute tpus tpu-vm delete mine --zone=a-zone-b --project=p'
         ' --quiet'
     )
@@ -449,7 +450,7 @@ class TestQueue:
   def test_no_machine(self, cloud):
     done = self._launch(cloud, 'PROVISIONING', 'FAILED')
     assert done.returncode == 1
-    assert 'error: the queue gave no machine: mine is FAILED.' in done.stderr
+    assert 'the queue provided no machine: mine is FAILED.' in done.stderr
     assert cloud.verbs()[-2:] == [
         'queued-resources describe', 'queued-resources delete'
     ]  # fmt: skip
@@ -458,7 +459,7 @@ class TestQueue:
     cloud.states.write_text('WAITING_FOR_RESOURCES\n' * 9)
     done = cloud.launch(*_RUN, '--queued', '--queue-limit=2m', *_JOB)
     assert done.returncode == 1
-    assert 'error: the queue gave no machine in 120 s.' in done.stderr
+    assert 'error: the queue provided no machine in 120 s.' in done.stderr
     assert cloud.verbs().count('queued-resources describe') == 5
     assert cloud.verbs()[-1] == 'queued-resources delete'
 

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import pytest
 
 from scripts.cloud_tpu import worker_main
-from speculative_t5x import compilation_cache
+from speculative_t5x.runtime import compilation_cache
 from tests.scripts import fake_cloud
 
 _SCRIPTS = fake_cloud.CHECKOUT / 'scripts/cloud_tpu'
@@ -156,13 +156,14 @@ class TestWorker:
     (worker / 'guard/delete_at').write_text(f'{deadline}\n')
     done = self._run(cloud, worker, 'speculative-t5x', 'x')
     assert done.returncode == 124
-    assert done.stdout in ('interrupted\n', 'error: no time is left to run.\n')
+    no_time = 'error: no time is left for the job.\n'
+    assert done.stdout in ('interrupted\n', no_time)
 
   def test_no_time_left(self, cloud, worker):
     (worker / 'guard/delete_at').write_text(f'{int(time.time()) + 300}\n')
     done = self._run(cloud, worker, 'speculative-t5x', 'x')
     assert done.returncode == 124
-    assert done.stdout == 'error: no time is left to run.\n'
+    assert done.stdout == 'error: no time is left for the job.\n'
 
   def test_same_t5x_as_documented(self):
     setup = (_SCRIPTS / 'worker_setup.sh').read_text()
@@ -249,7 +250,7 @@ class TestWorkerMain:
     assert worker_main.main(flags) == 0
     assert [path.name for path in tmp_path.iterdir()] == ['table1.md']
     assert worker_main.main([*flags, '--bad']) == 2
-    assert "the flag '--bad' is not understood" in capsys.readouterr().err
+    assert "the flag '--bad' is unknown" in capsys.readouterr().err
     assert hosts_met == []
 
   @pytest.mark.parametrize(

@@ -72,10 +72,10 @@ class Cloud:
         ignore=shutil.ignore_patterns('__pycache__'),
     )
     shutil.copytree(CHECKOUT / 'configs', self.checkout / 'configs')
-    (self.checkout / 'speculative_t5x').mkdir()
+    (self.checkout / 'speculative_t5x/cli').mkdir(parents=True)
     shutil.copy(
-        CHECKOUT / 'speculative_t5x/commands.py',
-        self.checkout / 'speculative_t5x',
+        CHECKOUT / 'speculative_t5x/cli/commands.py',
+        self.checkout / 'speculative_t5x/cli',
     )
     for path in CHECKOUT.glob('requirements*.txt'):
       (self.checkout / path.name).symlink_to(path)

@@ -74,7 +74,7 @@ def test_ids_of_the_task_are_kept():
     ids=['fractions', 'texts', 'lists'],
 )
 def test_ids_that_are_no_numbers(own):
-  with pytest.raises(ValueError, match='example_id must be one integer'):
+  with pytest.raises(ValueError, match='example_id must be a 32-bit'):
     convert(dataset(example_id=tf.constant(own)))
 
 
@@ -85,7 +85,7 @@ def test_ids_that_are_no_numbers(own):
 )  # fmt: skip
 def test_ids_past_32_bits(number, dtype):
   own = tf.constant([1, number, 3], dtype)
-  said = rf'example_id must be one integer of 32 bits.*\[{number}\]'
+  said = rf'example_id must be a 32-bit integer.*\[{number}\]'
   with pytest.raises(tf.errors.InvalidArgumentError, match=said):
     ids(convert(dataset(example_id=own)))
 

@@ -104,6 +104,58 @@ class TestEval:
     assert jobs.translations(tmp_path) == best
 
 
+_OTHER_DRAFTER = """
+from __gin__ import dynamic_registration
+
+import seqio
+from speculative_t5x.drafters import source
+from t5x import utils
+from tests import repeat_last
+
+include 't5x/configs/runs/eval.gin'
+include 'configs/t5x/model_multi30k.gin'
+include 'configs/t5x/speculative.gin'
+include 'configs/tasks/multi30k_ende.gin'
+
+DROPOUT_RATE = 0.0
+utils.DatasetConfig:
+  split = 'validation'
+  batch_size = 32
+seqio.Evaluator.num_examples = %NUM_EXAMPLES
+
+DRAFTER = @source.WithoutParameters()
+source.WithoutParameters:
+  make = @repeat_last.RepeatLast
+  kind = 'repeat_last'
+"""
+
+
+@pytest.mark.parametrize('use_orbax', [True, False])
+def test_a_drafter_from_outside_the_package(
+    shared, oracle, data, tmp_path, use_orbax
+):
+  """By gin alone, without a checkpoint of its own."""
+  gin_file = tmp_path / 'own.gin'
+  gin_file.write_text(_OTHER_DRAFTER)
+  target = shared / 't5x_oracle/target/t5x_orbax/checkpoint_2500'
+  output = tmp_path / 'output'
+  settings = {
+      'EVAL_OUTPUT_DIR': jobs.quoted(output),
+      'MULTI30K_DIR': jobs.quoted(data),
+      'CHECKPOINT_PATH': jobs.quoted(target),
+      'NUM_EXAMPLES': jobs.NUM_EXAMPLES,
+      'evaluate.use_orbax': use_orbax,
+  }
+  done = jobs.run(
+      'eval',
+      f'--gin_file={gin_file}',
+      *(f'--gin.{name}={value}' for name, value in settings.items()),
+  )
+  succeeded(done)
+  assert abs(jobs.bleu(output) - oracle['greedy_bleu']) < 0.01
+  assert jobs.translations(output) == texts(data, oracle['greedy_tokens'])
+
+
 class TestInfer:
 
   @MESHES
@@ -131,9 +183,7 @@ class TestInfer:
     def samples(name, *bindings):
       output = tmp_path / name
       sampled = ('TEMPERATURE=1.0', 'SEED=3', *bindings)
-      succeeded(
-          jobs.run_multi30k('infer', shared, output, *sampled, data=data)
-      )
+      succeeded(jobs.run_multi30k('infer', shared, output, *sampled, data=data))
       (path,) = output.glob('multi30k_ende-predict*-of-0000?')
       return [line['prediction_tokens'] for line in jobs.read_jsonl(path)]
 
@@ -226,14 +276,17 @@ class TestConfigs:
         for task in (*TASKS, 'multi30k')
     }
     read |= {OTHER_DRAFT, *(f'configs/t5x/decode_{name}' for name in DECODERS)}
-    while included := {
-        name
-        for file in read
-        for name in re.findall(
-            r"include '(configs/t5x/.*)\.gin'",
-            (jobs.CHECKOUT / f'{file}.gin').read_text(),
-        )
-    } - read:
+    while (
+        included := {
+            name
+            for file in read
+            for name in re.findall(
+                r"include '(configs/t5x/.*)\.gin'",
+                (jobs.CHECKOUT / f'{file}.gin').read_text(),
+            )
+        }
+        - read
+    ):
       read |= included
     files = (jobs.CHECKOUT / 'configs/t5x').glob('*.gin')
     assert read == {f'configs/t5x/{path.stem}' for path in files}
@@ -284,8 +337,7 @@ class TestBadInput:
         'DRAFT_VOCABULARY=@seqio.SentencePieceVocabulary()',
         'seqio.SentencePieceVocabulary.sentencepiece_model_file='
         + jobs.quoted(
-            jobs.CHECKOUT
-            / 'speculative_t5x/tasks/bulletins/bulletins.model'
+            jobs.CHECKOUT / 'speculative_t5x/tasks/bulletins/bulletins.model'
         ),
         data=data,
     )

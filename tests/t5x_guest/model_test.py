@@ -3,7 +3,6 @@
 """The T5X model decodes as T5X does, and is T5X's model in all else."""
 
 import functools
-import types
 
 from flax.linen import partitioning
 import jax
@@ -15,10 +14,12 @@ from t5x import decoding
 from t5x import models
 from t5x.examples.t5 import network
 
-from speculative_t5x import loading
 from speculative_t5x import t5x_guest
+from speculative_t5x import vocabularies
 from speculative_t5x.networks import t5
+from speculative_t5x.t5x_guest import network_config
 from speculative_t5x.tasks import bulletins
+from tests import vocabulary_files
 from tests.t5x_guest import tiny_pair
 
 PARAMS = tiny_pair.params()
@@ -63,9 +64,7 @@ class TestDecoding:
     )
     sequences, aux = predict(tiny_pair.model(decode), batch)
     np.testing.assert_array_equal(sequences, expected)
-    np.testing.assert_allclose(
-        aux['scores'], expected_aux['scores'], atol=2e-4
-    )
+    np.testing.assert_allclose(aux['scores'], expected_aux['scores'], atol=2e-4)
 
   def test_defaults_are_t5xs(self):
     """A top-k of 1, which is argmax at any temperature."""
@@ -81,10 +80,12 @@ class TestDecoding:
     model = tiny_pair.model(functools.partial(sampler, **SAMPLED))
     call = jax.jit(model.predict_batch)
     samples = {
-        size: np.concatenate([
-            call(PARAMS, tiny_pair.batch(size, first))
-            for first in range(0, 32, size)
-        ])[:32]
+        size: np.concatenate(
+            [
+                call(PARAMS, tiny_pair.batch(size, first))
+                for first in range(0, 32, size)
+            ]
+        )[:32]
         for size in (1, 7, 32)
     }
     np.testing.assert_array_equal(samples[1], samples[32])
@@ -138,7 +139,7 @@ class TestDecoding:
     target = tiny_pair.configs()[0]
     model = tiny_pair.model(
         functools.partial(t5x_guest.speculative_sample, **SAMPLED),
-        module=t5x_guest.Pair(*[tiny_pair.transformer(target)] * 2),
+        pair=[tiny_pair.transformer(target)] * 2,
     )
     params = {'target': PARAMS['target'], 'draft': PARAMS['target']}
     _, aux = jax.jit(model.predict_batch_with_aux)(params, tiny_pair.batch(5))
@@ -154,8 +155,7 @@ def test_a_network_is_decoded_as_it_was_set_up(role):
       mlp_activations=('silu', 'linear'), dropout_rate=0.3,
       logits_via_embedding=True,
   )  # fmt: skip
-  pair = tiny_pair.module().clone(**{role: network.Transformer(config)})
-  found = getattr(tiny_pair.model(module=pair), f'_{role}_config')
+  found = network_config.read(role, network.Transformer(config))
   ignored = {'float32_attention_logits'}  # False, or it is refused
   for name in vars(config).keys() - ignored:
     assert getattr(found, name) == getattr(config, name)
@@ -349,11 +349,10 @@ class TestRefusals:
       tiny_pair.model(gamma=0)
 
   def test_a_network_that_is_not_t5xs(self):
-    pair = t5x_guest.Pair(
-        tiny_pair.module().target, t5.Transformer(tiny_pair.configs()[1])
-    )
+    target, _ = tiny_pair.modules()
+    pair = target, t5.Transformer(tiny_pair.configs()[1])
     with pytest.raises(ValueError, match='draft.*networks.t5.Transformer'):
-      tiny_pair.model(module=pair)
+      tiny_pair.model(pair=pair)
 
   def test_a_subclass_of_t5xs_network(self):
     """It may compute anything."""
@@ -361,43 +360,31 @@ class TestRefusals:
     class Other(network.Transformer):
       pass
 
-    module = tiny_pair.module()
-    pair = t5x_guest.Pair(Other(module.target.config), module.draft)
+    target, draft = tiny_pair.modules()
+    pair = Other(target.config), draft
     with pytest.raises(ValueError, match='target is a .*Other'):
-      tiny_pair.model(module=pair)
+      tiny_pair.model(pair=pair)
 
   def test_activations_without_a_name(self):
-    module = tiny_pair.module()
-    config = module.target.config.replace(mlp_activations=(jnp.tanh,))
-    pair = t5x_guest.Pair(module.target.clone(config=config), module.draft)
+    target, draft = tiny_pair.modules()
+    config = target.config.replace(mlp_activations=(jnp.tanh,))
+    pair = target.clone(config=config), draft
     with pytest.raises(ValueError, match='mlp_activations'):
-      tiny_pair.model(module=pair)
+      tiny_pair.model(pair=pair)
 
   def test_float32_attention_logits(self):
-    module = tiny_pair.module()
-    config = module.draft.config.replace(
+    target, draft = tiny_pair.modules()
+    config = draft.config.replace(
         float32_attention_logits=True, dtype='bfloat16'
     )
-    pair = t5x_guest.Pair(module.target, module.draft.clone(config=config))
+    pair = target, draft.clone(config=config)
     with pytest.raises(ValueError, match='draft.*float32_attention_logits'):
-      tiny_pair.model(module=pair)
+      tiny_pair.model(pair=pair)
 
-  def test_a_draft_of_another_vocabulary(self):
+  def test_a_draft_of_another_vocabulary(self, tmp_path):
     own = seqio.SentencePieceVocabulary(str(bulletins.VOCABULARY_FILE))
-    other = types.SimpleNamespace(tokenizer=FewerPieces(own.tokenizer))
-    with pytest.raises(loading.VocabularyError, match='pieces'):
+    path = vocabulary_files.train(tmp_path / 'other.model')
+    other = seqio.SentencePieceVocabulary(str(path))
+    with pytest.raises(vocabularies.VocabularyError, match='pieces'):
       tiny_pair.model(output_vocabulary=own, draft_vocabulary=other)
     tiny_pair.model(output_vocabulary=own, draft_vocabulary=own)
-
-
-class FewerPieces:
-  """A vocabulary without its last piece."""
-
-  def __init__(self, tokenizer):
-    self._tokenizer = tokenizer
-
-  def get_piece_size(self):
-    return self._tokenizer.get_piece_size() - 1
-
-  def id_to_piece(self, i):
-    return self._tokenizer.id_to_piece(i)

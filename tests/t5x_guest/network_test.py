@@ -16,7 +16,7 @@ import t5x
 
 from speculative_t5x.networks import preparation
 from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_decoding
+from speculative_t5x.networks import t5_model
 from tests import tiny
 from tests.networks import dropout_masks
 from tests.t5x_guest import tiny_pair
@@ -159,8 +159,8 @@ def in_a_block(config, params, inputs, fed):
   """Logits of tokens fed in one block, by the tree prepared for decoding."""
   rows, length = fed.shape
   config, params = preparation.prepare(config, params)
-  _, context = t5_decoding.encode(config, params, inputs)
-  decoder = t5_decoding.block_decoder(config)
+  _, context = t5_model.encode(config, params, inputs)
+  decoder = t5_model.T5Model(config)
   cache = decoder.init_cache(context, rows, length + 2)
   start = jnp.zeros((rows,), jnp.int32)
   return decoder.decode_block(params, context, cache, fed, start, None)[0]

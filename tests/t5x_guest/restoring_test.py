@@ -129,15 +129,15 @@ class TestRestore:
         draft, vocab_size=4096, emb_dim=128, num_heads=2, head_dim=64,
         mlp_dim=256, num_encoder_layers=2, num_decoder_layers=1,
     )  # fmt: skip
-    module = t5x_guest.Pair(*map(tiny_pair.transformer, (target, draft)))
+    pair = tuple(map(tiny_pair.transformer, (target, draft)))
     state = restore(
         folder / 'target',
         oracle / layout,
         use_orbax=use_orbax,
-        model=tiny_pair.model(module=module),
+        model=tiny_pair.model(pair=pair),
     )
-    expected = checkpoints.restore_params(
-        oracle / 't5x_orbax', state.params['draft']
+    expected = checkpoints.open(oracle / 't5x_orbax').restore_params(
+        state.params['draft']
     )
     assert_equal(state.params['draft'], expected)
     assert_equal(state.params['target'], PARAMS['target'])
@@ -172,14 +172,12 @@ class TestRefusals:
   )
   def test_sizes_that_are_not_the_checkpoints(self, folder, overrides, name):
     """Fewer layers, more of them, and others: Orbax itself would not say."""
-    module = t5x_guest.Pair(
-        *map(tiny_pair.transformer, tiny_pair.configs(**overrides))
-    )
+    pair = tiny_pair.modules(**overrides)
     with pytest.raises(checkpoints.CheckpointError, match=name):
       restore(
           folder / 'target',
           folder / 'draft',
-          model=tiny_pair.model(module=module),
+          model=tiny_pair.model(pair=pair),
       )
 
   def test_target_and_draft_exchanged(self, folder):
@@ -247,6 +245,6 @@ def test_t5x_itself_restores_what_convert_writes(tmp_path, layout):
       None,
       use_orbax=True,
   )
-  assert int(state.step) == checkpoints.read_step(source)
+  assert int(state.step) == checkpoints.open(source).step
   expected = loading.abstract_params(config)
-  assert_equal(state.params, checkpoints.restore_params(source, expected))
+  assert_equal(state.params, checkpoints.open(source).restore_params(expected))

@@ -31,9 +31,7 @@ DRAFT = tiny.config(
     mlp_activations=('tanh', 'linear'),
 )  # fmt: skip
 GAMMA = LENGTH
-BASE = dict(
-    temperature=0.9, topk=0, topp=0.0, draft_temperature=0.9, seed=0
-)
+BASE = dict(temperature=0.9, topk=0, topp=0.0, draft_temperature=0.9, seed=0)
 SIGMAS = 5
 
 
@@ -56,7 +54,7 @@ def _compiled(rescale_log_probs):
       functools.partial(
           t5x_guest.speculative_sample, rescale_log_probs=rescale_log_probs
       ),
-      module=t5x_guest.Pair(*map(tiny_pair.transformer, (TARGET, DRAFT))),
+      pair=tuple(map(tiny_pair.transformer, (TARGET, DRAFT))),
       gamma=GAMMA,
   )
   return jax.jit(

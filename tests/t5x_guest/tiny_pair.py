@@ -37,20 +37,34 @@ def configs(**overrides) -> tuple[t5.T5Config, t5.T5Config]:
 def params(noise: float = 0.5, **overrides) -> flax_core.FrozenDict:
   """Parameters of both, as T5X nests them."""
   target, draft = configs(**overrides)
-  return flax_core.freeze({
-      'target': tiny.params(target),
-      'draft': tiny.params(draft, noise=noise),
-  })
+  return flax_core.freeze(
+      {
+          'target': tiny.params(target),
+          'draft': tiny.params(draft, noise=noise),
+      }
+  )
 
 
-def module(**overrides) -> t5x_guest.Pair:
-  return t5x_guest.Pair(*map(transformer, configs(**overrides)))
+def modules(**overrides) -> tuple[network.Transformer, network.Transformer]:
+  """The target and the draft model."""
+  return tuple(map(transformer, configs(**overrides)))
 
 
-def model(decode_fn=t5x_guest.speculative_sample, **kwargs):
+def model(
+    decode_fn=t5x_guest.speculative_sample,
+    *,
+    pair=None,
+    draft_vocabulary=None,
+    draft_is_model_parallel=False,
+    **kwargs,
+):
   """The pair as a T5X model."""
+  target, draft = pair or modules()
   arguments = dict(
-      module=module(),
+      module=target,
+      drafter=t5x_guest.DraftModule(
+          draft, draft_vocabulary, draft_is_model_parallel
+      ),
       input_vocabulary=VOCABULARY,
       output_vocabulary=VOCABULARY,
       optimizer_def=OPTIMIZER,

@@ -40,6 +40,7 @@ def _words(texts) -> set[str]:
 
 
 class TestShippedText:
+
   def test_sizes(self, pairs):
     assert {split: len(read) for split, read in pairs.items()} == _SIZES
 
@@ -63,7 +64,7 @@ class TestShippedText:
       for pair in read:
         english, german = (clock.sub('', text) for text in pair)
         assert sorted(re.findall(r'\d', english)) == sorted(
-          re.findall(r'\d', german)
+            re.findall(r'\d', german)
         ), pair
 
   def test_hash_mismatch(self, tmp_path, monkeypatch):
@@ -80,25 +81,26 @@ class TestShippedText:
 
   def test_reads_without_tensorflow(self):
     code = (
-      'import sys; from speculative_t5x.tasks import bulletins, multi30k;'
-      'bulletins.read_pairs("test");'
-      'assert not {"tensorflow", "seqio"} & set(sys.modules)'
+        'import sys; from speculative_t5x.tasks import bulletins, multi30k;'
+        'bulletins.read_pairs("test");'
+        'assert not {"tensorflow", "seqio"} & set(sys.modules)'
     )
     subprocess.run([sys.executable, '-c', code], check=True)
 
 
 class TestVocabulary:
+
   @pytest.fixture
   def vocabulary(self):
     return sentencepiece.SentencePieceProcessor(
-      model_file=bulletins.VOCABULARY_FILE
+        model_file=bulletins.VOCABULARY_FILE
     )
 
   def test_hash(self):
     path = pathlib.Path(bulletins.VOCABULARY_FILE)
     found = hashlib.sha256(path.read_bytes()).hexdigest()
     assert f'{found}  {path.name}\n' in (
-      path.with_name('SHA256SUMS').read_text()
+        path.with_name('SHA256SUMS').read_text()
     )
 
   def test_special_pieces(self, vocabulary):
@@ -118,6 +120,7 @@ class TestVocabulary:
 
 
 class TestGenerator:
+
   def test_makes_the_shipped_text(self, generated, pairs):
     for split, made in generated.items():
       assert [(b.en, b.de) for b in made] == pairs[split]
@@ -129,13 +132,13 @@ class TestGenerator:
     texts = (text for pair in pairs['train'] for text in pair)
     shipped = pathlib.Path(bulletins.VOCABULARY_FILE).read_bytes()
     model = sentencepiece.SentencePieceProcessor(
-      model_proto=vocabulary.train(texts)
+        model_proto=vocabulary.train(texts)
     )
     expected = sentencepiece.SentencePieceProcessor(model_proto=shipped)
     size = expected.get_piece_size()
     # As sets: pieces of one score may change places on another machine.
     assert {model.id_to_piece(i) for i in range(size)} == {
-      expected.id_to_piece(i) for i in range(size)
+        expected.id_to_piece(i) for i in range(size)
     }
 
   def test_test_skeletons_are_not_in_training(self, generated):
@@ -149,7 +152,7 @@ class TestGenerator:
     names = {s: {b.skeleton.name for b in generated[s]} for s in generated}
     frames = {s: {n.split(' | ')[0] for n in names[s]} for s in names}
     clauses = {
-      s: {c for n in names[s] for c in n.split(' | ')[1:]} for s in names
+        s: {c for n in names[s] for c in n.split(' | ')[1:]} for s in names
     }
     assert len(names['train']) >= 60 and len(names['test']) >= 15
     assert len(frames['train']) >= 20 and len(frames['test']) >= 15
@@ -172,6 +175,7 @@ class TestGenerator:
 
 
 class TestForms:
+
   @pytest.fixture(autouse=True)
   def _forms(self):
     pytest.importorskip('babel')
@@ -181,41 +185,41 @@ class TestForms:
     self.forms = forms
 
   @pytest.mark.parametrize(
-    'locale, expected',
-    [
-      (
-        'en_US',
-        [
-          '€1,234.50',
-          '1.09 US dollars',
-          '20 British pounds',
-          '1 Swiss franc',
-          '3.5 million',
-          '12,345.5',
-        ],
-      ),
-      (
-        'de',
-        [
-          '1.234,50 €',
-          '1,09 US-Dollar',
-          '20 britische Pfund',
-          '1 Schweizer Franken',
-          '3,5 Millionen',
-          '12.345,5',
-        ],
-      ),
-    ],
+      'locale, expected',
+      [
+          (
+              'en_US',
+              [
+                  '€1,234.50',
+                  '1.09 US dollars',
+                  '20 British pounds',
+                  '1 Swiss franc',
+                  '3.5 million',
+                  '12,345.5',
+              ],
+          ),
+          (
+              'de',
+              [
+                  '1.234,50 €',
+                  '1,09 US-Dollar',
+                  '20 britische Pfund',
+                  '1 Schweizer Franken',
+                  '3,5 Millionen',
+                  '12.345,5',
+              ],
+          ),
+      ],
   )
   def test_numbers_and_money(self, locale, expected):
     forms = self.forms
     assert [
-      forms.money(1234.5, 'EUR', locale),
-      forms.named_money(1.09, 'USD', locale),
-      forms.named_money(20, 'GBP', locale),
-      forms.named_money(1, 'CHF', locale),
-      forms.millions(3.5, locale),
-      forms.number(12345.5, locale),
+        forms.money(1234.5, 'EUR', locale),
+        forms.named_money(1.09, 'USD', locale),
+        forms.named_money(20, 'GBP', locale),
+        forms.named_money(1, 'CHF', locale),
+        forms.millions(3.5, locale),
+        forms.number(12345.5, locale),
     ] == expected
 
   def test_dates_and_times(self):
@@ -237,21 +241,21 @@ class TestForms:
     assert forms.ordinal(7, 'de') == 'siebte'
 
   @pytest.mark.parametrize(
-    'value, unit, text, dative',
-    [
-      (2, 'temperature-celsius', '2 Grad Celsius', '2 Grad Celsius'),
-      (
-        80,
-        'speed-kilometer-per-hour',
-        '80 Kilometer pro Stunde',
-        '80 Kilometern pro Stunde',
-      ),
-      (1, 'length-meter', '1 Meter', '1 Meter'),
-      (3.5, 'length-meter', '3,5 Meter', '3,5 Metern'),
-      (2, 'duration-hour', '2 Stunden', '2 Stunden'),
-      (41.3, 'duration-year', '41,3 Jahre', '41,3 Jahren'),
-      (5, 'mass-tonne', '5 Tonnen', '5 Tonnen'),
-    ],
+      'value, unit, text, dative',
+      [
+          (2, 'temperature-celsius', '2 Grad Celsius', '2 Grad Celsius'),
+          (
+              80,
+              'speed-kilometer-per-hour',
+              '80 Kilometer pro Stunde',
+              '80 Kilometern pro Stunde',
+          ),
+          (1, 'length-meter', '1 Meter', '1 Meter'),
+          (3.5, 'length-meter', '3,5 Meter', '3,5 Metern'),
+          (2, 'duration-hour', '2 Stunden', '2 Stunden'),
+          (41.3, 'duration-year', '41,3 Jahre', '41,3 Jahren'),
+          (5, 'mass-tonne', '5 Tonnen', '5 Tonnen'),
+      ],
   )
   def test_units(self, value, unit, text, dative):
     assert self.forms.measure(value, unit, 'de') == text
@@ -259,6 +263,7 @@ class TestForms:
 
 
 class TestGrammar:
+
   @pytest.fixture(autouse=True)
   def _grammar(self):
     pytest.importorskip('babel')
@@ -267,57 +272,57 @@ class TestGrammar:
     self.grammar = grammar
 
   @pytest.mark.parametrize(
-    'word, gender, definite, indefinite',
-    [
-      (
-        'Tisch',
-        'm',
-        [
-          'der alte Tisch',
-          'den alten Tisch',
-          'dem alten Tisch',
-          'des alten Tischs',
-        ],
-        [
-          'ein alter Tisch',
-          'einen alten Tisch',
-          'einem alten Tisch',
-          'eines alten Tischs',
-        ],
-      ),
-      (
-        'Lampe',
-        'f',
-        [
-          'die alte Lampe',
-          'die alte Lampe',
-          'der alten Lampe',
-          'der alten Lampe',
-        ],
-        [
-          'eine alte Lampe',
-          'eine alte Lampe',
-          'einer alten Lampe',
-          'einer alten Lampe',
-        ],
-      ),
-      (
-        'Klavier',
-        'n',
-        [
-          'das alte Klavier',
-          'das alte Klavier',
-          'dem alten Klavier',
-          'des alten Klaviers',
-        ],
-        [
-          'ein altes Klavier',
-          'ein altes Klavier',
-          'einem alten Klavier',
-          'eines alten Klaviers',
-        ],
-      ),
-    ],
+      'word, gender, definite, indefinite',
+      [
+          (
+              'Tisch',
+              'm',
+              [
+                  'der alte Tisch',
+                  'den alten Tisch',
+                  'dem alten Tisch',
+                  'des alten Tischs',
+              ],
+              [
+                  'ein alter Tisch',
+                  'einen alten Tisch',
+                  'einem alten Tisch',
+                  'eines alten Tischs',
+              ],
+          ),
+          (
+              'Lampe',
+              'f',
+              [
+                  'die alte Lampe',
+                  'die alte Lampe',
+                  'der alten Lampe',
+                  'der alten Lampe',
+              ],
+              [
+                  'eine alte Lampe',
+                  'eine alte Lampe',
+                  'einer alten Lampe',
+                  'einer alten Lampe',
+              ],
+          ),
+          (
+              'Klavier',
+              'n',
+              [
+                  'das alte Klavier',
+                  'das alte Klavier',
+                  'dem alten Klavier',
+                  'des alten Klaviers',
+              ],
+              [
+                  'ein altes Klavier',
+                  'ein altes Klavier',
+                  'einem alten Klavier',
+                  'eines alten Klaviers',
+              ],
+          ),
+      ],
   )
   def test_declension(self, word, gender, definite, indefinite):
     grammar = self.grammar
@@ -334,34 +339,34 @@ class TestGrammar:
   def test_dative_plural(self):
     plurals = ['Pferde', 'Löwen', 'Zebras', 'Tiger']
     assert [self.grammar.dative_plural(p) for p in plurals] == [
-      'Pferden',
-      'Löwen',
-      'Zebras',
-      'Tigern',
+        'Pferden',
+        'Löwen',
+        'Zebras',
+        'Tigern',
     ]
 
   @pytest.mark.parametrize(
-    'fields, main, inv, sub',
-    [
-      (
-        'der Zug / fällt / heute / aus+',
-        'der Zug fällt heute aus',
-        'fällt der Zug heute aus',
-        'der Zug heute ausfällt',
-      ),
-      (
-        'es / wird / heute / regnen',
-        'es wird heute regnen',
-        'wird es heute regnen',
-        'es heute regnen wird',
-      ),
-      (
-        'das Signal / ist / defekt /',
-        'das Signal ist defekt',
-        'ist das Signal defekt',
-        'das Signal defekt ist',
-      ),
-    ],
+      'fields, main, inv, sub',
+      [
+          (
+              'der Zug / fällt / heute / aus+',
+              'der Zug fällt heute aus',
+              'fällt der Zug heute aus',
+              'der Zug heute ausfällt',
+          ),
+          (
+              'es / wird / heute / regnen',
+              'es wird heute regnen',
+              'wird es heute regnen',
+              'es heute regnen wird',
+          ),
+          (
+              'das Signal / ist / defekt /',
+              'das Signal ist defekt',
+              'ist das Signal defekt',
+              'das Signal defekt ist',
+          ),
+      ],
   )
   def test_word_order(self, fields, main, inv, sub):
     orders = [self.grammar.ordered(fields, o) for o in ('main', 'inv', 'sub')]
@@ -373,6 +378,7 @@ class TestGrammar:
 
 
 class TestSkeletons:
+
   @pytest.fixture(autouse=True)
   def _modules(self):
     pytest.importorskip('babel')
@@ -385,21 +391,21 @@ class TestSkeletons:
     from scripts.bulletins import skeletons
 
     clause = clauses.Clause(
-      'the train to {city} will be canceled @',
-      'der Zug nach {city} / fällt / @ / aus+',
-      'future',
+        'the train to {city} will be canceled @',
+        'der Zug nach {city} / fällt / @ / aus+',
+        'future',
     )
     frame = frames.Frame('f', '^{WHEN}, {FACT}.', '^{WHEN} {FACT.inv}.')
     skeleton = skeletons.compose(frame, {'FACT': clause}, tell_when=False)
     fillers = {
-      'city': phrases.one_of(('Cologne', 'Köln')),
-      'future': phrases.one_of(
-        ('on Monday, March 3,', 'am Montag, dem 3. März,')
-      ),
+        'city': phrases.one_of(('Cologne', 'Köln')),
+        'future': phrases.one_of(
+            ('on Monday, March 3,', 'am Montag, dem 3. März,')
+        ),
     }
     assert skeletons.fill(skeleton, fillers, random.Random(0)) == (
-      'On Monday, March 3, the train to Cologne will be canceled.',
-      'Am Montag, dem 3. März, fällt der Zug nach Köln aus.',
+        'On Monday, March 3, the train to Cologne will be canceled.',
+        'Am Montag, dem 3. März, fällt der Zug nach Köln aus.',
     )
 
   def test_other_fact_has_other_phrases(self):
@@ -410,23 +416,23 @@ class TestSkeletons:
 
     clause = clauses.Clause('it rains in {city}', 'es / regnet / in {city} /')
     frame = frames.Frame(
-      'f', '^{FACT}, but {OTHER}.', '^{FACT.main}, aber {OTHER.main}.'
+        'f', '^{FACT}, but {OTHER}.', '^{FACT.main}, aber {OTHER.main}.'
     )
     skeleton = skeletons.compose(
-      frame, {'FACT': clause, 'OTHER': clause}, tell_when=False
+        frame, {'FACT': clause, 'OTHER': clause}, tell_when=False
     )
     fillers = {'city': phrases.one_of(('Rome', 'Rom'), ('Milan', 'Mailand'))}
     for seed in range(10):
       en, de = skeletons.fill(skeleton, fillers, random.Random(seed))
       assert {en, de} in (
-        {
-          'It rains in Rome, but it rains in Milan.',
-          'Es regnet in Rom, aber es regnet in Mailand.',
-        },
-        {
-          'It rains in Milan, but it rains in Rome.',
-          'Es regnet in Mailand, aber es regnet in Rom.',
-        },
+          {
+              'It rains in Rome, but it rains in Milan.',
+              'Es regnet in Rom, aber es regnet in Mailand.',
+          },
+          {
+              'It rains in Milan, but it rains in Rome.',
+              'Es regnet in Mailand, aber es regnet in Rom.',
+          },
       )
 
   def test_tidy(self):
@@ -438,19 +444,20 @@ class TestSkeletons:
 
 
 class TestTask:
+
   def test_examples(self):
     seqio = pytest.importorskip('seqio')
     from speculative_t5x.tasks import ende
 
     task = seqio.get_mixture_or_task(ende.BULLETINS)
     dataset = task.get_dataset(
-      {'inputs': _MAX_TOKENS, 'targets': _MAX_TOKENS}, 'test', shuffle=False
+        {'inputs': _MAX_TOKENS, 'targets': _MAX_TOKENS}, 'test', shuffle=False
     )
     examples = list(dataset.as_numpy_iterator())
     pairs = bulletins.read_pairs('test')
     assert [e['example_id'] for e in examples] == list(range(len(pairs)))
     vocabulary = sentencepiece.SentencePieceProcessor(
-      model_file=bulletins.VOCABULARY_FILE
+        model_file=bulletins.VOCABULARY_FILE
     )
     for example, pair in zip(examples, pairs, strict=True):
       for side, text in zip(('inputs', 'targets'), pair, strict=True):
@@ -468,6 +475,6 @@ class TestTask:
     for metric in task.predict_with_aux_metric_fns:
       found |= metric(['ein Zug nach Köln'], ['ein Zug nach Köln'], counts)
     assert found == {
-      'bleu': pytest.approx(100),
-      'tokens_per_target_call': 3,
+        'bleu': pytest.approx(100),
+        'tokens_per_target_call': 3,
     }

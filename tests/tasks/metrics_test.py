@@ -16,6 +16,7 @@ _EOS = 1
 
 
 class TestBleu:
+
   def test_equal_texts_score_100(self):
     texts = ['Es wird am Montag in Köln regnen.', 'Ein Euro, bitte schön!']
     assert metrics.bleu(texts, texts)['bleu'] == pytest.approx(100)
@@ -41,7 +42,7 @@ class TestBleu:
 
   def test_case_counts(self):
     assert metrics.bleu(['Ein Zug nach Köln'], ['ein zug nach köln']) != {
-      'bleu': pytest.approx(100)
+        'bleu': pytest.approx(100)
     }
 
   def test_tokenization(self):
@@ -54,7 +55,7 @@ class TestBleu:
   def test_ignores_auxiliary_values(self):
     texts = ['Ein Zug fährt nach Köln.']
     assert metrics.bleu(texts, texts, {'scores': [0.0]}) == metrics.bleu(
-      texts, texts
+        texts, texts
     )
 
   def test_rejects_different_numbers_of_texts(self):
@@ -69,7 +70,7 @@ class TestBleu:
     data_dir = shared / 'data' / 'multi30k'
     oracle = shared / 't5x_oracle' / model
     vocabulary = sentencepiece.SentencePieceProcessor(
-      model_file=str(data_dir / 'ende4k.model')
+        model_file=str(data_dir / 'ende4k.model')
     )
     tokens = np.load(oracle / 'oracle.npz')['greedy_tokens']
     predictions = [vocabulary.decode(_until_eos(row)) for row in tokens]
@@ -90,7 +91,7 @@ class TestTokensPerTargetCall:
   def test_of_all_examples_together(self):
     counts = {'tokens': [9, 3], 'target_calls': [2, 1], 'scores': [0.0, 0.0]}
     assert metrics.tokens_per_target_call(counts) == {
-      'tokens_per_target_call': 4.0
+        'tokens_per_target_call': 4.0
     }
 
   @pytest.mark.parametrize('aux_values', [{}, {'scores': [0.0]}])

@@ -31,15 +31,16 @@ def folder(tmp_path):
 
 
 class TestReadPairs:
+
   def test_pairs_lines(self, folder):
     assert multi30k.read_pairs(folder, 'validation') == [
-      ('train val 1', 'Zug val 1'),
-      ('train val 2', 'Zug val 2'),
-      ('train val 3', 'Zug val 3'),
+        ('train val 1', 'Zug val 1'),
+        ('train val 2', 'Zug val 2'),
+        ('train val 3', 'Zug val 3'),
     ]
 
   @pytest.mark.parametrize(
-    ('split', 'stem'), [('train', 'train'), ('test', 'test_2016_flickr')]
+      ('split', 'stem'), [('train', 'train'), ('test', 'test_2016_flickr')]
   )
   def test_splits_are_files(self, folder, split, stem):
     pair = multi30k.read_pairs(folder, split)[0]
@@ -93,6 +94,7 @@ class TestReadPairs:
 
 
 class TestRegister:
+
   @pytest.fixture(autouse=True)
   def _seqio(self):
     self.seqio = pytest.importorskip('seqio')
@@ -103,7 +105,7 @@ class TestRegister:
   def _examples(self, split='validation'):
     task = self.seqio.get_mixture_or_task(multi30k.NAME)
     dataset = task.get_dataset(
-      {'inputs': 64, 'targets': 64}, split, shuffle=False
+        {'inputs': 64, 'targets': 64}, split, shuffle=False
     )
     return list(dataset.as_numpy_iterator())
 

@@ -81,9 +81,7 @@ class TestMakeModel:
     assert jax.tree.map(lambda x: x.shape, found.params) == jax.tree.map(
         lambda x: x.shape, loaded.params
     )
-    assert {x.dtype.name for x in jax.tree.leaves(found.params)} == {
-        'bfloat16'
-    }
+    assert {x.dtype.name for x in jax.tree.leaves(found.params)} == {'bfloat16'}
 
   def test_min_block(self):
     place = abstract_pair.make_place(_here(), None)

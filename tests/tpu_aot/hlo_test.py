@@ -155,7 +155,7 @@ class TestParse:
 
   def test_a_type_that_is_not_closed(self):
     line = '  ROOT %fusion.2 = (f32[1]{0:T(128), f32[2] fusion(%one)'
-    with pytest.raises(ValueError, match='Parentheses are not closed'):
+    with pytest.raises(ValueError, match='A parenthesis is not closed'):
       hlo.parse('ENTRY %main (x: f32[]) -> f32[] {\n' + line + '\n}\n')
 
 

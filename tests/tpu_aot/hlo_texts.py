@@ -101,13 +101,15 @@ def counted(name: str, bound: int, *lines: str) -> str:
 
 def looped(name: str, op_name: str = 'jit(loop)/while/body/while') -> str:
   """The lines that run a loop of `counted` from 0 on."""
-  return '\n  '.join([
-      f'%{name}.zero = {COUNT} constant(0)',
-      f'%{name}.start = ({COUNT}) tuple(%{name}.zero)',
-      f'%{name} = ({COUNT}) while(%{name}.start),'
-      f' condition=%{name}.condition, body=%{name}.body,'
-      f' metadata={{op_name="{op_name}" stack_frame_id=7}}',
-  ])
+  return '\n  '.join(
+      [
+          f'%{name}.zero = {COUNT} constant(0)',
+          f'%{name}.start = ({COUNT}) tuple(%{name}.zero)',
+          f'%{name} = ({COUNT}) while(%{name}.start),'
+          f' condition=%{name}.condition, body=%{name}.body,'
+          f' metadata={{op_name="{op_name}" stack_frame_id=7}}',
+      ]
+  )
 
 
 def reckoned(cycles: int) -> str:

@@ -13,6 +13,7 @@ import pytest
 
 from speculative_t5x import sharding
 from speculative_t5x import token_decoder
+from speculative_t5x.drafters import draft_model
 from speculative_t5x.networks import t5
 from speculative_t5x.tpu_aot import abstract_pair
 from speculative_t5x.tpu_aot import programs
@@ -46,7 +47,7 @@ def _compile(
   make = abstract_pair.make_model
   decoder = token_decoder.TokenDecoder(
       make(TARGET, place, min_block=min_block),
-      make(DRAFT, place, draft_rules, min_block),
+      draft_model.from_model(make(DRAFT, place, draft_rules, min_block)),
       gamma=gamma,
       length=LENGTH,
   )
@@ -163,8 +164,10 @@ class TestSeveralRows:
     assert rows_loop.step.weight_bytes_copied == 0
 
   def test_caches_are_selected_anew_in_every_call(self, rows_loop):
-    remade = 8 * SLOTS * (
-        _bytes_a_position(TARGET) + GAMMA * _bytes_a_position(DRAFT)
+    remade = (
+        8
+        * SLOTS
+        * (_bytes_a_position(TARGET) + GAMMA * _bytes_a_position(DRAFT))
     )
     assert rows_loop.step.cache_bytes_remade == remade
     assert rows_loop.step.cache_bytes_written == 0
@@ -174,9 +177,7 @@ class TestSeveralRows:
 class TestMesh:
 
   def test_parameters_are_known_by_their_parts(self):
-    one_row = _compile(
-        programs.compile_plain, topology='v4:2x2x1', min_block=1
-    )
+    one_row = _compile(programs.compile_plain, topology='v4:2x2x1', min_block=1)
     assert one_row.step.vector_products > 0
 
   def test_sums(self, mesh_loop):

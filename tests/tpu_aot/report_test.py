@@ -7,8 +7,8 @@ import dataclasses
 
 import pytest
 
-from speculative_t5x import analysis
 from speculative_t5x.paper import published
+from speculative_t5x.speculation import theory
 from speculative_t5x.tpu_aot import chips
 from speculative_t5x.tpu_aot import programs
 from speculative_t5x.tpu_aot import reading
@@ -141,7 +141,7 @@ class TestHeading:
     assert first == '# t5_1_1_xxl on v4:1x1x1'
     assert second == (
         'Compiled ahead of time by JAX 9.8.7 and libtpu 6.5.4; nothing ran.'
-        ' bfloat16, batch 1, 512 input and 128 output tokens. Of a chip: 32'
+        ' bfloat16, batch 1, 512 input and 128 output tokens. Per chip: 32'
         ' GiB, 1,228 GB/s, 275 TFLOP/s, clock 1,050 MHz.'
     )
 
@@ -153,7 +153,7 @@ class TestHeading:
     text = report.render(_record())
     titles = [line[3:] for line in text.splitlines() if line[:3] == '## ']
     assert titles == [
-        'Memory of a device while the loop runs', 'Steps',
+        'Memory per device while the loop runs', 'Steps',
         'What the loop does', 'Table 2 of the paper',
     ]  # fmt: skip
 
@@ -248,7 +248,8 @@ class TestRowWrites:
     text = report.render(_record(batch_size=8, row_writes=writes))
     rows = _section(text, 'Writing where')
     assert [list(row.values()) for row in rows] == [
-        ['a scatter', '1', '64,000', '16'], ['a selection', '1', '8,000', '0']
+        ['a scatter', '1', '64,000', '16'],
+        ['a selection', '1', '8,000', '0'],
     ]
     assert 'batch 8,' in text
 
@@ -292,7 +293,7 @@ class TestTable2:
   def test_speedups(self):
     """Of small at alpha 0.75 and gamma 7, 9,000,000 cycles a trip."""
     row = _table_2(_record(t5x_step=_program(30_000_000)))
-    tokens = float(analysis.expected_tokens(0.75, 7))
+    tokens = float(theory.expected_tokens(0.75, 7))
     assert row['compiled'] == f'{tokens * 5 / 9:.2f}'
     assert row['over one row'] == f'{tokens * 20 / 9:.2f}'
     assert row["over T5X's"] == f'{tokens * 30 / 9:.2f}'

@@ -8,17 +8,18 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from speculative_t5x import analysis
 from speculative_t5x import sharding
-from speculative_t5x import speculation
 from speculative_t5x import token_decoder
+from speculative_t5x.drafters import draft_model
+from speculative_t5x.measurement import operations
+from speculative_t5x.measurement import read_floor
 from speculative_t5x.paper import published
+from speculative_t5x.speculation import state as state_lib
+from speculative_t5x.speculation import theory
 from speculative_t5x.tpu_aot import abstract_pair
 from speculative_t5x.tpu_aot import chips
 from speculative_t5x.tpu_aot import roofline
 from speculative_t5x.tpu_aot import topology
-from speculative_t5x.walltime import operations
-from speculative_t5x.walltime import read_floor
 from tests import tiny
 
 LENGTH, INPUTS_LENGTH, GAMMA = 20, 12, 3
@@ -45,7 +46,9 @@ def _mesh(data: int, model: int) -> jax.sharding.AbstractMesh:
 
 
 def _decoder(model) -> token_decoder.TokenDecoder:
-  return token_decoder.TokenDecoder(model, model, gamma=GAMMA, length=LENGTH)
+  return token_decoder.TokenDecoder(
+      model, draft_model.from_model(model), gamma=GAMMA, length=LENGTH
+  )
 
 
 def _count(
@@ -55,7 +58,7 @@ def _count(
       model,
       rows=rows,
       block=block,
-      slots=speculation.cache_slots(LENGTH, gamma),
+      slots=state_lib.cache_slots(LENGTH, gamma),
       inputs_length=inputs_length,
   )
 
@@ -129,12 +132,12 @@ class TestSpeedup:
   def test_is_theorem_3_8(self, row):
     """Where gamma + 1 tokens are scored in the time of one."""
     found = roofline.speedup(row, plain_s=2.0, draft_s=0.5, verify_s=2.0)
-    expected = analysis.walltime_factor(row.alpha, row.gamma, 0.25)
+    expected = theory.walltime_factor(row.alpha, row.gamma, 0.25)
     assert found == pytest.approx(expected)
     assert isinstance(found, float)
 
   def test_the_cost_of_verifying(self):
     row = published.TABLES_2_AND_4[0]
-    tokens = analysis.expected_tokens(row.alpha, row.gamma)
+    tokens = theory.expected_tokens(row.alpha, row.gamma)
     found = roofline.speedup(row, plain_s=10.0, draft_s=1.0, verify_s=13.0)
     assert found == pytest.approx(tokens * 10 / (7 + 13))

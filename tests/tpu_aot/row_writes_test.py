@@ -10,9 +10,7 @@ from speculative_t5x.tpu_aot import row_writes
 from tests.tpu_aot import libtpu
 
 ROWS, BLOCK, SLOTS = 8, 2, 40
-CONFIG = t5.T5Config(
-    vocab_size=64, num_heads=4, head_dim=64, dtype='bfloat16'
-)
+CONFIG = t5.T5Config(vocab_size=64, num_heads=4, head_dim=64, dtype='bfloat16')
 _CACHES = 2 * 2 * ROWS * 4 * 64 * SLOTS  # of keys and values, bytes
 
 

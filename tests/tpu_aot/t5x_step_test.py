@@ -18,9 +18,7 @@ def test_whether_t5x_is_there():
 
 
 @libtpu.needed
-@pytest.mark.skipif(
-    not t5x_step.IS_IMPORTABLE, reason='T5X cannot be imported'
-)
+@pytest.mark.skipif(not t5x_step.IS_IMPORTABLE, reason='T5X cannot be imported')
 class TestCompilePlain:
 
   def test_it_multiplies_by_vectors(self):

@@ -102,8 +102,8 @@ class TestCheckLibtpu:
     with pytest.raises(topology.TopologyError) as error:
       topology.check_libtpu()
     message = str(error.value)
-    assert 'libtpu 0.0.1 does not belong' in message
-    assert f'JAX {jax.__version__}, which asks for libtpu' in message
+    assert 'libtpu 0.0.1 does not match' in message
+    assert f'JAX {jax.__version__}, which requires libtpu' in message
     assert "pip install '.[tpu-aot]'" in message
 
   @pytest.mark.parametrize(

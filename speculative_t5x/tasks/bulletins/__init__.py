@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The embedded corpus: bulletins in English and German.
 
-Weather, trains, prices and the like, full of dates, times, numbers, units and
-currencies, made from templates by `scripts/bulletins`. The test split says
-new things in sentences built otherwise than those of the training split.
-This module reads the text and needs neither TensorFlow nor seqio.
+The bulletins are about weather, trains, prices and similar subjects, with many
+dates, times, numbers, units and currencies. `scripts/bulletins` makes them from
+templates. The test split has other facts and other sentence patterns than the
+training split. This module reads the text and needs neither TensorFlow nor
+seqio.
 
-`SHA256SUMS` holds the hash of each split's uncompressed text (one pair a line,
-English and German separated by a tab) and of the vocabulary.
+`SHA256SUMS` holds the hash of each split's uncompressed text (one pair per
+line, English and German separated by a tab) and of the vocabulary.
 """
 
 import gzip
@@ -18,7 +19,7 @@ import pathlib
 _FOLDER = pathlib.Path(__file__).parent
 
 SPLITS = ('train', 'validation', 'test')
-# SentencePiece, 2,048 pieces: 0 pads, 1 ends a sequence, 2 is unknown.
+# SentencePiece model with 2,048 pieces: 0 is padding, 1 EOS, 2 unknown.
 VOCABULARY_FILE = str(_FOLDER / 'bulletins.model')
 
 __all__ = ['SPLITS', 'VOCABULARY_FILE', 'read_pairs']
@@ -31,11 +32,11 @@ def read_pairs(split: str) -> list[tuple[str, str]]:
     split: one of SPLITS.
 
   Returns:
-    Pairs of an English and a German text, in their fixed order.
+    Pairs of an English and a German text, in a fixed order.
 
   Raises:
-    ValueError: if there is no such split, or its text is not the one that
-      the package was released with.
+    ValueError: if there is no such split, or if the hash of its text is not the
+      released one.
   """
   if split not in SPLITS:
     raise ValueError(f'split must be one of {SPLITS}. Got {split!r}.')
@@ -44,21 +45,21 @@ def read_pairs(split: str) -> list[tuple[str, str]]:
 
 
 def _read_text(split: str) -> str:
-  """Returns the text of a split after comparing its hash."""
+  """Returns the text of a split after checking its hash."""
   path = _FOLDER / f'{split}.tsv.gz'
   text = gzip.decompress(path.read_bytes())
   expected = _read_sums()[f'{split}.tsv']
   found = hashlib.sha256(text).hexdigest()
   if found != expected:
     raise ValueError(
-      f'The text in {path} has SHA-256 {found}, expected {expected}. '
-      'Install the package again, or, after changing scripts/bulletins, '
-      'run `python -m scripts.bulletins`.'
+        f'The text in {path} has SHA-256 {found}, expected {expected}. '
+        'Install the package again, or, after changing scripts/bulletins, '
+        'run `python -m scripts.bulletins`.'
     )
   return text.decode()
 
 
 def _read_sums() -> dict[str, str]:
-  """Returns hashes by file name, from the format of `sha256sum`."""
+  """Returns hashes by file name, read from the format of `sha256sum`."""
   lines = (_FOLDER / 'SHA256SUMS').read_text().splitlines()
   return {name: digest for digest, name in (line.split() for line in lines)}

@@ -1,0 +1,239 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Times the paper's pairs on an accelerator, at the paper's alphas and gammas.
+
+The models are T5 1.1 of the sizes in Tables 2 and 4, with random weights and
+random inputs. Both models run, and draft tokens are accepted at the paper's
+alpha by simulated acceptance (see `speculative_t5x.jobs.simulate`). Each target
+is measured at each batch size, for every row of the tables with one of the
+drafts. Needs only JAX and the package's core: no TensorFlow, seqio, gin or
+matplotlib.
+
+  python -m benchmarks.simulated_pairs --target xxl xl \\
+    --draft small base large --batch_size 1 8 --output_dir runs/simulated_pairs
+
+Writes one record per row, results.jsonl with all records, and walltime.md. The
+latter is also printed; it has the table of the walltime jobs, and the time of a
+plain step beside the time to read the bytes that a step must read. After an
+interruption, the same command resumes.
+"""
+
+import argparse
+from collections.abc import Sequence
+import functools
+import os
+import sys
+
+import jax
+
+from speculative_t5x import loading
+from speculative_t5x import random_models
+from speculative_t5x import token_decoder
+from speculative_t5x.drafters import draft_model
+from speculative_t5x.measurement import read_floor
+from speculative_t5x.measurement import run_record
+from speculative_t5x.measurement import simulation
+from speculative_t5x.networks import t5_published
+from speculative_t5x.outputs import folder_lock
+from speculative_t5x.outputs import output_folder
+from speculative_t5x.paper import published
+from speculative_t5x.reports import walltime_summary
+from speculative_t5x.runtime import arguments
+from speculative_t5x.runtime import compilation_cache
+from speculative_t5x.runtime import quiet
+
+_NOTE = (
+    'Each line gives the time of a plain decoding step, without the encoder,'
+    ' over the read floor: the time to read the bytes that a step must read, at'
+    ' the fastest read speed measured in the same run (compare it with the data'
+    ' sheet). The paper measured XXL on a TPU-v4 at batch 1, on text of its'
+    ' tasks.'
+)
+
+
+class _HelpFormatter(
+    argparse.RawDescriptionHelpFormatter, argparse.ArgumentDefaultsHelpFormatter
+):
+  """Keeps the description's line breaks and shows all defaults."""
+
+
+def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+  """Parses the options; the functions that use them check sizes and counts."""
+  parser = argparse.ArgumentParser(
+      prog='python -m benchmarks.simulated_pairs',
+      description=__doc__,
+      formatter_class=_HelpFormatter,
+  )
+  several = dict(nargs='+', metavar='SIZE')
+  parser.add_argument('--target', default=['xxl', 'xl'], **several)
+  drafts = list(published.DRAFT_NUM_PARAMS)
+  parser.add_argument('--draft', default=drafts, **several)
+  parser.add_argument('--batch_size', type=int, nargs='+', default=[1, 8])
+  parser.add_argument('--dtype', default='bfloat16', help='or float32')
+  # Common lengths for fine-tuning T5 on translation; the paper's are unknown.
+  parser.add_argument('--inputs_length', type=int, default=512)
+  parser.add_argument('--targets_length', type=int, default=128)
+  parser.add_argument('--batches', type=int, default=16, help='per row')
+  parser.add_argument(
+      '--rounds',
+      type=int,
+      default=simulation.Shapes.rounds,
+      help='number of times that the parts are timed',
+  )
+  parser.add_argument('--output_dir', required=True, metavar='DIR')
+  return parser.parse_args(arguments)
+
+
+def choose_rows(drafts: Sequence[str]) -> list[published.Row]:
+  """Returns the rows of Tables 2 and 4 with one of the drafts.
+
+  Raises:
+    ValueError: for a draft that is not in the tables.
+  """
+  known = list(published.DRAFT_NUM_PARAMS)
+  for draft in drafts:
+    if draft not in known:
+      raise ValueError(
+          f'Tables 2 and 4 have no draft {draft!r}. Choose from'
+          f' {", ".join(known)}.'
+      )
+  return [row for row in published.TABLES_2_AND_4 if row.draft in drafts]
+
+
+def make_shapes(options: argparse.Namespace) -> list[simulation.Shapes]:
+  """Returns the shapes to decode, one per batch size.
+
+  Raises:
+    ValueError: for counts below 1.
+  """
+  # bfloat16 products have only one precision on a GPU, and requesting the
+  # highest could exclude some of XLA's kernels.
+  precision = None if options.dtype == 'bfloat16' else 'highest'
+  for batch_size in options.batch_size:
+    arguments.check(batch_size=batch_size, batches=options.batches)
+  return [
+      simulation.Shapes(
+          num_examples=options.batches * batch_size,
+          batch_size=batch_size,
+          inputs_length=options.inputs_length,
+          targets_length=options.targets_length,
+          dtype=options.dtype,
+          rounds=options.rounds,
+          matmul_precision=precision,
+      )
+      for batch_size in options.batch_size
+  ]
+
+
+def measure(
+    targets: Sequence[str],
+    rows: Sequence[published.Row],
+    all_shapes: Sequence[simulation.Shapes],
+    output_dir: str | os.PathLike[str],
+) -> list[run_record.Record]:
+  """Measures every target with all rows of the tables at all shapes.
+
+  Args:
+    targets: sizes of T5 1.1 that replace XXL.
+    rows: rows of the tables.
+    all_shapes: shapes to decode, all with the same dtype.
+    output_dir: output folder; its finished measurements are reused.
+  Returns:
+    The records, which are also written to the folder with a table.
+  Raises:
+    ValueError: for an unknown size, or if a target does not fit into memory.
+  """
+  for size in targets:  # checks all sizes before the first measurement
+    t5_published.make_config(size, all_shapes[0].dtype)
+  pairings = [
+      simulation.Pairing(r.draft, r.alpha, r.gamma, float(r.temperature))
+      for r in rows
+  ]
+  with folder_lock.hold(output_dir):
+    records, texts, lines = [], [], []
+    for size in targets:
+      of_size = []
+      for shapes in all_shapes:
+        found, _ = simulation.measure_pairings(
+            size, pairings, shapes, output_dir
+        )
+        num_bytes = count_step_bytes(size, shapes)
+        lines += [describe(*each, num_bytes) for each in zip(found, rows)]
+        of_size += found
+      texts.append(walltime_summary.render(of_size))
+      records += of_size
+    _write(records, [*texts, _NOTE, '\n'.join(lines)], output_dir)
+  return records
+
+
+def _write(records, texts, output_dir) -> None:
+  """Writes and prints the records and tables of all targets."""
+  folder = output_folder.OutputFolder(output_dir, 'walltime')
+  for record in records:
+    folder.add(record)
+  text = '\n\n'.join(texts)
+  folder.add_text('walltime.md', text)
+  print(text)
+  print(f'Records: {folder.finish()}')
+
+
+def count_step_bytes(size: str, shapes: simulation.Shapes) -> int:
+  """Returns the bytes that a target step must read, without allocating them."""
+  config = t5_published.make_config(size, shapes.dtype)
+  params = jax.eval_shape(
+      functools.partial(random_models.random_params, config)
+  )
+  model = loading.Model(config, params, random_models.count_params(config))
+  decoder = token_decoder.TokenDecoder(
+      model,
+      draft_model.from_model(model),
+      gamma=1,
+      length=shapes.targets_length,
+  )
+  return read_floor.step_bytes(decoder, shapes.batch_size, shapes.inputs_length)
+
+
+def describe(
+    record: run_record.Record, row: published.Row, num_bytes: int
+) -> str:
+  """Describes plain decoding and the read floor, and both speedups, in a line.
+
+  Args:
+    record: the record of a pair at the row's alpha and gamma.
+    row: the row of the paper's tables.
+    num_bytes: bytes that a target step must read.
+  """
+  plain = record['baseline']
+  decode_s = plain['walltime_s'] - record['encoder_s']['target']
+  token_ms = decode_s / plain['loop_steps'] * 1e3
+  floor_ms = record['floor_ms']
+  return (
+      f'- {record["target"]["name"]} and {row.draft}, batch'
+      f' {record["batch_size"]}, T={row.temperature}, gamma {row.gamma}, alpha'
+      f' {row.alpha:g}: plain {token_ms:.3g} ms per step,'
+      f' {token_ms / floor_ms:.2f} x the floor of {floor_ms:.3g} ms'
+      f' ({num_bytes / 1e9:.3g} GB at {num_bytes / floor_ms / 1e6:.0f} GB/s);'
+      f' speedup {record["speedup"]:.2f}, the paper {row.measured:g}'
+  )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+  """Runs the benchmark; returns 1, after a line on stderr, for bad input."""
+  options = parse_arguments(arguments)
+  quiet.keep_libtpu_from_searching()
+  compilation_cache.enable(options.output_dir)
+  try:
+    measure(
+        options.target,
+        choose_rows(options.draft),
+        make_shapes(options),
+        options.output_dir,
+    )
+  except (ValueError, OSError) as error:
+    print(f'error: {error}', file=sys.stderr)
+    return 1
+  return 0
+
+
+if __name__ == '__main__':
+  sys.exit(main())

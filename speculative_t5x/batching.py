@@ -1,0 +1,111 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Token ids as batches to decode, and decoded ids as the ids of a text.
+
+Strings, the examples of a task and random tokens all become requests here.
+
+Legend: examples, inputs_length.
+"""
+
+from collections.abc import Iterator, Sequence
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from speculative_t5x import token_decoder
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.speculation import verification
+
+
+def pad(
+    rows: Sequence[Sequence[int]], length: int, padding: int = 0
+) -> np.ndarray:
+  """Stacks token sequences, cut to `length` and padded to it.
+
+  Args:
+    rows: integers, one sequence per row.
+    length: of every row of the result.
+    padding: id that fills a row.
+  Returns:
+    [len(rows), length] int32.
+  """
+  padded = np.full((len(rows), length), padding, np.int32)
+  for filled, row in zip(padded, rows, strict=True):
+    filled[: len(row)] = row[:length]
+  return padded
+
+
+def cut(ids: Sequence[int], limit: int, end: int) -> list[int]:
+  """Cuts tokens to a limit, the last one being the end, as T5X's tasks do.
+
+  Args:
+    ids: of a text, the end of sequence included.
+    limit: the most tokens that remain.
+    end: of sequence.
+  """
+  if len(ids) <= limit:
+    return list(ids)
+  return [*ids[: limit - 1], end]
+
+
+def text_ids(
+    ids: Sequence[int], special_ids: contracts.SpecialIds, num_pieces: int
+) -> list[int]:
+  """Returns the decoded ids that have a piece, up to the end of sequence.
+
+  Args:
+    ids: of one decoded row.
+    special_ids: of the model.
+    num_pieces: size of the vocabulary. Ids beyond it only pad the logits.
+  """
+  ids = list(ids)
+  if special_ids.end in ids:
+    ids = ids[: ids.index(special_ids.end)]
+  return [i for i in ids if i != special_ids.padding and i < num_pieces]
+
+
+def requests(
+    tokens: np.ndarray,
+    example_ids: np.ndarray,
+    *,
+    batch_size: int,
+    length: int,
+    seed: int,
+    sampling: sampling_lib.Sampling,
+    draft_sampling: sampling_lib.Sampling,
+    rule: contracts.Rule = verification.TOKENWISE,
+    padding: int = 0,
+) -> Iterator[token_decoder.Request]:
+  """Yields batches of one shape; rows of padding fill the last one.
+
+  Args:
+    tokens: [examples, inputs_length] int32.
+    example_ids: [examples] int32.
+    batch_size: examples per batch.
+    length: the most tokens per output.
+    seed: of the samples.
+    sampling: the target's, which the outputs follow.
+    draft_sampling: the drafter's.
+    rule: which draft tokens are accepted.
+    padding: the id that fills inputs.
+  """
+  fill = functools.partial(_fill_rows, count=batch_size)
+  for start in range(0, len(tokens), batch_size):
+    part = slice(start, start + batch_size)
+    yield token_decoder.Request(
+        encoder_input_tokens=fill(tokens[part], value=padding),
+        example_ids=fill(example_ids[part]),
+        limits=fill(np.full(len(tokens[part]), length, np.int32)),
+        seed=jnp.asarray(seed, jnp.int32),
+        sampling=sampling,
+        draft_sampling=draft_sampling,
+        rule=rule,
+    )
+
+
+def _fill_rows(x: np.ndarray, count: int, value: int = 0) -> jax.Array:
+  width = [(0, count - len(x))] + [(0, 0)] * (x.ndim - 1)
+  return jnp.asarray(np.pad(x, width, constant_values=value))

@@ -1,0 +1,402 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The command `speculative-t5x`: runs a job that gin files configure.
+
+This is the only module of the package that imports gin. Flags are T5X's:
+
+  speculative-t5x eval --gin_file=configs/runs/demo.gin --gin.GAMMA=5
+"""
+
+import ast
+from collections.abc import Callable, Iterator, Sequence
+import contextlib
+import dataclasses
+import difflib
+import importlib
+import itertools
+import os
+import pathlib
+import re
+import signal
+import sys
+import tokenize
+
+import jax
+
+from speculative_t5x.cli import commands
+from speculative_t5x.cli import gin_text
+from speculative_t5x.runtime import compilation_cache
+from speculative_t5x.runtime import interruption
+from speculative_t5x.runtime import quiet
+
+# TensorFlow, used only to read and tokenize, reads this when it is imported.
+os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
+
+_FILE_FLAG, _PATH_FLAG = '--gin_file=', '--gin_search_paths='
+_OUTPUT_FLAG = '--output_dir='
+_OWN_FLAG = re.compile(r'--(\w+)=(.*)', re.DOTALL)
+_BINDING_FLAG = re.compile(r'--gin\.([^=\s]+)=(.*)', re.DOTALL)
+# A path or a word, from which a shell removes quotes.
+_BARE_STRING = re.compile(r'[\w./~][^\'"()\[\]{}%@]*')
+
+_INTERRUPTED = 128 + signal.SIGINT  # the status that shells expect
+
+# Exceptions that gin raises for a file or a binding that it cannot read.
+_GIN_ERRORS = (
+    SyntaxError, LookupError, TypeError, AttributeError, ValueError,
+    ImportError, NameError, OSError, tokenize.TokenError,
+)  # fmt: skip
+_REQUIRED = re.compile(r'^(\S+) = %gin\.REQUIRED$', re.MULTILINE)
+_UNSET_MACRO = re.compile(r"No bindings specified for '(.+)/gin\.macro'")
+_MISSING = re.compile(
+    r'(\w+)(?:\.__init__)?\(\) missing \d+ required .*arguments?: (.+)'
+    r"(?:\n.*)*?\n  In call to configurable '\1'"
+)
+_SCHEME = re.compile(r"'(\w+://)'")
+_FILE_LOCATION = re.compile(r'\n  In file "(.+)", line (\d+)')
+
+
+class UsageError(ValueError):
+  """The command line is not valid."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _CommandLine:
+  job: commands.Job
+  function: str  # of the job's module
+  gin_files: tuple[str, ...]
+  search_paths: tuple[str, ...]
+  bindings: tuple[tuple[str, str], ...]  # names and gin values
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+  """Runs a command and returns its exit status.
+
+  An invalid command line prints one error on stderr and returns status 2; other
+  bad input returns status 1. An interrupt prints one line and returns status
+  130. Any other exception is a bug and keeps its traceback.
+  """
+  argv = list(sys.argv[1:] if argv is None else argv)
+  try:
+    if not argv or {'-h', '--help'} & set(argv):
+      print(_help(argv))
+      return 0 if argv else 2
+    with interruption.remembered():
+      todo = _parse(argv)
+      _check_macros(todo)
+      for command in todo:
+        _configure(command)()
+        interruption.check()
+  except (UsageError, gin_text.GinFileError) as error:
+    print(f'error: {error}', file=sys.stderr)
+    return 2
+  except (ValueError, OSError, RuntimeError) as error:
+    print(f'error: {_message(error)}', file=sys.stderr)
+    return 1
+  except Exception as error:
+    if (message := _remote_message(error)) is None:
+      raise
+    print(f'error: {message}', file=sys.stderr)
+    return 1
+  except KeyboardInterrupt:
+    job = commands.JOBS.get(argv[0])
+    kept = ' Finished work is kept; the same command resumes.'
+    is_resumed = job is not None and job.is_resumed
+    print(f'Interrupted.{kept if is_resumed else ""}', file=sys.stderr)
+    return _INTERRUPTED
+  return 0
+
+
+def _help(argv: list[str]) -> str:
+  """Returns the help of a command or of its first named part.
+
+  The help is the head comment of the gin file. Without a command, returns the
+  overview of all commands.
+  """
+  job = commands.JOBS.get(argv[0]) if argv else None
+  if job is None:
+    return commands.overview()
+  gin_file = job.gin_file
+  if job.folder and (parts := [x for x in argv[1:] if not x.startswith('-')]):
+    gin_file = f'{job.folder}/{_check_parts(job, parts[:1])[0]}.gin'
+  path = gin_text.find(gin_file, [str(root) for root in _config_roots()])
+  text = path.read_text()
+  head = itertools.takewhile(lambda x: x.startswith('#'), text.splitlines())
+  # The first three lines are the licence.
+  return '\n'.join(line[2:] for line in itertools.islice(head, 3, None))
+
+
+def _parse(argv: list[str]) -> list[_CommandLine]:
+  """Returns the command lines to run, one after another."""
+  name, *flags = argv
+  job = commands.JOBS.get(name)
+  if job is None:
+    raise UsageError(f'there is no command {name!r}.\n{commands.USAGE}')
+  files, paths, bindings, parts = [], [], [], []
+  for flag in flags:
+    if job.folder is not None and not flag.startswith('-'):
+      parts.append(flag)
+    elif flag.startswith(_FILE_FLAG):
+      files.append(flag.removeprefix(_FILE_FLAG))
+    elif flag.startswith(_PATH_FLAG):
+      paths.extend(flag.removeprefix(_PATH_FLAG).split(','))
+    elif flag.startswith(_OUTPUT_FLAG):
+      path = flag.removeprefix(_OUTPUT_FLAG)
+      bindings.append((job.output_macro, repr(path)))
+    elif match := _BINDING_FLAG.fullmatch(flag):
+      bindings.append((match[1], _gin_value(*match.groups())))
+    elif (match := _OWN_FLAG.fullmatch(flag)) and match[1] in job.flags:
+      bindings.append((match[1].upper(), repr(match[2])))
+    else:
+      raise UsageError(f'the flag {flag!r} is unknown.\n{commands.USAGE}')
+  rest = tuple(paths), tuple(bindings)
+  if job.folder is not None:
+    return [
+        _CommandLine(job, part, (f'{job.folder}/{part}.gin', *files), *rest)
+        for part in _check_parts(job, parts)
+    ]
+  if job.is_complete:
+    files = [job.gin_file, *(f for f in files if f != job.gin_file)]
+  if not files:
+    raise UsageError(f'--gin_file is required.\n{commands.USAGE}')
+  return [_CommandLine(job, job.function, tuple(files), *rest)]
+
+
+def _check_parts(job: commands.Job, parts: list[str]) -> list[str]:
+  """Returns the named parts of a job, or all parts if none is named."""
+  folders = [root / job.folder for root in _config_roots()]
+  own = pathlib.Path(job.gin_file).stem
+  names = {p.stem for f in folders for p in f.glob('*.gin')} - {own}
+  # Figures come last, because they show measurements of the tables.
+  known = sorted(names, key=lambda name: (name.startswith('figure'), name))
+  for part in parts:
+    if part not in known:
+      raise UsageError(
+          f'there is no {part!r}. Choose from: {", ".join(known)}.'
+      )
+  return [name for name in known if name in parts or not parts]
+
+
+def _gin_value(name: str, text: str) -> str:
+  """Returns a flag's value in gin syntax; quotes a bare path or word."""
+  if not text.strip():
+    raise UsageError(
+        f'--gin.{name}= has no value. Give one; a shell variable in it may be'
+        ' unset.'
+    )
+  try:
+    value = ast.literal_eval(text)
+  except (SyntaxError, ValueError):
+    return repr(text) if _BARE_STRING.fullmatch(text) else text
+  # Commas without parentheses are a tuple in Python, but an error in gin.
+  if isinstance(value, tuple) and ast.literal_eval(f'[{text}]') != [value]:
+    raise UsageError(
+        f'--gin.{name}={text} cannot be read: several values need parentheses.'
+        f" Write --gin.{name}='({text})'."
+    )
+  return text
+
+
+def _configure(command: _CommandLine) -> Callable[[], object]:
+  """Parses the gin files and returns the configured job."""
+  gin = _import('gin')
+  if command.job.on_host:
+    # JAX would wait for an accelerator that another process uses.
+    jax.config.update('jax_platforms', 'cpu')
+  quiet.keep_libtpu_from_searching()
+  with _quiet_tensorflow():
+    job = getattr(_import(command.job.module), command.function)
+  gin.clear_config()  # removes the config of an earlier command
+  # Keep only the reader of plain files. The other reader treats a folder as a
+  # Python package and fails on folders without an __init__.py.
+  del gin.config._FILE_READERS[1:]
+  # Otherwise gin would always search the current folder first, and then the
+  # folders of earlier commands.
+  gin.config._LOCATION_PREFIXES[:] = _search_paths(command)
+  for name in command.job.optional:
+    gin.parse_config(f'{name} = None')
+  for name in command.gin_files:
+    with _gin_errors_in(name), _quiet_tensorflow():
+      gin.parse_config_file(name)
+  for name, value in command.bindings:
+    with _gin_errors_in(f'--gin.{name}={value}'):
+      gin.parse_config(f'{name} = {value}')
+  _finalize(gin, command.job)
+  return lambda: _run(gin, command.job, job)
+
+
+def _import(name: str):
+  try:
+    return importlib.import_module(name)
+  except ModuleNotFoundError as error:
+    raise UsageError(
+        f'{error.name}, which jobs need, is not installed. Install the package'
+        " with its extra: pip install 'speculative_t5x[jobs]'."
+    ) from error
+
+
+@contextlib.contextmanager
+def _quiet_tensorflow() -> Iterator[None]:
+  """Keeps TensorFlow quiet and off GPUs while the context imports it.
+
+  Discards stderr within the context: TensorFlow prints lines, partly about
+  GPUs, before its logging is set up, and no variable turns them off.
+  """
+  with quiet.quiet_stderr():
+    yield
+    quiet.keep_tensorflow_off_accelerators()
+
+
+def _config_roots() -> list[pathlib.Path]:
+  """Returns the folders that can hold `configs`: of a clone and of a wheel."""
+  package = pathlib.Path(__file__).parents[1]
+  return [package.parent, package]
+
+
+@contextlib.contextmanager
+def _gin_errors_in(source: str) -> Iterator[None]:
+  """Converts gin's exceptions to an error that names the file or flag."""
+  try:
+    yield
+  except _GIN_ERRORS as error:
+    message = _message(error)
+    # Gin's message begins with the representation of its parser.
+    _, found, rest = message.partition('Failed to parse token')
+    if found:
+      message = f'{found}{rest}; strings need quotes'
+    raise UsageError(
+        f'{source} cannot be read: {message.rstrip(".")}.'
+    ) from error
+
+
+def _finalize(gin, job: commands.Job) -> None:
+  """Checks that required values are set, and locks the configuration."""
+  if names := _REQUIRED.findall(gin.config_str()):
+    flags = ' '.join(
+        f'--{name.lower()}=...'
+        if name.lower() in job.flags
+        else f'--gin.{name}=...'
+        for name in names
+    )
+    raise UsageError(
+        f'{", ".join(names)} must be set: {flags}, or in a gin file.'
+    )
+  try:
+    gin.finalize()
+  except ValueError as error:
+    if match := _UNSET_MACRO.match(str(error)):
+      raise UsageError(
+          f'The macro {match[1]} is used but has no value. Correct its name,'
+          ' or add the gin file that sets it.'
+      ) from error
+    raise
+
+
+def _run(gin, settings: commands.Job, job: Callable) -> None:
+  try:
+    configurable = gin.get_configurable(job)
+  except LookupError as error:
+    raise UsageError(
+        f'No gin file configures the job {job.__name__}. Add one from'
+        ' configs/runs.'
+    ) from error
+  output = gin.get_bindings(f'{settings.output_macro}/macro')
+  if output:
+    _check_output(settings, output['value'])
+  if not settings.on_host:
+    compilation_cache.enable(str(output.get('value')))
+  try:
+    configurable()
+  except TypeError as error:
+    # An unbound argument is an error of the gin files; any other TypeError is a
+    # bug.
+    if match := _MISSING.match(str(error)):
+      raise UsageError(
+          f'The gin files do not set {match[2]} of {match[1]}. Add the gin file'
+          ' of configs that sets it.'
+      ) from error
+    raise
+
+
+def _check_output(job: commands.Job, value: object) -> None:
+  """Rejects an output folder with an empty name, the current folder."""
+  if value is None and not job.needs_output:
+    return
+  if not isinstance(value, str | os.PathLike) or not os.fspath(value).strip():
+    raise UsageError(
+        f'{job.output_macro} must name a folder, got {value!r}. Give one:'
+        ' --output_dir=<folder>. A shell variable in it may be unset.'
+    )
+
+
+def _check_macros(todo: list[_CommandLine]) -> None:
+  """Rejects macros that are not used, which gin would ignore."""
+  bindings = todo[0].bindings  # the same for all command lines
+  try:
+    macros = _read_macros(todo)
+    for _, value in bindings:
+      macros.used |= gin_text.used_in(value)
+  except (tokenize.TokenError, SyntaxError):
+    return  # gin reports the error when it parses the file
+  if macros.used:  # otherwise no job is configured, which `_run` reports
+    _check_all_used(macros)
+  for name, _ in bindings:
+    if '.' not in name and name not in macros.mentioned:
+      hint = _did_you_mean(name, macros.mentioned)
+      raise UsageError(f'no gin file mentions the macro {name}.{hint}')
+
+
+def _check_all_used(macros: gin_text.Macros) -> None:
+  for name, place in macros.places.items():
+    if name not in macros.used:
+      hint = _did_you_mean(name, macros.used)
+      remedy = ' Remove it, or add the gin file that uses it.'
+      raise UsageError(
+          f'{place} sets the macro {name}, which is not used.{hint or remedy}'
+      )
+
+
+def _read_macros(todo: list[_CommandLine]) -> gin_text.Macros:
+  """Returns the macros of all files of several command lines."""
+  macros = gin_text.Macros()
+  for command in todo:
+    found = gin_text.read_macros(command.gin_files, _search_paths(command))
+    macros.places |= found.places
+    macros.used |= found.used
+  return macros
+
+
+def _did_you_mean(name: str, known: set[str]) -> str:
+  close = difflib.get_close_matches(name.upper(), sorted(known), n=1)
+  return f' Did you mean {close[0]}?' if close else ''
+
+
+def _search_paths(command: _CommandLine) -> list[str]:
+  """Returns the folders in which gin files are searched, in order."""
+  return [*command.search_paths, '.', *map(str, _config_roots())]
+
+
+def _remote_message(error: Exception) -> str | None:
+  """Returns the message of an error of a remote path; None for other errors."""
+  if isinstance(error, KeyError) and (found := _SCHEME.match(str(error))):
+    return (
+        f'Paths that begin with {found[1]} are not supported. Give a local'
+        ' path, or one of a bucket (gs://).'
+    )
+  if type(error).__module__.startswith('tensorflow.'):  # it reads buckets
+    return ' '.join(_message(error).split())
+  return None
+
+
+def _message(error: Exception) -> str:
+  """Returns the message with gin's file and line, without gin's call stack."""
+  text = str(error.args[0] if isinstance(error, tokenize.TokenError) else error)
+  location = _FILE_LOCATION.search(text)
+  text = re.split(r'\n  (?:In|No values supplied) ', text)[0].strip()
+  if location:
+    return f'{text.rstrip(".")} ({location[1]}, line {location[2]}).'
+  return text
+
+
+if __name__ == '__main__':
+  sys.exit(main())

@@ -1,0 +1,33 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""No draft tokens: plain decoding, one token per target call."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+
+from speculative_t5x.speculation import contracts
+
+
+class Nothing(NamedTuple):
+  """Drafts nothing."""
+
+  max_draft_tokens: int = 0
+  num_uniforms: int = 0
+
+  def init(self, params, inputs, target, rows, slots) -> tuple[None, None]:
+    """See `contracts.Drafter.init`."""
+    return None, None
+
+  def propose(
+      self, params, memory, state, view: contracts.View
+  ) -> tuple[contracts.Draft, None, contracts.Cache]:
+    """See `contracts.Drafter.propose`."""
+    rows = view.num_tokens.shape[0]
+    draft = contracts.Draft(
+        tokens=jnp.zeros((rows, 0), jnp.int32),
+        lengths=jnp.zeros((rows,), jnp.int32),
+        probs=None,
+        is_point_mass=jnp.ones((rows, 0), bool),
+    )
+    return draft, state, view.target.cache

@@ -1,0 +1,101 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Drafters as jobs and the Python interface take them.
+
+A gin file or a program names a `Source`. Loaded for a target it gives a
+`LoadedDrafter`, which makes the drafter of any number of draft tokens.
+"""
+
+from collections.abc import Callable
+import dataclasses
+from typing import Any, Protocol
+
+import jax
+
+from speculative_t5x import loading
+from speculative_t5x import vocabularies
+from speculative_t5x.speculation import contracts
+
+# Makes the drafter of so many draft tokens for a target.
+MakeDrafter = Callable[[contracts.Model, int], contracts.Drafter]
+
+
+@dataclasses.dataclass(frozen=True)
+class LoadedDrafter:
+  """A drafter that is ready to draft for one target.
+
+  Attributes:
+    make: takes the target, as a `contracts.Model`, and the number of draft
+      tokens per block, and returns the drafter. Cheap: it reads nothing.
+    description: for the run record: `kind`, `name`, and where they apply
+      `checkpoint`, `num_params`, `dtype` and `model_parallel`.
+    params: the drafter's parameters; None if it has none.
+    models: the networks that it runs beside the target.
+    mesh: that the parameters lie on; None for one device.
+  """
+
+  make: MakeDrafter
+  description: dict[str, Any]
+  params: contracts.Params = None
+  models: tuple[loading.Model, ...] = ()
+  mesh: jax.sharding.Mesh | None = None
+
+
+class Source(Protocol):
+  """Where a drafter comes from."""
+
+  def load(
+      self,
+      target: loading.ModelSource,
+      vocabulary: vocabularies.Vocabulary | None,
+  ) -> LoadedDrafter:
+    """Loads the drafter for a target whose weights are not yet read.
+
+    Args:
+      target: what is known of the target.
+      vocabulary: the target's; None if there is none to compare with.
+    Raises:
+      ValueError: if the drafter cannot draft for the target.
+    """
+
+
+@dataclasses.dataclass(frozen=True)
+class WithoutParameters:
+  """A drafter that has no parameters of its own.
+
+  Attributes:
+    make: see `LoadedDrafter`; the class of the drafter will often do.
+    kind: of drafter, for the run record.
+  """
+
+  make: MakeDrafter
+  kind: str
+
+  def load(
+      self,
+      target: loading.ModelSource,
+      vocabulary: vocabularies.Vocabulary | None,
+  ) -> LoadedDrafter:
+    """See `Source.load`."""
+    return LoadedDrafter(self.make, {'kind': self.kind, 'name': self.kind})
+
+
+def check_fits(target: contracts.Model, drafter: contracts.Drafter) -> None:
+  """Checks that a drafter means the same by its special ids as the target.
+
+  Drafters that have no `special_ids` of their own use the target's.
+
+  Raises:
+    ValueError: naming both.
+  """
+  own = getattr(drafter, 'special_ids', target.special_ids)
+  if own != target.special_ids:
+    raise ValueError(
+        f'The drafter has the special ids {_shown(own)}, the target'
+        f' {_shown(target.special_ids)}. Draft tokens are ids, so both must be'
+        ' of one vocabulary.'
+    )
+
+
+def _shown(ids: contracts.SpecialIds) -> str:
+  return f'end {ids.end}, padding {ids.padding}, start {ids.start}'

@@ -1,0 +1,171 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What the eval job and the walltime job decode, and by which target."""
+
+from collections.abc import Mapping, Sequence
+import dataclasses
+from typing import Any
+
+import jax
+import seqio
+
+from speculative_t5x import loading
+from speculative_t5x import sharding
+from speculative_t5x import token_decoder
+from speculative_t5x import vocabularies
+from speculative_t5x.compatibility import pairing
+from speculative_t5x.drafters import source
+from speculative_t5x.networks import t5
+from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.tasks import examples as examples_lib
+
+
+@dataclasses.dataclass(frozen=True)
+class Workload:
+  """A split of a task, a target, and how outputs are sampled.
+
+  Attributes:
+    mixture_or_task_name: a registered seqio task.
+    split: of it.
+    task_feature_lengths: the most tokens of 'inputs' and 'targets'.
+    checkpoint_path: the target's checkpoint, of any layout.
+    target_config: its network; None for the sizes that the checkpoint states.
+    dtype: to decode in, where `target_config` is None.
+    topk: keep the k likeliest tokens; 0 is off.
+    topp: keep the likeliest tokens of this mass; 0 is off.
+    seed: of the samples.
+    mesh_shape: number of devices over which the examples of a batch are split,
+      and over which the target is partitioned.
+    matmul_precision: JAX's setting; 'highest' multiplies float32 in float32
+      on TPU and GPU too.
+  """
+
+  mixture_or_task_name: str
+  split: str
+  task_feature_lengths: Mapping[str, int]
+  checkpoint_path: str
+  target_config: t5.T5Config | None = None
+  dtype: str = 'float32'
+  topk: int = 0
+  topp: float = 0.0
+  seed: int = 0
+  mesh_shape: Sequence[int] = (1, 1)
+  matmul_precision: str | None = 'highest'
+
+  def __post_init__(self):
+    token_decoder.check_int32('seed', self.seed)
+
+  @property
+  def length(self) -> int:
+    """The most tokens of an output; 0 where the lengths do not say."""
+    lengths = self.task_feature_lengths
+    return lengths.get('targets', 0) if isinstance(lengths, Mapping) else 0
+
+  def sampling(self, temperature: float) -> sampling_lib.Sampling:
+    """Returns the sampling at a temperature.
+
+    Raises:
+      ValueError: for a value out of range.
+    """
+    return sampling_lib.make_sampling(temperature, self.topk, self.topp)
+
+  def settings(self) -> dict[str, Any]:
+    """Returns what the run record says of the workload."""
+    return {
+        'task': self.mixture_or_task_name,
+        'split': self.split,
+        'inputs_length': self.task_feature_lengths['inputs'],
+        'targets_length': self.task_feature_lengths['targets'],
+        'topk': self.topk,
+        'topp': self.topp,
+        'seed': self.seed,
+    }
+
+  def make_mesh(self, batch_size: int) -> jax.sharding.Mesh | None:
+    """Returns the mesh that batches are decoded on, None for one device.
+
+    Raises:
+      ValueError: for a shape that is not two numbers, needs more devices than
+        there are, or cannot hold the batch.
+    """
+    try:
+      data, model = self.mesh_shape
+    except (TypeError, ValueError):
+      raise ValueError(
+          'mesh_shape must be two numbers, (data, model), got'
+          f' {self.mesh_shape!r}.'
+      ) from None
+    mesh = sharding.make_mesh(data, model)
+    if mesh.size == 1:
+      return None
+    sharding.check_batch(mesh, batch_size)
+    return mesh
+
+  def load_examples(
+      self, target: loading.ModelSource, num_examples: int | None = None
+  ) -> examples_lib.Examples:
+    """Reads the split; see `tasks.examples.load`."""
+    return examples_lib.load(
+        self.mixture_or_task_name,
+        self.split,
+        self.task_feature_lengths,
+        num_examples,
+        padding=target.special_ids.padding,
+    )
+
+  def find_target(self, mesh: jax.sharding.Mesh | None) -> loading.ModelSource:
+    """Returns the target whose weights are still to be read."""
+    return loading.find_model(
+        pairing.open_checkpoint(pairing.TARGET_PATH, self.checkpoint_path),
+        self.target_config,
+        dtype=self.dtype,
+        mesh=mesh,
+    )
+
+
+def bind_vocabulary(
+    target: loading.ModelSource, examples: examples_lib.Examples
+) -> loading.ModelSource:
+  """Returns the target with the special ids of the task's vocabulary.
+
+  Raises:
+    vocabularies.VocabularyError: if the target has others.
+  """
+  name = f'of {examples.task.name}'
+  return target.with_vocabulary(name, examples.vocabulary.eos_id)
+
+
+def load_drafter(
+    drafter: source.Source,
+    target: loading.ModelSource,
+    vocabulary: seqio.Vocabulary,
+) -> source.LoadedDrafter:
+  """Loads a drafter for a target.
+
+  Raises:
+    ValueError: if it does not fit the target or the vocabulary.
+  """
+  loaded = drafter.load(target, _read(vocabulary))
+  for model in loaded.models:
+    loading.check_vocabulary_fits(vocabulary.vocab_size, 'draft', model)
+  return loaded
+
+
+def load_target(
+    target: loading.ModelSource, vocabulary: seqio.Vocabulary
+) -> loading.Model:
+  """Loads a target.
+
+  Raises:
+    ValueError: if it does not fit its config or the vocabulary.
+  """
+  model = target.load()
+  loading.check_vocabulary_fits(vocabulary.vocab_size, 'target', model)
+  return model
+
+
+def _read(vocabulary: seqio.Vocabulary) -> vocabularies.Vocabulary | None:
+  """The vocabulary of a task, to compare it with another; None if unknown."""
+  if not isinstance(vocabulary, seqio.SentencePieceVocabulary):
+    return None
+  return vocabularies.load(vocabulary.sentencepiece_model_file)

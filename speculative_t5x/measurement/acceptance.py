@@ -1,0 +1,190 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Acceptance probabilities on given text: Corollary 3.6, teacher-forced.
+
+The target scores a whole text in one call. The drafter proposes one token at
+each position of the text, so that alpha is known for any drafter and for every
+gamma at once.
+
+Legend: rows (examples times decodes), length (of the texts), vocab.
+"""
+
+from collections.abc import Iterable
+import dataclasses
+import functools
+
+import jax
+from jax import lax
+import jax.numpy as jnp
+import numpy as np
+
+from speculative_t5x import token_decoder
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import outcome as outcome_lib
+from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.speculation import state as state_lib
+
+
+@dataclasses.dataclass(frozen=True)
+class Text:
+  """Acceptance at each token of one text that the target wrote.
+
+  Attributes:
+    betas: [tokens] float32, probability that a draft token there is accepted,
+      the sum of min(p, q) over the vocabulary: Definition 3.1 by Theorem 3.5.
+      0 where the drafter proposes nothing.
+    keep_probs: [tokens] float32, the probability that the text's own token is
+      drafted and accepted, given that it is the output: min(1, q / p). See
+      `theory.expected_calls`.
+  """
+
+  betas: np.ndarray
+  keep_probs: np.ndarray
+
+
+def score(
+    decoder: token_decoder.TokenDecoder,
+    request: token_decoder.Request,
+    decoded: token_decoder.Decoded,
+) -> list[Text]:
+  """Scores what the target wrote by plain decoding.
+
+  Args:
+    decoder: both models.
+    request: what was decoded.
+    decoded: what `decoder.plain` made of it.
+  Returns:
+    A text for each row that has a token.
+  """
+  request = decoder.place(request)
+  with decoder.scope():
+    betas, keep_probs = jax.device_get(
+        _score(
+            decoder.target_model,
+            decoder.loaded_drafter.make(decoder.target_model, 1),
+            decoder.target.params,
+            decoder.loaded_drafter.params,
+            request,
+            jnp.asarray(decoded.sequences),
+        )
+    )
+  rows: Iterable = zip(betas, keep_probs, decoded.num_tokens, strict=True)
+  return [Text(beta[:n], keep[:n]) for beta, keep, n in rows if n]
+
+
+# What is static holds no weights: it stays in JAX's cache of programs.
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _score(
+    model: contracts.Model,
+    drafter: contracts.Drafter,
+    target_params: contracts.Params,
+    draft_params: contracts.Params,
+    request: token_decoder.Request,
+    sequences: jax.Array,
+) -> tuple[jax.Array, jax.Array]:
+  rows, length = sequences.shape
+  inputs = request.encoder_input_tokens
+  # A drafter may feed tokens past the one that it is asked for.
+  slots = state_lib.cache_slots(length, drafter.max_draft_tokens)
+  started = model.start(target_params, inputs, rows, slots)
+  target = contracts.TargetView(target_params, started.memory, started.cache)
+  memory, state = drafter.init(draft_params, inputs, target, rows, slots)
+  logits, cache = model.decode(
+      target_params,
+      started.memory,
+      started.cache,
+      state_lib.decoder_inputs(
+          sequences, started.first_tokens, jnp.zeros((rows,), jnp.int32), length
+      ),
+      started.offsets,
+      None,
+  )
+  target_probs = sampling_lib.standardize(logits, request.sampling)
+
+  positions = jnp.arange(length, dtype=jnp.int32)
+
+  def score_token(carry, index_and_probs):
+    state, cache = carry
+    index, p = index_and_probs
+    draft, state, cache = drafter.propose(
+        draft_params,
+        memory,
+        state,
+        _view_at(
+            index,
+            drafter,
+            request,
+            jnp.where(positions < index, sequences, model.special_ids.padding),
+            target._replace(cache=cache),
+        ),
+    )
+    q = _first_probs(draft, p)
+    token = sequences[:, index, None]
+    take = lambda probs: jnp.take_along_axis(probs, token, axis=-1)[:, 0]
+    # A token that the target wrote has p > 0, but for rounding between paths.
+    accept_prob = jnp.where(take(q) < take(p), take(q) / take(p), 1)
+    # Rounding may add up to more than 1.
+    beta = jnp.minimum(jnp.sum(jnp.minimum(p, q), axis=-1), 1)
+    return (state, cache), (beta, accept_prob)
+
+  _, (betas, accept_probs) = lax.scan(
+      score_token,
+      (state, cache),
+      (positions, jnp.moveaxis(target_probs, 1, 0)),
+  )
+  return betas.T, accept_probs.T
+
+
+def _view_at(
+    index: jax.Array,
+    drafter: contracts.Drafter,
+    request: token_decoder.Request,
+    sequences: jax.Array,
+    target: contracts.TargetView,
+) -> contracts.View:
+  """What the drafter sees when the first `index` tokens are committed."""
+  rows = sequences.shape[0]
+  return contracts.View(
+      sequences=sequences,
+      num_tokens=jnp.full((rows,), index),
+      num_wanted=jnp.ones((rows,), jnp.int32),
+      # Its token does not matter, only the distribution of the token.
+      uniforms=jnp.zeros((rows, drafter.num_uniforms)),
+      sampling=request.draft_sampling,
+      target=target,
+      last_outcome=outcome_lib.none_yet(rows, drafter.max_draft_tokens),
+  )
+
+
+def _first_probs(draft: contracts.Draft, like: jax.Array) -> jax.Array:
+  """The distribution of the first draft token; zeros where there is none."""
+  point = jax.nn.one_hot(draft.tokens[:, 0], like.shape[-1], dtype=like.dtype)
+  probs = point
+  if draft.probs is not None:
+    is_point_mass = draft.is_point_mass[:, :1]
+    probs = jnp.where(is_point_mass, point, draft.probs[:, 0])
+  return jnp.where(draft.lengths[:, None] > 0, probs, 0)
+
+
+def collect(
+    decoder: token_decoder.TokenDecoder,
+    requests: Iterable[token_decoder.Request],
+    num_tokens: int,
+) -> list[Text]:
+  """Decodes plainly and scores, until so many tokens are written.
+
+  Args:
+    decoder: both models.
+    requests: what to decode; fewer tokens come out if they end before.
+    num_tokens: at least so many; what is decoded with the last one is kept.
+  """
+  texts, total = [], 0
+  for request in requests:
+    decoded = jax.device_get(decoder.plain(request))
+    token_decoder.check_finite(decoded)
+    found = score(decoder, request, decoded)
+    texts += found
+    total += sum(len(text.betas) for text in found)
+    if total >= num_tokens:
+      break
+  return texts

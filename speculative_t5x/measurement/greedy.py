@@ -1,0 +1,78 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Compares greedy speculative outputs with plain greedy outputs."""
+
+import numpy as np
+
+from speculative_t5x import token_decoder
+from speculative_t5x.measurement import interleaved
+from speculative_t5x.measurement import near_ties
+from speculative_t5x.measurement import run_record
+
+# In float32, near ties are so rare that a larger share indicates a bug.
+MAX_NEAR_TIE_SHARE = 0.005
+
+
+class MismatchError(RuntimeError):
+  """Greedy outputs differ by more than rounding explains, which is a bug."""
+
+
+def compare(
+    decoder: token_decoder.TokenDecoder,
+    batches: list[token_decoder.Request],
+    plain: interleaved.Run,
+    speculative: interleaved.Run,
+) -> dict[str, int] | None:
+  """Counts the rows with identical outputs, near ties and mismatches.
+
+  Args:
+    decoder: the decoder of both runs.
+    batches: the decoded batches.
+    plain: the run of plain decoding, at temperature 0.
+    speculative: the run of speculative decoding, at temperature 0.
+  Returns:
+    Counts by kind; None if there are several decodes per example, which are
+    equal at temperature 0.
+  """
+  if decoder.num_decodes > 1:
+    return None
+  counts = {'identical': 0, 'near_tie': 0, 'mismatch': 0}
+  for batch, one, other in zip(
+      batches, plain.decoded, speculative.decoded, strict=True
+  ):
+    found = near_ties.compare(decoder, batch, one.sequences, other.sequences)
+    num_padding = int(np.sum(np.asarray(batch.limits) == 0))
+    counts['identical'] += found.num_identical - num_padding
+    counts['near_tie'] += len(found.near_ties)
+    counts['mismatch'] += len(found.mismatches)
+  return counts
+
+
+def check(records: list[run_record.Record]) -> None:
+  """Checks that no record has a mismatch or too many near ties.
+
+  Raises:
+    MismatchError: if a record has.
+  """
+  for record in records:
+    greedy = record['greedy']
+    if greedy is None:
+      continue
+    if greedy['mismatch']:
+      raise MismatchError(
+          f'{greedy["mismatch"]} greedy outputs differ from plain decoding by'
+          ' more than rounding. This is a bug; please report it with the'
+          ' record.'
+      )
+    # A single near tie can occur even among few examples.
+    most = max(1, MAX_NEAR_TIE_SHARE * record['num_examples'])
+    is_exact = (
+        record['device']['platform'] == 'cpu'
+        and record['target']['dtype'] == 'float32'
+    )
+    if is_exact and greedy['near_tie'] > most:
+      raise MismatchError(
+          f'{greedy["near_tie"]} of {record["num_examples"]} greedy outputs'
+          ' differ by rounding, more than float32 on CPU explains. This is a'
+          ' bug; please report it with the record.'
+      )

@@ -1,0 +1,57 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Models of any size with random weights, for simulated acceptance.
+
+Both models of such a pair run in full; only the acceptance of draft tokens is
+drawn at a given rate alpha. The walltime is therefore that of a pair of these
+sizes with this alpha. The outputs are meaningless and do not follow the
+target's distribution.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+
+from speculative_t5x import loading
+from speculative_t5x.networks import preparation
+from speculative_t5x.networks import t5
+from speculative_t5x.speculation import contracts
+
+
+def make_model(config: t5.T5Config, seed: int = 0) -> loading.Model:
+  """Makes a model with random weights on the device, prepared for decoding.
+
+  Arrays are made one at a time in the config's dtype, so that memory holds only
+  one copy.
+  """
+  prepared = preparation.merge_config(
+      preparation.prepare_config(config, jax.default_backend())
+  )
+  num_params = count_params(config)
+  return loading.Model(prepared, random_params(prepared, seed), num_params)
+
+
+@functools.cache
+def count_params(config: t5.T5Config) -> int:
+  """Returns the number of parameters in a checkpoint of the network."""
+  return sum(x.size for x in jax.tree.leaves(loading.abstract_params(config)))
+
+
+def random_params(config: t5.T5Config, seed: int = 0) -> contracts.Params:
+  """Returns random weights of suitable scale, in the config's dtype."""
+  leaves, tree = jax.tree.flatten(loading.abstract_params(config))
+  # The fastest generator: no result depends on the values.
+  keys = jax.random.split(jax.random.key(seed, impl='rbg'), len(leaves))
+  dtype = jnp.dtype(config.dtype)
+  values = [_random(leaf.shape, dtype, key) for leaf, key in zip(leaves, keys)]
+  return jax.tree.unflatten(tree, values)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _random(shape: tuple[int, ...], dtype: jnp.dtype, key) -> jax.Array:
+  if len(shape) == 1:  # the scale of a norm
+    return jnp.ones(shape, dtype)
+  # Uniform with variance 1 / inputs, which is cheaper than normal.
+  bound = (3 / shape[0]) ** 0.5
+  return jax.random.uniform(key, shape, dtype, -bound, bound)

@@ -1,0 +1,63 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Checks arguments of jobs: counts, and arguments of one or several values."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+
+def check(**values: Any) -> None:
+  """Checks counts.
+
+  Raises:
+    ValueError: if a count is not a whole number of at least 1; names it.
+  """
+  for name, value in values.items():
+    if not isinstance(value, int) or value < 1:
+      raise ValueError(
+          f'{name} must be a whole number and at least 1, got {value!r}.'
+      )
+
+
+def several(name: str, values: Any) -> list[float]:
+  """Returns one number or several as a list without duplicates.
+
+  Raises:
+    ValueError: if a value is not a number; names the argument.
+  """
+  try:
+    found = np.atleast_1d(np.asarray(values, float))
+  except (TypeError, ValueError):
+    found = np.empty(0)
+  if not found.size or found.ndim > 1:
+    raise ValueError(
+        f'{name} must be a number or several in parentheses, got {values!r}.'
+    )
+  return list(dict.fromkeys(found.tolist()))
+
+
+def several_counts(name: str, values: Any) -> list[int]:
+  """Returns one count or several as a list without duplicates.
+
+  Raises:
+    ValueError: if a count is not a whole number of at least 1; names it.
+  """
+  found = several(name, values)
+  for value in found:
+    check(**{name: int(value) if value.is_integer() else value})
+  return [int(value) for value in found]
+
+
+def check_gammas(gammas: Sequence[int], length: int) -> None:
+  """Checks that no block is longer than an output.
+
+  Raises:
+    ValueError: if one is; names both lengths.
+  """
+  if max(gammas) > length:
+    raise ValueError(
+        f'gamma {max(gammas)} is longer than the outputs of {length} tokens.'
+        ' Give a smaller gamma, or allow longer outputs.'
+    )

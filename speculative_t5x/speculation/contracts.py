@@ -1,0 +1,302 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What the decoding loop asks of models, drafters, rules and policies.
+
+The loop knows nothing else about them, so a table of probabilities serves as a
+model just as well as T5 does. Static attributes (sizes, names) are plain Python
+values; everything else is a pytree.
+
+Legend: rows (sequences that are decoded together), examples (inputs; each has
+rows // examples rows next to each other), block (positions decoded by one
+call), gamma (draft tokens per block), vocab, length (of the longest output),
+slots (positions of a cache).
+"""
+
+import dataclasses
+from typing import Any, NamedTuple, Protocol
+
+from flax import struct
+import jax
+
+from speculative_t5x.speculation import sampling as sampling_lib
+
+Params = Any
+# A pytree with one row per example: token ids of an encoder, a prompt, ...
+Inputs = Any
+# What decoding only reads, one row per example: keys and values of the inputs
+# and their mask. The loop never carries or rewinds it.
+Memory = Any
+# The decoder's own keys and values and nothing else, one row per sequence.
+Cache = Any
+
+
+@dataclasses.dataclass(frozen=True)
+class SpecialIds:
+  """Token ids with a meaning of their own.
+
+  Attributes:
+    end: of a sequence.
+    padding: fills a sequence past its end.
+    start: the decoder's first input.
+  """
+
+  end: int
+  padding: int
+  start: int
+
+
+class Started(NamedTuple):
+  """A batch whose inputs a model has read.
+
+  Attributes:
+    memory: what decoding only reads.
+    cache: with the slots that were asked for.
+    offsets: [rows] int32, the position of the first decoder input: 0 for an
+      encoder-decoder, the prompt's length minus one for a decoder alone.
+    first_tokens: [rows] int32, the decoder input there.
+  """
+
+  memory: Memory
+  cache: Cache
+  offsets: jax.Array
+  first_tokens: jax.Array
+
+
+class Model(Protocol):
+  """A language model, as the loop and the drafters know it."""
+
+  vocab_size: int
+  special_ids: SpecialIds
+
+  def start(
+      self, params: Params, inputs: Inputs, rows: int, slots: int
+  ) -> Started:
+    """Reads the inputs.
+
+    Args:
+      params: the model's parameters.
+      inputs: one row per example.
+      rows: sequences to decode, a multiple of the examples (static).
+      slots: positions that the cache must hold (static).
+    """
+
+  def decode(
+      self,
+      params: Params,
+      memory: Memory,
+      cache: Cache,
+      tokens: jax.Array,
+      positions: jax.Array,
+      at: jax.Array | None,
+  ) -> tuple[jax.Array, Cache]:
+    """Decodes a block.
+
+    A row is rewound by passing a smaller position: what was written at or past
+    it is never read again.
+
+    Args:
+      params: the model's parameters.
+      memory: from `start`.
+      cache: from `start` or from the last call.
+      tokens: [rows, block] int32, fed at `positions` and after.
+      positions: [rows] int32.
+      at: [rows] int32, the one index of the block whose logits are wanted; the
+        result has a block of 1. None for all.
+    Returns:
+      The logits [rows, block, vocab] of the token after each position, and the
+      next cache.
+    """
+
+
+@struct.dataclass
+class Draft:
+  """Draft tokens of each row, and the distributions they were drawn from.
+
+  Attributes:
+    tokens: [rows, gamma] int32.
+    lengths: [rows] int32 in [0, gamma]: how many are draft tokens. The rest
+      only fills the block.
+    probs: [rows, gamma, vocab], the distribution that each token was drawn
+      from, standardized and in the dtype of the draw; None where every token
+      is a point mass.
+    is_point_mass: [rows, gamma] bool: the token was chosen and not drawn, and
+      has all of the probability; `probs` is ignored there.
+  """
+
+  tokens: jax.Array
+  lengths: jax.Array
+  probs: jax.Array | None
+  is_point_mass: jax.Array
+
+
+class TargetView(NamedTuple):
+  """The target, for drafters that share it.
+
+  Attributes:
+    params: its parameters.
+    memory: what it has read.
+    cache: at the committed tokens.
+  """
+
+  params: Params
+  memory: Memory
+  cache: Cache
+
+
+class View(NamedTuple):
+  """What a drafter may look at.
+
+  Attributes:
+    sequences: [rows, length] int32, the tokens committed so far.
+    num_tokens: [rows] int32, how many those are.
+    num_wanted: [rows] int32 in [0, gamma], how many draft tokens are worth
+      having now.
+    uniforms: [rows, num_uniforms] in [0, 1), for the drafter alone.
+    sampling: turns a draft model's logits into a distribution.
+    target: the target.
+    last_outcome: `outcome.Outcome` of the previous step. Before the first one
+      it says that nothing was drafted and nothing was committed.
+  """
+
+  sequences: jax.Array
+  num_tokens: jax.Array
+  num_wanted: jax.Array
+  uniforms: jax.Array
+  sampling: sampling_lib.Sampling
+  target: TargetView
+  last_outcome: Any
+
+
+class ModelCall(NamedTuple):
+  """Equal calls of a network that a draft consists of, to count operations.
+
+  Attributes:
+    model: the network.
+    block: positions per call and row.
+    count: calls per draft.
+    wants_one: whether the logits of one position of each row are wanted.
+  """
+
+  model: Model
+  block: int
+  count: int
+  wants_one: bool = False
+
+
+class Drafter(Protocol):
+  """A way to draft. What it drafts for a row depends on that row alone.
+
+  A drafter with a vocabulary of its own also has `special_ids`, which must be
+  the target's. One that runs networks also has `model_calls()`, a tuple of
+  `ModelCall`.
+
+  Attributes:
+    max_draft_tokens: gamma, the most draft tokens per block.
+    num_uniforms: how many uniforms it uses per block and row.
+  """
+
+  max_draft_tokens: int
+  num_uniforms: int
+
+  def init(
+      self,
+      params: Params,
+      inputs: Inputs,
+      target: TargetView,
+      rows: int,
+      slots: int,
+  ) -> tuple[Memory, Any]:
+    """Returns what the drafter only reads, and its state before any block.
+
+    Args:
+      params: the drafter's own, or None.
+      inputs: one row per example.
+      target: has read the inputs.
+      rows: sequences to decode (static).
+      slots: positions that a cache must hold (static).
+    """
+
+  def propose(
+      self, params: Params, memory: Memory, state: Any, view: View
+  ) -> tuple[Draft, Any, Cache]:
+    """Drafts up to `view.num_wanted` tokens per row.
+
+    Args:
+      params: the drafter's own, or None.
+      memory: from `init`.
+      state: from `init` or from the last call. What it holds past a row's
+        `num_tokens` was rejected.
+      view: what it may look at.
+    Returns:
+      The draft, the next state, and the target's cache: that of the view,
+      unless the drafter runs layers of the target.
+    """
+
+
+class Verdict(NamedTuple):
+  """What a rule decided.
+
+  Attributes:
+    num_accepted: [rows] int32 in [0, lengths].
+    next_token: [rows] int32, the token after the accepted ones: resampled if a
+      draft token was rejected, else the bonus token.
+  """
+
+  num_accepted: jax.Array
+  next_token: jax.Array
+
+
+class Rule(Protocol):
+  """Decides which draft tokens are kept.
+
+  A pytree whose values do not compile again.
+
+  Attributes:
+    name: for the record.
+    is_lossless: whether the outputs keep the target's distribution.
+  """
+
+  name: str
+  is_lossless: bool
+
+  def num_uniforms(self, gamma: int) -> int:
+    """Returns how many uniforms it uses per block and row."""
+
+  def __call__(
+      self, target_probs: jax.Array, draft: Draft, uniforms: jax.Array
+  ) -> Verdict:
+    """Keeps a prefix of each row's draft and draws one more token.
+
+    Args:
+      target_probs: [rows, gamma + 1, vocab], standardized; position i is the
+        distribution of the token after i draft tokens.
+      draft: cut at its first end of sequence and at the length limit.
+      uniforms: [rows, num_uniforms(gamma)] in [0, 1).
+    """
+
+
+class DraftLengthPolicy(Protocol):
+  """Decides how many draft tokens are wanted ("gamma policy").
+
+  Attributes:
+    name: for the record.
+  """
+
+  name: str
+
+  def init(self, rows: int) -> Any:
+    """Returns the policy's state before the first step."""
+
+  def num_wanted(
+      self, state: Any, num_remaining: jax.Array, gamma: int
+  ) -> jax.Array:
+    """Returns how many draft tokens are wanted, [rows] int32 in [0, gamma].
+
+    Args:
+      state: from `init` or `update`.
+      num_remaining: [rows] int32, tokens up to each row's limit.
+      gamma: the most that the drafter makes (static).
+    """
+
+  def update(self, state: Any, outcome: Any) -> Any:
+    """Returns the state after a step, from its `outcome.Outcome`."""

@@ -1,0 +1,30 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Several decodes per example, in T5X's order."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+
+def best_last(log_probs: jax.Array, tree: Any, num_decodes: int) -> Any:
+  """Orders the decodes of each example by score, as T5X does.
+
+  Args:
+    log_probs: [rows], an example's decodes next to each other.
+    tree: of arrays [rows, ...].
+    num_decodes: rows per example (static).
+  Returns:
+    The tree of arrays [examples, num_decodes, ...], scores ascending; equal
+    ones as they were decoded.
+  """
+  by_example = lambda x: x.reshape(-1, num_decodes, *x.shape[1:])
+  order = jnp.argsort(by_example(log_probs), axis=1, stable=True)
+
+  def ordered(x: jax.Array) -> jax.Array:
+    x = by_example(x)
+    index = order.reshape(*order.shape, *[1] * (x.ndim - 2))
+    return jnp.take_along_axis(x, index, axis=1)
+
+  return jax.tree.map(ordered, tree)

@@ -1,0 +1,30 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""How many draft tokens are wanted of each row."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+
+
+@dataclasses.dataclass(frozen=True)
+class Fixed:
+  """Wants as many draft tokens as the drafter makes: the paper's fixed gamma.
+
+  Also near the length limit, where some cannot count: a block costs the same.
+  """
+
+  name = 'fixed'
+
+  def init(self, rows: int) -> None:
+    """See `contracts.DraftLengthPolicy.init`."""
+
+  def num_wanted(
+      self, state: None, num_remaining: jax.Array, gamma: int
+  ) -> jax.Array:
+    """See `contracts.DraftLengthPolicy.num_wanted`."""
+    return jnp.full_like(num_remaining, gamma)
+
+  def update(self, state: None, outcome) -> None:
+    """See `contracts.DraftLengthPolicy.update`."""

@@ -1,0 +1,192 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What happened in a step, and folds: what is kept of the outcomes of a run.
+
+Legend: rows, gamma (draft tokens per block).
+"""
+
+from typing import Any, NamedTuple, Protocol
+
+from flax import struct
+import jax
+import jax.numpy as jnp
+
+
+class Outcome(NamedTuple):
+  """What happened in one step, per row. All 0 in rows that had ended before.
+
+  Attributes:
+    num_before: [rows] int32, tokens committed before the step.
+    num_computed: [rows] int32, draft tokens that were made.
+    num_drafted: [rows] int32, those up to the first end of sequence and up to
+      the limit: the others cannot be accepted.
+    num_accepted: [rows] int32.
+    num_committed: [rows] int32, the accepted ones and the one drawn after
+      them, if any.
+    is_active: [rows] bool, False in rows that had ended before.
+    is_cut_short: [rows] bool: the accepted draft tokens end the row, so that
+      no further token was drawn.
+    has_ended: [rows] bool, after the step.
+    draft_tokens: [rows, gamma] int32.
+    tokens: [rows, gamma + 1] int32, what was committed first.
+  """
+
+  num_before: jax.Array
+  num_computed: jax.Array
+  num_drafted: jax.Array
+  num_accepted: jax.Array
+  num_committed: jax.Array
+  is_active: jax.Array
+  is_cut_short: jax.Array
+  has_ended: jax.Array
+  draft_tokens: jax.Array
+  tokens: jax.Array
+
+  @property
+  def is_rejected(self) -> jax.Array:
+    """[rows] bool: whether the block ended in a rejected draft token."""
+    return self.num_accepted < self.num_drafted
+
+  @property
+  def num_tested(self) -> jax.Array:
+    """[rows] int32, draft tokens that were accepted or rejected."""
+    return self.num_accepted + self.is_rejected.astype(jnp.int32)
+
+
+def none_yet(rows: int, gamma: int) -> Outcome:
+  """Returns the outcome that stands for the step before the first one."""
+  counts = lambda *shape: jnp.zeros((rows, *shape), jnp.int32)
+  no = jnp.zeros((rows,), bool)
+  return Outcome(
+      counts(), counts(), counts(), counts(), counts(), no, no, no,
+      counts(gamma), counts(gamma + 1),
+  )  # fmt: skip
+
+
+class Fold(Protocol):
+  """What is kept of a run's outcomes. Static, and its arrays are a pytree."""
+
+  def init(self, rows: int, length: int, gamma: int) -> Any:
+    """Returns what is kept before the first step."""
+
+  def update(self, kept: Any, outcome: Outcome) -> Any:
+    """Returns what is kept after one more step."""
+
+
+class Nothing(NamedTuple):
+  """Keeps nothing, at no cost."""
+
+  def init(self, rows: int, length: int, gamma: int) -> None:
+    """See `Fold.init`."""
+
+  def update(self, kept: None, outcome: Outcome) -> None:
+    """See `Fold.update`."""
+
+
+NOTHING = Nothing()
+
+
+@struct.dataclass
+class Statistics:
+  """Counts of a run, per row.
+
+  Draft tokens are counted up to a block's first end of sequence and up to the
+  length limit; what lies past either is computed and cannot be accepted.
+
+  Attributes:
+    accepted_histogram: [rows, gamma + 1] int32, blocks by the number of draft
+      tokens that were accepted.
+    drafted_histogram: [rows, gamma + 1] int32, blocks by the number of draft
+      tokens.
+    num_rejections: [rows] int32, blocks that ended in a rejected draft token.
+    num_computed: [rows] int32, draft tokens made, those past the end included.
+    num_cut_short: [rows] int32, blocks that ended inside their draft, by an
+      end of sequence or the limit, so that no further token was drawn.
+  """
+
+  accepted_histogram: jax.Array
+  drafted_histogram: jax.Array
+  num_rejections: jax.Array
+  num_computed: jax.Array
+  num_cut_short: jax.Array
+
+  @property
+  def num_accepted(self) -> jax.Array:
+    """[rows] int32, draft tokens that were committed."""
+    return _weighted_sum(self.accepted_histogram)
+
+  @property
+  def num_drafted(self) -> jax.Array:
+    """[rows] int32, draft tokens that could be accepted."""
+    return _weighted_sum(self.drafted_histogram)
+
+  @property
+  def num_tested(self) -> jax.Array:
+    """[rows] int32, draft tokens that were accepted or rejected."""
+    return self.num_accepted + self.num_rejections
+
+
+def _weighted_sum(histogram: jax.Array) -> jax.Array:
+  bins = jnp.arange(histogram.shape[-1], dtype=histogram.dtype)
+  return jnp.sum(histogram * bins, axis=-1)
+
+
+class Counting(NamedTuple):
+  """Keeps `Statistics`."""
+
+  def init(self, rows: int, length: int, gamma: int) -> Statistics:
+    """See `Fold.init`."""
+    counts = lambda *shape: jnp.zeros((rows, *shape), jnp.int32)
+    return Statistics(
+        counts(gamma + 1), counts(gamma + 1), counts(), counts(), counts()
+    )
+
+  def update(self, kept: Statistics, outcome: Outcome) -> Statistics:
+    """See `Fold.update`."""
+    bins = jnp.arange(kept.accepted_histogram.shape[1], dtype=jnp.int32)[None]
+    is_active = outcome.is_active[:, None]
+    mark = lambda n: ((bins == n[:, None]) & is_active).astype(jnp.int32)
+    return Statistics(
+        kept.accepted_histogram + mark(outcome.num_accepted),
+        kept.drafted_histogram + mark(outcome.num_drafted),
+        kept.num_rejections + outcome.is_rejected.astype(jnp.int32),
+        kept.num_computed + outcome.num_computed,
+        kept.num_cut_short + outcome.is_cut_short.astype(jnp.int32),
+    )
+
+
+COUNTING = Counting()
+
+
+class Trace(NamedTuple):
+  """All outcomes of a run.
+
+  Attributes:
+    outcomes: arrays [steps, rows, ...], with room for as many steps as an
+      output has tokens.
+    num_steps: int32 scalar, how many there are.
+  """
+
+  outcomes: Outcome
+  num_steps: jax.Array
+
+
+class Tracing(NamedTuple):
+  """Keeps a `Trace`."""
+
+  def init(self, rows: int, length: int, gamma: int) -> Trace:
+    """See `Fold.init`."""
+    room = jax.tree.map(
+        lambda x: jnp.zeros((length, *x.shape), x.dtype), none_yet(rows, gamma)
+    )
+    return Trace(room, jnp.int32(0))
+
+  def update(self, kept: Trace, outcome: Outcome) -> Trace:
+    """See `Fold.update`."""
+    outcomes = jax.tree.map(
+        lambda all, one: all.at[kept.num_steps].set(one), kept.outcomes, outcome
+    )
+    return Trace(outcomes, kept.num_steps + 1)
+
+
+TRACING = Tracing()

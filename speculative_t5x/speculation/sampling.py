@@ -1,0 +1,220 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Standardized sampling: Section 2.2 of Leviathan et al. (2023).
+
+Temperature, top-k and top-p turn logits into a single distribution to sample
+from; argmax is the special case of all mass on one token. Other modules work
+only with distributions. As in T5X, temperature is applied first, then top-k,
+then top-p; a top-k or top-p of 0 is off.
+
+Legend: vocab. `...` stands for any leading axes.
+"""
+
+from flax import struct
+import jax
+from jax import lax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+MIN_TEMPERATURE = 1e-4  # at or below it, argmax (T5X's constant)
+_DRAW_BLOCK = 128  # a multiple of both CPU and TPU vector widths
+
+
+@struct.dataclass
+class Sampling:
+  """The parameters of sampling, all dynamic: no value causes recompilation.
+
+  Attributes:
+    temperature: float32 scalar; at most 1e-4 means argmax.
+    topk: int32 scalar; keeps the k most likely tokens, with ties; 0 for off.
+    topp: float32 scalar in [0, 1]; keeps the most likely tokens whose total
+      probability reaches this value, with ties; 0 for off.
+  """
+
+  temperature: Array
+  topk: Array
+  topp: Array
+
+
+def make_sampling(
+    temperature: float | int = 1.0,
+    topk: int = 0,
+    topp: float | int = 0.0,
+) -> Sampling:
+  """Checks the values and converts them to arrays.
+
+  Raises:
+    ValueError: if the temperature is negative or not finite, if topk is not a
+      non-negative int32, or if topp is outside [0, 1] or so small that float32
+      would flush it to 0.
+  """
+  float32 = jnp.finfo(jnp.float32)
+  if not 0 <= temperature <= float(float32.max):
+    raise ValueError(
+        'temperature must be finite and at least 0 (0 is argmax), got'
+        f' {temperature}.'
+    )
+  if topk != int(topk) or not 0 <= topk <= jnp.iinfo(jnp.int32).max:
+    raise ValueError(
+        'topk must be a whole number of 32 bits and at least 0 (0 is off), got'
+        f' {topk}.'
+    )
+  if not 0 <= topp <= 1 or 0 < topp < float(float32.tiny):
+    raise ValueError(
+        'topp must lie in [0, 1] (0 is off) and, above 0, be a normal float32'
+        f' number, got {topp}.'
+    )
+  return Sampling(
+      jnp.asarray(temperature, jnp.float32),
+      jnp.asarray(topk, jnp.int32),
+      jnp.asarray(topp, jnp.float32),
+  )
+
+
+def standardize(
+    logits: Float[Array, '*batch vocab'], sampling: Sampling
+) -> Float[Array, '*batch vocab']:
+  """Turns logits into the distribution to sample from.
+
+  Rules that are off take no time, and argmax computes no softmax.
+
+  Args:
+    logits: [..., vocab]; -inf for a token that cannot occur.
+    sampling: the parameters of sampling.
+  Returns:
+    Probabilities [..., vocab], at least float32; rows sum to 1.
+  Reference: Leviathan et al. (2023), Section 2.2, arXiv:2211.17192v2.
+  """
+  dtype = jnp.float64 if logits.dtype == jnp.float64 else jnp.float32
+  logits = logits.astype(dtype)
+  return lax.cond(
+      sampling.temperature <= MIN_TEMPERATURE,
+      lambda: _argmax_probs(logits),
+      lambda: _tempered_probs(logits, sampling),
+  )
+
+
+def _argmax_probs(logits: jax.Array) -> jax.Array:
+  # The first of the largest logits, found in two passes: jnp.argmax is far
+  # slower on CPU.
+  index = lax.broadcasted_iota(jnp.int32, logits.shape, logits.ndim - 1)
+  largest = jnp.max(logits, axis=-1, keepdims=True)
+  first = jnp.min(
+      jnp.where(logits == largest, index, logits.shape[-1]),
+      axis=-1,
+      keepdims=True,
+  )
+  return (index == first).astype(logits.dtype)
+
+
+def _tempered_probs(logits: jax.Array, sampling: Sampling) -> jax.Array:
+  temperature = jnp.maximum(sampling.temperature, MIN_TEMPERATURE)
+  logits = logits / temperature.astype(logits.dtype)
+  logits = lax.cond(
+      sampling.topk > 0,
+      lambda: _keep_topk(logits, sampling.topk),
+      lambda: logits,
+  )
+  logits = lax.cond(
+      sampling.topp > 0,
+      lambda: _keep_topp(logits, sampling.topp),
+      lambda: logits,
+  )
+  return jax.nn.softmax(logits)
+
+
+def _keep_topk(logits: jax.Array, topk: jax.Array) -> jax.Array:
+  keys = _ordered_ints(logits)
+  enough = lambda is_kept: jnp.sum(is_kept, axis=-1, dtype=jnp.int32) >= topk
+  return jnp.where(_largest_upper_set(keys, enough), logits, -jnp.inf)
+
+
+def _keep_topp(logits: jax.Array, topp: jax.Array) -> jax.Array:
+  probs = jax.nn.softmax(logits)
+  keys = _ordered_ints(probs)
+  enough = lambda is_kept: (
+      jnp.sum(jnp.where(is_kept, probs, 0), axis=-1) >= topp.astype(probs.dtype)
+  )
+  return jnp.where(_largest_upper_set(keys, enough), logits, -jnp.inf)
+
+
+def _ordered_ints(x: jax.Array) -> jax.Array:
+  """Maps floats to integers with the same order and the same equalities."""
+  x = jnp.where(x == 0, jnp.zeros_like(x), x)  # -0.0 equals 0.0
+  dtype = jnp.int64 if x.dtype == jnp.float64 else jnp.int32
+  bits = lax.bitcast_convert_type(x, dtype)
+  return jnp.where(bits < 0, bits ^ jnp.iinfo(dtype).max, bits)
+
+
+def _largest_upper_set(keys: jax.Array, enough) -> jax.Array:
+  """Returns the smallest set {keys >= threshold} that is enough, else all.
+
+  Bisects the threshold, with one pass over the vocabulary per bit. At a
+  vocabulary of 32128, sorting takes 20 times as long.
+  """
+  info = jnp.iinfo(keys.dtype)
+  shape = keys.shape[:-1]
+
+  def halve(_, bounds):
+    low, high = bounds  # {keys >= low} is enough, {keys >= high} is not
+    middle = (low & high) + ((low ^ high) >> 1)  # no overflow
+    is_enough = enough(keys >= middle[..., None])
+    return (
+        jnp.where(is_enough, middle, low),
+        jnp.where(is_enough, high, middle),
+    )
+
+  bounds = (
+      jnp.full(shape, info.min, keys.dtype),
+      jnp.full(shape, info.max, keys.dtype),
+  )
+  low, _ = lax.fori_loop(0, info.bits, halve, bounds)
+  return keys >= low[..., None]
+
+
+def draw(
+    weights: Float[Array, '*batch vocab'], uniforms: Float[Array, '*batch']
+) -> Int[Array, '*batch']:
+  """Draws tokens by inverse CDF, with one uniform per draw.
+
+  The weights need not sum to 1; they are normalised by their computed sum. With
+  any rounding, a drawn token is in range and its weight is not 0.
+
+  Args:
+    weights: [..., vocab], non-negative, not all 0.
+    uniforms: [...] in [0, 1).
+  Returns:
+    Tokens [...] int32.
+  """
+  vocab = weights.shape[-1]
+  padding = [(0, 0)] * (weights.ndim - 1) + [(0, -vocab % _DRAW_BLOCK)]
+  blocks = jnp.pad(weights, padding).reshape(
+      *weights.shape[:-1], -1, _DRAW_BLOCK
+  )
+  sums = jnp.sum(blocks, axis=-1)
+  cumulative = jnp.cumsum(sums, axis=-1)
+  threshold = uniforms.astype(weights.dtype) * cumulative[..., -1]
+  block = _first_crossing(sums, cumulative, threshold)
+
+  take = lambda x, index: jnp.take_along_axis(x, index[..., None], axis=-1)
+  before = (take(cumulative, block) - take(sums, block))[..., 0]
+  inner = jnp.take_along_axis(blocks, block[..., None, None], axis=-2)
+  inner = jnp.squeeze(inner, axis=-2)
+  offset = _first_crossing(
+      inner, jnp.cumsum(inner, axis=-1), threshold - before
+  )
+  return (block * _DRAW_BLOCK + offset).astype(jnp.int32)
+
+
+def _first_crossing(weights, cumulative, threshold) -> jax.Array:
+  """Returns the first index whose cumulative weight exceeds the threshold.
+
+  Only indices with positive weight count. If rounding leaves no such index,
+  returns the last one with positive weight.
+  """
+  index = jnp.arange(weights.shape[-1])
+  is_positive = weights > 0
+  crosses = is_positive & (cumulative > threshold[..., None])
+  first = jnp.min(jnp.where(crosses, index, index.size), axis=-1)
+  last = jnp.max(jnp.where(is_positive, index, 0), axis=-1)
+  return jnp.where(first < index.size, first, last)

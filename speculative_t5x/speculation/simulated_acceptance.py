@@ -1,0 +1,52 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A rule that accepts draft tokens at a given rate, to time any pair.
+
+The outputs are meaningless and do not follow the target's distribution.
+
+Legend: rows, gamma (draft tokens per block), vocab.
+"""
+
+from flax import struct
+import jax
+import jax.numpy as jnp
+
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import verification
+
+
+@struct.dataclass
+class SimulatedAcceptance:
+  """A rule that accepts each draft token with probability alpha.
+
+  Attributes:
+    alpha: float32 scalar in [0, 1]; no value causes recompilation.
+  """
+
+  alpha: jax.Array
+  name = 'simulated_acceptance'
+  is_lossless = False
+
+  def num_uniforms(self, gamma: int) -> int:
+    """Implements `contracts.Rule.num_uniforms`."""
+    return gamma + 1
+
+  def __call__(self, target_probs, draft, uniforms) -> contracts.Verdict:
+    """Implements `contracts.Rule.__call__`."""
+    num_accepted = verification.count_prefix(
+        draft, uniforms[:, :-1] < self.alpha
+    )
+    return verification.draw_next(
+        target_probs, draft, num_accepted, uniforms[:, -1]
+    )
+
+
+def make_rule(alpha: float) -> SimulatedAcceptance:
+  """Returns the rule of simulated acceptance.
+
+  Raises:
+    ValueError: if alpha is outside [0, 1].
+  """
+  if not 0 <= alpha <= 1:
+    raise ValueError(f'alpha must lie in [0, 1], got {alpha}.')
+  return SimulatedAcceptance(jnp.float32(alpha))

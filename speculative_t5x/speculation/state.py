@@ -1,0 +1,204 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What the loop carries, what it only reads, and how rows begin.
+
+Legend: rows, examples, length (of the longest output), gamma (draft tokens per
+block), slots (positions of a cache).
+"""
+
+from typing import Any, NamedTuple
+
+from flax import struct
+import jax
+import jax.numpy as jnp
+
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import draft_length
+from speculative_t5x.speculation import outcome as outcome_lib
+from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.speculation import verification
+
+
+class Setup(NamedTuple):
+  """How to decode: the same for all batches.
+
+  Attributes:
+    target: the model whose distribution the outputs follow.
+    target_params: its parameters.
+    sampling: turns its logits into that distribution.
+    drafter: drafts for it.
+    draft_params: the drafter's parameters, or None.
+    draft_sampling: for drafters that draw from logits; any will do, the closer
+      to `sampling` the better.
+    rule: which draft tokens are kept.
+    policy: how many are wanted.
+    rescale_log_probs: score under the distribution sampled from (True, T5X's
+      default) or under the model's own (False). Static.
+  """
+
+  target: contracts.Model
+  target_params: contracts.Params
+  sampling: sampling_lib.Sampling
+  drafter: contracts.Drafter
+  draft_params: contracts.Params
+  draft_sampling: sampling_lib.Sampling
+  rule: contracts.Rule = verification.TOKENWISE
+  policy: contracts.DraftLengthPolicy = draft_length.Fixed()
+  rescale_log_probs: bool = True
+
+
+@struct.dataclass
+class Batch:
+  """What the loop reads of its rows and never changes.
+
+  Attributes:
+    keys: [rows] typed PRNG keys, see `row_keys`.
+    limits: [rows] int32 in [0, length], the most tokens of each row. A row of
+      limit 0 is padding: it never runs and counts nowhere.
+    offsets: [rows] int32, see `contracts.Started`.
+    first_tokens: [rows] int32, likewise.
+    memory: of the target, one row per example.
+    draft_memory: of the drafter, one row per example.
+  """
+
+  keys: jax.Array
+  limits: jax.Array
+  offsets: jax.Array
+  first_tokens: jax.Array
+  memory: contracts.Memory
+  draft_memory: contracts.Memory
+
+
+@struct.dataclass
+class State:
+  """What the loop carries. There is no global step: each row has its own.
+
+  Attributes:
+    sequences: [rows, length] int32, the tokens committed; padding past them.
+    num_tokens: [rows] int32, how many are committed.
+    has_ended: [rows] bool.
+    log_probs: [rows] float32, of the committed tokens.
+    num_calls: [rows] int32, target calls made for the row.
+    target_cache: the target's.
+    draft_state: the drafter's.
+    policy_state: the draft length policy's.
+    outcome: of the last step.
+  """
+
+  sequences: jax.Array
+  num_tokens: jax.Array
+  has_ended: jax.Array
+  log_probs: jax.Array
+  num_calls: jax.Array
+  target_cache: contracts.Cache
+  draft_state: Any
+  policy_state: Any
+  outcome: outcome_lib.Outcome
+
+
+def row_keys(
+    seed: jax.Array, example_ids: jax.Array, num_decodes: int = 1
+) -> jax.Array:
+  """Returns keys that depend on seed, example and decode number alone.
+
+  Threefry whatever the default is: the bits of T5X's `unsafe_rbg` depend on
+  the batch.
+
+  Args:
+    seed: int32 scalar.
+    example_ids: [examples] int32, the data set's own.
+    num_decodes: samples per example.
+  Returns:
+    [examples * num_decodes] typed keys, an example's next to each other.
+  """
+  key = jax.random.key(seed, impl='threefry2x32')
+  by_example = jax.vmap(jax.random.fold_in, (None, 0))(key, example_ids)
+  by_decode = jax.vmap(jax.vmap(jax.random.fold_in, (None, 0)), (0, None))(
+      by_example, jnp.arange(num_decodes)
+  )
+  return by_decode.reshape(-1)
+
+
+def cache_slots(length: int, gamma: int) -> int:
+  """Returns the positions a cache needs so that no write is ever clamped.
+
+  A row that has ended at the limit still writes its block, after the end.
+  """
+  return length + gamma + 1
+
+
+def begin(
+    setup: Setup,
+    inputs: contracts.Inputs,
+    keys: jax.Array,
+    limits: jax.Array,
+    *,
+    length: int,
+) -> tuple[Batch, State]:
+  """Reads inputs and returns the state before the first step.
+
+  Args:
+    setup: models and drafter.
+    inputs: one row per example.
+    keys: [rows] typed PRNG keys, see `row_keys`.
+    limits: [rows] int32, see `Batch`.
+    length: of the longest output (static).
+  """
+  gamma, rows = setup.drafter.max_draft_tokens, limits.shape[0]
+  slots = cache_slots(length, gamma)
+  started = setup.target.start(setup.target_params, inputs, rows, slots)
+  draft_memory, draft_state = setup.drafter.init(
+      setup.draft_params,
+      inputs,
+      contracts.TargetView(setup.target_params, started.memory, started.cache),
+      rows,
+      slots,
+  )
+  batch = Batch(
+      keys,
+      limits,
+      started.offsets,
+      started.first_tokens,
+      started.memory,
+      draft_memory,
+  )
+  counts = lambda *shape: jnp.zeros((rows, *shape), jnp.int32)
+  state = State(
+      sequences=jnp.full_like(counts(length), setup.target.special_ids.padding),
+      num_tokens=counts(),
+      has_ended=limits <= 0,
+      log_probs=jnp.zeros((rows,), jnp.float32),
+      num_calls=counts(),
+      target_cache=started.cache,
+      draft_state=draft_state,
+      policy_state=setup.policy.init(rows),
+      outcome=outcome_lib.none_yet(rows, gamma),
+  )
+  return batch, state
+
+
+def decoder_inputs(
+    sequences: jax.Array,
+    first_tokens: jax.Array,
+    index: jax.Array,
+    block: int,
+) -> jax.Array:
+  """Returns the tokens that a decoder is fed after `index` tokens.
+
+  A decoder is fed the sequence shifted right behind its first token: for the
+  sequence a b c, index 0, 1, 2, 3 takes <first> a b c.
+
+  Args:
+    sequences: [rows, length] int32.
+    first_tokens: [rows] int32.
+    index: [rows] int32 in [0, length].
+    block: how many (static). Those past the sequence's end are its last token;
+      they must not matter.
+  Returns:
+    [rows, block] int32.
+  """
+  offsets = jnp.arange(-1, block - 1, dtype=index.dtype)
+  at = index[:, None] + offsets[None]
+  last = sequences.shape[-1] - 1
+  tokens = jnp.take_along_axis(sequences, jnp.clip(at, 0, last), axis=-1)
+  return jnp.where(at < 0, first_tokens[:, None], tokens)

@@ -1,0 +1,207 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""One target call of every row: Algorithm 1 of Leviathan et al. (2023).
+
+A step drafts up to gamma tokens, scores them all by one target call, keeps a
+prefix and draws one more token. Each row advances by its own number of tokens.
+Plain decoding is the step of a drafter that drafts nothing.
+
+A step is a pure function of the state and of the uniforms it is given.
+
+Legend: rows, gamma (draft tokens per block), length (longest output), vocab.
+"""
+
+import jax
+import jax.numpy as jnp
+
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import outcome as outcome_lib
+from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.speculation import state as state_lib
+
+
+def num_uniforms(setup: state_lib.Setup) -> int:
+  """Returns how many uniforms a step uses per row."""
+  gamma = setup.drafter.max_draft_tokens
+  return setup.drafter.num_uniforms + setup.rule.num_uniforms(gamma)
+
+
+def step(
+    setup: state_lib.Setup,
+    batch: state_lib.Batch,
+    state: state_lib.State,
+    uniforms: jax.Array,
+) -> tuple[state_lib.State, outcome_lib.Outcome]:
+  """Drafts, scores, keeps a prefix and draws one more token, for every row.
+
+  An example of a block, gamma 3, a row at 2 committed tokens `x y`:
+
+    decoder fed              y  a  b  c      at positions 2, 3, 4, 5
+    target's distributions   p1 p2 p3 p4     of the tokens at 2, 3, 4, 5
+    a, b accepted, c rejected: a b and a token from max(0, p3 - q3) are
+    committed, and the next block is fed from position 5 on, over what c left
+    there.
+
+  Args:
+    setup: models and rules.
+    batch: what the rows have read. The keys are not used here.
+    state: rows that have ended stay as they are.
+    uniforms: [rows, num_uniforms(setup)] in [0, 1): the drafter's, then the
+      rule's.
+  Returns:
+    The next state, and what happened.
+  Reference: Leviathan et al. (2023), Algorithm 1, arXiv:2211.17192v2.
+  """
+  draft, draft_state, target_cache = _draft(setup, batch, state, uniforms)
+  last_token = state_lib.decoder_inputs(
+      state.sequences, batch.first_tokens, state.num_tokens, 1
+  )
+  with jax.named_scope('target'):  # names are for traces
+    logits, target_cache = setup.target.decode(
+        setup.target_params,
+        batch.memory,
+        target_cache,
+        jnp.concatenate([last_token, draft.tokens], axis=1),
+        batch.offsets + state.num_tokens,
+        None,
+    )
+  probs = sampling_lib.standardize(logits, setup.sampling)
+
+  end = setup.target.special_ids.end
+  num_remaining = batch.limits - state.num_tokens
+  counted = draft.replace(
+      lengths=_count_draft_tokens(draft, num_remaining, end)
+  )
+  verdict = setup.rule(
+      probs, counted, uniforms[:, setup.drafter.num_uniforms :]
+  )
+  tokens = _block_tokens(draft, verdict)
+  outcome = _outcome(state, draft, counted, verdict, tokens, num_remaining, end)
+  log_probs = _token_log_probs(tokens, logits, probs, setup.rescale_log_probs)
+  state = state.replace(
+      target_cache=target_cache,
+      draft_state=draft_state,
+      policy_state=setup.policy.update(state.policy_state, outcome),
+      outcome=outcome,
+  )
+  return _commit(state, outcome, log_probs), outcome
+
+
+def _draft(setup, batch, state, uniforms):
+  drafter = setup.drafter
+  view = contracts.View(
+      sequences=state.sequences,
+      num_tokens=state.num_tokens,
+      num_wanted=setup.policy.num_wanted(
+          state.policy_state,
+          batch.limits - state.num_tokens,
+          drafter.max_draft_tokens,
+      ),
+      uniforms=uniforms[:, : drafter.num_uniforms],
+      sampling=setup.draft_sampling,
+      target=contracts.TargetView(
+          setup.target_params, batch.memory, state.target_cache
+      ),
+      last_outcome=state.outcome,
+  )
+  with jax.named_scope('draft'):
+    return drafter.propose(
+        setup.draft_params, batch.draft_memory, state.draft_state, view
+    )
+
+
+def _count_draft_tokens(
+    draft: contracts.Draft, num_remaining: jax.Array, end: int
+) -> jax.Array:
+  """Those up to the first end of sequence and up to the limit, [rows]."""
+  gamma = draft.tokens.shape[1]
+  index = jnp.arange(gamma, dtype=jnp.int32)
+  num_to_end = jnp.min(
+      jnp.where(draft.tokens == end, index + 1, gamma), axis=1, initial=gamma
+  )
+  return jnp.minimum(jnp.minimum(draft.lengths, num_to_end), num_remaining)
+
+
+def _block_tokens(
+    draft: contracts.Draft, verdict: contracts.Verdict
+) -> jax.Array:
+  """Accepted draft tokens, then the token drawn: [rows, gamma + 1]."""
+  tokens = jnp.pad(draft.tokens, ((0, 0), (0, 1)))
+  index = jnp.arange(tokens.shape[1], dtype=jnp.int32)[None]
+  is_drawn = index >= verdict.num_accepted[:, None]
+  return jnp.where(is_drawn, verdict.next_token[:, None], tokens)
+
+
+def _outcome(
+    state: state_lib.State,
+    draft: contracts.Draft,
+    counted: contracts.Draft,
+    verdict: contracts.Verdict,
+    tokens: jax.Array,
+    num_remaining: jax.Array,
+    end: int,
+) -> outcome_lib.Outcome:
+  is_active = ~state.has_ended
+  when_active = lambda n: jnp.where(is_active, n.astype(jnp.int32), 0)
+  num_accepted = verdict.num_accepted
+  is_cut_short = _is_last(tokens, num_accepted, num_remaining, end)
+  num_committed = num_accepted + jnp.where(is_cut_short, 0, 1)
+  is_last = _is_last(tokens, num_committed, num_remaining, end)
+  return outcome_lib.Outcome(
+      num_before=state.num_tokens,
+      num_computed=when_active(draft.lengths),
+      num_drafted=when_active(counted.lengths),
+      num_accepted=when_active(num_accepted),
+      num_committed=when_active(num_committed),
+      is_active=is_active,
+      is_cut_short=is_active & is_cut_short,
+      has_ended=state.has_ended | is_last,
+      draft_tokens=draft.tokens,
+      tokens=tokens,
+  )
+
+
+def _is_last(
+    tokens: jax.Array, count: jax.Array, num_remaining: jax.Array, end: int
+) -> jax.Array:
+  """Whether so many tokens of a block end the row, [rows] bool."""
+  index = jnp.arange(tokens.shape[1], dtype=jnp.int32)[None]
+  is_end = (tokens == end) & (index < count[:, None])
+  return jnp.any(is_end, axis=1) | (count >= num_remaining)
+
+
+def _token_log_probs(
+    tokens: jax.Array, logits: jax.Array, probs: jax.Array, rescaled: bool
+) -> jax.Array:
+  """Log-probabilities of tokens [rows, block] at their own positions."""
+  take = lambda x: jnp.take_along_axis(x, tokens[..., None], axis=-1)[..., 0]
+  if rescaled:
+    return jnp.log(take(probs)).astype(jnp.float32)
+  logits = logits.astype(probs.dtype)
+  total = jax.nn.logsumexp(logits, axis=-1)
+  return (take(logits) - total).astype(jnp.float32)
+
+
+def _commit(
+    state: state_lib.State, outcome: outcome_lib.Outcome, log_probs: jax.Array
+) -> state_lib.State:
+  """Appends a block's new tokens to every row that has not ended."""
+  index = jnp.arange(outcome.tokens.shape[1], dtype=jnp.int32)[None]
+  is_new = index < outcome.num_committed[:, None]
+  return state.replace(
+      sequences=_append(state.sequences, outcome),
+      num_tokens=state.num_tokens + outcome.num_committed,
+      has_ended=outcome.has_ended,
+      log_probs=state.log_probs
+      + jnp.sum(jnp.where(is_new, log_probs, 0), axis=1),
+      num_calls=state.num_calls + outcome.is_active.astype(jnp.int32),
+  )
+
+
+def _append(sequences: jax.Array, outcome: outcome_lib.Outcome) -> jax.Array:
+  slots = jnp.arange(sequences.shape[1], dtype=jnp.int32)[None]
+  index = slots - outcome.num_before[:, None]  # of each slot within the block
+  last = outcome.tokens.shape[1] - 1
+  tokens = jnp.take_along_axis(outcome.tokens, jnp.clip(index, 0, last), axis=1)
+  is_new = (index >= 0) & (index < outcome.num_committed[:, None])
+  return jnp.where(is_new, tokens, sequences)

@@ -1,0 +1,279 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Expected gains of speculative decoding: Section 3 of Leviathan et al. (2023).
+
+Closed forms take scalars or arrays, which broadcast, and compute in float64.
+The other functions compute expected target calls for a known text, and
+estimates from measured counts. All raise ValueError for a value out of range
+and name the argument and the value.
+
+Legend: alpha in [0, 1] (mean acceptance probability of a draft token, see
+Definition 3.1); gamma, a whole number >= 1 (draft tokens per target call);
+cost_coefficient, c >= 0 (time of a draft step over the time of a target step,
+Definition 3.7); ops_coefficient, c-hat >= 0 (operations per token of the draft
+over those of the target, Definition 3.10); vocab.
+
+References are to arXiv:2211.17192v2.
+"""
+
+import numpy as np
+from numpy import typing as npt
+
+from speculative_t5x.speculation import ranges
+
+Values = np.ndarray | np.generic  # arrays, or numpy's scalars
+
+_MASS_TOLERANCE = 1e-3  # far above the rounding of a softmax in float32
+
+
+def expected_tokens(alpha: npt.ArrayLike, gamma: npt.ArrayLike) -> Values:
+  """Returns the expected tokens per target call: Equation (1).
+
+  Assumes that draft tokens are accepted independently. Gamma may be infinite.
+
+  >>> print(f'{expected_tokens(0.8, 5):.2f}')
+  3.69
+  """
+  return _mean_tokens(ranges.check_alpha(alpha), ranges.check_gamma(gamma))
+
+
+def _mean_tokens(alpha: np.ndarray, gamma: np.ndarray) -> Values:
+  miss = 1 - alpha
+  with np.errstate(divide='ignore', invalid='ignore'):
+    # (1 - alpha^(gamma + 1)) / (1 - alpha), accurate up to alpha 1.
+    tokens = -np.expm1((gamma + 1) * np.log(alpha)) / miss
+  return np.where(miss > 0, tokens, gamma + 1)[()]
+
+
+def walltime_factor(
+    alpha: npt.ArrayLike, gamma: npt.ArrayLike, cost_coefficient: npt.ArrayLike
+) -> Values:
+  """Returns plain over speculative walltime: Theorem 3.8.
+
+  Assumes long outputs, no encoders, and that the target scores gamma + 1 tokens
+  in the time of one.
+
+  >>> print(f'{walltime_factor(0.75, 7, 0.02):.3f}')
+  3.157
+  """
+  gamma = ranges.check_finite_gamma(gamma)
+  cost = ranges.check_coefficient('cost_coefficient', cost_coefficient)
+  return _mean_tokens(ranges.check_alpha(alpha), gamma) / (gamma * cost + 1)
+
+
+def operations_factor(
+    alpha: npt.ArrayLike, gamma: npt.ArrayLike, ops_coefficient: npt.ArrayLike
+) -> Values:
+  """Returns speculative over plain arithmetic operations: Theorem 3.11.
+
+  >>> print(f'{operations_factor(0.8, 5, 0):.2f}')
+  1.63
+  """
+  gamma = ranges.check_finite_gamma(gamma)
+  ops = ranges.check_coefficient('ops_coefficient', ops_coefficient)
+  return (gamma * ops + gamma + 1) / _mean_tokens(
+      ranges.check_alpha(alpha), gamma
+  )
+
+
+def memory_access_factor(alpha: npt.ArrayLike, gamma: npt.ArrayLike) -> Values:
+  """Returns plain over speculative reads of the target's weights and cache.
+
+  They are read once per target call, so the factor is Equation (1); see the end
+  of Section 3.4.
+  """
+  return expected_tokens(alpha, gamma)
+
+
+def can_improve(
+    alpha: npt.ArrayLike, cost_coefficient: npt.ArrayLike
+) -> Values:
+  """Returns whether any gamma makes decoding faster, bool: Corollary 3.9."""
+  cost = ranges.check_coefficient('cost_coefficient', cost_coefficient)
+  return ranges.check_alpha(alpha) > cost
+
+
+def guaranteed_factor(
+    alpha: npt.ArrayLike, cost_coefficient: npt.ArrayLike
+) -> Values:
+  """Returns a lower bound of the best walltime factor: Corollary 3.9.
+
+  The bound is 1, the factor of plain decoding, if no gamma improves.
+  """
+  return np.maximum(walltime_factor(alpha, 1, cost_coefficient), 1)
+
+
+def optimal_gamma(
+    alpha: npt.ArrayLike, cost_coefficient: npt.ArrayLike, max_gamma: int = 64
+) -> Values:
+  """Returns the gamma, up to max_gamma, of the largest walltime factor.
+
+  See Section 3.5. Returns 0 if no gamma improves. As gamma grows the factor
+  first rises and then falls, so the function counts the rising steps. With cost
+  0, or with alpha 1 and a cost below 1, the factor always rises and the result
+  is max_gamma.
+
+  >>> int(optimal_gamma(0.75, 0.02))
+  9
+  """
+  alpha = ranges.check_alpha(alpha)[..., None]
+  cost = ranges.check_coefficient('cost_coefficient', cost_coefficient)[
+      ..., None
+  ]
+  gammas = np.arange(int(ranges.check_finite_gamma(max_gamma)))
+  # Draft token gamma + 1 adds alpha^(gamma + 1) tokens and the time c.
+  tokens = np.cumsum(alpha**gammas, axis=-1)
+  added = alpha ** (gammas + 1)
+  return np.sum(added * (gammas * cost + 1) > cost * tokens, axis=-1)
+
+
+def oracle_expected_tokens(alpha: npt.ArrayLike) -> Values:
+  """Returns the tokens per target call of an oracle for gamma: Section 3.5.
+
+  The oracle drafts only tokens that will be accepted.
+  """
+  return expected_tokens(alpha, np.inf)
+
+
+def oracle_factor(
+    alpha: npt.ArrayLike, cost_coefficient: npt.ArrayLike
+) -> Values:
+  """Returns the walltime factor of an oracle for gamma: Section 3.5.
+
+  The oracle drafts only tokens that will be accepted. The factor is infinite at
+  alpha 1 and cost 0.
+  """
+  alpha = ranges.check_alpha(alpha)
+  cost = ranges.check_coefficient('cost_coefficient', cost_coefficient)
+  with np.errstate(divide='ignore'):
+    return 1 / (1 - alpha + cost * alpha)
+
+
+def divergence(
+    target_probs: npt.ArrayLike, draft_probs: npt.ArrayLike
+) -> Values:
+  """Returns the distance of two distributions: Definition 3.2.
+
+  This is the total variation distance, which is 1 minus the acceptance
+  probability by Theorem 3.5.
+
+  Args:
+    target_probs: p, [..., vocab].
+    draft_probs: q, [..., vocab].
+  Returns:
+    Distances [...] in [0, 1].
+  Raises:
+    ValueError: if an argument is not a distribution.
+  """
+  target_probs = _distribution('target_probs', target_probs)
+  draft_probs = _distribution('draft_probs', draft_probs)
+  distance = np.sum(np.abs(target_probs - draft_probs), axis=-1) / 2
+  return np.minimum(distance, 1)
+
+
+def acceptance_probability(
+    target_probs: npt.ArrayLike,
+    draft_probs: npt.ArrayLike,
+    lenience: npt.ArrayLike = 1.0,
+) -> Values:
+  """Returns the acceptance probability beta: Theorem 3.5 and Appendix A.5.
+
+  Args:
+    target_probs: p, [..., vocab], standardized (Section 2.2).
+    draft_probs: q, [..., vocab], standardized.
+    lenience: [...] in (0, 1]; only 1 preserves the target's distribution.
+  Returns:
+    Probabilities [...].
+  Raises:
+    ValueError: if an argument is not a distribution, or for a lenience out of
+      range.
+  """
+  target_probs = _distribution('target_probs', target_probs)
+  draft_probs = _distribution('draft_probs', draft_probs)
+  lenience = np.asarray(lenience, np.float64)
+  is_allowed = (lenience > 0) & (lenience <= 1)
+  ranges.check('lenience', lenience, is_allowed, 'lie in (0, 1]')
+  accepted = np.minimum(target_probs / lenience[..., None], draft_probs)
+  return np.minimum(np.sum(accepted, axis=-1), 1)
+
+
+def expected_tokens_from_histogram(
+    histogram: npt.ArrayLike, num_cut_short: npt.ArrayLike = 0
+) -> Values:
+  """Returns the measured mean tokens per target call.
+
+  Args:
+    histogram: [..., gamma + 1], numbers of blocks by accepted draft tokens.
+    num_cut_short: [...], number of blocks whose output ended within the draft,
+      so that no resampled or bonus token was drawn.
+  Raises:
+    ValueError: for negative counts, if there is no block, or if `num_cut_short`
+      exceeds the number of blocks.
+  """
+  histogram = np.asarray(histogram, np.float64)
+  cut = np.asarray(num_cut_short, np.float64)
+  ranges.check('histogram', histogram, histogram >= 0, 'be at least 0')
+  calls = np.sum(histogram, axis=-1)
+  ranges.check('The sum of histogram', calls, calls > 0, 'be above 0')
+  is_allowed = (cut >= 0) & (cut <= calls)
+  ranges.check(
+      'num_cut_short',
+      cut,
+      is_allowed,
+      'lie between 0 and the number of blocks',
+  )
+  accepted = histogram @ np.arange(histogram.shape[-1])
+  return 1 + (accepted - cut) / calls
+
+
+def expected_calls(keep_probs: npt.ArrayLike, gamma: npt.ArrayLike) -> Values:
+  """Returns the expected target calls to decode a known text.
+
+  The betas need not be i.i.d. Given that the output is the text, the draft
+  token at the position of a token x is x and accepted with probability
+  min(p(x), q(x)) / p(x) = min(1, q(x) / p(x)), independently of the other
+  positions; otherwise x is resampled. There is one call per block, so the
+  result is the sum over positions of the probability that a block begins there.
+
+  Args:
+    keep_probs: [tokens] in [0, 1], min(1, q / p) of each token of the text,
+      with p and q given the text before it. The last token ends the text.
+    gamma: any shape.
+  Returns:
+    Calls, of gamma's shape, from 1 to the number of tokens.
+  Raises:
+    ValueError: for a text without tokens, or values out of range.
+  """
+  keep_probs = np.asarray(keep_probs, np.float64)
+  if keep_probs.ndim != 1 or not keep_probs.size:
+    raise ValueError(
+        'keep_probs must have shape [tokens] with at least one token, got'
+        f' shape {keep_probs.shape}.'
+    )
+  ranges.check_rates('keep_probs', keep_probs)
+  gamma = np.minimum(ranges.check_gamma(gamma), keep_probs.size)[..., None]
+  num_accepted = np.arange(int(gamma.max()) + 1)
+  is_drafted = num_accepted < gamma  # the token after gamma draft tokens is not
+  # Probabilities of the number of accepted draft tokens: [..., gamma + 1].
+  state = np.where(
+      num_accepted == 0, 1.0, np.zeros_like(is_drafted, np.float64)
+  )
+  calls = np.ones(gamma.shape[:-1])
+  for keep in keep_probs[:-1]:
+    accepted = state * (is_drafted * keep)
+    begins = 1 - np.sum(accepted, axis=-1)
+    calls = calls + begins
+    state[..., 0] = begins
+    state[..., 1:] = accepted[..., :-1]
+  return calls[()]
+
+
+def _distribution(name: str, probs: npt.ArrayLike) -> np.ndarray:
+  probs = np.asarray(probs, np.float64)
+  ranges.check(name, probs, probs >= 0, 'be at least 0')
+  mass = np.sum(probs, axis=-1)
+  is_allowed = np.abs(mass - 1) <= _MASS_TOLERANCE
+  ranges.check(
+      f'The sum of {name}', mass, is_allowed, 'be 1 along the last axis'
+  )
+  return probs

@@ -1,0 +1,70 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A draft model whose parameters T5X holds beside the target's."""
+
+import dataclasses
+
+from flax import core as flax_core
+import flax.linen as nn
+from flax.linen import partitioning
+import jax
+import seqio
+
+from speculative_t5x import sharding
+from speculative_t5x.drafters import draft_model
+from speculative_t5x.networks import preparation
+from speculative_t5x.networks import t5_model
+from speculative_t5x.speculation import contracts
+from speculative_t5x.t5x_guest import network_config
+
+
+@dataclasses.dataclass(frozen=True)
+class DraftModule:
+  """A draft model as a module of T5X.
+
+  Attributes:
+    module: a `t5x.examples.t5.network.Transformer`.
+    vocabulary: that it was trained with, to be compared with the target's;
+      None if they are known to be the same.
+    is_model_parallel: whether its parameters are partitioned by the target's
+      rules; if not, every device holds all of them.
+  """
+
+  module: nn.Module
+  vocabulary: seqio.Vocabulary | None = None
+  is_model_parallel: bool = False
+
+  def make(
+      self, target: t5_model.T5Model, max_draft_tokens: int
+  ) -> draft_model.DraftModel:
+    """See `drafters.source.LoadedDrafter.make`."""
+    rules = sharding.REPLICATED
+    if self.is_model_parallel:
+      rules = partitioning.get_axis_rules()  # T5X's, in force while it traces
+    config = preparation.prepare_config(self._config, jax.default_backend())
+    return draft_model.DraftModel(
+        dataclasses.replace(target, config=config),
+        max_draft_tokens,
+        target.vocab_size,
+        rules,
+    )
+
+  def prepare(self, params: contracts.Params) -> contracts.Params:
+    """Returns the parameters in the dtype and layout that decoding needs."""
+    return preparation.prepare(self._config, params)[1]
+
+  def place_axes(
+      self, axes: flax_core.FrozenDict | dict
+  ) -> flax_core.FrozenDict | dict:
+    """Returns the logical axes of the parameters, empty if replicated."""
+    if self.is_model_parallel:
+      return axes
+    return jax.tree.map(
+        lambda leaf: partitioning.AxisMetadata((None,) * len(leaf.names)),
+        axes,
+        is_leaf=lambda x: isinstance(x, partitioning.AxisMetadata),
+    )
+
+  @property
+  def _config(self):
+    return network_config.read('draft', self.module)

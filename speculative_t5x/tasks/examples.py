@@ -1,0 +1,204 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Loads a split of a seqio task into arrays.
+
+Legend: examples, inputs_length.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+import itertools
+from typing import Any
+
+import numpy as np
+import seqio
+
+from speculative_t5x import batching
+from speculative_t5x import token_decoder
+from speculative_t5x import vocabularies
+from speculative_t5x.runtime import quiet
+from speculative_t5x.tasks import example_ids as example_ids_lib
+
+
+@dataclasses.dataclass(frozen=True)
+class Examples:
+  """Examples of a task, with their references.
+
+  Attributes:
+    task: the task of the examples.
+    tokens: [examples, inputs_length] int32, padded.
+    example_ids: [examples] int32, from the data set or hashes of the inputs.
+    inputs: input texts.
+    targets: references, postprocessed for the task's metrics.
+    is_truncated: [examples] bool, True where the input was truncated to
+      inputs_length.
+  """
+
+  task: seqio.Task
+  tokens: np.ndarray
+  example_ids: np.ndarray
+  inputs: list[str]
+  targets: list[Any]
+  is_truncated: np.ndarray
+
+  @property
+  def num_truncated(self) -> int:
+    return int(np.sum(self.is_truncated))
+
+  def first(self, count: int) -> 'Examples':
+    """Returns the first `count` examples."""
+    columns = {
+        field.name: getattr(self, field.name)[:count]
+        for field in dataclasses.fields(self)
+        if field.name != 'task'
+    }
+    return Examples(self.task, **columns)
+
+  @property
+  def vocabulary(self) -> seqio.Vocabulary:
+    return self.task.output_features['targets'].vocabulary
+
+
+def load(
+    mixture_or_task_name: str,
+    split: str,
+    lengths: Mapping[str, int],
+    num_examples: int | None = None,
+    padding: int = 0,
+) -> Examples:
+  """Reads, tokenizes and truncates a split of a task.
+
+  Args:
+    mixture_or_task_name: name of a registered seqio task.
+    split: name of the split.
+    lengths: maximum tokens of 'inputs' and 'targets', with EOS.
+    num_examples: number of examples to read, from the first on; None for all.
+    padding: id that fills the tokens.
+  Raises:
+    ValueError: for an unknown task or split, a length that is missing or below
+      1, an empty input, an example id that is not a 32-bit integer, fewer
+      examples than `num_examples` or none at all, or different
+      vocabularies for inputs and targets.
+  """
+  quiet.keep_tensorflow_off_accelerators()
+  check_lengths(lengths)
+  task = _find_task(mixture_or_task_name, split)
+  _check_vocabularies(task)
+  rows, targets, inputs, example_ids, is_truncated = [], [], [], [], []
+  for number, (example, full) in enumerate(
+      _read(task, split, lengths, num_examples)
+  ):
+    ids = np.asarray(example['inputs'], np.int32)
+    text = _input_text(task, example)
+    if len(full['inputs']) <= 1:  # only EOS
+      raise ValueError(
+          f'Example {number} of {task.name}, split {split}, has an empty'
+          ' input. Remove it from the data.'
+      )
+    rows.append(ids)
+    inputs.append(text)
+    targets.append(_target(task, full))
+    example_ids.append(_example_id(example, ids, f'{number} of {task.name}'))
+    is_truncated.append(len(full['inputs']) > lengths['inputs'])
+  if num_examples is not None and len(rows) < num_examples:
+    raise ValueError(
+        f'num_examples is {num_examples}, but split {split} of {task.name} has'
+        f' {len(rows)} examples. Give at most that number.'
+    )
+  if not rows:
+    raise ValueError(
+        f'Split {split} of {task.name} is empty. Give another split.'
+    )
+  return Examples(
+      task,
+      batching.pad(rows, lengths['inputs'], padding),
+      np.asarray(example_ids, np.int32),
+      inputs,
+      targets,
+      np.asarray(is_truncated),
+  )
+
+
+def check_lengths(lengths: Mapping[str, int]) -> None:
+  """Raises ValueError unless lengths of inputs and targets are given."""
+  for name in ('inputs', 'targets'):
+    length = lengths.get(name) if isinstance(lengths, Mapping) else None
+    if not isinstance(length, int) or length < 1:
+      raise ValueError(
+          'task_feature_lengths must give the maximum tokens of inputs and'
+          " targets, each at least 1, as in {'inputs': 96, 'targets': 96}. Got"
+          f' {lengths!r}.'
+      )
+
+
+def _find_task(name: str, split: str) -> seqio.Task:
+  if name not in seqio.TaskRegistry.names():
+    raise ValueError(
+        f'There is no task named {name}; registered tasks are'
+        f' {", ".join(sorted(seqio.TaskRegistry.names()))}. Choose one of them,'
+        ' or import the module that registers the task in a gin file.'
+    )
+  task = seqio.TaskRegistry.get(name)
+  if split not in task.splits:
+    raise ValueError(
+        f'Task {name} has no split {split}. Choose one of'
+        f' {", ".join(sorted(task.splits))}.'
+    )
+  return task
+
+
+def _check_vocabularies(task: seqio.Task) -> None:
+  inputs = task.output_features['inputs'].vocabulary
+  targets = task.output_features['targets'].vocabulary
+  if inputs != targets:
+    raise vocabularies.VocabularyError(
+        f'Task {task.name} has different vocabularies for inputs and targets,'
+        ' but T5 embeds both with one table. Give both features the same'
+        ' vocabulary.'
+    )
+
+
+def _read(task, split, lengths, num_examples) -> list[tuple[Any, Any]]:
+  """Reads pairs of a truncated example and the same example in full."""
+  read = lambda sequence_length: task.get_dataset(
+      sequence_length=sequence_length,
+      split=split,
+      shuffle=False,
+      use_cached=False,
+  ).as_numpy_iterator()
+  with quiet.quiet_stderr():  # SentencePiece logs how it normalizes
+    pairs = zip(read(dict(lengths)), read(None), strict=True)
+    return list(itertools.islice(pairs, num_examples))
+
+
+def _example_id(example, tokens: np.ndarray, name: str) -> int:
+  """Returns the data set's id of an example, or else a hash of its inputs."""
+  found = example.get(example_ids_lib.EXAMPLE_ID)
+  if found is None:
+    return example_ids_lib.of_inputs(tokens)
+  try:
+    token_decoder.check_int32(example_ids_lib.EXAMPLE_ID, found)
+  except ValueError as error:
+    raise ValueError(
+        f'Example {name}: {error} Give each example such an id, or remove the'
+        ' feature; ids are then hashes of the inputs.'
+    ) from error
+  return int(found)
+
+
+def _input_text(task: seqio.Task, example) -> str:
+  if 'inputs_pretokenized' in example:
+    return example['inputs_pretokenized'].decode()
+  return task.output_features['inputs'].vocabulary.decode(
+      example['inputs'].tolist()
+  )
+
+
+def _target(task: seqio.Task, example) -> Any:
+  if 'targets_pretokenized' in example:
+    text = example['targets_pretokenized'].decode()
+  else:
+    text = task.output_features['targets'].vocabulary.decode(
+        example['targets'].tolist()
+    )
+  return task.postprocess_fn(text, example=example, is_target=True)

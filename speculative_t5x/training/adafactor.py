@@ -1,0 +1,111 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Adafactor with T5X's settings, and its state in T5X's checkpoint layout.
+
+Second moments are factored for axes of at least 128 and decay with exponent
+0.8. Updates are clipped at an RMS of 1 and scaled by the RMS of the parameter.
+
+Reference: Shazeer and Stern (2018), "Adafactor", arXiv:1804.04235.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from flax import struct
+import jax
+import jax.numpy as jnp
+import optax
+
+from speculative_t5x.training import schedules
+
+Params = Any
+
+
+@struct.dataclass
+class TrainState:
+  """The state of a training run.
+
+  Attributes:
+    step: [] int32, number of steps made.
+    params: float32 parameters under T5X's names.
+    opt_state: optax state of the optimizer that `make` returns.
+  """
+
+  step: jax.Array
+  params: Params
+  opt_state: optax.OptState
+
+
+def make(
+    learning_rate_fn: schedules.LearningRateFn,
+) -> optax.GradientTransformation:
+  """Returns Adafactor with the settings of T5X's T5 1.1 recipe.
+
+  Args:
+    learning_rate_fn: learning rate as a function of the step, from step 0.
+  """
+  return optax.adafactor(
+      learning_rate_fn,
+      min_dim_size_to_factor=128,
+      decay_rate=0.8,
+      multiply_by_parameter_scale=True,
+      clipping_threshold=1.0,
+      momentum=None,
+      eps=1e-30,
+      factored=True,
+  )
+
+
+def to_param_states(opt_state: optax.OptState) -> Mapping[str, Any]:
+  """Converts the optimizer's state to T5X's layout, four arrays per parameter.
+
+  Returns:
+    A tree like the parameters' with a mapping of `m`, `v`, `v_row` and `v_col`
+    per parameter. A factored parameter uses `v_row` and `v_col`, another `v`;
+    unused entries are [1] zeros.
+  """
+  v_row, v_col, v = (
+      optax.tree_utils.tree_get(opt_state, name)
+      for name in ('v_row', 'v_col', 'v')
+  )
+  # Without momentum, T5X still saves a placeholder for it.
+  state = lambda row, col, full: {
+      'm': jnp.zeros(1),
+      'v': full,
+      'v_row': row,
+      'v_col': col,
+  }
+  return jax.tree.map(state, v_row, v_col, v)
+
+
+def from_param_states(
+    optimizer: optax.GradientTransformation,
+    step: int,
+    params: Params,
+    param_states: Mapping[str, Any],
+) -> TrainState:
+  """Makes a train state from a checkpoint, to resume a training run.
+
+  This is the inverse of `to_param_states`.
+
+  Args:
+    optimizer: the optimizer that `make` returned.
+    step: number of steps made.
+    params: parameters after those steps.
+    param_states: the optimizer's state, as `to_param_states` returns it.
+  """
+  part = lambda name: jax.tree.map(
+      lambda _, state: state[name], params, param_states
+  )
+  opt_state = optax.tree_utils.tree_set(
+      optimizer.init(params),
+      count=jnp.asarray(step, jnp.int32),
+      v_row=part('v_row'),
+      v_col=part('v_col'),
+      v=part('v'),
+  )
+  state = TrainState(jnp.asarray(step, jnp.int32), params, opt_state)
+  # Copied, because a train step donates the state's buffers: no two leaves may
+  # share a buffer (two of them are the step count), and the caller keeps its
+  # arrays.
+  return jax.tree.map(jnp.array, state)

@@ -1,0 +1,155 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Cross entropy with z-loss, as T5X computes it.
+
+The loss is summed over the batch unless a normalizer is set. Padding has
+weight 0.
+
+Legend: batch, length (of the targets), vocab, num_steps.
+"""
+
+import dataclasses
+
+from flax import struct
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float, Int
+import numpy as np
+
+NUM_REAL_TARGET_TOKENS = 'NUM_REAL_TARGET_TOKENS'
+NUM_TOTAL_TARGET_TOKENS = 'NUM_TOTAL_TARGET_TOKENS'
+_NORMALIZERS = (NUM_REAL_TARGET_TOKENS, NUM_TOTAL_TARGET_TOKENS)
+
+
+@dataclasses.dataclass(frozen=True)
+class LossConfig:
+  """The configuration of the training loss, under T5X's names.
+
+  Attributes:
+    z_loss: weight of the squared log of the softmax normalizer, a term that
+      keeps logits from drifting.
+    label_smoothing: probability spread over the other tokens, in [0, 1).
+    loss_normalizing_factor: divisor of the batch's sum: a number,
+      NUM_REAL_TARGET_TOKENS, NUM_TOTAL_TARGET_TOKENS (which counts padding
+      too), or None for no division. None is T5X's default; Adafactor is almost
+      invariant to the scale of gradients.
+  """
+
+  z_loss: float = 1e-4
+  label_smoothing: float = 0.0
+  loss_normalizing_factor: float | str | None = None
+
+  def __post_init__(self):
+    if not 0.0 <= self.label_smoothing < 1.0:
+      raise ValueError(
+          f'label_smoothing must be in [0, 1). Got {self.label_smoothing}.'
+      )
+    factor = self.loss_normalizing_factor
+    if isinstance(factor, str) and factor not in _NORMALIZERS:
+      raise ValueError(
+          'loss_normalizing_factor must be None, a number or one of'
+          f' {_NORMALIZERS}. Got {factor!r}.'
+      )
+
+
+@struct.dataclass
+class Metrics:
+  """Sums over target tokens, each [] float32, or [num_steps] for several steps.
+
+  Attributes:
+    loss: cross entropy and z-loss, before normalization.
+    z_loss: the z-loss part of `loss`.
+    num_correct: target tokens with the largest logit.
+    num_tokens: target tokens that are not padding.
+  """
+
+  loss: ArrayLike
+  z_loss: ArrayLike
+  num_correct: ArrayLike
+  num_tokens: ArrayLike
+
+  @property
+  def loss_per_token(self) -> ArrayLike:
+    return self.loss / self.num_tokens
+
+  @property
+  def accuracy(self) -> ArrayLike:
+    """Fraction of correct target tokens, in [0, 1]."""
+    return self.num_correct / self.num_tokens
+
+
+def cross_entropy(
+    logits: Float[Array, '*shape vocab'],
+    targets: Int[Array, '*shape'],
+    *,
+    z_loss: float = 0.0,
+    label_smoothing: float = 0.0,
+) -> tuple[Float[Array, '*shape'], Float[Array, '*shape']]:
+  """Computes the cross entropy of each token, plus z-loss.
+
+  With label smoothing, the target token has probability 1 - label_smoothing and
+  the other tokens share the rest equally. As in T5X, the entropy of that
+  distribution is subtracted, so that the minimum of the loss is 0.
+
+  Args:
+    logits: [..., vocab] float32.
+    targets: [...] int32 in [0, vocab).
+    z_loss: weight of log(normalizer) squared.
+    label_smoothing: in [0, 1). Static.
+  Returns:
+    The loss and its z-loss part, [...] float32 each.
+  """
+  log_z = jax.nn.logsumexp(logits, axis=-1)
+  target_logits = jnp.take_along_axis(logits, targets[..., None], axis=-1)
+  loss = log_z - target_logits[..., 0]
+  if label_smoothing:
+    loss = _smooth(loss, logits, log_z, label_smoothing)
+  weighted_z_loss = z_loss * jnp.square(log_z)
+  return loss + weighted_z_loss, weighted_z_loss
+
+
+def _smooth(loss, logits, log_z, label_smoothing: float) -> jax.Array:
+  vocab = logits.shape[-1]
+  share = label_smoothing / (vocab - 1)
+  sum_of_all = vocab * log_z - logits.sum(axis=-1)
+  confidence = 1.0 - label_smoothing
+  smoothed = confidence * loss + share * (sum_of_all - loss)
+  entropy = -confidence * np.log(confidence) - label_smoothing * np.log(share)
+  return smoothed - entropy
+
+
+def batch_loss(
+    logits: Float[Array, 'batch length vocab'],
+    targets: Int[Array, 'batch length'],
+    config: LossConfig,
+) -> tuple[Float[Array, ''], Metrics]:
+  """Returns the training loss of a batch, and its metrics.
+
+  Args:
+    logits: [batch, length, vocab] float32.
+    targets: [batch, length] int32; padding (0) has weight 0.
+    config: the configuration of the loss.
+  """
+  weights = (targets > 0).astype(jnp.float32)
+  losses, z_losses = cross_entropy(
+      logits,
+      targets,
+      z_loss=config.z_loss,
+      label_smoothing=config.label_smoothing,
+  )
+  is_correct = jnp.argmax(logits, axis=-1) == targets
+  metrics = Metrics(
+      loss=jnp.sum(losses * weights),
+      z_loss=jnp.sum(z_losses * weights),
+      num_correct=jnp.sum(is_correct * weights),
+      num_tokens=jnp.sum(weights),
+  )
+  factor = config.loss_normalizing_factor
+  if factor is None:
+    return metrics.loss, metrics
+  if factor == NUM_REAL_TARGET_TOKENS:
+    factor = metrics.num_tokens
+  elif factor == NUM_TOTAL_TARGET_TOKENS:
+    factor = targets.size
+  return metrics.loss / factor, metrics

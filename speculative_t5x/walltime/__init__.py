@@ -1,3 +1,0 @@
-# Copyright 2026 The speculative_t5x Authors.
-# SPDX-License-Identifier: Apache-2.0
-"""What decoding costs, as a whole and part by part; without seqio or gin."""

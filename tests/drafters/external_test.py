@@ -1,0 +1,179 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A drafter from outside the package runs everywhere, and is exact."""
+
+import functools
+import inspect
+import json
+import pathlib
+
+import jax
+import numpy as np
+import pytest
+
+from speculative_t5x import checkpoints
+from speculative_t5x import text_decoder
+from speculative_t5x import token_decoder
+from speculative_t5x import vocabularies
+from speculative_t5x.cli import main
+from speculative_t5x.drafters import source
+from speculative_t5x.measurement import acceptance
+from speculative_t5x.measurement import operations
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import sampling
+from speculative_t5x.tasks import bulletins
+from tests import compilation
+from tests import enumeration
+from tests import repeat_last
+from tests import tabular
+from tests import tiny
+
+VOCAB, LIMIT = 4, 5
+CONFIG = tiny.config(
+    vocab_size=2048, num_encoder_layers=1, num_decoder_layers=1
+)
+SOURCE = source.WithoutParameters(repeat_last.RepeatLast, 'repeat_last')
+TEXTS = ['The train from Bonn is late.', 'It will rain in Turin today.']
+
+_GIN = """
+from __gin__ import dynamic_registration
+
+from speculative_t5x.drafters import source
+from speculative_t5x.networks import t5
+from speculative_t5x.tasks import ende
+from tests import repeat_last
+
+include 'configs/runs/{job}.gin'
+
+MIXTURE_OR_TASK_NAME = 'bulletins_ende'
+TASK_FEATURE_LENGTHS = {{'inputs': 24, 'targets': 12}}
+NUM_EXAMPLES = 6
+BATCH_SIZE = 2
+GAMMA = 3
+
+DRAFTER = @source.WithoutParameters()
+source.WithoutParameters:
+  make = @repeat_last.RepeatLast
+  kind = 'repeat_last'
+"""
+
+
+def test_is_short():
+  lines = inspect.getsource(repeat_last).splitlines()
+  assert len(lines) <= 60
+
+
+class TestDistribution:
+
+  @pytest.mark.parametrize('temperature', [1.0, 0.0])
+  @pytest.mark.parametrize('gamma', [1, 2, 3])
+  def test_is_the_target_s(self, gamma, temperature):
+    """By enumeration through the production step."""
+    tables = tabular.random_tables(3, 1, VOCAB)
+    drawn_from = sampling.make_sampling(temperature)
+    drafter = repeat_last.RepeatLast(tabular.Model(VOCAB), gamma)
+    case = enumeration.PointMassCase(
+        tables, tables, (LIMIT,), gamma, drawn_from, drawn_from,
+        drafter=drafter,
+    )  # fmt: skip
+    production = enumeration.Production(
+        gamma, VOCAB, VOCAB, LIMIT, drafter=drafter
+    )
+    (found,), *_ = enumeration.joint_laws(case, production)
+    expected = tabular.exact_law(case.probabilities[0][0], LIMIT)
+    assert found.keys() >= expected.keys()
+    for output, probability in found.items():
+      np.testing.assert_allclose(
+          probability, expected.get(output, 0.0), atol=1e-6
+      )
+
+
+@functools.cache
+def decoder():
+  return text_decoder.TextDecoder(
+      tiny.model(CONFIG),
+      SOURCE.load(None, None),
+      vocabularies.load(bulletins.VOCABULARY_FILE),
+      gamma=3,
+      inputs_length=24,
+      targets_length=12,
+      matmul_precision='highest',
+  )
+
+
+class TestPython:
+
+  def test_greedy_outputs_are_those_of_plain_decoding(self):
+    found, expected = decoder().decode(TEXTS), decoder().decode_plain(TEXTS)
+    np.testing.assert_array_equal(found.sequences, expected.sequences)
+    assert found.statistics['drafted'] > 0
+
+  def test_acceptance(self):
+    """Of a point mass, the probability of the drafted token."""
+    tokens = decoder().tokens
+    request, _ = decoder().make_request(TEXTS, temperature=1.0)
+    decoded = jax.device_get(tokens.plain(request))
+    texts = acceptance.score(tokens, request, decoded)
+    for text, ids, count in zip(texts, decoded.sequences, decoded.num_tokens):
+      before = np.concatenate([[0], ids[: count - 1]])
+      np.testing.assert_array_equal(text.keep_probs > 0, ids[:count] == before)
+      assert np.all((text.betas > 0) & (text.betas < 1))
+
+  def test_operations(self):
+    request, _ = decoder().make_request(TEXTS)
+    found = operations.count(decoder().tokens, request)
+    assert found.ops_coefficient == found.draft == 0
+    assert found.factor(10, 10) == found.verify / found.target > 1
+
+  def test_trace(self):
+    request, _ = decoder().make_request(TEXTS, temperature=1.0)
+    trace = jax.device_get(decoder().tokens.traced(request))
+    assert trace.outcomes.draft_tokens.shape[-1] == 3
+
+  def test_special_ids_of_its_own(self):
+    class Other(repeat_last.RepeatLast):
+      special_ids = contracts.SpecialIds(end=2, padding=1, start=0)
+
+    drafter = source.WithoutParameters(Other, 'other').load(None, None)
+    with pytest.raises(ValueError, match='end 2, padding 1.*target end 1, pad'):
+      token_decoder.TokenDecoder(tiny.model(CONFIG), drafter, gamma=2, length=4)
+
+
+@pytest.mark.parametrize('job', ['eval', 'walltime'])
+def test_jobs_by_gin(job, tmp_path, capsys):
+  with compilation.unchecked_types():  # walltime lowers programs
+    _run_job(job, tmp_path, capsys)
+
+
+def _run_job(job, tmp_path, capsys):
+  gin_file = tmp_path / 'own.gin'
+  gin_file.write_text(_GIN.format(job=job))
+  checkpoints.save(tmp_path / 'target', 1, tiny.params(CONFIG))
+  output = tmp_path / 'output'
+  flags = ['--gin.REPEATS=1']
+  if job == 'walltime':
+    flags += ['--gin.ALPHA_TOKENS=50', '--gin.TEMPERATURE=(0.0, 1.0)']
+  status = main.main(
+      [
+          job,
+          f'--gin_file={gin_file}',
+          f'--gin.CHECKPOINT_PATH={tmp_path / "target"}',
+          f'--output_dir={output}',
+          *flags,
+      ]
+  )
+  assert status == 0, capsys.readouterr().err
+  lines = pathlib.Path(output, 'results.jsonl').read_text().splitlines()
+  for record in map(json.loads, lines):
+    assert record['drafter']['kind'] == record['drafter']['name']
+    assert record['drafter']['kind'] == 'repeat_last'
+    assert record['drafter']['num_params'] is None
+    assert record['speculative']['drafted'] > 0
+    if record['temperature'] == 0:
+      assert record['greedy']['identical'] == record['num_examples']
+    if job == 'walltime':
+      assert record['ops_coefficient'] == 0
+      # At temperature 0 no token is the last one again.
+      assert 0 <= record['alpha']['value'] < 1
+      assert (record['alpha']['value'] > 0) == (record['temperature'] > 0)
+  assert 'repeat_last' in capsys.readouterr().out

@@ -1,0 +1,256 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Batches decoded in both ways, interleaved, and what their seconds say."""
+
+import threading
+import types
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from speculative_t5x import batching
+from speculative_t5x.measurement import interleaved
+from speculative_t5x.speculation import sampling
+from speculative_t5x.speculation import simulated_acceptance
+from speculative_t5x.speculation import verification
+
+
+def _requests(count, batch_size, **options):
+  law = sampling.make_sampling(1.0, 0, 0.0)
+  draft_law = sampling.make_sampling(0.5, 0, 0.0)
+  return list(
+      batching.requests(
+          np.arange(1, count * 3 + 1, dtype=np.int32).reshape(count, 3),
+          np.arange(100, 100 + count, dtype=np.int32),
+          batch_size=batch_size,
+          length=7,
+          seed=11,
+          sampling=law,
+          draft_sampling=draft_law,
+          **options,
+      )
+  )
+
+
+def _run_of(seconds):
+  return interleaved.Run([], np.asarray(seconds, float), 0.0)
+
+
+class TestRequests:
+
+  def test_the_last_batch_is_filled_up_by_rows_that_never_run(self):
+    first, last = _requests(5, 4)
+    assert first.encoder_input_tokens.shape == (4, 3)
+    assert first.limits.tolist() == [7, 7, 7, 7]
+    assert first.example_ids.tolist() == [100, 101, 102, 103]
+    assert last.encoder_input_tokens.tolist() == [[13, 14, 15]] + 3 * [
+        [0, 0, 0]
+    ]
+    assert last.limits.tolist() == [7, 0, 0, 0]
+    assert last.example_ids[0] == 104
+
+  def test_a_full_last_batch(self):
+    requests = _requests(4, 2)
+    assert [r.limits.tolist() for r in requests] == [[7, 7], [7, 7]]
+
+  def test_settings(self):
+    for request in _requests(3, 2):
+      assert int(request.seed) == 11
+      assert float(request.sampling.temperature) == 1.0
+      assert float(request.draft_sampling.temperature) == 0.5
+      assert request.rule is verification.TOKENWISE
+
+  def test_example_ids_keep_all_of_their_bits(self):
+    ids = np.array([-5, 2**24 + 1, -(2**31)], np.int32)
+    law = sampling.make_sampling()
+    (request,) = batching.requests(
+        np.ones((3, 2), np.int32), ids,
+        batch_size=3, length=1, seed=0, sampling=law, draft_sampling=law,
+    )  # fmt: skip
+    assert request.example_ids.dtype == jnp.int32
+    assert request.example_ids.tolist() == ids.tolist()
+
+  def test_rule(self):
+    rule = simulated_acceptance.make_rule(0.25)
+    assert all(r.rule is rule for r in _requests(3, 2, rule=rule))
+
+
+class _Decoder:
+  """Answers with the batch's number and keeps the order of the calls."""
+
+  def __init__(self):
+    self.calls = []
+
+  def plain(self, batch):
+    return self._decode('plain', batch)
+
+  def speculative(self, batch):
+    return self._decode('speculative', batch)
+
+  def _decode(self, way, batch):
+    self.calls.append((way, int(batch)))
+    sequences = jnp.full((2, 3), batch + (10 if way == 'speculative' else 0))
+    return {'sequences': sequences, 'log_probs': jnp.zeros((2,))}
+
+
+class TestRun:
+
+  def test_alternates_after_a_warm_up(self, capsys):
+    decoder = _Decoder()
+    plain, speculative = interleaved.run(
+        decoder, [jnp.asarray(0), jnp.asarray(1)], repeats=2, name='a test'
+    )
+    ways = ('plain', 'speculative')
+    assert decoder.calls == [
+        *((way, 0) for way in ways for _ in range(interleaved.WARMUP)),
+        *((way, 0) for way in (*ways, *reversed(ways))),
+        *((way, 1) for way in (*reversed(ways), *ways)),
+    ]
+    for run, start in ((plain, 0), (speculative, 10)):
+      values = [int(d['sequences'][0, 0]) for d in run.decoded]
+      assert values == [start, start + 1]
+      assert all(isinstance(d['sequences'], np.ndarray) for d in run.decoded)
+      assert run.seconds.shape == (2,) and (run.seconds > 0).all()
+    shown = capsys.readouterr()
+    assert shown.out == ''
+    assert shown.err == 'a test: 2 of 2 batches, 0 s left\n'
+
+  def test_between_comes_before_each_batch_is_decoded(self):
+    decoder = _Decoder()
+    interleaved.run(
+        decoder,
+        [jnp.asarray(0), jnp.asarray(1)],
+        repeats=2,
+        name='',
+        between=lambda number: decoder.calls.append(('between', number)),
+    )
+    warm_up, timed = decoder.calls[:4], decoder.calls[4:]
+    assert 'between' not in dict(warm_up)
+    assert [timed.index(('between', number)) for number in (0, 1)] == [0, 5]
+    assert len(timed) == 10
+
+  def test_seconds_are_the_median_of_the_repeats(self, monkeypatch):
+    seconds = iter([9.0, 1.0, 8.0, 1.0, *(4.0, 1.0), *(2.0, 5.0), *(6.0, 3.0)])
+    # Way by way in the warm-up, then interleaved.
+    monkeypatch.setattr(
+        interleaved, '_timed', lambda *_: (jnp.zeros(()), next(seconds))
+    )
+    plain, speculative = interleaved.run(
+        _Decoder(), [jnp.asarray(0)], repeats=3, name=''
+    )
+    assert (plain.compile_s, speculative.compile_s) == (8.0, 7.0)
+    assert plain.seconds.tolist() == [5.0]  # of 4, 5 and 6
+    assert speculative.seconds.tolist() == [2.0]  # of 1, 2 and 3
+
+
+class TestResults:
+
+  def test_padding_rows_are_left_out(self):
+    decoded = [
+        types.SimpleNamespace(
+            sequences=np.full((4, 3), i), log_probs=np.full((4,), -i)
+        )
+        for i in (1, 2)
+    ]
+    run = interleaved.Run(decoded, np.ones(2), 0.0)
+    sequences, scores = run.best_last(6, num_decodes=1)
+    assert sequences[:, 0, 0].tolist() == [1, 1, 1, 1, 2, 2]
+    assert scores[:, 0].tolist() == [-1, -1, -1, -1, -2, -2]
+
+  def test_decodes_of_an_example_are_sorted(self):
+    decoded = types.SimpleNamespace(
+        sequences=np.arange(6)[:, None], log_probs=-np.array([1, 2, 0, 3, 3, 9])
+    )
+    run = interleaved.Run([decoded, decoded], np.ones(2), 0.0)
+    sequences, scores = run.best_last(3, num_decodes=3)
+    assert sequences[..., 0].tolist() == [[1, 0, 2], [5, 3, 4], [1, 0, 2]]
+    assert scores.tolist() == [[-2, -1, 0], [-9, -3, -3], [-2, -1, 0]]
+
+
+class TestSpeedup:
+
+  def test_is_of_the_sums(self):
+    plain, speculative = _run_of([1.0, 9.0]), _run_of([1.0, 3.0])
+    assert interleaved.speedup(plain, speculative) == 2.5
+
+  @pytest.mark.parametrize('num_batches', [1, 2, 5])
+  def test_no_interval_of_few_batches(self, num_batches):
+    run = _run_of([1.0] * num_batches)
+    assert interleaved.speedup_interval(run, run) is None
+
+  def test_pairs_the_batches(self):
+    """Batches of any length that all gain alike leave no doubt."""
+    seconds = np.array([1.0, 10.0, 100.0, 3.0, 2.0, 7.0])
+    interval = interleaved.speedup_interval(
+        _run_of(2 * seconds), _run_of(seconds)
+    )
+    assert interval == pytest.approx([2.0, 2.0])
+
+  def test_covers_the_spread(self):
+    """Of few batches of two kinds the quantiles of resamples are known."""
+    interval = interleaved.speedup_interval(
+        _run_of([1.0, 3.0] * 6), _run_of([1.0, 1.0] * 6)
+    )
+    # Of 12 batches at most one is of the other kind in 0.3 percent of
+    # resamples, and at most two in 1.9; the bounds are at 1.04 percent.
+    assert interval == pytest.approx([4 / 3, 8 / 3])
+
+  def test_is_narrower_for_more_batches(self):
+    rng = np.random.default_rng(3)
+    noise = rng.uniform(0.5, 1.5, 400)
+    widths = []
+    for count in (10, 400):
+      low, high = interleaved.speedup_interval(
+          _run_of(1.5 * noise[:count]), _run_of(np.ones(count))
+      )
+      expected = 1.5 * noise[:count].mean()
+      assert low < expected < high
+      widths.append(high - low)
+    # As the root of the number of batches: 6.3 times.
+    assert 4 < widths[0] / widths[1] < 9
+
+
+class TestProgress:
+
+  @pytest.fixture
+  def clock(self, monkeypatch):
+    """A clock that the test sets."""
+    now = types.SimpleNamespace(seconds=100.0)
+    monkeypatch.setattr(interleaved.time, 'monotonic', lambda: now.seconds)
+    return now
+
+  def test_lines_in_a_pipe(self, clock, capsys):
+    with interleaved._Progress('a [name]', 4) as shown:
+      for num_done, seconds in ((1, 109.0), (2, 111.0), (3, 120.0), (4, 121.0)):
+        clock.seconds = seconds
+        shown.show(num_done)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.rsplit(',', 1)[0] for line in lines] == [
+        'a [name]: 2 of 4 batches', 'a [name]: 4 of 4 batches'
+    ]  # fmt: skip
+    assert all(line.endswith(' s left') for line in lines)
+
+  def test_a_bar_on_a_terminal(self, monkeypatch, capsys):
+    """It is drawn where `show` is called, and by no thread."""
+    monkeypatch.setenv('TTY_COMPATIBLE', '1')
+    monkeypatch.setenv('COLUMNS', '80')
+    num_threads = threading.active_count()
+    with interleaved._Progress('a [name]', 2) as shown:
+      shown.show(1)
+      assert threading.active_count() == num_threads
+      drawn = capsys.readouterr().err
+      assert 'a [name]' in drawn and '1/2' in drawn and '\x1b[' in drawn
+      assert capsys.readouterr().err == ''
+      shown.show(2)
+    assert '2/2' in capsys.readouterr().err
+
+  @pytest.mark.parametrize('is_terminal', [False, True])
+  def test_an_interrupt_ends_it(self, monkeypatch, capsys, is_terminal):
+    monkeypatch.setenv('TTY_COMPATIBLE', str(int(is_terminal)))
+    monkeypatch.setattr(interleaved.interruption, '_was_interrupted', True)
+    with pytest.raises(KeyboardInterrupt):
+      with interleaved._Progress('', 2) as shown:
+        shown.show(1)
+    if is_terminal:
+      assert '\x1b[?25h' in capsys.readouterr().err  # the cursor is back

@@ -1,0 +1,270 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The parts do the work of a step each time. No time decides here."""
+
+import collections
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from speculative_t5x import token_decoder
+from speculative_t5x.drafters import draft_model
+from speculative_t5x.measurement import part_programs
+from speculative_t5x.measurement import step_times
+from speculative_t5x.networks import t5_model
+from speculative_t5x.speculation import sampling
+from speculative_t5x.speculation import simulated_acceptance
+from tests import compilation
+from tests import tiny
+
+LENGTH = 12
+CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
+SHAPES = [(1, 1), (3, 4)]  # rows and gamma
+LOOP_S = step_times._LOOP_S  # kept: all tests run under a shorter one
+PARTS = (
+    'encoder_target', 'encoder_draft', 't1', 't_verify', 't_draft2', 't_call'
+)  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class _Counted:
+  """A model that keeps what it is fed, whenever it is run."""
+
+  model: t5_model.T5Model
+  name: str
+  calls: list = dataclasses.field(hash=False)
+
+  def __getattr__(self, name):
+    return getattr(self.model, name)
+
+  def decode(self, params, memory, cache, tokens, positions, at):
+    keep = lambda tokens: self.calls.append((self.name, np.asarray(tokens)))
+    jax.debug.callback(keep, tokens)
+    return self.model.decode(params, memory, cache, tokens, positions, at)
+
+
+@functools.cache
+def programs_of(rows, gamma):
+  """The programs of a pair, a batch, and what its decoders are fed."""
+  calls = []
+  decoder = token_decoder.TokenDecoder(
+      tiny.model(CONFIG),
+      draft_model.from_model(tiny.model(CONFIG, noise=0.15)),
+      gamma=gamma,
+      length=LENGTH,
+  )
+  target, make = decoder.target_model, decoder.loaded_drafter.make
+
+  def make_counted(_, max_draft_tokens):
+    drafter = make(target, max_draft_tokens)
+    counted = _Counted(drafter.model, 'draft', calls)
+    return dataclasses.replace(drafter, model=counted)
+
+  decoder = decoder.with_drafter(
+      dataclasses.replace(decoder.loaded_drafter, make=make_counted), gamma
+  )
+  decoder.target_model = _Counted(target, 'target', calls)
+  law = sampling.make_sampling(1.0)
+  ids = jnp.arange(rows, dtype=jnp.int32)
+  limits = jnp.full((rows,), LENGTH, jnp.int32)
+  request = token_decoder.Request(
+      tiny.encoder_tokens(rows, 9), ids, limits, jnp.int32(0), law, law
+  )
+  return part_programs.PartPrograms(decoder), request, calls
+
+
+@functools.cache
+def parts_of(rows, gamma):
+  """The parts, and what the decoders are fed from now on."""
+  programs, request, calls = programs_of(rows, gamma)
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(step_times, '_LOOP_S', 1e3)  # for as many steps as there are
+    return step_times.Parts(programs, request), calls
+
+
+def _heard(calls):
+  """What was fed since the last time."""
+  jax.effects_barrier()
+  found = list(calls)
+  calls.clear()
+  return found
+
+
+@pytest.mark.parametrize(('rows', 'gamma'), SHAPES)
+class TestWork:
+
+  def test_each_part_runs_its_steps(self, rows, gamma):
+    parts, calls = parts_of(rows, gamma)
+    _heard(calls)
+    steps, found = parts.num_steps, {}
+    for name, program in parts._programs.items():
+      jax.block_until_ready(program())
+      found[name] = collections.Counter(
+          (who, fed.shape) for who, fed in _heard(calls)
+      )
+    drafted = max(gamma, 2)
+    later = {('draft', (rows, 1)): steps * (gamma - 1)} if gamma > 1 else {}
+    assert found == {
+        'encoder_target': {},
+        'encoder_draft': {},
+        't1': {('target', (rows, 1)): steps},
+        't_verify': {('target', (rows, gamma + 1)): steps},
+        't_draft2': {('draft', (rows, 2)): steps},
+        'drafts': {
+            ('draft', (rows, 2)): steps,
+            ('draft', (rows, 1)): steps * (drafted - 1),
+        },
+        't_call': {
+            ('draft', (rows, 2)): steps,
+            **later,
+            ('target', (rows, gamma + 1)): steps,
+        },
+    }
+
+  def test_each_draft_is_drawn_anew(self, rows, gamma):
+    """Later guesses are fed what was drawn, by other uniforms each time."""
+    parts, calls = parts_of(rows, gamma)
+    _heard(calls)
+    _, sequences = jax.block_until_ready(parts._programs['drafts']())
+    fed = {f.tobytes() for _, f in _heard(calls) if f.shape == (rows, 1)}
+    assert len(fed) >= 10
+    # The next draft reads the text with this one in it.
+    assert np.any(sequences[:, :gamma] != part_programs._TOKEN)
+
+  def test_a_round_times_every_part_once(self, rows, gamma):
+    parts, calls = parts_of(rows, gamma)
+    before = compilation.count()
+    for spans in parts.seconds.values():
+      spans.clear()
+    parts.time_round()
+    parts.time_round()
+    assert compilation.count() == before
+    assert set(parts.seconds) == {*PARTS, 't_draft'}
+    assert {len(spans) for spans in parts.seconds.values()} == {2}
+    assert all(min(parts.seconds[name]) > 0 for name in PARTS)
+    assert min(parts.seconds['t_draft']) >= 0
+    _heard(calls)
+
+
+class TestSettings:
+  """Parts do what the request says, or they are not those of its run."""
+
+  @pytest.mark.parametrize('alpha', [0.0, 1.0])
+  def test_rule(self, alpha):
+    programs, request, calls = programs_of(3, 4)
+    # Padding rows cost as much as others.
+    request = request.replace(
+        rule=simulated_acceptance.make_rule(alpha),
+        limits=jnp.zeros((3,), jnp.int32),
+    )
+    parts = programs.bind(request, num_steps=5)
+    for name in ('t_verify', 't_call'):
+      state = jax.device_get(parts[name]())
+      assert state.num_calls.tolist() == [5, 5, 5]
+      found = state.outcome
+      assert np.all(found.num_drafted > 0)
+      kept = found.num_drafted if alpha else np.zeros(3)
+      np.testing.assert_array_equal(found.num_accepted, kept)
+    _heard(calls)
+
+  def test_each_model_has_its_own_sampling(self):
+    programs, request, calls = programs_of(3, 4)
+
+    def run(name, temperature, draft_temperature):
+      asked = request.replace(
+          sampling=sampling.make_sampling(temperature),
+          draft_sampling=sampling.make_sampling(draft_temperature),
+      )
+      return jax.device_get(programs.bind(asked, num_steps=5)[name]())
+
+    for name in ('t1', 't_verify', 't_call'):
+      state = run(name, 0.0, 2.0)
+      assert not state.log_probs.any()  # those of argmax
+      assert run(name, 2.0, 0.0).log_probs.all()
+    drafts = lambda *temperatures: run('drafts', *temperatures)[1].tolist()
+    assert drafts(0.0, 2.0) == drafts(2.0, 2.0) != drafts(2.0, 0.0)
+    _heard(calls)
+
+  def test_rows_stay_where_they_are(self):
+    programs, request, calls = programs_of(3, 4)
+    state = programs.bind(request, num_steps=5)['t1']()
+    assert state.num_tokens.tolist() == [LENGTH // 4 + 1] * 3
+    assert state.num_calls.tolist() == [5] * 3
+    _heard(calls)
+
+
+class TestSeconds:
+
+  @pytest.mark.parametrize(('rows', 'gamma'), SHAPES)
+  @pytest.mark.parametrize(('drafts', 'later'), [(4.0, 3.0), (0.5, 0.0)])
+  def test_a_later_draft_step_is_what_a_longer_draft_adds(
+      self, monkeypatch, rows, gamma, drafts, later
+  ):
+    """By a clock that says what each part takes; never less than nothing."""
+    parts, _ = parts_of(rows, gamma)
+    spans = {'encoder_target': 7.0, 'encoder_draft': 5.0, 't1': 2.0,
+             't_verify': 3.0, 't_draft2': 1.0, 'drafts': drafts,
+             't_call': 6.0}  # fmt: skip
+    by_program = {
+        id(program): spans[name] for name, program in parts._programs.items()
+    }
+    monkeypatch.setattr(
+        step_times, 'seconds', lambda program: by_program[id(program)]
+    )
+    for values in parts.seconds.values():
+      values.clear()
+    parts.time_round()
+    times = parts.times()
+    assert times.target_encoder_s == 7.0
+    assert times.draft_encoder_s == 5.0
+    seconds = lambda ms: ms / 1e3 * parts.num_steps
+    assert seconds(times.t1_ms) == pytest.approx(2.0)
+    assert seconds(times.t_verify_ms) == pytest.approx(3.0)
+    assert seconds(times.t_draft2_ms) == pytest.approx(1.0)
+    assert seconds(parts.call_ms()) == pytest.approx(6.0)
+    later_draft = later / (max(gamma, 2) - 1)
+    assert seconds(times.t_draft_ms) == pytest.approx(later_draft)
+
+  def test_median(self):
+    parts, _ = parts_of(1, 1)
+    for values in parts.seconds.values():
+      values[:] = [5.0, 1.0, 2.0]
+    assert parts.times().t1_ms == 2000.0
+    assert parts.times(slice(1, 3)).t1_ms == 1500.0
+    assert parts.times(slice(1)).target_encoder_s == 5.0
+
+
+class TestNumSteps:
+
+  @pytest.mark.parametrize(
+      ('step_s', 'num_steps'), [(1e-3, 64), (0.01, 25), (0.1, 4), (3.0, 4)]
+  )
+  def test_of_a_slow_step_there_are_few(self, monkeypatch, step_s, num_steps):
+    assert parts_of(1, 1)[0].num_steps == part_programs.MAX_STEPS
+    programs, request, calls = programs_of(1, 1)
+    monkeypatch.setattr(step_times, 'seconds', lambda program: step_s)
+    monkeypatch.setattr(step_times, '_LOOP_S', LOOP_S)
+    before = compilation.count()
+    parts = step_times.Parts(programs, request)
+    assert compilation.count() == before
+    assert parts.num_steps == num_steps
+    _heard(calls)
+    jax.block_until_ready(parts._programs['t1']())
+    assert len(_heard(calls)) == num_steps
+
+
+class TestEncoders:
+
+  def test_read_the_inputs(self):
+    """Both of the models, each by its own weights."""
+    parts, _ = parts_of(3, 4)
+    target = parts._programs['encoder_target']()
+    draft = parts._programs['encoder_draft']().memory
+    keys = np.asarray(target.cross[0].keys)
+    assert keys.shape[0] == 3 and keys.shape[-1] == 9
+    assert len({row.tobytes() for row in keys}) == 3
+    assert not np.allclose(keys, draft.cross[0].keys)

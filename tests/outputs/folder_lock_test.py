@@ -1,0 +1,169 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""One job at a time in a folder, whatever became of the last one."""
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from speculative_t5x.checkpoints import regular_files
+from speculative_t5x.outputs import folder_lock
+from tests import full_disk
+
+# Holds a folder until it is killed.
+_HOLD = """
+import signal, sys
+from speculative_t5x.outputs import folder_lock
+with folder_lock.hold(sys.argv[1]):
+  print('held', flush=True)
+  signal.pause()
+"""
+
+
+def _names(folder):
+  return sorted(path.name for path in folder.iterdir())
+
+
+def _check_refused(folder):
+  """Returns the error, and checks that the lock stays."""
+  before = (folder / folder_lock.NAME).read_text()
+  with pytest.raises(folder_lock.FolderInUseError) as caught:
+    with folder_lock.hold(folder):
+      pytest.fail('a second job got in')
+  assert (folder / folder_lock.NAME).read_text() == before
+  assert str(caught.value).startswith(f'The folder {folder} is in use by anoth')
+  return str(caught.value)
+
+
+@pytest.fixture(params=['local', 'remote'])
+def kind(request, monkeypatch):
+  is_remote = request.param == 'remote'
+  monkeypatch.setattr(regular_files, 'is_remote', lambda _: is_remote)
+  return request.param
+
+
+class TestHold:
+
+  def test_a_second_job_is_refused(self, tmp_path, kind):
+    with folder_lock.hold(tmp_path):
+      error = _check_refused(tmp_path)
+      assert f'(process {os.getpid()} on ' in error
+      assert '. Wait until it ends, or give another folder.' in error
+      assert ('remove' in error) == (kind == 'remote')
+      assert _names(tmp_path) == [folder_lock.NAME]
+    assert _names(tmp_path) == []
+    with folder_lock.hold(tmp_path):
+      assert _names(tmp_path) == [folder_lock.NAME]
+
+  @pytest.mark.parametrize('error', [ValueError, KeyboardInterrupt])
+  def test_ends_with_an_error(self, tmp_path, kind, error):
+    with pytest.raises(error), folder_lock.hold(tmp_path):
+      raise error
+    assert _names(tmp_path) == []
+
+  def test_folders_without_anything_in_them_are_removed(self, tmp_path):
+    (tmp_path / 'a').mkdir()
+    with folder_lock.hold(tmp_path / 'a' / 'b' / 'c'):
+      pass
+    assert _names(tmp_path) == ['a'] and _names(tmp_path / 'a') == []
+    with folder_lock.hold(tmp_path / 'a' / 'b' / 'c'):
+      (tmp_path / 'a' / 'b' / 'mine').write_text('')
+    assert _names(tmp_path / 'a' / 'b') == ['mine']
+
+  @pytest.mark.parametrize('path', ['file', 'file/below'])
+  def test_cannot_be_written(self, tmp_path, path):
+    (tmp_path / 'file').write_text('mine')
+    with pytest.raises(OSError, match='^The output folder .* cannot be writt'):
+      with folder_lock.hold(tmp_path / path):
+        pytest.fail('it could')
+    assert (tmp_path / 'file').read_text() == 'mine'
+
+  def test_another_jobs_lock_stays(self, tmp_path):
+    """One that came after this job's had been removed by hand."""
+    with folder_lock.hold(tmp_path):
+      (tmp_path / folder_lock.NAME).unlink()
+      (tmp_path / folder_lock.NAME).write_text('of another job')
+    assert (tmp_path / folder_lock.NAME).read_text() == 'of another job'
+
+  def test_a_lock_removed_since_it_was_opened(self, tmp_path, monkeypatch):
+    """Its job ended in that moment; what it held is worth nothing."""
+    lock = tmp_path / folder_lock.NAME
+    flock, opened = folder_lock.fcntl.flock, []
+
+    def remove_first(file, operation):
+      opened.append(file)
+      if len(opened) == 1:
+        lock.unlink()
+      flock(file, operation)
+
+    monkeypatch.setattr(folder_lock.fcntl, 'flock', remove_first)
+    with folder_lock.hold(tmp_path):
+      assert len(opened) == 2
+      monkeypatch.undo()
+      _check_refused(tmp_path)
+
+
+def test_a_killed_job_holds_nothing(tmp_path):
+  """While it runs it is named; its lock is free as soon as it is gone."""
+  job = subprocess.Popen(
+      [sys.executable, '-c', _HOLD, tmp_path],
+      env={**os.environ, 'PYTHONPATH': os.pathsep.join(sys.path)},
+      stdout=subprocess.PIPE,
+      text=True,
+  )
+  try:
+    assert job.stdout.readline() == 'held\n'
+    assert f'process {job.pid} on ' in _check_refused(tmp_path)
+  finally:
+    job.send_signal(signal.SIGKILL)
+    job.communicate()
+  assert _names(tmp_path) == [folder_lock.NAME]
+  with folder_lock.hold(tmp_path):
+    text = (tmp_path / folder_lock.NAME).read_text()
+    assert text.startswith(f'process {os.getpid()} on')
+    assert text.count('process') == 1  # nothing of the job before
+  assert _names(tmp_path) == []
+
+
+def test_a_folder_that_another_job_removes_at_its_end(tmp_path, monkeypatch):
+  """It had made the folder, which this job found when it began."""
+  folder, removed = tmp_path / 'new', []
+  folder.mkdir()
+
+  def open_after_that(*args, **options):
+    if not removed:
+      removed.append(folder.rmdir())
+    return open(*args, **options)
+
+  monkeypatch.setattr(folder_lock, 'open', open_after_that, raising=False)
+  with folder_lock.hold(folder):
+    assert _names(folder) == [folder_lock.NAME]
+
+
+def test_a_lock_that_cannot_be_written_leaves_nothing(tmp_path):
+  with full_disk.full_disk(0), pytest.raises(OSError, match='cannot be writt'):
+    with folder_lock.hold(tmp_path / 'a' / 'b'):
+      pytest.fail('it could')
+  assert _names(tmp_path) == []
+
+
+def test_a_holder_that_names_itself_in_other_bytes(tmp_path):
+  lock = tmp_path / folder_lock.NAME
+  with open(lock, 'wb') as file:
+    file.write(b'job \xff')
+    file.flush()
+    fcntl.flock(file, fcntl.LOCK_EX)
+    with pytest.raises(folder_lock.FolderInUseError, match='another job'):
+      with folder_lock.hold(tmp_path):
+        pytest.fail('a second job got in')
+
+
+def test_a_lock_that_is_a_link_to_nowhere(tmp_path):
+  (tmp_path / folder_lock.NAME).symlink_to(tmp_path / 'missing' / 'file')
+  with pytest.raises(OSError, match='cannot be written to'):
+    with folder_lock.hold(tmp_path):
+      pytest.fail('it could')

@@ -1,0 +1,342 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Whole files, the merged ones last."""
+
+import json
+import os
+import time
+
+from etils import epath
+import pytest
+
+from speculative_t5x.measurement import run_record
+from speculative_t5x.outputs import output_folder
+
+
+def _record(temperature, **values):
+  settings = {'topk': 0, 'topp': 0.0, 'gamma': 5, 'seed': 0, 'batch_size': 4}
+  return run_record.make(
+      'eval', temperature=temperature, **{**settings, **values}
+  )
+
+
+def _make(path, job='eval'):
+  return output_folder.OutputFolder(path, job)
+
+
+def _find(folder, settings):
+  return folder.find(settings, 'gamma 5', total=3)
+
+
+def _read_part(folder, settings, part='alpha'):
+  return folder.read_part(part, settings, ['value', 'list'], 'alpha')
+
+
+def _files(folder):
+  """All files below a folder, and what they hold."""
+  paths = [path for path in folder.rglob('*') if path.is_file()]
+  return {path: path.read_text() for path in paths}
+
+
+def _read(path):
+  return [json.loads(line) for line in path.read_text()[:-1].split('\n')]
+
+
+def _names(folder):
+  return sorted(path.name for path in folder.iterdir())
+
+
+class TestOutputFolder:
+
+  def test_merges_in_the_order_of_adding(self, tmp_path):
+    folder = _make(tmp_path / 'a' / 'b')
+    records = [_record(t) for t in (1.0, 0.0, 0.5)]
+    for record in records:
+      folder.add(record, [{'x': record['temperature']}, {'x': 'ä'}])
+    path = folder.finish()
+    assert str(path) == str(tmp_path / 'a' / 'b' / 'results.jsonl')
+    assert _read(path) == records
+    values = [row['x'] for row in _read(path.parent / 'predictions.jsonl')]
+    assert values == [1.0, 'ä', 0.0, 'ä', 0.5, 'ä']
+
+  def test_no_results_before_the_end(self, tmp_path):
+    folder = _make(tmp_path)
+    folder.add(_record(0.0), [])
+    assert _names(tmp_path) == ['predictions', 'records']
+    folder.finish()
+    assert _names(tmp_path) == [
+        'predictions', 'predictions.jsonl', 'records', 'results.jsonl'
+    ]  # fmt: skip
+
+  def test_a_line_separator_in_a_text_breaks_no_line(self, tmp_path):
+    folder = _make(tmp_path)
+    row = {'text': 'a\u2028b\x85c\nd'}
+    folder.add(_record(0.0), [row, row])
+    folder.finish()
+    assert _read(tmp_path / 'predictions.jsonl') == [row, row]
+
+  def test_configurations_have_files_of_their_own(self, tmp_path):
+    folder = _make(tmp_path)
+    folder.add(_record(0.0), [])
+    folder.add(_record(0.0, gamma=6), [])
+    folder.add(_record(0.0), [])
+    assert len(_names(tmp_path / 'records')) == 2
+
+  def test_takes_away_what_an_earlier_job_merged(self, tmp_path):
+    """Not what it finished, unless told so."""
+    earlier = _make(tmp_path)
+    earlier.add(_record(0.0), [{}])
+    earlier.finish()
+    folder = _make(tmp_path)
+    assert _names(tmp_path) == ['predictions', 'records']
+    assert len(_names(tmp_path / 'predictions')) == 1
+    assert len(_names(tmp_path / 'records')) == 1
+    folder.clear()
+    assert not _names(tmp_path / 'predictions')
+    assert not _names(tmp_path / 'records')
+
+  def test_without_predictions(self, tmp_path):
+    folder = _make(tmp_path)
+    folder.clear()
+    folder.add(_record(0.0))
+    folder.finish()
+    assert _names(tmp_path) == ['records', 'results.jsonl']
+
+  def test_text_beside_the_results(self, tmp_path):
+    folder = _make(tmp_path)
+    path = folder.add_text('table.md', 'a\nä\n\n')
+    assert str(path) == str(tmp_path / 'table.md')
+    assert (tmp_path / 'table.md').read_text() == 'a\nä\n'
+
+  def test_leaves_other_files_alone(self, tmp_path):
+    for name in ('notes.txt', 'records/notes.txt', 'records/more/x'):
+      path = tmp_path / name
+      path.parent.mkdir(parents=True, exist_ok=True)
+      path.write_text('mine')
+    _make(tmp_path).clear()
+    assert _names(tmp_path) == ['notes.txt', 'records']
+    assert _names(tmp_path / 'records') == ['more', 'notes.txt']
+    folder = _make(tmp_path)
+    folder.add(_record(0.0), [])
+    assert len(_read(folder.finish())) == 1
+
+  def test_a_number_that_is_not_finite_is_refused(self, tmp_path):
+    folder = _make(tmp_path)
+    with pytest.raises(ValueError):
+      folder.add(_record(0.0, speedup=float('nan')), [])
+    assert not _names(tmp_path / 'records')
+
+
+class TestResume:
+
+  def test_takes_what_was_finished(self, tmp_path):
+    record = _record(0.5, speedup=1.25, speedup_ci95=[1.0, 1.5])
+    _make(tmp_path).add(record)
+    folder = _make(tmp_path)
+    found = _find(folder, _record(0.5))
+    assert found == record
+    # It is merged again when it is added again, in its turn.
+    other = _record(0.0)
+    folder.add(other)
+    assert _read(folder.finish()) == [other]
+    folder.add(found)
+    assert _read(folder.finish()) == [other, record]
+
+  def test_nothing_was_finished(self, tmp_path):
+    folder = _make(tmp_path)
+    assert _find(folder, _record(0.5)) is None
+    folder.add(_record(0.0))
+    assert len(_read(folder.finish())) == 1
+
+  @pytest.mark.parametrize('key', output_folder.SETTINGS)
+  def test_another_setting_is_another_configuration(self, tmp_path, key):
+    _make(tmp_path).add(_record(0.5))
+    value = 0.25 if key == 'temperature' else 'another'
+    changed = _record(0.5) | {key: value}
+    assert _find(_make(tmp_path), changed) is None
+
+  @pytest.mark.parametrize(
+      'text', ['', '{"schema_version": 1, "cre', '12', '[1]', '{}']
+  )
+  def test_a_file_that_is_damaged_is_not_finished(self, tmp_path, capsys, text):
+    """A job may be killed while it writes."""
+    _make(tmp_path).add(_record(0.5))
+    (path,) = (tmp_path / 'records').iterdir()
+    path.write_text(text)
+    folder = _make(tmp_path)
+    assert _find(folder, _record(0.5)) is None
+    assert f'again, because {path} is damaged\n' in capsys.readouterr().err
+    folder.add(_record(0.5))
+    assert len(_read(folder.finish())) == 1
+
+  @pytest.mark.parametrize('key', ['created', 'commit', 'job', 'c', 'greedy'])
+  def test_nor_is_one_that_lacks_a_key(self, tmp_path, key):
+    _make(tmp_path).add(_record(0.5))
+    (path,) = (tmp_path / 'records').iterdir()
+    record = _record(0.5)
+    del record[key]
+    path.write_text(json.dumps(record))
+    assert _find(_make(tmp_path), _record(0.5)) is None
+
+  def test_says_what_is_measured_and_what_is_not(self, tmp_path, capsys):
+    _make(tmp_path).add(_record(1.0))
+    (path,) = (tmp_path / 'records').iterdir()
+    folder = _make(tmp_path)
+    for temperature in (0.5, 1.0):
+      _find(folder, _record(temperature))
+      folder.add(_record(temperature))
+    assert capsys.readouterr().err.splitlines() == [
+        'configuration 1 of 3: gamma 5: compiling and measuring',
+        f'configuration 2 of 3: gamma 5: taken from {path}',
+    ]
+
+  @pytest.mark.parametrize(
+      'code', [{'commit': 'abc'}, {'package_version': '0'}]
+  )
+  def test_other_code_is_told_of(self, tmp_path, capsys, code):
+    """Of records and of parts alike."""
+    now = _record(0.5) | {'package_version': '1', 'commit': 'def'}
+    before = now | code
+    folder = _make(tmp_path)
+    folder.add(before)
+    folder.write_part('alpha', before, {'value': 0.5, 'list': []})
+    assert _find(folder, now) == before
+    assert _read_part(folder, now) == {'value': 0.5, 'list': []}
+    told = (
+        f', measured by version {before["package_version"]}, commit'
+        f' {before["commit"]}; remove it to measure again'
+    )
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2 and all(line.endswith(told) for line in lines)
+
+
+class TestCheckpoint:
+  """One that was trained again bears the same name."""
+
+  @pytest.mark.parametrize('role', ['target', 'drafter'])
+  @pytest.mark.parametrize('written', ['checkpoint_1', 'checkpoint_1/state'])
+  def test_written_after_it_was_measured(self, tmp_path, capsys, role, written):
+    path = tmp_path / 'pair' / 'checkpoint_1'
+    (path / 'state').mkdir(parents=True)
+    settings = _record(0.5) | {role: {'checkpoint': str(path)}}
+    folder = _make(tmp_path / 'output')
+    folder.add(settings)
+    folder.write_part('alpha', settings, {'value': 0.5, 'list': []})
+    assert _find(folder, settings) is not None
+    assert _read_part(folder, settings) is not None
+    later = time.time() + 60
+    os.utime(tmp_path / 'pair' / written, (later, later))
+    capsys.readouterr()
+    assert _find(folder, settings) is None
+    assert _read_part(folder, settings) is None
+    err = capsys.readouterr().err
+    assert err.count('measuring again, because a checkpoint is newer\n') == 2
+
+  @pytest.mark.parametrize('path', [None, '/nowhere', 'gs://bucket/model'])
+  def test_that_is_not_on_this_machine(self, tmp_path, path):
+    settings = _record(0.5) | {'target': {'checkpoint': path}}
+    folder = _make(tmp_path)
+    folder.add(settings)
+    assert _find(folder, settings) == settings
+
+
+class TestAnotherJob:
+
+  @pytest.mark.parametrize('is_done', [True, False])
+  def test_its_folder_is_left_alone(self, tmp_path, is_done):
+    walltime = _make(tmp_path, 'walltime')
+    walltime.add(_record(0.5) | {'job': 'walltime'})
+    if is_done:
+      walltime.finish()
+    before = _files(tmp_path)
+    with pytest.raises(ValueError) as error:
+      _make(tmp_path)
+    assert str(error.value) == (
+        f'{tmp_path} has results of another job, walltime. Give another'
+        ' output folder.'
+    )
+    assert _files(tmp_path) == before
+    _make(tmp_path, 'walltime')
+
+  def test_its_results_alone(self, tmp_path):
+    line = run_record.to_json(_record(0.5))
+    (tmp_path / 'results.jsonl').write_text(f'{line}\n{line}\n')
+    with pytest.raises(ValueError, match='another job, eval'):
+      _make(tmp_path, 'walltime')
+
+  def test_one_record_among_others(self, tmp_path):
+    folder = _make(tmp_path)
+    for temperature in (0.0, 0.5, 1.0):
+      folder.add(_record(temperature))
+    odd = sorted((tmp_path / 'records').iterdir())[1]
+    odd.write_text(odd.read_text().replace('"eval"', '"walltime"'))
+    with pytest.raises(ValueError, match='another job, walltime'):
+      _make(tmp_path)
+
+  @pytest.mark.parametrize('text', ['', 'mine', '12', '{}'])
+  def test_what_names_no_job_is_of_none(self, tmp_path, text):
+    (tmp_path / 'results.jsonl').write_text(text)
+    _make(tmp_path)
+
+
+class TestParts:
+
+  def test_are_kept(self, tmp_path):
+    values = {'value': 0.5, 'list': [1.0, 2.0]}
+    folder = _make(tmp_path)
+    folder.write_part('alpha', _record(0.5), values)
+    later = _make(tmp_path)
+    assert _read_part(later, _record(0.5)) == values
+    assert _read_part(later, _record(0.5, seed=1)) is None
+    assert _read_part(later, _record(0.5), 'beta') is None
+    # They are no results.
+    record = _record(0.5)
+    later.add(record)
+    assert _read(later.finish()) == [record]
+
+  @pytest.mark.parametrize(
+      'text',
+      ['{"val', '', '12', '[1]', '{}', '{"value": 1, "list": [], "commit": 1}'],
+  )
+  def test_one_that_is_damaged(self, tmp_path, capsys, text):
+    folder = _make(tmp_path)
+    folder.write_part('alpha', _record(0.5), {'value': 0.5, 'list': []})
+    assert _read_part(folder, _record(0.5)) is not None
+    (path,) = (tmp_path / 'alpha').iterdir()
+    path.write_text(text)
+    capsys.readouterr()
+    assert _read_part(folder, _record(0.5)) is None
+    assert capsys.readouterr().err == (
+        f'alpha: measuring again, because {path} is damaged\n'
+    )
+
+  def test_lacking_a_value(self, tmp_path):
+    folder = _make(tmp_path)
+    folder.write_part('alpha', _record(0.5), {'value': 0.5})
+    assert _read_part(folder, _record(0.5)) is None
+
+
+class TestUnwritable:
+
+  @pytest.mark.parametrize('name', ['file', 'file/below'])
+  def test_file_in_the_way(self, tmp_path, name):
+    (tmp_path / 'file').write_text('mine')
+    with pytest.raises(OSError, match='file.* cannot be written to .*Give'):
+      _make(tmp_path / name)
+    assert (tmp_path / 'file').read_text() == 'mine'
+
+  def test_full_disk_leaves_no_file_cut_short(self, tmp_path, monkeypatch):
+    folder = _make(tmp_path)
+    folder.add(_record(0.0), [{}])
+    path_type = type(epath.Path(tmp_path))
+    write = path_type.write_text
+
+    def write_half(path, text, *args, **options):
+      write(path, text[: len(text) // 2], *args, **options)
+      if path.name == 'results.jsonl':
+        raise OSError(28, 'No space left on device')
+
+    monkeypatch.setattr(path_type, 'write_text', write_half)
+    with pytest.raises(OSError, match=r'\(No space left on device\)'):
+      folder.finish()
+    assert not (tmp_path / 'results.jsonl').exists()

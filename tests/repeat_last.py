@@ -1,0 +1,39 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A drafter that is not in the package, as a user would write one."""
+
+import dataclasses
+
+import jax.numpy as jnp
+
+from speculative_t5x.speculation import contracts
+
+
+@dataclasses.dataclass(frozen=True)
+class RepeatLast:
+  """Drafts the last token of each row again and again.
+
+  Attributes:
+    target: whose start token stands for the last one of an empty row.
+    max_draft_tokens: gamma.
+    num_uniforms: none is drawn.
+  """
+
+  target: contracts.Model
+  max_draft_tokens: int
+  num_uniforms: int = 0
+
+  def init(self, params, inputs, target, rows, slots):
+    """See `contracts.Drafter.init`."""
+    return None, None
+
+  def propose(self, params, memory, state, view):
+    """See `contracts.Drafter.propose`."""
+    at = jnp.maximum(view.num_tokens - 1, 0)[:, None]
+    last = jnp.take_along_axis(view.sequences, at, axis=1)
+    start = self.target.special_ids.start
+    last = jnp.where(view.num_tokens[:, None] > 0, last, start)
+    tokens = jnp.tile(last, (1, self.max_draft_tokens))
+    is_point_mass = jnp.ones(tokens.shape, bool)
+    draft = contracts.Draft(tokens, view.num_wanted, None, is_point_mass)
+    return draft, state, view.target.cache

@@ -1,0 +1,57 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments of jobs: one value or several, and what is no count."""
+
+import pytest
+
+from speculative_t5x.runtime import arguments
+
+
+class TestCheck:
+
+  def test_counts_pass(self):
+    arguments.check(gamma=1, repeats=10**9)
+
+  @pytest.mark.parametrize('value', [0, -1, 2.5, 1.0, 'two', None])
+  def test_others_are_named(self, value):
+    with pytest.raises(ValueError, match='repeats must be a whole .* got'):
+      arguments.check(gamma=3, repeats=value)
+
+
+class TestSeveral:
+
+  @pytest.mark.parametrize(
+      ('values', 'expected'),
+      [
+          (0.5, [0.5]), (1, [1.0]), ((0.0, 1.0), [0.0, 1.0]),
+          # In their order, each once.
+          ([1.0, 0.0, 1], [1.0, 0.0]), (('0.5',), [0.5]),
+      ],
+  )  # fmt: skip
+  def test_a_list_of_floats(self, values, expected):
+    found = arguments.several('temperature', values)
+    assert found == expected
+    assert all(type(value) is float for value in found)
+
+  @pytest.mark.parametrize('values', ['warm', (), [0.0, 'warm'], [[1.0], 2.0]])
+  def test_others_are_named(self, values):
+    with pytest.raises(ValueError, match='temperature must be a number or'):
+      arguments.several('temperature', values)
+
+
+class TestSeveralCounts:
+
+  @pytest.mark.parametrize(
+      ('values', 'expected'), [(3, [3]), ((5, 1, 5), [5, 1]), (2.0, [2])]
+  )
+  def test_a_list_of_ints(self, values, expected):
+    found = arguments.several_counts('gamma', values)
+    assert found == expected
+    assert all(type(value) is int for value in found)
+
+  @pytest.mark.parametrize(
+      'values', [0, (1, 0), 2.5, float('nan'), float('inf'), (3, -1)]
+  )
+  def test_others_are_named(self, values):
+    with pytest.raises(ValueError, match='gamma must be a whole number'):
+      arguments.several_counts('gamma', values)

@@ -1,0 +1,262 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Drafts of 6 and 8 tokens, and texts of more than 64 target calls.
+
+The models depend on every token before (`tests.history`). One block is
+enumerated exactly; the loop is compared with Algorithm 1 written by hand, fed
+by the uniforms that the documentation promises.
+"""
+
+import collections
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from speculative_t5x.drafters import draft_model
+from speculative_t5x.drafters import nothing
+from speculative_t5x.networks import t5_model
+from speculative_t5x.speculation import loop
+from speculative_t5x.speculation import outcome as outcome_lib
+from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.speculation import state as state_lib
+from tests import enumeration
+from tests import history
+
+EOS = t5_model.SPECIAL_IDS.end
+
+
+def related_tables(seed, num_tables, vocab_size, share):
+  """Tables of a target, and of a draft that has a share of its logits."""
+  target = history.random_tables(seed, num_tables, vocab_size)
+  own = history.random_tables(seed + 1, num_tables, vocab_size)
+  return target, share * target + (1 - share) * own
+
+
+PREFIXES = ((), (2, 0, 0, 2, 2))
+
+
+def block_case(gamma, temperature, draft_temperature) -> enumeration.Case:
+  """Two tokens and no end; the second example's limit cuts the draft."""
+  target, draft = related_tables(1, len(PREFIXES), 3, share=0.5)
+  target[:, ::5, 2] += 11  # the other token is rarer than 1e-4
+  for tables in (target, draft):
+    tables[..., EOS] = -np.inf
+  return enumeration.Case(
+      target,
+      draft,
+      (gamma + 1, len(PREFIXES[1]) + gamma - 1),
+      gamma,
+      sampling_lib.make_sampling(temperature),
+      sampling_lib.make_sampling(draft_temperature),
+      history,
+  )
+
+
+def exact_block(case, example) -> dict[tuple[int, ...], float]:
+  """Probability of the tokens that one block commits, by the paper.
+
+  Tokens x are accepted with min(p, q)(x) each; then one token is drawn with
+  max(0, p - q), or with p after a whole draft.
+  """
+  exact = collections.defaultdict(float)
+  remaining = case.limits[example] - len(PREFIXES[example])
+
+  def extend(tokens, weight):
+    if len(tokens) == remaining:
+      exact[tokens] += weight
+      return
+    p, q = case.laws(example, PREFIXES[example] + tokens)
+    for token in (0, 2):
+      longer = tokens + (token,)
+      if len(tokens) == case.gamma:
+        exact[longer] += weight * p[token]
+        continue
+      exact[longer] += weight * max(p[token] - q[token], 0)
+      extend(longer, weight * min(p[token], q[token]))
+
+  extend((), 1.0)
+  return exact
+
+
+@pytest.mark.usefixtures('float64')
+class TestOneBlock:
+  """Every path of one production step, weighted: exact."""
+
+  @pytest.mark.parametrize(
+      ('gamma', 'temperature', 'draft_temperature', 'rescale_log_probs'),
+      [(6, 0.7, 1.3, True), (8, 1.0, 1.0, False)],
+  )
+  def test_tokens_and_scores(
+      self, gamma, temperature, draft_temperature, rescale_log_probs
+  ):
+    case = block_case(gamma, temperature, draft_temperature)
+    production = enumeration.Production(
+        gamma, 3, 3, max(case.limits),
+        language=history, rescale_log_probs=rescale_log_probs,
+    )  # fmt: skip
+    frontier = {(e, prefix): (1.0, 0.0) for e, prefix in enumerate(PREFIXES)}
+    found = [collections.defaultdict(float) for _ in PREFIXES]
+    num_paths, rarest, score_error = 0, 1.0, 0.0
+    for outcome in enumeration.outcomes(
+        case, production, frontier, np.random.default_rng(0)
+    ):
+      num_paths += 1
+      new = outcome.tokens[len(PREFIXES[outcome.example]) :]
+      found[outcome.example][new] += outcome.weight
+      probs = [
+          case.laws(outcome.example, outcome.tokens[:i])[0][outcome.tokens[i]]
+          for i in range(len(outcome.tokens) - len(new), len(outcome.tokens))
+      ]
+      rarest = min(rarest, *probs)
+      error = abs(outcome.score - sum(map(math.log, probs)))
+      score_error = max(score_error, error)
+    error = 0.0
+    for example, probs in enumerate(found):
+      exact = exact_block(case, example)
+      for new in exact.keys() | probs.keys():
+        error = max(error, abs(probs[new] - exact[new]))
+    print(f'{num_paths} paths, to {error:.1e}, scores to {score_error:.1e}')
+    assert error < 1e-9
+    assert score_error < 1e-4
+    assert rarest < 1e-5
+
+
+VOCAB, LENGTH, DECODES = 5, 400, 2
+# An example's id is all of its 32 bits: what float32 rounds, and the sign.
+IDS = (5, -5, 2**24, 2**24 + 1, 2**31 - 1, -(2**31))
+LIMITS = (LENGTH, LENGTH, LENGTH, LENGTH - 1, LENGTH - 5, 3)
+
+
+def text_case(gamma) -> enumeration.Case:
+  """Texts that seldom end; the draft is mostly right."""
+  tables = related_tables(5, len(IDS), VOCAB, share=0.75)
+  for each in tables:
+    each[..., EOS] -= 6
+  return enumeration.Case(
+      *tables,
+      LIMITS,
+      gamma,
+      sampling_lib.make_sampling(0.9),
+      sampling_lib.make_sampling(1.1),
+      history,
+  )
+
+
+def decode(case) -> tuple[state_lib.State, outcome_lib.Statistics]:
+  """All rows after the loop, and what was counted; plainly for gamma 0."""
+  model = history.Model(VOCAB)
+  drafter = nothing.Nothing()
+  if case.gamma:
+    drafter = draft_model.DraftModel(model, case.gamma, VOCAB)
+
+  @jax.jit
+  def run(tables, draft_tables, ids):
+    setup = state_lib.Setup(
+        model, tables, case.sampling, drafter, draft_tables,
+        case.draft_sampling, rescale_log_probs=False,
+    )  # fmt: skip
+    return loop.decode(
+        setup,
+        jnp.arange(len(IDS), dtype=jnp.int32),
+        state_lib.row_keys(jnp.int32(3), ids, DECODES),
+        jnp.repeat(jnp.asarray(LIMITS, jnp.int32), DECODES),
+        length=LENGTH,
+        fold=outcome_lib.COUNTING,
+    )
+
+  tables = map(jnp.asarray, (case.target_tables, case.draft_tables))
+  state, _, statistics = run(*tables, jnp.array(IDS, jnp.int32))
+  return jax.device_get((state, statistics))
+
+
+def promised_uniforms(example, decode_number, count) -> np.ndarray:
+  """The uniforms of each call of a row: of seed, id, decode and call alone."""
+  key = jax.random.key(3, impl='threefry2x32')
+  for number in (IDS[example], decode_number):
+    key = jax.random.fold_in(key, np.uint32(number % 2**32))
+  of_call = lambda k: jax.random.uniform(jax.random.fold_in(key, k), (count,))
+  return np.asarray(jax.vmap(of_call)(jnp.arange(LENGTH)))
+
+
+def draw(weights, uniform) -> int:
+  ends = np.cumsum(weights)
+  return int(np.searchsorted(ends, uniform * ends[-1], side='right'))
+
+
+def algorithm_1(case, example, uniforms) -> dict:
+  """Writes one text by the paper, and counts as `Statistics` says.
+
+  Args:
+    case: gamma is 0 for plain decoding.
+    example: which one.
+    uniforms: [calls, 2 * gamma + 1]: for the draft tokens, for accepting them,
+      and for the token at the end.
+  Returns:
+    What the row of the state must hold, by name.
+  """
+  gamma, limit = case.gamma, case.limits[example]
+  laws = functools.cache(lambda text: case.laws(example, text))
+  own = np.asarray(jax.nn.log_softmax(case.target_tables[example]))
+  tokens = ()
+  found = dict(
+      num_calls=0, num_rejections=0, num_cut_short=0, num_computed=0,
+      accepted_histogram=[0] * (gamma + 1), drafted_histogram=[0] * (gamma + 1),
+  )  # fmt: skip
+  while len(tokens) < limit and EOS not in tokens:
+    u = uniforms[found['num_calls']]
+    text = tokens
+    for i in range(gamma):
+      text += (draw(laws(text)[1], u[i]),)
+    draft = text[len(tokens) :]
+    p, q = zip(*(laws(tokens + draft[:i]) for i in range(gamma + 1)))
+    drafted = min(gamma, limit - len(tokens))
+    if EOS in draft:
+      drafted = min(drafted, draft.index(EOS) + 1)
+    ratios = [p[i][draft[i]] / q[i][draft[i]] for i in range(drafted)]
+    rejected = [i for i in range(drafted) if u[gamma + i] >= ratios[i]]
+    n = min(rejected, default=drafted)
+    new = draft[:n]
+    is_cut_short = EOS in new or len(tokens) + n == limit
+    if not is_cut_short:
+      weights = np.maximum(p[n] - q[n], 0) if rejected else p[n]
+      new += (draw(weights, u[2 * gamma]),)
+    tokens += new
+    found['num_calls'] += 1
+    found['num_rejections'] += bool(rejected)
+    found['num_cut_short'] += is_cut_short
+    found['num_computed'] += gamma
+    found['accepted_histogram'][n] += 1
+    found['drafted_histogram'][drafted] += 1
+  score = sum(
+      own[history.place(tokens[:i])][token] for i, token in enumerate(tokens)
+  )
+  sequences = [*tokens, *[0] * (LENGTH - len(tokens))]
+  return found | dict(
+      sequences=sequences,
+      num_tokens=len(tokens),
+      log_probs=pytest.approx(score, rel=1e-4),
+  )
+
+
+@pytest.mark.usefixtures('float64')
+class TestLongTexts:
+
+  @pytest.mark.parametrize('gamma', [0, 8])
+  def test_is_algorithm_1(self, gamma):
+    """Every token of every row, its score and all that is counted."""
+    case = text_case(gamma)
+    state, statistics = decode(case)
+    for row in range(len(IDS) * DECODES):
+      example, decode_number = divmod(row, DECODES)
+      uniforms = promised_uniforms(example, decode_number, 2 * gamma + 1)
+      expected = algorithm_1(case, example, uniforms)
+      found = vars(state) | vars(statistics)
+      assert {name: found[name][row].tolist() for name in expected} == expected
+    assert np.median(state.num_calls) >= 64
+    if gamma:
+      assert np.all(statistics.accepted_histogram.sum(0) > 0)
+      assert np.any(state.sequences == EOS)

@@ -1,0 +1,737 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests for the decoding loop: forced steps, accounting, keys and formulae."""
+
+import dataclasses
+import functools
+import math
+import types
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from speculative_t5x.drafters import draft_model
+from speculative_t5x.drafters import nothing
+from speculative_t5x.measurement import run_record
+from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_model
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import loop as loop_lib
+from speculative_t5x.speculation import outcome as outcome_lib
+from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.speculation import state as state_lib
+from speculative_t5x.speculation import step as step_lib
+from tests import tabular
+from tests import tiny
+
+EOS = t5_model.SPECIAL_IDS.end
+A, B, C = 2, 3, 0
+ROW_FIELDS = ('sequences', 'num_tokens', 'has_ended', 'log_probs', 'num_calls')
+
+
+@dataclasses.dataclass(frozen=True)
+class Constant:
+  """One distribution everywhere: logits [vocab] as parameters, no cache."""
+
+  vocab_size: int
+  special_ids = t5_model.SPECIAL_IDS
+
+  def start(self, params, inputs, rows, slots):
+    zeros = jnp.zeros((rows,), jnp.int32)
+    return contracts.Started(None, None, zeros, zeros)
+
+  def decode(self, params, memory, cache, tokens, positions, at):
+    block = tokens.shape[1] if at is None else 1
+    shape = (tokens.shape[0], block, self.vocab_size)
+    return jnp.broadcast_to(params[None, None], shape), cache
+
+
+@dataclasses.dataclass(frozen=True)
+class Scripted:
+  """Drafts what it is told, as if drawn from a distribution it is told."""
+
+  max_draft_tokens: int
+
+  @property
+  def num_uniforms(self):
+    return self.max_draft_tokens
+
+  def init(self, params, inputs, target, rows, slots):
+    return None, None
+
+  def propose(self, params, memory, state, view):
+    tokens, probs = params
+    rows = view.num_tokens.shape[0]
+    shape = (rows, self.max_draft_tokens)
+    draft = contracts.Draft(
+        jnp.broadcast_to(tokens[None], shape),
+        view.num_wanted,
+        jnp.broadcast_to(probs[None, None], (*shape, probs.shape[-1])),
+        jnp.zeros(shape, bool),
+    )
+    return draft, state, view.target.cache
+
+
+UNIFORM = (0.25, 0.25, 0.25, 0.25)
+
+
+def scripted_step(
+    guesses,
+    *,
+    limit=9,
+    accept=0.9,
+    last=0.6,
+    draft_probs=UNIFORM,
+    state=None,
+):
+  """One step of one row; the target's law over c, end, a, b is uniform."""
+  gamma = len(guesses)
+  coins = np.broadcast_to(accept, (gamma,))
+  uniforms = np.array([[*[0.5] * gamma, *coins, last]], np.float32)
+  draft = np.array(guesses, np.int32), np.array(draft_probs, np.float32)
+  limits = np.array([limit], np.int32)
+  return compiled_step(draft, limits, state and state.run, uniforms)
+
+
+def compiled_step(draft, limits, run, uniforms):
+  run = jit_step(draft, limits, run, uniforms)
+  return types.SimpleNamespace(**vars(run.state), statistics=run.kept, run=run)
+
+
+@jax.jit
+def jit_step(draft, limits, run, uniforms):
+  setup = state_lib.Setup(
+      Constant(4),
+      jnp.log(jnp.array(UNIFORM)),
+      sampling_lib.make_sampling(1.0),
+      Scripted(draft[0].size),
+      draft,
+      sampling_lib.make_sampling(1.0),
+  )
+  if run is None:
+    run = loop_lib.start(
+        setup, None, None, limits, length=9, fold=outcome_lib.COUNTING
+    )
+  batch = run.batch.replace(limits=limits)
+  state, outcome = step_lib.step(setup, batch, run.state, uniforms)
+  kept = outcome_lib.COUNTING.update(run.kept, outcome)
+  return loop_lib.Run(batch, state, kept)
+
+
+def committed(state):
+  tokens = state.sequences[0].tolist()
+  num_tokens = int(state.num_tokens[0])
+  assert tokens[num_tokens:] == [0] * (len(tokens) - num_tokens)
+  return tokens[:num_tokens]
+
+
+def counts(state):
+  """Drafted, computed, tested and accepted guesses, and calls cut short."""
+  record = run_record.count_speculation([state])
+  keys = ('drafted', 'drafted_computed', 'tested', 'accepted', 'cut_short')
+  return tuple(record[key] for key in keys)
+
+
+@pytest.mark.usefixtures('strict_types')
+class TestForcedStep:
+  """Tier 2: hand-written uniforms; equal laws keep whatever is guessed."""
+
+  def test_end_inside_the_draft(self):
+    """The run record's worked block: a b end c, of which c never was."""
+    state = scripted_step([A, B, EOS, C])
+    assert committed(state) == [A, B, EOS]
+    assert counts(state) == (3, 4, 3, 3, 1)
+    assert state.has_ended.tolist() == [True]
+    assert state.num_calls.tolist() == [1]
+    assert state.statistics.drafted_histogram.tolist() == [[0, 0, 0, 1, 0]]
+    assert state.statistics.accepted_histogram.tolist() == [[0, 0, 0, 1, 0]]
+    np.testing.assert_allclose(state.log_probs, 3 * math.log(0.25), rtol=1e-6)
+
+  def test_end_as_the_bonus_token(self):
+    state = scripted_step([A, B, A, B], last=0.3)
+    assert committed(state) == [A, B, A, B, EOS]
+    assert counts(state) == (4, 4, 4, 4, 0)
+    assert state.has_ended.tolist() == [True]
+
+  def test_bonus_token(self):
+    state = scripted_step([A, B, A, B], last=0.9)
+    assert committed(state) == [A, B, A, B, B]
+    assert counts(state) == (4, 4, 4, 4, 0)
+    assert state.has_ended.tolist() == [False]
+
+  def test_rejected_end_is_no_end(self):
+    state = scripted_step(
+        [A, EOS, B],
+        accept=[0.1, 0.9, 0.1],
+        last=0.99,
+        draft_probs=(0.1, 0.6, 0.2, 0.1),
+    )
+    assert committed(state) == [A, B]
+    assert counts(state) == (2, 3, 2, 1, 0)
+    assert state.has_ended.tolist() == [False]
+
+  def test_end_as_the_recovered_token(self):
+    state = scripted_step(
+        [A, B, A], accept=0.9, last=0.4, draft_probs=(0.2, 0.1, 0.5, 0.2)
+    )
+    assert committed(state) == [EOS]
+    assert counts(state) == (3, 3, 1, 0, 0)
+    assert state.has_ended.tolist() == [True]
+
+  def test_guesses_past_the_end_are_not_tested(self):
+    """What follows the end would be rejected; it is not even looked at."""
+    state = scripted_step(
+        [EOS, A, B],
+        accept=[0.1, 0.99, 0.99],
+        draft_probs=(0.01, 0.01, 0.97, 0.01),
+    )
+    assert committed(state) == [EOS]
+    assert counts(state) == (1, 3, 1, 1, 1)
+
+  @pytest.mark.parametrize('limit', [2, 4])
+  def test_limit_inside_the_draft(self, limit):
+    state = scripted_step([A, B, A, B], limit=limit)
+    assert committed(state) == [A, B, A, B][:limit]
+    assert counts(state) == (limit, 4, limit, limit, 1)
+    assert state.has_ended.tolist() == [True]
+
+  def test_limit_leaves_room_for_the_bonus(self):
+    state = scripted_step([A, B, A, B], limit=5, last=0.9)
+    assert committed(state) == [A, B, A, B, B]
+    assert counts(state) == (4, 4, 4, 4, 0)
+    assert state.has_ended.tolist() == [True]
+
+  def test_limit_of_one(self):
+    state = scripted_step([A, B, A], limit=1)
+    assert committed(state) == [A]
+    assert counts(state) == (1, 3, 1, 1, 1)
+    assert state.has_ended.tolist() == [True]
+
+  def test_limit_of_one_and_a_rejection(self):
+    state = scripted_step(
+        [A, B, A], limit=1, last=0.99, draft_probs=(0.2, 0.1, 0.5, 0.2)
+    )
+    assert committed(state) == [B]
+    assert counts(state) == (1, 3, 1, 0, 0)
+    assert state.has_ended.tolist() == [True]
+
+  def test_rejection_at_the_limit(self):
+    state = scripted_step(
+        [B, A, B], limit=2, last=0.99, draft_probs=(0.2, 0.1, 0.5, 0.2)
+    )
+    assert committed(state) == [B, B]
+    assert counts(state) == (2, 3, 2, 1, 0)
+    assert state.has_ended.tolist() == [True]
+
+  def test_blocks_follow_each_other(self):
+    state = scripted_step([A, B], last=0.9)
+    state = scripted_step([B, EOS], state=state)
+    assert committed(state) == [A, B, B, B, EOS]
+    assert counts(state) == (4, 4, 4, 4, 1)
+    assert state.num_calls.tolist() == [2]
+
+  def test_ended_row_is_unchanged(self):
+    before = scripted_step([A, EOS])
+    after = scripted_step([B, B], state=before)
+    assert_same(results(after), results(before))
+
+
+class TestDecoderInputs:
+
+  def test_shifted_behind_a_start_token(self):
+    sequences = jnp.array([[5, 6, 7], [8, 9, 0]])
+    inputs = functools.partial(
+        state_lib.decoder_inputs, sequences, jnp.array([4, 3])
+    )
+    assert inputs(jnp.array([0, 1]), 4).tolist() == [[4, 5, 6, 7], [8, 9, 0, 0]]
+    inputs = inputs(jnp.array([3, 2]), 1)
+    assert inputs.tolist() == [[7], [9]]
+
+
+VOCAB, GAMMA, LENGTH, ROWS, TABLES = 5, 3, 12, 32, 4
+
+
+@functools.cache
+def tables():
+  """Target's and draft's tables; the draft resembles the target."""
+  target = tabular.random_tables(3, TABLES, VOCAB)
+  own = tabular.random_tables(4, TABLES, VOCAB)
+  target[..., EOS] -= 2.5  # so that sequences are not too short
+  draft = 0.6 * target + 0.4 * own
+  return target.astype(np.float32), draft.astype(np.float32)
+
+
+class TabularLoop:
+  """Speculative and plain loops on tables, compiled once a batch size."""
+
+  def __init__(self, num_decodes=1, rescale_log_probs=True):
+    self.num_traces = 0
+    self._num_decodes = num_decodes
+    self._rescale = rescale_log_probs
+    self._drafter = draft_model.DraftModel(tabular.Model(VOCAB), GAMMA, VOCAB)
+    self._jit_speculative = jax.jit(self._speculative)
+    self._jit_plain = jax.jit(self._plain)
+
+  def speculative(self, **arguments):
+    return self._call(self._jit_speculative, **arguments)
+
+  def plain(self, **arguments):
+    return self._call(self._jit_plain, **arguments)
+
+  def _call(
+      self, run, *, example_ids=None, limits=LENGTH, seed=0, both=None, **rules
+  ):
+    if example_ids is None:
+      example_ids = np.arange(ROWS)
+    example_ids = jnp.asarray(example_ids, jnp.int32)
+    limits = jnp.broadcast_to(jnp.asarray(limits, jnp.int32), example_ids.shape)
+    rules = sampling_lib.make_sampling(**rules)
+    both = tables() if both is None else both
+    state, num_steps, statistics = jax.device_get(
+        run(both, example_ids, limits, jnp.int32(seed), rules)
+    )
+    found = types.SimpleNamespace(**vars(state), statistics=statistics)
+    return found, int(num_steps)
+
+  def _decode(self, drafter, both, example_ids, limits, seed, rules):
+    self.num_traces += 1
+    setup = state_lib.Setup(
+        tabular.Model(VOCAB), both[0], rules, drafter, both[1], rules,
+        rescale_log_probs=self._rescale,
+    )  # fmt: skip
+    return loop_lib.decode(
+        setup,
+        example_ids % TABLES,
+        state_lib.row_keys(seed, example_ids, self._num_decodes),
+        jnp.repeat(limits, self._num_decodes),
+        length=LENGTH,
+        fold=outcome_lib.COUNTING,
+    )
+
+  def _speculative(self, *args):
+    return self._decode(self._drafter, *args)
+
+  def _plain(self, *args):
+    return self._decode(nothing.Nothing(), *args)
+
+
+@pytest.fixture(scope='module')
+def loop():
+  return TabularLoop()
+
+
+@pytest.fixture(scope='module')
+def whole(loop):
+  return loop.speculative(seed=2)[0]
+
+
+def results(state, rows=slice(None)):
+  """All that a row reports, of some rows."""
+  fields = [getattr(state, name) for name in ROW_FIELDS] + [state.statistics]
+  return jax.tree.map(lambda x: x[rows], fields)
+
+
+def assert_same(one, two):
+  jax.tree.map(np.testing.assert_array_equal, one, two)
+
+
+class TestAccounting:
+
+  @pytest.mark.parametrize('seed', range(5))
+  @pytest.mark.parametrize(
+      'rules',
+      [dict(temperature=0.0), dict(), dict(temperature=1.5, topk=3, topp=0.9)],
+      ids=str,
+  )
+  def test_tokens_add_up(self, loop, seed, rules):
+    limits = np.random.default_rng(seed).integers(0, LENGTH + 1, ROWS)
+    state, num_steps = loop.speculative(seed=seed, limits=limits, **rules)
+    stats = state.statistics
+    bins = np.arange(GAMMA + 1)
+    accepted = stats.accepted_histogram @ bins
+    drafted = stats.drafted_histogram @ bins
+    np.testing.assert_array_equal(
+        state.num_tokens, accepted + state.num_calls - stats.num_cut_short
+    )
+    for histogram in (stats.accepted_histogram, stats.drafted_histogram):
+      np.testing.assert_array_equal(histogram.sum(1), state.num_calls)
+    np.testing.assert_array_equal(stats.num_computed, GAMMA * state.num_calls)
+    # Every block ends in a rejection, after a whole draft, or with its row.
+    bonus = state.num_calls - stats.num_rejections - stats.num_cut_short
+    assert np.all(bonus >= 0)
+    assert np.all(bonus <= stats.accepted_histogram[:, GAMMA])
+    assert np.all(accepted + stats.num_rejections <= drafted)
+    assert num_steps == state.num_calls.max()
+    assert np.all(state.has_ended)
+
+  def test_sequences_end_where_they_say(self, loop):
+    state, _ = loop.speculative(seed=9)
+    for row, num_tokens in zip(state.sequences, state.num_tokens):
+      ends = np.flatnonzero(row == EOS)
+      assert num_tokens == (ends[0] + 1 if ends.size else LENGTH)
+      assert not np.any(row[num_tokens:])
+    assert 1 < len(set(state.num_tokens.tolist()))
+
+
+class TestBatchIndependence:
+  """Tier 6, exactly: a row's sample has nothing to do with its neighbours."""
+
+  def test_alone(self, loop, whole):
+    for row in range(ROWS):
+      state, _ = loop.speculative(seed=2, example_ids=[row])
+      assert_same(results(state), results(whole, slice(row, row + 1)))
+
+  def test_in_another_order(self, loop, whole):
+    order = np.random.default_rng(6).permutation(ROWS)
+    state, _ = loop.speculative(seed=2, example_ids=order)
+    assert_same(results(state), results(whole, order))
+
+  def test_among_others(self, loop, whole):
+    ids = np.arange(ROWS)
+    ids[1::2] += 1000
+    state, _ = loop.speculative(seed=2, example_ids=ids)
+    same = slice(0, None, 2)
+    assert_same(results(state, same), results(whole, same))
+
+  def test_with_padding_rows(self, loop, whole):
+    is_padding = np.arange(ROWS) % 3 == 1
+    limits = np.where(is_padding, 0, LENGTH)
+    state, num_steps = loop.speculative(seed=2, limits=limits)
+    assert_same(results(state, ~is_padding), results(whole, ~is_padding))
+    *fields, stats = results(state, is_padding)
+    sequences, num_tokens, has_ended, log_probs, num_calls = fields
+    assert has_ended.all()
+    for zeros in (sequences, num_tokens, log_probs, num_calls):
+      assert not zeros.any()
+    assert not any(x.any() for x in jax.tree.leaves(stats))
+    assert num_steps == state.num_calls[~is_padding].max()
+
+  def test_padding_rows_alone_take_no_step(self, loop):
+    state, num_steps = loop.speculative(limits=0)
+    assert num_steps == 0
+    assert not state.sequences.any()
+
+  def test_lower_limit_gives_the_same_beginning(self, loop, whole):
+    """Guesses past a limit are not looked at: the rest is as without it."""
+    state, _ = loop.speculative(seed=2, limits=5)
+    np.testing.assert_array_equal(
+        state.sequences[:, :5], whole.sequences[:, :5]
+    )
+    assert np.all(state.num_tokens == np.minimum(whole.num_tokens, 5))
+
+  def test_plain_alone(self, loop):
+    whole, _ = loop.plain(seed=2)
+    for row in range(0, ROWS, 8):
+      state, _ = loop.plain(seed=2, example_ids=[row])
+      assert_same(results(state), results(whole, slice(row, row + 1)))
+
+  def test_example_id_and_seed_matter(self, loop, whole):
+    other, _ = loop.speculative(seed=3)
+    assert np.mean(np.any(other.sequences != whole.sequences, axis=1)) > 0.7
+    # The same table, another id.
+    ids = np.arange(ROWS) + 10 * TABLES
+    other, _ = loop.speculative(seed=2, example_ids=ids)
+    assert np.mean(np.any(other.sequences != whole.sequences, axis=1)) > 0.7
+
+  def test_decodes_of_an_example(self, whole):
+    several = TabularLoop(num_decodes=3)
+    state, _ = several.speculative(seed=2)
+    by_decode = state.sequences.reshape(ROWS, 3, LENGTH)
+    np.testing.assert_array_equal(by_decode[:, 0], whole.sequences)
+    for one, two in ((0, 1), (0, 2), (1, 2)):
+      is_other = np.any(by_decode[:, one] != by_decode[:, two], axis=1)
+      assert is_other.mean() > 0.7
+
+
+class TestRowKeys:
+
+  def test_no_two_are_equal(self):
+    keys = [
+        jax.random.key_data(
+            state_lib.row_keys(jnp.int32(seed), jnp.arange(20), 5)
+        )
+        for seed in range(4)
+    ]
+    assert len(np.unique(np.concatenate(keys), axis=0)) == 4 * 20 * 5
+
+  def test_decodes_of_an_example_lie_together(self):
+    ids = jnp.array([7, 3])
+    several = state_lib.row_keys(jnp.int32(0), ids, 3)
+    alone = state_lib.row_keys(jnp.int32(0), ids)
+    assert jnp.array_equal(
+        jax.random.key_data(several[::3]), jax.random.key_data(alone)
+    )
+
+  def test_threefry_whatever_the_default(self):
+    make = lambda: state_lib.row_keys(jnp.int32(5), jnp.arange(3), 2)
+    expected = make()
+    before = jax.config.jax_default_prng_impl
+    jax.config.update('jax_default_prng_impl', 'unsafe_rbg')
+    try:
+      keys = make()
+      uniforms = loop_lib.uniform_table(keys, jnp.arange(6), 2, 4)
+    finally:
+      jax.config.update('jax_default_prng_impl', before)
+    assert 'fry' in str(jax.random.key_impl(keys))
+    np.testing.assert_array_equal(
+        jax.random.key_data(keys), jax.random.key_data(expected)
+    )
+    np.testing.assert_array_equal(
+        uniforms, loop_lib.uniform_table(expected, jnp.arange(6), 2, 4)
+    )
+
+  def test_uniforms_are_fresh_at_each_call(self):
+    """Of as many calls and draft tokens as a long text takes."""
+    keys = state_lib.row_keys(jnp.int32(0), jnp.arange(4), 2)
+    drawn = np.asarray(
+        loop_lib.uniform_table(keys, jnp.zeros((8,), jnp.int32), 100, 17)
+    )
+    assert drawn.shape == (100, 8, 17)
+    # Some two of so many numbers of 23 bits are equal by chance.
+    assert np.unique(drawn).size > 0.998 * drawn.size
+    assert np.all((drawn >= 0) & (drawn < 1))
+
+
+class TestScores:
+
+  @staticmethod
+  def expected(state, log_probs):
+    """Sums over the tokens of each row, from log-probabilities as tables."""
+    scores = []
+    for row, num in zip(state.sequences, state.num_tokens):
+      fed = [0, 0, *row[:num]]
+      table = log_probs[len(scores) % TABLES]
+      scores.append(
+          sum(table[fed[i], fed[i + 1], fed[i + 2]] for i in range(num))
+      )
+    return np.array(scores)
+
+  @pytest.mark.parametrize('way', ['speculative', 'plain'])
+  def test_law_sampled_from(self, loop, way):
+    rules = dict(temperature=1.3, topk=4, topp=0.95)
+    state, _ = getattr(loop, way)(seed=4, **rules)
+    law = sampling_lib.standardize(
+        jnp.asarray(tables()[0]), sampling_lib.make_sampling(**rules)
+    )
+    with np.errstate(divide='ignore'):
+      expected = self.expected(state, np.log(law))
+    np.testing.assert_allclose(state.log_probs, expected, rtol=1e-4)
+
+  @pytest.mark.parametrize('way', ['speculative', 'plain'])
+  def test_greedy_scores_are_exactly_zero(self, loop, way):
+    state, _ = getattr(loop, way)(temperature=0.0)
+    np.testing.assert_array_equal(state.log_probs, np.zeros(ROWS))
+
+  @pytest.mark.parametrize('way', ['speculative', 'plain'])
+  def test_models_own_law(self, way):
+    own = TabularLoop(rescale_log_probs=False)
+    target = tables()[0].astype(np.float64)
+    log_probs = target - np.log(np.exp(target).sum(-1, keepdims=True))
+    for rules in (dict(temperature=0.0), dict(temperature=2.0, topk=2)):
+      state, _ = getattr(own, way)(**rules)
+      np.testing.assert_allclose(
+          state.log_probs, self.expected(state, log_probs), rtol=1e-4
+      )
+
+  def test_greedy_decoding_is_plain_decoding(self, loop):
+    """Tier 5, exactly: a table rounds alike in any block."""
+    speculative, _ = loop.speculative(temperature=0.0)
+    plain, _ = loop.plain(temperature=0.0)
+    np.testing.assert_array_equal(speculative.sequences, plain.sequences)
+
+
+# Context-free laws without an end.
+TARGET_LAW = np.array([0.05, 0, 0.4, 0.25, 0.1, 0.2])
+DRAFT_LAW = np.array([0.15, 0, 0.2, 0.35, 0.3, 0.0])
+ALPHA = np.minimum(TARGET_LAW, DRAFT_LAW).sum()
+CONSTANT_GAMMA, NUM_CALLS, NUM_ROWS = 4, 20, 6000
+
+
+@functools.cache
+def constant_run():
+  """A fixed number of calls of many rows under one law everywhere."""
+  target = Constant(6)
+  length = NUM_CALLS * (CONSTANT_GAMMA + 1) + CONSTANT_GAMMA
+  rules = sampling_lib.make_sampling(1.0)
+
+  @jax.jit
+  def decode(target_logits, draft_logits):
+    setup = state_lib.Setup(
+        target, target_logits, rules,
+        draft_model.DraftModel(target, CONSTANT_GAMMA, 6), draft_logits, rules,
+    )  # fmt: skip
+    run = loop_lib.start(
+        setup,
+        None,
+        state_lib.row_keys(jnp.int32(0), jnp.arange(NUM_ROWS)),
+        jnp.full((NUM_ROWS,), length, jnp.int32),
+        length=length,
+        fold=outcome_lib.COUNTING,
+    )
+    return loop_lib.advance(setup, run, NUM_CALLS, fold=outcome_lib.COUNTING)[0]
+
+  with np.errstate(divide='ignore'):
+    logits = [
+        jnp.asarray(np.log(law), jnp.float32) for law in (TARGET_LAW, DRAFT_LAW)
+    ]
+  run = jax.device_get(decode(*logits))
+  return types.SimpleNamespace(**vars(run.state), statistics=run.kept)
+
+
+@pytest.mark.usefixtures('optimized')
+class TestFormulae:
+  """Tier 7. Bounds are exceeded with probability at most 1e-6 each."""
+
+  def test_same_arrays_keep_every_guess(self, loop):
+    both = (tables()[0],) * 2
+    for seed in range(3):
+      state, _ = loop.speculative(seed=seed, both=both)
+      assert not state.statistics.num_rejections.any()
+      np.testing.assert_array_equal(
+          state.num_calls, -(-state.num_tokens // (GAMMA + 1))
+      )
+    assert state.num_tokens.max() == LENGTH
+
+  def test_acceptance_is_the_shared_mass(self):
+    """Corollary 3.6. Coins are a martingale about alpha: Hoeffding, Azuma."""
+    stats = constant_run().statistics
+    accepted = (stats.accepted_histogram @ np.arange(CONSTANT_GAMMA + 1)).sum()
+    tested = accepted + stats.num_rejections.sum()
+    most = NUM_ROWS * NUM_CALLS * CONSTANT_GAMMA
+    bound = math.sqrt(most * math.log(2e6) / 2) / tested
+    print(f'{accepted / tested:.4f}, alpha {ALPHA:.4f}, bound {bound:.4f}')
+    assert bound < 0.01
+    assert abs(accepted / tested - ALPHA) <= bound
+
+  def test_tokens_per_call(self):
+    """Equation 1; blocks are independent and at most gamma + 1 long."""
+    expected = (1 - ALPHA ** (CONSTANT_GAMMA + 1)) / (1 - ALPHA)
+    state = constant_run()
+    assert np.all(state.num_calls == NUM_CALLS)
+    num_blocks = NUM_ROWS * NUM_CALLS
+    found = state.num_tokens.sum() / num_blocks
+    bound = CONSTANT_GAMMA * math.sqrt(math.log(2e6) / (2 * num_blocks))
+    print(f'{found:.4f}, Equation 1 {expected:.4f}, bound {bound:.4f}')
+    assert bound < 0.05
+    assert abs(found - expected) <= bound
+
+  def test_number_accepted_is_capped_geometric(self):
+    bins = np.arange(CONSTANT_GAMMA + 1)
+    expected = ALPHA**bins * np.where(bins < CONSTANT_GAMMA, 1 - ALPHA, 1)
+    histogram = constant_run().statistics.accepted_histogram.sum(0)
+    bound = math.sqrt(
+        (len(bins) * math.log(2) + math.log(1e6)) / (2 * histogram.sum())
+    )
+    distance = 0.5 * np.abs(histogram / histogram.sum() - expected).sum()
+    assert distance <= bound < 0.01
+
+  def test_model_is_traced_once(self, loop, whole):
+    num_traces = loop.num_traces
+    outputs = {whole.sequences.tobytes()}
+    for i in range(10):
+      state, _ = loop.speculative(
+          seed=i,
+          temperature=0.5 + 0.2 * i,
+          topk=0 if i % 2 else 2 + i,
+          topp=0.0 if i % 3 else 1 - 0.05 * i,
+          limits=LENGTH - i,
+      )
+      outputs.add(state.sequences.tobytes())
+    assert loop.num_traces == num_traces
+    assert len(outputs) == 11
+
+  def test_plain_law(self, loop):
+    """Total variation over the first three tokens, as in the law's tests."""
+    num_rows, num_tokens = 400_000, 3
+    target = tabular.random_tables(7, TABLES, VOCAB, sharpness=1.0)
+    ids = TABLES * np.arange(num_rows)
+    state, _ = loop.plain(
+        example_ids=ids, limits=num_tokens, both=(np.float32(target),) * 2
+    )
+    probs = np.exp(target[0])
+    law = tabular.exact_law(probs / probs.sum(-1, keepdims=True), num_tokens)
+    found, counts = np.unique(
+        np.column_stack([state.sequences[:, :num_tokens], state.num_tokens]),
+        axis=0,
+        return_counts=True,
+    )
+    share = {tuple(r[: r[-1]]): n for r, n in zip(found.tolist(), counts)}
+    assert share.keys() <= law.keys()
+    distance = 0.5 * sum(
+        abs(share.get(o, 0) / num_rows - p) for o, p in law.items()
+    )
+    bound = math.sqrt((len(law) * math.log(2) + math.log(1e6)) / (2 * num_rows))
+    print(f'total variation {distance:.4f}, bound {bound:.4f}')
+    assert 2 * bound <= 0.02
+    assert distance <= bound
+
+
+class TestCacheAfterRewind:
+  """Tier 6 on a network: no trace of rejected guesses is left."""
+
+  def test_next_logits_are_a_fresh_pass(self):
+    config = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
+    weights = tiny.params(config)
+    model = tiny.model(config)
+    draft = tiny.model(config, noise=0.15)
+    batch, gamma, length = 6, 2, 14
+    inputs = tiny.encoder_tokens(batch, 9)
+    rules = sampling_lib.make_sampling(1.0)
+    setup = state_lib.Setup(
+        t5_model.T5Model(model.config), model.params, rules,
+        tiny.drafter(draft, gamma), draft.params, rules,
+    )  # fmt: skip
+    fold = outcome_lib.COUNTING
+
+    @jax.jit
+    def begin():
+      return loop_lib.start(
+          setup,
+          inputs,
+          state_lib.row_keys(jnp.int32(0), jnp.arange(batch)),
+          jnp.full((batch,), length, jnp.int32),
+          length=length,
+          fold=fold,
+      )
+
+    @jax.jit
+    def step(run):
+      """One step, and the logits of each row's next token after it."""
+      run, _ = loop_lib.advance(setup, run, 1, fold=fold)
+      state = run.state
+      last_token = state_lib.decoder_inputs(
+          state.sequences, run.batch.first_tokens, state.num_tokens, 1
+      )
+      logits, _ = setup.target.decode(
+          model.params, run.batch.memory, state.target_cache, last_token,
+          state.num_tokens, None,
+      )  # fmt: skip
+      return run, logits[:, 0]
+
+    @jax.jit
+    def fresh(sequences):
+      fed = jnp.pad(sequences, ((0, 0), (1, 0)))
+      ones = jnp.ones_like(fed)
+      return t5.Transformer(config).apply(
+          {'params': weights}, inputs, fed, ones, enable_dropout=False
+      )
+
+    with jax.default_matmul_precision('highest'):
+      run = begin()
+      for _ in range(5):
+        run, logits = step(run)
+        state = run.state
+        expected = np.take_along_axis(
+            np.asarray(fresh(state.sequences)),
+            np.asarray(state.num_tokens)[:, None, None],
+            axis=1,
+        )[:, 0]
+        is_open = ~np.asarray(state.has_ended)
+        np.testing.assert_allclose(
+            logits[is_open], expected[is_open], atol=2e-5
+        )
+    stats = run.kept
+    assert stats.num_rejections.sum() > 5
+    assert stats.accepted_histogram[:, gamma].sum() > 5

@@ -1,0 +1,258 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests for bounded steps and for new requests in the place of ended rows.
+
+Forty requests go through four rows. Each must get what it gets alone.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from speculative_t5x.drafters import draft_model
+from speculative_t5x.drafters import nothing
+from speculative_t5x.speculation import loop
+from speculative_t5x.speculation import outcome
+from speculative_t5x.speculation import sampling
+from speculative_t5x.speculation import state as state_lib
+from tests import tabular
+from tests import tiny
+
+NUM_REQUESTS, ROWS, GAMMA, LENGTH, MAX_STEPS = 40, 4, 3, 20, 5
+CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
+
+
+class Tables:
+  """Target and draft that are tables: nothing depends on the batch."""
+
+  vocab_size = 5
+
+  def __init__(self):
+    tables = tabular.random_tables(1, NUM_REQUESTS, self.vocab_size)
+    other = tabular.random_tables(2, NUM_REQUESTS, self.vocab_size)
+    self.params = jnp.asarray(tables, jnp.float32)
+    self.draft_params = jnp.asarray(tables + 0.4 * other, jnp.float32)
+    self.model = tabular.Model(self.vocab_size)
+    self.inputs = np.arange(NUM_REQUESTS, dtype=np.int32)
+
+  def drafter(self):
+    return draft_model.DraftModel(self.model, GAMMA, self.vocab_size)
+
+
+class TinyT5:
+  """Target and draft model with memories and caches of their own."""
+
+  def __init__(self):
+    self.params = tiny.model(CONFIG).params
+    self.draft_params = tiny.model(CONFIG, noise=0.15).params
+    self.model = tiny.drafter(tiny.model(CONFIG), GAMMA).model
+    self.inputs = np.asarray(tiny.encoder_tokens(NUM_REQUESTS, 9))
+
+  def drafter(self):
+    return tiny.drafter(tiny.model(CONFIG), GAMMA)
+
+
+KINDS = {'tables': Tables, 't5': TinyT5}
+
+
+@functools.cache
+def pair(kind):
+  return KINDS[kind]()
+
+
+def limits_of(requests):
+  """Lengths from 1 to the most, in no order."""
+  return 1 + (7 * np.asarray(requests) + 3) % LENGTH
+
+
+@functools.cache
+def programs(kind, is_plain, num_decodes):
+  """Compiled functions to start, to advance and to admit."""
+  it = pair(kind)
+  drafter = nothing.Nothing() if is_plain else it.drafter()
+
+  def setup(temperature):
+    drawn_from = sampling.Sampling(temperature, jnp.int32(0), jnp.float32(0))
+    return state_lib.Setup(
+        it.model,
+        it.params,
+        drawn_from,
+        drafter,
+        None if is_plain else it.draft_params,
+        drawn_from,
+    )
+
+  @jax.jit
+  def start(temperature, inputs, requests, limits):
+    keys = state_lib.row_keys(jnp.int32(5), requests, num_decodes)
+    limits = jnp.repeat(limits, num_decodes)
+    return loop.start(
+        setup(temperature),
+        inputs,
+        keys,
+        limits,
+        length=LENGTH,
+        fold=outcome.COUNTING,
+    )
+
+  @functools.partial(jax.jit, static_argnums=2)
+  def advance(temperature, run, max_steps, until):
+    return loop.advance(
+        setup(temperature), run, max_steps, until, fold=outcome.COUNTING
+    )
+
+  return start, advance, jax.jit(loop.admit)
+
+
+class Decoding:
+  """Requests through the rows of one kind of pair, at one temperature."""
+
+  def __init__(self, kind, temperature, is_plain=False, num_decodes=1):
+    self.inputs = pair(kind).inputs
+    self.num_decodes = num_decodes
+    functions = programs(kind, is_plain, num_decodes)
+    self._start, self._advance, self.admit = functions
+    self.temperature = jnp.float32(temperature)
+
+  def start(self, requests):
+    requests = np.asarray(requests)
+    at = np.maximum(requests, 0)  # -1 is padding
+    limits = np.where(requests < 0, 0, limits_of(at))
+    return self._start(
+        self.temperature,
+        self.inputs[at],
+        at.astype(np.int32),
+        limits.astype(np.int32),
+    )
+
+  def advance(self, run, until, max_steps=MAX_STEPS):
+    return self._advance(self.temperature, run, max_steps, until)
+
+  def of_example(self, run, place):
+    """What the rows of one example have become."""
+    rows = slice(place * self.num_decodes, (place + 1) * self.num_decodes)
+    state = run.state
+    return jax.tree.map(
+        lambda x: np.asarray(x)[rows],
+        {
+            'sequences': state.sequences,
+            'num_tokens': state.num_tokens,
+            'log_probs': state.log_probs,
+            'num_calls': state.num_calls,
+            'statistics': run.kept,
+        },
+    )
+
+  def alone(self, request):
+    """One request beside padding, to its end."""
+    run = self.start([request] + [-1] * (ROWS // self.num_decodes - 1))
+    run, _ = self.advance(run, jnp.int32(ROWS), LENGTH)
+    assert np.all(run.state.has_ended)
+    return self.of_example(run, 0)
+
+  def refilled(self):
+    """All requests, a new one wherever one has ended; and the admissions."""
+    num_places = ROWS // self.num_decodes
+    waiting = list(range(num_places, NUM_REQUESTS))
+    at = list(range(num_places))
+    run = self.start(at)
+    done, num_admissions = {}, 0
+    while any(request is not None for request in at):
+      before = int(np.sum(run.state.has_ended))
+      run, num_steps = self.advance(run, jnp.int32(before + 1))
+      assert 0 < num_steps <= MAX_STEPS
+      has_ended = np.asarray(run.state.has_ended).reshape(num_places, -1)
+      new, places = [], []
+      for place in np.flatnonzero(has_ended.all(axis=1)).tolist():
+        if at[place] is None:
+          continue
+        done[at[place]] = self.of_example(run, place)
+        at[place] = None
+        if waiting:
+          at[place] = waiting.pop(0)
+          new.append(at[place])
+          places.append(place)
+      if new:
+        rows = np.arange(ROWS).reshape(num_places, -1)[places]
+        loop.check_ended(run.state, rows.reshape(-1))
+        spare = num_places - len(new)
+        started = self.start(new + [-1] * spare)
+        places = np.array(places + [num_places] * spare, np.int32)
+        run = self.admit(run, started, places)
+        num_admissions += len(new)
+    return done, num_admissions
+
+
+@pytest.mark.parametrize('temperature', [0.0, 1.0])
+@pytest.mark.parametrize('kind', KINDS)
+class TestRefill:
+
+  @pytest.mark.parametrize('is_plain', [False, True])
+  def test_each_request_gets_what_it_gets_alone(
+      self, kind, temperature, is_plain
+  ):
+    decoding = Decoding(kind, temperature, is_plain)
+    found, num_admissions = decoding.refilled()
+    assert num_admissions == NUM_REQUESTS - ROWS
+    assert found.keys() == set(range(NUM_REQUESTS))
+    for request in range(NUM_REQUESTS):
+      jax.tree.map(
+          np.testing.assert_array_equal,
+          found[request],
+          decoding.alone(request),
+      )
+
+  def test_several_decodes(self, kind, temperature):
+    decoding = Decoding(kind, temperature, num_decodes=2)
+    found, _ = decoding.refilled()
+    for request in range(0, NUM_REQUESTS, 5):
+      jax.tree.map(
+          np.testing.assert_array_equal,
+          found[request],
+          decoding.alone(request),
+      )
+
+
+class TestAdvance:
+
+  def test_stops_after_its_steps_and_goes_on(self):
+    decoding = Decoding('tables', 1.0)
+    begun = decoding.start(range(ROWS))
+    whole, num_steps = decoding.advance(begun, jnp.int32(ROWS), LENGTH)
+    run, total = begun, 0
+    while not np.all(run.state.has_ended):
+      run, num = decoding.advance(run, jnp.int32(ROWS), 2)
+      assert num <= 2
+      total += int(num)
+    assert total == num_steps
+    jax.tree.map(np.testing.assert_array_equal, run.kept, whole.kept)
+    np.testing.assert_array_equal(run.state.sequences, whole.state.sequences)
+    np.testing.assert_array_equal(run.state.log_probs, whole.state.log_probs)
+
+  def test_stops_when_enough_rows_have_ended(self):
+    decoding = Decoding('tables', 1.0)
+    for until in range(1, ROWS + 1):
+      run, _ = decoding.advance(
+          decoding.start(range(ROWS)), jnp.int32(until), LENGTH
+      )
+      assert np.sum(run.state.has_ended) >= until
+
+  def test_not_at_all_when_they_have(self):
+    decoding = Decoding('tables', 1.0)
+    run, num_steps = decoding.advance(
+        decoding.start([0, 1, -1, -1]), jnp.int32(2)
+    )
+    assert num_steps == 0
+    np.testing.assert_array_equal(run.state.num_tokens, 0)
+
+
+class TestCheckEnded:
+
+  def test_a_row_that_has_not_ended(self):
+    state = Decoding('tables', 1.0).start([0, -1, -1, 1]).state
+    loop.check_ended(state, np.array([1, 2]))
+    with pytest.raises(ValueError, match='Row 3 has not ended, so no new'):
+      loop.check_ended(state, np.array([1, 3]))

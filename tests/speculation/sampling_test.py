@@ -1,0 +1,388 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests for standardized sampling, against plain sorting in numpy."""
+
+import jax
+from jax.extend import core
+import jax.numpy as jnp
+from jaxtyping import TypeCheckError
+import numpy as np
+import pytest
+
+from speculative_t5x.speculation import sampling
+
+VOCABS = (3, 130, 32128)
+RULES = [
+    dict(temperature=1.0),
+    dict(temperature=0.3),
+    dict(temperature=2.5, topk=2),
+    dict(temperature=0.7, topk=40),
+    dict(temperature=1.0, topp=0.85),
+    dict(temperature=1.7, topp=0.31),
+    dict(temperature=0.8, topk=7, topp=0.6),
+    dict(temperature=1.3, topk=50, topp=0.95),
+]
+
+law = jax.jit(sampling.standardize)
+draw = jax.jit(sampling.draw)
+
+# Rows whose mass comes this close to topp may be rounded to either side.
+MARGIN = 1e-5
+
+
+def one_hot(token, vocab):
+  return (np.arange(vocab) == token).astype(np.float32)
+
+
+def softmax(logits):
+  logits = logits.astype(np.float64)
+  weights = np.exp(logits - logits.max(-1, keepdims=True))
+  return weights / weights.sum(-1, keepdims=True)
+
+
+def reference(logits, temperature=1.0, topk=0, topp=0.0):
+  """Law of one row of logits, and whether it is clear of topp's edge."""
+  if temperature <= 1e-4:
+    return one_hot(np.argmax(logits), logits.size), True
+  logits = logits / logits.dtype.type(temperature)
+  if topk:
+    kth = np.sort(logits)[::-1][min(topk, logits.size) - 1]
+    logits = np.where(logits < kth, -np.inf, logits)
+  is_clear = True
+  if topp:
+    probs = softmax(logits)
+    descending = np.sort(probs)[::-1]
+    mass = np.cumsum(descending)
+    is_clear = np.min(np.abs(mass - topp)) > MARGIN
+    last = min(np.searchsorted(mass, topp), logits.size - 1)
+    logits = np.where(probs < descending[last], -np.inf, logits)
+  return softmax(logits), is_clear
+
+
+def random_logits(seed, rows, vocab, dtype=np.float32):
+  logits = np.random.default_rng(seed).normal(0, 3, (rows, vocab))
+  return logits.astype(dtype)
+
+
+def standardize(logits, **rules):
+  return np.asarray(law(jnp.asarray(logits), sampling.make_sampling(**rules)))
+
+
+def assert_matches(logits, rules, atol=2e-6):
+  found = standardize(logits, **rules)
+  num_clear = 0
+  for row, probs in zip(np.asarray(logits), found):
+    expected, is_clear = reference(row, **rules)
+    if is_clear:
+      num_clear += 1
+      np.testing.assert_array_equal(probs > 0, expected > 0)
+      np.testing.assert_allclose(probs, expected, rtol=1e-4, atol=atol)
+  assert num_clear >= 0.7 * len(logits)
+
+
+@pytest.mark.usefixtures('strict_types')
+class TestStandardize:
+
+  @pytest.mark.parametrize('vocab', VOCABS)
+  @pytest.mark.parametrize('rules', RULES, ids=str)
+  def test_random_logits(self, vocab, rules):
+    assert_matches(random_logits(0, 20 if vocab < 1000 else 6, vocab), rules)
+
+  @pytest.mark.parametrize('rules', RULES, ids=str)
+  def test_many_ties(self, rules):
+    assert_matches(np.round(random_logits(1, 20, 130)), rules)
+
+  @pytest.mark.parametrize('rules', RULES, ids=str)
+  def test_tokens_that_cannot_occur(self, rules):
+    logits = random_logits(2, 20, 130)
+    logits[np.random.default_rng(3).random(logits.shape) < 0.5] = -np.inf
+    logits[:, 0] = -np.inf
+    found = standardize(logits, **rules)
+    assert not np.any(found[~np.isfinite(logits)])
+    assert_matches(logits, rules)
+
+  def test_ties_at_the_topk_threshold_are_kept(self):
+    logits = np.array([[1.0, 3.0, 1.0, 0.0, 1.0]], np.float32)
+    found = standardize(logits, topk=2)
+    np.testing.assert_array_equal(found > 0, [[1, 1, 1, 0, 1]])
+
+  def test_ties_at_the_topp_threshold_are_kept(self):
+    logits = np.log(np.array([[0.2, 0.4, 0.2, 0.2]], np.float32))
+    found = standardize(logits, topp=0.5)
+    np.testing.assert_allclose(found, [[0.2, 0.4, 0.2, 0.2]], rtol=1e-6)
+    found = standardize(logits, topp=0.3)
+    np.testing.assert_array_equal(found, [[0, 1, 0, 0]])
+
+  @pytest.mark.parametrize('zeros', [(0.0, -0.0), (-0.0, 0.0)])
+  def test_zero_ties_with_minus_zero(self, zeros):
+    logits = np.array([[*zeros, -1.0, -2.0]], np.float32)
+    expected = [[0.5, 0.5, 0, 0]]
+    np.testing.assert_array_equal(standardize(logits, topk=1), expected)
+    np.testing.assert_array_equal(standardize(logits, topp=0.1), expected)
+    greedy = standardize(logits, temperature=0.0)
+    np.testing.assert_array_equal(greedy, [[1, 0, 0, 0]])
+
+  @pytest.mark.parametrize('rules', [dict(topk=131), dict(topk=10**9)], ids=str)
+  def test_topk_beyond_the_vocabulary_keeps_all(self, rules):
+    logits = random_logits(4, 3, 130)
+    np.testing.assert_array_equal(
+        standardize(logits, **rules), standardize(logits)
+    )
+
+  def test_a_mass_of_exactly_topp_is_enough(self):
+    found = standardize(np.log([0.5, 0.25, 0.25]), topp=0.5)
+    np.testing.assert_array_equal(found, [1, 0, 0])
+
+  def test_topp_of_one_keeps_all_but_what_rounds_away(self):
+    logits = random_logits(5, 20, 130)
+    np.testing.assert_allclose(
+        standardize(logits, topp=1.0), standardize(logits), atol=1e-6
+    )
+
+  def test_temperature_comes_before_topp(self):
+    """At temperature 2 the first token alone does not reach 0.6 any more."""
+    logits = np.log(np.array([[0.7, 0.2, 0.1]], np.float32))
+    cold = standardize(logits, topp=0.6)
+    warm = standardize(logits, temperature=2.0, topp=0.6)
+    np.testing.assert_array_equal(cold > 0, [[1, 0, 0]])
+    np.testing.assert_array_equal(warm > 0, [[1, 1, 0]])
+
+  def test_topk_comes_before_topp(self):
+    """Of the two kept by topk the first has 0.57, of all three only 0.4."""
+    logits = np.log(np.array([[0.4, 0.3, 0.3 - 1e-3]], np.float32))
+    both = standardize(logits, topk=2, topp=0.5)
+    alone = standardize(logits, topp=0.5)
+    np.testing.assert_array_equal(both > 0, [[1, 0, 0]])
+    np.testing.assert_array_equal(alone > 0, [[1, 1, 0]])
+
+  @pytest.mark.parametrize('shape', [(5,), (2, 3, 5), (2, 1, 2, 5)])
+  @pytest.mark.parametrize('rules', [RULES[6], dict(temperature=0.0)], ids=str)
+  def test_any_leading_axes(self, shape, rules):
+    logits = random_logits(6, int(np.prod(shape[:-1])), 5)
+    np.testing.assert_array_equal(
+        standardize(logits.reshape(shape), **rules),
+        standardize(logits, **rules).reshape(shape),
+    )
+
+
+@pytest.mark.usefixtures('strict_types')
+class TestArgmax:
+
+  @pytest.mark.parametrize('vocab', VOCABS)
+  @pytest.mark.parametrize('temperature', [0.0, 1e-4])
+  def test_one_hot_of_the_first_largest(self, vocab, temperature):
+    logits = np.round(random_logits(7, 6, vocab))  # full of ties
+    found = standardize(logits, temperature=temperature, topk=3, topp=0.9)
+    for row, probs in zip(logits, found):
+      np.testing.assert_array_equal(probs, one_hot(np.argmax(row), vocab))
+
+  def test_just_above_the_threshold_is_not_argmax(self):
+    logits = np.zeros((1, 4), np.float32)
+    found = standardize(logits, temperature=1.1e-4)
+    np.testing.assert_array_equal(found, np.full((1, 4), 0.25))
+
+
+class TestDtypes:
+
+  @pytest.mark.usefixtures('strict_types')
+  @pytest.mark.parametrize('rules', RULES + [dict(temperature=0.0)], ids=str)
+  def test_bfloat16_computes_in_float32(self, rules):
+    logits = jnp.asarray(random_logits(8, 4, 130), jnp.bfloat16)
+    found = standardize(logits, **rules)
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(
+        found, standardize(logits.astype(jnp.float32), **rules)
+    )
+
+  @pytest.mark.usefixtures('strict_types', 'float64')
+  @pytest.mark.parametrize('rules', RULES + [dict(temperature=0.0)], ids=str)
+  def test_float64_stays(self, rules):
+    # The rules themselves are float32.
+    rules = {
+        name: float(np.float32(x)) if name != 'topk' else x
+        for name, x in rules.items()
+    }
+    logits = random_logits(9, 20, 130, np.float64)
+    found = standardize(logits, **rules)
+    assert found.dtype == np.float64
+    for row, probs in zip(logits, found):
+      expected, _ = reference(row, **rules)
+      np.testing.assert_allclose(probs, expected, rtol=1e-12, atol=1e-15)
+
+
+class TestCompilation:
+
+  def test_rules_compile_once(self):
+    num_traces = 0
+
+    @jax.jit
+    def counted(logits, rules):
+      nonlocal num_traces
+      num_traces += 1
+      return sampling.standardize(logits, rules)
+
+    logits = jnp.asarray(random_logits(10, 1, 130))
+    laws = [
+        np.asarray(counted(logits, sampling.make_sampling(**rules)))
+        for rules in RULES + [dict(temperature=0.0)]
+    ]
+    assert num_traces == 1
+    assert len({x.tobytes() for x in laws}) == len(laws)
+
+  @staticmethod
+  def _branches():
+    """The two branches on the temperature, and all around them."""
+    jaxpr = jax.make_jaxpr(sampling.standardize)(
+        jnp.zeros((2, 7)), sampling.make_sampling()
+    ).jaxpr
+    (branch,) = [e for e in jaxpr.eqns if e.primitive.name == 'cond']
+    tempered, greedy = branch.params['branches']
+    around = [e for e in jaxpr.eqns if e is not branch]
+    return greedy.jaxpr.eqns, tempered.jaxpr.eqns, around
+
+  def test_argmax_pays_no_softmax(self):
+    greedy, tempered, around = self._branches()
+    assert 'exp' in primitives(tempered)
+    assert 'exp' not in primitives(greedy) | primitives(around)
+
+  def test_rules_that_are_off_cost_nothing(self):
+    """The search for a threshold is behind a branch, which else is empty."""
+    _, tempered, _ = self._branches()
+    rules = [e for e in tempered if e.primitive.name == 'cond']
+    outside = [e for e in tempered if e.primitive.name != 'cond']
+    assert len(rules) == 2
+    assert not primitives(outside) & {'while', 'scan'}
+    for rule in rules:
+      off, on = rule.params['branches']
+      assert not off.jaxpr.eqns
+      assert primitives(on.jaxpr.eqns) & {'while', 'scan'}
+
+
+def primitives(eqns) -> set[str]:
+  """Names of all primitives in equations and in what they call."""
+  found = set()
+  for eqn in eqns:
+    found.add(eqn.primitive.name)
+    for inner in core.jaxprs_in_params(eqn.params):
+      found |= primitives(inner.eqns)
+  return found
+
+
+class TestMakeSampling:
+
+  @pytest.mark.parametrize(
+      ('name', 'value'),
+      [
+          ('temperature', -0.1),
+          ('temperature', float('nan')),
+          ('temperature', float('inf')),
+          ('topk', -1),
+          ('topp', -0.01),
+          ('topp', 1.01),
+          ('topp', float('nan')),
+      ],
+  )
+  def test_out_of_range(self, name, value):
+    with pytest.raises(ValueError, match=name):
+      sampling.make_sampling(**{name: value})
+
+  def test_dtypes_do_not_depend_on_the_values(self):
+    for rules in (dict(), dict(temperature=0.0, topk=5, topp=1.0)):
+      made = sampling.make_sampling(**rules)
+      dtypes = [x.dtype for x in (made.temperature, made.topk, made.topp)]
+      assert dtypes == [jnp.float32, jnp.int32, jnp.float32]
+
+
+LARGEST_UNIFORMS = (1 - 2.0**-23, 1 - 2.0**-24)
+
+
+def sparse_weights() -> dict[str, np.ndarray]:
+  """Rows with zeros where rounding could lead, by name."""
+  rng = np.random.default_rng(11)
+  sparse = lambda n: (rng.random(n) * (rng.random(n) < 0.3)).astype(np.float32)
+  only = lambda n, *at: np.isin(np.arange(n), at).astype(np.float32)
+  tiny = sparse(300)
+  tiny[[0, 128, 255]] = 1e-45
+  tiny[[1, 129, 299]] = 1e-38
+  return {
+      'sparse': sparse(300),
+      'sparse, one block': sparse(128),
+      'sparse, large': sparse(32128),
+      'zeros at both ends': np.pad(sparse(100) + 1e-3, 140),
+      'first alone': only(300, 0),
+      'last alone': only(300, 299),
+      'ends of blocks': only(400, 127, 128, 255, 399),
+      'one of three': only(3, 1),
+      'tiny masses': tiny,
+      'tiny beside large': only(300, 130) + 1e-38 * only(300, 131, 290),
+      'large before tiny': only(300, 5) + 1e-9 * only(300, 127, 200),
+      'tiny before large': only(300, 290) + 1e-9 * only(300, 3, 127, 200),
+      'subnormals beside one': only(300, 200) + np.float32(1e-45),
+      'unnormalised': 1e30 * sparse(300),
+      'unnormalised, small': 1e-30 * sparse(300),
+  }
+
+
+@pytest.mark.usefixtures('strict_types')
+class TestDraw:
+
+  @pytest.mark.parametrize('vocab', VOCABS)
+  @pytest.mark.parametrize('scale', [1.0, 1e-3, 512.0])
+  def test_midpoints(self, vocab, scale):
+    rng = np.random.default_rng(12)
+    weights = (rng.random(vocab) + 0.2).astype(np.float32)
+    tokens = rng.choice(vocab, min(vocab, 64), replace=False)
+    upper = np.cumsum(weights.astype(np.float64))
+    middle = (upper - weights / 2)[tokens] / upper[-1]
+    rows = np.tile(np.float32(scale) * weights, (tokens.size, 1))
+    found = draw(jnp.asarray(rows), jnp.asarray(middle, jnp.float32))
+    assert found.dtype == jnp.int32
+    np.testing.assert_array_equal(found, tokens)
+
+  @pytest.mark.parametrize('vocab', [3, 128, 130, 300])
+  def test_every_boundary_exactly(self, vocab):
+    """Weights of few bits sum without rounding: a boundary is the next's."""
+    rng = np.random.default_rng(13)
+    counts = rng.multinomial(1024, rng.dirichlet(np.full(vocab, 0.3)))
+    uniforms = np.arange(4096) / 4096
+    expected = np.searchsorted(np.cumsum(counts), uniforms * 1024, 'right')
+    weights = np.tile((counts / 1024).astype(np.float32), (4096, 1))
+    found = draw(jnp.asarray(weights), jnp.asarray(uniforms, jnp.float32))
+    np.testing.assert_array_equal(found, expected)
+
+  @pytest.mark.parametrize('name', sparse_weights())
+  def test_never_a_token_of_no_weight(self, name):
+    weights = sparse_weights()[name]
+    edges = (np.cumsum(weights) / weights.sum()).astype(np.float32)
+    near = [edges, np.nextafter(edges, 0), np.nextafter(edges, 2)]
+    uniforms = np.unique(np.concatenate([*near, LARGEST_UNIFORMS, [0, 2e-38]]))
+    uniforms = uniforms[uniforms < 1].astype(np.float32)
+    # A few that spread over all, and the largest.
+    num_rows = 120 if weights.size > 1000 else 900
+    spread = np.linspace(0, uniforms.size - 1, num_rows).astype(int)
+    uniforms = np.append(uniforms[spread], LARGEST_UNIFORMS)
+    uniforms = uniforms.astype(np.float32)
+    rows = np.tile(weights, (uniforms.size, 1))
+    with jax.debug_nans(True):
+      found = np.asarray(draw(jnp.asarray(rows), jnp.asarray(uniforms)))
+    assert np.all((found >= 0) & (found < weights.size))
+    assert np.all(weights[found] > 0)
+
+  def test_leading_axes(self):
+    weights = np.random.default_rng(14).random((2, 3, 200)).astype(np.float32)
+    uniforms = np.random.default_rng(15).random((2, 3)).astype(np.float32)
+    found = draw(jnp.asarray(weights), jnp.asarray(uniforms))
+    alone = draw(
+        jnp.asarray(weights.reshape(6, 200)), jnp.asarray(uniforms.reshape(6))
+    )
+    np.testing.assert_array_equal(found, alone.reshape(2, 3))
+
+  @pytest.mark.usefixtures('float64')
+  def test_float64_sees_small_masses(self):
+    weights = jnp.asarray([[1.0, 1e-12, 1.0]])
+    middle = jnp.asarray([0.5])
+    np.testing.assert_array_equal(draw(weights, middle), [1])
+
+  def test_one_uniform_a_row(self):
+    with pytest.raises(TypeCheckError):
+      sampling.draw(jnp.ones((2, 5)), jnp.zeros((3,)))

@@ -1,0 +1,656 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the closed forms, of exact counts and of the estimators.
+
+Numbers of the paper are literals here, by the name of their table; those that
+the paper does not print were computed from its formulas by hand.
+"""
+
+import collections
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+
+# alpha, gamma, operations, speed.
+from speculative_t5x.measurement import intervals
+from speculative_t5x.measurement import part_sums
+from speculative_t5x.speculation import theory
+
+TABLE_1 = (
+    (0.6, 2, '1.53', '1.96'),
+    (0.7, 3, '1.58', '2.53'),
+    (0.8, 2, '1.23', '2.44'),
+    (0.8, 5, '1.63', '3.69'),
+    (0.9, 2, '1.11', '2.71'),
+    (0.9, 10, '1.60', '6.86'),
+)
+# gamma, alpha and c of Tables 2 and 4, then what follows from them: the factor
+# of Theorem 3.8, the best gamma, its factor, and the tokens of Equation (1).
+TABLES_2_AND_4 = (
+    (7, 0.75, 0.02, '3.157', 9, '3.199', '3.60'),
+    (7, 0.80, 0.04, '3.251', 9, '3.282', '4.16'),
+    (7, 0.82, 0.11, '2.497', 6, '2.512', '4.42'),
+    (7, 0.62, 0.02, '2.258', 6, '2.267', '2.57'),
+    (5, 0.68, 0.04, '2.347', 6, '2.351', '2.82'),
+    (3, 0.71, 0.11, '1.934', 4, '1.963', '2.57'),
+    (5, 0.65, 0.02, '2.402', 7, '2.426', '2.64'),
+    (5, 0.73, 0.04, '2.619', 7, '2.660', '3.14'),
+    (3, 0.74, 0.11, '2.025', 4, '2.078', '2.69'),
+    (5, 0.53, 0.02, '1.891', 5, '1.891', '2.08'),
+    (3, 0.55, 0.04, '1.803', 4, '1.819', '2.02'),
+    (3, 0.56, 0.11, '1.541', 3, '1.541', '2.05'),
+)
+FIGURE_3_ALPHAS = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9)
+FIGURE_3 = {
+    0.01: [5, 7, 9, 11, 14, 17, 24],
+    0.02: [4, 6, 8, 9, 11, 14, 19],
+    0.05: [3, 4, 6, 7, 8, 10, 13],
+    0.1: [2, 3, 4, 5, 6, 7, 10],
+}
+ALPHAS = np.arange(21) / 20
+COSTS = np.arange(25) / 20  # equal to the alphas where they meet
+
+
+class TestThePaper:
+
+  @pytest.mark.parametrize('alpha, gamma, operations, speed', TABLE_1)
+  def test_table_1(self, alpha, gamma, operations, speed):
+    assert f'{theory.operations_factor(alpha, gamma, 0):.2f}' == operations
+    assert f'{theory.walltime_factor(alpha, gamma, 0):.2f}' == speed
+
+  @pytest.mark.parametrize(
+      'gamma, alpha, cost, factor, best, best_factor, tokens', TABLES_2_AND_4
+  )
+  def test_tables_2_and_4(
+      self, gamma, alpha, cost, factor, best, best_factor, tokens
+  ):
+    assert f'{theory.walltime_factor(alpha, gamma, cost):.3f}' == factor
+    assert theory.optimal_gamma(alpha, cost) == best
+    assert f'{theory.walltime_factor(alpha, best, cost):.3f}' == best_factor
+    assert f'{theory.expected_tokens(alpha, gamma):.2f}' == tokens
+
+  @pytest.mark.parametrize('cost', FIGURE_3)
+  def test_figure_3(self, cost):
+    found = theory.optimal_gamma(FIGURE_3_ALPHAS, cost)
+    assert found.tolist() == FIGURE_3[cost]
+
+  def test_lenience_at_temperature_0(self):
+    """Appendix A.5: alpha by lenience, of T5-small on EnDe."""
+    found = theory.walltime_factor([0.75, 0.75, 0.80, 0.87], 8, 0.015)
+    assert [f'{x:.3f}' for x in found] == ['3.303', '3.303', '3.865', '4.907']
+
+  def test_bigrams(self):
+    """Section 3.6."""
+    assert f'{theory.walltime_factor(0.2, 3, 0):.3f}' == '1.248'
+
+  def test_oracle_over_the_best_gamma(self):
+    """Section 3.5."""
+    alphas, cost = np.array([0.6, 0.8, 0.9]), 0.02
+    best = theory.optimal_gamma(alphas, cost)
+    ratios = theory.oracle_factor(alphas, cost) / theory.walltime_factor(
+        alphas, best, cost
+    )
+    assert [f'{x:.2f}' for x in ratios] == ['1.12', '1.21', '1.33']
+
+
+class TestExpectedTokens:
+
+  @pytest.mark.parametrize('gamma', [1, 2, 7, 40])
+  def test_is_the_sum_of_powers(self, gamma):
+    """Right up to alpha 1, where the quotient of the paper is 0 / 0."""
+    for alpha in (*ALPHAS, 1e-300, 1 - 1e-12, np.nextafter(1, 0)):
+      powers = alpha ** np.arange(gamma + 1)
+      found = theory.expected_tokens(alpha, gamma)
+      np.testing.assert_allclose(found, powers.sum(), rtol=1e-14)
+
+  def test_limits(self):
+    assert theory.expected_tokens(1, 5) == 6
+    assert theory.expected_tokens(0, 5) == 1
+    assert theory.expected_tokens(0.75, np.inf) == 4
+    assert theory.expected_tokens(1, np.inf) == np.inf
+    assert theory.expected_tokens(0, np.inf) == 1
+
+  def test_warns_of_nothing(self):
+    with warnings.catch_warnings():
+      warnings.simplefilter('error')
+      theory.expected_tokens([0.0, 0.5, 1.0], [[1], [np.inf]])
+      theory.oracle_factor([0.0, 1.0], 0)
+
+  def test_broadcasts(self):
+    found = theory.expected_tokens(ALPHAS[:, None], [1, 2, 3])
+    assert found.shape == (21, 3)
+    np.testing.assert_allclose(found[10], [1.5, 1.75, 1.875])
+    assert np.ndim(theory.expected_tokens(0.5, 1)) == 0
+
+  def test_memory_accesses_shrink_as_much(self):
+    np.testing.assert_array_equal(
+        theory.memory_access_factor(ALPHAS, 4),
+        theory.expected_tokens(ALPHAS, 4),
+    )
+
+
+class TestFactors:
+
+  def test_a_draft_as_dear_as_the_target_gains_nothing(self):
+    assert theory.walltime_factor(1, 6, 1) == 1
+    assert theory.operations_factor(1, 6, 0) == 1
+    assert theory.operations_factor(0, 6, 0.5) == 10
+
+  def test_some_gamma_improves_if_and_only_if_alpha_is_above_the_cost(self):
+    """Corollary 3.9, and its converse."""
+    alphas, costs = ALPHAS[:, None], COSTS[None]
+    gammas = np.arange(1, 300)
+    factors = theory.walltime_factor(
+        alphas[..., None], gammas, costs[..., None]
+    )
+    improves = np.any(factors > 1 + 1e-12, axis=-1)
+    np.testing.assert_array_equal(theory.can_improve(alphas, costs), improves)
+    guaranteed = theory.guaranteed_factor(alphas, costs)
+    assert np.all(factors.max(axis=-1) >= guaranteed * improves)
+    expected = np.where(improves, (1 + alphas) / (1 + costs), 1)
+    np.testing.assert_allclose(guaranteed, expected, rtol=1e-15)
+
+
+class TestOptimalGamma:
+
+  @pytest.mark.parametrize('max_gamma', [1, 8, 64])
+  def test_is_the_largest_of_all(self, max_gamma):
+    # No alpha is a cost, and no two gammas are equally good.
+    alphas, costs = (np.arange(50)[:, None] + 0.37) / 50, COSTS[1:]
+    factors = theory.walltime_factor(
+        alphas[..., None], np.arange(1, max_gamma + 1), costs[..., None]
+    )
+    factors = np.insert(factors, 0, 1, axis=-1)  # gamma 0, plain decoding
+    np.testing.assert_array_equal(
+        theory.optimal_gamma(alphas, costs, max_gamma),
+        np.argmax(factors, axis=-1),
+    )
+
+  def test_is_0_where_nothing_improves(self):
+    found = theory.optimal_gamma(ALPHAS[:, None], COSTS)
+    np.testing.assert_array_equal(
+        found > 0, theory.can_improve(ALPHAS[:, None], COSTS)
+    )
+
+  def test_ends_at_max_gamma_where_there_is_no_optimum(self):
+    assert theory.optimal_gamma(1, 0) == 64
+    assert theory.optimal_gamma(1, 0.5, max_gamma=100) == 100
+    assert theory.optimal_gamma(0.5, 0, max_gamma=64) == 64
+    assert theory.optimal_gamma(1, 1) == 0
+    assert theory.optimal_gamma(0, 0) == 0
+
+
+class TestOracle:
+
+  def test_tokens(self):
+    assert theory.oracle_expected_tokens(0.75) == 4
+
+  def test_beats_every_gamma(self):
+    """As long as the draft is no dearer than the target."""
+    alphas, costs = ALPHAS[:, None, None], COSTS[1:21, None]
+    fixed = theory.walltime_factor(alphas, np.arange(1, 65), costs)
+    assert np.all(theory.oracle_factor(alphas, costs) >= fixed - 1e-12)
+
+  def test_is_what_drafting_the_kept_tokens_takes(self):
+    """1 / (1 - alpha) tokens, alpha / (1 - alpha) of them drafted."""
+    alpha, cost = 0.8, 0.1
+    expected = theory.oracle_expected_tokens(alpha) / (1 + cost * 4)
+    np.testing.assert_allclose(theory.oracle_factor(alpha, cost), expected)
+    assert theory.oracle_factor(1, 0) == np.inf
+    assert theory.oracle_factor(0, 0.3) == 1
+
+
+def _laws(seed, *shape):
+  return np.random.default_rng(seed).dirichlet(np.ones(5), shape)
+
+
+class TestDivergence:
+
+  def test_by_hand(self):
+    found = theory.divergence([0.5, 0.5, 0], [0.2, 0.3, 0.5])
+    assert found == pytest.approx(0.5)
+    assert theory.divergence([1, 0], [0, 1]) == 1
+    assert theory.divergence([0.3, 0.7], [0.3, 0.7]) == 0
+
+  def test_is_the_distance_to_the_mean(self):
+    """Definition 3.2."""
+    target, draft = _laws(0, 7, 3), _laws(1, 7, 3)
+    found = theory.divergence(target, draft)
+    assert found.shape == (7, 3)
+    mean = (target + draft) / 2
+    for law in (target, draft):
+      np.testing.assert_allclose(found, np.abs(law - mean).sum(-1))
+
+  def test_is_what_acceptance_lacks(self):
+    """Lemma 3.3 and Theorem 3.5."""
+    target, draft = _laws(2, 50), _laws(3, 50)
+    np.testing.assert_allclose(
+        theory.acceptance_probability(target, draft),
+        1 - theory.divergence(target, draft),
+    )
+
+  def test_stays_in_range_whatever_the_rounding(self):
+    first = np.float32([0.5, 0.5000002, 0, 0])
+    assert theory.acceptance_probability(first, first) == 1
+    assert theory.divergence(first, first[::-1]) == 1
+
+
+class TestAcceptanceProbability:
+
+  def test_by_hand(self):
+    target, draft = [0.5, 0.25, 0.25], [0.125, 0.125, 0.75]
+    leniences = [1.0, 0.5, 0.25]
+    found = theory.acceptance_probability(target, draft, leniences)
+    assert found.tolist() == [0.5, 0.75, 1.0]
+
+  def test_is_what_drawing_and_testing_gives(self):
+    """A guess x is kept with min(1, p(x) / (l q(x)))."""
+    target, draft = _laws(4, 9), _laws(5, 9)
+    for lenience in (1.0, 0.3):
+      keep = np.minimum(1, target / (lenience * draft))
+      np.testing.assert_allclose(
+          theory.acceptance_probability(target, draft, lenience),
+          np.sum(draft * keep, axis=-1),
+      )
+
+
+class TestExpectedTokensFromHistogram:
+
+  def test_by_hand(self):
+    """4 blocks: 0 + 1 + 2 + 2 accepted, one of them cut short."""
+    assert theory.expected_tokens_from_histogram([1, 1, 2]) == 2.25
+    assert theory.expected_tokens_from_histogram([1, 1, 2], 1) == 2.0
+
+  def test_rows(self):
+    found = theory.expected_tokens_from_histogram([[4, 0], [0, 2]], [0, 1])
+    assert found.tolist() == [1.0, 1.5]
+
+  def test_agrees_with_equation_1(self):
+    alpha, gamma = 0.7, 4
+    histogram = (1 - alpha) * alpha ** np.arange(gamma + 1)
+    histogram[gamma] = alpha**gamma
+    np.testing.assert_allclose(
+        theory.expected_tokens_from_histogram(histogram),
+        theory.expected_tokens(alpha, gamma),
+    )
+
+
+def _calls_given(is_kept, gamma):
+  """Target calls where it is known which guesses would be kept."""
+  position = calls = 0
+  while position < len(is_kept):
+    calls += 1
+    for _ in range(gamma):
+      if position == len(is_kept) or not is_kept[position]:
+        break
+      position += 1
+    position += 1  # a recovered or a bonus token; none past the end
+  return calls
+
+
+def _mean_calls(keep_probs, gamma):
+  """By trying every outcome of one coin a token."""
+  mean = 0.0
+  for is_kept in itertools.product((False, True), repeat=len(keep_probs)):
+    weight = np.prod(np.where(is_kept, keep_probs, 1 - keep_probs))
+    mean += weight * _calls_given(is_kept, gamma)
+  return mean
+
+
+class _Enumeration:
+  """Algorithm 1 on laws that depend on the last two tokens, every path of it.
+
+  Attributes:
+    mass: probability of each text.
+    calls: that probability times the mean number of target calls.
+  """
+
+  def __init__(self, target, draft, length, gamma):
+    self.mass = collections.Counter()
+    self.calls = collections.Counter()
+    self._target, self._draft = target, draft
+    self._length, self._gamma = length, gamma
+    self._block((), 1, 1.0)
+
+  def laws(self, text):
+    state = (0, 0, *text)[-2:]
+    return self._target[state], self._draft[state]
+
+  def _block(self, text, calls, weight, num_kept=0):
+    if len(text) == self._length:
+      self.mass[text] += weight
+      self.calls[text] += weight * calls
+      return
+    target, draft = self.laws(text)
+    drawn = target
+    if num_kept < self._gamma:
+      kept = np.minimum(target, draft)
+      for token, mass in enumerate(kept):
+        self._block((*text, token), calls, weight * mass, num_kept + 1)
+      drawn = target - kept
+    is_last = len(text) + 1 == self._length
+    for token, mass in enumerate(drawn):
+      self._block((*text, token), calls + (not is_last), weight * mass)
+
+
+class TestExpectedCalls:
+
+  @pytest.mark.parametrize('num_tokens', [1, 2, 3, 5, 8])
+  def test_every_outcome_of_the_coins(self, num_tokens):
+    keep_probs = np.random.default_rng(num_tokens).uniform(size=num_tokens)
+    gammas = np.arange(1, num_tokens + 3)
+    np.testing.assert_allclose(
+        theory.expected_calls(keep_probs, gammas),
+        [_mean_calls(keep_probs, gamma) for gamma in gammas],
+        rtol=1e-13,
+    )
+
+  @pytest.mark.parametrize('gamma', [1, 2, 3])
+  def test_algorithm_1_given_its_text(self, gamma):
+    """Guesses are kept with min(1, q / p), given what was written."""
+    rng = np.random.default_rng(gamma)
+    target, draft = rng.dirichlet(np.ones(2), (2, 2, 2))
+    found = _Enumeration(target, draft, 5, gamma)
+    assert sum(found.mass.values()) == pytest.approx(1)
+    for text, mass in found.mass.items():
+      keep_probs = []
+      for position, token in enumerate(text):
+        p, q = found.laws(text[:position])
+        keep_probs.append(min(1, q[token] / p[token]))
+      np.testing.assert_allclose(
+          theory.expected_calls(keep_probs, gamma), found.calls[text] / mass
+      )
+
+  @pytest.mark.parametrize('alpha', [0.0, 0.3, 0.8, 1.0])
+  def test_long_texts_reach_equation_1(self, alpha):
+    gammas = np.array([1, 3, 7])
+    calls = [
+        theory.expected_calls(np.full(count, alpha), gammas)
+        for count in (800, 1600)
+    ]
+    # The ends cancel.
+    np.testing.assert_allclose(
+        800 / (calls[1] - calls[0]),
+        theory.expected_tokens(alpha, gammas),
+        rtol=1e-9,
+    )
+
+  def test_all_kept_or_none(self):
+    assert theory.expected_calls(np.ones(8), 3) == 2  # 3 + 1, 3 + 1
+    assert theory.expected_calls(np.ones(9), 3) == 3
+    assert theory.expected_calls(np.ones(7), 3) == 2  # the text ends as kept
+    assert theory.expected_calls(np.ones(3), 3) == 1
+    assert theory.expected_calls(np.zeros(9), 3) == 9
+    assert theory.expected_calls(np.ones(100), np.inf) == 1
+
+  def test_the_last_token_never_matters(self):
+    """A call is made for it at most, whether it is kept or redrawn."""
+    keep_probs = np.full(6, 0.4)
+    other = np.append(keep_probs[:-1], 0.9)
+    assert theory.expected_calls(keep_probs, 2) == theory.expected_calls(
+        other, 2
+    )
+
+  def test_shapes(self):
+    keep_probs = np.full(6, 0.4)
+    found = theory.expected_calls(keep_probs, [[1, 2], [9, 30]])
+    assert found.shape == (2, 2)
+    assert found[1, 0] == found[1, 1]
+    assert np.ndim(theory.expected_calls(keep_probs, 2)) == 0
+
+
+class TestBoundSpeedup:
+
+  def test_by_hand(self):
+    times = part_sums.StepTimes(0.5, 0.25, 10.0, 12.0, 1.0, 2.0)
+    # Plain 0.5 + 1 s; speculative 0.75 + 20 * (2 + 3 * 1 + 12) / 1000 s.
+    found = part_sums.bound_speedup(
+        times, baseline_steps=100, speculative_steps=20, gamma=4
+    )
+    assert found == pytest.approx(1.5 / 1.09)
+
+  def test_is_theorem_3_8_without_encoders_and_costs_of_width(self):
+    alpha, gamma, cost = 0.8, 5, 0.07
+    times = part_sums.StepTimes(0, 0, 1, 1, cost, cost)
+    steps = 1000 / theory.expected_tokens(alpha, gamma)
+    found = part_sums.bound_speedup(
+        times, baseline_steps=1000, speculative_steps=steps, gamma=gamma
+    )
+    expected = theory.walltime_factor(alpha, gamma, cost)
+    assert found == pytest.approx(expected)
+
+
+def _texts(seed, num_texts=40):
+  """Betas whose mean, 0.6 on the average, is each text's own."""
+  rng = np.random.default_rng(seed)
+  means = rng.beta(3, 2, num_texts)
+  lengths = rng.integers(20, 60, num_texts)
+  return [rng.beta(10 * m, 10 * (1 - m), n) for m, n in zip(means, lengths)]
+
+
+def _covers(interval, truth):
+  return interval[0] <= truth <= interval[1]
+
+
+class TestRatioInterval:
+
+  @pytest.mark.parametrize(
+      'num_pairs, tail', [(6, 0.002432), (37, 0.019888), (1000, 0.024804)]
+  )
+  def test_bit_by_bit(self, num_pairs, tail):
+    """Records of a run keep their intervals, so the stream is pinned."""
+    numerators, denominators = np.random.default_rng(num_pairs).gamma(
+        2.0, size=(2, num_pairs)
+    )
+    chosen = np.random.default_rng(0).integers(
+        0, num_pairs, (10_000, num_pairs)
+    )
+    ratios = numerators[chosen].sum(1) / denominators[chosen].sum(1)
+    found = intervals.ratio_interval(numerators, denominators)
+    # Quantiles jump from one resample to the next.
+    near = np.quantile(ratios, [tail - 1e-6, tail + 1e-6])
+    assert near[0] <= found[0] <= near[1]
+    near = np.quantile(ratios, [1 - tail - 1e-6, 1 - tail + 1e-6])
+    assert near[0] <= found[1] <= near[1]
+
+  @pytest.mark.parametrize('num_pairs', [6, 8, 16, 100])
+  def test_covers_the_truth(self, monkeypatch, num_pairs):
+    """Plain quantiles would at 0.85 to 0.91, but for the 100 pairs."""
+    monkeypatch.setattr(intervals, '_NUM_RESAMPLES', 2000)
+    rng = np.random.default_rng(num_pairs)
+    covered = []
+    for _ in range(600):
+      lengths = np.exp(rng.normal(0, 0.35, num_pairs))
+      numerators, denominators = lengths * np.exp(
+          rng.normal(0, 0.1, (2, num_pairs))
+      )
+      found = intervals.ratio_interval(numerators, denominators)
+      covered.append(_covers(found, 1))
+    assert 0.925 < np.mean(covered) < 0.975
+
+  def test_few_pairs_have_no_interval(self):
+    """All below, or all above the truth: 1 in 16 for 5 pairs, 1 in 32 for 6."""
+    for count in range(1, 6):
+      assert intervals.ratio_interval([1] * count, [2] * count) is None
+    assert intervals.ratio_interval([1] * 6, [2] * 6) == (0.5, 0.5)
+
+  @pytest.mark.parametrize('max_indices', [1, 999, 10_000])
+  def test_chunks_change_nothing(self, monkeypatch, max_indices):
+    numerators, denominators = np.random.default_rng(0).gamma(2.0, size=(2, 9))
+    expected = intervals.ratio_interval(numerators, denominators)
+    monkeypatch.setattr(intervals, '_MAX_INDICES', max_indices)
+    assert intervals.ratio_interval(numerators, denominators) == expected
+
+
+class TestEstimateAlpha:
+
+  def test_weighs_tokens_and_not_texts(self):
+    found = intervals.estimate_alpha([[1.0, 0.5, 0.5], [0.0]])
+    assert found == intervals.Estimate(0.5, None, 4)
+
+  def test_resamples_texts(self):
+    """Of two kinds of text, 2 to 10 of 12 in a resample are of one kind."""
+    found = intervals.estimate_alpha([[1.0, 1.0], [0.0, 0.0]] * 6)
+    assert found.value == 0.5
+    assert found.ci95 == pytest.approx((1 / 6, 5 / 6))
+
+  def test_texts_without_tokens_say_nothing(self):
+    texts = _texts(0)
+    assert intervals.estimate_alpha([*texts, []]) == intervals.estimate_alpha(
+        texts
+    )
+
+  def test_covers_the_truth(self):
+    found = [intervals.estimate_alpha(_texts(seed)) for seed in range(60)]
+    # 57 of 60 are expected.
+    assert 50 <= sum(_covers(f.ci95, 0.6) for f in found) < 60
+
+  def test_tokens_of_a_text_are_not_independent(self):
+    """Resampling tokens claims to know far more than was seen."""
+    texts = _texts(1)
+    by_text = intervals.estimate_alpha(texts)
+    tokens = np.concatenate(texts)
+    by_token = intervals.estimate_alpha(tokens[:, None])
+    assert by_token.value == pytest.approx(by_text.value)
+    widths = [high - low for low, high in (by_text.ci95, by_token.ci95)]
+    assert widths[0] > 2.5 * widths[1]
+
+
+class TestEstimateCostCoefficient:
+
+  def test_is_of_the_medians(self):
+    found = intervals.estimate_cost_coefficient([1, 2, 90], [10, 20, 20])
+    assert (found.value, found.num) == (0.1, 3)
+
+  def test_an_interruption_does_not_matter(self):
+    draft_seconds = np.append(np.full(20, 0.5), 1000)
+    found = intervals.estimate_cost_coefficient(draft_seconds, np.ones(21))
+    assert found == intervals.Estimate(0.5, (0.5, 0.5), 21)
+
+  def test_pairs_the_repeats(self):
+    """A machine that slows both alike leaves no doubt of their ratio."""
+    seconds = np.array([1.0, 1.5, 9.0, 2.0, 4.0, 3.0])
+    found = intervals.estimate_cost_coefficient(seconds / 8, seconds)
+    assert found == intervals.Estimate(0.125, (0.125, 0.125), 6)
+
+  def test_covers_the_truth(self):
+    rng = np.random.default_rng(0)
+    hits = 0
+    for _ in range(60):
+      draft, target = np.exp(rng.normal(0, 0.2, (2, 31)))
+      found = intervals.estimate_cost_coefficient(0.1 * draft, target)
+      hits += _covers(found.ci95, 0.1)
+    assert 50 <= hits < 60
+
+  def test_one_repeat_has_no_interval(self):
+    assert intervals.estimate_cost_coefficient([1], [4]).ci95 is None
+
+
+_HALF = np.full(2, 0.5)
+_TIMES = part_sums.StepTimes(0, 0, 1, 1, 1, 1)
+_BAD = {
+    r'alpha must lie in \[0, 1\], got 1.5': [
+        lambda: theory.expected_tokens([0.5, 1.5], 2),
+        lambda: theory.walltime_factor(1.5, 2, 0),
+        lambda: theory.operations_factor(1.5, 2, 0),
+        lambda: theory.memory_access_factor(1.5, 2),
+        lambda: theory.can_improve(1.5, 0),
+        lambda: theory.guaranteed_factor(1.5, 0),
+        lambda: theory.optimal_gamma(1.5, 0),
+        lambda: theory.oracle_expected_tokens(1.5),
+        lambda: theory.oracle_factor(1.5, 0),
+    ],
+    r'alpha must lie in \[0, 1\], got nan': [
+        lambda: theory.expected_tokens(np.nan, 2),
+    ],
+    'gamma must be whole and at least 1, got 0.0': [
+        lambda: theory.expected_tokens(0.5, [3, 0]),
+        lambda: theory.walltime_factor(0.5, 0, 0),
+        lambda: theory.operations_factor(0.5, 0, 0),
+        lambda: theory.optimal_gamma(0.5, 0.1, max_gamma=0),
+        lambda: theory.expected_calls([0.5], 0),
+        lambda: part_sums.bound_speedup(
+            _TIMES, baseline_steps=1, speculative_steps=1, gamma=0
+        ),
+    ],
+    'gamma must be whole and at least 1, got 2.5': [
+        lambda: theory.expected_tokens(0.5, 2.5),
+    ],
+    'gamma must be finite, got inf': [
+        lambda: theory.walltime_factor(0.5, np.inf, 0),
+        lambda: theory.operations_factor(0.5, np.inf, 0),
+    ],
+    'cost_coefficient must be finite and at least 0, got -0.1': [
+        lambda: theory.walltime_factor(0.5, 2, [0, -0.1]),
+        lambda: theory.can_improve(0.5, -0.1),
+        lambda: theory.optimal_gamma(0.5, -0.1),
+        lambda: theory.oracle_factor(0.5, -0.1),
+    ],
+    'ops_coefficient must be finite and at least 0, got inf': [
+        lambda: theory.operations_factor(0.5, 2, np.inf),
+    ],
+    'target_probs must be at least 0, got -0.5': [
+        lambda: theory.divergence([-0.5, 1.5], _HALF),
+    ],
+    'The sum of draft_probs must be 1 along the last axis, got 0.9': [
+        lambda: theory.divergence(_HALF, [0.5, 0.4]),
+        lambda: theory.acceptance_probability(_HALF, [0.5, 0.4]),
+    ],
+    r'lenience must lie in \(0, 1\], got 0.0': [
+        lambda: theory.acceptance_probability(_HALF, _HALF, 0),
+    ],
+    'histogram must be at least 0, got -1.0': [
+        lambda: theory.expected_tokens_from_histogram([2, -1]),
+    ],
+    'The sum of histogram must be above 0, got 0.0': [
+        lambda: theory.expected_tokens_from_histogram([0, 0]),
+    ],
+    'num_cut_short must lie between 0 and the number of blocks, got 4.0': [
+        lambda: theory.expected_tokens_from_histogram([1, 2], 4),
+    ],
+    r'keep_probs must have shape \[tokens\] .* got shape \(0,\)': [
+        lambda: theory.expected_calls([], 1),
+    ],
+    r'keep_probs must lie in \[0, 1\], got 1.1': [
+        lambda: theory.expected_calls([0.5, 1.1], 1),
+    ],
+    't_draft_ms must be finite and at least 0, got -1.0': [
+        lambda: part_sums.StepTimes(0, 0, 1, 1, -1, 1),
+    ],
+    't_verify_ms must be above 0, got 0': [
+        lambda: part_sums.StepTimes(0, 0, 1, 0, 1, 1),
+    ],
+    'steps must be finite and above 0, got 0': [
+        lambda: part_sums.plain_seconds(_TIMES, 0),
+        lambda: part_sums.bound_speedup(
+            _TIMES, baseline_steps=1, speculative_steps=0, gamma=1
+        ),
+    ],
+    r'Pairs must be .* got the shapes \(2,\) and \(1,\)': [
+        lambda: intervals.ratio_interval([1, 2], [1]),
+        lambda: intervals.estimate_cost_coefficient([1, 2], [1]),
+    ],
+    'Numerators must be finite, got inf': [
+        lambda: intervals.ratio_interval([1, np.inf], [1, 1]),
+    ],
+    'Denominators must be finite and above 0, got 0.0': [
+        lambda: intervals.ratio_interval([1, 2], [1, 0]),
+    ],
+    r'betas_by_text must lie in \[0, 1\], got 2.0': [
+        lambda: intervals.estimate_alpha([[0.5], [2.0]]),
+    ],
+    'No text has a token to estimate alpha from': [
+        lambda: intervals.estimate_alpha([]),
+    ],
+}
+
+
+class TestBadInput:
+
+  @pytest.mark.parametrize('message', _BAD)
+  def test_is_named(self, message):
+    for call in _BAD[message]:
+      with pytest.raises(ValueError, match=message):
+        call()

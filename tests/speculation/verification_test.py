@@ -1,0 +1,379 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests for verification: the identity behind it, and forced outcomes."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import verification
+
+
+def acceptance_length(target_probs, draft_probs):
+  """Share of [0, 1) that `acceptance` keeps, by bisecting for its threshold."""
+  kept = lambda uniforms: np.asarray(
+      verification.acceptance(
+          jnp.asarray(target_probs),
+          jnp.asarray(draft_probs),
+          jnp.asarray(uniforms),
+      )
+  )
+  low = np.zeros_like(target_probs)
+  high = np.ones_like(target_probs)
+  never = ~kept(low)
+  always = kept(np.nextafter(high, 0))
+  for _ in range(60):
+    middle = (low + high) / 2
+    is_kept = kept(middle)
+    low = np.where(is_kept, middle, low)
+    high = np.where(is_kept, high, middle)
+  return np.where(never, 0.0, np.where(always, 1.0, low))
+
+
+def _dirichlet(seed, rows, vocab, concentration=0.5):
+  rng = np.random.default_rng(seed)
+  return rng.dirichlet(np.full(vocab, concentration), rows)
+
+
+def _disjoint(seed, rows, vocab):
+  is_targets = np.arange(vocab) % 2 == 0
+  p, q = _dirichlet(seed, rows, vocab), _dirichlet(seed + 1, rows, vocab)
+  p, q = np.where(is_targets, p, 0), np.where(is_targets, 0, q)
+  return p / p.sum(-1, keepdims=True), q / q.sum(-1, keepdims=True)
+
+
+def _one_hot(seed, rows, vocab):
+  return np.eye(vocab)[np.random.default_rng(seed).integers(0, vocab, rows)]
+
+
+def _nearly_equal():
+  p = _dirichlet(8, 40, 6)
+  q = p * (1 + 1e-9 * np.random.default_rng(9).normal(size=p.shape))
+  return p, q / q.sum(-1, keepdims=True)
+
+
+LAWS = {
+    'random': (_dirichlet(0, 40, 7), _dirichlet(1, 40, 7)),
+    'large vocabulary': (_dirichlet(2, 8, 500, 0.05), _dirichlet(3, 8, 500)),
+    'two tokens': (_dirichlet(4, 40, 2), _dirichlet(5, 40, 2)),
+    'equal': (_dirichlet(6, 40, 7),) * 2,
+    'nearly equal': _nearly_equal(),
+    'disjoint': _disjoint(10, 40, 7),
+    'one-hot target': (_one_hot(12, 40, 5), _dirichlet(13, 40, 5)),
+    'one-hot draft': (_dirichlet(14, 40, 5), _one_hot(15, 40, 5)),
+    'both one-hot': (_one_hot(16, 40, 3), _one_hot(17, 40, 3)),
+}
+
+
+@pytest.mark.usefixtures('strict_types', 'float64')
+@pytest.mark.parametrize('name', LAWS)
+class TestIdentity:
+  """Tier 1: guessed and kept, or rejected and recovered, sums to p."""
+
+  def test_kept_and_recovered_make_the_target(self, name):
+    p, q = LAWS[name]
+    kept = q * acceptance_length(p, q)
+    beta = kept.sum(-1, keepdims=True)
+    weights = np.asarray(verification.residual(jnp.asarray(p), jnp.asarray(q)))
+    recovered = weights / weights.sum(-1, keepdims=True)
+    np.testing.assert_allclose(kept + (1 - beta) * recovered, p, atol=1e-12)
+
+  def test_kept_mass_is_what_both_share(self, name):
+    p, q = LAWS[name]
+    kept = q * acceptance_length(p, q)
+    np.testing.assert_allclose(kept, np.minimum(p, q), atol=1e-12)
+
+  def test_residual_mass_is_the_rejected_mass(self, name):
+    p, q = LAWS[name]
+    weights = np.asarray(verification.residual(jnp.asarray(p), jnp.asarray(q)))
+    rejected = 1 - np.minimum(p, q).sum(-1)
+    has_rejected = np.any(p > q, axis=-1)
+    np.testing.assert_allclose(
+        weights.sum(-1), np.where(has_rejected, rejected, 1), atol=1e-12
+    )
+
+
+@pytest.mark.usefixtures('strict_types')
+class TestAcceptance:
+
+  @pytest.mark.parametrize('dtype', [jnp.float32, jnp.float64])
+  def test_equal_probabilities_are_always_kept(self, dtype):
+    with jax.enable_x64(dtype == jnp.float64):
+      rng = np.random.default_rng(20)
+      probs = jnp.asarray(10 ** -rng.uniform(0, 30, 1000), dtype)
+      for uniform in (0.0, 0.5, 1 - 2.0**-24):
+        uniforms = jnp.full(probs.shape, uniform, jnp.float32)
+        assert verification.acceptance(probs, probs, uniforms).all()
+
+  def test_zero_is_never_kept(self):
+    zeros = jnp.zeros(3)
+    draft_probs = jnp.array([0.5, 1.0, 0.0])
+    assert not verification.acceptance(zeros, draft_probs, zeros).any()
+
+  def test_the_boundary_is_a_rejection(self):
+    """Accepting has probability p / q exactly: the interval is half-open."""
+    kept = verification.acceptance(
+        jnp.array([0.25, 0.25]),
+        jnp.array([0.5, 0.5]),
+        jnp.array([0.5, np.nextafter(np.float32(0.5), np.float32(0))]),
+    )
+    np.testing.assert_array_equal(kept, [False, True])
+
+
+class TestResidual:
+
+  @pytest.mark.usefixtures('strict_types')
+  def test_falls_back_where_nothing_is_left(self):
+    p = jnp.array([[0.5, 0.25, 0.25], [0.5, 0.25, 0.25]])
+    q = jnp.array([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25]])
+    np.testing.assert_array_equal(
+        verification.residual(p, q), [[0.5, 0.25, 0.25], [0.25, 0, 0]]
+    )
+
+
+# Everywhere the same two laws, so that each outcome is worked out by hand: a
+# guess 0 is kept with probability 1/4, 1 with 2/3, 2 and 3 always. The residual
+# is 1/4 on token 2 and 3/4 on token 3. After three guesses the law is another.
+P = (0.1, 0.2, 0.3, 0.4)
+Q = (0.4, 0.3, 0.2, 0.1)
+LAST_P = (0.7, 0.1, 0.1, 0.1)
+ANY = 0.5
+
+# Guesses, how many are real, whether they are point masses, their coins, the
+# last uniform; how many are kept and the token drawn.
+FORCED = {
+    'all kept': ([3, 2, 2], 3, False, [0.99, 0.99, 0.99], 0.95, 3, 3),
+    'all kept, unlikely guesses': (
+        [0, 1, 0],
+        3,
+        False,
+        [0.24, 0.66, 0.24],
+        0.1,
+        3,
+        0,
+    ),
+    'first rejected': ([0, 3, 2], 3, False, [0.26, 0.0, 0.0], 0.24, 0, 2),
+    'first rejected, other draw': (
+        [0, 3, 2],
+        3,
+        False,
+        [0.26, 0.0, 0.0],
+        0.26,
+        0,
+        3,
+    ),
+    'middle rejected': ([2, 1, 3], 3, False, [0.9, 0.67, 0.0], 0.0, 1, 2),
+    'last rejected': ([2, 3, 0], 3, False, [0.9, 0.9, 0.9], 0.99, 2, 3),
+    'short, all kept': ([3, 0, 0], 1, False, [0.9, 0.0, 0.0], 0.05, 1, 0),
+    'short, rejected': ([3, 0, 3], 2, False, [0.9, 0.9, 0.0], 0.05, 1, 2),
+    'no guesses': ([3, 3, 3], 0, False, [0.0, 0.0, 0.0], 0.05, 0, 0),
+    'no guesses, other draw': ([3, 3, 3], 0, False, [ANY] * 3, 0.35, 0, 2),
+    'point mass kept': ([1, 3, 0], 3, True, [0.19, 0.39, 0.09], 0.75, 3, 1),
+    # Without token 1 the cuts are 1/8 and 4/8.
+    'point mass rejected': ([1, 3, 0], 3, True, [0.21, 0.0, 0.0], 0.12, 0, 0),
+    'point mass, second token': (
+        [1, 3, 0],
+        3,
+        True,
+        [0.21, 0.0, 0.0],
+        0.13,
+        0,
+        2,
+    ),
+    'point mass, third token': (
+        [1, 3, 0],
+        3,
+        True,
+        [0.21, 0.0, 0.0],
+        0.51,
+        0,
+        3,
+    ),
+    'point mass, later': ([1, 3, 0], 3, True, [0.19, 0.41, 0.0], 0.1, 1, 0),
+}
+
+
+def forced(names, other_probs=np.nan):
+  """Verifies a batch of forced outcomes; point masses get other probs."""
+  columns = zip(*(FORCED[name] for name in names))
+  tokens, lengths, masses, coins, draws, accepted, token = columns
+  batch = len(names)
+  draft_probs = np.where(
+      np.array(masses)[:, None, None],
+      other_probs,
+      np.broadcast_to(np.array(Q), (batch, 3, 4)),
+  )
+  draft = contracts.Draft(
+      jnp.asarray(tokens, jnp.int32),
+      jnp.asarray(lengths, jnp.int32),
+      jnp.asarray(draft_probs, jnp.float32),
+      jnp.broadcast_to(jnp.array(masses)[:, None], (batch, 3)),
+  )
+  target_probs = np.broadcast_to(np.array([P, P, P, LAST_P]), (batch, 4, 4))
+  verdict = verification.verify(
+      jnp.asarray(target_probs, jnp.float32),
+      draft,
+      jnp.asarray(coins, jnp.float32),
+      jnp.asarray(draws, jnp.float32),
+  )
+  return verdict, accepted, token
+
+
+@pytest.mark.usefixtures('strict_types')
+class TestForced:
+  """Tier 2: hand-written uniforms, exact tokens."""
+
+  @pytest.mark.parametrize('name', FORCED)
+  def test_outcome(self, name):
+    verdict, accepted, token = forced([name])
+    assert verdict.num_accepted.tolist() == list(accepted)
+    assert verdict.next_token.tolist() == list(token)
+
+  @pytest.mark.parametrize('order', [1, -1])
+  def test_rows_do_not_mix(self, order):
+    verdict, accepted, token = forced(list(FORCED)[::order])
+    assert verdict.num_accepted.tolist() == list(accepted)
+    assert verdict.next_token.tolist() == list(token)
+    assert verdict.num_accepted.dtype == verdict.next_token.dtype == jnp.int32
+
+  def test_uniform_zero_does_not_keep_the_impossible(self):
+    draft = contracts.Draft(
+        jnp.array([[1, 1]]),
+        jnp.array([2]),
+        jnp.full((1, 2, 2), 0.5),
+        jnp.zeros((1, 2), bool),
+    )
+    target_probs = jnp.array([[[1.0, 0.0]] * 3])
+    verdict = verification.verify(
+        target_probs, draft, jnp.zeros((1, 2)), jnp.zeros((1,))
+    )
+    assert verdict.num_accepted.tolist() == [0]
+    assert verdict.next_token.tolist() == [0]
+
+  def test_zero_for_an_impossible_point_mass(self):
+    draft = contracts.Draft(
+        jnp.array([[1]]),
+        jnp.array([1]),
+        jnp.full((1, 1, 2), jnp.nan),
+        jnp.array([[True]]),
+    )
+    verdict = verification.verify(
+        jnp.array([[[1.0, 0.0]] * 2]),
+        draft,
+        jnp.zeros((1, 1)),
+        jnp.full((1,), 0.999),
+    )
+    assert verdict == contracts.Verdict(jnp.array([0]), jnp.array([0]))
+
+  def test_equal_laws_keep_everything(self):
+    probs = jnp.asarray(_dirichlet(30, 200, 9), jnp.float32)
+    tokens = jnp.asarray(
+        np.random.default_rng(31).integers(0, 9, (200, 1)), jnp.int32
+    )
+    draft = contracts.Draft(
+        tokens,
+        jnp.ones((200,), jnp.int32),
+        probs[:, None],
+        jnp.zeros((200, 1), bool),
+    )
+    target_probs = jnp.stack([probs, probs], axis=1)
+    largest = jnp.full((200,), 1 - 2.0**-24, jnp.float32)
+    verdict = verification.verify(
+        target_probs, draft, largest[:, None], largest
+    )
+    assert verdict.num_accepted.tolist() == [1] * 200
+
+  @pytest.mark.parametrize('positions', [1, 2, 4])
+  def test_wrong_number_of_positions(self, positions):
+    draft = contracts.Draft(
+        jnp.zeros((1, 2), jnp.int32),
+        jnp.array([2]),
+        jnp.full((1, 2, 2), 0.5),
+        jnp.zeros((1, 2), bool),
+    )
+    with pytest.raises(ValueError, match=r'gamma \+ 1 = 3'):
+      verification.verify(
+          jnp.full((1, positions, 2), 0.5),
+          draft,
+          jnp.zeros((1, 2)),
+          jnp.zeros((1,)),
+      )
+
+
+def _draft(tokens, lengths, probs=Q):
+  """A draft whose guesses all come from one law."""
+  tokens = jnp.asarray(tokens, jnp.int32)
+  return contracts.Draft(
+      tokens,
+      jnp.asarray(lengths, jnp.int32),
+      jnp.broadcast_to(jnp.asarray(probs, jnp.float32), (*tokens.shape, 4)),
+      jnp.zeros(tokens.shape, bool),
+  )
+
+
+@pytest.mark.usefixtures('strict_types')
+class TestCountPrefix:
+
+  @pytest.mark.parametrize(
+      ('is_kept', 'length', 'expected'),
+      [
+          ([1, 1, 1], 3, 3), ([1, 1, 0], 3, 2), ([0, 1, 1], 3, 0),
+          ([1, 0, 1], 3, 1), ([1, 1, 1], 2, 2), ([1, 1, 1], 0, 0),
+          ([0, 0, 0], 3, 0),
+      ],
+  )  # fmt: skip
+  def test_stops_at_the_first_that_is_not_kept(self, is_kept, length, expected):
+    found = verification.count_prefix(
+        _draft([[0, 0, 0]], [length]), jnp.asarray([is_kept], bool)
+    )
+    assert found.tolist() == [expected]
+    assert found.dtype == jnp.int32
+
+
+@pytest.mark.usefixtures('strict_types')
+class TestDrawNext:
+
+  # Of three guesses, how many are kept, the uniform, and what is drawn: from
+  # the residual (1/4 on 2, 3/4 on 3), or from the law after all guesses.
+  @pytest.mark.parametrize(
+      ('length', 'num_accepted', 'uniform', 'expected'),
+      [
+          (3, 0, 0.24, 2), (3, 0, 0.26, 3), (3, 2, 0.24, 2), (3, 2, 0.26, 3),
+          (3, 3, 0.69, 0), (3, 3, 0.71, 1), (3, 3, 0.95, 3),
+          # A short draft that is kept to its end is followed by a bonus token.
+          (1, 1, 0.05, 0), (1, 1, 0.55, 2), (1, 0, 0.05, 2), (0, 0, 0.05, 0),
+      ],
+  )  # fmt: skip
+  def test_law(self, length, num_accepted, uniform, expected):
+    target_probs = jnp.asarray([[P, P, P, LAST_P]], jnp.float32)
+    verdict = verification.draw_next(
+        target_probs,
+        _draft([[0, 1, 2]], [length]),
+        jnp.asarray([num_accepted], jnp.int32),
+        jnp.asarray([uniform], jnp.float32),
+    )
+    assert verdict.num_accepted.tolist() == [num_accepted]
+    assert verdict.next_token.tolist() == [expected]
+
+
+class TestTokenwise:
+
+  def test_is_verify(self):
+    rng = np.random.default_rng(40)
+    target_probs = jnp.asarray(rng.dirichlet(np.ones(4), (64, 4)), jnp.float32)
+    draft = _draft(rng.integers(0, 4, (64, 3)), rng.integers(0, 4, 64))
+    coins = jnp.asarray(rng.random((64, 3)), jnp.float32)
+    draws = jnp.asarray(rng.random(64), jnp.float32)
+    expected = verification.verify(target_probs, draft, coins, draws)
+    uniforms = jnp.concatenate([coins, draws[:, None]], axis=1)
+    assert uniforms.shape[1] == verification.TOKENWISE.num_uniforms(3)
+    found = verification.TOKENWISE(target_probs, draft, uniforms)
+    for one, other in zip(found, expected, strict=True):
+      np.testing.assert_array_equal(one, other)
+    assert len(set(found.num_accepted.tolist())) == 4
+
+  def test_has_no_values(self):
+    """It is part of every request, and costs a compiled program nothing."""
+    assert jax.tree.leaves(verification.TOKENWISE) == []

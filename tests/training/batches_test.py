@@ -1,0 +1,107 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests for batches."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from speculative_t5x.training import batches
+
+
+def _examples(num_examples, lengths=(5, 4)):
+  rng = np.random.default_rng(0)
+  return batches.Examples(
+      *(rng.integers(1, 9, (num_examples, n), np.int32) for n in lengths)
+  )
+
+
+class TestTrimPadding:
+
+  @pytest.mark.parametrize(
+      ('used', 'multiple', 'kept'),
+      [(3, 4, 4), (5, 4, 8), (8, 1, 8), (9, 8, 10)],
+  )
+  def test_keeps_what_is_used(self, used, multiple, kept):
+    tokens = np.zeros((3, 10), np.int32)
+    tokens[1, :used] = 7
+    trimmed = batches.trim_padding(batches.Examples(tokens, tokens), multiple)
+    assert trimmed.inputs.shape == trimmed.targets.shape == (3, kept)
+    assert trimmed.inputs.sum() == tokens.sum()
+
+
+class TestShiftRight:
+
+  def test_starts_with_padding(self):
+    shifted = batches.shift_right(jnp.array([[3, 4, 1], [5, 1, 0]]))
+    np.testing.assert_array_equal(shifted, [[0, 3, 4], [0, 5, 1]])
+
+
+class TestShuffle:
+  """23 examples in batches of 5, two batches a group: 2 groups an epoch."""
+
+  LENGTHS = np.array([3, 9, 4, 7, 5, 8, 6] * 3 + [4, 9], np.int32)
+
+  def _shuffle(self, seed=3):
+    return batches.Shuffle(self.LENGTHS, batch_size=5, group_size=2, seed=seed)
+
+  def test_an_epoch_has_no_example_twice(self):
+    shuffle = self._shuffle()
+    epochs = [shuffle.indices(4 * i, 4 * i + 4) for i in range(3)]
+    for epoch in epochs:
+      assert epoch.shape == (4, 5)
+      assert len(set(epoch.ravel())) == 20
+      assert epoch.min() >= 0 and epoch.max() < 23
+    assert (epochs[0] != epochs[1]).any()
+
+  def test_batch_depends_on_seed_and_number_alone(self):
+    shuffle = self._shuffle()
+    whole = shuffle.indices(0, 13)
+    for first, last in [(0, 1), (3, 5), (4, 8), (7, 13)]:
+      np.testing.assert_array_equal(
+          shuffle.indices(first, last), whole[first:last]
+      )
+    assert (self._shuffle(seed=4).indices(0, 13) != whole).any()
+
+  def test_all_examples_take_part(self):
+    assert len(set(self._shuffle().indices(0, 40).ravel())) == 23
+
+  def test_a_group_is_of_like_length_and_its_batches_are_not_sorted(self):
+    epoch = self.LENGTHS[self._shuffle().indices(0, 4)].reshape(2, -1)
+    short, long = sorted(epoch.tolist(), key=max)
+    assert max(short) <= min(long)
+    assert short != sorted(short)
+
+  def test_groups_come_in_any_order(self):
+    longest = lambda group: self.LENGTHS[group].max()
+    shuffle = self._shuffle()
+    starts_short = [
+        longest(shuffle.indices(4 * i, 4 * i + 2))
+        < longest(shuffle.indices(4 * i + 2, 4 * i + 4))
+        for i in range(12)
+    ]
+    assert 0 < sum(starts_short) < 12
+
+
+class TestLengths:
+
+  def test_the_longer_side_counts(self):
+    examples = batches.Examples(
+        np.array([[5, 1, 0], [5, 6, 1]]), np.array([[7, 7, 1], [1, 0, 0]])
+    )
+    np.testing.assert_array_equal(examples.lengths, [3, 3])
+    np.testing.assert_array_equal(examples.cut(2).inputs, [[5, 1], [5, 6]])
+
+
+class TestInOrder:
+
+  @pytest.mark.parametrize('num_examples', [6, 7, 8])
+  def test_fills_the_last_batch_with_padding(self, num_examples):
+    examples = _examples(num_examples)
+    batched = batches.in_order(examples, 3)
+    num_batches = -(-num_examples // 3)
+    assert batched.inputs.shape == (num_batches, 3, 5)
+    assert batched.targets.shape == (num_batches, 3, 4)
+    flat = batched.targets.reshape(-1, 4)
+    np.testing.assert_array_equal(flat[:num_examples], examples.targets)
+    assert not flat[num_examples:].any()

@@ -1,0 +1,393 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests for training."""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from speculative_t5x.networks import t5
+from speculative_t5x.training import adafactor
+from speculative_t5x.training import batches
+from speculative_t5x.training import losses
+from speculative_t5x.training import schedules
+from speculative_t5x.training import steps
+
+_CONFIG = t5.T5Config(
+    vocab_size=12,
+    emb_dim=32,
+    num_heads=2,
+    num_encoder_layers=1,
+    num_decoder_layers=1,
+    head_dim=16,
+    mlp_dim=64,
+    dropout_rate=0.1,
+)
+
+
+def _logits(shape=(2, 3, 7)):
+  return jnp.asarray(np.random.default_rng(0).normal(0, 2, shape), jnp.float32)
+
+
+def _log_probs(logits):
+  logits = np.asarray(logits, np.float64)
+  return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+
+
+def _copies(num_examples, length=6, seed=7):
+  """Sequences of tokens 2 to 11 ended by 1, to be copied."""
+  rng = np.random.default_rng(seed)
+  tokens = np.zeros((num_examples, length + 1), np.int32)
+  for row in tokens:
+    used = rng.integers(2, length + 1)
+    row[:used] = rng.integers(2, 12, used)
+    row[used] = 1
+  return batches.Examples(tokens, tokens)
+
+
+@pytest.mark.usefixtures('strict_types')
+class TestCrossEntropy:
+
+  def test_uniform_logits(self):
+    loss, z_loss = losses.cross_entropy(
+        jnp.full((2, 8), 3.0), jnp.array([0, 5]), z_loss=0.5
+    )
+    log_z = 3.0 + np.log(8.0)
+    np.testing.assert_allclose(z_loss, 0.5 * log_z**2, rtol=1e-6)
+    np.testing.assert_allclose(loss, np.log(8.0) + 0.5 * log_z**2, rtol=1e-6)
+
+  def test_without_options_is_minus_log_probability(self):
+    logits, targets = _logits(), jnp.array([[1, 2, 3], [4, 5, 6]])
+    loss, z_loss = losses.cross_entropy(logits, targets)
+    expected = -np.take_along_axis(_log_probs(logits), targets[..., None], -1)[
+        ..., 0
+    ]
+    np.testing.assert_allclose(loss, expected, rtol=1e-5)
+    assert not z_loss.any()
+
+  @pytest.mark.parametrize('label_smoothing', [0.1, 0.6])
+  def test_smoothing_is_the_divergence_from_the_smoothed_label(
+      self, label_smoothing
+  ):
+    logits, targets = _logits(), jnp.array([[1, 2, 3], [4, 5, 6]])
+    loss, _ = losses.cross_entropy(
+        logits, targets, label_smoothing=label_smoothing
+    )
+    label = np.full(logits.shape, label_smoothing / 6)
+    wanted = np.asarray(targets)[..., None]
+    np.put_along_axis(label, wanted, 1 - label_smoothing, -1)
+    expected = (label * (np.log(label) - _log_probs(logits))).sum(-1)
+    np.testing.assert_allclose(loss, expected, rtol=1e-5, atol=1e-6)
+
+  def test_smoothed_loss_of_the_smoothed_label_is_zero(self):
+    probs = jnp.array([0.7, 0.1, 0.1, 0.1])
+    loss, _ = losses.cross_entropy(
+        jnp.log(probs), jnp.array(0), label_smoothing=0.3
+    )
+    np.testing.assert_allclose(loss, 0.0, atol=1e-6)
+
+  def test_gradient(self):
+    logits, z_weight = _logits((7,)), 0.25
+    loss = lambda x: losses.cross_entropy(x, jnp.array(4), z_loss=z_weight)[0]
+    probs = np.exp(_log_probs(logits))
+    log_z = np.log(np.exp(np.asarray(logits, np.float64)).sum())
+    expected = (1 + 2 * z_weight * log_z) * probs - np.eye(7)[4]
+    np.testing.assert_allclose(jax.grad(loss)(logits), expected, rtol=1e-5)
+
+
+class TestBatchLoss:
+
+  def test_padding_weighs_nothing(self):
+    logits, targets = _logits(), jnp.array([[1, 2, 0], [4, 0, 0]])
+    loss, metrics = losses.batch_loss(
+        logits, targets, losses.LossConfig(z_loss=0.0)
+    )
+    log_probs = _log_probs(logits)
+    expected = -(log_probs[0, 0, 1] + log_probs[0, 1, 2] + log_probs[1, 0, 4])
+    np.testing.assert_allclose(loss, expected, rtol=1e-5)
+    assert metrics.num_tokens == 3
+    np.testing.assert_allclose(metrics.loss_per_token, expected / 3, rtol=1e-5)
+
+  def test_sums_what_each_token_costs(self):
+    """By all settings of the loss."""
+    logits, targets = _logits(), jnp.array([[1, 2, 0], [4, 0, 0]])
+    weights = {'z_loss': 0.3, 'label_smoothing': 0.2}
+    each, z_losses = losses.cross_entropy(logits, targets, **weights)
+    loss, metrics = losses.batch_loss(
+        logits, targets, losses.LossConfig(**weights)
+    )
+    is_real = np.asarray(targets) > 0
+    np.testing.assert_allclose(loss, each[is_real].sum(), rtol=1e-6)
+    np.testing.assert_allclose(
+        metrics.z_loss, z_losses[is_real].sum(), rtol=1e-6
+    )
+
+  def test_counts_correct_tokens(self):
+    targets = jnp.array([[1, 2, 0], [4, 5, 0]])
+    logits = 5 * jnp.eye(7)[jnp.array([[1, 3, 0], [4, 5, 0]])]
+    _, metrics = losses.batch_loss(logits, targets, losses.LossConfig())
+    assert metrics.num_correct == 3
+    assert metrics.accuracy == 0.75
+
+  @pytest.mark.parametrize(
+      ('factor', 'divisor'),
+      [
+          (None, 1),
+          (5.0, 5),
+          ('NUM_REAL_TARGET_TOKENS', 3),
+          ('NUM_TOTAL_TARGET_TOKENS', 6),
+      ],
+  )
+  def test_normalizing_factor(self, factor, divisor):
+    logits, targets = _logits(), jnp.array([[1, 2, 0], [4, 0, 0]])
+    config = losses.LossConfig(loss_normalizing_factor=factor)
+    loss, metrics = losses.batch_loss(logits, targets, config)
+    np.testing.assert_allclose(loss, metrics.loss / divisor, rtol=1e-6)
+
+  @pytest.mark.parametrize(
+      'bad', [{'label_smoothing': 1.0}, {'loss_normalizing_factor': 'TOKENS'}]
+  )
+  def test_bad_settings(self, bad):
+    with pytest.raises(ValueError, match=next(iter(bad))):
+      losses.LossConfig(**bad)
+
+
+class TestLearningRate:
+
+  @pytest.mark.parametrize(
+      ('step', 'expected'), [(0, 0), (5, 1), (10, 2), (40, 1), (1000, 0.2)]
+  )
+  def test_rsqrt_decay(self, step, expected):
+    schedule = schedules.rsqrt_decay(learning_rate=2.0, warmup_steps=10)
+    np.testing.assert_allclose(schedule(jnp.int32(step)), expected, rtol=1e-6)
+
+  @pytest.mark.parametrize(
+      ('step', 'expected'),
+      [(0, 0), (5, 1), (10, 2), (60, 2), (80, 1), (99, 0.05)],
+  )
+  def test_linear_decay(self, step, expected):
+    schedule = schedules.linear_decay(
+        train_steps=100, learning_rate=2.0, warmup_steps=10, decay_steps=40
+    )
+    np.testing.assert_allclose(schedule(jnp.int32(step)), expected, rtol=1e-6)
+
+  def test_linear_decay_without_warmup(self):
+    schedule = schedules.linear_decay(train_steps=4, warmup_steps=0)
+    rates = [float(schedule(jnp.int32(i))) for i in range(4)]
+    np.testing.assert_allclose(rates, [0.01, 0.01, 0.01, 0.005])
+
+  def test_linear_decay_right_after_the_warmup(self):
+    schedule = schedules.linear_decay(
+        train_steps=4, learning_rate=1.0, warmup_steps=2, decay_steps=2
+    )
+    rates = [float(schedule(jnp.int32(i))) for i in range(5)]
+    np.testing.assert_allclose(rates, [0, 0.5, 1, 0.5, 0])
+
+  def test_linear_decay_longer_than_the_training(self):
+    with pytest.raises(ValueError, match='warmup_steps 60'):
+      schedules.linear_decay(train_steps=100, warmup_steps=60)
+
+  @pytest.mark.parametrize(
+      ('make', 'options', 'message'),
+      [
+          (schedules.linear_decay, {'train_steps': 'many'}, "1, got 'many'"),
+          (
+              schedules.linear_decay,
+              {'train_steps': -1},
+              'train_steps .* got -1',
+          ),
+          (
+              schedules.linear_decay,
+              {'train_steps': 9, 'decay_steps': -1},
+              'dec',
+          ),
+          (schedules.rsqrt_decay, {'learning_rate': 'abc'}, "0, got 'abc'"),
+          (schedules.rsqrt_decay, {'learning_rate': float('nan')}, 'got nan'),
+          (schedules.rsqrt_decay, {'warmup_steps': 0.5}, 'warmup.*got 0.5'),
+      ],
+  )
+  def test_bad_settings(self, make, options, message):
+    with pytest.raises(ValueError, match=message):
+      make(**{'warmup_steps': 0} | options)
+
+
+class TestAdafactor:
+
+  def _updated(self, param, grads):
+    optimizer = adafactor.make(lambda step: jnp.float32(0.1))
+    params = {'kernel': jnp.asarray(param)}
+    state = optimizer.init(params)
+    for grad in grads:
+      updates, state = optimizer.update({'kernel': grad}, state, params)
+    return updates['kernel'], adafactor.to_param_states(state)['kernel']
+
+  @pytest.mark.parametrize('growth', [1, 3])
+  def test_factored(self, growth):
+    rng = np.random.default_rng(1)
+    param = rng.normal(0, 0.5, (128, 160)).astype(np.float32)
+    grads = rng.normal(0, 1, (2, 128, 160)).astype(np.float32)
+    grads[1] *= growth  # so that the update is clipped
+    update, state = self._updated(param, grads)
+    # The decay is 1 - t^-0.8 at step t: 0 at the first step.
+    new = 2.0**-0.8
+    squares = (1 - new) * grads[0] ** 2 + new * grads[1] ** 2
+    rows, columns = squares.mean(1), squares.mean(0)
+    np.testing.assert_allclose(state['v_row'], rows, rtol=1e-5)
+    np.testing.assert_allclose(state['v_col'], columns, rtol=1e-5)
+    assert state['v'].shape == state['m'].shape == (1,)
+    scaled = grads[1] / np.sqrt(np.outer(rows, columns) / rows.mean())
+    size = np.sqrt((scaled**2).mean())
+    assert size < 1.1 if growth == 1 else size > 1.2
+    scaled /= max(1.0, size)
+    rms = np.sqrt((param**2).mean())
+    np.testing.assert_allclose(update, -0.1 * rms * scaled, rtol=1e-4)
+
+  @pytest.mark.parametrize('rows', [127, 128])
+  def test_factored_from_128_on(self, rows):
+    optimizer = adafactor.make(lambda step: jnp.float32(0.1))
+    kernel = jax.ShapeDtypeStruct((rows, 160), jnp.float32)
+    state = jax.eval_shape(
+        lambda params: adafactor.to_param_states(optimizer.init(params)),
+        {'kernel': kernel},
+    )
+    is_factored = state['kernel']['v_row'].shape == (rows,)
+    assert is_factored == (rows == 128)
+
+  def test_small_parameters_are_not_factored(self):
+    grad = np.arange(1, 7, dtype=np.float32).reshape(2, 3)
+    update, state = self._updated(np.zeros((2, 3), np.float32), [grad])
+    np.testing.assert_allclose(state['v'], grad**2, rtol=1e-6)
+    assert state['v_row'].shape == state['v_col'].shape == (1,)
+    # A parameter of zeros counts as one of size 0.001.
+    np.testing.assert_allclose(update, -0.1 * 1e-3, rtol=1e-5)
+
+  def test_scale_of_the_loss_does_not_matter(self):
+    grad = np.random.default_rng(2).normal(0, 1, (3, 4)).astype(np.float32)
+    param = np.ones((3, 4), np.float32)
+    np.testing.assert_allclose(
+        self._updated(param, [grad])[0],
+        self._updated(param, [1000 * grad])[0],
+        rtol=1e-5,
+    )
+
+
+@functools.cache
+def _training():
+  """One compilation for all tests: the optimizer, 40 steps, the examples."""
+  optimizer = adafactor.make(
+      schedules.linear_decay(
+          train_steps=240, learning_rate=0.02, warmup_steps=20
+      )
+  )
+  run = steps.make_train_steps(_CONFIG, optimizer, losses.LossConfig(), seed=5)
+  return optimizer, run, jax.device_put(_copies(1920))
+
+
+@functools.cache
+def _fresh_state():
+  return steps.init_state(_CONFIG, _training()[0], seed=5)
+
+
+@functools.cache
+def _evaluate():
+  return steps.make_evaluate(_CONFIG)
+
+
+def _shuffle(seed):
+  return batches.Shuffle(np.full((1920,), 8, np.int32), 64, 10, seed)
+
+
+def _start():
+  # A step takes over the state's memory.
+  return jax.tree.map(jnp.array, _fresh_state())
+
+
+class TestTrainSteps:
+
+  def test_learns_to_copy(self):
+    _, run, examples = _training()
+    held_out = batches.in_order(_copies(100, seed=8), batch_size=40)
+    shuffle = _shuffle(5)
+    state = _start()
+    evaluate = _evaluate()
+    before = evaluate(state.params, held_out)
+    for step in range(0, 240, 40):
+      state, metrics = run(state, examples, shuffle.indices(step, step + 40))
+    after = evaluate(state.params, held_out)
+    assert metrics.loss.shape == (40,)
+    assert int(state.step) == 240
+    assert before.num_tokens == np.count_nonzero(held_out.targets)
+    assert before.accuracy < 0.3
+    assert after.accuracy > 0.9
+    assert after.loss_per_token < before.loss_per_token / 4
+
+  def test_first_parameters_depend_on_the_seed(self, monkeypatch):
+
+    class Network:
+
+      def __init__(self, config):
+        del config
+
+      def init(self, key, *tokens, enable_dropout):
+        return {'params': {'kernel': jax.random.normal(key, (3,))}}
+
+    optimizer, _, _ = _training()  # kept for other tests: made of no fake
+    monkeypatch.setattr(t5, 'Transformer', Network)
+    kernels = [
+        steps.init_state(_CONFIG, optimizer, seed).params['kernel']
+        for seed in (5, 5, 6)
+    ]
+    np.testing.assert_array_equal(kernels[0], kernels[1])
+    assert (kernels[0] != kernels[2]).any()
+
+  def test_evaluation_is_the_cross_entropy_of_the_next_token(self):
+    """Whatever batches the examples are in, and by no other loss."""
+    examples = _copies(100, seed=8)
+    params = _fresh_state().params
+    metrics = _evaluate()(params, batches.in_order(examples, batch_size=40))
+    fed = np.pad(examples.targets[:, :-1], ((0, 0), (1, 0)))
+    logits = jax.jit(
+        functools.partial(t5.Transformer(_CONFIG).apply, enable_dropout=False)
+    )({'params': params}, examples.inputs, fed, examples.targets)
+    of_targets = np.take_along_axis(
+        _log_probs(logits), examples.targets[..., None], -1
+    )[..., 0]
+    is_real = examples.targets > 0
+    assert metrics.num_tokens == is_real.sum()
+    np.testing.assert_allclose(
+        metrics.loss, -of_targets[is_real].sum(), rtol=1e-5
+    )
+
+  def test_dropout_depends_on_seed_and_step(self):
+    _, run, examples = _training()
+    same = np.tile(np.arange(64, dtype=np.int32), (40, 1))
+    one, two = (run(_start(), examples, same)[1].loss for _ in range(2))
+    # The rate of the first step is 0, so only the masks of the second differ.
+    assert one[0] != one[1]
+    np.testing.assert_array_equal(one, two)
+
+  def test_state_survives_t5x_layout(self):
+    optimizer, run, examples = _training()
+    shuffle = _shuffle(1)
+    state, _ = run(_start(), examples, shuffle.indices(0, 40))
+    restored = adafactor.from_param_states(
+        optimizer, 40, state.params, adafactor.to_param_states(state.opt_state)
+    )
+    assert jax.tree.structure(restored) == jax.tree.structure(state)
+    one = run(state, examples, shuffle.indices(40, 80))[0]
+    two = run(restored, examples, shuffle.indices(40, 80))[0]
+    jax.tree.map(np.testing.assert_array_equal, one, two)
+
+  def test_bfloat16_keeps_float32_parameters(self):
+    config = dataclasses.replace(_CONFIG, dropout_rate=0.0, dtype='bfloat16')
+    optimizer, _, examples = _training()
+    run = steps.make_train_steps(config, optimizer, losses.LossConfig(), seed=0)
+    state, metrics = jax.eval_shape(
+        run, _fresh_state(), examples, np.zeros((1, 2), np.int32)
+    )
+    leaves = jax.tree.leaves((state.params, state.opt_state, metrics))
+    assert {str(x.dtype) for x in leaves} == {'float32', 'int32'}

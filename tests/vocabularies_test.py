@@ -1,0 +1,264 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Vocabularies of both kinds: read, compared, and refused."""
+
+import json
+import pathlib
+
+import pytest
+import sentencepiece
+from sentencepiece import sentencepiece_model_pb2
+import tokenizers
+from tokenizers import decoders
+from tokenizers import models
+from tokenizers import normalizers
+from tokenizers import pre_tokenizers
+from tokenizers import processors
+
+import speculative_t5x
+from speculative_t5x import vocabularies
+from tests import vocabulary_files
+
+BULLETINS = (
+    pathlib.Path(speculative_t5x.__file__).parent
+    / 'tasks/bulletins/bulletins.model'
+)
+SENTENCES = (
+    'Der Zug nach Köln fährt um 14:35 Uhr.',
+    'The train from Bonn will be 20 minutes late.',
+    'ÄÖÜ äöü ß 0123456789',
+    '  two  spaces   here ',
+    'half ½, ﬁ and\ttabs',
+    '漢字 and an emoji 😀',
+    ' ',
+    '',
+)
+
+
+def convert(model_file, path, num_sentinels=0):
+  """Writes a SentencePiece model as tokenizers do; returns the file."""
+  proto = sentencepiece_model_pb2.ModelProto()
+  proto.ParseFromString(model_file.read_bytes())
+  tokenizer = tokenizers.Tokenizer(
+      models.Unigram(
+          [(piece.piece, piece.score) for piece in proto.pieces],
+          proto.trainer_spec.unk_id,
+      )
+  )
+  charsmap = proto.normalizer_spec.precompiled_charsmap
+  tokenizer.normalizer = normalizers.Sequence(
+      [
+          *([normalizers.Precompiled(charsmap)] if charsmap else []),
+          normalizers.Strip(),
+          normalizers.Replace(tokenizers.Regex(' {2,}'), ' '),
+      ]
+  )
+  tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme='always')
+  tokenizer.decoder = decoders.Metaspace(prepend_scheme='always')
+  unknown = proto.pieces[proto.trainer_spec.unk_id].piece
+  tokenizer.add_special_tokens(['<pad>', '</s>', unknown])
+  tokenizer.add_special_tokens(
+      [f'<extra_id_{i}>' for i in reversed(range(num_sentinels))]
+  )
+  end = tokenizer.token_to_id('</s>')
+  tokenizer.post_processor = processors.TemplateProcessing(
+      single=['$A', '</s>'], special_tokens=[('</s>', end)]
+  )
+  tokenizer.enable_truncation(3)
+  tokenizer.enable_padding(length=8)
+  path.parent.mkdir(exist_ok=True)
+  path.write_text(tokenizer.to_str())
+  return path
+
+
+@pytest.fixture
+def spiece(tmp_path):
+  return vocabulary_files.train(tmp_path / 'spiece.model')
+
+
+class TestSentencePiece:
+
+  def test_text_and_ids(self, spiece):
+    vocabulary = vocabularies.load(spiece)
+    ids = vocabulary.encode('a man')
+    assert vocabulary.decode(ids) == 'a man'
+    assert vocabulary.decode([*ids, 1, 0]) == 'a man'
+    assert vocabulary.eos_id not in ids
+
+  def test_facts(self, spiece):
+    vocabulary = vocabularies.load(str(spiece))
+    assert vocabulary.path == spiece
+    assert (vocabulary.pad_id, vocabulary.eos_id) == (0, 1)
+    processor = sentencepiece.SentencePieceProcessor(str(spiece))
+    assert vocabulary.num_pieces == processor.get_piece_size()
+    assert vocabulary.id_to_piece(1) == '</s>'
+
+  def test_other_special_ids(self, tmp_path):
+    path = vocabulary_files.train(
+        tmp_path / 'a.model', pad_id=3, eos_id=2, unk_id=0, bos_id=1
+    )
+    vocabulary = vocabularies.load(path)
+    assert (vocabulary.pad_id, vocabulary.eos_id) == (3, 2)
+
+  @pytest.mark.parametrize('token', ['<s>', {'content': '<s>', 'lstrip': True}])
+  @pytest.mark.parametrize(
+      'name', ['tokenizer_config.json', 'special_tokens_map.json']
+  )
+  def test_padding_that_a_file_beside_names(self, tmp_path, name, token):
+    """As MADLAD-400 pads with the beginning of sequence."""
+    path = vocabulary_files.train(
+        tmp_path / 'a.model', pad_id=-1, eos_id=2, unk_id=0, bos_id=1
+    )
+    (tmp_path / name).write_text(json.dumps({'pad_token': token}))
+    vocabulary = vocabularies.load(path)
+    assert (vocabulary.pad_id, vocabulary.eos_id) == (1, 2)
+
+
+class TestTokenizer:
+
+  @pytest.mark.parametrize('text', SENTENCES)
+  def test_encodes_as_the_model_that_it_was_made_from(self, tmp_path, text):
+    one = vocabularies.load(BULLETINS)
+    other = vocabularies.load(convert(BULLETINS, tmp_path / 'tokenizer.json'))
+    ids = one.encode(text)
+    assert other.encode(text) == ids
+    if 2 not in ids:  # unknown pieces look otherwise
+      assert other.decode(ids) == one.decode(ids)
+      assert other.decode([*ids, 1, 0]) == one.decode([*ids, 1, 0])
+
+  @pytest.mark.parametrize('text', [' ein  Mann\tgeht', 'ﬁve Ｍen', 'walks'])
+  def test_normalizes_alike(self, spiece, tmp_path, text):
+    """By the table of characters that SentencePiece models usually hold."""
+    one = vocabularies.load(spiece)
+    other = vocabularies.load(convert(spiece, tmp_path / 'tokenizer.json'))
+    assert other.encode(text) == one.encode(text)
+
+  def test_facts(self, tmp_path):
+    path = convert(BULLETINS, tmp_path / 'tokenizer.json')
+    vocabulary = vocabularies.load(path)
+    assert vocabulary.path == path
+    assert vocabulary.num_pieces == 2048
+    assert (vocabulary.pad_id, vocabulary.eos_id) == (0, 1)
+    assert vocabulary.id_to_piece(1) == '</s>'
+
+  def test_special_tokens_that_a_file_beside_names(self, tmp_path):
+    path = convert(BULLETINS, tmp_path / 'tokenizer.json')
+    fields = {'eos_token': '<pad>', 'pad_token': {'content': '</s>'}}
+    (tmp_path / 'tokenizer_config.json').write_text(json.dumps(fields))
+    vocabulary = vocabularies.load(path)
+    assert (vocabulary.pad_id, vocabulary.eos_id) == (1, 0)
+
+  def test_ids_that_are_not_taken(self, tmp_path):
+    model = models.WordLevel({'<pad>': 0, '</s>': 1, 'a': 4}, unk_token='a')
+    path = tmp_path / 'tokenizer.json'
+    path.write_text(tokenizers.Tokenizer(model).to_str())
+    vocabulary = vocabularies.load(path)
+    assert vocabulary.num_pieces == 5
+    assert [vocabulary.id_to_piece(i) for i in (2, 4)] == ['', 'a']
+
+
+class TestFolder:
+
+  def test_spiece_model_comes_first(self, spiece):
+    convert(BULLETINS, spiece.parent / 'tokenizer.json')
+    assert vocabularies.load(spiece.parent).path == spiece
+
+  def test_tokenizer_json(self, tmp_path):
+    path = convert(BULLETINS, tmp_path / 'tokenizer.json')
+    assert vocabularies.load(tmp_path).path == path
+
+
+class TestRefused:
+
+  def refuse(self, path, match):
+    with pytest.raises(vocabularies.VocabularyError, match=match) as error:
+      vocabularies.load(path)
+    assert len(str(error.value).splitlines()) == 1
+    assert str(path) in str(error.value)
+
+  def test_nothing_there(self, tmp_path):
+    self.refuse(tmp_path / 'no.model', 'no vocabulary at .*Pass a Sentence')
+    self.refuse(tmp_path, 'neither spiece.model nor tokenizer.json')
+
+  @pytest.mark.parametrize('name', ['vocab.txt', 'spiece', 'spiece.model.gz'])
+  def test_an_unknown_kind(self, tmp_path, name):
+    (tmp_path / name).write_text('a')
+    self.refuse(tmp_path / name, 'unknown kind .*Pass a SentencePiece')
+
+  @pytest.mark.parametrize('content', [b'', b'no model', b'\n\x07\n\x05'])
+  def test_no_sentencepiece_model(self, tmp_path, content):
+    path = tmp_path / 'a.model'
+    path.write_bytes(content)
+    self.refuse(path, 'not a SentencePiece model: .*again')
+
+  @pytest.mark.parametrize('content', [b'', b'{}', b'\xff', b'{"model": 1}'])
+  def test_no_tokenizer(self, tmp_path, content):
+    path = tmp_path / 'tokenizer.json'
+    path.write_bytes(content)
+    self.refuse(path, 'not a tokenizer.json: .*again')
+
+  @pytest.mark.parametrize('role', ['pad', 'eos'])
+  def test_no_special_token(self, tmp_path, role):
+    match = f'no {role}_token.*tokenizer_config.json of its model'
+    path = vocabulary_files.train(
+        tmp_path / 'a.model', **{f'{role}_id': -1, 'unk_id': 3}
+    )
+    self.refuse(path, match)
+    pieces = {'pad': '</s>', 'eos': '<pad>'}
+    model = models.WordLevel({pieces[role]: 0, 'a': 1}, unk_token='a')
+    path = tmp_path / 'tokenizer.json'
+    path.write_text(tokenizers.Tokenizer(model).to_str())
+    self.refuse(path, match)
+
+  @pytest.mark.parametrize(
+      'text, match',
+      [
+          ('{', 'cannot be read as JSON'),
+          ('[]', 'cannot be read as JSON'),
+          ('{"eos_token": "<end>"}', "eos_token '<end>', which is no piece"),
+          ('{"pad_token": 7}', 'pad_token 7, which is no text'),
+          ('{"pad_token": {"content": [1]}}', 'which is no text'),
+      ],
+  )
+  def test_files_beside_it(self, spiece, text, match):
+    file = spiece.parent / 'tokenizer_config.json'
+    file.write_text(text)
+    with pytest.raises(vocabularies.VocabularyError, match=match) as error:
+      vocabularies.load(spiece)
+    assert str(file) in str(error.value)
+
+
+class TestCheckSame:
+
+  def both_ways(self, one, other):
+    vocabularies.check_same(one, other)
+    vocabularies.check_same(other, one)
+
+  def test_across_kinds(self, spiece, tmp_path):
+    converted = convert(spiece, tmp_path / 'tokenizer.json')
+    self.both_ways(vocabularies.load(spiece), vocabularies.load(converted))
+
+  def test_sentinels_are_no_difference(self, spiece, tmp_path):
+    converted = convert(spiece, tmp_path / 'tokenizer.json', num_sentinels=100)
+    one, other = vocabularies.load(spiece), vocabularies.load(converted)
+    assert other.num_pieces == one.num_pieces + 100
+    self.both_ways(one, other)
+
+  def test_sizes(self, spiece):
+    one, other = vocabularies.load(spiece), vocabularies.load(BULLETINS)
+    with pytest.raises(vocabularies.VocabularyError) as error:
+      vocabularies.check_same(one, other)
+    assert f"target's vocabulary has {one.num_pieces} pieces" in str(
+        error.value
+    )
+    assert "the draft's 2048" in str(error.value)
+
+  @pytest.mark.parametrize('is_converted', [False, True])
+  def test_pieces(self, spiece, tmp_path, is_converted):
+    path = vocabulary_files.train(tmp_path / 'b.model', text='ein Mann gehx')
+    if is_converted:
+      path = convert(path, tmp_path / 'tokenizer.json')
+    one, other = vocabularies.load(spiece), vocabularies.load(path)
+    assert one.num_pieces == other.num_pieces
+    with pytest.raises(vocabularies.VocabularyError, match="Id [0-9]+ is '"):
+      vocabularies.check_same(one, other)

@@ -1,0 +1,23 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Small SentencePiece models, trained where they are needed."""
+
+import io
+
+import sentencepiece
+
+
+def train(path, *, text='ein Mann geht', **options):
+  """Writes a SentencePiece model of some 24 pieces."""
+  ids = dict(pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
+  model = io.BytesIO()
+  sentencepiece.SentencePieceTrainer.train(
+      sentence_iterator=iter([text, 'a man walks'] * 5),
+      model_writer=model,
+      vocab_size=24,
+      hard_vocab_limit=False,
+      minloglevel=2,
+      **(ids | options),
+  )
+  path.write_bytes(model.getvalue())
+  return path
