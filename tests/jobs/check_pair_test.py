@@ -212,10 +212,11 @@ class TestFailures:
         target_config=_TARGET,
         draft_config=_DRAFT,
     )
+    path = folder / 'draft' / 'checkpoint_1'
     assert reason == (
-        f'CHECKPOINT_PATH: {folder / "draft" / "checkpoint_1"} holds the'
-        ' network of DRAFT_CONFIG, not that of TARGET_CONFIG:'
-        ' CHECKPOINT_PATH and DRAFT_CHECKPOINT_PATH look swapped. The report names 1 more.'
+        f'CHECKPOINT_PATH: {path} holds the network of DRAFT_CONFIG, not that'
+        ' of TARGET_CONFIG: CHECKPOINT_PATH and DRAFT_CHECKPOINT_PATH look'
+        ' swapped. The report names 1 more.'
     )
 
   def test_scanned_layers(self, fails, tmp_path):
