@@ -28,11 +28,11 @@ import jax
 
 from speculative_t5x import loading
 from speculative_t5x import random_models
+from speculative_t5x import simulation
 from speculative_t5x import token_decoder
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.measurement import read_floor
 from speculative_t5x.measurement import run_record
-from speculative_t5x.measurement import simulation
 from speculative_t5x.networks import t5_published
 from speculative_t5x.outputs import folder_lock
 from speculative_t5x.outputs import output_folder

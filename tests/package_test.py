@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the project as a whole: what importing costs, what files say."""
 
+import graphlib
 import pathlib
 import re
 import subprocess
@@ -93,6 +94,43 @@ class TestImport:
     before = _packages(_loaded('jax, flax.linen'))
     loaded = _packages(_loaded('speculative_t5x.speculation.loop'))
     assert loaded - before == {'speculative_t5x', 'jaxtyping'}
+
+
+class TestLayers:
+
+  def test_packages_import_one_way(self):
+    """No package is imported by what it imports itself."""
+    graph = graphlib.TopologicalSorter(_package_imports())
+    order = list(graph.static_order())  # raises for a cycle
+    assert order.index('speculation') < order.index('drafters')
+
+  def test_no_job_imports_a_job(self):
+    """But for the arguments that two of them share."""
+    folder = _CHECKOUT / 'speculative_t5x/jobs'
+    imported = {
+        name
+        for path in folder.glob('*.py')
+        for name in re.findall(
+            r'from speculative_t5x\.jobs import (\w+)', path.read_text()
+        )
+    }
+    assert imported <= {'workload'}
+
+
+def _package_imports() -> dict[str, set[str]]:
+  """Returns what each package or module of the first level imports."""
+  root = _CHECKOUT / 'speculative_t5x'
+  found = {}
+  for path in root.rglob('*.py'):
+    own = path.relative_to(root).parts[0].removesuffix('.py')
+    imported = re.findall(
+        r'^ *from speculative_t5x(?:\.(\w+)[\w.]*)? import (\w+)',
+        path.read_text(),
+        re.MULTILINE,
+    )
+    names = {package or module for package, module in imported}
+    found.setdefault(own, set()).update(names - {own})
+  return found
 
 
 def _loaded(modules: str) -> set[str]:

@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from benchmarks import simulated_pairs
-from speculative_t5x.measurement import simulation
+from speculative_t5x import simulation
 from speculative_t5x.networks import t5_published
 from speculative_t5x.paper import published
 from speculative_t5x.runtime import compilation_cache

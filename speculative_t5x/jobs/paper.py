@@ -20,11 +20,11 @@ from etils import epath
 from matplotlib import figure as figure_lib
 import numpy as np
 
+from speculative_t5x import simulation
 from speculative_t5x import text_decoder
 from speculative_t5x import token_decoder
 from speculative_t5x.measurement import part_programs
 from speculative_t5x.measurement import run_record
-from speculative_t5x.measurement import simulation
 from speculative_t5x.measurement import step_times
 from speculative_t5x.measurement import tracing
 from speculative_t5x.outputs import folder_lock

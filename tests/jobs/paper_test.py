@@ -9,13 +9,13 @@ import types
 import pytest
 
 from speculative_t5x import random_models
+from speculative_t5x import simulation
 from speculative_t5x import text_decoder
 from speculative_t5x import vocabularies
 from speculative_t5x.compatibility import memory
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.jobs import paper
 from speculative_t5x.measurement import run_record
-from speculative_t5x.measurement import simulation
 from speculative_t5x.measurement import tracing
 from speculative_t5x.measurement import walltimes
 from speculative_t5x.networks import t5_published

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from speculative_t5x import random_models
+from speculative_t5x import simulation
 from speculative_t5x.compatibility import memory
 from speculative_t5x.jobs import simulate
 from speculative_t5x.measurement import part_programs
 from speculative_t5x.measurement import run_record
-from speculative_t5x.measurement import simulation
 from speculative_t5x.measurement import walltimes
 from speculative_t5x.networks import t5_published
 from speculative_t5x.speculation import theory
