@@ -85,7 +85,8 @@ class SpeculativeModel(models.EncoderDecoderModel):
     self._target_config = network_config.read('target', module)
     self._drafter = drafter
     self._gamma = gamma
-    self._make_drafter(self._model(self._target_config))  # checks gamma
+    # Checks gamma. The vocabulary, which may be in a bucket, is not read yet.
+    self._make_drafter(t5_model.T5Model(self._target_config))
     vocabulary = getattr(drafter, 'vocabulary', None)
     if vocabulary is not None:
       vocabularies.check_same(
