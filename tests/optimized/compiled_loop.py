@@ -16,6 +16,8 @@ import pytest
 
 from speculative_t5x import token_decoder
 from speculative_t5x.drafters import draft_model
+from speculative_t5x.speculation import loop
+from speculative_t5x.speculation import outcome
 from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import state as state_lib
 from tests import compilation
@@ -127,6 +129,59 @@ class TestNoCacheIsCopied:
     compiled = decoder(LENGTH).compile_speculative(request(batch))
     sizes = {batch * heads * HEAD_DIM * slots for heads in (2, 3)}
     assert_no_copies(compiled, sizes)
+
+  def test_bounded_steps(self, batch):
+    """`advance`, over rows that took their run over."""
+    it = decoder(LENGTH)
+    run = begun(it, batch)
+    advance = lambda run, until: loop.advance(
+        setup(it), run, 5, until, fold=outcome.COUNTING
+    )
+    lowered = jax.jit(advance, donate_argnums=0).lower(run, jnp.int32(1))
+    slots = state_lib.cache_slots(LENGTH, GAMMA)
+    sizes = {batch * heads * HEAD_DIM * slots for heads in (2, 3)}
+    assert_no_copies(lowered.compile(), sizes)
+
+  def test_new_requests(self, batch):
+    """`admit` writes what is new in place, outside a loop too."""
+    it = decoder(LENGTH)
+    run = begun(it, batch)
+    admit = jax.jit(loop.admit, donate_argnums=0)
+    places = jax.ShapeDtypeStruct((batch,), jnp.int32)
+    compiled = admit.lower(run, run, places).compile()
+    slots = state_lib.cache_slots(LENGTH, GAMMA)
+    sizes = {batch * heads * HEAD_DIM * slots for heads in (2, 3)}
+    bodies = computations(compiled.as_text()).values()
+    assert copies([line for body in bodies for line in body], sizes) == []
+
+
+def setup(it: token_decoder.TokenDecoder) -> state_lib.Setup:
+  drawn_from = sampling.make_sampling(1.0)
+  return state_lib.Setup(
+      it.target_model,
+      it.target.params,
+      drawn_from,
+      it.drafter,
+      it.loaded_drafter.params,
+      drawn_from,
+  )
+
+
+def begun(it: token_decoder.TokenDecoder, batch: int) -> loop.Run:
+  """The shapes of a run that has read its inputs."""
+
+  def begin(asked):
+    keys = state_lib.row_keys(asked.seed, asked.example_ids)
+    return loop.start(
+        setup(it),
+        asked.encoder_input_tokens,
+        keys,
+        asked.limits,
+        length=LENGTH,
+        fold=outcome.COUNTING,
+    )
+
+  return jax.eval_shape(begin, request(batch))
 
 
 def assert_no_copies(compiled: jax.stages.Compiled, sizes: set[int]) -> None:
