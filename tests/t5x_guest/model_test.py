@@ -231,12 +231,29 @@ class TestAsT5X:
   def test_a_function_that_names_a_target_gets_what_it_names(self):
 
     def decode(target, example_ids, length, eos_id, num_decodes):
-      assert isinstance(target.decoder.vocab_size, int) and eos_id == 1
+      assert isinstance(target.model.vocab_size, int) and eos_id == 1
       shape = (example_ids.shape[0], num_decodes, length)
       return jnp.ones(shape, jnp.int32), jnp.zeros(shape[:2])
 
     sequences, aux = predict(tiny_pair.model(decode), tiny_pair.batch(2))
     assert sequences.shape == (2, tiny_pair.LENGTH) and set(aux) == {'scores'}
+
+
+class TestVocabulary:
+
+  @pytest.mark.parametrize('eos_id', [1, 2, 21])
+  def test_its_end_of_sequence_ends_outputs(self, eos_id):
+    """Greedily, as T5X's own sampler."""
+    vocabulary = seqio.PassThroughVocabulary(size=64, eos_id=eos_id)
+
+    def run(decode_fn):
+      model = tiny_pair.model(decode_fn, output_vocabulary=vocabulary)
+      return predict(model, tiny_pair.batch(12))[0]
+
+    expected = run(decoding.temperature_sample)  # by default argmax
+    assert np.any(expected == eos_id) or eos_id == 2
+    for decode_fn in (t5x_guest.speculative_sample, t5x_guest.plain_sample):
+      np.testing.assert_array_equal(run(decode_fn), expected)
 
 
 class TestInitialVariables:
@@ -318,10 +335,11 @@ class TestRefusals:
       eval(code, {'model': tiny_pair.model()})
 
   def test_another_end_of_sequence(self):
-    vocabulary = seqio.PassThroughVocabulary(size=64, eos_id=2)
-    model = tiny_pair.model(output_vocabulary=vocabulary)
-    with pytest.raises(ValueError, match='eos_id=1'):
-      predict(model, tiny_pair.batch(1))
+    """Than that of the vocabulary, which the model passes itself."""
+    with pytest.raises(ValueError, match='eos_id must be 1'):
+      predict(
+          tiny_pair.model(), tiny_pair.batch(1), decoder_params={'eos_id': 2}
+      )
 
   def test_a_batch_without_example_ids(self):
     batch = tiny_pair.batch(1)

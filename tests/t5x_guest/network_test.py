@@ -159,8 +159,6 @@ def in_a_block(config, params, inputs, fed):
   """Logits of tokens fed in one block, by the tree prepared for decoding."""
   rows, length = fed.shape
   config, params = preparation.prepare(config, params)
-  _, context = t5_model.encode(config, params, inputs)
-  decoder = t5_model.T5Model(config)
-  cache = decoder.init_cache(context, rows, length + 2)
-  start = jnp.zeros((rows,), jnp.int32)
-  return decoder.decode_block(params, context, cache, fed, start, None)[0]
+  model = t5_model.T5Model(config)
+  memory, cache, positions, _ = model.start(params, inputs, rows, length + 2)
+  return model.decode(params, memory, cache, fed, positions, None)[0]
