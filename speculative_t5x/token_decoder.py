@@ -71,7 +71,7 @@ class Decoded:
     log_probs: [rows] float32.
     num_calls: [rows] int32, target calls.
     num_steps: int32 scalar, steps of the compiled loop.
-    statistics: counts per row.
+    statistics: counts per row; None for plain decoding.
   """
 
   sequences: jax.Array
@@ -79,7 +79,7 @@ class Decoded:
   log_probs: jax.Array
   num_calls: jax.Array
   num_steps: jax.Array
-  statistics: outcome_lib.Statistics
+  statistics: outcome_lib.Statistics | None
 
 
 def check_int32(name: str, value: int) -> None:
@@ -353,13 +353,13 @@ class TokenDecoder:
         request.sampling,
         rescale_log_probs=self._rescale_log_probs,
     )
-    return _decoded(*self._decode(setup, outcome_lib.COUNTING, request))
+    return _decoded(*self._decode(setup, outcome_lib.NOTHING, request))
 
 
 def _decoded(
     state: state_lib.State,
     num_steps: jax.Array,
-    statistics: outcome_lib.Statistics,
+    statistics: outcome_lib.Statistics | None,
 ) -> Decoded:
   return Decoded(
       sequences=state.sequences,
