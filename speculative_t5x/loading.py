@@ -37,7 +37,7 @@ class Model:
   """
 
   config: t5.T5Config
-  params: contracts.Params
+  params: contracts.Params = dataclasses.field(repr=False)
   num_params: int
   checkpoint: str | None = None
   mesh: jax.sharding.Mesh | None = None

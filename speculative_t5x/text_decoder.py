@@ -99,6 +99,7 @@ class TextDecoder:
       raise ValueError(
           f'inputs_length must be at least 1, got {inputs_length}.'
       )
+    source.check_loaded(drafter)
     num_pieces = vocabulary.num_pieces
     name = str(vocabulary.path)
     loading.check_end(name, vocabulary.eos_id, target.special_ids)

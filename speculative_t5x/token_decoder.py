@@ -198,6 +198,7 @@ class TokenDecoder:
     self._bind_drafter(drafter, gamma)
 
   def _bind_drafter(self, drafter: source.LoadedDrafter, gamma: int) -> None:
+    source.check_loaded(drafter)
     if drafter.params is not None and self.mesh != drafter.mesh:
       raise sharding.MeshError(
           f'The target lies on the mesh {sharding.describe(self.mesh)} and'

@@ -41,6 +41,11 @@ class Job:
   folder: str | None = None
 
 
+# The gin files that set or use macros of a drafter.
+PROVIDERS = dict.fromkeys(
+    ('DRAFTER', 'DRAFT_CHECKPOINT_PATH', 'DRAFT_CONFIG'),
+    'configs/drafters/draft_model.gin',
+)
 # A checkpoint states the sizes of its network itself.
 _CONFIGS = 'TARGET_CONFIG', 'DRAFT_CONFIG'
 JOBS = {

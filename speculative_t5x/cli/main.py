@@ -52,6 +52,7 @@ _MISSING = re.compile(
     r'(\w+)(?:\.__init__)?\(\) missing \d+ required .*arguments?: (.+)'
     r"(?:\n.*)*?\n  In call to configurable '\1'"
 )
+_NO_VALUE = ' Correct its name, or add the gin file that sets it.'
 _SCHEME = re.compile(r"'(\w+://)'")
 _FILE_LOCATION = re.compile(r'\n  In file "(.+)", line (\d+)')
 
@@ -286,8 +287,8 @@ def _finalize(gin, job: commands.Job) -> None:
   except ValueError as error:
     if match := _UNSET_MACRO.match(str(error)):
       raise UsageError(
-          f'The macro {match[1]} is used but has no value. Correct its name,'
-          ' or add the gin file that sets it.'
+          f'The macro {match[1]} is used but has no value.'
+          + (_provider(match[1]) or _NO_VALUE)
       ) from error
     raise
 
@@ -342,7 +343,7 @@ def _check_macros(todo: list[_CommandLine]) -> None:
     _check_all_used(macros)
   for name, _ in bindings:
     if '.' not in name and name not in macros.mentioned:
-      hint = _did_you_mean(name, macros.mentioned)
+      hint = _provider(name) or _did_you_mean(name, macros.mentioned)
       raise UsageError(f'no gin file mentions the macro {name}.{hint}')
 
 
@@ -364,6 +365,12 @@ def _read_macros(todo: list[_CommandLine]) -> gin_text.Macros:
     macros.places |= found.places
     macros.used |= found.used
   return macros
+
+
+def _provider(name: str) -> str:
+  """Returns a hint at the gin file of a macro, empty for most macros."""
+  file = commands.PROVIDERS.get(name)
+  return f' Add the file of a drafter, as --gin_file={file}.' if file else ''
 
 
 def _did_you_mean(name: str, known: set[str]) -> str:

@@ -36,7 +36,7 @@ class LoadedDrafter:
 
   make: MakeDrafter
   description: dict[str, Any]
-  params: contracts.Params = None
+  params: contracts.Params = dataclasses.field(default=None, repr=False)
   models: tuple[loading.Model, ...] = ()
   mesh: jax.sharding.Mesh | None = None
 
@@ -78,6 +78,20 @@ class WithoutParameters:
   ) -> LoadedDrafter:
     """See `Source.load`."""
     return LoadedDrafter(self.make, {'kind': self.kind, 'name': self.kind})
+
+
+def check_loaded(drafter: LoadedDrafter) -> None:
+  """Checks that a drafter is one that was loaded.
+
+  Raises:
+    ValueError: for anything else, such as the class of a drafter.
+  """
+  if not isinstance(drafter, LoadedDrafter):
+    raise ValueError(
+        f'drafter must be a LoadedDrafter, got {drafter!r}. Make one by'
+        ' draft_model.from_model, or of the class of a drafter by'
+        ' source.WithoutParameters(...).load(None, None).'
+    )
 
 
 def check_fits(target: contracts.Model, drafter: contracts.Drafter) -> None:

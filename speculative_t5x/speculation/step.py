@@ -105,9 +105,36 @@ def _draft(setup, batch, state, uniforms):
       last_outcome=state.outcome,
   )
   with jax.named_scope('draft'):
-    return drafter.propose(
+    draft, *rest = drafter.propose(
         setup.draft_params, batch.draft_memory, state.draft_state, view
     )
+  shape = state.num_tokens.shape[0], drafter.max_draft_tokens
+  _check_shapes(draft, *shape, setup.target.vocab_size)
+  return draft, *rest
+
+
+def _check_shapes(
+    draft: contracts.Draft, rows: int, gamma: int, vocab_size: int
+) -> None:
+  """Checks what a drafter made, while the step is traced.
+
+  Raises:
+    ValueError: naming the field of another shape than its own.
+  """
+  shapes = {
+      'tokens': (rows, gamma),
+      'lengths': (rows,),
+      'is_point_mass': (rows, gamma),
+  }
+  if draft.probs is not None:
+    shapes['probs'] = rows, gamma, vocab_size
+  for name, shape in shapes.items():
+    found = getattr(draft, name).shape
+    if found != shape:
+      raise ValueError(
+          f'The drafter made a Draft whose {name} has shape {found} instead of'
+          f' {shape}. See contracts.Draft for the shapes.'
+      )
 
 
 def _count_draft_tokens(

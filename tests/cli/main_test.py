@@ -339,9 +339,15 @@ class TestUsage:
     names = 'MIXTURE_OR_TASK_NAME', 'CHECKPOINT_PATH', 'EVAL_OUTPUT_DIR'
     given = [f'--gin.{name}={tmp_path / name}' for name in names]
     flags = ['eval', '--gin_file=configs/runs/eval.gin', *given]
-    assert fails(flags, 2).startswith(
-        'The macro DRAFTER is used but has no value.'
+    hint = (
+        ' Add the file of a drafter, as'
+        ' --gin_file=configs/drafters/draft_model.gin.'
     )
+    message = 'The macro DRAFTER is used but has no value.'
+    assert fails(flags, 2) == message + hint
+    name = 'DRAFT_CHECKPOINT_PATH'
+    message = f'no gin file mentions the macro {name}.'
+    assert fails([*flags, f'--gin.{name}=x'], 2) == message + hint
 
   def test_no_job(self, fails):
     models = '--gin_file=configs/models/bulletins_draft.gin'

@@ -139,6 +139,38 @@ class TestPython:
       token_decoder.TokenDecoder(tiny.model(CONFIG), drafter, gamma=2, length=4)
 
 
+class TestMistakes:
+  """Each has one clear error, before anything is compiled."""
+
+  def test_a_class_instead_of_a_loaded_drafter(self):
+    with pytest.raises(ValueError, match='must be a LoadedDrafter.*RepeatLast'):
+      token_decoder.TokenDecoder(
+          tiny.model(CONFIG), repeat_last.RepeatLast, gamma=2, length=4
+      )
+
+  @pytest.mark.parametrize(
+      ('changes', 'message'),
+      [
+          ({'tokens': np.zeros((2, 2), int)}, r'tokens has shape \(2, 2\)'),
+          ({'lengths': np.zeros((2, 1), int)}, r'lengths has shape \(2, 1\)'),
+          ({'is_point_mass': np.ones(2, bool)}, 'is_point_mass has shape'),
+          ({'probs': np.ones((2, 3, 9))}, r'probs .* of \(2, 3, 2048\)'),
+      ],
+  )
+  def test_a_draft_of_another_shape(self, changes, message):
+    class Broken(repeat_last.RepeatLast):
+
+      def propose(self, *args):
+        draft, *rest = super().propose(*args)
+        return draft.replace(**changes), *rest
+
+    drafter = source.WithoutParameters(Broken, 'broken').load(None, None)
+    other = decoder().tokens.with_drafter(drafter, 3)
+    request, _ = decoder().make_request(TEXTS)
+    with pytest.raises(ValueError, match=f'a Draft whose {message}'):
+      other.speculative(request)
+
+
 @pytest.mark.parametrize('job', ['eval', 'walltime'])
 def test_jobs_by_gin(job, tmp_path, capsys):
   with compilation.unchecked_types():  # walltime lowers programs

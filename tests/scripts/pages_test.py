@@ -32,7 +32,7 @@ _NOT_GENERATED = {
         'goals, and the paper': {'1.25', '3.4x', '0.75', '0.0084'},
     },
     'docs/jobs.md': {
-        'settings': {'10,000'},
+        'settings': {'10,000', '0.5'},
     },
     'docs/paper.md': {
         'the paper': {'0.05', '0.11'},
