@@ -205,20 +205,14 @@ class TokenDecoder:
           f' the drafter on {sharding.describe(drafter.mesh)} ({{}} is one'
           ' device). Load both onto one mesh.'
       )
-    if gamma < 1:
-      raise ValueError(
-          f'gamma must be at least 1, got {gamma}. Decode plainly for no draft'
-          ' tokens at all.'
-      )
     if gamma > self.length:
       raise ValueError(
           f'gamma is {gamma}, but an output has at most {self.length} tokens:'
           f' more draft tokens cannot be kept. Give at most {self.length}.'
       )
+    self.drafter = source.make_drafter(drafter.make, self.target_model, gamma)
     self.loaded_drafter = drafter
     self.gamma = gamma
-    self.drafter = drafter.make(self.target_model, gamma)
-    source.check_fits(self.target_model, self.drafter)
     self._jit_speculative = jax.jit(
         lambda *args: _decoded(*self._speculative(outcome_lib.COUNTING, *args))
     )

@@ -94,14 +94,21 @@ def check_loaded(drafter: LoadedDrafter) -> None:
     )
 
 
-def check_fits(target: contracts.Model, drafter: contracts.Drafter) -> None:
-  """Checks that a drafter means the same by its special ids as the target.
-
-  Drafters that have no `special_ids` of their own use the target's.
+def make_drafter(
+    make: MakeDrafter, target: contracts.Model, gamma: int
+) -> contracts.Drafter:
+  """Makes the drafter of gamma draft tokens per block for a target.
 
   Raises:
-    ValueError: naming both.
+    ValueError: for a gamma below 1, or a drafter that means something else by
+      its special ids; one without `special_ids` of its own uses the target's.
   """
+  if gamma < 1:
+    raise ValueError(
+        f'gamma must be at least 1, got {gamma}. Decode plainly for no draft'
+        ' tokens at all.'
+    )
+  drafter = make(target, gamma)
   own = getattr(drafter, 'special_ids', target.special_ids)
   if own != target.special_ids:
     raise ValueError(
@@ -109,6 +116,7 @@ def check_fits(target: contracts.Model, drafter: contracts.Drafter) -> None:
         f' {_shown(target.special_ids)}. Draft tokens are ids, so both must be'
         ' of one vocabulary.'
     )
+  return drafter
 
 
 def _shown(ids: contracts.SpecialIds) -> str:

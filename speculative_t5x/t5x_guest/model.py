@@ -190,14 +190,7 @@ class SpeculativeModel(models.EncoderDecoderModel):
     )
 
   def _make_drafter(self, target: t5_model.T5Model) -> contracts.Drafter:
-    if self._gamma < 1:
-      raise ValueError(
-          f'gamma must be at least 1, got {self._gamma}. Decode plainly for no'
-          ' draft tokens at all.'
-      )
-    drafter = self._drafter.make(target, self._gamma)
-    source.check_fits(target, drafter)
-    return drafter
+    return source.make_drafter(self._drafter.make, target, self._gamma)
 
 
 def _check_supported(

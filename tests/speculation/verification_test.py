@@ -145,7 +145,7 @@ ANY = 0.5
 # last uniform; how many are kept and the token drawn.
 FORCED = {
     'all kept': ([3, 2, 2], 3, False, [0.99, 0.99, 0.99], 0.95, 3, 3),
-    'all kept, unlikely guesses': (
+    'all accepted, unlikely draft tokens': (
         [0, 1, 0],
         3,
         False,
