@@ -67,14 +67,13 @@ class Idle:
     del memory
     shape = len(view.num_tokens), self.max_draft_tokens
     vocab_size = self.target.vocab_size
-    total = self.touch(params, view.uniforms[0, 0])
+    total = self.touch(params, view.uniforms.values[0, 0])
     # The loop must wait for it, and not know that its value does not matter.
     token = jnp.where(total > jnp.finfo(jnp.float32).max, 0, _TOKEN)
     draft = contracts.Draft(
         tokens=jnp.full(shape, token, jnp.int32),
         lengths=view.num_wanted,
         probs=jnp.full((*shape, vocab_size), 1 / vocab_size),
-        is_point_mass=jnp.zeros(shape, bool),
     )
     return draft, state, view.target.cache
 

@@ -30,6 +30,7 @@ from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import step as step_lib
+from speculative_t5x.speculation import uniforms as uniforms_lib
 from tests import tabular
 
 ROWS = 2048  # paths a call of the compiled step
@@ -149,13 +150,13 @@ class PointMassCase(Case):
         sequences=jnp.asarray(sequences),
         num_tokens=jnp.array([len(prefix)]),
         num_wanted=jnp.array([self.gamma]),
-        uniforms=jnp.zeros((1, 0)),
+        uniforms=uniforms_lib.Uniforms(jnp.zeros((1, 0)), 'The drafter'),
         sampling=self.draft_sampling,
         target=contracts.TargetView(None, None, None),
         last_outcome=outcome_lib.none_yet(1, self.gamma),
     )
     draft, *_ = self.drafter.propose(None, None, None, view)
-    assert np.all(draft.is_point_mass)
+    assert draft.probs is None
     return np.asarray(draft.tokens)[0, : int(draft.lengths[0])].tolist()
 
 

@@ -34,6 +34,5 @@ class RepeatLast:
     start = self.target.special_ids.start
     last = jnp.where(view.num_tokens[:, None] > 0, last, start)
     tokens = jnp.tile(last, (1, self.max_draft_tokens))
-    is_point_mass = jnp.ones(tokens.shape, bool)
-    draft = contracts.Draft(tokens, view.num_wanted, None, is_point_mass)
+    draft = contracts.Draft(tokens, view.num_wanted)
     return draft, state, view.target.cache

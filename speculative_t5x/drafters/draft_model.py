@@ -127,7 +127,8 @@ class DraftModel:
       view: contracts.View,
   ) -> tuple[contracts.Draft, DraftModelState, contracts.Cache]:
     """See `contracts.Drafter.propose`."""
-    num_tokens, uniforms = view.num_tokens, view.uniforms
+    num_tokens = view.num_tokens
+    first, later = view.uniforms.split(1, self.max_draft_tokens - 1)
     per_example = num_tokens.shape[0] // memory.offsets.shape[0]
     offsets = jnp.repeat(memory.offsets, per_example)
     first_tokens = jnp.repeat(memory.first_tokens, per_example)
@@ -149,7 +150,7 @@ class DraftModel:
         ),
         start,
         num_tokens - start,
-        uniforms[:, 0],
+        first[:, 0],
     )
 
     def draw_later(carry, step):
@@ -162,7 +163,7 @@ class DraftModel:
 
     aheads = jnp.arange(1, self.max_draft_tokens, dtype=jnp.int32)
     (cache, _), (tokens, later_probs) = lax.scan(
-        draw_later, (cache, token), (aheads, uniforms[:, 1:].T)
+        draw_later, (cache, token), (aheads, later.T)
     )
     tokens = jnp.concatenate([token[None], tokens])
     probs = jnp.concatenate([probs[None], later_probs])
@@ -170,7 +171,6 @@ class DraftModel:
         tokens=tokens.T,
         lengths=view.num_wanted,
         probs=jnp.moveaxis(probs, 0, 1),
-        is_point_mass=jnp.zeros(tokens.T.shape, bool),
     )
     state = DraftModelState(cache, num_tokens + self.max_draft_tokens)
     return draft, state, view.target.cache

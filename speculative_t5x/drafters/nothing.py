@@ -27,7 +27,5 @@ class Nothing(NamedTuple):
     draft = contracts.Draft(
         tokens=jnp.zeros((rows, 0), jnp.int32),
         lengths=jnp.zeros((rows,), jnp.int32),
-        probs=None,
-        is_point_mass=jnp.ones((rows, 0), bool),
     )
     return draft, state, view.target.cache

@@ -23,6 +23,7 @@ from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
+from speculative_t5x.speculation import uniforms as uniforms_lib
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,7 +150,9 @@ def _view_at(
       num_tokens=jnp.full((rows,), index),
       num_wanted=jnp.ones((rows,), jnp.int32),
       # Its token does not matter, only the distribution of the token.
-      uniforms=jnp.zeros((rows, drafter.num_uniforms)),
+      uniforms=uniforms_lib.Uniforms(
+          jnp.zeros((rows, drafter.num_uniforms)), type(drafter).__name__
+      ),
       sampling=request.draft_sampling,
       target=target,
       last_outcome=outcome_lib.none_yet(rows, drafter.max_draft_tokens),
@@ -159,10 +162,9 @@ def _view_at(
 def _first_probs(draft: contracts.Draft, like: jax.Array) -> jax.Array:
   """The distribution of the first draft token; zeros where there is none."""
   point = jax.nn.one_hot(draft.tokens[:, 0], like.shape[-1], dtype=like.dtype)
-  probs = point
-  if draft.probs is not None:
-    is_point_mass = draft.is_point_mass[:, :1]
-    probs = jnp.where(is_point_mass, point, draft.probs[:, 0])
+  probs = point if draft.probs is None else draft.probs[:, 0]
+  if draft.is_point_mass is not None:
+    probs = jnp.where(draft.is_point_mass[:, :1], point, probs)
   return jnp.where(draft.lengths[:, None] > 0, probs, 0)
 
 

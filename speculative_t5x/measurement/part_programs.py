@@ -26,6 +26,7 @@ from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import step as step_lib
+from speculative_t5x.speculation import uniforms as uniforms_lib
 
 MAX_STEPS = 64  # in one run of a loop
 _TOKEN = 5  # any token that does not end a row
@@ -48,7 +49,6 @@ class _Constant:
         tokens=jnp.full(shape, _TOKEN, jnp.int32),
         lengths=view.num_wanted,
         probs=jnp.full((*shape, self.vocab_size), 1 / self.vocab_size),
-        is_point_mass=jnp.zeros(shape, bool),
     )
     return draft, state, view.target.cache
 
@@ -101,7 +101,7 @@ class PartPrograms:
     """
     decoder, gamma = self.decoder, self.decoder.gamma
     target, draft = decoder.target.params, decoder.loaded_drafter.params
-    table = _uniforms(self._num_rows(request), decoder)
+    table = self._uniforms(request)
     began = self._begin_all(target, draft, request)
     count = jnp.int32(num_steps)
     drafted = (count, target, draft, request, table, *began.call)
@@ -128,9 +128,7 @@ class PartPrograms:
     decoder = self.decoder
     params = decoder.target.params
     with decoder.scope():
-      table = jax.eval_shape(
-          lambda: _uniforms(self._num_rows(request), decoder)
-      )
+      table = jax.eval_shape(lambda: self._uniforms(request))
       began = jax.eval_shape(
           functools.partial(self._begin_one, self._constant),
           params,
@@ -223,7 +221,10 @@ class PartPrograms:
           sequences=sequences,
           num_tokens=rows(self._position),
           num_wanted=rows(gamma),
-          uniforms=table[i % length][:, : drafter.num_uniforms],
+          uniforms=uniforms_lib.Uniforms(
+              table[i % length][:, : drafter.num_uniforms],
+              type(drafter).__name__,
+          ),
           sampling=request.draft_sampling,
           target=contracts.TargetView(params, batch.memory, cache),
           last_outcome=outcome_lib.none_yet(count, gamma),
@@ -253,11 +254,11 @@ class PartPrograms:
         has_ended=fill(state.has_ended, False),
     )
 
-
-def _uniforms(rows: int, decoder: token_decoder.TokenDecoder) -> jax.Array:
-  """The uniforms of all steps: [calls, rows, uniforms per call]."""
-  two = decoder.loaded_drafter.make(decoder.target_model, 2)
-  most = max(two.num_uniforms, decoder.drafter.num_uniforms)
-  count = most + max(decoder.gamma, 2) + 1
-  shape = (decoder.length, rows, count)
-  return jax.random.uniform(jax.random.key(0), shape)
+  def _uniforms(self, request: token_decoder.Request) -> jax.Array:
+    """Returns uniforms for each part, [calls, rows, the most per call]."""
+    decoder = self.decoder
+    gamma = max(decoder.gamma, 2)  # `drafts` makes two at least
+    drafter = decoder.loaded_drafter.make(decoder.target_model, gamma)
+    count = drafter.num_uniforms + request.rule.num_uniforms(gamma)
+    shape = (decoder.length, self._num_rows(request), count)
+    return jax.random.uniform(jax.random.key(0), shape)

@@ -19,6 +19,7 @@ from flax import struct
 import jax
 
 from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.speculation import uniforms as uniforms_lib
 
 Params = Any
 # A pytree with one row per example: token ids of an encoder, a prompt, ...
@@ -117,16 +118,16 @@ class Draft:
     lengths: [rows] int32 in [0, gamma]: how many are draft tokens. The rest
       only fills the block.
     probs: [rows, gamma, vocab], the distribution that each token was drawn
-      from, standardized and in the dtype of the draw; None where every token
-      is a point mass.
-    is_point_mass: [rows, gamma] bool: the token was chosen and not drawn, and
-      has all of the probability; `probs` is ignored there.
+      from, standardized and in the dtype of the draw. None if no token was
+      drawn: each was chosen, and is a point mass of its distribution.
+    is_point_mass: [rows, gamma] bool, which tokens were chosen and not drawn;
+      `probs` is ignored there. None if all were drawn, or none was.
   """
 
   tokens: jax.Array
   lengths: jax.Array
-  probs: jax.Array | None
-  is_point_mass: jax.Array
+  probs: jax.Array | None = None
+  is_point_mass: jax.Array | None = None
 
 
 class TargetView(NamedTuple):
@@ -151,7 +152,7 @@ class View(NamedTuple):
     num_tokens: [rows] int32, how many those are.
     num_wanted: [rows] int32 in [0, gamma], how many draft tokens are worth
       having now.
-    uniforms: [rows, num_uniforms] in [0, 1), for the drafter alone.
+    uniforms: the drafter's own, `num_uniforms` per row.
     sampling: turns a draft model's logits into a distribution.
     target: the target.
     last_outcome: `outcome.Outcome` of the previous step. Before the first one
@@ -161,7 +162,7 @@ class View(NamedTuple):
   sequences: jax.Array
   num_tokens: jax.Array
   num_wanted: jax.Array
-  uniforms: jax.Array
+  uniforms: uniforms_lib.Uniforms
   sampling: sampling_lib.Sampling
   target: TargetView
   last_outcome: Any
@@ -263,7 +264,10 @@ class Rule(Protocol):
     """Returns how many uniforms it uses per block and row."""
 
   def __call__(
-      self, target_probs: jax.Array, draft: Draft, uniforms: jax.Array
+      self,
+      target_probs: jax.Array,
+      draft: Draft,
+      uniforms: uniforms_lib.Uniforms,
   ) -> Verdict:
     """Keeps a prefix of each row's draft and draws one more token.
 
@@ -271,7 +275,7 @@ class Rule(Protocol):
       target_probs: [rows, gamma + 1, vocab], standardized; position i is the
         distribution of the token after i draft tokens.
       draft: cut at its first end of sequence and at the length limit.
-      uniforms: [rows, num_uniforms(gamma)] in [0, 1).
+      uniforms: the rule's own, `num_uniforms(gamma)` per row.
     """
 
 

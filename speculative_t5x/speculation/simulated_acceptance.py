@@ -33,12 +33,9 @@ class SimulatedAcceptance:
 
   def __call__(self, target_probs, draft, uniforms) -> contracts.Verdict:
     """Implements `contracts.Rule.__call__`."""
-    num_accepted = verification.count_prefix(
-        draft, uniforms[:, :-1] < self.alpha
-    )
-    return verification.draw_next(
-        target_probs, draft, num_accepted, uniforms[:, -1]
-    )
+    accept, draw = uniforms.split(draft.tokens.shape[1], 1)
+    num_accepted = verification.count_prefix(draft, accept < self.alpha)
+    return verification.draw_next(target_probs, draft, num_accepted, draw[:, 0])
 
 
 def make_rule(alpha: float) -> SimulatedAcceptance:

@@ -18,6 +18,7 @@ from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
+from speculative_t5x.speculation import uniforms as uniforms_lib
 
 
 def num_uniforms(setup: state_lib.Setup) -> int:
@@ -52,7 +53,10 @@ def step(
     The next state, and what happened.
   Reference: Leviathan et al. (2023), Algorithm 1, arXiv:2211.17192v2.
   """
-  draft, draft_state, target_cache = _draft(setup, batch, state, uniforms)
+  drafter_uniforms, rule_uniforms = _divide(setup, uniforms)
+  draft, draft_state, target_cache = _draft(
+      setup, batch, state, drafter_uniforms
+  )
   last_token = state_lib.decoder_inputs(
       state.sequences, batch.first_tokens, state.num_tokens, 1
   )
@@ -72,9 +76,7 @@ def step(
   counted = draft.replace(
       lengths=_count_draft_tokens(draft, num_remaining, end)
   )
-  verdict = setup.rule(
-      probs, counted, uniforms[:, setup.drafter.num_uniforms :]
-  )
+  verdict = setup.rule(probs, counted, rule_uniforms)
   tokens = _block_tokens(draft, verdict)
   outcome = _outcome(state, draft, counted, verdict, tokens, num_remaining, end)
   log_probs = _token_log_probs(tokens, logits, probs, setup.rescale_log_probs)
@@ -87,6 +89,22 @@ def step(
   return _commit(state, outcome, log_probs), outcome
 
 
+def _divide(
+    setup: state_lib.Setup, uniforms: jax.Array
+) -> tuple[uniforms_lib.Uniforms, uniforms_lib.Uniforms]:
+  """Returns the uniforms of the drafter and those of the rule."""
+  drafter, rule = setup.drafter, setup.rule
+  for_drafter, for_rule = uniforms_lib.Uniforms(uniforms, 'A step').split(
+      drafter.num_uniforms, rule.num_uniforms(drafter.max_draft_tokens)
+  )
+  return (
+      uniforms_lib.Uniforms(
+          for_drafter, f'The drafter {type(drafter).__name__}'
+      ),
+      uniforms_lib.Uniforms(for_rule, f'The rule {rule.name}'),
+  )
+
+
 def _draft(setup, batch, state, uniforms):
   drafter = setup.drafter
   view = contracts.View(
@@ -97,7 +115,7 @@ def _draft(setup, batch, state, uniforms):
           batch.limits - state.num_tokens,
           drafter.max_draft_tokens,
       ),
-      uniforms=uniforms[:, : drafter.num_uniforms],
+      uniforms=uniforms,
       sampling=setup.draft_sampling,
       target=contracts.TargetView(
           setup.target_params, batch.memory, state.target_cache
@@ -121,15 +139,20 @@ def _check_shapes(
   Raises:
     ValueError: naming the field of another shape than its own.
   """
+  if draft.probs is None and draft.is_point_mass is not None:
+    raise ValueError(
+        'The drafter made a Draft with is_point_mass and without probs. Leave'
+        ' out both if all its tokens are point masses.'
+    )
   shapes = {
       'tokens': (rows, gamma),
       'lengths': (rows,),
+      'probs': (rows, gamma, vocab_size),
       'is_point_mass': (rows, gamma),
   }
-  if draft.probs is not None:
-    shapes['probs'] = rows, gamma, vocab_size
   for name, shape in shapes.items():
-    found = getattr(draft, name).shape
+    field = getattr(draft, name)
+    found = shape if field is None else field.shape
     if found != shape:
       raise ValueError(
           f'The drafter made a Draft whose {name} has shape {found} instead of'

@@ -15,6 +15,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling
+from speculative_t5x.speculation import uniforms as uniforms_lib
 
 
 @struct.dataclass
@@ -36,10 +37,11 @@ class Tokenwise:
       self,
       target_probs: jax.Array,
       draft: contracts.Draft,
-      uniforms: jax.Array,
+      uniforms: uniforms_lib.Uniforms,
   ) -> contracts.Verdict:
     """Implements `contracts.Rule.__call__`."""
-    return verify(target_probs, draft, uniforms[:, :-1], uniforms[:, -1])
+    accept, draw = uniforms.split(draft.tokens.shape[1], 1)
+    return verify(target_probs, draft, accept, draw[:, 0])
 
 
 TOKENWISE = Tokenwise()
@@ -152,9 +154,9 @@ def _accepted_prefix(
   if draft.probs is None:
     draft_at = jnp.ones_like(target_at)
   else:
-    draft_at = jnp.where(draft.is_point_mass, 1, take(draft.probs)).astype(
-        target_at.dtype
-    )
+    draft_at = take(draft.probs).astype(target_at.dtype)
+  if draft.is_point_mass is not None:
+    draft_at = jnp.where(draft.is_point_mass, 1, draft_at)
   return count_prefix(draft, acceptance(target_at, draft_at, uniforms))
 
 
@@ -173,11 +175,13 @@ def _draft_probs_at(
   """Returns the draft token's distribution q at a position, [batch, vocab]."""
   last = draft.tokens.shape[1] - 1
   at = jnp.minimum(position, last)[:, None]
-  token = jnp.take_along_axis(draft.tokens, at, axis=1)
-  vocab = jnp.arange(target_probs.shape[-1], dtype=token.dtype)[None]
-  point_mass = (vocab == token).astype(target_probs.dtype)
+  take = lambda x: jnp.take_along_axis(x, at, axis=1)
+  vocab = jnp.arange(target_probs.shape[-1], dtype=draft.tokens.dtype)[None]
+  point_mass = (vocab == take(draft.tokens)).astype(target_probs.dtype)
   if draft.probs is None:
     return point_mass
   probs = jnp.take_along_axis(draft.probs, at[..., None], axis=1)[:, 0]
-  is_point_mass = jnp.take_along_axis(draft.is_point_mass, at, axis=1)
-  return jnp.where(is_point_mass, point_mass, probs.astype(target_probs.dtype))
+  probs = probs.astype(target_probs.dtype)
+  if draft.is_point_mass is None:
+    return probs
+  return jnp.where(take(draft.is_point_mass), point_mass, probs)

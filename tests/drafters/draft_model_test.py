@@ -18,6 +18,7 @@ from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
+from speculative_t5x.speculation import uniforms as uniforms_lib
 from tests import tabular
 from tests import tiny
 
@@ -40,7 +41,7 @@ def view(sequences, num_tokens, uniforms, gamma, **rules):
       sequences,
       num_tokens,
       jnp.full_like(num_tokens, gamma),
-      uniforms[:, :gamma],
+      uniforms_lib.Uniforms(uniforms[:, :gamma], 'The drafter'),
       sampling_lib.make_sampling(**rules),
       contracts.TargetView(None, None, TARGET_CACHE),
       None,
@@ -164,7 +165,7 @@ class TestPropose:
     np.testing.assert_array_equal(target_cache, TARGET_CACHE)
     assert draft.tokens.shape == (3, 1)
     assert draft.lengths.tolist() == [1, 1, 1]
-    assert not draft.is_point_mass.any()
+    assert draft.is_point_mass is None
 
   @pytest.mark.parametrize('gamma', [0, -1])
   def test_gamma_below_one(self, gamma):
@@ -203,6 +204,9 @@ def network_calls(config, inputs):
 
   @jax.jit
   def step(run):
+    (uniforms,) = loop.uniform_table(
+        run.batch.keys, run.state.num_calls, 1, 2 * NETWORK_GAMMA + 1
+    )
     drafted, _, _ = setup.drafter.propose(
         draft.params,
         run.batch.draft_memory,
@@ -211,9 +215,7 @@ def network_calls(config, inputs):
             run.state.sequences,
             run.state.num_tokens,
             jnp.full((BATCH,), NETWORK_GAMMA, jnp.int32),
-            loop.uniform_table(
-                run.batch.keys, run.state.num_calls, 1, 2 * NETWORK_GAMMA + 1
-            )[0, :, :NETWORK_GAMMA],
+            uniforms_lib.Uniforms(uniforms[:, :NETWORK_GAMMA], 'The drafter'),
             setup.draft_sampling,
             contracts.TargetView(None, None, None),
             run.state.outcome,

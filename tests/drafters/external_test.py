@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A drafter from outside the package runs everywhere, and is exact."""
 
+import dataclasses
 import functools
 import inspect
 import json
 import pathlib
 
+from flax import struct
 import jax
 import numpy as np
 import pytest
@@ -21,6 +23,7 @@ from speculative_t5x.measurement import acceptance
 from speculative_t5x.measurement import operations
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling
+from speculative_t5x.speculation import verification
 from speculative_t5x.tasks import bulletins
 from tests import compilation
 from tests import enumeration
@@ -153,7 +156,14 @@ class TestMistakes:
       [
           ({'tokens': np.zeros((2, 2), int)}, r'tokens has shape \(2, 2\)'),
           ({'lengths': np.zeros((2, 1), int)}, r'lengths has shape \(2, 1\)'),
-          ({'is_point_mass': np.ones(2, bool)}, 'is_point_mass has shape'),
+          (
+              {'probs': np.ones((2, 3, 2048)), 'is_point_mass': np.ones(2)},
+              'is_point_mass has shape',
+          ),
+          (
+              {'is_point_mass': np.ones((2, 3), bool)},
+              'with is_point_mass and without probs',
+          ),
           ({'probs': np.ones((2, 3, 9))}, r'probs .* of \(2, 3, 2048\)'),
       ],
   )
@@ -167,8 +177,39 @@ class TestMistakes:
     drafter = source.WithoutParameters(Broken, 'broken').load(None, None)
     other = decoder().tokens.with_drafter(drafter, 3)
     request, _ = decoder().make_request(TEXTS)
-    with pytest.raises(ValueError, match=f'a Draft whose {message}'):
+    with pytest.raises(ValueError, match=f'a Draft .*{message}'):
       other.speculative(request)
+
+  def test_a_drafter_that_draws_more_than_it_declares(self):
+    @dataclasses.dataclass(frozen=True)
+    class Greedy(repeat_last.RepeatLast):
+      num_uniforms: int = 2
+
+      def propose(self, params, memory, state, view):
+        view.uniforms.split(3)
+        return super().propose(params, memory, state, view)
+
+    drafter = source.WithoutParameters(Greedy, 'greedy').load(None, None)
+    other = decoder().tokens.with_drafter(drafter, 3)
+    request, _ = decoder().make_request(TEXTS)
+    with pytest.raises(
+        ValueError, match='drafter Greedy asks for 3 .* and declares 2'
+    ):
+      other.speculative(request)
+
+  @pytest.mark.parametrize('declared', [3, 5])
+  def test_a_rule_that_draws_other_than_it_declares(self, declared):
+    @struct.dataclass
+    class Other(verification.Tokenwise):
+
+      def num_uniforms(self, gamma):
+        return declared
+
+    request, _ = decoder().make_request(TEXTS)
+    with pytest.raises(
+        ValueError, match=f'rule tokenwise asks for 4 .* declares {declared}'
+    ):
+      decoder().tokens.speculative(request.replace(rule=Other()))
 
 
 @pytest.mark.parametrize('job', ['eval', 'walltime'])

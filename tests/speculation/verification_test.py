@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import uniforms as uniforms_lib
 from speculative_t5x.speculation import verification
 
 
@@ -367,8 +368,9 @@ class TestTokenwise:
     coins = jnp.asarray(rng.random((64, 3)), jnp.float32)
     draws = jnp.asarray(rng.random(64), jnp.float32)
     expected = verification.verify(target_probs, draft, coins, draws)
-    uniforms = jnp.concatenate([coins, draws[:, None]], axis=1)
-    assert uniforms.shape[1] == verification.TOKENWISE.num_uniforms(3)
+    values = jnp.concatenate([coins, draws[:, None]], axis=1)
+    assert values.shape[1] == verification.TOKENWISE.num_uniforms(3)
+    uniforms = uniforms_lib.Uniforms(values, 'The rule')
     found = verification.TOKENWISE(target_probs, draft, uniforms)
     for one, other in zip(found, expected, strict=True):
       np.testing.assert_array_equal(one, other)
