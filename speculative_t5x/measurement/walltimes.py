@@ -85,7 +85,7 @@ def measure(
   if decoder.mesh is None:  # on a mesh, one device reads a part of the bytes
     record = _add_floor(record, readers)
   windows = _windows(parts, places, len(batches))
-  record = _add_sums(record, plain, speculative, windows)
+  record = _add_bound(record, plain, speculative, windows)
   record = _add_programs(record, decoder, request)
   return Measured(record, plain, speculative)
 
@@ -176,7 +176,7 @@ def _add_floor(
   )
 
 
-def _add_sums(
+def _add_bound(
     record: run_record.RunRecord,
     plain: interleaved.Run,
     speculative: interleaved.Run,

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run records give alphas for Table 3, and points for figures."""
 
+import dataclasses
+
 import pytest
 
 from speculative_t5x.paper import points
@@ -12,13 +14,15 @@ _NAME = 'bulletins_ende: draft/checkpoint_4, T=0, bfloat16'
 
 
 def _changed(record, key, **values):
-  return record | {key: record[key] | values}
+  nested = dataclasses.replace(getattr(record, key), **values)
+  return dataclasses.replace(record, **{key: nested})
 
 
 def _simulated(rate=0.75, **values):
-  return records.measured(simulated_acceptance=rate, task=None, **values) | {
-      'alpha': None
-  }
+  return dataclasses.replace(
+      records.measured(simulated_acceptance=rate, task=None, **values),
+      alpha=None,
+  )
 
 
 class TestCurveLabel:
@@ -37,10 +41,10 @@ class TestAlphas:
 
   def test_one_for_all_gammas(self):
     swept = [records.measured(gamma) for gamma in (1, 3)]
-    plain = records.measured() | {'alpha': None, 'drafter': None}
+    plain = dataclasses.replace(records.measured(), alpha=None, drafter=None)
     other = _changed(records.measured(alpha=0.6), 'target', name='b/2')
     found = points.alphas([plain, *swept, other])
-    assert [(name, alpha['value']) for name, _, alpha in found] == [
+    assert [(name, alpha.value) for name, _, alpha in found] == [
         (f'{_NAME}, for target/checkpoint_2', 0.7), (f'{_NAME}, for b/2', 0.6)
     ]  # fmt: skip
 
@@ -61,8 +65,8 @@ class TestPoints:
         gamma=3,
         cost_coefficient=records.COST,
         tokens_per_call=2.5,
-        speedup=record['speedup'],
-        speedup_ci95=tuple(record['speedup_ci95']),
+        speedup=record.speedup,
+        speedup_ci95=record.speedup_ci95,
         operations_factor=1.4,
     )
 
@@ -71,7 +75,8 @@ class TestPoints:
       ['drafter', 'gamma', 'alpha', 'c', 'tokens_per_target_call', 'speedup'],
   )
   def test_incomplete_records_are_left_out(self, key):
-    complete, incomplete = records.measured(), records.measured() | {key: None}
+    complete = records.measured()
+    incomplete = dataclasses.replace(complete, **{key: None})
     assert len(points.from_records([complete, incomplete])) == 1
     assert points.from_records([incomplete]) == []
 
@@ -82,14 +87,9 @@ class TestPoints:
 
   def test_an_alpha_that_is_no_number_is_left_out(self):
     nan = float('nan')
-    assert (
-        points.from_records([records.measured() | {'alpha': {'value': nan}}])
-        == []
-    )
-    assert (
-        points.from_records([records.measured() | {'alpha': {'value': None}}])
-        == []
-    )
+    for value in (nan, None):
+      record = _changed(records.measured(), 'alpha', value=value)
+      assert points.from_records([record]) == []
     assert points.from_records([_simulated(nan)]) == []
 
   @pytest.mark.parametrize('factor', [None, float('nan')])
@@ -104,7 +104,7 @@ class TestPoints:
 
   def test_labels_of_the_callers(self):
     record = records.measured()
-    (point,) = points.from_records([record], label=lambda r: r['task'])
+    (point,) = points.from_records([record], label=lambda r: r.task)
     assert point.label == 'bulletins_ende'
 
   def test_labels_are_told_apart(self):

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run records that were made up, for tests."""
 
+from speculative_t5x import run_record
 from speculative_t5x.measurement import part_sums
-from speculative_t5x.measurement import run_record
 from speculative_t5x.speculation import theory
 
 TOKENS = 1000  # of the run
@@ -66,7 +66,7 @@ def measured(
       'loop_efficiency': LOOP_EFFICIENCY,
       'repeats': 3,
   }
-  return dict.fromkeys(run_record.KEYS) | record | values
+  return run_record.from_dict(record | values)
 
 
 def _model(name, num_params):

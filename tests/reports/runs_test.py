@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs are read from files, and told apart by their labels."""
 
+import dataclasses
+
 import pytest
 
-from speculative_t5x.measurement import run_record
+from speculative_t5x import run_record
 from speculative_t5x.reports import runs
 from tests.paper import records
 
@@ -12,13 +14,15 @@ _NAME = 'bulletins_ende: draft/checkpoint_4, T=0, bfloat16'
 
 
 def _changed(record, key, **values):
-  return record | {key: record[key] | values}
+  nested = dataclasses.replace(getattr(record, key), **values)
+  return dataclasses.replace(record, **{key: nested})
 
 
 def _simulated(rate=0.75, **values):
-  return records.measured(simulated_acceptance=rate, task=None, **values) | {
-      'alpha': None
-  }
+  return dataclasses.replace(
+      records.measured(simulated_acceptance=rate, task=None, **values),
+      alpha=None,
+  )
 
 
 class TestRead:
