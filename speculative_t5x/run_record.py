@@ -23,7 +23,7 @@ class ModelDescription:
   """The target, or the network of a draft model."""
 
   name: str | None = None
-  checkpoint: str | None = None
+  checkpoint: str | None = None  # its path
   num_params: int | None = None
   dtype: str | None = None
 
@@ -34,10 +34,10 @@ class DrafterDescription:
 
   kind: str | None = None
   name: str | None = None
-  checkpoint: str | None = None
+  checkpoint: str | None = None  # its path
   num_params: int | None = None
   dtype: str | None = None
-  model_parallel: bool | None = None
+  model_parallel: bool | None = None  # partitioned as the target is
   temperature: float | None = None
 
 
@@ -55,7 +55,7 @@ class Device:
 
   platform: str
   kind: str
-  count: int
+  count: int  # of devices
   processes: int
   jax: str
   jaxlib: str
@@ -75,8 +75,8 @@ class PlainRun:
   """Counts and walltime of plain decoding."""
 
   tokens: int
-  target_calls: int
-  loop_steps: int
+  target_calls: int  # of each row that has not ended
+  loop_steps: int  # of the compiled loop
   walltime_s: float
   tokens_per_s: float
 
@@ -86,15 +86,15 @@ class SpeculativeRun:
   """Counts and walltime of speculative decoding."""
 
   tokens: int
-  target_calls: int
-  loop_steps: int
-  drafted: int
+  target_calls: int  # of each row that has not ended
+  loop_steps: int  # of the compiled loop
+  drafted: int  # up to the end of sequence and the length limit
   drafted_computed: int
-  tested: int
+  tested: int  # accepted or rejected
   accepted: int
-  cut_short: int
-  acceptance_histogram: tuple[int, ...]  # by number of accepted draft tokens
-  per_position_acceptance: tuple[float | None, ...]
+  cut_short: int  # blocks without a resampled or bonus token
+  acceptance_histogram: tuple[int, ...]  # blocks by accepted draft tokens
+  per_position_acceptance: tuple[float | None, ...]  # accepted over drafted
   walltime_s: float
   tokens_per_s: float
 
@@ -205,7 +205,7 @@ class RunRecord:
   operations_factor: float | None = None
   warnings: tuple[str, ...] | None = None
   # Quality.
-  quality: BothRuns | None = None  # of each the values of the task's metrics
+  quality: BothRuns | None = None  # metrics of the task by name
   greedy: Greedy | None = None
 
 

@@ -53,19 +53,16 @@ class Records(list[run_record.RunRecord]):
     return Records(
         record
         for record in self
-        if _is_named(record.drafter, draft)
-        and _is_named(record.target, target)
+        if _has_word(record.drafter.name, draft)
+        and _has_word(record.target.name, target)
         and all(
             getattr(record, key) == value for key, value in settings.items()
         )
     )
 
 
-def _is_named(
-    model: run_record.ModelDescription | run_record.DrafterDescription,
-    word: str | None,
-) -> bool:
-  return word is None or word in re.split('[_/]', model.name)
+def _has_word(name: str, word: str | None) -> bool:
+  return word is None or word in re.split('[_/]', name)
 
 
 def read(path: pathlib.Path) -> Records:

@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from speculative_t5x import run_record
 from speculative_t5x.measurement import intervals
 
+Model = run_record.ModelDescription | run_record.DrafterDescription
+
 
 def alpha(record: run_record.RunRecord) -> float | None:
   """Returns the alpha of a run, None if it is not known.
@@ -62,9 +64,7 @@ def interleaving_factor(record: run_record.RunRecord) -> float | None:
   return record.t_call_ms / parts_ms
 
 
-def model_name(
-    model: run_record.ModelDescription | run_record.DrafterDescription,
-) -> str:
+def model_name(model: Model) -> str:
   """Returns the name of a checkpoint, or the kind and size of its model."""
   if model.name:
     return model.name

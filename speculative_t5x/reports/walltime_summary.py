@@ -110,9 +110,7 @@ def _lengths(record: run_record.RunRecord) -> str:
   return f'{inputs} input and {targets} output tokens'
 
 
-def _model(
-    model: run_record.ModelDescription | run_record.DrafterDescription,
-) -> str:
+def _model(model: readings.Model) -> str:
   name, count = model.name, model.num_params
   if name is None or count is None:
     return readings.model_name(model)

@@ -13,23 +13,14 @@ from tests.paper import records
 _NAME = 'bulletins_ende: draft/checkpoint_4, T=0, bfloat16'
 
 
-def _changed(record, key, **values):
-  nested = dataclasses.replace(getattr(record, key), **values)
-  return dataclasses.replace(record, **{key: nested})
-
-
-def _simulated(rate=0.75, **values):
-  return dataclasses.replace(
-      records.measured(simulated_acceptance=rate, task=None, **values),
-      alpha=None,
-  )
-
-
 class TestCurveLabel:
 
   def test_merges_rates_and_temperatures(self):
     expected = 'draft/checkpoint_4 for target/checkpoint_2, bfloat16, simulated'
-    for record in (_simulated(), _simulated(0.5, temperature=1.0)):
+    for record in (
+        records.simulated(),
+        records.simulated(0.5, temperature=1.0),
+    ):
       assert points.curve_label(record) == expected
 
   def test_measured_runs_are_told_apart_by_temperature(self):
@@ -42,7 +33,7 @@ class TestAlphas:
   def test_one_for_all_gammas(self):
     swept = [records.measured(gamma) for gamma in (1, 3)]
     plain = dataclasses.replace(records.measured(), alpha=None, drafter=None)
-    other = _changed(records.measured(alpha=0.6), 'target', name='b/2')
+    other = records.changed(records.measured(alpha=0.6), 'target', name='b/2')
     found = points.alphas([plain, *swept, other])
     assert [(name, alpha.value) for name, _, alpha in found] == [
         (f'{_NAME}, for target/checkpoint_2', 0.7), (f'{_NAME}, for b/2', 0.6)
@@ -88,9 +79,9 @@ class TestPoints:
   def test_an_alpha_that_is_no_number_is_left_out(self):
     nan = float('nan')
     for value in (nan, None):
-      record = _changed(records.measured(), 'alpha', value=value)
+      record = records.changed(records.measured(), 'alpha', value=value)
       assert points.from_records([record]) == []
-    assert points.from_records([_simulated(nan)]) == []
+    assert points.from_records([records.simulated(nan)]) == []
 
   @pytest.mark.parametrize('factor', [None, float('nan')])
   def test_operations_and_an_interval_may_be_missing(self, factor):
@@ -99,7 +90,7 @@ class TestPoints:
     assert point.speedup_ci95 is None and point.operations_factor is None
 
   def test_a_simulated_rate_is_alpha(self):
-    (point,) = points.from_records([_simulated(0.75)])
+    (point,) = points.from_records([records.simulated(0.75)])
     assert point.alpha == 0.75 and point.label.endswith(' 0.75')
 
   def test_labels_of_the_callers(self):
@@ -108,7 +99,7 @@ class TestPoints:
     assert point.label == 'bulletins_ende'
 
   def test_labels_are_told_apart(self):
-    other = _changed(records.measured(), 'device', kind='cpu')
+    other = records.changed(records.measured(), 'device', kind='cpu')
     found = points.from_records(
         [records.measured(), other], label=lambda r: 'a'
     )
