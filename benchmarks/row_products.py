@@ -21,6 +21,7 @@ rows, over the same read time.
 
 import argparse
 from collections.abc import Callable
+import dataclasses
 import json
 
 import jax
@@ -28,7 +29,7 @@ from jax import lax
 import jax.numpy as jnp
 import numpy as np
 
-from speculative_t5x.measurement import run_record
+from speculative_t5x.measurement import provenance
 from speculative_t5x.measurement import step_times
 
 ROWS = (1, 2, 4, 8)
@@ -149,8 +150,8 @@ def main():
                   rows: float(np.median(rows * row_s / read_s)) for rows in ROWS
               },
               'repeats': arguments.repeats,
-              'host': run_record.describe_host(),
-              'device': run_record.describe_device(),
+              'host': dataclasses.asdict(provenance.describe_host()),
+              'device': dataclasses.asdict(provenance.describe_device()),
           }
       )
   )

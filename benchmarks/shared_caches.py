@@ -28,7 +28,7 @@ import numpy as np
 
 from speculative_t5x import embedded
 from speculative_t5x.measurement import part_programs
-from speculative_t5x.measurement import run_record
+from speculative_t5x.measurement import provenance
 from speculative_t5x.measurement import step_times
 from speculative_t5x.speculation import contracts
 
@@ -163,8 +163,8 @@ def main():
                   for size in readers
               },
               'repeats': arguments.repeats,
-              'host': run_record.describe_host(),
-              'device': run_record.describe_device(),
+              'host': dataclasses.asdict(provenance.describe_host()),
+              'device': dataclasses.asdict(provenance.describe_device()),
           }
       )
   )

@@ -28,11 +28,11 @@ import jax
 
 from speculative_t5x import loading
 from speculative_t5x import random_models
+from speculative_t5x import run_record
 from speculative_t5x import simulation
 from speculative_t5x import token_decoder
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.measurement import read_floor
-from speculative_t5x.measurement import run_record
 from speculative_t5x.networks import t5_published
 from speculative_t5x.outputs import folder_lock
 from speculative_t5x.outputs import output_folder
@@ -130,7 +130,7 @@ def measure(
     rows: Sequence[published.Row],
     all_shapes: Sequence[simulation.Shapes],
     output_dir: str | os.PathLike[str],
-) -> list[run_record.Record]:
+) -> list[run_record.RunRecord]:
   """Measures every target with all rows of the tables at all shapes.
 
   Args:
@@ -194,7 +194,7 @@ def count_step_bytes(size: str, shapes: simulation.Shapes) -> int:
 
 
 def describe(
-    record: run_record.Record, row: published.Row, num_bytes: int
+    record: run_record.RunRecord, row: published.Row, num_bytes: int
 ) -> str:
   """Describes plain decoding and the read floor, and both speedups, in a line.
 
@@ -203,17 +203,17 @@ def describe(
     row: the row of the paper's tables.
     num_bytes: bytes that a target step must read.
   """
-  plain = record['baseline']
-  decode_s = plain['walltime_s'] - record['encoder_s']['target']
-  token_ms = decode_s / plain['loop_steps'] * 1e3
-  floor_ms = record['floor_ms']
+  plain = record.baseline
+  decode_s = plain.walltime_s - record.encoder_s.target
+  token_ms = decode_s / plain.loop_steps * 1e3
+  floor_ms = record.floor_ms
   return (
-      f'- {record["target"]["name"]} and {row.draft}, batch'
-      f' {record["batch_size"]}, T={row.temperature}, gamma {row.gamma}, alpha'
+      f'- {record.target.name} and {row.draft}, batch'
+      f' {record.batch_size}, T={row.temperature}, gamma {row.gamma}, alpha'
       f' {row.alpha:g}: plain {token_ms:.3g} ms per step,'
       f' {token_ms / floor_ms:.2f} x the floor of {floor_ms:.3g} ms'
       f' ({num_bytes / 1e9:.3g} GB at {num_bytes / floor_ms / 1e6:.0f} GB/s);'
-      f' speedup {record["speedup"]:.2f}, the paper {row.measured:g}'
+      f' speedup {record.speedup:.2f}, the paper {row.measured:g}'
   )
 
 

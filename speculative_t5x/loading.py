@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from speculative_t5x import checkpoints
+from speculative_t5x import run_record
 from speculative_t5x import sharding
 from speculative_t5x import vocabularies
 from speculative_t5x.networks import preparation
@@ -44,15 +45,15 @@ class Model:
   rules: sharding.Rules = sharding.MODEL_PARALLEL
   special_ids: contracts.SpecialIds = t5_model.SPECIAL_IDS
 
-  def describe(self) -> dict[str, Any]:
+  def describe(self) -> run_record.ModelDescription:
     """Returns name, checkpoint, size and dtype, for the run record."""
     path = pathlib.PurePosixPath(self.checkpoint) if self.checkpoint else None
-    return {
-        'name': f'{path.parent.name}/{path.name}' if path else None,
-        'checkpoint': self.checkpoint,
-        'num_params': self.num_params,
-        'dtype': jnp.dtype(self.config.dtype).name,
-    }
+    return run_record.ModelDescription(
+        name=f'{path.parent.name}/{path.name}' if path else None,
+        checkpoint=self.checkpoint,
+        num_params=self.num_params,
+        dtype=jnp.dtype(self.config.dtype).name,
+    )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,13 +18,14 @@ import numpy as np
 from speculative_t5x import batching
 from speculative_t5x import loading
 from speculative_t5x import random_models
+from speculative_t5x import run_record
 from speculative_t5x import sharding
 from speculative_t5x import token_decoder
 from speculative_t5x.compatibility import memory
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import source
 from speculative_t5x.measurement import part_programs
-from speculative_t5x.measurement import run_record
+from speculative_t5x.measurement import provenance
 from speculative_t5x.measurement import walltimes
 from speculative_t5x.networks import t5_published
 from speculative_t5x.outputs import output_folder
@@ -92,7 +93,7 @@ def measure_pairings(
     pairings: Sequence[Pairing],
     shapes: Shapes,
     output_dir: str | os.PathLike[str],
-) -> tuple[list[run_record.Record], output_folder.OutputFolder]:
+) -> tuple[list[run_record.RunRecord], output_folder.OutputFolder]:
   """Measures one target with several drafts.
 
   What the folder has of an earlier run is not measured again.
@@ -133,8 +134,8 @@ class _Bench:
     self._programs: part_programs.PartPrograms | None = None
     self._made_for: tuple[str, int] | None = None  # draft and gamma
 
-  def measure(self, pairing: Pairing) -> run_record.Record:
-    """The record of a pairing, from the folder or measured."""
+  def measure(self, pairing: Pairing) -> run_record.RunRecord:
+    """Returns the record of a pairing, from the folder or measured."""
     settings = self._settings(pairing)
     name = (
         f'{self._target_size} and {pairing.draft_size}, gamma {pairing.gamma},'
@@ -142,21 +143,13 @@ class _Bench:
     )
     record = self._folder.find(settings, name, self._total)
     if record is None:
-      record = settings | self._measure(pairing, name)
-      record['predicted_speedup'] = float(
-          theory.walltime_factor(pairing.alpha, pairing.gamma, record['c'])
-      )
+      record = walltimes.measure(
+          self._programs_for(pairing), self._requests(pairing), settings, name
+      ).record
+      predicted = theory.walltime_factor(pairing.alpha, pairing.gamma, record.c)
+      record = dataclasses.replace(record, predicted_speedup=float(predicted))
     self._folder.add(record)
     return record
-
-  def _measure(self, pairing: Pairing, name: str) -> run_record.Record:
-    return walltimes.measure(
-        self._programs_for(pairing),
-        self._requests(pairing),
-        repeats=self._shapes.repeats,
-        rounds=self._shapes.rounds,
-        name=name,
-    ).record
 
   def _programs_for(self, pairing: Pairing) -> part_programs.PartPrograms:
     made_for = pairing.draft_size, pairing.gamma
@@ -207,30 +200,29 @@ class _Bench:
         )
     )
 
-  def _settings(self, pairing: Pairing) -> run_record.Record:
-    """A record before anything is measured."""
+  def _settings(self, pairing: Pairing) -> run_record.RunRecord:
+    """Returns a record before anything is measured."""
     shapes = self._shapes
     rule = simulated_acceptance.make_rule(pairing.alpha)
     describe = lambda size: {
         'name': f't5_1_1_{size}',
-        'checkpoint': None,
         'num_params': random_models.count_params(
             t5_published.make_config(size)
         ),
         'dtype': shapes.dtype,
     }
-    return run_record.make(
+    return provenance.new_record(
         'walltime',
         num_examples=shapes.num_examples,
         truncated_inputs=0,
-        target=describe(self._target_size),
-        drafter={
-            'kind': 'model',
+        target=run_record.ModelDescription(**describe(self._target_size)),
+        drafter=run_record.DrafterDescription(
+            kind='model',
             **describe(pairing.draft_size),
-            'model_parallel': False,
-            'temperature': pairing.temperature,
-        },
-        verification={'rule': rule.name, 'lenience': None},
+            model_parallel=False,
+            temperature=pairing.temperature,
+        ),
+        verification=run_record.Verification(rule.name),
         lossless=rule.is_lossless,
         gamma=pairing.gamma,
         temperature=pairing.temperature,

@@ -16,7 +16,7 @@ from speculative_t5x import loading
 from speculative_t5x import token_decoder
 from speculative_t5x import vocabularies
 from speculative_t5x.drafters import source
-from speculative_t5x.measurement import run_record
+from speculative_t5x.measurement import counts
 from speculative_t5x.speculation import sampling as sampling_lib
 
 
@@ -130,9 +130,9 @@ class TextDecoder:
     """
     request, num_truncated = self.make_request(texts, **options)
     decoded = jax.device_get(self.tokens.speculative(request))
-    statistics = run_record.count_run([decoded])
-    statistics |= run_record.count_speculation([decoded])
-    statistics |= run_record.acceptance_rates(statistics)
+    statistics = counts.count_run([decoded])
+    statistics |= counts.count_speculation([decoded])
+    statistics |= counts.acceptance_rates(statistics)
     return self._output(decoded, num_truncated, statistics)
 
   def decode_plain(self, texts: Sequence[str], **options) -> Output:
@@ -146,8 +146,7 @@ class TextDecoder:
     """
     request, num_truncated = self.make_request(texts, **options)
     decoded = jax.device_get(self.tokens.plain(request))
-    statistics = run_record.count_run([decoded])
-    return self._output(decoded, num_truncated, statistics)
+    return self._output(decoded, num_truncated, counts.count_run([decoded]))
 
   def make_request(
       self,

@@ -9,6 +9,7 @@ import pytest
 
 from speculative_t5x import checkpoints
 from speculative_t5x import loading
+from speculative_t5x import run_record
 from speculative_t5x import vocabularies
 from speculative_t5x.networks import preparation
 from speculative_t5x.speculation import contracts
@@ -92,6 +93,28 @@ def test_shapes_without_weights():
   config = tiny.config(emb_dim=4096, mlp_dim=10240, vocab_size=32128)
   leaves = jax.tree.leaves(loading.abstract_params(config))
   assert {type(leaf) for leaf in leaves} == {jax.ShapeDtypeStruct}
+
+
+class TestDescribe:
+
+  def test_without_a_checkpoint(self):
+    config = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
+    params = tiny.params(config)
+    assert tiny.model(config).describe() == run_record.ModelDescription(
+        name=None,
+        checkpoint=None,
+        num_params=sum(x.size for x in jax.tree.leaves(params)),
+        dtype='float32',
+    )
+
+  def test_name_is_the_end_of_the_path(self):
+    config = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
+    model = loading.make_model(
+        config, tiny.params(config), 'gs://bucket/t5_base/checkpoint_1000'
+    )
+    described = model.describe()
+    assert described.name == 't5_base/checkpoint_1000'
+    assert described.checkpoint == 'gs://bucket/t5_base/checkpoint_1000'
 
 
 class TestSpecialIds:

@@ -12,6 +12,7 @@ import sys
 import pytest
 
 from benchmarks import simulated_pairs
+from speculative_t5x import run_record
 from speculative_t5x import simulation
 from speculative_t5x.networks import t5_published
 from speculative_t5x.paper import published
@@ -109,7 +110,7 @@ class TestDescribe:
 
   def test_plain_decoding_over_the_floor(self):
     """A batch of 2 steps of 6 ms after an encoder of 3 ms; the floor is 5."""
-    record = {
+    values = {
         'target': {'name': 't5_1_1_xl'},
         'batch_size': 1,
         'baseline': {'walltime_s': 0.015, 'loop_steps': 2},
@@ -117,6 +118,7 @@ class TestDescribe:
         'floor_ms': 5.0,
         'speedup': 3.21,
     }
+    record = run_record.from_dict(values)
     row, *_ = published.TABLES_2_AND_4
     assert simulated_pairs.describe(record, row, 4_000_000_000) == (
         '- t5_1_1_xl and small, batch 1, T=0, gamma 7, alpha 0.75: plain 6 ms'

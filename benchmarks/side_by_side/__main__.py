@@ -35,6 +35,7 @@ see requirements-t5x.txt.
 """
 
 import argparse
+import dataclasses
 import importlib
 import json
 import pathlib
@@ -46,7 +47,7 @@ import numpy as np
 
 from benchmarks.side_by_side import cases
 from benchmarks.side_by_side import measuring
-from speculative_t5x.measurement import run_record
+from speculative_t5x.measurement import provenance
 from speculative_t5x.networks import t5_published
 
 # In the order of imports. CTranslate2 is imported before torch: each has its
@@ -168,8 +169,8 @@ def main():
               'targets_length': cases.LENGTH,
               'repeats': arguments.repeats,
               **run(case, arguments.repeats),
-              'host': run_record.describe_host(),
-              'device': run_record.describe_device(),
+              'host': dataclasses.asdict(provenance.describe_host()),
+              'device': dataclasses.asdict(provenance.describe_device()),
           }
       )
   )

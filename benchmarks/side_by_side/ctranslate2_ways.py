@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.side_by_side import cases
 from benchmarks.side_by_side import hugging_face_ways
 from benchmarks.side_by_side import measuring
-from speculative_t5x.measurement import run_record
+from speculative_t5x.measurement import provenance
 from speculative_t5x.networks import t5_model
 
 
@@ -60,7 +60,7 @@ def _load(target: cases.Network) -> ctranslate2.Translator:
         device='cpu',
         compute_type='float32',
         inter_threads=1,
-        intra_threads=run_record.describe_host()['cores'],
+        intra_threads=provenance.describe_host().cores,
     )
 
 

@@ -17,7 +17,7 @@ from transformers import modeling_outputs
 from benchmarks.side_by_side import cases
 from benchmarks.side_by_side import measuring
 from speculative_t5x.checkpoints import hugging_face_names
-from speculative_t5x.measurement import run_record
+from speculative_t5x.measurement import provenance
 from speculative_t5x.networks import layers
 from speculative_t5x.networks import t5_model
 
@@ -31,7 +31,7 @@ def versions() -> dict[str, str]:
 
 def make_ways(case: cases.Case) -> dict[str, measuring.Way]:
   """Returns `generate`, and assisted `generate` if there is a draft."""
-  torch.set_num_threads(run_record.describe_host()['cores'])
+  torch.set_num_threads(provenance.describe_host().cores)
   target = make_network(case.target)
   generate = functools.partial(_generate, target)
   ways = {

@@ -21,7 +21,7 @@ from benchmarks.side_by_side import cases
 from benchmarks.side_by_side import measuring
 from benchmarks.side_by_side import ours
 from speculative_t5x import t5x_guest
-from speculative_t5x.measurement import run_record
+from speculative_t5x.measurement import provenance
 from speculative_t5x.networks import preparation
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
@@ -45,7 +45,7 @@ class Encoded(network.Transformer):
 
 def versions() -> dict[str, str]:
   """Returns T5X's version with its commit, as all commits share a version."""
-  commit = run_record.commit_of(pathlib.Path(version.__file__).parent)
+  commit = provenance.commit_of(pathlib.Path(version.__file__).parent)
   return {'t5x': f'{version.__version__} {commit or ""}'.strip()}
 
 

@@ -5,6 +5,7 @@
 from collections.abc import Iterable, Sequence
 
 from scripts.pages import records
+from speculative_t5x import run_record
 
 
 def number(value: float, form: str = '.2f') -> str:
@@ -12,12 +13,12 @@ def number(value: float, form: str = '.2f') -> str:
   return format(value, form)
 
 
-def speedup(record: records.Entry) -> str:
+def speedup(record: run_record.RunRecord) -> str:
   """Formats a speedup, as in 1.80x."""
   return f'{record.speedup:.2f}x'
 
 
-def speedup_and_interval(record: records.Entry) -> str:
+def speedup_and_interval(record: run_record.RunRecord) -> str:
   """Formats a speedup and its interval, as in 1.80x [1.70, 1.90]."""
   return f'{speedup(record)} {interval(record.speedup_ci95)}'
 
@@ -30,7 +31,7 @@ def interval(bounds: Sequence[float] | None, form: str = '.2f') -> str:
   return f'[{low}, {high}]'
 
 
-def alpha(record: records.Entry) -> str:
+def alpha(record: run_record.RunRecord) -> str:
   """Formats alpha and its interval, as in 0.893 [0.884, 0.903]."""
   estimate = record.alpha
   return f'{estimate.value:.3f} {interval(estimate.ci95, ".3f")}'

@@ -42,9 +42,9 @@ def make(results: pathlib.Path) -> dict[str, Any]:
   """
   found = {name: records.read(results / path) for name, path in _FILES.items()}
   for name, path in _BENCHMARKS.items():
-    found[name] = records.read(results / path)[0]
+    found[name] = records.read_entry(results / path)
   found['tpu'] = records.Entry(
-      (path.parent.name, records.read(path)[0])
+      (path.parent.name, records.read_entry(path))
       for path in results.glob('tpu_preflight/*/tpu_preflight.json')
   )
   found['interleaving_factor'] = readings.interleaving_factor

@@ -1,11 +1,14 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the records in `results`, with keys as attributes."""
+"""Reads the files of `results`: run records, and other JSON objects."""
 
 import json
 import pathlib
 import re
 from typing import Any
+
+from speculative_t5x import run_record
+from speculative_t5x.reports import runs
 
 
 class Entry(dict):
@@ -18,10 +21,12 @@ class Entry(dict):
       raise AttributeError(f'the record has no {key!r}') from error
 
 
-class Records(list[Entry]):
-  """The records of a file; a call returns one of them."""
+class Records(list[run_record.RunRecord]):
+  """The run records of a file; a call returns one of them."""
 
-  def __call__(self, draft: str | None = None, **settings: Any) -> Entry:
+  def __call__(
+      self, draft: str | None = None, **settings: Any
+  ) -> run_record.RunRecord:
     """Returns the only record with the given settings; see `having`.
 
     Raises:
@@ -43,29 +48,35 @@ class Records(list[Entry]):
     Args:
       draft: a word of the drafter's name, e.g. 'small'.
       target: a word of the target's name.
-      **settings: values of the record's keys.
+      **settings: values of the record's fields.
     """
     return Records(
         record
         for record in self
-        if _is_named(record.drafter, draft)
-        and _is_named(record.target, target)
-        and all(record[key] == value for key, value in settings.items())
+        if _has_word(record.drafter.name, draft)
+        and _has_word(record.target.name, target)
+        and all(
+            getattr(record, key) == value for key, value in settings.items()
+        )
     )
 
 
-def _is_named(model: Entry, word: str | None) -> bool:
-  return word is None or word in re.split('[_/]', model.name)
+def _has_word(name: str, word: str | None) -> bool:
+  return word is None or word in re.split('[_/]', name)
 
 
 def read(path: pathlib.Path) -> Records:
-  """Reads a file of one JSON object per line.
+  """Reads the run records of a file; see `runs.read`."""
+  return Records(runs.read(path))
+
+
+def read_entry(path: pathlib.Path) -> Entry:
+  """Reads a file of one JSON object.
 
   Raises:
     ValueError: if the file cannot be read; names it.
   """
   try:
-    lines = path.read_text().splitlines()
-    return Records(json.loads(line, object_hook=Entry) for line in lines)
+    return json.loads(path.read_text(), object_hook=Entry)
   except (OSError, ValueError) as error:
     raise ValueError(f'{path} cannot be read: {error}') from error

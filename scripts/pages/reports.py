@@ -18,7 +18,9 @@ from speculative_t5x.tpu_aot import report
 def render(results: pathlib.Path) -> Iterator[tuple[pathlib.Path, str]]:
   """Yields the path and the rendered text of each report."""
   for path in sorted(results.glob('tpu_preflight/*/tpu_preflight.json')):
-    yield path.with_suffix('.md'), report.render(records.read(path)[0]) + '\n'
+    yield path.with_suffix('.md'), report.render(
+        records.read_entry(path)
+    ) + '\n'
   yield results / 'paper/table2.md', _table_2(results) + '\n'
   yield results / 'paper/table3.md', _table_3(results)
 

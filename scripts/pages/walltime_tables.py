@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from scripts.pages import formats
 from scripts.pages import records as records_lib
+from speculative_t5x import run_record
 from speculative_t5x.paper import published
 from speculative_t5x.reports import console
 from speculative_t5x.reports import eval_table
@@ -45,11 +46,11 @@ def walltime_table(
   return markdown.table([*columns], rows)
 
 
-def _draft_size(record: records_lib.Entry) -> str:
+def _draft_size(record: run_record.RunRecord) -> str:
   return record.drafter.name.split('_')[-1]
 
 
-def highlights(rows: Mapping[str, records_lib.Entry]) -> str:
+def highlights(rows: Mapping[str, run_record.RunRecord]) -> str:
   """Returns a table of settings and speedup, one row per record.
 
   Args:
@@ -62,7 +63,7 @@ def highlights(rows: Mapping[str, records_lib.Entry]) -> str:
   return markdown.table(header, [_highlight(*row) for row in rows.items()])
 
 
-def _highlight(name: str, record: records_lib.Entry) -> list[str]:
+def _highlight(name: str, record: run_record.RunRecord) -> list[str]:
   alpha = f'{readings.alpha(record):.2f}'
   return [
       name,
@@ -76,22 +77,22 @@ def _highlight(name: str, record: records_lib.Entry) -> list[str]:
   ]
 
 
-def _bold_speedup(record: records_lib.Entry) -> str:
+def _bold_speedup(record: run_record.RunRecord) -> str:
   value = formats.speedup(record)
   return f'**{value}** {formats.interval(record.speedup_ci95)}'
 
 
-def best(records: records_lib.Records) -> records_lib.Entry:
+def best(records: records_lib.Records) -> run_record.RunRecord:
   """Returns the record with the largest speedup."""
   return max(records, key=lambda record: record.speedup)
 
 
-def speedup_per_token(record: records_lib.Entry) -> float:
+def speedup_per_token(record: run_record.RunRecord) -> float:
   """Returns the speedup per token, if the two outputs differ in length."""
   return record.speedup * (1 - fewer_tokens(record))
 
 
-def fewer_tokens(record: records_lib.Entry) -> float:
+def fewer_tokens(record: run_record.RunRecord) -> float:
   """Returns the fraction by which the speculative outputs are shorter."""
   return 1 - record.speculative.tokens / record.baseline.tokens
 
@@ -105,7 +106,7 @@ def changes(
   return [abs(x.speedup / before[key(x)] - 1) for x in records]
 
 
-def outcome(record: records_lib.Entry) -> str:
+def outcome(record: run_record.RunRecord) -> str:
   """Returns the speedup if its interval excludes 1, else the verdict."""
   verdict = readings.verdict(record)
   if verdict in ('faster', 'slower'):

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 
 from speculative_t5x import checkpoints
 from speculative_t5x import loading
+from speculative_t5x import run_record
 from speculative_t5x import sharding
 from speculative_t5x import vocabularies
 from speculative_t5x.compatibility import pairing
@@ -246,11 +247,11 @@ def from_model(draft: loading.Model) -> source.LoadedDrafter:
   is_partitioned = draft.rules != sharding.REPLICATED
   return source.LoadedDrafter(
       make,
-      {
-          'kind': 'model',
-          **draft.describe(),
-          'model_parallel': draft.mesh is not None and is_partitioned,
-      },
+      run_record.DrafterDescription(
+          kind='model',
+          **dataclasses.asdict(draft.describe()),
+          model_parallel=draft.mesh is not None and is_partitioned,
+      ),
       params=draft.params,
       models=(draft,),
       mesh=draft.mesh,

@@ -8,11 +8,12 @@ A gin file or a program names a `Source`. Loaded for a target it gives a
 
 from collections.abc import Callable
 import dataclasses
-from typing import Any, Protocol
+from typing import Protocol
 
 import jax
 
 from speculative_t5x import loading
+from speculative_t5x import run_record
 from speculative_t5x import vocabularies
 from speculative_t5x.speculation import contracts
 
@@ -27,15 +28,14 @@ class LoadedDrafter:
   Attributes:
     make: takes the target, as a `contracts.Model`, and the number of draft
       tokens per block, and returns the drafter. Cheap: it reads nothing.
-    description: for the run record: `kind`, `name`, and where they apply
-      `checkpoint`, `num_params`, `dtype` and `model_parallel`.
+    description: for the run record; what does not apply is left out.
     params: the drafter's parameters; None if it has none.
     models: the networks that it runs beside the target.
     mesh: that the parameters lie on; None for one device.
   """
 
   make: MakeDrafter
-  description: dict[str, Any]
+  description: run_record.DrafterDescription
   params: contracts.Params = dataclasses.field(default=None, repr=False)
   models: tuple[loading.Model, ...] = ()
   mesh: jax.sharding.Mesh | None = None
@@ -77,7 +77,8 @@ class WithoutParameters:
       vocabulary: vocabularies.Vocabulary | None,
   ) -> LoadedDrafter:
     """See `Source.load`."""
-    return LoadedDrafter(self.make, {'kind': self.kind, 'name': self.kind})
+    description = run_record.DrafterDescription(self.kind, self.kind)
+    return LoadedDrafter(self.make, description)
 
 
 def check_loaded(drafter: LoadedDrafter) -> None:

@@ -7,13 +7,13 @@ import dataclasses
 from typing import Any
 
 from speculative_t5x import batching
+from speculative_t5x import run_record
 from speculative_t5x import sharding
 from speculative_t5x import token_decoder
 from speculative_t5x.drafters import source
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.measurement import greedy
 from speculative_t5x.measurement import interleaved
-from speculative_t5x.measurement import run_record
 from speculative_t5x.measurement import tracing
 from speculative_t5x.measurement import walltimes
 from speculative_t5x.outputs import folder_lock
@@ -51,7 +51,7 @@ def evaluate(
     batch_size: int = 1,
     repeats: int = 1,
     shown_example: int | None = None,
-) -> list[run_record.Record]:
+) -> list[run_record.RunRecord]:
   """Decodes a split plainly and speculatively and compares texts and times.
 
   Args:
@@ -145,8 +145,8 @@ def _requests(
 
 def _evaluate_at(
     setup: _Setup, temperature: float, draft_temperature: float
-) -> tuple[run_record.Record, list[dict[str, Any]]]:
-  """Runs one temperature: its record and its predictions."""
+) -> tuple[run_record.RunRecord, list[dict[str, Any]]]:
+  """Returns the record and the predictions of one temperature."""
   batches = _requests(setup, temperature, draft_temperature)
   plain, speculative = interleaved.run(
       setup.decoder,
@@ -160,34 +160,33 @@ def _evaluate_at(
       name: predictions_lib.read(run, setup.examples, setup.decoder)
       for name, run in (('baseline', plain), ('speculative', speculative))
   }
-  record = _record(setup, temperature, draft_temperature, plain, speculative)
-  record['quality'] = {
+  quality = {
       name: predictions_lib.judge(setup.examples, side)
       for name, side in sides.items()
   }
+  settings = _settings(setup, temperature, draft_temperature)
+  record = dataclasses.replace(
+      walltimes.add_runs(settings, plain, speculative),
+      quality=run_record.BothRuns(**quality),
+  )
   if temperature <= sampling.MIN_TEMPERATURE:
-    record['greedy'] = greedy.compare(
-        setup.decoder, batches, plain, speculative
-    )
+    counted = greedy.compare(setup.decoder, batches, plain, speculative)
+    record = dataclasses.replace(record, greedy=counted)
   return record, predictions_lib.rows(setup.examples, temperature, sides)
 
 
-def _record(
-    setup: _Setup,
-    temperature: float,
-    draft_temperature: float,
-    plain: interleaved.Run,
-    speculative: interleaved.Run,
-) -> run_record.Record:
-  decoder = setup.decoder
-  return run_record.make(
+def _settings(
+    setup: _Setup, temperature: float, draft_temperature: float
+) -> run_record.RunRecord:
+  return setup.workload.new_record(
       'eval',
-      **setup.workload.settings(),
-      **run_record.describe_decoding(decoder, temperature, draft_temperature),
-      **walltimes.describe_runs(plain, speculative, setup.repeats),
+      setup.decoder,
+      temperature,
+      draft_temperature,
       num_examples=len(setup.examples.tokens),
       truncated_inputs=setup.examples.num_truncated,
       batch_size=setup.batch_size,
+      repeats=setup.repeats,
   )
 
 

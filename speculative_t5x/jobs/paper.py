@@ -20,11 +20,11 @@ from etils import epath
 from matplotlib import figure as figure_lib
 import numpy as np
 
+from speculative_t5x import run_record
 from speculative_t5x import simulation
 from speculative_t5x import text_decoder
 from speculative_t5x import token_decoder
 from speculative_t5x.measurement import part_programs
-from speculative_t5x.measurement import run_record
 from speculative_t5x.measurement import step_times
 from speculative_t5x.measurement import tracing
 from speculative_t5x.outputs import folder_lock
@@ -102,7 +102,9 @@ def _write_speeds(name, output_dir, target_size, shapes, measured) -> None:
   _write(output_dir, name, tables.tables_2_and_4(pairing))
 
 
-def _simulate(output_dir, target_size, shapes, rows) -> list[run_record.Record]:
+def _simulate(
+    output_dir, target_size, shapes, rows
+) -> list[run_record.RunRecord]:
   """Measures each row's sizes at the paper's alpha; one record per row."""
   pairings = [
       simulation.Pairing(
@@ -129,14 +131,13 @@ def _published_row(key: RowName) -> published.Row:
     ) from error
 
 
-def _find_record(path: Path, row: published.Row) -> run_record.Record:
+def _find_record(path: Path, row: published.Row) -> run_record.RunRecord:
   """The one record of a row's temperature and gamma, at the paper's batch."""
   wanted = row.temperature, row.gamma, published.BATCH_SIZE
   found = [
       record
       for record in runs.read(path)
-      if (record['temperature'], record['gamma'], record['batch_size'])
-      == wanted
+      if (record.temperature, record.gamma, record.batch_size) == wanted
   ]
   if len(found) == 1:
     return found[0]
@@ -150,7 +151,7 @@ def _find_record(path: Path, row: published.Row) -> run_record.Record:
 
 def table3(
     output_dir: Path,
-    measure: Callable[..., Sequence[run_record.Record]],
+    measure: Callable[..., Sequence[run_record.RunRecord]],
     records: Path | Sequence[Path] = (),
 ) -> None:
   """Alpha of every draft at hand, then the paper's for its own.
@@ -292,7 +293,7 @@ def _points(
     output_dir: Path,
     records: Path | Sequence[Path],
     folders: Sequence[str],
-    label: Callable[[run_record.Record], str],
+    label: Callable[[run_record.RunRecord], str],
 ) -> list[points_lib.Point]:
   """What was measured, from folders of the output folder and from files."""
   measured = [epath.Path(output_dir) / f / 'results.jsonl' for f in folders]

@@ -10,8 +10,8 @@ neither a task nor checkpoints.
 from collections.abc import Sequence
 import itertools
 
+from speculative_t5x import run_record
 from speculative_t5x import simulation
-from speculative_t5x.measurement import run_record
 from speculative_t5x.outputs import folder_lock
 from speculative_t5x.reports import walltime_summary
 from speculative_t5x.runtime import arguments
@@ -26,7 +26,7 @@ def simulate(
     output_dir: str,
     temperature: float | Sequence[float] = 0.0,
     shapes: simulation.Shapes,
-) -> list[run_record.Record]:
+) -> list[run_record.RunRecord]:
   """Measures every combination of draft, gamma, rate and temperature.
 
   Args:

@@ -15,7 +15,7 @@ from typing import Any
 from etils import epath
 
 from speculative_t5x import sharding
-from speculative_t5x.measurement import run_record
+from speculative_t5x.measurement import provenance
 from speculative_t5x.networks import t5_published
 from speculative_t5x.outputs import output_folder
 from speculative_t5x.paper import published
@@ -132,9 +132,9 @@ def _describe(
 ) -> dict[str, Any]:
   return {
       'job': 'tpu_preflight',
-      **run_record.origin(),
-      'device': run_record.describe_device(),
-      'host': run_record.describe_host(),
+      **provenance.origin(),
+      'device': dataclasses.asdict(provenance.describe_device()),
+      'host': dataclasses.asdict(provenance.describe_host()),
       'libtpu': topology_lib.check_libtpu(),
       'topology': place.topology.name,
       'chip': dataclasses.asdict(place.topology.chip),

@@ -13,10 +13,10 @@ import dataclasses
 import itertools
 import math
 import sys
-from typing import Any
 
 from speculative_t5x import batching
 from speculative_t5x import loading
+from speculative_t5x import run_record
 from speculative_t5x import sharding
 from speculative_t5x import token_decoder
 from speculative_t5x.drafters import source
@@ -25,7 +25,6 @@ from speculative_t5x.measurement import acceptance
 from speculative_t5x.measurement import greedy
 from speculative_t5x.measurement import intervals
 from speculative_t5x.measurement import part_programs
-from speculative_t5x.measurement import run_record
 from speculative_t5x.measurement import walltimes
 from speculative_t5x.outputs import folder_lock
 from speculative_t5x.outputs import output_folder
@@ -63,8 +62,8 @@ class _Alpha:
     tokens_per_call: for gamma 1, 2, ...
   """
 
-  estimate: dict[str, Any]
-  tokens_per_call: list[float]
+  estimate: run_record.Alpha
+  tokens_per_call: Sequence[float]
 
 
 def measure_walltime(
@@ -78,7 +77,7 @@ def measure_walltime(
     batch_size: int | Sequence[int] = 1,
     repeats: int = 3,
     alpha_tokens: int = 10_000,
-) -> list[run_record.Record]:
+) -> list[run_record.RunRecord]:
   """Measures every combination of drafter, gamma, batch size and temperature.
 
   Args:
@@ -192,7 +191,7 @@ def _load_examples(
 
 @dataclasses.dataclass(frozen=True)
 class _Found:
-  records: list[run_record.Record]
+  records: list[run_record.RunRecord]
   advice: list[str]
 
 
@@ -204,7 +203,7 @@ def _measure_drafter(
       temperature: _find_alpha(setup, decoder, temperature, max(gammas))
       for temperature in temperatures
   }
-  found: dict[tuple[int, float], list[run_record.Record]] = {}
+  found: dict[tuple[int, float], list[run_record.RunRecord]] = {}
   for gamma in gammas:
     programs = part_programs.PartPrograms(
         decoder.with_drafter(decoder.loaded_drafter, gamma)
@@ -218,7 +217,7 @@ def _measure_drafter(
   for (batch_size, temperature), records in found.items():
     told = advice.advise(records, alphas[temperature].tokens_per_call)
     lines.append(
-        f'{records[0]["drafter"]["name"]}, temperature {temperature:g}, batch'
+        f'{records[0].drafter.name}, temperature {temperature:g}, batch'
         f' {batch_size}: {advice.describe(told)}'
     )
   return _Found([r for each in found.values() for r in each], lines)
@@ -241,16 +240,16 @@ def _requests(setup: _Setup, decoder, batch_size, temperature, count=None):
 def _find_alpha(setup: _Setup, decoder, temperature, max_gamma) -> _Alpha:
   """Returns alpha, from an earlier run of the job or measured."""
   max_gamma = max(max_gamma, _MIN_KEPT_GAMMA)
-  settings = {
-      **_settings(setup, decoder, _ALPHA_BATCH, temperature),
-      'gamma': max_gamma,
-      'num_examples': setup.alpha_tokens,
-      'job': 'alpha',
-  }
-  title = f'alpha of {settings["drafter"]["name"]}, temperature {temperature:g}'
+  settings = dataclasses.replace(
+      _settings(setup, decoder, _ALPHA_BATCH, temperature),
+      gamma=max_gamma,
+      num_examples=setup.alpha_tokens,
+      job='alpha',
+  )
+  title = f'alpha of {settings.drafter.name}, temperature {temperature:g}'
   keys = [field.name for field in dataclasses.fields(_Alpha)]
   if known := setup.folder.read_part('alpha', settings, keys, title):
-    return _Alpha(**known)
+    return run_record.from_dict(known, _Alpha)
   num_rows = sharding.describe(decoder.mesh).get(sharding.DATA_AXIS, 1)
   texts = acceptance.collect(
       decoder,
@@ -265,23 +264,22 @@ def _find_alpha(setup: _Setup, decoder, temperature, max_gamma) -> _Alpha:
         file=sys.stderr,
     )
   found = _Alpha(
-      {
-          'value': estimate.value,
-          'ci95': None if estimate.ci95 is None else list(estimate.ci95),
-          'num_tokens': estimate.num,
-      },
+      run_record.Alpha(estimate.value, estimate.ci95, estimate.num),
       advice.tokens_per_call(texts, max_gamma).tolist(),
   )
   setup.folder.write_part('alpha', settings, dataclasses.asdict(found))
   return found
 
 
-def _settings(setup: _Setup, decoder, batch_size, temperature):
+def _settings(
+    setup: _Setup, decoder, batch_size, temperature
+) -> run_record.RunRecord:
   """Returns a record before anything is measured."""
-  return run_record.make(
+  return setup.workload.new_record(
       'walltime',
-      **setup.workload.settings(),
-      **run_record.describe_decoding(decoder, temperature, temperature),
+      decoder,
+      temperature,
+      temperature,
       num_examples=setup.num_examples,
       batch_size=batch_size,
       repeats=setup.repeats,
@@ -291,53 +289,47 @@ def _settings(setup: _Setup, decoder, batch_size, temperature):
 
 def _measure_configuration(
     setup: _Setup, programs, batch_size, temperature, alpha: _Alpha
-) -> run_record.Record:
+) -> run_record.RunRecord:
   """Returns the record of a configuration, from the folder or measured."""
   settings = _settings(setup, programs.decoder, batch_size, temperature)
   name = (
-      f'{settings["drafter"]["name"]}, gamma {settings["gamma"]}, batch'
-      f' {batch_size}, temperature {temperature:g}'
+      f'{settings.drafter.name}, gamma {settings.gamma}, batch {batch_size},'
+      f' temperature {temperature:g}'
   )
   record = setup.folder.find(settings, name, setup.num_configurations)
   if record is None:
-    record = settings | _measure(setup, programs, settings, name)
-  record['alpha'] = alpha.estimate
-  record['predicted_speedup'] = float(
-      theory.walltime_factor(
-          alpha.estimate['value'], record['gamma'], record['c']
-      )
+    record = _measure(setup, programs, settings, name)
+  predicted = theory.walltime_factor(
+      alpha.estimate.value, record.gamma, record.c
+  )
+  record = dataclasses.replace(
+      record, alpha=alpha.estimate, predicted_speedup=float(predicted)
   )
   setup.folder.add(record)
   return record
 
 
-def _measure(setup: _Setup, programs, settings, name) -> run_record.Record:
+def _measure(
+    setup: _Setup, programs, settings: run_record.RunRecord, name: str
+) -> run_record.RunRecord:
   """Times both ways of decoding and scores their texts."""
-  decoder, temperature = programs.decoder, settings['temperature']
-  count, batch_size = setup.num_examples, settings['batch_size']
+  decoder, temperature = programs.decoder, settings.temperature
+  count, batch_size = setup.num_examples, settings.batch_size
   batches = [
       decoder.place(request)
       for request in _requests(setup, decoder, batch_size, temperature, count)
   ]
-  found = walltimes.measure(programs, batches, repeats=setup.repeats, name=name)
-  record = dict(found.record)
-  record['truncated_inputs'] = setup.examples.first(count).num_truncated
-  record['quality'] = _judge(setup, decoder, found)
+  found = walltimes.measure(programs, batches, settings, name)
+  examples = setup.examples.first(count)
+  judge = lambda run: predictions_lib.judge(
+      examples, predictions_lib.read(run, examples, decoder)
+  )
+  record = dataclasses.replace(
+      found.record,
+      truncated_inputs=examples.num_truncated,
+      quality=run_record.BothRuns(judge(found.plain), judge(found.speculative)),
+  )
   if temperature <= sampling_lib.MIN_TEMPERATURE:
-    record['greedy'] = greedy.compare(
-        decoder, batches, found.plain, found.speculative
-    )
+    counted = greedy.compare(decoder, batches, found.plain, found.speculative)
+    record = dataclasses.replace(record, greedy=counted)
   return record
-
-
-def _judge(setup: _Setup, decoder, found: walltimes.Measured):
-  examples = setup.examples.first(setup.num_examples)
-  return {
-      name: predictions_lib.judge(
-          examples, predictions_lib.read(run, examples, decoder)
-      )
-      for name, run in (
-          ('baseline', found.plain),
-          ('speculative', found.speculative),
-      )
-  }

@@ -10,13 +10,16 @@ import jax
 import seqio
 
 from speculative_t5x import loading
+from speculative_t5x import run_record
 from speculative_t5x import sharding
 from speculative_t5x import token_decoder
 from speculative_t5x import vocabularies
 from speculative_t5x.compatibility import pairing
 from speculative_t5x.drafters import source
+from speculative_t5x.measurement import provenance
 from speculative_t5x.networks import t5
 from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.speculation import verification
 from speculative_t5x.tasks import examples as examples_lib
 
 
@@ -69,17 +72,47 @@ class Workload:
     """
     return sampling_lib.make_sampling(temperature, self.topk, self.topp)
 
-  def settings(self) -> dict[str, Any]:
-    """Returns what the run record says of the workload."""
-    return {
-        'task': self.mixture_or_task_name,
-        'split': self.split,
-        'inputs_length': self.task_feature_lengths['inputs'],
-        'targets_length': self.task_feature_lengths['targets'],
-        'topk': self.topk,
-        'topp': self.topp,
-        'seed': self.seed,
-    }
+  def new_record(
+      self,
+      job: str,
+      decoder: token_decoder.TokenDecoder,
+      temperature: float,
+      draft_temperature: float,
+      **values: Any,
+  ) -> run_record.RunRecord:
+    """Returns the record of a configuration before it is measured.
+
+    Args:
+      job: name of the job.
+      decoder: target, drafter and gamma.
+      temperature: of the target.
+      draft_temperature: of the drafter.
+      **values: further settings of the record.
+    """
+    rule = verification.TOKENWISE
+    return provenance.new_record(
+        job,
+        task=self.mixture_or_task_name,
+        split=self.split,
+        target=decoder.target.describe(),
+        drafter=dataclasses.replace(
+            decoder.loaded_drafter.description, temperature=draft_temperature
+        ),
+        verification=run_record.Verification(rule.name),
+        gamma=decoder.gamma,
+        gamma_policy=decoder.policy.name,
+        temperature=temperature,
+        topk=self.topk,
+        topp=self.topp,
+        num_decodes=decoder.num_decodes,
+        seed=self.seed,
+        inputs_length=self.task_feature_lengths['inputs'],
+        targets_length=self.task_feature_lengths['targets'],
+        mesh=sharding.describe(decoder.mesh),
+        matmul_precision=decoder.matmul_precision,
+        lossless=rule.is_lossless,
+        **values,
+    )
 
   def make_mesh(self, batch_size: int) -> jax.sharding.Mesh | None:
     """Returns the mesh that batches are decoded on, None for one device.

@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares greedy speculative outputs with plain greedy outputs."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from speculative_t5x import run_record
 from speculative_t5x import token_decoder
 from speculative_t5x.measurement import interleaved
 from speculative_t5x.measurement import near_ties
-from speculative_t5x.measurement import run_record
 
 # In float32, near ties are so rare that a larger share indicates a bug.
 MAX_NEAR_TIE_SHARE = 0.005
@@ -22,7 +24,7 @@ def compare(
     batches: list[token_decoder.Request],
     plain: interleaved.Run,
     speculative: interleaved.Run,
-) -> dict[str, int] | None:
+) -> run_record.Greedy | None:
   """Counts the rows with identical outputs, near ties and mismatches.
 
   Args:
@@ -36,43 +38,42 @@ def compare(
   """
   if decoder.num_decodes > 1:
     return None
-  counts = {'identical': 0, 'near_tie': 0, 'mismatch': 0}
+  identical = near_tie = mismatch = 0
   for batch, one, other in zip(
       batches, plain.decoded, speculative.decoded, strict=True
   ):
     found = near_ties.compare(decoder, batch, one.sequences, other.sequences)
     num_padding = int(np.sum(np.asarray(batch.limits) == 0))
-    counts['identical'] += found.num_identical - num_padding
-    counts['near_tie'] += len(found.near_ties)
-    counts['mismatch'] += len(found.mismatches)
-  return counts
+    identical += found.num_identical - num_padding
+    near_tie += len(found.near_ties)
+    mismatch += len(found.mismatches)
+  return run_record.Greedy(identical, near_tie, mismatch)
 
 
-def check(records: list[run_record.Record]) -> None:
+def check(records: Sequence[run_record.RunRecord]) -> None:
   """Checks that no record has a mismatch or too many near ties.
 
   Raises:
     MismatchError: if a record has.
   """
   for record in records:
-    greedy = record['greedy']
+    greedy = record.greedy
     if greedy is None:
       continue
-    if greedy['mismatch']:
+    if greedy.mismatch:
       raise MismatchError(
-          f'{greedy["mismatch"]} greedy outputs differ from plain decoding by'
+          f'{greedy.mismatch} greedy outputs differ from plain decoding by'
           ' more than rounding. This is a bug; please report it with the'
           ' record.'
       )
     # A single near tie can occur even among few examples.
-    most = max(1, MAX_NEAR_TIE_SHARE * record['num_examples'])
+    most = max(1, MAX_NEAR_TIE_SHARE * record.num_examples)
     is_exact = (
-        record['device']['platform'] == 'cpu'
-        and record['target']['dtype'] == 'float32'
+        record.device.platform == 'cpu' and record.target.dtype == 'float32'
     )
-    if is_exact and greedy['near_tie'] > most:
+    if is_exact and greedy.near_tie > most:
       raise MismatchError(
-          f'{greedy["near_tie"]} of {record["num_examples"]} greedy outputs'
+          f'{greedy.near_tie} of {record.num_examples} greedy outputs'
           ' differ by rounding, more than float32 on CPU explains. This is a'
           ' bug; please report it with the record.'
       )

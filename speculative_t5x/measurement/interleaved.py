@@ -161,10 +161,11 @@ def speedup(plain: Run, speculative: Run) -> float:
   return plain.walltime_s / speculative.walltime_s
 
 
-def speedup_interval(plain: Run, speculative: Run) -> list[float] | None:
-  """95 percent interval of the speedup by a paired bootstrap over batches.
+def speedup_interval(
+    plain: Run, speculative: Run
+) -> tuple[float, float] | None:
+  """Returns the 95 percent interval of the speedup, None for too few batches.
 
-  None for fewer batches than an interval takes.
+  It is a paired bootstrap over batches, see `intervals.ratio_interval`.
   """
-  interval = intervals.ratio_interval(plain.seconds, speculative.seconds)
-  return None if interval is None else list(interval)
+  return intervals.ratio_interval(plain.seconds, speculative.seconds)

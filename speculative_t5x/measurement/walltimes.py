@@ -6,19 +6,21 @@ Runs, parts and the speed of reading are timed interleaved, so that their ratios
 hold on a machine whose speed changes.
 """
 
+import dataclasses
 from typing import NamedTuple
 
 import jax
 import numpy as np
 
+from speculative_t5x import run_record
 from speculative_t5x import token_decoder
+from speculative_t5x.measurement import counts
 from speculative_t5x.measurement import interleaved
 from speculative_t5x.measurement import intervals
 from speculative_t5x.measurement import operations
 from speculative_t5x.measurement import part_programs
 from speculative_t5x.measurement import part_sums
 from speculative_t5x.measurement import read_floor
-from speculative_t5x.measurement import run_record
 from speculative_t5x.measurement import step_times
 
 ROUNDS = 15  # of the parts
@@ -32,12 +34,12 @@ class Measured(NamedTuple):
   """What was measured.
 
   Attributes:
-    record: under the keys of the run record.
+    record: of the configuration, without alpha and quality.
     plain: the plain run.
     speculative: the speculative one.
   """
 
-  record: run_record.Record
+  record: run_record.RunRecord
   plain: interleaved.Run
   speculative: interleaved.Run
 
@@ -45,19 +47,17 @@ class Measured(NamedTuple):
 def measure(
     programs: part_programs.PartPrograms,
     batches: list[token_decoder.Request],
-    *,
-    repeats: int,
+    settings: run_record.RunRecord,
     name: str,
-    rounds: int = ROUNDS,
 ) -> Measured:
   """Times both ways of decoding and their parts.
 
   Args:
     programs: the parts, compiled once for all distributions.
     batches: to decode, of one shape.
-    repeats: how often each batch is timed.
+    settings: the record before measurement. Each batch is timed `repeats`
+      times, and the parts are timed `rounds` times, spread over the batches.
     name: what the progress lines begin with.
-    rounds: how often the parts are timed, spread over the batches.
   """
   decoder, request = programs.decoder, batches[0]
   rows = len(request.limits) * decoder.num_decodes
@@ -66,7 +66,7 @@ def measure(
   readers = read_floor.Readers(
       read_floor.step_bytes(decoder, rows, inputs_length)
   )
-  places = np.linspace(0, len(batches) - 1, rounds).round().astype(int)
+  places = np.linspace(0, len(batches) - 1, settings.rounds).round().astype(int)
 
   def time_parts(number: int) -> None:
     for _ in range(np.count_nonzero(places == number)):
@@ -74,56 +74,62 @@ def measure(
       readers.time_round()
 
   plain, speculative = interleaved.run(
-      decoder, batches, repeats=repeats, name=name, between=time_parts
+      decoder,
+      batches,
+      repeats=settings.repeats,
+      name=name,
+      between=time_parts,
   )
-  record = describe_runs(plain, speculative, repeats)
-  record |= _describe_parts(parts)
-  record |= _describe_floor(parts, readers, decoder)
+  record = add_runs(settings, plain, speculative)
+  record = _add_parts(record, parts)
+  if decoder.mesh is None:  # on a mesh, one device reads a part of the bytes
+    record = _add_floor(record, readers)
   windows = _windows(parts, places, len(batches))
-  record |= _compare(plain, speculative, windows, decoder.gamma)
-  record |= _count_operations(decoder, request, record)
-  record['peak_memory_bytes'] = {
-      'baseline': _peak_bytes(decoder.compile_plain(request)),
-      'speculative': _peak_bytes(decoder.compile_speculative(request)),
-  }
+  record = _add_bound(record, plain, speculative, windows)
+  record = _add_programs(record, decoder, request)
   return Measured(record, plain, speculative)
 
 
-def describe_runs(
+def add_runs(
+    record: run_record.RunRecord,
     plain: interleaved.Run,
     speculative: interleaved.Run,
-    repeats: int,
-) -> run_record.Record:
-  """What two runs over the same batches say, under the record's keys."""
-  sides = {
-      'baseline': run_record.count_run(plain.decoded),
-      'speculative': run_record.count_run(speculative.decoded)
-      | run_record.count_speculation(speculative.decoded),
-  }
-  for side, run in zip(sides.values(), (plain, speculative), strict=True):
-    side['walltime_s'] = run.walltime_s
-    side['tokens_per_s'] = side['tokens'] / run.walltime_s
-  return {
-      **sides,
-      **run_record.acceptance_rates(sides['speculative']),
-      'padded_share': run_record.padded_share(speculative.decoded),
-      'speedup': interleaved.speedup(plain, speculative),
-      'speedup_ci95': interleaved.speedup_interval(plain, speculative),
-      'compile_s': {
-          'baseline': plain.compile_s,
-          'speculative': speculative.compile_s,
-      },
-      'repeats': repeats,
-      'warmup': interleaved.WARMUP,
-  }
+) -> run_record.RunRecord:
+  """Returns a record with what two runs over the same batches counted."""
+  plain_counts = counts.count_run(plain.decoded)
+  speculative_counts = counts.count_run(
+      speculative.decoded
+  ) | counts.count_speculation(speculative.decoded)
+  return dataclasses.replace(
+      record,
+      baseline=run_record.PlainRun(
+          **plain_counts,
+          walltime_s=plain.walltime_s,
+          tokens_per_s=plain_counts['tokens'] / plain.walltime_s,
+      ),
+      speculative=run_record.SpeculativeRun(
+          **speculative_counts,
+          walltime_s=speculative.walltime_s,
+          tokens_per_s=speculative_counts['tokens'] / speculative.walltime_s,
+      ),
+      **counts.acceptance_rates(speculative_counts),
+      padded_share=counts.padded_share(speculative.decoded),
+      speedup=interleaved.speedup(plain, speculative),
+      speedup_ci95=interleaved.speedup_interval(plain, speculative),
+      compile_s=run_record.BothRuns(plain.compile_s, speculative.compile_s),
+      warmup=interleaved.WARMUP,
+  )
 
 
-def step_times_of(record: run_record.Record) -> part_sums.StepTimes:
-  """The parts' times, back from a record."""
+def step_times_of(record: run_record.RunRecord) -> part_sums.StepTimes:
+  """Returns the times of the parts, as a record has them."""
   return part_sums.StepTimes(
-      record['encoder_s']['target'],
-      record['encoder_s']['draft'],
-      *(record[f'{n}_ms'] for n in ('t1', 't_verify', 't_draft', 't_draft2')),
+      target_encoder_s=record.encoder_s.target,
+      draft_encoder_s=record.encoder_s.draft,
+      t1_ms=record.t1_ms,
+      t_verify_ms=record.t_verify_ms,
+      t_draft_ms=record.t_draft_ms,
+      t_draft2_ms=record.t_draft2_ms,
   )
 
 
@@ -142,45 +148,49 @@ def _windows(
   return [parts.times(slice(i, i + _WINDOW)) for i in first.tolist()]
 
 
-def _describe_parts(parts: step_times.Parts) -> run_record.Record:
+def _add_parts(
+    record: run_record.RunRecord, parts: step_times.Parts
+) -> run_record.RunRecord:
   times = parts.times()
-  return {
-      't1_ms': times.t1_ms,
-      't_verify_ms': times.t_verify_ms,
-      't_draft_ms': times.t_draft_ms,
-      't_draft2_ms': times.t_draft2_ms,
-      't_call_ms': parts.call_ms(),
-      'c': intervals.estimate_cost_coefficient(
-          parts.seconds['t_draft'], parts.seconds['t1']
-      ).value,
-      'verify_cost_ratio': times.t_verify_ms / times.t1_ms,
-  }
+  cost = intervals.estimate_cost_coefficient(
+      parts.seconds['t_draft'], parts.seconds['t1']
+  )
+  return dataclasses.replace(
+      record,
+      t1_ms=times.t1_ms,
+      t_verify_ms=times.t_verify_ms,
+      t_draft_ms=times.t_draft_ms,
+      t_draft2_ms=times.t_draft2_ms,
+      t_call_ms=parts.call_ms(),
+      c=cost.value,
+      verify_cost_ratio=times.t_verify_ms / times.t1_ms,
+  )
 
 
-def _describe_floor(
-    parts: step_times.Parts,
-    readers: read_floor.Readers,
-    decoder: token_decoder.TokenDecoder,
-) -> run_record.Record:
-  if decoder.mesh is not None:  # one device reads a part of the bytes
-    return {'floor_ms': None, 'floor_ratio': None}
+def _add_floor(
+    record: run_record.RunRecord, readers: read_floor.Readers
+) -> run_record.RunRecord:
   floor_ms = readers.floor_s() * 1e3
-  return {'floor_ms': floor_ms, 'floor_ratio': parts.times().t1_ms / floor_ms}
+  return dataclasses.replace(
+      record, floor_ms=floor_ms, floor_ratio=record.t1_ms / floor_ms
+  )
 
 
-def _compare(
+def _add_bound(
+    record: run_record.RunRecord,
     plain: interleaved.Run,
     speculative: interleaved.Run,
     windows: list[part_sums.StepTimes],
-    gamma: int,
-) -> run_record.Record:
-  """What the runs took beside what their parts add up to.
+) -> run_record.RunRecord:
+  """Compares what the runs took with what their parts add up to.
 
   Args:
+    record: with the speedup of the runs.
     plain: the plain run.
-    speculative: the speculative one.
-    windows: the parts' times that hold for each batch.
-    gamma: draft tokens per block.
+    speculative: the speculative run.
+    windows: the times of the parts that hold for each batch.
+  Returns:
+    The record with the bound, the efficiency and the warnings.
   """
   encoder_s = sum(times.target_encoder_s for times in windows)
   draft_encoder_s = sum(times.draft_encoder_s for times in windows)
@@ -189,25 +199,26 @@ def _compare(
       for times, decoded in zip(windows, plain.decoded, strict=True)
   )
   speculative_s = sum(
-      part_sums.speculative_seconds(times, int(decoded.num_steps), gamma)
+      part_sums.speculative_seconds(times, int(decoded.num_steps), record.gamma)
       for times, decoded in zip(windows, speculative.decoded, strict=True)
   )
   bound = plain_s / speculative_s
-  efficiency = interleaved.speedup(plain, speculative) / bound
+  efficiency = record.speedup / bound
   decode_s = plain.walltime_s - encoder_s
   rest_s = speculative.walltime_s - encoder_s - draft_encoder_s
   has_rest = min(decode_s, rest_s) > 0
-  return {
-      'encoder_s': {'target': encoder_s, 'draft': draft_encoder_s},
-      'bound_speedup': bound,
-      'decode_speedup': decode_s / rest_s if has_rest else None,
-      'loop_efficiency': efficiency,
-      'warnings': _warnings(decode_s / (plain_s - encoder_s), efficiency),
-  }
+  return dataclasses.replace(
+      record,
+      encoder_s=run_record.EncoderSeconds(encoder_s, draft_encoder_s),
+      bound_speedup=bound,
+      decode_speedup=decode_s / rest_s if has_rest else None,
+      loop_efficiency=efficiency,
+      warnings=_warnings(decode_s / (plain_s - encoder_s), efficiency),
+  )
 
 
-def _warnings(step_ratio: float, efficiency: float) -> list[str]:
-  """What a reader of the times must know."""
+def _warnings(step_ratio: float, efficiency: float) -> tuple[str, ...]:
+  """Returns what a reader of the times must know."""
   found = []
   if abs(step_ratio - 1) > _MAX_STEP_DIFFERENCE:
     found.append(
@@ -219,17 +230,27 @@ def _warnings(step_ratio: float, efficiency: float) -> list[str]:
         f'loop efficiency {efficiency:.3f} is above {_MAX_EFFICIENCY}: a'
         ' mistake in measuring; repeat on a quiet machine'
     )
-  return found
+  return tuple(found)
 
 
-def _count_operations(decoder, request, record) -> run_record.Record:
+def _add_programs(
+    record: run_record.RunRecord,
+    decoder: token_decoder.TokenDecoder,
+    request: token_decoder.Request,
+) -> run_record.RunRecord:
+  """Returns a record with the operations and the memory of the programs."""
   counted = operations.count(decoder, request)
-  return {
-      'ops_coefficient': counted.ops_coefficient,
-      'operations_factor': counted.factor(
-          record['baseline']['loop_steps'], record['speculative']['loop_steps']
+  return dataclasses.replace(
+      record,
+      peak_memory_bytes=run_record.BothRuns(
+          _peak_bytes(decoder.compile_plain(request)),
+          _peak_bytes(decoder.compile_speculative(request)),
       ),
-  }
+      ops_coefficient=counted.ops_coefficient,
+      operations_factor=counted.factor(
+          record.baseline.loop_steps, record.speculative.loop_steps
+      ),
+  )
 
 
 def _peak_bytes(compiled: jax.stages.Compiled) -> int | None:

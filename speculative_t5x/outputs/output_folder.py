@@ -16,6 +16,7 @@ remote, so files are written as a whole, never appended to or renamed.
 
 from collections.abc import Sequence
 import contextlib
+import dataclasses
 import datetime
 import hashlib
 import json
@@ -25,7 +26,7 @@ import sys
 
 from etils import epath
 
-from speculative_t5x.measurement import run_record
+from speculative_t5x import run_record
 
 _RESULTS, _PREDICTIONS = 'results.jsonl', 'predictions.jsonl'
 # The keys of a record that identify a configuration.
@@ -93,8 +94,8 @@ class OutputFolder:
       raise cannot_write(self._path, error) from error
 
   def find(
-      self, settings: run_record.Record, title: str, total: int
-  ) -> run_record.Record | None:
+      self, settings: run_record.RunRecord, title: str, total: int
+  ) -> run_record.RunRecord | None:
     """Returns a configuration's record from an earlier run, or None.
 
     Returns None also if the record is damaged or older than a local checkpoint
@@ -108,11 +109,12 @@ class OutputFolder:
       total: total number of configurations.
     """
     title = f'configuration {len(self._names) + 1} of {total}: {title}'
-    return self._take('records', settings, run_record.KEYS, title)
+    found = self._take('records', settings, run_record.KEYS, title)
+    return found and run_record.from_dict(found)
 
   def add(
       self,
-      record: run_record.Record,
+      record: run_record.RunRecord,
       predictions: list[dict[str, object]] | None = None,
   ) -> None:
     """Writes a configuration's predictions, if any, and then its record."""
@@ -127,7 +129,7 @@ class OutputFolder:
   def read_part(
       self,
       part: str,
-      settings: run_record.Record,
+      settings: run_record.RunRecord,
       keys: Sequence[str],
       title: str,
   ) -> dict[str, object] | None:
@@ -145,11 +147,11 @@ class OutputFolder:
     return found and {key: found[key] for key in keys}
 
   def write_part(
-      self, part: str, settings: run_record.Record, values: dict[str, object]
+      self, part: str, settings: run_record.RunRecord, values: dict[str, object]
   ) -> None:
     """Writes values that several configurations share, for resumption."""
     name = f'{part}/{_configuration_name(settings)}.json'
-    origin = {key: settings[key] for key in _ORIGIN}
+    origin = {key: getattr(settings, key) for key in _ORIGIN}
     self._write(name, [json.dumps(values | origin)])
 
   def add_text(self, name: str, text: str) -> epath.Path:
@@ -171,7 +173,7 @@ class OutputFolder:
   def _take(
       self,
       part: str,
-      settings: run_record.Record,
+      settings: run_record.RunRecord,
       keys: Sequence[str],
       title: str,
   ) -> dict[str, object] | None:
@@ -227,9 +229,9 @@ def _first_object(path: epath.Path) -> dict[str, object] | None:
   return None
 
 
-def _other_code(found, settings: run_record.Record) -> str:
+def _other_code(found, settings: run_record.RunRecord) -> str:
   """Returns a note on the code version that measured, if it is another."""
-  if all(found[key] == settings[key] for key in _CODE):
+  if all(found[key] == getattr(settings, key) for key in _CODE):
     return ''
   return (
       f', measured by version {found["package_version"]}, commit'
@@ -237,14 +239,14 @@ def _other_code(found, settings: run_record.Record) -> str:
   )
 
 
-def _last_write(settings: run_record.Record) -> str:
+def _last_write(settings: run_record.RunRecord) -> str:
   """Returns the time of the last write to a checkpoint, formatted as `created`.
 
   If no checkpoint is local, returns an empty text, which sorts before all
   times.
   """
-  models = filter(None, (settings['target'], settings['drafter']))
-  folders = [pathlib.Path(m['checkpoint']) for m in models if m['checkpoint']]
+  models = filter(None, (settings.target, settings.drafter))
+  folders = [pathlib.Path(m.checkpoint) for m in models if m.checkpoint]
   written = [
       path.stat().st_mtime
       for folder in folders
@@ -258,7 +260,8 @@ def _last_write(settings: run_record.Record) -> str:
   return last.isoformat('T', 'seconds')
 
 
-def _configuration_name(record: run_record.Record) -> str:
-  settings = json.dumps({key: record[key] for key in SETTINGS})
+def _configuration_name(record: run_record.RunRecord) -> str:
+  values = dataclasses.asdict(record)
+  settings = json.dumps({key: values[key] for key in SETTINGS})
   digest = hashlib.sha256(settings.encode()).hexdigest()[:12]
-  return f'{_NAME_PREFIX}{record["temperature"]:g}_{digest}'
+  return f'{_NAME_PREFIX}{record.temperature:g}_{digest}'

@@ -9,6 +9,7 @@ of a target step, Definition 3.7).
 import dataclasses
 import math
 
+from speculative_t5x import run_record
 from speculative_t5x.measurement import part_sums
 from speculative_t5x.measurement import walltimes
 from speculative_t5x.paper import published
@@ -32,7 +33,7 @@ class Effect:
   factor: float
 
 
-def effects(row: published.Row, record: readings.Record) -> list[Effect]:
+def effects(row: published.Row, record: run_record.RunRecord) -> list[Effect]:
   """Returns all known causes of the difference, in a fixed order.
 
   They lead from the paper's measured speedup to its predicted one, from there
@@ -48,7 +49,7 @@ def effects(row: published.Row, record: readings.Record) -> list[Effect]:
   return [effect for effect in made if effect is not None]
 
 
-def reasons(row: published.Row, record: readings.Record) -> list[Effect]:
+def reasons(row: published.Row, record: run_record.RunRecord) -> list[Effect]:
   """Returns up to 3 effects of 5 percent or more, the largest first."""
   strength = lambda effect: abs(math.log(effect.factor))
   least = math.log1p(_LEAST_EFFECT)
@@ -56,7 +57,7 @@ def reasons(row: published.Row, record: readings.Record) -> list[Effect]:
   return sorted(large, key=strength, reverse=True)[:_MAX_REASONS]
 
 
-def _paper_effect(row: published.Row, record: readings.Record) -> Effect:
+def _paper_effect(row: published.Row, record: run_record.RunRecord) -> Effect:
   del record
   predicted = float(
       theory.walltime_factor(row.alpha, row.gamma, row.cost_coefficient)
@@ -66,7 +67,9 @@ def _paper_effect(row: published.Row, record: readings.Record) -> Effect:
   return Effect(words, 1 / ratio)
 
 
-def _alpha_effect(row: published.Row, record: readings.Record) -> Effect | None:
+def _alpha_effect(
+    row: published.Row, record: run_record.RunRecord
+) -> Effect | None:
   ours = readings.alpha(record)
   if ours is None:
     return None
@@ -78,8 +81,10 @@ def _alpha_effect(row: published.Row, record: readings.Record) -> Effect | None:
   )
 
 
-def _cost_effect(row: published.Row, record: readings.Record) -> Effect | None:
-  cost = record['c']
+def _cost_effect(
+    row: published.Row, record: run_record.RunRecord
+) -> Effect | None:
+  cost = record.c
   if cost is None:
     return None
   ours, theirs = row.gamma * cost + 1, row.gamma * row.cost_coefficient + 1
@@ -88,9 +93,9 @@ def _cost_effect(row: published.Row, record: readings.Record) -> Effect | None:
 
 
 def _tokens_effect(
-    row: published.Row, record: readings.Record
+    row: published.Row, record: run_record.RunRecord
 ) -> Effect | None:
-  tokens = record['tokens_per_target_call']
+  tokens = record.tokens_per_target_call
   ours = readings.alpha(record)
   if tokens is None or ours is None:
     return None
@@ -100,9 +105,9 @@ def _tokens_effect(
 
 
 def _verify_effect(
-    row: published.Row, record: readings.Record
+    row: published.Row, record: run_record.RunRecord
 ) -> Effect | None:
-  cost, verify = record['c'], record['verify_cost_ratio']
+  cost, verify = record.c, record.verify_cost_ratio
   if cost is None or verify is None:
     return None
   draft = row.gamma * cost
@@ -111,12 +116,12 @@ def _verify_effect(
 
 
 def _first_draft_effect(
-    row: published.Row, record: readings.Record
+    row: published.Row, record: run_record.RunRecord
 ) -> Effect | None:
   if not _has_parts(record):
     return None
-  cost, later_cost = record['t_draft2_ms'] / record['t1_ms'], record['c']
-  later = row.gamma * later_cost + record['verify_cost_ratio']
+  cost, later_cost = record.t_draft2_ms / record.t1_ms, record.c
+  later = row.gamma * later_cost + record.verify_cost_ratio
   words = (
       f'the first draft step of a block takes {cost:.2f} target steps, later'
       f' ones {later_cost:.2f}'
@@ -125,49 +130,55 @@ def _first_draft_effect(
 
 
 def _encoders_effect(
-    row: published.Row, record: readings.Record
+    row: published.Row, record: run_record.RunRecord
 ) -> Effect | None:
   if not _has_parts(record):
     return None
-  share = record['encoder_s']['target'] / record['baseline']['walltime_s']
+  share = record.encoder_s.target / record.baseline.walltime_s
   words = f"the target's encoder takes {share:.0%} of plain decoding"
-  decoders = record['tokens_per_target_call'] / _block_cost(row, record)
+  decoders = record.tokens_per_target_call / _block_cost(row, record)
   return Effect(words, _bound_of_medians(row, record) / decoders)
 
 
-def _drift_effect(row: published.Row, record: readings.Record) -> Effect | None:
+def _drift_effect(
+    row: published.Row, record: run_record.RunRecord
+) -> Effect | None:
   if not _has_parts(record):
     return None
   words = 'the speed of the machine changed while the parts were timed'
-  ratio = record['bound_speedup'] / _bound_of_medians(row, record)
+  ratio = record.bound_speedup / _bound_of_medians(row, record)
   return Effect(words, ratio)
 
 
-def _has_parts(record: readings.Record) -> bool:
+def _has_parts(record: run_record.RunRecord) -> bool:
   keys = 'encoder_s', 'c', 'tokens_per_target_call', 'bound_speedup'
-  return all(record[key] is not None for key in keys)
+  return all(getattr(record, key) is not None for key in keys)
 
 
-def _block_cost(row: published.Row, record: readings.Record) -> float:
+def _block_cost(row: published.Row, record: run_record.RunRecord) -> float:
   """Returns the time of drafting and verifying, over that of a target step."""
-  later_ms = (row.gamma - 1) * record['t_draft_ms']
-  block_ms = record['t_draft2_ms'] + later_ms + record['t_verify_ms']
-  return block_ms / record['t1_ms']
+  later_ms = (row.gamma - 1) * record.t_draft_ms
+  block_ms = record.t_draft2_ms + later_ms + record.t_verify_ms
+  return block_ms / record.t1_ms
 
 
-def _bound_of_medians(row: published.Row, record: readings.Record) -> float:
+def _bound_of_medians(
+    row: published.Row, record: run_record.RunRecord
+) -> float:
   """Returns the speedup if every part had always taken its median time."""
   return part_sums.bound_speedup(
       walltimes.step_times_of(record),
-      baseline_steps=record['baseline']['loop_steps'],
-      speculative_steps=record['speculative']['loop_steps'],
+      baseline_steps=record.baseline.loop_steps,
+      speculative_steps=record.speculative.loop_steps,
       gamma=row.gamma,
   )
 
 
-def _loop_effect(row: published.Row, record: readings.Record) -> Effect | None:
+def _loop_effect(
+    row: published.Row, record: run_record.RunRecord
+) -> Effect | None:
   del row
-  efficiency = record['loop_efficiency']
+  efficiency = record.loop_efficiency
   if efficiency is None:
     return None
   return Effect(f'the loop reaches {efficiency:.0%} of its bound', efficiency)

@@ -6,16 +6,16 @@ Legend: gamma (draft tokens per target call); c (time of a draft step over that
 of a target step, Definition 3.7).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 import dataclasses
 import math
-from typing import Any
 
+from speculative_t5x import run_record
 from speculative_t5x.reports import readings
 from speculative_t5x.reports import runs
 
 
-def curve_label(record: readings.Record) -> str:
+def curve_label(record: run_record.RunRecord) -> str:
   """Returns one label for all rates of simulated acceptance of a pair.
 
   Such runs also share it across temperatures. See `runs.label` for others.
@@ -27,8 +27,8 @@ def curve_label(record: readings.Record) -> str:
 
 
 def alphas(
-    records: Sequence[readings.Record],
-) -> list[tuple[str, float, Mapping[str, Any]]]:
+    records: Sequence[run_record.RunRecord],
+) -> list[tuple[str, float, run_record.Alpha]]:
   """Returns the measured alphas for Table 3, one per label.
 
   Args:
@@ -38,15 +38,15 @@ def alphas(
   Raises:
     ValueError: for two alphas with the same label.
   """
-  known = [record for record in records if record['alpha'] is not None]
+  known = [record for record in records if record.alpha is not None]
   found = {}
   for record, name in zip(known, runs.labels(known), strict=True):
-    entry = name, record['temperature'], record['alpha']
+    entry = name, record.temperature, record.alpha
     _, _, first = found.setdefault(name, entry)
-    if first['value'] != record['alpha']['value']:
+    if first.value != record.alpha.value:
       raise ValueError(
-          f'{name} was measured twice, with alpha {first["value"]} and'
-          f' {record["alpha"]["value"]}. Pass the records of one run alone, or'
+          f'{name} was measured twice, with alpha {first.value} and'
+          f' {record.alpha.value}. Pass the records of one run alone, or'
           ' give another output folder.'
       )
   return list(found.values())
@@ -78,8 +78,8 @@ class Point:
 
 
 def from_records(
-    records: Sequence[readings.Record],
-    label: Callable[[readings.Record], str] = runs.label,
+    records: Sequence[run_record.RunRecord],
+    label: Callable[[run_record.RunRecord], str] = runs.label,
 ) -> list[Point]:
   """Returns one point per record that has the values of a point.
 
@@ -93,12 +93,12 @@ def from_records(
       Point(
           label=name,
           alpha=readings.alpha(record),
-          gamma=record['gamma'],
-          cost_coefficient=record['c'],
-          tokens_per_call=record['tokens_per_target_call'],
-          speedup=record['speedup'],
-          speedup_ci95=_pair(record['speedup_ci95']),
-          operations_factor=_finite(record['operations_factor']),
+          gamma=record.gamma,
+          cost_coefficient=record.c,
+          tokens_per_call=record.tokens_per_target_call,
+          speedup=record.speedup,
+          speedup_ci95=record.speedup_ci95,
+          operations_factor=_finite(record.operations_factor),
       )
       for record, name in zip(
           complete, runs.labels(complete, label), strict=True
@@ -106,15 +106,11 @@ def from_records(
   ]
 
 
-def _is_complete(record: readings.Record) -> bool:
+def _is_complete(record: run_record.RunRecord) -> bool:
   needed = ('gamma', 'c', 'tokens_per_target_call', 'speedup')
-  numbers = [readings.alpha(record), *(record[key] for key in needed)]
-  return record['drafter'] is not None and None not in map(_finite, numbers)
+  numbers = [readings.alpha(record), *(getattr(record, key) for key in needed)]
+  return record.drafter is not None and None not in map(_finite, numbers)
 
 
 def _finite(number: float | None) -> float | None:
   return number if number is not None and math.isfinite(number) else None
-
-
-def _pair(interval: Sequence[float] | None) -> tuple[float, float] | None:
-  return None if interval is None else (interval[0], interval[1])

@@ -6,9 +6,9 @@ Legend: gamma (draft tokens per target call); c (time of a draft step over that
 of a target step, Definition 3.7); T (temperature).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
+from speculative_t5x import run_record
 from speculative_t5x.paper import differences
 from speculative_t5x.paper import published
 from speculative_t5x.reports import cells
@@ -17,8 +17,8 @@ from speculative_t5x.reports import readings
 from speculative_t5x.reports import walltime_summary
 from speculative_t5x.speculation import theory
 
-Pairing = Sequence[tuple[published.Row, readings.Record | None]]
-Entry = tuple[str, float, Mapping[str, Any] | None, float | None]
+Pairing = Sequence[tuple[published.Row, run_record.RunRecord | None]]
+Entry = tuple[str, float, run_record.Alpha | None, float | None]
 
 _NOTE = (
     'EXP is Theorem 3.8, EMP plain over speculative walltime with its 95%'
@@ -88,19 +88,24 @@ def tables_2_and_4(pairing: Pairing) -> str:
   )
 
 
-def _check_pair(row: published.Row, record: readings.Record | None) -> None:
+def _check_pair(
+    row: published.Row, record: run_record.RunRecord | None
+) -> None:
   if record is None:
     return
-  for key, theirs in (('gamma', row.gamma), ('temperature', row.temperature)):
-    if record[key] != theirs:
+  for key in ('gamma', 'temperature'):
+    ours, theirs = getattr(record, key), getattr(row, key)
+    if ours != theirs:
       raise ValueError(
           f"{row.task} {row.draft} at the paper's {key} {theirs} was paired"
-          f' with a record of {key} {record[key]}. Pair it with a run of that'
-          f' {key}, or with None.'
+          f' with a record of {key} {ours}. Pair it with a run of that {key},'
+          ' or with None.'
       )
 
 
-def _compare(row: published.Row, record: readings.Record | None) -> list[str]:
+def _compare(
+    row: published.Row, record: run_record.RunRecord | None
+) -> list[str]:
   ours = [cells.MISSING] * 9 if record is None else _ours(record)
   alpha, cost, predicted, speedup, *rest = ours
   return [
@@ -122,25 +127,25 @@ def _compare(row: published.Row, record: readings.Record | None) -> list[str]:
   ]
 
 
-def _ours(record: readings.Record) -> list[str]:
+def _ours(record: run_record.RunRecord) -> list[str]:
   alpha = readings.alpha(record)
   expected = None
   if alpha is not None:
-    expected = float(theory.expected_tokens(alpha, record['gamma']))
+    expected = float(theory.expected_tokens(alpha, record.gamma))
   return [
       cells.number(alpha),
-      cells.number(record['c'], 3),
-      cells.number(record['predicted_speedup']),
+      cells.number(record.c, 3),
+      cells.number(record.predicted_speedup),
       cells.speedup(record),
       readings.verdict(record),
-      cells.number(record['tokens_per_target_call']),
+      cells.number(record.tokens_per_target_call),
       cells.number(expected),
-      cells.number(record['bound_speedup']),
-      cells.number(record['loop_efficiency']),
+      cells.number(record.bound_speedup),
+      cells.number(record.loop_efficiency),
   ]
 
 
-def _why(row: published.Row, record: readings.Record) -> str:
+def _why(row: published.Row, record: run_record.RunRecord) -> str:
   reasons = [
       f'{effect.words} (x{effect.factor:.2f})'
       for effect in differences.reasons(row, record)
@@ -153,7 +158,7 @@ def table_3(entries: Iterable[Entry]) -> str:
 
   Args:
     entries: name of the drafter, temperature, the estimate of alpha in a record
-      (`value`, `ci95`, `num_tokens`) or None, and the paper's alpha or None.
+      or None, and the paper's alpha or None.
   """
   header = ('drafter', 'T', 'alpha', '95% interval', 'tokens', 'paper')
   return markdown.table(
@@ -174,11 +179,11 @@ def table_3(entries: Iterable[Entry]) -> str:
   )
 
 
-def _estimated(estimate: Mapping[str, Any]) -> list[str]:
+def _estimated(estimate: run_record.Alpha) -> list[str]:
   return [
-      cells.number(estimate['value'], 3),
-      cells.interval(estimate['ci95'], 3),
-      str(estimate['num_tokens']),
+      cells.number(estimate.value, 3),
+      cells.interval(estimate.ci95, 3),
+      str(estimate.num_tokens),
   ]
 
 

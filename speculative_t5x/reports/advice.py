@@ -14,10 +14,10 @@ import dataclasses
 
 import numpy as np
 
+from speculative_t5x import run_record
 from speculative_t5x.measurement import acceptance
 from speculative_t5x.measurement import intervals
 from speculative_t5x.measurement import part_sums
-from speculative_t5x.measurement import run_record
 from speculative_t5x.measurement import walltimes
 from speculative_t5x.speculation import theory
 
@@ -32,7 +32,7 @@ class Advice:
       than the measured one; None if there is no such gamma.
   """
 
-  measured: run_record.Record
+  measured: run_record.RunRecord
   untried: tuple[int, float] | None
 
 
@@ -53,7 +53,7 @@ def tokens_per_call(
 
 
 def expect_speedups(
-    records: Sequence[run_record.Record], tokens_by_gamma: Sequence[float]
+    records: Sequence[run_record.RunRecord], tokens_by_gamma: Sequence[float]
 ) -> np.ndarray:
   """Returns the expected speedups for gamma 1, 2, ..., to the largest one run.
 
@@ -63,10 +63,10 @@ def expect_speedups(
     records: of runs that differ in gamma only, at least one.
     tokens_by_gamma: expected tokens per target call for gamma 1, 2, ...
   """
-  records = sorted(records, key=lambda record: record['gamma'])
-  ran = [record['gamma'] for record in records]
+  records = sorted(records, key=lambda record: record.gamma)
+  ran = [record.gamma for record in records]
   modelled = _modelled_speedups(records, tokens_by_gamma)
-  ratios = [r['speedup'] / modelled[r['gamma'] - 1] for r in records]
+  ratios = [r.speedup / modelled[r.gamma - 1] for r in records]
   return modelled * np.interp(np.arange(1, ran[-1] + 1), ran, ratios)
 
 
@@ -76,18 +76,16 @@ def _modelled_speedups(records, tokens_by_gamma) -> np.ndarray:
   The times of a record are divided by its own target step, since the speed of
   the machine may have changed between records.
   """
-  ran = [record['gamma'] for record in records]
+  ran = [record.gamma for record in records]
   gammas = np.arange(1, ran[-1] + 1)
   parts = [
       np.array(dataclasses.astuple(walltimes.step_times_of(record)))
-      / record['t1_ms']
+      / record.t1_ms
       for record in records
   ]
   middle = part_sums.StepTimes(*np.median(parts, axis=0).tolist())
-  verify = np.interp(
-      gammas, ran, [r['t_verify_ms'] / r['t1_ms'] for r in records]
-  )
-  steps = float(np.median([r['baseline']['loop_steps'] for r in records]))
+  verify = np.interp(gammas, ran, [r.t_verify_ms / r.t1_ms for r in records])
+  steps = float(np.median([r.baseline.loop_steps for r in records]))
   return np.array(
       [
           part_sums.bound_speedup(
@@ -102,7 +100,7 @@ def _modelled_speedups(records, tokens_by_gamma) -> np.ndarray:
 
 
 def advise(
-    records: Sequence[run_record.Record], tokens_by_gamma: Sequence[float]
+    records: Sequence[run_record.RunRecord], tokens_by_gamma: Sequence[float]
 ) -> Advice:
   """Returns the fastest run, and a gamma that may be faster.
 
@@ -111,27 +109,27 @@ def advise(
   measured = max(records, key=_by_gain)
   expected = expect_speedups(records, tokens_by_gamma)
   for record in records:
-    expected[record['gamma'] - 1] = 0  # it is measured
+    expected[record.gamma - 1] = 0  # it is measured
   best = int(np.argmax(expected))
-  gains = expected[best] > max(measured['speedup'], 1)
+  gains = expected[best] > max(measured.speedup, 1)
   return Advice(measured, (best + 1, float(expected[best])) if gains else None)
 
 
-def _by_gain(record: run_record.Record) -> tuple[bool, float]:
-  verdict = intervals.verdict(record['speedup_ci95'])
+def _by_gain(record: run_record.RunRecord) -> tuple[bool, float]:
+  verdict = intervals.verdict(record.speedup_ci95)
   is_faster = verdict == intervals.Verdict.FASTER
-  return is_faster, record['speedup']
+  return is_faster, record.speedup
 
 
 def describe(advice: Advice) -> str:
   """Returns the advice as text, which claims no gain that was not measured."""
   record = advice.measured
-  gamma = record['gamma']
+  gamma = record.gamma
   measured = (
-      f'{record["speedup"]:.2f}x measured,'
-      f' {record["bound_speedup"]:.2f}x by the times of the parts'
+      f'{record.speedup:.2f}x measured,'
+      f' {record.bound_speedup:.2f}x by the times of the parts'
   )
-  verdict = intervals.verdict(record['speedup_ci95'])
+  verdict = intervals.verdict(record.speedup_ci95)
   match verdict:
     case intervals.Verdict.FASTER:
       said = f'use gamma {gamma}: {measured}.'

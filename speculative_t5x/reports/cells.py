@@ -4,6 +4,7 @@
 
 from collections.abc import Sequence
 
+from speculative_t5x import run_record
 from speculative_t5x.reports import readings
 
 MISSING = '-'
@@ -22,14 +23,14 @@ def interval(bounds: Sequence[float] | None, decimals: int = 2) -> str:
   return f'[{low}, {high}]'
 
 
-def speedup(record: readings.Record) -> str:
+def speedup(record: run_record.RunRecord) -> str:
   """Returns the speedup of a run, with its interval if there is one."""
-  value, bounds = record['speedup'], record['speedup_ci95']
+  value, bounds = record.speedup, record.speedup_ci95
   if value is None or bounds is None:
     return number(value)
   return f'{number(value)} {interval(bounds)}'
 
 
-def acceptance(record: readings.Record) -> str:
+def acceptance(record: run_record.RunRecord) -> str:
   """Returns how the acceptance of a run came about."""
   return 'simulated' if readings.is_simulated(record) else 'measured'

@@ -4,8 +4,8 @@
 
 from rich import console as console_lib
 
+from speculative_t5x import run_record
 from speculative_t5x.measurement import intervals
-from speculative_t5x.measurement import run_record
 from speculative_t5x.reports import cells
 from speculative_t5x.reports import console
 from speculative_t5x.reports import readings
@@ -16,7 +16,7 @@ _HEADER = (
 )  # fmt: skip
 
 
-def render(records: list[run_record.Record]) -> console_lib.Group:
+def render(records: list[run_record.RunRecord]) -> console_lib.Group:
   """Returns a table with one line per record, and what follows from it.
 
   Args:
@@ -31,82 +31,82 @@ def render(records: list[run_record.Record]) -> console_lib.Group:
   )
 
 
-def _heading(record: run_record.Record) -> str:
-  device, host = record['device'], record['host']
+def _heading(record: run_record.RunRecord) -> str:
+  device, host = record.device, record.host
   return (
-      f'{record["task"]}, {record["split"]}: {record["num_examples"]} examples,'
-      f' batch {record["batch_size"]}{_decodes(record)}; target'
-      f' {record["target"]["num_params"] / 1e6:.1f}M, {_drafter(record)},'
-      f' {record["target"]["dtype"]};'
-      f' {device["count"]} x {device["kind"]}, {host["cores"]} cores'
-      f' ({host["cpu"]}){_mesh(record)}'
+      f'{record.task}, {record.split}: {record.num_examples} examples,'
+      f' batch {record.batch_size}{_decodes(record)}; target'
+      f' {record.target.num_params / 1e6:.1f}M, {_drafter(record)},'
+      f' {record.target.dtype};'
+      f' {device.count} x {device.kind}, {host.cores} cores'
+      f' ({host.cpu}){_mesh(record)}'
   )
 
 
-def _drafter(record: run_record.Record) -> str:
-  drafter = record['drafter']
-  if drafter['num_params'] is None:
-    return f'drafter {drafter["name"]}'
-  return f'draft {drafter["num_params"] / 1e6:.1f}M parameters'
+def _drafter(record: run_record.RunRecord) -> str:
+  drafter = record.drafter
+  if drafter.num_params is None:
+    return f'drafter {drafter.name}'
+  return f'draft {drafter.num_params / 1e6:.1f}M parameters'
 
 
-def _decodes(record: run_record.Record) -> str:
-  count = record['num_decodes']
+def _decodes(record: run_record.RunRecord) -> str:
+  count = record.num_decodes
   return f' x {count} decodes' if count and count > 1 else ''
 
 
-def _mesh(record: run_record.Record) -> str:
-  axes = [f'{name} {size}' for name, size in (record['mesh'] or {}).items()]
+def _mesh(record: run_record.RunRecord) -> str:
+  axes = [f'{name} {size}' for name, size in (record.mesh or {}).items()]
   return f'; mesh: {", ".join(axes)}' if axes else ''
 
 
-def _row(record: run_record.Record) -> tuple[str, ...]:
+def _row(record: run_record.RunRecord) -> tuple[str, ...]:
   return (
-      f'{record["temperature"]:g}',
-      str(record['gamma']),
-      cells.number(record['tokens_per_target_call']),
-      cells.number(record['draft_acceptance_rate']),
-      cells.number(record['accepted_per_tested']),
-      cells.number(record['baseline']['walltime_s']),
-      cells.number(record['speculative']['walltime_s']),
-      cells.number(record['speedup']) + 'x',
-      cells.interval(record['speedup_ci95']),
+      f'{record.temperature:g}',
+      str(record.gamma),
+      cells.number(record.tokens_per_target_call),
+      cells.number(record.draft_acceptance_rate),
+      cells.number(record.accepted_per_tested),
+      cells.number(record.baseline.walltime_s),
+      cells.number(record.speculative.walltime_s),
+      cells.number(record.speedup) + 'x',
+      cells.interval(record.speedup_ci95),
   )
 
 
-def _quality(record: run_record.Record) -> str:
-  quality = record['quality']
+def _quality(record: run_record.RunRecord) -> str:
+  quality = record.quality
   metrics = ', '.join(
       f'{name} plain {cells.number(value)}, speculative'
-      f' {cells.number(quality["speculative"][name])}'
-      for name, value in quality['baseline'].items()
+      f' {cells.number(quality.speculative[name])}'
+      for name, value in quality.baseline.items()
   )
-  line = f'temperature {record["temperature"]:g}: {metrics}'
-  greedy = record['greedy']
+  line = f'temperature {record.temperature:g}: {metrics}'
+  greedy = record.greedy
   if greedy is None:
     return line
-  if greedy['near_tie'] == greedy['mismatch'] == 0:
-    return f'{line}; all {greedy["identical"]} greedy outputs are identical'
+  if greedy.near_tie == greedy.mismatch == 0:
+    return f'{line}; all {greedy.identical} greedy outputs are identical'
   return (
-      f'{line}; greedy outputs: {greedy["identical"]} identical,'
-      f' {greedy["near_tie"]} near ties, {greedy["mismatch"]} mismatches'
+      f'{line}; greedy outputs: {greedy.identical} identical,'
+      f' {greedy.near_tie} near ties, {greedy.mismatch} mismatches'
   )
 
 
-def _verdict(record: run_record.Record) -> str:
+def _verdict(record: run_record.RunRecord) -> str:
   """Returns whether speculation pays: never if the interval includes 1."""
-  at = f'temperature {record["temperature"]:g}: '
-  match intervals.verdict(record['speedup_ci95']):
+  at = f'temperature {record.temperature:g}: '
+  match intervals.verdict(record.speedup_ci95):
     case intervals.Verdict.NO_INTERVAL:
       return at + 'too few batches to say whether speculation pays.'
     case intervals.Verdict.FASTER:
       return at + (
-          f'speculation pays: {record["speedup"]:.2f}x the speed of plain'
+          f'speculation pays: {record.speedup:.2f}x the speed of plain'
           ' decoding.'
       )
     case intervals.Verdict.SLOWER:
       return at + (
-          f'speculation does not pay: {record["speedup"]:.2f}x the speed of'
+          f'speculation does not pay: {record.speedup:.2f}x the speed of'
           ' plain decoding. Decode this target plainly on this machine.'
       )
   return at + 'these examples show no difference in speed.'

@@ -7,69 +7,69 @@
 Legend: gamma (draft tokens per target call).
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
+from speculative_t5x import run_record
 from speculative_t5x.measurement import intervals
 
-Record = Mapping[str, Any]
+Model = run_record.ModelDescription | run_record.DrafterDescription
 
 
-def alpha(record: Record) -> float | None:
+def alpha(record: run_record.RunRecord) -> float | None:
   """Returns the alpha of a run, None if it is not known.
 
   It is the rate of the simulated acceptance if there is one, and otherwise the
   alpha measured by Corollary 3.6.
   """
   if is_simulated(record):
-    return record['simulated_acceptance']
-  return record['alpha'] and record['alpha']['value']
+    return record.simulated_acceptance
+  return record.alpha and record.alpha.value
 
 
-def is_simulated(record: Record) -> bool:
+def is_simulated(record: run_record.RunRecord) -> bool:
   """Returns whether draft tokens were accepted at a given rate."""
-  return record['simulated_acceptance'] is not None
+  return record.simulated_acceptance is not None
 
 
-def truncation_notes(records: Iterable[Record]) -> list[str]:
+def truncation_notes(records: Iterable[run_record.RunRecord]) -> list[str]:
   """Returns one sentence for each length that inputs were truncated to."""
   notes = [
-      f'{record["truncated_inputs"]} of {record["num_examples"]} inputs were'
-      f' truncated to {record["inputs_length"]} tokens. A larger'
+      f'{record.truncated_inputs} of {record.num_examples} inputs were'
+      f' truncated to {record.inputs_length} tokens. A larger'
       ' TASK_FEATURE_LENGTHS keeps them whole.'
       for record in records
-      if record['truncated_inputs']
+      if record.truncated_inputs
   ]
   return list(dict.fromkeys(notes))
 
 
-def verdict(record: Record) -> str:
+def verdict(record: run_record.RunRecord) -> str:
   """Returns the `intervals.Verdict` on a speedup, or that there is none."""
-  if record['speedup'] is None:
+  if record.speedup is None:
     return 'not measured'
-  return intervals.verdict(record['speedup_ci95'])
+  return intervals.verdict(record.speedup_ci95)
 
 
-def interleaving_factor(record: Record) -> float | None:
+def interleaving_factor(record: run_record.RunRecord) -> float | None:
   """Returns the time of a speculative step over the sum of its parts' times.
 
   The step interleaves drafting and verification; the parts were timed
   separately. The factor is above 1 if draft and target evict each other from
   the caches, and None if it was not measured.
   """
-  if record['t_call_ms'] is None:
+  if record.t_call_ms is None:
     return None
-  later_ms = (record['gamma'] - 1) * record['t_draft_ms']
-  parts_ms = record['t_draft2_ms'] + later_ms + record['t_verify_ms']
-  return record['t_call_ms'] / parts_ms
+  later_ms = (record.gamma - 1) * record.t_draft_ms
+  parts_ms = record.t_draft2_ms + later_ms + record.t_verify_ms
+  return record.t_call_ms / parts_ms
 
 
-def model_name(model: Mapping[str, Any]) -> str:
+def model_name(model: Model) -> str:
   """Returns the name of a checkpoint, or the kind and size of its model."""
-  if model['name']:
-    return model['name']
-  kind = model.get('kind') or 'no checkpoint'
-  count = model['num_params']
+  if model.name:
+    return model.name
+  kind = getattr(model, 'kind', None) or 'no checkpoint'
+  count = model.num_params
   return kind if count is None else f'{kind} {size(count)}'
 
 

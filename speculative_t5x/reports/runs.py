@@ -8,14 +8,13 @@ Legend: gamma (draft tokens per target call).
 """
 
 from collections.abc import Callable, Sequence
-import functools
 import json
+import operator
 import os
-from typing import Any
 
 from etils import epath
 
-from speculative_t5x.measurement import run_record
+from speculative_t5x import run_record
 from speculative_t5x.reports import readings
 
 # Settings that a label mentions only if runs differ in them, and its words.
@@ -39,18 +38,20 @@ _IF_DIFFERENT = {
 }
 
 
-def read(path: str | os.PathLike[str]) -> list[run_record.Record]:
+def read(path: str | os.PathLike[str]) -> list[run_record.RunRecord]:
   """Reads the records of a file that has one per line, as results.jsonl.
+
+  See `run_record.from_dict` for records of other versions.
 
   Raises:
     ValueError: for a file that cannot be read, or holds something else.
   """
   try:
     lines = epath.Path(path).read_text().split('\n')
-    records = [json.loads(line) for line in lines if line]
-    if not all(isinstance(r, dict) and 'schema_version' in r for r in records):
+    found = [json.loads(line) for line in lines if line]
+    if not all(isinstance(x, dict) and 'schema_version' in x for x in found):
       raise ValueError('a line of it is no run record')
-    return records
+    return [run_record.from_dict(values) for values in found]
   except (OSError, TypeError, ValueError) as error:
     raise ValueError(
         f'{path} cannot be read as run records ({error}). Pass the'
@@ -58,48 +59,48 @@ def read(path: str | os.PathLike[str]) -> list[run_record.Record]:
     ) from error
 
 
-def label(record: readings.Record) -> str:
+def label(record: run_record.RunRecord) -> str:
   """Returns the settings of a speculative run, except gamma.
 
   They are the task and the drafter, the target if acceptance is simulated, the
   temperature, all settings that differ from the defaults, and the rate of the
   simulated acceptance.
   """
-  parts = [pair_label(record), f'T={record["temperature"]:g}']
+  parts = [pair_label(record), f'T={record.temperature:g}']
   parts += unusual_settings(record)
   if readings.is_simulated(record):
-    parts.append(f'simulated acceptance {record["simulated_acceptance"]:g}')
+    parts.append(f'simulated acceptance {record.simulated_acceptance:g}')
   return ', '.join(parts)
 
 
-def pair_label(record: readings.Record) -> str:
+def pair_label(record: run_record.RunRecord) -> str:
   """Returns task and drafter, and the target if acceptance is simulated."""
-  name = readings.model_name(record['drafter'])
+  name = readings.model_name(record.drafter)
   if readings.is_simulated(record):
-    name += f' for {readings.model_name(record["target"])}'
-  return f'{record["task"]}: {name}' if record['task'] else name
+    name += f' for {readings.model_name(record.target)}'
+  return f'{record.task}: {name}' if record.task else name
 
 
-def unusual_settings(record: readings.Record) -> list[str]:
+def unusual_settings(record: run_record.RunRecord) -> list[str]:
   """Returns the settings of a run that differ from the defaults."""
-  dtype = record['target']['dtype'] or 'float32'
-  draft_temperature = record['drafter'].get('temperature')
+  dtype = record.target.dtype or 'float32'
+  draft_temperature = record.drafter.temperature
   settings = (
       (
           f'draft T={draft_temperature}',
-          draft_temperature not in (None, record['temperature']),
+          draft_temperature not in (None, record.temperature),
       ),
-      (f'batch {record["batch_size"]}', record['batch_size'] != 1),
-      (f'topk {record["topk"]}', record['topk']),
-      (f'topp {record["topp"]}', record['topp']),
+      (f'batch {record.batch_size}', record.batch_size != 1),
+      (f'topk {record.topk}', record.topk),
+      (f'topp {record.topp}', record.topp),
       (dtype, dtype != 'float32'),
   )
   return [words for words, is_set in settings if is_set]
 
 
 def labels(
-    records: Sequence[readings.Record],
-    label: Callable[[readings.Record], str] = label,
+    records: Sequence[run_record.RunRecord],
+    label: Callable[[run_record.RunRecord], str] = label,
 ) -> list[str]:
   """Returns one label per record, different for different settings.
 
@@ -114,7 +115,8 @@ def labels(
   """
   names = [label(record) for record in records]
   for key, words in _IF_DIFFERENT.items():
-    settings = [str(_look_up(record, key)) for record in records]
+    look_up = operator.attrgetter(key)
+    settings = [str(look_up(record)) for record in records]
     by_name = {}
     for name, setting in zip(names, settings, strict=True):
       by_name.setdefault(name, set()).add(setting)
@@ -123,8 +125,3 @@ def labels(
         for name, setting in zip(names, settings, strict=True)
     ]
   return names
-
-
-def _look_up(record: readings.Record, key: str) -> Any:
-  """Returns the value of a key such as `device.kind`."""
-  return functools.reduce(lambda x, part: x.get(part), key.split('.'), record)

@@ -6,9 +6,10 @@ Legend: c (time of a draft step over that of a target step, Definition 3.7);
 T (temperature).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from speculative_t5x import run_record
 from speculative_t5x.reports import cells
 from speculative_t5x.reports import markdown
 from speculative_t5x.reports import readings
@@ -29,88 +30,88 @@ _KEYS = (
 )
 
 
-def render(records: Sequence[readings.Record]) -> str:
+def render(records: Sequence[run_record.RunRecord]) -> str:
   """Returns a table with one line per record, and notes on how to read it."""
   table = markdown.table(_HEADER, map(_summarize, records))
   warnings = [
-      f'- {runs.label(record)}, gamma {record["gamma"]}: {warning}.'
+      f'- {runs.label(record)}, gamma {record.gamma}: {warning}.'
       for record in records
-      for warning in record.get('warnings') or ()
+      for warning in record.warnings or ()
   ]
   truncated = '\n'.join(readings.truncation_notes(records))
   parts = [setup(records), truncated, table, _KEYS, '\n'.join(warnings)]
   return '\n\n'.join(part for part in parts if part)
 
 
-def _summarize(record: readings.Record) -> list[str]:
-  if record['drafter'] is None:
+def _summarize(record: run_record.RunRecord) -> list[str]:
+  if record.drafter is None:
     name, acceptance, verdict = 'none (plain)', cells.MISSING, cells.MISSING
   else:
-    name = readings.model_name(record['drafter'])
+    name = readings.model_name(record.drafter)
     acceptance = cells.acceptance(record)
     verdict = readings.verdict(record)
   return [
       name,
-      f'{record["temperature"]:g}',
-      cells.MISSING if record['gamma'] is None else str(record['gamma']),
-      str(record['batch_size']),
+      f'{record.temperature:g}',
+      cells.MISSING if record.gamma is None else str(record.gamma),
+      str(record.batch_size),
       acceptance,
       cells.number(readings.alpha(record)),
-      cells.number(record['tokens_per_target_call']),
-      cells.number(record['c'], 3),
-      cells.number(record['t1_ms'], 3),
-      cells.number(record['floor_ratio']),
-      cells.number(record['verify_cost_ratio']),
+      cells.number(record.tokens_per_target_call),
+      cells.number(record.c, 3),
+      cells.number(record.t1_ms, 3),
+      cells.number(record.floor_ratio),
+      cells.number(record.verify_cost_ratio),
       cells.number(readings.interleaving_factor(record)),
-      cells.number(record['predicted_speedup']),
-      cells.number(record['bound_speedup']),
+      cells.number(record.predicted_speedup),
+      cells.number(record.bound_speedup),
       cells.speedup(record),
       verdict,
-      cells.number(record['loop_efficiency']),
+      cells.number(record.loop_efficiency),
   ]
 
 
-def setup(records: Sequence[readings.Record]) -> str:
+def setup(records: Sequence[run_record.RunRecord]) -> str:
   """Returns a sentence on what was measured, with every value that occurs."""
   if not records:
     return 'Nothing was run.'
-  drafters = [r['drafter'] for r in records if r['drafter'] is not None]
-  models = [*(r['target'] for r in records), *drafters]
+  drafters = [r.drafter for r in records if r.drafter is not None]
+  models = [*(r.target for r in records), *drafters]
   parts = [
       _distinct(map(_hardware, records)),
       _distinct(map(_examples, records)),
-      _distinct(m['dtype'] for m in models if m['dtype']),
-      'batch ' + _distinct(r['batch_size'] for r in records),
+      _distinct(m.dtype for m in models if m.dtype),
+      'batch ' + _distinct(r.batch_size for r in records),
       'at most ' + _distinct(map(_lengths, records)),
-      'repeats ' + _distinct(r['repeats'] for r in records),
-      'seed ' + _distinct(r['seed'] for r in records),
-      'target ' + _distinct(_model(r['target']) for r in records),
+      'repeats ' + _distinct(r.repeats for r in records),
+      'seed ' + _distinct(r.seed for r in records),
+      'target ' + _distinct(_model(r.target) for r in records),
   ]
   if drafters:
     parts.append('draft ' + _distinct(map(_model, drafters)))
   return f'Measured: {"; ".join(parts)}.'
 
 
-def _hardware(record: readings.Record) -> str:
-  device, host = record['device'], record['host']
+def _hardware(record: run_record.RunRecord) -> str:
+  device, host = record.device, record.host
   return (
-      f'{device["count"]} x {device["kind"]}, {host["cores"]} cores'
-      f' ({host["cpu"]}), jax {device["jax"]}'
+      f'{device.count} x {device.kind}, {host.cores} cores'
+      f' ({host.cpu}), jax {device.jax}'
   )
 
 
-def _examples(record: readings.Record) -> str:
-  inputs = record['task'] or 'random inputs'
-  return f'{inputs}, {record["num_examples"]} examples'
+def _examples(record: run_record.RunRecord) -> str:
+  inputs = record.task or 'random inputs'
+  return f'{inputs}, {record.num_examples} examples'
 
 
-def _lengths(record: readings.Record) -> str:
-  inputs, targets = record['inputs_length'], record['targets_length']
+def _lengths(record: run_record.RunRecord) -> str:
+  inputs, targets = record.inputs_length, record.targets_length
   return f'{inputs} input and {targets} output tokens'
 
 
-def _model(model: Mapping[str, Any]) -> str:
-  name, count = model['name'], model['num_params']
+def _model(model: readings.Model) -> str:
+  name, count = model.name, model.num_params
   if name is None or count is None:
     return readings.model_name(model)
   return f'{name} {readings.size(count)}'

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 from speculative_t5x import checkpoints
+from speculative_t5x import run_record
 from speculative_t5x import token_decoder
 from speculative_t5x.jobs import evaluation
 from speculative_t5x.measurement import greedy
 from speculative_t5x.measurement import interleaved
 from speculative_t5x.measurement import near_ties
-from speculative_t5x.measurement import run_record
+from speculative_t5x.reports import runs
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import ende
 from speculative_t5x.tasks import metrics
@@ -117,13 +118,15 @@ def _read(path):
 class TestRecord:
 
   def test_has_every_key_and_no_other(self, ran):
-    for record in ran.records:
-      assert tuple(record) == run_record.KEYS
+    for written in _read(ran.folder / 'results.jsonl'):
+      assert tuple(written) == run_record.KEYS
 
   def test_what_is_not_measured_is_null(self, ran):
     for record in ran.records:
-      assert [k for k in _MEASURED_LATER if record[k] is not None] == []
-      null = {key for key, value in record.items() if value is None}
+      assert [
+          k for k in _MEASURED_LATER if getattr(record, k) is not None
+      ] == []
+      null = {key for key, value in vars(record).items() if value is None}
       # Few batches have no interval.
       assert null <= {*_MEASURED_LATER, 'greedy', 'commit', 'speedup_ci95'}
 
@@ -137,56 +140,54 @@ class TestRecord:
           'inputs_length': 24, 'targets_length': 16, 'lossless': True,
           'repeats': 1, 'matmul_precision': 'highest',
       }  # fmt: skip
-      assert {key: record[key] for key in expected} == expected
-      assert record['target'] == {
-          'name': 'target/checkpoint_1',
-          'checkpoint': f'{paths["checkpoint_path"]}/checkpoint_1',
-          'num_params': 152_928,
-          'dtype': 'float32',
-      }
-      assert record['drafter']['kind'] == 'model'
-      assert record['drafter']['name'] == 'draft/checkpoint_2'
-      assert record['drafter']['temperature'] == temperature
+      assert {key: getattr(record, key) for key in expected} == expected
+      assert record.target == run_record.ModelDescription(
+          name='target/checkpoint_1',
+          checkpoint=f'{paths["checkpoint_path"]}/checkpoint_1',
+          num_params=152_928,
+          dtype='float32',
+      )
+      assert record.drafter.kind == 'model'
+      assert record.drafter.name == 'draft/checkpoint_2'
+      assert record.drafter.temperature == temperature
 
   def test_counts_agree(self, ran):
     for record in ran.records:
-      plain, fast = record['baseline'], record['speculative']
-      assert plain['tokens'] == plain['target_calls'] > 0
-      assert fast['tokens'] == (
-          fast['accepted'] + fast['target_calls'] - fast['cut_short']
-      )
-      assert 0 < fast['accepted'] <= fast['tested'] <= fast['drafted']
-      assert fast['drafted'] <= fast['drafted_computed']
-      assert fast['drafted_computed'] == _GAMMA * fast['target_calls']
-      histogram = fast['acceptance_histogram']
+      plain, fast = record.baseline, record.speculative
+      assert plain.tokens == plain.target_calls > 0
+      assert fast.tokens == (fast.accepted + fast.target_calls - fast.cut_short)
+      assert 0 < fast.accepted <= fast.tested <= fast.drafted
+      assert fast.drafted <= fast.drafted_computed
+      assert fast.drafted_computed == _GAMMA * fast.target_calls
+      histogram = fast.acceptance_histogram
       assert len(histogram) == _GAMMA + 1
-      assert sum(histogram) == fast['target_calls']
-      assert np.dot(histogram, range(_GAMMA + 1)) == fast['accepted']
+      assert sum(histogram) == fast.target_calls
+      assert np.dot(histogram, range(_GAMMA + 1)) == fast.accepted
 
   def test_greedy_counts_cover_the_examples(self, ran):
-    at_zero, sampled = (record['greedy'] for record in ran.records)
-    assert at_zero == {'identical': 6, 'near_tie': 0, 'mismatch': 0}
+    at_zero, sampled = (record.greedy for record in ran.records)
+    assert at_zero == run_record.Greedy(identical=6, near_tie=0, mismatch=0)
     assert sampled is None
 
   def test_rates(self, ran):
     for record in ran.records:
-      fast = record['speculative']
-      accepted, calls = fast['accepted'], fast['target_calls']
-      assert record['draft_acceptance_rate'] == accepted / fast['drafted']
-      assert record['accepted_per_tested'] == accepted / fast['tested']
-      assert record['mean_acceptance_length'] == 1 + accepted / calls
-      assert record['tokens_per_target_call'] == fast['tokens'] / calls
+      fast = record.speculative
+      accepted, calls = fast.accepted, fast.target_calls
+      assert record.draft_acceptance_rate == accepted / fast.drafted
+      assert record.accepted_per_tested == accepted / fast.tested
+      assert record.mean_acceptance_length == 1 + accepted / calls
+      assert record.tokens_per_target_call == fast.tokens / calls
       # Two rows of the last batch are padding, so it is not 0.
-      row_steps = _BATCH_SIZE * fast['loop_steps']
-      assert record['padded_share'] == 1 - calls / row_steps > 0
+      row_steps = _BATCH_SIZE * fast.loop_steps
+      assert record.padded_share == 1 - calls / row_steps > 0
 
   def test_times(self, ran):
     for record in ran.records:
-      plain, fast = record['baseline'], record['speculative']
+      plain, fast = record.baseline, record.speculative
       for run in (plain, fast):
-        assert run['tokens_per_s'] == run['tokens'] / run['walltime_s']
-      assert record['speedup'] == plain['walltime_s'] / fast['walltime_s']
-      assert record['speedup_ci95'] is None  # of two batches
+        assert run.tokens_per_s == run.tokens / run.walltime_s
+      assert record.speedup == plain.walltime_s / fast.walltime_s
+      assert record.speedup_ci95 is None  # of two batches
 
   def test_truncated_inputs_are_counted(self, ran):
     vocabulary = bulletins_vocabulary()
@@ -194,7 +195,7 @@ class TestRecord:
     lengths = [len(vocabulary.encode(text)) + 1 for text, _ in pairs]
     expected = sum(length > _LENGTHS['inputs'] for length in lengths)
     assert 0 < expected < _NUM_EXAMPLES
-    assert {r['truncated_inputs'] for r in ran.records} == {expected}
+    assert {r.truncated_inputs for r in ran.records} == {expected}
     limit = _LENGTHS['inputs']
     assert (
         f'\n{expected} of 6 inputs were truncated to {limit} tokens.' in ran.out
@@ -207,21 +208,21 @@ class TestRecord:
         ran.decoder, 'plain', lambda x: calls.append(x) or plain(x)
     )
     (record,) = again(temperature=0.0, repeats=3)
-    assert record['repeats'] == 3
-    assert len(calls) == record['warmup'] + 3 * 2  # two batches
+    assert record.repeats == 3
+    assert len(calls) == record.warmup + 3 * 2  # two batches
     # Repeats are timed, not counted.
-    assert record['baseline']['tokens'] == ran.records[0]['baseline']['tokens']
+    assert record.baseline.tokens == ran.records[0].baseline.tokens
 
   def test_draft_temperature(self, ran, again):
     (record,) = again(temperature=1.0, draft_temperature=0.25)
-    assert record['drafter']['temperature'] == 0.25
-    own = ran.records[1]['speculative']
-    assert record['speculative']['accepted'] != own['accepted']
+    assert record.drafter.temperature == 0.25
+    own = ran.records[1].speculative
+    assert record.speculative.accepted != own.accepted
 
   def test_an_interval_of_enough_batches(self, again):
     (record,) = again(temperature=0.0, batch_size=1)
-    low, high = record['speedup_ci95']
-    assert low <= record['speedup'] <= high
+    low, high = record.speedup_ci95
+    assert low <= record.speedup <= high
 
 
 def bulletins_vocabulary():
@@ -231,8 +232,8 @@ def bulletins_vocabulary():
 class TestFiles:
 
   def test_results_are_the_records(self, ran):
-    assert _read(ran.folder / 'results.jsonl') == ran.records
-    parts = [_read(p) for p in (ran.folder / 'records').iterdir()]
+    assert runs.read(ran.folder / 'results.jsonl') == ran.records
+    parts = [runs.read(p) for p in (ran.folder / 'records').iterdir()]
     assert len(parts) == 2
     assert all(len(part) == 1 and part[0] in ran.records for part in parts)
 
@@ -253,17 +254,17 @@ class TestFiles:
   def test_quality_is_that_of_the_predictions(self, ran):
     rows = _read(ran.folder / 'predictions.jsonl')
     for record in ran.records:
-      own = [r for r in rows if r['temperature'] == record['temperature']]
+      own = [r for r in rows if r['temperature'] == record.temperature]
       for side in ('baseline', 'speculative'):
         expected = metrics.bleu(
             [r['target'] for r in own], [r[side] for r in own]
         )
-        assert record['quality'][side] == expected
+        assert getattr(record.quality, side) == expected
 
   def test_running_again_replaces_the_results(self, again, tmp_path):
     again(temperature=(0.0, 1.0))
     records = again(temperature=1.0, seed=6)
-    assert _read(tmp_path / 'results.jsonl') == records
+    assert runs.read(tmp_path / 'results.jsonl') == records
     rows = _read(tmp_path / 'predictions.jsonl')
     assert [r['temperature'] for r in rows] == 6 * [1.0]
 
@@ -331,10 +332,10 @@ class TestDecodes:
 
   def test_record(self, several):
     for record in several[0]:
-      assert record['num_decodes'] == 3
-      assert record['greedy'] is None
-      calls = record['baseline']['target_calls']
-      assert calls == record['baseline']['tokens']
+      assert record.num_decodes == 3
+      assert record.greedy is None
+      calls = record.baseline.target_calls
+      assert calls == record.baseline.tokens
 
   def test_the_best_comes_last(self, several):
     _, rows = several
@@ -358,12 +359,12 @@ class TestDecodes:
   def test_the_best_is_judged(self, several):
     records, rows = several
     for record in records:
-      own = [r for r in rows if r['temperature'] == record['temperature']]
+      own = [r for r in rows if r['temperature'] == record.temperature]
       for side in ('baseline', 'speculative'):
         expected = metrics.bleu(
             [r['target'] for r in own], [r[side][-1] for r in own]
         )
-        assert record['quality'][side] == expected
+        assert getattr(record.quality, side) == expected
 
 
 class TestShown:
@@ -398,8 +399,8 @@ class TestGreedy:
     monkeypatch.setattr(ran.decoder, 'speculative', one_wrong_token)
     with pytest.raises(greedy.MismatchError, match='2 greedy outputs'):
       again(temperature=0.0)
-    (record,) = _read(tmp_path / 'results.jsonl')
-    assert record['greedy'] == {'identical': 4, 'near_tie': 0, 'mismatch': 2}
+    (written,) = _read(tmp_path / 'results.jsonl')
+    assert written['greedy'] == {'identical': 4, 'near_tie': 0, 'mismatch': 2}
 
   def test_too_many_near_ties(self, again, tmp_path, monkeypatch):
     tie = near_ties.Difference(0, 2, 7, 8, margin=1e-6, path_difference=1e-6)
@@ -410,8 +411,8 @@ class TestGreedy:
     )
     with pytest.raises(greedy.MismatchError, match='2 of 6 greedy'):
       again(temperature=0.0)
-    (record,) = _read(tmp_path / 'results.jsonl')
-    assert record['greedy'] == {'identical': 4, 'near_tie': 2, 'mismatch': 0}
+    (written,) = _read(tmp_path / 'results.jsonl')
+    assert written['greedy'] == {'identical': 4, 'near_tie': 2, 'mismatch': 0}
 
   @pytest.mark.parametrize(
       ('near_tie', 'platform', 'dtype', 'is_bad'),
@@ -423,7 +424,7 @@ class TestGreedy:
       ],
   )
   def test_share_of_near_ties(self, near_tie, platform, dtype, is_bad):
-    record = {
+    values = {
         'greedy': {
             'identical': 200 - near_tie, 'near_tie': near_tie, 'mismatch': 0
         },
@@ -431,13 +432,14 @@ class TestGreedy:
         'device': {'platform': platform},
         'target': {'dtype': dtype},
     }  # fmt: skip
+    record = run_record.from_dict(values)
     expected = (
         pytest.raises(greedy.MismatchError, match='rounding')
         if is_bad
         else contextlib.nullcontext()
     )
     with expected:
-      greedy.check([{'greedy': None}, record])
+      greedy.check([run_record.RunRecord(), record])
 
 
 class TestBadInput:

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The paper job: what each table and figure writes, and from what."""
 
+import dataclasses
 import json
 import re
 import types
@@ -9,13 +10,13 @@ import types
 import pytest
 
 from speculative_t5x import random_models
+from speculative_t5x import run_record
 from speculative_t5x import simulation
 from speculative_t5x import text_decoder
 from speculative_t5x import vocabularies
 from speculative_t5x.compatibility import memory
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.jobs import paper
-from speculative_t5x.measurement import run_record
 from speculative_t5x.measurement import tracing
 from speculative_t5x.measurement import walltimes
 from speculative_t5x.networks import t5_published
@@ -57,10 +58,11 @@ def measured(monkeypatch):
   """Nothing is timed; the names of what would have been."""
   names = []
 
-  def measure(programs, batches, *, name, **_):
+  def measure(programs, batches, settings, name):
     names.append(name)
     found = records.measured(programs.decoder.gamma)
-    return types.SimpleNamespace(record={key: found[key] for key in _TIMED})
+    timed = {key: getattr(found, key) for key in _TIMED}
+    return types.SimpleNamespace(record=dataclasses.replace(settings, **timed))
 
   monkeypatch.setattr(walltimes, 'measure', measure)
   return names
@@ -306,7 +308,7 @@ class TestTable3:
     path = _results(
         tmp_path / 'mine.jsonl',
         records.measured(2, 0.0, alpha=0.9, task='mine', drafter=other),
-        records.measured(2, 1.0, task='mine') | {'alpha': None},
+        dataclasses.replace(records.measured(2, 1.0, task='mine'), alpha=None),
     )
     paper.table3(tmp_path, measure, path if is_alone else (path,))
     _, rows = _cells(tmp_path / 'table3.md')
@@ -315,7 +317,7 @@ class TestTable3:
 
   def test_of_another_target(self, measure, tmp_path):
     """Neither alpha takes the place of the other."""
-    target = records.measured()['target'] | {'name': 'other/1'}
+    target = dataclasses.replace(records.measured().target, name='other/1')
     path = _results(
         tmp_path / 'mine.jsonl', records.measured(alpha=0.9, target=target)
     )
@@ -375,7 +377,7 @@ class TestFigures2To4:
         't5_1_1_small for t5_1_1_xl, simulated',
         't5_1_1_base for t5_1_1_xl, simulated',
         't5_1_1_large for t5_1_1_xl, simulated',
-        f'{swept[0]["task"]}: draft/checkpoint_4, T=0, bfloat16',
+        f'{swept[0].task}: draft/checkpoint_4, T=0, bfloat16',
     }
 
   @pytest.mark.parametrize('make', _FIGURES)
@@ -394,7 +396,7 @@ class TestFigures2To4:
     simulated = {'simulated_acceptance': 0.75, 'task': None}
     paths = []
     for name in ('base', 'xl'):
-      target = records.measured()['target'] | {'name': name}
+      target = dataclasses.replace(records.measured().target, name=name)
       swept = [
           records.measured(gamma, target=target, **simulated)
           for gamma in (3, 7)
@@ -412,7 +414,8 @@ class TestFigures2To4:
     """An eval job measures no alpha. Others' points do not hide that."""
     good = _results(tmp_path / 'good.jsonl', records.measured())
     path = _results(
-        tmp_path / 'eval.jsonl', records.measured() | {'alpha': None}
+        tmp_path / 'eval.jsonl',
+        dataclasses.replace(records.measured(), alpha=None),
     )
     message = (
         f'{path} holds no record with alpha, c and a speedup. Pass the'

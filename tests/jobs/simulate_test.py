@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 
 from speculative_t5x import random_models
+from speculative_t5x import run_record
 from speculative_t5x import simulation
 from speculative_t5x.compatibility import memory
 from speculative_t5x.jobs import simulate
 from speculative_t5x.measurement import part_programs
-from speculative_t5x.measurement import run_record
 from speculative_t5x.measurement import walltimes
 from speculative_t5x.networks import t5_published
+from speculative_t5x.reports import runs
 from speculative_t5x.speculation import theory
 from tests import compilation
 
@@ -73,9 +74,9 @@ def measured(monkeypatch):
   """Nothing is timed; the arguments of each measurement."""
   calls = []
 
-  def measure(programs, batches, **options):
-    calls.append((programs.decoder, batches, options))
-    return types.SimpleNamespace(record={'c': 0.25})
+  def measure(programs, batches, settings, name):
+    calls.append((programs.decoder, batches, settings, name))
+    return types.SimpleNamespace(record=dataclasses.replace(settings, c=0.25))
 
   monkeypatch.setattr(walltimes, 'measure', measure)
   return calls
@@ -130,16 +131,16 @@ def _needed(target, drafts, gamma, **changes):
 class TestRecord:
 
   def test_marked_as_simulated(self, ran):
-    assert ran.record['simulated_acceptance'] == 0.6
-    assert ran.record['lossless'] is False
+    assert ran.record.simulated_acceptance == 0.6
+    assert ran.record.lossless is False
 
   def test_guesses_are_kept_at_the_rate(self, ran):
     # Some 200 guesses are tested.
-    assert abs(ran.record['accepted_per_tested'] - 0.6) < 0.12
+    assert abs(ran.record.accepted_per_tested - 0.6) < 0.12
 
   def test_no_output_ends_before_its_length(self, ran):
     for side in ('baseline', 'speculative'):
-      assert ran.record[side]['tokens'] == 8 * 30
+      assert getattr(ran.record, side).tokens == 8 * 30
 
   def test_settings(self, ran):
     expected = {
@@ -149,8 +150,9 @@ class TestRecord:
         'targets_length': 30, 'mesh': {}, 'matmul_precision': 'highest',
         'repeats': 1, 'truncated_inputs': 0, 'alpha': None, 'quality': None,
     }  # fmt: skip
-    assert {key: ran.record[key] for key in expected} == expected
-    assert ran.record.keys() == set(run_record.KEYS)
+    assert {key: getattr(ran.record, key) for key in expected} == expected
+    (line,) = (ran.folder / 'results.jsonl').read_text().splitlines()
+    assert tuple(json.loads(line)) == run_record.KEYS
 
   @pytest.mark.parametrize(
       ('role', 'size'), [('target', 'base'), ('drafter', 'small')]
@@ -163,17 +165,16 @@ class TestRecord:
         'num_params': random_models.count_params(config),
         'dtype': 'float32',
     }
-    assert ran.record[role].items() >= expected.items()
+    assert vars(getattr(ran.record, role)).items() >= expected.items()
 
   def test_times(self, ran):
     for name in ('c', 't1_ms', 't_verify_ms', 'speedup', 'bound_speedup'):
-      assert ran.record[name] > 0
-    predicted = theory.walltime_factor(0.6, 3, ran.record['c'])
-    assert ran.record['predicted_speedup'] == pytest.approx(predicted)
+      assert getattr(ran.record, name) > 0
+    predicted = theory.walltime_factor(0.6, 3, ran.record.c)
+    assert ran.record.predicted_speedup == pytest.approx(predicted)
 
   def test_files(self, ran):
-    (line,) = (ran.folder / 'results.jsonl').read_text().splitlines()
-    assert json.loads(line) == ran.record
+    assert runs.read(ran.folder / 'results.jsonl') == [ran.record]
     table = (ran.folder / 'walltime.md').read_text()
     assert len(re.findall(r'^\| t5_1_1_small .*simulated', table, re.M)) == 1
 
@@ -197,7 +198,7 @@ class TestProgress:
     )
     start = f'configuration 2 of 2: {name.format(0.75)}: taken from {tmp_path}'
     assert lines[1].startswith(start) and len(lines) == 2
-    assert measured[-1][2]['name'] == name.format(0.5)
+    assert measured[-1][3] == name.format(0.5)
 
 
 class TestCombinations:
@@ -206,10 +207,10 @@ class TestCombinations:
     records = _simulate(tmp_path, **_SEVERAL)
     found = [
         (
-            record['drafter']['name'].removeprefix('t5_1_1_'),
-            record['simulated_acceptance'],
-            record['gamma'],
-            record['temperature'],
+            record.drafter.name.removeprefix('t5_1_1_'),
+            record.simulated_acceptance,
+            record.gamma,
+            record.temperature,
         )
         for record in records
     ]
@@ -221,16 +222,16 @@ class TestCombinations:
     records = _simulate(tmp_path, **_SEVERAL)
     wanted = {
         (
-            record['drafter']['num_params'],
-            record['gamma'],
-            record['simulated_acceptance'],
-            record['temperature'],
+            record.drafter.num_params,
+            record.gamma,
+            record.simulated_acceptance,
+            record.temperature,
         )
         for record in records
     }
     found = set()
-    for decoder, batches, options in measured:
-      assert options.items() >= {'repeats': 1, 'rounds': 2}.items()
+    for decoder, batches, settings, _ in measured:
+      assert (settings.repeats, settings.rounds) == (1, 2)
       for request in batches:
         assert request.encoder_input_tokens.shape == (4, 5)
         law = float(request.sampling.temperature)
@@ -262,7 +263,7 @@ class TestCombinations:
       _simulate(tmp_path / f'{len(measured)}', shapes=shapes)
     texts = [
         [request.encoder_input_tokens.tolist() for request in batches]
-        for _, batches, _ in measured
+        for _, batches, *_ in measured
     ]
     assert texts[0] == texts[1] != texts[2]
 
@@ -286,12 +287,11 @@ class TestResume:
     before = kept.read_text()
     measured.clear()
     records = _simulate(tmp_path, alpha=(0.5, 0.75))
-    ((_, batches, _),) = measured
+    ((_, batches, *_),) = measured
     assert float(batches[0].rule.alpha) == 0.75
-    assert [r['simulated_acceptance'] for r in records] == [0.5, 0.75]
+    assert [r.simulated_acceptance for r in records] == [0.5, 0.75]
     assert kept.read_text() == before
-    text = (tmp_path / 'results.jsonl').read_text()
-    assert [json.loads(line) for line in text.splitlines()] == records
+    assert runs.read(tmp_path / 'results.jsonl') == records
 
   @pytest.mark.parametrize(
       ('changes', 'num_measured'),
@@ -315,8 +315,7 @@ class TestResume:
     (record,) = _simulate(tmp_path, **changes)
     assert len(measured) == num_measured
     assert len(list((tmp_path / 'records').iterdir())) == 1 + num_measured
-    (line,) = (tmp_path / 'results.jsonl').read_text().splitlines()
-    assert json.loads(line) == record
+    assert runs.read(tmp_path / 'results.jsonl') == [record]
 
 
 class TestRefused:
@@ -425,7 +424,7 @@ class TestMemory:
   def test_counts_what_the_parts_hold(self, measured, tmp_path):
     """Keys and values beside those of the runs."""
     _simulate(tmp_path, gamma=3)
-    ((decoder, batches, _),) = measured
+    ((decoder, batches, *_),) = measured
     bound = part_programs.PartPrograms(decoder).bind(batches[0])
     leaves = jax.tree.leaves([part.args for part in bound.values()])
     # Parameters are not of four dimensions, nor what is drawn beforehand.
@@ -448,7 +447,7 @@ class TestMemory:
     needed = _needed(size, ['small'], gamma=2)
     monkeypatch.setattr(memory, 'available_bytes', lambda: needed)
     (record,) = _simulate(tmp_path, target_size=None)
-    assert record['target']['name'] == f't5_1_1_{size}'
+    assert record.target.name == f't5_1_1_{size}'
 
   def test_bfloat16_fits_more(self, measured, tmp_path, monkeypatch):
     monkeypatch.setattr(simulation, '_copy_bytes', lambda *_: 0)
@@ -457,8 +456,8 @@ class TestMemory:
     assert needed < _needed('large', ['small'], gamma=2)
     shapes = dataclasses.replace(_SHAPES, dtype='bfloat16')
     (record,) = _simulate(tmp_path, target_size=None, shapes=shapes)
-    assert record['target']['name'] == 't5_1_1_large'
-    assert record['target']['dtype'] == 'bfloat16'
+    assert record.target.name == 't5_1_1_large'
+    assert record.target.dtype == 'bfloat16'
 
   def test_none_fits(self, refused, monkeypatch):
     needed = _needed('small', ['small'], gamma=2)

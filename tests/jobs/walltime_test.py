@@ -23,6 +23,7 @@ import pytest
 
 from speculative_t5x import checkpoints
 from speculative_t5x import loading
+from speculative_t5x import run_record
 from speculative_t5x import token_decoder
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.jobs import walltime
@@ -31,9 +32,9 @@ from speculative_t5x.measurement import acceptance
 from speculative_t5x.measurement import greedy
 from speculative_t5x.measurement import interleaved
 from speculative_t5x.measurement import intervals
-from speculative_t5x.measurement import run_record
 from speculative_t5x.measurement import walltimes
 from speculative_t5x.reports import advice
+from speculative_t5x.reports import runs
 from speculative_t5x.speculation import theory
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import ende
@@ -182,15 +183,19 @@ def again(ran, paths, tmp_path, monkeypatch):
         dataclasses.replace(draft, checkpoint=f'{drafter.checkpoint_path}/1')
     )
 
-  def measure(programs, batches, *, repeats, name):
+  def measure(programs, batches, settings, name):
     decoder = programs.decoder
     temperature = float(batches[0].sampling.temperature)
     if len(state.measured) == state.fails_at:
       raise KeyboardInterrupt
     state.measured.append((decoder.gamma, temperature))
     found = ran.measured[int(temperature > 0)]
-    own = {'gamma': decoder.gamma, 'repeats': repeats}
-    return found._replace(record=found.record | own)
+    timed = {
+        field.name: getattr(found.record, field.name)
+        for field in dataclasses.fields(settings)
+        if getattr(settings, field.name) is None
+    }
+    return found._replace(record=dataclasses.replace(settings, **timed))
 
   def collect(decoder, requests, num_tokens):
     state.num_collected += 1
@@ -202,7 +207,7 @@ def again(ran, paths, tmp_path, monkeypatch):
   monkeypatch.setattr(workload, 'load_drafter', load_drafter)
   monkeypatch.setattr(walltimes, 'measure', measure)
   monkeypatch.setattr(acceptance, 'collect', collect)
-  monkeypatch.setattr(greedy, 'compare', lambda *_: ran.records[0]['greedy'])
+  monkeypatch.setattr(greedy, 'compare', lambda *_: ran.records[0].greedy)
   monkeypatch.setattr(
       examples,
       'load',
@@ -232,10 +237,10 @@ def _null(record, prefix=''):
 class TestRecord:
 
   def test_nothing_is_null_that_applies(self, ran):
-    for record in ran.records:
-      assert tuple(record) == run_record.KEYS
-      assert set(_null(record)) <= set(_NULL)
-    assert ran.records[0]['greedy'] is not None
+    for written in _read(ran.folder / 'results.jsonl'):
+      assert tuple(written) == run_record.KEYS
+      assert set(_null(written)) <= set(_NULL)
+    assert ran.records[0].greedy is not None
 
   def test_settings(self, ran, paths):
     for record, temperature in zip(ran.records, (0.0, 1.0), strict=True):
@@ -247,10 +252,10 @@ class TestRecord:
           'inputs_length': 24, 'targets_length': 16, 'lossless': True,
           'repeats': 1, 'matmul_precision': 'highest',
       }  # fmt: skip
-      assert {key: record[key] for key in expected} == expected
-      assert record['target']['checkpoint'] == f'{paths.target}/checkpoint_1'
-      assert record['drafter']['checkpoint'] == f'{paths.draft}/checkpoint_2'
-      assert record['drafter']['temperature'] == temperature
+      assert {key: getattr(record, key) for key in expected} == expected
+      assert record.target.checkpoint == f'{paths.target}/checkpoint_1'
+      assert record.drafter.checkpoint == f'{paths.draft}/checkpoint_2'
+      assert record.drafter.temperature == temperature
 
   def test_is_of_the_timed_examples_alone(self, ran):
     vocabulary = ende.seqio.SentencePieceVocabulary(bulletins.VOCABULARY_FILE)
@@ -258,29 +263,27 @@ class TestRecord:
     lengths = [len(vocabulary.encode(text)) + 1 for text, _ in pairs]
     truncated = sum(length > _LENGTHS['inputs'] for length in lengths)
     for record, measured in zip(ran.records, ran.measured, strict=True):
-      assert record['truncated_inputs'] == truncated
+      assert record.truncated_inputs == truncated
       # Three batches of two, one row of which only fills the last.
       limits = [d.num_tokens > 0 for d in measured.plain.decoded]
       assert np.sum(limits) == _NUM_EXAMPLES
       tokens = sum(d.num_tokens.sum() for d in measured.plain.decoded)
-      assert record['baseline']['tokens'] == tokens
+      assert record.baseline.tokens == tokens
 
   def test_alpha_is_that_of_more_text(self, ran):
     for record, texts in zip(ran.records, ran.texts, strict=True):
       estimate = intervals.estimate_alpha([text.betas for text in texts])
-      assert record['alpha'] == {
-          'value': estimate.value,
-          'ci95': list(estimate.ci95),
-          'num_tokens': estimate.num,
-      }
-      assert estimate.num >= _ALPHA_TOKENS > record['baseline']['tokens']
-      assert record['predicted_speedup'] == theory.walltime_factor(
-          estimate.value, _GAMMA, record['c']
+      assert record.alpha == run_record.Alpha(
+          estimate.value, estimate.ci95, estimate.num
+      )
+      assert estimate.num >= _ALPHA_TOKENS > record.baseline.tokens
+      assert record.predicted_speedup == theory.walltime_factor(
+          estimate.value, _GAMMA, record.c
       )
 
   def test_greedy_outputs_agree(self, ran):
-    at_zero, sampled = (record['greedy'] for record in ran.records)
-    assert at_zero == {'identical': 5, 'near_tie': 0, 'mismatch': 0}
+    at_zero, sampled = (record.greedy for record in ran.records)
+    assert at_zero == run_record.Greedy(identical=5, near_tie=0, mismatch=0)
     assert sampled is None
 
 
@@ -299,7 +302,7 @@ class TestCompilation:
 class TestFiles:
 
   def test_results_are_the_records(self, ran):
-    assert _read(ran.folder / 'results.jsonl') == ran.records
+    assert runs.read(ran.folder / 'results.jsonl') == ran.records
     assert not (ran.folder / 'predictions.jsonl').exists()
     assert len(list((ran.folder / 'records').iterdir())) == 2
 
@@ -310,7 +313,7 @@ class TestFiles:
     lines = text.splitlines()
     for record, texts, line in zip(ran.records, ran.texts, lines[-2:]):
       told = advice.advise([record], advice.tokens_per_call(texts, 10))
-      temperature = record['temperature']
+      temperature = record.temperature
       assert line == (
           f'draft/checkpoint_2, temperature {temperature:g}, batch 2:'
           f' {advice.describe(told)}'
@@ -344,7 +347,7 @@ class TestSweep:
     records = again.run(gamma=(3, 1, 3), temperature=(0.0, 1.0, 0.0))
     # Those of one program one after another.
     assert again.measured == [(3, 0.0), (3, 1.0), (1, 0.0), (1, 1.0)]
-    found = sorted((r['gamma'], r['temperature']) for r in records)
+    found = sorted((r.gamma, r.temperature) for r in records)
     assert found == sorted(again.measured)
     # Alpha depends on neither gamma nor batch size.
     assert again.num_collected == 2
@@ -364,7 +367,7 @@ class TestSweep:
     records = again.run(
         drafters=[workloads.drafter(f'/drafts/{n}') for n in names]
     )
-    assert [r['drafter']['name'] for r in records] == [
+    assert [r.drafter.name for r in records] == [
         'one/1', 'one/1', 'two/1', 'two/1'
     ]  # fmt: skip
     assert again.num_targets == 1
@@ -402,12 +405,12 @@ class TestInterrupted:
     assert again.measured == [(2, 0.0)]
     assert not (tmp_path / 'results.jsonl').exists()
     (first,) = (tmp_path / 'records').iterdir()
-    first = json.loads(first.read_text())
+    first = runs.read(first)
     again.fails_at, again.measured[:], again.num_collected = None, [], 0
     records = again.run()
     assert again.measured == [(2, 1.0)]
-    assert records[0] == first
-    assert _read(tmp_path / 'results.jsonl') == records
+    assert records[:1] == first
+    assert runs.read(tmp_path / 'results.jsonl') == records
     # Nor is alpha estimated twice.
     assert again.num_collected == 0
 
@@ -432,7 +435,7 @@ class TestInterrupted:
     again.measured[:], again.num_collected = [], 0
     records = again.run()
     assert len(again.measured) == again.num_collected == 2
-    assert [r['alpha'] for r in records] == [r['alpha'] for r in first]
+    assert [r.alpha for r in records] == [r.alpha for r in first]
 
   def test_a_checkpoint_trained_again_is_measured_again(self, again, tmp_path):
     (tmp_path / 'draft' / '1').mkdir(parents=True)
@@ -447,7 +450,7 @@ class TestInterrupted:
   def test_fewer_gammas_merge_fewer(self, again, tmp_path):
     again.run(gamma=(2, 3))
     records = again.run(gamma=3)
-    assert _read(tmp_path / 'results.jsonl') == records
+    assert runs.read(tmp_path / 'results.jsonl') == records
     assert len(records) == 2
     assert len(list((tmp_path / 'records').iterdir())) == 4
 
@@ -460,7 +463,7 @@ class TestInterrupted:
     assert (tmp_path / 'walltime.md').read_text() == text
     for record, expected in zip(records, ran.records, strict=True):
       for key in ('baseline', 'speculative', 'alpha', 'speedup', 'quality'):
-        assert record[key] == expected[key]
+        assert getattr(record, key) == getattr(expected, key)
 
   def test_alpha_alone_was_finished(self, again):
     again.fails_at = 0
@@ -499,7 +502,7 @@ class TestAlpha:
   def test_too_little_text_is_said(self, again, ran, capsys):
     records = again.run(temperature=1.0, alpha_tokens=10**6)
     num_tokens = sum(len(text.betas) for text in ran.texts[1])
-    assert records[0]['alpha']['num_tokens'] == num_tokens
+    assert records[0].alpha.num_tokens == num_tokens
     assert (
         f'alpha rests on {num_tokens} tokens, all that the target writes on'
         ' this split; 1000000 were asked for.\n'
@@ -520,11 +523,11 @@ class TestGreedy:
   def test_a_mismatch_is_told_after_the_results_are_written(
       self, again, tmp_path, monkeypatch
   ):
-    counts = {'identical': 4, 'near_tie': 0, 'mismatch': 1}
+    counts = run_record.Greedy(identical=4, near_tie=0, mismatch=1)
     monkeypatch.setattr(greedy, 'compare', lambda *_: counts)
     with pytest.raises(greedy.MismatchError, match='1 greedy outputs'):
       again.run()
-    assert _read(tmp_path / 'results.jsonl')[0]['greedy'] == counts
+    assert runs.read(tmp_path / 'results.jsonl')[0].greedy == counts
 
 
 class TestBadInput:

@@ -11,14 +11,15 @@ import numpy as np
 import pytest
 
 from speculative_t5x import batching
+from speculative_t5x import run_record
 from speculative_t5x import token_decoder
 from speculative_t5x.drafters import draft_model
+from speculative_t5x.measurement import counts
 from speculative_t5x.measurement import interleaved
 from speculative_t5x.measurement import operations
 from speculative_t5x.measurement import part_programs
 from speculative_t5x.measurement import part_sums
 from speculative_t5x.measurement import read_floor
-from speculative_t5x.measurement import run_record
 from speculative_t5x.measurement import step_times
 from speculative_t5x.measurement import walltimes
 from speculative_t5x.speculation import sampling
@@ -96,9 +97,8 @@ def sweep(decoder):
       measured = walltimes.measure(
           programs,
           batches(temperature, seed),
-          repeats=REPEATS,
-          name='a test',
-          rounds=ROUNDS,
+          run_record.RunRecord(gamma=GAMMA, repeats=REPEATS, rounds=ROUNDS),
+          'a test',
       )
       found[-1].__dict__.update(
           record=measured.record, plain=measured.plain,
@@ -144,46 +144,46 @@ class TestRecord:
         'baseline', 'speculative', 'draft_acceptance_rate',
         'accepted_per_tested', 'mean_acceptance_length',
         'tokens_per_target_call', 'padded_share', 'speedup', 'speedup_ci95',
-        'compile_s', 'repeats', 'warmup', 'encoder_s', 't1_ms', 't_verify_ms',
+        'compile_s', 'warmup', 'encoder_s', 't1_ms', 't_verify_ms',
         't_draft_ms', 't_draft2_ms', 't_call_ms', 'c', 'verify_cost_ratio',
         'floor_ms', 'floor_ratio', 'bound_speedup', 'decode_speedup',
         'loop_efficiency', 'warnings', 'ops_coefficient', 'operations_factor',
         'peak_memory_bytes',
     }  # fmt: skip
+    may_be_none = {'speedup_ci95', 'decode_speedup'}
     for each in sweep:
-      assert set(each.record) == expected
-      record = run_record.make('walltime', **each.record)
-      assert json.loads(run_record.to_json(record)) == record
+      settings = {'schema_version', 'gamma', 'repeats', 'rounds'}
+      values = vars(each.record).items()
+      found = {key for key, value in values if value is not None}
+      assert found | may_be_none == expected | settings
+      line = run_record.to_json(each.record)
+      assert run_record.from_dict(json.loads(line)) == each.record
 
   def test_each_run_is_under_its_own_name(self, sweep):
     for each in sweep:
       runs = {'baseline': each.plain, 'speculative': each.speculative}
       for name, run in runs.items():
-        side = each.record[name]
-        assert side['walltime_s'] == run.walltime_s
-        assert side['tokens'] == sum(d.num_tokens.sum() for d in run.decoded)
-        assert side['tokens_per_s'] == side['tokens'] / run.walltime_s
-        assert side['target_calls'] == sum(
-            d.num_calls.sum() for d in run.decoded
-        )
-        assert each.record['compile_s'][name] == run.compile_s
-      padded_share = run_record.padded_share(each.speculative.decoded)
-      assert each.record['padded_share'] == padded_share
+        side = getattr(each.record, name)
+        assert side.walltime_s == run.walltime_s
+        assert side.tokens == sum(d.num_tokens.sum() for d in run.decoded)
+        assert side.tokens_per_s == side.tokens / run.walltime_s
+        assert side.target_calls == sum(d.num_calls.sum() for d in run.decoded)
+        assert getattr(each.record.compile_s, name) == run.compile_s
+      padded_share = counts.padded_share(each.speculative.decoded)
+      assert each.record.padded_share == padded_share
 
   def test_parts(self, sweep):
     for each in sweep:
       record = each.record
       median = {k: np.median(v) for k, v in each.parts.seconds.items()}
       for name in ('t1', 't_verify', 't_draft', 't_draft2', 't_call'):
-        assert record[f'{name}_ms'] == 1e3 * median[name]
-      assert record['c'] == pytest.approx(
-          record['t_draft_ms'] / record['t1_ms']
+        assert getattr(record, f'{name}_ms') == 1e3 * median[name]
+      assert record.c == pytest.approx(record.t_draft_ms / record.t1_ms)
+      assert record.verify_cost_ratio == pytest.approx(
+          record.t_verify_ms / record.t1_ms
       )
-      assert record['verify_cost_ratio'] == pytest.approx(
-          record['t_verify_ms'] / record['t1_ms']
-      )
-      assert record['floor_ms'] == 1e3 * each.readers.floor_s() > 0
-      assert record['floor_ratio'] == record['t1_ms'] / record['floor_ms']
+      assert record.floor_ms == 1e3 * each.readers.floor_s() > 0
+      assert record.floor_ratio == record.t1_ms / record.floor_ms
 
   def test_parts_are_timed_in_the_rounds_asked_for(self, sweep):
     for each in sweep:
@@ -213,13 +213,13 @@ class TestRecord:
           )
       )
       for name in ('target', 'draft'):
-        assert record['encoder_s'][name] == pytest.approx(
+        assert getattr(record.encoder_s, name) == pytest.approx(
             sum(getattr(times, f'{name}_encoder_s') for times in windows)
         )
-      bound = record['bound_speedup']
+      bound = record.bound_speedup
       assert bound == pytest.approx(plain_s / speculative_s)
-      assert record['loop_efficiency'] == record['speedup'] / bound
-      assert record['speedup'] == (
+      assert record.loop_efficiency == record.speedup / bound
+      assert record.speedup == (
           each.plain.walltime_s / each.speculative.walltime_s
       )
 
@@ -227,21 +227,21 @@ class TestRecord:
     counted = operations.count(decoder, batches(0.0, 0)[0])
     for each in sweep:
       expected = counted.factor(
-          each.record['baseline']['loop_steps'],
-          each.record['speculative']['loop_steps'],
+          each.record.baseline.loop_steps,
+          each.record.speculative.loop_steps,
       )
-      assert each.record['operations_factor'] == expected
-      assert each.record['ops_coefficient'] == counted.ops_coefficient == 1
+      assert each.record.operations_factor == expected
+      assert each.record.ops_coefficient == counted.ops_coefficient == 1
 
   def test_memory_holds_at_least_the_weights(self, sweep, decoder):
     nbytes = lambda model: sum(x.nbytes for x in jax.tree.leaves(model.params))
     for each in sweep:
-      found = each.record['peak_memory_bytes']
-      assert found['baseline'] > nbytes(decoder.target)
+      found = each.record.peak_memory_bytes
+      assert found.baseline > nbytes(decoder.target)
       (draft,) = decoder.loaded_drafter.models
       both = nbytes(decoder.target) + nbytes(draft)
-      assert found['speculative'] > both
-      assert found['speculative'] > found['baseline']
+      assert found.speculative > both
+      assert found.speculative > found.baseline
 
 
 class TestPeakBytes:
@@ -322,46 +322,50 @@ def _compared(plain_s, speculative_s):
       part_sums.StepTimes(0.075, 0.0375, 1.5, 2.25, 0.15, 0.45),
       part_sums.StepTimes(0.025, 0.0125, 0.5, 0.75, 0.05, 0.15),
   ]
-  return walltimes._compare(
-      run(plain_s, 400, 800), run(speculative_s, 200, 200), windows, gamma=3
+  record = run_record.RunRecord(gamma=3, speedup=plain_s / speculative_s)
+  return walltimes._add_bound(
+      record, run(plain_s, 400, 800), run(speculative_s, 200, 200), windows
   )
 
 
-class TestCompare:
+class TestAddBound:
 
   def test_as_the_parts_say(self):
     found = _compared(1.1, 0.95)
-    assert found['bound_speedup'] == pytest.approx(1.1 / 0.95)
-    assert found['loop_efficiency'] == pytest.approx(1)
-    assert found['decode_speedup'] == pytest.approx(1.0 / 0.8)
-    assert found['warnings'] == []
+    assert found.bound_speedup == pytest.approx(1.1 / 0.95)
+    assert found.loop_efficiency == pytest.approx(1)
+    assert found.decode_speedup == pytest.approx(1.0 / 0.8)
+    assert found.warnings == ()
 
   @pytest.mark.parametrize('plain_s', [1.06, 1.14])
   def test_plain_steps_that_take_longer_than_alone(self, plain_s):
-    (warning,) = _compared(plain_s, 1.0)['warnings']
+    (warning,) = _compared(plain_s, 1.0).warnings
     ratio = plain_s - 0.1
     assert warning.startswith(f'plain decoding took {ratio:.3f} times t1')
 
   @pytest.mark.parametrize('plain_s', [1.08, 1.12])
   def test_a_difference_that_is_small(self, plain_s):
-    assert _compared(plain_s, 1.0)['warnings'] == []
+    assert _compared(plain_s, 1.0).warnings == ()
 
   def test_faster_than_possible(self):
-    (warning,) = _compared(1.1, 0.9)['warnings']
+    (warning,) = _compared(1.1, 0.9).warnings
     assert warning.startswith('loop efficiency 1.056 is above 1.02: a mistake')
 
   @pytest.mark.parametrize('seconds', [(1.1, 0.14), (0.09, 1.0)])
   def test_no_decode_speedup_of_a_run_shorter_than_its_encoders(self, seconds):
-    assert _compared(*seconds)['decode_speedup'] is None
+    assert _compared(*seconds).decode_speedup is None
 
 
 class TestStepTimesOf:
 
   def test_each_time_is_under_its_own_name(self):
-    record = {
-        'encoder_s': {'target': 1.0, 'draft': 2.0},
-        't1_ms': 3.0, 't_verify_ms': 4.0, 't_draft_ms': 5.0, 't_draft2_ms': 6.0,
-    }  # fmt: skip
+    record = run_record.RunRecord(
+        encoder_s=run_record.EncoderSeconds(target=1.0, draft=2.0),
+        t1_ms=3.0,
+        t_verify_ms=4.0,
+        t_draft_ms=5.0,
+        t_draft2_ms=6.0,
+    )
     assert walltimes.step_times_of(record) == part_sums.StepTimes(
         target_encoder_s=1.0,
         draft_encoder_s=2.0,

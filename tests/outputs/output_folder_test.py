@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whole files, the merged ones last."""
 
+import dataclasses
 import json
 import os
 import time
@@ -9,13 +10,20 @@ import time
 from etils import epath
 import pytest
 
-from speculative_t5x.measurement import run_record
+from speculative_t5x import run_record
+from speculative_t5x.measurement import provenance
 from speculative_t5x.outputs import output_folder
+from speculative_t5x.reports import runs
+
+_MODELS = {
+    'target': run_record.ModelDescription,
+    'drafter': run_record.DrafterDescription,
+}
 
 
 def _record(temperature, **values):
   settings = {'topk': 0, 'topp': 0.0, 'gamma': 5, 'seed': 0, 'batch_size': 4}
-  return run_record.make(
+  return provenance.new_record(
       'eval', temperature=temperature, **{**settings, **values}
   )
 
@@ -52,10 +60,10 @@ class TestOutputFolder:
     folder = _make(tmp_path / 'a' / 'b')
     records = [_record(t) for t in (1.0, 0.0, 0.5)]
     for record in records:
-      folder.add(record, [{'x': record['temperature']}, {'x': 'ä'}])
+      folder.add(record, [{'x': record.temperature}, {'x': 'ä'}])
     path = folder.finish()
     assert str(path) == str(tmp_path / 'a' / 'b' / 'results.jsonl')
-    assert _read(path) == records
+    assert runs.read(path) == records
     values = [row['x'] for row in _read(path.parent / 'predictions.jsonl')]
     assert values == [1.0, 'ä', 0.0, 'ä', 0.5, 'ä']
 
@@ -130,7 +138,7 @@ class TestOutputFolder:
 class TestResume:
 
   def test_takes_what_was_finished(self, tmp_path):
-    record = _record(0.5, speedup=1.25, speedup_ci95=[1.0, 1.5])
+    record = _record(0.5, speedup=1.25, speedup_ci95=(1.0, 1.5))
     _make(tmp_path).add(record)
     folder = _make(tmp_path)
     found = _find(folder, _record(0.5))
@@ -138,9 +146,9 @@ class TestResume:
     # It is merged again when it is added again, in its turn.
     other = _record(0.0)
     folder.add(other)
-    assert _read(folder.finish()) == [other]
+    assert runs.read(folder.finish()) == [other]
     folder.add(found)
-    assert _read(folder.finish()) == [other, record]
+    assert runs.read(folder.finish()) == [other, record]
 
   def test_nothing_was_finished(self, tmp_path):
     folder = _make(tmp_path)
@@ -152,7 +160,7 @@ class TestResume:
   def test_another_setting_is_another_configuration(self, tmp_path, key):
     _make(tmp_path).add(_record(0.5))
     value = 0.25 if key == 'temperature' else 'another'
-    changed = _record(0.5) | {key: value}
+    changed = dataclasses.replace(_record(0.5), **{key: value})
     assert _find(_make(tmp_path), changed) is None
 
   @pytest.mark.parametrize(
@@ -173,9 +181,9 @@ class TestResume:
   def test_nor_is_one_that_lacks_a_key(self, tmp_path, key):
     _make(tmp_path).add(_record(0.5))
     (path,) = (tmp_path / 'records').iterdir()
-    record = _record(0.5)
-    del record[key]
-    path.write_text(json.dumps(record))
+    values = dataclasses.asdict(_record(0.5))
+    del values[key]
+    path.write_text(json.dumps(values))
     assert _find(_make(tmp_path), _record(0.5)) is None
 
   def test_says_what_is_measured_and_what_is_not(self, tmp_path, capsys):
@@ -195,16 +203,16 @@ class TestResume:
   )
   def test_other_code_is_told_of(self, tmp_path, capsys, code):
     """Of records and of parts alike."""
-    now = _record(0.5) | {'package_version': '1', 'commit': 'def'}
-    before = now | code
+    now = dataclasses.replace(_record(0.5), package_version='1', commit='def')
+    before = dataclasses.replace(now, **code)
     folder = _make(tmp_path)
     folder.add(before)
     folder.write_part('alpha', before, {'value': 0.5, 'list': []})
     assert _find(folder, now) == before
     assert _read_part(folder, now) == {'value': 0.5, 'list': []}
     told = (
-        f', measured by version {before["package_version"]}, commit'
-        f' {before["commit"]}; remove it to measure again'
+        f', measured by version {before.package_version}, commit'
+        f' {before.commit}; remove it to measure again'
     )
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 2 and all(line.endswith(told) for line in lines)
@@ -218,7 +226,8 @@ class TestCheckpoint:
   def test_written_after_it_was_measured(self, tmp_path, capsys, role, written):
     path = tmp_path / 'pair' / 'checkpoint_1'
     (path / 'state').mkdir(parents=True)
-    settings = _record(0.5) | {role: {'checkpoint': str(path)}}
+    model = _MODELS[role](checkpoint=str(path))
+    settings = _record(0.5, **{role: model})
     folder = _make(tmp_path / 'output')
     folder.add(settings)
     folder.write_part('alpha', settings, {'value': 0.5, 'list': []})
@@ -234,7 +243,7 @@ class TestCheckpoint:
 
   @pytest.mark.parametrize('path', [None, '/nowhere', 'gs://bucket/model'])
   def test_that_is_not_on_this_machine(self, tmp_path, path):
-    settings = _record(0.5) | {'target': {'checkpoint': path}}
+    settings = _record(0.5, target=_MODELS['target'](checkpoint=path))
     folder = _make(tmp_path)
     folder.add(settings)
     assert _find(folder, settings) == settings
@@ -245,7 +254,7 @@ class TestAnotherJob:
   @pytest.mark.parametrize('is_done', [True, False])
   def test_its_folder_is_left_alone(self, tmp_path, is_done):
     walltime = _make(tmp_path, 'walltime')
-    walltime.add(_record(0.5) | {'job': 'walltime'})
+    walltime.add(dataclasses.replace(_record(0.5), job='walltime'))
     if is_done:
       walltime.finish()
     before = _files(tmp_path)
@@ -292,7 +301,7 @@ class TestParts:
     # They are no results.
     record = _record(0.5)
     later.add(record)
-    assert _read(later.finish()) == [record]
+    assert runs.read(later.finish()) == [record]
 
   @pytest.mark.parametrize(
       'text',

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The causes of a difference multiply to the whole difference."""
 
+import dataclasses
 import math
 
 import pytest
@@ -18,7 +19,7 @@ class TestEffects:
     record = records.measured(row.gamma, row.temperature)
     factors = [effect.factor for effect in differences.effects(row, record)]
     assert len(factors) == 9
-    difference = record['speedup'] / row.measured
+    difference = record.speedup / row.measured
     assert math.prod(factors) == pytest.approx(difference)
 
   def test_words(self):
@@ -41,9 +42,12 @@ class TestEffects:
     """A first step of 3 later ones, and a machine that changed by a tenth."""
     row, record = published.row('EnDe', 'small', 0), records.measured()
     before = {e.words: e.factor for e in differences.effects(row, record)}
-    record['t_draft2_ms'] *= 3
-    record['bound_speedup'] *= 1.1
-    found = differences.effects(row, record)
+    changed = dataclasses.replace(
+        record,
+        t_draft2_ms=3 * record.t_draft2_ms,
+        bound_speedup=1.1 * record.bound_speedup,
+    )
+    found = differences.effects(row, changed)
     first, encoders, drift = found[5:8]
     assert 'takes 0.15 target steps, later ones 0.05' in first.words
     assert first.factor == pytest.approx((7 * 0.05 + 1.5) / (9 * 0.05 + 1.5))
@@ -58,7 +62,7 @@ class TestEffects:
         'alpha', 'c', 'tokens_per_target_call', 'verify_cost_ratio',
         'encoder_s', 'loop_efficiency',
     )  # fmt: skip
-    record = records.measured() | dict.fromkeys(missing)
+    record = dataclasses.replace(records.measured(), **dict.fromkeys(missing))
     row = published.row('EnDe', 'small', 0)
     (effect,) = differences.effects(row, record)
     assert 'the paper' in effect.words
@@ -81,7 +85,11 @@ class TestReasons:
   def test_none_below_5_percent(self, efficiency, count):
     row = published.row('EnDe', 'base', 1)  # EMP is 2.4, Theorem 3.8 2.35
     record = records.measured(5, 1.0, row.alpha, 2.82, c=row.cost_coefficient)
-    record |= {'verify_cost_ratio': 1, 'encoder_s': None}
-    record['loop_efficiency'] = efficiency
+    record = dataclasses.replace(
+        record,
+        verify_cost_ratio=1,
+        encoder_s=None,
+        loop_efficiency=efficiency,
+    )
     assert len(differences.effects(row, record)) == 6
     assert len(differences.reasons(row, record)) == count

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run records give alphas for Table 3, and points for figures."""
 
+import dataclasses
+
 import pytest
 
 from speculative_t5x.paper import points
@@ -11,21 +13,14 @@ from tests.paper import records
 _NAME = 'bulletins_ende: draft/checkpoint_4, T=0, bfloat16'
 
 
-def _changed(record, key, **values):
-  return record | {key: record[key] | values}
-
-
-def _simulated(rate=0.75, **values):
-  return records.measured(simulated_acceptance=rate, task=None, **values) | {
-      'alpha': None
-  }
-
-
 class TestCurveLabel:
 
   def test_merges_rates_and_temperatures(self):
     expected = 'draft/checkpoint_4 for target/checkpoint_2, bfloat16, simulated'
-    for record in (_simulated(), _simulated(0.5, temperature=1.0)):
+    for record in (
+        records.simulated(),
+        records.simulated(0.5, temperature=1.0),
+    ):
       assert points.curve_label(record) == expected
 
   def test_measured_runs_are_told_apart_by_temperature(self):
@@ -37,10 +32,10 @@ class TestAlphas:
 
   def test_one_for_all_gammas(self):
     swept = [records.measured(gamma) for gamma in (1, 3)]
-    plain = records.measured() | {'alpha': None, 'drafter': None}
-    other = _changed(records.measured(alpha=0.6), 'target', name='b/2')
+    plain = dataclasses.replace(records.measured(), alpha=None, drafter=None)
+    other = records.changed(records.measured(alpha=0.6), 'target', name='b/2')
     found = points.alphas([plain, *swept, other])
-    assert [(name, alpha['value']) for name, _, alpha in found] == [
+    assert [(name, alpha.value) for name, _, alpha in found] == [
         (f'{_NAME}, for target/checkpoint_2', 0.7), (f'{_NAME}, for b/2', 0.6)
     ]  # fmt: skip
 
@@ -61,8 +56,8 @@ class TestPoints:
         gamma=3,
         cost_coefficient=records.COST,
         tokens_per_call=2.5,
-        speedup=record['speedup'],
-        speedup_ci95=tuple(record['speedup_ci95']),
+        speedup=record.speedup,
+        speedup_ci95=record.speedup_ci95,
         operations_factor=1.4,
     )
 
@@ -71,7 +66,8 @@ class TestPoints:
       ['drafter', 'gamma', 'alpha', 'c', 'tokens_per_target_call', 'speedup'],
   )
   def test_incomplete_records_are_left_out(self, key):
-    complete, incomplete = records.measured(), records.measured() | {key: None}
+    complete = records.measured()
+    incomplete = dataclasses.replace(complete, **{key: None})
     assert len(points.from_records([complete, incomplete])) == 1
     assert points.from_records([incomplete]) == []
 
@@ -82,15 +78,10 @@ class TestPoints:
 
   def test_an_alpha_that_is_no_number_is_left_out(self):
     nan = float('nan')
-    assert (
-        points.from_records([records.measured() | {'alpha': {'value': nan}}])
-        == []
-    )
-    assert (
-        points.from_records([records.measured() | {'alpha': {'value': None}}])
-        == []
-    )
-    assert points.from_records([_simulated(nan)]) == []
+    for value in (nan, None):
+      record = records.changed(records.measured(), 'alpha', value=value)
+      assert points.from_records([record]) == []
+    assert points.from_records([records.simulated(nan)]) == []
 
   @pytest.mark.parametrize('factor', [None, float('nan')])
   def test_operations_and_an_interval_may_be_missing(self, factor):
@@ -99,16 +90,16 @@ class TestPoints:
     assert point.speedup_ci95 is None and point.operations_factor is None
 
   def test_a_simulated_rate_is_alpha(self):
-    (point,) = points.from_records([_simulated(0.75)])
+    (point,) = points.from_records([records.simulated(0.75)])
     assert point.alpha == 0.75 and point.label.endswith(' 0.75')
 
   def test_labels_of_the_callers(self):
     record = records.measured()
-    (point,) = points.from_records([record], label=lambda r: r['task'])
+    (point,) = points.from_records([record], label=lambda r: r.task)
     assert point.label == 'bulletins_ende'
 
   def test_labels_are_told_apart(self):
-    other = _changed(records.measured(), 'device', kind='cpu')
+    other = records.changed(records.measured(), 'device', kind='cpu')
     found = points.from_records(
         [records.measured(), other], label=lambda r: 'a'
     )

@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run records that were made up, for tests."""
 
+import dataclasses
+
+from speculative_t5x import run_record
 from speculative_t5x.measurement import part_sums
-from speculative_t5x.measurement import run_record
 from speculative_t5x.speculation import theory
 
 TOKENS = 1000  # of the run
@@ -66,7 +68,19 @@ def measured(
       'loop_efficiency': LOOP_EFFICIENCY,
       'repeats': 3,
   }
-  return dict.fromkeys(run_record.KEYS) | record | values
+  return run_record.from_dict(record | values)
+
+
+def simulated(rate=0.75, **values):
+  """A record of a run with simulated acceptance, without alpha."""
+  record = measured(simulated_acceptance=rate, task=None, **values)
+  return dataclasses.replace(record, alpha=None)
+
+
+def changed(record, key, **values):
+  """The record with other values in one of its nested dataclasses."""
+  nested = dataclasses.replace(getattr(record, key), **values)
+  return dataclasses.replace(record, **{key: nested})
 
 
 def _model(name, num_params):

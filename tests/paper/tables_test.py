@@ -2,8 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables hold the paper's numbers and those that were measured."""
 
+import dataclasses
+
 import pytest
 
+from speculative_t5x import run_record
 from speculative_t5x.paper import published
 from speculative_t5x.paper import tables
 from tests.paper import records
@@ -93,7 +96,8 @@ class TestTables2And4:
   def test_simulated(self):
     pairing = _pairing()
     row, record = pairing[0]
-    pairing[0] = row, record | {'simulated_acceptance': 0.75, 'alpha': None}
+    simulated = {'simulated_acceptance': 0.75, 'alpha': None}
+    pairing[0] = row, dataclasses.replace(record, **simulated)
     header, rows = _cells(tables.tables_2_and_4(pairing))
     marks = [row[header.index('acceptance')] for row in rows]
     assert marks == ['simulated'] + ['measured'] * 11
@@ -126,7 +130,8 @@ class TestTables2And4:
   @pytest.mark.parametrize('key, value', [('gamma', 6), ('temperature', 0.5)])
   def test_a_record_of_other_settings(self, key, value):
     pairing = _pairing()
-    pairing[0] = pairing[0][0], pairing[0][1] | {key: value}
+    row, record = pairing[0]
+    pairing[0] = row, dataclasses.replace(record, **{key: value})
     with pytest.raises(ValueError, match=f'EnDe small .* {key} {value}'):
       tables.tables_2_and_4(pairing)
 
@@ -141,8 +146,8 @@ class TestTables2And4:
 class TestTable3:
 
   def test_rows(self):
-    estimate = {'value': 0.6543, 'ci95': [0.64, 0.67], 'num_tokens': 10_000}
-    single = {'value': 0.1, 'ci95': None, 'num_tokens': 9}
+    estimate = run_record.Alpha(0.6543, (0.64, 0.67), num_tokens=10_000)
+    single = run_record.Alpha(0.1, None, num_tokens=9)
     _, rows = _cells(
         tables.table_3(
             [

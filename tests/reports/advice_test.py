@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The gamma to take, whether another may be better, and how it is said."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
+from speculative_t5x import run_record
 from speculative_t5x.measurement import acceptance
 from speculative_t5x.measurement import part_sums
 from speculative_t5x.measurement import walltimes
@@ -31,16 +34,16 @@ def record(
   values = {'t1': 2.0, 't_draft': 0.1, 't_draft2': 0.2} | times
   values = {name: slower * value for name, value in values.items()}
   verify_ms *= slower
-  return {
-      'gamma': gamma,
-      'encoder_s': {'target': slower * 0.2, 'draft': slower * 0.1},
-      'bound_speedup': 1.7,
+  return run_record.RunRecord(
+      gamma=gamma,
+      encoder_s=run_record.EncoderSeconds(slower * 0.2, slower * 0.1),
+      bound_speedup=1.7,
       **{f'{name}_ms': value for name, value in values.items()},
-      't_verify_ms': verify_ms,
-      'baseline': {'loop_steps': STEPS},
-      'speedup': speedup,
-      'speedup_ci95': None if interval is None else list(interval),
-  }
+      t_verify_ms=verify_ms,
+      baseline=run_record.from_dict({'loop_steps': STEPS}, run_record.PlainRun),
+      speedup=speedup,
+      speedup_ci95=interval,
+  )
 
 
 def tokens_by_gamma(max_gamma=10, alpha=ALPHA):
@@ -68,8 +71,8 @@ def bounds(records, tokens):
       part_sums.bound_speedup(
           walltimes.step_times_of(each),
           baseline_steps=STEPS,
-          speculative_steps=STEPS / tokens[each['gamma'] - 1],
-          gamma=each['gamma'],
+          speculative_steps=STEPS / tokens[each.gamma - 1],
+          gamma=each.gamma,
       )
       for each in records
   ]
@@ -78,9 +81,10 @@ def bounds(records, tokens):
 def sweep(gammas, tokens, efficiency=1.0):
   """Runs as fast as their parts allow, or by a factor slower."""
   records = [record(g, verify_ms=2 + 0.1 * g) for g in gammas]
-  for each, bound in zip(records, bounds(records, tokens)):
-    each['speedup'] = efficiency * bound
-  return records
+  return [
+      dataclasses.replace(each, speedup=efficiency * bound)
+      for each, bound in zip(records, bounds(records, tokens))
+  ]
 
 
 class TestExpectSpeedups:
@@ -102,7 +106,7 @@ class TestExpectSpeedups:
     every = sweep(range(2, 7), tokens, efficiency)
     np.testing.assert_allclose(
         advice.expect_speedups(few, tokens)[1:],
-        [each['speedup'] for each in every],
+        [each.speedup for each in every],
     )
 
   def test_a_machine_that_changes_its_speed_changes_nothing(self):
@@ -133,19 +137,22 @@ class TestAdvise:
   def test_is_the_fastest_run(self, alpha):
     records = sweep(range(1, 9), tokens_by_gamma(alpha=alpha))
     found = advice.advise(records, tokens_by_gamma(alpha=alpha))
-    assert found.measured['speedup'] == max(r['speedup'] for r in records)
+    assert found.measured.speedup == max(r.speedup for r in records)
     assert found.untried is None
 
   def test_a_faster_one_that_is_not_sure(self):
-    records = [record(g, speedup=g) for g in (1, 2, 3)]
-    records[2]['speedup_ci95'] = (0.9, 5.0)
+    unsure = record(3, speedup=3, interval=(0.9, 5.0))
+    records = [record(1, speedup=1), record(2, speedup=2), unsure]
     found = advice.advise(records, tokens_by_gamma())
     assert found.measured is records[1]
     assert found.untried is None  # it was run
 
   def test_no_run_gains(self):
-    records = [record(g, speedup=0.9, interval=(0.8, 0.95)) for g in (1, 2, 3)]
-    records[0]['speedup'] = 0.93
+    speedups = {1: 0.93, 2: 0.9, 3: 0.9}
+    records = [
+        record(gamma, speedup=speedup, interval=(0.8, 0.95))
+        for gamma, speedup in speedups.items()
+    ]
     assert advice.advise(records, tokens_by_gamma()).measured is records[0]
 
   def test_a_gamma_that_was_not_run(self):
@@ -154,9 +161,9 @@ class TestAdvise:
     found = advice.advise(records, tokens)
     gamma, speedup = found.untried
     every = sweep(range(1, 9), tokens)
-    assert found.measured is max(records, key=lambda r: r['speedup'])
-    assert speedup == pytest.approx(max(r['speedup'] for r in every))
-    assert every[gamma - 1]['speedup'] == pytest.approx(speedup)
+    assert found.measured is max(records, key=lambda r: r.speedup)
+    assert speedup == pytest.approx(max(r.speedup for r in every))
+    assert every[gamma - 1].speedup == pytest.approx(speedup)
 
   def test_not_one_that_gains_less_than_a_run(self):
     """What parts promise does not hide what was measured."""

@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The report of the eval job holds the numbers of its records."""
 
+import dataclasses
+
 import pytest
 
-from speculative_t5x.measurement import run_record
+from speculative_t5x import run_record
+from speculative_t5x.measurement import provenance
 from speculative_t5x.reports import console
 from speculative_t5x.reports import eval_table
 
@@ -24,7 +27,8 @@ def _record(**values):
       },
       'greedy': {'identical': 8, 'near_tie': 0, 'mismatch': 0},
   }  # fmt: skip
-  return run_record.make('eval', **{**defaults, **values})
+  machine = dataclasses.asdict(provenance.new_record('eval'))
+  return run_record.from_dict(machine | defaults | values)
 
 
 def _lines(*records):

@@ -2,10 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values that reports derive from run records."""
 
+import dataclasses
+
 import pytest
 
+from speculative_t5x import run_record
 from speculative_t5x.reports import readings
 from tests.paper import records
+
+_TARGET, _DRAFTER = run_record.ModelDescription, run_record.DrafterDescription
 
 
 class TestVerdict:
@@ -45,7 +50,8 @@ class TestAlpha:
     assert readings.is_simulated(record) and readings.alpha(record) == 0.0
 
   def test_unknown(self):
-    assert readings.alpha(records.measured() | {'alpha': None}) is None
+    record = dataclasses.replace(records.measured(), alpha=None)
+    assert readings.alpha(record) is None
 
 
 class TestInterleavingFactor:
@@ -67,10 +73,10 @@ class TestModelName:
   @pytest.mark.parametrize(
       'model, name',
       [
-          ({'name': 'a/b', 'num_params': 5}, 'a/b'),
-          ({'name': None, 'kind': 'model', 'num_params': 77e6}, 'model 77M'),
-          ({'name': None, 'kind': 'bigram', 'num_params': None}, 'bigram'),
-          ({'name': None, 'num_params': 11e9}, 'no checkpoint 11B'),
+          (_TARGET(name='a/b', num_params=5), 'a/b'),
+          (_DRAFTER(kind='model', num_params=77_000_000), 'model 77M'),
+          (_DRAFTER(kind='bigram'), 'bigram'),
+          (_TARGET(num_params=11_000_000_000), 'no checkpoint 11B'),
       ],
   )
   def test_models_without_checkpoints_are_told_apart(self, model, name):

@@ -4,21 +4,11 @@
 
 import pytest
 
-from speculative_t5x.measurement import run_record
+from speculative_t5x import run_record
 from speculative_t5x.reports import runs
 from tests.paper import records
 
 _NAME = 'bulletins_ende: draft/checkpoint_4, T=0, bfloat16'
-
-
-def _changed(record, key, **values):
-  return record | {key: record[key] | values}
-
-
-def _simulated(rate=0.75, **values):
-  return records.measured(simulated_acceptance=rate, task=None, **values) | {
-      'alpha': None
-  }
 
 
 class TestRead:
@@ -60,16 +50,16 @@ class TestLabel:
     assert runs.label(records.measured(**values)) == label
 
   def test_the_usual_dtype_is_left_out(self):
-    record = _changed(records.measured(), 'target', dtype='float32')
+    record = records.changed(records.measured(), 'target', dtype='float32')
     assert runs.label(record) == _NAME.removesuffix(', bfloat16')
 
   def test_a_draft_of_another_temperature(self):
-    record = _changed(records.measured(), 'drafter', temperature=0.5)
+    record = records.changed(records.measured(), 'drafter', temperature=0.5)
     assert 'T=0, draft T=0.5' in runs.label(record)
 
   def test_simulated(self):
     pair = 'draft/checkpoint_4 for target/checkpoint_2'
-    record = _simulated()
+    record = records.simulated()
     assert runs.label(record) == (
         f'{pair}, T=0, bfloat16, simulated acceptance 0.75'
     )
@@ -81,19 +71,21 @@ class TestLabels:
       'changed, ends',
       [
           (
-              _changed(records.measured(), 'target', name='b/2'),
+              records.changed(records.measured(), 'target', name='b/2'),
               [', for target/checkpoint_2', ', for b/2'],
           ),
           (
-              _changed(records.measured(), 'drafter', checkpoint='/b/draft'),
+              records.changed(
+                  records.measured(), 'drafter', checkpoint='/b/draft'
+              ),
               [', draft at None', ', draft at /b/draft'],
           ),
           (
-              _changed(records.measured(), 'drafter', dtype='float32'),
+              records.changed(records.measured(), 'drafter', dtype='float32'),
               [', draft in bfloat16', ', draft in float32'],
           ),
           (
-              _changed(records.measured(), 'device', kind='cpu'),
+              records.changed(records.measured(), 'device', kind='cpu'),
               [', on TPU v5', ', on cpu'],
           ),
           (
@@ -112,7 +104,7 @@ class TestLabels:
 
   def test_no_more_than_is_needed(self):
     """A target of another name has another checkpoint too."""
-    other = _changed(
+    other = records.changed(
         records.measured(), 'target', name='b/2', checkpoint='/b/2'
     )
     assert runs.labels([records.measured(), other])[1] == f'{_NAME}, for b/2'
@@ -121,10 +113,10 @@ class TestLabels:
     assert runs.labels([records.measured(g) for g in (1, 3)]) == [_NAME] * 2
 
   def test_what_other_labels_say_is_not_added(self):
-    other = _changed(records.measured(task='b'), 'device', kind='cpu')
+    other = records.changed(records.measured(task='b'), 'device', kind='cpu')
     assert runs.labels([records.measured(), other])[0] == _NAME
 
   def test_simulated_sweeps_of_two_targets(self):
-    other = _changed(_simulated(), 'target', name='b/2')
-    one, two = runs.labels([_simulated(), other])
+    other = records.changed(records.simulated(), 'target', name='b/2')
+    one, two = runs.labels([records.simulated(), other])
     assert one != two and 'for b/2' in two

@@ -14,7 +14,7 @@ import pytest
 
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import nothing
-from speculative_t5x.measurement import run_record
+from speculative_t5x.measurement import counts as counts_lib
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import contracts
@@ -129,7 +129,7 @@ def committed(state):
 
 def counts(state):
   """Drafted, computed, tested and accepted guesses, and calls cut short."""
-  record = run_record.count_speculation([state])
+  record = counts_lib.count_speculation([state])
   keys = ('drafted', 'drafted_computed', 'tested', 'accepted', 'cut_short')
   return tuple(record[key] for key in keys)
 

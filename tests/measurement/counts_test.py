@@ -1,0 +1,110 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests for the counts and the rates of a run."""
+
+import numpy as np
+import pytest
+
+from speculative_t5x import token_decoder
+from speculative_t5x.measurement import counts
+from speculative_t5x.speculation import outcome as outcome_lib
+
+
+def decoded(accepted, drafted, **values) -> token_decoder.Decoded:
+  """Rows of counts, as a run gives them."""
+  num_rows = len(accepted)
+  column = lambda name: np.array(values.get(name, [0] * num_rows), np.int32)
+  return token_decoder.Decoded(
+      sequences=np.zeros((num_rows, 9), np.int32),
+      num_tokens=column('num_tokens'),
+      log_probs=np.zeros(num_rows, np.float32),
+      num_calls=column('num_calls'),
+      num_steps=np.int32(values['num_steps']),
+      statistics=outcome_lib.Statistics(
+          accepted_histogram=np.array(accepted, np.int32),
+          drafted_histogram=np.array(drafted, np.int32),
+          num_rejections=column('num_rejections'),
+          num_computed=column('num_computed'),
+          num_cut_short=column('num_cut_short'),
+      ),
+  )
+
+
+def batches():
+  """Two batches, gamma 2.
+
+  The first row: calls of 2, 0 and 1 accepted, the last cut short after its
+  only guess. The second: 1 of 2. The third only pads. The fourth, in a batch
+  of its own: 2 of 2.
+  """
+  first = decoded(
+      accepted=[[1, 1, 1], [0, 1, 0], [0, 0, 0]],
+      drafted=[[0, 1, 2], [0, 0, 1], [0, 0, 0]],
+      num_tokens=[5, 2, 0],
+      num_calls=[3, 1, 0],
+      num_rejections=[1, 1, 0],
+      num_computed=[6, 2, 0],
+      num_cut_short=[1, 0, 0],
+      num_steps=3,
+  )
+  second = decoded(
+      accepted=[[0, 0, 1]],
+      drafted=[[0, 0, 1]],
+      num_tokens=[3],
+      num_calls=[1],
+      num_rejections=[0],
+      num_computed=[2],
+      num_cut_short=[0],
+      num_steps=1,
+  )
+  return [first, second]
+
+
+class TestCounts:
+
+  def test_run(self):
+    assert counts.count_run(batches()) == {
+        'tokens': 10,
+        'target_calls': 5,
+        'loop_steps': 4,
+    }
+
+  def test_speculation(self):
+    assert counts.count_speculation(batches()) == {
+        'drafted': 9,
+        'drafted_computed': 10,
+        'tested': 8,
+        'accepted': 6,
+        'cut_short': 1,
+        'acceptance_histogram': (1, 2, 2),
+        'per_position_acceptance': (4 / 5, 2 / 4),
+    }
+
+  def test_tokens_add_up(self):
+    speculation = counts.count_speculation(batches())
+    run = counts.count_run(batches())
+    assert run['tokens'] == (
+        speculation['accepted'] + run['target_calls'] - speculation['cut_short']
+    )
+
+  def test_rates(self):
+    speculation = counts.count_speculation(batches())
+    rates = counts.acceptance_rates(counts.count_run(batches()) | speculation)
+    assert rates == {
+        'draft_acceptance_rate': 6 / 9,
+        'accepted_per_tested': 6 / 8,
+        'mean_acceptance_length': 1 + 6 / 5,
+        'tokens_per_target_call': 10 / 5,
+    }
+
+  def test_padded_share(self):
+    """Of 3 rows times 3 steps and 1 times 1, five were used."""
+    assert counts.padded_share(batches()) == pytest.approx(1 - 5 / 10)
+
+  def test_nothing_decoded(self):
+    nothing = decoded([[0, 0, 0]], [[0, 0, 0]], num_steps=0)
+    speculation = counts.count_speculation([nothing])
+    assert speculation['per_position_acceptance'] == (None, None)
+    rates = counts.acceptance_rates(counts.count_run([nothing]) | speculation)
+    assert set(rates.values()) == {None}
+    assert counts.padded_share([nothing]) is None
