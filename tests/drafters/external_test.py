@@ -116,7 +116,9 @@ class TestPython:
     texts = acceptance.score(tokens, request, decoded)
     for text, ids, count in zip(texts, decoded.sequences, decoded.num_tokens):
       before = np.concatenate([[0], ids[: count - 1]])
-      np.testing.assert_array_equal(text.keep_probs > 0, ids[:count] == before)
+      np.testing.assert_array_equal(
+          text.acceptance_probs > 0, ids[:count] == before
+      )
       assert np.all((text.betas > 0) & (text.betas < 1))
 
   def test_operations(self):

@@ -101,7 +101,9 @@ def laws_of(model, decoded, sampling):
 
 
 def expected_calls(texts, gamma=GAMMA):
-  return np.array([theory.expected_calls(t.keep_probs, gamma) for t in texts])
+  return np.array(
+      [theory.expected_calls(t.acceptance_probs, gamma) for t in texts]
+  )
 
 
 class TestScore:
@@ -125,10 +127,12 @@ class TestScore:
     assert len(texts) == ROWS
     for row, text in enumerate(texts):
       at = np.s_[row, : decoded.num_tokens[row]]
-      keep_probs = np.minimum(guessed[at] / written[at], 1)
-      assert text.betas.shape == keep_probs.shape
+      acceptance_probs = np.minimum(guessed[at] / written[at], 1)
+      assert text.betas.shape == acceptance_probs.shape
       np.testing.assert_allclose(text.betas, betas[at], atol=2e-5)
-      np.testing.assert_allclose(text.keep_probs, keep_probs, atol=1e-4)
+      np.testing.assert_allclose(
+          text.acceptance_probs, acceptance_probs, atol=1e-4
+      )
     # Neither nothing nor everything is kept, or this would show little.
     assert 0.1 < np.concatenate([t.betas for t in texts]).mean() < 0.95
 
@@ -147,8 +151,8 @@ class TestScore:
     _, texts = plain_texts(temperature=0.0)
     betas = np.concatenate([text.betas for text in texts])
     assert set(betas.tolist()) == {0.0, 1.0}
-    keep_probs = np.concatenate([text.keep_probs for text in texts])
-    np.testing.assert_array_equal(betas, keep_probs)
+    acceptance_probs = np.concatenate([text.acceptance_probs for text in texts])
+    np.testing.assert_array_equal(betas, acceptance_probs)
 
   def test_rows_that_only_fill_the_batch_have_no_text(self):
     decoded, texts = plain_texts(limits=np.where(np.arange(ROWS) < 3, 5, 0))

@@ -290,11 +290,11 @@ def _calls_given(is_kept, gamma):
   return calls
 
 
-def _mean_calls(keep_probs, gamma):
+def _mean_calls(acceptance_probs, gamma):
   """By trying every outcome of one coin a token."""
   mean = 0.0
-  for is_kept in itertools.product((False, True), repeat=len(keep_probs)):
-    weight = np.prod(np.where(is_kept, keep_probs, 1 - keep_probs))
+  for is_kept in itertools.product((False, True), repeat=len(acceptance_probs)):
+    weight = np.prod(np.where(is_kept, acceptance_probs, 1 - acceptance_probs))
     mean += weight * _calls_given(is_kept, gamma)
   return mean
 
@@ -339,11 +339,13 @@ class TestExpectedCalls:
 
   @pytest.mark.parametrize('num_tokens', [1, 2, 3, 5, 8])
   def test_every_outcome_of_the_coins(self, num_tokens):
-    keep_probs = np.random.default_rng(num_tokens).uniform(size=num_tokens)
+    acceptance_probs = np.random.default_rng(num_tokens).uniform(
+        size=num_tokens
+    )
     gammas = np.arange(1, num_tokens + 3)
     np.testing.assert_allclose(
-        theory.expected_calls(keep_probs, gammas),
-        [_mean_calls(keep_probs, gamma) for gamma in gammas],
+        theory.expected_calls(acceptance_probs, gammas),
+        [_mean_calls(acceptance_probs, gamma) for gamma in gammas],
         rtol=1e-13,
     )
 
@@ -355,12 +357,13 @@ class TestExpectedCalls:
     found = _Enumeration(target, draft, 5, gamma)
     assert sum(found.mass.values()) == pytest.approx(1)
     for text, mass in found.mass.items():
-      keep_probs = []
+      acceptance_probs = []
       for position, token in enumerate(text):
         p, q = found.laws(text[:position])
-        keep_probs.append(min(1, q[token] / p[token]))
+        acceptance_probs.append(min(1, q[token] / p[token]))
       np.testing.assert_allclose(
-          theory.expected_calls(keep_probs, gamma), found.calls[text] / mass
+          theory.expected_calls(acceptance_probs, gamma),
+          found.calls[text] / mass,
       )
 
   @pytest.mark.parametrize('alpha', [0.0, 0.3, 0.8, 1.0])
@@ -387,18 +390,18 @@ class TestExpectedCalls:
 
   def test_the_last_token_never_matters(self):
     """A call is made for it at most, whether it is kept or redrawn."""
-    keep_probs = np.full(6, 0.4)
-    other = np.append(keep_probs[:-1], 0.9)
-    assert theory.expected_calls(keep_probs, 2) == theory.expected_calls(
+    acceptance_probs = np.full(6, 0.4)
+    other = np.append(acceptance_probs[:-1], 0.9)
+    assert theory.expected_calls(acceptance_probs, 2) == theory.expected_calls(
         other, 2
     )
 
   def test_shapes(self):
-    keep_probs = np.full(6, 0.4)
-    found = theory.expected_calls(keep_probs, [[1, 2], [9, 30]])
+    acceptance_probs = np.full(6, 0.4)
+    found = theory.expected_calls(acceptance_probs, [[1, 2], [9, 30]])
     assert found.shape == (2, 2)
     assert found[1, 0] == found[1, 1]
-    assert np.ndim(theory.expected_calls(keep_probs, 2)) == 0
+    assert np.ndim(theory.expected_calls(acceptance_probs, 2)) == 0
 
 
 class TestBoundSpeedup:
@@ -610,10 +613,10 @@ _BAD = {
     'num_cut_short must lie between 0 and the number of blocks, got 4.0': [
         lambda: theory.expected_tokens_from_histogram([1, 2], 4),
     ],
-    r'keep_probs must have shape \[tokens\] .* got shape \(0,\)': [
+    r'acceptance_probs must have shape \[tokens\] .* got shape \(0,\)': [
         lambda: theory.expected_calls([], 1),
     ],
-    r'keep_probs must lie in \[0, 1\], got 1.1': [
+    r'acceptance_probs must lie in \[0, 1\], got 1.1': [
         lambda: theory.expected_calls([0.5, 1.1], 1),
     ],
     't_draft_ms must be finite and at least 0, got -1.0': [
