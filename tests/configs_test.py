@@ -191,7 +191,7 @@ class TestCheckPair:
         files[0]: {*re.findall(r'^(\w+) = ', _parse(*files), re.MULTILINE)}
         for files in ((_EVAL, _DRAFT_MODEL), (_CHECK_PAIR,))
     }
-    own = {'VOCABULARY_FILE', 'DEVICE_MEMORY_GIB'}
+    own = {'VOCABULARY_FILE', 'DEVICE_MEMORY_GIB', 'CHECK_OUTPUT_DIR'}
     # Set by files of configs/models, or not at all.
     models = {'TARGET_CONFIG', 'DRAFT_CONFIG'}
     assert macros[_CHECK_PAIR] - own - models <= macros[_EVAL]

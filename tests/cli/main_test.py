@@ -85,6 +85,10 @@ _OUTPUTS = [
     (['paper', 'table1'], 'OUTPUT_DIR'),
     (['paper', 'table3'], 'OUTPUT_DIR'),
     (['tpu-preflight', *_TPU_FLAGS], 'OUTPUT_DIR'),
+    (
+        ['check-pair', '--gin_file=configs/runs/demo.gin'],
+        'CHECK_OUTPUT_DIR',
+    ),
 ]
 _USAGE = f'usage: speculative-t5x {{{",".join(_COMMANDS)}}}'
 _TABLES = ['table1', 'table2', 'table3', 'table4']
@@ -691,6 +695,13 @@ class TestCheckPair:
     shown = capsys.readouterr()
     assert shown.out.endswith('The pair can work.\n') and shown.err == ''
 
+  def test_output_dir(self, pair_flags, tmp_path, capsys):
+    folder = tmp_path / 'new' / 'folder'
+    assert main.main([*pair_flags, f'--output_dir={folder}']) == 0
+    shown = capsys.readouterr().out
+    assert [path.name for path in folder.iterdir()] == ['check_pair.txt']
+    assert (folder / 'check_pair.txt').read_text() == shown
+
   def test_flags_count(self, pair_flags, capsys):
     assert main.main([*pair_flags, '--gin.DTYPE=bfloat16']) == 0
     shown = capsys.readouterr().out
@@ -810,9 +821,12 @@ class TestOutputDir:
     _configure('simulate', '--output_dir=a', '--gin.OUTPUT_DIR=b')
     assert gin.query_parameter('OUTPUT_DIR/macro.value') == 'b'
 
-  def test_a_job_without_one(self, fails, pair_flags):
-    message = 'no gin file mentions the macro OUTPUT_DIR.'
-    assert fails([*pair_flags, '--output_dir=x'], 2) == message
+  def test_the_macro_of_another_job(self, fails, pair_flags):
+    message = (
+        'no gin file mentions the macro OUTPUT_DIR. Did you mean'
+        ' CHECK_OUTPUT_DIR?'
+    )
+    assert fails([*pair_flags, '--gin.OUTPUT_DIR=x'], 2) == message
 
   @pytest.mark.parametrize(('flags', 'macro'), _OUTPUTS)
   @pytest.mark.parametrize(
