@@ -25,6 +25,7 @@ from speculative_t5x import checkpoints
 from speculative_t5x import loading
 from speculative_t5x import token_decoder
 from speculative_t5x.drafters import draft_model
+from speculative_t5x.drafters import source
 from speculative_t5x.jobs import walltime
 from speculative_t5x.jobs import workload
 from speculative_t5x.measurement import acceptance
@@ -34,11 +35,13 @@ from speculative_t5x.measurement import intervals
 from speculative_t5x.measurement import run_record
 from speculative_t5x.measurement import walltimes
 from speculative_t5x.reports import advice
+from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import theory
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import ende
 from speculative_t5x.tasks import examples
 from tests import compilation
+from tests import repeat_last
 from tests import tiny
 from tests import workloads
 
@@ -87,7 +90,7 @@ def paths(tmp_path_factory):
   )
 
 
-_load_drafter = workload.load_drafter
+_check_drafter = workload.check_drafter
 
 
 def _measure(paths, output_dir, **changes):
@@ -199,6 +202,7 @@ def again(ran, paths, tmp_path, monkeypatch):
 
   monkeypatch.setattr(workload.Workload, 'find_target', find_target)
   monkeypatch.setattr(workload, 'load_target', load_target)
+  monkeypatch.setattr(workload, 'check_drafter', lambda *_: None)
   monkeypatch.setattr(workload, 'load_drafter', load_drafter)
   monkeypatch.setattr(walltimes, 'measure', measure)
   monkeypatch.setattr(acceptance, 'collect', collect)
@@ -555,26 +559,44 @@ class TestBadInput:
       again.run(**changes)
     assert [path.name for path in tmp_path.iterdir()] == ['results.jsonl']
 
-  def test_a_draft_of_another_vocabulary(
-      self, again, paths, tmp_path, monkeypatch
+  @pytest.mark.parametrize(
+      ('wrong', 'message'),
+      [
+          ('narrow', '2048 pieces, the draft only 2000'),
+          ('missing', 'DRAFT_CHECKPOINT_PATH: No checkpoint at'),
+          ('other ids', 'The drafter has the special ids end 2'),
+      ],
+  )
+  def test_wrong_second_drafter(
+      self, again, paths, tmp_path, monkeypatch, wrong, message
   ):
-    """What was measured of the draft before it is kept."""
-    narrow = dataclasses.replace(_CONFIG, vocab_size=2000)
-    path = str(tmp_path / 'narrow')
-    checkpoints.save(path, 1, tiny.params(narrow))
-    load = workload.load_drafter
+    """It is refused before anything is loaded or measured for the first."""
     target = loading.find_model(checkpoints.open(paths.target), _CONFIG)
     monkeypatch.setattr(
         workload,
-        'load_drafter',
-        lambda drafter, _, vocabulary: (
-            _load_drafter if drafter.config is narrow else load
-        )(drafter, target, vocabulary),
+        'check_drafter',
+        lambda drafter, _, vocabulary: _check_drafter(
+            drafter, target, vocabulary
+        ),
     )
     good = workloads.drafter(paths.draft, _CONFIG)
-    with pytest.raises(ValueError, match='2048 pieces, the draft only 2000'):
-      again.run(drafters=[good, workloads.drafter(path, narrow)])
-    assert len(list((tmp_path / 'records').iterdir())) == 2
-    again.measured.clear()
-    again.run(drafters=[good])
+    with pytest.raises(ValueError, match=message):
+      again.run(drafters=[good, _wrong_drafter(wrong, tmp_path / 'wrong')])
     assert again.measured == []
+    assert again.num_targets == again.num_collected == 0
+    assert not (tmp_path / 'records').exists()
+
+
+def _wrong_drafter(wrong, path):
+  """Returns the source of a drafter that no job of this file can use."""
+  if wrong == 'missing':
+    return workloads.drafter(str(path), _CONFIG)
+  if wrong == 'narrow':
+    narrow = dataclasses.replace(_CONFIG, vocab_size=2000)
+    checkpoints.save(path, 1, tiny.params(narrow))
+    return workloads.drafter(str(path), narrow)
+
+  class OtherIds(repeat_last.RepeatLast):
+    special_ids = contracts.SpecialIds(end=2, padding=0, start=0)
+
+  return source.WithoutParameters(OtherIds, 'other')
