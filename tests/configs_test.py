@@ -1,6 +1,8 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Every shipped gin file: it parses, and its header says what it requires."""
+"""Tests that every gin file parses, and that its header names what it
+requires.
+"""
 
 import dataclasses
 import importlib
@@ -51,7 +53,7 @@ def _from_the_root(monkeypatch):
 
 
 def _parse(*names):
-  """The configuration as gin writes it, a binding a line."""
+  """Returns the configuration as gin writes it, one binding per line."""
   for macro in commands.JOBS['eval'].optional:  # as the command does
     gin.parse_config(f'{macro} = None')
   for name in names:
@@ -60,7 +62,7 @@ def _parse(*names):
 
 
 def _unset_macros(config):
-  """Macros that are marked as required, or used and never set."""
+  """Returns macros that are marked as required, or used and never set."""
   marked = re.findall(r'^(\w+) = %gin\.REQUIRED$', config, re.MULTILINE)
   names = {*re.findall(r'^(\w+) = ', config, re.MULTILINE)}
   used = {*re.findall(r' = .*?%([A-Z]\w*)', config)}
@@ -68,7 +70,7 @@ def _unset_macros(config):
 
 
 def _header(name, title):
-  """Names at the head of each item under a title of the header."""
+  """Returns the names at the start of each item under a title of the header."""
   text = pathlib.Path(name).read_text()
   match = re.search(rf'^# {title}:.*\n((?:# .*\n)*)', text, re.MULTILINE)
   text = match[1] if match else ''
@@ -100,7 +102,7 @@ def test_uses_every_macro_that_it_sets(name):
 
 
 def _check_sets_up(module, function, config):
-  """Whether all that the function needs is bound."""
+  """Checks that all required arguments of the function are bound."""
   given = {
       argument
       for argument in inspect.signature(function).parameters
@@ -129,11 +131,11 @@ class TestEveryRun:
     function = getattr(module, job.function)
     _check_sets_up(module.__name__.split('.')[-1], function, config)
 
-  def test_header_names_what_is_required(self, name):
+  def test_header_names_required_macros(self, name):
     unset = _unset_macros(_parse(name))
     assert _header(name, 'Required') == unset
 
-  def test_header_names_what_there_is(self, name):
+  def test_header_names_existing_macros(self, name):
     macros = {*re.findall(r'^(\w+) = ', _parse(name), re.MULTILINE)}
     assert _header(name, 'Commonly overridden') <= macros
 
@@ -158,11 +160,11 @@ class TestEveryTableAndFigure:
     assert re.findall(r'^paper\.(\w+)\.output_dir', config, re.MULTILINE)
     assert not _unset_macros(config)
 
-  def test_is_what_the_command_runs(self, name):
+  def test_command_runs_the_function(self, name):
     (command,) = main._parse(['paper', pathlib.Path(name).stem])
     assert command.gin_files == (name,)
 
-  def test_header_names_what_there_is(self, name):
+  def test_header_names_existing_macros(self, name):
     text = pathlib.Path(name).read_text()
     macros = {*re.findall(r'^(\w+) = ', _parse(name), re.MULTILINE)}
     match = re.search(r'Commonly overridden:((?:.*\n#)*.*)\n[^#]', text)
@@ -176,7 +178,7 @@ class TestEveryTableAndFigure:
 
 
 def test_the_paper_has_no_other_function():
-  """Nine of them, each with a file of its name."""
+  """The paper job has nine functions, each with a file of its name."""
   functions = {
       name for name in vars(paper) if re.fullmatch(r'(table|figure)\d', name)
   }
@@ -186,7 +188,7 @@ def test_the_paper_has_no_other_function():
 class TestCheckPair:
 
   def test_takes_the_settings_of_an_eval_run(self):
-    """Under their names, for those that have to do with a pair."""
+    """Settings that concern a pair have the same names."""
     macros = {
         files[0]: {*re.findall(r'^(\w+) = ', _parse(*files), re.MULTILINE)}
         for files in ((_EVAL, _DRAFT_MODEL), (_CHECK_PAIR,))
@@ -200,7 +202,7 @@ class TestCheckPair:
 class TestEval:
 
   @pytest.mark.parametrize('run_first', [True, False])
-  def test_models_come_before_or_after(self, run_first):
+  def test_order_of_models_does_not_matter(self, run_first):
     names = [f'configs/models/bulletins_{x}.gin' for x in ('target', 'draft')]
     names.insert(0 if run_first else 2, _EVAL)
     unset = _unset_macros(_parse(*names))

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A folder like google/madlad400-3b-mt's, against transformers.
+"""Tests of a folder like google/madlad400-3b-mt's, compared with transformers.
 
 MADLAD-400 is a T5 1.1 with special ids of its own: padding 1, end of sequence
 2, decoder start 0, which is also the unknown piece. Its files hold the
@@ -64,7 +64,7 @@ def tensors():
 
 
 def write(folder, tensors):
-  """Writes a folder of MADLAD-400's special ids."""
+  """Writes a folder with MADLAD-400's special ids."""
   fields = by_hand.hugging_face_config(
       CONFIG, pad_token_id=1, eos_token_id=2, decoder_start_token_id=0
   )
@@ -82,7 +82,9 @@ def padded(rows, length, fill):
 
 
 def teacher_forced(params, inputs, decoder_inputs):
-  """Logits [batch, length, vocab]; only padding in the inputs is masked."""
+  """Returns logits [batch, length, vocab]; only padding of the inputs is
+  masked.
+  """
   is_input = inputs != IDS.padding
   length = decoder_inputs.shape[1]
 
@@ -129,7 +131,7 @@ class TestLoading:
 
 class TestLogits:
 
-  def test_equal_those_of_transformers(self, checkpoint):
+  def test_equal_transformers(self, checkpoint):
     params = checkpoint.restore_params(loading.abstract_params(CONFIG))
     inputs = padded(INPUTS, 9, IDS.padding)
     outputs = padded(OUTPUTS, 12, IDS.padding)
@@ -147,7 +149,7 @@ class TestLogits:
 class TestDecoding:
 
   @pytest.mark.parametrize('way', ['plain', 'speculative'])
-  def test_equals_that_of_transformers(self, checkpoint, way):
+  def test_equals_transformers(self, checkpoint, way):
     model = loading.load_model(checkpoint.folder)
     decoder = token_decoder.TokenDecoder(
         model,
@@ -182,15 +184,15 @@ class TestRefused:
     assert len(str(error.value).splitlines()) == 1
     assert str(folder) in str(error.value)
 
-  def test_no_embedding_at_all(self, tmp_path):
-    """The head is not taken for it."""
+  def test_missing_embedding(self, tmp_path):
+    """The head is not used as the embedding."""
     found = tensors()
     del found[EMBEDDING]
     names = 'shared.weight, encoder.*, decoder.embed_tokens.weight'
     write(tmp_path, found)
     self.refuse(tmp_path, f'no embedding: none of {names}. Download it again')
 
-  def test_no_head(self, tmp_path):
+  def test_missing_head(self, tmp_path):
     found = tensors()
     del found['lm_head.weight']
     self.refuse(write(tmp_path, found), 'no lm_head.weight')

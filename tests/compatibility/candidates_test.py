@@ -24,7 +24,7 @@ _ORACLE = _SHARED and _SHARED / 't5x_oracle'
 
 @pytest.fixture(scope='module')
 def folder(tmp_path_factory):
-  """Two checkpoints; not to be written to."""
+  """Returns a folder of two checkpoints; tests must not write to it."""
   folder = tmp_path_factory.mktemp('pair')
   saved_pair.save(folder)
   return folder
@@ -32,7 +32,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def read(folder):
-  """Reads the tiny pair, with what is given of each model to change."""
+  """Returns a function that reads the tiny pair, with changes per model."""
 
   def read(target=None, draft=None, **options):
     given = (
@@ -218,7 +218,7 @@ class TestTaskVocabularies:
 
   @pytest.fixture
   def task(self):
-    """Registers a task by its vocabulary; yields a function to its name."""
+    """Returns a function that registers a task by its vocabulary."""
     import seqio
 
     name = 'candidates_test'

@@ -12,7 +12,7 @@ from tests.compatibility import saved_pair
 
 @pytest.fixture(scope='module')
 def folder(tmp_path_factory):
-  """Two checkpoints; not to be written to."""
+  """Returns a folder of two checkpoints; tests must not write to it."""
   folder = tmp_path_factory.mktemp('pair')
   saved_pair.save(folder)
   return folder

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A drafter from outside the package runs everywhere, and is exact."""
+"""Tests that a drafter from outside the package works everywhere, exactly."""
 
 import functools
 import inspect
@@ -58,7 +58,7 @@ source.WithoutParameters:
 """
 
 
-def test_is_short():
+def test_example_is_short():
   lines = inspect.getsource(repeat_last).splitlines()
   assert len(lines) <= 60
 
@@ -67,8 +67,8 @@ class TestDistribution:
 
   @pytest.mark.parametrize('temperature', [1.0, 0.0])
   @pytest.mark.parametrize('gamma', [1, 2, 3])
-  def test_is_the_target_s(self, gamma, temperature):
-    """By enumeration through the production step."""
+  def test_distribution_is_the_targets(self, gamma, temperature):
+    """All paths of the production step are enumerated."""
     tables = tabular.random_tables(3, 1, VOCAB)
     drawn_from = sampling.make_sampling(temperature)
     drafter = repeat_last.RepeatLast(tabular.Model(VOCAB), gamma)
@@ -79,8 +79,8 @@ class TestDistribution:
     production = enumeration.Production(
         gamma, VOCAB, VOCAB, LIMIT, drafter=drafter
     )
-    (found,), *_ = enumeration.joint_laws(case, production)
-    expected = tabular.exact_law(case.probabilities[0][0], LIMIT)
+    (found,), *_ = enumeration.joint_distributions(case, production)
+    expected = tabular.exact_distribution(case.probabilities[0][0], LIMIT)
     assert found.keys() >= expected.keys()
     for output, probability in found.items():
       np.testing.assert_allclose(
@@ -109,7 +109,7 @@ class TestPython:
     assert found.statistics['drafted'] > 0
 
   def test_acceptance(self):
-    """Of a point mass, the probability of the drafted token."""
+    """The acceptance probability of a point mass is that of its token."""
     tokens = decoder().tokens
     request, _ = decoder().make_request(TEXTS, temperature=1.0)
     decoded = jax.device_get(tokens.plain(request))
@@ -132,7 +132,7 @@ class TestPython:
     trace = jax.device_get(decoder().tokens.traced(request))
     assert trace.outcomes.draft_tokens.shape[-1] == 3
 
-  def test_special_ids_of_its_own(self):
+  def test_special_ids_that_differ_from_the_target(self):
     class Other(repeat_last.RepeatLast):
       special_ids = contracts.SpecialIds(end=2, padding=1, start=0)
 
@@ -142,7 +142,7 @@ class TestPython:
 
 
 class TestMistakes:
-  """Each has one clear error, before anything is compiled."""
+  """Each raises one clear error before anything is compiled."""
 
   def test_a_class_instead_of_a_loaded_drafter(self):
     with pytest.raises(ValueError, match='must be a LoadedDrafter.*RepeatLast'):
@@ -159,7 +159,7 @@ class TestMistakes:
           ({'probs': np.ones((2, 3, 9))}, r'probs .* of \(2, 3, 2048\)'),
       ],
   )
-  def test_a_draft_of_another_shape(self, changes, message):
+  def test_draft_of_another_shape(self, changes, message):
     class Broken(repeat_last.RepeatLast):
 
       def propose(self, *args):

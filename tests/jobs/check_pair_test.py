@@ -15,7 +15,7 @@ from tests.compatibility import saved_pair
 
 @pytest.fixture(scope='module')
 def folder(tmp_path_factory):
-  """Two checkpoints; not to be written to."""
+  """Returns a folder of two checkpoints; tests must not write to it."""
   folder = tmp_path_factory.mktemp('pair')
   saved_pair.save(folder)
   return folder
@@ -23,7 +23,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def run(folder):
-  """Runs the job on the tiny pair, with arguments to change."""
+  """Returns a function that runs the job on the tiny pair, with changes."""
 
   def run(**changes):
     arguments = dict(
@@ -41,7 +41,9 @@ def run(folder):
 
 @pytest.fixture
 def fails(run, capsys):
-  """Runs a job that must fail; returns the reason that it gives."""
+  """Returns a function that runs a failing job and returns the reason it
+  gives.
+  """
 
   def fails(**changes):
     with pytest.raises(check_pair.PairError) as error:

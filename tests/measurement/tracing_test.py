@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The blocks of a row are those of its run."""
+"""Tests that traced blocks agree with the run."""
 
 import functools
 
@@ -31,14 +31,14 @@ def decoder() -> token_decoder.TokenDecoder:
 
 
 def request(first=0, *, temperature=1.0, seed=0, limit=LENGTH):
-  law = sampling.make_sampling(temperature)
+  setting = sampling.make_sampling(temperature)
   return token_decoder.Request(
       tiny.encoder_tokens(12, 9)[first : first + ROWS],
       jnp.arange(first, first + ROWS, dtype=jnp.int32),
       jnp.full((ROWS,), limit, jnp.int32),
       jnp.int32(seed),
-      law,
-      law,
+      setting,
+      setting,
   )
 
 
@@ -59,7 +59,7 @@ class TestTrace:
   @pytest.mark.parametrize('first', [0, 5])
   @pytest.mark.parametrize('temperature', [0.0, 1.0])
   @pytest.mark.parametrize('seed', range(4))
-  def test_blocks_are_the_run(self, first, temperature, seed):
+  def test_blocks_agree_with_the_run(self, first, temperature, seed):
     asked = request(first, temperature=temperature, seed=seed)
     blocks = tracing.trace(decoder(), asked)
     decoded = jax.device_get(decoder().speculative(asked))
@@ -78,8 +78,8 @@ class TestTrace:
     assert len(cut_short) == row.num_cut_short
     assert all(block is blocks[-1] for block in cut_short)
 
-  def test_all_kinds_of_block_come_up(self):
-    """Or the test above would show little."""
+  def test_all_kinds_of_block_occur(self):
+    """Otherwise the test above would show little."""
     blocks = [
         block
         for first in (0, 2, 4, 6)
@@ -103,5 +103,5 @@ class TestNumCommitted:
           (tracing.Block((5, 1), None, None), 2),
       ],
   )
-  def test_leaves_out_the_rejected_one(self, block, count):
+  def test_rejected_token_does_not_count(self, block, count):
     assert block.num_committed == count

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments of jobs: one value or several, and what is no count."""
+"""Tests of arguments of jobs: one value or several, and invalid counts."""
 
 import pytest
 

@@ -1,8 +1,8 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A gcloud that does as a test says, and a checkout to launch from.
+"""A fake gcloud that follows the test, and a checkout to launch from.
 
-No TPU, no account and no network.
+No TPU, account or network is needed.
 """
 
 import os
@@ -58,7 +58,7 @@ def _git(checkout: pathlib.Path, *arguments: str) -> None:
 
 
 class Cloud:
-  """A checkout with one commit, and a gcloud that notes what it is asked."""
+  """A checkout with one commit, and a gcloud that records its calls."""
 
   def __init__(self, folder: pathlib.Path):
     self.folder = folder
@@ -99,7 +99,7 @@ class Cloud:
     return {**kept, **own, **settings}
 
   def launch(self, *arguments: str, **settings: str):
-    """Runs launch.sh; returns the ended process."""
+    """Runs launch.sh and returns the ended process."""
     return subprocess.run(
         [str(self.checkout / LAUNCH), *arguments],
         cwd=self.folder,
@@ -110,7 +110,7 @@ class Cloud:
     )
 
   def calls(self) -> list[list[str]]:
-    """What gcloud was called with, but for what it was asked about itself."""
+    """Returns the calls of gcloud, except for queries about gcloud itself."""
     lines = [shlex.split(line) for line in self.log.read_text().splitlines()]
     return [x[2:] for x in lines if x[:2] == ['compute', 'tpus']]
 
@@ -118,7 +118,7 @@ class Cloud:
     return [' '.join(call[:2]) for call in self.calls()]
 
   def only(self, *names: str) -> str:
-    """A folder for PATH with some of the system's programs."""
+    """Returns a folder for PATH with some of the system's programs."""
     folder = self.folder / 'few'
     folder.mkdir()
     for name in names:

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests for standardized sampling, against plain sorting in numpy."""
+"""Tests of standardized sampling, against plain sorting in numpy."""
 
 import jax
 from jax.extend import core
@@ -23,7 +23,7 @@ RULES = [
     dict(temperature=1.3, topk=50, topp=0.95),
 ]
 
-law = jax.jit(sampling.standardize)
+jit_standardize = jax.jit(sampling.standardize)
 draw = jax.jit(sampling.draw)
 
 # Rows whose mass comes this close to topp may be rounded to either side.
@@ -41,7 +41,9 @@ def softmax(logits):
 
 
 def reference(logits, temperature=1.0, topk=0, topp=0.0):
-  """Law of one row of logits, and whether it is clear of topp's edge."""
+  """Returns the distribution of a row, and whether it is clear of topp's
+  edge.
+  """
   if temperature <= 1e-4:
     return one_hot(np.argmax(logits), logits.size), True
   logits = logits / logits.dtype.type(temperature)
@@ -65,7 +67,9 @@ def random_logits(seed, rows, vocab, dtype=np.float32):
 
 
 def standardize(logits, **rules):
-  return np.asarray(law(jnp.asarray(logits), sampling.make_sampling(**rules)))
+  return np.asarray(
+      jit_standardize(jnp.asarray(logits), sampling.make_sampling(**rules))
+  )
 
 
 def assert_matches(logits, rules, atol=2e-6):
@@ -140,7 +144,7 @@ class TestStandardize:
     )
 
   def test_temperature_comes_before_topp(self):
-    """At temperature 2 the first token alone does not reach 0.6 any more."""
+    """At temperature 2 the first token alone has less than 0.6."""
     logits = np.log(np.array([[0.7, 0.2, 0.1]], np.float32))
     cold = standardize(logits, topp=0.6)
     warm = standardize(logits, temperature=2.0, topp=0.6)
@@ -148,7 +152,7 @@ class TestStandardize:
     np.testing.assert_array_equal(warm > 0, [[1, 1, 0]])
 
   def test_topk_comes_before_topp(self):
-    """Of the two kept by topk the first has 0.57, of all three only 0.4."""
+    """Of two tokens the first has 0.57, and of all three only 0.4."""
     logits = np.log(np.array([[0.4, 0.3, 0.3 - 1e-3]], np.float32))
     both = standardize(logits, topk=2, topp=0.5)
     alone = standardize(logits, topp=0.5)
@@ -212,7 +216,7 @@ class TestDtypes:
 
 class TestCompilation:
 
-  def test_rules_compile_once(self):
+  def test_settings_compile_once(self):
     num_traces = 0
 
     @jax.jit
@@ -222,16 +226,16 @@ class TestCompilation:
       return sampling.standardize(logits, rules)
 
     logits = jnp.asarray(random_logits(10, 1, 130))
-    laws = [
+    distributions = [
         np.asarray(counted(logits, sampling.make_sampling(**rules)))
         for rules in RULES + [dict(temperature=0.0)]
     ]
     assert num_traces == 1
-    assert len({x.tobytes() for x in laws}) == len(laws)
+    assert len({x.tobytes() for x in distributions}) == len(distributions)
 
   @staticmethod
   def _branches():
-    """The two branches on the temperature, and all around them."""
+    """Returns the two branches on the temperature, and the rest."""
     jaxpr = jax.make_jaxpr(sampling.standardize)(
         jnp.zeros((2, 7)), sampling.make_sampling()
     ).jaxpr
@@ -245,8 +249,8 @@ class TestCompilation:
     assert 'exp' in primitives(tempered)
     assert 'exp' not in primitives(greedy) | primitives(around)
 
-  def test_rules_that_are_off_cost_nothing(self):
-    """The search for a threshold is behind a branch, which else is empty."""
+  def test_disabled_settings_cost_nothing(self):
+    """The search for a threshold is in a branch that is otherwise empty."""
     _, tempered, _ = self._branches()
     rules = [e for e in tempered if e.primitive.name == 'cond']
     outside = [e for e in tempered if e.primitive.name != 'cond']
@@ -259,7 +263,7 @@ class TestCompilation:
 
 
 def primitives(eqns) -> set[str]:
-  """Names of all primitives in equations and in what they call."""
+  """Returns names of all primitives, including those of inner calls."""
   found = set()
   for eqn in eqns:
     found.add(eqn.primitive.name)
@@ -297,7 +301,7 @@ LARGEST_UNIFORMS = (1 - 2.0**-23, 1 - 2.0**-24)
 
 
 def sparse_weights() -> dict[str, np.ndarray]:
-  """Rows with zeros where rounding could lead, by name."""
+  """Returns rows by name, with zeros where rounding could matter."""
   rng = np.random.default_rng(11)
   sparse = lambda n: (rng.random(n) * (rng.random(n) < 0.3)).astype(np.float32)
   only = lambda n, *at: np.isin(np.arange(n), at).astype(np.float32)
@@ -341,7 +345,9 @@ class TestDraw:
 
   @pytest.mark.parametrize('vocab', [3, 128, 130, 300])
   def test_every_boundary_exactly(self, vocab):
-    """Weights of few bits sum without rounding: a boundary is the next's."""
+    """Sums of weights with few bits are exact: a boundary belongs to the next
+    token.
+    """
     rng = np.random.default_rng(13)
     counts = rng.multinomial(1024, rng.dirichlet(np.full(vocab, 0.3)))
     uniforms = np.arange(4096) / 4096
@@ -383,6 +389,6 @@ class TestDraw:
     middle = jnp.asarray([0.5])
     np.testing.assert_array_equal(draw(weights, middle), [1])
 
-  def test_one_uniform_a_row(self):
+  def test_one_uniform_per_row(self):
     with pytest.raises(TypeCheckError):
       sampling.draw(jnp.ones((2, 5)), jnp.zeros((3,)))
