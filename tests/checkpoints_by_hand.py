@@ -1,7 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Writes checkpoints in the layouts of other projects, for tests that read
-them.
+"""Writes checkpoints in the layouts of other projects, for tests.
 
 Nothing here uses the package's own knowledge of a layout: T5X's older one is
 written by Flax and TensorStore, tensors by the safetensors library, and names

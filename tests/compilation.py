@@ -1,8 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Counts compilations, and compiles with optimizations where a test needs
-them.
-"""
+"""Counts compilations, and compiles with optimizations on request."""
 
 from collections.abc import Iterator
 import contextlib

@@ -1,8 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that every gin file parses, and that its header names what it
-requires.
-"""
+"""Tests that gin files parse, and that headers name what is required."""
 
 import dataclasses
 import importlib

@@ -75,9 +75,7 @@ class Case:
   def distributions(
       self, example: int, tokens: tuple[int, ...]
   ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the next token's distributions of both models after some
-    tokens.
-    """
+    """Returns both models' distributions of the token after some tokens."""
     place = example, *self.language.place(tokens)
     target, draft = self.probabilities
     return target[place], draft[place]
@@ -292,9 +290,7 @@ def outcomes(
 def joint_distributions(
     case: Case, production: Production
 ) -> tuple[list[dict], list[dict], int]:
-  """Returns distributions and scores of outputs per example, and the path
-  count.
-  """
+  """Returns distributions, scores by output, and the number of paths."""
   rng = np.random.default_rng(0)
   num_examples = len(case.limits)
   distributions = [collections.defaultdict(float) for _ in range(num_examples)]
@@ -326,9 +322,7 @@ def _step_chunk(case, production, chunk, rng) -> state_lib.State:
 
 
 def _at_prefixes(state, paths, case: Case, rng) -> state_lib.State:
-  """Returns a state with the prefixes committed, and poisoned caches behind
-  them.
-  """
+  """Returns a state with committed prefixes and poisoned caches."""
   num_tokens = np.array([len(path[1]) for path in paths], np.int32)
   sequences = np.zeros(state.sequences.shape, np.int32)
   for i, path in enumerate(paths):
@@ -395,9 +389,7 @@ def _paths(case, example, prefix):
 
 
 def _intervals(*distributions):
-  """Returns lengths and midpoints of [0, 1), cut at all distributions'
-  boundaries.
-  """
+  """Returns lengths and midpoints of [0, 1), cut at all boundaries."""
   cuts = [
       np.cumsum(distribution) / distribution.sum()
       for distribution in distributions

@@ -76,9 +76,7 @@ def oracle(request, oracles):
 
 @pytest.fixture(scope='module')
 def decoded(oracles):
-  """Decodes all 64 rows greedily: plainly by either model, and
-  speculatively.
-  """
+  """Decodes all 64 rows greedily: plainly by each model, and together."""
   setting = sampling.make_sampling(0.0)
   target, draft = oracles['target'], oracles['draft']
   request = token_decoder.Request(
@@ -163,9 +161,7 @@ class TestGreedy:
 
   @pytest.mark.parametrize('name', ['draft', 'target', 'speculative'])
   def test_tokens(self, oracles, decoded, name):
-    """Rows are equal, or differ at a near tie; there are hardly any of
-    these.
-    """
+    """Rows are equal or differ at a near tie, and hardly any differ."""
     oracle = oracles['draft' if name == 'draft' else 'target']
     tokens = np.asarray(decoded[name].sequences)
     expected = oracle.arrays['greedy_tokens']

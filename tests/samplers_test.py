@@ -49,9 +49,7 @@ samplers = _load()
 
 
 def models():
-  """Returns a target that never ends and a similar draft model, one table per
-  example.
-  """
+  """Returns a target that never ends and a similar draft model."""
   tables = tabular.random_tables(1, EXAMPLES, VOCAB)
   tables[..., t5_model.SPECIAL_IDS.end] = -np.inf
   other = tables + tabular.random_tables(2, EXAMPLES, VOCAB)

@@ -108,9 +108,7 @@ class TestBytes:
 class TestDescribe:
 
   def test_plain_decoding_over_the_floor(self):
-    """A batch takes 2 steps of 6 ms after an encoder of 3 ms; the floor is 5
-    ms.
-    """
+    """The encoder takes 3 ms, a step 6 ms, and the floor is 5 ms."""
     record = {
         'target': {'name': 't5_1_1_xl'},
         'batch_size': 1,

@@ -59,9 +59,7 @@ class Model(Cached):
   vocab_size: int
 
   def look_up(self, params, tables, cache, offsets):
-    """Returns logits of the tokens after `offsets`, from the last two tokens
-    fed.
-    """
+    """Returns logits of the tokens after `offsets`, from the last two."""
     read = lambda at: jnp.take_along_axis(cache, jnp.maximum(at, 0), axis=1)
     before = jnp.where(offsets > 0, read(offsets - 1), 0)
     return params[tables, before, read(offsets)]

@@ -36,9 +36,7 @@ SENTENCES = [
 
 @functools.cache
 def vocabulary(**options) -> vocabularies.Vocabulary:
-  """Returns a vocabulary of about 40 pieces, fewer than the network's
-  logits.
-  """
+  """Returns a vocabulary of about 40 pieces; there are 64 logits."""
   settings = dict(pad_id=0, eos_id=1, unk_id=2, bos_id=-1) | options
   model = io.BytesIO()
   sentencepiece.SentencePieceTrainer.train(
@@ -180,9 +178,7 @@ class TestNumDecodes:
 class TestPaddedIds:
 
   def test_masked_ids_are_never_written(self):
-    """The distribution is nearly uniform over 64 ids, of which about 40 are
-    pieces.
-    """
+    """All 64 ids are about equally likely, and about 40 are pieces."""
     num_pieces = vocabulary().num_pieces
     assert num_pieces < CONFIG.vocab_size
     run = lambda pair: pair.decode_plain(TEXTS, temperature=8.0).sequences

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x import loading
+from speculative_t5x import token_decoder
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
@@ -76,10 +77,31 @@ def drafter(model: loading.Model, gamma: int) -> draft_model.DraftModel:
   )
 
 
-def encoder_tokens(rows: int, length: int, vocab_size: int = 64) -> jax.Array:
-  """Returns inputs [rows, length] int32 of several lengths, with an end
-  token.
+def decoder(
+    config: t5.T5Config,
+    *,
+    gamma: int,
+    length: int,
+    noise: float = 0.15,
+    **options: Any,
+) -> token_decoder.TokenDecoder:
+  """Returns a decoder of the tiny network with a draft model of its sizes.
+
+  Args:
+    config: of both networks.
+    gamma: draft tokens per block.
+    length: of the longest output.
+    noise: of the draft model, see `params`.
+    **options: see `token_decoder.TokenDecoder`.
   """
+  draft = draft_model.from_model(model(config, noise=noise))
+  return token_decoder.TokenDecoder(
+      model(config), draft, gamma=gamma, length=length, **options
+  )
+
+
+def encoder_tokens(rows: int, length: int, vocab_size: int = 64) -> jax.Array:
+  """Returns inputs [rows, length] int32 of several lengths, with an end."""
   row, index = np.ogrid[:rows, :length]
   tokens = 2 + (7 * index + 11 * row * (index + 1) + row) % (vocab_size - 2)
   num_real = length - (3 * row) % max(length - 1, 1)

@@ -145,9 +145,7 @@ class TestBatch:
     assert np.any(found.num_tokens == LENGTH)
 
   def test_rows_of_a_request(self, monkeypatch):
-    """Rows have keys of all bits of seed and id per decode, and capped
-    limits.
-    """
+    """Keys use all bits of seed and id, and limits are capped."""
     ids = np.array([5, -5, 2**24, 2**24 + 1, -(2**31)], np.int32)
     limits = [3, 0, LENGTH, LENGTH + 1, 2]
     asked = request(order=range(5), limits=limits, seed=-7)
@@ -173,9 +171,7 @@ class TestDecodes:
 
   @staticmethod
   def plain(num_decodes):
-    """Returns sequences [examples, num_decodes, length], in the order
-    decoded.
-    """
+    """Returns sequences [examples, num_decodes, length] as decoded."""
     several = token_decoder.TokenDecoder(
         *models(),
         gamma=GAMMA,

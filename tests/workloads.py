@@ -12,9 +12,7 @@ _NAMES = {field.name for field in dataclasses.fields(workload.Workload)}
 
 
 def job_arguments(**values: Any) -> dict[str, Any]:
-  """Returns the arguments of a job, with those of the workload in one
-  object.
-  """
+  """Returns the arguments of a job, including its workload."""
   own = {name: values.pop(name) for name in _NAMES & values.keys()}
   return {'workload': workload.Workload(**own), **values}
 

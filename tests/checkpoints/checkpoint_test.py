@@ -261,9 +261,7 @@ class TestDamage:
       ],
   )
   def test_reads_that_end_later(self, copied, caplog, text, is_heard):
-    """Log messages about such reads are dropped whenever they come, and
-    only those.
-    """
+    """Log messages about abandoned reads, and only those, are dropped."""
     shutil.rmtree(copied / 'checkpoint_10' / 'state' / 'd')
     with pytest.raises(checkpoints.CheckpointError):
       self.read(copied)

@@ -1,8 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of files with arbitrary content: one error each, no hang, little
-memory.
-"""
+"""Tests of damaged files: one error each, no hang, little memory."""
 
 import json
 import os
@@ -41,9 +39,7 @@ def params():
 
 @pytest.fixture(scope='module', params=checkpoints.Layout)
 def source(request, params, tmp_path_factory):
-  """Returns the network in each layout, arrays in separate files if
-  possible.
-  """
+  """Returns the network in each layout, with separate files if possible."""
   path = tmp_path_factory.mktemp(request.param.name)
   match request.param:
     case checkpoints.Layout.ORBAX:
@@ -218,9 +214,7 @@ class TestMsgpack:
 
 
 def _spoiled(content: bytes, rng: random.Random) -> bytes:
-  """Returns data with some bytes changed, inserted or removed, most in the
-  first half.
-  """
+  """Returns data with some bytes changed, inserted or removed."""
   data = bytearray(content)
   start = rng.randrange(1 + rng.randrange(len(data)))
   if rng.random() < 0.1:
@@ -313,9 +307,7 @@ def _theirs(path):
 
 
 class TestChunks:
-  """A reader allocates a chunk before it checks whether the data have its
-  size.
-  """
+  """A reader allocates a chunk before it checks the size of its data."""
 
   @pytest.mark.parametrize(
       'field, value, match',

@@ -176,9 +176,7 @@ class TestVariants:
 class TestSpecialIds:
 
   def read(self, folder, generation=None, **overrides):
-    """Reads the ids of a config.json and, if given, a
-    generation_config.json.
-    """
+    """Reads the ids of config.json and of generation_config.json."""
     fields = fields_of(T5_1_1, **overrides)
     (folder / 'config.json').write_text(json.dumps(fields))
     if generation is not None:

@@ -148,9 +148,7 @@ class TestVariants:
 
 
 class TestDamage:
-  """Each error is one line that names the folder, and the parameter if
-  known.
-  """
+  """Each error is one line with the folder, and the parameter if known."""
 
   def refuse(self, path, match):
     with pytest.raises(checkpoints.CheckpointError, match=match) as error:

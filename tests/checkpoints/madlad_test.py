@@ -82,9 +82,7 @@ def padded(rows, length, fill):
 
 
 def teacher_forced(params, inputs, decoder_inputs):
-  """Returns logits [batch, length, vocab]; only padding of the inputs is
-  masked.
-  """
+  """Returns logits [batch, length, vocab]; masks only padding of inputs."""
   is_input = inputs != IDS.padding
   length = decoder_inputs.shape[1]
 

@@ -125,9 +125,7 @@ def flags(folder, tmp_path):
 
 @pytest.fixture
 def fails(capsys, tmp_path):
-  """Returns a function that runs a failing command and returns its one
-  error.
-  """
+  """Returns a runner of failing commands, which returns the one error."""
 
   def run(flags, status):
     assert main.main(flags) == status
@@ -143,9 +141,7 @@ def fails(capsys, tmp_path):
 
 @pytest.fixture
 def parsed(monkeypatch):
-  """Returns a function that configures a command and returns a macro's
-  value.
-  """
+  """Returns a function from flags to the value of a macro."""
   monkeypatch.chdir(_ROOT)
 
   def value(argument, name='SEED'):

@@ -27,9 +27,7 @@ def _num_bytes(tree) -> int:
 
 
 class TestByHand:
-  """The T5 has width 32, 2 heads of 16, 2 layers per stack, mlp 48 and 64
-  ids.
-  """
+  """Width 32, 2 heads of 16, 2 layers per stack, mlp 48, 64 ids."""
 
   # A layer: two norms and 4 * 32 * 32 + 3 * 32 * 48 in the encoder; three norms
   # and twice the attention in the decoder.
@@ -149,9 +147,7 @@ class TestAvailable:
 
   @pytest.fixture
   def machine(self, monkeypatch, tmp_path):
-    """Returns a function that fakes memory sizes and returns the bytes
-    found.
-    """
+    """Returns a function that fakes memory sizes and returns those found."""
 
     def found(stats, text=None, platform='cpu'):
       device = types.SimpleNamespace(

@@ -53,9 +53,7 @@ def compiled_propose(width, gamma):
 
 
 def prefixes():
-  """Returns three rows of 0, 2 and 5 committed tokens, and uniforms for
-  each.
-  """
+  """Returns rows of 0, 2 and 5 committed tokens, and their uniforms."""
   sequences = jnp.array([[0] * 6, [3, 2, 0, 0, 0, 0], [4, 2, 2, 0, 3, 0]])
   num_tokens = jnp.array([0, 2, 5])
   uniforms = np.random.default_rng(0).random((3, GAMMA)).astype(np.float32)
@@ -63,9 +61,7 @@ def prefixes():
 
 
 def propose(tables, *, num_behind=(0, 0, 0), gamma=GAMMA, **rules):
-  """Drafts after the prefixes, of which the drafter was fed `behind` tokens
-  fewer.
-  """
+  """Drafts after the prefixes; the drafter was fed fewer tokens before."""
   sequences, num_tokens, uniforms = prefixes()
   num_fed = num_tokens - jnp.array(num_behind)
   fed = jnp.pad(sequences, ((0, 0), (1, SLOTS - 7)))

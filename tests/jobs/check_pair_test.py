@@ -41,9 +41,7 @@ def run(folder):
 
 @pytest.fixture
 def fails(run, capsys):
-  """Returns a function that runs a failing job and returns the reason it
-  gives.
-  """
+  """Returns a runner of failing jobs, which returns the reason."""
 
   def fails(**changes):
     with pytest.raises(check_pair.PairError) as error:

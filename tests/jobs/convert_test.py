@@ -1,8 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the convert job: what it writes, and that it writes nothing if it
-fails.
-"""
+"""Tests of the convert job: what it writes, and its errors."""
 
 import json
 
@@ -75,9 +73,7 @@ def assert_same(found, params):
 
 
 def tree_on_disk(step_folder):
-  """Returns the names of all leaves and how each is stored, by Orbax's
-  metadata.
-  """
+  """Returns how each leaf is stored, by name, from Orbax's metadata."""
   metadata = json.loads((step_folder / 'state' / '_METADATA').read_text())
   tree = metadata.pop('tree_metadata')
   return {

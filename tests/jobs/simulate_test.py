@@ -83,9 +83,7 @@ def measured(monkeypatch):
 
 @pytest.fixture
 def refused(monkeypatch, tmp_path):
-  """Returns a function that runs a job that must not begin; returns its
-  error.
-  """
+  """Returns a runner of jobs that must not begin; returns the error."""
 
   def make_model(*_):
     pytest.fail('a model was made')
@@ -108,9 +106,7 @@ def _simulate(folder, **changes):
 
 
 def _needed(target, drafts, gamma, **changes):
-  """Returns the bytes of a target, the largest of some drafts and the
-  measurement.
-  """
+  """Returns the bytes of a target, its largest draft and the measurement."""
   shapes = dataclasses.replace(_SHAPES, **changes)
   workload = memory.Workload(
       batch_size=shapes.batch_size,

@@ -1,8 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the tpu-preflight job, with tiny sizes, compiled or faked
-programs.
-"""
+"""Tests of the tpu-preflight job, with tiny sizes of T5 1.1."""
 
 import copy
 import functools
@@ -77,9 +75,7 @@ def described(monkeypatch):
 
 @pytest.fixture
 def refused(monkeypatch, tmp_path, described):
-  """Returns a function that runs a job that must not begin; returns its
-  error.
-  """
+  """Returns a runner of jobs that must not begin; returns the error."""
   for name in ('compile_plain', 'compile_verify', 'compile_speculative'):
     monkeypatch.setattr(
         programs, name, lambda *_: pytest.fail('something was compiled')
@@ -207,9 +203,7 @@ class TestRun:
     assert text.count('| EnDe |') + text.count('| CNNDM |') == 12
 
   def test_report_has_the_numbers_of_the_record(self, ran):
-    """A number changed in the record changes the report, and no other
-    number.
-    """
+    """Each number of the record changes its own number of the report."""
     record = copy.deepcopy(ran.record)
     step = record['pairs'][0]['loop']['step']
     cycles = f'{step["cycles"]:,}'

@@ -1,8 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of acceptance on given text, against distributions per token and the
-loop.
-"""
+"""Tests of acceptance on given text."""
 
 import dataclasses
 import functools
@@ -29,12 +27,8 @@ INPUTS = tiny.encoder_tokens(ROWS, 9)
 
 @functools.cache
 def decoder() -> token_decoder.TokenDecoder:
-  return token_decoder.TokenDecoder(
-      tiny.model(CONFIG),
-      draft_model.from_model(tiny.model(CONFIG, noise=0.15)),
-      gamma=GAMMA,
-      length=LENGTH,
-      matmul_precision='highest',
+  return tiny.decoder(
+      CONFIG, gamma=GAMMA, length=LENGTH, matmul_precision='highest'
   )
 
 
@@ -62,9 +56,7 @@ def plain_texts(**options):
 
 
 def recorded(**options):
-  """Returns a speculative run, its scores, and the tokens at which blocks
-  began.
-  """
+  """Returns a speculative run, its scores, and where blocks began."""
   asked = request(**options)
   decoded = jax.device_get(decoder().speculative(asked))
   trace = jax.device_get(decoder().traced(asked))

@@ -78,9 +78,7 @@ class TestRequests:
 
 
 class _Decoder:
-  """A decoder that returns the batch's number and records the order of
-  calls.
-  """
+  """A decoder that returns the batch's number and records its calls."""
 
   def __init__(self):
     self.calls = []
@@ -183,9 +181,7 @@ class TestSpeedup:
     assert interleaved.speedup_interval(run, run) is None
 
   def test_resamples_pairs(self):
-    """Batches of different length with equal speedups have a narrow
-    interval.
-    """
+    """Unequal batches with equal speedups have a narrow interval."""
     seconds = np.array([1.0, 10.0, 100.0, 3.0, 2.0, 7.0])
     interval = interleaved.speedup_interval(
         _run_of(2 * seconds), _run_of(seconds)

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from speculative_t5x import token_decoder
-from speculative_t5x.drafters import draft_model
 from speculative_t5x.measurement import near_ties
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
@@ -24,12 +23,11 @@ CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
 
 @functools.cache
 def decoder(num_valid_tokens=None):
-  model = tiny.model(CONFIG)
-  return token_decoder.TokenDecoder(
-      model,
-      draft_model.from_model(model),
+  return tiny.decoder(
+      CONFIG,
       gamma=GAMMA,
       length=LENGTH,
+      noise=0.0,
       num_valid_tokens=num_valid_tokens,
       matmul_precision='highest',
   )
@@ -152,9 +150,7 @@ class TestCompare:
     np.testing.assert_allclose(difference.margin, 0.5)
 
   def test_paths_use_the_programs_of_the_run(self):
-    """The fake logits depend on the program, like rounding but more
-    strongly.
-    """
+    """The fake logits depend on the program, more than rounding does."""
     logit = {
         (BATCH, 1, 'highest'): 3.0,
         (BATCH, GAMMA + 1, 'highest'): 4.5,

@@ -118,9 +118,7 @@ class TestFactor:
   @pytest.mark.parametrize('alpha', [0.0, 0.5, 0.8, 1.0])
   @pytest.mark.parametrize('gamma', [1, 5])
   def test_is_theorem_3_11(self, alpha, gamma):
-    """The theorem assumes equal operations per position and a constant
-    alpha.
-    """
+    """Operations per position are equal, and alpha is constant."""
     target, draft = 1000.0, 70.0
     counted = operations.Operations(
         target, (gamma + 1) * target, gamma * draft, draft

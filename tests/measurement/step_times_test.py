@@ -1,7 +1,8 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that the timed parts do the work of a step; no test depends on
-times.
+"""Tests that the timed parts do the work of a step.
+
+No test depends on times.
 """
 
 import collections
@@ -14,7 +15,6 @@ import numpy as np
 import pytest
 
 from speculative_t5x import token_decoder
-from speculative_t5x.drafters import draft_model
 from speculative_t5x.measurement import part_programs
 from speculative_t5x.measurement import step_times
 from speculative_t5x.networks import t5_model
@@ -51,16 +51,9 @@ class _Counted:
 
 @functools.cache
 def programs_of(rows, gamma):
-  """Returns the programs of a pair, a batch, and the tokens its decoders are
-  fed.
-  """
+  """Returns the programs of a pair, a batch, and the tokens fed."""
   calls = []
-  decoder = token_decoder.TokenDecoder(
-      tiny.model(CONFIG),
-      draft_model.from_model(tiny.model(CONFIG, noise=0.15)),
-      gamma=gamma,
-      length=LENGTH,
-  )
+  decoder = tiny.decoder(CONFIG, gamma=gamma, length=LENGTH)
   target, make = decoder.target_model, decoder.loaded_drafter.make
 
   def make_counted(_, max_draft_tokens):
@@ -83,9 +76,7 @@ def programs_of(rows, gamma):
 
 @functools.cache
 def parts_of(rows, gamma):
-  """Returns the parts, and the list of tokens that decoders are fed from now
-  on.
-  """
+  """Returns the parts, and the list of tokens fed from now on."""
   programs, request, calls = programs_of(rows, gamma)
   with pytest.MonkeyPatch.context() as patch:
     patch.setattr(step_times, '_LOOP_S', 1e3)  # for as many steps as there are

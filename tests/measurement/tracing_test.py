@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from speculative_t5x import token_decoder
-from speculative_t5x.drafters import draft_model
 from speculative_t5x.measurement import tracing
 from speculative_t5x.speculation import sampling
 from tests import tiny
@@ -21,12 +20,8 @@ CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
 
 @functools.cache
 def decoder() -> token_decoder.TokenDecoder:
-  return token_decoder.TokenDecoder(
-      tiny.model(CONFIG),
-      draft_model.from_model(tiny.model(CONFIG, noise=0.15)),
-      gamma=GAMMA,
-      length=LENGTH,
-      matmul_precision='highest',
+  return tiny.decoder(
+      CONFIG, gamma=GAMMA, length=LENGTH, matmul_precision='highest'
   )
 
 

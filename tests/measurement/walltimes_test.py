@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 
 from speculative_t5x import batching
-from speculative_t5x import token_decoder
-from speculative_t5x.drafters import draft_model
 from speculative_t5x.measurement import interleaved
 from speculative_t5x.measurement import operations
 from speculative_t5x.measurement import part_programs
@@ -55,20 +53,14 @@ def batches(temperature, seed):
 
 @pytest.fixture(scope='module')
 def decoder():
-  return token_decoder.TokenDecoder(
-      tiny.model(CONFIG),
-      draft_model.from_model(tiny.model(CONFIG, noise=0.15)),
-      gamma=GAMMA,
-      length=LENGTH,
-      matmul_precision='highest',
+  return tiny.decoder(
+      CONFIG, gamma=GAMMA, length=LENGTH, matmul_precision='highest'
   )
 
 
 @pytest.fixture(scope='module')
 def sweep(decoder):
-  """Measures each configuration; returns the measurements and what was
-  observed.
-  """
+  """Returns a measurement of each configuration, and what was observed."""
   timed, parts, readers, found = [], [], [], []
   time_it, run = interleaved._timed, interleaved.run
 
@@ -269,9 +261,7 @@ class TestPeakBytes:
 
 
 def _windows(seconds, num_batches):
-  """Returns times of the parts by batch, medians of the five rounds
-  around it.
-  """
+  """Returns times of the parts by batch: medians of five rounds."""
   # Before the first, second and third of three batches: 2, 3 and 2 rounds.
   first_rounds = [0, 2, 2]
   assert num_batches == 3

@@ -127,9 +127,7 @@ class TestNearTies:
     reason='needs the shared T5X oracle',
 )
 class TestOracle:
-  """Trained models; the target's 4 heads are replicated on a model axis
-  of 8.
-  """
+  """Trained models. An axis of 8 replicates the target's 4 heads."""
 
   LENGTH = 64
 

@@ -21,9 +21,7 @@ from tests.mesh import pairs
 
 @pytest.fixture(scope='module')
 def wide_pair(tmp_path_factory):
-  """Returns checkpoints with a logit for each piece of the embedded
-  vocabulary.
-  """
+  """Returns checkpoints with a logit for each embedded piece."""
   folder = tmp_path_factory.mktemp('wide')
   config = tiny.config(
       vocab_size=2048, num_heads=4, num_encoder_layers=1, num_decoder_layers=1

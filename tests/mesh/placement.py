@@ -78,9 +78,7 @@ class TestParameters:
       assert {s.data.shape for s in x.addressable_shards} == {x.shape}
 
   def test_parameters_are_read_onto_the_mesh(self, folder, monkeypatch):
-    """They are not read onto one device first, which might have too little
-    memory.
-    """
+    """No single device needs memory for all of them."""
     restored = []
     restore = checkpoints.Checkpoint.restore_params
 

@@ -1,8 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that calls padded to four positions, as on a TPU, give the same
-tokens.
-"""
+"""Tests that calls padded to four positions give the same tokens."""
 
 import dataclasses
 

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from speculative_t5x import token_decoder
-from speculative_t5x.drafters import draft_model
 from speculative_t5x.networks import preparation
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
@@ -227,13 +226,8 @@ class TestGolden:
     )
 
   def decoder(self):
-    config = tiny.config()
-    return token_decoder.TokenDecoder(
-        tiny.model(config),
-        draft_model.from_model(tiny.model(config, noise=0.02)),
-        gamma=3,
-        length=16,
-        rescale_log_probs=False,
+    return tiny.decoder(
+        tiny.config(), gamma=3, length=16, noise=0.02, rescale_log_probs=False
     )
 
   def request(self, golden):
@@ -440,9 +434,7 @@ class TestProgram:
     assert num_products > 8
 
   def test_position_bias_is_gathered_once(self):
-    """The embedding and the bias are the only gathers, for any number of
-    layers.
-    """
+    """The embedding and the bias are the only gathers."""
     gathers = lambda num_layers: sum(
         equation.primitive.name == 'gather'
         for equation in self.equations(num_layers)

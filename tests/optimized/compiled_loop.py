@@ -124,9 +124,7 @@ class TestNoCacheIsCopied:
     assert_no_copies(compiled, {batch * 3 * HEAD_DIM * slots})
 
   def test_speculative_decoding(self, batch):
-    """Blocks have gamma + 1 tokens; the draft model's have 2, and 1 in a nested
-    loop.
-    """
+    """Blocks have gamma + 1 tokens, and 2 or 1 for the draft model."""
     slots = state_lib.cache_slots(LENGTH, GAMMA)
     compiled = decoder(LENGTH).compile_speculative(request(batch))
     sizes = {batch * heads * HEAD_DIM * slots for heads in (2, 3)}

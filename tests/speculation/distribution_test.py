@@ -42,9 +42,7 @@ def make_case(
     draft_width=VOCAB,
     limits=(5, 4, 2, 1),
 ) -> enumeration.Case:
-  """Returns a batch of unequal rows: each example has its own table and
-  limit.
-  """
+  """Returns a batch of examples with different tables and limits."""
   target = tabular.random_tables(1, len(limits), VOCAB)
   draft = tabular.random_tables(2, len(limits), VOCAB, draft_width)
   # A draft that resembles the target, so that all of accepting, rejecting and
@@ -79,9 +77,7 @@ def unmutated_production(*sizes: int) -> enumeration.Production:
 def distribution_error(
     case: enumeration.Case, production: enumeration.Production
 ) -> tuple[float, float, int]:
-  """Returns the largest errors of the joint distribution and scores, and the
-  paths.
-  """
+  """Returns the largest errors of probabilities and scores, and the paths."""
   distributions, scores, num_paths = enumeration.joint_distributions(
       case, production
   )
@@ -105,9 +101,7 @@ def distribution_error(
 
 
 def pairwise() -> list[dict]:
-  """Returns few settings that contain each pair of values of any two
-  factors.
-  """
+  """Returns few settings with each pair of values of any two factors."""
   names = list(FACTORS)
   products = [
       dict(zip(names, values))
@@ -226,9 +220,7 @@ def _limit_ignored(original):
 
 
 def _never_cut_short(original):
-  """Patches the step, which asks about accepted and about all committed
-  tokens.
-  """
+  """Patches the first of two calls per step, about the accepted tokens."""
   calls = itertools.count()
 
   def is_last(tokens, count, remaining, end):

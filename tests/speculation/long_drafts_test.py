@@ -30,9 +30,7 @@ EOS = t5_model.SPECIAL_IDS.end
 
 
 def related_tables(seed, num_tables, vocab_size, share):
-  """Returns tables of a target, and of a draft model with a share of its
-  logits.
-  """
+  """Returns tables of a target and of a similar draft model."""
   target = history.random_tables(seed, num_tables, vocab_size)
   own = history.random_tables(seed + 1, num_tables, vocab_size)
   return target, share * target + (1 - share) * own
@@ -42,9 +40,7 @@ PREFIXES = ((), (2, 0, 0, 2, 2))
 
 
 def block_case(gamma, temperature, draft_temperature) -> enumeration.Case:
-  """Returns a case of two tokens without an end; a limit cuts the second
-  draft.
-  """
+  """Returns a case without an end, in which a limit cuts the second draft."""
   target, draft = related_tables(1, len(PREFIXES), 3, share=0.5)
   target[:, ::5, 2] += 11  # the other token is rarer than 1e-4
   for tables in (target, draft):
@@ -138,9 +134,7 @@ LIMITS = (LENGTH, LENGTH, LENGTH, LENGTH - 1, LENGTH - 5, 3)
 
 
 def text_case(gamma) -> enumeration.Case:
-  """Returns a case of texts that rarely end and draft tokens that are mostly
-  accepted.
-  """
+  """Returns a case of long texts with a high acceptance rate."""
   tables = related_tables(5, len(IDS), VOCAB, share=0.75)
   for each in tables:
     each[..., EOS] -= 6
@@ -155,9 +149,7 @@ def text_case(gamma) -> enumeration.Case:
 
 
 def decode(case) -> tuple[state_lib.State, outcome_lib.Statistics]:
-  """Returns all rows after the loop, and their statistics; plain for
-  gamma 0.
-  """
+  """Returns all rows and statistics of the loop; plain for gamma 0."""
   model = history.Model(VOCAB)
   drafter = nothing.Nothing()
   if case.gamma:

@@ -33,9 +33,7 @@ ROW_FIELDS = ('sequences', 'num_tokens', 'has_ended', 'log_probs', 'num_calls')
 
 @dataclasses.dataclass(frozen=True)
 class Constant:
-  """A model with one distribution everywhere: its parameters are logits
-  [vocab].
-  """
+  """A model with one distribution everywhere: logits [vocab]."""
 
   vocab_size: int
   special_ids = t5_model.SPECIAL_IDS
@@ -52,9 +50,7 @@ class Constant:
 
 @dataclasses.dataclass(frozen=True)
 class Scripted:
-  """A drafter that proposes given tokens, as if drawn from a given
-  distribution.
-  """
+  """A drafter of given tokens and given distributions."""
 
   max_draft_tokens: int
 
@@ -90,9 +86,7 @@ def scripted_step(
     draft_probs=UNIFORM,
     state=None,
 ):
-  """Makes one step of one row, whose target distribution over c, end, a, b is
-  uniform.
-  """
+  """Makes one step of one row with a uniform target distribution."""
   gamma = len(draft_tokens)
   coins = np.broadcast_to(accept, (gamma,))
   uniforms = np.array([[*[0.5] * gamma, *coins, last]], np.float32)
@@ -134,9 +128,7 @@ def committed(state):
 
 
 def counts(state):
-  """Returns drafted, computed, tested and accepted tokens, and calls cut
-  short.
-  """
+  """Returns the numbers of draft tokens by fate, and of calls cut short."""
   record = run_record.count_speculation([state])
   keys = ('drafted', 'drafted_computed', 'tested', 'accepted', 'cut_short')
   return tuple(record[key] for key in keys)
@@ -506,9 +498,7 @@ class TestScores:
 
   @staticmethod
   def expected(state, log_probs):
-    """Returns the sum over the tokens of each row, from tables of log-
-    probabilities.
-    """
+    """Returns sums over the tokens of each row of log-probabilities."""
     scores = []
     for row, num in zip(state.sequences, state.num_tokens):
       fed = [0, 0, *row[:num]]
@@ -606,9 +596,7 @@ class TestFormulas:
     assert state.num_tokens.max() == LENGTH
 
   def test_acceptance_is_the_shared_mass(self):
-    """Corollary 3.6. The tests form a martingale about alpha: Hoeffding,
-    Azuma.
-    """
+    """Corollary 3.6, with bounds by Hoeffding and Azuma."""
     stats = constant_run().statistics
     accepted = (stats.accepted_histogram @ np.arange(CONSTANT_GAMMA + 1)).sum()
     tested = accepted + stats.num_rejections.sum()
@@ -715,9 +703,7 @@ class TestCacheAfterRewind:
 
     @jax.jit
     def step(run):
-      """Makes one step; returns the logits of each row's next token after
-      it.
-      """
+      """Makes one step; returns the logits of each row's next token."""
       run, _ = loop_lib.advance(setup, run, 1, fold=fold)
       state = run.state
       last_token = state_lib.decoder_inputs(

@@ -27,9 +27,7 @@ CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
 
 
 class Tables:
-  """A target and a draft model that are tables, so that batches do not
-  matter.
-  """
+  """Tables as target and draft model, which do not depend on batches."""
 
   vocab_size = 5
 
@@ -157,9 +155,7 @@ class Decoding:
     return self.of_example(run, 0)
 
   def refilled(self):
-    """Decodes all requests with admissions; returns the results and
-    admissions.
-    """
+    """Decodes all requests by admissions; returns results and admissions."""
     num_places = ROWS // self.num_decodes
     waiting = list(range(num_places, NUM_REQUESTS))
     at = list(range(num_places))

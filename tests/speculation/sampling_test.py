@@ -41,9 +41,7 @@ def softmax(logits):
 
 
 def reference(logits, temperature=1.0, topk=0, topp=0.0):
-  """Returns the distribution of a row, and whether it is clear of topp's
-  edge.
-  """
+  """Returns a row's distribution, and whether it is clear of topp's edge."""
   if temperature <= 1e-4:
     return one_hot(np.argmax(logits), logits.size), True
   logits = logits / logits.dtype.type(temperature)
@@ -345,9 +343,7 @@ class TestDraw:
 
   @pytest.mark.parametrize('vocab', [3, 128, 130, 300])
   def test_every_boundary_exactly(self, vocab):
-    """Sums of weights with few bits are exact: a boundary belongs to the next
-    token.
-    """
+    """Weights of few bits have exact sums. A boundary is the next token's."""
     rng = np.random.default_rng(13)
     counts = rng.multinomial(1024, rng.dirichlet(np.full(vocab, 0.3)))
     uniforms = np.arange(4096) / 4096

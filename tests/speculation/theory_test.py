@@ -194,9 +194,7 @@ class TestOracle:
     assert np.all(theory.oracle_factor(alphas, costs) >= fixed - 1e-12)
 
   def test_time_is_that_of_drafting_the_accepted_tokens(self):
-    """Each call gives 1 / (1 - alpha) tokens, of which alpha / (1 - alpha) are
-    drafted.
-    """
+    """A call gives 1 / (1 - alpha) tokens, one of them not drafted."""
     alpha, cost = 0.8, 0.1
     expected = theory.oracle_expected_tokens(alpha) / (1 + cost * 4)
     np.testing.assert_allclose(theory.oracle_factor(alpha, cost), expected)
@@ -357,9 +355,7 @@ class TestExpectedCalls:
 
   @pytest.mark.parametrize('gamma', [1, 2, 3])
   def test_algorithm_1_given_its_text(self, gamma):
-    """Given the text, a draft token is accepted with probability min(1, q
-    / p).
-    """
+    """Draft tokens of the text are accepted with min(1, q / p)."""
     rng = np.random.default_rng(gamma)
     target, draft = rng.dirichlet(np.ones(2), (2, 2, 2))
     found = _Enumeration(target, draft, 5, gamma)
@@ -484,9 +480,7 @@ class TestRatioInterval:
     assert 0.925 < np.mean(covered) < 0.975
 
   def test_few_pairs_have_no_interval(self):
-    """All are on one side of the truth with chance 1/16 for 5 pairs, 1/32 for
-    6.
-    """
+    """All lie on one side with chance 1/16 for 5 pairs, 1/32 for 6."""
     for count in range(1, 6):
       assert intervals.ratio_interval([1] * count, [2] * count) is None
     assert intervals.ratio_interval([1] * 6, [2] * 6) == (0.5, 0.5)

@@ -198,9 +198,7 @@ FORCED = {
 
 
 def forced(names, other_probs=np.nan):
-  """Verifies a batch of forced outcomes; point masses get other
-  probabilities.
-  """
+  """Verifies forced outcomes; point masses get other probabilities."""
   columns = zip(*(FORCED[name] for name in names))
   tokens, lengths, masses, accept_uniforms, draws, accepted, token = columns
   batch = len(names)
@@ -379,7 +377,5 @@ class TestTokenwise:
     assert len(set(found.num_accepted.tolist())) == 4
 
   def test_has_no_array_leaves(self):
-    """The rule is part of every request and must not add inputs to a
-    program.
-    """
+    """The rule must not add inputs to a compiled program."""
     assert jax.tree.leaves(verification.TOKENWISE) == []

@@ -1,8 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that T5X's eval and infer scripts decode speculatively, as T5X
-decodes.
-"""
+"""Tests of speculative decoding in T5X's eval and infer scripts."""
 
 import json
 import re
@@ -381,9 +379,7 @@ def texts(data, tokens):
 
 
 def partitioned(output):
-  """Returns the parameters of each role that T5X partitions along the model
-  axis.
-  """
+  """Returns each role's parameters that T5X partitions."""
   cut = {'target': [], 'draft': []}
   for line in (output / 'model-info.txt').read_text().splitlines():
     if line.startswith('Variable'):

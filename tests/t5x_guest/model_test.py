@@ -30,9 +30,7 @@ SAMPLERS = pytest.mark.parametrize(
 
 
 def predict(model, batch, **kwargs):
-  """Returns sequences and auxiliary values as numpy arrays, compiled as
-  in T5X.
-  """
+  """Returns sequences and auxiliary values, compiled as in T5X."""
   call = functools.partial(model.predict_batch_with_aux, **kwargs)
   return jax.device_get(jax.jit(call)(PARAMS, batch))
 

@@ -169,9 +169,7 @@ class TestRefusals:
       ],
   )
   def test_sizes_that_differ_from_the_checkpoint(self, folder, overrides, name):
-    """Orbax itself would not report fewer layers, more layers or other
-    sizes.
-    """
+    """Orbax itself would not report them."""
     pair = tiny_pair.modules(**overrides)
     with pytest.raises(checkpoints.CheckpointError, match=name):
       restore(

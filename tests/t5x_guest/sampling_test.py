@@ -112,9 +112,7 @@ def is_written(texts, num_tokens):
 
 
 def deviation(hits, chances, is_counted):
-  """Returns the deviation of a count from its expectation, in standard
-  deviations.
-  """
+  """Returns a count's distance from its mean, in standard deviations."""
   chances = chances[is_counted]
   variance = np.sum(chances * (1 - chances))
   return (np.sum(hits) - np.sum(chances)) / np.sqrt(variance)

@@ -28,9 +28,7 @@ def transformer(config: t5.T5Config) -> network.Transformer:
 
 
 def configs(**overrides) -> tuple[t5.T5Config, t5.T5Config]:
-  """Returns sizes of the target, and of a draft model with one layer and other
-  heads.
-  """
+  """Returns sizes of the target and of a smaller draft model."""
   target = tiny.config(**overrides)
   draft = tiny.config(num_heads=3, num_decoder_layers=1, **overrides)
   return target, draft

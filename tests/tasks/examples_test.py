@@ -53,9 +53,7 @@ def add_task():
 
 @pytest.fixture
 def texts_task():
-  """Registers a task of texts, one of them empty, with the embedded
-  vocabulary.
-  """
+  """Registers a task of texts, one of them empty."""
   name = 'examples_test_texts'
   pairs = [(text, 'x') for text in ('one', ' ', 'three')]
   ende.add_task(

@@ -1,8 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Small programs in the form in which XLA prints programs compiled for a
-TPU.
-"""
+"""Small programs in the form in which XLA prints programs for a TPU."""
 
 from speculative_t5x.tpu_aot import reading
 
@@ -115,9 +113,7 @@ def looped(name: str, op_name: str = 'jit(loop)/while/body/while') -> str:
 
 
 def estimated(cycles: int) -> str:
-  """Returns the end of an instruction with the compiler's estimate of
-  cycles.
-  """
+  """Returns the end of an instruction with an estimate of cycles."""
   return (
       ', backend_config={"flag_configs":[],"window_config":{'
       f'"kernel_window_bounds":["1"],"estimated_cycles":"{cycles}",'

@@ -34,9 +34,7 @@ DRAFT = dataclasses.replace(
 
 
 def _bytes_per_position(config: t5.T5Config) -> int:
-  """Returns the bytes of a key and a value of every head and layer, in
-  bfloat16.
-  """
+  """Returns the bytes of all keys and values of a position."""
   joined = config.num_heads * config.head_dim
   return 2 * 2 * joined * config.num_decoder_layers
 
@@ -111,9 +109,7 @@ class TestOneDevice:
     assert padded.step.cycles < verify.step.cycles < loop.step.cycles
 
   def test_loop_writes_positions_in_place(self, loop):
-    """The target writes gamma + 1; the draft model 2, then one per later
-    call.
-    """
+    """The target writes gamma + 1, the draft model 2 and then 1 per call."""
     drafted = 2 + (GAMMA - 1)
     assert loop.step.cache_bytes_written == (
         (GAMMA + 1) * _bytes_per_position(TARGET)
@@ -144,9 +140,7 @@ class TestOneDevice:
     assert loop.step.vocabulary_passes > later + verify.step.vocabulary_passes
 
   def test_memory(self, loop):
-    """Arguments are the parameters of both models, 2 bytes each, and little
-    else.
-    """
+    """Arguments are the parameters, 2 bytes each, and little else."""
     place = abstract_pair.make_place(libtpu.describe('v4:1x1x1'), None)
     params = sum(
         2 * abstract_pair.make_model(config, place).num_params

@@ -144,9 +144,7 @@ class TestCycles:
       ],
   )
   def test_branch_without_further_conditions_counts(self, cycles, roles):
-    """It counts even if cheaper; the other branch is for other
-    distributions.
-    """
+    """The other branch is for other samplings."""
     asked, ended = cycles
     asks = (
         '%again = f32[8]{0} conditional(%count, %count, %count),'

@@ -85,9 +85,7 @@ def _pair(draft, gamma, cycles, chip):
 
 
 def _record(chip='v4', pairs=(('small', 7, 9_000_000),), **changes):
-  """Returns a record of XXL with some drafts; a padded step has 5 million
-  cycles.
-  """
+  """Returns a record of XXL; its padded step has 5 million cycles."""
   record = {
       'chip': dataclasses.asdict(chips.CHIPS[chip]),
       'topology': f'{chip}:1x1x1',
@@ -293,9 +291,7 @@ class TestTable2:
     assert row['c one row'] == '0.020'  # 400,000 over 20,000,000
 
   def test_speedups(self):
-    """The numbers are of small at alpha 0.75 and gamma 7, with 9,000,000 cycles
-    per trip.
-    """
+    """At alpha 0.75 and gamma 7, a trip has 9,000,000 cycles."""
     row = _table_2(_record(t5x_step=_program(30_000_000)))
     tokens = float(theory.expected_tokens(0.75, 7))
     assert row['compiled'] == f'{tokens * 5 / 9:.2f}'

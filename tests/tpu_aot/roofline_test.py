@@ -79,9 +79,7 @@ class TestCount:
     )
 
   def test_bytes_per_row(self):
-    """Weights are read once for all rows, and a block reads as much as one
-    position.
-    """
+    """Weights are read once for all rows and for all positions of a block."""
     one, three = _count(_model()), _count(_model(), rows=3, block=4)
     assert three.weight_bytes == one.weight_bytes
     assert three.cache_bytes == 3 * one.cache_bytes
@@ -132,9 +130,7 @@ class TestSpeedup:
 
   @pytest.mark.parametrize('row', published.TABLES_2_AND_4)
   def test_is_theorem_3_8(self, row):
-    """The theorem assumes that gamma + 1 tokens are scored in the time of
-    one.
-    """
+    """Scoring gamma + 1 tokens takes the time of one."""
     found = roofline.speedup(row, plain_s=2.0, draft_s=0.5, verify_s=2.0)
     expected = theory.walltime_factor(row.alpha, row.gamma, 0.25)
     assert found == pytest.approx(expected)

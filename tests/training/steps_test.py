@@ -277,9 +277,7 @@ class TestAdafactor:
 
 @functools.cache
 def _training():
-  """Returns the optimizer, 40 steps and the examples, compiled once for all
-  tests.
-  """
+  """Returns the optimizer, 40 steps and the examples, compiled once."""
   optimizer = adafactor.make(
       schedules.linear_decay(
           train_steps=240, learning_rate=0.02, warmup_steps=20
