@@ -8,7 +8,7 @@ from speculative_t5x.tpu_aot import chips
 
 tpu = pytest.importorskip('jax.experimental.pallas.tpu')
 
-_PAIRED = ('v4', 'v5p')  # two cores a chip, of which JAX tells each
+_PAIRED = ('v4', 'v5p')  # JAX lists each of the two cores per chip
 
 
 def _of_jax(name):

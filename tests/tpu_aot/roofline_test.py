@@ -101,7 +101,7 @@ class TestCount:
     """Everything is partitioned except for norms and biases."""
     whole, part = _count(_model()), _count(_model(_mesh(1, 4)))
     assert part.cache_bytes == whole.cache_bytes / 4
-    whole_params = 2 * 7 * 256  # of norms, two bytes a number
+    whole_params = 2 * 7 * 256  # norms, two bytes per number
     divided = (whole.weight_bytes - whole_params) / 4
     assert part.weight_bytes == divided + whole_params
     assert part.operations == pytest.approx(whole.operations / 4, rel=0.01)
