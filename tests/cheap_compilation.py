@@ -15,9 +15,9 @@ import os
 import shutil
 import tempfile
 
-# XLA stops at flags that it does not know.
+# XLA aborts for unknown flags.
 _FLAGS = {
-    # One module of code per program, where each of up to 32 costs a start.
+    # One module of code per program: each of up to 32 adds overhead.
     '--xla_cpu_parallel_codegen_split_count=1': '',
     # Half of what an unoptimized program costs to compile on a CPU. Later
     # versions have no other way to emit fusions.

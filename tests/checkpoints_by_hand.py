@@ -22,7 +22,7 @@ import tensorstore as ts
 
 from speculative_t5x.networks import t5
 
-# Where the spec of an array says that the array is.
+# The location of an array in its spec.
 DRIVERS: dict[str, Callable[[str], dict[str, Any]]] = {
     'file': lambda path: {'kvstore': {'driver': 'file', 'path': path}},
     'gfile': lambda path: {'kvstore': {'driver': 'gfile', 'path': path}},
@@ -31,7 +31,7 @@ DRIVERS: dict[str, Callable[[str], dict[str, Any]]] = {
             'driver': 'gcs', 'bucket': 't5x-dummy-bucket', 'path': path,
         }
     },
-    # As T5X itself spells it for gs://.
+    # T5X's own form for gs://.
     'path beside the kvstore': lambda path: {
         'kvstore': {'driver': 'gcs', 'bucket': 't5x-dummy-bucket'},
         'path': path,

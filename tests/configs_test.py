@@ -27,7 +27,7 @@ _LICENCE = (
 _FILES = sorted(
     str(p.relative_to(_ROOT)) for p in (_ROOT / 'configs').rglob('*.gin')
 )
-# T5X's own commands read those of its folder; tests/t5x_guest runs them.
+# T5X's commands read the files of configs/t5x; tests/t5x_guest runs them.
 _PARSED = [name for name in _FILES if not name.startswith('configs/t5x/')]
 _RUNS = [name for name in _FILES if name.startswith('configs/runs/')]
 _PAPER = [
@@ -88,7 +88,7 @@ def test_bears_the_licence(name):
 
 @pytest.mark.parametrize('name', _PARSED)
 def test_parses(name):
-  # Tasks and models say nothing of a job, and are made to be added to one.
+  # Files of tasks and models configure no job.
   names = [name] if name in _RUNS + _PAPER else [_EVAL, name]
   assert '# Macros:' in _parse(*names)
 
@@ -138,7 +138,7 @@ class TestEveryRun:
     assert _header(name, 'Commonly overridden') <= macros
 
   def test_header_shows_the_command(self, name):
-    # The file itself, among others, unless it is read unasked.
+    # The command names the file, unless the job reads it by default.
     unasked = [
         f'speculative-t5x {command} '
         for command, job in commands.JOBS.items()
@@ -192,7 +192,7 @@ class TestCheckPair:
         for files in ((_EVAL, _DRAFT_MODEL), (_CHECK_PAIR,))
     }
     own = {'VOCABULARY_FILE', 'DEVICE_MEMORY_GIB', 'CHECK_OUTPUT_DIR'}
-    # Set by files of configs/models, or not at all.
+    # Files of configs/models set them, or nothing does.
     models = {'TARGET_CONFIG', 'DRAFT_CONFIG'}
     assert macros[_CHECK_PAIR] - own - models <= macros[_EVAL]
 

@@ -31,7 +31,7 @@ from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import step as step_lib
 from tests import tabular
 
-ROWS = 2048  # paths a call of the compiled step
+ROWS = 2048  # paths per call of the compiled step
 
 
 @dataclasses.dataclass(frozen=True)
@@ -167,7 +167,9 @@ def standardized(tables: np.ndarray, sampling, width: int) -> np.ndarray:
   return np.asarray(_standardize(jnp.asarray(tables), sampling))
 
 
-_standardize = jax.jit(sampling_lib.standardize)  # else compiled at each call
+_standardize = jax.jit(
+    sampling_lib.standardize
+)  # otherwise compiled at each call
 
 
 class Production:

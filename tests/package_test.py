@@ -156,7 +156,7 @@ class TestFiles:
     files = [f for name in folders for f in (_CHECKOUT / name).rglob('*.py')]
     assert files
     texts = {str(f.relative_to(_CHECKOUT)): f.read_text() for f in files}
-    # Nothing is to be licensed in an empty file.
+    # An empty file needs no licence.
     without = [
         name
         for name, text in texts.items()
@@ -189,7 +189,7 @@ class TestFiles:
       ],
   )
   def test_the_pattern_finds_them(self, text):
-    # Parted by ~, or this file would be found.
+    # Split by ~, because this file would match otherwise.
     assert _LOCAL.search(text.replace('~', ''))
 
   @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def changes(before: State, after: State, temporary: pathlib.Path) -> list[str]:
   Returns:
     One line per change.
   """
-  if before == after:  # as nearly always, and cheap
+  if before == after:  # the usual case, and fast
     return []
   imported = after['sys.modules'].keys() - before['sys.modules'].keys()
   lines = [

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 _CHECKOUT = pathlib.Path(__file__).parents[1]
-_MAX_SECONDS = 1500  # a collective that hangs is not to hang the tests
+_MAX_SECONDS = 1500  # a collective that hangs must not hang the tests
 
 
 def run(arguments: Sequence[str], variables: Mapping[str, str]) -> None:

@@ -23,7 +23,7 @@ from speculative_t5x.speculation import simulated_acceptance
 from tests import compilation
 from tests import tiny
 
-# The length is no multiple of a block, so that the last one is cut short.
+# The length is no multiple of a block, so the last block is cut short.
 ROWS, LENGTH, GAMMA = 16, 14, 3
 CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
 
@@ -175,7 +175,7 @@ class TestMakeModel:
 
 class TestSizes:
 
-  # Millions of parameters, as the sizes of T5 1.1 give them.
+  # Millions of parameters, from the sizes of T5 1.1.
   @pytest.mark.parametrize(
       ('size', 'millions'),
       [

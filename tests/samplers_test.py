@@ -155,7 +155,7 @@ def test_arguments_reach_the_plain_loop(changes):
   found = compiled(sample_plainly)(given(changes))
   expected = compiled(by_the_plain_loop)(given(changes))
   jax.tree.map(np.testing.assert_array_equal, found, expected)
-  # The draft's temperature is no argument of it.
+  # It has no draft temperature.
   has_changed = bool(changes) and 'draft_temperature' not in changes
   assert differ(found, compiled(sample_plainly)(given({}))) == has_changed
 

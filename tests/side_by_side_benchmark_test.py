@@ -17,7 +17,7 @@ from benchmarks.side_by_side import measuring
 
 def _timings(seconds, written=None):
   seconds = list(seconds)
-  # An input each, unless it is said what was written.
+  # One input per entry, unless outputs are given.
   written = [()] * len(seconds) if written is None else written
   return measuring.Timings(seconds, list(written))
 

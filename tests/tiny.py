@@ -20,7 +20,7 @@ from speculative_t5x.drafters import draft_model
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
 
-# Spread logits, so that the likeliest token is rarely a near tie.
+# Spreads logits, so that near ties are rare.
 _LOGITS_SCALE = 2.0
 
 

@@ -200,7 +200,7 @@ class TestDecodes:
         statistics=None,
     )
     sequences, found = token_decoder.best_last(decoded, 3)
-    order = jnp.argsort(scores, axis=-1)  # what T5X sorts by
+    order = jnp.argsort(scores, axis=-1)  # T5X sorts by this
     np.testing.assert_array_equal(sequences[..., 0] // 2 % 3, order)
     np.testing.assert_array_equal(found, np.sort(scores, axis=-1))
 
@@ -265,7 +265,9 @@ class TestMayEnd:
       assert not np.any(found.sequences == t5_model.SPECIAL_IDS.end)
       assert np.isfinite(found.log_probs).all()
     usual = plain(temperature=temperature).sequences
-    assert np.any(usual == t5_model.SPECIAL_IDS.end)  # or nothing was forbidden
+    assert np.any(
+        usual == t5_model.SPECIAL_IDS.end
+    )  # otherwise nothing was forbidden
 
   def test_greedy_outputs_agree(self):
     asked = request(temperature=0.0)
@@ -294,7 +296,7 @@ class TestWithDrafter:
     np.testing.assert_array_equal(found.sequences, expected.sequences)
     assert found.statistics.accepted_histogram.shape == (ROWS, 3)
     assert found.num_calls.sum() > expected.num_calls.sum()
-    # What it was made from stays what it was.
+    # The original decoder is unchanged.
     assert (decoder().gamma, other.gamma) == (GAMMA, 2)
     assert decoder().loaded_drafter is models()[1]
     assert other.loaded_drafter is worse and other.target is decoder().target

@@ -122,7 +122,7 @@ class TestTokenizer:
     other = vocabularies.load(convert(BULLETINS, tmp_path / 'tokenizer.json'))
     ids = one.encode(text)
     assert other.encode(text) == ids
-    if 2 not in ids:  # unknown pieces look otherwise
+    if 2 not in ids:  # unknown pieces differ
       assert other.decode(ids) == one.decode(ids)
       assert other.decode([*ids, 1, 0]) == one.decode([*ids, 1, 0])
 

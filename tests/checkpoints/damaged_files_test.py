@@ -347,7 +347,7 @@ def no_hang(damaged):
 
   def hang(*_):
     for path in damaged.rglob('*'):
-      if path.is_fifo():  # whose readers, also in threads, see its end
+      if path.is_fifo():  # readers of the pipe, also in threads, see its end
         os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))
     raise AssertionError('it waits for a pipe')
 

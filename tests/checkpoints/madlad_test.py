@@ -27,7 +27,9 @@ from speculative_t5x.speculation import sampling
 from tests import checkpoints_by_hand as by_hand
 from tests import tiny
 
-CONFIG = tiny.config(head_dim=24)  # 2 heads of 24 are wider than 32, as there
+CONFIG = tiny.config(
+    head_dim=24
+)  # like MADLAD-400's, 2 heads of 24 are wider than 32
 EMBEDDING = 'decoder.embed_tokens.weight'
 IDS = contracts.SpecialIds(end=2, padding=1, start=0)
 
@@ -47,7 +49,7 @@ OUTPUTS = (
     (57, 21, 53, 23, 22, 18, 2),
     (57, 21, 53, 57, 21, 53, 57, 31, 53, 61, 1, 59),
 )
-# Of the tokens of the first two outputs.
+# For the tokens of the first two outputs.
 TOP_LOGITS = (
     (4.4672, 4.2295, 5.6043, 5.7203, 5.0639),
     (

@@ -24,7 +24,7 @@ _RESET = pathlib.Path('/proc/self/clear_refs')
 pytestmark = pytest.mark.skipif(
     not _RESET.exists(), reason='needs the memory records of Linux'
 )
-# Threads and allocators, which do not grow with the checkpoint.
+# Memory of threads and allocators, independent of the checkpoint.
 _SLACK = 4 * _MB
 
 _READ = """
@@ -95,7 +95,7 @@ def write(layout: str, folder: pathlib.Path, num_bytes: int) -> int:
         shards=2,
     )
   else:
-    # T5X cuts at 64 MB, so that its larger tensors lie in several chunks.
+    # T5X splits at 64 MB, so its larger tensors have several chunks.
     by_hand.write_legacy(
         folder,
         params,

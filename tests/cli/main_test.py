@@ -36,7 +36,7 @@ _ROOT = pathlib.Path(__file__).parents[2]
 _CONFIG = tiny.config(
     vocab_size=2048, num_encoder_layers=1, num_decoder_layers=1
 )
-# The file of a user, whose folder is not the project's.
+# A user's file in another folder than the project's.
 _GIN = """
 from __gin__ import dynamic_registration
 
@@ -69,7 +69,7 @@ _COMMANDS = [
     'tpu-preflight', 'convert',
 ]  # fmt: skip
 _TPU_FLAGS = '--target=t5_1_1_base', '--draft=a,b', '--topology=v4:2x2x1'
-# The least that a command needs, and the macro of its output folder.
+# The required flags of a command, and the macro of its output folder.
 _OUTPUTS = [
     (['eval', '--gin_file=configs/runs/demo.gin'], 'EVAL_OUTPUT_DIR'),
     (
@@ -172,7 +172,7 @@ class TestValues:
           ('"text"', 'text'),
           ("'a text'", 'a text'),
           ('"5"', '5'),
-          # What a shell leaves without quotes.
+          # Values as a shell passes them without quotes.
           ('text', 'text'),
           ('gs://bucket/a-b/checkpoint_1', 'gs://bucket/a-b/checkpoint_1'),
           ('../a b/~c,d', '../a b/~c,d'),
@@ -624,7 +624,7 @@ class TestProcess:
   def test_success(self, flags, tmp_path):
     """Progress is printed on stderr, and only the table on stdout."""
     more = ['--gin.TEMPERATURE=(0.0, 1.0)', '--gin.NUM_EXAMPLES=6']
-    # Or libtpu, where it is installed, would wait for other processes.
+    # Otherwise libtpu, if installed, would wait for other processes.
     several = {'ALLOW_MULTIPLE_LIBTPU_LOAD': '1'}
     done = _command([*flags, *more], tmp_path, **several)
     assert done.returncode == 0, done.stderr
@@ -636,7 +636,7 @@ class TestProcess:
     text = (tmp_path / 'output' / 'results.jsonl').read_text()
     records = [json.loads(line) for line in text.splitlines()]
     assert [r['temperature'] for r in records] == [0.0, 1.0]
-    # Of an input that is too long there is a count.
+    # Inputs that are too long are counted.
     assert {r['truncated_inputs'] for r in records} == {2}
 
   def test_bad_input(self, flags, tmp_path):
@@ -767,7 +767,7 @@ class TestCheckPair:
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith('The pair can work.\n')
     assert done.stderr == ''
-    # Where it is asked for, what is absent is missed.
+    # The absent platform and modules would be noticed if used.
     done = _python(
         ['-c', 'import jax; jax.devices()'], tmp_path, JAX_PLATFORMS='absent'
     )

@@ -165,7 +165,7 @@ class TestSizes:
     report = _check(pair[1], pair[0])
     assert not report.errors
     assert _verdicts(report)['parameters'] == 'warning'
-    # Nor does it gain anything by one of the same size.
+    # A draft model of the same size is no better.
     assert _verdicts(_check(pair[0], pair[0]))['parameters'] == 'warning'
 
   def test_activations_are_assumed_for_parameters(self, pair):

@@ -84,7 +84,7 @@ class TestByHand:
     found = memory.target_bytes(tiny.config(), workload)
     one = memory.target_bytes(tiny.config(), _WORKLOAD)
     assert (found.cache, found.cross) == (one.cache, one.cross)
-    # What remains to be cut: embedding, head and feed-forward blocks.
+    # Embedding, head and feed-forward blocks are still partitioned.
     cut = 2 * self.embedding + 4 * 4608
     assert one.params - found.params == 4 * cut * 3 // 4
 
@@ -103,7 +103,7 @@ class TestAllocated:
   def test_parameters(self, overrides):
     config = tiny.config(**overrides)
     found = memory.target_bytes(config, _WORKLOAD)
-    # As `load_model` reads them.
+    # `load_model` reads them in this form.
     params = jax.tree.map(lambda x: x.astype(config.dtype), tiny.params(config))
     model = loading.make_model(config, params)
     assert found.params == _num_bytes(model.params)

@@ -244,7 +244,7 @@ class TestDraftOfANetwork:
     config = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
     inputs = tiny.encoder_tokens(BATCH, 9)
     calls, stats = network_calls(config, inputs)
-    # Both kinds of call came up, many times.
+    # Both kinds of call occur many times.
     assert stats.num_rejections.sum() > 5
     assert stats.accepted_histogram[:, NETWORK_GAMMA].sum() > 5
 

@@ -207,7 +207,7 @@ def _run_job(job, tmp_path, capsys):
       assert record['greedy']['identical'] == record['num_examples']
     if job == 'walltime':
       assert record['ops_coefficient'] == 0
-      # At temperature 0 no token is the last one again.
+      # At temperature 0, no token repeats the last one.
       assert 0 <= record['alpha']['value'] < 1
       assert (record['alpha']['value'] > 0) == (record['temperature'] > 0)
   assert 'repeat_last' in capsys.readouterr().out

@@ -134,7 +134,7 @@ class TestRecord:
     assert ran.record['lossless'] is False
 
   def test_draft_tokens_are_accepted_at_the_rate(self, ran):
-    # Some 200 draft tokens are tested.
+    # About 200 draft tokens are tested.
     assert abs(ran.record['accepted_per_tested'] - 0.6) < 0.12
 
   def test_no_output_ends_before_its_length(self, ran):
@@ -406,7 +406,7 @@ class TestMemory:
       self, refused, monkeypatch, free_for, asked, remedies
   ):
     monkeypatch.setattr(simulation, '_copy_bytes', lambda *_: 0)
-    # So wide that half of it is more than all of the others.
+    # Half of its bytes are more than those of all others.
     monkeypatch.setattr(simulation, '_copy_bytes', lambda *_: 0)
     wide = t5_published.SIZES['xxl'] | {'emb_dim': 1024}
     monkeypatch.setitem(t5_published.SIZES, 'xxl', wide)
@@ -426,7 +426,7 @@ class TestMemory:
     ((decoder, batches, _),) = measured
     bound = part_programs.PartPrograms(decoder).bind(batches[0])
     leaves = jax.tree.leaves([part.args for part in bound.values()])
-    # Parameters are not of four dimensions, nor what is drawn beforehand.
+    # Only caches, keys and values have four dimensions.
     held = {id(x): x.nbytes for x in leaves if np.ndim(x) == 4}
     workload = simulation._workload(decoder.gamma, _SHAPES)
     target, draft = (
@@ -466,7 +466,7 @@ class TestMemory:
     error = refused(target_size=None)
     assert error.startswith('T5 1.1 small with small in float32 needs')
     assert f'{needed - 1:,} bytes (' in error
-    # Half of them would do.
+    # Half of the bytes would suffice.
     assert error.endswith(' Give DTYPE=bfloat16.')
 
   @pytest.mark.parametrize('target_size', [None, 'base'])

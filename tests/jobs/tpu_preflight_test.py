@@ -28,7 +28,7 @@ from tests.tpu_aot import libtpu
 
 GAMMA = 3
 SHAPES = dict(inputs_length=16, targets_length=32)
-# As wide as all others are not, so that arrays are known by their sizes.
+# No other width is equal, so that sizes identify arrays.
 VOCAB_SIZE = 1536
 
 
@@ -48,7 +48,7 @@ def tiny_sizes():
   ):
     patch.setattr(t5_published, 'SIZES', sizes)
     patch.setattr(t5_published, 'VOCAB_SIZE', VOCAB_SIZE)
-    # Made for every row of Table 2, and the same each time.
+    # Programs of all rows of Table 2, the same each time.
     shapes = functools.cache(loading.abstract_params)
     patch.setattr(loading, 'abstract_params', shapes)
     yield
@@ -168,7 +168,7 @@ class TestRun:
   def test_pair(self, ran):
     (pair,) = ran.record['pairs']
     assert (pair['draft'], pair['gamma']) == ('t5_1_1_small', GAMMA)
-    # Of the target 4 positions, and 4 of the draft, which has half the heads.
+    # 4 positions of the target, and 4 of the draft with half the heads.
     position = 2 * 2 * 64 * 2
     written = pair['loop']['step']['cache_bytes_written']
     assert written == 4 * 2 * position + 4 * position

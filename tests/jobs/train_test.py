@@ -241,7 +241,7 @@ class TestBadInput:
 
 class TestFeed:
 
-  LENGTHS = np.arange(1, 41)  # each example its own
+  LENGTHS = np.arange(1, 41)  # each example differs
 
   def _feed(self, seed=0):
     tokens = (np.arange(48) < self.LENGTHS[:, None]).astype(np.int32)

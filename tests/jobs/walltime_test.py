@@ -50,7 +50,7 @@ _CONFIG = tiny.config(
 )
 _NUM_EXAMPLES, _BATCH_SIZE, _GAMMA, _ALPHA_TOKENS = 5, 2, 2, 150
 _LENGTHS = {'inputs': 24, 'targets': 16}
-# Whatever may be null in a record, and why.
+# The keys that may be null in a record, and why.
 _NULL = {
     'reference': 'no other system is timed in this job',
     'speedup_ci95': 'few batches have none',
@@ -264,7 +264,7 @@ class TestRecord:
     truncated = sum(length > _LENGTHS['inputs'] for length in lengths)
     for record, measured in zip(ran.records, ran.measured, strict=True):
       assert record['truncated_inputs'] == truncated
-      # Three batches of two, one row of which only fills the last.
+      # There are three batches of two; one row of the last is padding.
       limits = [d.num_tokens > 0 for d in measured.plain.decoded]
       assert np.sum(limits) == _NUM_EXAMPLES
       tokens = sum(d.num_tokens.sum() for d in measured.plain.decoded)
@@ -347,7 +347,7 @@ class TestSweep:
 
   def test_each_combination_is_measured_once(self, again):
     records = again.run(gamma=(3, 1, 3), temperature=(0.0, 1.0, 0.0))
-    # Those of one program one after another.
+    # Configurations of one program follow each other.
     assert again.measured == [(3, 0.0), (3, 1.0), (1, 0.0), (1, 1.0)]
     found = sorted((r['gamma'], r['temperature']) for r in records)
     assert found == sorted(again.measured)
@@ -413,7 +413,7 @@ class TestInterrupted:
     assert again.measured == [(2, 1.0)]
     assert records[0] == first
     assert _read(tmp_path / 'results.jsonl') == records
-    # Nor is alpha estimated twice.
+    # Alpha is not estimated again.
     assert again.num_collected == 0
 
   def test_progress_names_reused_results(self, again, tmp_path, capsys):
@@ -489,7 +489,7 @@ class TestInterrupted:
   def test_changed_settings_are_measured_again(self, ran, again, changes):
     again.run()
     if 'matmul_precision' in changes:
-      # The decoder at hand has another one.
+      # The reused decoder has another setting.
       ran.decoder.matmul_precision = 'high'
     again.measured.clear()
     try:

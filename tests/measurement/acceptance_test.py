@@ -175,7 +175,7 @@ class TestTheLoop:
     deviation = np.sqrt(np.sum(betas * (1 - betas)))
     assert len(accepted) > 2000
     assert abs(np.sum(accepted - betas)) < 5 * deviation
-    # Beta and alpha are told apart from one another, and from no beta at all.
+    # The test distinguishes beta from beta squared.
     assert abs(np.sum(accepted - betas**2)) > 5 * deviation
 
   @pytest.mark.parametrize('gamma', [GAMMA, OTHER_GAMMA])
@@ -247,7 +247,7 @@ class TestCollect:
 
     first = sum(len(t.betas) for t in plain_texts()[1])
     found = acceptance.collect(decoder(), requests(), first + 1)
-    # Whole batches, and none that is not needed.
+    # Batches are complete, and no unneeded batch is decoded.
     assert asked == [0, 1]
     assert len(found) == 2 * ROWS
     np.testing.assert_array_equal(found[0].betas, plain_texts()[1][0].betas)

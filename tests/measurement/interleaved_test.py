@@ -133,7 +133,7 @@ class TestRun:
 
   def test_seconds_are_the_median_of_the_repeats(self, monkeypatch):
     seconds = iter([9.0, 1.0, 8.0, 1.0, *(4.0, 1.0), *(2.0, 5.0), *(6.0, 3.0)])
-    # Way by way in the warm-up, then interleaved.
+    # The warm-up runs each way in turn; then ways are interleaved.
     monkeypatch.setattr(
         interleaved, '_timed', lambda *_: (jnp.zeros(()), next(seconds))
     )
@@ -207,7 +207,7 @@ class TestSpeedup:
       expected = 1.5 * noise[:count].mean()
       assert low < expected < high
       widths.append(high - low)
-    # As the root of the number of batches: 6.3 times.
+    # The width follows the root of the number of batches: 6.3 times.
     assert 4 < widths[0] / widths[1] < 9
 
 

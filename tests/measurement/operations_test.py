@@ -19,7 +19,7 @@ from speculative_t5x.speculation import theory
 from tests import tiny
 
 GAMMA, LENGTH, INPUTS_LENGTH = 3, 20, 16
-# So wide that norms and activations do not count beside the matrices.
+# So wide that norms and activations are negligible.
 TARGET = tiny.config(
     vocab_size=4096, emb_dim=256, num_heads=4, head_dim=64, mlp_dim=512,
     merge_projections=True,
@@ -75,19 +75,19 @@ class TestCount:
     expected = {
         'target': by_hand(TARGET, 1),
         'verify': by_hand(TARGET, GAMMA + 1),
-        # The first call of a block has the logits of one position alone.
+        # The first call of a block computes logits of one position only.
         'draft': by_hand(DRAFT, 2, num_logits=1)
         + (GAMMA - 1) * by_hand(DRAFT, 1),
         'draft_token': by_hand(DRAFT, 1),
     }
     for name, value in expected.items():
-      # No less, for the matrices are the least; and little more.
+      # Matrix products are a lower bound, and nearly all operations.
       assert 1 <= getattr(found, name) / value < 1.02, name
 
   def test_operations_grow_with_positions(self):
     one, many = _count(gamma=1), _count(gamma=7)
-    # Neither the embedding nor the head is more than once in a position. The
-    # slots of the cache are as many as gamma asks for, so a little more.
+    # The embedding and the head count once per position. The number of
+    # slots depends on gamma, so there is a little more.
     assert many.verify / one.verify == pytest.approx(4, rel=0.02)
 
   def test_operations_grow_with_rows(self):
@@ -112,7 +112,7 @@ class TestFactor:
     counted = operations.Operations(
         target=100.0, verify=420.0, draft=35.0, draft_token=10.0
     )
-    # Each speculative step is 420 + 15 + 2 * 10.
+    # Each speculative step has 420 + 15 + 2 * 10 operations.
     assert counted.factor(50, 20) == 20 * 455 / (50 * 100)
 
   @pytest.mark.parametrize('alpha', [0.0, 0.5, 0.8, 1.0])

@@ -17,7 +17,7 @@ from speculative_t5x.measurement import run_record
 from speculative_t5x.speculation import outcome as outcome_lib
 from tests import tiny
 
-# The contract, in its order. A reader of old records relies on every one.
+# The keys of the contract, in order. Readers of old records need each.
 KEYS = """
     schema_version created package_version commit
     job

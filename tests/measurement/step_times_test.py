@@ -26,7 +26,7 @@ from tests import tiny
 LENGTH = 12
 CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
 SHAPES = [(1, 1), (3, 4)]  # rows and gamma
-LOOP_S = step_times._LOOP_S  # kept: all tests run under a shorter one
+LOOP_S = step_times._LOOP_S  # the original, because tests use a shorter one
 PARTS = (
     'encoder_target', 'encoder_draft', 't1', 't_verify', 't_draft2', 't_call'
 )  # fmt: skip
@@ -129,7 +129,7 @@ class TestWork:
     _, sequences = jax.block_until_ready(parts._programs['drafts']())
     fed = {f.tobytes() for _, f in _heard(calls) if f.shape == (rows, 1)}
     assert len(fed) >= 10
-    # The next draft reads the text with this one in it.
+    # The next draft reads the text including this one.
     assert np.any(sequences[:, :gamma] != part_programs._TOKEN)
 
   def test_a_round_times_every_part_once(self, rows, gamma):
@@ -153,7 +153,7 @@ class TestSettings:
   @pytest.mark.parametrize('alpha', [0.0, 1.0])
   def test_rule(self, alpha):
     programs, request, calls = programs_of(3, 4)
-    # Padding rows cost as much as others.
+    # Padding rows cost as much as other rows.
     request = request.replace(
         rule=simulated_acceptance.make_rule(alpha),
         limits=jnp.zeros((3,), jnp.int32),

@@ -26,7 +26,7 @@ from tests import tiny
 EXAMPLES, BATCH_SIZE, LENGTH, GAMMA = 70, 32, 12, 3
 REPEATS, ROUNDS = 2, 7
 CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
-# The first configuration, and others of the same programs.
+# The first configuration, and others with the same programs.
 TEMPERATURES_AND_SEEDS = [(0.0, 0), (1.0, 0), (1.0, 1), (0.3, 2)]
 
 
@@ -128,7 +128,7 @@ class TestCompilation:
       assert {num for _, num in each.timed} == {0}
       assert each.num_compiled == 0
       outputs.add(np.stack([d.sequences for d in each.plain.decoded]).tobytes())
-    assert len(outputs) == len(sweep) - 1  # other outputs, all the same
+    assert len(outputs) == len(sweep) - 1  # outputs differ nevertheless
 
 
 class TestRecord:
@@ -292,7 +292,7 @@ class TestWindows:
     found = self.windows(15, 100, np.arange(15.0))
     assert found[0] == 2 and found[-1] == 12
     assert np.all(np.diff(found) >= 0) and len(found) == 100
-    # Rounds came before batches 0, 7, ... 42, 50: before 50 the eighth.
+    # Rounds came before batches 0, 7, ..., 42 and 50.
     assert found[49:51] == [6, 7]
 
   def test_one_outlier_does_not_matter(self):

@@ -139,7 +139,8 @@ class TestCompiledLoop:
     found = re.findall(rf'= f32\[([\d,]*),16,{slots}\]', self.inside(shape))
     data, model = shape
     rows = pairs.BATCH // data
-    # The target's in parts and the draft's whole. A single head may go unsaid.
+    # The target's are partitioned, the draft model's are not. The program may
+    # omit an axis of one head.
     expected = {f'{rows},{8 // model}', f'{rows},2'}
     assert expected <= set(found) <= {*expected, f'{rows}'}
 
@@ -206,7 +207,7 @@ class TestT5XContext:
         '{"data"}, {}, {}',  # the encoder's output
         # Keys and values of the inputs, of the cache, and of what is written.
         *4 * ['{"data"}, {"model"}, {}, {}'],
-        '{"data"}, {}, {"model"}',  # logits as they are made, then whole
+        '{"data"}, {}, {"model"}',  # logits, partitioned and then complete
         '{"data"}, {}, {}',
         *2 * ['{"data"}, {"model"}, {}, {}'],
     ]

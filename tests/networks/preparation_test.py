@@ -80,7 +80,7 @@ def test_tree_is_that_of_the_prepared_network(overrides):
   assert shapes(prepared) == shapes(loading.abstract_params(prepared_config))
   layer = prepared['decoder']['layers_0']
   assert set(layer['self_attention']) == {'query_key_value', 'out'}
-  # Queries come from the decoder, keys and values from the encoder.
+  # The decoder gives queries, the encoder gives keys and values.
   assert set(layer['encoder_decoder_attention']) == {
       'query',
       'key',

@@ -11,7 +11,7 @@ from speculative_t5x import loading
 from speculative_t5x.networks import t5_sizes
 from tests import tiny
 
-# All different, so that none can stand for another.
+# All sizes differ, so that none can be mistaken for another.
 _SIZES = dict(
     vocab_size=60,
     emb_dim=36,

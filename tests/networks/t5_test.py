@@ -90,7 +90,7 @@ class TestParameterTree:
 class TestInitialParameters:
   """Standard deviations and distributions are T5X's."""
 
-  # The query's holds the 1/sqrt(head_dim) that its product with keys lacks.
+  # The query kernel includes the factor 1/sqrt(head_dim).
   KERNELS = {
       'token_embedder/embedding': (1.0, 'normal'),
       'query/kernel': ((64 * 16) ** -0.5, 'normal'),
@@ -197,7 +197,7 @@ class TestGolden:
     )
     assert logits.dtype == jnp.float32
     error = np.abs(np.asarray(logits) - golden['logits'])
-    assert 1e-3 < error.max() < 0.2  # rounded, and no more than that
+    assert 1e-3 < error.max() < 0.2  # rounding, and no other difference
 
   def test_plain_greedy_decoding(self, golden):
     decoded = self.decoder().plain(self.request(golden))
@@ -283,7 +283,7 @@ class TestBlocks:
       config, params = preparation.merge(*preparation.prepare(config, params))
     config = dataclasses.replace(config, min_block=min_block)
     decoder = t5_model.T5Model(config)
-    # What no token has been written to must not count.
+    # Unwritten slots must not matter.
     cache = jax.tree.map(
         lambda x: jnp.full_like(x, jnp.inf),
         decoder.init_cache(rows, slots),

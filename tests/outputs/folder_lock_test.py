@@ -125,7 +125,7 @@ def test_killed_job_holds_no_lock(tmp_path):
   with folder_lock.hold(tmp_path):
     text = (tmp_path / folder_lock.NAME).read_text()
     assert text.startswith(f'process {os.getpid()} on')
-    assert text.count('process') == 1  # nothing of the job before
+    assert text.count('process') == 1  # nothing of the earlier job
   assert _names(tmp_path) == []
 
 

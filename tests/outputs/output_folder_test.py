@@ -135,7 +135,7 @@ class TestResume:
     folder = _make(tmp_path)
     found = _find(folder, _record(0.5))
     assert found == record
-    # It is merged again when it is added again, in its turn.
+    # It is merged again when it is added again, in the order of addition.
     other = _record(0.0)
     folder.add(other)
     assert _read(folder.finish()) == [other]
@@ -291,7 +291,7 @@ class TestParts:
     assert _read_part(later, _record(0.5)) == values
     assert _read_part(later, _record(0.5, seed=1)) is None
     assert _read_part(later, _record(0.5), 'beta') is None
-    # They are no results.
+    # Parts are no results.
     record = _record(0.5)
     later.add(record)
     assert _read(later.finish()) == [record]

@@ -24,7 +24,7 @@ class TestSeveral:
       ('values', 'expected'),
       [
           (0.5, [0.5]), (1, [1.0]), ((0.0, 1.0), [0.0, 1.0]),
-          # In their order, each once.
+          # Values keep their order, without repetitions.
           ([1.0, 0.0, 1], [1.0, 0.0]), (('0.5',), [0.5]),
       ],
   )  # fmt: skip

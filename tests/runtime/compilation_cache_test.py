@@ -54,7 +54,7 @@ class TestWhere:
   def test_in_the_bucket(self, unset, output_dir, bucket):
     compilation_cache.enable(output_dir)
     assert _folder() == f'{bucket}/jax_compilation_cache'
-    # XLA would take the folder for one of this machine, and fail.
+    # XLA would use the folder as a local one and fail.
     assert jax.config.jax_persistent_cache_enable_xla_caches == 'none'
     assert not unset.exists()
 

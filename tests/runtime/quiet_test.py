@@ -28,7 +28,7 @@ class TestKeepLibtpuFromSearching:
     yield found
     jax.config.update('jax_platforms', before)
 
-  # Set by JAX and by libtpu wherever they are imported.
+  # JAX and libtpu set these on import.
   @pytest.mark.parametrize('name', ['TPU_SKIP_MDS_QUERY', 'TPU_LIBRARY_PATH'])
   def test_no_tpu(self, factories, monkeypatch, name):
     monkeypatch.setenv(name, '1')

@@ -62,7 +62,7 @@ class TestDryRun:
     assert {
         'CHIPS=1', 'NUM_HOSTS=1', 'TRACE=no', 'OUTPUT_DIR=gs://bucket/runs/x'
     } <= set(words)  # fmt: skip
-    # What deletes the machine here deletes it there, at the time limit.
+    # The machine deletes itself at the time limit by the same command.
     (metadata,) = [x for x in create if x.startswith('--metadata=')]
     assert metadata == (
         '--metadata=time-limit-s=7200,delete-command=' + ' '.join(delete)

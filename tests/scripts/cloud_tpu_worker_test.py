@@ -20,7 +20,7 @@ from tests.scripts import fake_cloud
 
 _SCRIPTS = fake_cloud.CHECKOUT / 'scripts/cloud_tpu'
 
-# A machine: its home is a folder here, and what needs a cloud is left out.
+# A machine whose home is a local folder, without a cloud.
 _ON_WORKER = r"""#!/usr/bin/env bash
 set -euo pipefail
 case "$4 ${5-}" in
@@ -51,7 +51,7 @@ def worker(cloud):
   for name in ('sudo', 'systemd-run'):
     fake_cloud.write_program(cloud.bin / name, note)
   fake_cloud.write_program(cloud.bin / 'systemctl', '#!/bin/sh\nexit 3\n')
-  # uv's environment is the one that the tests run in.
+  # The environment of uv is that of the tests.
   python = home / 'venv/bin/python'
   run = f'#!/bin/sh\nexec {sys.executable} "$@"\n'
   fake_cloud.write_program(cloud.bin / 'python3', f'{note}')
@@ -152,7 +152,9 @@ class TestWorker:
         f'#!{sys.executable}\nimport signal\ntry:\n  signal.pause()\n'
         'except KeyboardInterrupt:\n  print("interrupted")\n',
     )
-    deadline = int(time.time()) + 300 + 2  # with what is kept to collect
+    deadline = (
+        int(time.time()) + 300 + 2
+    )  # including the time to collect the output
     (worker / 'guard/delete_at').write_text(f'{deadline}\n')
     done = self._run(cloud, worker, 'speculative-t5x', 'x')
     assert done.returncode == 124

@@ -12,14 +12,14 @@ import shutil
 import subprocess
 
 CHECKOUT = pathlib.Path(__file__).parents[2]
-SECONDS = 120  # a test that waits longer has failed
+SECONDS = 120  # a test fails if it waits longer
 LAUNCH = 'scripts/cloud_tpu/launch.sh'
-# What every command line has.
+# Flags of every command line.
 REQUIRED = ('--name=mine', '--zone=a-zone-b')
 BUCKET = '--output-dir=gs://bucket/runs/x'
 RUN = ('--project=p', *REQUIRED, '--type=v4-8', BUCKET)
 
-# Settings of whoever runs the tests.
+# Settings of the user who runs the tests.
 _UNSET = ('JAX_COMPILATION_CACHE_DIR', 'JAX_PLATFORMS', 'PYTHONPATH')
 
 # Notes each call, answers what is asked, hangs or fails at calls of a pattern,
@@ -85,7 +85,7 @@ class Cloud:
     _git(self.checkout, 'commit', '--quiet', '-m', 'A commit')
     self.log.touch()
     write_program(self.bin / 'gcloud', _GCLOUD)
-    # No queue is waited for.
+    # Polls of the queue do not wait.
     write_program(self.bin / 'sleep', '#!/bin/sh\nexit 0\n')
 
   def environment(self, **settings: str) -> dict[str, str]:

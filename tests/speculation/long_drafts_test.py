@@ -128,7 +128,7 @@ class TestOneBlock:
 
 
 VOCAB, LENGTH, DECODES = 5, 400, 2
-# An example's id is all of its 32 bits: what float32 rounds, and the sign.
+# All 32 bits of ids matter: those that float32 rounds, and the sign.
 IDS = (5, -5, 2**24, 2**24 + 1, 2**31 - 1, -(2**31))
 LIMITS = (LENGTH, LENGTH, LENGTH, LENGTH - 1, LENGTH - 5, 3)
 

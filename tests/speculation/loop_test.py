@@ -258,7 +258,7 @@ def tables():
   """Returns tables of a target and of a draft model that resembles it."""
   target = tabular.random_tables(3, TABLES, VOCAB)
   own = tabular.random_tables(4, TABLES, VOCAB)
-  target[..., EOS] -= 2.5  # so that sequences are not too short
+  target[..., EOS] -= 2.5  # a rare end, so that sequences are not too short
   draft = 0.6 * target + 0.4 * own
   return target.astype(np.float32), draft.astype(np.float32)
 
@@ -358,7 +358,7 @@ class TestAccounting:
     for histogram in (stats.accepted_histogram, stats.drafted_histogram):
       np.testing.assert_array_equal(histogram.sum(1), state.num_calls)
     np.testing.assert_array_equal(stats.num_computed, GAMMA * state.num_calls)
-    # Every block ends in a rejection, after a whole draft, or with its row.
+    # A block ends with a rejection, a whole draft, or the row.
     bonus = state.num_calls - stats.num_rejections - stats.num_cut_short
     assert np.all(bonus >= 0)
     assert np.all(bonus <= stats.accepted_histogram[:, GAMMA])
@@ -430,7 +430,7 @@ class TestBatchIndependence:
   def test_example_id_and_seed_matter(self, loop, whole):
     other, _ = loop.speculative(seed=3)
     assert np.mean(np.any(other.sequences != whole.sequences, axis=1)) > 0.7
-    # The same table, another id.
+    # These have the same table and other ids.
     ids = np.arange(ROWS) + 10 * TABLES
     other, _ = loop.speculative(seed=2, example_ids=ids)
     assert np.mean(np.any(other.sequences != whole.sequences, axis=1)) > 0.7
@@ -489,7 +489,7 @@ class TestRowKeys:
         loop_lib.uniform_table(keys, jnp.zeros((8,), jnp.int32), 100, 17)
     )
     assert drawn.shape == (100, 8, 17)
-    # Some two of so many numbers of 23 bits are equal by chance.
+    # A few of so many numbers of 23 bits are equal by chance.
     assert np.unique(drawn).size > 0.998 * drawn.size
     assert np.all((drawn >= 0) & (drawn < 1))
 

@@ -173,7 +173,7 @@ class TestArgmax:
   @pytest.mark.parametrize('vocab', VOCABS)
   @pytest.mark.parametrize('temperature', [0.0, 1e-4])
   def test_one_hot_of_the_first_largest(self, vocab, temperature):
-    logits = np.round(random_logits(7, 6, vocab))  # full of ties
+    logits = np.round(random_logits(7, 6, vocab))  # many ties
     found = standardize(logits, temperature=temperature, topk=3, topp=0.9)
     for row, probs in zip(logits, found):
       np.testing.assert_array_equal(probs, one_hot(np.argmax(row), vocab))
@@ -199,7 +199,7 @@ class TestDtypes:
   @pytest.mark.usefixtures('strict_types', 'float64')
   @pytest.mark.parametrize('rules', RULES + [dict(temperature=0.0)], ids=str)
   def test_float64_stays(self, rules):
-    # The rules themselves are float32.
+    # The settings themselves are float32.
     rules = {
         name: float(np.float32(x)) if name != 'topk' else x
         for name, x in rules.items()
@@ -359,7 +359,7 @@ class TestDraw:
     near = [edges, np.nextafter(edges, 0), np.nextafter(edges, 2)]
     uniforms = np.unique(np.concatenate([*near, LARGEST_UNIFORMS, [0, 2e-38]]))
     uniforms = uniforms[uniforms < 1].astype(np.float32)
-    # A few that spread over all, and the largest.
+    # A few uniforms spread over [0, 1), and the largest.
     num_rows = 120 if weights.size > 1000 else 900
     spread = np.linspace(0, uniforms.size - 1, num_rows).astype(int)
     uniforms = np.append(uniforms[spread], LARGEST_UNIFORMS)

@@ -50,7 +50,7 @@ FIGURE_3 = {
     0.1: [2, 3, 4, 5, 6, 7, 10],
 }
 ALPHAS = np.arange(21) / 20
-COSTS = np.arange(25) / 20  # equal to the alphas where they meet
+COSTS = np.arange(25) / 20  # includes values equal to alphas
 
 
 class TestThePaper:
@@ -157,7 +157,7 @@ class TestOptimalGamma:
 
   @pytest.mark.parametrize('max_gamma', [1, 8, 64])
   def test_best_of_all_gammas(self, max_gamma):
-    # No alpha is a cost, and no two gammas are equally good.
+    # No alpha equals a cost, and no two gammas are equally good.
     alphas, costs = (np.arange(50)[:, None] + 0.37) / 50, COSTS[1:]
     factors = theory.walltime_factor(
         alphas[..., None], np.arange(1, max_gamma + 1), costs[..., None]
@@ -377,7 +377,7 @@ class TestExpectedCalls:
         theory.expected_calls(np.full(count, alpha), gammas)
         for count in (800, 1600)
     ]
-    # The ends cancel.
+    # Effects of the ends cancel.
     np.testing.assert_allclose(
         800 / (calls[1] - calls[0]),
         theory.expected_tokens(alpha, gammas),

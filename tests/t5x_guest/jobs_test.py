@@ -15,8 +15,8 @@ MESH_4X2 = (
     'partitioning.PjitPartitioner.num_partitions=None',
     'partitioning.PjitPartitioner.model_parallel_submesh=(1, 2)',
 )
-MODEL_2 = MESH_4X2  # of two devices
-# Under configs/t5x, and not included by another of its files.
+MODEL_2 = MESH_4X2  # for two devices
+# Files of configs/t5x that no other file includes.
 TASKS = ('wmt_ende', 'cnn_dailymail')
 DECODERS = ('plainly', 'temperature_sample', 'beam_search')
 OTHER_DRAFT = 'configs/t5x/draft_t5_1_1_base'
@@ -173,7 +173,7 @@ class TestInfer:
         name: [line['aux'][name] for line in lines] for name in lines[0]['aux']
     }
     assert counts['tokens'] == [len(row) for row in tokens]
-    # Speculation did happen: fewer target calls than tokens.
+    # There are fewer target calls than tokens.
     assert sum(counts['target_calls']) < 0.6 * sum(counts['tokens'])
     assert 0 < sum(counts['accepted']) < sum(counts['tested'])
 

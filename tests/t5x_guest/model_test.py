@@ -304,7 +304,7 @@ class TestInitialVariables:
         .lower(tiny_pair.batch(2))
         .as_text()
     )
-    assert len(with_constants) - len(text) > size  # what it would look like
+    assert len(with_constants) - len(text) > size  # the pattern of a constant
 
 
 class TestRefusals:
@@ -328,7 +328,7 @@ class TestRefusals:
       ],
   )
   def test_hosts_that_restore_one_checkpoint(self, file, name):
-    # What the interpreter notes of code that lies in that file of T5X.
+    # The interpreter's record of code in that file of T5X.
     call = 'model.get_initial_variables(None, {})'
     code = compile(call, f'anywhere/t5x/{file}', 'eval')
     with pytest.raises(NotImplementedError, match=name):

@@ -151,7 +151,7 @@ def test_logits_in_bfloat16_are_t5xs(stored, overrides):
       {'params': params}, inputs, fed, fed + 5, enable_dropout=False
   )
   logits = in_a_block(config, params, inputs, fed)
-  # What a head rounded to bfloat16 differs by is several times that.
+  # A head rounded to bfloat16 would differ by several times that.
   np.testing.assert_allclose(logits, expected, atol=2e-3)
 
 

@@ -23,7 +23,7 @@ from tests.t5x_guest import tiny_pair
 
 EXAMPLES, DECODES, LENGTH = 24, 8, tiny_pair.LENGTH
 TARGET = tiny.config()
-# In nothing like its target. With more draft tokens per block than a text has,
+# Unlike its target. With more draft tokens per block than a text has tokens,
 # each token of a text is either an accepted draft token or a resampled one.
 DRAFT = tiny.config(
     vocab_size=80, emb_dim=24, num_heads=3, head_dim=8, mlp_dim=40,
@@ -78,7 +78,7 @@ def t5xs_logits(role, config):
   @jax.jit
   def logits(params, texts):
     fed = jnp.pad(texts[:, :-1], ((0, 0), (1, 0)))
-    # Only told from padding: token 0 may be sampled as any other.
+    # This only marks padding; token 0 can be sampled like any other.
     not_padding = jnp.ones_like(texts)
     return network.apply(
         {'params': params}, inputs, fed, not_padding, enable_dropout=False
@@ -146,7 +146,7 @@ class TestSampling:
     for each in sets:
       hits = each[texts[written]]
       assert abs(deviation(hits, target @ each, written)) < SIGMAS
-    # By rank: a temperature moves mass from one token to the next.
+    # Sorted by rank, because a temperature moves mass between ranks.
     first = likelier.sum(-1) == 0
     largest = target.max(-1)
     assert abs(deviation(first[written], largest, written)) < SIGMAS
@@ -161,7 +161,7 @@ class TestSampling:
     written = is_written(texts, aux['tokens'])
     assert abs(deviation(aux['accepted'], alpha, written)) < SIGMAS
     if 'draft_temperature' in changes:
-      # At the target's temperature it would be quite another number.
+      # The target's temperature would give a very different number.
       _, other = both_probabilities(texts, **rules | {'draft_temperature': 0.9})
       alpha = np.minimum(target, other).sum(-1)
       assert abs(deviation(aux['accepted'], alpha, written)) > 2 * SIGMAS

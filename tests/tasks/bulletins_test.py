@@ -58,7 +58,7 @@ class TestShippedText:
           assert text.endswith('.') and not text[0].islower(), text
 
   def test_same_digits_on_both_sides(self, pairs):
-    # Times of day aside, which English counts to twelve.
+    # Except for times of day, which English counts to twelve.
     clock = re.compile(r'\d+:\d\d( [AP]M)?')
     for read in pairs.values():
       for pair in read:
@@ -136,7 +136,7 @@ class TestGenerator:
     )
     expected = sentencepiece.SentencePieceProcessor(model_proto=shipped)
     size = expected.get_piece_size()
-    # As sets: pieces of one score may change places on another machine.
+    # Sets, because the order of pieces with equal scores may differ.
     assert {model.id_to_piece(i) for i in range(size)} == {
         expected.id_to_piece(i) for i in range(size)
     }

@@ -8,7 +8,7 @@ import pytest
 from speculative_t5x.tasks import example_ids
 
 
-# Samples that were recorded can only be repeated while these stay.
+# Recorded samples depend on these values.
 @pytest.mark.parametrize(
     ('tokens', 'expected'), [([5, 1], 360625768), ([6, 7, 1], 647040499)]
 )

@@ -74,7 +74,7 @@ class TestLoad:
     )
     pairs = bulletins.read_pairs('validation')[:6]
     assert loaded.inputs == [text for text, _ in pairs]
-    # References are whole, however short the outputs.
+    # References are complete, however short the outputs.
     assert loaded.targets == [text for _, text in pairs]
     assert loaded.example_ids.tolist() == [0, 1, 2, 3, 4, 5]
     assert loaded.tokens.shape == (6, 24)
@@ -157,7 +157,7 @@ class TestBadInput:
   def test_empty_input(self, texts_task):
     with pytest.raises(ValueError, match='Example 1 of .* has an empty input'):
       examples.load(texts_task, 'validation', _LENGTHS)
-    # Not among those asked for.
+    # It is not among the requested examples.
     one = examples.load(texts_task, 'validation', _LENGTHS, 1)
     assert one.inputs == ['one']
 

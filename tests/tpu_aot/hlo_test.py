@@ -139,7 +139,7 @@ class TestParse:
     arrays = program.instructions['while.1'].arrays
     assert [a.dtype for a in arrays] == ['s32', 's32', 'bf16']
     assert [a.shape for a in arrays] == [(), (), (4, 64, 36)]
-    # Nor is a name that looks like one.
+    # A name that looks like an array is none either.
     assert program.instructions['vector.1'].arrays == (
         hlo.Array('bf16', (1, 256)),
     )

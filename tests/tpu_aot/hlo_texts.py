@@ -7,7 +7,7 @@ from speculative_t5x.tpu_aot import reading
 HEADS, HEAD_DIM, SLOTS = 4, 64, 36
 EMBED, WIDE, VOCAB = 256, 512, 4096
 CACHE_BYTES = 2 * HEADS * HEAD_DIM * SLOTS
-# What the programs that `program` makes carry from trip to trip.
+# The values that programs of `program` carry from trip to trip.
 SHAPES = reading.make_shapes(
     caches=[(HEADS, HEAD_DIM, SLOTS)],
     params=[(EMBED, WIDE), (EMBED, VOCAB), (EMBED,)],

@@ -22,7 +22,7 @@ from tests.tpu_aot import libtpu
 
 GAMMA, LENGTH, INPUTS_LENGTH = 3, 32, 16
 SLOTS = LENGTH + GAMMA + 1
-# No width is another's, so that arrays are known by their sizes.
+# All widths differ, so that sizes identify arrays.
 TARGET = t5.T5Config(
     vocab_size=3072, emb_dim=512, num_heads=8, head_dim=64,
     num_encoder_layers=0, num_decoder_layers=2, mlp_dim=640,
@@ -90,7 +90,7 @@ def mesh_loop():
 class TestOneDevice:
 
   def test_one_position_is_multiplied_by_vectors(self, one_row):
-    # All products but those with the head and the cache: 6 a layer.
+    # All products except those with the head and the cache: 6 per layer.
     assert one_row.step.vector_products >= 6 * TARGET.num_decoder_layers
 
   def test_four_positions_are_multiplied_by_matrices(self, one_row, padded):

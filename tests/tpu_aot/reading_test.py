@@ -344,7 +344,7 @@ class TestWeights:
         f'%summed = {PRODUCT} reduce(%multiplied), to_apply=%nothing',
     )
     assert self._product('%vector, %weights', *lines).vector_products == 1
-    # No weights are in this one: a norm's sum, for instance.
+    # This one has no weights, like the sum of a norm.
     assert self._product('%vector, %vector', *lines).vector_products == 0
 
   def test_gathered_row(self):

@@ -265,7 +265,7 @@ class TestUnknownClock:
     assert 'clock unknown.' in text
     assert {row['us'] for row in _section(text, 'Steps')} == {'-'}
     assert {row['us'] for row in _section(text, 'What the loop')} == {'-'}
-    # What bytes say needs no clock, nor what is divided by another.
+    # Bytes and ratios need no clock.
     assert _section(text, 'Steps')[0]['roofline us'] == '11'
     assert _table_2(unknown) == _table_2(known)
 

@@ -23,7 +23,7 @@ from speculative_t5x.tpu_aot import topology
 from tests import tiny
 
 LENGTH, INPUTS_LENGTH, GAMMA = 20, 12, 3
-# So wide that norms and biases do not count beside the matrices.
+# So wide that norms and biases are negligible.
 CONFIG = tiny.config(
     vocab_size=4096, emb_dim=256, num_heads=4, head_dim=64, mlp_dim=512,
     dtype='bfloat16',

@@ -302,7 +302,7 @@ def _shuffle(seed):
 
 
 def _start():
-  # A step takes over the state's memory.
+  # A step donates the state's memory.
   return jax.tree.map(jnp.array, _fresh_state())
 
 
@@ -335,7 +335,7 @@ class TestTrainSteps:
       def init(self, key, *tokens, enable_dropout):
         return {'params': {'kernel': jax.random.normal(key, (3,))}}
 
-    optimizer, _, _ = _training()  # kept for other tests: made of no fake
+    optimizer, _, _ = _training()  # made before the fake, for other tests
     monkeypatch.setattr(t5, 'Transformer', Network)
     kernels = [
         steps.init_state(_CONFIG, optimizer, seed).params['kernel']
