@@ -276,13 +276,15 @@ def check_end(
     )
 
 
-def check_vocabulary_fits(vocab_size: int, name: str, model: Model) -> None:
+def check_vocabulary_fits(
+    vocab_size: int, name: str, model: Model | ModelSource
+) -> None:
   """Checks that a model has a logit for every piece of a vocabulary.
 
   Args:
     vocab_size: pieces of the vocabulary.
     name: of the model, for the message.
-    model: the target or the draft.
+    model: the target or the draft model, with or without its weights.
   Raises:
     vocabularies.VocabularyError: if it has fewer logits than that.
   """

@@ -99,7 +99,7 @@ def measure_pairings(
   What the folder has of an earlier run is not measured again.
 
   Returns:
-    A record a pairing, in their order, and the folder that they are in.
+    One record per pairing, in their order, and the folder of the records.
   Raises:
     ValueError: as for `simulate`; the folder has not been touched then.
   """

@@ -1,11 +1,12 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Variables under which the tests' programs cost little to compile.
+"""Environment variables that make compilation cheap for the tests.
 
-Compiling is most of what the tests cost. So programs are optimized little, and
-what one process compiles the others read: workers, and commands that tests
-start. A cache folder named by whoever runs the tests is kept, and speeds up
-their next run. Tests that read optimized programs lie in `optimized`.
+Compilation takes most of the time of the tests. Programs are therefore compiled
+with few optimizations, and programs that one process has compiled are read by
+the others: by workers, and by commands that tests start. A cache folder that
+the environment names is used, which makes the next test run faster. Tests of
+optimized programs are in `optimized`.
 """
 
 import atexit
@@ -14,9 +15,9 @@ import os
 import shutil
 import tempfile
 
-# XLA stops at flags that it does not know.
+# XLA aborts for unknown flags.
 _FLAGS = {
-    # One module of code per program, where each of up to 32 costs a start.
+    # One module of code per program: each of up to 32 adds overhead.
     '--xla_cpu_parallel_codegen_split_count=1': '',
     # Half of what an unoptimized program costs to compile on a CPU. Later
     # versions have no other way to emit fusions.
@@ -25,7 +26,7 @@ _FLAGS = {
 
 
 def set_up() -> None:
-  """Sets what JAX reads when it is imported, here and in child processes."""
+  """Sets variables that JAX reads on import, here and in child processes."""
   if os.environ.setdefault('JAX_DISABLE_MOST_OPTIMIZATIONS', '1') == '1':
     _set_flags()
   os.environ.setdefault('JAX_TRACEBACK_IN_LOCATIONS_LIMIT', '0')

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints written as others write them, for the tests that read them.
+"""Writes checkpoints in the layouts of other projects, for tests.
 
 Nothing here uses the package's own knowledge of a layout: T5X's older one is
 written by Flax and TensorStore, tensors by the safetensors library, and names
@@ -22,7 +22,7 @@ import tensorstore as ts
 
 from speculative_t5x.networks import t5
 
-# Where the spec of an array says that the array is.
+# The location of an array in its spec.
 DRIVERS: dict[str, Callable[[str], dict[str, Any]]] = {
     'file': lambda path: {'kvstore': {'driver': 'file', 'path': path}},
     'gfile': lambda path: {'kvstore': {'driver': 'gfile', 'path': path}},
@@ -31,7 +31,7 @@ DRIVERS: dict[str, Callable[[str], dict[str, Any]]] = {
             'driver': 'gcs', 'bucket': 't5x-dummy-bucket', 'path': path,
         }
     },
-    # As T5X itself spells it for gs://.
+    # T5X's own form for gs://.
     'path beside the kvstore': lambda path: {
         'kvstore': {'driver': 'gcs', 'bucket': 't5x-dummy-bucket'},
         'path': path,
@@ -92,7 +92,7 @@ def _write_zarr(
     driver: str,
     max_chunk: int,
 ) -> dict[str, Any]:
-  """Writes an array; returns its spec as a checkpoint holds it."""
+  """Writes an array and returns its spec in a checkpoint."""
   rows = max(1, max_chunk // math.prod(array.shape[1:]))
   metadata = {
       'compressor': {'id': 'gzip', 'level': 1},
@@ -109,7 +109,7 @@ def _write_zarr(
 def hugging_face_tensors(
     config: t5.T5Config, params: Any
 ) -> dict[str, np.ndarray]:
-  """The tensors of a Hugging Face T5 that computes what params do."""
+  """Returns the tensors of a Hugging Face T5 with the given parameters."""
   tensors = {'shared.weight': params['token_embedder']['embedding']}
   for stack in ('encoder', 'decoder'):
     tree = params[stack]
@@ -160,7 +160,7 @@ def _norms(block: str, layer: Any, names) -> dict[str, np.ndarray]:
 
 
 def hugging_face_config(config: t5.T5Config, **overrides) -> dict[str, Any]:
-  """A config.json as transformers 4 writes it, but for the overrides."""
+  """Returns a config.json as transformers 4 writes it, with overrides."""
   activations = {
       ('relu',): 'relu',
       ('gelu', 'linear'): 'gated-gelu',
@@ -212,7 +212,7 @@ def write_hugging_face(
 
 
 def cast(params: Any, dtype) -> Any:
-  """A parameter tree of host arrays in a dtype."""
+  """Returns a parameter tree of host arrays in a dtype."""
   flat = traverse_util.flatten_dict(params)
   return traverse_util.unflatten_dict(
       {k: np.array(jnp.asarray(x, dtype)) for k, x in flat.items()}

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What a command sets up in its process, and leaves to the next command."""
+"""State of the process that a command sets, and that the next command sees."""
 
 import sys
 
@@ -15,7 +15,7 @@ _PLATFORMS = jax.config.jax_platforms
 
 
 def reset() -> None:
-  """Makes gin, JAX's platform and the tasks what they were at first."""
+  """Restores the initial state of gin, JAX's platform and the tasks."""
   gin.clear_config()
   gin.config._FILE_READERS[:] = _READERS
   gin.config._LOCATION_PREFIXES[:] = _SEARCH_PATHS

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Compilations, counted, and optimized where that matters."""
+"""Counts compilations, and compiles with optimizations on request."""
 
 from collections.abc import Iterator
 import contextlib
@@ -22,13 +22,13 @@ jax.monitoring.register_event_duration_secs_listener(_hear)
 
 
 def count() -> int:
-  """Returns the programs compiled so far, those read back included."""
+  """Returns the number of programs compiled so far, including cached ones."""
   return _num_compiled
 
 
 @contextlib.contextmanager
 def optimized() -> Iterator[None]:
-  """Compiles as for users: for tests that read programs or run long ones."""
+  """Compiles with the default optimizations within the context."""
   before = jax.config.values[_OPTIMIZES_LITTLE]
   jax.config.update(_OPTIMIZES_LITTLE, False)
   try:
@@ -39,7 +39,7 @@ def optimized() -> Iterator[None]:
 
 @contextlib.contextmanager
 def unchecked_types() -> Iterator[None]:
-  """Checks no shapes: JAX puts other things than arrays into its trees."""
+  """Disables shape checks: JAX puts values other than arrays into its trees."""
   jaxtyping.config.update('jaxtyping_disable', True)
   try:
     yield

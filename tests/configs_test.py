@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Every shipped gin file: it parses, and its header says what it requires."""
+"""Tests that gin files parse, and that headers name what is required."""
 
 import dataclasses
 import importlib
@@ -27,7 +27,7 @@ _LICENCE = (
 _FILES = sorted(
     str(p.relative_to(_ROOT)) for p in (_ROOT / 'configs').rglob('*.gin')
 )
-# T5X's own commands read those of its folder; tests/t5x_guest runs them.
+# T5X's commands read the files of configs/t5x; tests/t5x_guest runs them.
 _PARSED = [name for name in _FILES if not name.startswith('configs/t5x/')]
 _RUNS = [name for name in _FILES if name.startswith('configs/runs/')]
 _PAPER = [
@@ -51,7 +51,7 @@ def _from_the_root(monkeypatch):
 
 
 def _parse(*names):
-  """The configuration as gin writes it, a binding a line."""
+  """Returns the configuration as gin writes it, one binding per line."""
   for macro in commands.JOBS['eval'].optional:  # as the command does
     gin.parse_config(f'{macro} = None')
   for name in names:
@@ -60,7 +60,7 @@ def _parse(*names):
 
 
 def _unset_macros(config):
-  """Macros that are marked as required, or used and never set."""
+  """Returns macros that are marked as required, or used and never set."""
   marked = re.findall(r'^(\w+) = %gin\.REQUIRED$', config, re.MULTILINE)
   names = {*re.findall(r'^(\w+) = ', config, re.MULTILINE)}
   used = {*re.findall(r' = .*?%([A-Z]\w*)', config)}
@@ -68,7 +68,7 @@ def _unset_macros(config):
 
 
 def _header(name, title):
-  """Names at the head of each item under a title of the header."""
+  """Returns the names at the start of each item under a title of the header."""
   text = pathlib.Path(name).read_text()
   match = re.search(rf'^# {title}:.*\n((?:# .*\n)*)', text, re.MULTILINE)
   text = match[1] if match else ''
@@ -88,7 +88,7 @@ def test_bears_the_licence(name):
 
 @pytest.mark.parametrize('name', _PARSED)
 def test_parses(name):
-  # Tasks and models say nothing of a job, and are made to be added to one.
+  # Files of tasks and models configure no job.
   names = [name] if name in _RUNS + _PAPER else [_EVAL, name]
   assert '# Macros:' in _parse(*names)
 
@@ -100,7 +100,7 @@ def test_uses_every_macro_that_it_sets(name):
 
 
 def _check_sets_up(module, function, config):
-  """Whether all that the function needs is bound."""
+  """Checks that all required arguments of the function are bound."""
   given = {
       argument
       for argument in inspect.signature(function).parameters
@@ -129,16 +129,16 @@ class TestEveryRun:
     function = getattr(module, job.function)
     _check_sets_up(module.__name__.split('.')[-1], function, config)
 
-  def test_header_names_what_is_required(self, name):
+  def test_header_names_required_macros(self, name):
     unset = _unset_macros(_parse(name))
     assert _header(name, 'Required') == unset
 
-  def test_header_names_what_there_is(self, name):
+  def test_header_names_existing_macros(self, name):
     macros = {*re.findall(r'^(\w+) = ', _parse(name), re.MULTILINE)}
     assert _header(name, 'Commonly overridden') <= macros
 
   def test_header_shows_the_command(self, name):
-    # The file itself, among others, unless it is read unasked.
+    # The command names the file, unless the job reads it by default.
     unasked = [
         f'speculative-t5x {command} '
         for command, job in commands.JOBS.items()
@@ -158,11 +158,11 @@ class TestEveryTableAndFigure:
     assert re.findall(r'^paper\.(\w+)\.output_dir', config, re.MULTILINE)
     assert not _unset_macros(config)
 
-  def test_is_what_the_command_runs(self, name):
+  def test_command_runs_the_function(self, name):
     (command,) = main._parse(['paper', pathlib.Path(name).stem])
     assert command.gin_files == (name,)
 
-  def test_header_names_what_there_is(self, name):
+  def test_header_names_existing_macros(self, name):
     text = pathlib.Path(name).read_text()
     macros = {*re.findall(r'^(\w+) = ', _parse(name), re.MULTILINE)}
     match = re.search(r'Commonly overridden:((?:.*\n#)*.*)\n[^#]', text)
@@ -176,7 +176,7 @@ class TestEveryTableAndFigure:
 
 
 def test_the_paper_has_no_other_function():
-  """Nine of them, each with a file of its name."""
+  """The paper job has nine functions, each with a file of its name."""
   functions = {
       name for name in vars(paper) if re.fullmatch(r'(table|figure)\d', name)
   }
@@ -186,13 +186,13 @@ def test_the_paper_has_no_other_function():
 class TestCheckPair:
 
   def test_takes_the_settings_of_an_eval_run(self):
-    """Under their names, for those that have to do with a pair."""
+    """Settings that concern a pair have the same names."""
     macros = {
         files[0]: {*re.findall(r'^(\w+) = ', _parse(*files), re.MULTILINE)}
         for files in ((_EVAL, _DRAFT_MODEL), (_CHECK_PAIR,))
     }
-    own = {'VOCABULARY_FILE', 'DEVICE_MEMORY_GIB'}
-    # Set by files of configs/models, or not at all.
+    own = {'VOCABULARY_FILE', 'DEVICE_MEMORY_GIB', 'CHECK_OUTPUT_DIR'}
+    # Files of configs/models set them, or nothing does.
     models = {'TARGET_CONFIG', 'DRAFT_CONFIG'}
     assert macros[_CHECK_PAIR] - own - models <= macros[_EVAL]
 
@@ -200,7 +200,7 @@ class TestCheckPair:
 class TestEval:
 
   @pytest.mark.parametrize('run_first', [True, False])
-  def test_models_come_before_or_after(self, run_first):
+  def test_order_of_models_does_not_matter(self, run_first):
     names = [f'configs/models/bulletins_{x}.gin' for x in ('target', 'draft')]
     names.insert(0 if run_first else 2, _EVAL)
     unset = _unset_macros(_parse(*names))

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What every test runs under."""
+"""Fixtures and hooks for all tests."""
 
 import gc
 
@@ -17,50 +17,50 @@ from tests import compilation  # noqa: E402
 from tests import process_state  # noqa: E402
 
 
-@pytest.hookimpl(trylast=True)  # after they were shuffled
+@pytest.hookimpl(trylast=True)  # after the shuffling
 def pytest_collection_modifyitems(items):
-  """Puts the longest tests first, that none is waited for at the end."""
+  """Runs the longest tests first, so that none remains at the end."""
   items.sort(key=lambda item: item.get_closest_marker('own_process') is None)
 
 
 def pytest_collection_finish():
-  """Collects garbage rarely: a sixth of the tests' time, with JAX's traces."""
+  """Collects garbage rarely, which saves a sixth of the tests' time."""
   gc.freeze()
   gc.set_threshold(50_000, 20, 10)
 
 
 @pytest.fixture(autouse=True, scope='module')
 def _module_keeps_process_state(tmp_path_factory):
-  """As for a test: what a module's own fixtures set up, they take back."""
-  with process_state.kept(tmp_path_factory.getbasetemp()):
+  """Checks that fixtures of a module restore the state of the process."""
+  with process_state.unchanged(tmp_path_factory.getbasetemp()):
     yield
 
 
 @pytest.fixture(autouse=True)
 def _test_keeps_process_state(tmp_path_factory):
-  """A test that leaves the process changed fails, and not the next one."""
-  with process_state.kept(tmp_path_factory.getbasetemp()):
+  """Fails a test that changes the state of the process."""
+  with process_state.unchanged(tmp_path_factory.getbasetemp()):
     yield
     command_state.reset()
 
 
 @pytest.fixture
 def strict_types():
-  """Ranks and dtypes never promoted silently, for tests of the maths."""
+  """Forbids implicit promotion of ranks and dtypes, for tests of formulas."""
   with jax.numpy_rank_promotion('raise'), jax.numpy_dtype_promotion('strict'):
     yield
 
 
 @pytest.fixture
 def float64():
-  """64-bit types, so that laws can be compared to rounding of float64."""
+  """Enables 64-bit types, to compare distributions at float64 precision."""
   with jax.enable_x64(True):
     yield
 
 
 @pytest.fixture(autouse=True, scope='session')
 def _short_loops():
-  """Parts are timed over few steps, since no time decides a test."""
+  """Times parts over few steps, because no test depends on times."""
   with pytest.MonkeyPatch.context() as patch:
     patch.setattr(step_times, '_LOOP_S', 0.0)
     yield
@@ -68,6 +68,6 @@ def _short_loops():
 
 @pytest.fixture
 def optimized():
-  """Programs compiled well, for tests whose running costs more than that."""
+  """Compiles with optimizations, for tests that run for long."""
   with compilation.optimized():
     yield

@@ -1,15 +1,14 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The exact law of the production step, by feeding it every kind of uniform.
+"""The exact distribution of the production step, by enumerating its uniforms.
 
 A step is a deterministic function of its uniforms, constant between decision
-points. Each path here is one choice of interval for each uniform: its midpoint
-is fed to the production step, its length is its weight, and where the step
-leads is taken from the state it returns. The joint law is the sum of weights
-over paths.
+points. Each path is one choice of an interval per uniform. Its midpoint is fed
+to the production step, its length is its weight, and the resulting state is
+read. The joint distribution is the sum of the weights of paths.
 
-Between steps the caches are poisoned past the committed tokens: whatever lies
-there must not matter.
+Between steps, the caches are poisoned behind the committed tokens, because
+their values there must not matter.
 """
 
 import collections
@@ -33,22 +32,22 @@ from speculative_t5x.speculation import step as step_lib
 from speculative_t5x.speculation import uniforms as uniforms_lib
 from tests import tabular
 
-ROWS = 2048  # paths a call of the compiled step
+ROWS = 2048  # paths per call of the compiled step
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-  """Models and rules whose law is enumerated.
+  """Models and rules whose distribution is enumerated.
 
   Attributes:
-    target_tables: [tables, ...] logits of the target, one table an example.
-    draft_tables: the draft's.
+    target_tables: [tables, ...] logits of the target, one table per example.
+    draft_tables: logits of the draft model.
     limits: most tokens of each example.
-    gamma: guesses a block.
-    sampling: the target's law.
-    draft_sampling: the draft's.
-    language: what both models are: a module with a `Model`, which takes such
-      tables as parameters, and a `place` in them. A cache holds tokens fed.
+    gamma: draft tokens per block.
+    sampling: the target's sampling.
+    draft_sampling: the draft model's sampling.
+    language: module of both models, with a `Model` that has such tables as
+      parameters, and a function `place` into them. A cache holds tokens fed.
   """
 
   target_tables: np.ndarray
@@ -65,7 +64,7 @@ class Case:
 
   @functools.cached_property
   def probabilities(self) -> tuple[np.ndarray, np.ndarray]:
-    """The tables of both models, standardized."""
+    """Returns the tables of both models, standardized."""
     return tuple(
         standardized(tables, sampling, self.vocab_size)
         for tables, sampling in (
@@ -74,10 +73,10 @@ class Case:
         )
     )
 
-  def laws(
+  def distributions(
       self, example: int, tokens: tuple[int, ...]
   ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns what either model says of the token after some tokens."""
+    """Returns both models' distributions of the token after some tokens."""
     place = example, *self.language.place(tokens)
     target, draft = self.probabilities
     return target[place], draft[place]
@@ -87,7 +86,7 @@ class Case:
   ) -> Iterator[tuple[float, list[float], list[int], list[np.ndarray]]]:
     """Yields every draft after a prefix.
 
-    Each as its probability, the uniforms that give it, its tokens, and the
+    A draft is its probability, the uniforms that give it, its tokens, and the
     distributions that they are drawn from.
     """
 
@@ -95,7 +94,7 @@ class Case:
       if len(tokens) == self.gamma:
         yield weight, uniforms, tokens, probs
         return
-      _, q = self.laws(example, prefix + tuple(tokens))
+      _, q = self.distributions(example, prefix + tuple(tokens))
       edges = np.concatenate([[0], np.cumsum(q) / q.sum()])
       for token in np.flatnonzero(q > 0):
         middle = (edges[token] + edges[token + 1]) / 2
@@ -109,15 +108,15 @@ class Case:
     yield from extend(1.0, [], [], [])
 
   def draft_state(self, num_tokens: np.ndarray, cache, rng):
-    """The drafter's state after so many tokens.
+    """Returns the drafter's state after a number of tokens.
 
     Args:
-      num_tokens: [rows].
-      cache: makes a cache of so many tokens fed, [rows], stale past them.
-      rng: of what cannot matter.
+      num_tokens: [rows], committed tokens.
+      cache: makes a cache from the numbers of tokens fed, [rows], stale behind.
+      rng: generator of values that must not matter.
     """
-    # Both ways a draft model can come out of a block: it has been fed all but
-    # the last token, or (its whole draft was kept) all but the last two.
+    # After a block, a draft model was fed all but the last token, or, if its
+    # whole draft was accepted, all but the last two.
     behind = rng.integers(0, 2, num_tokens.shape, np.int32)
     num_fed = np.maximum(num_tokens - behind, 0).astype(np.int32)
     return draft_model.DraftModelState(cache(num_fed), jnp.asarray(num_fed))
@@ -125,7 +124,7 @@ class Case:
 
 @dataclasses.dataclass(frozen=True)
 class PointMassCase(Case):
-  """A target, and a drafter that draws nothing and keeps no state.
+  """A target, and a drafter of point masses without a state.
 
   Attributes:
     drafter: whose production code says what it drafts.
@@ -134,7 +133,7 @@ class PointMassCase(Case):
   drafter: contracts.Drafter | None = None
 
   def drafts(self, example, prefix):
-    """See `Case.drafts`: there is one, of point masses."""
+    """See `Case.drafts`. There is one draft, of point masses."""
     tokens = self._draft(prefix)
     yield 1.0, [], tokens, list(np.eye(self.vocab_size)[tokens])
 
@@ -161,7 +160,7 @@ class PointMassCase(Case):
 
 
 def standardized(tables: np.ndarray, sampling, width: int) -> np.ndarray:
-  """Tables of probabilities over `width` tokens, [tables, any, any, width]."""
+  """Returns tables of probabilities, [tables, any, any, width]."""
   tables = tables[..., :width]
   missing = width - tables.shape[-1]
   padding = [(0, 0)] * (tables.ndim - 1) + [(0, missing)]
@@ -169,7 +168,9 @@ def standardized(tables: np.ndarray, sampling, width: int) -> np.ndarray:
   return np.asarray(_standardize(jnp.asarray(tables), sampling))
 
 
-_standardize = jax.jit(sampling_lib.standardize)  # else compiled at each call
+_standardize = jax.jit(
+    sampling_lib.standardize
+)  # otherwise compiled at each call
 
 
 class Production:
@@ -218,7 +219,7 @@ class Production:
     return step_lib.step(setup, batch, state, u)[0]
 
   def empty_state(self, limits: np.ndarray) -> state_lib.State:
-    """A state of as many rows as there are limits."""
+    """Returns a state with one row per limit."""
     context = jnp.zeros((len(limits),), jnp.int32)
     limits = jnp.asarray(limits)
     return self._begin(None, None, (None, None), context, limits)[2]
@@ -226,7 +227,7 @@ class Production:
   def step(
       self, case: 'Case', examples, state: state_lib.State, uniforms
   ) -> state_lib.State:
-    """One step of every path, as numpy arrays."""
+    """Makes one step of every path and returns numpy arrays."""
     return jax.device_get(
         self._step(
             jnp.asarray(case.target_tables),
@@ -241,7 +242,7 @@ class Production:
 
 
 class Outcome(NamedTuple):
-  """Where one path of a step leads.
+  """The result of one path of a step.
 
   Attributes:
     example: which one.
@@ -267,7 +268,7 @@ def outcomes(
     frontier: dict[Prefix, tuple[float, float]],
     rng: np.random.Generator,
 ) -> Iterator[Outcome]:
-  """Yields where every path of one step leads.
+  """Yields the outcome of every path of one step.
 
   Args:
     case: whose models.
@@ -289,13 +290,13 @@ def outcomes(
       yield Outcome(example, tokens, weight, score, has_ended)
 
 
-def joint_laws(
+def joint_distributions(
     case: Case, production: Production
 ) -> tuple[list[dict], list[dict], int]:
-  """Law of each example's output, scores by output, and the paths walked."""
+  """Returns distributions, scores by output, and the number of paths."""
   rng = np.random.default_rng(0)
   num_examples = len(case.limits)
-  laws = [collections.defaultdict(float) for _ in range(num_examples)]
+  distributions = [collections.defaultdict(float) for _ in range(num_examples)]
   scores = [{} for _ in range(num_examples)]
   frontier = {(e, ()): (1.0, 0.0) for e in range(num_examples)}
   num_paths = 0
@@ -305,16 +306,16 @@ def joint_laws(
     frontier = {}
     for example, tokens, weight, score, has_ended in found:
       if has_ended:
-        laws[example][tokens] += weight
+        distributions[example][tokens] += weight
         scores[example][tokens] = score
       else:
         before, _ = frontier.get((example, tokens), (0.0, None))
         frontier[example, tokens] = (before + weight, score)
-  return laws, scores, num_paths
+  return distributions, scores, num_paths
 
 
 def _step_chunk(case, production, chunk, rng) -> state_lib.State:
-  """Steps up to ROWS paths, padded so that the step compiles once."""
+  """Steps at most ROWS paths, padded so that the step compiles once."""
   padded = chunk + [chunk[0]] * (ROWS - len(chunk))
   examples = np.array([path[0] for path in padded], np.int32)
   limits = np.array(case.limits, np.int32)[examples]
@@ -324,7 +325,7 @@ def _step_chunk(case, production, chunk, rng) -> state_lib.State:
 
 
 def _at_prefixes(state, paths, case: Case, rng) -> state_lib.State:
-  """A state as after committing the prefixes, poisoned where it is stale."""
+  """Returns a state with committed prefixes and poisoned caches."""
   num_tokens = np.array([len(path[1]) for path in paths], np.int32)
   sequences = np.zeros(state.sequences.shape, np.int32)
   for i, path in enumerate(paths):
@@ -347,13 +348,13 @@ def _at_prefixes(state, paths, case: Case, rng) -> state_lib.State:
 
 
 def _paths(case, example, prefix):
-  """Yields (weight, uniforms) for every way a step can go."""
+  """Yields (weight, uniforms) of every path of a step."""
   target = functools.cache(
-      lambda tokens: case.laws(example, prefix + tokens)[0]
+      lambda tokens: case.distributions(example, prefix + tokens)[0]
   )
 
   def accepts(tokens, probs, accept_uniforms, weight, draft_uniforms):
-    """Walks the accept uniforms, then the draw."""
+    """Walks the uniforms of acceptance tests, then those of the draw."""
     at = len(accept_uniforms)
     p = target(tuple(tokens[:at]))
     filler = [0.5] * (case.gamma - at - 1)
@@ -390,9 +391,12 @@ def _paths(case, example, prefix):
     yield from accepts(tokens, probs, [], weight, uniforms)
 
 
-def _intervals(*laws):
-  """Lengths and midpoints of [0, 1) cut at the boundaries of all laws."""
-  cuts = [np.cumsum(law) / law.sum() for law in laws]
+def _intervals(*distributions):
+  """Returns lengths and midpoints of [0, 1), cut at all boundaries."""
+  cuts = [
+      np.cumsum(distribution) / distribution.sum()
+      for distribution in distributions
+  ]
   edges = np.unique(np.concatenate([[0.0, 1.0], *cuts]).clip(0, 1))
   for low, high in zip(edges[:-1], edges[1:]):
     if high - low > 1e-12:

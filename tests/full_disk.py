@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A disk that is full, for this process alone."""
+"""Simulates a full disk for this process."""
 
 from collections.abc import Iterator
 import contextlib
@@ -9,7 +9,7 @@ import resource
 
 @contextlib.contextmanager
 def full_disk(num_bytes: int) -> Iterator[str]:
-  """Lets no file grow beyond so many bytes.
+  """Lets no file grow beyond a number of bytes.
 
   Python ignores the signal for it, so that writing fails as on a full disk, in
   every library.

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A language model whose next token depends on every token before it.
 
-A digest of all tokens fed so far chooses a row of a table, so that one stale,
-missing or misplaced entry of the cache changes the distribution. A table of two
-tokens back (`tests.tabular`) forgets an entry too soon to tell.
+A digest of all tokens fed so far selects a row of a table, so one stale,
+missing or misplaced entry of the cache changes the distribution. The tables of
+`tests.tabular` depend on two tokens only, which could hide such an entry.
 """
 
 import dataclasses
@@ -26,12 +26,12 @@ _FACTORS = (
 
 @dataclasses.dataclass(frozen=True)
 class Model(tabular.Cached):
-  """Tables [tables, NUM_ROWS, vocab] as parameters."""
+  """A model with tables [tables, NUM_ROWS, vocab] as parameters."""
 
   vocab_size: int
 
   def look_up(self, params, tables, cache, offsets):
-    """Logits of the tokens after `offsets`, from all tokens fed."""
+    """Returns logits of the tokens after `offsets`, from all tokens fed."""
     at = jnp.take_along_axis(_digests(cache, jnp), offsets, axis=1)
     return params[tables, at]
 
@@ -43,7 +43,7 @@ def place(tokens: tuple[int, ...]) -> tuple[int]:
 
 
 def _digests(fed, numpy):
-  """A number below NUM_ROWS of the tokens up to each slot, [batch, slots]."""
+  """Returns a number below NUM_ROWS per slot, of the tokens up to it."""
   sums = numpy.cumsum(
       (fed + 2).astype(np.uint32) * _FACTORS[: fed.shape[1]],
       axis=1,
@@ -56,6 +56,6 @@ def _digests(fed, numpy):
 def random_tables(
     seed: int, num_tables: int, vocab_size: int, sharpness: float = 1.5
 ) -> np.ndarray:
-  """Logits [tables, NUM_ROWS, vocab] float64."""
+  """Returns logits [tables, NUM_ROWS, vocab] float64."""
   shape = (num_tables, NUM_ROWS, vocab_size)
   return np.random.default_rng(seed).normal(size=shape) * sharpness

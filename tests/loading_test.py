@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Models read from disk; errors name what is wrong."""
+"""Tests of loading models, and of the errors."""
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +26,7 @@ def folder(tmp_path_factory):
 
 class TestReadConfig:
 
-  def test_is_the_networks(self, folder):
+  def test_config_of_the_network(self, folder):
     config = loading.read_config(checkpoints.open(folder), jnp.bfloat16)
     assert config == tiny.config(dtype=jnp.bfloat16)
 
@@ -39,7 +39,7 @@ class TestReadConfig:
 class TestLoadModel:
 
   @pytest.mark.parametrize('dtype', [jnp.float32, jnp.bfloat16])
-  def test_is_prepared_and_in_the_dtype_of_the_network(self, folder, dtype):
+  def test_params_are_prepared_in_the_networks_dtype(self, folder, dtype):
     config = tiny.config(dtype=dtype)
     model = loading.load_model(folder, config)
     params = jax.tree.map(lambda x: x.astype(dtype), tiny.params(config))
@@ -51,13 +51,13 @@ class TestLoadModel:
     dtypes = {x.dtype for x in jax.tree.leaves(model.params)}
     assert dtypes == {jnp.dtype(dtype)}
 
-  def test_a_head_that_is_the_embedding_counts_once(self):
+  def test_tied_head_counts_once(self):
     config = tiny.config(logits_via_embedding=True)
     params = tiny.params(config)
     model = loading.make_model(config, params)
     assert model.num_params == sum(x.size for x in jax.tree.leaves(params))
 
-  def test_where_it_came_from_and_how_large_it_is(self, folder):
+  def test_description(self, folder):
     config = tiny.config()
     model = loading.load_model(folder, config)
     assert model.checkpoint == str(folder / 'checkpoint_3')
@@ -74,7 +74,7 @@ class TestLoadModel:
           (dict(head_dim=8), 'instead of'),
       ],
   )
-  def test_sizes_that_are_not_the_checkpoint_s(
+  def test_sizes_that_differ_from_the_checkpoint(
       self, folder, overrides, message
   ):
     with pytest.raises(checkpoints.CheckpointError, match=message) as error:
@@ -82,14 +82,14 @@ class TestLoadModel:
     assert 'Set the sizes of the network' in str(error.value)
 
   def test_mistyped_path(self, tmp_path):
-    """One error, and no folder comes to be."""
+    """There is one error, and no folder is created."""
     with pytest.raises(checkpoints.CheckpointError, match='mistyped'):
       loading.load_model(tmp_path / 'mistyped', tiny.config())
     assert list(tmp_path.iterdir()) == []
 
 
 def test_shapes_without_weights():
-  """Base size at no cost: names and shapes, no arrays."""
+  """A network of base size has names and shapes without arrays."""
   config = tiny.config(emb_dim=4096, mlp_dim=10240, vocab_size=32128)
   leaves = jax.tree.leaves(loading.abstract_params(config))
   assert {type(leaf) for leaf in leaves} == {jax.ShapeDtypeStruct}

@@ -14,7 +14,7 @@ _CHECKOUT = pathlib.Path(__file__).parents[1]
 # `make test` passes its own variables on to every `make` below it.
 _INHERITED = ('MAKEFLAGS', 'MAKELEVEL', 'MFLAGS', 'PYTHON', 'VENV')
 # Evaluates code as a Python of another version, makes environments that hold
-# itself, and records all other modules that it is asked to run.
+# itself, and records all other modules that it runs.
 _FAKE_PYTHON = """#!/bin/bash
 case "$1" in
   -c) exec '{python}' -c '

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the tests of `mesh` on eight simulated devices.
 
-In one process for all, since starting and compiling is what they cost.
+One process runs all of them, because starting and compiling take most of the
+time.
 """
 
 import os

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Every notebook runs from top to bottom, and is kept without output."""
+"""Tests that every notebook runs, and is stored without output."""
 
 import json
 import pathlib
@@ -25,5 +25,5 @@ class TestNotebook:
       assert not cell.get('outputs')
 
 
-def test_there_is_one():
+def test_there_are_notebooks():
   assert _NOTEBOOKS

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Against T5X's own results for two trained checkpoints (shared data)."""
+"""Tests against T5X's results for two trained checkpoints (shared data)."""
 
 import functools
 import json
@@ -29,7 +29,7 @@ ATOL = 1e-4
 
 
 class Oracle:
-  """A model and what T5X computed with it."""
+  """A model, and what T5X computed with it."""
 
   def __init__(self, name: str):
     self.folder = ORACLE / name
@@ -45,7 +45,7 @@ class Oracle:
     self.model = loading.make_model(self.config, self.params)
 
   def logits(self, rows, targets):
-    """Teacher-forced, by the network that a checkpoint's tree fits."""
+    """Returns teacher-forced logits of the network of a checkpoint's tree."""
     targets = jnp.asarray(targets)
     apply = functools.partial(
         t5.Transformer(self.config).apply, enable_dropout=False
@@ -76,16 +76,16 @@ def oracle(request, oracles):
 
 @pytest.fixture(scope='module')
 def decoded(oracles):
-  """All 64 rows, greedily: plainly by either model, and speculatively."""
-  law = sampling.make_sampling(0.0)
+  """Decodes all 64 rows greedily: plainly by each model, and together."""
+  setting = sampling.make_sampling(0.0)
   target, draft = oracles['target'], oracles['draft']
   request = token_decoder.Request(
       jnp.asarray(target.arrays['encoder_input_tokens']),
       jnp.arange(64, dtype=jnp.int32),
       jnp.full((64,), LENGTH, jnp.int32),
       jnp.int32(0),
-      law,
-      law,
+      setting,
+      setting,
   )
   make = lambda model: token_decoder.TokenDecoder(
       model.model,
@@ -113,7 +113,7 @@ class TestTeacherForced:
     )
 
   def test_score_batch(self, oracle):
-    """Log-probabilities of T5X's greedy tokens, all positions at once."""
+    """Log-probabilities are of T5X's greedy tokens, in one call."""
     tokens = oracle.arrays['greedy_tokens']
     scores = sum_log_probs(oracle.logits(slice(None), tokens), tokens)
     np.testing.assert_allclose(
@@ -126,7 +126,7 @@ class TestBlocks:
   @pytest.mark.parametrize('block', [1, 4])
   @pytest.mark.parametrize('rows', [1, 4])
   def test_logits(self, oracle, rows, block):
-    """The teacher-forced logits of T5X, out of the cache."""
+    """Logits of blocks equal T5X's teacher-forced logits."""
     targets = oracle.arrays['decoder_target_tokens'][:rows]
     fed = jnp.pad(jnp.asarray(targets)[:, :-1], ((0, 0), (1, 0)))
     model = oracle.model
@@ -161,7 +161,7 @@ class TestGreedy:
 
   @pytest.mark.parametrize('name', ['draft', 'target', 'speculative'])
   def test_tokens(self, oracles, decoded, name):
-    """Equal on all rows but near ties, of which there are none to speak of."""
+    """Rows are equal or differ at a near tie, and hardly any differ."""
     oracle = oracles['draft' if name == 'draft' else 'target']
     tokens = np.asarray(decoded[name].sequences)
     expected = oracle.arrays['greedy_tokens']
@@ -183,7 +183,7 @@ class TestGreedy:
     )
 
   def test_speculation_saves_calls(self, decoded):
-    """2.32 tokens a call is what the pair's measured agreement gives."""
+    """The measured agreement of the pair gives 2.32 tokens per call."""
     result = decoded['speculative']
     tokens_per_call = result.num_tokens.sum() / result.num_calls.sum()
     assert 2.0 < tokens_per_call < 2.7
@@ -191,7 +191,7 @@ class TestGreedy:
 
 class TestCheckpoint:
 
-  def test_newest_and_by_name_are_the_same(self, oracle):
+  def test_newest_checkpoint_is_the_named_one(self, oracle):
     step_folder = checkpoints.open(oracle.folder / 't5x_orbax').folder
     assert checkpoints.open(step_folder).folder == step_folder
     assert (
@@ -218,7 +218,7 @@ def sum_log_probs(logits, tokens):
 
 
 def oracle_margin(oracle, row, tokens, expected):
-  """By how much the logits differ where two greedy rows part."""
+  """Returns the difference of logits where two greedy rows diverge."""
   first = np.flatnonzero(tokens != expected)[0]
   logits = oracle.logits(slice(row, row + 1), expected[None])[0, first]
   return float(abs(logits[tokens[first]] - logits[expected[first]]))

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the project as a whole: what importing costs, what files say."""
+"""Tests of the project as a whole: costs of imports, and contents of files."""
 
 import graphlib
 import pathlib
@@ -30,7 +30,7 @@ _LOCAL = re.compile(
 
 
 def _run(code: str) -> str:
-  """Runs code in a Python of its own, from the checkout."""
+  """Runs code in a separate Python process, from the checkout."""
   done = subprocess.run(
       [sys.executable, '-c', code],
       cwd=_CHECKOUT,
@@ -82,15 +82,15 @@ def _ranges(extras: set[str]) -> dict[str, requirements.Requirement]:
 
 class TestImport:
 
-  def test_loads_nothing_heavy(self):
-    """Neither the package nor the jobs that read no task."""
+  def test_core_loads_no_heavy_package(self):
+    """This includes the jobs that read no task."""
     jobs = 'speculative_t5x.jobs.simulate, speculative_t5x.jobs.paper'
     loaded = _loaded(jobs)
     assert 'speculative_t5x.jobs.paper' in loaded
     assert not _packages(loaded) & set(_HEAVY)
 
-  def test_adds_little_to_jax_and_flax(self):
-    """Besides itself, only the package that shapes are annotated with."""
+  def test_loop_loads_only_jax_and_flax(self):
+    """Only the package for shape annotations is added."""
     before = _packages(_loaded('jax, flax.linen'))
     loaded = _packages(_loaded('speculative_t5x.speculation.loop'))
     assert loaded - before == {'speculative_t5x', 'jaxtyping'}
@@ -99,13 +99,13 @@ class TestImport:
 class TestLayers:
 
   def test_packages_import_one_way(self):
-    """No package is imported by what it imports itself."""
+    """No package is imported by a package that it imports."""
     graph = graphlib.TopologicalSorter(_package_imports())
     order = list(graph.static_order())  # raises for a cycle
     assert order.index('speculation') < order.index('drafters')
 
   def test_no_job_imports_a_job(self):
-    """But for the arguments that two of them share."""
+    """Only the arguments that two jobs share are imported."""
     folder = _CHECKOUT / 'speculative_t5x/jobs'
     imported = {
         name
@@ -139,7 +139,7 @@ def _loaded(modules: str) -> set[str]:
 
 
 def _packages(modules: set[str]) -> set[str]:
-  """Returns the packages of modules, the standard library's left out."""
+  """Returns the packages of modules, without the standard library's."""
   return {name.split('.')[0] for name in modules} - sys.stdlib_module_names
 
 
@@ -156,7 +156,7 @@ class TestFiles:
     files = [f for name in folders for f in (_CHECKOUT / name).rglob('*.py')]
     assert files
     texts = {str(f.relative_to(_CHECKOUT)): f.read_text() for f in files}
-    # Nothing is to be licensed in an empty file.
+    # An empty file needs no licence.
     without = [
         name
         for name, text in texts.items()
@@ -189,7 +189,7 @@ class TestFiles:
       ],
   )
   def test_the_pattern_finds_them(self, text):
-    # Parted by ~, or this file would be found.
+    # Split by ~, because this file would match otherwise.
     assert _LOCAL.search(text.replace('~', ''))
 
   @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ class TestFiles:
 
 @pytest.fixture(scope='module')
 def wheel_names(tmp_path_factory) -> list[str]:
-  """The files of a wheel, built by what is installed already."""
+  """Returns the files of a wheel, built with installed packages only."""
   pytest.importorskip('hatchling')
   folder = tmp_path_factory.mktemp('wheel')
   command = [sys.executable, '-m', 'hatchling', 'build', '-t', 'wheel']

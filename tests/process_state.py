@@ -1,9 +1,8 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The state of the process that a test must leave as it found it.
+"""The state of the process that every test must leave unchanged.
 
-Tests run in any order in one process. What one of them leaves behind, another
-one meets.
+Tests run in any order in one process, and would see what another test changed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -31,8 +30,8 @@ State = Mapping[str, Mapping[Any, Any]]
 
 
 @contextlib.contextmanager
-def kept(temporary: pathlib.Path) -> Iterator[None]:
-  """Fails if what runs within leaves the state changed.
+def unchanged(temporary: pathlib.Path) -> Iterator[None]:
+  """Fails if the code within the context changes the state.
 
   Args:
     temporary: the folder of the tests' temporary files.
@@ -65,7 +64,7 @@ def capture() -> State:
 
 
 def changes(before: State, after: State, temporary: pathlib.Path) -> list[str]:
-  """Says what is no longer as it was.
+  """Describes what has changed.
 
   A module that is imported for the first time is no change, nor is what it
   does to the environment, unless it lies in a folder of temporary files.
@@ -77,7 +76,7 @@ def changes(before: State, after: State, temporary: pathlib.Path) -> list[str]:
   Returns:
     One line per change.
   """
-  if before == after:  # as nearly always, and cheap
+  if before == after:  # the usual case, and fast
     return []
   imported = after['sys.modules'].keys() - before['sys.modules'].keys()
   lines = [

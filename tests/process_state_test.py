@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What a test leaves behind is seen, and what it only uses is not."""
+"""Tests that changes of the process state are detected, and only these."""
 
 import colorsys  # noqa: F401, of which nothing else has a need
 import importlib
@@ -56,7 +56,7 @@ def test_a_change_is_named(line, tmp_path, monkeypatch):
 
 def test_a_setting_of_jax_and_a_signal_handler(tmp_path):
   with pytest.raises(AssertionError) as error:
-    with process_state.kept(tmp_path):
+    with process_state.unchanged(tmp_path):
       jax.config.update('jax_default_matmul_precision', 'highest')
       handler = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
   jax.config.update('jax_default_matmul_precision', None)
@@ -65,9 +65,9 @@ def test_a_setting_of_jax_and_a_signal_handler(tmp_path):
   assert 'SIGUSR1' in str(error.value)
 
 
-def test_what_is_taken_back_or_imported_is_no_change(monkeypatch, tmp_path):
+def test_reverted_changes_and_imports_do_not_count(monkeypatch, tmp_path):
   monkeypatch.delitem(sys.modules, 'colorsys')
-  with process_state.kept(tmp_path):
+  with process_state.unchanged(tmp_path):
     importlib.import_module('colorsys')
     with jax.enable_x64(True), pytest.MonkeyPatch.context() as patch:
       patch.setenv('NEW', '1')

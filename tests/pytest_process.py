@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that need a process of their own, since JAX reads variables once."""
+"""Runs tests in a separate process, because JAX reads variables once."""
 
 from collections.abc import Mapping, Sequence
 import os
@@ -9,11 +9,11 @@ import subprocess
 import sys
 
 _CHECKOUT = pathlib.Path(__file__).parents[1]
-_MAX_SECONDS = 1500  # a collective that hangs is not to hang the tests
+_MAX_SECONDS = 1500  # a collective that hangs must not hang the tests
 
 
 def run(arguments: Sequence[str], variables: Mapping[str, str]) -> None:
-  """Runs pytest with these arguments and variables; fails if a test does."""
+  """Runs pytest with arguments and variables; fails if a test fails."""
   done = subprocess.run(
       [sys.executable, '-m', 'pytest', '-q', *arguments],
       cwd=_CHECKOUT,

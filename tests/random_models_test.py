@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Guesses kept at a rate, and models without weights of their own."""
+"""Tests of simulated acceptance, and of models with random weights."""
 
 import dataclasses
 import functools
@@ -23,7 +23,7 @@ from speculative_t5x.speculation import simulated_acceptance
 from tests import compilation
 from tests import tiny
 
-# The length is no multiple of a block, so that the last one is cut short.
+# The length is no multiple of a block, so the last block is cut short.
 ROWS, LENGTH, GAMMA = 16, 14, 3
 CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
 
@@ -40,28 +40,28 @@ def decoder() -> token_decoder.TokenDecoder:
 
 
 def decode(alpha, seed=0, temperature=1.0) -> token_decoder.Decoded:
-  law = sampling_lib.make_sampling(temperature)
+  setting = sampling_lib.make_sampling(temperature)
   request = token_decoder.Request(
       tiny.encoder_tokens(ROWS, 9),
       jnp.arange(ROWS, dtype=jnp.int32),
       jnp.full((ROWS,), LENGTH, jnp.int32),
       jnp.int32(seed),
-      law,
-      law,
+      setting,
+      setting,
       simulated_acceptance.make_rule(alpha),
   )
   return jax.device_get(decoder().speculative(request))
 
 
-class TestDialled:
+class TestSimulatedAcceptance:
 
-  def test_all_are_kept(self):
+  def test_all_are_accepted(self):
     found = decode(1.0)
     calls = math.ceil(LENGTH / (GAMMA + 1))
     assert found.num_calls.tolist() == [calls] * ROWS
     assert not found.statistics.num_rejections.any()
 
-  def test_none_is_kept(self):
+  def test_none_is_accepted(self):
     found = decode(0.0)
     assert found.num_calls.tolist() == [LENGTH] * ROWS
     assert not found.statistics.num_accepted.any()
@@ -78,7 +78,7 @@ class TestDialled:
 
   @pytest.mark.parametrize('alpha', [0.0, 0.5, 1.0])
   @pytest.mark.parametrize('temperature', [0.0, 1.0])
-  def test_every_output_has_its_whole_length(self, alpha, temperature):
+  def test_every_output_has_the_full_length(self, alpha, temperature):
     found = decode(alpha, temperature=temperature)
     assert found.num_tokens.tolist() == [LENGTH] * ROWS
     assert not np.any(found.sequences == t5_model.SPECIAL_IDS.end)
@@ -95,8 +95,8 @@ class TestDialled:
     assert compilation.count() == before
     assert len(outputs) == 12
 
-  def test_is_no_matter_of_the_laws(self):
-    """Coins alone decide, though every guess is impossible to the target."""
+  def test_distributions_do_not_matter(self):
+    """Uniforms alone decide, even if the target rules out every draft token."""
     draft = contracts.Draft(
         jnp.full((2, 2), 1, jnp.int32),
         jnp.array([2, 2], jnp.int32),
@@ -104,9 +104,11 @@ class TestDialled:
         jnp.zeros((2, 2), bool),
     )
     target_probs = jnp.broadcast_to(jnp.array([0.0, 0.0, 1.0]), (2, 3, 3))
-    coins = jnp.array([[0.59, 0.59], [0.59, 0.6]])
+    uniforms = jnp.array([[0.59, 0.59], [0.59, 0.6]])
     verdict = simulated_acceptance.make_rule(0.6)(
-        target_probs, draft, jnp.concatenate([coins, coins[:, :1]], axis=1)
+        target_probs,
+        draft,
+        jnp.concatenate([uniforms, uniforms[:, :1]], axis=1),
     )
     assert verdict.num_accepted.tolist() == [2, 1]
     assert verdict.next_token.tolist() == [2, 2]
@@ -133,7 +135,7 @@ TREES = {
 class TestMakeModel:
 
   @pytest.mark.parametrize('name', TREES)
-  def test_is_like_a_model_that_was_read(self, name):
+  def test_resembles_a_loaded_model(self, name):
     config = TREES[name]
     params = jax.tree.map(
         # Checkpoints are read in the dtype of the network.
@@ -148,7 +150,7 @@ class TestMakeModel:
     describe = lambda tree: jax.tree.map(lambda x: (x.shape, x.dtype), tree)
     assert describe(found.params) == describe(expected.params)
 
-  def test_values_have_a_networks_scale(self):
+  def test_values_have_an_initializers_scale(self):
     leaves, _ = jax.tree.flatten_with_path(
         random_models.make_model(CONFIG).params
     )
@@ -159,7 +161,7 @@ class TestMakeModel:
         spread = float(jnp.std(leaf)) * math.sqrt(leaf.shape[0])
         assert spread == pytest.approx(1, rel=0.2), path
 
-  def test_no_two_are_alike(self):
+  def test_parameters_differ(self):
     leaves = [
         leaf.tobytes()
         for seed in (1, 2)
@@ -173,7 +175,7 @@ class TestMakeModel:
 
 class TestSizes:
 
-  # Millions of parameters, as the sizes of T5 1.1 give them.
+  # Millions of parameters, from the sizes of T5 1.1.
   @pytest.mark.parametrize(
       ('size', 'millions'),
       [

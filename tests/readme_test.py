@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The README's Python runs, and the files that pages name exist."""
+"""Tests that the README's Python runs, and that files that pages name exist."""
 
 import pathlib
 import re

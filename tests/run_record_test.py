@@ -13,7 +13,7 @@ from speculative_t5x.reports import runs
 _ROOT = pathlib.Path(__file__).parents[1]
 _RESULTS = [*(_ROOT / 'results').rglob('*.jsonl')]
 
-# The contract, in its order. A reader of old records relies on every one.
+# The keys of the contract, in order. Readers of old records need each.
 KEYS = """
     schema_version created package_version commit
     job
@@ -97,8 +97,8 @@ class TestToJson:
     with pytest.raises(ValueError, match='not JSON compliant'):
       run_record.to_json(run_record.RunRecord(speedup=value))
 
-  def test_writes_the_records_of_results_byte_by_byte(self):
-    """Those that have today's keys, which are nearly all."""
+  def test_reproduces_the_records_of_results(self):
+    """Nearly all have today's keys; the others are left out."""
     today = [x for x in _lines() if tuple(json.loads(x)) == run_record.KEYS]
     assert len(today) > 50
     for line in today:

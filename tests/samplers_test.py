@@ -1,8 +1,8 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What T5X's arguments mean to the decode functions, without T5X.
+"""Tests of the decode functions for T5X, without T5X.
 
-The package that holds the functions needs T5X; they themselves do not.
+The package that holds the functions needs T5X; the functions do not.
 """
 
 import functools
@@ -48,8 +48,8 @@ def _load():
 samplers = _load()
 
 
-def seams():
-  """A target that never ends, and a draft like it: a table per example."""
+def models():
+  """Returns a target that never ends and a similar draft model."""
   tables = tabular.random_tables(1, EXAMPLES, VOCAB)
   tables[..., t5_model.SPECIAL_IDS.end] = -np.inf
   other = tables + tabular.random_tables(2, EXAMPLES, VOCAB)
@@ -63,15 +63,15 @@ def seams():
 
 
 def sample(options, rescale_log_probs=True):
-  target, guesser = seams()
+  target, drafter = models()
   return samplers.speculative_sample(
-      target, guesser, IDS, LENGTH, t5_model.SPECIAL_IDS.end, DECODES,
+      target, drafter, IDS, LENGTH, t5_model.SPECIAL_IDS.end, DECODES,
       rescale_log_probs=rescale_log_probs, **options,
   )  # fmt: skip
 
 
 def sample_plainly(options, rescale_log_probs=True):
-  target, _ = seams()
+  target, _ = models()
   return samplers.plain_sample(
       target, IDS, LENGTH, t5_model.SPECIAL_IDS.end, DECODES,
       rescale_log_probs=rescale_log_probs, **options,
@@ -79,8 +79,8 @@ def sample_plainly(options, rescale_log_probs=True):
 
 
 def decode(options, drafter, draft_params, draft_temperature):
-  """What the loop decodes with each argument where it belongs."""
-  target, _ = seams()
+  """Decodes by the loop, with each argument in its place."""
+  target, _ = models()
   rules = options['topk'], options['topp']
   setup = state_lib.Setup(
       target.model, target.params,
@@ -100,7 +100,7 @@ def decode(options, drafter, draft_params, draft_temperature):
 
 
 def by_the_loop(options):
-  _, drafter = seams()
+  _, drafter = models()
   state, own, counts = decode(options, *drafter, options['draft_temperature'])
   every = state.sequences, state.log_probs, own | {
       'drafted': counts.num_drafted,
@@ -140,7 +140,7 @@ CHANGES = pytest.mark.parametrize(
 
 
 @CHANGES
-def test_each_argument_goes_where_it_belongs(changes):
+def test_arguments_reach_the_loop(changes):
   found = compiled(sample)(BASE | changes)
   expected = compiled(by_the_loop)(BASE | changes)
   jax.tree.map(np.testing.assert_array_equal, found, expected)
@@ -148,22 +148,22 @@ def test_each_argument_goes_where_it_belongs(changes):
 
 
 @CHANGES
-def test_plainly_as_well(changes):
+def test_arguments_reach_the_plain_loop(changes):
   given = lambda changes: {
       k: v for k, v in (BASE | changes).items() if k != 'draft_temperature'
   }
   found = compiled(sample_plainly)(given(changes))
   expected = compiled(by_the_plain_loop)(given(changes))
   jax.tree.map(np.testing.assert_array_equal, found, expected)
-  # The draft's temperature is no argument of it.
+  # It has no draft temperature.
   has_changed = bool(changes) and 'draft_temperature' not in changes
   assert differ(found, compiled(sample_plainly)(given({}))) == has_changed
 
 
 @pytest.mark.parametrize('rescale', [True, False])
 @pytest.mark.parametrize('function', [sample, sample_plainly])
-def test_what_else_the_loop_is_told(monkeypatch, function, rescale):
-  """The draft samples at the target's temperature by default."""
+def test_defaults(monkeypatch, function, rescale):
+  """The draft model samples at the target's temperature."""
   told = {}
 
   def decode(setup, *_, length, **unused):
@@ -181,6 +181,6 @@ def test_what_else_the_loop_is_told(monkeypatch, function, rescale):
 
 @pytest.mark.parametrize(('max_steps', 'hard_limit', 'tokens'), limits.CASES)
 def test_limits(max_steps, hard_limit, tokens):
-  """The smaller one holds."""
+  """The smaller limit applies."""
   _, found = samplers._rows(IDS, 0, 2, LENGTH, max_steps, hard_limit)
   np.testing.assert_array_equal(found, np.repeat(tokens, 2))

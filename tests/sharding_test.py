@@ -1,8 +1,8 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Where parameters belong on a mesh, by names and sizes alone.
+"""Tests of the placement of parameters on a mesh, from names and sizes alone.
 
-What decoding on devices does with it is tested in `mesh`.
+The tests in `mesh` decode on devices.
 """
 
 import json
@@ -28,7 +28,7 @@ def abstract_mesh(data, model):
 
 
 def specs(mesh, rules=sharding.MODEL_PARALLEL, **overrides):
-  """The axis of the mesh of each axis of each parameter, by name."""
+  """Returns the mesh axes of each axis of each parameter, by name."""
   config = tiny.config(**overrides)
   shardings = loading.param_shardings(config, mesh, rules)
   expected = jax.tree.structure(loading.abstract_params(config))
@@ -41,8 +41,8 @@ def specs(mesh, rules=sharding.MODEL_PARALLEL, **overrides):
 
 class TestRules:
 
-  def test_are_those_of_t5x(self):
-    """For every name that T5X's own network gives to an axis."""
+  def test_rules_are_t5xs(self):
+    """They cover every name that T5X's network gives to an axis."""
     tree = json.loads(_TREE.read_text())
     names = {name for leaf in tree.values() for name in leaf['axes']}
     rules = dict(sharding.MODEL_PARALLEL)
@@ -53,7 +53,7 @@ class TestRules:
     assert rules['batch'] == 'data'
     assert rules['kv'] is rules['length'] is None
 
-  def test_a_replicated_model_has_nothing_along_the_model_axis(self):
+  def test_replicated_model_does_not_use_the_model_axis(self):
     assert dict(sharding.REPLICATED) == {'batch': 'data'}
 
 
@@ -68,12 +68,12 @@ class TestParamShardings:
     for name, spec in found.items():
       assert spec == tuple(rules[axis] for axis in tree[name]['axes']), name
 
-  def test_nothing_is_cut_along_data(self):
+  def test_parameters_are_not_partitioned_along_data(self):
     for spec in specs(abstract_mesh(8, 1)).values():
       assert 'data' not in spec
 
-  def test_heads_that_the_mesh_does_not_divide_stay_whole(self):
-    """6 heads of width 16 are 96 columns, which 4 devices could divide."""
+  def test_indivisible_heads_are_replicated(self):
+    """6 heads of width 16 have 96 columns, which 4 devices could divide."""
     found = specs(abstract_mesh(2, 4), num_heads=6)
     layer = 'decoder/layers_0/'
     for kernel in ('query', 'key', 'value', 'out'):
@@ -92,7 +92,7 @@ class TestParamShardings:
           (dict(vocab_size=63), 'decoder/logits_dense/kernel'),
       ],
   )
-  def test_so_does_any_other_axis(self, overrides, name):
+  def test_other_indivisible_axes_are_replicated(self, overrides, name):
     assert 'model' in specs(abstract_mesh(1, 4), num_heads=4)[name]
     found = specs(abstract_mesh(1, 4), num_heads=4, **overrides)
     assert found[name] == (None, None)
@@ -113,7 +113,7 @@ class TestParamShardings:
 class TestNamedSharding:
 
   def test_one_name_along_two_axes(self):
-    """As T5X's rules have it where slices are joined by a slower network."""
+    """T5X's rules do so if slices are connected by a slower network."""
     mesh = jax.sharding.AbstractMesh((2, 4, 1), ('replica', 'data', 'model'))
     rules = (('batch', ('replica', 'data')),)
     spec = lambda rows: sharding.named_sharding(
@@ -205,7 +205,7 @@ class TestConstrain:
 
 class TestTokenDecoder:
 
-  def test_target_and_draft_lie_together(self):
+  def test_target_and_draft_model_need_one_mesh(self):
     config = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
     alone = tiny.model(config)
     spread = loading.make_model(

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Where the tests find data that is not part of the project."""
+"""Finds test data that is not part of the project."""
 
 import os
 import pathlib
@@ -9,7 +9,7 @@ _VARIABLE = 'SPECULATIVE_T5X_SHARED'
 
 
 def shared_folder() -> pathlib.Path | None:
-  """Returns the folder of shared test data, or None where there is none.
+  """Returns the folder of shared test data, or None if there is none.
 
   That is the one named by SPECULATIVE_T5X_SHARED, else `shared` beside the
   checkout.

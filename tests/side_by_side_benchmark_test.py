@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What `benchmarks/side_by_side` makes of seconds, tokens and options."""
+"""Tests of `benchmarks/side_by_side`: its statistics, tokens and options."""
 
 import importlib
 import json
@@ -17,7 +17,7 @@ from benchmarks.side_by_side import measuring
 
 def _timings(seconds, written=None):
   seconds = list(seconds)
-  # An input each, unless it is said what was written.
+  # One input per entry, unless outputs are given.
   written = [()] * len(seconds) if written is None else written
   return measuring.Timings(seconds, list(written))
 
@@ -61,7 +61,7 @@ class TestTakeTurns:
       measuring.take_turns(decodes, timings, repeats, rng)
     return calls, timings
 
-  def test_a_warm_up_and_then_every_way_once_a_repeat(self):
+  def test_each_way_runs_once_per_repeat_after_a_warm_up(self):
     calls, timings = self._decode_two_inputs(repeats=5)
     rounds = [tuple(calls[i : i + 3]) for i in range(0, len(calls), 3)]
     assert len(rounds) == 2 * (1 + 5)
@@ -69,14 +69,14 @@ class TestTakeTurns:
     assert len(set(rounds)) > 1
     assert [len(each.seconds) for each in timings.values()] == [10, 10, 10]
 
-  def test_the_tokens_of_each_input_are_kept_once(self):
+  def test_tokens_of_each_input_are_stored_once(self):
     _, timings = self._decode_two_inputs(repeats=3)
     assert [each.written for each in timings.values()] == 3 * [[(10,), (11,)]]
 
 
 class TestSummarize:
 
-  def test_ratios_are_of_totals_over_the_reference(self):
+  def test_ratios_are_of_totals(self):
     timings = {
         'plain': _timings([1.0, 3.0]),
         'speculative': _timings([1.0, 1.0]),
@@ -89,8 +89,8 @@ class TestSummarize:
     assert summary['speculative']['over_plain']['ratio'] == 0.5
     assert summary['plain'].keys() == {'walltime_s', 'over_speculative'}
 
-  def test_pairs_stay_pairs(self):
-    """Seconds that vary a lot and a ratio that does not."""
+  def test_resamples_pairs(self):
+    """The seconds vary a lot, and their ratio does not."""
     plain = [1.0, 2.0, 40.0, 3.0, 5.0, 1.5]
     timings = {'plain': _timings(plain), 'own': _timings(2 * x for x in plain)}
     low, high = measuring.summarize(timings, ['plain'])['own']['over_plain'][
@@ -98,7 +98,7 @@ class TestSummarize:
     ]
     assert low == pytest.approx(2) and high == pytest.approx(2)
 
-  def test_an_interval_holds_the_ratio(self):
+  def test_interval_contains_the_ratio(self):
     rng = np.random.default_rng(1)
     timings = {
         name: _timings(rng.uniform(1, 2, 30)) for name in ('plain', 'own')
@@ -107,7 +107,7 @@ class TestSummarize:
     low, high = over['ci95']
     assert low < over['ratio'] < high
 
-  def test_repeats_of_an_input_are_no_further_evidence(self):
+  def test_repeats_do_not_narrow_the_interval(self):
     seconds = np.random.default_rng(2).uniform(1, 2, (2, 8))
     intervals = []
     for repeats in (1, 50):
@@ -124,21 +124,21 @@ class TestSummarize:
     over = measuring.summarize(timings, ['plain'])['own']['over_plain']
     assert over == {'ratio': 2.0, 'ci95': None}
 
-  def test_a_reference_that_was_not_timed_is_left_out(self):
+  def test_missing_reference_is_left_out(self):
     summary = measuring.summarize(
         {'plain': _timings([1.0]), 'own': _timings([2.0])},
         ['plain', 'speculative'],
     )
     assert summary['own'].keys() == {'walltime_s', 'over_plain'}
 
-  def test_it_is_json(self):
+  def test_result_is_json(self):
     timings = {name: _timings(np.arange(1.0, 4.0)) for name in ('plain', 'own')}
     json.dumps(measuring.summarize(timings, ['plain']))
 
 
 class TestCompareTokens:
 
-  def test_rows_that_differ_wherever_decoding_began(self):
+  def test_differing_rows_of_any_start(self):
     plain = [(5, 6), (7,), (8,)]
     whole = {
         'plain': _timings([], plain),
@@ -162,7 +162,7 @@ class TestCompareTokens:
 
 class TestTimeWays:
 
-  def test_a_way_that_cannot_begin_with_encoded_inputs(self, monkeypatch):
+  def test_way_without_encoded_inputs(self, monkeypatch):
     monkeypatch.setattr(measuring, 'PAUSE_S', 0)
     start = lambda tokens: lambda: tokens
     ways = {
@@ -179,7 +179,7 @@ class TestTimeWays:
 
 class TestSystems:
 
-  def test_what_is_not_installed_is_named(self, monkeypatch):
+  def test_missing_systems_are_named(self, monkeypatch):
     def import_module(name):
       if 't5x_ways' in name:
         raise ModuleNotFoundError("No module named 't5x'")
@@ -196,7 +196,7 @@ class TestSystems:
       assert (folder / f'{module}.py').is_file()
 
   def test_this_package_comes_first_and_ctranslate2_before_torch(self):
-    """Loaded after torch's OpenMP, CTranslate2 is several times slower."""
+    """CTranslate2 is several times slower if loaded after torch's OpenMP."""
     names = list(side_by_side.SYSTEMS)
     assert names[0] == 'speculative_t5x'
     assert names.index('ctranslate2') < names.index('transformers')

@@ -1,13 +1,14 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What a process needs to have several devices on a CPU.
+"""Environment variables that give a process several devices on a CPU.
 
-Their number is settled when JAX starts, hence processes of their own.
+JAX determines the number of devices when it starts, so tests need separate
+processes.
 """
 
 
 def environment(count: int, xla_flags: str = '') -> dict[str, str]:
-  """Variables for so many devices, beside other flags of XLA."""
+  """Returns variables for a number of devices, besides other flags of XLA."""
   return {
       'JAX_PLATFORMS': 'cpu',
       'XLA_FLAGS': (

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What `benchmarks/simulated_pairs` measures, and with how little installed."""
+"""Tests of `benchmarks/simulated_pairs`: what it measures and what it needs."""
 
 import json
 import os
@@ -44,13 +44,13 @@ def _options(*arguments):
 
 @pytest.fixture(autouse=True)
 def no_compilation_cache(monkeypatch):
-  """Nothing in the cache folder of whoever runs the tests."""
+  """Keeps the user's cache folder unchanged."""
   monkeypatch.setattr(compilation_cache, 'enable', lambda _: None)
 
 
 class TestRows:
 
-  def test_all(self):
+  def test_all_rows(self):
     rows = simulated_pairs.choose_rows(_options().draft)
     assert tuple(rows) == published.TABLES_2_AND_4
 
@@ -100,7 +100,7 @@ class TestBytes:
     config = t5_published.make_config('base', dtype)
     assert found == read_floor_test.by_hand(config, rows)
 
-  def test_of_the_largest(self):
+  def test_bytes_of_the_largest_target(self):
     """Nothing is allocated, or this would take 22 GB."""
     shapes = simulation.Shapes(dtype='bfloat16')
     assert 11e9 < simulated_pairs.count_step_bytes('xxl', shapes) < 11.5e9
@@ -109,7 +109,7 @@ class TestBytes:
 class TestDescribe:
 
   def test_plain_decoding_over_the_floor(self):
-    """A batch of 2 steps of 6 ms after an encoder of 3 ms; the floor is 5."""
+    """The encoder takes 3 ms, a step 6 ms, and the floor is 5 ms."""
     values = {
         'target': {'name': 't5_1_1_xl'},
         'batch_size': 1,
@@ -162,7 +162,7 @@ class TestBadInput:
 
 
 def test_with_the_core_alone(tmp_path):
-  """To the end, and without measuring anything twice."""
+  """The benchmark runs to its end, and measures nothing twice."""
   flags = (
       '--target base large --draft small --batch_size 1 --batches 1'
       ' --inputs_length 5 --targets_length 8 --rounds 1'

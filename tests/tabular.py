@@ -1,9 +1,9 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A language model that is a table, so that its law is known exactly.
+"""A language model that is a table, so that its distribution is known exactly.
 
 The next token depends on the last two, and both are read from the cache, so
-that a stale or misplaced entry changes the law.
+that a stale or misplaced entry changes the distribution.
 """
 
 import dataclasses
@@ -16,11 +16,13 @@ import numpy as np
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import contracts
 
-STALE = -1  # what unwritten slots hold; reading one gives a law of its own
+# The value of unwritten slots. Tables have a distribution for it that no token
+# has.
+STALE = -1
 
 
 class Cached:
-  """What all table models share: inputs and cache.
+  """Inputs and cache that all table models share.
 
   The inputs are the table each example uses, [examples], and so is the memory.
   The cache is the tokens fed, [rows, slots].
@@ -52,12 +54,12 @@ class Cached:
 
 @dataclasses.dataclass(frozen=True)
 class Model(Cached):
-  """Tables [tables, vocab + 1, vocab + 1, vocab] as parameters."""
+  """A model with tables [tables, vocab + 1, vocab + 1, vocab] as parameters."""
 
   vocab_size: int
 
   def look_up(self, params, tables, cache, offsets):
-    """Logits of the tokens after `offsets`, from the last two tokens fed."""
+    """Returns logits of the tokens after `offsets`, from the last two."""
     read = lambda at: jnp.take_along_axis(cache, jnp.maximum(at, 0), axis=1)
     before = jnp.where(offsets > 0, read(offsets - 1), 0)
     return params[tables, before, read(offsets)]
@@ -75,7 +77,7 @@ def random_tables(
     width: int | None = None,
     sharpness: float = 1.5,
 ) -> np.ndarray:
-  """Logits [tables, vocab + 1, vocab + 1, width] float64.
+  """Returns logits [tables, vocab + 1, vocab + 1, width] float64.
 
   The last index of both token axes is what a stale entry would give. The width
   is the vocabulary's unless given.
@@ -84,8 +86,10 @@ def random_tables(
   return np.random.default_rng(seed).normal(size=shape) * sharpness
 
 
-def exact_law(probs: np.ndarray, limit: int) -> dict[tuple[int, ...], float]:
-  """Probability of every output, from one table of probabilities.
+def exact_distribution(
+    probs: np.ndarray, limit: int
+) -> dict[tuple[int, ...], float]:
+  """Returns the probability of every output, from one table of probabilities.
 
   Args:
     probs: [vocab + 1, vocab + 1, vocab], rows sum to 1.
@@ -93,23 +97,23 @@ def exact_law(probs: np.ndarray, limit: int) -> dict[tuple[int, ...], float]:
   Returns:
     Probability by output, the end of sequence included.
   """
-  law = {}
+  distribution = {}
 
   def extend(prefix, weight):
     ended = prefix and prefix[-1] == t5_model.SPECIAL_IDS.end
     if ended or len(prefix) == limit:
-      law[prefix] = weight
+      distribution[prefix] = weight
       return
     for token, p in enumerate(probs[place(prefix)]):
       if p > 0:
         extend(prefix + (token,), weight * p)
 
   extend((), 1.0)
-  return law
+  return distribution
 
 
 def outputs(vocab_size: int, limit: int) -> list[tuple[int, ...]]:
-  """Every output there is, in a fixed order."""
+  """Returns every possible output, in a fixed order."""
   found = []
   for length in range(1, limit + 1):
     for tokens in itertools.product(range(vocab_size), repeat=length):

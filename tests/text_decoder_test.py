@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests for decoding texts, with a tiny T5 and a tiny vocabulary."""
+"""Tests of decoding texts, with a tiny T5 and a tiny vocabulary."""
 
 import functools
 import io
@@ -36,7 +36,7 @@ SENTENCES = [
 
 @functools.cache
 def vocabulary(**options) -> vocabularies.Vocabulary:
-  """About 40 pieces: fewer than the network has logits."""
+  """Returns a vocabulary of about 40 pieces; there are 64 logits."""
   settings = dict(pad_id=0, eos_id=1, unk_id=2, bos_id=-1) | options
   model = io.BytesIO()
   sentencepiece.SentencePieceTrainer.train(
@@ -74,7 +74,7 @@ def pair(**options) -> text_decoder.TextDecoder:
 
 
 def text_of(ids) -> str:
-  """Detokenizes as a reader would by hand."""
+  """Detokenizes by hand."""
   ids = ids.tolist()
   ids = ids[: ids.index(1)] if 1 in ids else ids
   return vocabulary().decode(
@@ -91,7 +91,7 @@ class TestDecode:
     np.testing.assert_array_equal(found.scores, np.zeros((3, 1)))
     assert found.decoded.num_calls.sum() < expected.decoded.num_calls.sum()
 
-  def test_form(self):
+  def test_shapes_and_types(self):
     found = pair().decode(TEXTS, temperature=1.0)
     assert found.sequences.shape == (3, 1, LENGTH)
     assert found.scores.shape == (3, 1)
@@ -102,7 +102,7 @@ class TestDecode:
       assert text == text_of(ids)
     assert any(text for (text,) in found.texts)
 
-  def test_example_id_and_seed_decide(self):
+  def test_samples_depend_on_example_id_and_seed(self):
     run = lambda **options: pair().decode(TEXTS, temperature=1.0, **options)
     first = run(example_ids=[7, 8, 9], seed=3)
     np.testing.assert_array_equal(
@@ -145,7 +145,7 @@ class TestNumDecodes:
     assert np.all(np.diff(several.scores, axis=1) >= 0)
     assert np.any(np.diff(several.scores, axis=1) > 0)
 
-  def test_scores_texts_and_tokens_stay_together(self, several):
+  def test_scores_texts_and_tokens_have_the_same_order(self, several):
     decoded = several.decoded
     sequences = decoded.sequences.reshape(3, 3, LENGTH)
     scores = decoded.log_probs.reshape(3, 3)
@@ -178,7 +178,7 @@ class TestNumDecodes:
 class TestPaddedIds:
 
   def test_masked_ids_are_never_written(self):
-    """Near uniform over 64 ids, of which about 40 are pieces."""
+    """All 64 ids are about equally likely, and about 40 are pieces."""
     num_pieces = vocabulary().num_pieces
     assert num_pieces < CONFIG.vocab_size
     run = lambda pair: pair.decode_plain(TEXTS, temperature=8.0).sequences
@@ -204,13 +204,13 @@ class TestRequest:
     assert request.limits.tolist() == [LENGTH] * 3
     assert request.example_ids.tolist() == [0, 1, 2]
 
-  def test_example_ids_keep_all_of_their_bits(self):
+  def test_example_ids_keep_all_bits(self):
     ids = [-5, 2**24 + 1, -(2**31)]
     request, _ = pair().make_request(TEXTS, example_ids=ids)
     assert request.example_ids.dtype == np.int32
     assert request.example_ids.tolist() == ids
 
-  def test_too_long_is_cut_and_keeps_its_end(self):
+  def test_long_input_is_cut_and_ends_with_eos(self):
     long = 'the big bell is old it is a big red bell it is red'
     request, num_truncated = pair().make_request(['a red bell', long, long])
     ids = vocabulary().encode(long)
@@ -221,7 +221,7 @@ class TestRequest:
         1,
     ]
 
-  def test_exactly_long_enough_is_not_cut(self):
+  def test_input_of_maximal_length_is_not_cut(self):
     ids = list(range(2, 2 + INPUTS_LENGTH - 1)) + [1]
     assert batching.cut(ids, INPUTS_LENGTH, 1) == ids
     assert batching.cut(ids, INPUTS_LENGTH - 1, 1) == [*ids[:-2], 1]
@@ -249,7 +249,7 @@ class TestRequest:
       request, _ = pair().make_request(TEXTS, example_ids=ids)
       assert int(request.example_ids[1]) == int(bound)
 
-  def test_draft_follows_the_targets_temperature(self):
+  def test_draft_model_uses_the_targets_temperature(self):
     request, _ = pair().make_request(TEXTS, temperature=0.5, topk=3)
     assert float(request.draft_sampling.temperature) == 0.5
     assert int(request.draft_sampling.topk) == 3

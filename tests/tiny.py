@@ -1,10 +1,10 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A T5 small enough for any test, whose weights come from a formula.
+"""A T5 small enough for any test, with weights from a formula.
 
-No generator of random numbers is involved, so that the weights are the same
-under every version of NumPy and JAX, and what T5X computes for them can be
-kept (see `networks/golden`).
+No random number generator is used, so the weights are the same under every
+version of NumPy and JAX, and what T5X computes for them can be stored (see
+`networks/golden`).
 """
 
 import math
@@ -15,16 +15,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x import loading
+from speculative_t5x import token_decoder
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
 
-# Spread logits, so that the likeliest token is rarely a near tie.
+# Spreads logits, so that near ties are rare.
 _LOGITS_SCALE = 2.0
 
 
 def config(**overrides) -> t5.T5Config:
-  """Sizes of the tiny network, with T5Config's fields to override."""
+  """Returns sizes of the tiny network, with T5Config's fields to override."""
   sizes = dict(
       vocab_size=64,
       emb_dim=32,
@@ -38,12 +39,12 @@ def config(**overrides) -> t5.T5Config:
 
 
 def params(config: t5.T5Config, *, noise: float = 0.0) -> Any:
-  """T5X's parameter tree, float32.
+  """Returns T5X's parameter tree, float32.
 
   Args:
     config: of the network.
-    noise: how much of other weights is mixed in, for a draft that guesses
-      like the target more (near 0) or less (1) often.
+    noise: share of other weights. The acceptance rate of a draft model is high
+      for values near 0, and low for 1.
   Returns:
     Nested dicts. Values have an initializer's scale, norms are not all ones.
   """
@@ -64,20 +65,43 @@ def params(config: t5.T5Config, *, noise: float = 0.0) -> Any:
 
 
 def model(config: t5.T5Config, *, noise: float = 0.0) -> loading.Model:
-  """The tiny network ready to decode."""
+  """Returns the tiny network ready to decode."""
   return loading.make_model(config, params(config, noise=noise))
 
 
 def drafter(model: loading.Model, gamma: int) -> draft_model.DraftModel:
-  """One that drafts with a tiny network, for a target of its vocabulary."""
+  """Returns a drafter with a tiny network, for a target of its vocabulary."""
   config = model.config
   return draft_model.DraftModel(
       t5_model.T5Model(config), gamma, config.vocab_size
   )
 
 
+def decoder(
+    config: t5.T5Config,
+    *,
+    gamma: int,
+    length: int,
+    noise: float = 0.15,
+    **options: Any,
+) -> token_decoder.TokenDecoder:
+  """Returns a decoder of the tiny network with a draft model of its sizes.
+
+  Args:
+    config: of both networks.
+    gamma: draft tokens per block.
+    length: of the longest output.
+    noise: of the draft model, see `params`.
+    **options: see `token_decoder.TokenDecoder`.
+  """
+  draft = draft_model.from_model(model(config, noise=noise))
+  return token_decoder.TokenDecoder(
+      model(config), draft, gamma=gamma, length=length, **options
+  )
+
+
 def encoder_tokens(rows: int, length: int, vocab_size: int = 64) -> jax.Array:
-  """Inputs [rows, length] int32, of several lengths, with an end token."""
+  """Returns inputs [rows, length] int32 of several lengths, with an end."""
   row, index = np.ogrid[:rows, :length]
   tokens = 2 + (7 * index + 11 * row * (index + 1) + row) % (vocab_size - 2)
   num_real = length - (3 * row) % max(length - 1, 1)
@@ -86,7 +110,7 @@ def encoder_tokens(rows: int, length: int, vocab_size: int = 64) -> jax.Array:
 
 
 def _noise_like(start: int, shape: tuple[int, ...]) -> np.ndarray:
-  """Numbers without visible order, of mean 0 and variance 1."""
+  """Returns numbers without visible order, with mean 0 and variance 1."""
   index = np.arange(start, start + math.prod(shape), dtype=np.float64)
   fraction = np.modf(np.sin(12.9898 * index) * 43758.5453)[0] % 1.0
   return (math.sqrt(12.0) * (fraction - 0.5)).reshape(shape)

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests for decoding token ids with a tiny T5, in float32 at full precision."""
+"""Tests of decoding token ids with a tiny T5, in float32 at full precision."""
 
 import copy
 import functools
@@ -28,7 +28,7 @@ CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
 
 @functools.cache
 def models():
-  """A target, and a draft that guesses it now and then."""
+  """Returns a target, and a draft model with a moderate acceptance rate."""
   draft = tiny.model(CONFIG, noise=0.15)
   return tiny.model(CONFIG), draft_model.from_model(draft)
 
@@ -48,7 +48,7 @@ def request(
     temperature=1.0,
     **rules,
 ) -> token_decoder.Request:
-  """The examples of that order, all by default."""
+  """Returns a request of examples in an order, by default all."""
   order = np.arange(ROWS) if order is None else np.asarray(order)
   if draft_temperature is None:
     draft_temperature = temperature
@@ -76,7 +76,7 @@ def whole():
 
 
 def assert_rows_equal(one, two, rows):
-  """All that `one` reports is what `two` does in the given rows."""
+  """Checks that results of the given rows are equal."""
   for name in ('sequences', 'num_tokens', 'num_calls'):
     np.testing.assert_array_equal(getattr(one, name), getattr(two, name)[rows])
   np.testing.assert_allclose(one.log_probs, two.log_probs[rows], atol=1e-3)
@@ -88,7 +88,7 @@ def assert_rows_equal(one, two, rows):
 
 
 class TestGreedy:
-  """Tier 5."""
+  """Tier 5: greedy outputs are those of plain decoding."""
 
   @pytest.mark.parametrize('draft_temperature', [0.0, 1.5])
   def test_equals_plain_decoding(self, draft_temperature):
@@ -107,14 +107,14 @@ class TestGreedy:
     np.testing.assert_array_equal(expected.num_calls, expected.num_tokens)
     assert found.num_calls.sum() < 0.8 * expected.num_calls.sum()
 
-  def test_outputs_differ_from_row_to_row(self):
-    """Or the tests here would show little."""
+  def test_outputs_of_rows_differ(self):
+    """Otherwise the tests here would show little."""
     found = speculative(temperature=0.0)
     assert len(np.unique(found.sequences, axis=0)) > 4
 
 
 class TestBatch:
-  """Tier 6, up to near ties, of which these fixed seeds have none."""
+  """Tier 6, up to near ties, of which these seeds have none."""
 
   def test_in_another_order(self):
     order = np.random.default_rng(0).permutation(ROWS)
@@ -139,13 +139,13 @@ class TestBatch:
     assert np.any(is_other, axis=1).mean() > 0.9
 
   @pytest.mark.parametrize('way', [speculative, plain])
-  def test_a_limit_past_the_buffers_is_their_length(self, way):
+  def test_limits_are_capped_at_the_length(self, way):
     found, expected = way(seed=1, limits=LENGTH + 40), way(seed=1)
     jax.tree.map(np.testing.assert_array_equal, found, expected)
     assert np.any(found.num_tokens == LENGTH)
 
   def test_rows_of_a_request(self, monkeypatch):
-    """Keys of all bits of seed and id, of each decode; limits that fit."""
+    """Keys use all bits of seed and id, and limits are capped."""
     ids = np.array([5, -5, 2**24, 2**24 + 1, -(2**31)], np.int32)
     limits = [3, 0, LENGTH, LENGTH + 1, 2]
     asked = request(order=range(5), limits=limits, seed=-7)
@@ -171,7 +171,7 @@ class TestDecodes:
 
   @staticmethod
   def plain(num_decodes):
-    """Sequences [examples, num_decodes, length], in the order decoded."""
+    """Returns sequences [examples, num_decodes, length] as decoded."""
     several = token_decoder.TokenDecoder(
         *models(),
         gamma=GAMMA,
@@ -182,14 +182,14 @@ class TestDecodes:
     decoded = several.plain(request(order=range(6)))
     return np.asarray(decoded.sequences).reshape(6, num_decodes, LENGTH)
 
-  def test_a_sample_does_not_depend_on_how_many_there_are(self):
+  def test_samples_do_not_depend_on_their_number(self):
     four, eight = self.plain(4), self.plain(8)
     np.testing.assert_array_equal(four, eight[:, :4])
     np.testing.assert_array_equal(four[:, 0], plain(order=range(6)).sequences)
     assert len(np.unique(eight.reshape(48, -1), axis=0)) > 40
 
-  def test_order_is_that_of_t5x(self):
-    """By score, the best last; equal scores stay in order."""
+  def test_order_is_t5xs(self):
+    """The best is last, and equal scores stay in order."""
     scores = np.array([[-1.0, -3.0, -2.0], [-5.0, -1.0, -5.0]], np.float32)
     decoded = token_decoder.Decoded(
         sequences=np.arange(12, dtype=np.int32).reshape(6, 2),
@@ -200,7 +200,7 @@ class TestDecodes:
         statistics=None,
     )
     sequences, found = token_decoder.best_last(decoded, 3)
-    order = jnp.argsort(scores, axis=-1)  # what T5X sorts by
+    order = jnp.argsort(scores, axis=-1)  # T5X sorts by this
     np.testing.assert_array_equal(sequences[..., 0] // 2 % 3, order)
     np.testing.assert_array_equal(found, np.sort(scores, axis=-1))
 
@@ -265,7 +265,9 @@ class TestMayEnd:
       assert not np.any(found.sequences == t5_model.SPECIAL_IDS.end)
       assert np.isfinite(found.log_probs).all()
     usual = plain(temperature=temperature).sequences
-    assert np.any(usual == t5_model.SPECIAL_IDS.end)  # or nothing was forbidden
+    assert np.any(
+        usual == t5_model.SPECIAL_IDS.end
+    )  # otherwise nothing was forbidden
 
   def test_greedy_outputs_agree(self):
     asked = request(temperature=0.0)
@@ -284,7 +286,7 @@ def _endless():
   )
 
 
-class TestWithDraft:
+class TestWithDrafter:
 
   def test_another_draft_and_gamma(self):
     worse = draft_model.from_model(tiny.model(CONFIG, noise=1.0))
@@ -294,7 +296,7 @@ class TestWithDraft:
     np.testing.assert_array_equal(found.sequences, expected.sequences)
     assert found.statistics.accepted_histogram.shape == (ROWS, 3)
     assert found.num_calls.sum() > expected.num_calls.sum()
-    # What it was made from stays what it was.
+    # The original decoder is unchanged.
     assert (decoder().gamma, other.gamma) == (GAMMA, 2)
     assert decoder().loaded_drafter is models()[1]
     assert other.loaded_drafter is worse and other.target is decoder().target
@@ -309,7 +311,7 @@ class TestWithDraft:
         found.sequences, plain(temperature=0.0).sequences
     )
 
-  def test_keeps_no_draft_that_was_replaced(self):
+  def test_replaced_drafter_is_released(self):
     target, draft = tiny.model(CONFIG), tiny.model(CONFIG, noise=0.5)
     replaced = weakref.ref(draft)
     other = token_decoder.TokenDecoder(
@@ -325,13 +327,13 @@ class TestWithDraft:
     with pytest.raises(ValueError, match='gamma must be at least 1'):
       decoder().with_drafter(decoder().loaded_drafter, 0)
 
-  def test_more_draft_tokens_than_an_output_has(self):
+  def test_gamma_above_the_length(self):
     length = decoder().length
     with pytest.raises(ValueError, match=f'Give at most {length}.$'):
       decoder().with_drafter(decoder().loaded_drafter, length + 1)
 
 
-def test_the_rule_is_the_papers_unless_given():
+def test_default_rule_is_the_papers():
   assert request().rule is verification.TOKENWISE
 
 
@@ -345,7 +347,7 @@ class TestArguments:
 
 
 @pytest.mark.parametrize('bad', [np.nan, np.inf, -np.inf])
-def test_scores_that_are_not_finite(bad):
+def test_non_finite_scores(bad):
   scores = np.array([-1.0, bad], np.float32)
   decoded = types.SimpleNamespace(log_probs=scores)
   with pytest.raises(ValueError, match='^Row 1 of a batch has log-probability'):

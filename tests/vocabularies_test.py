@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Vocabularies of both kinds: read, compared, and refused."""
+"""Tests of vocabularies of both kinds: reading, comparing and refusing."""
 
 import json
 import pathlib
@@ -36,7 +36,7 @@ SENTENCES = (
 
 
 def convert(model_file, path, num_sentinels=0):
-  """Writes a SentencePiece model as tokenizers do; returns the file."""
+  """Writes a SentencePiece model as a tokenizer.json; returns the file."""
   proto = sentencepiece_model_pb2.ModelProto()
   proto.ParseFromString(model_file.read_bytes())
   tokenizer = tokenizers.Tokenizer(
@@ -104,8 +104,8 @@ class TestSentencePiece:
   @pytest.mark.parametrize(
       'name', ['tokenizer_config.json', 'special_tokens_map.json']
   )
-  def test_padding_that_a_file_beside_names(self, tmp_path, name, token):
-    """As MADLAD-400 pads with the beginning of sequence."""
+  def test_padding_named_by_a_config(self, tmp_path, name, token):
+    """MADLAD-400 pads with the beginning of sequence."""
     path = vocabulary_files.train(
         tmp_path / 'a.model', pad_id=-1, eos_id=2, unk_id=0, bos_id=1
     )
@@ -117,18 +117,18 @@ class TestSentencePiece:
 class TestTokenizer:
 
   @pytest.mark.parametrize('text', SENTENCES)
-  def test_encodes_as_the_model_that_it_was_made_from(self, tmp_path, text):
+  def test_encodes_like_the_original_model(self, tmp_path, text):
     one = vocabularies.load(BULLETINS)
     other = vocabularies.load(convert(BULLETINS, tmp_path / 'tokenizer.json'))
     ids = one.encode(text)
     assert other.encode(text) == ids
-    if 2 not in ids:  # unknown pieces look otherwise
+    if 2 not in ids:  # unknown pieces differ
       assert other.decode(ids) == one.decode(ids)
       assert other.decode([*ids, 1, 0]) == one.decode([*ids, 1, 0])
 
   @pytest.mark.parametrize('text', [' ein  Mann\tgeht', 'ﬁve Ｍen', 'walks'])
-  def test_normalizes_alike(self, spiece, tmp_path, text):
-    """By the table of characters that SentencePiece models usually hold."""
+  def test_normalizes_like_the_original_model(self, spiece, tmp_path, text):
+    """It uses the character table that SentencePiece models usually have."""
     one = vocabularies.load(spiece)
     other = vocabularies.load(convert(spiece, tmp_path / 'tokenizer.json'))
     assert other.encode(text) == one.encode(text)
@@ -141,14 +141,14 @@ class TestTokenizer:
     assert (vocabulary.pad_id, vocabulary.eos_id) == (0, 1)
     assert vocabulary.id_to_piece(1) == '</s>'
 
-  def test_special_tokens_that_a_file_beside_names(self, tmp_path):
+  def test_special_tokens_named_by_a_config(self, tmp_path):
     path = convert(BULLETINS, tmp_path / 'tokenizer.json')
     fields = {'eos_token': '<pad>', 'pad_token': {'content': '</s>'}}
     (tmp_path / 'tokenizer_config.json').write_text(json.dumps(fields))
     vocabulary = vocabularies.load(path)
     assert (vocabulary.pad_id, vocabulary.eos_id) == (1, 0)
 
-  def test_ids_that_are_not_taken(self, tmp_path):
+  def test_unused_ids(self, tmp_path):
     model = models.WordLevel({'<pad>': 0, '</s>': 1, 'a': 4}, unk_token='a')
     path = tmp_path / 'tokenizer.json'
     path.write_text(tokenizers.Tokenizer(model).to_str())
@@ -176,12 +176,12 @@ class TestRefused:
     assert len(str(error.value).splitlines()) == 1
     assert str(path) in str(error.value)
 
-  def test_nothing_there(self, tmp_path):
+  def test_missing_file(self, tmp_path):
     self.refuse(tmp_path / 'no.model', 'no vocabulary at .*Pass a Sentence')
     self.refuse(tmp_path, 'neither spiece.model nor tokenizer.json')
 
   @pytest.mark.parametrize('name', ['vocab.txt', 'spiece', 'spiece.model.gz'])
-  def test_an_unknown_kind(self, tmp_path, name):
+  def test_unknown_kind(self, tmp_path, name):
     (tmp_path / name).write_text('a')
     self.refuse(tmp_path / name, 'unknown kind .*Pass a SentencePiece')
 
@@ -220,7 +220,7 @@ class TestRefused:
           ('{"pad_token": {"content": [1]}}', 'which is no text'),
       ],
   )
-  def test_files_beside_it(self, spiece, text, match):
+  def test_damaged_configs(self, spiece, text, match):
     file = spiece.parent / 'tokenizer_config.json'
     file.write_text(text)
     with pytest.raises(vocabularies.VocabularyError, match=match) as error:
@@ -238,7 +238,7 @@ class TestCheckSame:
     converted = convert(spiece, tmp_path / 'tokenizer.json')
     self.both_ways(vocabularies.load(spiece), vocabularies.load(converted))
 
-  def test_sentinels_are_no_difference(self, spiece, tmp_path):
+  def test_sentinels_do_not_matter(self, spiece, tmp_path):
     converted = convert(spiece, tmp_path / 'tokenizer.json', num_sentinels=100)
     one, other = vocabularies.load(spiece), vocabularies.load(converted)
     assert other.num_pieces == one.num_pieces + 100

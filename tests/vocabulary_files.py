@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Small SentencePiece models, trained where they are needed."""
+"""Trains small SentencePiece models for tests."""
 
 import io
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments of the eval and the walltime job from one flat dictionary."""
+"""Makes arguments of the eval and walltime jobs from one flat dictionary."""
 
 import dataclasses
 from typing import Any
@@ -12,7 +12,7 @@ _NAMES = {field.name for field in dataclasses.fields(workload.Workload)}
 
 
 def job_arguments(**values: Any) -> dict[str, Any]:
-  """Returns the arguments of a job, what the workload has put into one."""
+  """Returns the arguments of a job, including its workload."""
   own = {name: values.pop(name) for name in _NAMES & values.keys()}
   return {'workload': workload.Workload(**own), **values}
 

@@ -15,7 +15,7 @@ DEFAULT_FOLDER = _CHECKOUT / 'speculative_t5x' / 'tasks' / 'bulletins'
 
 
 def as_text(bulletins: list[corpus.Bulletin]) -> str:
-  """Returns a split as it is shipped: a line a pair, a tab between."""
+  """Returns a split as shipped: one line per pair, separated by a tab."""
   return ''.join(f'{b.en}\t{b.de}\n' for b in bulletins)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from speculative_t5x.checkpoints import errors
 from speculative_t5x.checkpoints import regular_files
 
-_BLOCK = 2**20  # bytes a read, which are all that is held beside the array
+_BLOCK = 2**20  # bytes per read, the only memory besides the array
 _DTYPES = (
     'float64', 'float32', 'float16', 'bfloat16',
     'int64', 'int32', 'int16', 'int8',

@@ -95,6 +95,7 @@ JOBS = {
         'check_pair',
         'configs/runs/check_pair.gin',
         'checks whether two checkpoints can be used as a pair',
+        output_macro='CHECK_OUTPUT_DIR',
         needs_output=False,
         is_complete=True,
         on_host=True,

@@ -3,7 +3,7 @@
 """Checks whether a target and a draft can be used as a pair.
 
 Pure functions of names, shapes, dtypes and vocabularies. They read neither
-weights nor files; `jobs.check_pair` does.
+weights nor files; `candidates` does.
 """
 
 from collections.abc import Callable

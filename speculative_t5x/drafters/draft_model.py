@@ -205,12 +205,12 @@ class FromCheckpoint:
   vocabulary_file: str | None = None
   model_parallel: bool = False
 
-  def load(
+  def find(
       self,
       target: loading.ModelSource,
       vocabulary: vocabularies.Vocabulary | None,
-  ) -> source.LoadedDrafter:
-    """See `source.Source.load`."""
+  ) -> tuple[loading.ModelSource]:
+    """See `source.Source.find`."""
     if vocabulary is not None and self.vocabulary_file is not None:
       vocabularies.check_same(
           vocabulary, vocabularies.load(self.vocabulary_file)
@@ -227,6 +227,16 @@ class FromCheckpoint:
     if found.checkpoint.special_ids is None:  # not stored: of one family
       found = dataclasses.replace(found, special_ids=target.special_ids)
     pairing.check_networks(target, found)
+    source.check_special_ids(found.special_ids, target.special_ids)
+    return (found,)
+
+  def load(
+      self,
+      target: loading.ModelSource,
+      vocabulary: vocabularies.Vocabulary | None,
+  ) -> source.LoadedDrafter:
+    """See `source.Source.load`."""
+    (found,) = self.find(target, vocabulary)
     return from_model(found.load())
 
 

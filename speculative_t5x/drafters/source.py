@@ -15,6 +15,7 @@ import jax
 from speculative_t5x import loading
 from speculative_t5x import run_record
 from speculative_t5x import vocabularies
+from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import contracts
 
 # Makes the drafter of so many draft tokens for a target.
@@ -44,6 +45,24 @@ class LoadedDrafter:
 class Source(Protocol):
   """Where a drafter comes from."""
 
+  def find(
+      self,
+      target: loading.ModelSource,
+      vocabulary: vocabularies.Vocabulary | None,
+  ) -> tuple[loading.ModelSource, ...]:
+    """Checks the drafter for a target and returns its models, without weights.
+
+    A job with several drafters calls it for all of them before it measures.
+
+    Args:
+      target: the target, whose weights are not yet read.
+      vocabulary: the target's; None if there is none to compare with.
+    Returns:
+      The networks that the drafter runs beside the target.
+    Raises:
+      ValueError: if the drafter cannot draft for the target.
+    """
+
   def load(
       self,
       target: loading.ModelSource,
@@ -70,6 +89,16 @@ class WithoutParameters:
 
   make: MakeDrafter
   kind: str
+
+  def find(
+      self,
+      target: loading.ModelSource,
+      vocabulary: vocabularies.Vocabulary | None,
+  ) -> tuple[loading.ModelSource, ...]:
+    """See `Source.find`."""
+    model = t5_model.T5Model(target.config, special_ids=target.special_ids)
+    make_drafter(self.make, model, 1)
+    return ()
 
   def load(
       self,
@@ -111,13 +140,24 @@ def make_drafter(
     )
   drafter = make(target, gamma)
   own = getattr(drafter, 'special_ids', target.special_ids)
-  if own != target.special_ids:
+  check_special_ids(own, target.special_ids)
+  return drafter
+
+
+def check_special_ids(
+    own: contracts.SpecialIds, target: contracts.SpecialIds
+) -> None:
+  """Checks that a drafter and a target have the same special ids.
+
+  Raises:
+    ValueError: naming both.
+  """
+  if own != target:
     raise ValueError(
         f'The drafter has the special ids {_shown(own)}, the target'
-        f' {_shown(target.special_ids)}. Draft tokens are ids, so both must be'
-        ' of one vocabulary.'
+        f' {_shown(target)}. Draft tokens are ids, so both must be of one'
+        ' vocabulary.'
     )
-  return drafter
 
 
 def _shown(ids: contracts.SpecialIds) -> str:

@@ -12,12 +12,10 @@ import itertools
 import json
 from typing import Any
 
-from etils import epath
-
 from speculative_t5x import sharding
 from speculative_t5x.measurement import provenance
 from speculative_t5x.networks import t5_published
-from speculative_t5x.outputs import output_folder
+from speculative_t5x.outputs import text_files
 from speculative_t5x.paper import published
 from speculative_t5x.runtime import arguments
 from speculative_t5x.tpu_aot import abstract_pair
@@ -67,7 +65,7 @@ def tpu_preflight(
   for size in draft_sizes:
     _check_fits(bench, place.topology, target_size, size, max(gammas))
   if output_dir is not None:
-    _check_writable(epath.Path(output_dir))
+    text_files.check_writable(output_dir)
   record = _describe(place, shapes) | {
       't5x_step': bench.describe_t5x(target_size),
       'row_writes': bench.describe_row_writes(target_size, max(gammas)),
@@ -90,7 +88,7 @@ def tpu_preflight(
         'tpu_preflight.md': text + '\n',
         'tpu_preflight.json': json.dumps(record) + '\n',
     }
-    _write(epath.Path(output_dir), files)
+    text_files.write(output_dir, files)
   return record
 
 
@@ -141,18 +139,3 @@ def _describe(
       'mesh': sharding.describe(place.mesh),
       **{k: v for k, v in vars(shapes).items() if k != 'mesh_shape'},
   }
-
-
-def _check_writable(folder: epath.Path) -> None:
-  """Checks that a folder can be written to, before the compilation."""
-  _write(folder, {'probe': ''})
-  (folder / 'probe').unlink()
-
-
-def _write(folder: epath.Path, files: dict[str, str]) -> None:
-  try:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in files.items():
-      (folder / name).write_text(text)
-  except OSError as error:
-    raise output_folder.cannot_write(folder, error) from error

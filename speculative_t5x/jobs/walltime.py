@@ -114,13 +114,10 @@ def measure_walltime(
   with folder_lock.hold(output_dir):
     target = workload.find_target(meshes[0])
     examples = _load_examples(workload, target, num_examples)
-    decoders = _load_decoders(
-        workload,
-        workload_lib.bind_vocabulary(target, examples),
-        drafters,
-        examples,
-        gammas[0],
-    )
+    target = workload_lib.bind_vocabulary(target, examples)
+    for drafter in drafters:  # all of them before the first is measured
+      workload_lib.check_drafter(drafter, target, examples.vocabulary)
+    decoders = _load_decoders(workload, target, drafters, examples, gammas[0])
     decoder = next(decoders)  # before what an earlier job wrote is touched
     setup = _Setup(
         workload,

@@ -168,6 +168,20 @@ def bind_vocabulary(
   return target.with_vocabulary(name, examples.vocabulary.eos_id)
 
 
+def check_drafter(
+    drafter: source.Source,
+    target: loading.ModelSource,
+    vocabulary: seqio.Vocabulary,
+) -> None:
+  """Checks that a drafter can be loaded for a target; reads no weights.
+
+  Raises:
+    ValueError: if it does not fit the target or the vocabulary.
+  """
+  for model in drafter.find(target, _read(vocabulary)):
+    loading.check_vocabulary_fits(vocabulary.vocab_size, 'draft', model)
+
+
 def load_drafter(
     drafter: source.Source,
     target: loading.ModelSource,

@@ -34,13 +34,13 @@ class Text:
     betas: [tokens] float32, probability that a draft token there is accepted,
       the sum of min(p, q) over the vocabulary: Definition 3.1 by Theorem 3.5.
       0 where the drafter proposes nothing.
-    keep_probs: [tokens] float32, the probability that the text's own token is
-      drafted and accepted, given that it is the output: min(1, q / p). See
-      `theory.expected_calls`.
+    acceptance_probs: [tokens] float32, the probability that the text's own
+      token is drafted and accepted, given that it is the output: min(1, q / p).
+      See `theory.expected_calls`.
   """
 
   betas: np.ndarray
-  keep_probs: np.ndarray
+  acceptance_probs: np.ndarray
 
 
 def score(
@@ -59,7 +59,7 @@ def score(
   """
   request = decoder.place(request)
   with decoder.scope():
-    betas, keep_probs = jax.device_get(
+    betas, acceptance_probs = jax.device_get(
         _score(
             decoder.target_model,
             decoder.loaded_drafter.make(decoder.target_model, 1),
@@ -69,8 +69,8 @@ def score(
             jnp.asarray(decoded.sequences),
         )
     )
-  rows: Iterable = zip(betas, keep_probs, decoded.num_tokens, strict=True)
-  return [Text(beta[:n], keep[:n]) for beta, keep, n in rows if n]
+  rows: Iterable = zip(betas, acceptance_probs, decoded.num_tokens, strict=True)
+  return [Text(beta[:n], probs[:n]) for beta, probs, n in rows if n]
 
 
 # What is static holds no weights: it stays in JAX's cache of programs.

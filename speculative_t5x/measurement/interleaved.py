@@ -29,7 +29,7 @@ class Run:
   """One way of decoding all batches.
 
   Attributes:
-    decoded: one a batch, as numpy arrays, padding rows included.
+    decoded: one per batch, as numpy arrays, padding rows included.
     seconds: [batches], from token ids on the device to token ids on the
       device, the encoders included, no compilation; the median of the repeats.
     compile_s: what the first call took longer than the second; None if JAX's

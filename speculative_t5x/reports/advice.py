@@ -48,8 +48,8 @@ def tokens_per_call(
     [max_gamma] float, for gamma 1, 2, ...
   """
   gammas = np.arange(1, max_gamma + 1)
-  calls = sum(theory.expected_calls(t.keep_probs, gammas) for t in texts)
-  return sum(len(t.keep_probs) for t in texts) / calls
+  calls = sum(theory.expected_calls(t.acceptance_probs, gammas) for t in texts)
+  return sum(len(t.acceptance_probs) for t in texts) / calls
 
 
 def expect_speedups(

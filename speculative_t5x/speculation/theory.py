@@ -226,7 +226,9 @@ def expected_tokens_from_histogram(
   return 1 + (accepted - cut) / calls
 
 
-def expected_calls(keep_probs: npt.ArrayLike, gamma: npt.ArrayLike) -> Values:
+def expected_calls(
+    acceptance_probs: npt.ArrayLike, gamma: npt.ArrayLike
+) -> Values:
   """Returns the expected target calls to decode a known text.
 
   The betas need not be i.i.d. Given that the output is the text, the draft
@@ -236,22 +238,24 @@ def expected_calls(keep_probs: npt.ArrayLike, gamma: npt.ArrayLike) -> Values:
   result is the sum over positions of the probability that a block begins there.
 
   Args:
-    keep_probs: [tokens] in [0, 1], min(1, q / p) of each token of the text,
-      with p and q given the text before it. The last token ends the text.
+    acceptance_probs: [tokens] in [0, 1], min(1, q / p) of each token of the
+      text, with p and q given the text before it. The last token ends the text.
     gamma: any shape.
   Returns:
     Calls, of gamma's shape, from 1 to the number of tokens.
   Raises:
     ValueError: for a text without tokens, or values out of range.
   """
-  keep_probs = np.asarray(keep_probs, np.float64)
-  if keep_probs.ndim != 1 or not keep_probs.size:
+  acceptance_probs = np.asarray(acceptance_probs, np.float64)
+  if acceptance_probs.ndim != 1 or not acceptance_probs.size:
     raise ValueError(
-        'keep_probs must have shape [tokens] with at least one token, got'
-        f' shape {keep_probs.shape}.'
+        'acceptance_probs must have shape [tokens] with at least one token, got'
+        f' shape {acceptance_probs.shape}.'
     )
-  ranges.check_rates('keep_probs', keep_probs)
-  gamma = np.minimum(ranges.check_gamma(gamma), keep_probs.size)[..., None]
+  ranges.check_rates('acceptance_probs', acceptance_probs)
+  gamma = np.minimum(ranges.check_gamma(gamma), acceptance_probs.size)[
+      ..., None
+  ]
   num_accepted = np.arange(int(gamma.max()) + 1)
   is_drafted = num_accepted < gamma  # the token after gamma draft tokens is not
   # Probabilities of the number of accepted draft tokens: [..., gamma + 1].
@@ -259,8 +263,8 @@ def expected_calls(keep_probs: npt.ArrayLike, gamma: npt.ArrayLike) -> Values:
       num_accepted == 0, 1.0, np.zeros_like(is_drafted, np.float64)
   )
   calls = np.ones(gamma.shape[:-1])
-  for keep in keep_probs[:-1]:
-    accepted = state * (is_drafted * keep)
+  for prob in acceptance_probs[:-1]:
+    accepted = state * (is_drafted * prob)
     begins = 1 - np.sum(accepted, axis=-1)
     calls = calls + begins
     state[..., 0] = begins

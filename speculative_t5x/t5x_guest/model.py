@@ -129,7 +129,7 @@ class SpeculativeModel(models.EncoderDecoderModel):
         `{'seed': 1}`.
       return_all_decodes: whether to return an example's decodes all, or the
         best.
-      num_decodes: samples an example.
+      num_decodes: samples per example.
       prompt_with_targets: not supported by this package's decode functions.
     Returns:
       Sequences [batch, length] int32, or [batch, num_decodes, length] with the

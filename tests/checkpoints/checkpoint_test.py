@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints: checked before they are read, and read."""
+"""Tests of opening, checking and reading checkpoints."""
 
 import collections
 import gc
@@ -36,7 +36,7 @@ def assert_equal(a, b):
 
 
 def write(layout, path, params):
-  """A checkpoint of steps.CONFIG's network in a layout."""
+  """Writes a checkpoint of steps.CONFIG's network in a layout."""
   path = pathlib.Path(path)
   match layout:
     case checkpoints.Layout.ORBAX:
@@ -55,8 +55,7 @@ def dtypes(tree):
 
 class TestRestore:
 
-  def test_values(self, folder, params):
-    """From a step's folder, and from the newest of several."""
+  def test_values_of_a_step_and_of_the_newest_step(self, folder, params):
     one = checkpoints.open(folder / 'checkpoint_9').restore_params(
         steps.expected()
     )
@@ -70,15 +69,15 @@ class TestRestore:
         checkpoints.open(path).restore_params(steps.expected()), params
     )
 
-  def test_parameters_only(self, tmp_path, params):
-    """The optimizer's state is not even looked at: NaN there is no matter."""
+  def test_optimizer_state_is_not_read(self, tmp_path, params):
+    """NaN in the state does not matter."""
     nan = jax.tree.map(lambda x: x * jnp.nan, steps.with_states(params))
     checkpoints.save(tmp_path, 1, params, nan)
     assert_equal(
         checkpoints.open(tmp_path).restore_params(steps.expected()), params
     )
 
-  def test_only_the_parameters_are_asked_for(self, folder, params, monkeypatch):
+  def test_only_parameters_are_restored(self, folder, params, monkeypatch):
     asked = []
     restore = orbax.Reader.restore
     monkeypatch.setattr(
@@ -99,7 +98,7 @@ class TestRestore:
     )
 
   def test_dtype_is_widened_on_load(self, tmp_path, params):
-    """A checkpoint saved in bfloat16."""
+    """The checkpoint was saved in bfloat16."""
     narrow = jax.tree.map(lambda x: x.astype(jnp.bfloat16), params)
     checkpoints.save(tmp_path, 1, narrow)
     restored = checkpoints.open(tmp_path).restore_params(steps.expected())
@@ -136,14 +135,14 @@ class TestRestore:
       checkpoints.open(folder / 'checkpoint_9').restore_state(params, states)
 
   def test_numpy_parameters(self, tmp_path, params):
-    """Saved from host arrays, of which Orbax keeps less metadata."""
+    """Orbax stores less metadata for host arrays."""
     checkpoints.save(tmp_path, 1, jax.tree.map(np.asarray, params))
     assert_equal(
         checkpoints.open(tmp_path).restore_params(steps.expected()), params
     )
 
   def test_sharded_parameters(self, tmp_path):
-    """Shapes are those of the whole, also where a device saved a shard."""
+    """Shapes are those of the whole array, also if a device saved a shard."""
     script = f"""
 import jax, jax.numpy as jnp
 from jax.sharding import NamedSharding, PartitionSpec
@@ -171,7 +170,7 @@ checkpoints.save({str(tmp_path)!r}, 1, {{'wo': {{'kernel': kernel}}}})
 
 
 class TestAnotherNetwork:
-  """Each difference is one error that names it, before weights are read."""
+  """Each difference raises an error that names it, before weights are read."""
 
   @pytest.mark.parametrize(
       'overrides, message',
@@ -186,7 +185,9 @@ class TestAnotherNetwork:
           (dict(mlp_activations=('relu',)), 'lacks .*mlp/wi/kernel'),
       ],
   )
-  def test_is_named(self, folder, monkeypatch, overrides, message):
+  def test_error_names_the_difference(
+      self, folder, monkeypatch, overrides, message
+  ):
     def refuse(*_):
       raise AssertionError('weights were read')
 
@@ -197,14 +198,14 @@ class TestAnotherNetwork:
     assert len(str(error.value).splitlines()) == 1
 
   def test_heads_of_another_width_at_equal_product(self, folder):
-    """4 heads of 8 make kernels like 2 of 16: only the bias tells."""
+    """4 heads of 8 and 2 of 16 have equal kernels; only the bias differs."""
     with pytest.raises(checkpoints.CheckpointError) as error:
       checkpoints.open(folder).check_shapes(
           steps.expected(num_heads=4, head_dim=8)
       )
     assert str(error.value).count('instead of') == 2
 
-  def test_both_ways_at_once(self, folder):
+  def test_missing_and_additional_parameters(self, folder):
     config = dict(num_decoder_layers=1, num_encoder_layers=2)
     with pytest.raises(checkpoints.CheckpointError) as error:
       checkpoints.open(folder).check_shapes(steps.expected(**config))
@@ -219,13 +220,13 @@ class TestDamage:
   def read(self, path):
     return checkpoints.open(path).restore_params(steps.expected())
 
-  def test_metadata_that_is_no_json(self, copied):
+  def test_invalid_json_in_metadata(self, copied):
     file = copied / 'checkpoint_10' / 'state' / '_METADATA'
     file.write_text(file.read_text()[:100])
     with pytest.raises(checkpoints.CheckpointError, match='damaged'):
       self.read(copied)
 
-  def test_data_that_is_missing(self, copied):
+  def test_missing_data(self, copied):
     shutil.rmtree(copied / 'checkpoint_10' / 'state' / 'd')
     with pytest.raises(checkpoints.CheckpointError) as error:
       self.read(copied)
@@ -260,7 +261,7 @@ class TestDamage:
       ],
   )
   def test_reads_that_end_later(self, copied, caplog, text, is_heard):
-    """Whenever their garbage is collected, and nothing but these."""
+    """Log messages about abandoned reads, and only those, are dropped."""
     shutil.rmtree(copied / 'checkpoint_10' / 'state' / 'd')
     with pytest.raises(checkpoints.CheckpointError):
       self.read(copied)
@@ -269,7 +270,7 @@ class TestDamage:
     assert bool(caplog.records) == is_heard
 
   @pytest.mark.parametrize('bad', [np.nan, np.inf])
-  def test_numbers_that_are_not_finite(self, tmp_path, params, bad):
+  def test_non_finite_numbers(self, tmp_path, params, bad):
     kernel = params['decoder']['layers_1']['mlp']['wo']['kernel']
     layer = {**params['decoder']['layers_1']['mlp']}
     layer['wo'] = {'kernel': kernel.at[3, 4].set(bad)}
@@ -285,7 +286,7 @@ class TestDamage:
 
 @pytest.fixture(scope='module', params=checkpoints.Layout)
 def written(request, tmp_path_factory):
-  """The tiny network in each layout; not to be written to."""
+  """Returns the tiny network in each layout; tests must not write to it."""
   path = tmp_path_factory.mktemp('layout')
   params = by_hand.cast(tiny.params(steps.CONFIG), jnp.float32)
   write(request.param, path, params)
@@ -294,7 +295,7 @@ def written(request, tmp_path_factory):
 
 
 class TestAnyLayout:
-  """What holds for all of them, of one network."""
+  """Behaviour that all layouts share."""
 
   def test_values(self, written, params):
     assert_equal(
@@ -302,13 +303,13 @@ class TestAnyLayout:
     )
 
   @pytest.mark.parametrize('dtype', [jnp.bfloat16, 'bfloat16'])
-  def test_cast(self, written, params, dtype):
+  def test_cast_to_a_dtype(self, written, params, dtype):
     assert_equal(
         checkpoints.open(written).restore_params(steps.expected(), dtype),
         jax.tree.map(lambda x: x.astype(jnp.bfloat16), params),
     )
 
-  def test_dtype_that_is_stored(self, written, params):
+  def test_stored_dtype(self, written, params):
     restored = checkpoints.open(written).restore_params(steps.expected(), None)
     assert dtypes(restored) == {'float32'}
     assert_equal(restored, params)
@@ -316,7 +317,7 @@ class TestAnyLayout:
   @pytest.mark.parametrize(
       'dtype', ['float33', 'int8', 'float64', jnp.float16, object()]
   )
-  def test_dtype_that_is_unknown(self, written, dtype):
+  def test_unknown_dtype(self, written, dtype):
     with pytest.raises(checkpoints.CheckpointError, match='cannot be read as'):
       checkpoints.open(written).restore_params(steps.expected(), dtype)
 
@@ -330,7 +331,7 @@ class TestAnyLayout:
       )
 
   def test_the_path_and_the_metadata_are_read_once(self, written, monkeypatch):
-    """Each time would be a round trip to a bucket."""
+    """Each read would be a round trip to a bucket."""
     counts = collections.Counter()
 
     def count(module, name):
@@ -389,7 +390,7 @@ class TestAnyLayout:
 
   @T5X_LAYOUTS
   def test_a_bias_in_each_layer(self, tmp_path, layout):
-    """As scalable_t5 and umT5 have it."""
+    """scalable_t5 and umT5 have a bias in each layer."""
     params = by_hand.cast(tiny.params(steps.CONFIG), jnp.float32)
     bias = params['decoder'].pop('relpos_bias')
     params['decoder']['layers_1']['relpos_bias'] = bias
@@ -402,7 +403,7 @@ class TestAnyLayout:
 
   @T5X_LAYOUTS
   def test_scanned_layers(self, tmp_path, layout):
-    """As scalable_t5 stacks them: the layers are the second axis."""
+    """scalable_t5 stacks layers along the second axis."""
     params = by_hand.cast(tiny.params(steps.CONFIG), jnp.float32)
     decoder = params['decoder']
     layers = [decoder.pop(f'layers_{i}') for i in range(2)]
@@ -415,7 +416,7 @@ class TestAnyLayout:
       checkpoints.open(tmp_path).check_shapes(steps.expected())
 
   def test_mesh(self, tmp_path):
-    """Each device gets its part, in whatever layout."""
+    """Each device gets its shard, in every layout."""
     script = f"""
 import jax, jax.numpy as jnp, numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
@@ -468,9 +469,7 @@ print('all layouts')
 
 class TestRelativePath:
 
-  def test_a_checkpoint_is_found_and_read_from_here(
-      self, tmp_path, monkeypatch
-  ):
+  def test_relative_path(self, tmp_path, monkeypatch):
     params = {'layer': {'kernel': np.ones((2, 3), np.float32)}}
     monkeypatch.chdir(tmp_path)
     checkpoints.save('here', 7, params)

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints of two steps, for tests to read and to damage."""
+"""Fixtures: checkpoints of two steps, to read and to damage."""
 
 import shutil
 
@@ -19,7 +19,7 @@ def params():
 
 @pytest.fixture(scope='session')
 def folder(tmp_path_factory, params):
-  """Steps 9 and 10, whose parameters differ; not to be written to."""
+  """Returns a folder of steps 9 and 10 with different parameters; read-only."""
   folder = tmp_path_factory.mktemp('model')
   checkpoints.save(folder, 9, params, steps.with_states(params))
   checkpoints.save(folder, 10, jax.tree.map(lambda x: -x, params))
@@ -28,5 +28,5 @@ def folder(tmp_path_factory, params):
 
 @pytest.fixture
 def copied(folder, tmp_path):
-  """A copy that a test may damage."""
+  """Returns a copy that a test may damage."""
   return shutil.copytree(folder, tmp_path / 'model')

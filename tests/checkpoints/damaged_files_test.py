@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Files that hold anything: one error each, and none hangs or takes memory."""
+"""Tests of damaged files: one error each, no hang, little memory."""
 
 import json
 import os
@@ -39,7 +39,7 @@ def params():
 
 @pytest.fixture(scope='module', params=checkpoints.Layout)
 def source(request, params, tmp_path_factory):
-  """The network in each layout, arrays in files of their own if it has any."""
+  """Returns the network in each layout, with separate files if possible."""
   path = tmp_path_factory.mktemp(request.param.name)
   match request.param:
     case checkpoints.Layout.ORBAX:
@@ -55,7 +55,7 @@ def source(request, params, tmp_path_factory):
 
 @pytest.fixture
 def damaged(source, tmp_path):
-  """A copy that a test may damage."""
+  """Returns a copy that a test may damage."""
   return shutil.copytree(source, tmp_path / 'model', symlinks=True)
 
 
@@ -80,7 +80,7 @@ def refuse(read, path, match):
 
 
 def _array(shape, dtype='float32', data=b'', code=1):
-  """An array as Flax packs it, or something in its place."""
+  """Returns an array as Flax packs it, or another value in its place."""
   return msgpack.ExtType(code, msgpack.packb([shape, dtype, data]))
 
 
@@ -192,8 +192,8 @@ class TestMsgpack:
     read_step = lambda path: checkpoints.open(path).step
     refuse(read_step, tmp_path, 'no whole number from 0 to 2147')
 
-  def test_bytes_that_changed(self, tmp_path, params):
-    """Whatever they become, nothing but a checkpoint's error comes of them."""
+  def test_changed_bytes(self, tmp_path, params):
+    """Any change is read or raises a checkpoint error."""
     names = _names(params)
     folder = by_hand.write_legacy(tmp_path, params, inline=names)
     folder = epath.Path(folder)
@@ -214,7 +214,7 @@ class TestMsgpack:
 
 
 def _spoiled(content: bytes, rng: random.Random) -> bytes:
-  """Some bytes changed, inserted or removed, most of them in the first half."""
+  """Returns data with some bytes changed, inserted or removed."""
   data = bytearray(content)
   start = rng.randrange(1 + rng.randrange(len(data)))
   if rng.random() < 0.1:
@@ -267,14 +267,14 @@ class TestSafetensors:
     path = self.write(tmp_path, header)
     refuse(safetensors_file.read_header, path, f'is damaged .*{match}')
 
-  def test_empty_tensors_take_no_room(self, tmp_path):
+  def test_empty_tensors_have_no_bytes(self, tmp_path):
     header = {'b': _entry(0, 16, [4]), 'c': _entry(0, 0, [0, 3])}
     path = self.write(tmp_path, header | {'__metadata__': {'format': 'pt'}})
     found = safetensors_file.read_header(path)
     assert {n: x.shape for n, x in found.items()} == {'b': (4,), 'c': (0, 3)}
 
-  def test_bytes_that_changed(self, tmp_path, params):
-    """What the library refuses is refused, and what it reads is read."""
+  def test_changed_bytes(self, tmp_path, params):
+    """Files are read if and only if the safetensors library reads them."""
     tensors = by_hand.hugging_face_tensors(CONFIG, params)
     path = epath.Path(tmp_path / 'model.safetensors')
     safetensors.numpy.save_file(tensors, path)
@@ -307,7 +307,7 @@ def _theirs(path):
 
 
 class TestChunks:
-  """A reader makes room for a chunk before it looks whether the data are so."""
+  """A reader allocates a chunk before it checks the size of its data."""
 
   @pytest.mark.parametrize(
       'field, value, match',
@@ -343,11 +343,11 @@ class TestChunks:
 
 @pytest.fixture
 def no_hang(damaged):
-  """Ends a test that waits for a pipe, which it would do without an end."""
+  """Ends a test that waits for a pipe, which would otherwise hang."""
 
   def hang(*_):
     for path in damaged.rglob('*'):
-      if path.is_fifo():  # whose readers, also in threads, see its end
+      if path.is_fifo():  # readers of the pipe, also in threads, see its end
         os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))
     raise AssertionError('it waits for a pipe')
 
@@ -370,7 +370,7 @@ KINDS = {
 class TestNoRegularFile:
 
   @pytest.mark.parametrize('kind', KINDS)
-  def test_in_the_place_of_each_file(self, damaged, kind, no_hang):
+  def test_pipe_or_folder_in_place_of_each_file(self, damaged, kind, no_hang):
     make, match = KINDS[kind]
     # Orbax writes more files than it reads.
     if (state := damaged / 'checkpoint_7' / 'state').exists():
@@ -391,7 +391,7 @@ class TestNoRegularFile:
     restore(damaged)
 
   def test_links_to_files_and_folders_are_read(self, damaged, tmp_path):
-    """As in the cache of Hugging Face, or where a disk was full."""
+    """Hugging Face's cache has such links."""
     moved = tmp_path / 'moved'
     moved.mkdir()
     for i, path in enumerate(sorted(damaged.rglob('*'), reverse=True)):

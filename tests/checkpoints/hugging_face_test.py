@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Hugging Face folders: T5 1.0 and 1.1, whole and sharded, and damaged."""
+"""Tests of Hugging Face folders: T5 1.0 and 1.1, whole, sharded and damaged."""
 
 import dataclasses
 import json
@@ -36,7 +36,7 @@ def fields_of(config, **overrides):
 
 @pytest.fixture
 def folder(tmp_path):
-  """A T5 1.1 that a test may damage."""
+  """Returns a folder of a T5 1.1 that a test may damage."""
   return by_hand.write_hugging_face(
       tmp_path / 'hf', fields_of(T5_1_1), tensors_of(T5_1_1)
   )
@@ -95,7 +95,7 @@ class TestVariants:
     }
 
   def test_copies_of_the_embedding(self, tmp_path):
-    """As in Flan-T5's files; the head of T5 1.0 may be there too."""
+    """Flan-T5's files have copies; T5 1.0 can have a head as well."""
     tensors = tensors_of(T5_1_0)
     for name in ('encoder.embed_tokens', 'decoder.embed_tokens', 'lm_head'):
       tensors[f'{name}.weight'] = tensors['shared.weight']
@@ -111,15 +111,15 @@ class TestVariants:
     by_hand.write_hugging_face(tmp_path, fields_of(T5_1_0), tensors)
     assert_holds(tmp_path, T5_1_0)
 
-  def test_the_head_is_no_embedding(self, tmp_path):
-    """Where they are two matrices, as in MADLAD-400's files."""
+  def test_separate_head_and_embedding(self, tmp_path):
+    """MADLAD-400's files have two matrices."""
     tensors = tensors_of(T5_1_1)
     tensors['decoder.embed_tokens.weight'] = tensors.pop('shared.weight')
     by_hand.write_hugging_face(tmp_path, fields_of(T5_1_1), tensors)
     assert_holds(tmp_path, T5_1_1)
 
-  def test_a_bias_that_no_network_uses(self, tmp_path):
-    """The first copies of T5 1.0 have one."""
+  def test_unused_bias(self, tmp_path):
+    """The first checkpoints of T5 1.0 have one."""
     tensors = tensors_of(T5_1_0)
     name = 'layer.1.EncDecAttention.relative_attention_bias.weight'
     tensors[f'decoder.block.0.{name}'] = np.ones((32, 2), np.float32)
@@ -127,7 +127,7 @@ class TestVariants:
     assert_holds(tmp_path, T5_1_0)
 
   def test_old_config(self, tmp_path):
-    """What early files leave out."""
+    """Early files lack some fields."""
     fields = fields_of(T5_1_0)
     config = tiny.config(mlp_activations=('relu',), logits_via_embedding=True)
     del fields['feed_forward_proj'], fields['num_decoder_layers']
@@ -140,7 +140,7 @@ class TestVariants:
 
   @pytest.mark.parametrize('config', [T5_1_1, T5_1_0])
   def test_config_of_transformers_5(self, tmp_path, config):
-    """It writes tie_word_embeddings true for both."""
+    """It writes tie_word_embeddings true for T5 1.0 and 1.1."""
     fields = fields_of(
         config,
         tie_word_embeddings=True,
@@ -150,19 +150,19 @@ class TestVariants:
     assert_holds(tmp_path, config)
 
   def test_mt5(self, tmp_path):
-    """Its defaults are T5 1.1's."""
+    """The defaults of mT5 are those of T5 1.1."""
     fields = fields_of(T5_1_1, model_type='mt5')
     del fields['feed_forward_proj'], fields['tie_word_embeddings']
     by_hand.write_hugging_face(tmp_path, fields, tensors_of(T5_1_1))
     assert_holds(tmp_path, T5_1_1)
 
-  def test_other_files_are_left_alone(self, folder):
+  def test_other_files_are_ignored(self, folder):
     for name in ('pytorch_model.bin', 'tf_model.h5', 'flax_model.msgpack'):
       (folder / name).write_bytes(b'x')
     assert_holds(folder, T5_1_1)
 
-  def test_the_library_reads_the_same(self, tmp_path):
-    """Of every dtype that a weight may have."""
+  def test_safetensors_library_reads_the_same(self, tmp_path):
+    """It does so for every dtype of a weight."""
     for dtype in (jnp.float32, jnp.bfloat16, jnp.float16):
       tensors = tensors_of(T5_1_1, dtype)
       by_hand.write_hugging_face(tmp_path, fields_of(T5_1_1), tensors)
@@ -176,7 +176,7 @@ class TestVariants:
 class TestSpecialIds:
 
   def read(self, folder, generation=None, **overrides):
-    """The ids of a config.json and, if given, a generation_config.json."""
+    """Reads the ids of config.json and of generation_config.json."""
     fields = fields_of(T5_1_1, **overrides)
     (folder / 'config.json').write_text(json.dumps(fields))
     if generation is not None:
@@ -223,7 +223,7 @@ class TestSpecialIds:
     assert ids == (4, 0, 0)
 
   @pytest.mark.parametrize('layout', ['orbax', 'legacy'])
-  def test_t5x_does_not_store_them(self, tmp_path, layout):
+  def test_t5x_stores_no_special_ids(self, tmp_path, layout):
     params = by_hand.cast(tiny.params(T5_1_1), jnp.float32)
     write = checkpoints.save if layout == 'orbax' else _write_legacy
     write(tmp_path, 7, params)
@@ -257,7 +257,7 @@ class TestSpecialIds:
 
   @pytest.mark.parametrize('generation', [None, {}, {'eos_token_id': None}])
   @pytest.mark.parametrize('name', ['eos_token_id', 'pad_token_id'])
-  def test_none_is_named(self, folder, name, generation):
+  def test_no_special_ids(self, folder, name, generation):
     with pytest.raises(
         checkpoints.CheckpointError, match=f'no {name} .*into config.json'
     ) as error:
@@ -272,8 +272,8 @@ class TestSpecialIds:
     ):
       self.read(folder)
 
-  def test_the_weights_load_without_them(self, folder):
-    """As for a job that is told them."""
+  def test_weights_load_without_special_ids(self, folder):
+    """A job can take the ids from its vocabulary."""
     fields = fields_of(T5_1_1, eos_token_id=None)
     (folder / 'config.json').write_text(json.dumps(fields))
     assert_holds(folder, T5_1_1)
@@ -284,7 +284,7 @@ def _write_legacy(folder, step, params):
 
 
 class TestRefused:
-  """By name, in one line, before weights are read."""
+  """An error of one line names the problem, before weights are read."""
 
   def refuse(self, path, match, config=T5_1_1):
     with pytest.raises(checkpoints.CheckpointError, match=match) as error:
@@ -335,8 +335,8 @@ class TestRefused:
           (dict(d_ff=2**63), '9223372036854775808 as mlp_dim, .* than 64'),
       ],
   )
-  def test_sizes_that_the_tensors_do_not_have(self, folder, overrides, match):
-    """A network of such sizes takes minutes to name, or fails to be made."""
+  def test_sizes_that_differ_from_the_tensors(self, folder, overrides, match):
+    """Constructing a network of such sizes would take minutes or fail."""
     fields = fields_of(T5_1_1, **overrides)
     (folder / 'config.json').write_text(json.dumps(fields))
     with pytest.raises(checkpoints.CheckpointError, match=match):
@@ -346,7 +346,7 @@ class TestRefused:
       'text',
       ['{"model_type": "t5"', '', '[]', '\xff', '[' * 10**5, '{"a":1, "a":1}'],
   )
-  def test_config_that_is_no_json(self, folder, text):
+  def test_config_is_invalid_json(self, folder, text):
     (folder / 'config.json').write_text(text, encoding='latin-1')
     self.refuse(folder, 'config.json cannot be read as JSON')
 
@@ -354,7 +354,7 @@ class TestRefused:
     (folder / 'config.json').unlink()
     self.refuse(folder, 'without a config.json')
 
-  def test_pickles_alone(self, folder):
+  def test_only_pickles(self, folder):
     for name in ('pytorch_model.bin', 'pytorch_model-00001-of-00002.bin'):
       (folder / 'model.safetensors').rename(folder / name)
       self.refuse(folder, f'{name} alone.*never loaded.*safe_serialization')
@@ -387,7 +387,7 @@ class TestRefused:
     )
     self.refuse(folder, 'model.safetensors is damaged')
 
-  def test_shard_that_is_missing(self, tmp_path):
+  def test_missing_shard(self, tmp_path):
     by_hand.write_hugging_face(
         tmp_path, fields_of(T5_1_1), tensors_of(T5_1_1), shards=3
     )
@@ -433,7 +433,7 @@ class TestRefused:
           ('lm_head.weight', 'no lm_head.weight'),
       ],
   )
-  def test_tensor_that_is_missing(self, tmp_path, lost, match):
+  def test_missing_tensor(self, tmp_path, lost, match):
     tensors = tensors_of(T5_1_1)
     del tensors[lost]
     by_hand.write_hugging_face(tmp_path, fields_of(T5_1_1), tensors)
@@ -443,8 +443,8 @@ class TestRefused:
       'name', ['encoder.embed_tokens', 'decoder.embed_tokens', 'lm_head']
   )
   @pytest.mark.parametrize('place', [(0, 0), (9000, 4), (-1, -1)])
-  def test_a_copy_that_differs(self, tmp_path, name, place):
-    """Anywhere in more than the MiB that is read at a time."""
+  def test_differing_copy_of_the_embedding(self, tmp_path, name, place):
+    """The copies are compared in parts of 1 MiB, and any part can differ."""
     config = dataclasses.replace(T5_1_0, vocab_size=10_000)
     tensors = tensors_of(T5_1_0)
     rng = np.random.default_rng(0)
@@ -463,7 +463,7 @@ class TestRefused:
     with pytest.raises(checkpoints.CheckpointError, match='Quantized'):
       next(checkpoints.open(tmp_path).read_params())
 
-  def test_numbers_that_are_not_finite(self, tmp_path):
+  def test_non_finite_numbers(self, tmp_path):
     tensors = tensors_of(T5_1_1)
     tensors[WO][1, 2] = np.nan
     by_hand.write_hugging_face(tmp_path, fields_of(T5_1_1), tensors)

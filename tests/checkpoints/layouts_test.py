@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints are found, and told from what is none."""
+"""Tests of finding checkpoints and rejecting other folders."""
 
 import shutil
 
@@ -15,22 +15,22 @@ from speculative_t5x.checkpoints import layouts
 
 class TestFind:
 
-  def test_a_step_folder_is_itself(self, folder):
+  def test_folder_of_a_step(self, folder):
     assert (
         checkpoints.open(folder / 'checkpoint_9').folder.name == 'checkpoint_9'
     )
 
   def test_newest_by_number_and_not_by_name(self, folder):
-    """'checkpoint_9' sorts behind 'checkpoint_10'."""
+    """'checkpoint_9' sorts after 'checkpoint_10'."""
     assert checkpoints.open(folder).folder.name == 'checkpoint_10'
 
-  def test_a_save_that_was_cut_off_is_no_step(self, copied):
-    """Orbax writes under a temporary name and renames at the end."""
+  def test_interrupted_save_is_ignored(self, copied):
+    """Orbax writes under a temporary name and renames the folder at the end."""
     unfinished = 'checkpoint_11.orbax-checkpoint-tmp-1234'
     shutil.copytree(copied / 'checkpoint_10', copied / unfinished)
     assert checkpoints.open(copied).folder.name == 'checkpoint_10'
 
-  def test_a_folder_named_checkpoint_is_none(self, copied):
+  def test_folder_named_checkpoint_is_no_checkpoint(self, copied):
     (copied / 'checkpoint').mkdir()
     assert checkpoints.open(copied).folder.name == 'checkpoint_10'
 
@@ -42,7 +42,7 @@ class TestFind:
       'make', [lambda x: x.touch(), lambda x: x.symlink_to('gone')]
   )
   def test_the_newest_step_is_no_folder(self, copied, make):
-    """An older one is not taken in its place without a word."""
+    """The error does not fall back to an older step silently."""
     make(copied / 'checkpoint_11')
     with pytest.raises(
         checkpoints.CheckpointError, match='checkpoint_11 has .* no folder'
@@ -65,12 +65,12 @@ class TestFind:
       checkpoints.open(tmp_path / 'mistyped' / 'checkpoint_1')
     assert list(tmp_path.iterdir()) == []
 
-  def test_a_remote_path_is_not_taken_for_relative(self):
+  def test_remote_path_is_not_relative(self):
     assert str(layouts._absolute('gs://bucket/model')) == 'gs://bucket/model'
 
 
 class TestRefused:
-  """What is no checkpoint, or none that is read here, is named."""
+  """An error names folders that are no checkpoints, or of an unknown layout."""
 
   def refuse(self, path, match):
     with pytest.raises(checkpoints.CheckpointError, match=match) as error:
@@ -79,7 +79,7 @@ class TestRefused:
     assert str(path) in str(error.value)
 
   def test_mesh_tensorflow(self, tmp_path):
-    """By its folder, and by the prefix that T5's tools take."""
+    """The path can be the folder, or the prefix that T5's tools use."""
     for name in ('checkpoint', 'model.ckpt-900.index', 'operative_config.gin'):
       (tmp_path / name).write_text('')
     self.refuse(tmp_path, 'Mesh TensorFlow.*convert_tf_checkpoint')
@@ -90,7 +90,7 @@ class TestRefused:
       shutil.copytree(copied / 'checkpoint_10', copied / name)
       self.refuse(copied / name, 'unfinished')
 
-  def test_nothing_but_unfinished_saves(self, copied):
+  def test_only_unfinished_saves(self, copied):
     (copied / 'checkpoint_10').rename(copied / 'checkpoint_10.tmp-1')
     shutil.rmtree(copied / 'checkpoint_9')
     self.refuse(copied, 'unfinished.*holds checkpoint_10.tmp-1 alone')
@@ -101,24 +101,24 @@ class TestRefused:
     with pytest.raises(checkpoints.CheckpointError, match='10 is unfinished'):
       checkpoints.open(copied)
 
-  def test_a_folder_of_anything_else(self, tmp_path):
+  def test_folder_with_other_files(self, tmp_path):
     self.refuse(tmp_path, 'It is empty')
     for i in range(9):
       (tmp_path / f'notes{i}.txt').write_text('')
     self.refuse(tmp_path, 'It holds notes0.txt, .* and 3 more')
 
-  def test_pickles_alone(self, tmp_path):
+  def test_only_pickles(self, tmp_path):
     (tmp_path / 'pytorch_model.bin').write_bytes(b'')
     self.refuse(tmp_path, 'pytorch_model.bin alone')
 
-  def test_a_file(self, tmp_path):
+  def test_path_of_a_file(self, tmp_path):
     (tmp_path / 'model.safetensors').write_bytes(b'')
     self.refuse(tmp_path / 'model.safetensors', 'there is no such folder')
 
 
 class TestStep:
 
-  def test_is_the_stored_one(self, folder, copied):
+  def test_stored_step(self, folder, copied):
     assert checkpoints.open(folder).step == 10
     (copied / 'checkpoint_9').rename(copied / 'best')
     assert checkpoints.open(copied / 'best').step == 9
@@ -133,13 +133,13 @@ class TestStep:
       ],
   )
   @pytest.mark.parametrize('step', [-1, 2**31, 7.5, 7.0, '7', None])
-  def test_that_would_not_be_found_again(self, tmp_path, params, save, step):
+  def test_step_without_a_valid_folder_name(self, tmp_path, params, save, step):
     with pytest.raises(checkpoints.CheckpointError, match='Pass a whole'):
       save(tmp_path / 'model', step, params)
     assert list(tmp_path.iterdir()) == []
 
   @pytest.mark.parametrize('step', [0, np.int64(2**31 - 1), jnp.int32(5)])
-  def test_is_found_again(self, tmp_path, step):
+  def test_saved_step_is_found(self, tmp_path, step):
     params = {'wo': jnp.ones(3)}
     checkpoints.save(tmp_path, step, params)
     assert checkpoints.step_folders(tmp_path).keys() == {int(step)}
@@ -148,7 +148,7 @@ class TestStep:
   @pytest.mark.parametrize(
       'step', [jnp.int32(-3), jnp.zeros(2, jnp.int32), jnp.float32(7)]
   )
-  def test_that_orbax_stored_and_is_none(self, tmp_path, step):
+  def test_stored_step_is_no_number(self, tmp_path, step):
     state = {'state': {'step': step}, 'target': {'wo': jnp.ones(3)}}
     with ocp.PyTreeCheckpointer() as checkpointer:
       checkpointer.save(tmp_path / 'checkpoint_3' / 'state', state)

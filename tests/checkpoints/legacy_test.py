@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""T5X's older layout, as T5X wrote it on disks and buckets over the years."""
+"""Tests of T5X's older layout, in its variants for disks and buckets."""
 
 from etils import epath
 from flax import serialization
@@ -34,7 +34,7 @@ def restore(path, **arguments):
 
 
 def assert_holds(path, params):
-  """All parameters of a checkpoint have the very bits of those written."""
+  """Checks that a checkpoint has exactly the bits of the written parameters."""
   found, wanted = restore(path), checkpoints.flatten(params)
   assert found.keys() == wanted.keys()
   for name, array in wanted.items():
@@ -44,24 +44,24 @@ def assert_holds(path, params):
 class TestVariants:
 
   @pytest.mark.parametrize('driver', by_hand.DRIVERS)
-  def test_where_the_spec_says_it_lies(self, tmp_path, params, driver):
-    """The checkpoint was moved here since."""
+  def test_moved_checkpoint(self, tmp_path, params, driver):
+    """The spec names the original path."""
     by_hand.write_legacy(tmp_path, params, driver=driver)
     assert_holds(tmp_path, params)
 
-  def test_all_in_the_msgpack_file(self, tmp_path, params):
+  def test_all_arrays_in_the_msgpack_file(self, tmp_path, params):
     folder = by_hand.write_legacy(
         tmp_path, params, inline=checkpoints.flatten(params)
     )
     assert [child.name for child in folder.iterdir()] == ['checkpoint']
     assert_holds(tmp_path, params)
 
-  def test_all_in_zarr(self, tmp_path, params):
+  def test_all_arrays_in_zarr(self, tmp_path, params):
     by_hand.write_legacy(tmp_path, params, inline=())
     assert_holds(tmp_path, params)
 
-  def test_arrays_that_flax_cuts(self, tmp_path, params, monkeypatch):
-    """It cuts at 1 GB, here at 256 bytes."""
+  def test_arrays_that_flax_splits(self, tmp_path, params, monkeypatch):
+    """Flax splits arrays at 1 GB; here at 256 bytes."""
     monkeypatch.setattr(serialization, 'MAX_CHUNK_SIZE', 256)
     folder = by_hand.write_legacy(
         tmp_path, params, inline=checkpoints.flatten(params)
@@ -71,7 +71,7 @@ class TestVariants:
 
   @pytest.mark.parametrize('rows', [1, 5, 16])
   def test_several_chunks(self, tmp_path, params, rows):
-    """5 does not divide the rows, so the last chunk is padded."""
+    """5 does not divide the number of rows, so the last chunk is padded."""
     folder = by_hand.write_legacy(
         tmp_path, params, max_chunk=rows * CONFIG.emb_dim
     )
@@ -98,7 +98,9 @@ class TestVariants:
           lambda tree: {'target': tree['target']},
       ],
   )
-  def test_what_is_around_the_parameters(self, tmp_path, params, wrap):
+  def test_variants_of_the_tree_around_the_parameters(
+      self, tmp_path, params, wrap
+  ):
     by_hand.write_legacy(tmp_path, params, wrap=wrap)
     assert_holds(tmp_path, params)
     assert checkpoints.open(tmp_path).step == 7
@@ -123,8 +125,8 @@ class TestVariants:
     }
     assert checkpoints.open(tmp_path).layout is checkpoints.Layout.LEGACY
 
-  def test_a_bucket_is_read_as_one(self):
-    """Its name in the spec is a placeholder; the path says which it is."""
+  def test_bucket(self):
+    """The bucket's name in the spec is a placeholder; the path has the name."""
     spec = by_hand.DRIVERS['gcs']('target.wo')
     path = legacy._leaf('wo', {'driver': 'zarr', **spec}, {})
     folder = epath.Path('gs://bucket/model/checkpoint_7')
@@ -135,8 +137,8 @@ class TestVariants:
         'path': 'model/checkpoint_7/target.wo/',
     }
 
-  def test_the_newest_step_counts(self, tmp_path, params):
-    """Of layouts that lie side by side, as after an update of T5X."""
+  def test_newest_step_of_several_layouts(self, tmp_path, params):
+    """After an update of T5X, layouts lie side by side."""
     by_hand.write_legacy(tmp_path, params, step=9)
     checkpoints.save(tmp_path, 10, params)
     assert checkpoints.open(tmp_path).layout is checkpoints.Layout.ORBAX
@@ -146,7 +148,7 @@ class TestVariants:
 
 
 class TestDamage:
-  """Each is one line that names the folder, and the parameter if it is one."""
+  """Each error is one line with the folder, and the parameter if known."""
 
   def refuse(self, path, match):
     with pytest.raises(checkpoints.CheckpointError, match=match) as error:
@@ -161,13 +163,13 @@ class TestDamage:
     chunk.write_bytes(chunk.read_bytes()[:rest])
     self.refuse(tmp_path, f'{WO} .*cannot be read')
 
-  def test_chunk_that_is_missing(self, tmp_path, params):
-    """TensorStore by itself would fill in zeros."""
+  def test_missing_chunk(self, tmp_path, params):
+    """TensorStore would fill in zeros."""
     folder = by_hand.write_legacy(tmp_path, params, max_chunk=512)
     (folder / WO_FOLDER / '1.0').unlink()
     self.refuse(tmp_path, f'{WO} .*cannot be read')
 
-  def test_zarr_folder_that_is_missing(self, tmp_path, params):
+  def test_missing_zarr_folder(self, tmp_path, params):
     folder = by_hand.write_legacy(tmp_path, params)
     (folder / WO_FOLDER).rename(tmp_path / 'elsewhere')
     self.refuse(tmp_path, f'{WO} .*cannot be read')
@@ -184,13 +186,12 @@ class TestDamage:
   @pytest.mark.parametrize(
       'content', [b'model_checkpoint_path: "model.ckpt-9"\n', b'\xc1\x00']
   )
-  def test_no_msgpack(self, tmp_path, content):
+  def test_missing_msgpack_file(self, tmp_path, content):
     (tmp_path / 'checkpoint_7').mkdir()
     (tmp_path / 'checkpoint_7' / 'checkpoint').write_bytes(content)
     self.refuse(tmp_path, 'checkpoint is cut short or damaged')
 
-  def test_every_cut_is_noticed(self, tmp_path, params):
-    """No prefix of a file reads as a tree."""
+  def test_no_prefix_is_a_valid_tree(self, tmp_path, params):
     folder = by_hand.write_legacy(tmp_path, params)
     file = epath.Path(folder / 'checkpoint')
     data = file.read_bytes()
@@ -221,7 +222,7 @@ class TestDamage:
     self.refuse(tmp_path, match)
 
   @pytest.mark.parametrize('path', ['/etc', '../checkpoint_6/target.wo'])
-  def test_arrays_outside_of_the_checkpoint(self, tmp_path, params, path):
+  def test_paths_outside_of_the_checkpoint(self, tmp_path, params, path):
     spec = {'driver': 'zarr', **by_hand.DRIVERS['file'](path)}
     wrap = lambda tree: {'target': {'wo': spec}}
     by_hand.write_legacy(tmp_path, params, wrap=wrap)
@@ -233,7 +234,7 @@ class TestDamage:
     with pytest.raises(checkpoints.CheckpointError, match='layers_1'):
       checkpoints.open(tmp_path).restore_params(other)
 
-  def test_training_does_not_resume_from_it(self, tmp_path, params):
+  def test_training_cannot_resume(self, tmp_path, params):
     by_hand.write_legacy(tmp_path, params)
     with pytest.raises(checkpoints.CheckpointError, match='resumes only'):
       checkpoints.open(tmp_path).restore_state(params, {})

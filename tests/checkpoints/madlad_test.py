@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A folder like google/madlad400-3b-mt's, against transformers.
+"""Tests of a folder like google/madlad400-3b-mt's, compared with transformers.
 
 MADLAD-400 is a T5 1.1 with special ids of its own: padding 1, end of sequence
 2, decoder start 0, which is also the unknown piece. Its files hold the
@@ -27,7 +27,9 @@ from speculative_t5x.speculation import sampling
 from tests import checkpoints_by_hand as by_hand
 from tests import tiny
 
-CONFIG = tiny.config(head_dim=24)  # 2 heads of 24 are wider than 32, as there
+CONFIG = tiny.config(
+    head_dim=24
+)  # like MADLAD-400's, 2 heads of 24 are wider than 32
 EMBEDDING = 'decoder.embed_tokens.weight'
 IDS = contracts.SpecialIds(end=2, padding=1, start=0)
 
@@ -47,7 +49,7 @@ OUTPUTS = (
     (57, 21, 53, 23, 22, 18, 2),
     (57, 21, 53, 57, 21, 53, 57, 31, 53, 61, 1, 59),
 )
-# Of the tokens of the first two outputs.
+# For the tokens of the first two outputs.
 TOP_LOGITS = (
     (4.4672, 4.2295, 5.6043, 5.7203, 5.0639),
     (
@@ -64,7 +66,7 @@ def tensors():
 
 
 def write(folder, tensors):
-  """Writes a folder of MADLAD-400's special ids."""
+  """Writes a folder with MADLAD-400's special ids."""
   fields = by_hand.hugging_face_config(
       CONFIG, pad_token_id=1, eos_token_id=2, decoder_start_token_id=0
   )
@@ -82,7 +84,7 @@ def padded(rows, length, fill):
 
 
 def teacher_forced(params, inputs, decoder_inputs):
-  """Logits [batch, length, vocab]; only padding in the inputs is masked."""
+  """Returns logits [batch, length, vocab]; masks only padding of inputs."""
   is_input = inputs != IDS.padding
   length = decoder_inputs.shape[1]
 
@@ -129,7 +131,7 @@ class TestLoading:
 
 class TestLogits:
 
-  def test_equal_those_of_transformers(self, checkpoint):
+  def test_equal_transformers(self, checkpoint):
     params = checkpoint.restore_params(loading.abstract_params(CONFIG))
     inputs = padded(INPUTS, 9, IDS.padding)
     outputs = padded(OUTPUTS, 12, IDS.padding)
@@ -147,7 +149,7 @@ class TestLogits:
 class TestDecoding:
 
   @pytest.mark.parametrize('way', ['plain', 'speculative'])
-  def test_equals_that_of_transformers(self, checkpoint, way):
+  def test_equals_transformers(self, checkpoint, way):
     model = loading.load_model(checkpoint.folder)
     decoder = token_decoder.TokenDecoder(
         model,
@@ -182,15 +184,15 @@ class TestRefused:
     assert len(str(error.value).splitlines()) == 1
     assert str(folder) in str(error.value)
 
-  def test_no_embedding_at_all(self, tmp_path):
-    """The head is not taken for it."""
+  def test_missing_embedding(self, tmp_path):
+    """The head is not used as the embedding."""
     found = tensors()
     del found[EMBEDDING]
     names = 'shared.weight, encoder.*, decoder.embed_tokens.weight'
     write(tmp_path, found)
     self.refuse(tmp_path, f'no embedding: none of {names}. Download it again')
 
-  def test_no_head(self, tmp_path):
+  def test_missing_head(self, tmp_path):
     found = tensors()
     del found['lm_head.weight']
     self.refuse(write(tmp_path, found), 'no lm_head.weight')

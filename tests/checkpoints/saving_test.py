@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A checkpoint appears whole or not at all."""
+"""Tests that a checkpoint is saved completely or not at all."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def _save_each(path, step):
 @pytest.mark.parametrize('save', [_save, _save_each])
 class TestFullDisk:
 
-  def test_earlier_checkpoints_are_kept(self, tmp_path, caplog, save):
+  def test_earlier_checkpoints_remain(self, tmp_path, caplog, save):
     save(tmp_path, 1)
     before = sorted(tmp_path.rglob('*'))
     with full_disk.full_disk(1000) as reason:
@@ -46,7 +46,7 @@ class TestFullDisk:
 
 
 @pytest.mark.parametrize('save', [_save, _save_each])
-def test_a_step_that_is_there(tmp_path, save):
+def test_existing_step(tmp_path, save):
   save(tmp_path, 2)
   before = sorted(tmp_path.rglob('*'))
   with full_disk.full_disk(1000):
@@ -57,14 +57,14 @@ def test_a_step_that_is_there(tmp_path, save):
 
 @pytest.mark.parametrize('save', [_save, _save_each])
 @pytest.mark.parametrize('name', ['orbax-checkpoint-tmp', 'partial_save.x'])
-def test_what_a_killed_process_left_is_removed(tmp_path, save, name):
+def test_files_of_a_killed_process_are_removed(tmp_path, save, name):
   left = tmp_path / f'checkpoint_2.{name}'
   (left / 'state').mkdir(parents=True)
   save(tmp_path, 2)
   assert [path.name for path in tmp_path.iterdir()] == ['checkpoint_2']
 
 
-def test_any_other_error_is_raised_as_it_is(tmp_path):
+def test_other_errors_are_raised_unchanged(tmp_path):
   def params():
     yield 'a', _MANY
     raise ValueError('mine')
@@ -75,8 +75,8 @@ def test_any_other_error_is_raised_as_it_is(tmp_path):
   assert not list(tmp_path.iterdir())
 
 
-def test_what_others_write_meanwhile_is_kept(tmp_path):
-  """Into a folder that was missing when the saving began."""
+def test_files_that_others_write_meanwhile_remain(tmp_path):
+  """They are in a folder that did not exist when saving began."""
   new = tmp_path / 'new'
 
   def params():

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A tiny network, and the optimizer's state of its parameters."""
+"""A tiny network, and an optimizer state of its parameters."""
 
 import dataclasses
 
@@ -13,10 +13,10 @@ CONFIG = tiny.config(num_encoder_layers=1)
 
 
 def with_states(params):
-  """An optimizer's state, one mapping a parameter."""
+  """Returns an optimizer state, one mapping per parameter."""
   return jax.tree.map(lambda x: {'m': 2 * x, 'v': x**2}, params)
 
 
 def expected(**overrides):
-  """Names and shapes of CONFIG's network, but for the overrides."""
+  """Returns names and shapes of CONFIG's network, with overrides."""
   return loading.abstract_params(dataclasses.replace(CONFIG, **overrides))

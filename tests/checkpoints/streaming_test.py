@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Reading holds one tensor at a time, however large the checkpoint.
+"""Tests that reading holds one tensor in memory at a time.
 
 Each case is read by a process of its own, which says by how much its peak
 resident memory (VmHWM, set back before reading) rose above where it began. No
@@ -24,7 +24,7 @@ _RESET = pathlib.Path('/proc/self/clear_refs')
 pytestmark = pytest.mark.skipif(
     not _RESET.exists(), reason='needs the memory records of Linux'
 )
-# Threads and allocators, which do not grow with the checkpoint.
+# Memory of threads and allocators, independent of the checkpoint.
 _SLACK = 4 * _MB
 
 _READ = """
@@ -57,7 +57,7 @@ print(total, resident('VmHWM') - start)
 
 
 def generate(num_bytes: int):
-  """T5's config and parameters, of about so many bytes of float32.
+  """Returns T5's config and parameters of about `num_bytes` bytes in float32.
 
   The embedding and the head are its largest tensors, as in a T5. Values are
   random, so that they compress as weights do.
@@ -83,7 +83,7 @@ def generate(num_bytes: int):
 
 
 def write(layout: str, folder: pathlib.Path, num_bytes: int) -> int:
-  """Writes a checkpoint; returns the bytes of its largest tensor."""
+  """Writes a checkpoint and returns the size of its largest tensor in bytes."""
   config, params = generate(num_bytes)
   flat = checkpoints.flatten(params)
   largest = max(x.nbytes for x in flat.values())
@@ -95,7 +95,7 @@ def write(layout: str, folder: pathlib.Path, num_bytes: int) -> int:
         shards=2,
     )
   else:
-    # T5X cuts at 64 MB, so that its larger tensors lie in several chunks.
+    # T5X splits at 64 MB, so its larger tensors have several chunks.
     by_hand.write_legacy(
         folder,
         params,

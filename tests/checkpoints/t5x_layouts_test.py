@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""All layouts of two models trained by T5X (shared data)."""
+"""Tests of all layouts of two models that T5X trained (shared data)."""
 
 import functools
 import json
@@ -35,7 +35,7 @@ def restore(name, layout):
 
 
 @pytest.mark.parametrize('name, layout', OTHERS)
-def test_parameters_equal_those_of_orbax(name, layout):
+def test_parameters_equal_orbax(name, layout):
   jax.tree.map(
       np.testing.assert_array_equal,
       restore(name, layout),
@@ -45,7 +45,7 @@ def test_parameters_equal_those_of_orbax(name, layout):
 
 @pytest.mark.parametrize('name, layout', OTHERS)
 def test_logits(name, layout):
-  """Teacher-forced, against T5X's own."""
+  """Teacher-forced logits are those of T5X."""
   with np.load(ORACLE / name / 'oracle.npz') as arrays:
     inputs = arrays['encoder_input_tokens'][:4]
     targets = arrays['decoder_target_tokens'][:4]

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Macros and includes of gin files, read without gin."""
+"""Tests of reading macros and includes of gin files without gin."""
 
 import pytest
 

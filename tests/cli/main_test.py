@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: what it understands, and what it says of bad input."""
+"""Tests of the command line: its flags, its output and its errors."""
 
 import gzip
 import io
@@ -36,7 +36,7 @@ _ROOT = pathlib.Path(__file__).parents[2]
 _CONFIG = tiny.config(
     vocab_size=2048, num_encoder_layers=1, num_decoder_layers=1
 )
-# The file of a user, whose folder is not the project's.
+# A user's file in another folder than the project's.
 _GIN = """
 from __gin__ import dynamic_registration
 
@@ -69,7 +69,7 @@ _COMMANDS = [
     'tpu-preflight', 'convert',
 ]  # fmt: skip
 _TPU_FLAGS = '--target=t5_1_1_base', '--draft=a,b', '--topology=v4:2x2x1'
-# The least that a command needs, and the macro of its output folder.
+# The required flags of a command, and the macro of its output folder.
 _OUTPUTS = [
     (['eval', '--gin_file=configs/runs/demo.gin'], 'EVAL_OUTPUT_DIR'),
     (
@@ -85,6 +85,10 @@ _OUTPUTS = [
     (['paper', 'table1'], 'OUTPUT_DIR'),
     (['paper', 'table3'], 'OUTPUT_DIR'),
     (['tpu-preflight', *_TPU_FLAGS], 'OUTPUT_DIR'),
+    (
+        ['check-pair', '--gin_file=configs/runs/demo.gin'],
+        'CHECK_OUTPUT_DIR',
+    ),
 ]
 _USAGE = f'usage: speculative-t5x {{{",".join(_COMMANDS)}}}'
 _TABLES = ['table1', 'table2', 'table3', 'table4']
@@ -99,7 +103,7 @@ def _configure(*flags):
 
 @pytest.fixture(scope='module')
 def folder(tmp_path_factory):
-  """A gin file and two checkpoints; not to be written to."""
+  """Returns a gin file and two checkpoints; tests must not write to it."""
   folder = tmp_path_factory.mktemp('pair')
   (folder / 'tiny.gin').write_text(_GIN)
   checkpoints.save(folder / 'target', 1, tiny.params(_CONFIG))
@@ -109,7 +113,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def flags(folder, tmp_path):
-  """A command that would succeed."""
+  """Returns the flags of a command that would succeed."""
   return [
       'eval',
       f'--gin_file={folder / "tiny.gin"}',
@@ -121,7 +125,7 @@ def flags(folder, tmp_path):
 
 @pytest.fixture
 def fails(capsys, tmp_path):
-  """Runs a command that fails; its one error, without the word."""
+  """Returns a runner of failing commands, which returns the one error."""
 
   def run(flags, status):
     assert main.main(flags) == status
@@ -137,7 +141,7 @@ def fails(capsys, tmp_path):
 
 @pytest.fixture
 def parsed(monkeypatch):
-  """Configures a command without running it; the value of a macro."""
+  """Returns a function from flags to the value of a macro."""
   monkeypatch.chdir(_ROOT)
 
   def value(argument, name='SEED'):
@@ -168,14 +172,14 @@ class TestValues:
           ('"text"', 'text'),
           ("'a text'", 'a text'),
           ('"5"', '5'),
-          # What a shell leaves without quotes.
+          # Values as a shell passes them without quotes.
           ('text', 'text'),
           ('gs://bucket/a-b/checkpoint_1', 'gs://bucket/a-b/checkpoint_1'),
           ('../a b/~c,d', '../a b/~c,d'),
           ('2026-11-21', '2026-11-21'),
       ],
   )
-  def test_read_as(self, parsed, argument, value):
+  def test_types_of_values(self, parsed, argument, value):
     found = parsed(argument)
     assert found == value and type(found) is type(value)
 
@@ -206,7 +210,7 @@ class TestValues:
     assert gin.query_parameter('MODEL_DIR/macro.value') == 'from b'
 
   def test_search_paths_come_first(self, tmp_path, monkeypatch):
-    """Before the current folder, and those of no other command."""
+    """They precede the current folder, and do not affect other commands."""
     monkeypatch.chdir(tmp_path)
     for name in ('.', 'one', 'two'):
       (tmp_path / name).mkdir(exist_ok=True)
@@ -260,7 +264,7 @@ class TestUsage:
     assert main.main(['paper', 'table9', '-h']) == 2
     assert "there is no 'table9'" in capsys.readouterr().err
 
-  def test_nothing(self, capsys):
+  def test_no_arguments(self, capsys):
     assert main.main([]) == 2
     assert 'usage: speculative-t5x' in capsys.readouterr().out
 
@@ -397,7 +401,7 @@ class TestUsage:
       ],
   )  # fmt: skip
   @pytest.mark.parametrize('is_included', [False, True])
-  def test_macro_that_nothing_uses(
+  def test_unused_macro(
       self, fails, flags, tmp_path, text, message, is_included
   ):
     path = tmp_path / 'mine.gin'
@@ -434,7 +438,7 @@ class TestUsage:
       ],
   )
   @pytest.mark.parametrize('command', ['eval', 'check-pair'])
-  def test_gin_file_that_is_no_text(
+  def test_binary_gin_file(
       self, fails, flags, tmp_path, content, message, command
   ):
     (tmp_path / 'bad.gin').write_bytes(content)
@@ -466,7 +470,7 @@ def _model(role, name, value):
 
 
 def _vocabulary(path, **options):
-  """A SentencePiece model of few pieces."""
+  """Returns a SentencePiece model with few pieces."""
   arguments = {
       'vocab_size': 99, 'pad_id': 0, 'eos_id': 1, 'unk_id': 2, 'bos_id': -1
   }  # fmt: skip
@@ -559,13 +563,13 @@ class TestBadInput:
           ({'pad_id': 3, 'bos_id': 0}, "has pad_id 0, the draft's 3."),
       ],
   )
-  def test_vocabularies_that_differ(
+  def test_different_vocabularies(
       self, fails, flags, tmp_path, options, message
   ):
     flag = _vocabulary(tmp_path / 'draft.model', **options)
     assert message in fails([*flags, flag], 1)
 
-  def test_output_folder_that_cannot_be_written(self, fails, flags, tmp_path):
+  def test_unwritable_output_folder(self, fails, flags, tmp_path):
     (tmp_path / 'file').write_text('mine')
     path = tmp_path / 'file' / 'output'
     error = fails([*flags, f'--gin.EVAL_OUTPUT_DIR={path}'], 1)
@@ -583,15 +587,15 @@ class TestBadInput:
     error = fails(['eval', *task, *flags[2:]], 1)
     assert f'{tmp_path / "val.en.gz"}, line 2 is empty' in error
 
-  def test_data_folder_that_is_missing(self, fails, flags, tmp_path):
+  def test_missing_data_folder(self, fails, flags, tmp_path):
     data = tmp_path / 'mistyped'
     task = [f'--gin_file={_MULTI30K}', f'--gin.MULTI30K_DIR={data}']
     error = fails(['eval', *task, *flags[2:]], 1)
     assert f'There is no folder {data}' in error and '\n' not in error
     assert list(tmp_path.iterdir()) == []
 
-  def test_results_of_an_earlier_job_stay(self, flags, tmp_path, capsys):
-    """A command that never began takes nothing away."""
+  def test_results_of_an_earlier_job_remain(self, flags, tmp_path, capsys):
+    """A command that fails before it begins removes nothing."""
     (tmp_path / 'output').mkdir()
     (tmp_path / 'output' / 'results.jsonl').write_text('{}\n')
     assert main.main([*flags, '--gin.GAMMA=0']) == 1
@@ -599,7 +603,7 @@ class TestBadInput:
 
 
 def _command(flags, cwd, **variables):
-  """Runs the command in a process of its own, away from the checkout."""
+  """Runs the command in a separate process, outside the checkout."""
   return _python(['-m', 'speculative_t5x.cli.main', *flags], cwd, **variables)
 
 
@@ -618,9 +622,9 @@ def _python(arguments, cwd, **variables):
 class TestProcess:
 
   def test_success(self, flags, tmp_path):
-    """Progress on stderr and nothing else, a table on stdout."""
+    """Progress is printed on stderr, and only the table on stdout."""
     more = ['--gin.TEMPERATURE=(0.0, 1.0)', '--gin.NUM_EXAMPLES=6']
-    # Or libtpu, where it is installed, would wait for other processes.
+    # Otherwise libtpu, if installed, would wait for other processes.
     several = {'ALLOW_MULTIPLE_LIBTPU_LOAD': '1'}
     done = _command([*flags, *more], tmp_path, **several)
     assert done.returncode == 0, done.stderr
@@ -632,7 +636,7 @@ class TestProcess:
     text = (tmp_path / 'output' / 'results.jsonl').read_text()
     records = [json.loads(line) for line in text.splitlines()]
     assert [r['temperature'] for r in records] == [0.0, 1.0]
-    # Of an input that is too long there is a count.
+    # Inputs that are too long are counted.
     assert {r['truncated_inputs'] for r in records} == {2}
 
   def test_bad_input(self, flags, tmp_path):
@@ -655,7 +659,7 @@ class TestProcess:
 
 @pytest.fixture
 def pair_flags():
-  """A check of a pair that would pass, without any gin file."""
+  """Returns the flags of a check of a pair that passes, without a gin file."""
   return [
       'check-pair',
       f'--gin.CHECKPOINT_PATH={embedded.target_checkpoint()}',
@@ -674,8 +678,8 @@ class TestRemotePaths:
         ' path, or one of a bucket (gs://).'
     )
 
-  def test_refused(self, fails, pair_flags, monkeypatch):
-    """By TensorFlow, which reads buckets."""
+  def test_error_of_tensorflow(self, fails, pair_flags, monkeypatch):
+    """TensorFlow reads buckets."""
 
     def refuse(*_, **unused):
       raise tf.errors.FailedPreconditionError(None, None, 'no\n such host')
@@ -691,14 +695,23 @@ class TestCheckPair:
     shown = capsys.readouterr()
     assert shown.out.endswith('The pair can work.\n') and shown.err == ''
 
-  def test_flags_count(self, pair_flags, capsys):
+  def test_output_dir(self, pair_flags, tmp_path, capsys):
+    folder = tmp_path / 'new' / 'folder'
+    assert main.main([*pair_flags, f'--output_dir={folder}']) == 0
+    shown = capsys.readouterr().out
+    assert [path.name for path in folder.iterdir()] == ['check_pair.txt']
+    assert (folder / 'check_pair.txt').read_text() == shown
+
+  def test_flags_are_applied(self, pair_flags, capsys):
     assert main.main([*pair_flags, '--gin.DTYPE=bfloat16']) == 0
     shown = capsys.readouterr().out
     assert re.search('dtype to decode in +bfloat16 +bfloat16', shown)
 
   @pytest.mark.parametrize('files', [[], ['configs/runs/check_pair.gin']])
-  def test_models_are_held_against_checkpoints(self, pair_flags, capsys, files):
-    """Whatever the order: the command's own file is read first."""
+  def test_configs_are_checked_against_checkpoints(
+      self, pair_flags, capsys, files
+  ):
+    """The command reads its own file first, whatever the order of files."""
     files = ['configs/models/bulletins_target.gin', *files]
     more = [f'--gin_file={file}' for file in files]
     assert main.main([*pair_flags, *more]) == 0
@@ -716,7 +729,7 @@ class TestCheckPair:
     assert 'vocabulary: SHA-256' in shown and 'warning' not in shown
 
   def test_cannot_work(self, pair_flags, capsys):
-    """The report, then one error."""
+    """The command prints the report, then one error."""
     flags = [*pair_flags, '--gin.DEVICE_MEMORY_GIB=0.01']
     assert main.main(flags) == 1
     shown = capsys.readouterr()
@@ -725,7 +738,7 @@ class TestCheckPair:
     assert 'of 0.01 GiB. Lower BATCH_SIZE' in line
     assert 'emb_dim' in shown.out and 'can work' not in shown.out
 
-  def test_what_is_required(self, capsys):
+  def test_required_macros_are_named(self, capsys):
     assert main.main(['check-pair']) == 2
     shown = capsys.readouterr()
     assert shown.err == (
@@ -742,7 +755,7 @@ class TestCheckPair:
   def test_without_accelerator_and_without_tensorflow(
       self, pair_flags, tmp_path
   ):
-    """It asks for neither, whatever the environment says."""
+    """Both are absent, whatever the environment says."""
     code = (
         'import sys; absent = ("tensorflow", "seqio", "tensorflow_datasets");'
         'sys.modules.update(dict.fromkeys(absent));'
@@ -754,7 +767,7 @@ class TestCheckPair:
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith('The pair can work.\n')
     assert done.stderr == ''
-    # Where it is asked for, what is absent is missed.
+    # The absent platform and modules would be noticed if used.
     done = _python(
         ['-c', 'import jax; jax.devices()'], tmp_path, JAX_PLATFORMS='absent'
     )
@@ -764,7 +777,7 @@ class TestCheckPair:
 class TestConvert:
 
   def test_needs_no_gin_file(self, pair_flags, tmp_path, capsys):
-    """What it wrote works in a pair as the original does."""
+    """The converted checkpoint can be used in a pair like the original."""
     flags = [
         'convert',
         f'--gin.CHECKPOINT_PATH={embedded.draft_checkpoint()}',
@@ -790,19 +803,19 @@ class TestConvert:
     )
     assert '\n' not in error and list(tmp_path.iterdir()) == []
 
-  def test_what_is_required(self, capsys):
+  def test_required_macros_are_named(self, capsys):
     assert main.main(['convert']) == 2
     shown = capsys.readouterr().err
     assert 'CHECKPOINT_PATH, OUTPUT_DIR must be set' in shown
 
 
 class TestOutputDir:
-  """One flag for the folder, whatever a job calls it."""
+  """The flag --output_dir works for every job."""
 
   @pytest.mark.parametrize(('flags', 'macro'), _OUTPUTS)
   @pytest.mark.parametrize('path', ['a/b', "it's", 'None', '%X'])
-  def test_sets_the_jobs_own(self, flags, macro, path):
-    """To the text as it is."""
+  def test_sets_the_macro_of_the_job(self, flags, macro, path):
+    """The value is the text of the flag, unchanged."""
     _configure(*flags, f'--output_dir={path}')
     assert gin.query_parameter(f'{macro}/macro.value') == path
 
@@ -810,9 +823,12 @@ class TestOutputDir:
     _configure('simulate', '--output_dir=a', '--gin.OUTPUT_DIR=b')
     assert gin.query_parameter('OUTPUT_DIR/macro.value') == 'b'
 
-  def test_a_job_without_one(self, fails, pair_flags):
-    message = 'no gin file mentions the macro OUTPUT_DIR.'
-    assert fails([*pair_flags, '--output_dir=x'], 2) == message
+  def test_the_macro_of_another_job(self, fails, pair_flags):
+    message = (
+        'no gin file mentions the macro OUTPUT_DIR. Did you mean'
+        ' CHECK_OUTPUT_DIR?'
+    )
+    assert fails([*pair_flags, '--gin.OUTPUT_DIR=x'], 2) == message
 
   @pytest.mark.parametrize(('flags', 'macro'), _OUTPUTS)
   @pytest.mark.parametrize(
@@ -824,10 +840,10 @@ class TestOutputDir:
           ('--gin.{macro}=5', '5'),
       ],
   )
-  def test_that_names_no_folder(
+  def test_value_that_names_no_folder(
       self, fails, tmp_path, monkeypatch, flags, macro, flag, shown
   ):
-    """Results would go to the current one."""
+    """Otherwise results would be written to the current folder."""
     monkeypatch.chdir(tmp_path)
     assert fails([*flags, flag.replace('{macro}', macro)], 2) == (
         f'{macro} must name a folder, got {shown}. Give one:'
@@ -857,10 +873,10 @@ class TestOutputDir:
           (['paper', 'table3'], 'measured'),
       ],
   )
-  def test_that_another_job_writes_to(
+  def test_folder_that_another_job_writes_to(
       self, fails, tmp_path, monkeypatch, flags, folder
   ):
-    """It is refused at once, and nothing of the other's is removed."""
+    """The job is refused immediately, and the other's files remain."""
     path = tmp_path / folder / 'records' / 'temperature_0.json'
     path.parent.mkdir(parents=True)
     path.write_text('{}')
@@ -878,18 +894,18 @@ class TestOutputDir:
 
 class TestOwnFlags:
 
-  def test_set_the_macros_of_their_names(self):
+  def test_flags_set_the_macros_of_their_names(self):
     _configure('tpu-preflight', *_TPU_FLAGS)
     for flag in _TPU_FLAGS:
       name, _, value = flag.removeprefix('--').partition('=')
       found = gin.query_parameter(f'{name.upper()}/macro.value')
       assert found == value
 
-  def test_are_required(self, fails):
+  def test_flags_are_required(self, fails):
     message = fails(['tpu-preflight', *_TPU_FLAGS[:2]], 2)
     assert 'TOPOLOGY must be set: --topology=..., or in' in message
 
-  def test_are_of_one_command(self, fails):
+  def test_flags_belong_to_one_command(self, fails):
     message = fails(['simulate', '--target=t5_1_1_base'], 2)
     assert "the flag '--target=t5_1_1_base' is unknown" in message
 
@@ -898,16 +914,16 @@ class TestCompilationCache:
 
   @pytest.fixture
   def enabled(self, monkeypatch):
-    """The output folders that a cache was turned on for, before a job."""
+    """Returns the output folders for which a cache was enabled before a job."""
     folders = []
     monkeypatch.setattr(compilation_cache, 'enable', folders.append)
     return folders
 
-  def test_is_told_the_jobs_output_folder(self, enabled, flags, tmp_path):
+  def test_gets_the_output_folder_of_the_job(self, enabled, flags, tmp_path):
     assert main.main([*flags, '--gin.GAMMA=0']) == 1
     assert enabled == [str(tmp_path / 'output')]
 
-  def test_where_a_macro_stands_for_the_folder(self, enabled, flags, tmp_path):
+  def test_folder_given_by_another_macro(self, enabled, flags, tmp_path):
     (tmp_path / 'more.gin').write_text(
         "DIR = 'gs://bucket/a'\nEVAL_OUTPUT_DIR = %DIR\n"
     )
@@ -915,12 +931,12 @@ class TestCompilationCache:
     assert main.main([*flags[:-1], *more]) == 1
     assert enabled == ['gs://bucket/a']
 
-  def test_each_part_of_a_command(self, enabled, tmp_path):
+  def test_enabled_for_each_part_of_a_command(self, enabled, tmp_path):
     flags = ['table1', 'figure2', f'--output_dir={tmp_path}']
     assert main.main(['paper', *flags]) == 0
     assert enabled == [str(tmp_path)] * 2
 
-  def test_not_for_a_job_of_the_host(self, enabled, pair_flags):
+  def test_not_enabled_for_a_job_on_the_host(self, enabled, pair_flags):
     assert main.main(pair_flags) == 0
     assert enabled == []
 
@@ -933,7 +949,7 @@ class TestSimulate:
     assert callable(main._configure(command))
 
   def test_bad_input_without_tensorflow(self, tmp_path):
-    """It sets up the job and begins it, and misses nothing."""
+    """The job is configured and started, and needs no missing module."""
     code = (
         'import sys; absent = ("tensorflow", "seqio", "tensorflow_datasets");'
         'sys.modules.update(dict.fromkeys(absent));'
@@ -950,8 +966,8 @@ class TestSimulate:
 class TestInterrupted:
 
   @pytest.mark.parametrize('name', _COMMANDS)
-  def test_one_line(self, monkeypatch, capsys, name):
-    """Which promises nothing of a command that begins anew."""
+  def test_message(self, monkeypatch, capsys, name):
+    """Only a command that can be resumed says so."""
 
     def interrupt(_):
       raise KeyboardInterrupt
@@ -964,8 +980,8 @@ class TestInterrupted:
     assert shown.err == f'Interrupted.{kept if is_resumed else ""}\n'
     assert shown.out == ''
 
-  def test_goes_on(self, monkeypatch, capsys, tmp_path):
-    """An interrupt after the first of two configurations."""
+  def test_resumes(self, monkeypatch, capsys, tmp_path):
+    """The interrupt comes after the first of two configurations."""
     tiny_sizes = dict(emb_dim=16, num_heads=2, num_layers=1, mlp_dim=16)
     monkeypatch.setattr(t5_published, 'SIZES', {'small': tiny_sizes})
     monkeypatch.setattr(t5_published, 'VOCAB_SIZE', 64)
@@ -1001,16 +1017,16 @@ def _functions(*flags):
 
 class TestPaper:
 
-  def test_all_of_them(self):
-    """Figures last: they show what tables measured."""
+  def test_all_parts_by_default(self):
+    """Figures come last, because they show measurements of the tables."""
     assert _functions() == [*_TABLES, *_FIGURES]
     assert _functions('--output_dir=x') == [*_TABLES, *_FIGURES]
 
-  def test_by_name(self):
+  def test_parts_by_name(self):
     assert _functions('table1', '--output_dir=x') == ['table1']
     assert _functions('figure4', 'table2', 'figure4') == ['table2', 'figure4']
 
-  def test_each_reads_its_own_file(self):
+  def test_each_part_reads_its_own_file(self):
     for command in main._parse(['paper', '--gin_file=mine.gin']):
       assert command.gin_files == (
           f'configs/paper/{command.function}.gin',
@@ -1018,12 +1034,12 @@ class TestPaper:
       )
 
   @pytest.mark.parametrize('name', ['table5', 'paper', 'table1.gin', ''])
-  def test_unknown_name(self, fails, name):
+  def test_unknown_part(self, fails, name):
     known = ', '.join([*_TABLES, *_FIGURES])
     message = f'there is no {name!r}. Choose from: {known}.'
     assert fails(['paper', 'table1', name], 2) == message
 
-  def test_runs_what_is_named(self, tmp_path, capsys):
+  def test_runs_the_named_part(self, tmp_path, capsys):
     output = tmp_path / 'output'
     assert main.main(['paper', 'table1', f'--output_dir={output}']) == 0
     assert [path.name for path in output.iterdir()] == ['table1.md']
@@ -1032,8 +1048,8 @@ class TestPaper:
     assert shown.out.endswith(f'Written: {output / "table1.md"}\n')
     assert shown.err == ''
 
-  def test_runs_several(self, tmp_path, capsys):
-    """Though a setting is of one of them alone."""
+  def test_runs_several_parts(self, tmp_path, capsys):
+    """A setting may belong to only one of them."""
     flags = ['--gin.TARGET_SIZE=base', f'--output_dir={tmp_path}']
     seen = []
 
@@ -1046,12 +1062,12 @@ class TestPaper:
     assert seen == ['table1', 'table2']
     assert capsys.readouterr().err == ''
 
-  def test_a_setting_of_none_of_them(self, fails):
+  def test_setting_that_no_part_uses(self, fails):
     flags = ['paper', 'table1', 'figure2', '--gin.TARGET_SIZE=base']
     message = 'no gin file mentions the macro TARGET_SIZE.'
     assert fails(flags, 2) == message
 
-  def test_records_that_are_missing(self, fails, tmp_path):
+  def test_missing_records(self, fails, tmp_path):
     path = tmp_path / 'no.jsonl'
     flags = ['paper', 'figure2', f'--gin.RECORDS={path}']
     error = fails([*flags, f'--output_dir={tmp_path / "x"}'], 1)

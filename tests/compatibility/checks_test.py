@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What is found of a pair, from shapes and vocabularies alone."""
+"""Tests of the findings about a pair, from shapes and vocabularies alone."""
 
 import dataclasses
 import pathlib
@@ -137,8 +137,7 @@ class TestVocabularies:
     if narrow:
       assert f'The {narrow} has only {min(widths)} logits' in errors[0].remedy
 
-  def test_ids_that_a_task_adds(self, pair):
-    """They are pieces too, and need a logit each."""
+  def test_ids_that_a_task_adds_need_logits(self, pair):
     (found,) = _check(
         *(
             dataclasses.replace(c, vocabulary=_vocabulary(extra_ids=100))
@@ -162,14 +161,14 @@ class TestSizes:
     assert found.verdict == 'note' and message in found.remedy
     assert found.draft == str(width)
 
-  def test_a_draft_that_is_not_smaller(self, pair):
+  def test_draft_model_that_is_not_smaller(self, pair):
     report = _check(pair[1], pair[0])
     assert not report.errors
     assert _verdicts(report)['parameters'] == 'warning'
-    # Nor does it gain anything by one of the same size.
+    # A draft model of the same size is no better.
     assert _verdicts(_check(pair[0], pair[0]))['parameters'] == 'warning'
 
-  def test_activations_that_nothing_tells(self, pair):
+  def test_activations_are_assumed_for_parameters(self, pair):
     draft = dataclasses.replace(pair[1], config_source=facts.FROM_PARAMETERS)
     found = _finding(_check(pair[0], draft), 'mlp_activations')
     assert found.verdict == 'note' and 'assumed' in found.remedy
@@ -180,7 +179,7 @@ class TestSizes:
     assert _finding(report, 'dtype stored').draft == 'bfloat16'
     assert _finding(report, 'dtype to decode in').draft == 'float32'
 
-  def test_a_head_that_is_the_embedding(self, pair, vocabulary):
+  def test_head_tied_to_the_embedding(self, pair, vocabulary):
     draft = _candidate(vocabulary, logits_via_embedding=True)
     found = _finding(_check(pair[0], draft), 'output head')
     assert (found.target, found.draft) == ('separate', 'the embedding')
@@ -195,15 +194,15 @@ class TestSizes:
 
 class TestProblems:
 
-  def test_are_errors(self, pair):
+  def test_problems_are_errors(self, pair):
     target = pair[0].with_problem('Worn out.').with_problem('Bent.')
     report = _check(target, pair[1].with_problem('Lost.'))
     assert [(f.name, f.remedy) for f in report.errors] == [
         ('target', 'Worn out.'), ('target', 'Bent.'), ('draft', 'Lost.')
     ]  # fmt: skip
 
-  def test_nothing_is_known(self, pair):
-    """The rest of the report still stands."""
+  def test_unreadable_model(self, pair):
+    """The report still shows the other model."""
     lost = facts.Candidate('nowhere').with_problem('Lost.')
     for report in (_check(pair[0], lost), _check(lost, pair[1])):
       (found,) = report.errors
@@ -230,13 +229,13 @@ class TestMemory:
     assert found.name == 'memory per device'
     assert 'Lower BATCH_SIZE' in found.remedy
 
-  def test_not_checked(self, pair):
+  def test_no_memory_given(self, pair):
     report = _check(*pair, None)
     assert not report.errors
     assert 'not compared' in _finding(report, 'memory per device').remedy
 
   @pytest.mark.parametrize('value', [0, -1.0, float('nan'), '16'])
-  def test_what_is_no_size(self, pair, value):
+  def test_invalid_memory_size(self, pair, value):
     with pytest.raises(ValueError, match='device_memory_gib must be'):
       _check(*pair, value)
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes counted beforehand, against a count by hand and against arrays."""
+"""Tests of memory estimates, against counts by hand and allocated arrays."""
 
 import dataclasses
 import os
@@ -27,7 +27,7 @@ def _num_bytes(tree) -> int:
 
 
 class TestByHand:
-  """T5 of width 32, two heads of 16, two layers a stack, mlp 48, 64 ids."""
+  """Width 32, 2 heads of 16, 2 layers per stack, mlp 48, 64 ids."""
 
   # A layer: two norms and 4 * 32 * 32 + 3 * 32 * 48 in the encoder; three norms
   # and twice the attention in the decoder.
@@ -48,15 +48,15 @@ class TestByHand:
         found.params + found.cache + found.cross + found.logits
     )
 
-  def test_draft(self):
-    """One guess fewer to score, and as wide as the target's logits."""
+  def test_draft_model(self):
+    """Scores are of gamma tokens, with as many logits as the target."""
     target = memory.target_bytes(tiny.config(), _WORKLOAD)
     found = memory.draft_bytes(tiny.config(), _WORKLOAD, 100)
     assert found.logits == 4 * 6 * 4 * 100
     assert dataclasses.replace(found, logits=target.logits) == target
 
   def test_bfloat16(self):
-    """Half of all but the logits."""
+    """All sizes but those of the logits are halved."""
     found = memory.target_bytes(tiny.config(dtype=jnp.bfloat16), _WORKLOAD)
     full = memory.target_bytes(tiny.config(), _WORKLOAD)
     for name in ('params', 'cache', 'cross'):
@@ -64,7 +64,7 @@ class TestByHand:
     assert found.logits == full.logits
 
   def test_mesh(self):
-    """Two rows of devices with half of the target each."""
+    """Each of two rows of devices holds half of the target per device."""
     workload = dataclasses.replace(_WORKLOAD, batch_size=6, mesh_shape=(2, 2))
     found = memory.target_bytes(tiny.config(), workload)
     norms = 2 * 2 * 32 + 32 + 2 * 3 * 32 + 32
@@ -79,12 +79,12 @@ class TestByHand:
     draft = memory.draft_bytes(tiny.config(), parallel, 64)
     assert (draft.params, draft.cache) == (found.params, found.cache)
 
-  def test_heads_that_do_not_divide(self):
+  def test_indivisible_heads(self):
     workload = dataclasses.replace(_WORKLOAD, mesh_shape=(1, 4))
     found = memory.target_bytes(tiny.config(), workload)
     one = memory.target_bytes(tiny.config(), _WORKLOAD)
     assert (found.cache, found.cross) == (one.cache, one.cross)
-    # What remains to be cut: embedding, head and feed-forward blocks.
+    # Embedding, head and feed-forward blocks are still partitioned.
     cut = 2 * self.embedding + 4 * 4608
     assert one.params - found.params == 4 * cut * 3 // 4
 
@@ -103,7 +103,7 @@ class TestAllocated:
   def test_parameters(self, overrides):
     config = tiny.config(**overrides)
     found = memory.target_bytes(config, _WORKLOAD)
-    # As `load_model` reads them.
+    # `load_model` reads them in this form.
     params = jax.tree.map(lambda x: x.astype(config.dtype), tiny.params(config))
     model = loading.make_model(config, params)
     assert found.params == _num_bytes(model.params)
@@ -138,7 +138,7 @@ class TestWorkload:
           ({'mesh_shape': (2, 1)}, 'batch_size 3 cannot be split evenly over'),
       ],
   )
-  def test_what_cannot_be(self, changes, message):
+  def test_invalid_values(self, changes, message):
     with pytest.raises(ValueError, match=message):
       dataclasses.replace(_WORKLOAD, **changes)
 
@@ -147,7 +147,7 @@ class TestAvailable:
 
   @pytest.fixture
   def machine(self, monkeypatch, tmp_path):
-    """Sets what a device and the host's file say; the bytes that are found."""
+    """Returns a function that fakes memory sizes and returns those found."""
 
     def found(stats, text=None, platform='cpu'):
       device = types.SimpleNamespace(
@@ -161,24 +161,24 @@ class TestAvailable:
 
     return found
 
-  def test_of_a_device(self, machine):
+  def test_memory_of_a_device(self, machine):
     stats = {'bytes_limit': 1000, 'bytes_in_use': 300, 'num_allocs': 7}
     assert machine(stats, 'MemAvailable: 5 kB\n') == 700
 
   @pytest.mark.parametrize('stats', [None, {}])
-  def test_of_the_host(self, machine, stats):
+  def test_memory_of_the_host(self, machine, stats):
     text = 'MemTotal:  99 kB\nMemFree:  3 kB\nMemAvailable:     12 kB\n'
     assert machine(stats, text) == 12 * 1024
 
   @pytest.mark.parametrize('text', [None, 'MemTotal: 99 kB\n'])
-  def test_of_a_host_that_does_not_say(self, machine, text):
-    """All that there is, then."""
+  def test_host_without_available_memory(self, machine, text):
+    """The total memory is used."""
     total = os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE')
     assert machine(None, text) == total
 
-  def test_not_of_the_host_of_a_device_that_does_not_say(self, machine):
+  def test_device_without_memory_statistics(self, machine):
     with pytest.raises(ValueError, match='gpu does not report .* Unset that'):
       machine({}, 'MemAvailable: 12 kB\n', platform='gpu')
 
-  def test_here(self):
+  def test_this_machine(self):
     assert memory.available_bytes() > 0

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests for guessing with a smaller model."""
+"""Tests of drafting with a smaller model."""
 
 import functools
 import inspect
@@ -31,7 +31,7 @@ def table_drafter(width=VOCAB, gamma=GAMMA) -> draft_model.DraftModel:
 
 
 def memory_of(tables):
-  """What the drafter has read: the table of each row."""
+  """Returns the drafter's memory: the table of each row."""
   zeros = jnp.zeros(len(tables), jnp.int32)
   return draft_model.DraftModelMemory(jnp.asarray(tables), zeros, zeros)
 
@@ -54,7 +54,7 @@ def compiled_propose(width, gamma):
 
 
 def prefixes():
-  """Three rows of 0, 2 and 5 committed tokens, and uniforms for each."""
+  """Returns rows of 0, 2 and 5 committed tokens, and their uniforms."""
   sequences = jnp.array([[0] * 6, [3, 2, 0, 0, 0, 0], [4, 2, 2, 0, 3, 0]])
   num_tokens = jnp.array([0, 2, 5])
   uniforms = np.random.default_rng(0).random((3, GAMMA)).astype(np.float32)
@@ -62,7 +62,7 @@ def prefixes():
 
 
 def propose(tables, *, num_behind=(0, 0, 0), gamma=GAMMA, **rules):
-  """Guesses after the prefixes; rows were last fed that many tokens less."""
+  """Drafts after the prefixes; the drafter was fed fewer tokens before."""
   sequences, num_tokens, uniforms = prefixes()
   num_fed = num_tokens - jnp.array(num_behind)
   fed = jnp.pad(sequences, ((0, 0), (1, SLOTS - 7)))
@@ -77,38 +77,41 @@ def propose(tables, *, num_behind=(0, 0, 0), gamma=GAMMA, **rules):
 
 
 def teacher_forced(tables, draft, **rules):
-  """The law of each guess, read off the tables."""
+  """Returns the distribution of each draft token, read off the tables."""
   sequences, num_tokens, _ = jax.device_get(prefixes())
   rules = sampling_lib.make_sampling(**rules)
   rows = []
-  for prefix, num, guesses in zip(sequences, num_tokens, draft.tokens):
-    fed = [0, 0, *prefix[:num], *guesses.tolist()]
+  for prefix, num, draft_tokens in zip(sequences, num_tokens, draft.tokens):
+    fed = [0, 0, *prefix[:num], *draft_tokens.tolist()]
     rows.append(
-        [tables[0, fed[num + i], fed[num + i + 1]] for i in range(len(guesses))]
+        [
+            tables[0, fed[num + i], fed[num + i + 1]]
+            for i in range(len(draft_tokens))
+        ]
     )
   return sampling_lib.standardize(jnp.asarray(np.array(rows)), rules)
 
 
 class TestWidths:
 
-  def test_narrower_draft_gives_the_rest_no_probability(self):
+  def test_narrower_draft_model_pads_probabilities_with_zeros(self):
     tables = np.float32(tabular.random_tables(1, 1, VOCAB, width=4))
     draft, _, _ = propose(tables)
     assert draft.probs.shape == (3, GAMMA, VOCAB)
     assert not draft.probs[..., 4].any()
     assert draft.tokens.max() < 4
-    law = teacher_forced(tables, draft)
-    np.testing.assert_allclose(draft.probs[..., :4], law, rtol=1e-6)
+    distribution = teacher_forced(tables, draft)
+    np.testing.assert_allclose(draft.probs[..., :4], distribution, rtol=1e-6)
 
-  def test_wider_draft_is_cut_and_renormalised(self):
+  def test_wider_draft_model_is_cut_and_renormalised(self):
     tables = np.float32(tabular.random_tables(2, 1, VOCAB, width=8))
     tables[..., VOCAB:] += 3  # most of its mass is beyond the target's width
     draft, _, _ = propose(tables)
     assert draft.probs.shape == (3, GAMMA, VOCAB)
     assert draft.tokens.max() < VOCAB
     np.testing.assert_allclose(draft.probs.sum(-1), 1, rtol=1e-6)
-    law = teacher_forced(tables[..., :VOCAB], draft)
-    np.testing.assert_allclose(draft.probs, law, rtol=1e-6)
+    distribution = teacher_forced(tables[..., :VOCAB], draft)
+    np.testing.assert_allclose(draft.probs, distribution, rtol=1e-6)
 
 
 class TestPropose:
@@ -126,16 +129,16 @@ class TestPropose:
       ],
       ids=str,
   )
-  def test_reports_the_law_it_draws_from(self, rules):
+  def test_reports_the_distribution_it_draws_from(self, rules):
     draft, _, _ = propose(self.tables, **rules)
-    law = teacher_forced(self.tables, draft, **rules)
-    np.testing.assert_allclose(draft.probs, law, rtol=1e-6)
+    distribution = teacher_forced(self.tables, draft, **rules)
+    np.testing.assert_allclose(draft.probs, distribution, rtol=1e-6)
     drawn = sampling_lib.draw(draft.probs, prefixes()[2])
     np.testing.assert_array_equal(draft.tokens, drawn)
 
   @pytest.mark.parametrize('num_behind', [(0, 1, 1), (0, 0, 1), (0, 1, 0)])
   def test_catches_up(self, num_behind):
-    """After a full acceptance the last guess has not been fed yet."""
+    """The last draft token is not yet fed if all were accepted."""
     draft, state, _ = propose(self.tables, num_behind=num_behind)
     caught_up, _, _ = propose(self.tables)
     np.testing.assert_array_equal(draft.tokens, caught_up.tokens)
@@ -146,8 +149,8 @@ class TestPropose:
       assert state.cache[row, : num + GAMMA].tolist() == fed[:-1]
       assert state.num_fed[row] == num + GAMMA
 
-  def test_rejected_guesses_are_fed_over(self):
-    """A row rewound below what was fed starts from its last token."""
+  def test_rejected_draft_tokens_are_overwritten(self):
+    """A row that was rewound starts from its last committed token."""
     draft, state, _ = propose(self.tables)
     sequences, num_tokens, uniforms = prefixes()
     again, after, _ = compiled_propose(VOCAB, GAMMA)(
@@ -160,7 +163,7 @@ class TestPropose:
     np.testing.assert_array_equal(again.probs, draft.probs)
     np.testing.assert_array_equal(after.num_fed, state.num_fed)
 
-  def test_leaves_the_targets_cache_alone(self):
+  def test_targets_cache_is_unchanged(self):
     draft, _, target_cache = propose(self.tables, gamma=1)
     np.testing.assert_array_equal(target_cache, TARGET_CACHE)
     assert draft.tokens.shape == (3, 1)
@@ -179,7 +182,7 @@ DRAFT_TEMPERATURE = 0.8  # the target's is 1
 
 
 def network_calls(config, inputs):
-  """Each state and the draft made in it, and all counts at the end."""
+  """Returns each state with the draft made in it, and the final counts."""
   model = tiny.model(config)
   draft = tiny.model(config, noise=0.15)
   setup = state_lib.Setup(
@@ -237,13 +240,13 @@ def network_calls(config, inputs):
 
 
 class TestDraftOfANetwork:
-  """The draft's cache is right at every call; a wrong one only costs speed."""
+  """The draft model's cache is correct at every call; otherwise alpha drops."""
 
-  def test_every_guess_has_the_teacher_forced_law(self):
+  def test_distributions_are_teacher_forced(self):
     config = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
     inputs = tiny.encoder_tokens(BATCH, 9)
     calls, stats = network_calls(config, inputs)
-    # Both kinds of call came up, many times.
+    # Both kinds of call occur many times.
     assert stats.num_rejections.sum() > 5
     assert stats.accepted_histogram[:, NETWORK_GAMMA].sum() > 5
 
@@ -251,7 +254,7 @@ class TestDraftOfANetwork:
     rules = sampling_lib.make_sampling(DRAFT_TEMPERATURE)
 
     @jax.jit
-    def laws(tokens):
+    def distributions(tokens):
       fed = jnp.pad(tokens, ((0, 0), (1, 0)))
       logits = t5.Transformer(config).apply(
           {'params': params},
@@ -267,8 +270,8 @@ class TestDraftOfANetwork:
       at = state.num_tokens[:, None] + np.arange(NETWORK_GAMMA)
       np.put_along_axis(tokens, at, draft.tokens, axis=1)
       with jax.default_matmul_precision('highest'):
-        law = np.asarray(laws(tokens))
-      expected = np.take_along_axis(law, at[..., None], axis=1)
+        distribution = np.asarray(distributions(tokens))
+      expected = np.take_along_axis(distribution, at[..., None], axis=1)
       is_open = ~state.has_ended
       np.testing.assert_allclose(
           draft.probs[is_open], expected[is_open], atol=2e-5

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A drafter from outside the package runs everywhere, and is exact."""
+"""Tests that a drafter from outside the package works everywhere, exactly."""
 
 import dataclasses
 import functools
@@ -61,7 +61,7 @@ source.WithoutParameters:
 """
 
 
-def test_is_short():
+def test_example_is_short():
   lines = inspect.getsource(repeat_last).splitlines()
   assert len(lines) <= 60
 
@@ -70,8 +70,8 @@ class TestDistribution:
 
   @pytest.mark.parametrize('temperature', [1.0, 0.0])
   @pytest.mark.parametrize('gamma', [1, 2, 3])
-  def test_is_the_target_s(self, gamma, temperature):
-    """By enumeration through the production step."""
+  def test_distribution_is_the_targets(self, gamma, temperature):
+    """All paths of the production step are enumerated."""
     tables = tabular.random_tables(3, 1, VOCAB)
     drawn_from = sampling.make_sampling(temperature)
     drafter = repeat_last.RepeatLast(tabular.Model(VOCAB), gamma)
@@ -82,8 +82,8 @@ class TestDistribution:
     production = enumeration.Production(
         gamma, VOCAB, VOCAB, LIMIT, drafter=drafter
     )
-    (found,), *_ = enumeration.joint_laws(case, production)
-    expected = tabular.exact_law(case.probabilities[0][0], LIMIT)
+    (found,), *_ = enumeration.joint_distributions(case, production)
+    expected = tabular.exact_distribution(case.probabilities[0][0], LIMIT)
     assert found.keys() >= expected.keys()
     for output, probability in found.items():
       np.testing.assert_allclose(
@@ -112,14 +112,16 @@ class TestPython:
     assert found.statistics['drafted'] > 0
 
   def test_acceptance(self):
-    """Of a point mass, the probability of the drafted token."""
+    """The acceptance probability of a point mass is that of its token."""
     tokens = decoder().tokens
     request, _ = decoder().make_request(TEXTS, temperature=1.0)
     decoded = jax.device_get(tokens.plain(request))
     texts = acceptance.score(tokens, request, decoded)
     for text, ids, count in zip(texts, decoded.sequences, decoded.num_tokens):
       before = np.concatenate([[0], ids[: count - 1]])
-      np.testing.assert_array_equal(text.keep_probs > 0, ids[:count] == before)
+      np.testing.assert_array_equal(
+          text.acceptance_probs > 0, ids[:count] == before
+      )
       assert np.all((text.betas > 0) & (text.betas < 1))
 
   def test_operations(self):
@@ -133,7 +135,7 @@ class TestPython:
     trace = jax.device_get(decoder().tokens.traced(request))
     assert trace.outcomes.draft_tokens.shape[-1] == 3
 
-  def test_special_ids_of_its_own(self):
+  def test_special_ids_that_differ_from_the_target(self):
     class Other(repeat_last.RepeatLast):
       special_ids = contracts.SpecialIds(end=2, padding=1, start=0)
 
@@ -143,7 +145,7 @@ class TestPython:
 
 
 class TestMistakes:
-  """Each has one clear error, before anything is compiled."""
+  """Each raises one clear error before anything is compiled."""
 
   def test_a_class_instead_of_a_loaded_drafter(self):
     with pytest.raises(ValueError, match='must be a LoadedDrafter.*RepeatLast'):
@@ -167,7 +169,7 @@ class TestMistakes:
           ({'probs': np.ones((2, 3, 9))}, r'probs .* of \(2, 3, 2048\)'),
       ],
   )
-  def test_a_draft_of_another_shape(self, changes, message):
+  def test_draft_of_another_shape(self, changes, message):
     class Broken(repeat_last.RepeatLast):
 
       def propose(self, *args):
@@ -246,7 +248,7 @@ def _run_job(job, tmp_path, capsys):
       assert record['greedy']['identical'] == record['num_examples']
     if job == 'walltime':
       assert record['ops_coefficient'] == 0
-      # At temperature 0 no token is the last one again.
+      # At temperature 0, no token repeats the last one.
       assert 0 <= record['alpha']['value'] < 1
       assert (record['alpha']['value'] > 0) == (record['temperature'] > 0)
   assert 'repeat_last' in capsys.readouterr().out

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The convert job: what is written, and that nothing is where it fails."""
+"""Tests of the convert job: what it writes, and its errors."""
 
 import json
 
@@ -64,7 +64,7 @@ def written(tmp_path, dtype=None):
 
 
 def assert_same(found, params):
-  """Equal names, dtypes and bits."""
+  """Checks equal names, dtypes and bits."""
   wanted = checkpoints.flatten(params)
   assert found.keys() == wanted.keys()
   for name, array in wanted.items():
@@ -73,7 +73,7 @@ def assert_same(found, params):
 
 
 def tree_on_disk(step_folder):
-  """Names of all leaves and how each is stored, as Orbax notes them."""
+  """Returns how each leaf is stored, by name, from Orbax's metadata."""
   metadata = json.loads((step_folder / 'state' / '_METADATA').read_text())
   tree = metadata.pop('tree_metadata')
   return {
@@ -94,8 +94,8 @@ class TestWritten:
     assert_same(written(tmp_path), params)
 
   @LAYOUTS
-  def test_what_save_would_write(self, tmp_path, params, layout):
-    """Parameters and step; no optimizer state, of which Orbax's has some."""
+  def test_equals_a_saved_checkpoint(self, tmp_path, params, layout):
+    """It has parameters and step, but no optimizer state."""
     write(layout, tmp_path / 'model', params)
     run(tmp_path)
     step = 0 if layout is checkpoints.Layout.HUGGING_FACE else 7
@@ -112,8 +112,8 @@ class TestWritten:
     assert_same(written(tmp_path), by_hand.cast(params, jnp.bfloat16))
 
   @LAYOUTS
-  def test_each_in_its_own_dtype(self, tmp_path, params, layout):
-    """As mixed-precision copies have them."""
+  def test_several_dtypes(self, tmp_path, params, layout):
+    """Mixed-precision checkpoints have several dtypes."""
     mixed = by_hand.cast(params, jnp.bfloat16)
     mixed['token_embedder'] = params['token_embedder']
     write(layout, tmp_path / 'model', mixed)
@@ -128,8 +128,8 @@ class TestWritten:
     assert_same(written(tmp_path), params)
 
   @LAYOUTS
-  def test_what_is_printed(self, tmp_path, params, layout, capsys):
-    """What was written, and what gin needs to know of it."""
+  def test_printed_text(self, tmp_path, params, layout, capsys):
+    """It names the checkpoint, and what gin needs to know of it."""
     write(layout, tmp_path / 'model', params)
     run(tmp_path)
     first, _, *lines = capsys.readouterr().out.splitlines()
@@ -142,8 +142,8 @@ class TestWritten:
     }
     assert t5.T5Config(**sizes) == CONFIG
 
-  def test_t5x_wrote_the_same(self, tmp_path):
-    """T5X's own checkpoint, but for the optimizer and data state in it."""
+  def test_equals_a_checkpoint_of_t5x(self, tmp_path):
+    """Only T5X's optimizer and data state are missing."""
     folder = shared.shared_folder()
     if folder is None or not (folder / 't5x_oracle').is_dir():
       pytest.skip('no shared folder')
@@ -158,7 +158,7 @@ class TestWritten:
 
 
 class TestRefused:
-  """Nothing is written, and what was there stays."""
+  """Nothing is written, and existing files remain."""
 
   def refuse(self, tmp_path, match, **arguments):
     before = sorted(tmp_path.rglob('*'))
@@ -176,15 +176,15 @@ class TestRefused:
     self.refuse(tmp_path, 'read as float33', dtype='float33')
 
   @LAYOUTS
-  def test_output_that_is_there(self, tmp_path, params, layout):
+  def test_existing_output(self, tmp_path, params, layout):
     write(layout, tmp_path / 'model', params)
     step = 0 if layout is checkpoints.Layout.HUGGING_FACE else 7
     (tmp_path / 'new' / 'converted' / f'checkpoint_{step}').mkdir(parents=True)
     self.refuse(tmp_path, f'checkpoint_{step} already')
 
   @LAYOUTS
-  def test_numbers_that_are_not_finite(self, tmp_path, params, layout):
-    """Found among the last, when others are written already."""
+  def test_non_finite_numbers(self, tmp_path, params, layout):
+    """They are found last, after other parameters were written."""
     broken = by_hand.cast(params, jnp.float32)
     broken['token_embedder']['embedding'][2, 3] = np.nan
     write(layout, tmp_path / 'model', broken)
@@ -204,13 +204,13 @@ class TestRefused:
     chunk.write_bytes(chunk.read_bytes()[:50])
     self.refuse(tmp_path, 'token_embedder/embedding')
 
-  def test_shard_that_is_missing(self, tmp_path, params):
+  def test_missing_shard(self, tmp_path, params):
     write(checkpoints.Layout.HUGGING_FACE, tmp_path / 'model', params)
     shard = 'model-00001-of-00002.safetensors'
     (tmp_path / 'model' / shard).unlink()
     self.refuse(tmp_path, f'lacks the file {shard}')
 
-  def test_layer_that_is_missing(self, tmp_path, params):
+  def test_missing_layer(self, tmp_path, params):
     write(checkpoints.Layout.HUGGING_FACE, tmp_path / 'model', params)
     file = tmp_path / 'model' / 'config.json'
     layers = '"num_decoder_layers": '
@@ -225,7 +225,7 @@ class TestRefused:
     write(layout, tmp_path / 'model', {'bert': {'kernel': kernel}})
     self.refuse(tmp_path, 'model.*so this is not a T5')
 
-  def test_leftovers_of_a_killed_process_are_in_no_way(
+  def test_files_of_a_killed_process_do_not_matter(
       self, tmp_path, params, monkeypatch
   ):
     def some():

@@ -245,7 +245,7 @@ class TestFiles:
     assert [(r['input'], r['target']) for r in rows] == 2 * pairs
     for row in rows[:6]:
       assert row['baseline'] == row['speculative'] != ''
-      # The law of argmax gives its only token probability 1.
+      # At temperature 0 the argmax has probability 1.
       assert row['baseline_score'] == row['speculative_score'] == 0
     for row in rows[6:]:
       assert row['baseline_score'] < 0 and row['speculative_score'] < 0

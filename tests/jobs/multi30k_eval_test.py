@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The eval command on checkpoints that T5X trained and decoded itself."""
+"""Tests of the eval command on checkpoints that T5X trained and decoded."""
 
 import json
 import pathlib
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def _eval(output, *flags):
-  """Runs the command; its one record and its predictions."""
+  """Runs the command and returns its one record and its predictions."""
   oracle, data = _SHARED / 't5x_oracle', _SHARED / 'data' / 'multi30k'
   status = main.main(
       [
@@ -49,7 +49,7 @@ def _read(path):
 
 
 def _texts_of_t5x():
-  """What T5X's greedy tokens say."""
+  """Returns the texts of T5X's greedy tokens."""
   path = _SHARED / 't5x_oracle' / 'target' / 'oracle.npz'
   vocabulary = vocabularies.load(_SHARED / 'data' / 'multi30k' / 'ende4k.model')
   with np.load(path) as oracle:
@@ -98,7 +98,7 @@ class TestOracle:
     _assert_same_outputs(ran[0], _NUM_ORACLE)
 
   def test_tokens_per_target_call(self, ran):
-    """2.32 at gamma 5 follows from T5X's agreement on 300 rows."""
+    """T5X's agreement on 300 rows gives 2.32 at gamma 5."""
     record, _ = ran
     assert record['gamma'] == 5
     assert record['tokens_per_target_call'] == pytest.approx(2.32, abs=0.2)

@@ -364,7 +364,7 @@ class TestFigures2To4:
     ]
 
   def test_what_the_tables_measured(self, measured, points, tmp_path):
-    """Dialled rates say nothing of a sweep of gamma."""
+    """Records with simulated acceptance are not used for sweeps of gamma."""
     _speeds(paper.table2, tmp_path)
     swept = [records.measured(gamma) for gamma in (1, 3)]
     _results(tmp_path / 'measured' / 'results.jsonl', *swept)

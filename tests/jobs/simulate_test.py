@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The simulate job, with T5 1.1 made tiny."""
+"""Tests of the simulate job, with tiny sizes of T5 1.1."""
 
 import dataclasses
 import itertools
@@ -45,7 +45,7 @@ _SEVERAL = dict(
 
 @pytest.fixture(scope='module', autouse=True)
 def tiny_sizes():
-  """Each wider than the one before."""
+  """Replaces the sizes by tiny ones, each wider than the one before."""
   sizes = {
       name: dict(
           emb_dim=16 * n, num_heads=2, num_layers=1, mlp_dim=16, head_dim=8
@@ -63,7 +63,7 @@ def tiny_sizes():
 
 @pytest.fixture(scope='module')
 def ran(tmp_path_factory):
-  """A job whose times are measured: its record and its folder."""
+  """Returns the record and the folder of a job that measured times."""
   folder = tmp_path_factory.mktemp('simulate') / 'new'
   (record,) = _simulate(folder, alpha=0.6, gamma=3, temperature=1.0)
   return types.SimpleNamespace(record=record, folder=folder)
@@ -71,7 +71,7 @@ def ran(tmp_path_factory):
 
 @pytest.fixture
 def measured(monkeypatch):
-  """Nothing is timed; the arguments of each measurement."""
+  """Replaces the measurement; returns a list of the arguments of each."""
   calls = []
 
   def measure(programs, batches, settings, name):
@@ -84,7 +84,7 @@ def measured(monkeypatch):
 
 @pytest.fixture
 def refused(monkeypatch, tmp_path):
-  """Runs a job that must not begin; its error."""
+  """Returns a runner of jobs that must not begin; returns the error."""
 
   def make_model(*_):
     pytest.fail('a model was made')
@@ -107,7 +107,7 @@ def _simulate(folder, **changes):
 
 
 def _needed(target, drafts, gamma, **changes):
-  """Bytes of a target, the largest of some drafts, and the measuring's own."""
+  """Returns the bytes of a target, its largest draft and the measurement."""
   shapes = dataclasses.replace(_SHAPES, **changes)
   workload = memory.Workload(
       batch_size=shapes.batch_size,
@@ -130,12 +130,12 @@ def _needed(target, drafts, gamma, **changes):
 
 class TestRecord:
 
-  def test_marked_as_simulated(self, ran):
+  def test_is_marked_as_simulated(self, ran):
     assert ran.record.simulated_acceptance == 0.6
     assert ran.record.lossless is False
 
-  def test_guesses_are_kept_at_the_rate(self, ran):
-    # Some 200 guesses are tested.
+  def test_draft_tokens_are_accepted_at_the_rate(self, ran):
+    # About 200 draft tokens are tested.
     assert abs(ran.record.accepted_per_tested - 0.6) < 0.12
 
   def test_no_output_ends_before_its_length(self, ran):
@@ -181,9 +181,7 @@ class TestRecord:
 
 class TestProgress:
 
-  def test_a_line_for_each_before_it_is_measured(
-      self, measured, tmp_path, capsys
-  ):
+  def test_line_before_each_measurement(self, measured, tmp_path, capsys):
     _simulate(tmp_path, alpha=0.75)
     capsys.readouterr()
     _simulate(tmp_path, alpha=(0.5, 0.75))
@@ -203,7 +201,7 @@ class TestProgress:
 
 class TestCombinations:
 
-  def test_all_in_order(self, measured, tmp_path):
+  def test_all_combinations_in_order(self, measured, tmp_path):
     records = _simulate(tmp_path, **_SEVERAL)
     found = [
         (
@@ -218,7 +216,7 @@ class TestCombinations:
     text = (tmp_path / 'results.jsonl').read_text()
     assert len(text.splitlines()) == len(measured) == 16
 
-  def test_what_is_measured_is_what_is_recorded(self, measured, tmp_path):
+  def test_measurement_matches_the_record(self, measured, tmp_path):
     records = _simulate(tmp_path, **_SEVERAL)
     wanted = {
         (
@@ -234,15 +232,15 @@ class TestCombinations:
       assert (settings.repeats, settings.rounds) == (1, 2)
       for request in batches:
         assert request.encoder_input_tokens.shape == (4, 5)
-        law = float(request.sampling.temperature)
-        assert float(request.draft_sampling.temperature) == law
+        temperature = float(request.sampling.temperature)
+        assert float(request.draft_sampling.temperature) == temperature
         alpha = float(request.rule.alpha)
         found.add(
             (
                 decoder.loaded_drafter.models[0].num_params,
                 decoder.gamma,
                 alpha,
-                law,
+                temperature,
             )
         )
       assert len(batches) == 2
@@ -257,7 +255,7 @@ class TestCombinations:
     assert len(made) == 3
     assert len({id(decoder.target) for decoder, *_ in measured}) == 1
 
-  def test_the_inputs_are_the_seeds(self, measured, tmp_path):
+  def test_inputs_depend_on_the_seed(self, measured, tmp_path):
     for seed in (0, 0, 1):
       shapes = dataclasses.replace(_SHAPES, seed=seed)
       _simulate(tmp_path / f'{len(measured)}', shapes=shapes)
@@ -270,7 +268,7 @@ class TestCombinations:
 
 class TestResume:
 
-  def test_goes_on_where_it_was(self, measured, tmp_path, monkeypatch):
+  def test_resumes(self, measured, tmp_path, monkeypatch):
     working = walltimes.measure
 
     def interrupted(*arguments, **options):
@@ -283,14 +281,14 @@ class TestResume:
       with pytest.raises(RuntimeError, match='interrupted'):
         _simulate(tmp_path, alpha=(0.5, 0.75))
     assert [path.name for path in tmp_path.iterdir()] == ['records']
-    (kept,) = (tmp_path / 'records').iterdir()
-    before = kept.read_text()
+    (record_file,) = (tmp_path / 'records').iterdir()
+    before = record_file.read_text()
     measured.clear()
     records = _simulate(tmp_path, alpha=(0.5, 0.75))
     ((_, batches, *_),) = measured
     assert float(batches[0].rule.alpha) == 0.75
     assert [r.simulated_acceptance for r in records] == [0.5, 0.75]
-    assert kept.read_text() == before
+    assert record_file.read_text() == before
     assert runs.read(tmp_path / 'results.jsonl') == records
 
   @pytest.mark.parametrize(
@@ -304,10 +302,10 @@ class TestResume:
           ({'shapes': dataclasses.replace(_SHAPES, dtype='bfloat16')}, 1),
       ],
   )
-  def test_what_was_finished(
+  def test_finished_configurations(
       self, measured, tmp_path, monkeypatch, changes, num_measured
   ):
-    """It stays, and is taken for itself alone; then no model is made."""
+    """They remain, and no model is made if nothing else is measured."""
     _simulate(tmp_path)
     measured.clear()
     if not num_measured:
@@ -360,8 +358,8 @@ class TestRefused:
 class TestMemory:
 
   @pytest.mark.parametrize('target_size', ['small', 'xxl'])
-  def test_too_little(self, refused, monkeypatch, target_size):
-    """Both numbers of bytes, before anything is allocated."""
+  def test_too_little_memory(self, refused, monkeypatch, target_size):
+    """The error has both numbers of bytes, before anything is allocated."""
     needed = _needed(target_size, ['small', 'large'], gamma=3)
     monkeypatch.setattr(memory, 'available_bytes', lambda: needed - 1)
     error = refused(
@@ -375,7 +373,7 @@ class TestMemory:
     ) in error
 
   def test_a_cpu_keeps_copies_in_float32(self, monkeypatch):
-    """Of all narrower weights, beside them, while a program runs."""
+    """A program on a CPU holds float32 copies of narrower weights."""
     shapes = dataclasses.replace(_SHAPES, dtype='bfloat16')
     needed = lambda: simulation._needed_bytes('xxl', ['small'], 2, shapes)
     sizes = [t5_published.make_config(size) for size in ('xxl', 'small')]
@@ -403,11 +401,11 @@ class TestMemory:
           (('xl', 'bfloat16'), ('xl', 'float32'), ['DTYPE=bfloat16']),
       ],
   )
-  def test_says_what_fits(
+  def test_error_names_sizes_that_fit(
       self, refused, monkeypatch, free_for, asked, remedies
   ):
     monkeypatch.setattr(simulation, '_copy_bytes', lambda *_: 0)
-    # So wide that half of it is more than all of the others.
+    # Half of its bytes are more than those of all others.
     monkeypatch.setattr(simulation, '_copy_bytes', lambda *_: 0)
     wide = t5_published.SIZES['xxl'] | {'emb_dim': 1024}
     monkeypatch.setitem(t5_published.SIZES, 'xxl', wide)
@@ -421,13 +419,13 @@ class TestMemory:
     text = text.replace('=large', '=large, the largest that fits')
     assert error.endswith(f' Give {text}.')
 
-  def test_counts_what_the_parts_hold(self, measured, tmp_path):
-    """Keys and values beside those of the runs."""
+  def test_caches_of_the_timed_parts_count(self, measured, tmp_path):
+    """The parts have caches, keys and values of their own."""
     _simulate(tmp_path, gamma=3)
     ((decoder, batches, *_),) = measured
     bound = part_programs.PartPrograms(decoder).bind(batches[0])
     leaves = jax.tree.leaves([part.args for part in bound.values()])
-    # Parameters are not of four dimensions, nor what is drawn beforehand.
+    # Only caches, keys and values have four dimensions.
     held = {id(x): x.nbytes for x in leaves if np.ndim(x) == 4}
     workload = simulation._workload(decoder.gamma, _SHAPES)
     target, draft = (
@@ -437,13 +435,15 @@ class TestMemory:
     counted = 2 * target.cache + target.cross + draft.cache + draft.cross
     assert 0.9 * counted < sum(held.values()) <= counted
 
-  def test_just_enough(self, measured, tmp_path, monkeypatch):
+  def test_exact_fit(self, measured, tmp_path, monkeypatch):
     needed = _needed('large', ['small'], gamma=2)
     monkeypatch.setattr(memory, 'available_bytes', lambda: needed)
     assert len(_simulate(tmp_path, target_size='large')) == 1
 
   @pytest.mark.parametrize('size', ['small', 'large', 'xxl'])
-  def test_the_largest_that_fits(self, measured, tmp_path, monkeypatch, size):
+  def test_largest_target_that_fits(
+      self, measured, tmp_path, monkeypatch, size
+  ):
     needed = _needed(size, ['small'], gamma=2)
     monkeypatch.setattr(memory, 'available_bytes', lambda: needed)
     (record,) = _simulate(tmp_path, target_size=None)
@@ -459,17 +459,17 @@ class TestMemory:
     assert record.target.name == 't5_1_1_large'
     assert record.target.dtype == 'bfloat16'
 
-  def test_none_fits(self, refused, monkeypatch):
+  def test_no_target_fits(self, refused, monkeypatch):
     needed = _needed('small', ['small'], gamma=2)
     monkeypatch.setattr(memory, 'available_bytes', lambda: needed - 1)
     error = refused(target_size=None)
     assert error.startswith('T5 1.1 small with small in float32 needs')
     assert f'{needed - 1:,} bytes (' in error
-    # Half of them would do.
+    # Half of the bytes would suffice.
     assert error.endswith(' Give DTYPE=bfloat16.')
 
   @pytest.mark.parametrize('target_size', [None, 'base'])
-  def test_none_fits_in_any_dtype(self, refused, monkeypatch, target_size):
+  def test_no_target_fits_in_any_dtype(self, refused, monkeypatch, target_size):
     monkeypatch.setattr(memory, 'available_bytes', lambda: 1)
     error = refused(target_size=target_size)
     assert error.endswith(' Give smaller drafts.')

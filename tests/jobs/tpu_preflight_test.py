@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The tpu-preflight job, with T5 1.1 made tiny, compiled or made up."""
+"""Tests of the tpu-preflight job, with tiny sizes of T5 1.1."""
 
 import copy
 import functools
@@ -28,13 +28,13 @@ from tests.tpu_aot import libtpu
 
 GAMMA = 3
 SHAPES = dict(inputs_length=16, targets_length=32)
-# As wide as all others are not, so that arrays are known by their sizes.
+# No other width is equal, so that sizes identify arrays.
 VOCAB_SIZE = 1536
 
 
 @pytest.fixture(scope='module', autouse=True)
 def tiny_sizes():
-  """Each wider than the one before."""
+  """Replaces the sizes by tiny ones, each wider than the one before."""
   sizes = {
       name: dict(
           emb_dim=128 * n, num_heads=2 * n, num_layers=1, mlp_dim=320 * n
@@ -48,7 +48,7 @@ def tiny_sizes():
   ):
     patch.setattr(t5_published, 'SIZES', sizes)
     patch.setattr(t5_published, 'VOCAB_SIZE', VOCAB_SIZE)
-    # Made for every row of Table 2, and the same each time.
+    # Programs of all rows of Table 2, the same each time.
     shapes = functools.cache(loading.abstract_params)
     patch.setattr(loading, 'abstract_params', shapes)
     yield
@@ -56,14 +56,14 @@ def tiny_sizes():
 
 @pytest.fixture(scope='module')
 def ran(tmp_path_factory):
-  """A job that compiled: its record and its folder."""
+  """Returns the record and the folder of a job that compiled."""
   folder = tmp_path_factory.mktemp('preflight') / 'new'
   return types.SimpleNamespace(record=_run(folder), folder=folder)
 
 
 @pytest.fixture
 def described(monkeypatch):
-  """Any topology is one device of this machine; needs no libtpu."""
+  """Makes this machine's one device stand for any topology, without libtpu."""
 
   def describe(name):
     chip = chips.CHIPS[name.split(':')[0]]
@@ -75,7 +75,7 @@ def described(monkeypatch):
 
 @pytest.fixture
 def refused(monkeypatch, tmp_path, described):
-  """Runs a job that must not begin; its error."""
+  """Returns a runner of jobs that must not begin; returns the error."""
   for name in ('compile_plain', 'compile_verify', 'compile_speculative'):
     monkeypatch.setattr(
         programs, name, lambda *_: pytest.fail('something was compiled')
@@ -92,7 +92,7 @@ def refused(monkeypatch, tmp_path, described):
 
 @pytest.fixture
 def compiled(monkeypatch, described):
-  """Nothing is compiled; the decoder or the form of each program."""
+  """Replaces the compilation; returns the decoder or form of each program."""
   calls = []
 
   def compile_program(decoder, *_, **options):
@@ -168,7 +168,7 @@ class TestRun:
   def test_pair(self, ran):
     (pair,) = ran.record['pairs']
     assert (pair['draft'], pair['gamma']) == ('t5_1_1_small', GAMMA)
-    # Of the target 4 positions, and 4 of the draft, which has half the heads.
+    # 4 positions of the target, and 4 of the draft with half the heads.
     position = 2 * 2 * 64 * 2
     written = pair['loop']['step']['cache_bytes_written']
     assert written == 4 * 2 * position + 4 * position
@@ -180,7 +180,7 @@ class TestRun:
     assert step['cache_bytes_written'] == (GAMMA + 1) * 2 * position
     assert (verify['gamma'], verify['call']['block']) == (GAMMA, GAMMA + 1)
 
-  def test_times_are_those_of_the_clock(self, ran):
+  def test_times_follow_from_the_clock(self, ran):
     loop = ran.record['pairs'][0]['loop']
     assert loop['step_s'] == loop['step']['cycles'] / 1.05e9
 
@@ -202,8 +202,8 @@ class TestRun:
       assert f'\n## {title}' in text
     assert text.count('| EnDe |') + text.count('| CNNDM |') == 12
 
-  def test_numbers_are_those_of_the_record(self, ran):
-    """One that is changed there is changed in the report, and no other."""
+  def test_report_has_the_numbers_of_the_record(self, ran):
+    """Each number of the record changes its own number of the report."""
     record = copy.deepcopy(ran.record)
     step = record['pairs'][0]['loop']['step']
     cycles = f'{step["cycles"]:,}'
@@ -220,16 +220,16 @@ class TestArguments:
       'name', ['t5_1_1_huge', 'small', 'base', 't5_small', '', 't5_1_1_', 3]
   )
   @pytest.mark.parametrize('role', ['target', 'draft'])
-  def test_a_network_that_is_none(self, refused, role, name):
+  def test_unknown_network(self, refused, role, name):
     message = refused(**{role: name})
     assert 'no network ' in message and str(name) in message
     assert 't5_1_1_small, t5_1_1_base, t5_1_1_large' in message
 
-  def test_one_of_several_drafts(self, refused):
+  def test_one_unknown_draft_of_several(self, refused):
     message = refused(draft='t5_1_1_small, t5_1_1_huge')
     assert "no network 't5_1_1_huge'" in message
 
-  def test_a_topology_that_is_none(self):
+  def test_unknown_topology(self):
     with pytest.raises(topology.TopologyError, match="no topology 'v3:2x2'"):
       _run(topology='v3:2x2')
 
@@ -237,17 +237,17 @@ class TestArguments:
   def test_gamma(self, refused, gamma):
     assert 'gamma' in refused(gamma=gamma)
 
-  def test_a_mesh_of_other_devices(self, refused):
+  def test_mesh_with_another_number_of_devices(self, refused):
     message = refused(mesh_shape=(2, 2))
     assert '2 x 2 (data x model)' in message and '4 devices' in message
 
   @libtpu.needed
-  def test_a_batch_that_cannot_be_dealt_out(self):
+  def test_batch_that_cannot_be_partitioned(self):
     with pytest.raises(ValueError, match='batch_size 3 cannot be split evenly'):
       _run(topology='v4:2x2x1', mesh_shape=(2, 2), batch_size=3)
 
-  def test_a_pair_that_does_not_fit(self, refused, monkeypatch):
-    """With 11e9 parameters of 2 bytes in the 16 GiB of a v5e."""
+  def test_pair_that_does_not_fit(self, refused, monkeypatch):
+    """11e9 parameters of 2 bytes do not fit the 16 GiB of a v5e."""
     xxl = dict(emb_dim=4096, num_heads=64, num_layers=24, mlp_dim=10240)
     monkeypatch.setitem(t5_published.SIZES, 'xxl', xxl)
     monkeypatch.setattr(t5_published, 'VOCAB_SIZE', 32128)
@@ -256,8 +256,8 @@ class TestArguments:
     assert ' GiB on each chip of v5e:1x1, and a v5e has 16 GiB.' in message
 
   @pytest.mark.parametrize('path', ['file', 'file/within'])
-  def test_a_folder_that_cannot_be_written_to(self, compiled, tmp_path, path):
-    """It is told before anything is compiled."""
+  def test_unwritable_folder(self, compiled, tmp_path, path):
+    """The error comes before anything is compiled."""
     (tmp_path / 'file').write_text('mine')
     with pytest.raises(OSError) as error:
       _run(tmp_path / path)
@@ -290,7 +290,7 @@ class TestSeveral:
        't5_1_1_small,t5_1_1_large,t5_1_1_small'],
       ids=['a list', 'one twice'],
   )  # fmt: skip
-  def test_drafts_each_once(self, compiled, names):
+  def test_repeated_drafts_count_once(self, compiled, names):
     record = _run(draft=names)
     assert [d['name'] for d in record['drafts']] == [
         't5_1_1_small', 't5_1_1_large'
@@ -301,7 +301,7 @@ class TestSeveral:
     blocks = [decoder.target.config.min_block for decoder, _ in compiled]
     assert blocks == [1, 4, 1, 4, 4, 4]
 
-  def test_rows(self, compiled):
+  def test_table_2_rows(self, compiled):
     record = _run(batch_size=8, gamma=(3, 5))
     found = [(each['form'], each['block']) for each in record['row_writes']]
     assert found == [
@@ -312,19 +312,19 @@ class TestSeveral:
     assert [each['rows'] for each in options] == [8] * 4
     assert [each['slots'] for each in options] == [32 + 5 + 1] * 4
 
-  def test_that_of_t5x_where_it_is(self, compiled, monkeypatch):
+  def test_t5x_step_if_t5x_is_installed(self, compiled, monkeypatch):
     assert _run()['t5x_step'] is None
     monkeypatch.setattr(t5x_step, 'IS_IMPORTABLE', True)
     assert _run()['t5x_step']['step']['cycles'] > 0
     (options,) = [options for _, options in compiled if options]
     assert options['examples'] == 1 and options['length'] == 32
 
-  def test_nothing_is_written_unasked(self, compiled, tmp_path, monkeypatch):
+  def test_nothing_is_written_by_default(self, compiled, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     _run()
     assert not list(tmp_path.iterdir())
 
-  def test_what_is_written(self, compiled, tmp_path):
+  def test_written_files(self, compiled, tmp_path):
     record = _run(tmp_path / 'new', batch_size=8)
     names = {path.name for path in (tmp_path / 'new').iterdir()}
     assert names == {'tpu_preflight.json', 'tpu_preflight.md'}
@@ -335,7 +335,7 @@ class TestSeveral:
     loop = _run()['pairs'][0]['loop']
     assert loop['step_s'] == loop['step']['cycles'] / 1.05e9 > 0
 
-  def test_a_chip_of_unknown_clock(self, compiled):
+  def test_chip_of_unknown_clock(self, compiled):
     record = _run(topology='v6e:1x1')
     assert record['pairs'][0]['loop']['step_s'] is None
     assert 'clock unknown' in report.render(record)

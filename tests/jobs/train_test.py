@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests for jobs.train."""
+"""Tests of the train job."""
 
 import contextlib
 import dataclasses
@@ -93,7 +93,7 @@ def _params(folder):
 
 @pytest.fixture(scope='module')
 def trained(tmp_path_factory):
-  """A folder with steps 3 and 6, the result, and the lines that were shown."""
+  """Returns a folder with steps 3 and 6, the result, and the printed lines."""
   folder = tmp_path_factory.mktemp('uninterrupted')
   with contextlib.redirect_stderr(io.StringIO()) as stream:
     result = _train(folder)
@@ -120,7 +120,7 @@ class TestTrain:
     assert 'target tokens/s' in lines[0] and lines[0].endswith('left')
     assert last.startswith('trained to step 6 in 0m')
 
-  def test_layout_is_that_of_t5x(self, trained):
+  def test_layout_is_t5xs(self, trained):
     metadata = pathlib.Path(trained[1].checkpoint, 'state', '_METADATA')
     tree = json.loads(metadata.read_text())['tree_metadata']
     names = {
@@ -145,8 +145,8 @@ class TestTrain:
         np.testing.assert_array_equal, _params(tmp_path), _params(folder)
     )
 
-  def test_a_linked_checkpoint_that_is_not_kept(self, tmp_path):
-    """The link goes, and what it leads to stays."""
+  def test_linked_checkpoint_is_removed(self, tmp_path):
+    """The link is removed, and the folder that it points to remains."""
     for name in ('linked', 'folder'):
       (tmp_path / name).mkdir()
       (tmp_path / name / 'file').write_text('')
@@ -157,7 +157,7 @@ class TestTrain:
     assert (tmp_path / 'linked' / 'file').exists()
 
   def test_full_disk(self, trained, tmp_path, monkeypatch):
-    """The earlier checkpoint stays, though but one is to be kept."""
+    """The earlier checkpoint remains, although KEEP is 1."""
     shutil.copytree(trained[0] / 'checkpoint_3', tmp_path / 'checkpoint_3')
     save = checkpoints.save
 
@@ -170,7 +170,7 @@ class TestTrain:
       _train(tmp_path, keep=1)
     assert [path.name for path in tmp_path.iterdir()] == ['checkpoint_3']
 
-  def test_a_finished_training_is_only_scored(self, trained, capsys):
+  def test_finished_training_is_only_evaluated(self, trained, capsys):
     assert _train(trained[0]) == trained[1]
     lines = capsys.readouterr().err.splitlines()
     assert lines[-1].startswith('trained to step 6')
@@ -214,7 +214,7 @@ class TestBadInput:
           ),
       ],
   )
-  def test_is_named(self, tmp_path, changes, message):
+  def test_error_names_the_setting(self, tmp_path, changes, message):
     with pytest.raises(ValueError, match=message):
       _train(tmp_path, **changes)
 
@@ -224,7 +224,7 @@ class TestBadInput:
       _train(tmp_path / 'file' / 'model')
 
   @pytest.mark.parametrize(('first_loss', 'at'), [(np.nan, 1), (1.0, 2)])
-  def test_loss_that_is_not_finite(self, tmp_path, monkeypatch, first_loss, at):
+  def test_non_finite_loss(self, tmp_path, monkeypatch, first_loss, at):
     # Where the losses still are numbers, the validation before saving finds
     # the parameters that are not.
     def diverge(state, examples, indices):
@@ -241,13 +241,13 @@ class TestBadInput:
 
 class TestFeed:
 
-  LENGTHS = np.arange(1, 41)  # each example its own
+  LENGTHS = np.arange(1, 41)  # each example differs
 
   def _feed(self, seed=0):
     tokens = (np.arange(48) < self.LENGTHS[:, None]).astype(np.int32)
     return train._Feed(batches.Examples(tokens, tokens), 8, 2, seed)
 
-  def test_batches_are_cut_to_their_longest_example(self):
+  def test_batches_are_as_long_as_their_longest_example(self):
     feed = self._feed()
     seen = set()
     for step in range(0, 8, 2):

@@ -1,9 +1,9 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The walltime job on a tiny pair and a few examples of the embedded corpus.
+"""Tests of the walltime job on a tiny pair and a few embedded examples.
 
-One job is run in earnest. The others are given what it measured, so that only
-what the job makes of it is run.
+One job measures. The others reuse its measurements, so that only the job itself
+runs.
 """
 
 import contextlib
@@ -26,6 +26,7 @@ from speculative_t5x import loading
 from speculative_t5x import run_record
 from speculative_t5x import token_decoder
 from speculative_t5x.drafters import draft_model
+from speculative_t5x.drafters import source
 from speculative_t5x.jobs import walltime
 from speculative_t5x.jobs import workload
 from speculative_t5x.measurement import acceptance
@@ -35,11 +36,13 @@ from speculative_t5x.measurement import intervals
 from speculative_t5x.measurement import walltimes
 from speculative_t5x.reports import advice
 from speculative_t5x.reports import runs
+from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import theory
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import ende
 from speculative_t5x.tasks import examples
 from tests import compilation
+from tests import repeat_last
 from tests import tiny
 from tests import workloads
 
@@ -48,7 +51,7 @@ _CONFIG = tiny.config(
 )
 _NUM_EXAMPLES, _BATCH_SIZE, _GAMMA, _ALPHA_TOKENS = 5, 2, 2, 150
 _LENGTHS = {'inputs': 24, 'targets': 16}
-# Whatever may be null in a record, and why.
+# The keys that may be null in a record, and why.
 _NULL = {
     'reference': 'no other system is timed in this job',
     'speedup_ci95': 'few batches have none',
@@ -67,7 +70,7 @@ _read_examples = examples.load
 
 @functools.cache
 def _load_examples(name, split, lengths) -> examples.Examples:
-  """Examples that many jobs share."""
+  """Loads examples that many jobs share."""
   return _read_examples(name, split, dict(lengths))
 
 
@@ -79,7 +82,7 @@ def unchecked_types():
 
 @pytest.fixture(scope='module')
 def paths(tmp_path_factory):
-  """Checkpoints of a target and of a draft that resembles it."""
+  """Returns paths of a target and of a draft model that resembles it."""
   folder = tmp_path_factory.mktemp('pair')
   checkpoints.save(folder / 'target', 1, tiny.params(_CONFIG))
   checkpoints.save(folder / 'draft', 2, tiny.params(_CONFIG, noise=0.1))
@@ -88,7 +91,7 @@ def paths(tmp_path_factory):
   )
 
 
-_load_drafter = workload.load_drafter
+_check_drafter = workload.check_drafter
 
 
 def _measure(paths, output_dir, **changes):
@@ -113,8 +116,8 @@ def _measure(paths, output_dir, **changes):
   )
 
 
-def _keep(function, results):
-  """The function, whose results are kept."""
+def _recorded(function, results):
+  """Returns the function with its results appended to a list."""
 
   def call(*args, **options):
     results.append(function(*args, **options))
@@ -125,7 +128,7 @@ def _keep(function, results):
 
 @pytest.fixture(scope='module')
 def ran(paths, tmp_path_factory):
-  """One job, and what was loaded, measured, timed and printed meanwhile."""
+  """Runs one job; returns what was loaded, measured, timed and printed."""
   folder = tmp_path_factory.mktemp('output') / 'new' / 'folder'
   decoders, measured, texts, timed = [], [], [], []
   time_it = interleaved._timed
@@ -145,7 +148,7 @@ def ran(paths, tmp_path_factory):
         (walltimes, 'measure', measured),
         (acceptance, 'collect', texts),
     ):
-      patch.setattr(module, name, _keep(getattr(module, name), results))
+      patch.setattr(module, name, _recorded(getattr(module, name), results))
     patch.setattr(interleaved, '_timed', watch)
     records = _measure(paths, folder)
   return types.SimpleNamespace(
@@ -156,9 +159,10 @@ def ran(paths, tmp_path_factory):
 
 @pytest.fixture
 def again(ran, paths, tmp_path, monkeypatch):
-  """Runs the job with changes, on what was measured already.
+  """Returns a runner of the job with changes, on measurements of `ran`.
 
-  Its attributes say what was measured; one that raises is put in `fails_at`.
+  Its attributes count what was measured; `fails_at` is the measurement that
+  raises.
   """
   state = types.SimpleNamespace(
       measured=[], num_collected=0, num_targets=0, fails_at=None, requests=[]
@@ -204,6 +208,7 @@ def again(ran, paths, tmp_path, monkeypatch):
 
   monkeypatch.setattr(workload.Workload, 'find_target', find_target)
   monkeypatch.setattr(workload, 'load_target', load_target)
+  monkeypatch.setattr(workload, 'check_drafter', lambda *_: None)
   monkeypatch.setattr(workload, 'load_drafter', load_drafter)
   monkeypatch.setattr(walltimes, 'measure', measure)
   monkeypatch.setattr(acceptance, 'collect', collect)
@@ -224,7 +229,7 @@ def _read(path):
 
 
 def _null(record, prefix=''):
-  """The keys that are null, of what is within too."""
+  """Yields the keys that are null, including nested ones."""
   for key, value in record.items():
     if value is None:
       yield prefix + key
@@ -236,7 +241,7 @@ def _null(record, prefix=''):
 
 class TestRecord:
 
-  def test_nothing_is_null_that_applies(self, ran):
+  def test_only_inapplicable_keys_are_null(self, ran):
     for written in _read(ran.folder / 'results.jsonl'):
       assert tuple(written) == run_record.KEYS
       assert set(_null(written)) <= set(_NULL)
@@ -257,20 +262,20 @@ class TestRecord:
       assert record.drafter.checkpoint == f'{paths.draft}/checkpoint_2'
       assert record.drafter.temperature == temperature
 
-  def test_is_of_the_timed_examples_alone(self, ran):
+  def test_only_timed_examples_count(self, ran):
     vocabulary = ende.seqio.SentencePieceVocabulary(bulletins.VOCABULARY_FILE)
     pairs = bulletins.read_pairs('validation')[:_NUM_EXAMPLES]
     lengths = [len(vocabulary.encode(text)) + 1 for text, _ in pairs]
     truncated = sum(length > _LENGTHS['inputs'] for length in lengths)
     for record, measured in zip(ran.records, ran.measured, strict=True):
       assert record.truncated_inputs == truncated
-      # Three batches of two, one row of which only fills the last.
+      # There are three batches of two; one row of the last is padding.
       limits = [d.num_tokens > 0 for d in measured.plain.decoded]
       assert np.sum(limits) == _NUM_EXAMPLES
       tokens = sum(d.num_tokens.sum() for d in measured.plain.decoded)
       assert record.baseline.tokens == tokens
 
-  def test_alpha_is_that_of_more_text(self, ran):
+  def test_alpha_is_estimated_on_more_text(self, ran):
     for record, texts in zip(ran.records, ran.texts, strict=True):
       estimate = intervals.estimate_alpha([text.betas for text in texts])
       assert record.alpha == run_record.Alpha(
@@ -289,8 +294,8 @@ class TestRecord:
 
 class TestCompilation:
 
-  def test_no_walltime_contains_any(self, ran):
-    """Nor does the warm-up of the second temperature compile anything."""
+  def test_walltimes_contain_no_compilation(self, ran):
+    """The warm-up of the second temperature compiles nothing either."""
     per_run = 2 * interleaved.WARMUP + 2 * 3
     first, second = ran.timed[:per_run], ran.timed[per_run:]
     assert len(second) == per_run
@@ -306,7 +311,7 @@ class TestFiles:
     assert not (ran.folder / 'predictions.jsonl').exists()
     assert len(list((ran.folder / 'records').iterdir())) == 2
 
-  def test_table_and_advice_are_printed_and_kept(self, ran):
+  def test_table_and_advice_are_printed_and_written(self, ran):
     text = (ran.folder / 'walltime.md').read_text()
     results = ran.folder / 'results.jsonl'
     assert ran.out == f'{text}Records: {results}\n'
@@ -326,8 +331,8 @@ class TestFiles:
           ' 3 of 3 batches, 0 s left\n'
       ) in ran.err
 
-  def test_a_line_for_each_phase(self, ran):
-    """Before what it says, so before a batch is timed."""
+  def test_line_before_each_phase(self, ran):
+    """The line comes before the first batch is timed."""
     lines = [line for line in ran.err.splitlines() if 'compiling' in line]
     pair = 'draft/checkpoint_2'
     assert lines == [
@@ -343,16 +348,16 @@ class TestFiles:
 
 class TestSweep:
 
-  def test_every_combination_once(self, again):
+  def test_each_combination_is_measured_once(self, again):
     records = again.run(gamma=(3, 1, 3), temperature=(0.0, 1.0, 0.0))
-    # Those of one program one after another.
+    # Configurations of one program follow each other.
     assert again.measured == [(3, 0.0), (3, 1.0), (1, 0.0), (1, 1.0)]
     found = sorted((r.gamma, r.temperature) for r in records)
     assert found == sorted(again.measured)
     # Alpha depends on neither gamma nor batch size.
     assert again.num_collected == 2
 
-  def test_all_are_counted(self, again, capsys):
+  def test_progress_counts_all_configurations(self, again, capsys):
     again.run(
         drafters=[workloads.drafter(f'/drafts/{n}') for n in 'ab'],
         gamma=(3, 1),
@@ -375,8 +380,8 @@ class TestSweep:
     for name in names:
       assert text.count(f'\n{name}/1, temperature ') == 2
 
-  def test_no_draft_is_held_beyond_its_turn(self, again, monkeypatch):
-    """The last one only is there while the next is read."""
+  def test_earlier_drafters_are_released(self, again, monkeypatch):
+    """Only the last drafter is in memory while the next is read."""
     load, loaded, held = workload.load_drafter, [], []
 
     def watch(*options):
@@ -390,7 +395,7 @@ class TestSweep:
     again.run(drafters=[workloads.drafter(f'/drafts/{i}') for i in '123'])
     assert held == [[], [True], [False, True]]
 
-  def test_alpha_may_be_of_all_examples(self, again):
+  def test_alpha_can_use_all_examples(self, again):
     again.run(temperature=1.0)
     limits = np.concatenate([r.limits for r in again.requests])
     assert np.sum(limits > 0) == len(bulletins.read_pairs('validation'))
@@ -398,7 +403,7 @@ class TestSweep:
 
 class TestInterrupted:
 
-  def test_goes_on_after_what_it_finished(self, again, tmp_path):
+  def test_resumes_after_finished_configurations(self, again, tmp_path):
     again.fails_at = 1
     with pytest.raises(KeyboardInterrupt):
       again.run()
@@ -411,10 +416,10 @@ class TestInterrupted:
     assert again.measured == [(2, 1.0)]
     assert records[:1] == first
     assert runs.read(tmp_path / 'results.jsonl') == records
-    # Nor is alpha estimated twice.
+    # Alpha is not estimated again.
     assert again.num_collected == 0
 
-  def test_says_what_is_not_measured_again(self, again, tmp_path, capsys):
+  def test_progress_names_reused_results(self, again, tmp_path, capsys):
     again.fails_at = 1
     with pytest.raises(KeyboardInterrupt):
       again.run()
@@ -427,7 +432,7 @@ class TestInterrupted:
     assert lines[3].endswith('compiling and measuring')
 
   @pytest.mark.parametrize('text', ['12', '[1]', '{}'])
-  def test_what_was_damaged_is_measured_again(self, again, tmp_path, text):
+  def test_damaged_results_are_measured_again(self, again, tmp_path, text):
     first = again.run()
     for part in ('records', 'alpha'):
       for path in (tmp_path / part).iterdir():
@@ -437,7 +442,7 @@ class TestInterrupted:
     assert len(again.measured) == again.num_collected == 2
     assert [r.alpha for r in records] == [r.alpha for r in first]
 
-  def test_a_checkpoint_trained_again_is_measured_again(self, again, tmp_path):
+  def test_newer_checkpoint_is_measured_again(self, again, tmp_path):
     (tmp_path / 'draft' / '1').mkdir(parents=True)
     drafter = workloads.drafter(str(tmp_path / 'draft'))
     again.run(drafters=[drafter])
@@ -447,14 +452,14 @@ class TestInterrupted:
     again.run(drafters=[drafter])
     assert len(again.measured) == again.num_collected == 2
 
-  def test_fewer_gammas_merge_fewer(self, again, tmp_path):
+  def test_fewer_gammas_merge_fewer_records(self, again, tmp_path):
     again.run(gamma=(2, 3))
     records = again.run(gamma=3)
     assert runs.read(tmp_path / 'results.jsonl') == records
     assert len(records) == 2
     assert len(list((tmp_path / 'records').iterdir())) == 4
 
-  def test_says_the_same(self, again, ran, tmp_path):
+  def test_resumed_job_prints_the_same(self, again, ran, tmp_path):
     again.run()
     text = (tmp_path / 'walltime.md').read_text()
     again.measured.clear()
@@ -465,7 +470,7 @@ class TestInterrupted:
       for key in ('baseline', 'speculative', 'alpha', 'speedup', 'quality'):
         assert getattr(record, key) == getattr(expected, key)
 
-  def test_alpha_alone_was_finished(self, again):
+  def test_only_alpha_was_finished(self, again):
     again.fails_at = 0
     with pytest.raises(KeyboardInterrupt):
       again.run(temperature=0.0)
@@ -484,10 +489,10 @@ class TestInterrupted:
       ],
       ids=lambda changes: next(iter(changes)),
   )  # fmt: skip
-  def test_other_settings_are_measured(self, ran, again, changes):
+  def test_changed_settings_are_measured_again(self, ran, again, changes):
     again.run()
     if 'matmul_precision' in changes:
-      # The decoder at hand has another one.
+      # The reused decoder has another setting.
       ran.decoder.matmul_precision = 'high'
     again.measured.clear()
     try:
@@ -499,7 +504,7 @@ class TestInterrupted:
 
 class TestAlpha:
 
-  def test_too_little_text_is_said(self, again, ran, capsys):
+  def test_message_for_too_little_text(self, again, ran, capsys):
     records = again.run(temperature=1.0, alpha_tokens=10**6)
     num_tokens = sum(len(text.betas) for text in ran.texts[1])
     assert records[0].alpha.num_tokens == num_tokens
@@ -508,11 +513,11 @@ class TestAlpha:
         ' this split; 1000000 were asked for.\n'
     ) in capsys.readouterr().err
 
-  def test_enough_text_is_not(self, again, capsys):
+  def test_no_message_for_enough_text(self, again, capsys):
     again.run(temperature=1.0)
     assert 'alpha rests' not in capsys.readouterr().err
 
-  def test_more_text_is_another_estimate(self, again):
+  def test_more_text_needs_another_estimate(self, again):
     again.run(temperature=1.0)
     again.run(temperature=1.0, alpha_tokens=_ALPHA_TOKENS + 1)
     assert again.num_collected == 2
@@ -520,7 +525,7 @@ class TestAlpha:
 
 class TestGreedy:
 
-  def test_a_mismatch_is_told_after_the_results_are_written(
+  def test_mismatch_is_raised_after_results_are_written(
       self, again, tmp_path, monkeypatch
   ):
     counts = run_record.Greedy(identical=4, near_tie=0, mismatch=1)
@@ -550,7 +555,7 @@ class TestBadInput:
           ({'split': 'dev'}, 'no split dev'),
       ],
   )
-  def test_is_named_and_leaves_the_results_alone(
+  def test_error_names_the_setting_and_leaves_results(
       self, again, tmp_path, changes, message
   ):
     (tmp_path / 'results.jsonl').write_text('of an earlier job')
@@ -558,26 +563,44 @@ class TestBadInput:
       again.run(**changes)
     assert [path.name for path in tmp_path.iterdir()] == ['results.jsonl']
 
-  def test_a_draft_of_another_vocabulary(
-      self, again, paths, tmp_path, monkeypatch
+  @pytest.mark.parametrize(
+      ('wrong', 'message'),
+      [
+          ('narrow', '2048 pieces, the draft only 2000'),
+          ('missing', 'DRAFT_CHECKPOINT_PATH: No checkpoint at'),
+          ('other ids', 'The drafter has the special ids end 2'),
+      ],
+  )
+  def test_wrong_second_drafter(
+      self, again, paths, tmp_path, monkeypatch, wrong, message
   ):
-    """What was measured of the draft before it is kept."""
-    narrow = dataclasses.replace(_CONFIG, vocab_size=2000)
-    path = str(tmp_path / 'narrow')
-    checkpoints.save(path, 1, tiny.params(narrow))
-    load = workload.load_drafter
+    """It is refused before anything is loaded or measured for the first."""
     target = loading.find_model(checkpoints.open(paths.target), _CONFIG)
     monkeypatch.setattr(
         workload,
-        'load_drafter',
-        lambda drafter, _, vocabulary: (
-            _load_drafter if drafter.config is narrow else load
-        )(drafter, target, vocabulary),
+        'check_drafter',
+        lambda drafter, _, vocabulary: _check_drafter(
+            drafter, target, vocabulary
+        ),
     )
     good = workloads.drafter(paths.draft, _CONFIG)
-    with pytest.raises(ValueError, match='2048 pieces, the draft only 2000'):
-      again.run(drafters=[good, workloads.drafter(path, narrow)])
-    assert len(list((tmp_path / 'records').iterdir())) == 2
-    again.measured.clear()
-    again.run(drafters=[good])
+    with pytest.raises(ValueError, match=message):
+      again.run(drafters=[good, _wrong_drafter(wrong, tmp_path / 'wrong')])
     assert again.measured == []
+    assert again.num_targets == again.num_collected == 0
+    assert not (tmp_path / 'records').exists()
+
+
+def _wrong_drafter(wrong, path):
+  """Returns the source of a drafter that no job of this file can use."""
+  if wrong == 'missing':
+    return workloads.drafter(str(path), _CONFIG)
+  if wrong == 'narrow':
+    narrow = dataclasses.replace(_CONFIG, vocab_size=2000)
+    checkpoints.save(path, 1, tiny.params(narrow))
+    return workloads.drafter(str(path), narrow)
+
+  class OtherIds(repeat_last.RepeatLast):
+    special_ids = contracts.SpecialIds(end=2, padding=0, start=0)
+
+  return source.WithoutParameters(OtherIds, 'other')

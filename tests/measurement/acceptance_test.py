@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Acceptance on given text, beside the laws one by one and the loop itself."""
+"""Tests of acceptance on given text."""
 
 import dataclasses
 import functools
@@ -27,40 +27,36 @@ INPUTS = tiny.encoder_tokens(ROWS, 9)
 
 @functools.cache
 def decoder() -> token_decoder.TokenDecoder:
-  return token_decoder.TokenDecoder(
-      tiny.model(CONFIG),
-      draft_model.from_model(tiny.model(CONFIG, noise=0.15)),
-      gamma=GAMMA,
-      length=LENGTH,
-      matmul_precision='highest',
+  return tiny.decoder(
+      CONFIG, gamma=GAMMA, length=LENGTH, matmul_precision='highest'
   )
 
 
 def request(
     seed=0, temperature=1.0, topk=0, limits=LENGTH, draft_temperature=None
 ):
-  law = draft_law = sampling_lib.make_sampling(temperature, topk)
+  sampling = draft_sampling = sampling_lib.make_sampling(temperature, topk)
   if draft_temperature is not None:
-    draft_law = sampling_lib.make_sampling(draft_temperature)
+    draft_sampling = sampling_lib.make_sampling(draft_temperature)
   return token_decoder.Request(
       INPUTS,
       jnp.arange(ROWS, dtype=jnp.int32),
       jnp.broadcast_to(jnp.asarray(limits, jnp.int32), (ROWS,)),
       jnp.int32(seed),
-      law,
-      draft_law,
+      sampling,
+      draft_sampling,
   )
 
 
 def plain_texts(**options):
-  """What the target writes, and its scores."""
+  """Returns the plain outputs of the target, and their scores."""
   asked = request(**options)
   decoded = jax.device_get(decoder().plain(asked))
   return decoded, acceptance.score(decoder(), asked, decoded)
 
 
 def recorded(**options):
-  """A speculative run, its scores, and at which tokens blocks began."""
+  """Returns a speculative run, its scores, and where blocks began."""
   asked = request(**options)
   decoded = jax.device_get(decoder().speculative(asked))
   trace = jax.device_get(decoder().traced(asked))
@@ -73,7 +69,7 @@ def recorded(**options):
 
 @functools.partial(jax.jit, static_argnums=0)
 def _one_by_one(config, params, sequences, sampling):
-  """The law of each token by a call of its own, [rows, length, vocab]."""
+  """Returns the distribution of each token, one call per token."""
   _, context = t5_model.encode(config, params, INPUTS)
   network = t5_model.T5Model(config)
 
@@ -82,16 +78,16 @@ def _one_by_one(config, params, sequences, sampling):
     logits, cache = network.decode(
         params, context, cache, fed[:, None], position, None
     )
-    law = sampling_lib.standardize(logits[:, 0], sampling)
-    return (cache, token, position + 1), law
+    distribution = sampling_lib.standardize(logits[:, 0], sampling)
+    return (cache, token, position + 1), distribution
 
   start = jnp.zeros((ROWS,), jnp.int32)
   cache = network.init_cache(ROWS, LENGTH)
-  _, laws = lax.scan(step, (cache, start, start), sequences.T)
-  return jnp.moveaxis(laws, 0, 1)
+  _, distributions = lax.scan(step, (cache, start, start), sequences.T)
+  return jnp.moveaxis(distributions, 0, 1)
 
 
-def laws_of(model, decoded, sampling):
+def distributions_of(model, decoded, sampling):
   with jax.default_matmul_precision('highest'):
     return np.asarray(
         _one_by_one(
@@ -101,39 +97,43 @@ def laws_of(model, decoded, sampling):
 
 
 def expected_calls(texts, gamma=GAMMA):
-  return np.array([theory.expected_calls(t.keep_probs, gamma) for t in texts])
+  return np.array(
+      [theory.expected_calls(t.acceptance_probs, gamma) for t in texts]
+  )
 
 
 class TestScore:
 
   @pytest.mark.parametrize(
-      'law',
+      'settings',
       [dict(temperature=0.0), dict(), dict(topk=4, draft_temperature=0.6)],
       ids=['greedy', 'sampled', 'two samplings'],
   )
-  def test_is_that_of_the_laws_token_by_token(self, law):
-    asked = request(**law)
-    decoded, texts = plain_texts(**law)
-    target = laws_of(decoder().target, decoded, asked.sampling)
+  def test_scores_match_distributions_per_token(self, settings):
+    asked = request(**settings)
+    decoded, texts = plain_texts(**settings)
+    target = distributions_of(decoder().target, decoded, asked.sampling)
     (model,) = decoder().loaded_drafter.models
-    draft = laws_of(model, decoded, asked.draft_sampling)
+    draft = distributions_of(model, decoded, asked.draft_sampling)
     betas = theory.acceptance_probability(target, draft)
-    take = lambda laws: np.take_along_axis(
-        laws, decoded.sequences[..., None], axis=-1
+    take = lambda distributions: np.take_along_axis(
+        distributions, decoded.sequences[..., None], axis=-1
     )[..., 0]
-    written, guessed = take(target), take(draft)
+    written, drafted = take(target), take(draft)
     assert len(texts) == ROWS
     for row, text in enumerate(texts):
       at = np.s_[row, : decoded.num_tokens[row]]
-      keep_probs = np.minimum(guessed[at] / written[at], 1)
-      assert text.betas.shape == keep_probs.shape
+      acceptance_probs = np.minimum(drafted[at] / written[at], 1)
+      assert text.betas.shape == acceptance_probs.shape
       np.testing.assert_allclose(text.betas, betas[at], atol=2e-5)
-      np.testing.assert_allclose(text.keep_probs, keep_probs, atol=1e-4)
-    # Neither nothing nor everything is kept, or this would show little.
+      np.testing.assert_allclose(
+          text.acceptance_probs, acceptance_probs, atol=1e-4
+      )
+    # Some draft tokens are accepted and some rejected.
     assert 0.1 < np.concatenate([t.betas for t in texts]).mean() < 0.95
 
-  def test_a_draft_that_is_the_target(self):
-    """Probabilities add up to a little more than 1 now and then."""
+  def test_draft_model_equal_to_the_target(self):
+    """Sums of probabilities can slightly exceed 1."""
     same = decoder().with_drafter(
         draft_model.from_model(decoder().target), GAMMA
     )
@@ -143,14 +143,14 @@ class TestScore:
     np.testing.assert_allclose(np.concatenate(betas), 1, atol=1e-6)
     assert intervals.estimate_alpha(betas).value <= 1
 
-  def test_greedy_texts_are_kept_or_not(self):
+  def test_greedy_acceptance_is_0_or_1(self):
     _, texts = plain_texts(temperature=0.0)
     betas = np.concatenate([text.betas for text in texts])
     assert set(betas.tolist()) == {0.0, 1.0}
-    keep_probs = np.concatenate([text.keep_probs for text in texts])
-    np.testing.assert_array_equal(betas, keep_probs)
+    acceptance_probs = np.concatenate([text.acceptance_probs for text in texts])
+    np.testing.assert_array_equal(betas, acceptance_probs)
 
-  def test_rows_that_only_fill_the_batch_have_no_text(self):
+  def test_padding_rows_have_no_text(self):
     decoded, texts = plain_texts(limits=np.where(np.arange(ROWS) < 3, 5, 0))
     assert [len(text.betas) for text in texts] == decoded.num_tokens[
         :3
@@ -158,28 +158,28 @@ class TestScore:
 
 
 class TestTheLoop:
-  """What is scored is what happens when guesses are made."""
+  """Scores predict the acceptance of draft tokens in the loop."""
 
-  def test_greedy_guesses_are_kept_where_it_says_so(self):
+  def test_greedy_acceptance_in_the_loop(self):
     decoded, texts, starts = recorded(temperature=0.0)
     tested = list(_tested(decoded, texts, starts))
-    assert {kept for kept, _ in tested} == {True, False}
-    assert all(kept == beta for kept, beta in tested)
+    assert {accepted for accepted, _ in tested} == {True, False}
+    assert all(accepted == beta for accepted, beta in tested)
 
-  def test_sampled_guesses_are_kept_as_often(self):
-    """Each tested guess is kept with its beta, whatever came before."""
+  def test_sampled_acceptance_in_the_loop(self):
+    """Each tested draft token is accepted with probability beta."""
     tested = []
     for seed in range(20):
       tested += _tested(*recorded(seed=seed))
-    kept, betas = np.array(tested, float).T
+    accepted, betas = np.array(tested, float).T
     deviation = np.sqrt(np.sum(betas * (1 - betas)))
-    assert len(kept) > 2000
-    assert abs(np.sum(kept - betas)) < 5 * deviation
-    # Beta and alpha are told apart from one another, and from no beta at all.
-    assert abs(np.sum(kept - betas**2)) > 5 * deviation
+    assert len(accepted) > 2000
+    assert abs(np.sum(accepted - betas)) < 5 * deviation
+    # The test distinguishes beta from beta squared.
+    assert abs(np.sum(accepted - betas**2)) > 5 * deviation
 
   @pytest.mark.parametrize('gamma', [GAMMA, OTHER_GAMMA])
-  def test_greedy_calls_are_known_exactly(self, gamma):
+  def test_greedy_calls(self, gamma):
     asked = request(temperature=0.0)
     written, texts = plain_texts(temperature=0.0)
     found = _speculative(gamma)(asked)
@@ -188,7 +188,7 @@ class TestTheLoop:
     assert len(set(found.num_calls.tolist())) > 3
 
   def test_sampled_calls_given_the_text(self):
-    """The mean over runs that wrote these very texts."""
+    """The mean is over runs that wrote these texts."""
     differences, others = [], []
     for seed in range(20):
       decoded, texts, _ = recorded(seed=seed)
@@ -197,8 +197,8 @@ class TestTheLoop:
     assert _sigmas(np.concatenate(differences)) < 5
     assert _sigmas(np.concatenate(others)) > 5
 
-  def test_sampled_calls_of_other_texts_of_the_target(self):
-    """What a job knows: texts of plain decoding, not those of the run."""
+  def test_sampled_calls_from_plain_texts(self):
+    """A job scores texts of plain decoding, not those of the run."""
     expected, calls = [], []
     for seed in range(20):
       expected.append(expected_calls(plain_texts(seed=seed)[1]))
@@ -210,18 +210,18 @@ class TestTheLoop:
 
 
 def _tested(decoded, texts, starts):
-  """Whether each tested guess was kept, and its beta."""
+  """Returns whether each tested draft token was accepted, and its beta."""
   for row, text in enumerate(texts):
     num_tokens = int(decoded.num_tokens[row])
     for start, end in zip(starts[row], [*starts[row][1:], num_tokens]):
-      # Kept guesses and one token drawn, but where the row ended before.
+      # A block is its accepted tokens and one more, unless it was cut short.
       is_cut_short = end == num_tokens and decoded.statistics.num_cut_short[row]
-      num_kept = end - start - (not is_cut_short)
-      for position in range(start, start + num_kept):
+      num_accepted = end - start - (not is_cut_short)
+      for position in range(start, start + num_accepted):
         yield True, text.betas[position]
-      is_rejected = num_kept < GAMMA and start + num_kept < end
+      is_rejected = num_accepted < GAMMA and start + num_accepted < end
       if is_rejected:
-        yield False, text.betas[start + num_kept]
+        yield False, text.betas[start + num_accepted]
 
 
 @functools.cache
@@ -237,7 +237,7 @@ def _sigmas(differences):
 
 class TestCollect:
 
-  def test_stops_when_there_are_enough(self):
+  def test_stops_after_enough_tokens(self):
     asked = []
 
     def requests():
@@ -247,7 +247,7 @@ class TestCollect:
 
     first = sum(len(t.betas) for t in plain_texts()[1])
     found = acceptance.collect(decoder(), requests(), first + 1)
-    # Whole batches, and none that is not needed.
+    # Batches are complete, and no unneeded batch is decoded.
     assert asked == [0, 1]
     assert len(found) == 2 * ROWS
     np.testing.assert_array_equal(found[0].betas, plain_texts()[1][0].betas)
@@ -256,7 +256,7 @@ class TestCollect:
     found = acceptance.collect(decoder(), [request()], 10**6)
     assert len(found) == ROWS
 
-  def test_logits_that_are_not_finite(self):
+  def test_non_finite_logits(self):
     model = decoder().target
     broken = token_decoder.TokenDecoder(
         dataclasses.replace(

@@ -11,7 +11,7 @@ from speculative_t5x.speculation import outcome as outcome_lib
 
 
 def decoded(accepted, drafted, **values) -> token_decoder.Decoded:
-  """Rows of counts, as a run gives them."""
+  """Returns what a run gives, with these counts per row."""
   num_rows = len(accepted)
   column = lambda name: np.array(values.get(name, [0] * num_rows), np.int32)
   return token_decoder.Decoded(
@@ -33,9 +33,9 @@ def decoded(accepted, drafted, **values) -> token_decoder.Decoded:
 def batches():
   """Two batches, gamma 2.
 
-  The first row: calls of 2, 0 and 1 accepted, the last cut short after its
-  only guess. The second: 1 of 2. The third only pads. The fourth, in a batch
-  of its own: 2 of 2.
+  The calls of the first row have 2, 0 and 1 accepted tokens; the last is cut
+  short after its only draft token. The second row has 1 of 2, and the third is
+  padding. The fourth, in a batch of its own, has 2 of 2.
   """
   first = decoded(
       accepted=[[1, 1, 1], [0, 1, 0], [0, 0, 0]],

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Batches decoded in both ways, interleaved, and what their seconds say."""
+"""Tests of interleaved decoding, and of statistics of its seconds."""
 
 import threading
 import types
@@ -17,8 +17,8 @@ from speculative_t5x.speculation import verification
 
 
 def _requests(count, batch_size, **options):
-  law = sampling.make_sampling(1.0, 0, 0.0)
-  draft_law = sampling.make_sampling(0.5, 0, 0.0)
+  setting = sampling.make_sampling(1.0, 0, 0.0)
+  draft_setting = sampling.make_sampling(0.5, 0, 0.0)
   return list(
       batching.requests(
           np.arange(1, count * 3 + 1, dtype=np.int32).reshape(count, 3),
@@ -26,8 +26,8 @@ def _requests(count, batch_size, **options):
           batch_size=batch_size,
           length=7,
           seed=11,
-          sampling=law,
-          draft_sampling=draft_law,
+          sampling=setting,
+          draft_sampling=draft_setting,
           **options,
       )
   )
@@ -39,7 +39,7 @@ def _run_of(seconds):
 
 class TestRequests:
 
-  def test_the_last_batch_is_filled_up_by_rows_that_never_run(self):
+  def test_last_batch_is_padded_with_rows_of_limit_0(self):
     first, last = _requests(5, 4)
     assert first.encoder_input_tokens.shape == (4, 3)
     assert first.limits.tolist() == [7, 7, 7, 7]
@@ -61,12 +61,13 @@ class TestRequests:
       assert float(request.draft_sampling.temperature) == 0.5
       assert request.rule is verification.TOKENWISE
 
-  def test_example_ids_keep_all_of_their_bits(self):
+  def test_example_ids_keep_all_bits(self):
     ids = np.array([-5, 2**24 + 1, -(2**31)], np.int32)
-    law = sampling.make_sampling()
+    setting = sampling.make_sampling()
     (request,) = batching.requests(
         np.ones((3, 2), np.int32), ids,
-        batch_size=3, length=1, seed=0, sampling=law, draft_sampling=law,
+        batch_size=3, length=1, seed=0, sampling=setting,
+        draft_sampling=setting,
     )  # fmt: skip
     assert request.example_ids.dtype == jnp.int32
     assert request.example_ids.tolist() == ids.tolist()
@@ -77,7 +78,7 @@ class TestRequests:
 
 
 class _Decoder:
-  """Answers with the batch's number and keeps the order of the calls."""
+  """A decoder that returns the batch's number and records its calls."""
 
   def __init__(self):
     self.calls = []
@@ -132,7 +133,7 @@ class TestRun:
 
   def test_seconds_are_the_median_of_the_repeats(self, monkeypatch):
     seconds = iter([9.0, 1.0, 8.0, 1.0, *(4.0, 1.0), *(2.0, 5.0), *(6.0, 3.0)])
-    # Way by way in the warm-up, then interleaved.
+    # The warm-up runs each way in turn; then ways are interleaved.
     monkeypatch.setattr(
         interleaved, '_timed', lambda *_: (jnp.zeros(()), next(seconds))
     )
@@ -170,25 +171,24 @@ class TestResults:
 
 class TestSpeedup:
 
-  def test_is_of_the_sums(self):
+  def test_speedup_is_the_ratio_of_sums(self):
     plain, speculative = _run_of([1.0, 9.0]), _run_of([1.0, 3.0])
     assert interleaved.speedup(plain, speculative) == 2.5
 
   @pytest.mark.parametrize('num_batches', [1, 2, 5])
-  def test_no_interval_of_few_batches(self, num_batches):
+  def test_few_batches_have_no_interval(self, num_batches):
     run = _run_of([1.0] * num_batches)
     assert interleaved.speedup_interval(run, run) is None
 
-  def test_pairs_the_batches(self):
-    """Batches of any length that all gain alike leave no doubt."""
+  def test_resamples_pairs(self):
+    """Unequal batches with equal speedups have a narrow interval."""
     seconds = np.array([1.0, 10.0, 100.0, 3.0, 2.0, 7.0])
     interval = interleaved.speedup_interval(
         _run_of(2 * seconds), _run_of(seconds)
     )
     assert interval == pytest.approx([2.0, 2.0])
 
-  def test_covers_the_spread(self):
-    """Of few batches of two kinds the quantiles of resamples are known."""
+  def test_interval_is_known_for_two_kinds_of_batches(self):
     interval = interleaved.speedup_interval(
         _run_of([1.0, 3.0] * 6), _run_of([1.0, 1.0] * 6)
     )
@@ -196,7 +196,7 @@ class TestSpeedup:
     # resamples, and at most two in 1.9; the bounds are at 1.04 percent.
     assert interval == pytest.approx([4 / 3, 8 / 3])
 
-  def test_is_narrower_for_more_batches(self):
+  def test_more_batches_narrow_the_interval(self):
     rng = np.random.default_rng(3)
     noise = rng.uniform(0.5, 1.5, 400)
     widths = []
@@ -207,7 +207,7 @@ class TestSpeedup:
       expected = 1.5 * noise[:count].mean()
       assert low < expected < high
       widths.append(high - low)
-    # As the root of the number of batches: 6.3 times.
+    # The width follows the root of the number of batches: 6.3 times.
     assert 4 < widths[0] / widths[1] < 9
 
 
@@ -215,7 +215,7 @@ class TestProgress:
 
   @pytest.fixture
   def clock(self, monkeypatch):
-    """A clock that the test sets."""
+    """Returns a clock that the test sets."""
     now = types.SimpleNamespace(seconds=100.0)
     monkeypatch.setattr(interleaved.time, 'monotonic', lambda: now.seconds)
     return now
@@ -231,8 +231,8 @@ class TestProgress:
     ]  # fmt: skip
     assert all(line.endswith(' s left') for line in lines)
 
-  def test_a_bar_on_a_terminal(self, monkeypatch, capsys):
-    """It is drawn where `show` is called, and by no thread."""
+  def test_bar_on_a_terminal(self, monkeypatch, capsys):
+    """The bar is drawn in `show`, not by a thread."""
     monkeypatch.setenv('TTY_COMPATIBLE', '1')
     monkeypatch.setenv('COLUMNS', '80')
     num_threads = threading.active_count()
@@ -246,7 +246,7 @@ class TestProgress:
     assert '2/2' in capsys.readouterr().err
 
   @pytest.mark.parametrize('is_terminal', [False, True])
-  def test_an_interrupt_ends_it(self, monkeypatch, capsys, is_terminal):
+  def test_interrupt_ends_the_bar(self, monkeypatch, capsys, is_terminal):
     monkeypatch.setenv('TTY_COMPATIBLE', str(int(is_terminal)))
     monkeypatch.setattr(interleaved.interruption, '_was_interrupted', True)
     with pytest.raises(KeyboardInterrupt):

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests for telling rounding from mistakes in greedy outputs."""
+"""Tests of distinguishing near ties from mismatches in greedy outputs."""
 
 import copy
 import functools
@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from speculative_t5x import token_decoder
-from speculative_t5x.drafters import draft_model
 from speculative_t5x.measurement import near_ties
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
@@ -24,12 +23,11 @@ CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
 
 @functools.cache
 def decoder(num_valid_tokens=None):
-  model = tiny.model(CONFIG)
-  return token_decoder.TokenDecoder(
-      model,
-      draft_model.from_model(model),
+  return tiny.decoder(
+      CONFIG,
       gamma=GAMMA,
       length=LENGTH,
+      noise=0.0,
       num_valid_tokens=num_valid_tokens,
       matmul_precision='highest',
   )
@@ -48,14 +46,14 @@ def request():
 
 
 def sequences():
-  """Outputs as any model might have written them."""
+  """Returns arbitrary outputs."""
   rows = np.random.default_rng(0).integers(2, 64, (BATCH, LENGTH))
   return rows.astype(np.int32)
 
 
 @functools.cache
 def teacher_forced():
-  """Logits of every token of `sequences`, [batch, length, vocab]."""
+  """Returns logits of every token of `sequences`, [batch, length, vocab]."""
   fed = np.pad(sequences(), ((0, 0), (1, 0)))[:, :-1]
   forward = jax.jit(
       lambda params: t5.Transformer(CONFIG).apply(
@@ -71,7 +69,7 @@ def teacher_forced():
 
 
 def compare(row, position, token):
-  """Compares the sequences with a copy in which one token is another."""
+  """Compares the sequences with a copy in which one token differs."""
   other = sequences()
   other[row, position] = token
   return near_ties.compare(decoder(), request(), sequences(), other)
@@ -81,7 +79,7 @@ class TestLogitsOfBothPaths:
 
   @pytest.mark.parametrize('block', [1, GAMMA + 1])
   def test_agree_with_teacher_forcing_everywhere(self, block):
-    """Also where the position is smaller than the block."""
+    """Positions smaller than the block are included."""
     for row in range(BATCH):
       for position in range(LENGTH):
         found = near_ties._logits_at(
@@ -117,7 +115,7 @@ class TestCompare:
     )
     assert difference.path_difference < 2e-5
 
-  def test_only_the_first_difference_of_a_row_counts(self):
+  def test_only_the_first_difference_per_row_counts(self):
     other = sequences()
     other[0, 4:] = 7
     other[2, 6] = 9
@@ -128,10 +126,10 @@ class TestCompare:
   @pytest.mark.parametrize(
       ('path_difference', 'is_near_tie'), [(0.26, True), (0.24, False)]
   )
-  def test_margin_is_held_against_twice_the_difference(
+  def test_margin_is_compared_with_twice_the_difference(
       self, monkeypatch, path_difference, is_near_tie
   ):
-    """Logits that differ by 0.5, and paths that lie so far apart."""
+    """The logits differ by 0.5, and the paths by a given amount."""
     written = sequences()[0, 3]
     other = int(written) ^ 1
 
@@ -151,8 +149,8 @@ class TestCompare:
     np.testing.assert_allclose(difference.path_difference, path_difference)
     np.testing.assert_allclose(difference.margin, 0.5)
 
-  def test_both_paths_are_those_of_the_run(self):
-    """Logits that tell which program made them, as rounding does, but more."""
+  def test_paths_use_the_programs_of_the_run(self):
+    """The fake logits depend on the program, more than rounding does."""
     logit = {
         (BATCH, 1, 'highest'): 3.0,
         (BATCH, GAMMA + 1, 'highest'): 4.5,

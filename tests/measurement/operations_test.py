@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Operations of the parts, beside those of their matrices counted by hand."""
+"""Tests of operations per part, against counts of matrix products by hand."""
 
 import dataclasses
 
@@ -19,7 +19,7 @@ from speculative_t5x.speculation import theory
 from tests import tiny
 
 GAMMA, LENGTH, INPUTS_LENGTH = 3, 20, 16
-# So wide that norms and activations do not count beside the matrices.
+# So wide that norms and activations are negligible.
 TARGET = tiny.config(
     vocab_size=4096, emb_dim=256, num_heads=4, head_dim=64, mlp_dim=512,
     merge_projections=True,
@@ -28,7 +28,7 @@ DRAFT = dataclasses.replace(TARGET, num_decoder_layers=1, mlp_dim=1024)
 
 
 def _model(config) -> loading.Model:
-  """A model without values: nothing is run."""
+  """Returns a model without parameter values, because nothing is run."""
   return loading.Model(config, loading.abstract_params(config), 0)
 
 
@@ -40,13 +40,13 @@ def _count(rows=1, gamma=GAMMA, num_decodes=1) -> operations.Operations:
       length=LENGTH,
       num_decodes=num_decodes,
   )
-  law = sampling.make_sampling()
+  setting = sampling.make_sampling()
   shape = (rows, INPUTS_LENGTH)
   ids = np.arange(rows, dtype=np.int32)
   return operations.count(
       decoder,
       token_decoder.Request(
-          jnp.ones(shape, jnp.int32), ids, ids, jnp.int32(0), law, law
+          jnp.ones(shape, jnp.int32), ids, ids, jnp.int32(0), setting, setting
       ),
   )
 
@@ -54,7 +54,7 @@ def _count(rows=1, gamma=GAMMA, num_decodes=1) -> operations.Operations:
 def by_hand(
     config: t5.T5Config, positions: int, num_logits: int | None = None
 ) -> int:
-  """2 M K N of every product of one row, and what attention multiplies."""
+  """Returns 2 M K N of every product of one row, attention included."""
   joined = config.num_heads * config.head_dim
   slots = LENGTH + GAMMA + 1
   kernels = (
@@ -70,27 +70,27 @@ def by_hand(
 
 class TestCount:
 
-  def test_is_that_of_the_matrices(self):
+  def test_matrix_products_dominate(self):
     found = _count()
     expected = {
         'target': by_hand(TARGET, 1),
         'verify': by_hand(TARGET, GAMMA + 1),
-        # The first call of a block has the logits of one position alone.
+        # The first call of a block computes logits of one position only.
         'draft': by_hand(DRAFT, 2, num_logits=1)
         + (GAMMA - 1) * by_hand(DRAFT, 1),
         'draft_token': by_hand(DRAFT, 1),
     }
     for name, value in expected.items():
-      # No less, for the matrices are the least; and little more.
+      # Matrix products are a lower bound, and nearly all operations.
       assert 1 <= getattr(found, name) / value < 1.02, name
 
-  def test_grows_with_the_positions(self):
+  def test_operations_grow_with_positions(self):
     one, many = _count(gamma=1), _count(gamma=7)
-    # Neither the embedding nor the head is more than once in a position. The
-    # slots of the cache are as many as gamma asks for, so a little more.
+    # The embedding and the head count once per position. The number of
+    # slots depends on gamma, so there is a little more.
     assert many.verify / one.verify == pytest.approx(4, rel=0.02)
 
-  def test_grows_with_the_rows(self):
+  def test_operations_grow_with_rows(self):
     one, three = _count(), _count(rows=3)
     several = _count(num_decodes=3)
     for name in ('target', 'verify', 'draft', 'draft_token'):
@@ -108,17 +108,17 @@ class TestCount:
 
 class TestFactor:
 
-  def test_of_a_run(self):
+  def test_factor_of_a_run(self):
     counted = operations.Operations(
         target=100.0, verify=420.0, draft=35.0, draft_token=10.0
     )
-    # Each speculative step is 420 + 15 + 2 * 10.
+    # Each speculative step has 420 + 15 + 2 * 10 operations.
     assert counted.factor(50, 20) == 20 * 455 / (50 * 100)
 
   @pytest.mark.parametrize('alpha', [0.0, 0.5, 0.8, 1.0])
   @pytest.mark.parametrize('gamma', [1, 5])
   def test_is_theorem_3_11(self, alpha, gamma):
-    """Where a call costs as much a position, and alpha never changes."""
+    """Operations per position are equal, and alpha is constant."""
     target, draft = 1000.0, 70.0
     counted = operations.Operations(
         target, (gamma + 1) * target, gamma * draft, draft
@@ -131,7 +131,7 @@ class TestFactor:
 
 
 def test_no_program_is_compiled(monkeypatch):
-  """Counting must not take a compiler's time, which large models have none of.
+  """Compiling a large model would take too long.
 
   Abstract parameters could not be run either.
   """

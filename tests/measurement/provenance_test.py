@@ -14,7 +14,7 @@ from speculative_t5x.measurement import provenance
 
 @pytest.fixture
 def git(tmp_path):
-  """Runs git in a folder, and gives what it says."""
+  """Returns a function that runs git in a folder and returns its output."""
 
   def run(*command):
     name = ('-c', 'user.name=n', '-c', 'user.email=e')

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes of a step counted by hand, and the ways to read so many."""
+"""Tests of the bytes per step, against counts by hand, and of reading them."""
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +23,7 @@ CONFIGS = {
 
 
 def by_hand(config, rows: int) -> int:
-  """Bytes of a step: weights, head, caches of all rows and their inputs."""
+  """Returns the bytes of a step: weights, head, and caches of all rows."""
   embed, joined = config.emb_dim, config.num_heads * config.head_dim
   num_kernels = len(config.mlp_activations) + 1
   layer = (
@@ -47,7 +47,7 @@ class TestStepBytes:
 
   @pytest.mark.parametrize('rows', [1, 3])
   @pytest.mark.parametrize('name', CONFIGS)
-  def test_are_those_of_the_decoder(self, name, rows):
+  def test_bytes_of_the_decoder(self, name, rows):
     config = tiny.config(**CONFIGS[name])
     model = random_models.make_model(config)
     decoder = token_decoder.TokenDecoder(
@@ -61,7 +61,7 @@ class TestReaders:
 
   @pytest.fixture
   def readers(self, monkeypatch):
-    """Readers whose ways take 1, 2 and 3 seconds a read."""
+    """Returns readers whose ways take 1, 2 and 3 seconds per read."""
     found = read_floor.Readers(5 * 2048 * 4)
     for number, name in enumerate(found._programs, start=1):
       span = float(number * read_floor._READS)
@@ -69,21 +69,21 @@ class TestReaders:
     monkeypatch.setattr(step_times, 'seconds', lambda reads: reads())
     return found
 
-  def test_the_fastest_way_is_the_floor(self, readers):
+  def test_floor_is_the_fastest_way(self, readers):
     readers.time_round()
     readers.time_round()
     assert list(readers.seconds.values()) == [[1.0] * 2, [2.0] * 2, [3.0] * 2]
     assert readers.floor_s() == 1.0
 
-  def test_the_median_of_rounds_counts(self, readers):
+  def test_floor_is_the_median_of_rounds(self, readers):
     rounds = ([9.0, 4.0, 5.0], [8.0] * 3, [7.0])
     for name, spans in zip(readers.seconds, rounds):
       readers.seconds[name] += spans
     assert readers.floor_s() == 5.0
 
   @pytest.mark.parametrize('num_bytes', [100, 10**6])
-  def test_what_is_not_read_is_reckoned(self, monkeypatch, num_bytes):
-    """Of many bytes only some are read, and as much longer is reckoned."""
+  def test_time_of_unread_bytes_is_estimated(self, monkeypatch, num_bytes):
+    """Only a part of many bytes is read, and its time is scaled."""
     row = 2048 * 4
     monkeypatch.setattr(read_floor, 'MAX_BYTES', 10 * row)
     readers = read_floor.Readers(num_bytes)
@@ -93,7 +93,7 @@ class TestReaders:
     assert readers.floor_s() == pytest.approx(num_bytes / (num_rows * row))
 
   def test_every_byte_is_read(self):
-    """Each way's result is that of all values, which are ones."""
+    """Each way sums all values, which are ones."""
     rows = 7
     readers = read_floor.Readers(rows * 2048 * 4)
     found = {

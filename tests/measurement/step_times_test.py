@@ -1,6 +1,9 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The parts do the work of a step each time. No time decides here."""
+"""Tests that the timed parts do the work of a step.
+
+No test depends on times.
+"""
 
 import collections
 import dataclasses
@@ -12,7 +15,6 @@ import numpy as np
 import pytest
 
 from speculative_t5x import token_decoder
-from speculative_t5x.drafters import draft_model
 from speculative_t5x.measurement import part_programs
 from speculative_t5x.measurement import step_times
 from speculative_t5x.networks import t5_model
@@ -24,7 +26,7 @@ from tests import tiny
 LENGTH = 12
 CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
 SHAPES = [(1, 1), (3, 4)]  # rows and gamma
-LOOP_S = step_times._LOOP_S  # kept: all tests run under a shorter one
+LOOP_S = step_times._LOOP_S  # the original, because tests use a shorter one
 PARTS = (
     'encoder_target', 'encoder_draft', 't1', 't_verify', 't_draft2', 't_call'
 )  # fmt: skip
@@ -32,7 +34,7 @@ PARTS = (
 
 @dataclasses.dataclass(frozen=True)
 class _Counted:
-  """A model that keeps what it is fed, whenever it is run."""
+  """A model that records the tokens it is fed whenever it is run."""
 
   model: t5_model.T5Model
   name: str
@@ -49,14 +51,9 @@ class _Counted:
 
 @functools.cache
 def programs_of(rows, gamma):
-  """The programs of a pair, a batch, and what its decoders are fed."""
+  """Returns the programs of a pair, a batch, and the tokens fed."""
   calls = []
-  decoder = token_decoder.TokenDecoder(
-      tiny.model(CONFIG),
-      draft_model.from_model(tiny.model(CONFIG, noise=0.15)),
-      gamma=gamma,
-      length=LENGTH,
-  )
+  decoder = tiny.decoder(CONFIG, gamma=gamma, length=LENGTH)
   target, make = decoder.target_model, decoder.loaded_drafter.make
 
   def make_counted(_, max_draft_tokens):
@@ -68,18 +65,18 @@ def programs_of(rows, gamma):
       dataclasses.replace(decoder.loaded_drafter, make=make_counted), gamma
   )
   decoder.target_model = _Counted(target, 'target', calls)
-  law = sampling.make_sampling(1.0)
+  setting = sampling.make_sampling(1.0)
   ids = jnp.arange(rows, dtype=jnp.int32)
   limits = jnp.full((rows,), LENGTH, jnp.int32)
   request = token_decoder.Request(
-      tiny.encoder_tokens(rows, 9), ids, limits, jnp.int32(0), law, law
+      tiny.encoder_tokens(rows, 9), ids, limits, jnp.int32(0), setting, setting
   )
   return part_programs.PartPrograms(decoder), request, calls
 
 
 @functools.cache
 def parts_of(rows, gamma):
-  """The parts, and what the decoders are fed from now on."""
+  """Returns the parts, and the list of tokens fed from now on."""
   programs, request, calls = programs_of(rows, gamma)
   with pytest.MonkeyPatch.context() as patch:
     patch.setattr(step_times, '_LOOP_S', 1e3)  # for as many steps as there are
@@ -87,7 +84,7 @@ def parts_of(rows, gamma):
 
 
 def _heard(calls):
-  """What was fed since the last time."""
+  """Returns the tokens fed since the last call."""
   jax.effects_barrier()
   found = list(calls)
   calls.clear()
@@ -126,13 +123,13 @@ class TestWork:
     }
 
   def test_each_draft_is_drawn_anew(self, rows, gamma):
-    """Later guesses are fed what was drawn, by other uniforms each time."""
+    """Later draft tokens are fed drawn tokens, with new uniforms each time."""
     parts, calls = parts_of(rows, gamma)
     _heard(calls)
     _, sequences = jax.block_until_ready(parts._programs['drafts']())
     fed = {f.tobytes() for _, f in _heard(calls) if f.shape == (rows, 1)}
     assert len(fed) >= 10
-    # The next draft reads the text with this one in it.
+    # The next draft reads the text including this one.
     assert np.any(sequences[:, :gamma] != part_programs._TOKEN)
 
   def test_a_round_times_every_part_once(self, rows, gamma):
@@ -151,12 +148,12 @@ class TestWork:
 
 
 class TestSettings:
-  """Parts do what the request says, or they are not those of its run."""
+  """Parts use the settings of the request, like its run."""
 
   @pytest.mark.parametrize('alpha', [0.0, 1.0])
   def test_rule(self, alpha):
     programs, request, calls = programs_of(3, 4)
-    # Padding rows cost as much as others.
+    # Padding rows cost as much as other rows.
     request = request.replace(
         rule=simulated_acceptance.make_rule(alpha),
         limits=jnp.zeros((3,), jnp.int32),
@@ -189,7 +186,7 @@ class TestSettings:
     assert drafts(0.0, 2.0) == drafts(2.0, 2.0) != drafts(2.0, 0.0)
     _heard(calls)
 
-  def test_rows_stay_where_they_are(self):
+  def test_rows_do_not_advance(self):
     programs, request, calls = programs_of(3, 4)
     state = programs.bind(request, num_steps=5)['t1']()
     assert state.num_tokens.tolist() == [LENGTH // 4 + 1] * 3
@@ -201,10 +198,10 @@ class TestSeconds:
 
   @pytest.mark.parametrize(('rows', 'gamma'), SHAPES)
   @pytest.mark.parametrize(('drafts', 'later'), [(4.0, 3.0), (0.5, 0.0)])
-  def test_a_later_draft_step_is_what_a_longer_draft_adds(
+  def test_later_draft_step_is_the_cost_of_a_longer_draft(
       self, monkeypatch, rows, gamma, drafts, later
   ):
-    """By a clock that says what each part takes; never less than nothing."""
+    """A fake clock gives the times of parts; the result is never negative."""
     parts, _ = parts_of(rows, gamma)
     spans = {'encoder_target': 7.0, 'encoder_draft': 5.0, 't1': 2.0,
              't_verify': 3.0, 't_draft2': 1.0, 'drafts': drafts,
@@ -243,7 +240,7 @@ class TestNumSteps:
   @pytest.mark.parametrize(
       ('step_s', 'num_steps'), [(1e-3, 64), (0.01, 25), (0.1, 4), (3.0, 4)]
   )
-  def test_of_a_slow_step_there_are_few(self, monkeypatch, step_s, num_steps):
+  def test_slow_steps_run_fewer_times(self, monkeypatch, step_s, num_steps):
     assert parts_of(1, 1)[0].num_steps == part_programs.MAX_STEPS
     programs, request, calls = programs_of(1, 1)
     monkeypatch.setattr(step_times, 'seconds', lambda program: step_s)
@@ -259,8 +256,8 @@ class TestNumSteps:
 
 class TestEncoders:
 
-  def test_read_the_inputs(self):
-    """Both of the models, each by its own weights."""
+  def test_encoders_read_the_inputs(self):
+    """Each model's encoder uses its own weights."""
     parts, _ = parts_of(3, 4)
     target = parts._programs['encoder_target']()
     draft = parts._programs['encoder_draft']().memory

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The blocks of a row are those of its run."""
+"""Tests that traced blocks agree with the run."""
 
 import functools
 
@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from speculative_t5x import token_decoder
-from speculative_t5x.drafters import draft_model
 from speculative_t5x.measurement import tracing
 from speculative_t5x.speculation import sampling
 from tests import tiny
@@ -21,24 +20,20 @@ CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
 
 @functools.cache
 def decoder() -> token_decoder.TokenDecoder:
-  return token_decoder.TokenDecoder(
-      tiny.model(CONFIG),
-      draft_model.from_model(tiny.model(CONFIG, noise=0.15)),
-      gamma=GAMMA,
-      length=LENGTH,
-      matmul_precision='highest',
+  return tiny.decoder(
+      CONFIG, gamma=GAMMA, length=LENGTH, matmul_precision='highest'
   )
 
 
 def request(first=0, *, temperature=1.0, seed=0, limit=LENGTH):
-  law = sampling.make_sampling(temperature)
+  setting = sampling.make_sampling(temperature)
   return token_decoder.Request(
       tiny.encoder_tokens(12, 9)[first : first + ROWS],
       jnp.arange(first, first + ROWS, dtype=jnp.int32),
       jnp.full((ROWS,), limit, jnp.int32),
       jnp.int32(seed),
-      law,
-      law,
+      setting,
+      setting,
   )
 
 
@@ -59,7 +54,7 @@ class TestTrace:
   @pytest.mark.parametrize('first', [0, 5])
   @pytest.mark.parametrize('temperature', [0.0, 1.0])
   @pytest.mark.parametrize('seed', range(4))
-  def test_blocks_are_the_run(self, first, temperature, seed):
+  def test_blocks_agree_with_the_run(self, first, temperature, seed):
     asked = request(first, temperature=temperature, seed=seed)
     blocks = tracing.trace(decoder(), asked)
     decoded = jax.device_get(decoder().speculative(asked))
@@ -78,8 +73,8 @@ class TestTrace:
     assert len(cut_short) == row.num_cut_short
     assert all(block is blocks[-1] for block in cut_short)
 
-  def test_all_kinds_of_block_come_up(self):
-    """Or the test above would show little."""
+  def test_all_kinds_of_block_occur(self):
+    """Otherwise the test above would show little."""
     blocks = [
         block
         for first in (0, 2, 4, 6)
@@ -103,5 +98,5 @@ class TestNumCommitted:
           (tracing.Block((5, 1), None, None), 2),
       ],
   )
-  def test_leaves_out_the_rejected_one(self, block, count):
+  def test_rejected_token_does_not_count(self, block, count):
     assert block.num_committed == count

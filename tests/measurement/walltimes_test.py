@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What a measurement says, that its values agree, and what is never timed."""
+"""Tests of measured records: their values, and that no compilation is timed."""
 
 import functools
 import json
@@ -12,8 +12,6 @@ import pytest
 
 from speculative_t5x import batching
 from speculative_t5x import run_record
-from speculative_t5x import token_decoder
-from speculative_t5x.drafters import draft_model
 from speculative_t5x.measurement import counts
 from speculative_t5x.measurement import interleaved
 from speculative_t5x.measurement import operations
@@ -29,7 +27,7 @@ from tests import tiny
 EXAMPLES, BATCH_SIZE, LENGTH, GAMMA = 70, 32, 12, 3
 REPEATS, ROUNDS = 2, 7
 CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
-# The first configuration, and others of the same programs.
+# The first configuration, and others with the same programs.
 TEMPERATURES_AND_SEEDS = [(0.0, 0), (1.0, 0), (1.0, 1), (0.3, 2)]
 
 
@@ -40,7 +38,7 @@ def unchecked_types():
 
 
 def batches(temperature, seed):
-  law = sampling.make_sampling(temperature)
+  setting = sampling.make_sampling(temperature)
   return list(
       batching.requests(
           np.asarray(tiny.encoder_tokens(EXAMPLES, 9)),
@@ -48,26 +46,22 @@ def batches(temperature, seed):
           batch_size=BATCH_SIZE,
           length=LENGTH,
           seed=seed,
-          sampling=law,
-          draft_sampling=law,
+          sampling=setting,
+          draft_sampling=setting,
       )
   )
 
 
 @pytest.fixture(scope='module')
 def decoder():
-  return token_decoder.TokenDecoder(
-      tiny.model(CONFIG),
-      draft_model.from_model(tiny.model(CONFIG, noise=0.15)),
-      gamma=GAMMA,
-      length=LENGTH,
-      matmul_precision='highest',
+  return tiny.decoder(
+      CONFIG, gamma=GAMMA, length=LENGTH, matmul_precision='highest'
   )
 
 
 @pytest.fixture(scope='module')
 def sweep(decoder):
-  """A measurement of each configuration, and what was seen meanwhile."""
+  """Returns a measurement of each configuration, and what was observed."""
   timed, parts, readers, found = [], [], [], []
   time_it, run = interleaved._timed, interleaved.run
 
@@ -110,9 +104,9 @@ def sweep(decoder):
 
 
 class TestCompilation:
-  """No walltime contains a compilation."""
+  """Walltimes contain no compilation."""
 
-  def test_only_the_first_call_of_each_way_compiles(self, sweep):
+  def test_only_the_first_call_per_way_compiles(self, sweep):
     first = sweep[0].timed
     assert interleaved.WARMUP == 2
     plain, speculative, counted = first[:2], first[2:4], first[4:]
@@ -123,8 +117,8 @@ class TestCompilation:
     assert len(counted) == 2 * 3 * REPEATS
     assert {num for _, num in counted} == {0}
 
-  def test_nor_do_the_parts_while_they_are_timed(self, sweep):
-    """All that the first run compiled was its warm-up's."""
+  def test_timed_parts_do_not_compile(self, sweep):
+    """Programs are compiled in the warm-up of the first run."""
     assert sweep[0].num_compiled == sum(num for _, num in sweep[0].timed)
 
   def test_other_temperatures_and_seeds_compile_nothing(self, sweep):
@@ -134,7 +128,7 @@ class TestCompilation:
       assert {num for _, num in each.timed} == {0}
       assert each.num_compiled == 0
       outputs.add(np.stack([d.sequences for d in each.plain.decoded]).tobytes())
-    assert len(outputs) == len(sweep) - 1  # other outputs, all the same
+    assert len(outputs) == len(sweep) - 1  # outputs differ nevertheless
 
 
 class TestRecord:
@@ -159,7 +153,7 @@ class TestRecord:
       line = run_record.to_json(each.record)
       assert run_record.from_dict(json.loads(line)) == each.record
 
-  def test_each_run_is_under_its_own_name(self, sweep):
+  def test_runs_are_under_their_names(self, sweep):
     for each in sweep:
       runs = {'baseline': each.plain, 'speculative': each.speculative}
       for name, run in runs.items():
@@ -185,17 +179,17 @@ class TestRecord:
       assert record.floor_ms == 1e3 * each.readers.floor_s() > 0
       assert record.floor_ratio == record.t1_ms / record.floor_ms
 
-  def test_parts_are_timed_in_the_rounds_asked_for(self, sweep):
+  def test_number_of_rounds(self, sweep):
     for each in sweep:
       for timed in (each.parts, each.readers):
         assert {len(spans) for spans in timed.seconds.values()} == {ROUNDS}
 
-  def test_floor_is_that_of_a_step_of_this_batch(self, sweep, decoder):
+  def test_floor_is_of_a_step_of_the_batch(self, sweep, decoder):
     expected = read_floor.step_bytes(decoder, BATCH_SIZE, 9)
     assert {each.readers.num_bytes for each in sweep} == {expected}
 
-  def test_bound_is_that_of_the_runs_own_steps(self, sweep):
-    """At the times that were measured beside each batch."""
+  def test_bound_follows_from_the_steps_of_the_run(self, sweep):
+    """It uses the times measured beside each batch."""
     for each in sweep:
       record = each.record
       windows = _windows(each.parts.seconds, len(each.plain.decoded))
@@ -223,7 +217,7 @@ class TestRecord:
           each.plain.walltime_s / each.speculative.walltime_s
       )
 
-  def test_operations_are_those_of_its_steps(self, sweep, decoder):
+  def test_operations_follow_from_the_steps_of_the_run(self, sweep, decoder):
     counted = operations.count(decoder, batches(0.0, 0)[0])
     for each in sweep:
       expected = counted.factor(
@@ -252,7 +246,7 @@ class TestPeakBytes:
         types.SimpleNamespace(memory_analysis=lambda: analysis)
     )
 
-  def test_what_is_both_argument_and_output_is_held_once(self):
+  def test_aliased_buffers_count_once(self):
     analysis = types.SimpleNamespace(
         argument_size_in_bytes=1000,
         output_size_in_bytes=300,
@@ -262,12 +256,12 @@ class TestPeakBytes:
     )
     assert self.found(analysis) == 1000 + 300 + 20 - 250
 
-  def test_of_a_backend_that_does_not_say(self):
+  def test_backend_without_memory_statistics(self):
     assert self.found(None) is None
 
 
 def _windows(seconds, num_batches):
-  """Times of the parts by batch: of the five rounds around it."""
+  """Returns times of the parts by batch: medians of five rounds."""
   # Before the first, second and third of three batches: 2, 3 and 2 rounds.
   first_rounds = [0, 2, 2]
   assert num_batches == 3
@@ -294,24 +288,24 @@ class TestWindows:
     places = np.linspace(0, num_batches - 1, num_rounds).round().astype(int)
     return walltimes._windows(parts, places, num_batches)
 
-  def test_follow_a_machine_that_slows_down(self):
+  def test_windows_follow_a_slowing_machine(self):
     found = self.windows(15, 100, np.arange(15.0))
     assert found[0] == 2 and found[-1] == 12
     assert np.all(np.diff(found) >= 0) and len(found) == 100
-    # Rounds came before batches 0, 7, ... 42, 50: before 50 the eighth.
+    # Rounds came before batches 0, 7, ..., 42 and 50.
     assert found[49:51] == [6, 7]
 
-  def test_one_odd_round_is_nothing(self):
+  def test_one_outlier_does_not_matter(self):
     for odd in range(15):
       found = self.windows(15, 100, np.where(np.arange(15) == odd, 50.0, 1.0))
       assert found == [1.0] * 100
 
-  def test_fewer_rounds_are_one_window(self):
+  def test_few_rounds_are_one_window(self):
     assert self.windows(3, 8, np.array([1.0, 2.0, 9.0])) == [2.0] * 8
 
 
 def _compared(plain_s, speculative_s):
-  """A comparison of 1.1 s of plain parts and 0.95 s of speculative ones."""
+  """Compares 1.1 s of plain parts with 0.95 s of speculative ones."""
 
   def run(seconds, *steps):
     decoded = [types.SimpleNamespace(num_steps=n) for n in steps]
@@ -330,7 +324,7 @@ def _compared(plain_s, speculative_s):
 
 class TestAddBound:
 
-  def test_as_the_parts_say(self):
+  def test_runs_as_long_as_their_parts(self):
     found = _compared(1.1, 0.95)
     assert found.bound_speedup == pytest.approx(1.1 / 0.95)
     assert found.loop_efficiency == pytest.approx(1)
@@ -338,27 +332,27 @@ class TestAddBound:
     assert found.warnings == ()
 
   @pytest.mark.parametrize('plain_s', [1.06, 1.14])
-  def test_plain_steps_that_take_longer_than_alone(self, plain_s):
+  def test_plain_steps_slower_than_the_timed_part(self, plain_s):
     (warning,) = _compared(plain_s, 1.0).warnings
     ratio = plain_s - 0.1
     assert warning.startswith(f'plain decoding took {ratio:.3f} times t1')
 
   @pytest.mark.parametrize('plain_s', [1.08, 1.12])
-  def test_a_difference_that_is_small(self, plain_s):
+  def test_small_difference(self, plain_s):
     assert _compared(plain_s, 1.0).warnings == ()
 
-  def test_faster_than_possible(self):
+  def test_run_faster_than_its_parts(self):
     (warning,) = _compared(1.1, 0.9).warnings
     assert warning.startswith('loop efficiency 1.056 is above 1.02: a mistake')
 
   @pytest.mark.parametrize('seconds', [(1.1, 0.14), (0.09, 1.0)])
-  def test_no_decode_speedup_of_a_run_shorter_than_its_encoders(self, seconds):
+  def test_run_shorter_than_its_encoders_has_no_decode_speedup(self, seconds):
     assert _compared(*seconds).decode_speedup is None
 
 
 class TestStepTimesOf:
 
-  def test_each_time_is_under_its_own_name(self):
+  def test_times_are_under_their_names(self):
     record = run_record.RunRecord(
         encoder_s=run_record.EncoderSeconds(target=1.0, draft=2.0),
         t1_ms=3.0,

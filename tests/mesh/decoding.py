@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Decoding on meshes of eight devices gives the outputs of one device."""
+"""Tests that meshes of eight devices decode the outputs of one device."""
 
 import functools
 import json
@@ -24,12 +24,12 @@ _SHARED = shared.shared_folder()
 
 @functools.cache
 def alone(way, temperature, **options):
-  """What one device decodes."""
+  """Returns the outputs of one device."""
   return pairs.decode(pairs.decoder(**options), way, temperature)
 
 
 def assert_same_rows(found, expected, most=0):
-  """Of sampled rows: so many at most may be decided by rounding."""
+  """Checks sampled rows; rounding may change at most `allowed` of them."""
   is_other = np.any(found.sequences != expected.sequences, axis=1)
   assert is_other.sum() <= most, np.flatnonzero(is_other)
   np.testing.assert_allclose(
@@ -38,7 +38,7 @@ def assert_same_rows(found, expected, most=0):
 
 
 def assert_same_greedy_rows(one, mesh, request, found, expected):
-  """A row may differ where the devices' logits differ by more than it takes."""
+  """Checks rows; those may differ whose difference is a near tie."""
   for row in np.flatnonzero(np.any(found != expected, axis=1)).tolist():
     position = int(np.flatnonzero(found[row] != expected[row])[0])
     logits = np.stack(
@@ -59,7 +59,7 @@ class TestOutputs:
 
   @pytest.mark.parametrize('way', pairs.WAYS)
   @pytest.mark.parametrize('shape', pairs.MESHES)
-  def test_are_those_of_one_device(self, shape, way):
+  def test_outputs_equal_one_device(self, shape, way):
     found = pairs.decode(pairs.decoder(shape), way, 0.0)
     expected = alone(way, 0.0)
     assert_same_greedy_rows(
@@ -73,7 +73,7 @@ class TestOutputs:
     found = pairs.decode(pairs.decoder(shape), way, 1.0)
     assert_same_rows(found, alone(way, 1.0), most=1)
 
-  def test_counts_are_too(self):
+  def test_counts_equal_one_device(self):
     found, expected = (
         jax.tree.map(np.asarray, pairs.decode(d, 'speculative', 0.0))
         for d in (pairs.decoder((4, 2)), pairs.decoder())
@@ -82,7 +82,7 @@ class TestOutputs:
     assert 0 < found.statistics.num_rejections.sum()
     assert 0 < found.statistics.accepted_histogram[:, 1:].sum()
 
-  def test_with_the_draft_in_parts(self):
+  def test_partitioned_draft_model(self):
     spread = pairs.decoder((4, 2), sharding.MODEL_PARALLEL)
     for temperature in (0.0, 1.0):
       found = pairs.decode(spread, 'speculative', temperature)
@@ -94,12 +94,12 @@ class TestOutputs:
     assert_same_rows(found, expected, most=1)
 
   def test_one_row(self):
-    """A single row has no batch axis."""
+    """The batch axis is left out for a single row."""
     found = pairs.decode(pairs.decoder((1, 8)), 'plain', 0.0, batch=1)
     expected = pairs.decode(pairs.decoder(), 'plain', 0.0, batch=1)
     np.testing.assert_array_equal(found.sequences, expected.sequences)
 
-  def test_rows_that_cannot_be_dealt_out(self):
+  def test_rows_that_cannot_be_partitioned(self):
     with pytest.raises(sharding.MeshError, match='batch_size 6 cannot'):
       pairs.decoder((4, 2)).plain(pairs.request(batch=6))
 
@@ -107,7 +107,7 @@ class TestOutputs:
 class TestNearTies:
 
   def test_on_a_mesh(self):
-    """What is no tie on one device is none on a mesh."""
+    """A mismatch on one device is a mismatch on a mesh."""
     written = alone('plain', 0.0).sequences
     other = written.copy()
     other[1, 2] ^= 4
@@ -127,7 +127,7 @@ class TestNearTies:
     reason='needs the shared T5X oracle',
 )
 class TestOracle:
-  """Trained models. The target's 4 heads stay whole on a model axis of 8."""
+  """Trained models. An axis of 8 replicates the target's 4 heads."""
 
   LENGTH = 64
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A pair and the eval command on a mesh."""
+"""Tests of a pair and of the eval command on a mesh."""
 
 import json
 import pathlib
@@ -21,7 +21,7 @@ from tests.mesh import pairs
 
 @pytest.fixture(scope='module')
 def wide_pair(tmp_path_factory):
-  """Checkpoints with a logit for each piece of the embedded vocabulary."""
+  """Returns checkpoints with a logit for each embedded piece."""
   folder = tmp_path_factory.mktemp('wide')
   config = tiny.config(
       vocab_size=2048, num_heads=4, num_encoder_layers=1, num_decoder_layers=1
@@ -104,7 +104,7 @@ class TestEvalCommand:
     record = json.loads((output / 'results.jsonl').read_text())
     return record, (output / 'predictions.jsonl').read_text()
 
-  def test_ends_with_the_same_metrics(self, wide_pair, tmp_path, capsys):
+  def test_metrics_equal_one_device(self, wide_pair, tmp_path, capsys):
     record, predictions = self.run(
         wide_pair,
         tmp_path / 'mesh',
@@ -119,7 +119,9 @@ class TestEvalCommand:
     assert record['greedy'] == {'identical': 6, 'near_tie': 0, 'mismatch': 0}
     assert predictions == expected_predictions
 
-  def test_a_batch_that_is_not_divided(self, wide_pair, tmp_path, capsys):
+  def test_batch_that_the_mesh_does_not_divide(
+      self, wide_pair, tmp_path, capsys
+  ):
     with pytest.raises(AssertionError):
       self.run(wide_pair, tmp_path / 'mesh', '--gin.MESH_SHAPE=(8, 1)')
     error = capsys.readouterr().err

@@ -17,7 +17,7 @@ from tests import tiny
 BATCH, LENGTH, GAMMA = 8, 14, 3
 MESHES = [(8, 1), (4, 2), (2, 4), (1, 8)]
 WAYS = ('plain', 'speculative')
-# Eight heads for eight devices; the draft's two are never divided by more.
+# Eight heads for eight devices; the draft model has two.
 TARGET = tiny.config(num_heads=8, num_encoder_layers=1, num_decoder_layers=1)
 DRAFT = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
 
@@ -36,7 +36,7 @@ def params(config):
 def decoder(
     shape=None, rules=sharding.REPLICATED, **options
 ) -> token_decoder.TokenDecoder:
-  """The tiny pair on a mesh, or on one device."""
+  """Returns the tiny pair on a mesh, or on one device."""
   mesh = mesh_of(shape)
   return token_decoder.TokenDecoder(
       loading.make_model(TARGET, params(TARGET), mesh=mesh),
@@ -51,7 +51,7 @@ def decoder(
 
 
 def request(temperature=1.0, batch=BATCH, tokens=None, length=LENGTH):
-  law = sampling.make_sampling(temperature)
+  setting = sampling.make_sampling(temperature)
   if tokens is None:
     tokens = tiny.encoder_tokens(batch, 9)
   return token_decoder.Request(
@@ -59,8 +59,8 @@ def request(temperature=1.0, batch=BATCH, tokens=None, length=LENGTH):
       jnp.arange(batch, dtype=jnp.int32),
       jnp.full((batch,), length, jnp.int32),
       jnp.int32(3),
-      law,
-      law,
+      setting,
+      setting,
   )
 
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What lies where on eight devices, and what they exchange."""
+"""Tests of the placement of arrays on eight devices, and of communication."""
 
 import collections
 import functools
@@ -36,7 +36,7 @@ _COLLECTIVE = re.compile(
 
 
 def shard_shapes(params):
-  """The shapes of what the first device holds, by name."""
+  """Returns the shapes of the first device's shards, by name."""
   return {
       name: x.addressable_shards[0].data.shape
       for name, x in checkpoints.flatten(params).items()
@@ -56,7 +56,7 @@ class TestParameters:
     mesh = pairs.mesh_of((2, 4))
     return loading.load_model(folder, pairs.TARGET, mesh=mesh, rules=rules)
 
-  def test_each_device_holds_its_part(self, folder):
+  def test_each_device_holds_its_shard(self, folder):
     model = self.load(folder, sharding.MODEL_PARALLEL)
     found = shard_shapes(model.params)
     assert found['token_embedder/embedding'] == (16, 32)
@@ -71,14 +71,14 @@ class TestParameters:
     expected = pairs.params(pairs.TARGET)
     jax.tree.map(np.testing.assert_array_equal, model.params, expected)
 
-  def test_a_replicated_model_is_whole_on_each(self, folder):
+  def test_replicated_model_is_on_every_device(self, folder):
     model = self.load(folder, sharding.REPLICATED)
     for x in jax.tree.leaves(model.params):
       assert len(x.addressable_shards) == 8
       assert {s.data.shape for s in x.addressable_shards} == {x.shape}
 
-  def test_are_read_onto_the_mesh(self, folder, monkeypatch):
-    """Not onto one device first, which might not hold them."""
+  def test_parameters_are_read_onto_the_mesh(self, folder, monkeypatch):
+    """No single device needs memory for all of them."""
     restored = []
     restore = checkpoints.Checkpoint.restore_params
 
@@ -93,7 +93,7 @@ class TestParameters:
     found = shard_shapes(restored[0])
     assert found['token_embedder/embedding'] == (16, 32)
 
-  def test_the_transposed_head_too(self):
+  def test_transposed_head_is_partitioned(self):
     config = tiny.config(
         num_heads=8, logits_via_embedding=True, num_encoder_layers=1
     )
@@ -105,7 +105,7 @@ class TestParameters:
 
   @pytest.mark.usefixtures('unchecked_types')
   @pytest.mark.parametrize('shape', [None, (2, 4)])
-  def test_are_no_constants_of_the_program(self, shape):
+  def test_parameters_are_no_constants_of_the_program(self, shape):
     it = pairs.decoder(shape)
     with it.scope():
       lowered = it._jit_speculative.lower(
@@ -134,25 +134,26 @@ class TestCompiledLoop:
     compiled = pairs.decoder(shape).compile_speculative(pairs.request())
     return '\n'.join(compiled_loop.loop_instructions(compiled.as_text()))
 
-  def test_caches_lie_in_parts(self, shape):
+  def test_caches_are_partitioned(self, shape):
     slots = pairs.LENGTH + pairs.GAMMA + 1
     found = re.findall(rf'= f32\[([\d,]*),16,{slots}\]', self.inside(shape))
     data, model = shape
     rows = pairs.BATCH // data
-    # The target's in parts and the draft's whole. A single head may go unsaid.
+    # The target's are partitioned, the draft model's are not. The program may
+    # omit an axis of one head.
     expected = {f'{rows},{8 // model}', f'{rows},2'}
     assert expected <= set(found) <= {*expected, f'{rows}'}
 
-  def test_rows_are_dealt_out(self, shape):
+  def test_rows_are_partitioned(self, shape):
     pattern = rf'= s32\[(\d+),{pairs.LENGTH}\]'
     sequences = re.findall(pattern, self.inside(shape))
     assert set(sequences) == {str(pairs.BATCH // shape[0])}
 
-  def test_devices_meet_where_they_must(self, shape):
-    """At the embedding, thrice a layer and for the logits, and at no cache.
+  def test_collectives(self, shape):
+    """They occur at the embedding, thrice per layer and for the logits.
 
-    The draft is whole on every device, and so is the law of a row: nothing is
-    exchanged there.
+    The draft model is replicated, and so is the distribution of a row, so
+    nothing is exchanged there. Nor is anything exchanged at a cache.
     """
     rows = pairs.BATCH // shape[0]
     found = collections.Counter(
@@ -164,15 +165,15 @@ class TestCompiledLoop:
         ('all-gather', (rows, pairs.GAMMA + 1, 64)): 1,
     }
 
-  def test_examples_alone_need_no_exchange(self):
+  def test_data_parallelism_needs_no_collectives(self):
     assert _COLLECTIVE.findall(self.inside((8, 1))) == []
 
 
 class TestT5XContext:
-  """T5X enters a mesh in JAX's older way, and flax's rules."""
+  """T5X uses JAX's older mesh context, and flax's rules."""
 
   def constraints(self, function, *args):
-    """How the arrays that were constrained lie, in order."""
+    """Returns the shardings of the constrained arrays, in order."""
     rules = partitioning.axis_rules(sharding.MODEL_PARALLEL)
     with pairs.mesh_of((4, 2)), rules:
       lowered = jax.jit(function).lower(*args).as_text()
@@ -189,7 +190,7 @@ class TestT5XContext:
 
   @pytest.mark.filterwarnings('ignore:.*with mesh:DeprecationWarning')
   def test_network(self):
-    """Caches, inputs and logits are put where T5X's rules want them."""
+    """Caches, inputs and logits have the shardings of T5X's rules."""
     model = t5_model.T5Model(pairs.TARGET)
 
     def step(params, tokens):
@@ -206,7 +207,7 @@ class TestT5XContext:
         '{"data"}, {}, {}',  # the encoder's output
         # Keys and values of the inputs, of the cache, and of what is written.
         *4 * ['{"data"}, {"model"}, {}, {}'],
-        '{"data"}, {}, {"model"}',  # logits as they are made, then whole
+        '{"data"}, {}, {"model"}',  # logits, partitioned and then complete
         '{"data"}, {}, {}',
         *2 * ['{"data"}, {"model"}, {}, {}'],
     ]

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What is measured of a pair on a mesh, and what cannot be."""
+"""Tests of measuring a pair on a mesh, and of the limits."""
 
 import math
 
@@ -26,7 +26,7 @@ def _measure(shape):
   return found.record
 
 
-def test_no_floor_where_devices_share_the_reading():
+def test_no_read_floor_on_several_devices():
   spread, alone = _measure((4, 2)), _measure(None)
   floors = {'floor_ms', 'floor_ratio'}
   unknown = {key for key, value in spread.items() if value is None}
@@ -40,7 +40,7 @@ def test_no_floor_where_devices_share_the_reading():
 
 @pytest.mark.parametrize('is_spread', [False, True])
 def test_each_encoder_is_sharded_by_its_own_rules(is_spread):
-  """A draft that each device holds whole is encoded without an exchange."""
+  """A replicated draft model is encoded without communication."""
   rules = sharding.MODEL_PARALLEL if is_spread else sharding.REPLICATED
   decoder = pairs.decoder((4, 2), rules=rules)
   programs = part_programs.PartPrograms(decoder).bind(

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The masks that a network draws for dropout."""
+"""Records the masks that a network draws for dropout."""
 
 from unittest import mock
 

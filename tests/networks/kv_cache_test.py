@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The cache: writes touch their own slots only, unwritten slots are unread."""
+"""Tests of the cache: which slots are written, and which are read."""
 
 import functools
 
@@ -33,7 +33,7 @@ def keys_values(*shape, start=0):
 
 
 def assert_bit_equal(a, b):
-  """Also tells 0.0 from -0.0, and NaN equals NaN."""
+  """Checks bits: 0.0 differs from -0.0, and NaN equals NaN."""
   as_bits = lambda x: np.asarray(x, np.float32).view(np.int32)
   jax.tree.map(
       lambda x, y: np.testing.assert_array_equal(as_bits(x), as_bits(y)), a, b
@@ -44,7 +44,7 @@ class TestWriteBlock:
 
   @pytest.mark.parametrize('position', [0, 2, SLOTS - 3])
   def test_one_row(self, position):
-    """The block lies at its place and all other slots are bit-equal."""
+    """The block is written at its place, and all other slots are unchanged."""
     cache = keys_values(HEADS, HEAD_DIM, SLOTS)
     block = keys_values(HEADS, HEAD_DIM, 3, start=5000)
     new = kv_cache.write_block(cache, block, jnp.int32(position))
@@ -66,7 +66,7 @@ class TestWriteBlock:
   @pytest.mark.parametrize('dtype', [jnp.float32, jnp.bfloat16])
   @pytest.mark.parametrize('length', [1, 2, SLOTS])
   def test_both_forms_write_the_same(self, dtype, length):
-    """A TPU selects where others update."""
+    """A TPU selects where other devices update."""
     cast = lambda tree: jax.tree.map(lambda x: x.astype(dtype), tree)
     cache = cast(keys_values(3, HEADS, HEAD_DIM, SLOTS))
     cache = jax.tree.map(lambda x: x.at[0, 0, 0].set(jnp.nan), cache)
@@ -79,7 +79,7 @@ class TestWriteBlock:
     )
 
   def test_selection_rounds_nothing(self):
-    """A TPU would take float32 products in bfloat16 if it was not told."""
+    """A TPU multiplies float32 in bfloat16 by default."""
     cache = keys_values(2, HEADS, HEAD_DIM, SLOTS)
     block = keys_values(2, HEADS, HEAD_DIM, 2)
     program = jax.make_jaxpr(kv_cache.select_rows)(
@@ -92,7 +92,7 @@ class TestWriteBlock:
       assert set(product.params['precision']) == {highest}
 
   def test_overwrites_and_does_not_add(self):
-    """Written twice is written once: what was there leaves no trace."""
+    """Writing twice has the result of the second write."""
     cache = keys_values(HEADS, HEAD_DIM, SLOTS)
     block = keys_values(HEADS, HEAD_DIM, 2, start=5000)
     other = jax.tree.map(lambda x: x * jnp.inf, block)
@@ -121,11 +121,11 @@ class TestRead:
 
 
 class TestPoison:
-  """What lies in unwritten slots does not reach the logits."""
+  """Values in unwritten slots do not affect the logits."""
 
   @pytest.mark.parametrize('rows', [1, 3])
   def test_unwritten_slots(self, rows):
-    """Bad keys and values everywhere, then 6 tokens in blocks of 2."""
+    """The cache is full of bad values, and 6 tokens are fed in blocks of 2."""
     decode, empty = tiny_decoder(rows, 12)
     tokens = tiny.encoder_tokens(rows, 6)
     for bad in (jnp.nan, jnp.inf, -jnp.inf, 3e38):
@@ -138,8 +138,8 @@ class TestPoison:
         assert np.isfinite(logits).all()
         assert_bit_equal(logits, other_logits)
 
-  def test_rejected_guesses(self):
-    """After a rewind, what a longer block left is as if it were not there."""
+  def test_rejected_draft_tokens(self):
+    """After a rewind, the rest of a longer block has no effect."""
     decode, cache = tiny_decoder(2, 12)
     tokens = tiny.encoder_tokens(2, 8)
     _, cache = decode(cache, tokens[:, :6], [0, 0])
@@ -152,12 +152,12 @@ class TestPoison:
 
 
 class TestLengthLimit:
-  """A block that runs past a row's limit destroys nothing before it."""
+  """A block that extends beyond a row's limit changes nothing before it."""
 
   LENGTH, GAMMA = 6, 4
 
   def test_earlier_positions_are_bit_equal(self):
-    """Rows end at their limits inside a block, and go on being written.
+    """Rows end at their limits inside a block, and are still written to.
 
     The draft is like the target but not the same, so blocks are accepted in
     part; limits 1 to 6 put the end at every place within a block.
@@ -201,10 +201,10 @@ class TestLengthLimit:
     target, draft = tiny.model(config), tiny.model(config, noise=0.1)
     rows_count = self.LENGTH
     tokens = tiny.encoder_tokens(rows_count, 7)
-    law = sampling.make_sampling(0.0)
+    setting = sampling.make_sampling(0.0)
     setup = state_lib.Setup(
-        t5_model.T5Model(target.config), target.params, law,
-        tiny.drafter(draft, self.GAMMA), draft.params, law,
+        t5_model.T5Model(target.config), target.params, setting,
+        tiny.drafter(draft, self.GAMMA), draft.params, setting,
     )  # fmt: skip
     ids = jnp.arange(rows_count, dtype=jnp.int32)
     keys = state_lib.row_keys(jnp.int32(0), ids)
@@ -227,7 +227,7 @@ class TestLengthLimit:
 class TestInitCache:
 
   def test_leaves_are_separate_buffers(self):
-    """A shared one would be copied by the loop."""
+    """The loop would copy a shared buffer."""
     cache = t5.init_cache(tiny.config(), (2,), 9)
     pointers = [x.unsafe_buffer_pointer() for x in jax.tree.leaves(cache)]
     assert len(set(pointers)) == len(pointers) == 4
@@ -244,7 +244,7 @@ def encode(model, tokens):
 
 
 def tiny_decoder(rows: int, slots: int):
-  """A function that decodes a block, and the empty cache to start from."""
+  """Returns a function that decodes a block, and its empty initial cache."""
   model = tiny.model(tiny.config(num_encoder_layers=1))
   tokens = tiny.encoder_tokens(rows, 7)
   context = encode(model, tokens)

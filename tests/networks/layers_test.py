@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The layers of T5, each against its formula."""
+"""Tests of the layers of T5, each against its formula."""
 
 import flax.linen as nn
 import jax
@@ -45,7 +45,7 @@ class TestRelativePositions:
   DISTANCES = np.array([*range(140), 1000])
 
   def test_one_way(self):
-    """Keys before the query; those after it all have bucket 0."""
+    """Keys after the query all have bucket 0."""
     starts = np.searchsorted(ONE_WAY_STARTS, self.DISTANCES, side='right') - 1
     buckets = layers.relative_position_buckets
     np.testing.assert_array_equal(buckets(-self.DISTANCES, False), starts)
@@ -62,7 +62,7 @@ class TestRelativePositions:
 
   @pytest.mark.parametrize('bidirectional', [True, False])
   def test_bias_at_any_positions(self, bidirectional):
-    """A row at positions 3 to 5 gets rows 3 to 5 of the whole bias."""
+    """A row at positions 3 to 5 gets rows 3 to 5 of the full bias."""
     heads, slots = 3, 150
     module = layers.RelativePositionBias(heads, jnp.float32, bidirectional)
     table = numbers(heads, layers.NUM_BUCKETS)
@@ -76,8 +76,8 @@ class TestRelativePositions:
     assert bias.shape == (2, heads, 3, slots)
     np.testing.assert_array_equal(bias, expected)
 
-  def test_bias_is_of_the_networks_type(self):
-    """As in T5X, where attention adds it to logits of that type."""
+  def test_bias_has_the_networks_dtype(self):
+    """T5X adds the bias to logits of that dtype."""
     table = {'params': {'rel_embedding': numbers(3, layers.NUM_BUCKETS)}}
     positions = jnp.arange(5)
     bias, exact = (
@@ -97,7 +97,7 @@ class TestEmbedding:
     self.params = {'params': {'embedding': numbers(11, 4)}}
     self.tokens = jnp.asarray([[3, 0, 10]], jnp.int32)
 
-  def test_rows_of_the_table(self):
+  def test_returns_rows_of_the_table(self):
     embedded = self.module.apply(self.params, self.tokens)
     table = self.params['params']['embedding']
     np.testing.assert_array_equal(embedded[0], table[np.array([3, 0, 10])])
@@ -112,7 +112,7 @@ class TestRMSNorm:
 
   @pytest.mark.parametrize('size', [1.0, 1e-3])
   def test_formula(self, size):
-    """No mean is subtracted; the epsilon counts where numbers are small."""
+    """No mean is subtracted, and epsilon matters for small numbers."""
     x = size * (numbers(2, 6) + 3.0)
     scale = numbers(6, start=50)
     y = layers.RMSNorm(jnp.float32).apply({'params': {'scale': scale}}, x)
@@ -128,7 +128,7 @@ class TestRMSNorm:
     np.testing.assert_array_equal(np.asarray(y, np.float32), 1.0)
 
   def test_bfloat16_is_rounded_before_it_is_scaled(self):
-    """As in T5X: the scale is a number of that type too."""
+    """In T5X, the scale has that dtype too."""
     x, scale = numbers(64), numbers(64, start=50) + 2
     normalized = layers.RMSNorm(jnp.float32).apply(
         {'params': {'scale': jnp.ones(64)}}, x
@@ -142,8 +142,8 @@ class TestLogitsProjection:
 
   @pytest.mark.parametrize('kernel_dtype', [jnp.float32, jnp.bfloat16])
   @pytest.mark.parametrize('dtype', [jnp.float32, jnp.bfloat16])
-  def test_is_that_of_float32(self, dtype, kernel_dtype):
-    """Logits are float32, and what float32 makes of the rounded numbers."""
+  def test_product_is_in_float32(self, dtype, kernel_dtype):
+    """Logits are the float32 product of the rounded numbers."""
     x = numbers(3, 64).astype(dtype)
     kernel = numbers(64, 40, start=999).astype(kernel_dtype)
     logits = layers.LogitsProjection(40).apply(
@@ -203,7 +203,7 @@ class TestAttention:
     )
 
   def test_formula(self):
-    """No division by the square root of head_dim; the bias is added."""
+    """There is no division by sqrt(head_dim), and the bias is added."""
     query, (keys, values) = self.inputs()
     mask = np.tril(np.ones((3, self.SLOTS), bool), 1)
     bias = numbers(self.HEADS, 3, self.SLOTS, start=600)
@@ -230,7 +230,7 @@ class TestAttention:
     assert np.isfinite(self.attend(*self.inputs(), mask=mask)).all()
 
   def test_dropout_is_shared_by_queries(self):
-    """Equal queries stay equal: a key is dropped for all of them."""
+    """Equal queries stay equal, because a key is dropped for all of them."""
     module, variables = self.make(dropout_rate=0.5)
     query, keys_values = self.inputs(length=1)
     query = jnp.repeat(query, 4, axis=0)

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Calls padded to four positions, as on a TPU, write the same tokens."""
+"""Tests that calls padded to four positions give the same tokens."""
 
 import dataclasses
 
@@ -26,7 +26,7 @@ def _model(min_block: int, noise: float = 0.0):
 
 @pytest.fixture(scope='module')
 def decoders():
-  """Of both models as they are, and of both padded."""
+  """Returns decoders of both models unpadded, and of both padded."""
   return [
       token_decoder.TokenDecoder(
           _model(min_block),
@@ -40,15 +40,15 @@ def decoders():
 
 
 def _request(rows: int, temperature: float) -> token_decoder.Request:
-  law = sampling.make_sampling(temperature)
+  setting = sampling.make_sampling(temperature)
   ids = jnp.arange(rows, dtype=jnp.int32)
   return token_decoder.Request(
       tiny.encoder_tokens(rows, 9),
       ids,
       jnp.full((rows,), LENGTH, jnp.int32),
       jnp.int32(3),
-      law,
-      law,
+      setting,
+      setting,
   )
 
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The tree that decodes has the checkpoint's values in another arrangement."""
+"""Tests that the prepared tree has the checkpoint's values, rearranged."""
 
 import functools
 
@@ -43,7 +43,7 @@ def test_logits_are_the_same(overrides, prepare):
 
 
 def test_every_value_is_kept():
-  """As many numbers as before, and the same ones."""
+  """The numbers are as many as before, and the same."""
   config = tiny.config()
   params = tiny.params(config)
   _, prepared = prepare_and_merge(config, params)
@@ -67,20 +67,20 @@ def test_a_tied_head_is_stored_a_second_time():
 
 
 @pytest.mark.parametrize(('platform', 'block'), [('cpu', 1), ('tpu', 4)])
-def test_a_tpu_computes_four_positions_at_least(platform, block):
+def test_min_block_is_four_on_a_tpu(platform, block):
   prepared = preparation.prepare_config(tiny.config(), platform)
   assert prepared.min_block == block
 
 
 @pytest.mark.parametrize('overrides', [{}, T5_1_0])
-def test_the_tree_is_the_one_that_the_prepared_network_makes(overrides):
+def test_tree_is_that_of_the_prepared_network(overrides):
   config = tiny.config(**overrides)
   prepared_config, prepared = prepare_and_merge(config, tiny.params(config))
   shapes = lambda tree: jax.tree.map(lambda x: x.shape, tree)
   assert shapes(prepared) == shapes(loading.abstract_params(prepared_config))
   layer = prepared['decoder']['layers_0']
   assert set(layer['self_attention']) == {'query_key_value', 'out'}
-  # Queries come from the decoder, keys and values from the encoder.
+  # The decoder gives queries, the encoder gives keys and values.
   assert set(layer['encoder_decoder_attention']) == {
       'query',
       'key',
@@ -89,7 +89,7 @@ def test_the_tree_is_the_one_that_the_prepared_network_makes(overrides):
   }
 
 
-def test_what_was_given_is_left_alone():
+def test_input_is_not_changed():
   config = tiny.config()
   params = tiny.params(config)
   structure = jax.tree.structure(params)
@@ -99,8 +99,8 @@ def test_what_was_given_is_left_alone():
 
 
 @pytest.mark.parametrize('overrides', [{}, T5_1_0])
-def test_cast_to_the_dtype_of_the_network_but_for_the_head(overrides):
-  """T5X multiplies the head in float32, and so as exactly as it was read."""
+def test_all_but_the_head_are_cast_to_the_networks_dtype(overrides):
+  """T5X multiplies the head in float32, at the precision of the checkpoint."""
   config = tiny.config(dtype=jnp.bfloat16, **overrides)
   _, prepared = prepare_and_merge(config, tiny.params(config))
   head = prepared['decoder'].pop('logits_dense')['kernel']

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Sizes read from names and shapes: those that the parameters were made by."""
+"""Tests of reading sizes from names and shapes of parameters."""
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ from speculative_t5x import loading
 from speculative_t5x.networks import t5_sizes
 from tests import tiny
 
-# All different, so that none can stand for another.
+# All sizes differ, so that none can be mistaken for another.
 _SIZES = dict(
     vocab_size=60,
     emb_dim=36,
@@ -47,7 +47,7 @@ class TestReadConfig:
     assert found == config
 
   def test_scanned_layers(self):
-    """T5X's scalable network holds all layers of a stack in one array."""
+    """T5X's scalable network stacks the layers in one array."""
     specs = {
         name.replace('decoder/layers_0', 'decoder/decoder'): spec
         for name, spec in _specs().items()
@@ -60,7 +60,7 @@ class TestReadConfig:
       'name',
       ['token_embedder/embedding', 'decoder/relpos_bias/rel_embedding'],
   )
-  def test_what_is_missing(self, name):
+  def test_missing_parameters(self, name):
     specs = _specs()
     del specs[name]
     with pytest.raises(t5_sizes.SizesError, match=f'{name} is missing'):
@@ -73,7 +73,7 @@ class TestReadConfig:
       t5_sizes.read_config(specs, dtype=jnp.float32)
 
   @pytest.mark.parametrize('num_heads', [4, 10**6])
-  def test_heads_that_are_not_whole(self, num_heads):
+  def test_fractional_number_of_heads(self, num_heads):
     name = 'decoder/relpos_bias/rel_embedding'
     bias = jax.ShapeDtypeStruct((num_heads, 32), jnp.float32)
     with pytest.raises(t5_sizes.SizesError, match='not a multiple of the'):

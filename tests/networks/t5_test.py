@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The network computes what T5X's does, a block at a time as well."""
+"""Tests that the network computes what T5X does, also in blocks."""
 
 import dataclasses
 import functools
@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from speculative_t5x import token_decoder
-from speculative_t5x.drafters import draft_model
 from speculative_t5x.networks import preparation
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
@@ -27,7 +26,7 @@ GOLDEN = pathlib.Path(__file__).parent / 'golden'
 
 @pytest.fixture(scope='module')
 def golden():
-  """What T5X computes for the tiny network: see golden/README.md."""
+  """Returns what T5X computes for the tiny network: see golden/README.md."""
   with np.load(GOLDEN / 't5x_tiny.npz') as arrays:
     return dict(arrays)
 
@@ -78,20 +77,20 @@ class TestParameterTree:
     assert set(variables) == {'params', 'params_axes'}
 
   @pytest.mark.parametrize('dtype', ['float16', 'float23', None, jnp.float64])
-  def test_dtype_that_is_refused(self, dtype):
+  def test_unsupported_dtype(self, dtype):
     with pytest.raises(ValueError, match='must be float32 or bfloat16, got'):
       tiny.config(dtype=dtype)
 
   @pytest.mark.parametrize('dtype', [jnp.float32, jnp.bfloat16])
-  def test_parameters_are_float32_whatever_is_computed_in(self, dtype):
+  def test_parameters_are_float32_for_every_dtype(self, dtype):
     leaves = jax.tree.leaves(self.variables(dtype=dtype)['params'])
     assert {leaf.dtype.name for leaf in leaves} == {'float32'}
 
 
 class TestInitialParameters:
-  """Standard deviations and distributions are those of T5X."""
+  """Standard deviations and distributions are T5X's."""
 
-  # The query's holds the 1/sqrt(head_dim) that its product with keys lacks.
+  # The query kernel includes the factor 1/sqrt(head_dim).
   KERNELS = {
       'token_embedder/embedding': (1.0, 'normal'),
       'query/kernel': ((64 * 16) ** -0.5, 'normal'),
@@ -111,7 +110,7 @@ class TestInitialParameters:
       'uniform': (1.5, 1.74),
   }
 
-  def test_of_every_kind(self):
+  def test_every_kind_of_parameter(self):
     config = t5.T5Config(
         vocab_size=200, emb_dim=64, num_heads=3, head_dim=16, mlp_dim=96,
         num_encoder_layers=1, num_decoder_layers=1,
@@ -137,7 +136,7 @@ class TestInitialParameters:
 class TestDropout:
 
   def test_masks(self):
-    """One for all positions, but for what the encoder gives out."""
+    """All positions share a mask, except for the encoder's output."""
     expected = {
         'encoder': [
             (2, 1, 32),
@@ -172,7 +171,7 @@ def test_only_a_tied_head_is_scaled(is_tied):
 
 
 class TestGolden:
-  """Against what T5X computed for the same weights."""
+  """Comparisons with what T5X computed for the same weights."""
 
   def test_teacher_forced_logits(self, golden):
     config = tiny.config()
@@ -188,7 +187,7 @@ class TestGolden:
     )
 
   def test_bfloat16(self, golden):
-    """T5X's own bfloat16 logits lie within 0.1 of its float32 ones."""
+    """T5X's own bfloat16 logits are within 0.1 of its float32 logits."""
     config = tiny.config(dtype=jnp.bfloat16)
     logits = teacher_forced(
         config,
@@ -198,7 +197,7 @@ class TestGolden:
     )
     assert logits.dtype == jnp.float32
     error = np.abs(np.asarray(logits) - golden['logits'])
-    assert 1e-3 < error.max() < 0.2  # rounded, and no more than that
+    assert 1e-3 < error.max() < 0.2  # rounding, and no other difference
 
   def test_plain_greedy_decoding(self, golden):
     decoded = self.decoder().plain(self.request(golden))
@@ -206,7 +205,7 @@ class TestGolden:
     assert int(decoded.num_tokens[3]) == 7
 
   def test_speculative_greedy_decoding(self, golden):
-    """The same tokens in fewer calls."""
+    """It gives the same tokens in fewer calls."""
     decoded = self.decoder().speculative(self.request(golden))
     self.check(decoded, golden)
     assert int(decoded.num_calls.sum()) < int(decoded.num_tokens.sum())
@@ -227,24 +226,19 @@ class TestGolden:
     )
 
   def decoder(self):
-    config = tiny.config()
-    return token_decoder.TokenDecoder(
-        tiny.model(config),
-        draft_model.from_model(tiny.model(config, noise=0.02)),
-        gamma=3,
-        length=16,
-        rescale_log_probs=False,
+    return tiny.decoder(
+        tiny.config(), gamma=3, length=16, noise=0.02, rescale_log_probs=False
     )
 
   def request(self, golden):
-    law = sampling.make_sampling(0.0)
+    setting = sampling.make_sampling(0.0)
     return token_decoder.Request(
         jnp.asarray(golden['encoder_input_tokens']),
         jnp.arange(4, dtype=jnp.int32),
         jnp.full((4,), 16, jnp.int32),
         jnp.int32(0),
-        law,
-        law,
+        setting,
+        setting,
     )
 
   def check(self, decoded, golden):
@@ -258,12 +252,12 @@ LENGTH = 12
 
 
 class TestBlocks:
-  """Logits of blocks are those of the whole sequence at once."""
+  """Logits of blocks equal the logits of the whole sequence."""
 
   @staticmethod
   @functools.cache
   def whole(rows, dtype):
-    """A network, tokens, their logits computed at once, and the context."""
+    """Returns a network, tokens, their logits in one call, and the context."""
     config = tiny.config(dtype=dtype, num_encoder_layers=1)
     params = tiny.params(config)
     inputs = tiny.encoder_tokens(rows + 1, 7)[1:]
@@ -283,13 +277,13 @@ class TestBlocks:
       min_block=1,
       slots=LENGTH + 4,
   ):
-    """Logits of blocks `(start of each row, length)`, and what is expected."""
+    """Decodes blocks; returns their logits and the expected ones."""
     config, params, fed, whole, context = self.whole(rows, dtype)
     if is_prepared:
       config, params = preparation.merge(*preparation.prepare(config, params))
     config = dataclasses.replace(config, min_block=min_block)
     decoder = t5_model.T5Model(config)
-    # What no token has been written to must not count.
+    # Unwritten slots must not matter.
     cache = jax.tree.map(
         lambda x: jnp.full_like(x, jnp.inf),
         decoder.init_cache(rows, slots),
@@ -309,14 +303,14 @@ class TestBlocks:
   @pytest.mark.parametrize('rows', [1, 3])
   @pytest.mark.parametrize('size', [1, 4])
   def test_equal_blocks(self, rows, size):
-    """With one row the batch axis is left out; with one token, one query."""
+    """One row has no batch axis, and one token has a single query."""
     starts = range(0, LENGTH, size)
     self.decode([([start] * rows, size) for start in starts], rows=rows)
 
   @pytest.mark.parametrize('rows', [1, 3])
   @pytest.mark.parametrize('size', [1, 3])
   def test_padded_blocks(self, rows, size):
-    """What pads them needs no slots, up to the last of the cache."""
+    """Padding of a block needs no slots, even at the end of the cache."""
     blocks = [([start] * rows, size) for start in range(0, LENGTH, size)]
     self.decode(blocks, rows=rows, min_block=8, slots=LENGTH)
 
@@ -325,8 +319,8 @@ class TestBlocks:
     self.decode([(start, 2) for start in starts], rows=2, min_block=4)
 
   @pytest.mark.parametrize('rows', [1, 3])
-  def test_the_checkpoint_s_own_tree(self, rows):
-    """Before kernels are merged for decoding."""
+  def test_unprepared_tree(self, rows):
+    """Its kernels are not merged for decoding."""
     blocks = [([start] * rows, 4) for start in (0, 4, 8)]
     self.decode(blocks, rows=rows, is_prepared=False)
 
@@ -335,12 +329,12 @@ class TestBlocks:
     self.decode([([n, 2 * n, 3 * n], 4) for n in range(3)], rows=3)
 
   def test_rewound_rows(self):
-    """Rows go back, by different lengths, over what was written since."""
+    """Rows are rewound by different lengths, and written slots are reused."""
     starts = [[0, 0], [4, 1], [2, 5], [6, 0], [0, 2], [4, 4]]
     self.decode([(start, 4) for start in starts], rows=2)
 
   def test_bfloat16(self):
-    """To bfloat16's 3 digits."""
+    """The logits agree to the 3 digits of bfloat16."""
     blocks = [([start] * 2, 4) for start in (0, 4, 8)]
     self.decode(blocks, rows=2, dtype=jnp.bfloat16)
 
@@ -382,8 +376,8 @@ class TestBlocks:
     repeated = logits(jnp.repeat(inputs, 3, axis=0))
     np.testing.assert_allclose(logits(inputs), repeated, atol=1e-5)
 
-  def test_padding_of_the_inputs_is_not_seen(self):
-    """Longer padding, the same logits."""
+  def test_padding_of_the_inputs_does_not_matter(self):
+    """More padding gives the same logits."""
     config, params = tiny.config(), tiny.params(tiny.config())
     inputs = tiny.encoder_tokens(2, 7)
     targets = 2 + tiny.encoder_tokens(2, 5) % 50
@@ -395,7 +389,7 @@ class TestBlocks:
     )
 
   def test_forbidden_ids(self):
-    """Ids past the vocabulary's pieces get no probability if so asked."""
+    """Ids beyond the vocabulary's pieces get no probability on request."""
     config, params = tiny.config(), tiny.params(tiny.config())
     tokens = tiny.encoder_tokens(2, 4)
     context = encode(config, params, tokens)
@@ -410,10 +404,10 @@ class TestBlocks:
 
 
 class TestProgram:
-  """What a call of the decoder is made of."""
+  """The operations of a call of the decoder."""
 
   def equations(self, num_layers):
-    """Equations of one block's program, those of inner calls included."""
+    """Returns the equations of one block's program, including inner calls."""
     config = tiny.config(num_decoder_layers=num_layers, vocab_size=67)
     params = tiny.params(config)
     context = encode(config, params, tiny.encoder_tokens(2, 7))
@@ -439,8 +433,8 @@ class TestProgram:
         num_products += 1
     assert num_products > 8
 
-  def test_position_bias_is_taken_once_and_not_once_a_layer(self):
-    """The embedding and the bias are the only gathers, however many layers."""
+  def test_position_bias_is_gathered_once(self):
+    """The embedding and the bias are the only gathers."""
     gathers = lambda num_layers: sum(
         equation.primitive.name == 'gather'
         for equation in self.equations(num_layers)

@@ -1,9 +1,9 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The compiled program: no copy of a cache inside the loop.
+"""Tests that the compiled loop does not copy a cache.
 
-A copy of a cache a step costs as much as a good part of the step, and nothing
-but the compiled program shows it. Copies before the loop are harmless.
+One copy of a cache per step would take a good part of the time of the step, and
+only the compiled program shows it. Copies before the loop do not matter.
 """
 
 import math
@@ -37,7 +37,7 @@ _COPY = re.compile(r'= \w+\[([\d,]*)\]\S* (?:copy|transpose|copy-start)\(')
 
 
 def computations(hlo: str) -> dict[str, list[str]]:
-  """Instructions of each computation of an HLO module, by name."""
+  """Returns the instructions of each computation of an HLO module, by name."""
   found, current = {}, None
   for line in hlo.splitlines():
     if match := _HEADER.match(line):
@@ -57,7 +57,7 @@ def called(instruction: str) -> list[str]:
 
 
 def loop_instructions(hlo: str) -> list[str]:
-  """All that runs inside any loop, in nested calls and fusions too."""
+  """Returns what runs inside any loop, including nested calls and fusions."""
   bodies = computations(hlo)
   lines = [line for body in bodies.values() for line in body]
   waiting = [m[1] for line in lines if (m := _BODY.search(line))]
@@ -73,7 +73,7 @@ def loop_instructions(hlo: str) -> list[str]:
 
 
 def copies(instructions: list[str], sizes: set[int]) -> list[str]:
-  """Copies and transposes with as many elements as one of the sizes."""
+  """Returns copies and transposes with as many elements as one of the sizes."""
   found = []
   for line in instructions:
     if match := _COPY.search(line):
@@ -97,14 +97,14 @@ def decoder(length: int) -> token_decoder.TokenDecoder:
 
 
 def request(batch: int) -> token_decoder.Request:
-  law = sampling.make_sampling(1.0)
+  setting = sampling.make_sampling(1.0)
   return token_decoder.Request(
       tiny.encoder_tokens(batch, 11),
       jnp.arange(batch, dtype=jnp.int32),
       jnp.full((batch,), LENGTH, jnp.int32),
       jnp.int32(0),
-      law,
-      law,
+      setting,
+      setting,
   )
 
 
@@ -118,20 +118,20 @@ def unchecked_types():
 class TestNoCacheIsCopied:
 
   def test_plain_decoding(self, batch):
-    """Blocks of one token."""
+    """Blocks have one token."""
     slots = state_lib.cache_slots(PLAIN_LENGTH, 0)
     compiled = decoder(PLAIN_LENGTH).compile_plain(request(batch))
     assert_no_copies(compiled, {batch * 3 * HEAD_DIM * slots})
 
   def test_speculative_decoding(self, batch):
-    """Blocks of gamma + 1, and the draft's of 2 and of 1 in a nested loop."""
+    """Blocks have gamma + 1 tokens, and 2 or 1 for the draft model."""
     slots = state_lib.cache_slots(LENGTH, GAMMA)
     compiled = decoder(LENGTH).compile_speculative(request(batch))
     sizes = {batch * heads * HEAD_DIM * slots for heads in (2, 3)}
     assert_no_copies(compiled, sizes)
 
   def test_bounded_steps(self, batch):
-    """`advance`, over rows that took their run over."""
+    """`advance` continues a run."""
     it = decoder(LENGTH)
     run = begun(it, batch)
     advance = lambda run, until: loop.advance(
@@ -143,7 +143,7 @@ class TestNoCacheIsCopied:
     assert_no_copies(lowered.compile(), sizes)
 
   def test_new_requests(self, batch):
-    """`admit` writes what is new in place, outside a loop too."""
+    """`admit` writes new requests in place, also outside of a loop."""
     it = decoder(LENGTH)
     run = begun(it, batch)
     admit = jax.jit(loop.admit, donate_argnums=0)
@@ -168,7 +168,7 @@ def setup(it: token_decoder.TokenDecoder) -> state_lib.Setup:
 
 
 def begun(it: token_decoder.TokenDecoder, batch: int) -> loop.Run:
-  """The shapes of a run that has read its inputs."""
+  """Returns the shapes of a run that has read its inputs."""
 
   def begin(asked):
     keys = state_lib.row_keys(asked.seed, asked.example_ids)
@@ -199,7 +199,7 @@ def has_size(line: str, size: int) -> bool:
 
 
 class TestDetector:
-  """The reading above finds what it should, and only that."""
+  """Tests that `copies` finds copies, and nothing else."""
 
   CACHE = (3, 64, 53)
   SIZE = {3 * 64 * 53}
@@ -215,7 +215,7 @@ class TestDetector:
 
   @staticmethod
   def write(step, total, cache):
-    """A good body: writes in place, reads the new version alone."""
+    """Writes in place and reads only the new version."""
     new = jnp.full((3, 64, 1), total)
     cache = lax.dynamic_update_slice(cache, new, (0, 0, step))
     read = jnp.einsum('hd,hdl->hl', jnp.full((3, 64), total), cache)
@@ -223,7 +223,7 @@ class TestDetector:
 
   @classmethod
   def write_and_read_old(cls, step, total, cache):
-    """Both versions live at once, so the write needs a copy."""
+    """Reads both versions, so that the write needs a copy."""
     step, total, new = cls.write(step, total, cache)
     return step, total + (cache * new).sum(), new
 

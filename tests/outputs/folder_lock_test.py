@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""One job at a time in a folder, whatever became of the last one."""
+"""Tests that one job at a time holds a folder, also after a crash."""
 
 import fcntl
 import os
@@ -29,7 +29,7 @@ def _names(folder):
 
 
 def _check_refused(folder):
-  """Returns the error, and checks that the lock stays."""
+  """Returns the error, and checks that the lock remains."""
   before = (folder / folder_lock.NAME).read_text()
   with pytest.raises(folder_lock.FolderInUseError) as caught:
     with folder_lock.hold(folder):
@@ -48,7 +48,7 @@ def kind(request, monkeypatch):
 
 class TestHold:
 
-  def test_a_second_job_is_refused(self, tmp_path, kind):
+  def test_second_job_is_refused(self, tmp_path, kind):
     with folder_lock.hold(tmp_path):
       error = _check_refused(tmp_path)
       assert f'(process {os.getpid()} on ' in error
@@ -60,12 +60,12 @@ class TestHold:
       assert _names(tmp_path) == [folder_lock.NAME]
 
   @pytest.mark.parametrize('error', [ValueError, KeyboardInterrupt])
-  def test_ends_with_an_error(self, tmp_path, kind, error):
+  def test_released_after_an_error(self, tmp_path, kind, error):
     with pytest.raises(error), folder_lock.hold(tmp_path):
       raise error
     assert _names(tmp_path) == []
 
-  def test_folders_without_anything_in_them_are_removed(self, tmp_path):
+  def test_empty_folders_are_removed(self, tmp_path):
     (tmp_path / 'a').mkdir()
     with folder_lock.hold(tmp_path / 'a' / 'b' / 'c'):
       pass
@@ -75,22 +75,22 @@ class TestHold:
     assert _names(tmp_path / 'a' / 'b') == ['mine']
 
   @pytest.mark.parametrize('path', ['file', 'file/below'])
-  def test_cannot_be_written(self, tmp_path, path):
+  def test_unwritable_folder(self, tmp_path, path):
     (tmp_path / 'file').write_text('mine')
     with pytest.raises(OSError, match='^The output folder .* cannot be writt'):
       with folder_lock.hold(tmp_path / path):
         pytest.fail('it could')
     assert (tmp_path / 'file').read_text() == 'mine'
 
-  def test_another_jobs_lock_stays(self, tmp_path):
-    """One that came after this job's had been removed by hand."""
+  def test_lock_of_another_job_remains(self, tmp_path):
+    """The lock was made after this job's had been removed by hand."""
     with folder_lock.hold(tmp_path):
       (tmp_path / folder_lock.NAME).unlink()
       (tmp_path / folder_lock.NAME).write_text('of another job')
     assert (tmp_path / folder_lock.NAME).read_text() == 'of another job'
 
-  def test_a_lock_removed_since_it_was_opened(self, tmp_path, monkeypatch):
-    """Its job ended in that moment; what it held is worth nothing."""
+  def test_lock_removed_since_it_was_opened(self, tmp_path, monkeypatch):
+    """Its job ended at that moment, so holding the file means nothing."""
     lock = tmp_path / folder_lock.NAME
     flock, opened = folder_lock.fcntl.flock, []
 
@@ -107,8 +107,8 @@ class TestHold:
       _check_refused(tmp_path)
 
 
-def test_a_killed_job_holds_nothing(tmp_path):
-  """While it runs it is named; its lock is free as soon as it is gone."""
+def test_killed_job_holds_no_lock(tmp_path):
+  """While the job runs, the error names it; later the lock is free."""
   job = subprocess.Popen(
       [sys.executable, '-c', _HOLD, tmp_path],
       env={**os.environ, 'PYTHONPATH': os.pathsep.join(sys.path)},
@@ -125,12 +125,12 @@ def test_a_killed_job_holds_nothing(tmp_path):
   with folder_lock.hold(tmp_path):
     text = (tmp_path / folder_lock.NAME).read_text()
     assert text.startswith(f'process {os.getpid()} on')
-    assert text.count('process') == 1  # nothing of the job before
+    assert text.count('process') == 1  # nothing of the earlier job
   assert _names(tmp_path) == []
 
 
-def test_a_folder_that_another_job_removes_at_its_end(tmp_path, monkeypatch):
-  """It had made the folder, which this job found when it began."""
+def test_folder_that_another_job_removes(tmp_path, monkeypatch):
+  """The other job had made the folder, which existed when this job began."""
   folder, removed = tmp_path / 'new', []
   folder.mkdir()
 
@@ -144,14 +144,14 @@ def test_a_folder_that_another_job_removes_at_its_end(tmp_path, monkeypatch):
     assert _names(folder) == [folder_lock.NAME]
 
 
-def test_a_lock_that_cannot_be_written_leaves_nothing(tmp_path):
+def test_unwritable_lock_leaves_no_file(tmp_path):
   with full_disk.full_disk(0), pytest.raises(OSError, match='cannot be writt'):
     with folder_lock.hold(tmp_path / 'a' / 'b'):
       pytest.fail('it could')
   assert _names(tmp_path) == []
 
 
-def test_a_holder_that_names_itself_in_other_bytes(tmp_path):
+def test_lock_with_undecodable_bytes(tmp_path):
   lock = tmp_path / folder_lock.NAME
   with open(lock, 'wb') as file:
     file.write(b'job \xff')
@@ -162,7 +162,7 @@ def test_a_holder_that_names_itself_in_other_bytes(tmp_path):
         pytest.fail('a second job got in')
 
 
-def test_a_lock_that_is_a_link_to_nowhere(tmp_path):
+def test_lock_that_is_a_dangling_link(tmp_path):
   (tmp_path / folder_lock.NAME).symlink_to(tmp_path / 'missing' / 'file')
   with pytest.raises(OSError, match='cannot be written to'):
     with folder_lock.hold(tmp_path):

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Whole files, the merged ones last."""
+"""Tests of the output folder: complete files, and the merged ones last."""
 
 import dataclasses
 import json
@@ -41,7 +41,7 @@ def _read_part(folder, settings, part='alpha'):
 
 
 def _files(folder):
-  """All files below a folder, and what they hold."""
+  """Returns the content of all files below a folder."""
   paths = [path for path in folder.rglob('*') if path.is_file()]
   return {path: path.read_text() for path in paths}
 
@@ -56,7 +56,7 @@ def _names(folder):
 
 class TestOutputFolder:
 
-  def test_merges_in_the_order_of_adding(self, tmp_path):
+  def test_merges_in_the_order_of_addition(self, tmp_path):
     folder = _make(tmp_path / 'a' / 'b')
     records = [_record(t) for t in (1.0, 0.0, 0.5)]
     for record in records:
@@ -76,7 +76,7 @@ class TestOutputFolder:
         'predictions', 'predictions.jsonl', 'records', 'results.jsonl'
     ]  # fmt: skip
 
-  def test_a_line_separator_in_a_text_breaks_no_line(self, tmp_path):
+  def test_line_separator_in_a_text(self, tmp_path):
     folder = _make(tmp_path)
     row = {'text': 'a\u2028b\x85c\nd'}
     folder.add(_record(0.0), [row, row])
@@ -90,8 +90,8 @@ class TestOutputFolder:
     folder.add(_record(0.0), [])
     assert len(_names(tmp_path / 'records')) == 2
 
-  def test_takes_away_what_an_earlier_job_merged(self, tmp_path):
-    """Not what it finished, unless told so."""
+  def test_removes_merged_files_of_an_earlier_job(self, tmp_path):
+    """Its records remain unless they are cleared."""
     earlier = _make(tmp_path)
     earlier.add(_record(0.0), [{}])
     earlier.finish()
@@ -116,7 +116,7 @@ class TestOutputFolder:
     assert str(path) == str(tmp_path / 'table.md')
     assert (tmp_path / 'table.md').read_text() == 'a\nä\n'
 
-  def test_leaves_other_files_alone(self, tmp_path):
+  def test_other_files_remain(self, tmp_path):
     for name in ('notes.txt', 'records/notes.txt', 'records/more/x'):
       path = tmp_path / name
       path.parent.mkdir(parents=True, exist_ok=True)
@@ -128,7 +128,7 @@ class TestOutputFolder:
     folder.add(_record(0.0), [])
     assert len(_read(folder.finish())) == 1
 
-  def test_a_number_that_is_not_finite_is_refused(self, tmp_path):
+  def test_non_finite_number_is_refused(self, tmp_path):
     folder = _make(tmp_path)
     with pytest.raises(ValueError):
       folder.add(_record(0.0, speedup=float('nan')), [])
@@ -137,20 +137,20 @@ class TestOutputFolder:
 
 class TestResume:
 
-  def test_takes_what_was_finished(self, tmp_path):
+  def test_reuses_finished_configurations(self, tmp_path):
     record = _record(0.5, speedup=1.25, speedup_ci95=(1.0, 1.5))
     _make(tmp_path).add(record)
     folder = _make(tmp_path)
     found = _find(folder, _record(0.5))
     assert found == record
-    # It is merged again when it is added again, in its turn.
+    # It is merged again when it is added again, in the order of addition.
     other = _record(0.0)
     folder.add(other)
     assert runs.read(folder.finish()) == [other]
     folder.add(found)
     assert runs.read(folder.finish()) == [other, record]
 
-  def test_nothing_was_finished(self, tmp_path):
+  def test_no_finished_configuration(self, tmp_path):
     folder = _make(tmp_path)
     assert _find(folder, _record(0.5)) is None
     folder.add(_record(0.0))
@@ -166,7 +166,7 @@ class TestResume:
   @pytest.mark.parametrize(
       'text', ['', '{"schema_version": 1, "cre', '12', '[1]', '{}']
   )
-  def test_a_file_that_is_damaged_is_not_finished(self, tmp_path, capsys, text):
+  def test_damaged_record_is_not_reused(self, tmp_path, capsys, text):
     """A job may be killed while it writes."""
     _make(tmp_path).add(_record(0.5))
     (path,) = (tmp_path / 'records').iterdir()
@@ -178,7 +178,7 @@ class TestResume:
     assert len(_read(folder.finish())) == 1
 
   @pytest.mark.parametrize('key', ['created', 'commit', 'job', 'c', 'greedy'])
-  def test_nor_is_one_that_lacks_a_key(self, tmp_path, key):
+  def test_record_without_a_key_is_not_reused(self, tmp_path, key):
     _make(tmp_path).add(_record(0.5))
     (path,) = (tmp_path / 'records').iterdir()
     values = dataclasses.asdict(_record(0.5))
@@ -186,7 +186,7 @@ class TestResume:
     path.write_text(json.dumps(values))
     assert _find(_make(tmp_path), _record(0.5)) is None
 
-  def test_says_what_is_measured_and_what_is_not(self, tmp_path, capsys):
+  def test_prints_what_is_measured(self, tmp_path, capsys):
     _make(tmp_path).add(_record(1.0))
     (path,) = (tmp_path / 'records').iterdir()
     folder = _make(tmp_path)
@@ -201,8 +201,8 @@ class TestResume:
   @pytest.mark.parametrize(
       'code', [{'commit': 'abc'}, {'package_version': '0'}]
   )
-  def test_other_code_is_told_of(self, tmp_path, capsys, code):
-    """Of records and of parts alike."""
+  def test_message_about_another_version(self, tmp_path, capsys, code):
+    """It is printed for records and parts."""
     now = dataclasses.replace(_record(0.5), package_version='1', commit='def')
     before = dataclasses.replace(now, **code)
     folder = _make(tmp_path)
@@ -219,11 +219,13 @@ class TestResume:
 
 
 class TestCheckpoint:
-  """One that was trained again bears the same name."""
+  """A checkpoint that was trained again has the same name."""
 
   @pytest.mark.parametrize('role', ['target', 'drafter'])
   @pytest.mark.parametrize('written', ['checkpoint_1', 'checkpoint_1/state'])
-  def test_written_after_it_was_measured(self, tmp_path, capsys, role, written):
+  def test_checkpoint_newer_than_the_record(
+      self, tmp_path, capsys, role, written
+  ):
     path = tmp_path / 'pair' / 'checkpoint_1'
     (path / 'state').mkdir(parents=True)
     model = _MODELS[role](checkpoint=str(path))
@@ -242,7 +244,7 @@ class TestCheckpoint:
     assert err.count('measuring again, because a checkpoint is newer\n') == 2
 
   @pytest.mark.parametrize('path', [None, '/nowhere', 'gs://bucket/model'])
-  def test_that_is_not_on_this_machine(self, tmp_path, path):
+  def test_checkpoint_on_another_machine(self, tmp_path, path):
     settings = _record(0.5, target=_MODELS['target'](checkpoint=path))
     folder = _make(tmp_path)
     folder.add(settings)
@@ -252,7 +254,7 @@ class TestCheckpoint:
 class TestAnotherJob:
 
   @pytest.mark.parametrize('is_done', [True, False])
-  def test_its_folder_is_left_alone(self, tmp_path, is_done):
+  def test_folder_is_unchanged(self, tmp_path, is_done):
     walltime = _make(tmp_path, 'walltime')
     walltime.add(dataclasses.replace(_record(0.5), job='walltime'))
     if is_done:
@@ -267,7 +269,7 @@ class TestAnotherJob:
     assert _files(tmp_path) == before
     _make(tmp_path, 'walltime')
 
-  def test_its_results_alone(self, tmp_path):
+  def test_only_results(self, tmp_path):
     line = run_record.to_json(_record(0.5))
     (tmp_path / 'results.jsonl').write_text(f'{line}\n{line}\n')
     with pytest.raises(ValueError, match='another job, eval'):
@@ -283,14 +285,14 @@ class TestAnotherJob:
       _make(tmp_path)
 
   @pytest.mark.parametrize('text', ['', 'mine', '12', '{}'])
-  def test_what_names_no_job_is_of_none(self, tmp_path, text):
+  def test_records_without_a_job(self, tmp_path, text):
     (tmp_path / 'results.jsonl').write_text(text)
     _make(tmp_path)
 
 
 class TestParts:
 
-  def test_are_kept(self, tmp_path):
+  def test_parts_are_reused(self, tmp_path):
     values = {'value': 0.5, 'list': [1.0, 2.0]}
     folder = _make(tmp_path)
     folder.write_part('alpha', _record(0.5), values)
@@ -298,7 +300,7 @@ class TestParts:
     assert _read_part(later, _record(0.5)) == values
     assert _read_part(later, _record(0.5, seed=1)) is None
     assert _read_part(later, _record(0.5), 'beta') is None
-    # They are no results.
+    # Parts are no results.
     record = _record(0.5)
     later.add(record)
     assert runs.read(later.finish()) == [record]
@@ -307,7 +309,7 @@ class TestParts:
       'text',
       ['{"val', '', '12', '[1]', '{}', '{"value": 1, "list": [], "commit": 1}'],
   )
-  def test_one_that_is_damaged(self, tmp_path, capsys, text):
+  def test_damaged_part(self, tmp_path, capsys, text):
     folder = _make(tmp_path)
     folder.write_part('alpha', _record(0.5), {'value': 0.5, 'list': []})
     assert _read_part(folder, _record(0.5)) is not None
@@ -319,7 +321,7 @@ class TestParts:
         f'alpha: measuring again, because {path} is damaged\n'
     )
 
-  def test_lacking_a_value(self, tmp_path):
+  def test_part_without_a_value(self, tmp_path):
     folder = _make(tmp_path)
     folder.write_part('alpha', _record(0.5), {'value': 0.5})
     assert _read_part(folder, _record(0.5)) is None
@@ -328,13 +330,13 @@ class TestParts:
 class TestUnwritable:
 
   @pytest.mark.parametrize('name', ['file', 'file/below'])
-  def test_file_in_the_way(self, tmp_path, name):
+  def test_file_in_place_of_the_folder(self, tmp_path, name):
     (tmp_path / 'file').write_text('mine')
     with pytest.raises(OSError, match='file.* cannot be written to .*Give'):
       _make(tmp_path / name)
     assert (tmp_path / 'file').read_text() == 'mine'
 
-  def test_full_disk_leaves_no_file_cut_short(self, tmp_path, monkeypatch):
+  def test_full_disk_leaves_no_truncated_file(self, tmp_path, monkeypatch):
     folder = _make(tmp_path)
     folder.add(_record(0.0), [{}])
     path_type = type(epath.Path(tmp_path))

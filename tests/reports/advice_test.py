@@ -60,7 +60,7 @@ class TestTokensPerCall:
     ]
     found = advice.tokens_per_call(texts, 6)
     for gamma in range(1, 7):
-      calls = [theory.expected_calls(t.keep_probs, gamma) for t in texts]
+      calls = [theory.expected_calls(t.acceptance_probs, gamma) for t in texts]
       assert found[gamma - 1] == pytest.approx(15 / sum(calls))
     assert len(found) == 6 and np.all(np.diff(found) >= 0)
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments of jobs: one value or several, and what is no count."""
+"""Tests of arguments of jobs: one value or several, and invalid counts."""
 
 import pytest
 
@@ -24,7 +24,7 @@ class TestSeveral:
       ('values', 'expected'),
       [
           (0.5, [0.5]), (1, [1.0]), ((0.0, 1.0), [0.0, 1.0]),
-          # In their order, each once.
+          # Values keep their order, without repetitions.
           ([1.0, 0.0, 1], [1.0, 0.0]), (('0.5',), [0.5]),
       ],
   )  # fmt: skip

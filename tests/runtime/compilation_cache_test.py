@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Where the compilation cache lies, and that programs are loaded from it."""
+"""Tests of where the compilation cache is, and of loading programs from it."""
 
 import os
 import pathlib
@@ -24,7 +24,7 @@ _NAMES = (
 
 @pytest.fixture(autouse=True)
 def unset(monkeypatch, tmp_path):
-  """A process in which nobody chose a cache; its user's cache folder."""
+  """Makes a process without a chosen cache; returns the user's cache folder."""
   before = {name: jax.config.values[name] for name in _NAMES}
   jax.config.update('jax_compilation_cache_dir', None)
   jax_cache.reset_cache()
@@ -54,7 +54,7 @@ class TestWhere:
   def test_in_the_bucket(self, unset, output_dir, bucket):
     compilation_cache.enable(output_dir)
     assert _folder() == f'{bucket}/jax_compilation_cache'
-    # XLA would take the folder for one of this machine, and fail.
+    # XLA would use the folder as a local one and fail.
     assert jax.config.jax_persistent_cache_enable_xla_caches == 'none'
     assert not unset.exists()
 
@@ -107,7 +107,7 @@ class TestUsersChoice:
       ],
   )
   def test_in_the_environment(self, name, value, folder):
-    """As JAX reads it when it is imported."""
+    """JAX reads the variable when it is imported."""
     code = (
         'import jax; from speculative_t5x.runtime import compilation_cache;'
         'compilation_cache.enable("gs://bucket/a");'
@@ -149,7 +149,7 @@ class TestNotWritable:
     assert _folder() is None
     assert 'determine home directory.' in capsys.readouterr().err
 
-  def test_the_work_goes_on(self, unset):
+  def test_work_continues(self, unset):
     unset.write_text('a file')
     compilation_cache.enable('a')
     with compilation_cache.watch() as loaded:
@@ -158,7 +158,7 @@ class TestNotWritable:
 
 
 def _program():
-  """A new function each time, of the same program."""
+  """Returns a new function each time, with the same program."""
   return jax.jit(lambda x: jnp.sum(x * x))
 
 
@@ -169,7 +169,7 @@ class TestWatch:
     jax.config.update('jax_persistent_cache_min_compile_time_secs', 0)
     self.x = jnp.arange(4.0)
 
-  def test_the_second_time_it_is_loaded(self):
+  def test_loaded_the_second_time(self):
     compilation_cache.enable('a')
     with compilation_cache.watch() as first:
       assert _program()(self.x) == 14
@@ -177,8 +177,8 @@ class TestWatch:
       assert _program()(self.x) == 14
     assert len(first) == 0 and len(second) == 1
 
-  def test_by_another_process_too(self, unset):
-    """Which begins with the folder alone."""
+  def test_loaded_by_another_process(self, unset):
+    """The other process shares only the folder."""
     compilation_cache.enable('a')
     _program()(self.x)
     assert list(unset.rglob('*-cache'))
@@ -188,13 +188,13 @@ class TestWatch:
       assert _program()(self.x) == 14
     assert len(loaded) == 1
 
-  def test_nothing_without_a_cache(self):
+  def test_no_message_without_a_cache(self):
     for _ in range(2):
       with compilation_cache.watch() as loaded:
         _program()(self.x)
       assert loaded == []
 
-  def test_no_longer_than_asked(self):
+  def test_ends_with_the_context(self):
     compilation_cache.enable('a')
     with compilation_cache.watch() as loaded:
       pass

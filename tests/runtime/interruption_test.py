@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""An interrupt that is dropped somewhere still ends a command."""
+"""Tests that an interrupt that is dropped somewhere still ends a command."""
 
 import contextlib
 import signal
@@ -19,7 +19,7 @@ def interrupt_where_it_is_dropped():
 
 @pytest.fixture(autouse=True)
 def default_handler():
-  """A run in the background would ignore interrupts."""
+  """Sets the default handler: a background process would ignore interrupts."""
   before = signal.signal(signal.SIGINT, signal.default_int_handler)
   yield
   signal.signal(signal.SIGINT, before)
@@ -31,7 +31,7 @@ class TestRemembered:
     with pytest.raises(KeyboardInterrupt), interruption.remembered():
       signal.raise_signal(signal.SIGINT)
 
-  def test_and_again_where_it_is_looked_for(self):
+  def test_raises_again_at_a_check(self):
     with interruption.remembered():
       interruption.check()
       interrupt_where_it_is_dropped()
@@ -40,13 +40,13 @@ class TestRemembered:
     with interruption.remembered():
       interruption.check()
 
-  def test_takes_its_handler_back(self):
+  def test_restores_the_handler(self):
     before = signal.getsignal(signal.SIGINT)
     with interruption.remembered():
       assert signal.getsignal(signal.SIGINT) != before
     assert signal.getsignal(signal.SIGINT) == before
 
-  def test_leaves_a_process_that_ignores_interrupts(self):
+  def test_ignored_interrupts_stay_ignored(self):
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with interruption.remembered():
       signal.raise_signal(signal.SIGINT)
@@ -69,7 +69,7 @@ class TestRemembered:
 
 
 def test_a_command_ends(monkeypatch, capsys):
-  """Even where no job has looked for it."""
+  """The command ends even if no job has checked for the interrupt."""
   done = []
 
   def job():

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What other libraries are kept from."""
+"""Tests of restricting what other libraries do."""
 
 import glob
 import os
@@ -16,7 +16,7 @@ class TestKeepLibtpuFromSearching:
 
   @pytest.fixture
   def factories(self, monkeypatch):
-    """How JAX is told to open a platform, on a machine without a TPU."""
+    """Returns JAX's factories of platforms, as on a machine without a TPU."""
     found = {}
     for name in list(os.environ):
       if name.startswith('TPU_') or name == 'JAX_FORCE_TPU_INIT':
@@ -28,7 +28,7 @@ class TestKeepLibtpuFromSearching:
     yield found
     jax.config.update('jax_platforms', before)
 
-  # Set by JAX and by libtpu wherever they are imported.
+  # JAX and libtpu set these on import.
   @pytest.mark.parametrize('name', ['TPU_SKIP_MDS_QUERY', 'TPU_LIBRARY_PATH'])
   def test_no_tpu(self, factories, monkeypatch, name):
     monkeypatch.setenv(name, '1')
@@ -52,7 +52,7 @@ class TestKeepLibtpuFromSearching:
     assert not factories
 
   def test_platforms_that_were_chosen(self, factories):
-    """JAX itself chooses so where it finds a chip."""
+    """JAX itself chooses platforms if it finds a chip."""
     jax.config.update('jax_platforms', 'tpu,cpu')
     quiet.keep_libtpu_from_searching()
     assert not factories

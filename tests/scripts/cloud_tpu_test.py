@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of scripts/cloud_tpu/launch.sh, by the commands that it gives."""
+"""Tests of the commands of scripts/cloud_tpu/launch.sh."""
 
 import pathlib
 import shlex
@@ -19,7 +19,7 @@ _JOB = ('--', 'eval', '--gin.GAMMA=(3, 7)', "--gin.NAME='it'")
 
 
 def _dry(cloud: fake_cloud.Cloud, *arguments: str, job=_JOB, **settings: str):
-  """The commands of a dry run, as words, and its lines of comment."""
+  """Returns the commands of a dry run, as words, and its comment lines."""
   done = cloud.launch(
       *_REQUIRED, '--project=p', '--dry-run', *arguments, *job, **settings
   )
@@ -36,7 +36,7 @@ def _verb(command: list[str]) -> str:
 
 
 def _remote(command: list[str]) -> list[str]:
-  """What is run on the worker, as its shell reads it."""
+  """Returns what runs on the worker, as its shell reads it."""
   (text,) = [x for x in command if x.startswith('--command=')]
   return shlex.split(text.removeprefix('--command='))
 
@@ -62,7 +62,7 @@ class TestDryRun:
     assert {
         'CHIPS=1', 'NUM_HOSTS=1', 'TRACE=no', 'OUTPUT_DIR=gs://bucket/runs/x'
     } <= set(words)  # fmt: skip
-    # What deletes the machine here deletes it there, at the time limit.
+    # The machine deletes itself at the time limit by the same command.
     (metadata,) = [x for x in create if x.startswith('--metadata=')]
     assert metadata == (
         '--metadata=time-limit-s=7200,delete-command=' + ' '.join(delete)
@@ -136,7 +136,7 @@ class TestDryRun:
     cache = 'JAX_COMPILATION_CACHE_DIR=gs://mine/cache'
     assert cache in _remote(commands[-2])
 
-  def test_kept(self, cloud):
+  def test_keep(self, cloud):
     commands, comments = _dry(cloud, '--type=v4-8', '--keep', _BUCKET)
     assert _verb(commands[-1]) == 'tpu-vm ssh'
     assert (
@@ -145,7 +145,7 @@ class TestDryRun:
     )
 
   def test_without_gcloud(self, cloud):
-    """Nothing is asked of it, and the project may be left out."""
+    """gcloud is not called, and the project may be left out."""
     (cloud.bin / 'gcloud').unlink()
     done = cloud.launch(
         *_REQUIRED, '--type=v4-8', _BUCKET, '--dry-run', *_JOB,
@@ -194,7 +194,7 @@ class TestTypes:
   @pytest.mark.parametrize(
       'name', ['v4', 'v4-4', 'v4-12', 'v9-8', 'v6e-2', 'v6e-24', 'v4-08', '4-8']
   )
-  def test_no_such_type(self, cloud, name):
+  def test_unknown_type(self, cloud, name):
     done = cloud.launch(*_REQUIRED, f'--type={name}', _BUCKET, *_JOB)
     assert done.returncode == 1
     assert done.stderr == (
@@ -204,7 +204,7 @@ class TestTypes:
 
 
 class TestBadInput:
-  """One line each, and nothing asked of the cloud."""
+  """Each error has one line, and the cloud is not called."""
 
   @pytest.mark.parametrize(
       ('arguments', 'message'),
@@ -306,7 +306,7 @@ class TestBadInput:
     assert cloud.calls() == []
 
   def test_name_in_use(self, cloud):
-    """Nor is what has the name deleted."""
+    """The machine with that name is not deleted."""
     error = self._fails(cloud, *_RUN, NAMES='other\nmine')
     assert 'error: mine exists already in a-zone-b. Give another' in error
     assert cloud.verbs() == ['tpu-vm list']
@@ -353,7 +353,7 @@ class TestDeletion:
     assert 'reached the time limit. Give a longer --time-limit.' in done.stderr
     assert cloud.verbs()[-1] == 'tpu-vm delete'
 
-  def test_output_of_a_job_that_failed(self, cloud):
+  def test_output_of_a_failed_job(self, cloud):
     flags = (*_RUN, '--output-dir=out')
     done = cloud.launch(*flags, *_JOB, FAILS='*worker_run.sh*', STATUS='7')
     assert done.returncode == 7
@@ -381,7 +381,7 @@ class TestDeletion:
 
   @pytest.mark.parametrize('hangs', ['tpu-vm create', 'worker_run.sh'])
   def test_signal(self, cloud, hangs):
-    """Also while a machine is being made, which may be there by then."""
+    """A machine that is being made may exist by then."""
     process = subprocess.Popen(
         [str(cloud.checkout / fake_cloud.LAUNCH), *_RUN, *_JOB],
         env=cloud.environment(HANGS=f'*{hangs}*'),
@@ -400,8 +400,8 @@ class TestDeletion:
         'tpu-vm delete',
     ]
 
-  def test_reader_that_is_gone(self, cloud):
-    """As tee after an interrupt: what is said is lost, and nothing else."""
+  def test_closed_stdout(self, cloud):
+    """After an interrupt of tee, only the printed text is lost."""
     process = subprocess.Popen(
         [str(cloud.checkout / fake_cloud.LAUNCH), *_RUN, *_JOB],
         env=cloud.environment(HANGS='*worker_run.sh*'),
@@ -418,7 +418,7 @@ class TestDeletion:
     assert cloud.verbs()[-1] == 'tpu-vm delete'
 
   @pytest.mark.parametrize('status', ['0', '7'])
-  def test_kept(self, cloud, status):
+  def test_keep(self, cloud, status):
     done = cloud.launch(
         *_RUN, '--keep', *_JOB, FAILS='*worker_run.sh*', STATUS=status
     )
@@ -426,7 +426,7 @@ class TestDeletion:
     assert cloud.verbs() == _WHOLE[:-1]
     assert 'gcloud compute tpus tpu-vm delete mine' in done.stderr
 
-  def test_what_was_not_made_is_not_kept(self, cloud):
+  def test_keep_without_a_machine(self, cloud):
     cloud.launch(*_RUN, '--keep', *_JOB, FAILS='* tpu-vm create *')
     assert cloud.verbs()[-1] == 'tpu-vm delete'
 
@@ -467,7 +467,7 @@ class TestQueue:
 class TestStyle:
 
   def test_shellcheck(self):
-    """All shell scripts of the project."""
+    """All shell scripts of the project are checked."""
     scripts = sorted(fake_cloud.CHECKOUT.glob('scripts/**/*.sh'))
     assert len(scripts) > 5
     scripts.append(fake_cloud.CHECKOUT / '.ci/run')

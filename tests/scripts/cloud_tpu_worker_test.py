@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of what scripts/cloud_tpu runs on the machine: here, in a home."""
+"""Tests of the scripts that scripts/cloud_tpu runs on the machine."""
 
 import pathlib
 import re
@@ -20,7 +20,7 @@ from tests.scripts import fake_cloud
 
 _SCRIPTS = fake_cloud.CHECKOUT / 'scripts/cloud_tpu'
 
-# A machine: its home is a folder here, and what needs a cloud is left out.
+# A machine whose home is a local folder, without a cloud.
 _ON_WORKER = r"""#!/usr/bin/env bash
 set -euo pipefail
 case "$4 ${5-}" in
@@ -41,7 +41,7 @@ esac
 
 @pytest.fixture
 def worker(cloud):
-  """A machine: a home of its own, and stand-ins for what the cloud has."""
+  """Returns a machine with a separate home, and substitutes for the cloud."""
   home = cloud.folder / 'worker'
   fake_cloud.write_program(cloud.folder / 'on_worker', _ON_WORKER)
   guard = home / 'guard'
@@ -51,7 +51,7 @@ def worker(cloud):
   for name in ('sudo', 'systemd-run'):
     fake_cloud.write_program(cloud.bin / name, note)
   fake_cloud.write_program(cloud.bin / 'systemctl', '#!/bin/sh\nexit 3\n')
-  # uv's environment is the one that the tests run in.
+  # The environment of uv is that of the tests.
   python = home / 'venv/bin/python'
   run = f'#!/bin/sh\nexec {sys.executable} "$@"\n'
   fake_cloud.write_program(cloud.bin / 'python3', f'{note}')
@@ -70,7 +70,7 @@ def _on_worker(cloud: fake_cloud.Cloud, worker: pathlib.Path) -> dict[str, str]:
 class TestWorker:
 
   def test_whole_job(self, cloud, worker):
-    """From the commit to the output, on a machine that is this one."""
+    """It runs from the commit to the output, on this machine."""
     done = cloud.launch(
         *fake_cloud.RUN, '--output-dir=out', '--', 'paper', 'table1',
         **_on_worker(cloud, worker),
@@ -87,8 +87,8 @@ class TestWorker:
     assert '-r requirements-tpu.txt' in log
     assert 'requirements-t5x.txt' not in log
 
-  def test_job_that_fails(self, cloud, worker):
-    """Its own status, and its own words."""
+  def test_failing_job(self, cloud, worker):
+    """The status and the messages are the job's."""
     done = cloud.launch(
         *fake_cloud.RUN, '--output-dir=out', '--', 'paper', 'table9',
         **_on_worker(cloud, worker),
@@ -125,7 +125,7 @@ class TestWorker:
         'TPU_PROCESS_BOUNDS=1,1,1',
     } <= set(shown.splitlines())  # fmt: skip
 
-  def test_all_chips_and_a_tpu_or_nothing(self, cloud, worker):
+  def test_all_chips_of_the_host(self, cloud, worker):
     self._show_environment(worker)
     shown = self._run(
         cloud, worker, 't5x.eval', 'a b', JAX_PLATFORMS='', TRACE='yes',
@@ -137,22 +137,24 @@ class TestWorker:
         ' --trace t5x.eval a b\n'
     )
 
-  def test_connection_that_breaks(self, cloud, worker):
-    """gcloud comes again, and the job is not started a second time."""
+  def test_lost_connection(self, cloud, worker):
+    """gcloud connects again, and the job is not started again."""
     self._show_environment(worker)
     first = self._run(cloud, worker, 'speculative-t5x', 'x')
     again = self._run(cloud, worker, 'speculative-t5x', 'other')
     assert again.stdout == first.stdout and ' x\n' in first.stdout
     assert (first.returncode, again.returncode) == (0, 0)
 
-  def test_interrupted_when_its_time_is_over(self, cloud, worker):
-    """Like by a person, so that what it finished is kept."""
+  def test_interrupted_at_the_time_limit(self, cloud, worker):
+    """The job gets an interrupt, so that finished work remains."""
     fake_cloud.write_program(
         worker / 'venv/bin/python',
         f'#!{sys.executable}\nimport signal\ntry:\n  signal.pause()\n'
         'except KeyboardInterrupt:\n  print("interrupted")\n',
     )
-    deadline = int(time.time()) + 300 + 2  # with what is kept to collect
+    deadline = (
+        int(time.time()) + 300 + 2
+    )  # including the time to collect the output
     (worker / 'guard/delete_at').write_text(f'{deadline}\n')
     done = self._run(cloud, worker, 'speculative-t5x', 'x')
     assert done.returncode == 124
@@ -205,7 +207,7 @@ class TestGuard:
     deadline = int((worker / 'guard/delete_at').read_text())
     assert before + 7200 <= deadline <= after + 7200
 
-  def test_a_restart_gives_no_more_time(self, cloud, worker):
+  def test_restart_gives_no_more_time(self, cloud, worker):
     (worker / 'guard/delete_at').write_text('1\n')  # long ago
     (line,) = self._run(cloud, worker)
     assert '--on-active=1s' in line
@@ -217,7 +219,7 @@ class TestGuard:
 class TestWorkerMain:
 
   def test_trace(self, tmp_path):
-    """Of what ran, also when it fails."""
+    """A trace is written also if the job fails."""
     folder = epath.Path(tmp_path) / 'output' / 'trace'
     with pytest.raises(ValueError, match='in the job'):
       with worker_main.traced(folder):
@@ -236,7 +238,7 @@ class TestWorkerMain:
 
   @pytest.fixture
   def without_t5x(self):
-    """T5X as if it was never imported; afterwards as it was before."""
+    """Removes T5X from the imported modules within the test."""
     imported = lambda: [m for m in sys.modules if m.split('.')[0] == 't5x']
     kept = {name: sys.modules.pop(name) for name in imported()}
     yield
@@ -245,7 +247,7 @@ class TestWorkerMain:
     sys.modules.update(kept)
 
   def test_package(self, tmp_path, capsys, hosts_met):
-    """A job gets its arguments, and its output folder."""
+    """A job gets its arguments and its output folder."""
     flags = [f'--output_dir={tmp_path}', 'speculative-t5x', 'paper', 'table1']
     assert worker_main.main(flags) == 0
     assert [path.name for path in tmp_path.iterdir()] == ['table1.md']
@@ -259,7 +261,7 @@ class TestWorkerMain:
   )
   @pytest.mark.usefixtures('without_t5x')
   def test_t5x(self, tmp_path, monkeypatch, capsys, hosts_met, name, macro):
-    """As a script, once the hosts have met."""
+    """T5X runs as a script after the hosts have connected."""
     package, script = name.split('.')
     fake_cloud.write_program(tmp_path / package / '__init__.py', '')
     code = 'import sys; print(__name__, *sys.argv[1:]); sys.exit(3)\n'

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of scripts share."""
+"""Fixtures of the tests of scripts."""
 
 import pytest
 

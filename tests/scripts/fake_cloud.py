@@ -1,8 +1,8 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A gcloud that does as a test says, and a checkout to launch from.
+"""A fake gcloud that follows the test, and a checkout to launch from.
 
-No TPU, no account and no network.
+No TPU, account or network is needed.
 """
 
 import os
@@ -12,14 +12,14 @@ import shutil
 import subprocess
 
 CHECKOUT = pathlib.Path(__file__).parents[2]
-SECONDS = 120  # a test that waits longer has failed
+SECONDS = 120  # a test fails if it waits longer
 LAUNCH = 'scripts/cloud_tpu/launch.sh'
-# What every command line has.
+# Flags of every command line.
 REQUIRED = ('--name=mine', '--zone=a-zone-b')
 BUCKET = '--output-dir=gs://bucket/runs/x'
 RUN = ('--project=p', *REQUIRED, '--type=v4-8', BUCKET)
 
-# Settings of whoever runs the tests.
+# Settings of the user who runs the tests.
 _UNSET = ('JAX_COMPILATION_CACHE_DIR', 'JAX_PLATFORMS', 'PYTHONPATH')
 
 # Notes each call, answers what is asked, hangs or fails at calls of a pattern,
@@ -58,7 +58,7 @@ def _git(checkout: pathlib.Path, *arguments: str) -> None:
 
 
 class Cloud:
-  """A checkout with one commit, and a gcloud that notes what it is asked."""
+  """A checkout with one commit, and a gcloud that records its calls."""
 
   def __init__(self, folder: pathlib.Path):
     self.folder = folder
@@ -85,7 +85,7 @@ class Cloud:
     _git(self.checkout, 'commit', '--quiet', '-m', 'A commit')
     self.log.touch()
     write_program(self.bin / 'gcloud', _GCLOUD)
-    # No queue is waited for.
+    # Polls of the queue do not wait.
     write_program(self.bin / 'sleep', '#!/bin/sh\nexit 0\n')
 
   def environment(self, **settings: str) -> dict[str, str]:
@@ -99,7 +99,7 @@ class Cloud:
     return {**kept, **own, **settings}
 
   def launch(self, *arguments: str, **settings: str):
-    """Runs launch.sh; returns the ended process."""
+    """Runs launch.sh and returns the ended process."""
     return subprocess.run(
         [str(self.checkout / LAUNCH), *arguments],
         cwd=self.folder,
@@ -110,7 +110,7 @@ class Cloud:
     )
 
   def calls(self) -> list[list[str]]:
-    """What gcloud was called with, but for what it was asked about itself."""
+    """Returns the calls of gcloud, except for queries about gcloud itself."""
     lines = [shlex.split(line) for line in self.log.read_text().splitlines()]
     return [x[2:] for x in lines if x[:2] == ['compute', 'tpus']]
 
@@ -118,7 +118,7 @@ class Cloud:
     return [' '.join(call[:2]) for call in self.calls()]
 
   def only(self, *names: str) -> str:
-    """A folder for PATH with some of the system's programs."""
+    """Returns a folder for PATH with some of the system's programs."""
     folder = self.folder / 'few'
     folder.mkdir()
     for name in names:

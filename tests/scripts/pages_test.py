@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Every measured number of README and docs is the one in its record."""
+"""Tests that every measured number of README and docs is that of its record."""
 
 import json
 import pathlib
@@ -118,7 +118,7 @@ def _differing(root):
 
 @pytest.fixture
 def copied(tmp_path):
-  """A copy of the pages and the records."""
+  """Returns a copy of the pages and the records."""
   for name in _PAGES:
     copy = tmp_path / name
     copy.parent.mkdir(parents=True, exist_ok=True)
@@ -143,27 +143,27 @@ def _falsify(path, key):
 
 class TestPages:
 
-  def test_are_what_the_records_say(self):
+  def test_pages_agree_with_the_records(self):
     assert not _differing(_ROOT), 'run `make pages`'
 
-  def test_hold_generated_numbers(self):
+  def test_pages_have_generated_numbers(self):
     texts = {name: (_ROOT / name).read_text() for name in _PAGES}
     assert spans.count(texts['README.md']) and spans.count(
         texts['docs/results.md']
     )
 
   @pytest.mark.parametrize(('record', 'key', 'page'), _FAULTS)
-  def test_another_number_is_seen(self, copied, record, key, page):
+  def test_changed_number_is_detected(self, copied, record, key, page):
     _falsify(copied / 'results' / record, key)
     assert page in _differing(copied)
 
-  def test_are_written(self, copied, capsys):
+  def test_pages_are_written(self, copied, capsys):
     _falsify(copied / 'results/eval_bulletins.jsonl', 'speedup')
     command.main(copied)
     assert 'README.md' in capsys.readouterr().out
     assert not _differing(copied)
 
-  def test_none_is_written_where_one_fails(self, copied):
+  def test_no_page_is_written_if_one_fails(self, copied):
     _falsify(copied / 'results/eval_bulletins.jsonl', 'speedup')
     readme, broken = copied / 'README.md', copied / 'docs/t5x.md'
     before = readme.read_text()
@@ -173,26 +173,26 @@ class TestPages:
     assert re.fullmatch(r"docs/t5x\.md: 'fast' fails: .*", error.value.code)
     assert readme.read_text() == before
 
-  def test_a_record_that_cannot_be_read_is_named(self, copied):
+  def test_unreadable_record_is_named(self, copied):
     (copied / 'results/simulate_xl.jsonl').write_text('{"gamma": ')
     with pytest.raises(SystemExit, match=r'simulate_xl\.jsonl cannot be read'):
       command.main(copied)
 
   @pytest.mark.parametrize('name', _PAGES)
-  def test_markers_change_nothing_that_is_seen(self, name):
+  def test_markers_are_invisible(self, name):
     text = (_ROOT / name).read_text()
     plain = re.sub(r'<!--(= .+? |/)-->', '', text, flags=re.DOTALL)
     seen = re.sub(r'<!--.*?-->', '', _MARKDOWN.render(text), flags=re.DOTALL)
     assert seen.split() == _MARKDOWN.render(plain).split()
 
   @pytest.mark.parametrize('name', _PAGES)
-  def test_other_numbers_are_known(self, name):
+  def test_other_numbers_are_listed(self, name):
     kinds = _NOT_GENERATED.get(name, {}).values()
     assert _measured_numbers((_ROOT / name).read_text()) == set().union(*kinds)
 
 
 def _measured_numbers(page):
-  """What looks measured in the words of a page, outside generated spans."""
+  """Returns numbers that look measured, outside of generated spans."""
   tokens = _MARKDOWN.parse(spans.without(page))
   words = ' '.join(
       child.content if child.type == 'text' else ' '
@@ -212,7 +212,7 @@ class TestMeasuredNumbers:
           '6 percent', '5 times', '3 GB', '12%',
       ],
   )  # fmt: skip
-  def test_are_found(self, number):
+  def test_measured_numbers_are_found(self, number):
     assert _measured_numbers(f'It is ({number}, here).') == {number}
     table = f'| a | b |\n|---|---|\n| {number} | **{number}** |\n'
     assert _measured_numbers(table) == {number}
@@ -226,24 +226,24 @@ class TestMeasuredNumbers:
           '    1.62x',
       ],
   )  # fmt: skip
-  def test_other_numbers_are_not(self, text):
+  def test_other_numbers_are_not_found(self, text):
     assert not _measured_numbers(text)
 
 
 class TestSpans:
 
-  def test_one_line_stays_in_its_line(self):
+  def test_single_line(self):
     page = 'It gains <!--= 1 + x -->2<!--/-->, or <!--= x -->9<!--/-->.\n'
     assert spans.render(page, {'x': 2}) == (
         'It gains <!--= 1 + x -->3<!--/-->, or <!--= x -->2<!--/-->.\n'
     )
 
-  def test_several_lines_get_lines_of_their_own(self):
+  def test_several_lines(self):
     page = '<!--= table(\n  1) -->\nold\n<!--/-->\n'
     text = spans.render(page, {'table': lambda x: f'| {x} |\n| - |'})
     assert text == '<!--= table(\n  1) -->\n| 1 |\n| - |\n<!--/-->\n'
 
-  def test_every_name_is_seen_within_an_expression(self):
+  def test_names_within_expressions(self):
     page = 'a <!--= [x for x in y if x > z] --><!--/-->'
     assert '[3]' in spans.render(page, {'y': [1, 3], 'z': 2})
 
@@ -257,11 +257,11 @@ class TestSpans:
           'a <!--=1-->2<!--/-->',
       ],
   )
-  def test_markers_stand_in_pairs(self, page):
+  def test_unpaired_markers(self, page):
     with pytest.raises(ValueError, match='is unmatched'):
       spans.render(page, {})
 
   @pytest.mark.parametrize('before', ['', '  ', 'a\n', '- ', '> ', '1. '])
-  def test_no_line_begins_with_a_marker(self, before):
+  def test_line_that_begins_with_a_marker(self, before):
     with pytest.raises(ValueError, match='begins a line'):
       spans.render(f'{before}<!--= 1 -->2<!--/--> b', {})

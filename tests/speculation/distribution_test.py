@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The law of what the loop writes: proven by enumeration, and by mutants."""
+"""Tests of the distribution of outputs, by enumeration and by mutants."""
 
 import functools
 import itertools
@@ -42,7 +42,7 @@ def make_case(
     draft_width=VOCAB,
     limits=(5, 4, 2, 1),
 ) -> enumeration.Case:
-  """A batch of unequal rows: each example has its own table and limit."""
+  """Returns a batch of examples with different tables and limits."""
   target = tabular.random_tables(1, len(limits), VOCAB)
   draft = tabular.random_tables(2, len(limits), VOCAB, draft_width)
   # A draft that resembles the target, so that all of accepting, rejecting and
@@ -74,19 +74,25 @@ def unmutated_production(*sizes: int) -> enumeration.Production:
   return enumeration.Production(*sizes)
 
 
-def law_error(
+def distribution_error(
     case: enumeration.Case, production: enumeration.Production
 ) -> tuple[float, float, int]:
-  """Largest error of the joint law and of the scores, and the paths walked."""
-  laws, scores, num_paths = enumeration.joint_laws(case, production)
+  """Returns the largest errors of probabilities and scores, and the paths."""
+  distributions, scores, num_paths = enumeration.joint_distributions(
+      case, production
+  )
   target = enumeration.standardized(
       case.target_tables, case.sampling, case.vocab_size
   )
   error = score_error = 0.0
-  for table, limit, law, score in zip(target, case.limits, laws, scores):
-    exact = tabular.exact_law(table, limit)
-    for output in exact.keys() | law.keys():
-      error = max(error, abs(exact.get(output, 0.0) - law.get(output, 0.0)))
+  for table, limit, distribution, score in zip(
+      target, case.limits, distributions, scores
+  ):
+    exact = tabular.exact_distribution(table, limit)
+    for output in exact.keys() | distribution.keys():
+      error = max(
+          error, abs(exact.get(output, 0.0) - distribution.get(output, 0.0))
+      )
     for output, value in score.items():
       if exact.get(output, 0.0) > 0:
         difference = abs(value - math.log(exact[output]))
@@ -95,7 +101,7 @@ def law_error(
 
 
 def pairwise() -> list[dict]:
-  """Few settings that hold each pair of values of any two factors."""
+  """Returns few settings with each pair of values of any two factors."""
   names = list(FACTORS)
   products = [
       dict(zip(names, values))
@@ -118,8 +124,8 @@ def _label(setting: dict) -> str:
 
 
 @pytest.mark.usefixtures('float64')
-class TestEnumeratedLaw:
-  """Tier 3, exactly: every path of the production step, weighted."""
+class TestEnumeratedDistribution:
+  """Tier 3, exact: every path of the production step, weighted."""
 
   @pytest.mark.parametrize('setting', pairwise(), ids=_label)
   def test_each_pair_of_values(self, setting):
@@ -137,15 +143,15 @@ class TestEnumeratedLaw:
     production = unmutated_production(
         case.gamma, VOCAB, setting['draft_width'], max(case.limits)
     )
-    error, score_error, num_paths = law_error(case, production)
-    print(f'{num_paths} paths, law to {error:.1e}, scores to {score_error:.1e}')
+    error, score_error, num_paths = distribution_error(case, production)
+    print(f'{num_paths} paths, errors {error:.1e} and {score_error:.1e}')
     assert error < TOLERANCE
     assert score_error < 1e-5
 
-  def test_number_of_paths_is_the_whole_tree(self):
-    """Gamma 1, vocabulary 3, one token: 3 guesses, 2 coins, up to 3 draws."""
+  def test_number_of_paths_is_complete(self):
+    """One token has 3 draft tokens, 2 tests and at most 3 draws."""
     case = make_case(gamma=1, limits=(1,))
-    _, _, num_paths = law_error(case, make_production(case))
+    _, _, num_paths = distribution_error(case, make_production(case))
     target = enumeration.standardized(case.target_tables, case.sampling, VOCAB)
     draft = enumeration.standardized(
         case.draft_tables, case.draft_sampling, VOCAB
@@ -155,7 +161,7 @@ class TestEnumeratedLaw:
     residual_cuts = set(np.round(np.cumsum(residual) / residual.sum(), 12))
     cuts = set(np.round(np.cumsum(p), 12))
     draws_after_rejection = len((residual_cuts | cuts) - {0.0})
-    # A kept guess is followed by the draws of the guess's own successor.
+    # An accepted draft token is followed by the draws of a bonus token.
     draws_after_keeping = 3
     num_rejectable = int(np.sum(q > p))
     expected = 3 * draws_after_keeping + num_rejectable * draws_after_rejection
@@ -214,7 +220,7 @@ def _limit_ignored(original):
 
 
 def _never_cut_short(original):
-  """A step asks twice: of the accepted tokens, and of all committed ones."""
+  """Patches the first of two calls per step, about the accepted tokens."""
   calls = itertools.count()
 
   def is_last(tokens, count, remaining, end):
@@ -233,7 +239,7 @@ def _last_token_off_by_one(original):
 
 MUTANTS = {
     'residual is p': (verification, 'residual', lambda _: _mutant_residual),
-    'one uniform for all coins': (
+    'one uniform for all tests': (
         verification,
         '_accepted_prefix',
         _shared_uniforms,
@@ -249,7 +255,7 @@ MUTANTS = {
         lambda _: _counted_past_rejection,
     ),
     'bonus token from the draft': (verification, 'verify', _bonus_from_draft),
-    'guesses past the end count': (
+    'draft tokens past the end count': (
         step_lib,
         '_count_draft_tokens',
         lambda _: _end_ignored,
@@ -266,24 +272,24 @@ MUTANTS = {
 
 @pytest.mark.usefixtures('float64')
 class TestMutantsFail:
-  """Tier 4: each wrong rule, patched into production, must be seen."""
+  """Tier 4: every wrong rule, patched into production, must be detected."""
 
-  def test_production_passes_here(self):
+  def test_production_passes(self):
     case = make_case(gamma=2, limits=(4, 1))
-    error, _, _ = law_error(case, make_production(case))
+    error, _, _ = distribution_error(case, make_production(case))
     assert error < TOLERANCE
 
   @pytest.mark.parametrize('name', MUTANTS)
-  def test_enumeration_sees(self, name, monkeypatch):
+  def test_enumeration_detects(self, name, monkeypatch):
     module, attribute, mutate = MUTANTS[name]
     monkeypatch.setattr(module, attribute, mutate(getattr(module, attribute)))
     case = make_case(gamma=2, limits=(4, 1))
-    error, _, _ = law_error(case, make_production(case))
+    error, _, _ = distribution_error(case, make_production(case))
     print(f'{name}: off by {error:.3f}')
     assert error > 1e-3
 
-  def test_enumeration_sees_a_draft_that_misreports_its_law(self, monkeypatch):
-    """Drawn at one temperature, reported at another."""
+  def test_enumeration_detects_misreported_probabilities(self, monkeypatch):
+    """Draft tokens are drawn at one temperature and reported at another."""
     original = draft_model.DraftModel.propose
 
     def propose(self, *args):
@@ -294,7 +300,7 @@ class TestMutantsFail:
 
     monkeypatch.setattr(draft_model.DraftModel, 'propose', propose)
     case = make_case(gamma=2, limits=(4, 1))
-    error, _, _ = law_error(case, make_production(case))
+    error, _, _ = distribution_error(case, make_production(case))
     assert error > 1e-3
 
 
@@ -302,7 +308,7 @@ GAMMA, LENGTH, NUM_ROWS = 2, 4, 200_000
 
 
 def loop_outputs(seed: int, num_rows: int):
-  """Outputs of the jitted loop on independent rows, [rows, length]."""
+  """Returns outputs of the jitted loop on independent rows, [rows, length]."""
   case = make_case(gamma=GAMMA, limits=(LENGTH,))
   drafter = draft_model.DraftModel(tabular.Model(VOCAB), GAMMA, VOCAB)
 
@@ -329,15 +335,15 @@ def loop_outputs(seed: int, num_rows: int):
 
 
 def total_variation(seed: int, num_rows: int = NUM_ROWS) -> tuple[float, float]:
-  """Distance of the loop's empirical law from the exact one, and its bound.
+  """Returns the distance of empirical and exact distribution, and its bound.
 
   With K outputs and N rows, a correct loop exceeds t = sqrt((K ln 2 +
-  ln 10^6) / 2N) with probability at most 10^-6, and one whose law is 2t away
-  stays below t with probability at most 10^-6.
+  ln 10^6) / 2N) with probability at most 10^-6, and one whose distribution is
+  2t away stays below t with probability at most 10^-6.
   """
   case, sequences, num_tokens = loop_outputs(seed, num_rows)
   table = enumeration.standardized(case.target_tables, case.sampling, VOCAB)[0]
-  exact = tabular.exact_law(table, LENGTH)
+  exact = tabular.exact_distribution(table, LENGTH)
   outputs = tabular.outputs(VOCAB, LENGTH)
   number = lambda tokens, n: tokens @ (VOCAB ** np.arange(LENGTH)) * 10 + n
   padded = np.array([o + (0,) * (LENGTH - len(o)) for o in outputs])
@@ -356,22 +362,22 @@ def total_variation(seed: int, num_rows: int = NUM_ROWS) -> tuple[float, float]:
 
 
 @pytest.mark.usefixtures('optimized')
-class TestJittedLaw:
+class TestJittedDistribution:
   """Tier 3, sampled: the compiled loop with its own uniforms."""
 
-  def test_joint_law_within_the_bound(self):
+  def test_joint_distribution_within_the_bound(self):
     distance, bound = total_variation(seed=0)
     print(f'total variation {distance:.4f}, bound {bound:.4f}')
     assert 2 * bound <= 0.02
     assert distance <= bound
 
-  def test_uniforms_keyed_by_position_are_seen(self, monkeypatch):
-    """After a rejection a position is drawn again, and must be afresh."""
+  def test_detects_uniforms_keyed_by_position(self, monkeypatch):
+    """After a rejection, a position needs new uniforms."""
 
     step = step_lib.step
 
     def by_position(setup, batch, state, uniforms):
-      """Draft tokens and the token drawn share the uniforms of positions."""
+      """Uses uniforms of positions for draft tokens and for the token drawn."""
       of = lambda key, at: jax.random.uniform(jax.random.fold_in(key, at), (2,))
       start = state.num_tokens[:, None]
       at = start + jnp.arange(GAMMA)

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Drafts of 6 and 8 tokens, and texts of more than 64 target calls.
+"""Tests of drafts of 6 and 8 tokens, and of texts of over 64 target calls.
 
 The models depend on every token before (`tests.history`). One block is
 enumerated exactly; the loop is compared with Algorithm 1 written by hand, fed
@@ -30,7 +30,7 @@ EOS = t5_model.SPECIAL_IDS.end
 
 
 def related_tables(seed, num_tables, vocab_size, share):
-  """Tables of a target, and of a draft that has a share of its logits."""
+  """Returns tables of a target and of a similar draft model."""
   target = history.random_tables(seed, num_tables, vocab_size)
   own = history.random_tables(seed + 1, num_tables, vocab_size)
   return target, share * target + (1 - share) * own
@@ -40,7 +40,7 @@ PREFIXES = ((), (2, 0, 0, 2, 2))
 
 
 def block_case(gamma, temperature, draft_temperature) -> enumeration.Case:
-  """Two tokens and no end; the second example's limit cuts the draft."""
+  """Returns a case without an end, in which a limit cuts the second draft."""
   target, draft = related_tables(1, len(PREFIXES), 3, share=0.5)
   target[:, ::5, 2] += 11  # the other token is rarer than 1e-4
   for tables in (target, draft):
@@ -57,7 +57,7 @@ def block_case(gamma, temperature, draft_temperature) -> enumeration.Case:
 
 
 def exact_block(case, example) -> dict[tuple[int, ...], float]:
-  """Probability of the tokens that one block commits, by the paper.
+  """Returns probabilities of the tokens that a block commits, by the paper.
 
   Tokens x are accepted with min(p, q)(x) each; then one token is drawn with
   max(0, p - q), or with p after a whole draft.
@@ -69,7 +69,7 @@ def exact_block(case, example) -> dict[tuple[int, ...], float]:
     if len(tokens) == remaining:
       exact[tokens] += weight
       return
-    p, q = case.laws(example, PREFIXES[example] + tokens)
+    p, q = case.distributions(example, PREFIXES[example] + tokens)
     for token in (0, 2):
       longer = tokens + (token,)
       if len(tokens) == case.gamma:
@@ -84,7 +84,7 @@ def exact_block(case, example) -> dict[tuple[int, ...], float]:
 
 @pytest.mark.usefixtures('float64')
 class TestOneBlock:
-  """Every path of one production step, weighted: exact."""
+  """Exact: every path of one production step, weighted."""
 
   @pytest.mark.parametrize(
       ('gamma', 'temperature', 'draft_temperature', 'rescale_log_probs'),
@@ -108,7 +108,9 @@ class TestOneBlock:
       new = outcome.tokens[len(PREFIXES[outcome.example]) :]
       found[outcome.example][new] += outcome.weight
       probs = [
-          case.laws(outcome.example, outcome.tokens[:i])[0][outcome.tokens[i]]
+          case.distributions(outcome.example, outcome.tokens[:i])[0][
+              outcome.tokens[i]
+          ]
           for i in range(len(outcome.tokens) - len(new), len(outcome.tokens))
       ]
       rarest = min(rarest, *probs)
@@ -126,13 +128,13 @@ class TestOneBlock:
 
 
 VOCAB, LENGTH, DECODES = 5, 400, 2
-# An example's id is all of its 32 bits: what float32 rounds, and the sign.
+# All 32 bits of ids matter: those that float32 rounds, and the sign.
 IDS = (5, -5, 2**24, 2**24 + 1, 2**31 - 1, -(2**31))
 LIMITS = (LENGTH, LENGTH, LENGTH, LENGTH - 1, LENGTH - 5, 3)
 
 
 def text_case(gamma) -> enumeration.Case:
-  """Texts that seldom end; the draft is mostly right."""
+  """Returns a case of long texts with a high acceptance rate."""
   tables = related_tables(5, len(IDS), VOCAB, share=0.75)
   for each in tables:
     each[..., EOS] -= 6
@@ -147,7 +149,7 @@ def text_case(gamma) -> enumeration.Case:
 
 
 def decode(case) -> tuple[state_lib.State, outcome_lib.Statistics]:
-  """All rows after the loop, and what was counted; plainly for gamma 0."""
+  """Returns all rows and statistics of the loop; plain for gamma 0."""
   model = history.Model(VOCAB)
   drafter = nothing.Nothing()
   if case.gamma:
@@ -174,7 +176,7 @@ def decode(case) -> tuple[state_lib.State, outcome_lib.Statistics]:
 
 
 def promised_uniforms(example, decode_number, count) -> np.ndarray:
-  """The uniforms of each call of a row: of seed, id, decode and call alone."""
+  """Returns the uniforms of each call, by seed, id, decode and call alone."""
   key = jax.random.key(3, impl='threefry2x32')
   for number in (IDS[example], decode_number):
     key = jax.random.fold_in(key, np.uint32(number % 2**32))
@@ -188,7 +190,7 @@ def draw(weights, uniform) -> int:
 
 
 def algorithm_1(case, example, uniforms) -> dict:
-  """Writes one text by the paper, and counts as `Statistics` says.
+  """Writes one text by the paper, and counts like `Statistics`.
 
   Args:
     case: gamma is 0 for plain decoding.
@@ -199,7 +201,9 @@ def algorithm_1(case, example, uniforms) -> dict:
     What the row of the state must hold, by name.
   """
   gamma, limit = case.gamma, case.limits[example]
-  laws = functools.cache(lambda text: case.laws(example, text))
+  distributions = functools.cache(
+      lambda text: case.distributions(example, text)
+  )
   own = np.asarray(jax.nn.log_softmax(case.target_tables[example]))
   tokens = ()
   found = dict(
@@ -210,9 +214,9 @@ def algorithm_1(case, example, uniforms) -> dict:
     u = uniforms[found['num_calls']]
     text = tokens
     for i in range(gamma):
-      text += (draw(laws(text)[1], u[i]),)
+      text += (draw(distributions(text)[1], u[i]),)
     draft = text[len(tokens) :]
-    p, q = zip(*(laws(tokens + draft[:i]) for i in range(gamma + 1)))
+    p, q = zip(*(distributions(tokens + draft[:i]) for i in range(gamma + 1)))
     drafted = min(gamma, limit - len(tokens))
     if EOS in draft:
       drafted = min(drafted, draft.index(EOS) + 1)
@@ -247,7 +251,7 @@ class TestLongTexts:
 
   @pytest.mark.parametrize('gamma', [0, 8])
   def test_is_algorithm_1(self, gamma):
-    """Every token of every row, its score and all that is counted."""
+    """Every token of every row, its score and all counts are compared."""
     case = text_case(gamma)
     state, statistics = decode(case)
     for row in range(len(IDS) * DECODES):

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests for the decoding loop: forced steps, accounting, keys and formulae."""
+"""Tests of the decoding loop: forced steps, accounting, keys and formulas."""
 
 import dataclasses
 import functools
@@ -33,7 +33,7 @@ ROW_FIELDS = ('sequences', 'num_tokens', 'has_ended', 'log_probs', 'num_calls')
 
 @dataclasses.dataclass(frozen=True)
 class Constant:
-  """One distribution everywhere: logits [vocab] as parameters, no cache."""
+  """A model with one distribution everywhere: logits [vocab]."""
 
   vocab_size: int
   special_ids = t5_model.SPECIAL_IDS
@@ -50,7 +50,7 @@ class Constant:
 
 @dataclasses.dataclass(frozen=True)
 class Scripted:
-  """Drafts what it is told, as if drawn from a distribution it is told."""
+  """A drafter of given tokens and given distributions."""
 
   max_draft_tokens: int
 
@@ -78,7 +78,7 @@ UNIFORM = (0.25, 0.25, 0.25, 0.25)
 
 
 def scripted_step(
-    guesses,
+    draft_tokens,
     *,
     limit=9,
     accept=0.9,
@@ -86,11 +86,11 @@ def scripted_step(
     draft_probs=UNIFORM,
     state=None,
 ):
-  """One step of one row; the target's law over c, end, a, b is uniform."""
-  gamma = len(guesses)
+  """Makes one step of one row with a uniform target distribution."""
+  gamma = len(draft_tokens)
   coins = np.broadcast_to(accept, (gamma,))
   uniforms = np.array([[*[0.5] * gamma, *coins, last]], np.float32)
-  draft = np.array(guesses, np.int32), np.array(draft_probs, np.float32)
+  draft = np.array(draft_tokens, np.int32), np.array(draft_probs, np.float32)
   limits = np.array([limit], np.int32)
   return compiled_step(draft, limits, state and state.run, uniforms)
 
@@ -128,7 +128,7 @@ def committed(state):
 
 
 def counts(state):
-  """Drafted, computed, tested and accepted guesses, and calls cut short."""
+  """Returns the numbers of draft tokens by fate, and of calls cut short."""
   record = counts_lib.count_speculation([state])
   keys = ('drafted', 'drafted_computed', 'tested', 'accepted', 'cut_short')
   return tuple(record[key] for key in keys)
@@ -136,10 +136,10 @@ def counts(state):
 
 @pytest.mark.usefixtures('strict_types')
 class TestForcedStep:
-  """Tier 2: hand-written uniforms; equal laws keep whatever is guessed."""
+  """Tier 2: given uniforms; equal distributions accept every draft token."""
 
   def test_end_inside_the_draft(self):
-    """The run record's worked block: a b end c, of which c never was."""
+    """This is the run record's worked block: a b end c, without c."""
     state = scripted_step([A, B, EOS, C])
     assert committed(state) == [A, B, EOS]
     assert counts(state) == (3, 4, 3, 3, 1)
@@ -180,8 +180,8 @@ class TestForcedStep:
     assert counts(state) == (3, 3, 1, 0, 0)
     assert state.has_ended.tolist() == [True]
 
-  def test_guesses_past_the_end_are_not_tested(self):
-    """What follows the end would be rejected; it is not even looked at."""
+  def test_draft_tokens_past_the_end_are_not_tested(self):
+    """The token after the end would be rejected."""
     state = scripted_step(
         [EOS, A, B],
         accept=[0.1, 0.99, 0.99],
@@ -255,16 +255,16 @@ VOCAB, GAMMA, LENGTH, ROWS, TABLES = 5, 3, 12, 32, 4
 
 @functools.cache
 def tables():
-  """Target's and draft's tables; the draft resembles the target."""
+  """Returns tables of a target and of a draft model that resembles it."""
   target = tabular.random_tables(3, TABLES, VOCAB)
   own = tabular.random_tables(4, TABLES, VOCAB)
-  target[..., EOS] -= 2.5  # so that sequences are not too short
+  target[..., EOS] -= 2.5  # a rare end, so that sequences are not too short
   draft = 0.6 * target + 0.4 * own
   return target.astype(np.float32), draft.astype(np.float32)
 
 
 class TabularLoop:
-  """Speculative and plain loops on tables, compiled once a batch size."""
+  """Speculative and plain loops on tables, compiled once per batch size."""
 
   def __init__(self, num_decodes=1, rescale_log_probs=True):
     self.num_traces = 0
@@ -328,7 +328,7 @@ def whole(loop):
 
 
 def results(state, rows=slice(None)):
-  """All that a row reports, of some rows."""
+  """Returns all results of some rows."""
   fields = [getattr(state, name) for name in ROW_FIELDS] + [state.statistics]
   return jax.tree.map(lambda x: x[rows], fields)
 
@@ -358,7 +358,7 @@ class TestAccounting:
     for histogram in (stats.accepted_histogram, stats.drafted_histogram):
       np.testing.assert_array_equal(histogram.sum(1), state.num_calls)
     np.testing.assert_array_equal(stats.num_computed, GAMMA * state.num_calls)
-    # Every block ends in a rejection, after a whole draft, or with its row.
+    # A block ends with a rejection, a whole draft, or the row.
     bonus = state.num_calls - stats.num_rejections - stats.num_cut_short
     assert np.all(bonus >= 0)
     assert np.all(bonus <= stats.accepted_histogram[:, GAMMA])
@@ -366,7 +366,7 @@ class TestAccounting:
     assert num_steps == state.num_calls.max()
     assert np.all(state.has_ended)
 
-  def test_sequences_end_where_they_say(self, loop):
+  def test_lengths_match_the_sequences(self, loop):
     state, _ = loop.speculative(seed=9)
     for row, num_tokens in zip(state.sequences, state.num_tokens):
       ends = np.flatnonzero(row == EOS)
@@ -376,7 +376,7 @@ class TestAccounting:
 
 
 class TestBatchIndependence:
-  """Tier 6, exactly: a row's sample has nothing to do with its neighbours."""
+  """Tier 6, exact: the sample of a row does not depend on other rows."""
 
   def test_alone(self, loop, whole):
     for row in range(ROWS):
@@ -408,13 +408,13 @@ class TestBatchIndependence:
     assert not any(x.any() for x in jax.tree.leaves(stats))
     assert num_steps == state.num_calls[~is_padding].max()
 
-  def test_padding_rows_alone_take_no_step(self, loop):
+  def test_only_padding_rows_take_no_step(self, loop):
     state, num_steps = loop.speculative(limits=0)
     assert num_steps == 0
     assert not state.sequences.any()
 
   def test_lower_limit_gives_the_same_beginning(self, loop, whole):
-    """Guesses past a limit are not looked at: the rest is as without it."""
+    """Draft tokens beyond a limit do not change the tokens before it."""
     state, _ = loop.speculative(seed=2, limits=5)
     np.testing.assert_array_equal(
         state.sequences[:, :5], whole.sequences[:, :5]
@@ -430,7 +430,7 @@ class TestBatchIndependence:
   def test_example_id_and_seed_matter(self, loop, whole):
     other, _ = loop.speculative(seed=3)
     assert np.mean(np.any(other.sequences != whole.sequences, axis=1)) > 0.7
-    # The same table, another id.
+    # These have the same table and other ids.
     ids = np.arange(ROWS) + 10 * TABLES
     other, _ = loop.speculative(seed=2, example_ids=ids)
     assert np.mean(np.any(other.sequences != whole.sequences, axis=1)) > 0.7
@@ -482,14 +482,14 @@ class TestRowKeys:
         uniforms, loop_lib.uniform_table(expected, jnp.arange(6), 2, 4)
     )
 
-  def test_uniforms_are_fresh_at_each_call(self):
-    """Of as many calls and draft tokens as a long text takes."""
+  def test_uniforms_differ_between_calls(self):
+    """The calls and draft tokens are as many as a long text takes."""
     keys = state_lib.row_keys(jnp.int32(0), jnp.arange(4), 2)
     drawn = np.asarray(
         loop_lib.uniform_table(keys, jnp.zeros((8,), jnp.int32), 100, 17)
     )
     assert drawn.shape == (100, 8, 17)
-    # Some two of so many numbers of 23 bits are equal by chance.
+    # A few of so many numbers of 23 bits are equal by chance.
     assert np.unique(drawn).size > 0.998 * drawn.size
     assert np.all((drawn >= 0) & (drawn < 1))
 
@@ -498,7 +498,7 @@ class TestScores:
 
   @staticmethod
   def expected(state, log_probs):
-    """Sums over the tokens of each row, from log-probabilities as tables."""
+    """Returns sums over the tokens of each row of log-probabilities."""
     scores = []
     for row, num in zip(state.sequences, state.num_tokens):
       fed = [0, 0, *row[:num]]
@@ -509,14 +509,14 @@ class TestScores:
     return np.array(scores)
 
   @pytest.mark.parametrize('way', ['speculative', 'plain'])
-  def test_law_sampled_from(self, loop, way):
+  def test_scores_of_the_sampling_distribution(self, loop, way):
     rules = dict(temperature=1.3, topk=4, topp=0.95)
     state, _ = getattr(loop, way)(seed=4, **rules)
-    law = sampling_lib.standardize(
+    distribution = sampling_lib.standardize(
         jnp.asarray(tables()[0]), sampling_lib.make_sampling(**rules)
     )
     with np.errstate(divide='ignore'):
-      expected = self.expected(state, np.log(law))
+      expected = self.expected(state, np.log(distribution))
     np.testing.assert_allclose(state.log_probs, expected, rtol=1e-4)
 
   @pytest.mark.parametrize('way', ['speculative', 'plain'])
@@ -525,7 +525,7 @@ class TestScores:
     np.testing.assert_array_equal(state.log_probs, np.zeros(ROWS))
 
   @pytest.mark.parametrize('way', ['speculative', 'plain'])
-  def test_models_own_law(self, way):
+  def test_scores_of_the_models_own_distribution(self, way):
     own = TabularLoop(rescale_log_probs=False)
     target = tables()[0].astype(np.float64)
     log_probs = target - np.log(np.exp(target).sum(-1, keepdims=True))
@@ -536,22 +536,22 @@ class TestScores:
       )
 
   def test_greedy_decoding_is_plain_decoding(self, loop):
-    """Tier 5, exactly: a table rounds alike in any block."""
+    """Tier 5, exact: a table rounds equally in blocks of any size."""
     speculative, _ = loop.speculative(temperature=0.0)
     plain, _ = loop.plain(temperature=0.0)
     np.testing.assert_array_equal(speculative.sequences, plain.sequences)
 
 
-# Context-free laws without an end.
-TARGET_LAW = np.array([0.05, 0, 0.4, 0.25, 0.1, 0.2])
-DRAFT_LAW = np.array([0.15, 0, 0.2, 0.35, 0.3, 0.0])
-ALPHA = np.minimum(TARGET_LAW, DRAFT_LAW).sum()
+# Context-free distributions without an end.
+TARGET_PROBS = np.array([0.05, 0, 0.4, 0.25, 0.1, 0.2])
+DRAFT_PROBS = np.array([0.15, 0, 0.2, 0.35, 0.3, 0.0])
+ALPHA = np.minimum(TARGET_PROBS, DRAFT_PROBS).sum()
 CONSTANT_GAMMA, NUM_CALLS, NUM_ROWS = 4, 20, 6000
 
 
 @functools.cache
 def constant_run():
-  """A fixed number of calls of many rows under one law everywhere."""
+  """Makes a fixed number of calls of many rows with constant distributions."""
   target = Constant(6)
   length = NUM_CALLS * (CONSTANT_GAMMA + 1) + CONSTANT_GAMMA
   rules = sampling_lib.make_sampling(1.0)
@@ -574,17 +574,18 @@ def constant_run():
 
   with np.errstate(divide='ignore'):
     logits = [
-        jnp.asarray(np.log(law), jnp.float32) for law in (TARGET_LAW, DRAFT_LAW)
+        jnp.asarray(np.log(distribution), jnp.float32)
+        for distribution in (TARGET_PROBS, DRAFT_PROBS)
     ]
   run = jax.device_get(decode(*logits))
   return types.SimpleNamespace(**vars(run.state), statistics=run.kept)
 
 
 @pytest.mark.usefixtures('optimized')
-class TestFormulae:
-  """Tier 7. Bounds are exceeded with probability at most 1e-6 each."""
+class TestFormulas:
+  """Tier 7: each bound is exceeded with probability at most 1e-6."""
 
-  def test_same_arrays_keep_every_guess(self, loop):
+  def test_equal_models_accept_every_draft_token(self, loop):
     both = (tables()[0],) * 2
     for seed in range(3):
       state, _ = loop.speculative(seed=seed, both=both)
@@ -595,7 +596,7 @@ class TestFormulae:
     assert state.num_tokens.max() == LENGTH
 
   def test_acceptance_is_the_shared_mass(self):
-    """Corollary 3.6. Coins are a martingale about alpha: Hoeffding, Azuma."""
+    """Corollary 3.6, with bounds by Hoeffding and Azuma."""
     stats = constant_run().statistics
     accepted = (stats.accepted_histogram @ np.arange(CONSTANT_GAMMA + 1)).sum()
     tested = accepted + stats.num_rejections.sum()
@@ -606,7 +607,7 @@ class TestFormulae:
     assert abs(accepted / tested - ALPHA) <= bound
 
   def test_tokens_per_call(self):
-    """Equation 1; blocks are independent and at most gamma + 1 long."""
+    """Equation 1: blocks are independent and have at most gamma + 1 tokens."""
     expected = (1 - ALPHA ** (CONSTANT_GAMMA + 1)) / (1 - ALPHA)
     state = constant_run()
     assert np.all(state.num_calls == NUM_CALLS)
@@ -642,8 +643,8 @@ class TestFormulae:
     assert loop.num_traces == num_traces
     assert len(outputs) == 11
 
-  def test_plain_law(self, loop):
-    """Total variation over the first three tokens, as in the law's tests."""
+  def test_plain_distribution(self, loop):
+    """The total variation is that of the first three tokens."""
     num_rows, num_tokens = 400_000, 3
     target = tabular.random_tables(7, TABLES, VOCAB, sharpness=1.0)
     ids = TABLES * np.arange(num_rows)
@@ -651,27 +652,31 @@ class TestFormulae:
         example_ids=ids, limits=num_tokens, both=(np.float32(target),) * 2
     )
     probs = np.exp(target[0])
-    law = tabular.exact_law(probs / probs.sum(-1, keepdims=True), num_tokens)
+    distribution = tabular.exact_distribution(
+        probs / probs.sum(-1, keepdims=True), num_tokens
+    )
     found, counts = np.unique(
         np.column_stack([state.sequences[:, :num_tokens], state.num_tokens]),
         axis=0,
         return_counts=True,
     )
     share = {tuple(r[: r[-1]]): n for r, n in zip(found.tolist(), counts)}
-    assert share.keys() <= law.keys()
+    assert share.keys() <= distribution.keys()
     distance = 0.5 * sum(
-        abs(share.get(o, 0) / num_rows - p) for o, p in law.items()
+        abs(share.get(o, 0) / num_rows - p) for o, p in distribution.items()
     )
-    bound = math.sqrt((len(law) * math.log(2) + math.log(1e6)) / (2 * num_rows))
+    bound = math.sqrt(
+        (len(distribution) * math.log(2) + math.log(1e6)) / (2 * num_rows)
+    )
     print(f'total variation {distance:.4f}, bound {bound:.4f}')
     assert 2 * bound <= 0.02
     assert distance <= bound
 
 
 class TestCacheAfterRewind:
-  """Tier 6 on a network: no trace of rejected guesses is left."""
+  """Tier 6 on a network: rejected draft tokens leave no trace."""
 
-  def test_next_logits_are_a_fresh_pass(self):
+  def test_next_logits_equal_a_fresh_pass(self):
     config = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
     weights = tiny.params(config)
     model = tiny.model(config)
@@ -698,7 +703,7 @@ class TestCacheAfterRewind:
 
     @jax.jit
     def step(run):
-      """One step, and the logits of each row's next token after it."""
+      """Makes one step; returns the logits of each row's next token."""
       run, _ = loop_lib.advance(setup, run, 1, fold=fold)
       state = run.state
       last_token = state_lib.decoder_inputs(

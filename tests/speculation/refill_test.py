@@ -1,8 +1,9 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests for bounded steps and for new requests in the place of ended rows.
+"""Tests of bounded steps, and of new requests in place of ended rows.
 
-Forty requests go through four rows. Each must get what it gets alone.
+Forty requests go through four rows. Each must have the output that it has
+alone.
 """
 
 import functools
@@ -26,7 +27,7 @@ CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
 
 
 class Tables:
-  """Target and draft that are tables: nothing depends on the batch."""
+  """Tables as target and draft model, which do not depend on batches."""
 
   vocab_size = 5
 
@@ -43,7 +44,7 @@ class Tables:
 
 
 class TinyT5:
-  """Target and draft model with memories and caches of their own."""
+  """A target and a draft model with memories and caches of their own."""
 
   def __init__(self):
     self.params = tiny.model(CONFIG).params
@@ -64,13 +65,13 @@ def pair(kind):
 
 
 def limits_of(requests):
-  """Lengths from 1 to the most, in no order."""
+  """Returns limits from 1 to the length, unordered."""
   return 1 + (7 * np.asarray(requests) + 3) % LENGTH
 
 
 @functools.cache
 def programs(kind, is_plain, num_decodes):
-  """Compiled functions to start, to advance and to admit."""
+  """Returns compiled functions to start, to advance and to admit."""
   it = pair(kind)
   drafter = nothing.Nothing() if is_plain else it.drafter()
 
@@ -108,7 +109,7 @@ def programs(kind, is_plain, num_decodes):
 
 
 class Decoding:
-  """Requests through the rows of one kind of pair, at one temperature."""
+  """Decodes requests in the rows of one kind of pair, at one temperature."""
 
   def __init__(self, kind, temperature, is_plain=False, num_decodes=1):
     self.inputs = pair(kind).inputs
@@ -132,7 +133,7 @@ class Decoding:
     return self._advance(self.temperature, run, max_steps, until)
 
   def of_example(self, run, place):
-    """What the rows of one example have become."""
+    """Returns the results of the rows of one example."""
     rows = slice(place * self.num_decodes, (place + 1) * self.num_decodes)
     state = run.state
     return jax.tree.map(
@@ -147,14 +148,14 @@ class Decoding:
     )
 
   def alone(self, request):
-    """One request beside padding, to its end."""
+    """Decodes one request beside padding, to its end."""
     run = self.start([request] + [-1] * (ROWS // self.num_decodes - 1))
     run, _ = self.advance(run, jnp.int32(ROWS), LENGTH)
     assert np.all(run.state.has_ended)
     return self.of_example(run, 0)
 
   def refilled(self):
-    """All requests, a new one wherever one has ended; and the admissions."""
+    """Decodes all requests by admissions; returns results and admissions."""
     num_places = ROWS // self.num_decodes
     waiting = list(range(num_places, NUM_REQUESTS))
     at = list(range(num_places))
@@ -191,9 +192,7 @@ class Decoding:
 class TestRefill:
 
   @pytest.mark.parametrize('is_plain', [False, True])
-  def test_each_request_gets_what_it_gets_alone(
-      self, kind, temperature, is_plain
-  ):
+  def test_each_request_has_its_output_alone(self, kind, temperature, is_plain):
     decoding = Decoding(kind, temperature, is_plain)
     found, num_admissions = decoding.refilled()
     assert num_admissions == NUM_REQUESTS - ROWS
@@ -218,7 +217,7 @@ class TestRefill:
 
 class TestAdvance:
 
-  def test_stops_after_its_steps_and_goes_on(self):
+  def test_stops_after_its_steps_and_continues(self):
     decoding = Decoding('tables', 1.0)
     begun = decoding.start(range(ROWS))
     whole, num_steps = decoding.advance(begun, jnp.int32(ROWS), LENGTH)
@@ -240,7 +239,7 @@ class TestAdvance:
       )
       assert np.sum(run.state.has_ended) >= until
 
-  def test_not_at_all_when_they_have(self):
+  def test_takes_no_step_when_enough_rows_have_ended(self):
     decoding = Decoding('tables', 1.0)
     run, num_steps = decoding.advance(
         decoding.start([0, 1, -1, -1]), jnp.int32(2)
@@ -251,7 +250,7 @@ class TestAdvance:
 
 class TestCheckEnded:
 
-  def test_a_row_that_has_not_ended(self):
+  def test_unfinished_row(self):
     state = Decoding('tables', 1.0).start([0, -1, -1, 1]).state
     loop.check_ended(state, np.array([1, 2]))
     with pytest.raises(ValueError, match='Row 3 has not ended, so no new'):

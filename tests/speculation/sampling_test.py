@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests for standardized sampling, against plain sorting in numpy."""
+"""Tests of standardized sampling, against plain sorting in numpy."""
 
 import jax
 from jax.extend import core
@@ -23,7 +23,7 @@ RULES = [
     dict(temperature=1.3, topk=50, topp=0.95),
 ]
 
-law = jax.jit(sampling.standardize)
+jit_standardize = jax.jit(sampling.standardize)
 draw = jax.jit(sampling.draw)
 
 # Rows whose mass comes this close to topp may be rounded to either side.
@@ -41,7 +41,7 @@ def softmax(logits):
 
 
 def reference(logits, temperature=1.0, topk=0, topp=0.0):
-  """Law of one row of logits, and whether it is clear of topp's edge."""
+  """Returns a row's distribution, and whether it is clear of topp's edge."""
   if temperature <= 1e-4:
     return one_hot(np.argmax(logits), logits.size), True
   logits = logits / logits.dtype.type(temperature)
@@ -65,7 +65,9 @@ def random_logits(seed, rows, vocab, dtype=np.float32):
 
 
 def standardize(logits, **rules):
-  return np.asarray(law(jnp.asarray(logits), sampling.make_sampling(**rules)))
+  return np.asarray(
+      jit_standardize(jnp.asarray(logits), sampling.make_sampling(**rules))
+  )
 
 
 def assert_matches(logits, rules, atol=2e-6):
@@ -140,7 +142,7 @@ class TestStandardize:
     )
 
   def test_temperature_comes_before_topp(self):
-    """At temperature 2 the first token alone does not reach 0.6 any more."""
+    """At temperature 2 the first token alone has less than 0.6."""
     logits = np.log(np.array([[0.7, 0.2, 0.1]], np.float32))
     cold = standardize(logits, topp=0.6)
     warm = standardize(logits, temperature=2.0, topp=0.6)
@@ -148,7 +150,7 @@ class TestStandardize:
     np.testing.assert_array_equal(warm > 0, [[1, 1, 0]])
 
   def test_topk_comes_before_topp(self):
-    """Of the two kept by topk the first has 0.57, of all three only 0.4."""
+    """Of two tokens the first has 0.57, and of all three only 0.4."""
     logits = np.log(np.array([[0.4, 0.3, 0.3 - 1e-3]], np.float32))
     both = standardize(logits, topk=2, topp=0.5)
     alone = standardize(logits, topp=0.5)
@@ -171,7 +173,7 @@ class TestArgmax:
   @pytest.mark.parametrize('vocab', VOCABS)
   @pytest.mark.parametrize('temperature', [0.0, 1e-4])
   def test_one_hot_of_the_first_largest(self, vocab, temperature):
-    logits = np.round(random_logits(7, 6, vocab))  # full of ties
+    logits = np.round(random_logits(7, 6, vocab))  # many ties
     found = standardize(logits, temperature=temperature, topk=3, topp=0.9)
     for row, probs in zip(logits, found):
       np.testing.assert_array_equal(probs, one_hot(np.argmax(row), vocab))
@@ -197,7 +199,7 @@ class TestDtypes:
   @pytest.mark.usefixtures('strict_types', 'float64')
   @pytest.mark.parametrize('rules', RULES + [dict(temperature=0.0)], ids=str)
   def test_float64_stays(self, rules):
-    # The rules themselves are float32.
+    # The settings themselves are float32.
     rules = {
         name: float(np.float32(x)) if name != 'topk' else x
         for name, x in rules.items()
@@ -212,7 +214,7 @@ class TestDtypes:
 
 class TestCompilation:
 
-  def test_rules_compile_once(self):
+  def test_settings_compile_once(self):
     num_traces = 0
 
     @jax.jit
@@ -222,16 +224,16 @@ class TestCompilation:
       return sampling.standardize(logits, rules)
 
     logits = jnp.asarray(random_logits(10, 1, 130))
-    laws = [
+    distributions = [
         np.asarray(counted(logits, sampling.make_sampling(**rules)))
         for rules in RULES + [dict(temperature=0.0)]
     ]
     assert num_traces == 1
-    assert len({x.tobytes() for x in laws}) == len(laws)
+    assert len({x.tobytes() for x in distributions}) == len(distributions)
 
   @staticmethod
   def _branches():
-    """The two branches on the temperature, and all around them."""
+    """Returns the two branches on the temperature, and the rest."""
     jaxpr = jax.make_jaxpr(sampling.standardize)(
         jnp.zeros((2, 7)), sampling.make_sampling()
     ).jaxpr
@@ -245,8 +247,8 @@ class TestCompilation:
     assert 'exp' in primitives(tempered)
     assert 'exp' not in primitives(greedy) | primitives(around)
 
-  def test_rules_that_are_off_cost_nothing(self):
-    """The search for a threshold is behind a branch, which else is empty."""
+  def test_disabled_settings_cost_nothing(self):
+    """The search for a threshold is in a branch that is otherwise empty."""
     _, tempered, _ = self._branches()
     rules = [e for e in tempered if e.primitive.name == 'cond']
     outside = [e for e in tempered if e.primitive.name != 'cond']
@@ -259,7 +261,7 @@ class TestCompilation:
 
 
 def primitives(eqns) -> set[str]:
-  """Names of all primitives in equations and in what they call."""
+  """Returns names of all primitives, including those of inner calls."""
   found = set()
   for eqn in eqns:
     found.add(eqn.primitive.name)
@@ -297,7 +299,7 @@ LARGEST_UNIFORMS = (1 - 2.0**-23, 1 - 2.0**-24)
 
 
 def sparse_weights() -> dict[str, np.ndarray]:
-  """Rows with zeros where rounding could lead, by name."""
+  """Returns rows by name, with zeros where rounding could matter."""
   rng = np.random.default_rng(11)
   sparse = lambda n: (rng.random(n) * (rng.random(n) < 0.3)).astype(np.float32)
   only = lambda n, *at: np.isin(np.arange(n), at).astype(np.float32)
@@ -341,7 +343,7 @@ class TestDraw:
 
   @pytest.mark.parametrize('vocab', [3, 128, 130, 300])
   def test_every_boundary_exactly(self, vocab):
-    """Weights of few bits sum without rounding: a boundary is the next's."""
+    """Weights of few bits have exact sums. A boundary is the next token's."""
     rng = np.random.default_rng(13)
     counts = rng.multinomial(1024, rng.dirichlet(np.full(vocab, 0.3)))
     uniforms = np.arange(4096) / 4096
@@ -357,7 +359,7 @@ class TestDraw:
     near = [edges, np.nextafter(edges, 0), np.nextafter(edges, 2)]
     uniforms = np.unique(np.concatenate([*near, LARGEST_UNIFORMS, [0, 2e-38]]))
     uniforms = uniforms[uniforms < 1].astype(np.float32)
-    # A few that spread over all, and the largest.
+    # A few uniforms spread over [0, 1), and the largest.
     num_rows = 120 if weights.size > 1000 else 900
     spread = np.linspace(0, uniforms.size - 1, num_rows).astype(int)
     uniforms = np.append(uniforms[spread], LARGEST_UNIFORMS)
@@ -383,6 +385,6 @@ class TestDraw:
     middle = jnp.asarray([0.5])
     np.testing.assert_array_equal(draw(weights, middle), [1])
 
-  def test_one_uniform_a_row(self):
+  def test_one_uniform_per_row(self):
     with pytest.raises(TypeCheckError):
       sampling.draw(jnp.ones((2, 5)), jnp.zeros((3,)))

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the closed forms, of exact counts and of the estimators.
+"""Tests of the closed forms, exact counts and estimators.
 
 Numbers of the paper are literals here, by the name of their table; those that
 the paper does not print were computed from its formulas by hand.
@@ -50,7 +50,7 @@ FIGURE_3 = {
     0.1: [2, 3, 4, 5, 6, 7, 10],
 }
 ALPHAS = np.arange(21) / 20
-COSTS = np.arange(25) / 20  # equal to the alphas where they meet
+COSTS = np.arange(25) / 20  # includes values equal to alphas
 
 
 class TestThePaper:
@@ -77,16 +77,16 @@ class TestThePaper:
     assert found.tolist() == FIGURE_3[cost]
 
   def test_lenience_at_temperature_0(self):
-    """Appendix A.5: alpha by lenience, of T5-small on EnDe."""
+    """Appendix A.5 has alpha by lenience, of T5-small on EnDe."""
     found = theory.walltime_factor([0.75, 0.75, 0.80, 0.87], 8, 0.015)
     assert [f'{x:.3f}' for x in found] == ['3.303', '3.303', '3.865', '4.907']
 
   def test_bigrams(self):
-    """Section 3.6."""
+    """Section 3.6 has these numbers."""
     assert f'{theory.walltime_factor(0.2, 3, 0):.3f}' == '1.248'
 
   def test_oracle_over_the_best_gamma(self):
-    """Section 3.5."""
+    """Section 3.5 has this number."""
     alphas, cost = np.array([0.6, 0.8, 0.9]), 0.02
     best = theory.optimal_gamma(alphas, cost)
     ratios = theory.oracle_factor(alphas, cost) / theory.walltime_factor(
@@ -99,7 +99,7 @@ class TestExpectedTokens:
 
   @pytest.mark.parametrize('gamma', [1, 2, 7, 40])
   def test_is_the_sum_of_powers(self, gamma):
-    """Right up to alpha 1, where the quotient of the paper is 0 / 0."""
+    """This includes alpha 1, where the paper's quotient is 0 / 0."""
     for alpha in (*ALPHAS, 1e-300, 1 - 1e-12, np.nextafter(1, 0)):
       powers = alpha ** np.arange(gamma + 1)
       found = theory.expected_tokens(alpha, gamma)
@@ -124,7 +124,7 @@ class TestExpectedTokens:
     np.testing.assert_allclose(found[10], [1.5, 1.75, 1.875])
     assert np.ndim(theory.expected_tokens(0.5, 1)) == 0
 
-  def test_memory_accesses_shrink_as_much(self):
+  def test_memory_access_reduction(self):
     np.testing.assert_array_equal(
         theory.memory_access_factor(ALPHAS, 4),
         theory.expected_tokens(ALPHAS, 4),
@@ -133,13 +133,13 @@ class TestExpectedTokens:
 
 class TestFactors:
 
-  def test_a_draft_as_dear_as_the_target_gains_nothing(self):
+  def test_draft_model_as_expensive_as_the_target(self):
     assert theory.walltime_factor(1, 6, 1) == 1
     assert theory.operations_factor(1, 6, 0) == 1
     assert theory.operations_factor(0, 6, 0.5) == 10
 
-  def test_some_gamma_improves_if_and_only_if_alpha_is_above_the_cost(self):
-    """Corollary 3.9, and its converse."""
+  def test_improvement_needs_alpha_above_the_cost(self):
+    """Corollary 3.9 and its converse hold."""
     alphas, costs = ALPHAS[:, None], COSTS[None]
     gammas = np.arange(1, 300)
     factors = theory.walltime_factor(
@@ -156,8 +156,8 @@ class TestFactors:
 class TestOptimalGamma:
 
   @pytest.mark.parametrize('max_gamma', [1, 8, 64])
-  def test_is_the_largest_of_all(self, max_gamma):
-    # No alpha is a cost, and no two gammas are equally good.
+  def test_best_of_all_gammas(self, max_gamma):
+    # No alpha equals a cost, and no two gammas are equally good.
     alphas, costs = (np.arange(50)[:, None] + 0.37) / 50, COSTS[1:]
     factors = theory.walltime_factor(
         alphas[..., None], np.arange(1, max_gamma + 1), costs[..., None]
@@ -168,13 +168,13 @@ class TestOptimalGamma:
         np.argmax(factors, axis=-1),
     )
 
-  def test_is_0_where_nothing_improves(self):
+  def test_is_0_without_improvement(self):
     found = theory.optimal_gamma(ALPHAS[:, None], COSTS)
     np.testing.assert_array_equal(
         found > 0, theory.can_improve(ALPHAS[:, None], COSTS)
     )
 
-  def test_ends_at_max_gamma_where_there_is_no_optimum(self):
+  def test_is_max_gamma_without_an_optimum(self):
     assert theory.optimal_gamma(1, 0) == 64
     assert theory.optimal_gamma(1, 0.5, max_gamma=100) == 100
     assert theory.optimal_gamma(0.5, 0, max_gamma=64) == 64
@@ -188,13 +188,13 @@ class TestOracle:
     assert theory.oracle_expected_tokens(0.75) == 4
 
   def test_beats_every_gamma(self):
-    """As long as the draft is no dearer than the target."""
+    """This requires a draft model no more expensive than the target."""
     alphas, costs = ALPHAS[:, None, None], COSTS[1:21, None]
     fixed = theory.walltime_factor(alphas, np.arange(1, 65), costs)
     assert np.all(theory.oracle_factor(alphas, costs) >= fixed - 1e-12)
 
-  def test_is_what_drafting_the_kept_tokens_takes(self):
-    """1 / (1 - alpha) tokens, alpha / (1 - alpha) of them drafted."""
+  def test_time_is_that_of_drafting_the_accepted_tokens(self):
+    """A call gives 1 / (1 - alpha) tokens, one of them not drafted."""
     alpha, cost = 0.8, 0.1
     expected = theory.oracle_expected_tokens(alpha) / (1 + cost * 4)
     np.testing.assert_allclose(theory.oracle_factor(alpha, cost), expected)
@@ -202,7 +202,7 @@ class TestOracle:
     assert theory.oracle_factor(0, 0.3) == 1
 
 
-def _laws(seed, *shape):
+def _distributions(seed, *shape):
   return np.random.default_rng(seed).dirichlet(np.ones(5), shape)
 
 
@@ -215,17 +215,17 @@ class TestDivergence:
     assert theory.divergence([0.3, 0.7], [0.3, 0.7]) == 0
 
   def test_is_the_distance_to_the_mean(self):
-    """Definition 3.2."""
-    target, draft = _laws(0, 7, 3), _laws(1, 7, 3)
+    """Definition 3.2 is used."""
+    target, draft = _distributions(0, 7, 3), _distributions(1, 7, 3)
     found = theory.divergence(target, draft)
     assert found.shape == (7, 3)
     mean = (target + draft) / 2
-    for law in (target, draft):
-      np.testing.assert_allclose(found, np.abs(law - mean).sum(-1))
+    for distribution in (target, draft):
+      np.testing.assert_allclose(found, np.abs(distribution - mean).sum(-1))
 
-  def test_is_what_acceptance_lacks(self):
-    """Lemma 3.3 and Theorem 3.5."""
-    target, draft = _laws(2, 50), _laws(3, 50)
+  def test_is_one_minus_the_acceptance_rate(self):
+    """Lemma 3.3 and Theorem 3.5 say so."""
+    target, draft = _distributions(2, 50), _distributions(3, 50)
     np.testing.assert_allclose(
         theory.acceptance_probability(target, draft),
         1 - theory.divergence(target, draft),
@@ -245,21 +245,21 @@ class TestAcceptanceProbability:
     found = theory.acceptance_probability(target, draft, leniences)
     assert found.tolist() == [0.5, 0.75, 1.0]
 
-  def test_is_what_drawing_and_testing_gives(self):
-    """A guess x is kept with min(1, p(x) / (l q(x)))."""
-    target, draft = _laws(4, 9), _laws(5, 9)
+  def test_is_the_sum_over_draft_tokens(self):
+    """A draft token x is accepted with probability min(1, p(x) / (l q(x)))."""
+    target, draft = _distributions(4, 9), _distributions(5, 9)
     for lenience in (1.0, 0.3):
-      keep = np.minimum(1, target / (lenience * draft))
+      accept_probs = np.minimum(1, target / (lenience * draft))
       np.testing.assert_allclose(
           theory.acceptance_probability(target, draft, lenience),
-          np.sum(draft * keep, axis=-1),
+          np.sum(draft * accept_probs, axis=-1),
       )
 
 
 class TestExpectedTokensFromHistogram:
 
   def test_by_hand(self):
-    """4 blocks: 0 + 1 + 2 + 2 accepted, one of them cut short."""
+    """4 blocks have 0, 1, 2 and 2 accepted tokens; one is cut short."""
     assert theory.expected_tokens_from_histogram([1, 1, 2]) == 2.25
     assert theory.expected_tokens_from_histogram([1, 1, 2], 1) == 2.0
 
@@ -277,30 +277,34 @@ class TestExpectedTokensFromHistogram:
     )
 
 
-def _calls_given(is_kept, gamma):
-  """Target calls where it is known which guesses would be kept."""
+def _calls_given(is_accepted, gamma):
+  """Returns the target calls, given which draft tokens would be accepted."""
   position = calls = 0
-  while position < len(is_kept):
+  while position < len(is_accepted):
     calls += 1
     for _ in range(gamma):
-      if position == len(is_kept) or not is_kept[position]:
+      if position == len(is_accepted) or not is_accepted[position]:
         break
       position += 1
-    position += 1  # a recovered or a bonus token; none past the end
+    position += 1  # a resampled or a bonus token; none past the end
   return calls
 
 
-def _mean_calls(keep_probs, gamma):
-  """By trying every outcome of one coin a token."""
+def _mean_calls(acceptance_probs, gamma):
+  """Returns the mean target calls over all outcomes of the acceptance tests."""
   mean = 0.0
-  for is_kept in itertools.product((False, True), repeat=len(keep_probs)):
-    weight = np.prod(np.where(is_kept, keep_probs, 1 - keep_probs))
-    mean += weight * _calls_given(is_kept, gamma)
+  for is_accepted in itertools.product(
+      (False, True), repeat=len(acceptance_probs)
+  ):
+    weight = np.prod(
+        np.where(is_accepted, acceptance_probs, 1 - acceptance_probs)
+    )
+    mean += weight * _calls_given(is_accepted, gamma)
   return mean
 
 
 class _Enumeration:
-  """Algorithm 1 on laws that depend on the last two tokens, every path of it.
+  """All paths of Algorithm 1, with distributions given the last two tokens.
 
   Attributes:
     mass: probability of each text.
@@ -314,7 +318,7 @@ class _Enumeration:
     self._length, self._gamma = length, gamma
     self._block((), 1, 1.0)
 
-  def laws(self, text):
+  def distributions(self, text):
     state = (0, 0, *text)[-2:]
     return self._target[state], self._draft[state]
 
@@ -323,13 +327,13 @@ class _Enumeration:
       self.mass[text] += weight
       self.calls[text] += weight * calls
       return
-    target, draft = self.laws(text)
+    target, draft = self.distributions(text)
     drawn = target
     if num_kept < self._gamma:
-      kept = np.minimum(target, draft)
-      for token, mass in enumerate(kept):
+      accepted = np.minimum(target, draft)
+      for token, mass in enumerate(accepted):
         self._block((*text, token), calls, weight * mass, num_kept + 1)
-      drawn = target - kept
+      drawn = target - accepted
     is_last = len(text) + 1 == self._length
     for token, mass in enumerate(drawn):
       self._block((*text, token), calls + (not is_last), weight * mass)
@@ -338,29 +342,32 @@ class _Enumeration:
 class TestExpectedCalls:
 
   @pytest.mark.parametrize('num_tokens', [1, 2, 3, 5, 8])
-  def test_every_outcome_of_the_coins(self, num_tokens):
-    keep_probs = np.random.default_rng(num_tokens).uniform(size=num_tokens)
+  def test_every_outcome_of_the_tests(self, num_tokens):
+    acceptance_probs = np.random.default_rng(num_tokens).uniform(
+        size=num_tokens
+    )
     gammas = np.arange(1, num_tokens + 3)
     np.testing.assert_allclose(
-        theory.expected_calls(keep_probs, gammas),
-        [_mean_calls(keep_probs, gamma) for gamma in gammas],
+        theory.expected_calls(acceptance_probs, gammas),
+        [_mean_calls(acceptance_probs, gamma) for gamma in gammas],
         rtol=1e-13,
     )
 
   @pytest.mark.parametrize('gamma', [1, 2, 3])
   def test_algorithm_1_given_its_text(self, gamma):
-    """Guesses are kept with min(1, q / p), given what was written."""
+    """Draft tokens of the text are accepted with min(1, q / p)."""
     rng = np.random.default_rng(gamma)
     target, draft = rng.dirichlet(np.ones(2), (2, 2, 2))
     found = _Enumeration(target, draft, 5, gamma)
     assert sum(found.mass.values()) == pytest.approx(1)
     for text, mass in found.mass.items():
-      keep_probs = []
+      acceptance_probs = []
       for position, token in enumerate(text):
-        p, q = found.laws(text[:position])
-        keep_probs.append(min(1, q[token] / p[token]))
+        p, q = found.distributions(text[:position])
+        acceptance_probs.append(min(1, q[token] / p[token]))
       np.testing.assert_allclose(
-          theory.expected_calls(keep_probs, gamma), found.calls[text] / mass
+          theory.expected_calls(acceptance_probs, gamma),
+          found.calls[text] / mass,
       )
 
   @pytest.mark.parametrize('alpha', [0.0, 0.3, 0.8, 1.0])
@@ -370,35 +377,37 @@ class TestExpectedCalls:
         theory.expected_calls(np.full(count, alpha), gammas)
         for count in (800, 1600)
     ]
-    # The ends cancel.
+    # Effects of the ends cancel.
     np.testing.assert_allclose(
         800 / (calls[1] - calls[0]),
         theory.expected_tokens(alpha, gammas),
         rtol=1e-9,
     )
 
-  def test_all_kept_or_none(self):
+  def test_all_accepted_or_none(self):
     assert theory.expected_calls(np.ones(8), 3) == 2  # 3 + 1, 3 + 1
     assert theory.expected_calls(np.ones(9), 3) == 3
-    assert theory.expected_calls(np.ones(7), 3) == 2  # the text ends as kept
+    assert (
+        theory.expected_calls(np.ones(7), 3) == 2
+    )  # the text ends with accepted tokens
     assert theory.expected_calls(np.ones(3), 3) == 1
     assert theory.expected_calls(np.zeros(9), 3) == 9
     assert theory.expected_calls(np.ones(100), np.inf) == 1
 
-  def test_the_last_token_never_matters(self):
-    """A call is made for it at most, whether it is kept or redrawn."""
-    keep_probs = np.full(6, 0.4)
-    other = np.append(keep_probs[:-1], 0.9)
-    assert theory.expected_calls(keep_probs, 2) == theory.expected_calls(
+  def test_last_token_does_not_matter(self):
+    """The last token ends the text, whether it is accepted or resampled."""
+    acceptance_probs = np.full(6, 0.4)
+    other = np.append(acceptance_probs[:-1], 0.9)
+    assert theory.expected_calls(acceptance_probs, 2) == theory.expected_calls(
         other, 2
     )
 
   def test_shapes(self):
-    keep_probs = np.full(6, 0.4)
-    found = theory.expected_calls(keep_probs, [[1, 2], [9, 30]])
+    acceptance_probs = np.full(6, 0.4)
+    found = theory.expected_calls(acceptance_probs, [[1, 2], [9, 30]])
     assert found.shape == (2, 2)
     assert found[1, 0] == found[1, 1]
-    assert np.ndim(theory.expected_calls(keep_probs, 2)) == 0
+    assert np.ndim(theory.expected_calls(acceptance_probs, 2)) == 0
 
 
 class TestBoundSpeedup:
@@ -423,7 +432,7 @@ class TestBoundSpeedup:
 
 
 def _texts(seed, num_texts=40):
-  """Betas whose mean, 0.6 on the average, is each text's own."""
+  """Returns betas of texts, each text with its own mean, 0.6 on average."""
   rng = np.random.default_rng(seed)
   means = rng.beta(3, 2, num_texts)
   lengths = rng.integers(20, 60, num_texts)
@@ -439,8 +448,8 @@ class TestRatioInterval:
   @pytest.mark.parametrize(
       'num_pairs, tail', [(6, 0.002432), (37, 0.019888), (1000, 0.024804)]
   )
-  def test_bit_by_bit(self, num_pairs, tail):
-    """Records of a run keep their intervals, so the stream is pinned."""
+  def test_intervals_are_reproducible(self, num_pairs, tail):
+    """Records store intervals, so the random stream must not change."""
     numerators, denominators = np.random.default_rng(num_pairs).gamma(
         2.0, size=(2, num_pairs)
     )
@@ -457,7 +466,7 @@ class TestRatioInterval:
 
   @pytest.mark.parametrize('num_pairs', [6, 8, 16, 100])
   def test_covers_the_truth(self, monkeypatch, num_pairs):
-    """Plain quantiles would at 0.85 to 0.91, but for the 100 pairs."""
+    """Plain quantiles would cover it at 0.85 to 0.91, except for 100 pairs."""
     monkeypatch.setattr(intervals, '_NUM_RESAMPLES', 2000)
     rng = np.random.default_rng(num_pairs)
     covered = []
@@ -471,7 +480,7 @@ class TestRatioInterval:
     assert 0.925 < np.mean(covered) < 0.975
 
   def test_few_pairs_have_no_interval(self):
-    """All below, or all above the truth: 1 in 16 for 5 pairs, 1 in 32 for 6."""
+    """All lie on one side with chance 1/16 for 5 pairs, 1/32 for 6."""
     for count in range(1, 6):
       assert intervals.ratio_interval([1] * count, [2] * count) is None
     assert intervals.ratio_interval([1] * 6, [2] * 6) == (0.5, 0.5)
@@ -486,7 +495,7 @@ class TestRatioInterval:
 
 class TestEstimateAlpha:
 
-  def test_weighs_tokens_and_not_texts(self):
+  def test_weights_tokens_equally(self):
     found = intervals.estimate_alpha([[1.0, 0.5, 0.5], [0.0]])
     assert found == intervals.Estimate(0.5, None, 4)
 
@@ -496,7 +505,7 @@ class TestEstimateAlpha:
     assert found.value == 0.5
     assert found.ci95 == pytest.approx((1 / 6, 5 / 6))
 
-  def test_texts_without_tokens_say_nothing(self):
+  def test_texts_without_tokens_are_ignored(self):
     texts = _texts(0)
     assert intervals.estimate_alpha([*texts, []]) == intervals.estimate_alpha(
         texts
@@ -508,7 +517,7 @@ class TestEstimateAlpha:
     assert 50 <= sum(_covers(f.ci95, 0.6) for f in found) < 60
 
   def test_tokens_of_a_text_are_not_independent(self):
-    """Resampling tokens claims to know far more than was seen."""
+    """Resampling tokens would give a far narrower interval."""
     texts = _texts(1)
     by_text = intervals.estimate_alpha(texts)
     tokens = np.concatenate(texts)
@@ -520,17 +529,17 @@ class TestEstimateAlpha:
 
 class TestEstimateCostCoefficient:
 
-  def test_is_of_the_medians(self):
+  def test_ratio_of_medians(self):
     found = intervals.estimate_cost_coefficient([1, 2, 90], [10, 20, 20])
     assert (found.value, found.num) == (0.1, 3)
 
-  def test_an_interruption_does_not_matter(self):
+  def test_outlier_does_not_matter(self):
     draft_seconds = np.append(np.full(20, 0.5), 1000)
     found = intervals.estimate_cost_coefficient(draft_seconds, np.ones(21))
     assert found == intervals.Estimate(0.5, (0.5, 0.5), 21)
 
-  def test_pairs_the_repeats(self):
-    """A machine that slows both alike leaves no doubt of their ratio."""
+  def test_resamples_pairs(self):
+    """The ratio is certain if a machine slows both times equally."""
     seconds = np.array([1.0, 1.5, 9.0, 2.0, 4.0, 3.0])
     found = intervals.estimate_cost_coefficient(seconds / 8, seconds)
     assert found == intervals.Estimate(0.125, (0.125, 0.125), 6)
@@ -610,10 +619,10 @@ _BAD = {
     'num_cut_short must lie between 0 and the number of blocks, got 4.0': [
         lambda: theory.expected_tokens_from_histogram([1, 2], 4),
     ],
-    r'keep_probs must have shape \[tokens\] .* got shape \(0,\)': [
+    r'acceptance_probs must have shape \[tokens\] .* got shape \(0,\)': [
         lambda: theory.expected_calls([], 1),
     ],
-    r'keep_probs must lie in \[0, 1\], got 1.1': [
+    r'acceptance_probs must lie in \[0, 1\], got 1.1': [
         lambda: theory.expected_calls([0.5, 1.1], 1),
     ],
     't_draft_ms must be finite and at least 0, got -1.0': [
@@ -650,7 +659,7 @@ _BAD = {
 class TestBadInput:
 
   @pytest.mark.parametrize('message', _BAD)
-  def test_is_named(self, message):
+  def test_error_names_the_argument(self, message):
     for call in _BAD[message]:
       with pytest.raises(ValueError, match=message):
         call()

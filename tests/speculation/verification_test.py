@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests for verification: the identity behind it, and forced outcomes."""
+"""Tests of verification: the identity of the paper, and forced outcomes."""
 
 import jax
 import jax.numpy as jnp
@@ -13,8 +13,8 @@ from speculative_t5x.speculation import verification
 
 
 def acceptance_length(target_probs, draft_probs):
-  """Share of [0, 1) that `acceptance` keeps, by bisecting for its threshold."""
-  kept = lambda uniforms: np.asarray(
+  """Returns the share of [0, 1) that `acceptance` accepts, by bisection."""
+  accepted = lambda uniforms: np.asarray(
       verification.acceptance(
           jnp.asarray(target_probs),
           jnp.asarray(draft_probs),
@@ -23,13 +23,13 @@ def acceptance_length(target_probs, draft_probs):
   )
   low = np.zeros_like(target_probs)
   high = np.ones_like(target_probs)
-  never = ~kept(low)
-  always = kept(np.nextafter(high, 0))
+  never = ~accepted(low)
+  always = accepted(np.nextafter(high, 0))
   for _ in range(60):
     middle = (low + high) / 2
-    is_kept = kept(middle)
-    low = np.where(is_kept, middle, low)
-    high = np.where(is_kept, high, middle)
+    is_accepted = accepted(middle)
+    low = np.where(is_accepted, middle, low)
+    high = np.where(is_accepted, high, middle)
   return np.where(never, 0.0, np.where(always, 1.0, low))
 
 
@@ -55,7 +55,7 @@ def _nearly_equal():
   return p, q / q.sum(-1, keepdims=True)
 
 
-LAWS = {
+DISTRIBUTIONS = {
     'random': (_dirichlet(0, 40, 7), _dirichlet(1, 40, 7)),
     'large vocabulary': (_dirichlet(2, 8, 500, 0.05), _dirichlet(3, 8, 500)),
     'two tokens': (_dirichlet(4, 40, 2), _dirichlet(5, 40, 2)),
@@ -69,25 +69,25 @@ LAWS = {
 
 
 @pytest.mark.usefixtures('strict_types', 'float64')
-@pytest.mark.parametrize('name', LAWS)
+@pytest.mark.parametrize('name', DISTRIBUTIONS)
 class TestIdentity:
-  """Tier 1: guessed and kept, or rejected and recovered, sums to p."""
+  """Tier 1: accepted and resampled probabilities sum to p."""
 
-  def test_kept_and_recovered_make_the_target(self, name):
-    p, q = LAWS[name]
-    kept = q * acceptance_length(p, q)
-    beta = kept.sum(-1, keepdims=True)
+  def test_accepted_and_resampled_sum_to_the_target(self, name):
+    p, q = DISTRIBUTIONS[name]
+    accepted = q * acceptance_length(p, q)
+    beta = accepted.sum(-1, keepdims=True)
     weights = np.asarray(verification.residual(jnp.asarray(p), jnp.asarray(q)))
-    recovered = weights / weights.sum(-1, keepdims=True)
-    np.testing.assert_allclose(kept + (1 - beta) * recovered, p, atol=1e-12)
+    resampled = weights / weights.sum(-1, keepdims=True)
+    np.testing.assert_allclose(accepted + (1 - beta) * resampled, p, atol=1e-12)
 
-  def test_kept_mass_is_what_both_share(self, name):
-    p, q = LAWS[name]
-    kept = q * acceptance_length(p, q)
-    np.testing.assert_allclose(kept, np.minimum(p, q), atol=1e-12)
+  def test_accepted_mass_is_the_shared_mass(self, name):
+    p, q = DISTRIBUTIONS[name]
+    accepted = q * acceptance_length(p, q)
+    np.testing.assert_allclose(accepted, np.minimum(p, q), atol=1e-12)
 
   def test_residual_mass_is_the_rejected_mass(self, name):
-    p, q = LAWS[name]
+    p, q = DISTRIBUTIONS[name]
     weights = np.asarray(verification.residual(jnp.asarray(p), jnp.asarray(q)))
     rejected = 1 - np.minimum(p, q).sum(-1)
     has_rejected = np.any(p > q, axis=-1)
@@ -100,7 +100,7 @@ class TestIdentity:
 class TestAcceptance:
 
   @pytest.mark.parametrize('dtype', [jnp.float32, jnp.float64])
-  def test_equal_probabilities_are_always_kept(self, dtype):
+  def test_equal_probabilities_are_always_accepted(self, dtype):
     with jax.enable_x64(dtype == jnp.float64):
       rng = np.random.default_rng(20)
       probs = jnp.asarray(10 ** -rng.uniform(0, 30, 1000), dtype)
@@ -108,25 +108,25 @@ class TestAcceptance:
         uniforms = jnp.full(probs.shape, uniform, jnp.float32)
         assert verification.acceptance(probs, probs, uniforms).all()
 
-  def test_zero_is_never_kept(self):
+  def test_probability_zero_is_never_accepted(self):
     zeros = jnp.zeros(3)
     draft_probs = jnp.array([0.5, 1.0, 0.0])
     assert not verification.acceptance(zeros, draft_probs, zeros).any()
 
-  def test_the_boundary_is_a_rejection(self):
-    """Accepting has probability p / q exactly: the interval is half-open."""
-    kept = verification.acceptance(
+  def test_boundary_is_rejected(self):
+    """The half-open interval gives exactly the probability p / q."""
+    accepted = verification.acceptance(
         jnp.array([0.25, 0.25]),
         jnp.array([0.5, 0.5]),
         jnp.array([0.5, np.nextafter(np.float32(0.5), np.float32(0))]),
     )
-    np.testing.assert_array_equal(kept, [False, True])
+    np.testing.assert_array_equal(accepted, [False, True])
 
 
 class TestResidual:
 
   @pytest.mark.usefixtures('strict_types')
-  def test_falls_back_where_nothing_is_left(self):
+  def test_falls_back_without_residual_mass(self):
     p = jnp.array([[0.5, 0.25, 0.25], [0.5, 0.25, 0.25]])
     q = jnp.array([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25]])
     np.testing.assert_array_equal(
@@ -134,18 +134,20 @@ class TestResidual:
     )
 
 
-# Everywhere the same two laws, so that each outcome is worked out by hand: a
-# guess 0 is kept with probability 1/4, 1 with 2/3, 2 and 3 always. The residual
-# is 1/4 on token 2 and 3/4 on token 3. After three guesses the law is another.
+# All positions have the same two distributions, so outcomes can be computed by
+# hand: a draft token 0 is accepted with probability 1/4, 1 with 2/3, 2 and 3
+# always. The residual is 1/4 on token 2 and 3/4 on token 3. Only the target's
+# distribution after three draft tokens differs.
 P = (0.1, 0.2, 0.3, 0.4)
 Q = (0.4, 0.3, 0.2, 0.1)
 LAST_P = (0.7, 0.1, 0.1, 0.1)
 ANY = 0.5
 
-# Guesses, how many are real, whether they are point masses, their coins, the
-# last uniform; how many are kept and the token drawn.
+# Draft tokens, the length of the draft, whether they are point masses, the
+# uniforms of the acceptance tests, and the last uniform; the number of accepted
+# tokens and the token drawn.
 FORCED = {
-    'all kept': ([3, 2, 2], 3, False, [0.99, 0.99, 0.99], 0.95, 3, 3),
+    'all accepted': ([3, 2, 2], 3, False, [0.99, 0.99, 0.99], 0.95, 3, 3),
     'all accepted, unlikely draft tokens': (
         [0, 1, 0],
         3,
@@ -167,11 +169,11 @@ FORCED = {
     ),
     'middle rejected': ([2, 1, 3], 3, False, [0.9, 0.67, 0.0], 0.0, 1, 2),
     'last rejected': ([2, 3, 0], 3, False, [0.9, 0.9, 0.9], 0.99, 2, 3),
-    'short, all kept': ([3, 0, 0], 1, False, [0.9, 0.0, 0.0], 0.05, 1, 0),
+    'short, all accepted': ([3, 0, 0], 1, False, [0.9, 0.0, 0.0], 0.05, 1, 0),
     'short, rejected': ([3, 0, 3], 2, False, [0.9, 0.9, 0.0], 0.05, 1, 2),
-    'no guesses': ([3, 3, 3], 0, False, [0.0, 0.0, 0.0], 0.05, 0, 0),
-    'no guesses, other draw': ([3, 3, 3], 0, False, [ANY] * 3, 0.35, 0, 2),
-    'point mass kept': ([1, 3, 0], 3, True, [0.19, 0.39, 0.09], 0.75, 3, 1),
+    'no draft tokens': ([3, 3, 3], 0, False, [0.0, 0.0, 0.0], 0.05, 0, 0),
+    'no draft tokens, other draw': ([3, 3, 3], 0, False, [ANY] * 3, 0.35, 0, 2),
+    'point mass accepted': ([1, 3, 0], 3, True, [0.19, 0.39, 0.09], 0.75, 3, 1),
     # Without token 1 the cuts are 1/8 and 4/8.
     'point mass rejected': ([1, 3, 0], 3, True, [0.21, 0.0, 0.0], 0.12, 0, 0),
     'point mass, second token': (
@@ -197,9 +199,9 @@ FORCED = {
 
 
 def forced(names, other_probs=np.nan):
-  """Verifies a batch of forced outcomes; point masses get other probs."""
+  """Verifies forced outcomes; point masses get other probabilities."""
   columns = zip(*(FORCED[name] for name in names))
-  tokens, lengths, masses, coins, draws, accepted, token = columns
+  tokens, lengths, masses, accept_uniforms, draws, accepted, token = columns
   batch = len(names)
   draft_probs = np.where(
       np.array(masses)[:, None, None],
@@ -216,7 +218,7 @@ def forced(names, other_probs=np.nan):
   verdict = verification.verify(
       jnp.asarray(target_probs, jnp.float32),
       draft,
-      jnp.asarray(coins, jnp.float32),
+      jnp.asarray(accept_uniforms, jnp.float32),
       jnp.asarray(draws, jnp.float32),
   )
   return verdict, accepted, token
@@ -224,7 +226,7 @@ def forced(names, other_probs=np.nan):
 
 @pytest.mark.usefixtures('strict_types')
 class TestForced:
-  """Tier 2: hand-written uniforms, exact tokens."""
+  """Tier 2: given uniforms and exact tokens."""
 
   @pytest.mark.parametrize('name', FORCED)
   def test_outcome(self, name):
@@ -233,13 +235,13 @@ class TestForced:
     assert verdict.next_token.tolist() == list(token)
 
   @pytest.mark.parametrize('order', [1, -1])
-  def test_rows_do_not_mix(self, order):
+  def test_rows_are_independent(self, order):
     verdict, accepted, token = forced(list(FORCED)[::order])
     assert verdict.num_accepted.tolist() == list(accepted)
     assert verdict.next_token.tolist() == list(token)
     assert verdict.num_accepted.dtype == verdict.next_token.dtype == jnp.int32
 
-  def test_uniform_zero_does_not_keep_the_impossible(self):
+  def test_uniform_zero_does_not_accept_probability_zero(self):
     draft = contracts.Draft(
         jnp.array([[1, 1]]),
         jnp.array([2]),
@@ -268,7 +270,7 @@ class TestForced:
     )
     assert verdict == contracts.Verdict(jnp.array([0]), jnp.array([0]))
 
-  def test_equal_laws_keep_everything(self):
+  def test_equal_distributions_accept_everything(self):
     probs = jnp.asarray(_dirichlet(30, 200, 9), jnp.float32)
     tokens = jnp.asarray(
         np.random.default_rng(31).integers(0, 9, (200, 1)), jnp.int32
@@ -304,7 +306,7 @@ class TestForced:
 
 
 def _draft(tokens, lengths, probs=Q):
-  """A draft whose guesses all come from one law."""
+  """Returns a draft whose tokens are all from one distribution."""
   tokens = jnp.asarray(tokens, jnp.int32)
   return contracts.Draft(
       tokens,
@@ -318,16 +320,16 @@ def _draft(tokens, lengths, probs=Q):
 class TestCountPrefix:
 
   @pytest.mark.parametrize(
-      ('is_kept', 'length', 'expected'),
+      ('is_accepted', 'length', 'expected'),
       [
           ([1, 1, 1], 3, 3), ([1, 1, 0], 3, 2), ([0, 1, 1], 3, 0),
           ([1, 0, 1], 3, 1), ([1, 1, 1], 2, 2), ([1, 1, 1], 0, 0),
           ([0, 0, 0], 3, 0),
       ],
   )  # fmt: skip
-  def test_stops_at_the_first_that_is_not_kept(self, is_kept, length, expected):
+  def test_stops_at_the_first_rejection(self, is_accepted, length, expected):
     found = verification.count_prefix(
-        _draft([[0, 0, 0]], [length]), jnp.asarray([is_kept], bool)
+        _draft([[0, 0, 0]], [length]), jnp.asarray([is_accepted], bool)
     )
     assert found.tolist() == [expected]
     assert found.dtype == jnp.int32
@@ -336,18 +338,18 @@ class TestCountPrefix:
 @pytest.mark.usefixtures('strict_types')
 class TestDrawNext:
 
-  # Of three guesses, how many are kept, the uniform, and what is drawn: from
-  # the residual (1/4 on 2, 3/4 on 3), or from the law after all guesses.
+  # The length of the draft, the number of accepted tokens, the uniform, and the
+  # token drawn: from the residual (1/4 on 2, 3/4 on 3), or as a bonus token.
   @pytest.mark.parametrize(
       ('length', 'num_accepted', 'uniform', 'expected'),
       [
           (3, 0, 0.24, 2), (3, 0, 0.26, 3), (3, 2, 0.24, 2), (3, 2, 0.26, 3),
           (3, 3, 0.69, 0), (3, 3, 0.71, 1), (3, 3, 0.95, 3),
-          # A short draft that is kept to its end is followed by a bonus token.
+          # A short draft that is accepted is followed by a bonus token.
           (1, 1, 0.05, 0), (1, 1, 0.55, 2), (1, 0, 0.05, 2), (0, 0, 0.05, 0),
       ],
   )  # fmt: skip
-  def test_law(self, length, num_accepted, uniform, expected):
+  def test_distribution(self, length, num_accepted, uniform, expected):
     target_probs = jnp.asarray([[P, P, P, LAST_P]], jnp.float32)
     verdict = verification.draw_next(
         target_probs,
@@ -361,14 +363,14 @@ class TestDrawNext:
 
 class TestTokenwise:
 
-  def test_is_verify(self):
+  def test_equals_verify(self):
     rng = np.random.default_rng(40)
     target_probs = jnp.asarray(rng.dirichlet(np.ones(4), (64, 4)), jnp.float32)
     draft = _draft(rng.integers(0, 4, (64, 3)), rng.integers(0, 4, 64))
-    coins = jnp.asarray(rng.random((64, 3)), jnp.float32)
+    accept_uniforms = jnp.asarray(rng.random((64, 3)), jnp.float32)
     draws = jnp.asarray(rng.random(64), jnp.float32)
-    expected = verification.verify(target_probs, draft, coins, draws)
-    values = jnp.concatenate([coins, draws[:, None]], axis=1)
+    expected = verification.verify(target_probs, draft, accept_uniforms, draws)
+    values = jnp.concatenate([accept_uniforms, draws[:, None]], axis=1)
     assert values.shape[1] == verification.TOKENWISE.num_uniforms(3)
     uniforms = uniforms_lib.Uniforms(values, 'The rule')
     found = verification.TOKENWISE(target_probs, draft, uniforms)
@@ -376,6 +378,6 @@ class TestTokenwise:
       np.testing.assert_array_equal(one, other)
     assert len(set(found.num_accepted.tolist())) == 4
 
-  def test_has_no_values(self):
-    """It is part of every request, and costs a compiled program nothing."""
+  def test_has_no_array_leaves(self):
+    """The rule must not add inputs to a compiled program."""
     assert jax.tree.leaves(verification.TOKENWISE) == []

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Says how many tests wait for T5X."""
+"""Counts the tests that need T5X."""
 
 import pathlib
 import re

@@ -1,9 +1,9 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Leaves these tests alone where T5X cannot be imported.
+"""Skips these tests if T5X cannot be imported.
 
 `available_test.py` then says how many they are. `make test-t5x` collects them
-without asking, so that they fail without T5X.
+unconditionally, so that they fail without T5X.
 """
 
 import importlib.util

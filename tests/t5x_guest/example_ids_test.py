@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Every example keeps its own id, however a task is cut and batched."""
+"""Tests that examples keep their ids, however a task is split and batched."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def ids(converted):
   return [int(x['example_id']) for x in converted.as_numpy_iterator()]
 
 
-def test_without_ids_the_inputs_determine_one():
+def test_ids_follow_from_inputs_by_default():
   converted = convert(dataset())
   expected = [example_ids.of_inputs(np.array(x)) for x in PLAIN['inputs']]
   assert ids(converted) == expected
@@ -43,7 +43,7 @@ def test_without_ids_the_inputs_determine_one():
   assert len(converted) == 3  # T5X asks for it
 
 
-def test_neither_order_nor_shards_nor_filters_matter():
+def test_order_shards_and_filters_do_not_matter():
   whole = ids(convert(dataset()))
   assert ids(convert(dataset().shard(2, 1))) == whole[1::2]
   assert ids(convert(dataset().skip(2).concatenate(dataset().take(1)))) == [
@@ -51,7 +51,7 @@ def test_neither_order_nor_shards_nor_filters_matter():
   ]  # fmt: skip
 
 
-def test_all_else_is_seqios():
+def test_other_features_are_seqios():
   expected = seqio.EncDecFeatureConverter(pack=False)(dataset(), LENGTHS)
   for ours, theirs in zip(
       convert(dataset()).as_numpy_iterator(), expected.as_numpy_iterator()
@@ -62,7 +62,7 @@ def test_all_else_is_seqios():
       np.testing.assert_array_equal(ours[name], theirs[name])
 
 
-def test_ids_of_the_task_are_kept():
+def test_ids_of_the_task_are_used():
   numbers = [2**31 - 1, -(2**31), 7]
   own = tf.constant(numbers, tf.int64)
   assert ids(convert(dataset(example_id=own))) == numbers
@@ -73,7 +73,7 @@ def test_ids_of_the_task_are_kept():
     [[0.0, 0.5, 1.0], ['a', 'b', 'c'], [[1], [2], [3]]],
     ids=['fractions', 'texts', 'lists'],
 )
-def test_ids_that_are_no_numbers(own):
+def test_invalid_ids(own):
   with pytest.raises(ValueError, match='example_id must be a 32-bit'):
     convert(dataset(example_id=tf.constant(own)))
 
@@ -90,5 +90,5 @@ def test_ids_past_32_bits(number, dtype):
     ids(convert(dataset(example_id=own)))
 
 
-def test_packed_batches_have_none():
+def test_packed_batches_have_no_ids():
   assert 'example_id' not in convert(dataset(), pack=True).element_spec

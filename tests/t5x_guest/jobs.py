@@ -75,7 +75,7 @@ def run_multi30k(
 
 
 def first_examples(shared, folder: pathlib.Path) -> pathlib.Path:
-  """A copy of Multi30k with the oracle's examples alone."""
+  """Makes a copy of Multi30k with only the oracle's examples."""
   source = shared / 'data/multi30k'
   folder.mkdir()
   for path in source.glob('*.gz'):
@@ -88,13 +88,13 @@ def first_examples(shared, folder: pathlib.Path) -> pathlib.Path:
 
 
 def bleu(output: pathlib.Path) -> float:
-  """The BLEU that T5X's eval job wrote."""
+  """Returns the BLEU that T5X's eval job wrote."""
   path = output / 'inference_eval/multi30k_ende-metrics.jsonl'
   return json.loads(path.read_text().splitlines()[-1])['bleu']
 
 
 def translations(output: pathlib.Path) -> list[str]:
-  """What T5X's eval job wrote of each example."""
+  """Returns the output of each example that T5X's eval job wrote."""
   (path,) = (output / 'inference_eval').glob('*-002500.jsonl')
   return [line['prediction'] for line in read_jsonl(path)]
 
@@ -104,11 +104,11 @@ def read_jsonl(path: pathlib.Path) -> list[dict]:
 
 
 def predictions(output: pathlib.Path) -> list[dict]:
-  """What T5X's infer job wrote, an example a line."""
+  """Returns the predictions that T5X's infer job wrote, one per example."""
   (path,) = output.glob('multi30k_ende-predict*-of-*1')
   return read_jsonl(path)
 
 
 def unpadded(tokens: np.ndarray) -> list[list[int]]:
-  """Rows without their padding."""
+  """Returns rows without their padding."""
   return [row[row != 0].tolist() for row in tokens]

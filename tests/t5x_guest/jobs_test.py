@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""T5X's eval and infer scripts decode speculatively, and as T5X decodes."""
+"""Tests of speculative decoding in T5X's eval and infer scripts."""
 
 import json
 import re
@@ -15,8 +15,8 @@ MESH_4X2 = (
     'partitioning.PjitPartitioner.num_partitions=None',
     'partitioning.PjitPartitioner.model_parallel_submesh=(1, 2)',
 )
-MODEL_2 = MESH_4X2  # of two devices
-# Under configs/t5x, and not included by another of its files.
+MODEL_2 = MESH_4X2  # for two devices
+# Files of configs/t5x that no other file includes.
 TASKS = ('wmt_ende', 'cnn_dailymail')
 DECODERS = ('plainly', 'temperature_sample', 'beam_search')
 OTHER_DRAFT = 'configs/t5x/draft_t5_1_1_base'
@@ -131,10 +131,10 @@ source.WithoutParameters:
 
 
 @pytest.mark.parametrize('use_orbax', [True, False])
-def test_a_drafter_from_outside_the_package(
+def test_drafter_from_outside_the_package(
     shared, oracle, data, tmp_path, use_orbax
 ):
-  """By gin alone, without a checkpoint of its own."""
+  """It is named in gin alone, and has no checkpoint."""
   gin_file = tmp_path / 'own.gin'
   gin_file.write_text(_OTHER_DRAFTER)
   target = shared / 't5x_oracle/target/t5x_orbax/checkpoint_2500'
@@ -173,12 +173,12 @@ class TestInfer:
         name: [line['aux'][name] for line in lines] for name in lines[0]['aux']
     }
     assert counts['tokens'] == [len(row) for row in tokens]
-    # Speculation did happen: fewer target calls than tokens.
+    # There are fewer target calls than tokens.
     assert sum(counts['target_calls']) < 0.6 * sum(counts['tokens'])
     assert 0 < sum(counts['accepted']) < sum(counts['tested'])
 
   def test_a_sample_depends_on_its_example_alone(self, shared, data, tmp_path):
-    """Not on the batch, nor on the shard."""
+    """It depends neither on the batch nor on the shard."""
 
     def samples(name, *bindings):
       output = tmp_path / name
@@ -211,7 +211,7 @@ class TestInfer:
 class TestConfigs:
 
   def run(self, script, output, *files, settings=(), cwd=jobs.CHECKOUT):
-    """Runs a job on data that are not here."""
+    """Runs a job on data that do not exist."""
     pytest.importorskip('t5.data', exc_type=ImportError)
     return jobs.run(
         script,
@@ -224,7 +224,7 @@ class TestConfigs:
     )
 
   def needs_data_alone(self, done, output):
-    """The configuration was read, the model made, the vocabularies compared."""
+    """Checks that the job failed only when it read the data."""
     assert done.returncode != 0
     config = (output / 'config.gin').read_text()
     assert 't5x_guest.SpeculativeModel' in config
@@ -237,7 +237,7 @@ class TestConfigs:
     file = f'configs/t5x/{script}_{task}.gin'
     self.needs_data_alone(self.run(script, tmp_path, file), tmp_path)
 
-  def test_a_job_of_t5xs_own_files_with_one_file_more(self, tmp_path):
+  def test_job_of_t5xs_files_with_one_more_file(self, tmp_path):
     done = self.run(
         'eval',
         tmp_path,
@@ -250,7 +250,7 @@ class TestConfigs:
     self.needs_data_alone(done, tmp_path)
 
   def test_from_any_folder(self, tmp_path):
-    """With the checkout among Python's paths, as an editable install has it."""
+    """The checkout is among Python's paths, as with an editable install."""
     done = self.run(
         'eval',
         tmp_path,
@@ -300,7 +300,7 @@ class TestBadInput:
     for word in words:
       assert word in error, error[-3000:]
 
-  def test_a_draft_that_is_missing(self, shared, data, tmp_path):
+  def test_missing_draft_checkpoint(self, shared, data, tmp_path):
     missing = tmp_path / 'nowhere'
     done = jobs.run_multi30k(
         'eval', shared, tmp_path / 'out', data=data, draft=missing
@@ -308,7 +308,7 @@ class TestBadInput:
     self.failed(done, 'draft (DRAFT_CHECKPOINT_PATH)', str(missing))
     assert not missing.exists()
 
-  def test_a_target_of_another_size(self, shared, data, tmp_path):
+  def test_target_of_another_size(self, shared, data, tmp_path):
     done = jobs.run_multi30k(
         'eval',
         shared,
@@ -319,10 +319,8 @@ class TestBadInput:
     self.failed(done, 'target (CHECKPOINT_PATH)', 'decoder/layers_3')
 
   @pytest.mark.parametrize('folder', ['t5x_orbax', 'hf'])
-  def test_a_target_whose_name_has_no_step(
-      self, shared, data, tmp_path, folder
-  ):
-    """T5X's eval job would decode everything, and then fail on the name."""
+  def test_target_path_without_a_step(self, shared, data, tmp_path, folder):
+    """T5X's eval job would decode everything before it fails on the name."""
     target = shared / 't5x_oracle/target' / folder
     done = jobs.run_multi30k(
         'eval', shared, tmp_path / 'out', data=data, target=target
@@ -351,7 +349,7 @@ class TestBadInput:
 
 
 def run_with(script, gin_file, shared, data, output):
-  """The Multi30k job with another gin file after it."""
+  """Runs the Multi30k job with another gin file after its own."""
   oracle = shared / 't5x_oracle'
   settings = {
       f'{script.upper()}_OUTPUT_DIR': output,
@@ -368,7 +366,7 @@ def run_with(script, gin_file, shared, data, output):
 
 
 def texts(data, tokens):
-  """What the task's vocabulary makes of token ids."""
+  """Returns the texts of token ids, by the task's vocabulary."""
   import sentencepiece
 
   vocabulary = sentencepiece.SentencePieceProcessor(
@@ -381,7 +379,7 @@ def texts(data, tokens):
 
 
 def partitioned(output):
-  """Parameters of each role that T5X's job says it cut along the model axis."""
+  """Returns each role's parameters that T5X partitions."""
   cut = {'target': [], 'draft': []}
   for line in (output / 'model-info.txt').read_text().splitlines():
     if line.startswith('Variable'):

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Limits of the length of three outputs of up to 8 tokens, as T5X has them."""
+"""Limits of the length of three outputs of at most 8 tokens."""
 
 import numpy as np
 

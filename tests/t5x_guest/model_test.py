@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The T5X model decodes as T5X does, and is T5X's model in all else."""
+"""Tests that the T5X model decodes like T5X, and otherwise is T5X's model."""
 
 import functools
 
@@ -30,13 +30,13 @@ SAMPLERS = pytest.mark.parametrize(
 
 
 def predict(model, batch, **kwargs):
-  """Sequences and auxiliary values as numpy arrays, compiled as T5X does."""
+  """Returns sequences and auxiliary values, compiled as in T5X."""
   call = functools.partial(model.predict_batch_with_aux, **kwargs)
   return jax.device_get(jax.jit(call)(PARAMS, batch))
 
 
 def of_target(decode_fn=decoding.temperature_sample):
-  """T5X's own model of the target alone."""
+  """Returns T5X's own model of the target alone."""
   return models.EncoderDecoderModel(
       tiny_pair.transformer(tiny_pair.configs()[0]),
       tiny_pair.VOCABULARY,
@@ -67,7 +67,7 @@ class TestDecoding:
     np.testing.assert_allclose(aux['scores'], expected_aux['scores'], atol=2e-4)
 
   def test_defaults_are_t5xs(self):
-    """A top-k of 1, which is argmax at any temperature."""
+    """The default is top-k of 1, which is argmax at any temperature."""
     batch = tiny_pair.batch(4)
     expected = of_target().predict_batch(PARAMS['target'], batch)
     sequences, aux = predict(tiny_pair.model(), batch)
@@ -76,7 +76,7 @@ class TestDecoding:
 
   @SAMPLERS
   def test_a_sample_depends_on_its_example_alone(self, sampler):
-    """The same at batch sizes 1, 7 and 32."""
+    """Samples are equal at batch sizes 1, 7 and 32."""
     model = tiny_pair.model(functools.partial(sampler, **SAMPLED))
     call = jax.jit(model.predict_batch)
     samples = {
@@ -103,7 +103,7 @@ class TestDecoding:
     assert (seeded != first).any()
 
   def test_values_may_be_traced(self):
-    """As T5X's callers hand them over: without another compilation."""
+    """T5X's callers pass traced values, which need no compilation."""
     model = tiny_pair.model()
     batch = tiny_pair.batch(3)
     call = jax.jit(
@@ -135,7 +135,7 @@ class TestDecoding:
     assert (aux['tested'] <= aux['drafted']).all()
     assert (aux['target_calls'] < aux['tokens']).any()
 
-  def test_a_draft_like_its_target_is_always_right(self):
+  def test_equal_draft_model_is_always_accepted(self):
     target = tiny_pair.configs()[0]
     model = tiny_pair.model(
         functools.partial(t5x_guest.speculative_sample, **SAMPLED),
@@ -148,7 +148,7 @@ class TestDecoding:
 
 
 @pytest.mark.parametrize('role', ['target', 'draft'])
-def test_a_network_is_decoded_as_it_was_set_up(role):
+def test_network_settings_apply_to_decoding(role):
   config = network.T5Config(
       vocab_size=72, dtype='bfloat16', emb_dim=24, num_heads=3, head_dim=8,
       num_encoder_layers=1, num_decoder_layers=3, mlp_dim=40,
@@ -178,7 +178,7 @@ class TestNumDecodes:
     np.testing.assert_array_equal(best, every[:, -1])
     np.testing.assert_array_equal(best_aux['scores'], aux['scores'][:, -1])
 
-  def test_by_default_as_the_model_was_told(self):
+  def test_num_decodes_of_the_model_is_the_default(self):
     model = tiny_pair.model(
         functools.partial(t5x_guest.speculative_sample, **SAMPLED),
         default_decoder_params=models.DecoderParams(True, 2),
@@ -187,7 +187,7 @@ class TestNumDecodes:
 
 
 class TestAsT5X:
-  """What is not decoding is the target's alone."""
+  """Everything but decoding is done by the target alone."""
 
   @pytest.mark.parametrize(
       'decode_fn',
@@ -217,7 +217,7 @@ class TestAsT5X:
     expected = target.loss_fn(PARAMS['target'], batch, None)[0]
     np.testing.assert_array_equal(loss, expected)
 
-  def test_a_function_that_names_no_target_gets_t5xs_call(self):
+  def test_functions_without_a_target_get_t5xs_call(self):
     seen = {}
 
     def decode(inputs, cache, tokens_to_logits, **kwargs):
@@ -228,7 +228,7 @@ class TestAsT5X:
     tiny_pair.model(decode).predict_batch(PARAMS, tiny_pair.batch(2))
     assert set(seen) == {'eos_id', 'num_decodes', 'cache_offset'}
 
-  def test_a_function_that_names_a_target_gets_what_it_names(self):
+  def test_functions_with_a_target_get_their_arguments(self):
 
     def decode(target, example_ids, length, eos_id, num_decodes):
       assert isinstance(target.model.vocab_size, int) and eos_id == 1
@@ -243,7 +243,7 @@ class TestVocabulary:
 
   @pytest.mark.parametrize('eos_id', [1, 2, 21])
   def test_its_end_of_sequence_ends_outputs(self, eos_id):
-    """Greedily, as T5X's own sampler."""
+    """The outputs are greedy, by T5X's own sampler."""
     vocabulary = seqio.PassThroughVocabulary(size=64, eos_id=eos_id)
 
     def run(decode_fn):
@@ -283,12 +283,12 @@ class TestInitialVariables:
     shapes = lambda tree: jax.tree.map(lambda x: x.shape, tree)
     assert shapes(self.variables()['params']) == shapes(PARAMS)
 
-  def test_the_drafts_axes_are_its_own(self):
+  def test_axes_of_the_draft_model(self):
     variables = self.variables()
     assert {n for a in self.axes(variables, 'draft') for n in a} == {None}
     assert 'vocab' in {n for a in self.axes(variables, 'target') for n in a}
 
-  def test_a_draft_may_be_model_parallel(self):
+  def test_model_parallel_draft_model(self):
     variables = self.variables(draft_is_model_parallel=True)
     assert 'vocab' in {n for a in self.axes(variables, 'draft') for n in a}
 
@@ -304,7 +304,7 @@ class TestInitialVariables:
         .lower(tiny_pair.batch(2))
         .as_text()
     )
-    assert len(with_constants) - len(text) > size  # what it would look like
+    assert len(with_constants) - len(text) > size  # the pattern of a constant
 
 
 class TestRefusals:
@@ -328,51 +328,51 @@ class TestRefusals:
       ],
   )
   def test_hosts_that_restore_one_checkpoint(self, file, name):
-    # What the interpreter notes of code that lies in that file of T5X.
+    # The interpreter's record of code in that file of T5X.
     call = 'model.get_initial_variables(None, {})'
     code = compile(call, f'anywhere/t5x/{file}', 'eval')
     with pytest.raises(NotImplementedError, match=name):
       eval(code, {'model': tiny_pair.model()})
 
   def test_another_end_of_sequence(self):
-    """Than that of the vocabulary, which the model passes itself."""
+    """It differs from that of the vocabulary, which the model passes."""
     with pytest.raises(ValueError, match='eos_id must be 1'):
       predict(
           tiny_pair.model(), tiny_pair.batch(1), decoder_params={'eos_id': 2}
       )
 
-  def test_a_batch_without_example_ids(self):
+  def test_batch_without_example_ids(self):
     batch = tiny_pair.batch(1)
     del batch['example_id']
     with pytest.raises(ValueError, match='ExampleIdConverter'):
       predict(tiny_pair.model(), batch)
 
-  def test_a_random_key_of_the_caller(self):
+  def test_random_key_of_the_caller(self):
     options = {'decode_rng': jax.random.PRNGKey(0)}
     with pytest.raises(NotImplementedError, match='seed'):
       predict(tiny_pair.model(), tiny_pair.batch(1), decoder_params=options)
 
-  def test_a_temperature_of_each_examples_own(self):
+  def test_temperature_per_example(self):
     options = {'temperature': jnp.ones(2)}
     with pytest.raises(NotImplementedError, match='one number'):
       predict(tiny_pair.model(), tiny_pair.batch(2), decoder_params=options)
 
-  def test_a_seed_past_32_bits(self):
+  def test_seed_beyond_32_bits(self):
     decode = functools.partial(t5x_guest.plain_sample, seed=2**32 + 5)
     with pytest.raises(ValueError, match='32 bits'):
       predict(tiny_pair.model(decode), tiny_pair.batch(1))
 
-  def test_gamma_of_nothing(self):
+  def test_gamma_0(self):
     with pytest.raises(ValueError, match='gamma must be at least 1'):
       tiny_pair.model(gamma=0)
 
-  def test_a_network_that_is_not_t5xs(self):
+  def test_network_that_is_not_t5xs(self):
     target, _ = tiny_pair.modules()
     pair = target, t5.Transformer(tiny_pair.configs()[1])
     with pytest.raises(ValueError, match='draft.*networks.t5.Transformer'):
       tiny_pair.model(pair=pair)
 
-  def test_a_subclass_of_t5xs_network(self):
+  def test_subclass_of_t5xs_network(self):
     """It may compute anything."""
 
     class Other(network.Transformer):
@@ -399,7 +399,7 @@ class TestRefusals:
     with pytest.raises(ValueError, match='draft.*float32_attention_logits'):
       tiny_pair.model(pair=pair)
 
-  def test_a_draft_of_another_vocabulary(self, tmp_path):
+  def test_draft_model_of_another_vocabulary(self, tmp_path):
     own = seqio.SentencePieceVocabulary(str(bulletins.VOCABULARY_FILE))
     path = vocabulary_files.train(tmp_path / 'other.model')
     other = seqio.SentencePieceVocabulary(str(path))

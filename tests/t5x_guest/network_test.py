@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The network is T5X's: the same parameters, and the same logits."""
+"""Tests that the network has T5X's parameters and logits."""
 
 import dataclasses
 import functools
@@ -31,7 +31,7 @@ SIZES = [
 
 
 def read_sizes(version: str, size: str) -> t5.T5Config:
-  """The sizes that T5X's gin files of a model say."""
+  """Returns the sizes in T5X's gin files of a model."""
   text = ''.join(
       (EXAMPLES / version / f'{name}.gin').read_text()
       for name in ('base', size)
@@ -54,7 +54,7 @@ def variables(network):
 
 
 def described(tree):
-  """Shapes, dtypes and logical axes by name, with nothing allocated."""
+  """Returns shapes, dtypes and logical axes by name, without allocation."""
   axes = partitioning.get_axis_names(tree['params_axes'])
   is_spec = lambda x: isinstance(x, jax.sharding.PartitionSpec)
   return {
@@ -74,7 +74,7 @@ def test_parameters_are_t5xs_at_every_size(version, size):
 
 
 def test_initial_parameters_are_t5xs():
-  """Drawn from one key, number by number."""
+  """All numbers are drawn from one key."""
   config = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
   tokens = jnp.ones((1, 1), jnp.int32)
   drawn = [
@@ -143,7 +143,7 @@ class TestLogits:
 @pytest.mark.parametrize('overrides', [{}, tiny_pair.T5_1_0])
 @pytest.mark.parametrize('stored', [jnp.float32, jnp.bfloat16])
 def test_logits_in_bfloat16_are_t5xs(stored, overrides):
-  """Of the head as well, which T5X multiplies as it was restored."""
+  """T5X multiplies the head as it was restored."""
   config = tiny.config(dtype=jnp.bfloat16, **overrides)
   params = jax.tree.map(lambda x: x.astype(stored), tiny.params(config))
   inputs, fed = tiny.encoder_tokens(3, 9), jnp.zeros((3, 1), jnp.int32)
@@ -151,12 +151,12 @@ def test_logits_in_bfloat16_are_t5xs(stored, overrides):
       {'params': params}, inputs, fed, fed + 5, enable_dropout=False
   )
   logits = in_a_block(config, params, inputs, fed)
-  # What a head rounded to bfloat16 differs by is several times that.
+  # A head rounded to bfloat16 would differ by several times that.
   np.testing.assert_allclose(logits, expected, atol=2e-3)
 
 
 def in_a_block(config, params, inputs, fed):
-  """Logits of tokens fed in one block, by the tree prepared for decoding."""
+  """Returns logits of tokens fed in one block, with the prepared tree."""
   rows, length = fed.shape
   config, params = preparation.prepare(config, params)
   model = t5_model.T5Model(config)

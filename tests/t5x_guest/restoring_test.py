@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Two checkpoints are restored where T5X asks for one; no trap closes."""
+"""Tests that two checkpoints are restored where T5X asks for one."""
 
 import dataclasses
 
@@ -44,7 +44,7 @@ def partitioner():
 
 
 def restore(target, draft, *, use_orbax=True, model=None, **settings):
-  """Restores as T5X's eval and infer jobs do."""
+  """Restores like T5X's eval and infer jobs."""
 
   def restorer(**kwargs):
     return t5x_guest.PairRestorer(draft_checkpoint_path=draft, **kwargs)
@@ -91,7 +91,7 @@ class TestRestore:
     )
 
   @ORBAX
-  def test_a_dtype_leaves_the_step_alone(self, folder, use_orbax):
+  def test_dtype_does_not_change_the_step(self, folder, use_orbax):
     # 1500 is no bfloat16 number: the next are 1496 and 1504.
     state = restore(
         folder / 'target', folder / 'draft',
@@ -109,7 +109,7 @@ class TestRestore:
     assert dtypes(state.params['target']) == {'bfloat16'}
     assert dtypes(state.params['draft']) == {'float32'}
 
-  def test_a_save_in_flight_is_left_alone(self, folder):
+  def test_unfinished_save_is_ignored(self, folder):
     in_flight = folder / 'draft/checkpoint_8.orbax-checkpoint-tmp-123'
     in_flight.mkdir()
     (in_flight / 'part').write_text('half')
@@ -150,9 +150,7 @@ class TestRefusals:
       'role, macro',
       [('target', 'CHECKPOINT_PATH'), ('draft', 'DRAFT_CHECKPOINT_PATH')],
   )
-  def test_a_path_that_is_missing(
-      self, folder, tmp_path, role, macro, use_orbax
-  ):
+  def test_missing_path(self, folder, tmp_path, role, macro, use_orbax):
     paths = {'target': folder / 'target', 'draft': folder / 'draft'}
     paths[role] = tmp_path / 'typo'
     with pytest.raises(checkpoints.CheckpointError) as error:
@@ -170,8 +168,8 @@ class TestRefusals:
           ({'vocab_size': 128}, 'token_embedder/embedding'),
       ],
   )
-  def test_sizes_that_are_not_the_checkpoints(self, folder, overrides, name):
-    """Fewer layers, more of them, and others: Orbax itself would not say."""
+  def test_sizes_that_differ_from_the_checkpoint(self, folder, overrides, name):
+    """Orbax itself would not report them."""
     pair = tiny_pair.modules(**overrides)
     with pytest.raises(checkpoints.CheckpointError, match=name):
       restore(

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What is sampled in T5X follows T5X's own logits, whatever the arguments.
+"""Tests that samples in T5X follow T5X's own logits, for various arguments.
 
 The logits of both models for the sampled texts come from T5X's networks, and
 top-k and top-p from T5X's masks.
@@ -23,7 +23,7 @@ from tests.t5x_guest import tiny_pair
 
 EXAMPLES, DECODES, LENGTH = 24, 8, tiny_pair.LENGTH
 TARGET = tiny.config()
-# In nothing like its target. With more draft tokens per block than a text has,
+# Unlike its target. With more draft tokens per block than a text has tokens,
 # each token of a text is either an accepted draft token or a resampled one.
 DRAFT = tiny.config(
     vocab_size=80, emb_dim=24, num_heads=3, head_dim=8, mlp_dim=40,
@@ -42,7 +42,7 @@ def params():
 
 @functools.cache
 def sampled(rescale_log_probs, **changes):
-  """Texts [rows, length], and what comes with them [rows]."""
+  """Returns texts [rows, length], and auxiliary values [rows]."""
   decode = _compiled(rescale_log_probs)
   found = jax.device_get(decode(params(), BASE | changes))
   return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), found)
@@ -70,7 +70,7 @@ def _compiled(rescale_log_probs):
 
 @functools.cache
 def t5xs_logits(role, config):
-  """The function from texts to logits by T5X's network of that role."""
+  """Returns the function from texts to logits of T5X's network of a role."""
   network = tiny_pair.transformer(config)
   inputs = tiny_pair.batch(EXAMPLES)['encoder_input_tokens']
   inputs = jnp.repeat(inputs, DECODES, axis=0)
@@ -78,7 +78,7 @@ def t5xs_logits(role, config):
   @jax.jit
   def logits(params, texts):
     fed = jnp.pad(texts[:, :-1], ((0, 0), (1, 0)))
-    # Only told from padding: token 0 may be sampled as any other.
+    # This only marks padding; token 0 can be sampled like any other.
     not_padding = jnp.ones_like(texts)
     return network.apply(
         {'params': params}, inputs, fed, not_padding, enable_dropout=False
@@ -88,7 +88,7 @@ def t5xs_logits(role, config):
 
 
 def probabilities(logits, temperature, topk, topp):
-  """By T5X's masks."""
+  """Returns probabilities by T5X's masks."""
   logits = logits / temperature
   if topk:
     logits = binary_search.topk_mask(logits, topk, decoding.NEG_INF)
@@ -98,7 +98,7 @@ def probabilities(logits, temperature, topk, topp):
 
 
 def both_probabilities(texts, draft_temperature, temperature, topk, topp):
-  """Of target and draft, [rows, length, vocab]."""
+  """Returns probabilities of target and draft model, [rows, length, vocab]."""
   of_target = t5xs_logits('target', TARGET)(texts)
   of_draft = t5xs_logits('draft', DRAFT)(texts)[..., : TARGET.vocab_size]
   return (
@@ -112,7 +112,7 @@ def is_written(texts, num_tokens):
 
 
 def deviation(hits, chances, is_counted):
-  """Of a count from its expectation, in standard deviations."""
+  """Returns a count's distance from its mean, in standard deviations."""
   chances = chances[is_counted]
   variance = np.sum(chances * (1 - chances))
   return (np.sum(hits) - np.sum(chances)) / np.sqrt(variance)
@@ -129,7 +129,7 @@ def deviation(hits, chances, is_counted):
 class TestSampling:
 
   def test_texts_follow_the_targets_distribution(self, changes):
-    """Tokens fall into any set of them as often as its mass says."""
+    """Tokens fall into any set of them with the frequency of its mass."""
     rules = {k: v for k, v in (BASE | changes).items() if k != 'seed'}
     texts, aux = sampled(True, **changes)
     written = is_written(texts, aux['tokens'])
@@ -146,13 +146,13 @@ class TestSampling:
     for each in sets:
       hits = each[texts[written]]
       assert abs(deviation(hits, target @ each, written)) < SIGMAS
-    # By rank: a temperature moves mass from one token to the next.
+    # Sorted by rank, because a temperature moves mass between ranks.
     first = likelier.sum(-1) == 0
     largest = target.max(-1)
     assert abs(deviation(first[written], largest, written)) < SIGMAS
 
-  def test_as_many_draft_tokens_are_accepted_as_both_models_say(self, changes):
-    """Each with the probability that sums the smaller of theirs."""
+  def test_number_of_accepted_draft_tokens(self, changes):
+    """The probability of acceptance is the sum of min(p, q)."""
     rules = {k: v for k, v in (BASE | changes).items() if k != 'seed'}
     texts, aux = sampled(True, **changes)
     np.testing.assert_array_equal(aux['tested'], aux['tokens'])
@@ -161,7 +161,7 @@ class TestSampling:
     written = is_written(texts, aux['tokens'])
     assert abs(deviation(aux['accepted'], alpha, written)) < SIGMAS
     if 'draft_temperature' in changes:
-      # At the target's temperature it would be quite another number.
+      # The target's temperature would give a very different number.
       _, other = both_probabilities(texts, **rules | {'draft_temperature': 0.9})
       alpha = np.minimum(target, other).sum(-1)
       assert abs(deviation(aux['accepted'], alpha, written)) > 2 * SIGMAS
@@ -196,7 +196,7 @@ def test_defaults_are_t5xs():
 
 @pytest.mark.parametrize(('max_steps', 'hard_limit', 'tokens'), limits.CASES)
 def test_limits_are_t5xs(max_steps, hard_limit, tokens):
-  """What the decode functions take for T5X's, see `samplers_test`."""
+  """The decode functions take T5X's limits, see `samplers_test`."""
   shape = limits.EXAMPLES, limits.LENGTH
 
   @jax.jit

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A tiny target and draft as T5X's own networks, with formula weights."""
+"""A tiny target and draft model as T5X's own networks, with formula weights."""
 
 import dataclasses
 
@@ -21,21 +21,21 @@ OPTIMIZER = optimizers.sgd(0.1)
 
 
 def transformer(config: t5.T5Config) -> network.Transformer:
-  """T5X's network of the same sizes."""
+  """Returns T5X's network of the same sizes."""
   names = {field.name for field in dataclasses.fields(network.T5Config)}
   sizes = {k: v for k, v in vars(config).items() if k in names}
   return network.Transformer(network.T5Config(**sizes))
 
 
 def configs(**overrides) -> tuple[t5.T5Config, t5.T5Config]:
-  """Sizes of the target and of a draft with one layer and other heads."""
+  """Returns sizes of the target and of a smaller draft model."""
   target = tiny.config(**overrides)
   draft = tiny.config(num_heads=3, num_decoder_layers=1, **overrides)
   return target, draft
 
 
 def params(noise: float = 0.5, **overrides) -> flax_core.FrozenDict:
-  """Parameters of both, as T5X nests them."""
+  """Returns parameters of both models, nested as in T5X."""
   target, draft = configs(**overrides)
   return flax_core.freeze(
       {
@@ -46,7 +46,7 @@ def params(noise: float = 0.5, **overrides) -> flax_core.FrozenDict:
 
 
 def modules(**overrides) -> tuple[network.Transformer, network.Transformer]:
-  """The target and the draft model."""
+  """Returns the target and the draft model."""
   return tuple(map(transformer, configs(**overrides)))
 
 
@@ -58,7 +58,7 @@ def model(
     draft_is_model_parallel=False,
     **kwargs,
 ):
-  """The pair as a T5X model."""
+  """Returns the pair as a T5X model."""
   target, draft = pair or modules()
   arguments = dict(
       module=target,
@@ -75,7 +75,7 @@ def model(
 
 
 def batch(rows: int, first: int = 0) -> dict[str, jnp.ndarray]:
-  """Features of `rows` examples from number `first` on."""
+  """Returns features of `rows` examples from number `first` on."""
   tokens = tiny.encoder_tokens(first + rows, 9)[first:]
   targets = tiny.encoder_tokens(first + rows, LENGTH)[first:]
   return {

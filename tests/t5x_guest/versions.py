@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Prints which T5X the tests run with, and on what."""
+"""Prints the versions of T5X and of other packages that the tests use."""
 
 import importlib.metadata
 import pathlib
@@ -13,7 +13,7 @@ _PACKAGES = ('jax', 'jaxlib', 'flax', 'orbax-checkpoint', 'seqio', 'tensorflow')
 
 
 def commit() -> str:
-  """The commit of T5X's checkout, or that there is none."""
+  """Returns the commit of T5X's checkout, or that there is none."""
   folder = pathlib.Path(t5x.__path__[0])
   done = subprocess.run(
       ['git', '-C', str(folder), 'rev-parse', 'HEAD'],

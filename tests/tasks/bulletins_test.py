@@ -27,7 +27,7 @@ def pairs():
 
 @pytest.fixture(scope='module')
 def generated():
-  """The splits as the generator makes them, with their skeletons."""
+  """Returns the splits of the generator, with their skeletons."""
   pytest.importorskip('babel')
   pytest.importorskip('num2words')
   from scripts.bulletins import corpus
@@ -58,7 +58,7 @@ class TestShippedText:
           assert text.endswith('.') and not text[0].islower(), text
 
   def test_same_digits_on_both_sides(self, pairs):
-    # Times of day aside, which English counts to twelve.
+    # Except for times of day, which English counts to twelve.
     clock = re.compile(r'\d+:\d\d( [AP]M)?')
     for read in pairs.values():
       for pair in read:
@@ -121,11 +121,11 @@ class TestVocabulary:
 
 class TestGenerator:
 
-  def test_makes_the_shipped_text(self, generated, pairs):
+  def test_generates_the_shipped_text(self, generated, pairs):
     for split, made in generated.items():
       assert [(b.en, b.de) for b in made] == pairs[split]
 
-  def test_makes_the_shipped_vocabulary(self, pairs):
+  def test_generates_the_shipped_vocabulary(self, pairs):
     pytest.importorskip('babel')
     from scripts.bulletins import vocabulary
 
@@ -136,7 +136,7 @@ class TestGenerator:
     )
     expected = sentencepiece.SentencePieceProcessor(model_proto=shipped)
     size = expected.get_piece_size()
-    # As sets: pieces of one score may change places on another machine.
+    # Sets, because the order of pieces with equal scores may differ.
     assert {model.id_to_piece(i) for i in range(size)} == {
         expected.id_to_piece(i) for i in range(size)
     }
@@ -408,7 +408,7 @@ class TestSkeletons:
         'Am Montag, dem 3. März, fällt der Zug nach Köln aus.',
     )
 
-  def test_other_fact_has_other_phrases(self):
+  def test_other_facts_have_other_phrases(self):
     from scripts.bulletins import clauses
     from scripts.bulletins import frames
     from scripts.bulletins import phrases
@@ -464,7 +464,7 @@ class TestTask:
         assert example[f'{side}_pretokenized'].decode() == text
         assert example[side].tolist() == [*vocabulary.encode(text), 1]
 
-  def test_metrics_ask_for_auxiliary_values(self):
+  def test_metrics_use_auxiliary_values(self):
     seqio = pytest.importorskip('seqio')
     from speculative_t5x.tasks import ende
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of speculative_t5x.tasks.example_ids."""
+"""Tests of example ids."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ import pytest
 from speculative_t5x.tasks import example_ids
 
 
-# Samples that were recorded can only be repeated while these stay.
+# Recorded samples depend on these values.
 @pytest.mark.parametrize(
     ('tokens', 'expected'), [([5, 1], 360625768), ([6, 7, 1], 647040499)]
 )
@@ -22,7 +22,7 @@ def test_neither_padding_nor_dtype_matters(dtype):
   assert example_ids.of_inputs(padded) == 647040499
 
 
-def test_ids_fill_31_bits_and_no_more():
+def test_ids_have_31_bits():
   ids = [example_ids.of_inputs(np.array([n, 1])) for n in range(2, 2000)]
   assert len(set(ids)) == len(ids)
   assert 0 <= min(ids) < 2**23 and 2**31 - 2**23 < max(ids) < 2**31

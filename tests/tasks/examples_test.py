@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A split of a task as arrays: read, cut, counted and checked."""
+"""Tests of reading a split of a task as arrays."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def _feature(vocabulary=None):
 
 @pytest.fixture
 def add_task():
-  """Registers tasks that a test makes of rows of token ids."""
+  """Returns a function that registers a task of rows of token ids."""
   names = []
 
   def add(rows, *, inputs=None, targets=None, name='examples_test', **features):
@@ -53,7 +53,7 @@ def add_task():
 
 @pytest.fixture
 def texts_task():
-  """A task of texts, one of them empty, with the embedded vocabulary."""
+  """Registers a task of texts, one of them empty."""
   name = 'examples_test_texts'
   pairs = [(text, 'x') for text in ('one', ' ', 'three')]
   ende.add_task(
@@ -74,7 +74,7 @@ class TestLoad:
     )
     pairs = bulletins.read_pairs('validation')[:6]
     assert loaded.inputs == [text for text, _ in pairs]
-    # References are whole, however short the outputs.
+    # References are complete, however short the outputs.
     assert loaded.targets == [text for _, text in pairs]
     assert loaded.example_ids.tolist() == [0, 1, 2, 3, 4, 5]
     assert loaded.tokens.shape == (6, 24)
@@ -102,8 +102,8 @@ class TestLoad:
     expected = [*range(3, 3 + min(length, 7)), 1]
     assert loaded.tokens.tolist() == [expected + [0] * (8 - len(expected))]
 
-  def test_ids_where_the_task_has_none(self, add_task):
-    """They follow from the input, whatever its place."""
+  def test_ids_without_ids_of_the_task(self, add_task):
+    """They depend on the input alone, not on its position."""
     ids = [
         examples.load(
             add_task(rows, name=name), 'validation', _LENGTHS
@@ -125,7 +125,7 @@ class TestLoad:
     assert loaded.example_ids.dtype == np.int32
     assert loaded.example_ids.tolist() == numbers
 
-  def test_which_are_cut(self, add_task):
+  def test_truncated_examples(self, add_task):
     rows = [list(range(3, 3 + length)) for length in (9, 2, 7, 8)]
     loaded = examples.load(add_task(rows), 'validation', _LENGTHS)
     assert loaded.is_truncated.tolist() == [True, False, False, True]
@@ -146,7 +146,7 @@ class TestFirst:
     assert (first.num_truncated, loaded.first(1).num_truncated) == (1, 1)
     assert loaded.first(3).inputs == loaded.inputs
 
-  def test_counts_what_is_cut_of_the_first_only(self, add_task):
+  def test_counts_truncated_examples_of_the_first(self, add_task):
     rows = [[40, 50], [30] * 9]
     loaded = examples.load(add_task(rows), 'validation', _LENGTHS)
     assert (loaded.num_truncated, loaded.first(1).num_truncated) == (1, 0)
@@ -157,7 +157,7 @@ class TestBadInput:
   def test_empty_input(self, texts_task):
     with pytest.raises(ValueError, match='Example 1 of .* has an empty input'):
       examples.load(texts_task, 'validation', _LENGTHS)
-    # Not among those asked for.
+    # It is not among the requested examples.
     one = examples.load(texts_task, 'validation', _LENGTHS, 1)
     assert one.inputs == ['one']
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of speculative_t5x.tasks.metrics."""
+"""Tests of metrics."""
 
 import json
 
@@ -37,7 +37,7 @@ class TestBleu:
     expected = 100 * (1 * 1 / 3 * (1 / 2) / 2 * (1 / 4) / 1) ** 0.25
     assert score == pytest.approx(expected)
 
-  def test_a_short_text_has_all_orders(self):
+  def test_short_text_has_all_orders(self):
     assert metrics.bleu(['a b'], ['a b'])['bleu'] == 0
 
   def test_case_counts(self):
@@ -81,19 +81,19 @@ class TestBleu:
 
 
 def _until_eos(row: np.ndarray) -> list[int]:
-  """Returns the tokens before EOS, or all where there is none."""
+  """Returns the tokens before EOS, or all if there is no EOS."""
   tokens = row.tolist()
   return tokens[: tokens.index(_EOS)] if _EOS in tokens else tokens
 
 
 class TestTokensPerTargetCall:
 
-  def test_of_all_examples_together(self):
+  def test_ratio_of_totals(self):
     counts = {'tokens': [9, 3], 'target_calls': [2, 1], 'scores': [0.0, 0.0]}
     assert metrics.tokens_per_target_call(counts) == {
         'tokens_per_target_call': 4.0
     }
 
   @pytest.mark.parametrize('aux_values', [{}, {'scores': [0.0]}])
-  def test_nothing_where_the_model_does_not_say(self, aux_values):
+  def test_absent_without_counts(self, aux_values):
     assert metrics.tokens_per_target_call(aux_values) == {}

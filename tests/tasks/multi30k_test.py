@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of speculative_t5x.tasks.multi30k."""
+"""Tests of the Multi30k task."""
 
 import gzip
 import pathlib
@@ -21,7 +21,7 @@ def _write(path: pathlib.Path, lines: list[str]) -> None:
 
 @pytest.fixture
 def folder(tmp_path):
-  """A folder of three pairs in each split."""
+  """Returns a folder of three pairs per split."""
   for stem in _STEMS:
     for lang, word in (('en', 'train'), ('de', 'Zug')):
       lines = [f'{word} {stem} {number}' for number in (1, 2, 3)]
@@ -120,7 +120,7 @@ class TestRegister:
       expected = [*vocabulary.encode(text), 1]
       assert examples[1][side].tolist() == expected
 
-  def test_a_text_that_is_cut_ends_all_the_same(self, folder):
+  def test_truncated_text_ends_with_eos(self, folder):
     multi30k.register(folder)
     task = self.seqio.get_mixture_or_task(multi30k.NAME)
     lengths = {'inputs': 3, 'targets': 2}

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Pairs of shapes alone, beside those that are loaded."""
+"""Tests of pairs without values, compared with loaded ones."""
 
 import dataclasses
 
@@ -20,7 +20,7 @@ CONFIG = tiny.config(logits_via_embedding=True, dtype='bfloat16')
 
 
 def _here() -> topology.Topology:
-  """Of the device that the test runs on."""
+  """Returns a topology of the device that the test runs on."""
   return topology.Topology('here', chips.CHIPS['v4'], jax.devices()[:1])
 
 
@@ -56,12 +56,12 @@ class TestMakePlace:
           ((1, 1, 1), 'two numbers of devices, .* got'),
       ],
   )
-  def test_what_is_no_mesh_of_one(self, mesh_shape, message):
+  def test_invalid_mesh_of_one_device(self, mesh_shape, message):
     with pytest.raises(sharding.MeshError, match=message):
       abstract_pair.make_place(_here(), mesh_shape)
 
   @libtpu.needed
-  def test_a_mesh_of_fewer(self):
+  def test_mesh_of_fewer_devices(self):
     described = libtpu.describe('v4:2x2x1')
     with pytest.raises(sharding.MeshError) as error:
       abstract_pair.make_place(described, (1, 2))
@@ -70,8 +70,8 @@ class TestMakePlace:
 
 class TestMakeModel:
 
-  def test_shapes_are_those_of_a_loaded_one(self, monkeypatch):
-    """Loaded where the default device is a TPU, as far as one can be told."""
+  def test_shapes_equal_a_loaded_model(self, monkeypatch):
+    """The loaded model is prepared as on a TPU."""
     monkeypatch.setattr(jax, 'default_backend', lambda: 'tpu')
     loaded = tiny.model(CONFIG)
     place = abstract_pair.make_place(_here(), None)
@@ -89,7 +89,7 @@ class TestMakeModel:
     assert found.config.min_block == 1
 
   def test_on_a_mesh(self):
-    """Kernels are not merged there, and are divided by the rules."""
+    """Kernels are not merged on a mesh, and are partitioned by the rules."""
     mesh = jax.sharding.AbstractMesh((1, 2), ('data', 'model'))
     place = abstract_pair.Place(_here(), mesh)
     divided = abstract_pair.make_model(CONFIG, place)
@@ -116,7 +116,7 @@ class TestMakeRequest:
       assert isinstance(leaf, jax.ShapeDtypeStruct)
       assert leaf.sharding == place.replicated()
 
-  def test_on_a_mesh_rows_are_dealt_out(self):
+  def test_on_a_mesh_rows_are_partitioned(self):
     mesh = jax.sharding.AbstractMesh((2, 2), ('data', 'model'))
     place = abstract_pair.Place(_here(), mesh)
     request = abstract_pair.make_request(place, 4, 12)
@@ -126,7 +126,7 @@ class TestMakeRequest:
     assert request.seed.sharding.is_fully_replicated
 
 
-def test_neither_dtype_nor_sizes_change():
+def test_dtype_and_sizes_do_not_change():
   place = abstract_pair.make_place(_here(), None)
   config = dataclasses.replace(CONFIG, dtype='float32', num_decoder_layers=3)
   found = abstract_pair.make_model(config, place)

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What is published of each chip, beside what JAX has of it."""
+"""Tests of published numbers of chips, against JAX's."""
 
 import pytest
 
@@ -8,11 +8,11 @@ from speculative_t5x.tpu_aot import chips
 
 tpu = pytest.importorskip('jax.experimental.pallas.tpu')
 
-_PAIRED = ('v4', 'v5p')  # two cores a chip, of which JAX tells each
+_PAIRED = ('v4', 'v5p')  # JAX lists each of the two cores per chip
 
 
 def _of_jax(name):
-  """Memory, its bandwidth and the peak of a chip."""
+  """Returns memory, bandwidth and peak of a chip."""
   cores = 2 if name in _PAIRED else 1
   core = tpu.get_tpu_info_for_chip(tpu.ChipVersion(name), cores)
   return (
@@ -29,7 +29,7 @@ class TestChips:
     assert chips.CHIPS[name].name == name
 
   def test_memory(self, name):
-    """JAX counts in 10^9 where GiB are meant."""
+    """JAX counts in 10^9 bytes instead of GiB."""
     memory, _, _ = _of_jax(name)
     assert chips.CHIPS[name].memory_bytes == pytest.approx(memory, rel=0.08)
 
@@ -44,7 +44,7 @@ class TestChips:
     assert chips.CHIPS[name].peak == pytest.approx(peak, rel=0.03)
 
   def test_clock(self, name):
-    """Two operations a cycle of each cell of the matrix units make the peak."""
+    """The peak is two operations per cycle and cell of the matrix units."""
     chip = chips.CHIPS[name]
     cores = 2 if name in _PAIRED else 1
     core = tpu.get_tpu_info_for_chip(tpu.ChipVersion(name), cores)

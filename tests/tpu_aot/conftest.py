@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What every test of this folder runs under."""
+"""Fixtures of this folder."""
 
 import pytest
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of a compiled program, from a text of its form."""
+"""Tests of parsing the text of a compiled program."""
 
 import pytest
 
@@ -113,7 +113,7 @@ class TestParse:
         is_root=False,
     )
 
-  def test_what_few_instructions_have(self, program):
+  def test_optional_attributes(self, program):
     of = program.instructions
     assert of['ten'].literal == '10'
     assert of['gte.2'].index == 1
@@ -135,11 +135,11 @@ class TestParse:
     }
 
   def test_arrays(self, program):
-    """A layout's numbers are no sizes, and a comment in a tuple no array."""
+    """Numbers of a layout are no sizes, and comments in a tuple no arrays."""
     arrays = program.instructions['while.1'].arrays
     assert [a.dtype for a in arrays] == ['s32', 's32', 'bf16']
     assert [a.shape for a in arrays] == [(), (), (4, 64, 36)]
-    # Nor is a name that looks like one.
+    # A name that looks like an array is none either.
     assert program.instructions['vector.1'].arrays == (
         hlo.Array('bf16', (1, 256)),
     )
@@ -153,7 +153,7 @@ class TestParse:
     with pytest.raises(ValueError, match='no entry computation'):
       hlo.parse(text)
 
-  def test_a_type_that_is_not_closed(self):
+  def test_unclosed_type(self):
     line = '  ROOT %fusion.2 = (f32[1]{0:T(128), f32[2] fusion(%one)'
     with pytest.raises(ValueError, match='A parenthesis is not closed'):
       hlo.parse('ENTRY %main (x: f32[]) -> f32[] {\n' + line + '\n}\n')
@@ -184,7 +184,7 @@ class TestProgram:
     assert program.loops('scanned') == []
 
   def test_trips_from_a_start_to_a_bound(self, program):
-    """Of 3 to 10: both are handed on, through the tuple that is carried."""
+    """The trips are 3 to 10; start and bound are in the carried tuple."""
     assert program.num_trips(program.instructions['while.1']) == 7
 
   def test_trips_to_a_bound_in_the_condition(self):
@@ -195,7 +195,7 @@ class TestProgram:
     program = hlo.parse(text)
     assert program.num_trips(program.instructions['while.1']) == 2
 
-  def test_trips_that_data_decide(self, program):
+  def test_trips_that_depend_on_data(self, program):
     assert program.num_trips(program.instructions['while.2']) is None
 
   @pytest.mark.parametrize(
@@ -208,17 +208,17 @@ class TestProgram:
       ],
       ids=['a start that is given', 'a carry that is given', 'a last trip'],
   )  # fmt: skip
-  def test_trips_between_what_is_not_known(self, before, after):
+  def test_trips_between_unknown_bounds(self, before, after):
     assert before in _TEXT
     program = hlo.parse(_TEXT.replace(before, after))
     assert program.num_trips(program.instructions['while.1']) is None
 
-  def test_taken(self, program):
+  def test_branch_taken(self, program):
     taken = program.taken(program.instructions['fusion.1'])
     assert [array.shape for array in taken] == [(1, 256), (256, 512)]
 
   def test_within(self, program):
-    """What several call is there once, and what is called in what is called."""
+    """A computation that several call counts once, and inner calls count."""
     names = [each.name for each in program.within('main.213')]
     assert len(names) == len(set(names))
     assert set(names) == set(program.instructions)

@@ -1,13 +1,13 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Small programs in the form in which XLA prints what it compiled for a TPU."""
+"""Small programs in the form in which XLA prints programs for a TPU."""
 
 from speculative_t5x.tpu_aot import reading
 
 HEADS, HEAD_DIM, SLOTS = 4, 64, 36
 EMBED, WIDE, VOCAB = 256, 512, 4096
 CACHE_BYTES = 2 * HEADS * HEAD_DIM * SLOTS
-# What the programs that `program` makes carry from trip to trip.
+# The values that programs of `program` carry from trip to trip.
 SHAPES = reading.make_shapes(
     caches=[(HEADS, HEAD_DIM, SLOTS)],
     params=[(EMBED, WIDE), (EMBED, VOCAB), (EMBED,)],
@@ -58,7 +58,7 @@ ENTRY %main.9 (carry.2: (s32[])) -> (s32[]) {{
 
 
 def program(*body: str, others: str = '') -> str:
-  """A program of one loop that its data end.
+  """Returns a program with one loop whose end depends on data.
 
   Args:
     *body: instructions of a trip. They may take %count, %keys, %values,
@@ -80,14 +80,14 @@ def program(*body: str, others: str = '') -> str:
 
 
 def computation(name: str, *lines: str) -> str:
-  """A computation; the last line is its root."""
+  """Returns a computation; the last line is its root."""
   *first, last = lines
   body = _indented((*first, f'ROOT {last}'))
   return f'%{name} (unused.{name}: s32[]) -> s32[] {{\n{body}\n}}\n'
 
 
 def counted(name: str, bound: int, *lines: str) -> str:
-  """The computations of a loop that `looped` runs so many times."""
+  """Returns the computations of a loop that `looped` runs a number of times."""
   condition = computation(
       f'{name}.condition',
       f'%{name}.carry = ({COUNT}) parameter(0)',
@@ -100,7 +100,7 @@ def counted(name: str, bound: int, *lines: str) -> str:
 
 
 def looped(name: str, op_name: str = 'jit(loop)/while/body/while') -> str:
-  """The lines that run a loop of `counted` from 0 on."""
+  """Returns the lines that run a loop of `counted` from 0 on."""
   return '\n  '.join(
       [
           f'%{name}.zero = {COUNT} constant(0)',
@@ -112,8 +112,8 @@ def looped(name: str, op_name: str = 'jit(loop)/while/body/while') -> str:
   )
 
 
-def reckoned(cycles: int) -> str:
-  """The end of an instruction that the compiler reckons."""
+def estimated(cycles: int) -> str:
+  """Returns the end of an instruction with an estimate of cycles."""
   return (
       ', backend_config={"flag_configs":[],"window_config":{'
       f'"kernel_window_bounds":["1"],"estimated_cycles":"{cycles}",'

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that ask the compiler for TPUs, which not every machine has."""
+"""Helpers of tests that need the compiler for TPUs, which may be missing."""
 
 from collections.abc import Iterator
 import contextlib
@@ -27,7 +27,7 @@ needed = pytest.mark.skipif(
 
 @contextlib.contextmanager
 def environment() -> Iterator[None]:
-  """The variables that libtpu needs, and only meanwhile."""
+  """Sets the variables that libtpu needs within the context."""
   with pytest.MonkeyPatch.context() as patch:
     for name, value in topology._ENVIRONMENT.items():
       patch.setenv(name, value)
@@ -36,5 +36,5 @@ def environment() -> Iterator[None]:
 
 @functools.cache
 def describe(name: str) -> topology.Topology:
-  """A topology, described once a process, within `environment`."""
+  """Returns a topology, described once per process, within `environment`."""
   return topology.describe(name)

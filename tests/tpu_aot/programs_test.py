@@ -1,8 +1,8 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What a tiny pair becomes on a TPU v4, counted by hand beside it.
+"""Tests of a tiny pair compiled for a TPU v4, against counts by hand.
 
-The encoders, which are not read, have no layers.
+The encoders are not analysed and have no layers.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ from tests.tpu_aot import libtpu
 
 GAMMA, LENGTH, INPUTS_LENGTH = 3, 32, 16
 SLOTS = LENGTH + GAMMA + 1
-# No width is another's, so that arrays are known by their sizes.
+# All widths differ, so that sizes identify arrays.
 TARGET = t5.T5Config(
     vocab_size=3072, emb_dim=512, num_heads=8, head_dim=64,
     num_encoder_layers=0, num_decoder_layers=2, mlp_dim=640,
@@ -33,8 +33,8 @@ DRAFT = dataclasses.replace(
 )
 
 
-def _bytes_a_position(config: t5.T5Config) -> int:
-  """A key and a value of every head, in every layer, in bfloat16."""
+def _bytes_per_position(config: t5.T5Config) -> int:
+  """Returns the bytes of all keys and values of a position."""
   joined = config.num_heads * config.head_dim
   return 2 * 2 * joined * config.num_decoder_layers
 
@@ -82,7 +82,7 @@ def rows_loop():
 
 @pytest.fixture(scope='module')
 def mesh_loop():
-  """The draft is divided too."""
+  """Compiles the loop on a mesh with a partitioned draft model."""
   return _compile(programs.compile_speculative, topology='v4:2x2x1')
 
 
@@ -90,34 +90,34 @@ def mesh_loop():
 class TestOneDevice:
 
   def test_one_position_is_multiplied_by_vectors(self, one_row):
-    # All products but those with the head and the cache: 6 a layer.
+    # All products except those with the head and the cache: 6 per layer.
     assert one_row.step.vector_products >= 6 * TARGET.num_decoder_layers
 
-  def test_four_are_multiplied_by_matrices(self, one_row, padded):
+  def test_four_positions_are_multiplied_by_matrices(self, one_row, padded):
     assert padded.step.vector_products == 0
     assert padded.step.cycles < 0.7 * one_row.step.cycles
 
-  def test_what_pads_is_not_written(self, one_row, padded):
-    position = _bytes_a_position(TARGET)
+  def test_padding_is_not_written(self, one_row, padded):
+    position = _bytes_per_position(TARGET)
     assert one_row.step.cache_bytes_written == position
     assert padded.step.cache_bytes_written == position
 
-  def test_verifying(self, padded, verify, loop):
-    written = (GAMMA + 1) * _bytes_a_position(TARGET)
+  def test_verification(self, padded, verify, loop):
+    written = (GAMMA + 1) * _bytes_per_position(TARGET)
     assert verify.step.cache_bytes_written == written
     assert verify.step.vector_products == 0
     assert padded.step.cycles < verify.step.cycles < loop.step.cycles
 
-  def test_the_loop_writes_positions_in_place(self, loop):
-    """Of the target gamma + 1; of the draft 2, then one a later guess."""
+  def test_loop_writes_positions_in_place(self, loop):
+    """The target writes gamma + 1, the draft model 2 and then 1 per call."""
     drafted = 2 + (GAMMA - 1)
     assert loop.step.cache_bytes_written == (
-        (GAMMA + 1) * _bytes_a_position(TARGET)
-        + drafted * _bytes_a_position(DRAFT)
+        (GAMMA + 1) * _bytes_per_position(TARGET)
+        + drafted * _bytes_per_position(DRAFT)
     )
     assert loop.step.cache_bytes_remade == 0
 
-  def test_the_loop_moves_nothing_else(self, loop):
+  def test_loop_copies_nothing_else(self, loop):
     step = loop.step
     assert step.host_transfers == 0
     assert step.weight_bytes_copied == 0
@@ -127,20 +127,20 @@ class TestOneDevice:
     collectives = step.all_reduces + step.all_gathers + step.other_collectives
     assert collectives == 0
 
-  def test_a_later_guess(self, loop, verify):
-    """The inner loop runs gamma - 1 times, beside a first guess and a call."""
+  def test_later_draft_token(self, loop, verify):
+    """The inner loop runs gamma - 1 times, after the first draft token."""
     later = loop.draft_step
-    assert later.cache_bytes_written == _bytes_a_position(DRAFT)
+    assert later.cache_bytes_written == _bytes_per_position(DRAFT)
     assert 0 < (GAMMA - 1) * later.cycles < loop.step.cycles
     assert verify.draft_step is None
 
-  def test_every_call_of_the_draft_reads_the_vocabulary(self, loop, verify):
+  def test_every_draft_call_reads_the_vocabulary(self, loop, verify):
     later = (GAMMA - 1) * loop.draft_step.vocabulary_passes
     assert loop.draft_step.vocabulary_passes > 0
     assert loop.step.vocabulary_passes > later + verify.step.vocabulary_passes
 
   def test_memory(self, loop):
-    """Parameters of both are arguments, 2 bytes each, and little besides."""
+    """Arguments are the parameters, 2 bytes each, and little else."""
     place = abstract_pair.make_place(libtpu.describe('v4:1x1x1'), None)
     params = sum(
         2 * abstract_pair.make_model(config, place).num_params
@@ -151,7 +151,7 @@ class TestOneDevice:
     assert memory.total == sum(dataclasses.astuple(memory))
     assert min(memory.temporaries, memory.outputs, memory.code) > 0
 
-  def test_time_was_spent(self, loop):
+  def test_compilation_time_is_positive(self, loop):
     assert loop.compile_s > 0
 
 
@@ -163,11 +163,11 @@ class TestSeveralRows:
     assert rows_loop.step.host_transfers == 0
     assert rows_loop.step.weight_bytes_copied == 0
 
-  def test_caches_are_selected_anew_in_every_call(self, rows_loop):
+  def test_every_call_rewrites_the_caches(self, rows_loop):
     remade = (
         8
         * SLOTS
-        * (_bytes_a_position(TARGET) + GAMMA * _bytes_a_position(DRAFT))
+        * (_bytes_per_position(TARGET) + GAMMA * _bytes_per_position(DRAFT))
     )
     assert rows_loop.step.cache_bytes_remade == remade
     assert rows_loop.step.cache_bytes_written == 0
@@ -176,32 +176,32 @@ class TestSeveralRows:
 @libtpu.needed
 class TestMesh:
 
-  def test_parameters_are_known_by_their_parts(self):
+  def test_parameters_are_partitioned(self):
     one_row = _compile(programs.compile_plain, topology='v4:2x2x1', min_block=1)
     assert one_row.step.vector_products > 0
 
-  def test_sums(self, mesh_loop):
-    """3 a layer and one for the embedding: in each call of either model."""
+  def test_all_reduces(self, mesh_loop):
+    """Each call of either model has 3 per layer and one for the embedding."""
     target = 3 * TARGET.num_decoder_layers + 1
     draft = 3 * DRAFT.num_decoder_layers + 1
     assert mesh_loop.step.all_reduces == target + GAMMA * draft
     assert mesh_loop.draft_step.all_reduces == draft
 
-  def test_logits_are_gathered_once_a_call(self, mesh_loop):
+  def test_logits_are_gathered_once_per_call(self, mesh_loop):
     assert mesh_loop.step.all_gathers == 1 + GAMMA
     assert mesh_loop.draft_step.all_gathers == 1
 
-  def test_nothing_else_is_sent(self, mesh_loop):
+  def test_no_other_collectives(self, mesh_loop):
     assert mesh_loop.step.other_collectives == 0
     assert mesh_loop.step.host_transfers == 0
     assert mesh_loop.step.weight_bytes_copied == 0
 
   def test_each_device_writes_its_heads(self, mesh_loop):
-    written = (GAMMA + 1) * sum(map(_bytes_a_position, (TARGET, DRAFT)))
+    written = (GAMMA + 1) * sum(map(_bytes_per_position, (TARGET, DRAFT)))
     assert mesh_loop.step.cache_bytes_written == written / 4
     assert mesh_loop.step.cache_bytes_remade == 0
 
-  def test_a_draft_that_lies_whole_sends_nothing(self):
+  def test_replicated_draft_model_has_no_collectives(self):
     loop = _compile(
         programs.compile_speculative,
         topology='v4:2x2x1',
@@ -218,7 +218,7 @@ class TestCompileLoop:
   SHAPES = reading.make_shapes([], [], vocab_size=3)
 
   @libtpu.needed
-  def test_what_does_not_fit(self):
+  def test_program_that_does_not_fit(self):
     place = abstract_pair.make_place(libtpu.describe('v4:1x1x1'), None)
     large = jax.ShapeDtypeStruct(
         (2**34,), jnp.float32, sharding=place.replicated()
@@ -229,7 +229,7 @@ class TestCompileLoop:
     message = str(error.value)
     assert 'memory' in message and '\n' not in message
 
-  def test_other_errors_pass(self):
+  def test_other_errors_are_raised(self):
     def make():
       raise RuntimeError('INTERNAL: a bug')
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What a trip does, of loops whose every instruction is written here."""
+"""Tests of the analysis of loops whose every instruction is given."""
 
 import pytest
 
@@ -27,25 +27,25 @@ def _read(*body: str, others: str = '') -> reading.Reading:
 
 
 def _work(name: str, cycles: int) -> str:
-  return f'%{name} = {WORK}{hlo_texts.reckoned(cycles)}'
+  return f'%{name} = {WORK}{hlo_texts.estimated(cycles)}'
 
 
 def _fused(kind: str, taken: str, *lines: str) -> reading.Reading:
-  """Of a fusion of some instructions."""
+  """Returns a fusion of some instructions."""
   return _read(
       f'%fused = {kind} fusion({taken}), kind=kOutput, calls=%fused_parts',
       others=hlo_texts.computation('fused_parts', *lines),
   )
 
 
-def test_a_trip_of_nothing():
+def test_empty_trip():
   assert _read() == reading.Reading()
 
 
 class TestReadLoop:
 
   @pytest.mark.parametrize('count', [0, 2])
-  def test_not_one_loop(self, count):
+  def test_several_loops_are_refused(self, count):
     text = hlo_texts.program()
     (loop,) = [line for line in text.splitlines() if 'ROOT %loop' in line]
     other = loop.replace('%loop', '%other').replace('ROOT ', '')
@@ -55,8 +55,8 @@ class TestReadLoop:
     with pytest.raises(ValueError, match=f'one decoding loop.*, got {count}'):
       reading.read_loop(hlo.parse(text), hlo_texts.SHAPES)
 
-  def test_a_loop_that_is_counted_is_another(self):
-    """As that of an encoder before it, which no step runs."""
+  def test_counted_loops_are_ignored(self):
+    """An encoder before the loop can have one, and no step runs it."""
     text = hlo_texts.program(_work('step', 10), others=NOTHING)
     counted = hlo_texts.counted('encoder', 7, _work('encoded', 1000))
     before = f'  {hlo_texts.looped("encoder")}\n  ROOT %loop'
@@ -69,7 +69,7 @@ class TestReadLoop:
 
 class TestInnerTrip:
 
-  LATER = hlo_texts.counted('later', 6, _work('guess', 100))
+  LATER = hlo_texts.counted('later', 6, _work('draft', 100))
 
   def test_one_trip_of_the_inner_loop(self):
     found = _read_loop(
@@ -78,7 +78,7 @@ class TestInnerTrip:
     assert found.inner_trip == reading.Reading(cycles=100, num_operations=1)
     assert found.trip.cycles == 1000 + 6 * 100
 
-  def test_of_several_the_longest(self):
+  def test_longest_of_several_inner_loops(self):
     short = hlo_texts.counted('short', 50, _work('count_up', 30))
     found = _read_loop(
         hlo_texts.looped('later'),
@@ -87,7 +87,7 @@ class TestInnerTrip:
     )
     assert found.inner_trip.cycles == 100
 
-  def test_rows_that_are_written_are_no_guesses(self):
+  def test_row_writes_are_not_the_inner_loop(self):
     rows = hlo_texts.counted('rows', 8, _work('row', 5000))
     scatter = hlo_texts.looped('rows', 'jit(loop)/while/body/scatter')
     alone = _read_loop(scatter, others=rows)
@@ -100,20 +100,20 @@ class TestInnerTrip:
 
 class TestCycles:
 
-  def test_are_those_of_the_operations(self):
+  def test_cycles_of_operations(self):
     found = _read(_work('a', 100), f'%b = {WORK}', _work('c', 23))
     assert found == reading.Reading(cycles=123, num_operations=2)
 
   def test_a_fusion_counts_once(self):
-    """And not what it is fused of, which has a reckoning too."""
+    """The instructions within it, which have estimates too, do not count."""
     parts = hlo_texts.computation(
         'parts', _work('inner', 900), _work('root', 90)
     )
     fusion = '%outer = f32[8]{0} fusion(%count), calls=%parts'
-    found = _read(fusion + hlo_texts.reckoned(1000), others=parts)
+    found = _read(fusion + hlo_texts.estimated(1000), others=parts)
     assert (found.cycles, found.num_operations) == (1000, 1)
 
-  def test_an_inner_loop_counts_as_often_as_it_runs(self):
+  def test_inner_loop_counts_per_trip(self):
     found = _read(
         _work('outside', 5),
         hlo_texts.looped('scan'),
@@ -121,15 +121,15 @@ class TestCycles:
     )
     assert (found.cycles, found.num_operations) == (705, 8)
 
-  def test_a_loop_in_a_loop(self):
+  def test_nested_inner_loops(self):
     inner = hlo_texts.counted('rows', 8, _work('row', 10))
     outer = hlo_texts.counted(
-        'scan', 3, _work('guess', 1000), hlo_texts.looped('rows')
+        'scan', 3, _work('draft', 1000), hlo_texts.looped('rows')
     )
     found = _read(hlo_texts.looped('scan'), others=inner + outer)
     assert found.cycles == 3 * (1000 + 8 * 10)
 
-  def test_an_inner_loop_that_data_end_is_refused(self):
+  def test_inner_loop_that_depends_on_data_is_refused(self):
     others = hlo_texts.counted('search', 7, _work('half', 30))
     others = others.replace('constant(7)', 'parameter(1)')
     with pytest.raises(ValueError, match='unknown number of trips'):
@@ -143,8 +143,8 @@ class TestCycles:
           'true_computation=%asks, false_computation=%ends',
       ],
   )
-  def test_of_branches_the_one_that_asks_nothing_more(self, cycles, roles):
-    """Whichever is dearer: the one that asks on is for other laws."""
+  def test_branch_without_further_conditions_counts(self, cycles, roles):
+    """The other branch is for other samplings."""
     asked, ended = cycles
     asks = (
         '%again = f32[8]{0} conditional(%count, %count, %count),'
@@ -160,7 +160,7 @@ class TestCycles:
     found = _read(_work('outside', 2), chosen, others=branches)
     assert (found.cycles, found.num_operations) == (ended + 2, 2)
 
-  def test_what_is_called(self):
+  def test_called_computations_count(self):
     others = hlo_texts.computation('called', _work('inner', 30))
     call = '%call.1 = f32[8]{0} call(%count), to_apply=%called'
     assert _read(call, others=others).cycles == 30
@@ -181,8 +181,8 @@ class TestCycles:
   @pytest.mark.parametrize(
       ('kind', 'of'), [(WEIGHTS, '%weights'), (CACHE, '%keys')]
   )
-  def test_moves_are_no_work(self, line, kind, of):
-    line = line.format(kind=kind, of=of) + hlo_texts.reckoned(12345)
+  def test_data_movement_does_not_count(self, line, kind, of):
+    line = line.format(kind=kind, of=of) + hlo_texts.estimated(12345)
     assert _read(line) == reading.Reading()
 
 
@@ -198,7 +198,7 @@ class TestCollectives:
           ('collective-permute', 'other_collectives'),
       ],
   )
-  def test_at_once_or_apart(self, opcode, key):
+  def test_synchronous_and_asynchronous(self, opcode, key):
     one = reading.Reading(**{key: 1})
     made = f'{PRODUCT} {opcode}'
     assert _read(f'%sum = {made}(%vector), channel_id=3') == one
@@ -217,7 +217,7 @@ class TestCollectives:
     )
     assert found.all_reduces == 1
 
-  def test_of_every_trip(self):
+  def test_collectives_of_every_trip(self):
     body = f'%gathered = {PRODUCT} all-gather(%scan.bound), dimensions={{0}}'
     found = _read(
         hlo_texts.looped('scan'), others=hlo_texts.counted('scan', 4, body)
@@ -241,7 +241,7 @@ class TestHostTransfers:
   def test_counts(self, line):
     assert _read(line).host_transfers == 1
 
-  def test_in_a_branch_that_is_not_taken(self):
+  def test_branch_that_is_not_taken(self):
     branches = hlo_texts.computation('cheap', _work('cheap.work', 1))
     branches += hlo_texts.computation(
         'dear', _work('dear.work', 1000), '%out = token[] outfeed(%count)'
@@ -278,7 +278,7 @@ class TestCaches:
     assert found.cache_bytes_written == 2 * 4 * 64 * 2
     assert found.cache_bytes_remade == 0
 
-  def test_a_slice_of_something_else(self):
+  def test_slice_of_another_array(self):
     update = self.UPDATE.format('%vector', '%vector')
     found = _read(f'%written = {hlo_texts.VECTOR} {update}')
     assert found.cache_bytes_written == 0
@@ -288,13 +288,13 @@ class TestCaches:
       [CACHE, 'bf16[36,4,64]{2,1,0:T(8,128)}', 'bf16[1,4,64,36]{3,2,1,0}'],
       ids=['as it lies', 'transposed', 'with an axis of one'],
   )
-  def test_made_anew(self, kind):
+  def test_rewritten_cache(self, kind):
     found = _read(f'%again = {kind} copy(%keys)')
     assert found.cache_bytes_remade == hlo_texts.CACHE_BYTES
     assert found.cache_bytes_written == 0
 
-  def test_both_made_anew_by_a_fusion(self):
-    """By a selection, as several rows are written on a TPU."""
+  def test_fusion_that_rewrites_both_caches(self):
+    """A TPU writes several rows by a selection."""
     found = _fused(
         f'({CACHE}, {CACHE})',
         '%keys, %values',
@@ -320,7 +320,7 @@ class TestWeights:
       ],
       ids=['another layout', 'transposed', 'another dtype'],
   )
-  def test_copied(self, kind, num_bytes):
+  def test_copied_weights(self, kind, num_bytes):
     assert _read(f'%copied = {kind} copy(%weights)').weight_bytes_copied == (
         num_bytes
     )
@@ -338,21 +338,21 @@ class TestWeights:
         *lines,
     )
 
-  def test_a_product_with_a_vector(self):
+  def test_product_with_a_vector(self):
     lines = (
         f'%multiplied = {WEIGHTS} multiply(%left, %right)',
         f'%summed = {PRODUCT} reduce(%multiplied), to_apply=%nothing',
     )
     assert self._product('%vector, %weights', *lines).vector_products == 1
-    # No weights are in this one: a norm's sum, for instance.
+    # This one has no weights, like the sum of a norm.
     assert self._product('%vector, %vector', *lines).vector_products == 0
 
-  def test_a_row_that_is_picked(self):
+  def test_gathered_row(self):
     line = f'%row = {PRODUCT} gather(%right, %left)'
     assert self._product('%vector, %weights', line).vector_products == 0
 
   @pytest.mark.parametrize('opcode', ['convolution', 'dot'])
-  def test_a_product_on_the_matrix_unit(self, opcode):
+  def test_product_on_the_matrix_unit(self, opcode):
     found = self._product(
         '%vector, %weights',
         f'%product = {PRODUCT} {opcode}(%left, %right)',
@@ -365,8 +365,8 @@ class TestWeights:
       ('left', 'made', 'count'),
       [('bf16', 'bf16', 0), ('f32', 'f32', 1), ('bf16', 'f32', 0)],
   )
-  def test_float32(self, opcode, left, made, count):
-    """By what is multiplied: what is summed in float32 costs no more."""
+  def test_float32_product(self, opcode, left, made, count):
+    """The operands decide: sums in float32 cost no more."""
     found = self._product(
         '%vector, %weights',
         f'%cast = {left}[1,256]{{1,0}} convert(%left)',
@@ -382,11 +382,11 @@ class TestScatter:
 
   ROWS = hlo_texts.counted('rows', 8, _work('row', 10))
 
-  def test_its_trips(self):
+  def test_trips_of_a_scatter(self):
     loop = hlo_texts.looped('rows', 'jit(loop)/while/body/write/scatter')
     assert _read(loop, others=self.ROWS).scatter_trips == 8
 
-  def test_of_every_trip_around_it(self):
+  def test_trips_of_the_outer_loop(self):
     loop = hlo_texts.looped('rows', 'jit(loop)/while/body/write/scatter')
     scan = hlo_texts.counted('scan', 3, loop)
     found = _read(hlo_texts.looped('scan'), others=self.ROWS + scan)
@@ -403,7 +403,7 @@ class TestVocabularyPasses:
       ('line', 'count'),
       [
           (f'%best = {COUNT} reduce(%logits), to_apply=%nothing', 1),
-          (f'%law = {LOGITS} exponential(%logits)', 1),
+          (f'%distribution = {LOGITS} exponential(%logits)', 1),
           (f'%made = {LOGITS} fusion(%vector, %head), calls=%nothing', 1),
           (f'%read = {PRODUCT} fusion(%head), calls=%nothing', 0),
           (f'%other = {PRODUCT} tanh(%vector)', 0),

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The report of records that are made up, number by number."""
+"""Tests of the report on given records, number by number."""
 
 import copy
 import dataclasses
@@ -18,7 +18,7 @@ GIB = 2**30
 
 
 def _program(cycles, chip='v4', draft_cycles=None, **step):
-  """A program as the record has it."""
+  """Returns a program of a record."""
   draft_step = None
   if draft_cycles is not None:
     draft_step = reading.Reading(cycles=draft_cycles)
@@ -85,7 +85,7 @@ def _pair(draft, gamma, cycles, chip):
 
 
 def _record(chip='v4', pairs=(('small', 7, 9_000_000),), **changes):
-  """XXL with some drafts; a padded step of it is of 5 million cycles."""
+  """Returns a record of XXL; its padded step has 5 million cycles."""
   record = {
       'chip': dataclasses.asdict(chips.CHIPS[chip]),
       'topology': f'{chip}:1x1x1',
@@ -117,7 +117,7 @@ def _record(chip='v4', pairs=(('small', 7, 9_000_000),), **changes):
 
 
 def _section(text, title):
-  """Rows of a section's table, each by column."""
+  """Returns the rows of a section's table, each by column."""
   (part,) = [p for p in text.split('\n## ') if p.startswith(title)]
   lines = [line for line in part.splitlines() if line.startswith('|')]
   header, _, *rows = [line.strip('| ').split(' | ') for line in lines]
@@ -125,7 +125,7 @@ def _section(text, title):
 
 
 def _table_2(record, draft='small', gamma=7):
-  """The first row of a draft and a gamma."""
+  """Returns the first row of a draft and a gamma."""
   rows = _section(report.render(record), 'Table 2')
   return next(
       row
@@ -136,7 +136,7 @@ def _table_2(record, draft='small', gamma=7):
 
 class TestHeading:
 
-  def test_what_was_compiled(self):
+  def test_heading(self):
     first, _, second, *_ = report.render(_record()).splitlines()
     assert first == '# t5_1_1_xxl on v4:1x1x1'
     assert second == (
@@ -160,7 +160,7 @@ class TestHeading:
 
 class TestMemory:
 
-  def test_of_the_loop(self):
+  def test_memory_of_the_loop(self):
     (row,) = _section(report.render(_record()), 'Memory')
     assert list(row.values()) == [
         't5_1_1_xxl with t5_1_1_small', '7', '21.00', '0.50', '0.12', '21.88',
@@ -182,7 +182,7 @@ class TestSteps:
         ('target t5_1_1_xxl', 'verify 8', '4,500,000', '4,286'),
     ]
 
-  def test_what_is_counted(self):
+  def test_counts(self):
     rows = _section(report.render(_record()), 'Steps')
     counted = ('roofline us', 'weights MB', 'caches MB', 'MFLOP')
     found = [[row[key] for key in counted] for row in rows]
@@ -199,7 +199,7 @@ class TestSteps:
     assert [row['form'] for row in rows[-2:]] == ['verify 4', 'verify 8']
     assert [row['roofline us'] for row in rows[-2:]] == ['18', '22']
 
-  def test_that_of_t5x(self):
+  def test_t5x_step(self):
     text = report.render(_record(t5x_step=_program(30_000_000)))
     row = _section(text, 'Steps')[-1]
     assert row['step'] == "T5X's own, t5_1_1_xxl"
@@ -253,7 +253,7 @@ class TestRowWrites:
     ]
     assert 'batch 8,' in text
 
-  def test_of_one_row(self):
+  def test_single_row(self):
     assert 'Writing where' not in report.render(_record())
 
 
@@ -265,7 +265,7 @@ class TestUnknownClock:
     assert 'clock unknown.' in text
     assert {row['us'] for row in _section(text, 'Steps')} == {'-'}
     assert {row['us'] for row in _section(text, 'What the loop')} == {'-'}
-    # What bytes say needs no clock, nor what is divided by another.
+    # Bytes and ratios need no clock.
     assert _section(text, 'Steps')[0]['roofline us'] == '11'
     assert _table_2(unknown) == _table_2(known)
 
@@ -291,14 +291,14 @@ class TestTable2:
     assert row['c one row'] == '0.020'  # 400,000 over 20,000,000
 
   def test_speedups(self):
-    """Of small at alpha 0.75 and gamma 7, 9,000,000 cycles a trip."""
+    """At alpha 0.75 and gamma 7, a trip has 9,000,000 cycles."""
     row = _table_2(_record(t5x_step=_program(30_000_000)))
     tokens = float(theory.expected_tokens(0.75, 7))
     assert row['compiled'] == f'{tokens * 5 / 9:.2f}'
     assert row['over one row'] == f'{tokens * 20 / 9:.2f}'
     assert row["over T5X's"] == f'{tokens * 30 / 9:.2f}'
 
-  def test_over_the_faster_form_whichever_it_is(self):
+  def test_speedup_is_over_the_faster_form(self):
     record = _record()
     record['target']['steps']['padded']['step']['cycles'] = 40_000_000
     row = _table_2(record)
@@ -310,15 +310,15 @@ class TestTable2:
       [('small', 5, ['-', '0.020']), ('base', 7, ['-', '-'])],
       ids=['gamma', 'draft'],
   )
-  def test_what_was_not_compiled(self, draft, gamma, costs):
+  def test_drafts_that_were_not_compiled(self, draft, gamma, costs):
     row = _table_2(_record(), draft, gamma)
     assert [row['c compiled'], row['c one row']] == costs
     over = ('compiled', 'over one row', "over T5X's")
     assert [row[key] for key in over] == ['-'] * 3
     assert row['roofline'] == '2.75'
 
-  def test_a_loop_of_one_guess(self):
-    """It has no later guess that is read apart."""
+  def test_loop_with_gamma_1(self):
+    """It has no later draft token with numbers of its own."""
     record = _record()
     record['pairs'][0]['loop']['draft_step'] = None
     row = _table_2(record)
@@ -326,7 +326,7 @@ class TestTable2:
 
 
 def _numbers(value, path=()):
-  """Paths to all counts of cycles in a record."""
+  """Yields paths to all counts of cycles in a record."""
   if isinstance(value, dict):
     items = value.items()
   elif isinstance(value, list):
@@ -339,8 +339,8 @@ def _numbers(value, path=()):
     yield from _numbers(inner, (*path, key))
 
 
-def test_every_cycle_of_the_record_is_told():
-  """Each, when it changes, changes the report."""
+def test_every_count_of_cycles_is_reported():
+  """Changing a count changes the report."""
   record = _record(t5x_step=_program(30_000_000))
   text = report.render(record)
   paths = list(_numbers(record))

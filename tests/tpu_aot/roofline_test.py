@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Least times, beside bytes and operations that are counted elsewhere."""
+"""Tests of lower bounds of times, against counts of bytes and operations."""
 
 import dataclasses
 
@@ -23,7 +23,7 @@ from speculative_t5x.tpu_aot import topology
 from tests import tiny
 
 LENGTH, INPUTS_LENGTH, GAMMA = 20, 12, 3
-# So wide that norms and biases do not count beside the matrices.
+# So wide that norms and biases are negligible.
 CONFIG = tiny.config(
     vocab_size=4096, emb_dim=256, num_heads=4, head_dim=64, mlp_dim=512,
     dtype='bfloat16',
@@ -71,22 +71,22 @@ class TestCount:
       [{}, {'dtype': 'float32'}, {'logits_via_embedding': True},
        {'num_decoder_layers': 3}],
   )  # fmt: skip
-  def test_bytes_are_those_of_the_floor(self, changes, rows):
+  def test_bytes_equal_the_read_floor(self, changes, rows):
     model = _model(**changes)
     call = _count(model, rows)
     assert call.weight_bytes + call.cache_bytes == read_floor.step_bytes(
         _decoder(model), rows, INPUTS_LENGTH
     )
 
-  def test_bytes_of_a_row(self):
-    """Weights are read once for all rows, and a block reads what one does."""
+  def test_bytes_per_row(self):
+    """Weights are read once for all rows and for all positions of a block."""
     one, three = _count(_model()), _count(_model(), rows=3, block=4)
     assert three.weight_bytes == one.weight_bytes
     assert three.cache_bytes == 3 * one.cache_bytes
     assert one.cache_bytes == 2 * 2 * 2 * 256 * (LENGTH + 1 + INPUTS_LENGTH)
 
   @pytest.mark.parametrize('rows', [1, 3])
-  def test_operations_are_those_of_the_programs(self, rows):
+  def test_operations_equal_the_programs(self, rows):
     model, inputs_length = _model(), 512  # so long that attention counts
     request = abstract_pair.make_request(_place(), rows, inputs_length)
     tokens = jnp.ones((rows, inputs_length), jnp.int32)
@@ -97,20 +97,20 @@ class TestCount:
       ours = _count(model, rows, block, GAMMA, inputs_length)
       assert ours.operations == pytest.approx(theirs, rel=0.02)
 
-  def test_a_quarter_on_each_of_four(self):
-    """All but norms and biases, which lie whole, is divided."""
+  def test_four_devices_have_a_quarter_each(self):
+    """Everything is partitioned except for norms and biases."""
     whole, part = _count(_model()), _count(_model(_mesh(1, 4)))
     assert part.cache_bytes == whole.cache_bytes / 4
-    whole_params = 2 * 7 * 256  # of norms, two bytes a number
+    whole_params = 2 * 7 * 256  # norms, two bytes per number
     divided = (whole.weight_bytes - whole_params) / 4
     assert part.weight_bytes == divided + whole_params
     assert part.operations == pytest.approx(whole.operations / 4, rel=0.01)
 
-  def test_along_data_nothing_is_divided(self):
-    """The rows are, and they are given for one device."""
+  def test_data_axis_does_not_partition(self):
+    """The rows are already those of one device."""
     assert _count(_model(_mesh(4, 1)), rows=2) == _count(_model(), rows=2)
 
-  def test_a_model_that_lies_whole(self):
+  def test_replicated_model(self):
     replicated = _model(_mesh(1, 4), sharding.REPLICATED)
     assert _count(replicated) == _count(_model())
 
@@ -119,10 +119,10 @@ class TestSeconds:
 
   CHIP = chips.Chip('v', 1, bandwidth=100.0, peak=1000.0, clock_hz=None)
 
-  def test_of_reading(self):
+  def test_time_of_reading(self):
     assert roofline.Call(150, 50, operations=10).seconds(self.CHIP) == 2.0
 
-  def test_of_computing(self):
+  def test_time_of_computing(self):
     assert roofline.Call(150, 50, operations=5000).seconds(self.CHIP) == 5.0
 
 
@@ -130,13 +130,13 @@ class TestSpeedup:
 
   @pytest.mark.parametrize('row', published.TABLES_2_AND_4)
   def test_is_theorem_3_8(self, row):
-    """Where gamma + 1 tokens are scored in the time of one."""
+    """Scoring gamma + 1 tokens takes the time of one."""
     found = roofline.speedup(row, plain_s=2.0, draft_s=0.5, verify_s=2.0)
     expected = theory.walltime_factor(row.alpha, row.gamma, 0.25)
     assert found == pytest.approx(expected)
     assert isinstance(found, float)
 
-  def test_the_cost_of_verifying(self):
+  def test_cost_of_verification(self):
     row = published.TABLES_2_AND_4[0]
     tokens = theory.expected_tokens(row.alpha, row.gamma)
     found = roofline.speedup(row, plain_s=10.0, draft_s=1.0, verify_s=13.0)

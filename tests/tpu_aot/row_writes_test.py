@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Both forms of writing rows that stand in different places, on a TPU."""
+"""Tests of both forms of writing rows at different positions, on a TPU."""
 
 import pytest
 
@@ -28,16 +28,16 @@ def compiled():
 @libtpu.needed
 class TestCompileForm:
 
-  def test_a_scatter_writes_row_after_row(self, compiled):
+  def test_scatter_writes_rows_one_after_another(self, compiled):
     assert compiled['a scatter'].scatter_trips == 2 * ROWS
     written = _CACHES * BLOCK / SLOTS
     assert compiled['a scatter'].cache_bytes_written == written
     assert compiled['a scatter'].cache_bytes_remade == 0
 
-  def test_a_selection_writes_all_at_once(self, compiled):
+  def test_selection_writes_all_rows_together(self, compiled):
     assert compiled['a selection'].scatter_trips == 0
     assert compiled['a selection'].cache_bytes_remade == _CACHES
     assert compiled['a selection'].cache_bytes_written == 0
 
-  def test_which_is_faster(self, compiled):
+  def test_faster_form(self, compiled):
     assert compiled['a selection'].cycles < compiled['a scatter'].cycles / 2

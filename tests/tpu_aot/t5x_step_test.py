@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""T5X's own step on a TPU, where T5X is."""
+"""Tests of T5X's own step on a TPU, if T5X is installed."""
 
 import importlib.util
 
@@ -12,7 +12,7 @@ from speculative_t5x.tpu_aot import t5x_step
 from tests.tpu_aot import libtpu
 
 
-def test_whether_t5x_is_there():
+def test_t5x_is_found_if_installed():
   is_there = importlib.util.find_spec('t5x') is not None
   assert t5x_step.IS_IMPORTABLE == is_there
 
@@ -21,7 +21,7 @@ def test_whether_t5x_is_there():
 @pytest.mark.skipif(not t5x_step.IS_IMPORTABLE, reason='T5X cannot be imported')
 class TestCompilePlain:
 
-  def test_it_multiplies_by_vectors(self):
+  def test_step_multiplies_by_vectors(self):
     config = t5.T5Config(
         vocab_size=3072, emb_dim=512, num_heads=8, head_dim=64,
         num_encoder_layers=1, num_decoder_layers=2, mlp_dim=640,

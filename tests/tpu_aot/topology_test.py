@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""TPUs that are described, and what cannot be."""
+"""Tests of describing TPUs, and of invalid descriptions."""
 
 import importlib.metadata
 import os
@@ -15,7 +15,7 @@ from tests.tpu_aot import libtpu
 
 @pytest.fixture
 def found(monkeypatch):
-  """Sets the version of libtpu that is found; None for none."""
+  """Returns a function that fakes the installed version of libtpu."""
   version = importlib.metadata.version
 
   def set_version(value):
@@ -45,7 +45,7 @@ class TestDescribe:
           ('v6e:1x1', 1, 'TPU v6 lite'),
       ],
   )
-  def test_one_device_a_chip(self, name, count, kind):
+  def test_one_device_per_chip(self, name, count, kind):
     described = libtpu.describe(name)
     assert described.name == name
     assert described.chip is chips.CHIPS[name.split(':')[0]]
@@ -57,14 +57,14 @@ class TestDescribe:
       ['', None, 7, 'v4', 'v9:1x1x1', 'v4:1', 'v4:1x1x1x1', 'v4:2x', ' v4:2x2',
        'v4:2x2x1\n', 'v4-8'],
   )  # fmt: skip
-  def test_a_name_that_is_none(self, name):
+  def test_unknown_name(self, name):
     with pytest.raises(topology.TopologyError) as error:
       topology.describe(name)
     assert f'no topology {name!r}' in str(error.value)
     assert 'v4, v5e, v5p, v6e' in str(error.value)
 
   @libtpu.needed
-  def test_chips_that_no_slice_has(self):
+  def test_invalid_number_of_chips(self):
     with pytest.raises(topology.TopologyError) as error:
       topology.describe('v4:3x1x1')
     message = str(error.value)
@@ -72,7 +72,7 @@ class TestDescribe:
     assert 'v4:1x1x1, v4:2x2x1 or v5e:2x4' in message
 
   @libtpu.needed
-  def test_variables_of_the_user_stay(self, monkeypatch):
+  def test_variables_of_the_user_remain(self, monkeypatch):
     monkeypatch.setenv('TPU_WORKER_HOSTNAMES', 'of_the_user')
     monkeypatch.delenv('TPU_SKIP_MDS_QUERY')
     topology.describe('v4:1x1x1')
@@ -88,16 +88,16 @@ class TestDescribe:
 class TestCheckLibtpu:
 
   @libtpu.needed
-  def test_that_of_this_jax(self):
+  def test_matching_version(self):
     assert topology.check_libtpu() == importlib.metadata.version('libtpu')
 
-  def test_none(self, found):
+  def test_missing(self, found):
     found(None)
     with pytest.raises(topology.TopologyError) as error:
       topology.check_libtpu()
     assert "pip install '.[tpu-aot]'" in str(error.value)
 
-  def test_of_another_age(self, found):
+  def test_another_version(self, found):
     found('0.0.1')
     with pytest.raises(topology.TopologyError) as error:
       topology.check_libtpu()
@@ -110,7 +110,9 @@ class TestCheckLibtpu:
       ('version', 'is_wanted'),
       [('0.0.42', True), ('0.0.42.1', True), ('0.0.43', False)],
   )
-  def test_what_jax_asks_for(self, monkeypatch, found, version, is_wanted):
+  def test_version_that_jax_requires(
+      self, monkeypatch, found, version, is_wanted
+  ):
     wanted = ['numpy>=2', 'libtpus==7', 'libtpu==0.0.42.*; extra == "tpu"']
     monkeypatch.setattr(importlib.metadata, 'requires', lambda _: wanted)
     found(version)
@@ -121,7 +123,7 @@ class TestCheckLibtpu:
       topology.check_libtpu()
 
   @pytest.mark.parametrize('requires', [None, ['numpy>=2']])
-  def test_a_jax_that_asks_for_none(self, monkeypatch, found, requires):
+  def test_jax_without_a_requirement(self, monkeypatch, found, requires):
     monkeypatch.setattr(importlib.metadata, 'requires', lambda _: requires)
     found('0.0.1')
     assert topology.check_libtpu() == '0.0.1'

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests for batches."""
+"""Tests of training batches."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -22,7 +22,7 @@ class TestTrimPadding:
       ('used', 'multiple', 'kept'),
       [(3, 4, 4), (5, 4, 8), (8, 1, 8), (9, 8, 10)],
   )
-  def test_keeps_what_is_used(self, used, multiple, kept):
+  def test_removes_unused_columns(self, used, multiple, kept):
     tokens = np.zeros((3, 10), np.int32)
     tokens[1, :used] = 7
     trimmed = batches.trim_padding(batches.Examples(tokens, tokens), multiple)
@@ -38,7 +38,7 @@ class TestShiftRight:
 
 
 class TestShuffle:
-  """23 examples in batches of 5, two batches a group: 2 groups an epoch."""
+  """The 23 examples in batches of 5, two per group, give 2 groups per epoch."""
 
   LENGTHS = np.array([3, 9, 4, 7, 5, 8, 6] * 3 + [4, 9], np.int32)
 
@@ -66,7 +66,7 @@ class TestShuffle:
   def test_all_examples_take_part(self):
     assert len(set(self._shuffle().indices(0, 40).ravel())) == 23
 
-  def test_a_group_is_of_like_length_and_its_batches_are_not_sorted(self):
+  def test_groups_have_similar_lengths(self):
     epoch = self.LENGTHS[self._shuffle().indices(0, 4)].reshape(2, -1)
     short, long = sorted(epoch.tolist(), key=max)
     assert max(short) <= min(long)
@@ -85,7 +85,7 @@ class TestShuffle:
 
 class TestLengths:
 
-  def test_the_longer_side_counts(self):
+  def test_length_is_that_of_the_longer_side(self):
     examples = batches.Examples(
         np.array([[5, 1, 0], [5, 6, 1]]), np.array([[7, 7, 1], [1, 0, 0]])
     )

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests for training."""
+"""Tests of training."""
 
 import dataclasses
 import functools
@@ -39,7 +39,7 @@ def _log_probs(logits):
 
 
 def _copies(num_examples, length=6, seed=7):
-  """Sequences of tokens 2 to 11 ended by 1, to be copied."""
+  """Returns sequences of tokens 2 to 11 ended by 1, to be copied."""
   rng = np.random.default_rng(seed)
   tokens = np.zeros((num_examples, length + 1), np.int32)
   for row in tokens:
@@ -101,7 +101,7 @@ class TestCrossEntropy:
 
 class TestBatchLoss:
 
-  def test_padding_weighs_nothing(self):
+  def test_padding_has_no_weight(self):
     logits, targets = _logits(), jnp.array([[1, 2, 0], [4, 0, 0]])
     loss, metrics = losses.batch_loss(
         logits, targets, losses.LossConfig(z_loss=0.0)
@@ -112,8 +112,8 @@ class TestBatchLoss:
     assert metrics.num_tokens == 3
     np.testing.assert_allclose(metrics.loss_per_token, expected / 3, rtol=1e-5)
 
-  def test_sums_what_each_token_costs(self):
-    """By all settings of the loss."""
+  def test_sums_losses_of_tokens(self):
+    """All settings of the loss are used."""
     logits, targets = _logits(), jnp.array([[1, 2, 0], [4, 0, 0]])
     weights = {'z_loss': 0.3, 'label_smoothing': 0.2}
     each, z_losses = losses.cross_entropy(logits, targets, **weights)
@@ -277,7 +277,7 @@ class TestAdafactor:
 
 @functools.cache
 def _training():
-  """One compilation for all tests: the optimizer, 40 steps, the examples."""
+  """Returns the optimizer, 40 steps and the examples, compiled once."""
   optimizer = adafactor.make(
       schedules.linear_decay(
           train_steps=240, learning_rate=0.02, warmup_steps=20
@@ -302,7 +302,7 @@ def _shuffle(seed):
 
 
 def _start():
-  # A step takes over the state's memory.
+  # A step donates the state's memory.
   return jax.tree.map(jnp.array, _fresh_state())
 
 
@@ -335,7 +335,7 @@ class TestTrainSteps:
       def init(self, key, *tokens, enable_dropout):
         return {'params': {'kernel': jax.random.normal(key, (3,))}}
 
-    optimizer, _, _ = _training()  # kept for other tests: made of no fake
+    optimizer, _, _ = _training()  # made before the fake, for other tests
     monkeypatch.setattr(t5, 'Transformer', Network)
     kernels = [
         steps.init_state(_CONFIG, optimizer, seed).params['kernel']
@@ -345,7 +345,7 @@ class TestTrainSteps:
     assert (kernels[0] != kernels[2]).any()
 
   def test_evaluation_is_the_cross_entropy_of_the_next_token(self):
-    """Whatever batches the examples are in, and by no other loss."""
+    """The result does not depend on the batches."""
     examples = _copies(100, seed=8)
     params = _fresh_state().params
     metrics = _evaluate()(params, batches.in_order(examples, batch_size=40))
