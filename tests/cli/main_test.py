@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line: what it understands, and what it says of bad input."""
 
+import dataclasses
 import gzip
 import io
 import json
@@ -971,12 +972,13 @@ class TestInterrupted:
     monkeypatch.setattr(t5_published, 'VOCAB_SIZE', 64)
     measured = []
 
-    def measure(*_, name, **options):
+    def measure(programs, batches, settings, name):
       if len(measured) == 1:
         measured.append('interrupted')
         raise KeyboardInterrupt
       measured.append(name.partition('alpha ')[2].partition(',')[0])
-      return types.SimpleNamespace(record={'c': 0.25})
+      record = dataclasses.replace(settings, c=0.25)
+      return types.SimpleNamespace(record=record)
 
     monkeypatch.setattr(walltimes, 'measure', measure)
     flags = [
