@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the command line: its flags, its output and its errors."""
 
+import dataclasses
 import gzip
 import io
 import json
@@ -987,12 +988,13 @@ class TestInterrupted:
     monkeypatch.setattr(t5_published, 'VOCAB_SIZE', 64)
     measured = []
 
-    def measure(*_, name, **options):
+    def measure(programs, batches, settings, name):
       if len(measured) == 1:
         measured.append('interrupted')
         raise KeyboardInterrupt
       measured.append(name.partition('alpha ')[2].partition(',')[0])
-      return types.SimpleNamespace(record={'c': 0.25})
+      record = dataclasses.replace(settings, c=0.25)
+      return types.SimpleNamespace(record=record)
 
     monkeypatch.setattr(walltimes, 'measure', measure)
     flags = [

@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from speculative_t5x import run_record
 from speculative_t5x import sharding
 from speculative_t5x.measurement import part_programs
 from speculative_t5x.measurement import walltimes
@@ -19,9 +20,8 @@ def _measure(shape):
     found = walltimes.measure(
         part_programs.PartPrograms(decoder),
         [decoder.place(pairs.request())],
-        repeats=1,
-        name='a pair',
-        rounds=1,
+        run_record.RunRecord(gamma=decoder.gamma, repeats=1, rounds=1),
+        'a pair',
     )
   return found.record
 
@@ -29,12 +29,12 @@ def _measure(shape):
 def test_no_read_floor_on_several_devices():
   spread, alone = _measure((4, 2)), _measure(None)
   floors = {'floor_ms', 'floor_ratio'}
-  unknown = {key for key, value in spread.items() if value is None}
-  assert unknown - floors == {k for k, v in alone.items() if v is None}
+  unknown = {key for key, value in vars(spread).items() if value is None}
+  assert unknown - floors == {k for k, v in vars(alone).items() if v is None}
   assert unknown >= floors
-  assert all(alone[key] > 0 for key in floors)
+  assert all(getattr(alone, key) > 0 for key in floors)
   assert math.isclose(
-      spread['tokens_per_target_call'], alone['tokens_per_target_call']
+      spread.tokens_per_target_call, alone.tokens_per_target_call
   )
 
 
