@@ -30,6 +30,7 @@ from speculative_t5x.measurement import walltimes
 from speculative_t5x.networks import t5_published
 from speculative_t5x.outputs import output_folder
 from speculative_t5x.runtime import arguments
+from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import simulated_acceptance
 from speculative_t5x.speculation import theory
@@ -225,6 +226,7 @@ class _Bench:
         verification=run_record.Verification(rule.name),
         lossless=rule.is_lossless,
         gamma=pairing.gamma,
+        gamma_policy=draft_length.Fixed.name,
         temperature=pairing.temperature,
         topk=0,
         topp=0.0,

@@ -133,6 +133,7 @@ class TestRecord:
   def test_is_marked_as_simulated(self, ran):
     assert ran.record.simulated_acceptance == 0.6
     assert ran.record.lossless is False
+    assert ran.record.gamma_policy == 'fixed'
 
   def test_draft_tokens_are_accepted_at_the_rate(self, ran):
     # About 200 draft tokens are tested.

@@ -29,9 +29,13 @@ def _measure(shape):
 def test_no_read_floor_on_several_devices():
   spread, alone = _measure((4, 2)), _measure(None)
   floors = {'floor_ms', 'floor_ratio'}
-  unknown = {key for key, value in vars(spread).items() if value is None}
-  assert unknown - floors == {k for k, v in vars(alone).items() if v is None}
-  assert unknown >= floors
+  # Times decide whether there is a decode_speedup.
+  unknown, expected = (
+      {key for key, value in vars(record).items() if value is None}
+      - {'decode_speedup'}
+      for record in (spread, alone)
+  )
+  assert unknown == expected | floors
   assert all(getattr(alone, key) > 0 for key in floors)
   assert math.isclose(
       spread.tokens_per_target_call, alone.tokens_per_target_call
