@@ -14,10 +14,12 @@ import pytest
 
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import nothing
+from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome
 from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import state as state_lib
+from tests import mixed_drafts
 from tests import tabular
 from tests import tiny
 
@@ -29,6 +31,7 @@ class Tables:
   """Target and draft that are tables: nothing depends on the batch."""
 
   vocab_size = 5
+  policy = draft_length.Fixed()
 
   def __init__(self):
     tables = tabular.random_tables(1, NUM_REQUESTS, self.vocab_size)
@@ -45,6 +48,8 @@ class Tables:
 class TinyT5:
   """Target and draft model with memories and caches of their own."""
 
+  policy = draft_length.Fixed()
+
   def __init__(self):
     self.params = tiny.model(CONFIG).params
     self.draft_params = tiny.model(CONFIG, noise=0.15).params
@@ -55,7 +60,16 @@ class TinyT5:
     return tiny.drafter(tiny.model(CONFIG), GAMMA)
 
 
-KINDS = {'tables': Tables, 't5': TinyT5}
+class Mixed(Tables):
+  """A drafter and a policy whose states depend on the last outcome."""
+
+  policy = mixed_drafts.KeyPolicy()
+
+  def drafter(self):
+    return mixed_drafts.MixedDrafts(self.vocab_size, GAMMA)
+
+
+KINDS = {'tables': Tables, 't5': TinyT5, 'mixed': Mixed}
 
 
 @functools.cache
@@ -83,6 +97,7 @@ def programs(kind, is_plain, num_decodes):
         drafter,
         None if is_plain else it.draft_params,
         drawn_from,
+        policy=it.policy,
     )
 
   @jax.jit
