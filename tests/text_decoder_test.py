@@ -204,6 +204,12 @@ class TestRequest:
     assert request.limits.tolist() == [LENGTH] * 3
     assert request.example_ids.tolist() == [0, 1, 2]
 
+  @pytest.mark.parametrize('seed', [-(2**31), -1, 0, 2**31 - 1])
+  def test_seed_keeps_all_of_its_bits(self, seed):
+    request, _ = pair().make_request(TEXTS, seed=seed)
+    assert request.seed.dtype == np.int32
+    assert int(request.seed) == seed
+
   def test_example_ids_keep_all_of_their_bits(self):
     ids = [-5, 2**24 + 1, -(2**31)]
     request, _ = pair().make_request(TEXTS, example_ids=ids)

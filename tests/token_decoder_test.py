@@ -6,6 +6,7 @@ import copy
 import functools
 import gc
 import types
+from typing import NamedTuple
 import weakref
 
 import jax
@@ -250,6 +251,66 @@ class TestCompilation:
       plain(**options)
     assert sizes() == before
     assert len(outputs) == 10
+
+
+class TestPlain:
+
+  def test_draft_sampling_does_not_matter(self):
+    found = plain(seed=1, draft_temperature=0.0)
+    np.testing.assert_array_equal(found.sequences, plain(seed=1).sequences)
+
+  def test_scores_of_the_models_own_distribution(self):
+    own = token_decoder.TokenDecoder(
+        *models(),
+        gamma=GAMMA,
+        length=LENGTH,
+        rescale_log_probs=False,
+        matmul_precision='highest',
+    )
+    asked = request(temperature=0.0)
+    found, expected = own.plain(asked), own.speculative(asked)
+    np.testing.assert_array_equal(found.sequences, expected.sequences)
+    np.testing.assert_allclose(found.log_probs, expected.log_probs, atol=1e-3)
+    assert np.all(found.log_probs < 0)
+
+
+class Alternating(NamedTuple):
+  """Wants 0, 1, ..., gamma draft tokens in turn, then 0 again."""
+
+  name = 'alternating'
+
+  def init(self, rows):
+    return jnp.zeros((rows,), jnp.int32)
+
+  def num_wanted(self, state, num_remaining, gamma):
+    return state % (gamma + 1)
+
+  def update(self, state, outcome):
+    return state + 1
+
+
+class TestPolicy:
+
+  def test_fewer_draft_tokens(self):
+    """As many as are wanted are counted, and no output changes."""
+    fewer = token_decoder.TokenDecoder(
+        *models(),
+        gamma=GAMMA,
+        length=LENGTH,
+        policy=Alternating(),
+        matmul_precision='highest',
+    )
+    found = jax.device_get(fewer.speculative(request(temperature=0.0)))
+    expected = speculative(temperature=0.0)
+    np.testing.assert_array_equal(found.sequences, expected.sequences)
+    wanted = [
+        sum(call % (GAMMA + 1) for call in range(calls))
+        for calls in found.num_calls
+    ]
+    np.testing.assert_array_equal(found.statistics.num_computed, wanted)
+    # The first call of every row drafts nothing.
+    assert np.all(found.statistics.drafted_histogram[:, 0] > 0)
+    assert found.statistics.accepted_histogram[:, GAMMA].sum() > 0
 
 
 class TestMayEnd:

@@ -130,13 +130,21 @@ class TestPython:
     trace = jax.device_get(decoder().tokens.traced(request))
     assert trace.outcomes.draft_tokens.shape[-1] == 3
 
-  def test_special_ids_of_its_own(self):
+  @pytest.mark.parametrize('name', ['end', 'padding', 'start'])
+  def test_special_ids_of_its_own(self, name):
+    ids = dict(end=1, padding=0, start=0) | {name: 2}
+
     class Other(repeat_last.RepeatLast):
-      special_ids = contracts.SpecialIds(end=2, padding=1, start=0)
+      special_ids = contracts.SpecialIds(**ids)
 
     drafter = source.WithoutParameters(Other, 'other').load(None, None)
-    with pytest.raises(ValueError, match='end 2, padding 1.*target end 1, pad'):
+    with pytest.raises(ValueError, match=f'{name} 2.*the target end 1, pad'):
       token_decoder.TokenDecoder(tiny.model(CONFIG), drafter, gamma=2, length=4)
+
+  def test_no_draft_tokens(self):
+    drafter = SOURCE.load(None, None)
+    with pytest.raises(ValueError, match='gamma must be at least 1, got 0'):
+      token_decoder.TokenDecoder(tiny.model(CONFIG), drafter, gamma=0, length=4)
 
 
 class TestMistakes:
