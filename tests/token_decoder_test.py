@@ -3,6 +3,7 @@
 """Tests for decoding token ids with a tiny T5, in float32 at full precision."""
 
 import copy
+import dataclasses
 import functools
 import gc
 import types
@@ -17,6 +18,7 @@ import pytest
 from speculative_t5x import token_decoder
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.networks import t5_model
+from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import verification
@@ -313,6 +315,41 @@ class TestPolicy:
     assert found.statistics.accepted_histogram[:, GAMMA].sum() > 0
 
 
+class UpToLimit(NamedTuple):
+  """Wants no draft token that cannot be accepted."""
+
+  name = 'up_to_limit'
+
+  def init(self, rows):
+    return None
+
+  def num_wanted(self, state, num_remaining, gamma):
+    return jnp.clip(num_remaining, 0, gamma)
+
+  def update(self, state, outcome):
+    return None
+
+
+class TestRemaining:
+
+  def test_policy_sees_what_remains(self):
+    fewer = token_decoder.TokenDecoder(
+        *models(),
+        gamma=GAMMA,
+        length=LENGTH,
+        policy=UpToLimit(),
+        matmul_precision='highest',
+    )
+    asked = request(temperature=0.0, limits=1 + np.arange(ROWS) % LENGTH)
+    stats, usual = jax.device_get(
+        [x.speculative(asked).statistics for x in (fewer, decoder())]
+    )
+    np.testing.assert_array_equal(
+        stats.drafted_histogram, usual.drafted_histogram
+    )
+    assert stats.num_computed.sum() < usual.num_computed.sum()
+
+
 class TestMayEnd:
 
   @pytest.mark.parametrize('temperature', [0.0, 1.0])
@@ -327,6 +364,29 @@ class TestMayEnd:
       assert np.isfinite(found.log_probs).all()
     usual = plain(temperature=temperature).sequences
     assert np.any(usual == t5_model.SPECIAL_IDS.end)  # or nothing was forbidden
+
+  def test_the_end_is_that_of_the_target(self):
+    """Id 1 is then a token as any other."""
+    special_ids = contracts.SpecialIds(end=7, padding=0, start=0)
+    target, draft = (
+        dataclasses.replace(
+            tiny.model(CONFIG, noise=x), special_ids=special_ids
+        )
+        for x in (0.0, 0.15)
+    )
+    other = token_decoder.TokenDecoder(
+        target,
+        draft_model.from_model(draft),
+        gamma=GAMMA,
+        length=LENGTH,
+        may_end=False,
+        matmul_precision='highest',
+    )
+    for way in (other.plain, other.speculative):
+      found = jax.device_get(way(request()))
+      np.testing.assert_array_equal(found.num_tokens, LENGTH)
+      assert not np.any(found.sequences == 7)
+      assert np.any(found.sequences == 1)
 
   def test_greedy_outputs_agree(self):
     asked = request(temperature=0.0)
@@ -390,6 +450,11 @@ class TestWithDraft:
     length = decoder().length
     with pytest.raises(ValueError, match=f'Give at most {length}.$'):
       decoder().with_drafter(decoder().loaded_drafter, length + 1)
+
+
+def test_matmul_precision_is_in_force_where_programs_are_traced():
+  with decoder().scope():
+    assert jax.config.jax_default_matmul_precision == 'highest'
 
 
 def test_the_rule_is_the_papers_unless_given():
