@@ -231,6 +231,22 @@ class TestRefill:
       )
 
 
+@pytest.mark.parametrize('num_decodes', [1, 2])
+@pytest.mark.parametrize('kind', KINDS)
+def test_one_request_of_its_own(kind, num_decodes):
+  """It is started alone, and takes one of several places."""
+  decoding = Decoding(kind, 0.0, num_decodes=num_decodes)
+  run, _ = decoding.advance(
+      decoding.start(range(ROWS // num_decodes)), jnp.int32(ROWS), LENGTH
+  )
+  run = decoding.admit(run, decoding.start([7]), np.array([1], np.int32))
+  run, _ = decoding.advance(run, jnp.int32(ROWS), LENGTH)
+  found, expected = decoding.of_example(run, 1), decoding.alone(7)
+  for each in (found, expected):
+    np.testing.assert_allclose(each.pop('log_probs'), 0.0, atol=1e-6)
+  jax.tree.map(np.testing.assert_array_equal, found, expected)
+
+
 class TestAdvance:
 
   def test_stops_after_its_steps_and_goes_on(self):
