@@ -17,6 +17,7 @@ import pytest
 
 from speculative_t5x import token_decoder
 from speculative_t5x.drafters import draft_model
+from speculative_t5x.measurement import run_record
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import loop
@@ -340,14 +341,28 @@ class TestRemaining:
         policy=UpToLimit(),
         matmul_precision='highest',
     )
-    asked = request(temperature=0.0, limits=1 + np.arange(ROWS) % LENGTH)
-    stats, usual = jax.device_get(
-        [x.speculative(asked).statistics for x in (fewer, decoder())]
+    limits = 1 + np.arange(ROWS) % LENGTH
+    trace = jax.device_get(
+        fewer.traced(request(temperature=0.0, limits=limits))
     )
+    outcomes = trace.outcomes
+    remaining = limits - outcomes.num_before
     np.testing.assert_array_equal(
-        stats.drafted_histogram, usual.drafted_histogram
+        outcomes.num_computed,
+        np.where(outcomes.is_active, np.minimum(remaining, GAMMA), 0),
     )
-    assert stats.num_computed.sum() < usual.num_computed.sum()
+    assert np.any(outcomes.is_active & (remaining < GAMMA))
+
+
+def test_tested_draft_tokens_of_a_trace_and_of_statistics():
+  statistics = whole().statistics
+  outcomes = jax.device_get(decoder().traced(request(seed=1))).outcomes
+  record = run_record.count_speculation([whole()])
+  assert record['tested'] > record['accepted']
+  assert statistics.num_tested.sum() == record['tested']
+  np.testing.assert_array_equal(
+      outcomes.num_tested.sum(axis=0), statistics.num_tested
+  )
 
 
 class TestMayEnd:

@@ -119,6 +119,22 @@ class TestPython:
       np.testing.assert_array_equal(text.keep_probs > 0, ids[:count] == before)
       assert np.all((text.betas > 0) & (text.betas < 1))
 
+  def test_acceptance_where_nothing_is_drafted(self):
+    class Nowhere(repeat_last.RepeatLast):
+      """Its tokens only fill the blocks."""
+
+      def propose(self, *args):
+        draft, *rest = super().propose(*args)
+        return draft.replace(lengths=0 * draft.lengths), *rest
+
+    drafter = source.WithoutParameters(Nowhere, 'nowhere').load(None, None)
+    tokens = decoder().tokens.with_drafter(drafter, 3)
+    request, _ = decoder().make_request(TEXTS, temperature=1.0)
+    decoded = jax.device_get(tokens.plain(request))
+    for text in acceptance.score(tokens, request, decoded):
+      assert not text.betas.any()
+      assert not text.keep_probs.any()
+
   def test_operations(self):
     request, _ = decoder().make_request(TEXTS)
     found = operations.count(decoder().tokens, request)

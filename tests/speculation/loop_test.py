@@ -238,6 +238,12 @@ class TestForcedStep:
     assert_same(results(after), results(before))
 
 
+def test_outcome_before_the_first_step():
+  for leaf in outcome_lib.none_yet(3, 2):
+    assert leaf.shape[0] == 3
+    assert not leaf.any()
+
+
 class TestDecoderInputs:
 
   def test_shifted_behind_a_start_token(self):

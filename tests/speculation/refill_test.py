@@ -247,6 +247,26 @@ def test_one_request_of_its_own(kind, num_decodes):
   jax.tree.map(np.testing.assert_array_equal, found, expected)
 
 
+@pytest.mark.parametrize('kind', KINDS)
+def test_run_of_one_row(kind):
+  """A single row, whose arrays may have no axis for rows."""
+  decoding = Decoding(kind, 0.0)
+  ended, _ = decoding.advance(decoding.start([3]), jnp.int32(1), LENGTH)
+  new = decoding.start([7])
+  run = decoding.admit(ended, new, np.array([0], np.int32))
+  run, _ = decoding.advance(run, jnp.int32(1), LENGTH)
+  found, expected = decoding.of_example(run, 0), decoding.alone(7)
+  for each in (found, expected):
+    np.testing.assert_allclose(each.pop('log_probs'), 0.0, atol=1e-6)
+  jax.tree.map(np.testing.assert_array_equal, found, expected)
+  kept = decoding.admit(ended, new, np.array([1], np.int32))
+  jax.tree.map(
+      np.testing.assert_array_equal,
+      decoding.of_example(kept, 0),
+      decoding.of_example(ended, 0),
+  )
+
+
 class TestAdvance:
 
   def test_stops_after_its_steps_and_goes_on(self):
@@ -285,5 +305,6 @@ class TestCheckEnded:
   def test_a_row_that_has_not_ended(self):
     state = Decoding('tables', 1.0).start([0, -1, -1, 1]).state
     loop.check_ended(state, np.array([1, 2]))
+    loop.check_ended(state, np.array([ROWS]))  # a place that is left out
     with pytest.raises(ValueError, match='Row 3 has not ended, so no new'):
       loop.check_ended(state, np.array([1, 3]))
