@@ -8,6 +8,7 @@ import json
 import pathlib
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -118,6 +119,24 @@ class TestPython:
       before = np.concatenate([[0], ids[: count - 1]])
       np.testing.assert_array_equal(text.keep_probs > 0, ids[:count] == before)
       assert np.all((text.betas > 0) & (text.betas < 1))
+
+  def test_acceptance_of_a_point_mass_ignores_its_probabilities(self):
+    class WithProbs(repeat_last.RepeatLast):
+
+      def propose(self, *args):
+        draft, *rest = super().propose(*args)
+        shape = (*draft.tokens.shape, self.target.vocab_size)
+        return draft.replace(probs=jnp.full(shape, jnp.nan)), *rest
+
+    drafter = source.WithoutParameters(WithProbs, 'own').load(None, None)
+    tokens = decoder().tokens
+    request, _ = decoder().make_request(TEXTS, temperature=1.0)
+    decoded = jax.device_get(tokens.plain(request))
+    expected = acceptance.score(tokens, request, decoded)
+    other = tokens.with_drafter(drafter, 3)
+    for one, two in zip(acceptance.score(other, request, decoded), expected):
+      np.testing.assert_array_equal(one.betas, two.betas)
+      np.testing.assert_array_equal(one.keep_probs, two.keep_probs)
 
   def test_acceptance_where_nothing_is_drafted(self):
     class Nowhere(repeat_last.RepeatLast):
