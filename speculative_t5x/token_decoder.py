@@ -125,7 +125,7 @@ def best_last(
 
   Args:
     decoded: as numpy arrays.
-    num_decodes: rows an example.
+    num_decodes: rows per example.
   Returns:
     Sequences [examples, num_decodes, length] int32 and their log-probabilities
     [examples, num_decodes] float32, ascending; equal ones as they were decoded.
@@ -205,19 +205,25 @@ class TokenDecoder:
           f' the drafter on {sharding.describe(drafter.mesh)} ({{}} is one'
           ' device). Load both onto one mesh.'
       )
+    self.loaded_drafter = drafter
+    self.drafter = self.make_drafter(gamma)
     if gamma > self.length:
       raise ValueError(
           f'gamma is {gamma}, but an output has at most {self.length} tokens:'
           f' more draft tokens cannot be kept. Give at most {self.length}.'
       )
-    self.drafter = source.make_drafter(drafter.make, self.target_model, gamma)
-    self.loaded_drafter = drafter
     self.gamma = gamma
     self._jit_speculative = jax.jit(
         lambda *args: _decoded(*self._speculative(outcome_lib.COUNTING, *args))
     )
     self._jit_traced = jax.jit(
         functools.partial(self._speculative, outcome_lib.TRACING)
+    )
+
+  def make_drafter(self, gamma: int) -> contracts.Drafter:
+    """Returns the drafter of another gamma; see `source.make_drafter`."""
+    return source.make_drafter(
+        self.loaded_drafter.make, self.target_model, gamma
     )
 
   def with_drafter(
@@ -249,7 +255,7 @@ class TokenDecoder:
     return trace
 
   def plain(self, request: Request) -> Decoded:
-    """Decodes by the target alone, one token a call."""
+    """Decodes by the target alone, one token per call."""
     request = self.place(request)
     with self.scope():
       return self._jit_plain(self.target.params, request)

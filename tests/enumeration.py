@@ -25,6 +25,7 @@ import numpy as np
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
@@ -189,8 +190,10 @@ class Production:
       language: types.ModuleType = tabular,
       rescale_log_probs: bool = True,
       drafter: contracts.Drafter | None = None,
+      policy: contracts.DraftLengthPolicy = draft_length.Fixed(),  # noqa: B008
   ):
     self._rescale_log_probs = rescale_log_probs
+    self._policy = policy
     self._target = language.Model(vocab_size)
     self._drafter = drafter or draft_model.DraftModel(
         language.Model(draft_width), gamma, vocab_size
@@ -206,6 +209,7 @@ class Production:
         self._drafter,
         draft_tables,
         samplings[1],
+        policy=self._policy,
         rescale_log_probs=self._rescale_log_probs,
     )
     return setup, *state_lib.begin(
@@ -279,7 +283,7 @@ def outcomes(
   paths = [
       (example, prefix, weight * length, score, uniforms)
       for (example, prefix), (weight, score) in frontier.items()
-      for length, uniforms in _paths(case, example, prefix)
+      for length, uniforms in paths_of(case, example, prefix)
   ]
   for i in range(0, len(paths), ROWS):
     chunk = paths[i : i + ROWS]
@@ -319,12 +323,12 @@ def _step_chunk(case, production, chunk, rng) -> state_lib.State:
   padded = chunk + [chunk[0]] * (ROWS - len(chunk))
   examples = np.array([path[0] for path in padded], np.int32)
   limits = np.array(case.limits, np.int32)[examples]
-  state = _at_prefixes(production.empty_state(limits), padded, case, rng)
+  state = at_prefixes(production.empty_state(limits), padded, case, rng)
   uniforms = np.array([path[-1] for path in padded])
   return production.step(case, examples, state, uniforms)
 
 
-def _at_prefixes(state, paths, case: Case, rng) -> state_lib.State:
+def at_prefixes(state, paths, case: Case, rng) -> state_lib.State:
   """Returns a state with committed prefixes and poisoned caches."""
   num_tokens = np.array([len(path[1]) for path in paths], np.int32)
   sequences = np.zeros(state.sequences.shape, np.int32)
@@ -347,7 +351,7 @@ def _at_prefixes(state, paths, case: Case, rng) -> state_lib.State:
   )
 
 
-def _paths(case, example, prefix):
+def paths_of(case, example, prefix):
   """Yields (weight, uniforms) of every path of a step."""
   target = functools.cache(
       lambda tokens: case.distributions(example, prefix + tokens)[0]

@@ -122,3 +122,25 @@ def outputs(vocab_size: int, limit: int) -> list[tuple[int, ...]]:
       if complete and not inner:
         found.append(tokens)
   return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Prompted(Model):
+  """A decoder alone: its inputs are prompts, which are its first tokens.
+
+  The inputs are the table, the prompt's length and the prompt of each example,
+  [examples, 2 + longest].
+  """
+
+  def start(self, params, inputs, rows, slots) -> contracts.Started:
+    """See `contracts.Model.start`."""
+    inputs = jnp.asarray(inputs)
+    repeats = rows // inputs.shape[0]
+    offsets = jnp.repeat(inputs[:, 1] - 1, repeats)
+    prompts = jnp.repeat(inputs[:, 2:], repeats, axis=0)
+    fed = jnp.where(
+        jnp.arange(prompts.shape[1]) < offsets[:, None], prompts, STALE
+    )
+    cache = jnp.pad(fed, ((0, 0), (0, slots)), constant_values=STALE)
+    first = jnp.take_along_axis(prompts, offsets[:, None], axis=1)[:, 0]
+    return contracts.Started(inputs[:, 0], cache, offsets, first)

@@ -204,6 +204,12 @@ class TestRequest:
     assert request.limits.tolist() == [LENGTH] * 3
     assert request.example_ids.tolist() == [0, 1, 2]
 
+  @pytest.mark.parametrize('seed', [-(2**31), -1, 0, 2**31 - 1])
+  def test_seed_keeps_all_bits(self, seed):
+    request, _ = pair().make_request(TEXTS, seed=seed)
+    assert request.seed.dtype == np.int32
+    assert int(request.seed) == seed
+
   def test_example_ids_keep_all_bits(self):
     ids = [-5, 2**24 + 1, -(2**31)]
     request, _ = pair().make_request(TEXTS, example_ids=ids)
@@ -226,6 +232,15 @@ class TestRequest:
     assert batching.cut(ids, INPUTS_LENGTH, 1) == ids
     assert batching.cut(ids, INPUTS_LENGTH - 1, 1) == [*ids[:-2], 1]
     assert batching.cut(ids, 1, 1) == [1]
+
+  def test_number_of_inputs_that_were_cut(self):
+    """An input that just fits with its end is not cut."""
+    long = 'the big bell is old it is a big red bell it is red'
+    fits = len(vocabulary().encode('a red bell')) + 1
+    tight = pair(inputs_length=fits)
+    assert tight.make_request(['a red bell', long])[1] == 1
+    assert tight.decode(['a red bell', long]).num_truncated == 1
+    assert tight.decode_plain(['a red bell', long]).num_truncated == 1
 
   @pytest.mark.parametrize('empty', ['', '  ', '\n\t', '\u200b'])
   def test_empty_input(self, empty):
@@ -307,6 +322,13 @@ class TestArguments:
           gamma=1,
           inputs_length=4,
           targets_length=4,
+      )
+
+  def test_vocabulary_of_another_end(self):
+    other = vocabulary(eos_id=2, unk_id=1)
+    with pytest.raises(vocabularies.VocabularyError, match='id 2.* target 1:'):
+      text_decoder.TextDecoder(
+          *models(), other, gamma=2, inputs_length=8, targets_length=8
       )
 
   def test_unknown_option(self):

@@ -3,9 +3,11 @@
 """Tests of decoding token ids with a tiny T5, in float32 at full precision."""
 
 import copy
+import dataclasses
 import functools
 import gc
 import types
+from typing import NamedTuple
 import weakref
 
 import jax
@@ -15,7 +17,9 @@ import pytest
 
 from speculative_t5x import token_decoder
 from speculative_t5x.drafters import draft_model
+from speculative_t5x.measurement import counts
 from speculative_t5x.networks import t5_model
+from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import verification
@@ -252,6 +256,159 @@ class TestCompilation:
     assert len(outputs) == 10
 
 
+class TestPlain:
+
+  def test_draft_sampling_does_not_matter(self):
+    found = plain(seed=1, draft_temperature=0.0)
+    np.testing.assert_array_equal(found.sequences, plain(seed=1).sequences)
+
+  def test_scores_of_the_models_own_distribution(self):
+    own = token_decoder.TokenDecoder(
+        *models(),
+        gamma=GAMMA,
+        length=LENGTH,
+        rescale_log_probs=False,
+        matmul_precision='highest',
+    )
+    asked = request(temperature=0.0)
+    found, expected = own.plain(asked), own.speculative(asked)
+    np.testing.assert_array_equal(found.sequences, expected.sequences)
+    np.testing.assert_allclose(found.log_probs, expected.log_probs, atol=1e-3)
+    assert np.all(found.log_probs < 0)
+
+
+class Alternating(NamedTuple):
+  """Wants 0, 1, ..., gamma draft tokens in turn, then 0 again."""
+
+  name = 'alternating'
+
+  def init(self, rows):
+    return jnp.zeros((rows,), jnp.int32)
+
+  def num_wanted(self, state, num_remaining, gamma):
+    return state % (gamma + 1)
+
+  def update(self, state, outcome):
+    return state + 1
+
+
+class TestPolicy:
+
+  def test_fewer_draft_tokens(self):
+    """As many as are wanted are counted, and no output changes."""
+    fewer = token_decoder.TokenDecoder(
+        *models(),
+        gamma=GAMMA,
+        length=LENGTH,
+        policy=Alternating(),
+        matmul_precision='highest',
+    )
+    found = jax.device_get(fewer.speculative(request(temperature=0.0)))
+    expected = speculative(temperature=0.0)
+    np.testing.assert_array_equal(found.sequences, expected.sequences)
+    wanted = [
+        sum(call % (GAMMA + 1) for call in range(calls))
+        for calls in found.num_calls
+    ]
+    np.testing.assert_array_equal(found.statistics.num_computed, wanted)
+    # The first call of every row drafts nothing.
+    assert np.all(found.statistics.drafted_histogram[:, 0] > 0)
+    assert found.statistics.accepted_histogram[:, GAMMA].sum() > 0
+
+
+class Wanting(NamedTuple):
+  """Wants the same number of draft tokens of each row."""
+
+  number: int
+  shape: tuple[int, ...] | None = None
+  name = 'wanting'
+
+  def init(self, rows):
+    return None
+
+  def num_wanted(self, state, num_remaining, gamma):
+    return jnp.full(self.shape or num_remaining.shape, self.number, jnp.int32)
+
+  def update(self, state, outcome):
+    return None
+
+
+class TestOddPolicies:
+
+  def decode(self, policy):
+    decoder = token_decoder.TokenDecoder(
+        *models(),
+        gamma=GAMMA,
+        length=LENGTH,
+        policy=policy,
+        matmul_precision='highest',
+    )
+    return jax.device_get(decoder.speculative(request(temperature=0.0)))
+
+  @pytest.mark.parametrize(('number', 'wanted'), [(-3, 0), (99, GAMMA)])
+  def test_numbers_are_clipped(self, number, wanted):
+    found = self.decode(Wanting(number))
+    np.testing.assert_array_equal(
+        found.sequences, speculative(temperature=0.0).sequences
+    )
+    np.testing.assert_array_equal(
+        found.statistics.num_computed, wanted * found.num_calls
+    )
+
+  def test_one_number_for_all_rows(self):
+    with pytest.raises(ValueError, match=r'wanting wants .* shape \(1,\) ins'):
+      self.decode(Wanting(1, (1,)))
+
+
+class UpToLimit(NamedTuple):
+  """Wants no draft token that cannot be accepted."""
+
+  name = 'up_to_limit'
+
+  def init(self, rows):
+    return None
+
+  def num_wanted(self, state, num_remaining, gamma):
+    return jnp.clip(num_remaining, 0, gamma)
+
+  def update(self, state, outcome):
+    return None
+
+
+class TestRemaining:
+
+  def test_policy_sees_what_remains(self):
+    fewer = token_decoder.TokenDecoder(
+        *models(),
+        gamma=GAMMA,
+        length=LENGTH,
+        policy=UpToLimit(),
+        matmul_precision='highest',
+    )
+    limits = 1 + np.arange(ROWS) % LENGTH
+    trace = jax.device_get(
+        fewer.traced(request(temperature=0.0, limits=limits))
+    )
+    outcomes = trace.outcomes
+    remaining = limits - outcomes.num_before
+    np.testing.assert_array_equal(
+        outcomes.num_computed,
+        np.where(outcomes.is_active, np.minimum(remaining, GAMMA), 0),
+    )
+    assert np.any(outcomes.is_active & (remaining < GAMMA))
+
+
+def test_tested_draft_tokens_of_a_trace_and_of_statistics():
+  statistics = whole().statistics
+  outcomes = jax.device_get(decoder().traced(request(seed=1))).outcomes
+  record = counts.count_speculation([whole()])
+  assert record['tested'] > record['accepted']
+  assert statistics.num_tested.sum() == record['tested']
+  np.testing.assert_array_equal(
+      outcomes.num_tested.sum(axis=0), statistics.num_tested
+  )
+
+
 class TestMayEnd:
 
   @pytest.mark.parametrize('temperature', [0.0, 1.0])
@@ -268,6 +425,29 @@ class TestMayEnd:
     assert np.any(
         usual == t5_model.SPECIAL_IDS.end
     )  # otherwise nothing was forbidden
+
+  def test_the_end_is_that_of_the_target(self):
+    """Id 1 is then a token as any other."""
+    special_ids = contracts.SpecialIds(end=7, padding=0, start=0)
+    target, draft = (
+        dataclasses.replace(
+            tiny.model(CONFIG, noise=x), special_ids=special_ids
+        )
+        for x in (0.0, 0.15)
+    )
+    other = token_decoder.TokenDecoder(
+        target,
+        draft_model.from_model(draft),
+        gamma=GAMMA,
+        length=LENGTH,
+        may_end=False,
+        matmul_precision='highest',
+    )
+    for way in (other.plain, other.speculative):
+      found = jax.device_get(way(request()))
+      np.testing.assert_array_equal(found.num_tokens, LENGTH)
+      assert not np.any(found.sequences == 7)
+      assert np.any(found.sequences == 1)
 
   def test_greedy_outputs_agree(self):
     asked = request(temperature=0.0)
@@ -331,6 +511,11 @@ class TestWithDrafter:
     length = decoder().length
     with pytest.raises(ValueError, match=f'Give at most {length}.$'):
       decoder().with_drafter(decoder().loaded_drafter, length + 1)
+
+
+def test_matmul_precision_is_in_force_where_programs_are_traced():
+  with decoder().scope():
+    assert jax.config.jax_default_matmul_precision == 'highest'
 
 
 def test_default_rule_is_the_papers():

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of vocabularies of both kinds: reading, comparing and refusing."""
 
+import dataclasses
 import json
 import pathlib
 
@@ -228,6 +229,22 @@ class TestRefused:
     assert str(file) in str(error.value)
 
 
+@dataclasses.dataclass(frozen=True)
+class Listed:
+  """A vocabulary of given pieces."""
+
+  pieces: list[str]
+  pad_id: int = 0
+  eos_id: int = 1
+
+  @property
+  def num_pieces(self):
+    return len(self.pieces)
+
+  def id_to_piece(self, i):
+    return self.pieces[i]
+
+
 class TestCheckSame:
 
   def both_ways(self, one, other):
@@ -252,6 +269,22 @@ class TestCheckSame:
         error.value
     )
     assert "the draft's 2048" in str(error.value)
+
+  @pytest.mark.parametrize('position', [0, 1, 2, 3])
+  def test_one_piece(self, position):
+    pieces = ['<pad>', '</s>', 'a', 'b']
+    other = [*pieces]
+    other[position] = 'c'
+    with pytest.raises(
+        vocabularies.VocabularyError, match=f"Id {position} is '"
+    ):
+      vocabularies.check_same(Listed(pieces), Listed(other))
+
+  @pytest.mark.parametrize('role', ['pad_id', 'eos_id'])
+  def test_special_ids(self, role):
+    pieces = ['<pad>', '</s>', 'a', 'b']
+    with pytest.raises(vocabularies.VocabularyError, match=f"{role} .*'s 3"):
+      vocabularies.check_same(Listed(pieces), Listed(pieces, **{role: 3}))
 
   @pytest.mark.parametrize('is_converted', [False, True])
   def test_pieces(self, spiece, tmp_path, is_converted):

@@ -8,6 +8,7 @@ A gin file or a program names a `Source`. Loaded for a target it gives a
 
 from collections.abc import Callable
 import dataclasses
+import numbers
 from typing import Protocol
 
 import jax
@@ -130,15 +131,31 @@ def make_drafter(
   """Makes the drafter of gamma draft tokens per block for a target.
 
   Raises:
-    ValueError: for a gamma below 1, or a drafter that means something else by
-      its special ids; one without `special_ids` of its own uses the target's.
+    ValueError: for a gamma that is no integer of at least 1, or a drafter of
+      another gamma, that is not hashable, or that means something else by its
+      special ids; one without `special_ids` of its own uses the target's.
   """
+  if isinstance(gamma, bool) or not isinstance(gamma, numbers.Integral):
+    raise ValueError(f'gamma must be an integer, got {gamma!r}.')
   if gamma < 1:
     raise ValueError(
         f'gamma must be at least 1, got {gamma}. Decode plainly for no draft'
         ' tokens at all.'
     )
   drafter = make(target, gamma)
+  if drafter.max_draft_tokens != gamma:
+    raise ValueError(
+        f'The drafter {type(drafter).__name__} was made for {gamma} draft'
+        f' tokens and has max_draft_tokens {drafter.max_draft_tokens}. Let'
+        ' `make` pass on its second argument.'
+    )
+  try:
+    hash(drafter)
+  except TypeError as error:
+    raise ValueError(
+        f'The drafter {type(drafter).__name__} is not hashable ({error}). Make'
+        ' it a frozen dataclass.'
+    ) from error
   own = getattr(drafter, 'special_ids', target.special_ids)
   check_special_ids(own, target.special_ids)
   return drafter

@@ -62,7 +62,7 @@ def score(
     betas, acceptance_probs = jax.device_get(
         _score(
             decoder.target_model,
-            decoder.loaded_drafter.make(decoder.target_model, 1),
+            decoder.make_drafter(1),
             decoder.target.params,
             decoder.loaded_drafter.params,
             request,

@@ -60,9 +60,7 @@ def count(
     return _flops(decoder.loaded_drafter.params, call, tokens, rows, decoder)
 
   def draft(max_draft_tokens: int) -> float:
-    drafter = decoder.loaded_drafter.make(
-        decoder.target_model, max_draft_tokens
-    )
+    drafter = decoder.make_drafter(max_draft_tokens)
     calls = getattr(drafter, 'model_calls', tuple)()
     return sum(
         call.count * draft_call(call._replace(count=1))

@@ -210,7 +210,7 @@ class PartPrograms:
       batch: state_lib.Batch, state: state_lib.State,
   ):  # fmt: skip
     """Makes drafts of gamma tokens, each after the same number of tokens."""
-    drafter = self.decoder.loaded_drafter.make(self.decoder.target_model, gamma)
+    drafter = self.decoder.make_drafter(gamma)
     count, length = self._num_rows(request), self.decoder.length
     rows = lambda value: jnp.full((count,), value, jnp.int32)
     width = min(gamma, length)
@@ -258,7 +258,7 @@ class PartPrograms:
     """Returns uniforms for each part, [calls, rows, the most per call]."""
     decoder = self.decoder
     gamma = max(decoder.gamma, 2)  # `drafts` makes two at least
-    drafter = decoder.loaded_drafter.make(decoder.target_model, gamma)
+    drafter = decoder.make_drafter(gamma)
     count = drafter.num_uniforms + request.rule.num_uniforms(gamma)
     shape = (decoder.length, self._num_rows(request), count)
     return jax.random.uniform(jax.random.key(0), shape)

@@ -187,6 +187,10 @@ class ModelCall(NamedTuple):
 class Drafter(Protocol):
   """A way to draft. What it drafts for a row depends on that row alone.
 
+  The number of draft tokens may depend on everything but the last of them: a
+  drafter that drops a token because of its value biases the outputs. A drafter
+  is static, so that it must be hashable: a frozen dataclass is.
+
   A drafter with a vocabulary of its own also has `special_ids`, which must be
   the target's. One that runs networks also has `model_calls()`, a tuple of
   `ModelCall`.
@@ -281,6 +285,9 @@ class Rule(Protocol):
 
 class DraftLengthPolicy(Protocol):
   """Decides how many draft tokens are wanted ("gamma policy").
+
+  Its state has one entry per row, as `loop.admit` replaces rows. A number of
+  draft tokens outside [0, gamma] is clipped.
 
   Attributes:
     name: for the record.

@@ -102,16 +102,12 @@ def advance(
   table = uniform_table(
       run.batch.keys, first_calls, max_steps, step_lib.num_uniforms(setup)
   )
-  # A run that began with `max_steps` slots ends by itself.
-  is_bounded = max_steps < run.state.sequences.shape[1]
+  num_rows = first_calls.shape[0]
+  enough = num_rows if until is None else jnp.minimum(until, num_rows)
 
   def is_unfinished(carry):
     state, _, num_steps = carry
-    if until is None:
-      goes_on = ~jnp.all(state.has_ended)
-    else:
-      goes_on = jnp.sum(state.has_ended) < until
-    return goes_on & (num_steps < max_steps) if is_bounded else goes_on
+    return (jnp.sum(state.has_ended) < enough) & (num_steps < max_steps)
 
   def body(carry):
     state, kept, num_steps = carry
@@ -125,19 +121,30 @@ def advance(
   return Run(run.batch, state, kept), num_steps
 
 
-def check_ended(state: state_lib.State, rows: jax.Array) -> None:
-  """Checks that new requests may take the place of rows; waits for them.
+def check_ended(run: Run, new: Run, examples: jax.Array) -> None:
+  """Checks that new requests may take these places; waits for the run.
 
+  Args:
+    run: see `admit`.
+    new: see `admit`.
+    examples: see `admit`.
   Raises:
-    ValueError: for a row that has not ended.
+    ValueError: for a place below 0, or one with a row that has not ended.
   """
-  has_ended = np.asarray(state.has_ended)
-  for row in np.asarray(rows).tolist():
-    if row < len(has_ended) and not has_ended[row]:
+  per_example = _rows_per_example(new, examples)
+  has_ended = np.asarray(run.state.has_ended)
+  for example in np.asarray(examples).tolist():
+    if example < 0:
       raise ValueError(
-          f'Row {row} has not ended, so no new request can take its place.'
-          ' Advance until it has.'
+          f'The place of a request must be at least 0, got {example}.'
       )
+    first = example * per_example
+    for row in range(first, min(first + per_example, len(has_ended))):
+      if not has_ended[row]:
+        raise ValueError(
+            f'Row {row} has not ended, so no new request can take the place of'
+            f' example {example}. Advance until it has.'
+        )
 
 
 def admit(run: Run, new: Run, examples: jax.Array) -> Run:
@@ -147,18 +154,26 @@ def admit(run: Run, new: Run, examples: jax.Array) -> Run:
     run: whose rows are refilled; see `check_ended`.
     new: started by the same setup, length and fold, with as many rows per
       example, and no more examples.
-    examples: [new examples] int32, the places. A place past the last one
-      leaves its request out.
+    examples: [new examples] int32, the places. A place below 0 or past the last
+      one leaves its request out.
+  Raises:
+    ValueError: for another number of rows per example, or if the run keeps
+      something that has no entry per row, such as a trace.
   """
   num_rows = run.state.num_tokens.shape[0]
-  per_example = new.state.num_tokens.shape[0] // examples.shape[0]
+  per_example = _rows_per_example(new, examples)
   index = jnp.arange(per_example, dtype=jnp.int32)
   rows = (examples[:, None] * per_example + index).reshape(-1)
+  for leaf in jax.tree.leaves(run.kept):
+    _check_entries(leaf, num_rows)
 
   def put(places, num_places):
+    places = jnp.where(places < 0, num_places, places)
+
     def replace(old, new):
       if num_places == 1:  # then an array may have no axis for it
         return jnp.where(places[0] == 0, new.reshape(old.shape), old)
+      _check_entries(old, num_places)
       new = new.reshape(places.shape[0], *old.shape[1:])
       return old.at[places].set(new, mode='drop')
 
@@ -175,6 +190,25 @@ def admit(run: Run, new: Run, examples: jax.Array) -> Run:
   return refilled._replace(
       batch=refilled.batch.replace(memory=memory, draft_memory=draft_memory)
   )
+
+
+def _rows_per_example(new: Run, examples: jax.Array) -> int:
+  num_rows, num_examples = new.state.num_tokens.shape[0], examples.shape[0]
+  if num_examples == 0 or num_rows % num_examples:
+    raise ValueError(
+        f'{num_examples} places were given for {num_rows} new rows. Give one'
+        ' place per new example.'
+    )
+  return num_rows // num_examples
+
+
+def _check_entries(array: jax.Array, count: int) -> None:
+  if array.shape[:1] != (count,):
+    raise ValueError(
+        f'The run has an array of shape {array.shape} where refilling needs'
+        f' {count} entries. Start both runs with the same number of rows per'
+        ' example, and keep one entry per row: COUNTING does, TRACING does not.'
+    )
 
 
 def uniform_table(

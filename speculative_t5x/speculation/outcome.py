@@ -13,7 +13,10 @@ import jax.numpy as jnp
 
 
 class Outcome(NamedTuple):
-  """What happened in one step, per row. All 0 in rows that had ended before.
+  """What happened in one step, per row.
+
+  In rows that had ended before the step, the numbers from `num_computed` to
+  `num_committed` are 0 and the tokens have no meaning.
 
   Attributes:
     num_before: [rows] int32, tokens committed before the step.

@@ -143,8 +143,12 @@ def begin(
     keys: [rows] typed PRNG keys, see `row_keys`.
     limits: [rows] int32, see `Batch`.
     length: of the longest output (static).
+  Raises:
+    ValueError: if there are no rows.
   """
   gamma, rows = setup.drafter.max_draft_tokens, limits.shape[0]
+  if rows == 0:
+    raise ValueError('A batch has no rows. Give at least one input.')
   slots = cache_slots(length, gamma)
   started = setup.target.start(setup.target_params, inputs, rows, slots)
   draft_memory, draft_state = setup.drafter.init(

@@ -74,7 +74,9 @@ def step(
   end = setup.target.special_ids.end
   num_remaining = batch.limits - state.num_tokens
   counted = draft.replace(
-      lengths=_count_draft_tokens(draft, num_remaining, end)
+      lengths=_count_draft_tokens(
+          draft, num_remaining, end, setup.target.vocab_size
+      )
   )
   verdict = setup.rule(probs, counted, rule_uniforms)
   tokens = _block_tokens(draft, verdict)
@@ -107,14 +109,21 @@ def _divide(
 
 def _draft(setup, batch, state, uniforms):
   drafter = setup.drafter
+  num_wanted = setup.policy.num_wanted(
+      state.policy_state,
+      batch.limits - state.num_tokens,
+      drafter.max_draft_tokens,
+  )
+  if num_wanted.shape != state.num_tokens.shape:
+    raise ValueError(
+        f'The policy {setup.policy.name} wants draft tokens of shape'
+        f' {num_wanted.shape} instead of {state.num_tokens.shape}, one number'
+        ' per row.'
+    )
   view = contracts.View(
       sequences=state.sequences,
       num_tokens=state.num_tokens,
-      num_wanted=setup.policy.num_wanted(
-          state.policy_state,
-          batch.limits - state.num_tokens,
-          drafter.max_draft_tokens,
-      ),
+      num_wanted=jnp.clip(num_wanted, 0, drafter.max_draft_tokens),
       uniforms=uniforms,
       sampling=setup.draft_sampling,
       target=contracts.TargetView(
@@ -137,7 +146,7 @@ def _check_shapes(
   """Checks what a drafter made, while the step is traced.
 
   Raises:
-    ValueError: naming the field of another shape than its own.
+    ValueError: naming the field of another shape or type than its own.
   """
   if draft.probs is None and draft.is_point_mass is not None:
     raise ValueError(
@@ -158,17 +167,28 @@ def _check_shapes(
           f'The drafter made a Draft whose {name} has shape {found} instead of'
           f' {shape}. See contracts.Draft for the shapes.'
       )
+  for name in ('tokens', 'lengths'):
+    if (dtype := getattr(draft, name).dtype) != jnp.int32:
+      raise ValueError(
+          f'The drafter made a Draft whose {name} are {dtype} instead of int32.'
+      )
 
 
 def _count_draft_tokens(
-    draft: contracts.Draft, num_remaining: jax.Array, end: int
+    draft: contracts.Draft, num_remaining: jax.Array, end: int, vocab_size: int
 ) -> jax.Array:
-  """Those up to the first end of sequence and up to the limit, [rows]."""
+  """Returns how many draft tokens can be accepted, [rows].
+
+  They are those up to the first end of sequence, before the first id outside
+  the vocabulary, which would be looked up as another id, and up to the limit.
+  """
   gamma = draft.tokens.shape[1]
   index = jnp.arange(gamma, dtype=jnp.int32)
-  num_to_end = jnp.min(
-      jnp.where(draft.tokens == end, index + 1, gamma), axis=1, initial=gamma
+  is_id = (draft.tokens >= 0) & (draft.tokens < vocab_size)
+  last = jnp.where(
+      is_id, jnp.where(draft.tokens == end, index + 1, gamma), index
   )
+  num_to_end = jnp.min(last, axis=1, initial=gamma)
   return jnp.minimum(jnp.minimum(draft.lengths, num_to_end), num_remaining)
 
 

@@ -56,7 +56,8 @@ def acceptance(
 
   Accepts a draft token with probability min(1, p / q), without a division. A
   token with target probability 0 is never accepted, even if the uniform is
-  exactly 0.
+  exactly 0; nor is a token with draft probability 0, which was not drawn from
+  q: the draft's logits were not finite.
 
   Args:
     target_probs: the draft tokens' probabilities under p.
@@ -64,7 +65,8 @@ def acceptance(
     uniforms: uniforms in [0, 1).
   Reference: Leviathan et al. (2023), Section 2.3, arXiv:2211.17192v2.
   """
-  return uniforms.astype(draft_probs.dtype) * draft_probs < target_probs
+  is_below = uniforms.astype(draft_probs.dtype) * draft_probs < target_probs
+  return is_below & (draft_probs > 0)
 
 
 def residual(

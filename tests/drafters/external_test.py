@@ -10,6 +10,7 @@ import pathlib
 
 from flax import struct
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -124,6 +125,44 @@ class TestPython:
       )
       assert np.all((text.betas > 0) & (text.betas < 1))
 
+  def test_acceptance_of_a_point_mass_ignores_its_probabilities(self):
+    class WithProbs(repeat_last.RepeatLast):
+
+      def propose(self, *args):
+        draft, *rest = super().propose(*args)
+        shape = (*draft.tokens.shape, self.target.vocab_size)
+        draft = draft.replace(
+            probs=jnp.full(shape, jnp.nan),
+            is_point_mass=jnp.ones(draft.tokens.shape, bool),
+        )
+        return draft, *rest
+
+    drafter = source.WithoutParameters(WithProbs, 'own').load(None, None)
+    tokens = decoder().tokens
+    request, _ = decoder().make_request(TEXTS, temperature=1.0)
+    decoded = jax.device_get(tokens.plain(request))
+    expected = acceptance.score(tokens, request, decoded)
+    other = tokens.with_drafter(drafter, 3)
+    for one, two in zip(acceptance.score(other, request, decoded), expected):
+      np.testing.assert_array_equal(one.betas, two.betas)
+      np.testing.assert_array_equal(one.acceptance_probs, two.acceptance_probs)
+
+  def test_acceptance_where_nothing_is_drafted(self):
+    class Nowhere(repeat_last.RepeatLast):
+      """Its tokens only fill the blocks."""
+
+      def propose(self, *args):
+        draft, *rest = super().propose(*args)
+        return draft.replace(lengths=0 * draft.lengths), *rest
+
+    drafter = source.WithoutParameters(Nowhere, 'nowhere').load(None, None)
+    tokens = decoder().tokens.with_drafter(drafter, 3)
+    request, _ = decoder().make_request(TEXTS, temperature=1.0)
+    decoded = jax.device_get(tokens.plain(request))
+    for text in acceptance.score(tokens, request, decoded):
+      assert not text.betas.any()
+      assert not text.acceptance_probs.any()
+
   def test_operations(self):
     request, _ = decoder().make_request(TEXTS)
     found = operations.count(decoder().tokens, request)
@@ -135,13 +174,59 @@ class TestPython:
     trace = jax.device_get(decoder().tokens.traced(request))
     assert trace.outcomes.draft_tokens.shape[-1] == 3
 
-  def test_special_ids_that_differ_from_the_target(self):
+  @pytest.mark.parametrize('name', ['end', 'padding', 'start'])
+  def test_special_ids_that_differ_from_the_target(self, name):
+    ids = dict(end=1, padding=0, start=0) | {name: 2}
+
     class Other(repeat_last.RepeatLast):
-      special_ids = contracts.SpecialIds(end=2, padding=1, start=0)
+      special_ids = contracts.SpecialIds(**ids)
 
     drafter = source.WithoutParameters(Other, 'other').load(None, None)
-    with pytest.raises(ValueError, match='end 2, padding 1.*target end 1, pad'):
+    with pytest.raises(ValueError, match=f'{name} 2.*the target end 1, pad'):
       token_decoder.TokenDecoder(tiny.model(CONFIG), drafter, gamma=2, length=4)
+
+  def test_no_draft_tokens(self):
+    drafter = SOURCE.load(None, None)
+    with pytest.raises(ValueError, match='gamma must be at least 1, got 0'):
+      token_decoder.TokenDecoder(tiny.model(CONFIG), drafter, gamma=0, length=4)
+
+
+def own(kind, name='own'):
+  """Returns the decoder with another class of drafter."""
+  drafter = source.WithoutParameters(kind, name).load(None, None)
+  return decoder().tokens.with_drafter(drafter, 3)
+
+
+class TestOddDrafts:
+
+  @pytest.mark.parametrize('outside', [-1, 2048])
+  def test_ids_outside_the_vocabulary_end_a_draft(self, outside):
+    class Outside(repeat_last.RepeatLast):
+
+      def propose(self, *args):
+        draft, *rest = super().propose(*args)
+        return draft.replace(tokens=draft.tokens.at[:, 1].set(outside)), *rest
+
+    request, _ = decoder().make_request(TEXTS, temperature=1.0)
+    found = jax.device_get(own(Outside).speculative(request))
+    assert np.all((found.sequences >= 0) & (found.sequences < 2048))
+    drafted = found.statistics.drafted_histogram.sum(axis=0)
+    assert drafted[1] > 0 and not drafted[2:].any()
+    np.testing.assert_array_equal(
+        found.statistics.num_computed, 3 * found.num_calls
+    )
+
+  def test_cache_of_the_target_is_the_returned_one(self):
+    class Erasing(repeat_last.RepeatLast):
+
+      def propose(self, *args):
+        draft, state, cache = super().propose(*args)
+        return draft, state, jax.tree.map(jnp.zeros_like, cache)
+
+    request, _ = decoder().make_request(TEXTS, temperature=1.0)
+    found = jax.device_get(own(Erasing).speculative(request))
+    usual = jax.device_get(decoder().tokens.speculative(request))
+    assert not np.allclose(found.log_probs, usual.log_probs)
 
 
 class TestMistakes:
@@ -176,11 +261,49 @@ class TestMistakes:
         draft, *rest = super().propose(*args)
         return draft.replace(**changes), *rest
 
-    drafter = source.WithoutParameters(Broken, 'broken').load(None, None)
-    other = decoder().tokens.with_drafter(drafter, 3)
     request, _ = decoder().make_request(TEXTS)
     with pytest.raises(ValueError, match=f'a Draft .*{message}'):
-      other.speculative(request)
+      own(Broken).speculative(request)
+
+  def test_drafter_of_another_gamma(self):
+    class Five(repeat_last.RepeatLast):
+
+      def __init__(self, target, gamma):
+        super().__init__(target, 5)
+
+    with pytest.raises(
+        ValueError, match='Five was made for 3 .*tokens 5. Let'
+    ):
+      own(Five)
+
+  def test_drafter_that_is_not_hashable(self):
+    @dataclasses.dataclass
+    class Mutable:
+      target: contracts.Model
+      max_draft_tokens: int
+
+    with pytest.raises(ValueError, match='Mutable is not hashable.*frozen'):
+      own(Mutable)
+
+  @pytest.mark.parametrize('gamma', [2.0, True, '2'])
+  def test_gamma_that_is_no_integer(self, gamma):
+    with pytest.raises(ValueError, match=f'must be an integer, got {gamma!r}'):
+      token_decoder.TokenDecoder(
+          tiny.model(CONFIG), SOURCE.load(None, None), gamma=gamma, length=4
+      )
+
+  @pytest.mark.parametrize('name', ['tokens', 'lengths'])
+  def test_draft_of_another_type(self, name):
+    class Floats(repeat_last.RepeatLast):
+
+      def propose(self, *args):
+        draft, *rest = super().propose(*args)
+        value = getattr(draft, name).astype(jnp.float32)
+        return draft.replace(**{name: value}), *rest
+
+    request, _ = decoder().make_request(TEXTS)
+    with pytest.raises(ValueError, match=f'{name} are float32 instead of int3'):
+      own(Floats).speculative(request)
 
   def test_a_drafter_that_draws_more_than_it_declares(self):
     @dataclasses.dataclass(frozen=True)
@@ -191,13 +314,11 @@ class TestMistakes:
         view.uniforms.split(3)
         return super().propose(params, memory, state, view)
 
-    drafter = source.WithoutParameters(Greedy, 'greedy').load(None, None)
-    other = decoder().tokens.with_drafter(drafter, 3)
     request, _ = decoder().make_request(TEXTS)
     with pytest.raises(
         ValueError, match='drafter Greedy asks for 3 .* and declares 2'
     ):
-      other.speculative(request)
+      own(Greedy).speculative(request)
 
   @pytest.mark.parametrize('declared', [3, 5])
   def test_a_rule_that_draws_other_than_it_declares(self, declared):

@@ -238,6 +238,12 @@ class TestForcedStep:
     assert_same(results(after), results(before))
 
 
+def test_outcome_before_the_first_step():
+  for leaf in outcome_lib.none_yet(3, 2):
+    assert leaf.shape[0] == 3
+    assert not leaf.any()
+
+
 class TestDecoderInputs:
 
   def test_shifted_behind_a_start_token(self):
@@ -443,6 +449,55 @@ class TestBatchIndependence:
     for one, two in ((0, 1), (0, 2), (1, 2)):
       is_other = np.any(by_decode[:, one] != by_decode[:, two], axis=1)
       assert is_other.mean() > 0.7
+
+
+class TestPrompts:
+  """A model whose first position is not 0, and another one in each row."""
+
+  NUM_DECODES = 2
+  PROMPTS = np.array(
+      [[0, 1, 3, 0, 0], [1, 3, 2, 4, 3], [2, 2, 4, 2, 0], [3, 3, 3, 3, 2]],
+      np.int32,
+  )
+
+  def decode(self, temperature, drafter, both):
+    model = tabular.Prompted(VOCAB)
+    rules = sampling_lib.make_sampling(temperature)
+    if drafter is None:
+      drafter = draft_model.DraftModel(model, GAMMA, VOCAB)
+    target, draft = map(jnp.asarray, both)
+    setup = state_lib.Setup(model, target, rules, drafter, draft, rules)
+    rows = len(self.PROMPTS) * self.NUM_DECODES
+
+    @jax.jit
+    def run(prompts):
+      keys = state_lib.row_keys(
+          jnp.int32(0), jnp.arange(len(prompts)), self.NUM_DECODES
+      )
+      limits = jnp.full((rows,), LENGTH, jnp.int32)
+      fold = outcome_lib.COUNTING
+      return loop_lib.decode(
+          setup, prompts, keys, limits, length=LENGTH, fold=fold
+      )
+
+    state, _, statistics = jax.device_get(run(self.PROMPTS))
+    return state, statistics
+
+  @pytest.mark.parametrize('drafter', [None, nothing.Nothing()])
+  def test_greedy_tokens(self, drafter):
+    state, _ = self.decode(0.0, drafter, tables())
+    for row, tokens in enumerate(state.sequences):
+      table, size, *prompt = self.PROMPTS[row // self.NUM_DECODES].tolist()
+      fed = [0, *prompt[:size]]
+      for token in tokens[: state.num_tokens[row]]:
+        assert token == tables()[0][table, fed[-2], fed[-1]].argmax()
+        fed.append(token)
+
+  @pytest.mark.parametrize('temperature', [0.0, 1.0])
+  def test_equal_models_accept_every_draft_token(self, temperature):
+    state, statistics = self.decode(temperature, None, (tables()[0],) * 2)
+    assert not statistics.num_rejections.any()
+    assert state.num_calls.max() > 1
 
 
 class TestRowKeys:

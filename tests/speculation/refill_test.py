@@ -15,10 +15,12 @@ import pytest
 
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import nothing
+from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome
 from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import state as state_lib
+from tests import mixed_drafts
 from tests import tabular
 from tests import tiny
 
@@ -30,6 +32,7 @@ class Tables:
   """Tables as target and draft model, which do not depend on batches."""
 
   vocab_size = 5
+  policy = draft_length.Fixed()
 
   def __init__(self):
     tables = tabular.random_tables(1, NUM_REQUESTS, self.vocab_size)
@@ -46,6 +49,8 @@ class Tables:
 class TinyT5:
   """A target and a draft model with memories and caches of their own."""
 
+  policy = draft_length.Fixed()
+
   def __init__(self):
     self.params = tiny.model(CONFIG).params
     self.draft_params = tiny.model(CONFIG, noise=0.15).params
@@ -56,7 +61,16 @@ class TinyT5:
     return tiny.drafter(tiny.model(CONFIG), GAMMA)
 
 
-KINDS = {'tables': Tables, 't5': TinyT5}
+class Mixed(Tables):
+  """A drafter and a policy whose states depend on the last outcome."""
+
+  policy = mixed_drafts.KeyPolicy()
+
+  def drafter(self):
+    return mixed_drafts.MixedDrafts(self.vocab_size, GAMMA)
+
+
+KINDS = {'tables': Tables, 't5': TinyT5, 'mixed': Mixed}
 
 
 @functools.cache
@@ -84,6 +98,7 @@ def programs(kind, is_plain, num_decodes):
         drafter,
         None if is_plain else it.draft_params,
         drawn_from,
+        policy=it.policy,
     )
 
   @jax.jit
@@ -177,11 +192,10 @@ class Decoding:
           new.append(at[place])
           places.append(place)
       if new:
-        rows = np.arange(ROWS).reshape(num_places, -1)[places]
-        loop.check_ended(run.state, rows.reshape(-1))
         spare = num_places - len(new)
         started = self.start(new + [-1] * spare)
         places = np.array(places + [num_places] * spare, np.int32)
+        loop.check_ended(run, started, places)
         run = self.admit(run, started, places)
         num_admissions += len(new)
     return done, num_admissions
@@ -215,6 +229,42 @@ class TestRefill:
       )
 
 
+@pytest.mark.parametrize('num_decodes', [1, 2])
+@pytest.mark.parametrize('kind', KINDS)
+def test_one_request_of_its_own(kind, num_decodes):
+  """It is started alone, and takes one of several places."""
+  decoding = Decoding(kind, 0.0, num_decodes=num_decodes)
+  run, _ = decoding.advance(
+      decoding.start(range(ROWS // num_decodes)), jnp.int32(ROWS), LENGTH
+  )
+  run = decoding.admit(run, decoding.start([7]), np.array([1], np.int32))
+  run, _ = decoding.advance(run, jnp.int32(ROWS), LENGTH)
+  found, expected = decoding.of_example(run, 1), decoding.alone(7)
+  for each in (found, expected):
+    np.testing.assert_allclose(each.pop('log_probs'), 0.0, atol=1e-6)
+  jax.tree.map(np.testing.assert_array_equal, found, expected)
+
+
+@pytest.mark.parametrize('kind', KINDS)
+def test_run_of_one_row(kind):
+  """A single row, whose arrays may have no axis for rows."""
+  decoding = Decoding(kind, 0.0)
+  ended, _ = decoding.advance(decoding.start([3]), jnp.int32(1), LENGTH)
+  new = decoding.start([7])
+  run = decoding.admit(ended, new, np.array([0], np.int32))
+  run, _ = decoding.advance(run, jnp.int32(1), LENGTH)
+  found, expected = decoding.of_example(run, 0), decoding.alone(7)
+  for each in (found, expected):
+    np.testing.assert_allclose(each.pop('log_probs'), 0.0, atol=1e-6)
+  jax.tree.map(np.testing.assert_array_equal, found, expected)
+  kept = decoding.admit(ended, new, np.array([1], np.int32))
+  jax.tree.map(
+      np.testing.assert_array_equal,
+      decoding.of_example(kept, 0),
+      decoding.of_example(ended, 0),
+  )
+
+
 class TestAdvance:
 
   def test_stops_after_its_steps_and_continues(self):
@@ -239,6 +289,14 @@ class TestAdvance:
       )
       assert np.sum(run.state.has_ended) >= until
 
+  def test_more_rows_than_there_are(self):
+    decoding = Decoding('tables', 1.0)
+    run, num_steps = decoding.advance(
+        decoding.start(range(ROWS)), jnp.int32(ROWS + 1), LENGTH
+    )
+    assert np.all(run.state.has_ended)
+    assert num_steps == np.max(run.state.num_calls)
+
   def test_takes_no_step_when_enough_rows_have_ended(self):
     decoding = Decoding('tables', 1.0)
     run, num_steps = decoding.advance(
@@ -251,7 +309,65 @@ class TestAdvance:
 class TestCheckEnded:
 
   def test_unfinished_row(self):
-    state = Decoding('tables', 1.0).start([0, -1, -1, 1]).state
-    loop.check_ended(state, np.array([1, 2]))
-    with pytest.raises(ValueError, match='Row 3 has not ended, so no new'):
-      loop.check_ended(state, np.array([1, 3]))
+    decoding = Decoding('tables', 1.0)
+    run, new = decoding.start([0, -1, -1, 1]), decoding.start([2, 3])
+    loop.check_ended(run, new, np.array([1, 2]))
+    loop.check_ended(run, new, np.array([1, ROWS]))  # one is left out
+    with pytest.raises(ValueError, match='Row 3 has not ended, .* example 3'):
+      loop.check_ended(run, new, np.array([1, 3]))
+
+  def test_all_rows_of_an_example(self):
+    decoding = Decoding('tables', 1.0, num_decodes=2)
+    run, new = decoding.start([-1, 0]), decoding.start([2])
+    loop.check_ended(run, new, np.array([0]))
+    with pytest.raises(ValueError, match='Row 2 has not ended, .* example 1'):
+      loop.check_ended(run, new, np.array([1]))
+
+  def test_place_below_0(self):
+    decoding = Decoding('tables', 1.0)
+    run = decoding.start([-1] * ROWS)
+    with pytest.raises(ValueError, match='at least 0, got -1'):
+      loop.check_ended(run, decoding.start([2]), np.array([-1]))
+
+
+class TestAdmit:
+
+  def test_place_below_0_leaves_the_request_out(self):
+    decoding = Decoding('tables', 1.0)
+    run = decoding.start([0, 1, 2, 3])
+    after = decoding.admit(run, decoding.start([4]), np.array([-1]))
+    for place in range(ROWS):
+      jax.tree.map(
+          np.testing.assert_array_equal,
+          decoding.of_example(after, place),
+          decoding.of_example(run, place),
+      )
+
+  @pytest.mark.parametrize('places', [[0, 1, 2], []])
+  def test_places_for_other_than_the_new_examples(self, places):
+    decoding = Decoding('tables', 1.0)
+    run = decoding.start([-1] * ROWS)
+    with pytest.raises(ValueError, match='places were given for 2 new rows'):
+      decoding.admit(run, decoding.start([2, 3]), np.array(places, np.int32))
+
+  @pytest.mark.parametrize('kind', KINDS)
+  def test_other_number_of_decodes(self, kind):
+    run = Decoding(kind, 1.0, num_decodes=2).start([0, 1])
+    other = Decoding(kind, 1.0)
+    with pytest.raises(ValueError, match='same number of rows per example'):
+      other.admit(run, other.start([2]), np.array([0]))
+
+  @pytest.mark.parametrize('num_rows', [1, ROWS])
+  def test_trace(self, num_rows):
+    decoding = Decoding('tables', 1.0)
+    run = decoding.start([-1] * num_rows)
+    trace = outcome.TRACING.init(num_rows, LENGTH, GAMMA)
+    with pytest.raises(ValueError, match='TRACING does not'):
+      decoding.admit(
+          run._replace(kept=trace), decoding.start([2]), np.array([0])
+      )
+
+
+def test_no_rows():
+  with pytest.raises(ValueError, match='A batch has no rows. Give at least'):
+    Decoding('tables', 1.0).start(np.array([], int))

@@ -113,6 +113,11 @@ class TestAcceptance:
     draft_probs = jnp.array([0.5, 1.0, 0.0])
     assert not verification.acceptance(zeros, draft_probs, zeros).any()
 
+  def test_draft_probability_zero_is_never_accepted(self):
+    """Logits that are not finite have an argmax of no probability."""
+    target_probs, zeros = jnp.array([0.5, 1.0]), jnp.zeros(2)
+    assert not verification.acceptance(target_probs, zeros, zeros).any()
+
   def test_boundary_is_rejected(self):
     """The half-open interval gives exactly the probability p / q."""
     accepted = verification.acceptance(
