@@ -41,7 +41,8 @@ def read(
     vocab_size: of the network.
   Raises:
     errors.CheckpointError: if generation_config.json is damaged, or if an id is
-      missing, is one of several, or is not an id of the vocabulary.
+      missing, is one of several, or is not an id of the vocabulary, or if end
+      and padding are the same.
   """
   sources = {folder / 'config.json': config}
   if _GENERATION_CONFIG in {child.name for child in folder.iterdir()}:
@@ -51,6 +52,12 @@ def read(
       _checked(_first(sources, names), vocab_size)
       for names in ((_END,), (_PADDING,), _STARTS)
   )
+  if end == padding:
+    raise errors.CheckpointError(
+        f'{folder} has {end} as end of sequence and as padding. The encoder'
+        ' ignores padding, so that inputs would lose their end. Write another'
+        ' pad_token_id into config.json.'
+    )
   return contracts.SpecialIds(end=end, padding=padding, start=start)
 
 

@@ -111,6 +111,19 @@ class WithoutParameters:
     return LoadedDrafter(self.make, description)
 
 
+def check_source(source: Source) -> None:
+  """Checks that something given as a source of a drafter is one.
+
+  Raises:
+    ValueError: for anything else, such as a class or None.
+  """
+  if isinstance(source, type) or not hasattr(source, 'load'):
+    raise ValueError(
+        f'A drafter must be like @draft_model.FromCheckpoint(), got {source!r}.'
+        ' configs/drafters/draft_model.gin gives one.'
+    )
+
+
 def check_loaded(drafter: LoadedDrafter) -> None:
   """Checks that a drafter is one that was loaded.
 

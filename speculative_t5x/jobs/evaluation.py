@@ -80,6 +80,7 @@ def evaluate(
       repeats=repeats,
       num_examples=1 if num_examples is None else num_examples,
   )
+  source.check_source(drafter)
   temperatures = arguments.several('temperature', temperature)
   for each in (*temperatures, draft_temperature or 0.0):
     workload.sampling(each)  # before anything is read

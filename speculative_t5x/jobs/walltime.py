@@ -109,6 +109,8 @@ def measure_walltime(
     workload.sampling(each)  # before anything is read
   if not drafters:
     raise ValueError('No drafter was given. Give one, or several.')
+  for drafter in drafters:
+    source.check_source(drafter)
   arguments.check_gammas(gammas, workload.length)
   meshes = [workload.make_mesh(size) for size in batch_sizes]
   with folder_lock.hold(output_dir):

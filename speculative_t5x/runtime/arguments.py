@@ -15,7 +15,8 @@ def check(**values: Any) -> None:
     ValueError: if a count is not a whole number of at least 1; names it.
   """
   for name, value in values.items():
-    if not isinstance(value, int) or value < 1:
+    is_count = isinstance(value, int) and not isinstance(value, bool)
+    if not is_count or value < 1:
       raise ValueError(
           f'{name} must be a whole number and at least 1, got {value!r}.'
       )
@@ -28,10 +29,12 @@ def several(name: str, values: Any) -> list[float]:
     ValueError: if a value is not a number; names the argument.
   """
   try:
+    is_truth = np.asarray(values).dtype == bool
     found = np.atleast_1d(np.asarray(values, float))
   except (TypeError, ValueError):
-    found = np.empty(0)
-  if not found.size or found.ndim > 1:
+    is_truth, found = False, np.empty(0)
+  # NaN is None, or no number either.
+  if is_truth or not found.size or found.ndim > 1 or np.isnan(found).any():
     raise ValueError(
         f'{name} must be a number or several in parentheses, got {values!r}.'
     )

@@ -54,7 +54,7 @@ def make_sampling(
         'temperature must be finite and at least 0 (0 is argmax), got'
         f' {temperature}.'
     )
-  if topk != int(topk) or not 0 <= topk <= jnp.iinfo(jnp.int32).max:
+  if not 0 <= topk <= jnp.iinfo(jnp.int32).max or topk != int(topk):
     raise ValueError(
         'topk must be a whole number of 32 bits and at least 0 (0 is off), got'
         f' {topk}.'

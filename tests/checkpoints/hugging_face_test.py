@@ -255,6 +255,10 @@ class TestSpecialIds:
     assert len(str(error.value).splitlines()) == 1
     assert str(folder / f'{file}.json') in str(error.value)
 
+  def test_end_that_is_padding(self, folder):
+    with pytest.raises(checkpoints.CheckpointError, match='has 0 as end of se'):
+      self.read(folder, eos_token_id=0)
+
   @pytest.mark.parametrize('generation', [None, {}, {'eos_token_id': None}])
   @pytest.mark.parametrize('name', ['eos_token_id', 'pad_token_id'])
   def test_no_special_ids(self, folder, name, generation):

@@ -271,9 +271,7 @@ class TestMistakes:
       def __init__(self, target, gamma):
         super().__init__(target, 5)
 
-    with pytest.raises(
-        ValueError, match='Five was made for 3 .*tokens 5. Let'
-    ):
+    with pytest.raises(ValueError, match='Five was made for 3 .*tokens 5. Let'):
       own(Five)
 
   def test_drafter_that_is_not_hashable(self):
