@@ -170,7 +170,7 @@ def read_config(
 
 
 def abstract_params(config: t5.T5Config) -> contracts.Params:
-  """Names and shapes of a network's parameters, without making them."""
+  """Returns names and shapes of a network's parameters; creates none."""
   return core.unfreeze(_abstract_variables(config)['params'])
 
 
@@ -188,7 +188,7 @@ def param_shardings(
     mesh: sharding.Mesh,
     rules: sharding.Rules = sharding.MODEL_PARALLEL,
 ) -> contracts.Params:
-  """Where a network's parameters lie on a mesh.
+  """Returns the shardings of a network's parameters on a mesh.
 
   What the mesh does not divide stays whole: with 6 heads and a model axis of 4
   every device holds all of the attention. Heads are never cut apart, though

@@ -265,7 +265,7 @@ def _workload(gamma: int, shapes: Shapes) -> memory.Workload:
 def _needed_bytes(
     target_size: str, draft_sizes: Sequence[str], gamma: int, shapes: Shapes
 ) -> int:
-  """What the target, the drafts and the measuring take.
+  """Returns the bytes of the target, the drafts and the measurement.
 
   While a draft is made, the last one is still there. The parts that are timed
   beside the runs have caches, keys and values of their own.
@@ -286,7 +286,7 @@ def _needed_bytes(
 
 
 def _copy_bytes(num_bytes: int, dtype: str) -> int:
-  """What running programs take beside weights of so many bytes.
+  """Returns the bytes of running programs beside weights of this size.
 
   XLA:CPU multiplies in float32. It converts narrower weights before the loop,
   and keeps the copies until the loop has ended.
@@ -302,7 +302,7 @@ def _choose_target(
     gamma: int,
     shapes: Shapes,
 ) -> str:
-  """The target asked for, or the largest, before anything is allocated.
+  """Returns the target asked for, or the largest that fits; allocates nothing.
 
   Raises:
     ValueError: if it does not fit the memory, with the bytes needed, those

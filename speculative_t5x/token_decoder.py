@@ -121,7 +121,7 @@ def check_finite(decoded: Decoded) -> None:
 def best_last(
     decoded: Decoded, num_decodes: int
 ) -> tuple[np.ndarray, np.ndarray]:
-  """The decodes of each example by score, in T5X's order.
+  """Returns the decodes of each example by score, in T5X's order.
 
   Args:
     decoded: as numpy arrays.
@@ -261,7 +261,7 @@ class TokenDecoder:
       return self._jit_plain(self.target.params, request)
 
   def compile_speculative(self, request: Request) -> jax.stages.Compiled:
-    """The compiled program of `speculative`, to be read or timed.
+    """Returns the compiled program of `speculative`, to be read or timed.
 
     A request of shapes alone must say where they lie.
     """
@@ -272,7 +272,7 @@ class TokenDecoder:
       ).compile()
 
   def compile_plain(self, request: Request) -> jax.stages.Compiled:
-    """The compiled program of `plain`; see `compile_speculative`."""
+    """Returns the compiled program of `plain`; see `compile_speculative`."""
     request = self.place(request)
     with self.scope():
       return self._jit_plain.lower(self.target.params, request).compile()
@@ -298,7 +298,7 @@ class TokenDecoder:
 
   @contextlib.contextmanager
   def scope(self) -> Iterator[None]:
-    """What the functions of these models are traced and called under."""
+    """Enters the context in which the models are traced and called."""
     with (
         jax.default_matmul_precision(self.matmul_precision),
         sharding.scope(self.mesh, self.target.rules),

@@ -347,7 +347,7 @@ def _check_dtype(dtype: jnp.dtype) -> np.dtype:
 def _shardings(
     expected: trees.Params, shardings: trees.Params | None
 ) -> dict[str, jax.sharding.Sharding]:
-  """A sharding by the name of each parameter."""
+  """Returns a sharding by the name of each parameter."""
   names = trees.flatten(expected)
   if shardings is None:
     return dict.fromkeys(names, _first_device())

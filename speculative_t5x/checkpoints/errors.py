@@ -22,7 +22,7 @@ class CheckpointError(ValueError):
 
 
 def listing(items: list[str]) -> str:
-  """The first of them, and how many more there are."""
+  """Returns the first items, and how many more there are."""
   shown = ', '.join(items[:_MAX_LISTED])
   rest = len(items) - _MAX_LISTED
   return f'{shown} and {rest} more' if rest > 0 else shown
@@ -35,7 +35,7 @@ def shown(value: Any) -> str:
 
 
 def first_line(error: BaseException) -> str:
-  """What another library's error says, cut to a line."""
+  """Returns the first line of another library's error."""
   lines = str(error).strip().splitlines()
   if not lines:
     return type(error).__name__

@@ -84,7 +84,7 @@ class FileArray:
 
 
 def is_equal(one: FileArray, other: FileArray) -> bool:
-  """Whether two arrays, each of one span, hold the same bytes.
+  """Returns whether two arrays of one span each hold the same bytes.
 
   Raises:
     EOFError: if a file ends too early.

@@ -184,7 +184,7 @@ def _parameters(
 def _embedding(
     folder: epath.Path, tensors: _Tensors, is_tied: bool
 ) -> file_arrays.FileArray:
-  """The embedding under the first of its names that is stored."""
+  """Returns the embedding by the first of its names that is stored."""
   candidates = (*names_of.EMBEDDINGS, *([names_of.HEAD] if is_tied else []))
   for name in candidates:
     if name in tensors:
@@ -198,7 +198,7 @@ def _embedding(
 def _check_copies(
     folder: epath.Path, tensors: _Tensors, parameters: _Tensors
 ) -> None:
-  """Whatever else is stored as the embedding must be the embedding itself."""
+  """Checks that other tensors stored as the embedding equal it."""
   embedding = parameters[names_of.EMBEDDING]
   names = [*names_of.EMBEDDINGS]
   if 'decoder/logits_dense/kernel' not in parameters:
@@ -249,7 +249,7 @@ def _read_headers(folder: epath.Path) -> _Tensors:
 
 
 def _read_index(path: epath.Path) -> dict[str, str]:
-  """File by name of a tensor."""
+  """Returns the file of each tensor, by name."""
   try:
     file_of = json_file.read(path).get('weight_map')
     if not isinstance(file_of, dict) or not file_of:

@@ -84,7 +84,7 @@ def fields(file: epath.Path, config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_tied(config: dict[str, Any]) -> bool | None:
-  """Whether logits are taken, as T5 1.0 does, by the scaled embedding.
+  """Returns whether the output head is the scaled embedding, as in T5 1.0.
 
   From version 5 on, transformers writes that as scale_decoder_outputs, and
   tie_word_embeddings true for every T5.

@@ -65,7 +65,7 @@ def resolve(path: Path) -> tuple[epath.Path, Layout]:
 
 
 def step_folders(path: Path) -> dict[int, epath.Path]:
-  """The `checkpoint_<step>` folders in an existing folder, by step."""
+  """Returns the `checkpoint_<step>` folders in a folder, by step."""
   return {
       int(match.group(1)): child
       for child in epath.Path(path).iterdir()
@@ -74,7 +74,7 @@ def step_folders(path: Path) -> dict[int, epath.Path]:
 
 
 def step_in_name(folder: epath.Path) -> int | None:
-  """The step of a folder named `checkpoint_<step>`, None for another name."""
+  """Returns the step of a folder `checkpoint_<step>`; None for another name."""
   match = _STEP_FOLDER.fullmatch(folder.name)
   return int(match.group(1)) if match else None
 
@@ -105,13 +105,13 @@ def new_step_folder(path: Path, step: int) -> epath.Path:
 
 
 def _absolute(path: Path) -> epath.Path:
-  """Orbax takes no relative path; a remote one (`gs://`) stays as it is."""
+  """Returns an absolute path, which Orbax needs; `gs://` paths are unchanged."""
   path = epath.Path(path)
   return path if regular_files.is_remote(path) else path.absolute()
 
 
 def _layout_of(folder: epath.Path) -> Layout | None:
-  """The layout of what lies in a folder, None for none that is known."""
+  """Returns the layout of the content of a folder; None if it is unknown."""
   names = {child.name for child in folder.iterdir()}
   if any(map(_MESH_INDEX.fullmatch, names)):
     raise _mesh_tensorflow(folder)

@@ -90,7 +90,7 @@ class Reader:
 
 
 def _read_training_state(folder: epath.Path) -> Mapping[str, Any]:
-  """The tree that holds `target` and, with an optimizer, `state`."""
+  """Returns the tree of `target` and, with an optimizer, `state`."""
   file = folder / 'checkpoint'
   try:
     contents = msgpack_file.read_tree(file)
@@ -219,7 +219,7 @@ def _open(folder: epath.Path, leaves: Mapping[str, _Leaf]) -> dict[str, Any]:
 def _zarr_spec(
     folder: epath.Path, path: pathlib.PurePosixPath
 ) -> dict[str, Any]:
-  """A TensorStore spec of an array that lies where the checkpoint lies now."""
+  """Returns the TensorStore spec of an array beside the index file."""
   return {
       'driver': 'zarr',
       'kvstore': _kvstore(folder, path),
@@ -229,7 +229,7 @@ def _zarr_spec(
 
 
 def _kvstore(folder: epath.Path, path: pathlib.PurePosixPath) -> dict[str, str]:
-  """The place of a zarr folder; the driver that wrote it is no matter.
+  """Returns the place of a zarr folder, whichever driver wrote it.
 
   T5X writes a placeholder for the bucket, so that checkpoints can be copied.
   """

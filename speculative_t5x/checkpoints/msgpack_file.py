@@ -160,7 +160,7 @@ class _Reader:
     return span
 
   def _span(self, length: int) -> file_arrays.Span:
-    """The next bytes, which the file is sure to hold."""
+    """Returns the span of the next bytes, after checking that they exist."""
     span = file_arrays.Span(self._file.tell(), length)
     if span.offset + length > self._size:
       raise EOFError('the file ends too early')
@@ -168,7 +168,7 @@ class _Reader:
 
 
 def _whole_array(mapping: dict) -> Any:
-  """The array that Flax cut into the entries of a mapping, if it did."""
+  """Returns the array that Flax split into the entries of a mapping, if any."""
   if _CHUNKED not in mapping:
     return mapping
   shape, chunks = _in_order(mapping, 'shape'), _in_order(mapping, 'chunks')

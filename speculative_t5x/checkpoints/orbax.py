@@ -150,7 +150,7 @@ def _one_error(what: str) -> Iterator[None]:
 
 
 def _is_of_no_abandoned_read(record: logging.LogRecord) -> bool:
-  """Whether asyncio may say something: not that nobody waited for a read.
+  """Returns whether a message of asyncio is shown: not of abandoned reads.
 
   It stays, as the hook below, for these messages may come much later.
   """

@@ -29,7 +29,7 @@ _DTYPES = {
 
 
 def read_header(path: epath.Path) -> dict[str, file_arrays.FileArray]:
-  """The tensors of a file, by name, none of them read yet.
+  """Returns the tensors of a file, by name, without reading them.
 
   Raises:
     errors.CheckpointError: if the file is cut short or no safetensors file.

@@ -15,7 +15,7 @@ _BATCH = 64 * 2**20  # bytes
 
 
 def flatten(tree: Params, prefix: str = '') -> dict[str, Any]:
-  """The leaves of a tree, by name."""
+  """Returns the leaves of a tree, by name."""
   flat = {}
   for name, part in tree.items():
     if isinstance(part, Mapping):
@@ -26,7 +26,7 @@ def flatten(tree: Params, prefix: str = '') -> dict[str, Any]:
 
 
 def nest(flat: Mapping[str, Any]) -> Params:
-  """The tree of named leaves; the inverse of `flatten`."""
+  """Returns the tree of named leaves; the inverse of `flatten`."""
   tree: dict[str, Any] = {}
   for name, leaf in flat.items():
     *parents, key = name.split('/')
@@ -38,7 +38,7 @@ def nest(flat: Mapping[str, Any]) -> Params:
 
 
 def batches(leaves: Iterable[tuple[str, Any]]) -> Iterator[dict[str, Any]]:
-  """Named arrays or specs as they come, some 64 MB or one leaf together."""
+  """Yields batches of named arrays or specs, of about 64 MB or one leaf."""
   batch: dict[str, Any] = {}
   num_bytes = 0
   for name, leaf in leaves:

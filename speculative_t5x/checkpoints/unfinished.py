@@ -95,7 +95,7 @@ def _await(threads: Iterable[threading.Thread]) -> None:
 
 
 def _refused(error: BaseException) -> str | None:
-  """What the operating system refused to write, None for any other error."""
+  """Returns what the system refused to write; None for other errors."""
   if isinstance(error, errors.CheckpointError):
     return None  # of what is read
   if isinstance(error, OSError):

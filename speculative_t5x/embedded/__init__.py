@@ -21,12 +21,12 @@ MAX_LENGTH = 96  # tokens, of inputs and of outputs
 
 
 def target_checkpoint() -> str:
-  """Folder of the target's checkpoint."""
+  """Returns the folder of the target's checkpoint."""
   return str(_FOLDER / 'target')
 
 
 def draft_checkpoint() -> str:
-  """Folder of the draft's checkpoint."""
+  """Returns the folder of the draft model's checkpoint."""
   return str(_FOLDER / 'draft')
 
 

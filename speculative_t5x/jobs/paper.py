@@ -68,7 +68,7 @@ def table4(
     shapes: simulation.Shapes,
     measured: Mapping[RowName, Path] | None = None,
 ) -> None:
-  """Predicted and measured speedups beside Table 4's, from the same runs.
+  """Writes predicted and measured speedups beside Table 4's, of the same runs.
 
   Args:
     output_dir: of the table, and of the records.
@@ -132,7 +132,7 @@ def _published_row(key: RowName) -> published.Row:
 
 
 def _find_record(path: Path, row: published.Row) -> run_record.RunRecord:
-  """The one record of a row's temperature and gamma, at the paper's batch."""
+  """Returns the record of a row's temperature, gamma and batch size."""
   wanted = row.temperature, row.gamma, published.BATCH_SIZE
   found = [
       record
@@ -154,7 +154,7 @@ def table3(
     measure: Callable[..., Sequence[run_record.RunRecord]],
     records: Path | Sequence[Path] = (),
 ) -> None:
-  """Alpha of every draft at hand, then the paper's for its own.
+  """Writes alpha of every available drafter, then the paper's values.
 
   Args:
     output_dir: of the table, and of the records.
@@ -182,7 +182,7 @@ def figure1(
     text: str,
     temperature: float,
 ) -> None:
-  """A sentence as it is decoded: for a terminal, as a page and as a picture.
+  """Draws the decoding of a sentence as a page, a picture and terminal text.
 
   Args:
     output_dir: gets figure1.html, .pdf and .png; the terminal gets the rest.
@@ -206,13 +206,13 @@ def figure2(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
 
 
 def figure3(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
-  """The best gamma over alpha; see `figure4` for the arguments."""
+  """Draws the best gamma over alpha; see `figure4` for the arguments."""
   points = _points(output_dir, records, (_MEASURED,), runs.label)
   _save(output_dir, 'figure3', figures.figure_3(points))
 
 
 def figure4(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
-  """Speed and operations over alpha.
+  """Draws speed and operations over alpha.
 
   Args:
     output_dir: gets the figure; what the tables measured there is laid over it.
@@ -230,7 +230,7 @@ def figure5(
     text: str,
     gammas: Sequence[int],
 ) -> None:
-  """A trace of both loops, from the parts as they are timed by themselves.
+  """Draws a trace of both loops from the times of their parts.
 
   Args:
     output_dir: gets figure5.pdf, .png, and .json for a trace viewer.
@@ -255,7 +255,7 @@ def _trace_rows(
     decoders: Sequence[token_decoder.TokenDecoder],
     request: token_decoder.Request,
 ) -> list[loop_trace.Row]:
-  """Plain decoding of an example, then each decoder's, interleaved."""
+  """Returns the rows of plain decoding and of each decoder, interleaved."""
   all_parts = [
       step_times.Parts(part_programs.PartPrograms(decoder), request)
       for decoder in decoders
@@ -277,7 +277,7 @@ def _trace_rows(
 
 
 def _row(make: Callable, num_steps: int, walltime_ms: float) -> loop_trace.Row:
-  """A row with its commits, or without where the parts took longer."""
+  """Returns a row with its commits, or without if the parts took longer."""
   try:
     return make(num_steps, walltime_ms)
   except ValueError:
@@ -295,7 +295,7 @@ def _points(
     folders: Sequence[str],
     label: Callable[[run_record.RunRecord], str],
 ) -> list[points_lib.Point]:
-  """What was measured, from folders of the output folder and from files."""
+  """Returns the measured points of the output folder and of given files."""
   measured = [epath.Path(output_dir) / f / 'results.jsonl' for f in folders]
   found = [x for path in measured if path.exists() for x in runs.read(path)]
   for path in _paths(records):
@@ -310,7 +310,7 @@ def _points(
 
 
 def _paths(records: Path | Sequence[Path]) -> Sequence[Path]:
-  """The paths of one file or of several."""
+  """Returns the paths of one file or of several."""
   if isinstance(records, str) or not isinstance(records, Sequence):
     return [records]
   return records

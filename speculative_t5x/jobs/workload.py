@@ -212,7 +212,7 @@ def load_target(
 
 
 def _read(vocabulary: seqio.Vocabulary) -> vocabularies.Vocabulary | None:
-  """The vocabulary of a task, to compare it with another; None if unknown."""
+  """Reads the vocabulary of a task to compare it; None for an unknown kind."""
   if not isinstance(vocabulary, seqio.SentencePieceVocabulary):
     return None
   return vocabularies.load(vocabulary.sentencepiece_model_file)

@@ -143,7 +143,7 @@ def _view_at(
     sequences: jax.Array,
     target: contracts.TargetView,
 ) -> contracts.View:
-  """What the drafter sees when the first `index` tokens are committed."""
+  """Returns the drafter's view when `index` tokens are committed."""
   rows = sequences.shape[0]
   return contracts.View(
       sequences=sequences,
@@ -160,7 +160,7 @@ def _view_at(
 
 
 def _first_probs(draft: contracts.Draft, like: jax.Array) -> jax.Array:
-  """The distribution of the first draft token; zeros where there is none."""
+  """Returns the distribution of the first draft token; zeros without one."""
   point = jax.nn.one_hot(draft.tokens[:, 0], like.shape[-1], dtype=like.dtype)
   probs = point if draft.probs is None else draft.probs[:, 0]
   if draft.is_point_mass is not None:

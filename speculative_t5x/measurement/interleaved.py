@@ -157,7 +157,7 @@ class _Progress:
 
 
 def speedup(plain: Run, speculative: Run) -> float:
-  """Plain over speculative walltime on the same examples."""
+  """Returns plain over speculative walltime on the same examples."""
   return plain.walltime_s / speculative.walltime_s
 
 

@@ -246,7 +246,7 @@ class PartPrograms:
     return state, sequences
 
   def _rewound(self, i, state: state_lib.State) -> state_lib.State:
-    """The state as if the rows stood where they always do."""
+    """Returns the state with all rows at the timed position."""
     fill = lambda x, value: jnp.full_like(x, value)
     return state.replace(
         num_tokens=fill(state.num_tokens, self._position),

@@ -136,7 +136,7 @@ def step_times_of(record: run_record.RunRecord) -> part_sums.StepTimes:
 def _windows(
     parts: step_times.Parts, places: np.ndarray, num_batches: int
 ) -> list[part_sums.StepTimes]:
-  """The parts' times that hold for each batch, of the rounds around it.
+  """Returns the parts' times for each batch, from the rounds around it.
 
   Args:
     parts: that were timed.

@@ -195,7 +195,7 @@ def _count_draft_tokens(
 def _block_tokens(
     draft: contracts.Draft, verdict: contracts.Verdict
 ) -> jax.Array:
-  """Accepted draft tokens, then the token drawn: [rows, gamma + 1]."""
+  """Returns accepted draft tokens, then the drawn token, [rows, gamma + 1]."""
   tokens = jnp.pad(draft.tokens, ((0, 0), (0, 1)))
   index = jnp.arange(tokens.shape[1], dtype=jnp.int32)[None]
   is_drawn = index >= verdict.num_accepted[:, None]
@@ -234,7 +234,7 @@ def _outcome(
 def _is_last(
     tokens: jax.Array, count: jax.Array, num_remaining: jax.Array, end: int
 ) -> jax.Array:
-  """Whether so many tokens of a block end the row, [rows] bool."""
+  """Returns whether the first `count` tokens end the row, [rows] bool."""
   index = jnp.arange(tokens.shape[1], dtype=jnp.int32)[None]
   is_end = (tokens == end) & (index < count[:, None])
   return jnp.any(is_end, axis=1) | (count >= num_remaining)

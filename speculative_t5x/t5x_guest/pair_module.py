@@ -22,15 +22,15 @@ class Pair(nn.Module):
   draft: nn.Module | None = None
 
   def encode(self, *args, **kwargs) -> jax.Array:
-    """The target's `encode`."""
+    """Calls the target's `encode`."""
     return self.target.encode(*args, **kwargs)
 
   def decode(self, *args, **kwargs) -> jax.Array:
-    """The target's `decode`."""
+    """Calls the target's `decode`."""
     return self.target.decode(*args, **kwargs)
 
   def __call__(self, *args, **kwargs) -> jax.Array:
-    """The target's logits. The draft is run only to make its parameters."""
+    """Returns the target's logits; runs the draft to make its parameters."""
     if self.draft is not None and self.is_initializing():
       self.draft(*args, **kwargs)
     return self.target(*args, **kwargs)
