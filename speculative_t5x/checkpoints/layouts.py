@@ -105,7 +105,7 @@ def new_step_folder(path: Path, step: int) -> epath.Path:
 
 
 def _absolute(path: Path) -> epath.Path:
-  """Returns an absolute path, which Orbax needs; `gs://` paths are unchanged."""
+  """Returns an absolute path, as Orbax needs it; keeps `gs://` paths."""
   path = epath.Path(path)
   return path if regular_files.is_remote(path) else path.absolute()
 
