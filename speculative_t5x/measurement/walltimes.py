@@ -222,7 +222,7 @@ def _warnings(step_ratio: float, efficiency: float) -> tuple[str, ...]:
   found = []
   if abs(step_ratio - 1) > _MAX_STEP_DIFFERENCE:
     found.append(
-        f'plain decoding took {step_ratio:.3f} times t1 a token: the machine'
+        f'plain decoding took {step_ratio:.3f} times t1 per token: the machine'
         ' changed its speed meanwhile, or a step costs more in the run'
     )
   if efficiency > _MAX_EFFICIENCY:
@@ -254,7 +254,7 @@ def _add_programs(
 
 
 def _peak_bytes(compiled: jax.stages.Compiled) -> int | None:
-  """Bytes that a program holds at most, its arguments included."""
+  """Returns the most bytes that a program holds, arguments included."""
   found = compiled.memory_analysis()
   if found is None:  # not every backend says
     return None
