@@ -20,6 +20,7 @@ from speculative_t5x.networks import t5_published
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import simulated_acceptance
+from speculative_t5x.speculation import uniforms as uniforms_lib
 from tests import compilation
 from tests import tiny
 
@@ -101,14 +102,15 @@ class TestSimulatedAcceptance:
         jnp.full((2, 2), 1, jnp.int32),
         jnp.array([2, 2], jnp.int32),
         jnp.full((2, 2, 3), 1 / 3),
-        jnp.zeros((2, 2), bool),
     )
     target_probs = jnp.broadcast_to(jnp.array([0.0, 0.0, 1.0]), (2, 3, 3))
     uniforms = jnp.array([[0.59, 0.59], [0.59, 0.6]])
     verdict = simulated_acceptance.make_rule(0.6)(
         target_probs,
         draft,
-        jnp.concatenate([uniforms, uniforms[:, :1]], axis=1),
+        uniforms_lib.Uniforms(
+            jnp.concatenate([uniforms, uniforms[:, :1]], axis=1), 'The rule'
+        ),
     )
     assert verdict.num_accepted.tolist() == [2, 1]
     assert verdict.next_token.tolist() == [2, 2]

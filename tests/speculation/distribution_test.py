@@ -207,14 +207,14 @@ def _bonus_from_draft(original):
   return verify
 
 
-def _end_ignored(draft, remaining, end):
+def _end_ignored(draft, remaining, end, vocab_size):
   return jnp.minimum(draft.lengths, remaining)
 
 
 def _limit_ignored(original):
-  def count(draft, remaining, end):
+  def count(draft, remaining, *others):
     unbounded = jnp.full_like(remaining, draft.tokens.shape[1])
-    return original(draft, unbounded, end)
+    return original(draft, unbounded, *others)
 
   return count
 
