@@ -3,6 +3,7 @@
 """Tests of the project as a whole: costs of imports, and contents of files."""
 
 import graphlib
+import itertools
 import pathlib
 import re
 import subprocess
@@ -104,6 +105,21 @@ class TestLayers:
     order = list(graph.static_order())  # raises for a cycle
     assert order.index('speculation') < order.index('drafters')
 
+  def test_arrows_of_the_architecture_page_are_imports(self):
+    page = (_CHECKOUT / 'docs/architecture.md').read_text()
+    picture = page.split('```mermaid\n')[1].split('```')[0]
+    imports = _package_imports()
+    arrows = 0
+    for line in picture.splitlines()[1:]:
+      steps = [_names(step) for step in line.split('-->')]
+      for above, below in itertools.pairwise(steps):
+        for one, other in itertools.product(above, below):
+          found = set().union(*(imports[name] for name in one))
+          # The command line finds the jobs by name.
+          assert one == ['cli'] or found & set(other), (one, other)
+          arrows += 1
+    assert arrows > 20
+
   def test_no_job_imports_a_job(self):
     """Only the arguments that two jobs share are imported."""
     folder = _CHECKOUT / 'speculative_t5x/jobs'
@@ -131,6 +147,15 @@ def _package_imports() -> dict[str, set[str]]:
     names = {package or module for package, module in imported}
     found.setdefault(own, set()).update(names - {own})
   return found
+
+
+def _names(step: str) -> list[list[str]]:
+  """Returns the modules of each box, as in `a & b[c, d]`."""
+  boxes = [box.strip() for box in step.split('&')]
+  found = [re.search(r'\[(.*)\]', box) for box in boxes]
+  shown = [each[1] if each else box for each, box in zip(found, boxes)]
+  decoders = {'decoders': ['token_decoder', 'batching']}
+  return [decoders.get(names, names.split(', ')) for names in shown]
 
 
 def _loaded(modules: str) -> set[str]:
