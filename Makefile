@@ -32,7 +32,6 @@ PYTEST_ARGS ?=
 PARALLEL := -n logical --dist loadfile --no-loadscope-reorder
 
 DEMO := $(VENV)/bin/speculative-t5x eval --gin_file=configs/runs/demo.gin
-DEMO_RESULTS := runs/demo/results.jsonl
 
 # Pins both requirements of a Python: $(call LOCK,<version>,<suffix>). What a
 # TPU needs is pinned separately, to the versions that the tests run with.
@@ -66,7 +65,6 @@ setup: $(INSTALLED)  ## makes .venv and installs the package into it
 
 demo: $(INSTALLED)  ## decodes with the embedded pair: runs/demo/results.jsonl
 	$(DEMO)
-	@echo "Records are in $(DEMO_RESULTS)."
 
 test: $(INSTALLED_TPU)  ## runs the tests
 	$(VENV)/bin/python -m pytest $(PARALLEL) $(PYTEST_ARGS)

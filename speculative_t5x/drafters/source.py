@@ -8,6 +8,7 @@ A gin file or a program names a `Source`. Loaded for a target it gives a
 
 from collections.abc import Callable
 import dataclasses
+import inspect
 import numbers
 from typing import Protocol
 
@@ -19,7 +20,7 @@ from speculative_t5x import vocabularies
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import contracts
 
-# Makes the drafter of so many draft tokens for a target.
+# Makes the drafter for a target and a number of draft tokens per block.
 MakeDrafter = Callable[[contracts.Model, int], contracts.Drafter]
 
 
@@ -33,7 +34,7 @@ class LoadedDrafter:
     description: for the run record; what does not apply is left out.
     params: the drafter's parameters; None if it has none.
     models: the networks that it runs beside the target.
-    mesh: that the parameters lie on; None for one device.
+    mesh: mesh of the parameters; None for one device.
   """
 
   make: MakeDrafter
@@ -85,7 +86,7 @@ class WithoutParameters:
 
   Attributes:
     make: see `LoadedDrafter`; the class of the drafter will often do.
-    kind: of drafter, for the run record.
+    kind: kind of drafter, for the run record.
   """
 
   make: MakeDrafter
@@ -119,8 +120,9 @@ def check_source(source: Source) -> None:
   """
   if isinstance(source, type) or not hasattr(source, 'load'):
     raise ValueError(
-        f'A drafter must be like @draft_model.FromCheckpoint(), got {source!r}.'
-        ' configs/drafters/draft_model.gin gives one.'
+        'DRAFTER must be a source of a drafter, with parentheses:'
+        ' @draft_model.FromCheckpoint(), or @source.WithoutParameters() for a'
+        f' class of your own. Got {source!r}.'
     )
 
 
@@ -144,9 +146,10 @@ def make_drafter(
   """Makes the drafter of gamma draft tokens per block for a target.
 
   Raises:
-    ValueError: for a gamma that is no integer of at least 1, or a drafter of
-      another gamma, that is not hashable, or that means something else by its
-      special ids; one without `special_ids` of its own uses the target's.
+    ValueError: if gamma is not an integer of at least 1; or if the drafter
+      lacks a part of `contracts.Drafter`, has another gamma, is not hashable,
+      or has special ids that differ from the target's. A drafter without
+      `special_ids` uses the target's.
   """
   if isinstance(gamma, bool) or not isinstance(gamma, numbers.Integral):
     raise ValueError(f'gamma must be an integer, got {gamma!r}.')
@@ -155,19 +158,37 @@ def make_drafter(
         f'gamma must be at least 1, got {gamma}. Decode plainly for no draft'
         ' tokens at all.'
     )
+  try:
+    inspect.signature(make).bind(target, gamma)
+  except TypeError as error:
+    raise ValueError(
+        f'{make!r} cannot make a drafter of a target and gamma: {error}. Let it'
+        ' take these two arguments.'
+    ) from error
   drafter = make(target, gamma)
+  name = type(drafter).__name__
+  needed = 'max_draft_tokens', 'num_uniforms', 'init', 'propose'
+  if missing := [x for x in needed if not hasattr(drafter, x)]:
+    raise ValueError(
+        f'The drafter {name} lacks {", ".join(missing)}. See contracts.Drafter.'
+    )
+  if not isinstance(drafter.num_uniforms, int) or drafter.num_uniforms < 0:
+    raise ValueError(
+        f'The drafter {name} has num_uniforms {drafter.num_uniforms!r}, which'
+        ' must be an integer of at least 0.'
+    )
   if drafter.max_draft_tokens != gamma:
     raise ValueError(
-        f'The drafter {type(drafter).__name__} was made for {gamma} draft'
-        f' tokens and has max_draft_tokens {drafter.max_draft_tokens}. Let'
-        ' `make` pass on its second argument.'
+        f'The drafter {name} was made for {gamma} draft tokens and has'
+        f' max_draft_tokens {drafter.max_draft_tokens}. Let `make` pass on its'
+        ' second argument.'
     )
   try:
     hash(drafter)
   except TypeError as error:
     raise ValueError(
-        f'The drafter {type(drafter).__name__} is not hashable ({error}). Make'
-        ' it a frozen dataclass.'
+        f'The drafter {name} is not hashable ({error}). Make it a frozen'
+        ' dataclass.'
     ) from error
   own = getattr(drafter, 'special_ids', target.special_ids)
   check_special_ids(own, target.special_ids)

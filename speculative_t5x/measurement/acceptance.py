@@ -23,6 +23,7 @@ from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
+from speculative_t5x.speculation import step as step_lib
 from speculative_t5x.speculation import uniforms as uniforms_lib
 
 
@@ -107,7 +108,8 @@ def _score(
   def score_token(carry, index_and_probs):
     state, cache = carry
     index, p = index_and_probs
-    draft, state, cache = drafter.propose(
+    draft, state, cache = step_lib.propose(
+        drafter,
         draft_params,
         memory,
         state,
@@ -118,6 +120,7 @@ def _score(
             jnp.where(positions < index, sequences, model.special_ids.padding),
             target._replace(cache=cache),
         ),
+        model.vocab_size,
     )
     q = _first_probs(draft, p)
     token = sequences[:, index, None]
@@ -151,7 +154,8 @@ def _view_at(
       num_wanted=jnp.ones((rows,), jnp.int32),
       # Its token does not matter, only the distribution of the token.
       uniforms=uniforms_lib.Uniforms(
-          jnp.zeros((rows, drafter.num_uniforms)), type(drafter).__name__
+          jnp.zeros((rows, drafter.num_uniforms)),
+          f'The drafter {type(drafter).__name__}',
       ),
       sampling=request.draft_sampling,
       target=target,

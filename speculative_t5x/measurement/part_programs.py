@@ -223,7 +223,7 @@ class PartPrograms:
           num_wanted=rows(gamma),
           uniforms=uniforms_lib.Uniforms(
               table[i % length][:, : drafter.num_uniforms],
-              type(drafter).__name__,
+              f'The drafter {type(drafter).__name__}',
           ),
           sampling=request.draft_sampling,
           target=contracts.TargetView(params, batch.memory, cache),

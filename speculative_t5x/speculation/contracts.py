@@ -119,9 +119,10 @@ class Draft:
       only fills the block.
     probs: [rows, gamma, vocab], the distribution that each token was drawn
       from, standardized and in the dtype of the draw. None if no token was
-      drawn: each was chosen, and is a point mass of its distribution.
-    is_point_mass: [rows, gamma] bool, which tokens were chosen and not drawn;
-      `probs` is ignored there. None if all were drawn, or none was.
+      sampled: then each has probability 1 under the drafter.
+    is_point_mass: [rows, gamma] bool, which tokens were not sampled and have
+      probability 1; `probs` is ignored there. None if all tokens are of one
+      kind.
   """
 
   tokens: jax.Array
@@ -150,8 +151,8 @@ class View(NamedTuple):
   Attributes:
     sequences: [rows, length] int32, the tokens committed so far.
     num_tokens: [rows] int32, how many those are.
-    num_wanted: [rows] int32 in [0, gamma], how many draft tokens are worth
-      having now.
+    num_wanted: [rows] int32 in [0, gamma], the most draft tokens that the
+      policy asks for in this step.
     uniforms: the drafter's own, `num_uniforms` per row.
     sampling: turns a draft model's logits into a distribution.
     target: the target.
@@ -169,7 +170,7 @@ class View(NamedTuple):
 
 
 class ModelCall(NamedTuple):
-  """Equal calls of a network that a draft consists of, to count operations.
+  """Calls of a network with equal shapes, to count a draft's operations.
 
   Attributes:
     model: the network.
@@ -187,9 +188,10 @@ class ModelCall(NamedTuple):
 class Drafter(Protocol):
   """A way to draft. What it drafts for a row depends on that row alone.
 
-  The number of draft tokens may depend on everything but the last of them: a
-  drafter that drops a token because of its value biases the outputs. A drafter
-  is static, so that it must be hashable: a frozen dataclass is.
+  A drafter may stop before a draft token for any reason that is known before
+  the token is sampled. It must not drop a token because of the token's own
+  value: that would bias the outputs. A drafter is a static argument of compiled
+  functions and must be hashable, as a frozen dataclass is.
 
   A drafter with a vocabulary of its own also has `special_ids`, which must be
   the target's. One that runs networks also has `model_calls()`, a tuple of
@@ -229,8 +231,8 @@ class Drafter(Protocol):
     Args:
       params: the drafter's own, or None.
       memory: from `init`.
-      state: from `init` or from the last call. What it holds past a row's
-        `num_tokens` was rejected.
+      state: from `init` or from the last call. Entries for positions at or
+        past a row's `num_tokens` belong to rejected tokens.
       view: what it may look at.
     Returns:
       The draft, the next state, and the target's cache: that of the view,
@@ -254,7 +256,7 @@ class Verdict(NamedTuple):
 class Rule(Protocol):
   """Decides which draft tokens are kept.
 
-  A pytree whose values do not compile again.
+  A rule is a pytree; a change of its values does not cause recompilation.
 
   Attributes:
     name: for the record.

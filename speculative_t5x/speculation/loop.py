@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Steps in one compiled loop, until rows have ended, and refilling rows.
 
-The loop draws the uniforms of each step: those of call k of a row from the
-row's key and k, and never from the position. After a rejection a position is
-drawn again, and must be drawn afresh.
+The uniforms of a row's k-th target call are drawn from the row's key and k.
+They never depend on the position, because a position is sampled again after a
+rejection and needs new uniforms.
 
 Legend: rows, examples, length (of the longest output), calls (target calls).
 """
@@ -23,12 +23,12 @@ from speculative_t5x.speculation import step as step_lib
 
 
 class Run(NamedTuple):
-  """Rows on their way.
+  """Rows that are being decoded.
 
   Attributes:
-    batch: what the rows have read.
-    state: where they are.
-    kept: by the fold of their outcomes.
+    batch: what the models have read for the rows.
+    state: of the rows.
+    kept: what the fold has kept of their outcomes.
   """
 
   batch: state_lib.Batch
@@ -91,13 +91,13 @@ def advance(
   Args:
     setup: models, drafter and rules.
     run: from `start`, `advance` or `admit`.
-    max_steps: stops after so many (static).
-    until: int32 scalar, stops when so many rows have ended; None for all.
+    max_steps: the most steps (static).
+    until: int32 scalar, the number of ended rows to stop at; None for all.
     fold: that `run` was started with (static).
   Returns:
     The run, and how many steps were made (int32 scalar).
   """
-  # Drawn before the loop: a call costs a lookup and no hashing.
+  # Drawn before the loop: then a step costs a lookup and no hashing.
   first_calls = run.state.num_calls
   table = uniform_table(
       run.batch.keys, first_calls, max_steps, step_lib.num_uniforms(setup)
@@ -122,7 +122,7 @@ def advance(
 
 
 def check_ended(run: Run, new: Run, examples: jax.Array) -> None:
-  """Checks that new requests may take these places; waits for the run.
+  """Checks that new requests may replace these examples; waits for the run.
 
   Args:
     run: see `admit`.

@@ -11,6 +11,8 @@ A step is a pure function of the state and of the uniforms it is given.
 Legend: rows, gamma (draft tokens per block), length (longest output), vocab.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 
@@ -132,18 +134,74 @@ def _draft(setup, batch, state, uniforms):
       last_outcome=state.outcome,
   )
   with jax.named_scope('draft'):
-    draft, *rest = drafter.propose(
-        setup.draft_params, batch.draft_memory, state.draft_state, view
+    draft, draft_state, target_cache = propose(
+        drafter,
+        setup.draft_params,
+        batch.draft_memory,
+        state.draft_state,
+        view,
+        setup.target.vocab_size,
     )
-  shape = state.num_tokens.shape[0], drafter.max_draft_tokens
-  _check_shapes(draft, *shape, setup.target.vocab_size)
-  return draft, *rest
+  lengths = jnp.clip(draft.lengths, 0, drafter.max_draft_tokens)
+  return draft.replace(lengths=lengths), draft_state, target_cache
+
+
+def propose(
+    drafter: contracts.Drafter,
+    params: contracts.Params,
+    memory: contracts.Memory,
+    state: Any,
+    view: contracts.View,
+    vocab_size: int,
+) -> tuple[contracts.Draft, Any, contracts.Cache]:
+  """Calls `drafter.propose` and checks what it returns, while it is traced.
+
+  Raises:
+    ValueError: for anything but a `contracts.Draft` of its shapes and types, a
+      state like the one before, and a cache.
+  """
+  name = f'The drafter {type(drafter).__name__}'
+  returned = drafter.propose(params, memory, state, view)
+  if not isinstance(returned, tuple) or len(returned) != 3:
+    raise ValueError(
+        f'{name} must return three values from propose: the draft, its state'
+        " and the target's cache."
+    )
+  draft, after, cache = returned
+  if not isinstance(draft, contracts.Draft):
+    raise ValueError(
+        f'{name} must return a contracts.Draft from propose, got'
+        f' {type(draft).__name__}.'
+    )
+  rows, gamma = view.num_tokens.shape[0], drafter.max_draft_tokens
+  _check_shapes(draft, rows, gamma, vocab_size)
+  for what, one, other in (
+      ('its state', state, after),
+      ("the target's cache", view.target.cache, cache),
+  ):
+    if difference := _difference(one, other):
+      raise ValueError(
+          f'{name} returned {what} with {difference}. Its structure, shapes and'
+          ' types must not change during decoding.'
+      )
+  return draft, after, cache
+
+
+def _difference(before: Any, after: Any) -> str | None:
+  """Returns the first difference in form of two pytrees, None without one."""
+  if jax.tree.structure(before) != jax.tree.structure(after):
+    return 'another structure'
+  show = lambda x: f'{jax.typeof(x).dtype}{list(jnp.shape(x))}'
+  leaves = zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=True)
+  forms = [(show(one), show(other)) for one, other in leaves]
+  different = (f'{two} instead of {one}' for one, two in forms if one != two)
+  return next(different, None)
 
 
 def _check_shapes(
     draft: contracts.Draft, rows: int, gamma: int, vocab_size: int
 ) -> None:
-  """Checks what a drafter made, while the step is traced.
+  """Checks the fields of a draft.
 
   Raises:
     ValueError: naming the field of another shape or type than its own.
@@ -161,14 +219,14 @@ def _check_shapes(
   }
   for name, shape in shapes.items():
     field = getattr(draft, name)
-    found = shape if field is None else field.shape
+    found = shape if field is None else jnp.shape(field)
     if found != shape:
       raise ValueError(
           f'The drafter made a Draft whose {name} has shape {found} instead of'
           f' {shape}. See contracts.Draft for the shapes.'
       )
   for name in ('tokens', 'lengths'):
-    if (dtype := getattr(draft, name).dtype) != jnp.int32:
+    if (dtype := jnp.result_type(getattr(draft, name))) != jnp.int32:
       raise ValueError(
           f'The drafter made a Draft whose {name} are {dtype} instead of int32.'
       )

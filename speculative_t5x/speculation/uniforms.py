@@ -26,6 +26,17 @@ class Uniforms:
   values: jax.Array
   user: str = struct.field(pytree_node=False)
 
+  def __getitem__(self, index) -> None:
+    """Refuses an index, which JAX would clamp.
+
+    Raises:
+      TypeError: always.
+    """
+    raise TypeError(
+        'Uniforms are divided and not indexed: first, rest = uniforms.split(1,'
+        ' n - 1), each [rows, count].'
+    )
+
   def split(self, *counts: int) -> tuple[jax.Array, ...]:
     """Returns the uniforms in groups, each [rows, count], in order.
 

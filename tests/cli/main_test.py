@@ -499,10 +499,10 @@ class TestBadInput:
           ('--gin.GAMMA=0', 'gamma must be a whole number and at least 1'),
           ('--gin.GAMMA=-1', 'gamma must be'),
           ('--gin.GAMMA=five', "gamma must be a whole number .* 'five'"),
-          ('--gin.DRAFTER=None', 'A drafter must be like @.* got None'),
+          ('--gin.DRAFTER=None', 'DRAFTER must be a source .* Got None'),
           (
               '--gin.DRAFTER=@draft_model.FromCheckpoint',
-              'A drafter must be like .* got <class',
+              'with parentheses.* Got <class',
           ),
           ('--gin.TEMPERATURE=-0.5', 'temperature must be'),
           ('--gin.TEMPERATURE=(0.0, -0.5)', 'temperature must be'),

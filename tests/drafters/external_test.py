@@ -216,6 +216,20 @@ class TestOddDrafts:
         found.statistics.num_computed, 3 * found.num_calls
     )
 
+  @pytest.mark.parametrize(('more', 'counted'), [(10, 3), (-10, 0)])
+  def test_lengths_are_clipped(self, more, counted):
+    class Lengthy(repeat_last.RepeatLast):
+
+      def propose(self, *args):
+        draft, *rest = super().propose(*args)
+        return draft.replace(lengths=draft.lengths + more), *rest
+
+    request, _ = decoder().make_request(TEXTS, temperature=1.0)
+    found = jax.device_get(own(Lengthy).speculative(request))
+    np.testing.assert_array_equal(
+        found.statistics.num_computed, counted * found.num_calls
+    )
+
   def test_cache_of_the_target_is_the_returned_one(self):
     class Erasing(repeat_last.RepeatLast):
 
@@ -275,10 +289,8 @@ class TestMistakes:
       own(Five)
 
   def test_drafter_that_is_not_hashable(self):
-    @dataclasses.dataclass
-    class Mutable:
-      target: contracts.Model
-      max_draft_tokens: int
+    class Mutable(repeat_last.RepeatLast):
+      __hash__ = None
 
     with pytest.raises(ValueError, match='Mutable is not hashable.*frozen'):
       own(Mutable)
@@ -302,6 +314,91 @@ class TestMistakes:
     request, _ = decoder().make_request(TEXTS)
     with pytest.raises(ValueError, match=f'{name} are float32 instead of int3'):
       own(Floats).speculative(request)
+
+  @pytest.mark.parametrize(
+      ('change', 'message'),
+      [
+          (lambda draft, state, cache: draft, 'must return three values from'),
+          (lambda draft, state, cache: (draft, cache), 'must return three val'),
+          (
+              lambda draft, state, cache: (draft.tokens, state, cache),
+              'must return a contracts.Draft from propose, got .*Tracer',
+          ),
+          (
+              lambda draft, state, cache: (draft, draft.lengths, cache),
+              'returned its state with another structure',
+          ),
+          (
+              lambda draft, state, cache: (draft, state, None),
+              "returned the target's cache with another structure",
+          ),
+          (
+              lambda draft, state, cache: (
+                  draft,
+                  state,
+                  jax.tree.map(lambda x: x.astype(jnp.bfloat16), cache),
+              ),
+              "returned the target's cache with bfloat16.* instead of float32",
+          ),
+      ],
+  )
+  def test_what_propose_returns(self, change, message):
+    class Broken(repeat_last.RepeatLast):
+
+      def propose(self, *args):
+        return change(*super().propose(*args))
+
+    request, _ = decoder().make_request(TEXTS)
+    with pytest.raises(ValueError, match=f'The drafter Broken {message}'):
+      own(Broken).speculative(request)
+
+  def test_acceptance_checks_the_draft(self):
+    class Short(repeat_last.RepeatLast):
+
+      def propose(self, *args):
+        draft, *rest = super().propose(*args)
+        return draft.replace(tokens=draft.tokens[:, :0]), *rest
+
+    request, _ = decoder().make_request(TEXTS)
+    decoded = jax.device_get(decoder().tokens.plain(request))
+    with pytest.raises(ValueError, match='tokens has shape'):
+      acceptance.score(own(Short), request, decoded)
+
+  def test_class_that_takes_other_arguments(self):
+    class Nothing:
+      pass
+
+    with pytest.raises(
+        ValueError, match='cannot make a drafter of a target an'
+    ):
+      own(Nothing)
+
+  def test_class_without_a_part_of_the_contract(self):
+    @dataclasses.dataclass(frozen=True)
+    class Partial:
+      target: contracts.Model
+      max_draft_tokens: int
+
+    with pytest.raises(ValueError, match='lacks num_uniforms, init, propose'):
+      own(Partial)
+
+  @pytest.mark.parametrize('number', [-1, 2.0, '2', None])
+  def test_number_of_uniforms(self, number):
+    class Odd(repeat_last.RepeatLast):
+      pass
+
+    with pytest.raises(ValueError, match=f'has num_uniforms {number!r}, which'):
+      own(lambda target, gamma: Odd(target, gamma, number))
+
+  def test_uniforms_that_are_indexed(self):
+    class Indexing(repeat_last.RepeatLast):
+
+      def propose(self, params, memory, state, view):
+        return view.uniforms[:, 0]
+
+    request, _ = decoder().make_request(TEXTS)
+    with pytest.raises(TypeError, match='divided and not indexed'):
+      own(Indexing).speculative(request)
 
   def test_a_drafter_that_draws_more_than_it_declares(self):
     @dataclasses.dataclass(frozen=True)
