@@ -3,8 +3,8 @@
 """Spec-Bench's translation and summarization prompts, from the user's file.
 
 The file is `data/spec_bench/question.jsonl` of the public repository
-hemingkx/Spec-Bench: 80 sentences of WMT14, German to English, and 80 articles of
-CNN/DailyMail. A row has the keys
+hemingkx/Spec-Bench. It has 80 sentences of WMT14, German to English, and 80
+articles of CNN/DailyMail. A row has the keys
 
   category    of which `translation` and `summarization` can be tasks
   turns       the prompt, as a list of one text

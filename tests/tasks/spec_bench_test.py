@@ -3,9 +3,11 @@
 """Tests of Spec-Bench's tasks."""
 
 import json
+import pathlib
 import subprocess
 import sys
 
+import gin
 import pytest
 
 from speculative_t5x.tasks import bulletins
@@ -147,6 +149,29 @@ class TestRegister:
     assert first['inputs'].tolist() == [*vocabulary.encode(text), 1]
     assert first['targets_pretokenized'] == b'Rain.'
     assert (first['example_id'], second['example_id']) == (0, 1)
+
+  def test_gin_file(self, write, monkeypatch):
+    path = write(*_ROWS)
+    monkeypatch.chdir(pathlib.Path(__file__).parents[2])
+    gin.parse_config_files_and_bindings(
+        ['configs/runs/eval.gin', 'configs/tasks/spec_bench.gin'],
+        [
+            f'VOCABULARY_FILE = "{bulletins.VOCABULARY_FILE}"',
+            f'SPEC_BENCH_FILE = "{path}"',
+            'SPEC_BENCH_CATEGORY = "translation"',
+        ],
+        finalize_config=False,
+    )
+    name = gin.get_configurable(spec_bench.register)()
+    assert name == 'spec_bench_translation'
+    (pair,) = spec_bench.read_pairs(path, 'translation')
+    task = self.seqio.TaskRegistry.get(name)
+    (example,) = task.get_dataset(
+        gin.query_parameter('%TASK_FEATURE_LENGTHS'),
+        gin.query_parameter('%SPLIT'),
+        shuffle=False,
+    ).as_numpy_iterator()
+    assert example['inputs_pretokenized'].decode() == pair[0]
 
   @pytest.mark.parametrize(
       ('category', 'metric'),

@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the tasks from TensorFlow Datasets, on small prepared data sets."""
 
+import pathlib
+
+import gin
 import numpy as np
 import pytest
 import seqio
@@ -12,6 +15,7 @@ from speculative_t5x.tasks import tfds_source
 from speculative_t5x.tasks import tfds_tasks
 from tests import prepared_data
 
+_ROOT = pathlib.Path(__file__).parents[2]
 _LENGTHS = {'inputs': 64, 'targets': 64}
 _WMT = 'wmt_t2t_translate/de-en:1.0.0'
 _CNN = 'cnn_dailymail:3.4.0'
@@ -112,6 +116,22 @@ class TestRegister:
     loaded = examples.load(name, 'test', _LENGTHS)
     assert loaded.inputs == [_TEXTS[name][2]]
     assert loaded.targets == [_NEWS['highlights']]  # with its newline
+
+  @pytest.mark.parametrize('name', tfds_tasks.NAMES)
+  def test_gin_file(self, register, prepared, name, monkeypatch):
+    monkeypatch.chdir(_ROOT)
+    gin.parse_config_files_and_bindings(
+        ['configs/runs/eval.gin', f'configs/tasks/{name}.gin'],
+        [
+            f'VOCABULARY_FILE = "{bulletins.VOCABULARY_FILE}"',
+            f'TFDS_DATA_DIR = "{prepared}"',
+        ],
+        finalize_config=False,
+    )
+    assert gin.get_configurable(tfds_tasks.register)() == name
+    lengths = gin.query_parameter('%TASK_FEATURE_LENGTHS')
+    loaded = examples.load(name, 'test', lengths)
+    assert loaded.inputs == [_TEXTS[name][2]]
 
   @pytest.mark.parametrize(
       ('name', 'found'),
