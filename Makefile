@@ -129,7 +129,6 @@ $(INSTALLED): $(REQUIREMENTS) pyproject.toml
 
 $(INSTALLED_T5X): $(INSTALLED) requirements-t5x.txt
 	@$(VENV)/bin/python -m pip install --quiet -r requirements-t5x.txt
-	@$(VENV)/bin/python -m pip install --quiet --no-deps t5==0.9.4
 	@touch $@
 
 # Only tests that compile for a TPU need it, so the demo does without.

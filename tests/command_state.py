@@ -7,8 +7,13 @@ import sys
 import gin
 import jax
 
-from speculative_t5x.tasks import multi30k
-
+# Tasks that gin files register, and that no import does.
+TASKS = frozenset(
+    [
+        'multi30k_ende', 'wmt_ende', 'cnn_dailymail', 'xsum',
+        'spec_bench_translation', 'spec_bench_summarization',
+    ]
+)  # fmt: skip
 _READERS = list(gin.config._FILE_READERS)
 _SEARCH_PATHS = list(gin.config._LOCATION_PREFIXES)
 _PLATFORMS = jax.config.jax_platforms
@@ -22,5 +27,6 @@ def reset() -> None:
   if jax.config.jax_platforms != _PLATFORMS:
     jax.config.update('jax_platforms', _PLATFORMS)
   seqio = sys.modules.get('seqio')
-  if seqio and multi30k.NAME in seqio.TaskRegistry.names():
-    seqio.TaskRegistry.remove(multi30k.NAME)
+  if seqio:
+    for name in TASKS & set(seqio.TaskRegistry.names()):
+      seqio.TaskRegistry.remove(name)

@@ -16,7 +16,7 @@ from typing import Any
 import jax
 import jaxtyping
 
-from speculative_t5x.tasks import multi30k
+from tests import command_state
 
 _SIGNALS = (
     signal.SIGALRM, signal.SIGCHLD, signal.SIGHUP, signal.SIGINT,
@@ -60,6 +60,7 @@ def capture() -> State:
           each.name: signal.getsignal(each) for each in _SIGNALS
       },
       "seqio's tasks": _seqio_tasks(),
+      "seqio's folder of data sets": {'': _tfds_data_dir()},
   }
 
 
@@ -117,5 +118,9 @@ def _seqio_tasks() -> dict[str, Any]:
   registries = (providers.TaskRegistry, providers.MixtureRegistry)
   found = {k: v for each in registries for k, v in each._REGISTRY.items()}
   # A fixture of a module may run a command: see `command_state`.
-  found.pop(multi30k.NAME, None)
-  return found
+  return {k: v for k, v in found.items() if k not in command_state.TASKS}
+
+
+def _tfds_data_dir() -> str | None:
+  utils = sys.modules.get('seqio.utils')
+  return utils and utils._TFDS_DATA_DIR_OVERRIDE

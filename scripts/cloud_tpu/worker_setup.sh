@@ -55,7 +55,6 @@ install_t5x() {
     git -C "${folder}" checkout --quiet "${commit}"
   done
   uv pip install --quiet --python "${VENV}" -r requirements-t5x.txt
-  uv pip install --quiet --python "${VENV}" --no-deps t5==0.9.4
 }
 
 main() {

@@ -79,13 +79,16 @@ def register(
     FileNotFoundError: if the folder, a file or the vocabulary is missing.
   """
   # seqio imports TensorFlow, which reading pairs does not need.
-  from speculative_t5x.tasks import ende
+  from speculative_t5x.tasks import metric_fns
+  from speculative_t5x.tasks import seqio_tasks
 
   _require_files(data_dir, [p for s in SPLITS for p in _files(data_dir, s)])
-  ende.add_task(
+  seqio_tasks.add_task(
       NAME,
-      functools.partial(read_pairs, data_dir),
-      splits=SPLITS,
+      seqio_tasks.source_of_pairs(
+          functools.partial(read_pairs, data_dir), SPLITS
+      ),
+      metric_fns=metric_fns.TRANSLATION,
       vocabulary_file=_find_vocabulary(data_dir, vocabulary_file),
   )
   return NAME

@@ -8,6 +8,8 @@ import re
 import numpy as np
 import pytest
 
+from speculative_t5x.tasks import metrics
+from tests import prepared_data
 from tests import shared as shared_lib
 from tests.t5x_guest import jobs
 
@@ -17,7 +19,7 @@ MESH_4X2 = (
 )
 MODEL_2 = MESH_4X2  # for two devices
 # Files of configs/t5x that no other file includes.
-TASKS = ('wmt_ende', 'cnn_dailymail')
+TASKS = ('wmt_ende', 'cnn_dailymail', 'xsum')
 DECODERS = ('plainly', 'temperature_sample', 'beam_search')
 OTHER_DRAFT = 'configs/t5x/draft_t5_1_1_base'
 WMT_EVAL = 'configs/t5x/eval_wmt_ende'
@@ -156,6 +158,80 @@ def test_drafter_from_outside_the_package(
   assert jobs.translations(output) == texts(data, oracle['greedy_tokens'])
 
 
+_SMALL_MODELS = """
+from __gin__ import dynamic_registration
+
+from t5x.examples.t5 import network
+
+include 'configs/t5x/draft_multi30k.gin'
+
+TASK_FEATURE_LENGTHS = {'inputs': 24, 'targets': 16}
+BATCH_SIZE = 2
+
+network.T5Config:
+  vocab_size = 4096
+  emb_dim = 256
+  num_heads = 4
+  num_encoder_layers = 4
+  num_decoder_layers = 4
+  head_dim = 64
+  mlp_dim = 640
+"""
+
+
+class TestPreparedDataSets:
+  """The gin files of WMT14 and CNN/DailyMail, with the oracle's pair."""
+
+  @pytest.mark.parametrize(
+      ('task', 'name', 'example', 'metric'),
+      [
+          (
+              'wmt_ende',
+              'wmt_t2t_translate/de-en:1.0.0',
+              {'en': 'A man walks.', 'de': 'Ein Mann geht.'},
+              lambda *texts: metrics.bleu(*texts, tokenize='intl'),
+          ),
+          (
+              'cnn_dailymail',
+              'cnn_dailymail:3.4.0',
+              {'article': 'A man walks.', 'highlights': 'Ein Mann geht.'},
+              metrics.rouge,
+          ),
+      ],
+      ids=TASKS[:2],
+  )
+  def test_eval_to_its_metrics(
+      self, shared, tmp_path, task, name, example, metric
+  ):
+    prepared = prepared_data.write(name, {'test': [example] * 3}, tmp_path)
+    models = tmp_path / 'models.gin'
+    models.write_text(_SMALL_MODELS)
+    oracle = shared / 't5x_oracle'
+    settings = {
+        'VOCABULARY_FILE': shared / 'data/multi30k/ende4k.model',
+        'EVAL_OUTPUT_DIR': tmp_path / 'output',
+        'CHECKPOINT_PATH': oracle / 'target/t5x_orbax/checkpoint_2500',
+        'DRAFT_CHECKPOINT_PATH': oracle / 'draft/t5x_orbax/checkpoint_1500',
+    }
+    done = jobs.run(
+        'eval',
+        f'--tfds_data_dir={prepared}',
+        f'--gin_file=configs/t5x/eval_{task}.gin',
+        f'--gin_file={models}',
+        *(f'--gin.{key}={jobs.quoted(v)}' for key, v in settings.items()),
+    )
+    succeeded(done)
+    folder = tmp_path / 'output/inference_eval'
+    (values,) = jobs.read_jsonl(folder / f'{task}-metrics.jsonl')
+    rows = jobs.read_jsonl(folder / f'{task}-002500.jsonl')
+    predictions = [row['prediction'] for row in rows]
+    assert len(predictions) == 3
+    assert all(predictions)
+    expected = metric(list(example.values())[1:] * 3, predictions)
+    assert {key: values[key] for key in expected} == pytest.approx(expected)
+    assert values['tokens_per_target_call'] >= 1
+
+
 class TestInfer:
 
   @MESHES
@@ -212,9 +288,9 @@ class TestConfigs:
 
   def run(self, script, output, *files, settings=(), cwd=jobs.CHECKOUT):
     """Runs a job on data that do not exist."""
-    pytest.importorskip('t5.data', exc_type=ImportError)
     return jobs.run(
         script,
+        f'--tfds_data_dir={output}',
         *(f'--gin_file={file}' for file in files),
         f'--gin.{script.upper()}_OUTPUT_DIR={jobs.quoted(output)}',
         '--gin.CHECKPOINT_PATH="target"',
@@ -228,8 +304,9 @@ class TestConfigs:
     assert done.returncode != 0
     config = (output / 'config.gin').read_text()
     assert 't5x_guest.SpeculativeModel' in config
-    assert 'seqio/' in done.stderr and 'Error' in done.stderr
-    assert 'speculative_t5x' not in done.stderr.split('Traceback')[-1]
+    error = done.stderr.rpartition('Traceback')[2]
+    assert 'FileNotFoundError: TensorFlow Datasets has not prepared' in error
+    assert f'--data_dir={output}`' in error
 
   @pytest.mark.parametrize('script', ['eval', 'infer'])
   @pytest.mark.parametrize('task', TASKS)

@@ -10,6 +10,8 @@ import tensorflow as tf
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import ende
 from speculative_t5x.tasks import examples
+from speculative_t5x.tasks import metric_fns
+from speculative_t5x.tasks import seqio_tasks
 
 _LENGTHS = {'inputs': 8, 'targets': 8}
 
@@ -56,10 +58,10 @@ def texts_task():
   """Registers a task of texts, one of them empty."""
   name = 'examples_test_texts'
   pairs = [(text, 'x') for text in ('one', ' ', 'three')]
-  ende.add_task(
+  seqio_tasks.add_task(
       name,
-      lambda split: pairs,
-      splits=('validation',),
+      seqio_tasks.source_of_pairs(lambda split: pairs, ('validation',)),
+      metric_fns=metric_fns.TRANSLATION,
       vocabulary_file=bulletins.VOCABULARY_FILE,
   )
   yield name

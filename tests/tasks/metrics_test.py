@@ -86,6 +86,51 @@ def _until_eos(row: np.ndarray) -> list[int]:
   return tokens[: tokens.index(_EOS)] if _EOS in tokens else tokens
 
 
+class TestRouge:
+
+  def test_counts_by_hand(self):
+    score = metrics.rouge(['the cat sat on the mat'], ['the cat on a mat'])
+    # 4 of 6 and 5 words match, 1 of 5 and 4 pairs, and 4 words in order.
+    assert score == {
+        'rouge1': pytest.approx(100 * 8 / 11),
+        'rouge2': pytest.approx(100 * 2 / 9),
+        'rougeLsum': pytest.approx(100 * 8 / 11),
+    }
+
+  @pytest.mark.parametrize('separator', [' . ', '\n'])
+  def test_sentences(self, separator):
+    """The order of sentences does not matter to ROUGE-Lsum."""
+    target = separator.join(['one two', 'three four'])
+    prediction = separator.join(['three four', 'one two'])
+    score = metrics.rouge([target], [prediction])
+    assert score['rougeLsum'] == pytest.approx(100)
+    assert score['rouge2'] == pytest.approx(100 * 4 / 6)
+
+  def test_one_sentence(self):
+    """A full stop after a word does not end a sentence."""
+    score = metrics.rouge(['one two. three four'], ['three four. one two'])
+    assert score['rougeLsum'] == pytest.approx(50)
+
+  def test_mean_over_examples(self):
+    score = metrics.rouge(['a b', 'c d', 'e f'], ['a b', 'c x', ''])
+    assert score['rouge1'] == pytest.approx((100 + 50 + 0) / 3)
+    assert score['rouge2'] == pytest.approx(100 / 3)
+
+  def test_case_is_ignored_and_words_are_not_stemmed(self):
+    assert metrics.rouge(['Trains'], ['trains!'])['rouge1'] == 100
+    assert metrics.rouge(['trains'], ['train'])['rouge1'] == 0
+
+  def test_is_deterministic(self):
+    """T5's bootstrap draws from NumPy's global generator."""
+    before = np.random.get_state()[1].tolist()
+    metrics.rouge(['a b', 'c d'], ['a', 'c d'])
+    assert np.random.get_state()[1].tolist() == before
+
+  def test_rejects_different_numbers_of_texts(self):
+    with pytest.raises(ValueError, match='Got 1 and 2'):
+      metrics.rouge(['a'], ['a', 'b'], {})
+
+
 class TestTokensPerTargetCall:
 
   def test_ratio_of_totals(self):

@@ -1,0 +1,127 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Registers text-to-text tasks with seqio.
+
+Inputs and targets of all tasks end with EOS. Besides the tokens, an example has
+
+  example_id             [] int32, its index in the split
+  inputs_pretokenized    [] string
+  targets_pretokenized   [] string
+"""
+
+from collections.abc import Callable, Sequence
+import os
+
+from etils import epath
+import seqio
+import tensorflow as tf
+
+# The file holds T5's 100 sentinel tokens. T5X's model files name it, and T5X
+# compares vocabularies by their paths.
+T5_VOCABULARY_FILE = (
+    'gs://t5-data/vocabs/cc_all.32000.100extra/sentencepiece.model'
+)
+
+Pairs = Sequence[tuple[str, str]]
+
+
+def add_task(
+    name: str,
+    source: seqio.DataSource,
+    *,
+    metric_fns: Sequence[Callable[..., dict[str, float]]],
+    vocabulary_file: str | os.PathLike[str],
+    preprocessors: Sequence[Callable[..., tf.data.Dataset]] = (),
+) -> None:
+  """Registers a task and replaces one of the same name.
+
+  Args:
+    name: name of the task.
+    source: examples with the features `inputs`, `targets` and `example_id`,
+      or with those that `preprocessors` expect.
+    metric_fns: metrics; each must take `aux_values`, because seqio decodes a
+      task twice if only some of its metrics do.
+    vocabulary_file: SentencePiece model of inputs and targets, which may be
+      remote (`gs://`).
+    preprocessors: applied before the texts are tokenized.
+
+  Raises:
+    FileNotFoundError: if a local vocabulary file is missing.
+  """
+  if name in seqio.TaskRegistry.names():
+    # A task that reads another folder must not silently remain.
+    seqio.TaskRegistry.remove(name)
+  feature = seqio.Feature(_load_vocabulary(vocabulary_file), add_eos=True)
+  seqio.TaskRegistry.add(
+      name,
+      source=source,
+      preprocessors=[
+          *preprocessors,
+          seqio.preprocessors.tokenize,
+          seqio.CacheDatasetPlaceholder(),
+          seqio.preprocessors.append_eos_after_trim,
+      ],
+      output_features={'inputs': feature, 'targets': feature},
+      metric_fns=list(metric_fns),
+  )
+
+
+def source_of_pairs(
+    read_pairs: Callable[[str], Pairs], splits: Sequence[str]
+) -> seqio.DataSource:
+  """Returns a source of pairs of an input and a target text.
+
+  Args:
+    read_pairs: returns the pairs of a split; called when the split is first
+      read.
+    splits: names of the splits that `read_pairs` accepts.
+  """
+
+  def dataset(split: str, shuffle_files: bool, seed: int | None = None):
+    # There are no files to shuffle; seqio shuffles the examples.
+    del shuffle_files, seed
+    inputs, targets = zip(*read_pairs(split), strict=True)
+    return tf.data.Dataset.from_tensor_slices(
+        {
+            'inputs': list(inputs),
+            'targets': list(targets),
+            'example_id': tf.range(len(inputs)),
+        }
+    )
+
+  return seqio.FunctionDataSource(dataset, splits=splits)
+
+
+def add_prefix(
+    prefix: str, inputs_key: str, targets_key: str
+) -> Callable[[tf.data.Dataset], tf.data.Dataset]:
+  """Returns a preprocessor that makes inputs of a prefix and a text.
+
+  Args:
+    prefix: text before each input, with a space at its end.
+    inputs_key: feature with the text to be translated or summarized.
+    targets_key: feature with the reference.
+  """
+
+  def preprocess(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    return dataset.map(
+        lambda example: {
+            'inputs': tf.strings.join([prefix, example[inputs_key]]),
+            'targets': example[targets_key],
+            'example_id': example['example_id'],
+        },
+        num_parallel_calls=tf.data.AUTOTUNE,
+    )
+
+  return preprocess
+
+
+def _load_vocabulary(path) -> seqio.SentencePieceVocabulary:
+  path = os.fspath(path)
+  # A remote file is looked up when texts are tokenized.
+  if '://' not in path and not epath.Path(path).is_file():
+    raise FileNotFoundError(
+        f'There is no vocabulary {path}. Give a SentencePiece model as'
+        ' vocabulary_file (VOCABULARY_FILE in gin files).'
+    )
+  return seqio.SentencePieceVocabulary(path)

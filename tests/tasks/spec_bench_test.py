@@ -1,0 +1,197 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of Spec-Bench's tasks."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import gin
+import pytest
+
+from speculative_t5x.tasks import bulletins
+from speculative_t5x.tasks import spec_bench
+
+_ROWS = [
+    {'question_id': 81, 'category': 'writing', 'turns': ['Write.', 'Again.']},
+    {
+        'question_id': 161,
+        'category': 'translation',
+        'turns': ['Translate German to English: Es regnet.'],
+        'reference': ['It rains.'],
+    },
+    {
+        'question_id': 241,
+        'category': 'summarization',
+        'turns': ['Summarize: It rained\u2028in Cologne.'],
+        'reference': ['Rain.'],
+    },
+    {
+        'question_id': 242,
+        'category': 'summarization',
+        'turns': ['Sum up: Summarize: it snowed.'],
+        'reference': ['Snow.'],
+    },
+]
+
+
+@pytest.fixture
+def write(tmp_path):
+  """Returns a function that writes rows, or lines, to a file."""
+
+  def call(*rows):
+    path = tmp_path / 'question.jsonl'
+    lines = [
+        row if isinstance(row, str) else json.dumps(row, ensure_ascii=False)
+        for row in rows
+    ]
+    path.write_text('\n'.join(lines) + '\n')
+    return path
+
+  return call
+
+
+class TestReadPairs:
+
+  def test_instructions_become_prefixes(self, write):
+    path = write(*_ROWS)
+    assert spec_bench.read_pairs(path, 'translation') == [
+        ('translate German to English: Es regnet.', 'It rains.')
+    ]
+    assert spec_bench.read_pairs(path, 'summarization') == [
+        ('summarize: It rained\u2028in Cologne.', 'Rain.'),
+        ('Sum up: Summarize: it snowed.', 'Snow.'),
+    ]
+
+  def test_empty_lines_are_skipped(self, write):
+    path = write('', _ROWS[1], '')
+    assert len(spec_bench.read_pairs(path, 'translation')) == 1
+
+  def test_missing_file(self, tmp_path):
+    with pytest.raises(FileNotFoundError, match='no file .*none.jsonl. Copy'):
+      spec_bench.read_pairs(tmp_path / 'none.jsonl', 'translation')
+
+  def test_line_that_is_not_json(self, write):
+    path = write(_ROWS[0], '{"category": ')
+    with pytest.raises(ValueError, match='question.jsonl, line 2 is not JSON'):
+      spec_bench.read_pairs(path, 'translation')
+
+  def test_file_that_is_not_text(self, write):
+    path = write()
+    path.write_bytes(b'\xff\xfe')
+    with pytest.raises(ValueError, match='question.jsonl is not UTF-8 text'):
+      spec_bench.read_pairs(path, 'translation')
+
+  @pytest.mark.parametrize('row', ['[1]', '{"turns": ["a"]}'])
+  def test_row_without_category(self, write, row):
+    with pytest.raises(ValueError, match='line 1 has no category. Give'):
+      spec_bench.read_pairs(write(row), 'translation')
+
+  @pytest.mark.parametrize('key', ['turns', 'reference'])
+  @pytest.mark.parametrize('value', [None, [], [' '], 'text'])
+  def test_row_without_texts(self, write, key, value):
+    path = write(_ROWS[0], {**_ROWS[1], key: value})
+    with pytest.raises(ValueError, match=f'line 2 has no {key}. Give'):
+      spec_bench.read_pairs(path, 'translation')
+
+  def test_several_turns(self, write):
+    path = write({**_ROWS[1], 'turns': ['a', 'b']})
+    with pytest.raises(ValueError, match='line 1 has 2 turns. Give it one'):
+      spec_bench.read_pairs(path, 'translation')
+
+  def test_category_without_rows(self, write):
+    path = write(*_ROWS[:2])
+    with pytest.raises(
+        ValueError,
+        match='no row of the category summarization, only of translation, wri',
+    ):
+      spec_bench.read_pairs(path, 'summarization')
+
+  def test_unknown_category(self, write):
+    with pytest.raises(ValueError, match="Got 'qa'"):
+      spec_bench.read_pairs(write(*_ROWS), 'qa')
+
+  def test_reads_without_tensorflow(self):
+    code = (
+        'import sys; from speculative_t5x.tasks import spec_bench;'
+        'assert not {"tensorflow", "seqio"} & set(sys.modules)'
+    )
+    subprocess.run([sys.executable, '-c', code], check=True)
+
+
+class TestRegister:
+
+  @pytest.fixture(autouse=True)
+  def _seqio(self):
+    self.seqio = pytest.importorskip('seqio')
+    yield
+    for category in spec_bench.CATEGORIES:
+      name = f'spec_bench_{category}'
+      if name in self.seqio.TaskRegistry.names():
+        self.seqio.TaskRegistry.remove(name)
+
+  def _register(self, path, category):
+    return spec_bench.register(path, category, bulletins.VOCABULARY_FILE)
+
+  def test_task(self, write):
+    name = self._register(write(*_ROWS), 'summarization')
+    assert name == 'spec_bench_summarization'
+    task = self.seqio.TaskRegistry.get(name)
+    assert list(task.splits) == ['test']
+    read = task.get_dataset(
+        {'inputs': 64, 'targets': 64}, 'test', shuffle=False
+    ).as_numpy_iterator()
+    first, second = read
+    text = 'summarize: It rained\u2028in Cologne.'
+    vocabulary = self.seqio.SentencePieceVocabulary(bulletins.VOCABULARY_FILE)
+    assert first['inputs_pretokenized'].decode() == text
+    assert first['inputs'].tolist() == [*vocabulary.encode(text), 1]
+    assert first['targets_pretokenized'] == b'Rain.'
+    assert (first['example_id'], second['example_id']) == (0, 1)
+
+  def test_gin_file(self, write, monkeypatch):
+    path = write(*_ROWS)
+    monkeypatch.chdir(pathlib.Path(__file__).parents[2])
+    gin.parse_config_files_and_bindings(
+        ['configs/runs/eval.gin', 'configs/tasks/spec_bench.gin'],
+        [
+            f'VOCABULARY_FILE = "{bulletins.VOCABULARY_FILE}"',
+            f'SPEC_BENCH_FILE = "{path}"',
+            'SPEC_BENCH_CATEGORY = "translation"',
+        ],
+        finalize_config=False,
+    )
+    name = gin.get_configurable(spec_bench.register)()
+    assert name == 'spec_bench_translation'
+    (pair,) = spec_bench.read_pairs(path, 'translation')
+    task = self.seqio.TaskRegistry.get(name)
+    (example,) = task.get_dataset(
+        gin.query_parameter('%TASK_FEATURE_LENGTHS'),
+        gin.query_parameter('%SPLIT'),
+        shuffle=False,
+    ).as_numpy_iterator()
+    assert example['inputs_pretokenized'].decode() == pair[0]
+
+  @pytest.mark.parametrize(
+      ('category', 'metric'),
+      [('translation', 'bleu'), ('summarization', 'rouge1')],
+  )
+  def test_metrics(self, write, category, metric):
+    name = self._register(write(*_ROWS), category)
+    task = self.seqio.TaskRegistry.get(name)
+    assert not task.predict_metric_fns
+    counts = {'tokens': [6], 'target_calls': [2]}
+    values = {}
+    for metric_fn in task.predict_with_aux_metric_fns:
+      values |= metric_fn(['a b c d'], ['a b c d'], counts)
+    assert values[metric] == pytest.approx(100)
+    assert values['tokens_per_target_call'] == 3
+
+  def test_missing_file(self, tmp_path):
+    with pytest.raises(FileNotFoundError, match='no file'):
+      self._register(tmp_path / 'none.jsonl', 'translation')
+
+  def test_unknown_category(self, write):
+    with pytest.raises(ValueError, match="Got 'qa'"):
+      self._register(write(*_ROWS), 'qa')

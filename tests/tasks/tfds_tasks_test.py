@@ -1,0 +1,266 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the tasks from TensorFlow Datasets, on small prepared data sets."""
+
+import pathlib
+
+import gin
+import numpy as np
+import pytest
+import seqio
+
+from speculative_t5x.tasks import bulletins
+from speculative_t5x.tasks import examples
+from speculative_t5x.tasks import tfds_source
+from speculative_t5x.tasks import tfds_tasks
+from tests import prepared_data
+
+_ROOT = pathlib.Path(__file__).parents[2]
+_LENGTHS = {'inputs': 64, 'targets': 64}
+_WMT = 'wmt_t2t_translate/de-en:1.0.0'
+_CNN = 'cnn_dailymail:3.4.0'
+_XSUM = 'xsum:1.1.0'
+_NEWS = {
+    'article': 'The train to Cologne was late. It rained.',
+    'highlights': 'Train was late .\nIt rained .',
+    'publisher': 'cnn',
+    'id': '42',
+}
+# Name of a task: data set, example, and the texts that a model gets.
+_TEXTS = {
+    'wmt_ende': (
+        _WMT,
+        {'en': 'It rains.', 'de': 'Es regnet.'},
+        'translate English to German: It rains.',
+        'Es regnet.',
+    ),
+    'cnn_dailymail': (
+        _CNN,
+        _NEWS,
+        'summarize: The train to Cologne was late. It rained.',
+        'Train was late .\nIt rained .',
+    ),
+    'xsum': (
+        _XSUM,
+        {'document': 'It rained in\nCologne.', 'summary': 'Rain.'},
+        'summarize: It rained in\nCologne.',
+        'Rain.',
+    ),
+}
+
+
+def _translations(count):
+  return [{'en': f'train {n}', 'de': f'Zug {n}'} for n in range(count)]
+
+
+@pytest.fixture(scope='module')
+def prepared(tmp_path_factory):
+  """Returns the folder of three prepared data sets."""
+  folder = tmp_path_factory.mktemp('prepared')
+  for name, example, _, _ in _TEXTS.values():
+    prepared_data.write(name, {'test': [example]}, folder)
+  return folder
+
+
+@pytest.fixture
+def register():
+  """Returns `tfds_tasks.register` with the embedded vocabulary."""
+
+  def call(name, data_dir=None):
+    return tfds_tasks.register(name, data_dir, bulletins.VOCABULARY_FILE)
+
+  yield call
+  for name in set(tfds_tasks.NAMES) & set(seqio.TaskRegistry.names()):
+    seqio.TaskRegistry.remove(name)
+
+
+def _read(source, split='test', **kwargs):
+  dataset = source.get_dataset(split, shuffle=False, **kwargs)
+  return list(dataset.as_numpy_iterator())
+
+
+class TestRegister:
+
+  @pytest.mark.parametrize('name', tfds_tasks.NAMES)
+  def test_examples(self, register, prepared, name):
+    assert register(name, prepared) == name
+    task = seqio.TaskRegistry.get(name)
+    (example,) = task.get_dataset(
+        _LENGTHS, 'test', shuffle=False
+    ).as_numpy_iterator()
+    *_, inputs, targets = _TEXTS[name]
+    assert set(example) == {
+        'inputs', 'targets', 'inputs_pretokenized', 'targets_pretokenized',
+        'example_id',
+    }  # fmt: skip
+    assert example['inputs_pretokenized'].decode() == inputs
+    assert example['targets_pretokenized'].decode() == targets
+    assert example['example_id'] == 0
+    assert example['example_id'].dtype == np.int32
+    vocabulary = seqio.SentencePieceVocabulary(bulletins.VOCABULARY_FILE)
+    assert example['inputs'].tolist() == [*vocabulary.encode(inputs), 1]
+    assert example['targets'].tolist() == [*vocabulary.encode(targets), 1]
+
+  def test_truncated_texts_end_with_eos(self, register, prepared):
+    name = register('cnn_dailymail', prepared)
+    lengths = {'inputs': 4, 'targets': 3}
+    loaded = seqio.TaskRegistry.get(name).get_dataset(
+        lengths, 'test', shuffle=False
+    )
+    (example,) = loaded.as_numpy_iterator()
+    assert len(example['inputs']) == 4 and example['inputs'][-1] == 1
+    assert len(example['targets']) == 3 and example['targets'][-1] == 1
+
+  def test_jobs_read_it(self, register, prepared):
+    name = register('cnn_dailymail', prepared)
+    loaded = examples.load(name, 'test', _LENGTHS)
+    assert loaded.inputs == [_TEXTS[name][2]]
+    assert loaded.targets == [_NEWS['highlights']]  # with its newline
+
+  @pytest.mark.parametrize('name', tfds_tasks.NAMES)
+  def test_gin_file(self, register, prepared, name, monkeypatch):
+    monkeypatch.chdir(_ROOT)
+    gin.parse_config_files_and_bindings(
+        ['configs/runs/eval.gin', f'configs/tasks/{name}.gin'],
+        [
+            f'VOCABULARY_FILE = "{bulletins.VOCABULARY_FILE}"',
+            f'TFDS_DATA_DIR = "{prepared}"',
+        ],
+        finalize_config=False,
+    )
+    assert gin.get_configurable(tfds_tasks.register)() == name
+    lengths = gin.query_parameter('%TASK_FEATURE_LENGTHS')
+    loaded = examples.load(name, 'test', lengths)
+    assert loaded.inputs == [_TEXTS[name][2]]
+
+  @pytest.mark.parametrize(
+      ('name', 'found'),
+      [
+          ('wmt_ende', {'bleu'}),
+          ('cnn_dailymail', {'rouge1', 'rouge2', 'rougeLsum'}),
+          ('xsum', {'rouge1', 'rouge2', 'rougeLsum'}),
+      ],
+  )
+  def test_metrics_use_auxiliary_values(self, register, name, found):
+    register(name)
+    task = seqio.TaskRegistry.get(name)
+    assert not task.predict_metric_fns
+    counts = {'tokens': [6], 'target_calls': [2]}
+    values = {}
+    for metric in task.predict_with_aux_metric_fns:
+      values |= metric(['a b c d e'], ['a b c d e'], counts)
+    assert set(values) == {*found, 'tokens_per_target_call'}
+    assert values.pop('tokens_per_target_call') == 3
+    assert list(values.values()) == pytest.approx([100] * len(found))
+
+  def test_bleu_is_that_of_t5(self, register):
+    """T5 splits German quotation marks off words; the default does not."""
+    register('wmt_ende')
+    task = seqio.TaskRegistry.get('wmt_ende')
+    metric, _ = task.predict_with_aux_metric_fns
+    targets, predictions = ['„Zug“ nach Köln heute'], ['Zug nach Köln heute']
+    # Tokens match 4 of 4, pairs 2 of 3, threes 1 of 2, fours none of 1, and the
+    # reference has 6 tokens: „ Zug “ nach Köln heute.
+    expected = 100 * np.exp(1 - 6 / 4) * (1 * 2 / 3 * 1 / 2 * 1 / 2) ** 0.25
+    assert metric(targets, predictions, {})['bleu'] == pytest.approx(expected)
+
+  def test_default_vocabulary_is_that_of_t5x(self, register):
+    tfds_tasks.register('wmt_ende')
+    feature = seqio.TaskRegistry.get('wmt_ende').output_features['targets']
+    assert feature.vocabulary == seqio.SentencePieceVocabulary(
+        'gs://t5-data/vocabs/cc_all.32000.100extra/sentencepiece.model'
+    )
+
+  def test_again_with_another_folder(self, register, prepared, tmp_path):
+    register('xsum', prepared)
+    other = {'document': 'a', 'summary': 'b'}
+    prepared_data.write(_XSUM, {'test': [other]}, tmp_path)
+    register('xsum', tmp_path)
+    loaded = examples.load('xsum', 'test', _LENGTHS)
+    assert loaded.inputs == ['summarize: a']
+
+  def test_unknown_name(self):
+    with pytest.raises(ValueError, match="name must be .*Got 'wmt'"):
+      tfds_tasks.register('wmt')
+
+  def test_missing_vocabulary(self, tmp_path):
+    with pytest.raises(
+        FileNotFoundError, match='no vocabulary .*VOCABULARY_FI'
+    ):
+      tfds_tasks.register('xsum', None, tmp_path / 'none.model')
+
+
+class TestSource:
+
+  @pytest.fixture
+  def folder(self, tmp_path):
+    """Returns the folder of a data set with five examples in a split."""
+    splits = {'test': _translations(5), 'validation': _translations(2)}
+    return prepared_data.write(_WMT, splits, tmp_path)
+
+  def test_ids_are_indices(self, folder):
+    source = tfds_source.PreparedDataSource(_WMT, folder)
+    for split in ('test', 'test[:3]', 'validation'):
+      for example in _read(source, split):
+        assert example['en'] == f'train {example["example_id"]}'.encode()
+
+  def test_ids_count_over_files(self):
+    example = {'tfds_id': b'xsum-test.tfrecord-00001-of-00003__4', 'other': 1}
+    found = tfds_source._replace_id(example, [10, 20, 30])
+    assert found == {'other': 1, 'example_id': 14}
+
+  def test_slice(self, folder):
+    source = tfds_source.PreparedDataSource(_WMT, folder)
+    read = _read(source, 'test[1:3]')
+    assert [each['example_id'] for each in read] == [1, 2]
+    assert [each['en'] for each in read] == [b'train 1', b'train 2']
+
+  def test_sizes(self, folder):
+    source = tfds_source.PreparedDataSource(_WMT, folder)
+    assert source.num_input_examples('test') == 5
+    assert len(source.list_shards('test')) == 1
+    assert set(source.splits) == {'train', 'validation', 'test'}
+
+  def test_override_of_seqio(self, folder):
+    seqio.set_tfds_data_dir_override(str(folder))
+    try:
+      assert len(_read(tfds_source.PreparedDataSource(_WMT))) == 5
+    finally:
+      seqio.set_tfds_data_dir_override(None)
+
+  def test_ids_do_not_depend_on_shards_of_a_job(self, folder, register):
+    register('wmt_ende', folder)
+    task = seqio.TaskRegistry.get('wmt_ende')
+    for index in (0, 1):
+      dataset = task.get_dataset(
+          _LENGTHS,
+          'test',
+          shuffle=False,
+          shard_info=seqio.ShardInfo(index, num_shards=2),
+      )
+      ids = [int(each['example_id']) for each in dataset]
+      assert ids == list(range(5))[index::2]
+
+  def test_missing_data_set(self, tmp_path, register):
+    register('cnn_dailymail', tmp_path)
+    with pytest.raises(FileNotFoundError) as caught:
+      examples.load('cnn_dailymail', 'test', _LENGTHS)
+    assert str(caught.value) == (
+        f'TensorFlow Datasets has not prepared {_CNN} in {tmp_path}. Run `tfds'
+        f' build {_CNN} --data_dir={tmp_path}`, which downloads it, or give'
+        ' the folder that holds it.'
+    )
+    assert not list(tmp_path.iterdir())
+
+  @pytest.mark.parametrize(
+      'call', ['get_dataset', 'list_shards', 'num_input_examples']
+  )
+  def test_missing_split(self, folder, call):
+    source = tfds_source.PreparedDataSource(_WMT, folder)
+    with pytest.raises(ValueError, match='no split train. .* test, validation'):
+      getattr(source, call)('train')
+
+  def test_unknown_split(self, register, prepared):
+    register('wmt_ende', prepared)
+    with pytest.raises(ValueError, match='no split dev'):
+      examples.load('wmt_ende', 'dev', _LENGTHS)
