@@ -12,6 +12,7 @@ import pytest
 
 from speculative_t5x import run_record
 from speculative_t5x.measurement import provenance
+from speculative_t5x.outputs import configurations
 from speculative_t5x.outputs import output_folder
 from speculative_t5x.reports import runs
 
@@ -156,7 +157,7 @@ class TestResume:
     folder.add(_record(0.0))
     assert len(_read(folder.finish())) == 1
 
-  @pytest.mark.parametrize('key', output_folder.SETTINGS)
+  @pytest.mark.parametrize('key', configurations.SETTINGS)
   def test_another_setting_is_another_configuration(self, tmp_path, key):
     _make(tmp_path).add(_record(0.5))
     value = 0.25 if key == 'temperature' else 'another'
