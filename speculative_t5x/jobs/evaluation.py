@@ -210,7 +210,6 @@ def _take_chunks(
     draft_temperature: float,
 ) -> list[chunks_lib.Chunk]:
   """Returns all chunks, of earlier runs or decoded here."""
-  examples = setup.examples
   batches = _requests(setup, temperature, draft_temperature)
   timer = interleaved.Timer(
       (setup.decoder.plain, setup.decoder.speculative), repeats=setup.repeats

@@ -118,6 +118,28 @@ def count_speculation(counts: Counts) -> dict[str, Any]:
   }
 
 
+def per_example(
+    batch: token_decoder.Decoded, num_decodes: int
+) -> list[dict[str, int]]:
+  """Returns the counts of each example, summed over its decodes.
+
+  Args:
+    batch: plain or speculative, as numpy arrays.
+    num_decodes: rows per example.
+  Returns:
+    Tokens and target calls; of a speculative run also drafted and accepted
+    draft tokens.
+  """
+  columns = {'tokens': batch.num_tokens, 'target_calls': batch.num_calls}
+  if (found := batch.statistics) is not None:
+    bins = np.arange(found.accepted_histogram.shape[-1])
+    columns['drafted'] = found.drafted_histogram @ bins
+    columns['accepted'] = found.accepted_histogram @ bins
+  sums = [x.reshape(-1, num_decodes).sum(axis=-1) for x in columns.values()]
+  rows = np.stack(sums, axis=-1).tolist()
+  return [dict(zip(columns, row, strict=True)) for row in rows]
+
+
 def acceptance_rates(speculative: Mapping[str, Any]) -> dict[str, float | None]:
   """Returns the rates of a record, from the counts of its speculative run."""
   accepted, calls = speculative['accepted'], speculative['target_calls']
