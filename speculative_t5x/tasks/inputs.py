@@ -40,13 +40,14 @@ def from_lines(
     vocabulary: of the target.
     inputs_length: most tokens of an input, the end of sequence included.
   Raises:
-    ValueError: naming file and line, for a line without a token, such as one
-      of spaces: it would have no output, and lines would lose their partners.
+    ValueError: naming file and line, for a line that is empty or of spaces
+      only. Without an output, later outputs would not be on the lines of their
+      inputs.
   """
   end = vocabulary.eos_id
   for number, line in enumerate(lines):
     ids = vocabulary.encode(line.text)
-    if not ids:
+    if not ids or not line.text.strip():
       raise ValueError(
           f'{line.place} has no text. Remove the line, or give it some text.'
       )
