@@ -32,9 +32,7 @@ def enabled() -> Iterator[None]:
       mock.patch.object(
           gpath, '_URI_PREFIXES', (*gpath._URI_PREFIXES, _PREFIX)
       ),
-      mock.patch.object(
-          gpath, '_URI_SCHEMES', gpath._URI_SCHEMES | {_SCHEME}
-      ),
+      mock.patch.object(gpath, '_URI_SCHEMES', gpath._URI_SCHEMES | {_SCHEME}),
       mock.patch.dict(gpath._URI_MAP_ROOT, {_PREFIX: f'/{_SCHEME}/'}),
       mock.patch.dict(gpath._PREFIX_TO_BACKEND, {_SCHEME: _Backend()}),
       mock.patch.object(gpath, '_is_tf_installed', lambda: False),

@@ -44,9 +44,7 @@ def origin_of(record: run_record.RunRecord) -> dict[str, str | None]:
   return {key: getattr(record, key) for key in ORIGIN}
 
 
-def other_code(
-    found: Mapping[str, Any], settings: run_record.RunRecord
-) -> str:
+def other_code(found: Mapping[str, Any], settings: run_record.RunRecord) -> str:
   """Returns a note on the code version that measured, if it is another."""
   if all(found[key] == getattr(settings, key) for key in CODE):
     return ''

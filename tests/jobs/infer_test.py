@@ -118,9 +118,7 @@ class TestPredictions:
     plain = run(_TEXTS, drafter=None, output_dir=tmp_path / 'plain')
     assert run(_TEXTS) == plain
 
-  @pytest.mark.parametrize(
-      'changes', [{'batch_size': 3}, {'chunk_batches': 4}]
-  )
+  @pytest.mark.parametrize('changes', [{'batch_size': 3}, {'chunk_batches': 4}])
   def test_samples_depend_on_the_line_alone(self, run, tmp_path, changes):
     rows = run(_TEXTS, temperature=1.0)
     assert rows == run(
@@ -347,9 +345,17 @@ class TestBadInput:
       ('name', 'content', 'message'),
       [
           ('in.txt', b'', r'in\.txt is empty\. Give at least one line\.'),
-          ('in.txt', b'a\nb\xff\n', r'in\.txt, line 2 is not UTF-8 text\. Save'),
+          (
+              'in.txt',
+              b'a\nb\xff\n',
+              r'in\.txt, line 2 is not UTF-8 text\. Save',
+          ),
           ('in.txt', b'a\n\nb\n', r'in\.txt, line 2 has no text\. Remove'),
-          ('in.jsonl', b'{"x": 1}\n', r"line 1 has no field 'inputs'; it has x"),
+          (
+              'in.jsonl',
+              b'{"x": 1}\n',
+              r"line 1 has no field 'inputs'; it has x",
+          ),
           ('in.jsonl', b'{}\n', r"line 1 has no field 'inputs'; it has none"),
           ('in.jsonl', b'{"inputs": 1}\n', 'line 1: the field .* is not a Uni'),
           ('in.jsonl', b'{"inputs": "\\ud800"}\n', 'line 1: the field'),
@@ -389,9 +395,7 @@ class _Repeating:
   loaded_drafter = infer._NO_DRAFTER
   policy = draft_length.Fixed()
   num_decodes, length, gamma, mesh, matmul_precision = 1, 16, 1, None, None
-  target = types.SimpleNamespace(
-      describe=lambda: run_record.ModelDescription()
-  )
+  target = types.SimpleNamespace(describe=lambda: run_record.ModelDescription())
 
   def place(self, request):
     return request
