@@ -47,7 +47,7 @@ _Take = Callable[[int, Any, Callable[[], chunks_lib.Content]], Any]
 
 
 @dataclasses.dataclass(frozen=True)
-class Columns:
+class _Columns:
   """What a line of `predictions.jsonl` holds beside id, input and prediction.
 
   Attributes:
@@ -70,7 +70,7 @@ class _Setup:
   draft_temperature: float
   batch_size: int
   chunk_batches: int
-  columns: Columns
+  columns: _Columns
   is_speculative: bool
   timer: interleaved.Timer
   shown: progress.Progress
@@ -134,6 +134,7 @@ def infer(
   )
   if drafter is not None:
     source.check_source(drafter)
+  temperature = arguments.one('temperature', temperature)
   if draft_temperature is None:
     draft_temperature = temperature
   for each in (temperature, draft_temperature):
@@ -163,7 +164,7 @@ def infer(
         draft_temperature,
         batch_size,
         chunk_batches if output_dir is not None else 1,
-        Columns(scores, statistics),
+        _Columns(scores, statistics),
         drafter is not None,
         interleaved.Timer([way]),
         stack.enter_context(progress.Progress('infer', None)),

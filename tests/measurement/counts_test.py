@@ -101,6 +101,27 @@ class TestCounts:
     """Of 3 rows times 3 steps and 1 times 1, five were used."""
     assert counts.padded_share(_total()) == pytest.approx(1 - 5 / 10)
 
+  def test_parts_add_up(self):
+    batch = decoded([[1, 0, 1]], [[0, 1, 1]], num_tokens=[3], num_steps=2)
+    part = counts.total([batch])
+    assert counts.add([part, part]) == counts.total([batch, batch])
+
+  def test_per_example(self):
+    """Of two examples with two rows each."""
+    batch = decoded(
+        accepted=[[1, 1, 1], [0, 1, 0], [0, 0, 0], [0, 0, 1]],
+        drafted=[[0, 1, 2], [0, 0, 1], [0, 0, 0], [0, 0, 1]],
+        num_tokens=[5, 2, 0, 3],
+        num_calls=[3, 1, 0, 1],
+        num_steps=3,
+    )
+    assert counts.per_example(batch, 2) == [
+        {'tokens': 7, 'target_calls': 4, 'drafted': 7, 'accepted': 4},
+        {'tokens': 3, 'target_calls': 1, 'drafted': 2, 'accepted': 2},
+    ]
+    plain = batch.replace(statistics=None)
+    assert counts.per_example(plain, 4) == [{'tokens': 10, 'target_calls': 5}]
+
   def test_nothing_decoded(self):
     batch = decoded([[0, 0, 0]], [[0, 0, 0]], num_steps=0)
     nothing = counts.total([batch])
