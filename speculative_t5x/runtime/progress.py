@@ -66,7 +66,7 @@ class Progress:
 
 def _line(task: progress.Task) -> str:
   if task.total is None:
-    return f'{task.description}: {task.completed:.0f} batches'
+    return f'{task.description}: batches done: {task.completed:.0f}'
   line = f'{task.description}: {task.completed:.0f} of {task.total:.0f} batches'
   if task.time_remaining is not None:  # known after two batches
     line += f', {task.time_remaining:.0f} s left'

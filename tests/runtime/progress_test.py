@@ -34,7 +34,7 @@ class TestProgress:
     with progress.Progress('infer', None) as shown:
       clock.seconds += 11
       shown.show(3)
-    assert capsys.readouterr().err == 'infer: 3 batches\n'
+    assert capsys.readouterr().err == 'infer: batches done: 3\n'
 
   def test_bar_on_a_terminal(self, monkeypatch, capsys):
     """The bar is drawn in `show`, not by a thread."""
