@@ -7,8 +7,10 @@ Strings, the examples of a task and random tokens all become requests here.
 Legend: examples, inputs_length.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 import functools
+import itertools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +20,18 @@ from speculative_t5x import token_decoder
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import verification
+
+
+def parts(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
+  """Yields lists of `size` items, read one list at a time; the last is shorter.
+
+  Args:
+    items: any number of them.
+    size: of a list, at least 1.
+  """
+  remaining = iter(items)
+  while part := list(itertools.islice(remaining, size)):
+    yield part
 
 
 def pad(

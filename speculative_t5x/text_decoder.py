@@ -130,8 +130,8 @@ class TextDecoder:
     """
     request, num_truncated = self.make_request(texts, **options)
     decoded = jax.device_get(self.tokens.speculative(request))
-    statistics = counts.count_run([decoded])
-    statistics |= counts.count_speculation([decoded])
+    total = counts.total([decoded])
+    statistics = counts.count_run(total) | counts.count_speculation(total)
     statistics |= counts.acceptance_rates(statistics)
     return self._output(decoded, num_truncated, statistics)
 
@@ -146,7 +146,8 @@ class TextDecoder:
     """
     request, num_truncated = self.make_request(texts, **options)
     decoded = jax.device_get(self.tokens.plain(request))
-    return self._output(decoded, num_truncated, counts.count_run([decoded]))
+    statistics = counts.count_run(counts.total([decoded]))
+    return self._output(decoded, num_truncated, statistics)
 
   def make_request(
       self,

@@ -52,7 +52,8 @@ def _from_the_root(monkeypatch):
 
 def _parse(*names):
   """Returns the configuration as gin writes it, one binding per line."""
-  for macro in commands.JOBS['eval'].optional:  # as the command does
+  job = 'infer' if any('/infer' in name for name in names) else 'eval'
+  for macro in commands.JOBS[job].optional:  # as the command does
     gin.parse_config(f'{macro} = None')
   for name in names:
     gin.parse_config_file(name)

@@ -401,7 +401,7 @@ class TestRemaining:
 def test_tested_draft_tokens_of_a_trace_and_of_statistics():
   statistics = whole().statistics
   outcomes = jax.device_get(decoder().traced(request(seed=1))).outcomes
-  record = counts.count_speculation([whole()])
+  record = counts.count_speculation(counts.total([whole()]))
   assert record['tested'] > record['accepted']
   assert statistics.num_tested.sum() == record['tested']
   np.testing.assert_array_equal(

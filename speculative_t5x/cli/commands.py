@@ -55,7 +55,18 @@ JOBS = {
         'configs/runs/eval.gin',
         'decodes a task plainly and speculatively, and compares the two',
         output_macro='EVAL_OUTPUT_DIR',
+        is_resumed=True,
         optional=_CONFIGS,
+    ),
+    'infer': Job(
+        'speculative_t5x.jobs.infer',
+        'infer',
+        'configs/runs/infer.gin',
+        'decodes lines of text, or the inputs of a task',
+        output_macro='INFER_OUTPUT_DIR',
+        needs_output=False,
+        is_resumed=True,
+        optional=(*_CONFIGS, 'DRAFTER'),
     ),
     'walltime': Job(
         'speculative_t5x.jobs.walltime',

@@ -4,6 +4,8 @@
 
 from collections.abc import Sequence
 import dataclasses
+import itertools
+import json
 from typing import Any
 
 from speculative_t5x import batching
@@ -14,17 +16,23 @@ from speculative_t5x.drafters import source
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.measurement import greedy
 from speculative_t5x.measurement import interleaved
+from speculative_t5x.measurement import tallies
 from speculative_t5x.measurement import tracing
 from speculative_t5x.measurement import walltimes
+from speculative_t5x.outputs import chunks as chunks_lib
 from speculative_t5x.outputs import folder_lock
 from speculative_t5x.outputs import output_folder
 from speculative_t5x.reports import console
 from speculative_t5x.reports import eval_table
 from speculative_t5x.reports import token_trace
 from speculative_t5x.runtime import arguments
+from speculative_t5x.runtime import progress
 from speculative_t5x.speculation import sampling
 from speculative_t5x.tasks import examples as examples_lib
 from speculative_t5x.tasks import predictions as predictions_lib
+from speculative_t5x.tasks import task_vocabulary
+
+_SIDES = 'baseline', 'speculative'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +44,18 @@ class _Setup:
   examples: examples_lib.Examples
   batch_size: int
   repeats: int
+  chunk_batches: int
+  output_dir: str
+
+
+@dataclasses.dataclass(frozen=True)
+class _Configuration:
+  """What the chunks of one temperature share."""
+
+  temperature: float
+  chunks: chunks_lib.Chunks
+  timer: interleaved.Timer
+  shown: progress.Progress
 
 
 def evaluate(
@@ -50,9 +70,12 @@ def evaluate(
     num_decodes: int = 1,
     batch_size: int = 1,
     repeats: int = 1,
+    chunk_batches: int = 16,
     shown_example: int | None = None,
 ) -> list[run_record.RunRecord]:
   """Decodes a split plainly and speculatively and compares texts and times.
+
+  A job that was killed resumes after the chunks that it finished.
 
   Args:
     workload: the task and the target.
@@ -65,6 +88,7 @@ def evaluate(
     num_decodes: samples per example; the best one of each is scored.
     batch_size: examples decoded together.
     repeats: how often each batch is timed; the median counts.
+    chunk_batches: batches per chunk, the unit of resumption.
     shown_example: number of an example whose blocks are printed, or None.
   Returns:
     One run record per temperature.
@@ -78,6 +102,7 @@ def evaluate(
       num_decodes=num_decodes,
       batch_size=batch_size,
       repeats=repeats,
+      chunk_batches=chunk_batches,
       num_examples=1 if num_examples is None else num_examples,
   )
   source.check_source(drafter)
@@ -102,9 +127,16 @@ def evaluate(
         num_decodes=num_decodes,
         matmul_precision=workload.matmul_precision,
     )
-    setup = _Setup(workload, decoder, examples, batch_size, repeats)
+    setup = _Setup(
+        workload,
+        decoder,
+        examples,
+        batch_size,
+        repeats,
+        chunk_batches,
+        output_dir,
+    )
     folder = output_folder.OutputFolder(output_dir, 'eval')
-    folder.clear()
     records = []
     for each in temperatures:
       own = each if draft_temperature is None else draft_temperature
@@ -146,34 +178,127 @@ def _requests(
 
 def _evaluate_at(
     setup: _Setup, temperature: float, draft_temperature: float
-) -> tuple[run_record.RunRecord, list[dict[str, Any]]]:
+) -> tuple[run_record.RunRecord, chunks_lib.Chunks]:
   """Returns the record and the predictions of one temperature."""
-  batches = _requests(setup, temperature, draft_temperature)
-  plain, speculative = interleaved.run(
-      setup.decoder,
-      batches,
-      repeats=setup.repeats,
-      name=f'temperature {temperature:g}',
-  )
-  for decoded in (*plain.decoded, *speculative.decoded):
-    token_decoder.check_finite(decoded)
-  sides = {
-      name: predictions_lib.read(run, setup.examples, setup.decoder)
-      for name, run in (('baseline', plain), ('speculative', speculative))
-  }
-  quality = {
-      name: predictions_lib.judge(setup.examples, side)
-      for name, side in sides.items()
-  }
   settings = _settings(setup, temperature, draft_temperature)
+  chunks = chunks_lib.Chunks(
+      setup.output_dir,
+      settings,
+      {'chunk_batches': setup.chunk_batches},
+      f'temperature {temperature:g}',
+  )
+  found = _take_chunks(setup, chunks, temperature, draft_temperature)
+  plain, speculative = (
+      tallies.join(
+          [run_record.from_dict(c.values[side], tallies.Tally) for c in found]
+      )
+      for side in _SIDES
+  )
   record = dataclasses.replace(
       walltimes.add_runs(settings, plain, speculative),
-      quality=run_record.BothRuns(**quality),
+      **found[0].origin,
+      quality=_judge(setup.examples, found),
+      greedy=greedy.add([chunk.values['greedy'] for chunk in found]),
   )
+  return record, chunks
+
+
+def _take_chunks(
+    setup: _Setup,
+    chunks: chunks_lib.Chunks,
+    temperature: float,
+    draft_temperature: float,
+) -> list[chunks_lib.Chunk]:
+  """Returns all chunks, of earlier runs or decoded here."""
+  batches = _requests(setup, temperature, draft_temperature)
+  timer = interleaved.Timer(
+      (setup.decoder.plain, setup.decoder.speculative), repeats=setup.repeats
+  )
+  name = f'temperature {temperature:g}'
+  with progress.Progress(name, len(batches)) as shown:
+    configuration = _Configuration(temperature, chunks, timer, shown)
+    return [
+        _take_chunk(setup, configuration, number, part)
+        for number, part in enumerate(
+            batching.parts(batches, setup.chunk_batches)
+        )
+    ]
+
+
+def _take_chunk(
+    setup: _Setup,
+    configuration: _Configuration,
+    number: int,
+    batches: list[token_decoder.Request],
+) -> chunks_lib.Chunk:
+  """Returns the chunk of these batches, of an earlier run or decoded here."""
+  first = number * setup.chunk_batches
+  start, end = (
+      batch * setup.batch_size for batch in (first, first + len(batches))
+  )
+  setup = dataclasses.replace(setup, examples=setup.examples.part(start, end))
+  chunk = configuration.chunks.take(
+      number,
+      _identity(setup.examples),
+      lambda: _decode_chunk(setup, configuration, first, batches),
+  )
+  configuration.shown.show(first + len(batches))
+  return chunk
+
+
+def _decode_chunk(
+    setup: _Setup,
+    configuration: _Configuration,
+    first: int,
+    batches: list[token_decoder.Request],
+) -> chunks_lib.Content:
+  """Decodes the examples of the setup in both ways, from batch `first` on."""
+  examples, decoder = setup.examples, setup.decoder
+  temperature = configuration.temperature
+  runs = configuration.timer.run(
+      batches, first=first, after=configuration.shown.show
+  )
+  for decoded in itertools.chain(*(run.decoded for run in runs)):
+    token_decoder.check_finite(decoded)
+  counted = None
   if temperature <= sampling.MIN_TEMPERATURE:
-    counted = greedy.compare(setup.decoder, batches, plain, speculative)
-    record = dataclasses.replace(record, greedy=counted)
-  return record, predictions_lib.rows(setup.examples, temperature, sides)
+    counted = greedy.compare(decoder, batches, *runs)
+  vocabulary = task_vocabulary.TaskVocabulary(examples.vocabulary)
+  count = len(examples.tokens)
+  sides = {
+      name: predictions_lib.read(run, count, decoder, vocabulary)
+      for name, run in zip(_SIDES, runs, strict=True)
+  }
+  tallied = {
+      name: dataclasses.asdict(run.tally())
+      for name, run in zip(_SIDES, runs, strict=True)
+  }
+  rows = predictions_lib.rows(examples, temperature, sides)
+  return chunks_lib.Content(
+      [json.dumps(row, ensure_ascii=False) for row in rows],
+      {**tallied, 'greedy': counted and dataclasses.asdict(counted)},
+  )
+
+
+def _identity(examples: examples_lib.Examples) -> list[Any]:
+  """Returns what the predictions of examples depend on, as JSON."""
+  columns = examples.example_ids.tolist(), examples.tokens.tolist()
+  return [*columns, examples.inputs, examples.targets]
+
+
+def _judge(
+    examples: examples_lib.Examples, chunks: Sequence[chunks_lib.Chunk]
+) -> run_record.BothRuns:
+  """Computes the task's metrics of the best decodes of each side."""
+  rows = [json.loads(row) for chunk in chunks for row in chunk.rows]
+  return run_record.BothRuns(
+      **{
+          side: predictions_lib.judge(
+              examples, [predictions_lib.best_of(row[side]) for row in rows]
+          )
+          for side in _SIDES
+      }
+  )
 
 
 def _settings(

@@ -28,7 +28,7 @@ from speculative_t5x.measurement import part_programs
 from speculative_t5x.measurement import step_times
 from speculative_t5x.measurement import tracing
 from speculative_t5x.outputs import folder_lock
-from speculative_t5x.outputs import output_folder
+from speculative_t5x.outputs import whole_files
 from speculative_t5x.paper import decoded_sentence
 from speculative_t5x.paper import figures
 from speculative_t5x.paper import loop_trace
@@ -343,4 +343,4 @@ def _open(output_dir: Path) -> Iterator[epath.Path]:
     folder.mkdir(parents=True, exist_ok=True)
     yield folder
   except OSError as error:
-    raise output_folder.cannot_write(folder, error) from error
+    raise whole_files.cannot_write(folder, error) from error

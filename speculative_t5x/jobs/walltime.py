@@ -35,6 +35,7 @@ from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import theory
 from speculative_t5x.tasks import examples as examples_lib
 from speculative_t5x.tasks import predictions as predictions_lib
+from speculative_t5x.tasks import task_vocabulary
 
 _ALPHA_BATCH = 8  # examples decoded at once where only their text matters
 _MIN_KEPT_GAMMA = 10  # so that a job resumed with other gammas finds them
@@ -320,8 +321,9 @@ def _measure(
   ]
   found = walltimes.measure(programs, batches, settings, name)
   examples = setup.examples.first(count)
+  vocabulary = task_vocabulary.TaskVocabulary(examples.vocabulary)
   judge = lambda run: predictions_lib.judge(
-      examples, predictions_lib.read(run, examples, decoder)
+      examples, predictions_lib.read(run, count, decoder, vocabulary).best
   )
   record = dataclasses.replace(
       found.record,

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What the eval job and the walltime job decode, and by which target."""
+"""What jobs decode, and by which target."""
 
 from collections.abc import Mapping, Sequence
 import dataclasses
@@ -21,6 +21,7 @@ from speculative_t5x.networks import t5
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import verification
 from speculative_t5x.tasks import examples as examples_lib
+from speculative_t5x.tasks import task_vocabulary
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Workload:
   """A split of a task, a target, and how outputs are sampled.
 
   Attributes:
-    mixture_or_task_name: a registered seqio task.
+    mixture_or_task_name: a registered seqio task; None if files are decoded.
     split: of it.
     task_feature_lengths: the most tokens of 'inputs' and 'targets'.
     checkpoint_path: the target's checkpoint, of any layout.
@@ -43,7 +44,7 @@ class Workload:
       on TPU and GPU too.
   """
 
-  mixture_or_task_name: str
+  mixture_or_task_name: str | None
   split: str
   task_feature_lengths: Mapping[str, int]
   checkpoint_path: str
@@ -209,6 +210,15 @@ def load_target(
   model = target.load()
   loading.check_vocabulary_fits(vocabulary.vocab_size, 'target', model)
   return model
+
+
+def comparable(
+    vocabulary: vocabularies.Vocabulary,
+) -> vocabularies.Vocabulary | None:
+  """Returns a vocabulary that can be compared with a draft model's, or None."""
+  if isinstance(vocabulary, task_vocabulary.TaskVocabulary):
+    return _read(vocabulary.vocabulary)
+  return vocabulary
 
 
 def _read(vocabulary: seqio.Vocabulary) -> vocabularies.Vocabulary | None:

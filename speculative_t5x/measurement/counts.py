@@ -5,52 +5,139 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from flax import struct
 import jax
 import numpy as np
 
 from speculative_t5x import token_decoder
+from speculative_t5x.speculation import outcome as outcome_lib
 
 
-def count_run(batches: Sequence[token_decoder.Decoded]) -> dict[str, int]:
+@struct.dataclass
+class SpeculationCounts:
+  """Sums of `outcome.Statistics` over rows.
+
+  Attributes:
+    accepted_histogram: blocks by number of accepted draft tokens.
+    drafted_histogram: blocks by number of draft tokens.
+    num_rejections: blocks that ended in a rejected draft token.
+    num_computed: draft tokens that were computed.
+    num_cut_short: blocks without a resampled or bonus token.
+  """
+
+  accepted_histogram: tuple[int, ...]
+  drafted_histogram: tuple[int, ...]
+  num_rejections: int
+  num_computed: int
+  num_cut_short: int
+
+
+@struct.dataclass
+class Counts:
+  """Sums over the rows of some batches, from which all counts follow.
+
+  Attributes:
+    tokens: output tokens.
+    target_calls: target calls of rows that had not ended.
+    loop_steps: steps of the compiled loop.
+    row_steps: loop steps times rows, with ended rows and padding rows.
+    speculation: None for plain decoding.
+  """
+
+  tokens: int
+  target_calls: int
+  loop_steps: int
+  row_steps: int
+  speculation: SpeculationCounts | None
+
+
+def total(batches: Sequence[token_decoder.Decoded]) -> Counts:
   """Returns the counts of a run, plain or speculative, over all its batches.
 
   Args:
-    batches: what the run decoded, as numpy arrays.
+    batches: one or more, as numpy arrays.
   """
-  total = lambda field: int(sum(np.sum(getattr(b, field)) for b in batches))
+  return add([_of_batch(batch) for batch in batches])
+
+
+def add(parts: Sequence[Counts]) -> Counts:
+  """Returns the sums of one or more counts of the same way of decoding."""
+  return jax.tree.map(lambda *values: sum(values), *parts)
+
+
+def _of_batch(batch: token_decoder.Decoded) -> Counts:
+  statistics = batch.statistics
+  return Counts(
+      tokens=int(np.sum(batch.num_tokens)),
+      target_calls=int(np.sum(batch.num_calls)),
+      loop_steps=int(batch.num_steps),
+      row_steps=int(batch.num_steps) * len(batch.num_calls),
+      speculation=None if statistics is None else _of_statistics(statistics),
+  )
+
+
+def _of_statistics(statistics: outcome_lib.Statistics) -> SpeculationCounts:
+  columns = lambda histogram: tuple(np.sum(histogram, axis=0).tolist())
+  return SpeculationCounts(
+      accepted_histogram=columns(statistics.accepted_histogram),
+      drafted_histogram=columns(statistics.drafted_histogram),
+      num_rejections=int(np.sum(statistics.num_rejections)),
+      num_computed=int(np.sum(statistics.num_computed)),
+      num_cut_short=int(np.sum(statistics.num_cut_short)),
+  )
+
+
+def count_run(counts: Counts) -> dict[str, int]:
+  """Returns the counts that every run has."""
   return {
-      'tokens': total('num_tokens'),
-      'target_calls': total('num_calls'),
-      'loop_steps': total('num_steps'),
+      'tokens': counts.tokens,
+      'target_calls': counts.target_calls,
+      'loop_steps': counts.loop_steps,
   }
 
 
-def count_speculation(
-    batches: Sequence[token_decoder.Decoded],
-) -> dict[str, Any]:
+def count_speculation(counts: Counts) -> dict[str, Any]:
   """Returns the counts that only a speculative run has.
 
   Acceptance per position is unconditional: draft tokens accepted at position i
   over draft tokens proposed there.
   """
-  sums = jax.tree.map(
-      lambda *counts: np.sum([np.sum(c, axis=0) for c in counts], axis=0),
-      *[batch.statistics for batch in batches],
-  )
-  accepted_histogram = sums.accepted_histogram
+  sums = counts.speculation
   at_least = lambda histogram: np.cumsum(histogram[::-1])[::-1][1:]
-  accepted_at = at_least(accepted_histogram)
+  accepted_at = at_least(sums.accepted_histogram)
   drafted_at = at_least(sums.drafted_histogram)
   accepted = int(accepted_at.sum())
   return {
       'drafted': int(drafted_at.sum()),
-      'drafted_computed': int(sums.num_computed),
-      'tested': accepted + int(sums.num_rejections),
+      'drafted_computed': sums.num_computed,
+      'tested': accepted + sums.num_rejections,
       'accepted': accepted,
-      'cut_short': int(sums.num_cut_short),
-      'acceptance_histogram': tuple(accepted_histogram.tolist()),
+      'cut_short': sums.num_cut_short,
+      'acceptance_histogram': sums.accepted_histogram,
       'per_position_acceptance': tuple(map(_ratio, accepted_at, drafted_at)),
   }
+
+
+def per_example(
+    batch: token_decoder.Decoded, num_decodes: int
+) -> list[dict[str, int]]:
+  """Returns the counts of each example, summed over its decodes.
+
+  Args:
+    batch: plain or speculative, as numpy arrays.
+    num_decodes: rows per example.
+  Returns:
+    Tokens and target calls; of a speculative run also drafted and accepted
+    draft tokens.
+  """
+  columns = {'tokens': batch.num_tokens, 'target_calls': batch.num_calls}
+  if (found := batch.statistics) is not None:
+    bins = np.arange(found.accepted_histogram.shape[-1])
+    columns['drafted'] = found.drafted_histogram @ bins
+    columns['accepted'] = found.accepted_histogram @ bins
+  sums = [x.reshape(-1, num_decodes).sum(axis=-1) for x in columns.values()]
+  rows = np.stack(sums, axis=-1).tolist()
+  return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
 def acceptance_rates(speculative: Mapping[str, Any]) -> dict[str, float | None]:
@@ -65,11 +152,9 @@ def acceptance_rates(speculative: Mapping[str, Any]) -> dict[str, float | None]:
   }
 
 
-def padded_share(batches: Sequence[token_decoder.Decoded]) -> float | None:
+def padded_share(counts: Counts) -> float | None:
   """Returns the share of row-steps spent on ended rows or padding rows."""
-  row_steps = sum(int(b.num_steps) * len(b.num_calls) for b in batches)
-  calls = sum(int(np.sum(b.num_calls)) for b in batches)
-  used = _ratio(calls, row_steps)
+  used = _ratio(counts.target_calls, counts.row_steps)
   return None if used is None else 1 - used
 
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares greedy speculative outputs with plain greedy outputs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -48,6 +48,19 @@ def compare(
     near_tie += len(found.near_ties)
     mismatch += len(found.mismatches)
   return run_record.Greedy(identical, near_tie, mismatch)
+
+
+def add(
+    parts: Sequence[Mapping[str, int] | None],
+) -> run_record.Greedy | None:
+  """Returns the sums of the counts of several parts of a run.
+
+  Args:
+    parts: as JSON objects; all None if nothing was compared.
+  """
+  if parts[0] is None:
+    return None
+  return run_record.Greedy(**{k: sum(p[k] for p in parts) for k in parts[0]})
 
 
 def check(records: Sequence[run_record.RunRecord]) -> None:

@@ -5,23 +5,21 @@
 Legend: batches, repeats.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 import dataclasses
-import sys
 import time
 
 import jax
 import numpy as np
-from rich import console
-from rich import progress
 
 from speculative_t5x import token_decoder
+from speculative_t5x.measurement import counts
 from speculative_t5x.measurement import intervals
+from speculative_t5x.measurement import tallies
 from speculative_t5x.runtime import compilation_cache
-from speculative_t5x.runtime import interruption
+from speculative_t5x.runtime import progress
 
 WARMUP = 2  # untimed calls of each way: one compiles, one runs
-_SECONDS_BETWEEN_LINES = 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,6 +50,76 @@ class Run:
     sequences, scores = map(np.concatenate, zip(*parts, strict=True))
     return sequences[:num_examples], scores[:num_examples]
 
+  def tally(self) -> tallies.Tally:
+    """Returns the counts and times without the tokens."""
+    return tallies.Tally(
+        counts.total(self.decoded), tuple(self.seconds.tolist()), self.compile_s
+    )
+
+
+class Timer:
+  """Decodes batches in one or several ways, interleaved, and times each.
+
+  All ways see the same state of the machine: they alternate batch by batch,
+  and which comes first alternates too.
+  """
+
+  def __init__(self, ways: Sequence[Callable], *, repeats: int = 1):
+    """Binds the ways; calls none yet.
+
+    Args:
+      ways: functions from a request to a `token_decoder.Decoded`.
+      repeats: how often each batch is timed.
+    """
+    self._ways = ways
+    self._repeats = repeats
+    self._compile_s: list[float | None] | None = None
+
+  def warm_up(self, batch: token_decoder.Request) -> None:
+    """Compiles the ways by untimed calls, unless that was done before."""
+    if self._compile_s is None:
+      self._compile_s = [_warm_up(way, batch) for way in self._ways]
+
+  def run(
+      self,
+      batches: Sequence[token_decoder.Request],
+      *,
+      first: int = 0,
+      before: Callable[[int], object] = lambda number: None,
+      after: Callable[[int], object] = lambda num_done: None,
+  ) -> tuple[Run, ...]:
+    """Decodes batches, after a warm-up by the first batch ever decoded.
+
+    Args:
+      batches: of one shape.
+      first: number of the first of these batches in the job.
+      before: called with the number of each batch before it is decoded.
+      after: called with the number of batches done so far in the job.
+    Returns:
+      One run per way.
+    """
+    self.warm_up(batches[0])
+    decoded = [[] for _ in self._ways]
+    seconds = np.zeros((len(self._ways), len(batches), self._repeats))
+    for index, batch in enumerate(batches):
+      before(first + index)
+      for repeat in range(self._repeats):
+        order = range(len(self._ways))
+        is_even = (first + index + repeat) % 2 == 0
+        outputs = [None] * len(order)
+        for way in order if is_even else reversed(order):
+          outputs[way], seconds[way, index, repeat] = _timed(
+              self._ways[way], batch
+          )
+      for way, output in enumerate(outputs):
+        decoded[way].append(jax.device_get(output))
+      after(first + index + 1)
+    medians = np.median(seconds, axis=-1)
+    return tuple(
+        Run(*parts)
+        for parts in zip(decoded, medians, self._compile_s, strict=True)
+    )
+
 
 def run(
     decoder: token_decoder.TokenDecoder,
@@ -63,9 +131,6 @@ def run(
 ) -> tuple[Run, Run]:
   """Decodes every batch in both ways, interleaved, after a warm-up.
 
-  Both ways see the same state of the machine: they alternate batch by batch,
-  and which comes first alternates too.
-
   Args:
     decoder: both ways.
     batches: of one shape.
@@ -76,25 +141,9 @@ def run(
   Returns:
     The plain and the speculative run.
   """
-  ways = (decoder.plain, decoder.speculative)
-  compile_s = [_warm_up(way, batches[0]) for way in ways]
-  decoded = [[], []]
-  seconds = np.zeros((2, len(batches), repeats))
-  with _Progress(name, len(batches)) as shown:
-    for number, batch in enumerate(batches):
-      between(number)
-      for repeat in range(repeats):
-        order = (0, 1) if (number + repeat) % 2 == 0 else (1, 0)
-        outputs = [None, None]
-        for way in order:
-          outputs[way], seconds[way, number, repeat] = _timed(ways[way], batch)
-      for way in (0, 1):
-        decoded[way].append(jax.device_get(outputs[way]))
-      shown.show(number + 1)
-  medians = np.median(seconds, axis=-1)
-  return tuple(
-      Run(*parts) for parts in zip(decoded, medians, compile_s, strict=True)
-  )
+  timer = Timer((decoder.plain, decoder.speculative), repeats=repeats)
+  with progress.Progress(name, len(batches)) as shown:
+    return timer.run(batches, before=between, after=shown.show)
 
 
 def _timed(way: Callable, batch) -> tuple[token_decoder.Decoded, float]:
@@ -110,59 +159,15 @@ def _warm_up(way: Callable, batch) -> float | None:
   return None if loaded else max(first - second, 0.0)
 
 
-class _Progress:
-  """Shows how many batches are done: as a bar on a terminal, else in lines.
-
-  It writes to stderr, and only within `show`: a thread that redraws the bar
-  would disturb the timing in between.
-  """
-
-  def __init__(self, name: str, total: int):
-    terminal = console.Console(stderr=True)
-    self._bar = progress.Progress(
-        progress.TextColumn('{task.description}', markup=False),
-        progress.BarColumn(),
-        progress.MofNCompleteColumn(),
-        progress.TimeRemainingColumn(),
-        console=terminal,
-        auto_refresh=False,
-        disable=not terminal.is_terminal,
-    )
-    self._task = self._bar.add_task(name, total=total)
-    self._last_line = time.monotonic()
-
-  def __enter__(self) -> '_Progress':
-    self._bar.start()
-    return self
-
-  def __exit__(self, *error: object) -> None:
-    self._bar.stop()
-
-  def show(self, num_done: int) -> None:
-    """Shows that so many batches are done.
-
-    Raises:
-      KeyboardInterrupt: if there was an interrupt; see `interruption`.
-    """
-    interruption.check()
-    self._bar.update(self._task, completed=num_done, refresh=True)
-    task, now = self._bar.tasks[self._task], time.monotonic()
-    is_due = task.finished or now - self._last_line >= _SECONDS_BETWEEN_LINES
-    if self._bar.disable and is_due:
-      self._last_line = now
-      line = f'{task.description}: {num_done} of {task.total} batches'
-      if task.time_remaining is not None:  # known after two batches
-        line += f', {task.time_remaining:.0f} s left'
-      print(line, file=sys.stderr)
-
-
-def speedup(plain: Run, speculative: Run) -> float:
+def speedup(
+    plain: Run | tallies.Tally, speculative: Run | tallies.Tally
+) -> float:
   """Returns plain over speculative walltime on the same examples."""
   return plain.walltime_s / speculative.walltime_s
 
 
 def speedup_interval(
-    plain: Run, speculative: Run
+    plain: Run | tallies.Tally, speculative: Run | tallies.Tally
 ) -> tuple[float, float] | None:
   """Returns the 95 percent interval of the speedup, None for too few batches.
 

@@ -22,6 +22,7 @@ from speculative_t5x.measurement import part_programs
 from speculative_t5x.measurement import part_sums
 from speculative_t5x.measurement import read_floor
 from speculative_t5x.measurement import step_times
+from speculative_t5x.measurement import tallies
 
 ROUNDS = 15  # of the parts
 _WINDOW = 5  # rounds whose median holds for a batch: one odd round is nothing
@@ -80,7 +81,7 @@ def measure(
       name=name,
       between=time_parts,
   )
-  record = add_runs(settings, plain, speculative)
+  record = add_runs(settings, plain.tally(), speculative.tally())
   record = _add_parts(record, parts)
   if decoder.mesh is None:  # on a mesh, one device reads a part of the bytes
     record = _add_floor(record, readers)
@@ -92,32 +93,40 @@ def measure(
 
 def add_runs(
     record: run_record.RunRecord,
-    plain: interleaved.Run,
-    speculative: interleaved.Run,
+    plain: tallies.Tally,
+    speculative: tallies.Tally,
 ) -> run_record.RunRecord:
   """Returns a record with what two runs over the same batches counted."""
-  plain_counts = counts.count_run(plain.decoded)
-  speculative_counts = counts.count_run(
-      speculative.decoded
-  ) | counts.count_speculation(speculative.decoded)
+  speculative_run = speculative_run_of(speculative)
   return dataclasses.replace(
       record,
-      baseline=run_record.PlainRun(
-          **plain_counts,
-          walltime_s=plain.walltime_s,
-          tokens_per_s=plain_counts['tokens'] / plain.walltime_s,
-      ),
-      speculative=run_record.SpeculativeRun(
-          **speculative_counts,
-          walltime_s=speculative.walltime_s,
-          tokens_per_s=speculative_counts['tokens'] / speculative.walltime_s,
-      ),
-      **counts.acceptance_rates(speculative_counts),
-      padded_share=counts.padded_share(speculative.decoded),
+      baseline=plain_run_of(plain),
+      speculative=speculative_run,
+      **counts.acceptance_rates(vars(speculative_run)),
+      padded_share=counts.padded_share(speculative.counts),
       speedup=interleaved.speedup(plain, speculative),
       speedup_ci95=interleaved.speedup_interval(plain, speculative),
       compile_s=run_record.BothRuns(plain.compile_s, speculative.compile_s),
       warmup=interleaved.WARMUP,
+  )
+
+
+def plain_run_of(tally: tallies.Tally) -> run_record.PlainRun:
+  """Returns counts and walltime of plain decoding, for a record."""
+  return run_record.PlainRun(
+      **counts.count_run(tally.counts),
+      walltime_s=tally.walltime_s,
+      tokens_per_s=tally.counts.tokens / tally.walltime_s,
+  )
+
+
+def speculative_run_of(tally: tallies.Tally) -> run_record.SpeculativeRun:
+  """Returns counts and walltime of speculative decoding, for a record."""
+  return run_record.SpeculativeRun(
+      **counts.count_run(tally.counts),
+      **counts.count_speculation(tally.counts),
+      walltime_s=tally.walltime_s,
+      tokens_per_s=tally.counts.tokens / tally.walltime_s,
   )
 
 

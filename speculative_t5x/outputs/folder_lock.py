@@ -19,7 +19,7 @@ from typing import TextIO
 from etils import epath
 
 from speculative_t5x.checkpoints import regular_files
-from speculative_t5x.outputs import output_folder
+from speculative_t5x.outputs import whole_files
 
 NAME = 'job.lock'
 
@@ -51,7 +51,7 @@ def hold(path: str | os.PathLike[str]) -> Iterator[None]:
     except FolderInUseError:
       raise
     except OSError as error:
-      raise output_folder.cannot_write(folder, error) from error
+      raise whole_files.cannot_write(folder, error) from error
     yield
 
 

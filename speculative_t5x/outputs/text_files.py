@@ -7,7 +7,7 @@ import os
 
 from etils import epath
 
-from speculative_t5x.outputs import output_folder
+from speculative_t5x.outputs import whole_files
 
 
 def write(path: str | os.PathLike[str], files: Mapping[str, str]) -> None:
@@ -25,7 +25,7 @@ def write(path: str | os.PathLike[str], files: Mapping[str, str]) -> None:
     for name, text in files.items():
       (folder / name).write_text(text)
   except OSError as error:
-    raise output_folder.cannot_write(folder, error) from error
+    raise whole_files.cannot_write(folder, error) from error
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:

@@ -41,6 +41,18 @@ def several(name: str, values: Any) -> list[float]:
   return list(dict.fromkeys(found.tolist()))
 
 
+def one(name: str, value: Any) -> float:
+  """Returns one number.
+
+  Raises:
+    ValueError: if it is not a number, or several; names the argument.
+  """
+  found = several(name, value)
+  if len(found) > 1:
+    raise ValueError(f'{name} must be one number, got {value!r}.')
+  return found[0]
+
+
 def several_counts(name: str, values: Any) -> list[int]:
   """Returns one count or several as a list without duplicates.
 

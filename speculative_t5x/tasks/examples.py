@@ -5,10 +5,10 @@
 Legend: examples, inputs_length.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 import dataclasses
 import itertools
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import seqio
@@ -47,8 +47,12 @@ class Examples:
 
   def first(self, count: int) -> 'Examples':
     """Returns the first `count` examples."""
+    return self.part(0, count)
+
+  def part(self, start: int, end: int) -> 'Examples':
+    """Returns the examples from `start` up to `end`, which is excluded."""
     columns = {
-        field.name: getattr(self, field.name)[:count]
+        field.name: getattr(self, field.name)[start:end]
         for field in dataclasses.fields(self)
         if field.name != 'task'
     }
@@ -56,7 +60,7 @@ class Examples:
 
   @property
   def vocabulary(self) -> seqio.Vocabulary:
-    return self.task.output_features['targets'].vocabulary
+    return vocabulary_of(self.task)
 
 
 def load(
@@ -80,11 +84,55 @@ def load(
       examples than `num_examples` or none at all, or different
       vocabularies for inputs and targets.
   """
+  columns = zip(*stream(mixture_or_task_name, split, lengths, num_examples))
+  rows, *columns = columns
+  example_ids, inputs, targets, is_truncated = columns
+  if num_examples is not None and len(rows) < num_examples:
+    raise ValueError(
+        f'num_examples is {num_examples}, but split {split} of'
+        f' {mixture_or_task_name} has {len(rows)} examples. Give at most that'
+        ' number.'
+    )
+  return Examples(
+      find_task(mixture_or_task_name, split),
+      batching.pad(rows, lengths['inputs'], padding),
+      np.asarray(example_ids, np.int32),
+      list(inputs),
+      list(targets),
+      np.asarray(is_truncated),
+  )
+
+
+class Example(NamedTuple):
+  """One example of a task; its fields are as in `Examples`.
+
+  Attributes:
+    tokens: [at most inputs_length] int32, not padded.
+    example_id: from the data set, or a hash of the inputs.
+    text: input text.
+    target: reference.
+    is_truncated: whether the input was truncated.
+  """
+
+  tokens: np.ndarray
+  example_id: int
+  text: str
+  target: Any
+  is_truncated: bool
+
+
+def stream(
+    mixture_or_task_name: str,
+    split: str,
+    lengths: Mapping[str, int],
+    num_examples: int | None = None,
+) -> Iterator[Example]:
+  """Yields examples one at a time; arguments and errors are those of `load`."""
   quiet.keep_tensorflow_off_accelerators()
   check_lengths(lengths)
-  task = _find_task(mixture_or_task_name, split)
+  task = find_task(mixture_or_task_name, split)
   _check_vocabularies(task)
-  rows, targets, inputs, example_ids, is_truncated = [], [], [], [], []
+  number = -1
   for number, (example, full) in enumerate(
       _read(task, split, lengths, num_examples)
   ):
@@ -95,28 +143,17 @@ def load(
           f'Example {number} of {task.name}, split {split}, has an empty'
           ' input. Remove it from the data.'
       )
-    rows.append(ids)
-    inputs.append(text)
-    targets.append(_target(task, full))
-    example_ids.append(_example_id(example, ids, f'{number} of {task.name}'))
-    is_truncated.append(len(full['inputs']) > lengths['inputs'])
-  if num_examples is not None and len(rows) < num_examples:
-    raise ValueError(
-        f'num_examples is {num_examples}, but split {split} of {task.name} has'
-        f' {len(rows)} examples. Give at most that number.'
+    yield Example(
+        ids,
+        _example_id(example, ids, f'{number} of {task.name}'),
+        text,
+        _target(task, full),
+        len(full['inputs']) > lengths['inputs'],
     )
-  if not rows:
+  if number < 0:
     raise ValueError(
         f'Split {split} of {task.name} is empty. Give another split.'
     )
-  return Examples(
-      task,
-      batching.pad(rows, lengths['inputs'], padding),
-      np.asarray(example_ids, np.int32),
-      inputs,
-      targets,
-      np.asarray(is_truncated),
-  )
 
 
 def check_lengths(lengths: Mapping[str, int]) -> None:
@@ -131,7 +168,17 @@ def check_lengths(lengths: Mapping[str, int]) -> None:
       )
 
 
-def _find_task(name: str, split: str) -> seqio.Task:
+def vocabulary_of(task: seqio.Task) -> seqio.Vocabulary:
+  """Returns the vocabulary of a task's inputs and targets."""
+  return task.output_features['targets'].vocabulary
+
+
+def find_task(name: str, split: str) -> seqio.Task:
+  """Returns a registered task that has a split.
+
+  Raises:
+    ValueError: if there is no such task or split.
+  """
   if name not in seqio.TaskRegistry.names():
     raise ValueError(
         f'There is no task named {name}; registered tasks are'
@@ -158,8 +205,8 @@ def _check_vocabularies(task: seqio.Task) -> None:
     )
 
 
-def _read(task, split, lengths, num_examples) -> list[tuple[Any, Any]]:
-  """Reads pairs of a truncated example and the same example in full."""
+def _read(task, split, lengths, num_examples) -> Iterator[tuple[Any, Any]]:
+  """Yields pairs of a truncated example and the same example in full."""
   read = lambda sequence_length: task.get_dataset(
       sequence_length=sequence_length,
       split=split,
@@ -168,7 +215,8 @@ def _read(task, split, lengths, num_examples) -> list[tuple[Any, Any]]:
   ).as_numpy_iterator()
   with quiet.quiet_stderr():  # SentencePiece logs how it normalizes
     pairs = zip(read(dict(lengths)), read(None), strict=True)
-    return list(itertools.islice(pairs, num_examples))
+    first = list(itertools.islice(pairs, 1))
+  yield from itertools.islice(itertools.chain(first, pairs), num_examples)
 
 
 def _example_id(example, tokens: np.ndarray, name: str) -> int:

@@ -5,6 +5,7 @@
 Legend: examples, num_decodes (samples per example).
 """
 
+from collections.abc import Sequence
 import dataclasses
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from speculative_t5x import batching
 from speculative_t5x import token_decoder
+from speculative_t5x import vocabularies
 from speculative_t5x.measurement import interleaved
 from speculative_t5x.tasks import examples as examples_lib
 
@@ -28,26 +30,32 @@ class Predictions:
   texts: list[list[str]]
   scores: np.ndarray
 
+  @property
+  def best(self) -> list[str]:
+    """The best text of each example."""
+    return [decodes[-1] for decodes in self.texts]
+
 
 def read(
     run: interleaved.Run,
-    examples: examples_lib.Examples,
+    num_examples: int,
     decoder: token_decoder.TokenDecoder,
+    vocabulary: vocabularies.Vocabulary,
 ) -> Predictions:
-  """Returns the texts of a run over these examples.
+  """Returns the texts of a run, without those of padding rows.
 
   Args:
     run: of one of the two ways of decoding.
-    examples: that were decoded.
+    num_examples: number of examples in the run.
     decoder: that decoded them.
+    vocabulary: of the target.
   """
   special_ids = decoder.target_model.special_ids
-  sequences, scores = run.best_last(len(examples.tokens), decoder.num_decodes)
-  vocabulary = examples.vocabulary
+  sequences, scores = run.best_last(num_examples, decoder.num_decodes)
   texts = [
       [
           vocabulary.decode(
-              batching.text_ids(ids, special_ids, vocabulary.vocab_size)
+              batching.text_ids(ids, special_ids, vocabulary.num_pieces)
           )
           for ids in decodes
       ]
@@ -57,13 +65,17 @@ def read(
 
 
 def judge(
-    examples: examples_lib.Examples, predictions: Predictions
+    examples: examples_lib.Examples, texts: Sequence[str]
 ) -> dict[str, float]:
-  """Computes the task's metrics of the best decodes."""
+  """Computes the task's metrics.
+
+  Args:
+    examples: with the references.
+    texts: one decoded text per example.
+  """
   task = examples.task
   best = [
-      task.postprocess_fn(decodes[-1], example=None, is_target=False)
-      for decodes in predictions.texts
+      task.postprocess_fn(text, example=None, is_target=False) for text in texts
   ]
   values: dict[str, Any] = {}
   for metric_fn in task.predict_metric_fns:
@@ -90,9 +102,9 @@ def rows(
       'example_id': examples.example_ids.tolist(),
       'input': examples.inputs,
       'target': examples.targets,
-      **{name: _unwrap(side.texts) for name, side in sides.items()},
+      **{name: unwrap(side.texts) for name, side in sides.items()},
       **{
-          f'{name}_score': _unwrap(side.scores.tolist())
+          f'{name}_score': unwrap(side.scores.tolist())
           for name, side in sides.items()
       },
   }
@@ -102,5 +114,11 @@ def rows(
   ]
 
 
-def _unwrap(decodes: list[list[Any]]) -> list[Any]:
+def unwrap(decodes: list[list[Any]]) -> list[Any]:
+  """Returns decodes per example, single ones without their list."""
   return [each[0] if len(each) == 1 else each for each in decodes]
+
+
+def best_of(decodes: str | list[str]) -> str:
+  """Returns the best text of an example as a row holds its decodes."""
+  return decodes if isinstance(decodes, str) else decodes[-1]

@@ -66,13 +66,17 @@ t5.T5Config:
 """
 _MULTI30K = 'configs/runs/eval_multi30k.gin'
 _COMMANDS = [
-    'eval', 'walltime', 'simulate', 'paper', 'train', 'check-pair',
+    'eval', 'infer', 'walltime', 'simulate', 'paper', 'train', 'check-pair',
     'tpu-preflight', 'convert',
 ]  # fmt: skip
 _TPU_FLAGS = '--target=t5_1_1_base', '--draft=a,b', '--topology=v4:2x2x1'
 # The required flags of a command, and the macro of its output folder.
 _OUTPUTS = [
     (['eval', '--gin_file=configs/runs/demo.gin'], 'EVAL_OUTPUT_DIR'),
+    (
+        ['infer', '--gin_file=configs/runs/infer_bulletins.gin'],
+        'INFER_OUTPUT_DIR',
+    ),
     (
         ['train', '--gin_file=configs/runs/train_bulletins_draft.gin'],
         'MODEL_DIR',
@@ -980,7 +984,7 @@ class TestInterrupted:
 
     monkeypatch.setattr(main, '_parse', interrupt)
     assert main.main([name]) == 130
-    is_resumed = name in ('walltime', 'simulate', 'paper', 'train')
+    is_resumed = name not in ('check-pair', 'tpu-preflight', 'convert')
     kept = ' Finished work is kept; the same command resumes.'
     shown = capsys.readouterr()
     assert shown.err == f'Interrupted.{kept if is_resumed else ""}\n'

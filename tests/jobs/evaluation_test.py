@@ -261,12 +261,13 @@ class TestFiles:
         )
         assert getattr(record.quality, side) == expected
 
-  def test_running_again_replaces_the_results(self, again, tmp_path):
+  def test_results_are_those_of_the_last_job(self, again, tmp_path):
     again(temperature=(0.0, 1.0))
     records = again(temperature=1.0, seed=6)
     assert runs.read(tmp_path / 'results.jsonl') == records
     rows = _read(tmp_path / 'predictions.jsonl')
     assert [r['temperature'] for r in rows] == 6 * [1.0]
+    assert len(list((tmp_path / 'records').iterdir())) == 3
 
   def test_order_is_that_of_the_temperatures(self, again, tmp_path):
     again(temperature=(1.0, 0.5, 0.0, 0.5))
@@ -276,23 +277,41 @@ class TestFiles:
           value for value in (1.0, 0.5, 0.0) for _ in range(copies)
       ]
 
-  def test_a_job_that_fails_midway_leaves_no_results(
-      self, again, tmp_path, monkeypatch
+  def test_a_job_that_fails_midway_resumes(
+      self, ran, again, tmp_path, monkeypatch
   ):
-    again()
-    run = interleaved.run
+    """The third of four chunks fails; the others are decoded once."""
+    run, firsts = interleaved.Timer.run, []
 
-    def fail_at_the_second(*args, name, **options):
-      if name == 'temperature 1':
+    def fail_at_the_third(timer, batches, *, first, **options):
+      firsts.append(first)
+      if len(firsts) == 3:
         raise RuntimeError('out of memory')
-      return run(*args, name=name, **options)
+      return run(timer, batches, first=first, **options)
 
-    monkeypatch.setattr(interleaved, 'run', fail_at_the_second)
+    monkeypatch.setattr(interleaved.Timer, 'run', fail_at_the_third)
     with pytest.raises(RuntimeError, match='out of memory'):
-      again()
+      again(chunk_batches=1)
     assert not (tmp_path / 'results.jsonl').exists()
     assert not (tmp_path / 'predictions.jsonl').exists()
     assert len(list((tmp_path / 'records').iterdir())) == 1
+    (first,) = runs.read(next((tmp_path / 'records').iterdir()))
+    resumed = again(chunk_batches=1)
+    assert firsts == [0, 1, 0, 0, 1]
+    assert resumed[0] == first
+    name = 'predictions.jsonl'
+    expected = (ran.folder / name).read_bytes()
+    assert (tmp_path / name).read_bytes() == expected
+    for key in ('quality', 'greedy', 'truncated_inputs', 'padded_share'):
+      values = [getattr(record, key) for record in ran.records]
+      assert [getattr(record, key) for record in resumed] == values
+
+  def test_finished_temperatures_are_not_decoded_again(
+      self, again, tmp_path, monkeypatch
+  ):
+    (first,) = again(temperature=0.0)
+    monkeypatch.setattr(interleaved.Timer, 'run', None)
+    assert again(temperature=0.0) == [first]
 
 
 class TestSamples:

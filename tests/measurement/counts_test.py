@@ -30,8 +30,8 @@ def decoded(accepted, drafted, **values) -> token_decoder.Decoded:
   )
 
 
-def batches():
-  """Two batches, gamma 2.
+def _total():
+  """Returns the counts of two batches, gamma 2.
 
   The calls of the first row have 2, 0 and 1 accepted tokens; the last is cut
   short after its only draft token. The second row has 1 of 2, and the third is
@@ -57,20 +57,20 @@ def batches():
       num_cut_short=[0],
       num_steps=1,
   )
-  return [first, second]
+  return counts.total([first, second])
 
 
 class TestCounts:
 
   def test_run(self):
-    assert counts.count_run(batches()) == {
+    assert counts.count_run(_total()) == {
         'tokens': 10,
         'target_calls': 5,
         'loop_steps': 4,
     }
 
   def test_speculation(self):
-    assert counts.count_speculation(batches()) == {
+    assert counts.count_speculation(_total()) == {
         'drafted': 9,
         'drafted_computed': 10,
         'tested': 8,
@@ -81,15 +81,15 @@ class TestCounts:
     }
 
   def test_tokens_add_up(self):
-    speculation = counts.count_speculation(batches())
-    run = counts.count_run(batches())
+    speculation = counts.count_speculation(_total())
+    run = counts.count_run(_total())
     assert run['tokens'] == (
         speculation['accepted'] + run['target_calls'] - speculation['cut_short']
     )
 
   def test_rates(self):
-    speculation = counts.count_speculation(batches())
-    rates = counts.acceptance_rates(counts.count_run(batches()) | speculation)
+    speculation = counts.count_speculation(_total())
+    rates = counts.acceptance_rates(counts.count_run(_total()) | speculation)
     assert rates == {
         'draft_acceptance_rate': 6 / 9,
         'accepted_per_tested': 6 / 8,
@@ -99,12 +99,34 @@ class TestCounts:
 
   def test_padded_share(self):
     """Of 3 rows times 3 steps and 1 times 1, five were used."""
-    assert counts.padded_share(batches()) == pytest.approx(1 - 5 / 10)
+    assert counts.padded_share(_total()) == pytest.approx(1 - 5 / 10)
+
+  def test_parts_add_up(self):
+    batch = decoded([[1, 0, 1]], [[0, 1, 1]], num_tokens=[3], num_steps=2)
+    part = counts.total([batch])
+    assert counts.add([part, part]) == counts.total([batch, batch])
+
+  def test_per_example(self):
+    """Of two examples with two rows each."""
+    batch = decoded(
+        accepted=[[1, 1, 1], [0, 1, 0], [0, 0, 0], [0, 0, 1]],
+        drafted=[[0, 1, 2], [0, 0, 1], [0, 0, 0], [0, 0, 1]],
+        num_tokens=[5, 2, 0, 3],
+        num_calls=[3, 1, 0, 1],
+        num_steps=3,
+    )
+    assert counts.per_example(batch, 2) == [
+        {'tokens': 7, 'target_calls': 4, 'drafted': 7, 'accepted': 4},
+        {'tokens': 3, 'target_calls': 1, 'drafted': 2, 'accepted': 2},
+    ]
+    plain = batch.replace(statistics=None)
+    assert counts.per_example(plain, 4) == [{'tokens': 10, 'target_calls': 5}]
 
   def test_nothing_decoded(self):
-    nothing = decoded([[0, 0, 0]], [[0, 0, 0]], num_steps=0)
-    speculation = counts.count_speculation([nothing])
+    batch = decoded([[0, 0, 0]], [[0, 0, 0]], num_steps=0)
+    nothing = counts.total([batch])
+    speculation = counts.count_speculation(nothing)
     assert speculation['per_position_acceptance'] == (None, None)
-    rates = counts.acceptance_rates(counts.count_run([nothing]) | speculation)
+    rates = counts.acceptance_rates(counts.count_run(nothing) | speculation)
     assert set(rates.values()) == {None}
-    assert counts.padded_share([nothing]) is None
+    assert counts.padded_share(nothing) is None

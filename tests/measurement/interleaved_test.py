@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of interleaved decoding, and of statistics of its seconds."""
 
-import threading
 import types
 
 import jax.numpy as jnp
@@ -209,48 +208,3 @@ class TestSpeedup:
       widths.append(high - low)
     # The width follows the root of the number of batches: 6.3 times.
     assert 4 < widths[0] / widths[1] < 9
-
-
-class TestProgress:
-
-  @pytest.fixture
-  def clock(self, monkeypatch):
-    """Returns a clock that the test sets."""
-    now = types.SimpleNamespace(seconds=100.0)
-    monkeypatch.setattr(interleaved.time, 'monotonic', lambda: now.seconds)
-    return now
-
-  def test_lines_in_a_pipe(self, clock, capsys):
-    with interleaved._Progress('a [name]', 4) as shown:
-      for num_done, seconds in ((1, 109.0), (2, 111.0), (3, 120.0), (4, 121.0)):
-        clock.seconds = seconds
-        shown.show(num_done)
-    lines = capsys.readouterr().err.splitlines()
-    assert [line.rsplit(',', 1)[0] for line in lines] == [
-        'a [name]: 2 of 4 batches', 'a [name]: 4 of 4 batches'
-    ]  # fmt: skip
-    assert all(line.endswith(' s left') for line in lines)
-
-  def test_bar_on_a_terminal(self, monkeypatch, capsys):
-    """The bar is drawn in `show`, not by a thread."""
-    monkeypatch.setenv('TTY_COMPATIBLE', '1')
-    monkeypatch.setenv('COLUMNS', '80')
-    num_threads = threading.active_count()
-    with interleaved._Progress('a [name]', 2) as shown:
-      shown.show(1)
-      assert threading.active_count() == num_threads
-      drawn = capsys.readouterr().err
-      assert 'a [name]' in drawn and '1/2' in drawn and '\x1b[' in drawn
-      assert capsys.readouterr().err == ''
-      shown.show(2)
-    assert '2/2' in capsys.readouterr().err
-
-  @pytest.mark.parametrize('is_terminal', [False, True])
-  def test_interrupt_ends_the_bar(self, monkeypatch, capsys, is_terminal):
-    monkeypatch.setenv('TTY_COMPATIBLE', str(int(is_terminal)))
-    monkeypatch.setattr(interleaved.interruption, '_was_interrupted', True)
-    with pytest.raises(KeyboardInterrupt):
-      with interleaved._Progress('', 2) as shown:
-        shown.show(1)
-    if is_terminal:
-      assert '\x1b[?25h' in capsys.readouterr().err  # the cursor is back

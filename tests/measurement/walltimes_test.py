@@ -163,7 +163,7 @@ class TestRecord:
         assert side.tokens_per_s == side.tokens / run.walltime_s
         assert side.target_calls == sum(d.num_calls.sum() for d in run.decoded)
         assert getattr(each.record.compile_s, name) == run.compile_s
-      padded_share = counts.padded_share(each.speculative.decoded)
+      padded_share = counts.padded_share(each.speculative.tally().counts)
       assert each.record.padded_share == padded_share
 
   def test_parts(self, sweep):

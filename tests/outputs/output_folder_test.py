@@ -7,13 +7,14 @@ import json
 import os
 import time
 
-from etils import epath
 import pytest
 
 from speculative_t5x import run_record
 from speculative_t5x.measurement import provenance
+from speculative_t5x.outputs import configurations
 from speculative_t5x.outputs import output_folder
 from speculative_t5x.reports import runs
+from tests import full_disk
 
 _MODELS = {
     'target': run_record.ModelDescription,
@@ -60,26 +61,26 @@ class TestOutputFolder:
     folder = _make(tmp_path / 'a' / 'b')
     records = [_record(t) for t in (1.0, 0.0, 0.5)]
     for record in records:
-      folder.add(record, [{'x': record.temperature}, {'x': 'ä'}])
+      folder.add(record, [f'{record.temperature}', '"ä"'])
     path = folder.finish()
     assert str(path) == str(tmp_path / 'a' / 'b' / 'results.jsonl')
     assert runs.read(path) == records
-    values = [row['x'] for row in _read(path.parent / 'predictions.jsonl')]
+    values = _read(path.parent / 'predictions.jsonl')
     assert values == [1.0, 'ä', 0.0, 'ä', 0.5, 'ä']
 
   def test_no_results_before_the_end(self, tmp_path):
     folder = _make(tmp_path)
     folder.add(_record(0.0), [])
-    assert _names(tmp_path) == ['predictions', 'records']
+    assert _names(tmp_path) == ['records']
     folder.finish()
     assert _names(tmp_path) == [
-        'predictions', 'predictions.jsonl', 'records', 'results.jsonl'
+        'predictions.jsonl', 'records', 'results.jsonl'
     ]  # fmt: skip
 
   def test_line_separator_in_a_text(self, tmp_path):
     folder = _make(tmp_path)
     row = {'text': 'a\u2028b\x85c\nd'}
-    folder.add(_record(0.0), [row, row])
+    folder.add(_record(0.0), 2 * [json.dumps(row, ensure_ascii=False)])
     folder.finish()
     assert _read(tmp_path / 'predictions.jsonl') == [row, row]
 
@@ -91,21 +92,16 @@ class TestOutputFolder:
     assert len(_names(tmp_path / 'records')) == 2
 
   def test_removes_merged_files_of_an_earlier_job(self, tmp_path):
-    """Its records remain unless they are cleared."""
+    """Its records remain."""
     earlier = _make(tmp_path)
-    earlier.add(_record(0.0), [{}])
+    earlier.add(_record(0.0), ['{}'])
     earlier.finish()
-    folder = _make(tmp_path)
-    assert _names(tmp_path) == ['predictions', 'records']
-    assert len(_names(tmp_path / 'predictions')) == 1
+    _make(tmp_path)
+    assert _names(tmp_path) == ['records']
     assert len(_names(tmp_path / 'records')) == 1
-    folder.clear()
-    assert not _names(tmp_path / 'predictions')
-    assert not _names(tmp_path / 'records')
 
   def test_without_predictions(self, tmp_path):
     folder = _make(tmp_path)
-    folder.clear()
     folder.add(_record(0.0))
     folder.finish()
     assert _names(tmp_path) == ['records', 'results.jsonl']
@@ -121,7 +117,7 @@ class TestOutputFolder:
       path = tmp_path / name
       path.parent.mkdir(parents=True, exist_ok=True)
       path.write_text('mine')
-    _make(tmp_path).clear()
+    _make(tmp_path)
     assert _names(tmp_path) == ['notes.txt', 'records']
     assert _names(tmp_path / 'records') == ['more', 'notes.txt']
     folder = _make(tmp_path)
@@ -156,7 +152,7 @@ class TestResume:
     folder.add(_record(0.0))
     assert len(_read(folder.finish())) == 1
 
-  @pytest.mark.parametrize('key', output_folder.SETTINGS)
+  @pytest.mark.parametrize('key', configurations.SETTINGS)
   def test_another_setting_is_another_configuration(self, tmp_path, key):
     _make(tmp_path).add(_record(0.5))
     value = 0.25 if key == 'temperature' else 'another'
@@ -336,18 +332,14 @@ class TestUnwritable:
       _make(tmp_path / name)
     assert (tmp_path / 'file').read_text() == 'mine'
 
-  def test_full_disk_leaves_no_truncated_file(self, tmp_path, monkeypatch):
+  def test_full_disk_leaves_no_truncated_file(self, tmp_path):
     folder = _make(tmp_path)
-    folder.add(_record(0.0), [{}])
-    path_type = type(epath.Path(tmp_path))
-    write = path_type.write_text
-
-    def write_half(path, text, *args, **options):
-      write(path, text[: len(text) // 2], *args, **options)
-      if path.name == 'results.jsonl':
-        raise OSError(28, 'No space left on device')
-
-    monkeypatch.setattr(path_type, 'write_text', write_half)
-    with pytest.raises(OSError, match=r'\(No space left on device\)'):
-      folder.finish()
-    assert not (tmp_path / 'results.jsonl').exists()
+    folder.add(_record(0.0), ['x' * 5000])
+    with full_disk.full_disk(3000) as reason:
+      with pytest.raises(OSError, match=rf'\({reason}\)'):
+        folder.finish()
+    assert _names(tmp_path) == ['records']
+    folder.finish()
+    assert _names(tmp_path) == [
+        'predictions.jsonl', 'records', 'results.jsonl'
+    ]  # fmt: skip

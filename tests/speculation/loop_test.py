@@ -97,7 +97,9 @@ def scripted_step(
 
 def compiled_step(draft, limits, run, uniforms):
   run = jit_step(draft, limits, run, uniforms)
-  return types.SimpleNamespace(**vars(run.state), statistics=run.kept, run=run)
+  return types.SimpleNamespace(
+      **vars(run.state), num_steps=1, statistics=run.kept, run=run
+  )
 
 
 @jax.jit
@@ -129,7 +131,7 @@ def committed(state):
 
 def counts(state):
   """Returns the numbers of draft tokens by fate, and of calls cut short."""
-  record = counts_lib.count_speculation([state])
+  record = counts_lib.count_speculation(counts_lib.total([state]))
   keys = ('drafted', 'drafted_computed', 'tested', 'accepted', 'cut_short')
   return tuple(record[key] for key in keys)
 

@@ -1,0 +1,422 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The infer job: lines of text in, predictions out, in constant memory."""
+
+from collections.abc import Callable, Iterator, Sequence
+import contextlib
+import dataclasses
+import itertools
+import json
+import sys
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from speculative_t5x import batching
+from speculative_t5x import loading
+from speculative_t5x import run_record
+from speculative_t5x import token_decoder
+from speculative_t5x import vocabularies
+from speculative_t5x.drafters import nothing
+from speculative_t5x.drafters import source
+from speculative_t5x.jobs import workload as workload_lib
+from speculative_t5x.measurement import counts
+from speculative_t5x.measurement import interleaved
+from speculative_t5x.measurement import tallies
+from speculative_t5x.measurement import walltimes
+from speculative_t5x.outputs import chunks as chunks_lib
+from speculative_t5x.outputs import folder_lock
+from speculative_t5x.outputs import output_folder
+from speculative_t5x.runtime import arguments
+from speculative_t5x.runtime import progress
+from speculative_t5x.tasks import examples as examples_lib
+from speculative_t5x.tasks import inputs as inputs_lib
+from speculative_t5x.tasks import predictions as predictions_lib
+from speculative_t5x.tasks import task_vocabulary
+from speculative_t5x.tasks import text_files
+
+# Takes the place of a drafter in plain decoding, which calls none.
+_NO_DRAFTER = source.LoadedDrafter(
+    lambda target, gamma: nothing.Nothing(gamma),
+    run_record.DrafterDescription(),
+)
+# Decodes a chunk, or finds it: see `chunks.Chunks.take`.
+_Take = Callable[[int, Any, Callable[[], chunks_lib.Content]], Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Columns:
+  """What a line of `predictions.jsonl` holds beside id, input and prediction.
+
+  Attributes:
+    scores: log-probabilities.
+    statistics: tokens, target calls and draft tokens.
+  """
+
+  scores: bool = False
+  statistics: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class _Setup:
+  """What all chunks of a job share."""
+
+  workload: workload_lib.Workload
+  decoder: token_decoder.TokenDecoder
+  vocabulary: vocabularies.Vocabulary
+  temperature: float
+  draft_temperature: float
+  batch_size: int
+  chunk_batches: int
+  columns: _Columns
+  is_speculative: bool
+  timer: interleaved.Timer
+  shown: progress.Progress
+
+
+def infer(
+    *,
+    workload: workload_lib.Workload,
+    drafter: source.Source | None = None,
+    inputs: str | Sequence[str] | None = None,
+    input_field: str = 'inputs',
+    input_format: str | None = None,
+    vocabulary_file: str | None = None,
+    output_dir: str | None = None,
+    gamma: int = 5,
+    num_examples: int | None = None,
+    temperature: float = 0.0,
+    draft_temperature: float | None = None,
+    num_decodes: int = 1,
+    batch_size: int = 1,
+    scores: bool = False,
+    statistics: bool = False,
+    chunk_batches: int = 16,
+) -> run_record.RunRecord | None:
+  """Decodes lines of files or inputs of a task, in their order.
+
+  A job that was killed resumes after the chunks that it finished.
+
+  Args:
+    workload: the target, and the task if there is one.
+    drafter: drafts for the target; None to decode plainly.
+    inputs: text and JSONL files, '-' for the standard input; None for the
+      inputs of the workload's task.
+    input_field: field of the JSON objects in JSONL files.
+    input_format: see `text_files.read`.
+    vocabulary_file: for the lines of files; None for the task's vocabulary, or
+      that in the folder of the checkpoint if the workload has no task.
+    output_dir: see `outputs.output_folder`; None to print predictions to the
+      standard output.
+    gamma: draft tokens per block, at least 1; unused without a drafter.
+    num_examples: how many are decoded at most, from the first on.
+    temperature: 0 is argmax.
+    draft_temperature: None for the target's.
+    num_decodes: samples per input.
+    batch_size: inputs decoded together.
+    scores: whether predictions have their log-probabilities.
+    statistics: whether predictions have counts of tokens and target calls.
+    chunk_batches: batches per chunk, the unit of resumption.
+  Returns:
+    The run record; None without an output folder.
+  Raises:
+    ValueError: for input that cannot be decoded as configured.
+    OSError: if the folder cannot be written to, or another job uses it.
+  """
+  arguments.check(
+      gamma=gamma,
+      num_decodes=num_decodes,
+      batch_size=batch_size,
+      chunk_batches=chunk_batches,
+      num_examples=1 if num_examples is None else num_examples,
+  )
+  if drafter is not None:
+    source.check_source(drafter)
+  temperature = arguments.one('temperature', temperature)
+  if draft_temperature is None:
+    draft_temperature = temperature
+  for each in (temperature, draft_temperature):
+    workload.sampling(each)  # before anything is read
+  examples_lib.check_lengths(workload.task_feature_lengths)
+  paths = [inputs] if isinstance(inputs, str) else inputs
+  if paths is not None:
+    text_files.check(paths, input_format)
+  with contextlib.ExitStack() as stack:
+    if output_dir is not None:
+      stack.enter_context(folder_lock.hold(output_dir))
+    vocabulary = _vocabulary(workload, paths, vocabulary_file)
+    decoder = _load(
+        workload,
+        drafter,
+        vocabulary,
+        gamma=gamma,
+        num_decodes=num_decodes,
+        mesh=workload.make_mesh(batch_size),
+    )
+    way = decoder.plain if drafter is None else decoder.speculative
+    setup = _Setup(
+        workload,
+        decoder,
+        vocabulary,
+        temperature,
+        draft_temperature,
+        batch_size,
+        chunk_batches if output_dir is not None else 1,
+        _Columns(scores, statistics),
+        drafter is not None,
+        interleaved.Timer([way]),
+        stack.enter_context(progress.Progress('infer', None)),
+    )
+    read = _read(workload, paths, input_field, input_format, vocabulary)
+    read = itertools.islice(read, num_examples)
+    if output_dir is None:
+      for _ in _take_chunks(setup, read, _print):
+        pass
+      return None
+    options = {
+        'input_field': input_field,
+        'input_format': input_format,
+        'vocabulary_file': vocabulary_file,
+        'chunk_batches': chunk_batches,
+        **dataclasses.asdict(setup.columns),
+    }
+    return _write(setup, read, output_dir, _settings(setup, paths), options)
+
+
+def _vocabulary(
+    workload: workload_lib.Workload,
+    paths: Sequence[str] | None,
+    vocabulary_file: str | None,
+) -> vocabularies.Vocabulary:
+  """Returns the vocabulary of the inputs, and checks that there are some."""
+  name = workload.mixture_or_task_name
+  if paths is None and name is None:
+    raise ValueError(
+        'There is nothing to decode. Set INPUTS to files or to -, or name a'
+        ' task with MIXTURE_OR_TASK_NAME.'
+    )
+  if paths is not None and vocabulary_file is not None:
+    return vocabularies.load(vocabulary_file)
+  if name is not None:
+    task = examples_lib.find_task(name, workload.split)
+    return task_vocabulary.TaskVocabulary(examples_lib.vocabulary_of(task))
+  return vocabularies.load(workload.checkpoint_path)
+
+
+def _read(
+    workload: workload_lib.Workload,
+    paths: Sequence[str] | None,
+    input_field: str,
+    input_format: str | None,
+    vocabulary: vocabularies.Vocabulary,
+) -> Iterator[inputs_lib.Input]:
+  """Returns the inputs of files, or of the task if there is no file."""
+  lengths = workload.task_feature_lengths
+  if paths is None:
+    return inputs_lib.from_task(
+        workload.mixture_or_task_name, workload.split, lengths
+    )
+  lines = text_files.read(paths, field=input_field, file_format=input_format)
+  return inputs_lib.from_lines(lines, vocabulary, lengths['inputs'])
+
+
+def _load(
+    workload: workload_lib.Workload,
+    drafter: source.Source | None,
+    vocabulary: vocabularies.Vocabulary,
+    *,
+    gamma: int,
+    num_decodes: int,
+    mesh: jax.sharding.Mesh | None,
+) -> token_decoder.TokenDecoder:
+  """Loads the drafter, if there is one, and the target."""
+  target = workload.find_target(mesh).with_vocabulary(
+      'of the inputs', vocabulary.eos_id
+  )
+  loaded_drafter = _NO_DRAFTER
+  if drafter is not None:
+    comparable = workload_lib.comparable(vocabulary)
+    loaded_drafter = drafter.load(target, comparable)
+  for model in loaded_drafter.models:
+    loading.check_vocabulary_fits(vocabulary.num_pieces, 'draft', model)
+  model = target.load()
+  loading.check_vocabulary_fits(vocabulary.num_pieces, 'target', model)
+  return token_decoder.TokenDecoder(
+      model,
+      loaded_drafter,
+      gamma=gamma if drafter is not None else 1,
+      length=workload.length,
+      num_decodes=num_decodes,
+      matmul_precision=workload.matmul_precision,
+  )
+
+
+def _settings(
+    setup: _Setup, paths: Sequence[str] | None
+) -> run_record.RunRecord:
+  """Returns the record before anything is decoded."""
+  record = setup.workload.new_record(
+      'infer',
+      setup.decoder,
+      setup.temperature,
+      setup.draft_temperature,
+      batch_size=setup.batch_size,
+      repeats=1,
+  )
+  if paths is not None:
+    record = dataclasses.replace(record, task=', '.join(paths), split=None)
+  if not setup.is_speculative:
+    record = dataclasses.replace(
+        record, drafter=None, verification=None, gamma=None, gamma_policy=None
+    )
+  return record
+
+
+def _write(
+    setup: _Setup,
+    inputs: Iterator[inputs_lib.Input],
+    output_dir: str,
+    settings: run_record.RunRecord,
+    options: dict[str, Any],
+) -> run_record.RunRecord:
+  """Decodes the inputs into an output folder and returns the record."""
+  # A job may resume on another machine: its texts are then those of both.
+  identity = dataclasses.replace(settings, device=None, host=None)
+  chunks = chunks_lib.Chunks(output_dir, identity, options, 'infer')
+  chunks.check_alone()
+  folder = output_folder.OutputFolder(output_dir, 'infer')
+  found = [
+      (chunk.origin, chunk.values, len(chunk.rows))
+      for chunk in _take_chunks(setup, inputs, chunks.take)
+  ]
+  origins, values, num_rows = zip(*found, strict=True)
+  record = dataclasses.replace(
+      settings,
+      **origins[0],
+      num_examples=sum(num_rows),
+      truncated_inputs=sum(each['truncated_inputs'] for each in values),
+      **_counted(
+          tallies.join(
+              [run_record.from_dict(v['run'], tallies.Tally) for v in values]
+          )
+      ),
+  )
+  folder.add(record, chunks)
+  results = folder.finish()
+  print(f'Predictions: {results.parent / "predictions.jsonl"}')
+  return record
+
+
+def _counted(tally: tallies.Tally) -> dict[str, Any]:
+  """Returns what a run counted, as values of the record."""
+  shared = {
+      'padded_share': counts.padded_share(tally.counts),
+      'warmup': interleaved.WARMUP,
+  }
+  if tally.counts.speculation is None:
+    return shared | {
+        'baseline': walltimes.plain_run_of(tally),
+        'compile_s': run_record.BothRuns(tally.compile_s, None),
+    }
+  run = walltimes.speculative_run_of(tally)
+  return shared | {
+      'speculative': run,
+      'compile_s': run_record.BothRuns(None, tally.compile_s),
+      **counts.acceptance_rates(vars(run)),
+  }
+
+
+def _print(number: int, inputs: Any, decode: Callable) -> None:
+  """Prints the predictions of a chunk; stands for `chunks.Chunks.take`."""
+  for row in decode().rows:
+    print(row)
+  sys.stdout.flush()
+
+
+def _take_chunks(
+    setup: _Setup, inputs: Iterator[inputs_lib.Input], take: _Take
+) -> Iterator[Any]:
+  """Yields what `take` returns for each chunk of the inputs."""
+  chunk_size = setup.batch_size * setup.chunk_batches
+  for number, part in enumerate(batching.parts(inputs, chunk_size)):
+    yield take(
+        number,
+        [[*each[:2], list(each.tokens)] for each in part],
+        lambda number=number, part=part: _decode_chunk(setup, number, part),
+    )
+    setup.shown.show(number * setup.chunk_batches + _num_batches(setup, part))
+
+
+def _num_batches(setup: _Setup, part: list[inputs_lib.Input]) -> int:
+  return -(-len(part) // setup.batch_size)
+
+
+def _decode_chunk(
+    setup: _Setup, number: int, part: list[inputs_lib.Input]
+) -> chunks_lib.Content:
+  """Returns predictions, counts and times of some inputs."""
+  batches = _requests(setup, part)
+  # Rows of limit 0 end at once: this compiles, and decodes nothing.
+  setup.timer.warm_up(
+      batches[0].replace(limits=jnp.zeros_like(batches[0].limits))
+  )
+  (run,) = setup.timer.run(
+      batches, first=number * setup.chunk_batches, after=setup.shown.show
+  )
+  for decoded in run.decoded:
+    token_decoder.check_finite(decoded)
+  return chunks_lib.Content(
+      [json.dumps(row, ensure_ascii=False) for row in _rows(setup, part, run)],
+      {
+          'run': dataclasses.asdict(run.tally()),
+          'truncated_inputs': sum(each.is_truncated for each in part),
+      },
+  )
+
+
+def _requests(
+    setup: _Setup, part: list[inputs_lib.Input]
+) -> list[token_decoder.Request]:
+  padding = setup.decoder.target_model.special_ids.padding
+  requests = batching.requests(
+      batching.pad(
+          [each.tokens for each in part],
+          setup.workload.task_feature_lengths['inputs'],
+          padding,
+      ),
+      np.asarray([each.example_id for each in part], np.int32),
+      batch_size=setup.batch_size,
+      length=setup.decoder.length,
+      seed=setup.workload.seed,
+      sampling=setup.workload.sampling(setup.temperature),
+      draft_sampling=setup.workload.sampling(setup.draft_temperature),
+      padding=padding,
+  )
+  return [setup.decoder.place(request) for request in requests]
+
+
+def _rows(
+    setup: _Setup, part: list[inputs_lib.Input], run: interleaved.Run
+) -> Iterator[dict[str, Any]]:
+  """Yields the rows of `predictions.jsonl`, one per input."""
+  decoder = setup.decoder
+  found = predictions_lib.read(run, len(part), decoder, setup.vocabulary)
+  columns = {
+      'example_id': [each.example_id for each in part],
+      'input': [each.text for each in part],
+      'prediction': predictions_lib.unwrap(found.texts),
+  }
+  if setup.columns.scores:
+    columns['score'] = predictions_lib.unwrap(found.scores.tolist())
+  if setup.columns.statistics:
+    per_batch = (
+        counts.per_example(each, decoder.num_decodes) for each in run.decoded
+    )
+    # Without the padding rows, which come last.
+    columns['statistics'] = list(
+        itertools.islice(itertools.chain.from_iterable(per_batch), len(part))
+    )
+  for row in zip(*columns.values(), strict=True):
+    yield dict(zip(columns, row, strict=True))

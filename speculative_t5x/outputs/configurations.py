@@ -1,0 +1,75 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What identifies a configuration in an output folder, and keeps it valid."""
+
+from collections.abc import Mapping
+import dataclasses
+import datetime
+import hashlib
+import json
+import pathlib
+from typing import Any
+
+from speculative_t5x import run_record
+
+# The keys of a record that identify a configuration.
+SETTINGS = (
+    'job', 'task', 'split', 'num_examples', 'target', 'drafter', 'verification',
+    'gamma', 'temperature', 'topk', 'topp', 'num_decodes', 'seed',
+    'batch_size', 'inputs_length', 'targets_length', 'device', 'host', 'mesh',
+    'matmul_precision', 'simulated_acceptance', 'repeats', 'rounds',
+)  # fmt: skip
+CODE = ('package_version', 'commit')
+# Keys stored with a part, by which its validity is checked on resumption.
+ORIGIN = ('created', *CODE)
+# Every name of a configuration begins with it.
+NAME_PREFIX = 'temperature_'
+
+
+def settings_of(record: run_record.RunRecord) -> dict[str, Any]:
+  """Returns the values of a record that identify its configuration, as JSON."""
+  values = dataclasses.asdict(record)
+  return json.loads(json.dumps({key: values[key] for key in SETTINGS}))
+
+
+def name_of(record: run_record.RunRecord) -> str:
+  """Returns the name of a configuration, for its files."""
+  settings = json.dumps(settings_of(record))
+  digest = hashlib.sha256(settings.encode()).hexdigest()[:12]
+  return f'{NAME_PREFIX}{record.temperature:g}_{digest}'
+
+
+def origin_of(record: run_record.RunRecord) -> dict[str, str | None]:
+  """Returns when and by which code a record was made."""
+  return {key: getattr(record, key) for key in ORIGIN}
+
+
+def other_code(found: Mapping[str, Any], settings: run_record.RunRecord) -> str:
+  """Returns a note on the code version that measured, if it is another."""
+  if all(found[key] == getattr(settings, key) for key in CODE):
+    return ''
+  return (
+      f', measured by version {found["package_version"]}, commit'
+      f' {found["commit"]}; remove it to measure again'
+  )
+
+
+def last_write(settings: run_record.RunRecord) -> str:
+  """Returns the time of the last write to a checkpoint, formatted as `created`.
+
+  If no checkpoint is local, returns an empty text, which sorts before all
+  times.
+  """
+  models = filter(None, (settings.target, settings.drafter))
+  folders = [pathlib.Path(m.checkpoint) for m in models if m.checkpoint]
+  written = [
+      path.stat().st_mtime
+      for folder in folders
+      if folder.is_dir()
+      for path in (folder, *folder.iterdir())
+      if path.exists()  # not a dangling link
+  ]
+  if not written:
+    return ''
+  last = datetime.datetime.fromtimestamp(max(written), datetime.UTC)
+  return last.isoformat('T', 'seconds')

@@ -1,0 +1,62 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Writes files as a whole: never appended to, never renamed.
+
+Objects in a bucket allow nothing else, and appear only when they are complete.
+"""
+
+from collections.abc import Iterable
+import contextlib
+import json
+
+from etils import epath
+
+
+def write(folder: epath.Path, name: str, lines: Iterable[str]) -> epath.Path:
+  """Writes the lines of a file, one at a time, and returns its path.
+
+  Args:
+    folder: an output folder, which errors name.
+    name: path of the file in the folder; missing folders are made.
+    lines: without their newlines, encoded as UTF-8.
+  Raises:
+    OSError: if the folder cannot be written to. What was written of the file
+      is removed.
+  """
+  path = folder / name
+  try:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open('wb') as file:
+      for line in lines:
+        file.write(f'{line}\n'.encode())
+  except OSError as error:
+    # A truncated file must not pass for a complete one.
+    with contextlib.suppress(OSError):
+      path.unlink(missing_ok=True)
+    raise cannot_write(folder, error) from error
+  return path
+
+
+def cannot_write(path: epath.Path, error: OSError) -> OSError:
+  """Returns an error for an output folder that cannot be written to.
+
+  Args:
+    path: path of the folder.
+    error: the error of the write.
+  """
+  reason = error.strerror or ' '.join(str(error).split())
+  if isinstance(error, FileExistsError | NotADirectoryError):
+    reason = 'it or one of its parents is a file'
+  return OSError(
+      f'The output folder {path} cannot be written to ({reason}). Give another'
+      ' one, or check its free space and permissions.'
+  )
+
+
+def first_object(path: epath.Path) -> dict[str, object] | None:
+  """Returns the JSON object at the start of a file, or None."""
+  # A job that is killed during a write leaves a truncated file.
+  with contextlib.suppress(ValueError, RecursionError):
+    value, _ = json.JSONDecoder().raw_decode(path.read_text())
+    return value if isinstance(value, dict) else None
+  return None

@@ -1,0 +1,467 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The infer job on a tiny pair, and on a decoder that repeats its inputs."""
+
+import dataclasses
+import io
+import json
+import tracemalloc
+import types
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from speculative_t5x import checkpoints
+from speculative_t5x import run_record
+from speculative_t5x import token_decoder
+from speculative_t5x import vocabularies
+from speculative_t5x.jobs import evaluation
+from speculative_t5x.jobs import infer
+from speculative_t5x.measurement import interleaved
+from speculative_t5x.networks import t5_model
+from speculative_t5x.outputs import folder_lock
+from speculative_t5x.speculation import draft_length
+from speculative_t5x.tasks import bulletins
+from speculative_t5x.tasks import ende
+from tests import full_disk
+from tests import memory_files
+from tests import tiny
+from tests import workloads
+
+_CONFIG = tiny.config(
+    vocab_size=2048, num_encoder_layers=1, num_decoder_layers=1
+)
+_LENGTHS = {'inputs': 24, 'targets': 16}
+_TEXTS = [source for source, _ in bulletins.read_pairs('validation')[:7]]
+
+
+@pytest.fixture(scope='module')
+def paths(tmp_path_factory):
+  """Checkpoints of a target and of a draft model that resembles it."""
+  folder = tmp_path_factory.mktemp('pair')
+  checkpoints.save(folder / 'target', 1, tiny.params(_CONFIG))
+  checkpoints.save(folder / 'draft', 2, tiny.params(_CONFIG, noise=0.1))
+  return types.SimpleNamespace(
+      target=str(folder / 'target'), draft=str(folder / 'draft')
+  )
+
+
+def _arguments(paths, **changes):
+  arguments = {
+      'mixture_or_task_name': None,
+      'split': 'validation',
+      'target_config': _CONFIG,
+      'checkpoint_path': paths.target,
+      'drafter': workloads.drafter(paths.draft, _CONFIG),
+      'task_feature_lengths': _LENGTHS,
+      'vocabulary_file': bulletins.VOCABULARY_FILE,
+      'gamma': 3,
+      'batch_size': 2,
+      'chunk_batches': 1,
+      'seed': 5,
+  }
+  return workloads.job_arguments(**{**arguments, **changes})
+
+
+_load = infer._load
+
+
+@pytest.fixture(scope='module')
+def decoders():
+  """Decoders of earlier jobs, by what they are compiled for."""
+  return {}
+
+
+@pytest.fixture
+def run(paths, decoders, tmp_path, monkeypatch):
+  """Returns a function that runs the job in `out` and returns its rows."""
+
+  def load(workload, drafter, vocabulary, **options):
+    key = drafter is None, options['num_decodes']
+    if key not in decoders:
+      decoders[key] = _load(workload, drafter, vocabulary, **options)
+    return decoders[key]
+
+  monkeypatch.setattr(infer, '_load', load)
+
+  def run(lines=None, *, output_dir=tmp_path / 'out', **changes):
+    if lines is not None:
+      (tmp_path / 'in.txt').write_text(''.join(f'{x}\n' for x in lines))
+      changes.setdefault('inputs', str(tmp_path / 'in.txt'))
+    infer.infer(**_arguments(paths, output_dir=output_dir, **changes))
+    return _read(output_dir / 'predictions.jsonl')
+
+  return run
+
+
+def _read(path):
+  return [json.loads(line) for line in path.read_text()[:-1].split('\n')]
+
+
+def _record(tmp_path):
+  (record,) = _read(tmp_path / 'out' / 'results.jsonl')
+  return record
+
+
+class TestPredictions:
+
+  def test_order_is_that_of_the_lines(self, run):
+    rows = run(_TEXTS)
+    assert [tuple(row) for row in rows] == 7 * [
+        ('example_id', 'input', 'prediction')
+    ]
+    assert [row['example_id'] for row in rows] == list(range(7))
+    assert [row['input'] for row in rows] == _TEXTS
+
+  def test_speculative_and_plain_agree_at_temperature_0(self, run, tmp_path):
+    plain = run(_TEXTS, drafter=None, output_dir=tmp_path / 'plain')
+    assert run(_TEXTS) == plain
+
+  @pytest.mark.parametrize('changes', [{'batch_size': 3}, {'chunk_batches': 4}])
+  def test_samples_depend_on_the_line_alone(self, run, tmp_path, changes):
+    rows = run(_TEXTS, temperature=1.0)
+    assert rows == run(
+        _TEXTS, temperature=1.0, output_dir=tmp_path / 'other', **changes
+    )
+
+  def test_several_files(self, run, tmp_path):
+    for i, text in enumerate(_TEXTS):
+      (tmp_path / f'{i}.txt').write_text(text)  # without a newline
+    files = [str(tmp_path / f'{i}.txt') for i in range(len(_TEXTS))]
+    rows = run(None, inputs=files, temperature=1.0)
+    assert rows == run(
+        _TEXTS, temperature=1.0, output_dir=tmp_path / 'one_file'
+    )
+
+  def test_scores_and_statistics(self, run, tmp_path):
+    rows = run(
+        _TEXTS,
+        temperature=1.0,
+        num_decodes=2,
+        scores=True,
+        statistics=True,
+    )
+    record = _record(tmp_path)['speculative']
+    for row in rows:
+      assert len(row['prediction']) == len(row['score']) == 2
+      assert row['score'] == sorted(row['score'])
+    for key in ('tokens', 'target_calls', 'drafted', 'accepted'):
+      assert record[key] == sum(row['statistics'][key] for row in rows) > 0
+
+  def test_inputs_of_a_task_are_those_of_the_eval_job(
+      self, run, paths, tmp_path
+  ):
+    task = {'mixture_or_task_name': ende.BULLETINS, 'temperature': 1.0}
+    rows = run(None, num_examples=5, **task)
+    arguments = _arguments(paths, output_dir=str(tmp_path / 'eval'), **task)
+    del arguments['vocabulary_file']
+    evaluation.evaluate(**arguments, num_examples=5)
+    expected = _read(tmp_path / 'eval' / 'predictions.jsonl')
+    assert [(r['example_id'], r['input'], r['prediction']) for r in rows] == [
+        (r['example_id'], r['input'], r['speculative']) for r in expected
+    ]
+
+  def test_long_line_is_truncated(self, run, tmp_path):
+    long = 'The train is late. ' * 60_000
+    first, second = run([long, _TEXTS[0]])
+    assert first['input'] == long and first['prediction']
+    assert second['input'] == _TEXTS[0]
+    assert _record(tmp_path)['truncated_inputs'] >= 1
+
+
+class TestJsonl:
+
+  def test_field(self, run, tmp_path):
+    path = tmp_path / 'in.jsonl'
+    objects = [{'id': i, 'source': text} for i, text in enumerate(_TEXTS)]
+    path.write_text('\n'.join(map(json.dumps, objects)))
+    rows = run(None, inputs=str(path), input_field='source')
+    assert [row['input'] for row in rows] == _TEXTS
+
+  def test_standard_input_to_standard_output(
+      self, run, paths, monkeypatch, capsys
+  ):
+    expected = run(_TEXTS)
+    text = ''.join(f'{json.dumps({"inputs": text})}\n' for text in _TEXTS)
+    stdin = types.SimpleNamespace(buffer=io.BytesIO(text.encode()))
+    monkeypatch.setattr('sys.stdin', stdin)
+    capsys.readouterr()
+    infer.infer(**_arguments(paths, inputs='-', input_format='jsonl'))
+    printed = capsys.readouterr().out
+    assert [json.loads(row) for row in printed.splitlines()] == expected
+
+
+class TestRecord:
+
+  def test_speculative(self, run, tmp_path):
+    run(_TEXTS)
+    record = _record(tmp_path)
+    assert tuple(record) == run_record.KEYS
+    assert record['job'] == 'infer' and record['num_examples'] == 7
+    assert record['task'] == str(tmp_path / 'in.txt')
+    assert record['baseline'] is None and record['speedup'] is None
+    assert record['tokens_per_target_call'] > 1
+    assert record['speculative']['walltime_s'] > 0
+
+  def test_plain(self, run, tmp_path):
+    run(_TEXTS, drafter=None)
+    record = _record(tmp_path)
+    assert record['drafter'] is record['gamma'] is record['speculative'] is None
+    assert record['baseline']['tokens'] == record['baseline']['target_calls']
+
+
+def _fail_at(monkeypatch, number, error):
+  """Makes the decoding of a chunk fail; returns the decoded ones."""
+  run, firsts = interleaved.Timer.run, []
+
+  def fail(timer, batches, *, first, **options):
+    firsts.append(first)
+    if len(firsts) == number + 1:
+      raise error
+    return run(timer, batches, first=first, **options)
+
+  monkeypatch.setattr(interleaved.Timer, 'run', fail)
+  return firsts
+
+
+class TestResume:
+
+  def test_finished_chunks_are_not_decoded_again(
+      self, run, tmp_path, monkeypatch
+  ):
+    expected = run(_TEXTS, temperature=1.0, output_dir=tmp_path / 'whole')
+    firsts = _fail_at(monkeypatch, 2, KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+      run(_TEXTS, temperature=1.0)
+    assert not (tmp_path / 'out' / 'results.jsonl').exists()
+    assert run(_TEXTS, temperature=1.0) == expected
+    assert firsts == [0, 1, 2, 2, 3]
+    assert run(_TEXTS, temperature=1.0) == expected
+    assert len(firsts) == 5
+
+  def test_changed_lines_are_decoded_again(self, run, tmp_path, monkeypatch):
+    run(_TEXTS)
+    firsts = _fail_at(monkeypatch, 9, None)
+    changed = [*_TEXTS[:4], 'Something else.', *_TEXTS[5:], 'One more.']
+    rows = run(changed)
+    assert [row['input'] for row in rows] == changed
+    assert firsts == [2, 3]
+    assert rows == run(changed, output_dir=tmp_path / 'new')
+
+  def test_bad_line_loses_nothing(self, run, tmp_path, monkeypatch):
+    firsts = _fail_at(monkeypatch, 9, None)
+    with pytest.raises(ValueError, match=r'in.txt, line 6 has no text\. Rem'):
+      run([*_TEXTS[:5], ' \t ', *_TEXTS[5:]])
+    run(_TEXTS)
+    assert firsts == [0, 1, 2, 3]
+
+  def test_full_disk(self, run, tmp_path, monkeypatch):
+    texts = [*_TEXTS[:2], *2 * ['The museum in Bonn is closed. ' * 150]]
+    path = tmp_path / 'long.txt'
+    path.write_text('\n'.join(texts))
+    firsts = _fail_at(monkeypatch, 9, None)
+    with full_disk.full_disk(4500), pytest.raises(OSError, match='cannot be w'):
+      run(None, inputs=str(path))
+    rows = run(None, inputs=str(path))
+    assert firsts == [0, 1, 1]
+    assert [row['input'] for row in rows] == texts
+
+  def test_another_configuration_is_refused(self, run, tmp_path):
+    expected = run(_TEXTS)
+    for changes, names in (
+        ({'seed': 6}, 'seed'),
+        ({'temperature': 1.0}, 'drafter, temperature'),
+        ({'scores': True}, 'scores'),
+        ({'chunk_batches': 2}, 'chunk_batches'),
+        ({'inputs': str(paths_of_another(tmp_path))}, 'task'),
+    ):
+      with pytest.raises(ValueError, match=f'results with another {names}. Gi'):
+        run(_TEXTS, **changes)
+    assert _read(tmp_path / 'out' / 'predictions.jsonl') == expected
+
+  def test_two_jobs_on_one_folder(self, run, tmp_path):
+    with folder_lock.hold(tmp_path / 'out'):
+      with pytest.raises(folder_lock.FolderInUseError):
+        run(_TEXTS)
+
+  def test_folder_of_another_job(self, run, paths, tmp_path):
+    arguments = _arguments(
+        paths,
+        mixture_or_task_name=ende.BULLETINS,
+        output_dir=str(tmp_path / 'out'),
+        num_examples=2,
+    )
+    del arguments['vocabulary_file']
+    evaluation.evaluate(**arguments)
+    with pytest.raises(ValueError, match='results with another job'):
+      run(_TEXTS)
+
+
+def paths_of_another(tmp_path):
+  path = tmp_path / 'other.txt'
+  path.write_text('other')
+  return path
+
+
+def test_memory_folder(run, paths, tmp_path, monkeypatch):
+  """Both jobs in a folder of objects, interrupted and resumed."""
+  expected = run(_TEXTS, temperature=1.0)
+  with memory_files.enabled():
+    output_dir = 'memory://bucket/infer'
+    infer_arguments = _arguments(
+        paths,
+        inputs=str(tmp_path / 'in.txt'),
+        temperature=1.0,
+        output_dir=output_dir,
+    )
+    eval_arguments = _arguments(
+        paths,
+        mixture_or_task_name=ende.BULLETINS,
+        output_dir='memory://bucket/eval',
+        num_examples=4,
+    )
+    del eval_arguments['vocabulary_file']
+    for job, arguments, num_rows in (
+        (infer.infer, infer_arguments, 7),
+        (evaluation.evaluate, eval_arguments, 4),
+    ):
+      with monkeypatch.context() as patch:
+        _fail_at(patch, 1, KeyboardInterrupt())
+        with pytest.raises(KeyboardInterrupt):
+          job(**arguments)
+      job(**arguments)
+      folder = infer.output_folder.epath.Path(arguments['output_dir'])
+      rows = _read(folder / 'predictions.jsonl')
+      assert len(rows) == num_rows
+      assert (folder / 'results.jsonl').exists()
+      if job is infer.infer:
+        assert rows == expected
+
+
+class TestBadInput:
+
+  @pytest.mark.parametrize(
+      ('name', 'content', 'message'),
+      [
+          ('in.txt', b'', r'in\.txt is empty\. Give at least one line\.'),
+          (
+              'in.txt',
+              b'a\nb\xff\n',
+              r'in\.txt, line 2 is not UTF-8 text\. Save',
+          ),
+          ('in.txt', b'a\n\nb\n', r'in\.txt, line 2 has no text\. Remove'),
+          (
+              'in.jsonl',
+              b'{"x": 1}\n',
+              r"line 1 has no field 'inputs'; it has x",
+          ),
+          ('in.jsonl', b'{}\n', r"line 1 has no field 'inputs'; it has none"),
+          ('in.jsonl', b'{"inputs": 1}\n', 'line 1: the field .* is not a Uni'),
+          ('in.jsonl', b'{"inputs": "\\ud800"}\n', 'line 1: the field'),
+          ('in.jsonl', b'["inputs"]\n', 'line 1 is not a JSON object'),
+          ('in.jsonl', b'[' * 10**6, 'line 1 is not a JSON object'),
+      ],
+  )
+  def test_file(self, run, tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+      run(None, inputs=str(tmp_path / name))
+
+  @pytest.mark.parametrize(
+      ('changes', 'message'),
+      [
+          ({'inputs': 'missing.txt'}, 'no input file missing.txt. Correct'),
+          ({'inputs': ()}, 'No input file was given'),
+          ({'inputs': '-', 'input_format': 'csv'}, "format 'csv' is unknown"),
+          ({'inputs': None}, 'nothing to decode. Set INPUTS'),
+          ({'inputs': '-', 'vocabulary_file': None}, 'no vocabulary in'),
+          ({'gamma': 0}, 'gamma must be'),
+          ({'temperature': -1.0}, 'temperature must be'),
+          ({'temperature': (0.0, 1.0)}, 'temperature must be one number'),
+          ({'temperature': 'warm'}, "must be a number .*'warm'"),
+          ({'chunk_batches': 0}, 'chunk_batches must be'),
+          ({'task_feature_lengths': {'inputs': 8}}, 'must give the maximum'),
+      ],
+  )
+  def test_settings(self, run, tmp_path, changes, message):
+    with pytest.raises(ValueError, match=message):
+      run(None, **changes)
+    assert not (tmp_path / 'out').exists()
+
+
+class _Repeating:
+  """A decoder whose outputs are its inputs."""
+
+  target_model = t5_model.T5Model(_CONFIG)
+  loaded_drafter = infer._NO_DRAFTER
+  policy = draft_length.Fixed()
+  num_decodes, length, gamma, mesh, matmul_precision = 1, 16, 1, None, None
+  target = types.SimpleNamespace(describe=lambda: run_record.ModelDescription())
+
+  def place(self, request):
+    return request
+
+  def plain(self, request):
+    rows = len(request.limits)
+    return token_decoder.Decoded(
+        sequences=np.asarray(request.encoder_input_tokens),
+        num_tokens=np.ones(rows, np.int32),
+        log_probs=np.zeros(rows, np.float32),
+        num_calls=np.ones(rows, np.int32),
+        num_steps=np.int32(1),
+        statistics=None,
+    )
+
+
+def _peak_bytes(function):
+  tracemalloc.start()
+  try:
+    function()
+    return tracemalloc.get_traced_memory()[1]
+  finally:
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    'num_lines',
+    [20_000, pytest.param(1_000_000, marks=pytest.mark.exhaustive)],
+)
+def test_memory_does_not_grow_with_the_lines(
+    paths, tmp_path, monkeypatch, num_lines
+):
+  """All lines come out, in their order."""
+  monkeypatch.setattr(infer, '_load', lambda *_, **__: _Repeating())
+  texts = [f'the train {number}' for number in range(100)]
+  with open(tmp_path / 'in.txt', 'w') as file:
+    for number in range(num_lines):
+      file.write(f'{texts[number % 100]}\n')
+  arguments = _arguments(
+      paths,
+      inputs=str(tmp_path / 'in.txt'),
+      drafter=None,
+      batch_size=250,
+      chunk_batches=4,
+      output_dir=str(tmp_path / 'out'),
+  )
+  few = _peak_bytes(lambda: infer.infer(**arguments, num_examples=5000))
+  all_lines = _peak_bytes(lambda: infer.infer(**arguments))
+  # A line has more than a hundred bytes; a chunk's counts some per line.
+  assert all_lines - few < 2 * 2**20 + 8 * num_lines
+  with open(tmp_path / 'out' / 'predictions.jsonl') as file:
+    for number, line in enumerate(file):
+      row = json.loads(line)
+      assert row['example_id'] == number
+      assert row['input'] == row['prediction'] == texts[number % 100]
+  assert number == num_lines - 1
+
+
+def test_vocabulary_of_the_checkpoint_folder(paths, tmp_path):
+  workload = dataclasses.replace(
+      _arguments(paths)['workload'], checkpoint_path=str(tmp_path)
+  )
+  model = open(bulletins.VOCABULARY_FILE, 'rb').read()
+  (tmp_path / 'spiece.model').write_bytes(model)
+  found = infer._vocabulary(workload, ['-'], None)
+  assert isinstance(found, vocabularies.SentencePieceVocabulary)
+  assert jnp.int32(found.eos_id) == 1
