@@ -1,14 +1,12 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The splits."""
+"""The splits of the translation corpus."""
 
+from collections.abc import Sequence
 import dataclasses
 import random
 import re
 
-from scripts.bulletins import clauses
-from scripts.bulletins import frames
-from scripts.bulletins import phrases
 from scripts.bulletins import skeletons
 from scripts.bulletins import topics
 
@@ -40,16 +38,21 @@ def bulletins() -> dict[str, list[Bulletin]]:
   """
   rng = random.Random(SEED)
   seen = set()
+  about = topics.read_topics()
+  joined = skeletons.read_frames()
   return {
-    split: _distinct(split, size, seen, rng) for split, size in SIZES.items()
+    split: _distinct(
+      size, seen, lambda frames=joined[split]: _draw(rng, about, frames)
+    )
+    for split, size in SIZES.items()
   }
 
 
-def _distinct(split, size, seen, rng) -> list[Bulletin]:
+def _distinct(size, seen, draw) -> list[Bulletin]:
   """Draws bulletins whose texts are not in `seen`, and adds them to it."""
   drawn = []
   while len(drawn) < size:
-    bulletin = _draw(rng, held_out=split == 'test')
+    bulletin = draw()
     texts = {('en', bulletin.en), ('de', bulletin.de)}
     too_long = max(len(bulletin.en), len(bulletin.de)) > MAX_CHARACTERS
     if too_long or texts & seen:
@@ -59,22 +62,25 @@ def _distinct(split, size, seen, rng) -> list[Bulletin]:
   return drawn
 
 
-def _draw(rng: random.Random, *, held_out: bool) -> Bulletin:
-  topic = rng.choice(topics.TOPICS)
-  frame = rng.choice(frames.HELD_OUT if held_out else frames.TRAINING)
+def _draw(
+  rng: random.Random,
+  about: Sequence[topics.Topic],
+  frames: Sequence[skeletons.Frame],
+) -> Bulletin:
+  topic = rng.choice(about)
+  frame = rng.choice(frames)
   skeleton = skeletons.compose(
     frame,
     _parts(topic, frame, rng),
     tell_when=rng.random() < _TELL_WHEN,
   )
-  fillers = {**topic.fillers, 'source': phrases.one_phrase_of(topic.sources)}
-  en, de = skeletons.fill(skeleton, fillers, rng)
+  en, de = skeletons.fill(skeleton, topic.fillers, rng)
   return Bulletin(en, de, skeleton)
 
 
 def _parts(
-  topic: clauses.Topic, frame: frames.Frame, rng: random.Random
-) -> dict[str, clauses.Clause]:
+  topic: topics.Topic, frame: skeletons.Frame, rng: random.Random
+) -> dict[str, topics.Clause]:
   """Chooses the statements that a frame asks for."""
   named = re.findall(r'\{([A-Z]+)\}', frame.en)
   parts = {}
@@ -90,7 +96,7 @@ def _parts(
   return parts
 
 
-def _facts(topic, frame, *, held_out) -> list[clauses.Clause]:
+def _facts(topic, frame, *, held_out) -> list[topics.Clause]:
   """Returns the facts that a frame can state."""
   fitting = [
     fact
@@ -102,7 +108,7 @@ def _facts(topic, frame, *, held_out) -> list[clauses.Clause]:
   return [fact for fact in fitting if fact.held_out == held_out] or fitting
 
 
-def _other(topic, fact, rng) -> clauses.Clause:
+def _other(topic, fact, rng) -> topics.Clause:
   """Chooses a known fact to set against another, of its tense if possible."""
   known = [f for f in topic.facts if f is not fact and not f.held_out]
   same_tense = [f for f in known if f.tense == fact.tense]

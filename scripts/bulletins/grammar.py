@@ -6,6 +6,7 @@ import dataclasses
 
 MASCULINE, FEMININE, NEUTER = 'm', 'f', 'n'
 NOMINATIVE, ACCUSATIVE, DATIVE, GENITIVE = 'nom', 'acc', 'dat', 'gen'
+GENDERS = {'der': MASCULINE, 'die': FEMININE, 'das': NEUTER}
 CASES = (NOMINATIVE, ACCUSATIVE, DATIVE, GENITIVE)
 
 # Rows in the order of CASES.

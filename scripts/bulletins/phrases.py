@@ -1,13 +1,17 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A phrase in both languages, and ways to draw one."""
+"""A phrase in both languages, made from entries of the data files."""
 
 from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import random
+import re
 
 from scripts.bulletins import forms
 from scripts.bulletins import grammar
+
+# 'der (alt) Bus, des Busses': article, stem of an adjective, noun, genitive.
+_ENTRY = re.compile(r'(der|die|das) (?:\((\w+)\) )?([^,]+)(?:, des (.+))?')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,32 +41,32 @@ def both(make: Callable[[str], str]) -> Phrase:
   return phrase(make(forms.ENGLISH), make(forms.GERMAN))
 
 
-def one_of(*pairs: tuple[str, str]) -> Filler:
-  """Returns a filler that draws one of (English, German) pairs."""
-  return one_phrase_of([phrase(en, de) for en, de in pairs])
+def plural(en: str, de: str) -> Phrase:
+  """Returns a plural noun, form `dat` 'den Pferden'."""
+  return phrase(en, de, dat=grammar.dative_plural(de))
 
 
-def one_phrase_of(choices: Sequence[Phrase]) -> Filler:
-  """Returns a filler that draws one of the phrases."""
-  return lambda rng: rng.choice(choices)
+def thing(en: str, entry: str) -> Phrase:
+  """Returns a noun without its article, form `the` 'die Pizza'."""
+  return phrase(en, entry.split(' ', 1)[1], the=entry)
 
 
-def plurals(*pairs: tuple[str, str]) -> Filler:
-  """Returns a filler of plural nouns, form `dat` 'den Pferden'."""
-  return one_phrase_of(
-    [phrase(en, de, dat=grammar.dative_plural(de)) for en, de in pairs]
-  )
-
-
-def noun(en: str, word: grammar.Noun, en_adjective='', adjective='') -> Phrase:
+def noun(en: str, entry: str, adjective: str = '') -> Phrase:
   """Returns a noun phrase with all its articles and cases.
 
   Its forms are `a` and `the` in English; `a_nom`, `the_dat` and so on in
   German, with `in_the` and `to_the` for 'im' and 'zum' with the dative.
+
+  Args:
+    en: the English noun, with its adjective.
+    entry: the German noun as in a dictionary, with its article. The genitive
+      follows a comma if it is not formed by an added -s, and the stem of an
+      adjective stands in brackets: 'der (alt) Bus, des Busses'.
+    adjective: stem of an adjective, if the entry has none.
   """
-  english = f'{en_adjective} {en}'.strip()
-  # By spelling: every u that begins one of the words ('used') is a 'you'.
-  article = 'an' if english[0] in 'aeioAEIO' else 'a'
+  article, own_adjective, word, genitive = _ENTRY.fullmatch(entry).groups()
+  word = grammar.Noun(word, grammar.GENDERS[article], genitive)
+  adjective = own_adjective or adjective
   dative = grammar.definite(word, grammar.DATIVE, adjective)
   german = {
     'in_the': grammar.contracted('in', dative),
@@ -71,82 +75,42 @@ def noun(en: str, word: grammar.Noun, en_adjective='', adjective='') -> Phrase:
   for case in grammar.CASES:
     german[f'a_{case}'] = grammar.indefinite(word, case, adjective)
     german[f'the_{case}'] = grammar.definite(word, case, adjective)
+  # By spelling: every u that begins one of the words ('used') is a 'you'.
+  indefinite = 'an' if en[0] in 'aeioAEIO' else 'a'
   return Phrase(
-    {'': english, 'a': f'{article} {english}', 'the': f'the {english}'},
+    {'': en, 'a': f'{indefinite} {en}', 'the': f'the {en}'},
     {'': german['the_nom'], **german},
   )
 
 
-def quantity(unit: str, low: float, high: float, digits: int = 0) -> Filler:
-  """Returns a filler of quantities: '12 Kilometer', `dat` '12 Kilometern'."""
+def source(
+  en: str, de: str, dative: str, plural: Sequence[str] = ()
+) -> Phrase:
+  """Returns somebody to quote, with the verbs that quote them.
 
-  def draw(rng: random.Random) -> Phrase:
-    value = decimal(rng, low, high, digits)
-    german = forms.measure(value, unit, forms.GERMAN)
-    return phrase(
-      forms.measure(value, unit, forms.ENGLISH),
-      german,
-      dat=forms.dative_measure(german),
-    )
-
-  return draw
-
-
-def spelled_quantity(unit: str, low: int, high: int) -> Filler:
-  """As `quantity`, with the number as a word: 'drei Tage', 'drei Tagen'."""
-
-  def draw(rng: random.Random) -> Phrase:
-    value = rng.randint(low, high)
-    german = forms.measure_in_words(value, unit, forms.GERMAN)
-    return phrase(
-      forms.measure_in_words(value, unit, forms.ENGLISH),
-      german,
-      dat=forms.dative_measure(german),
-    )
-
-  return draw
-
-
-def whole_number(low: int, high: int, step: int = 1) -> Filler:
-  """Returns a filler of numbers in digits: '12,500' and '12.500'."""
-
-  def draw(rng: random.Random) -> Phrase:
-    value = rng.randrange(low, high + 1, step)
-    return both(lambda locale: forms.number(value, locale))
-
-  return draw
-
-
-def price(low: float, high: float, *currencies: str) -> Filler:
-  """Returns a filler of prices with cents: '€12.50' and '12,50 €'."""
-
-  def draw(rng: random.Random) -> Phrase:
-    currency = rng.choice(currencies or ('EUR',))
-    value = decimal(rng, low, high, 2)
-    return both(lambda locale: forms.money(value, currency, locale))
-
-  return draw
-
-
-def price_range(low: float, high: float) -> Filler:
-  """Returns a filler of two prices in euros, forms `low` and `high`."""
-
-  def draw(rng: random.Random) -> Phrase:
-    values = sorted([decimal(rng, low, high, 2), decimal(rng, low, high, 2)])
-    texts = [
-      both(lambda locale, value=value: forms.money(value, 'EUR', locale))
-      for value in values
-    ]
-    return Phrase(
-      {'': texts[0].en[''], 'low': texts[0].en[''], 'high': texts[1].en['']},
-      {'': texts[0].de[''], 'low': texts[0].de[''], 'high': texts[1].de['']},
-    )
-
-  return draw
-
-
-def decimal(rng: random.Random, low: float, high: float, digits: int) -> float:
-  """Draws a number of that many decimals between low and high."""
-  scale = 10**digits
-  value = rng.randint(round(low * scale), round(high * scale)) / scale
-  return int(value) if digits == 0 else value
+  Args:
+    en: the English name.
+    de: the German nominative.
+    dative: the German dative.
+    plural: the languages, 'en' or 'de', in which the name is a plural.
+  """
+  third_person = '' if 'en' in plural else 's'
+  if 'de' in plural:
+    says, announced, expects = 'teilen mit', 'mitteilten', 'rechnen'
+  else:
+    says, announced, expects = 'teilt mit', 'mitteilte', 'rechnet'
+  return Phrase(
+    {
+      '': en,
+      'says': f'{en} say{third_person}',
+      'expects': f'{en} expect{third_person}',
+    },
+    {
+      '': de,
+      'dat': dative,
+      'says': f'{de} {says}',
+      'announced': f'{de} {announced}',
+      'expects': f'{de} {expects} damit',
+      'expects_inv': f'{expects} {de} damit',
+    },
+  )

@@ -7,9 +7,8 @@ import dataclasses
 import random
 import re
 
-from scripts.bulletins import clauses
-from scripts.bulletins import frames
 from scripts.bulletins import phrases
+from scripts.bulletins import topics
 
 _PART = re.compile(r'\{([A-Z]+)(?:\.(\w+))?\}')
 _SLOT = re.compile(r'\{([a-z_]+)(\d*)(?:\.(\w+))?\}')
@@ -19,6 +18,25 @@ _CHOICE = re.compile(r'\[([^|\]]*)\|([^\]]*)\]')
 _FIRST_WORDING = 0.75
 # Keeps the slots of OTHER apart from those of FACT.
 _OTHER_SUFFIX = '9'
+
+
+@dataclasses.dataclass(frozen=True)
+class Frame:
+  """A sentence or two with places for statements (see `data/frames.toml`).
+
+  Attributes:
+    name: identifies the frame.
+    en: the English words.
+    de: the German words.
+    about_future: whether its fact has to lie in the future.
+    held_out: whether only the test split uses it.
+  """
+
+  name: str
+  en: str
+  de: str
+  about_future: bool = False
+  held_out: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,9 +54,17 @@ class Skeleton:
   de: str
 
 
+def read_frames() -> dict[str, tuple[Frame, ...]]:
+  """Returns the frames of each split."""
+  data = topics.read('frames')
+  training = tuple(Frame(**frame) for frame in data['training'])
+  test = tuple(Frame(**frame, held_out=True) for frame in data['test'])
+  return {'train': training, 'validation': training, 'test': test}
+
+
 def compose(
-  frame: frames.Frame,
-  parts: Mapping[str, clauses.Clause],
+  frame: Frame,
+  parts: Mapping[str, topics.Clause],
   *,
   tell_when: bool,
 ) -> Skeleton:
@@ -56,12 +82,12 @@ def compose(
   inner = adverbial if tell_when and not fronted else ''
 
   def place(text: str, part: str) -> str:
-    text = text.replace(clauses.ADVERBIAL, inner if part == 'FACT' else '')
+    text = text.replace(topics.ADVERBIAL, inner if part == 'FACT' else '')
     return _renumbered(text) if part == 'OTHER' else text
 
   def english(match: re.Match) -> str:
     part = match[1]
-    return adverbial if part == 'WHEN' else place(parts[part].english(), part)
+    return adverbial if part == 'WHEN' else place(parts[part].en, part)
 
   def german(match: re.Match) -> str:
     part, order = match.groups()
@@ -69,7 +95,7 @@ def compose(
       return adverbial
     return place(parts[part].german(order), part)
 
-  used = (parts[p].name for p in sorted(parts))
+  used = (parts[p].en for p in sorted(parts))
   return Skeleton(
     ' | '.join([frame.name, *used]),
     _PART.sub(english, frame.en),
@@ -80,11 +106,6 @@ def compose(
 def _renumbered(text: str) -> str:
   """Gives the slots of a clause numbers that no other clause uses."""
   return re.sub(r'\{([a-z_]+)(\d*)', rf'{{\1\g<2>{_OTHER_SUFFIX}', text)
-
-
-def slots(text: str) -> list[str]:
-  """Returns the kinds of slots in a text."""
-  return [match[1] for match in _SLOT.finditer(text)]
 
 
 def fill(

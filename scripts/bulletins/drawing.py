@@ -1,0 +1,268 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The kinds of phrases that are drawn: numbers, dates, places and people.
+
+Each function takes the generator of random numbers and the parameters that a
+data file gives beside the name of the kind.
+"""
+
+from collections.abc import Mapping, Sequence
+import datetime
+import random
+
+from scripts.bulletins import forms
+from scripts.bulletins import grammar
+from scripts.bulletins import phrases
+from scripts.bulletins.phrases import both
+from scripts.bulletins.phrases import Phrase
+from scripts.bulletins.phrases import phrase
+
+_FIRST_DAY = datetime.date(2012, 1, 1)
+_NUM_DAYS = 5113  # Fourteen years.
+_PARTS_OF_DAY = {'morning': 'morgen', 'afternoon': 'nachmittag', 'evening': 'abend'}
+
+
+def _day(rng: random.Random) -> datetime.date:
+  return _FIRST_DAY + datetime.timedelta(days=rng.randrange(_NUM_DAYS))
+
+
+def _value(rng, low, high, digits=0, step=1) -> float:
+  """Draws a number of that many decimals between low and high."""
+  scale = 10**digits
+  value = rng.randrange(round(low * scale), round(high * scale) + 1, step)
+  return value / scale if digits else value
+
+
+def quantity(rng, unit, low, high, digits=0, step=1, spelled=False) -> Phrase:
+  """Draws '12 Kilometer', or 'zwölf Kilometer', `dat` '12 Kilometern'."""
+  value = _value(rng, low, high, digits, step)
+  write = forms.measure_in_words if spelled else forms.measure
+  text = both(lambda locale: write(value, unit, locale))
+  german = text.de['']
+  return phrase(text.en[''], german, dat=forms.dative_measure(german))
+
+
+def whole_number(rng, low, high, step=1) -> Phrase:
+  """Draws a number in digits: '12,500' and '12.500'."""
+  value = _value(rng, low, high, step=step)
+  return both(lambda locale: forms.number(value, locale))
+
+
+def spelled_count(rng, low, high) -> Phrase:
+  """Draws a number as a word: 'three', 'drei'."""
+  value = rng.randint(low, high)
+  return both(lambda locale: forms.cardinal(value, locale))
+
+
+def ordinal(rng, low=0, high=0, values: Sequence[int] = ()) -> Phrase:
+  """Draws 'third', 'dritte', form `n` 'dritten'."""
+  value = rng.choice(values) if values else rng.randint(low, high)
+  text = both(lambda locale: forms.ordinal(value, locale))
+  return phrase(text.en[''], text.de[''], n=text.de[''] + 'n')
+
+
+def share(rng, low, high) -> Phrase:
+  """Draws a percentage with the sign: '45.3%', '45,3 %'."""
+  value = _value(rng, low, high, 1)
+  text = both(lambda locale: forms.number(value, locale))
+  return phrase(f'{text.en[""]}%', f'{text.de[""]} %')
+
+
+def millions(rng, low, high) -> Phrase:
+  """Draws '3.5 million', '3,5 Millionen', more than one."""
+  value = _value(rng, low, high, 1)
+  return both(lambda locale: forms.millions(value, locale))
+
+
+def price(rng, low, high, currencies: Sequence[str] = ('EUR',)) -> Phrase:
+  """Draws a price with cents: '€12.50', '12,50 €'."""
+  currency = rng.choice(currencies)
+  value = _value(rng, low, high, 2)
+  return both(lambda locale: forms.money(value, currency, locale))
+
+
+def price_range(rng, low, high) -> Phrase:
+  """Draws two prices in euros, forms `low` and `high`."""
+  low, high = (
+    both(lambda locale, value=value: forms.money(value, 'EUR', locale))
+    for value in sorted([_value(rng, low, high, 2), _value(rng, low, high, 2)])
+  )
+  english, german = (
+    {'': a, 'low': a, 'high': b}
+    for a, b in ((low.en[''], high.en['']), (low.de[''], high.de['']))
+  )
+  return Phrase(english, german)
+
+
+def rate(rng, rates: Mapping[str, float]) -> Phrase:
+  """Draws what a euro is worth: '1.09 US dollars', '1,09 US-Dollar'."""
+  currency, usual = rng.choice(list(rates.items()))
+  value = _value(rng, 0.9 * usual, 1.1 * usual, 2)
+  return both(lambda locale: forms.named_money(value, currency, locale))
+
+
+def amount(rng, rates: Mapping[str, float]) -> Phrase:
+  """Draws a round sum of foreign money: '85 British pounds'."""
+  currency, usual = rng.choice(list(rates.items()))
+  value = round(rng.randint(15, 99) * usual)
+  return both(lambda locale: forms.named_money(value, currency, locale))
+
+
+def _score(first: int, second: int) -> Phrase:
+  return phrase(f'{first}-{second}', f'{first}:{second}')
+
+
+def score(rng, winner) -> Phrase:
+  """Draws a result that the 'first' or the 'second' side wins: '3:1'."""
+  fewer = rng.randint(0, 4)
+  more = fewer + rng.randint(1, 3)
+  return _score(more, fewer) if winner == 'first' else _score(fewer, more)
+
+
+def tie(rng) -> Phrase:
+  """Draws '2-2', '2:2'."""
+  goals = rng.randint(0, 5)
+  return _score(goals, goals)
+
+
+def label(rng, prefixes: Sequence[str], low, high) -> Phrase:
+  """Draws a name with a number, the same in both languages: 'ICE 512'."""
+  name = f'{rng.choice(prefixes)} {rng.randint(low, high)}'
+  return phrase(name, name)
+
+
+def time(rng) -> Phrase:
+  """Draws a time of day: '2:05 PM', '14:05 Uhr'."""
+  hour, minute = rng.randint(5, 23), rng.randrange(0, 60, 5)
+  clock = both(lambda locale: forms.clock(hour, minute, locale))
+  return phrase(clock.en[''], clock.de[''] + ' Uhr')
+
+
+def hours(rng) -> Phrase:
+  """Draws a span: 'from 9:00 AM to 5:30 PM', 'von 09:00 bis 17:30 Uhr'."""
+  first, last = rng.randint(6, 11), rng.randint(13, 22)
+  minute = rng.choice((0, 15, 30, 45))
+  start = both(lambda locale: forms.clock(first, 0, locale))
+  end = both(lambda locale: forms.clock(last, minute, locale))
+  return phrase(
+    f'from {start.en[""]} to {end.en[""]}',
+    f'von {start.de[""]} bis {end.de[""]} Uhr',
+  )
+
+
+def date(rng) -> Phrase:
+  """Draws 'March 3' or 'March 3, 2025', closed by a comma with the year.
+
+  The form `on` is adverbial, with or without the day of the week, and closes
+  with the comma that ends an apposition: 'am Montag, dem 3. März,'. Before
+  another punctuation mark that comma is dropped (`skeletons.tidy`).
+  """
+  day = _day(rng)
+  write = forms.full_date if rng.random() < 0.3 else forms.month_and_day
+  english, german = write(day, forms.ENGLISH), write(day, forms.GERMAN)
+  if write is forms.full_date:
+    english += ','
+  if rng.random() < 0.5:
+    on = (f'on {english}', f'am {german}')
+  else:
+    weekday = both(lambda locale: forms.weekday(day, locale))
+    on = (
+      f'on {weekday.en[""]}, {english.removesuffix(",")},',
+      f'am {weekday.de[""]}, dem {german},',
+    )
+  return Phrase({'': english, 'on': on[0]}, {'': german, 'on': on[1]})
+
+
+def on_date(rng) -> Phrase:
+  """Draws 'on March 3', 'am 3. März'."""
+  drawn = date(rng)
+  return phrase(drawn.en['on'], drawn.de['on'])
+
+
+def on_weekday(rng) -> Phrase:
+  """Draws 'on Monday', 'am Montag'."""
+  day = _day(rng)
+  name = both(lambda locale: forms.weekday(day, locale))
+  return phrase(f'on {name.en[""]}', f'am {name.de[""]}')
+
+
+def part_of_weekday(rng) -> Phrase:
+  """Draws 'on Monday', 'am Montag', or a part of that day."""
+  whole = on_weekday(rng)
+  if rng.random() < 0.4:
+    return whole
+  english, german = rng.choice(list(_PARTS_OF_DAY.items()))
+  return phrase(f'{whole.en[""]} {english}', whole.de[''] + german)
+
+
+def in_month(rng) -> Phrase:
+  """Draws 'in March', 'im März'."""
+  day = _day(rng)
+  month = both(lambda locale: forms.month(day, locale))
+  return phrase(f'in {month.en[""]}', f'im {month.de[""]}')
+
+
+def in_year(rng) -> Phrase:
+  """Draws 'in 2024', 'im Jahr 2024'."""
+  year = _day(rng).year
+  return phrase(f'in {year}', f'im Jahr {year}')
+
+
+def in_days(rng) -> Phrase:
+  """Draws 'in three days', 'in drei Tagen'."""
+  days = quantity(rng, 'duration-day', 2, 12, spelled=True)
+  return phrase(f'in {days.en[""]}', f'in {days.de["dat"]}')
+
+
+def days_ago(rng) -> Phrase:
+  """Draws 'three days ago', 'vor drei Tagen'."""
+  days = quantity(rng, 'duration-day', 2, 12, spelled=True)
+  return phrase(f'{days.en[""]} ago', f'vor {days.de["dat"]}')
+
+
+def city(rng, others: Mapping[str, str], zones: str) -> Phrase:
+  """Draws a city, one of `others` or one that a time zone is called after."""
+  names = [*others, *zones.split()]
+  name = rng.choice(names)
+  if name in others:
+    return phrase(name, others[name])
+  return both(lambda locale: forms.city(f'Europe/{name}', locale))
+
+
+def country(rng, others: Mapping[str, Mapping[str, str]], codes) -> Phrase:
+  """Draws a country; `to` 'nach Polen', `located` 'in Polen', `dat`."""
+  name = rng.choice([*codes.split(), *others])
+  if name in others:
+    return Phrase({'': name}, others[name])
+  text = both(lambda locale: forms.territory(name, locale))
+  german = text.de['']
+  return phrase(
+    text.en[''], german, to=f'nach {german}', located=f'in {german}'
+  )
+
+
+def person(rng, occupations, women, men, surnames) -> Phrase:
+  """Draws 'the baker Anna Beck', 'die Bäckerin Anna Beck' by case."""
+  english, (masculine, feminine) = rng.choice(list(occupations.items()))
+  if rng.random() < 0.5:
+    first = rng.choice(women.split())
+    noun = grammar.Noun(feminine, grammar.FEMININE)
+  else:
+    first = rng.choice(men.split())
+    noun = grammar.Noun(masculine, grammar.MASCULINE)
+  name = f'{first} {rng.choice(surnames.split())}'
+  cases = {
+    case: f'{grammar.definite(noun, case)} {name}' for case in grammar.CASES
+  }
+  return phrase(f'the {english} {name}', cases[grammar.NOMINATIVE], **cases)
+
+
+KINDS = {
+  function.__name__: function
+  for function in (
+    quantity, whole_number, spelled_count, ordinal, share, millions,
+    price, price_range, rate, amount, score, tie, label,
+    time, hours, date, on_date, on_weekday, part_of_weekday,
+    in_month, in_year, in_days, days_ago, city, country, person,
+  )
+}

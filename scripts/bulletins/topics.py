@@ -1,0 +1,150 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What the bulletins say, read from the files in `data`."""
+
+from collections.abc import Mapping
+import dataclasses
+import functools
+import itertools
+import pathlib
+import tomllib
+from typing import Any
+
+from scripts.bulletins import drawing
+from scripts.bulletins import grammar
+from scripts.bulletins import phrases
+
+_DATA = pathlib.Path(__file__).parent / 'data'
+# Where the adverbial of time goes, in either language.
+ADVERBIAL = '@'
+# The order decides which topic a random number chooses.
+_NAMES = (
+  'weather',
+  'trains',
+  'traffic',
+  'prices',
+  'currencies',
+  'energy',
+  'events',
+  'sport',
+  'population',
+  'animals',
+  'people',
+  'cooking',
+)
+# How the entries of a table become phrases.
+_TABLES = {
+  'words': phrases.phrase,
+  'plurals': phrases.plural,
+  'things': phrases.thing,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Clause:
+  """A statement without its place in a sentence.
+
+  Slots are written `{city}` or `{city.form}`, a second phrase of the same
+  kind `{city2}`.
+
+  Attributes:
+    en: the English words, which identify the clause, with ADVERBIAL where a
+      time may be told.
+    de: the German topological fields (`grammar.ordered`), likewise.
+    tense: the filler that its adverbial is drawn from; '' for a clause that
+      takes none.
+    held_out: whether only the test split may use it.
+  """
+
+  en: str
+  de: str
+  tense: str = ''
+  held_out: bool = False
+
+  def german(self, order: str) -> str:
+    """Returns the German words in one of the orders of `grammar`."""
+    return grammar.ordered(self.de, order)
+
+
+@dataclasses.dataclass(frozen=True)
+class Topic:
+  """What may be said about one subject.
+
+  Attributes:
+    sources: who may be quoted.
+    fillers: its phrases by slot, the shared ones included.
+    facts: the statements that bulletins are about.
+    reasons: statements that may explain a fact.
+    sequels: statements that may follow from a fact.
+  """
+
+  sources: tuple[phrases.Phrase, ...]
+  fillers: Mapping[str, phrases.Filler]
+  facts: tuple[Clause, ...]
+  reasons: tuple[Clause, ...]
+  sequels: tuple[Clause, ...]
+
+
+def one_of(choices) -> phrases.Filler:
+  """Returns a filler that draws one of the phrases."""
+  return lambda rng: rng.choice(choices)
+
+
+def read(name: str) -> dict[str, Any]:
+  """Reads a data file by its path below `data`, without the suffix."""
+  return tomllib.loads((_DATA / f'{name}.toml').read_text(encoding='utf-8'))
+
+
+def read_topics() -> tuple[Topic, ...]:
+  """Returns the topics in their fixed order."""
+  shared = fillers(read('shared'))
+  return tuple(_topic(read(f'topics/{name}'), shared) for name in _NAMES)
+
+
+def fillers(data: Mapping[str, Any]) -> dict[str, phrases.Filler]:
+  """Returns the fillers that a data file describes, by slot."""
+  found = {
+    slot: functools.partial(drawing.KINDS[kind], **parameters)
+    for slot, (kind, parameters) in _split(data.get('draw', {})).items()
+  }
+  for table, make in _TABLES.items():
+    for slot, entries in data.get(table, {}).items():
+      found[slot] = one_of([make(*entry) for entry in entries.items()])
+  for slot, entries in data.get('nouns', {}).items():
+    found[slot] = one_of(_nouns(entries, data.get('adjectives', {}).get(slot)))
+  for slot, names in data.get('any_of', {}).items():
+    found[slot] = _any_of([found[name] for name in names])
+  return found
+
+
+def _split(draw):
+  """Separates the kind of each drawn phrase from its parameters."""
+  return {
+    slot: (entry['kind'], {k: v for k, v in entry.items() if k != 'kind'})
+    for slot, entry in draw.items()
+  }
+
+
+def _nouns(entries, adjectives) -> list[phrases.Phrase]:
+  """Returns every noun with every adjective, if there are any."""
+  if not adjectives:
+    return [phrases.noun(*entry) for entry in entries.items()]
+  pairs = itertools.product(entries.items(), adjectives.items())
+  return [
+    phrases.noun(f'{en_adjective} {en}', entry, adjective)
+    for (en, entry), (en_adjective, adjective) in pairs
+  ]
+
+
+def _any_of(choices) -> phrases.Filler:
+  return lambda rng: rng.choice(choices)(rng)
+
+
+def _topic(data, shared) -> Topic:
+  facts, reasons, sequels = (
+    tuple(Clause(**clause) for clause in data[kind])
+    for kind in ('facts', 'reasons', 'sequels')
+  )
+  sources = tuple(phrases.source(**source) for source in data['sources'])
+  own = {**shared, **fillers(data), 'source': one_of(sources)}
+  return Topic(sources, own, facts, reasons, sequels)
