@@ -131,9 +131,9 @@ def label(rng, prefixes: Sequence[str], low, high) -> Phrase:
   return phrase(name, name)
 
 
-def time(rng) -> Phrase:
+def time(rng, first=5, last=23) -> Phrase:
   """Draws a time of day: '2:05 PM', '14:05 Uhr'."""
-  hour, minute = rng.randint(5, 23), rng.randrange(0, 60, 5)
+  hour, minute = rng.randint(first, last), rng.randrange(0, 60, 5)
   clock = both(lambda locale: forms.clock(hour, minute, locale))
   return phrase(clock.en[''], clock.de[''] + ' Uhr')
 
@@ -220,6 +220,31 @@ def days_ago(rng) -> Phrase:
   return phrase(f'{days.en[""]} ago', f'vor {days.de["dat"]}')
 
 
+def occasion(rng, adverbials: Sequence[str]) -> Phrase:
+  """Draws a German adverbial of time, and two dates after it.
+
+  Args:
+    rng: source of randomness.
+    adverbials: patterns with {weekday}, {part} of the day, {date}, {month},
+      {year} or a {few}.
+
+  Returns:
+    A German phrase; form `until` is '12. März', `later` 'am 12. März'.
+  """
+  day = _day(rng)
+  later = day + datetime.timedelta(days=rng.randint(5, 40))
+  text = rng.choice(adverbials).format(
+    weekday=forms.weekday(day, forms.GERMAN),
+    part=rng.choice(list(_PARTS_OF_DAY.values())),
+    date=forms.month_and_day(day, forms.GERMAN),
+    month=forms.month(day, forms.GERMAN),
+    year=day.year,
+    few=forms.cardinal(rng.randint(2, 12), forms.GERMAN),
+  )
+  date_after = forms.month_and_day(later, forms.GERMAN)
+  return phrase('', text, until=date_after, later=f'am {date_after}')
+
+
 def city(rng, others: Mapping[str, str], zones: str) -> Phrase:
   """Draws a city, one of `others` or one that a time zone is called after."""
   names = [*others, *zones.split()]
@@ -263,6 +288,6 @@ KINDS = {
     quantity, whole_number, spelled_count, ordinal, share, millions,
     price, price_range, rate, amount, score, tie, label,
     time, hours, date, on_date, on_weekday, part_of_weekday,
-    in_month, in_year, in_days, days_ago, city, country, person,
+    in_month, in_year, in_days, days_ago, occasion, city, country, person,
   )
 }

@@ -10,7 +10,7 @@ import re
 from scripts.bulletins import phrases
 from scripts.bulletins import topics
 
-_PART = re.compile(r'\{([A-Z]+)(?:\.(\w+))?\}')
+PART = re.compile(r'\{([A-Z]+\d?)(?:\.(\w+))?\}')
 _SLOT = re.compile(r'\{([a-z_]+)(\d*)(?:\.(\w+))?\}')
 _CHOICE = re.compile(r'\[([^|\]]*)\|([^\]]*)\]')
 # Of two wordings the first is the more frequent, so that the likeliest
@@ -98,8 +98,8 @@ def compose(
   used = (parts[p].en for p in sorted(parts))
   return Skeleton(
     ' | '.join([frame.name, *used]),
-    _PART.sub(english, frame.en),
-    _PART.sub(german, frame.de),
+    PART.sub(english, frame.en),
+    PART.sub(german, frame.de),
   )
 
 
@@ -112,30 +112,42 @@ def fill(
   skeleton: Skeleton, fillers: Mapping[str, phrases.Filler], rng: random.Random
 ) -> tuple[str, str]:
   """Draws phrases for a skeleton's slots and returns (English, German)."""
-  drawn: dict[tuple[str, str], phrases.Phrase] = {}
-  # In the order of the English text, which has every slot.
-  for kind, index, _ in _SLOT.findall(skeleton.en):
-    if (kind, index) not in drawn:
-      used = [p.de[''] for (k, _), p in drawn.items() if k == kind]
-      drawn[kind, index] = _draw_other(fillers[kind], used, rng)
-  english = _worded(skeleton.en, rng)
-  german = _worded(skeleton.de, rng)
+  # The English text has every slot.
+  drawn = draw(skeleton.en, fillers, rng)
+  english, german = worded(skeleton.en, rng), worded(skeleton.de, rng)
 
   def english_form(match: re.Match) -> str:
     forms = drawn[match[1], match[2]].en
     return forms.get(match[3] or '', forms[''])
 
-  def german_form(match: re.Match) -> str:
+  return tidy(_SLOT.sub(english_form, english)), fill_german(german, drawn)
+
+
+def draw(
+  text: str, fillers: Mapping[str, phrases.Filler], rng: random.Random
+) -> dict[tuple[str, str], phrases.Phrase]:
+  """Draws phrases for the slots of a text, by kind and number of the slot."""
+  drawn: dict[tuple[str, str], phrases.Phrase] = {}
+  for kind, index, _ in _SLOT.findall(text):
+    if (kind, index) not in drawn:
+      used = [p.de[''] for (k, _), p in drawn.items() if k == kind]
+      drawn[kind, index] = _draw_other(fillers[kind], used, rng)
+  return drawn
+
+
+def fill_german(
+  text: str, drawn: Mapping[tuple[str, str], phrases.Phrase]
+) -> str:
+  """Returns a German text with phrases in its slots."""
+
+  def form(match: re.Match) -> str:
     forms = drawn[match[1], match[2]].de
     # A dative that is not spelled out is like the nominative.
     if match[3] == 'dat':
       return forms.get('dat', forms[''])
     return forms[match[3] or '']
 
-  return (
-    tidy(_SLOT.sub(english_form, english)),
-    tidy(_SLOT.sub(german_form, german)),
-  )
+  return tidy(_SLOT.sub(form, text))
 
 
 def _draw_other(filler, used, rng) -> phrases.Phrase:
@@ -145,7 +157,7 @@ def _draw_other(filler, used, rng) -> phrases.Phrase:
   return drawn
 
 
-def _worded(text: str, rng: random.Random) -> str:
+def worded(text: str, rng: random.Random) -> str:
   """Settles the choices of words."""
   return _CHOICE.sub(
     lambda match: match[1] if rng.random() < _FIRST_WORDING else match[2],

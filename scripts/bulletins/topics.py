@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the bulletins say, read from the files in `data`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 import dataclasses
 import functools
 import itertools
@@ -67,22 +67,46 @@ class Clause:
 
 
 @dataclasses.dataclass(frozen=True)
+class Story:
+  """Statements that fit each other, as German topological fields.
+
+  A slot stands for the same phrase in all of them. ADVERBIAL, in every fact,
+  is a time.
+
+  Attributes:
+    tense: the filler that the time, slot `when`, is drawn from.
+    sources: who may be quoted: nominative and dative of a singular.
+    facts: wordings of what happens, of which a report has one.
+    reasons: statements that explain it.
+    sequels: statements that follow from it.
+    details: further statements.
+  """
+
+  tense: str
+  sources: Mapping[str, str]
+  facts: Sequence[str]
+  reasons: Sequence[str]
+  sequels: Sequence[str]
+  details: Sequence[str]
+
+
+@dataclasses.dataclass(frozen=True)
 class Topic:
   """What may be said about one subject.
 
   Attributes:
-    sources: who may be quoted.
     fillers: its phrases by slot, the shared ones included.
     facts: the statements that bulletins are about.
     reasons: statements that may explain a fact.
     sequels: statements that may follow from a fact.
+    stories: what the reports of the summarization corpus tell.
   """
 
-  sources: tuple[phrases.Phrase, ...]
   fillers: Mapping[str, phrases.Filler]
   facts: tuple[Clause, ...]
   reasons: tuple[Clause, ...]
   sequels: tuple[Clause, ...]
+  stories: tuple[Story, ...]
 
 
 def one_of(choices) -> phrases.Filler:
@@ -145,6 +169,7 @@ def _topic(data, shared) -> Topic:
     tuple(Clause(**clause) for clause in data[kind])
     for kind in ('facts', 'reasons', 'sequels')
   )
-  sources = tuple(phrases.source(**source) for source in data['sources'])
+  stories = tuple(Story(**story) for story in data['stories'])
+  sources = [phrases.source(**source) for source in data['sources']]
   own = {**shared, **fillers(data), 'source': one_of(sources)}
-  return Topic(sources, own, facts, reasons, sequels)
+  return Topic(own, facts, reasons, sequels, stories)

@@ -1,0 +1,120 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The splits of the summarization corpus: reports and their summaries."""
+
+from collections.abc import Mapping
+import dataclasses
+import random
+import re
+
+from scripts.bulletins import grammar
+from scripts.bulletins import phrases
+from scripts.bulletins import skeletons
+from scripts.bulletins import topics
+
+SEED = 20250304
+SIZES = {'train': 16_000, 'validation': 500, 'test': 500}
+# Longer pairs are dropped, which keeps reports within 160 pieces and summaries
+# within 64.
+MAX_CHARACTERS = (420, 130)
+
+
+@dataclasses.dataclass(frozen=True)
+class Frame:
+  """Patterns of a report and its summary (see `data/report_frames.toml`)."""
+
+  report: str
+  summary: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+  """A report, its summary, and the frame that both were made from."""
+
+  text: str
+  summary: str
+  frame: Frame
+
+
+def reports() -> dict[str, list[Report]]:
+  """Returns the splits, always the same ones.
+
+  No report and no summary occurs twice, within a split or across splits. The
+  test split has frames that the others do not have.
+  """
+  rng = random.Random(SEED)
+  about = topics.read_topics()
+  frames = topics.read('report_frames')
+  seen: set[str] = set()
+  return {
+    split: _distinct(
+      size,
+      seen,
+      [Frame(**f) for f in frames['test' if split == 'test' else 'training']],
+      about,
+      rng,
+    )
+    for split, size in SIZES.items()
+  }
+
+
+def _distinct(size, seen, frames, about, rng) -> list[Report]:
+  """Draws reports that are not in `seen`, and adds them to it."""
+  drawn = []
+  while len(drawn) < size:
+    report = _draw(rng.choice(about), rng.choice(frames), rng)
+    texts = {report.text, report.summary}
+    lengths = (len(report.text), len(report.summary))
+    too_long = any(a > b for a, b in zip(lengths, MAX_CHARACTERS))
+    if too_long or texts & seen:
+      continue
+    seen |= texts
+    drawn.append(report)
+  return drawn
+
+
+def _draw(topic: topics.Topic, frame: Frame, rng: random.Random) -> Report:
+  story = rng.choice(topic.stories)
+  parts = _parts(story, rng)
+  source = rng.choice(list(story.sources.items()))
+  fillers = {
+    **topic.fillers,
+    'when': topic.fillers[story.tense],
+    'source': topics.one_of([phrases.source('', *source)]),
+  }
+  text = skeletons.worded(_place(frame.report, parts), rng)
+  # The report has every slot of its summary.
+  drawn = skeletons.draw(text, fillers, rng)
+  return Report(
+    skeletons.fill_german(text, drawn),
+    skeletons.fill_german(_place(frame.summary, parts), drawn),
+    frame,
+  )
+
+
+def _parts(story: topics.Story, rng: random.Random) -> dict[str, str]:
+  """Chooses the statements of a report by their names in frames."""
+  first, second, third = rng.sample(story.details, 3)
+  return {
+    'FACT': rng.choice(story.facts),
+    'REASON': rng.choice(story.reasons),
+    'SEQUEL': rng.choice(story.sequels),
+    'DETAIL': first,
+    'DETAIL2': second,
+    'DETAIL3': third,
+  }
+
+
+def _place(pattern: str, parts: Mapping[str, str]) -> str:
+  """Puts statements into a pattern, and the time where it tells it."""
+  time = '{when}'
+  middle = '' if '{WHEN}' in pattern else time
+
+  def place(match: re.Match) -> str:
+    name, order = match.groups()
+    if name == 'WHEN':
+      return time
+    words = grammar.ordered(parts[name], order)
+    return words.replace(topics.ADVERBIAL, middle)
+
+  return skeletons.PART.sub(place, pattern)
