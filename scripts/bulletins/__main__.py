@@ -17,21 +17,18 @@ DEFAULT_FOLDER = _CHECKOUT / 'speculative_t5x' / 'tasks' / 'bulletins'
 
 def write(folder: pathlib.Path) -> None:
   """Generates and writes the splits, the vocabulary and their hashes."""
-  bulletins = {
-    split: [(b.en, b.de) for b in made]
-    for split, made in corpus.bulletins().items()
-  }
+  bulletins = _texts(corpus.bulletins())
   sums = _write_splits(folder, '', bulletins)
   model = vocabulary.train(text for pair in bulletins['train'] for text in pair)
   (folder / 'bulletins.model').write_bytes(model)
   sums['bulletins.model'] = hashlib.sha256(model).hexdigest()
-  told = {
-    split: [(r.text, r.summary) for r in made]
-    for split, made in reports.reports().items()
-  }
-  sums |= _write_splits(folder, 'reports_', told)
+  sums |= _write_splits(folder, 'reports_', _texts(reports.reports()))
   lines = [f'{digest}  {name}\n' for name, digest in sums.items()]
   (folder / 'SHA256SUMS').write_text(''.join(lines))
+
+
+def _texts(splits) -> dict[str, list[tuple[str, str]]]:
+  return {split: [e.texts for e in made] for split, made in splits.items()}
 
 
 def _write_splits(folder, prefix, splits) -> dict[str, str]:

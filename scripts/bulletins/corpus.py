@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The splits of the translation corpus."""
 
-from collections.abc import Sequence
 import dataclasses
+import operator
 import random
 import re
 
@@ -24,10 +24,9 @@ _TELL_WHEN = 0.75
 
 @dataclasses.dataclass(frozen=True)
 class Bulletin:
-  """A pair of texts and the skeleton that it was made from."""
+  """An English and a German text, and the skeleton that both were made from."""
 
-  en: str
-  de: str
+  texts: tuple[str, str]
   skeleton: skeletons.Skeleton
 
 
@@ -37,45 +36,50 @@ def bulletins() -> dict[str, list[Bulletin]]:
   No text occurs twice on its side, within a split or across splits.
   """
   rng = random.Random(SEED)
-  seen = set()
   about = topics.read_topics()
-  joined = skeletons.read_frames()
-  return {
-    split: _distinct(
-      size, seen, lambda frames=joined[split]: _draw(rng, about, frames)
-    )
-    for split, size in SIZES.items()
-  }
+  frames = skeletons.read_frames()
+  return distinct(
+    SIZES,
+    lambda split: _draw(rng.choice(about), rng.choice(frames[split]), rng),
+    (MAX_CHARACTERS, MAX_CHARACTERS),
+  )
 
 
-def _distinct(size, seen, draw) -> list[Bulletin]:
-  """Draws bulletins whose texts are not in `seen`, and adds them to it."""
-  drawn = []
-  while len(drawn) < size:
-    bulletin = draw()
-    texts = {('en', bulletin.en), ('de', bulletin.de)}
-    too_long = max(len(bulletin.en), len(bulletin.de)) > MAX_CHARACTERS
-    if too_long or texts & seen:
-      continue
-    seen |= texts
-    drawn.append(bulletin)
-  return drawn
+def distinct(sizes, draw, max_characters) -> dict[str, list]:
+  """Draws the splits of a corpus, without repetitions and long texts.
+
+  Args:
+    sizes: number of examples per split.
+    draw: returns an example of the split named; its `texts` are a pair.
+    max_characters: of the two texts.
+
+  Returns:
+    The examples of each split.
+  """
+  seen = set()
+  splits = {split: [] for split in sizes}
+  for split, examples in splits.items():
+    while len(examples) < sizes[split]:
+      example = draw(split)
+      texts = set(enumerate(example.texts))
+      lengths = map(len, example.texts)
+      if texts & seen or any(map(operator.gt, lengths, max_characters)):
+        continue
+      seen |= texts
+      examples.append(example)
+  return splits
 
 
 def _draw(
-  rng: random.Random,
-  about: Sequence[topics.Topic],
-  frames: Sequence[skeletons.Frame],
+  topic: topics.Topic, frame: skeletons.Frame, rng: random.Random
 ) -> Bulletin:
-  topic = rng.choice(about)
-  frame = rng.choice(frames)
-  skeleton = skeletons.compose(
-    frame,
-    _parts(topic, frame, rng),
-    tell_when=rng.random() < _TELL_WHEN,
-  )
-  en, de = skeletons.fill(skeleton, topic.fillers, rng)
-  return Bulletin(en, de, skeleton)
+  parts = _parts(topic, frame, rng)
+  skeleton = skeletons.compose(frame, parts, tell_when=rng.random() < _TELL_WHEN)
+  # The English text has every slot.
+  drawn = skeletons.draw(skeleton.en, topic.fillers, rng)
+  en, de = skeletons.worded(skeleton.en, rng), skeletons.worded(skeleton.de, rng)
+  texts = skeletons.fill(en, drawn, 'en'), skeletons.fill(de, drawn, 'de')
+  return Bulletin(texts, skeleton)
 
 
 def _parts(

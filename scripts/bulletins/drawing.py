@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kinds of phrases that are drawn: numbers, dates, places and people.
 
-Each function takes the generator of random numbers and the parameters that a
-data file gives beside the name of the kind.
+A data file names a function as `kind`, and gives its parameters.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +11,6 @@ import random
 
 from scripts.bulletins import forms
 from scripts.bulletins import grammar
-from scripts.bulletins import phrases
 from scripts.bulletins.phrases import both
 from scripts.bulletins.phrases import Phrase
 from scripts.bulletins.phrases import phrase
@@ -42,9 +40,9 @@ def quantity(rng, unit, low, high, digits=0, step=1, spelled=False) -> Phrase:
   return phrase(text.en[''], german, dat=forms.dative_measure(german))
 
 
-def whole_number(rng, low, high, step=1) -> Phrase:
+def number(rng, low, high, digits=0, step=1) -> Phrase:
   """Draws a number in digits: '12,500' and '12.500'."""
-  value = _value(rng, low, high, step=step)
+  value = _value(rng, low, high, digits, step)
   return both(lambda locale: forms.number(value, locale))
 
 
@@ -59,13 +57,6 @@ def ordinal(rng, low=0, high=0, values: Sequence[int] = ()) -> Phrase:
   value = rng.choice(values) if values else rng.randint(low, high)
   text = both(lambda locale: forms.ordinal(value, locale))
   return phrase(text.en[''], text.de[''], n=text.de[''] + 'n')
-
-
-def share(rng, low, high) -> Phrase:
-  """Draws a percentage with the sign: '45.3%', '45,3 %'."""
-  value = _value(rng, low, high, 1)
-  text = both(lambda locale: forms.number(value, locale))
-  return phrase(f'{text.en[""]}%', f'{text.de[""]} %')
 
 
 def millions(rng, low, high) -> Phrase:
@@ -108,21 +99,12 @@ def amount(rng, rates: Mapping[str, float]) -> Phrase:
   return both(lambda locale: forms.named_money(value, currency, locale))
 
 
-def _score(first: int, second: int) -> Phrase:
-  return phrase(f'{first}-{second}', f'{first}:{second}')
-
-
 def score(rng, winner) -> Phrase:
-  """Draws a result that the 'first' or the 'second' side wins: '3:1'."""
-  fewer = rng.randint(0, 4)
-  more = fewer + rng.randint(1, 3)
-  return _score(more, fewer) if winner == 'first' else _score(fewer, more)
-
-
-def tie(rng) -> Phrase:
-  """Draws '2-2', '2:2'."""
-  goals = rng.randint(0, 5)
-  return _score(goals, goals)
+  """Draws '3-1', '3:1', won by the 'first' side, the 'second' or 'neither'."""
+  fewer = rng.randint(0, 5 if winner == 'neither' else 4)
+  more = fewer if winner == 'neither' else fewer + rng.randint(1, 3)
+  first, second = (more, fewer) if winner == 'first' else (fewer, more)
+  return phrase(f'{first}-{second}', f'{first}:{second}')
 
 
 def label(rng, prefixes: Sequence[str], low, high) -> Phrase:
@@ -158,14 +140,14 @@ def date(rng) -> Phrase:
   another punctuation mark that comma is dropped (`skeletons.tidy`).
   """
   day = _day(rng)
-  write = forms.full_date if rng.random() < 0.3 else forms.month_and_day
-  english, german = write(day, forms.ENGLISH), write(day, forms.GERMAN)
-  if write is forms.full_date:
-    english += ','
-  if rng.random() < 0.5:
-    on = (f'on {english}', f'am {german}')
-  else:
-    weekday = both(lambda locale: forms.weekday(day, locale))
+  with_year = rng.random() < 0.3
+  write = forms.full_date if with_year else forms.month_and_day
+  text = both(lambda locale: write(day, locale))
+  english = text.en[''] + ',' * with_year
+  german = text.de['']
+  on = (f'on {english}', f'am {german}')
+  if rng.random() >= 0.5:
+    weekday = both(lambda locale: forms.date(day, 'EEEE', locale))
     on = (
       f'on {weekday.en[""]}, {english.removesuffix(",")},',
       f'am {weekday.de[""]}, dem {german},',
@@ -173,51 +155,20 @@ def date(rng) -> Phrase:
   return Phrase({'': english, 'on': on[0]}, {'': german, 'on': on[1]})
 
 
-def on_date(rng) -> Phrase:
-  """Draws 'on March 3', 'am 3. März'."""
-  drawn = date(rng)
-  return phrase(drawn.en['on'], drawn.de['on'])
-
-
-def on_weekday(rng) -> Phrase:
-  """Draws 'on Monday', 'am Montag'."""
+def calendar(rng, pattern) -> Phrase:
+  """Draws a part of a date by its CLDR pattern, as 'LLLL' for 'March'."""
   day = _day(rng)
-  name = both(lambda locale: forms.weekday(day, locale))
-  return phrase(f'on {name.en[""]}', f'am {name.de[""]}')
+  return both(lambda locale: forms.date(day, pattern, locale))
 
 
 def part_of_weekday(rng) -> Phrase:
   """Draws 'on Monday', 'am Montag', or a part of that day."""
-  whole = on_weekday(rng)
+  day = calendar(rng, 'EEEE')
+  english, german = f'on {day.en[""]}', f'am {day.de[""]}'
   if rng.random() < 0.4:
-    return whole
-  english, german = rng.choice(list(_PARTS_OF_DAY.items()))
-  return phrase(f'{whole.en[""]} {english}', whole.de[''] + german)
-
-
-def in_month(rng) -> Phrase:
-  """Draws 'in March', 'im März'."""
-  day = _day(rng)
-  month = both(lambda locale: forms.month(day, locale))
-  return phrase(f'in {month.en[""]}', f'im {month.de[""]}')
-
-
-def in_year(rng) -> Phrase:
-  """Draws 'in 2024', 'im Jahr 2024'."""
-  year = _day(rng).year
-  return phrase(f'in {year}', f'im Jahr {year}')
-
-
-def in_days(rng) -> Phrase:
-  """Draws 'in three days', 'in drei Tagen'."""
-  days = quantity(rng, 'duration-day', 2, 12, spelled=True)
-  return phrase(f'in {days.en[""]}', f'in {days.de["dat"]}')
-
-
-def days_ago(rng) -> Phrase:
-  """Draws 'three days ago', 'vor drei Tagen'."""
-  days = quantity(rng, 'duration-day', 2, 12, spelled=True)
-  return phrase(f'{days.en[""]} ago', f'vor {days.de["dat"]}')
+    return phrase(english, german)
+  part = rng.choice(list(_PARTS_OF_DAY.items()))
+  return phrase(f'{english} {part[0]}', german + part[1])
 
 
 def occasion(rng, adverbials: Sequence[str]) -> Phrase:
@@ -234,10 +185,10 @@ def occasion(rng, adverbials: Sequence[str]) -> Phrase:
   day = _day(rng)
   later = day + datetime.timedelta(days=rng.randint(5, 40))
   text = rng.choice(adverbials).format(
-    weekday=forms.weekday(day, forms.GERMAN),
+    weekday=forms.date(day, 'EEEE', forms.GERMAN),
     part=rng.choice(list(_PARTS_OF_DAY.values())),
     date=forms.month_and_day(day, forms.GERMAN),
-    month=forms.month(day, forms.GERMAN),
+    month=forms.date(day, 'LLLL', forms.GERMAN),
     year=day.year,
     few=forms.cardinal(rng.randint(2, 12), forms.GERMAN),
   )
@@ -280,14 +231,3 @@ def person(rng, occupations, women, men, surnames) -> Phrase:
     case: f'{grammar.definite(noun, case)} {name}' for case in grammar.CASES
   }
   return phrase(f'the {english} {name}', cases[grammar.NOMINATIVE], **cases)
-
-
-KINDS = {
-  function.__name__: function
-  for function in (
-    quantity, whole_number, spelled_count, ordinal, share, millions,
-    price, price_range, rate, amount, score, tie, label,
-    time, hours, date, on_date, on_weekday, part_of_weekday,
-    in_month, in_year, in_days, days_ago, occasion, city, country, person,
-  )
-}

@@ -143,15 +143,9 @@ def full_date(day: datetime.date, locale: str) -> str:
 
 
 @functools.lru_cache(maxsize=None)
-def weekday(day: datetime.date, locale: str) -> str:
-  """Names the day of the week: 'Monday' or 'Montag'."""
-  return dates.format_date(day, 'EEEE', locale=locale)
-
-
-@functools.lru_cache(maxsize=None)
-def month(day: datetime.date, locale: str) -> str:
-  """Names the month: 'March' or 'März'."""
-  return dates.format_date(day, 'LLLL', locale=locale)
+def date(day: datetime.date, pattern: str, locale: str) -> str:
+  """Formats by CLDR's pattern: 'EEEE' is 'Monday' or 'Montag', 'LLLL' 'März'."""
+  return dates.format_date(day, pattern, locale=locale)
 
 
 def city(zone: str, locale: str) -> str:

@@ -7,6 +7,7 @@ import dataclasses
 import random
 import re
 
+from scripts.bulletins import corpus
 from scripts.bulletins import grammar
 from scripts.bulletins import phrases
 from scripts.bulletins import skeletons
@@ -29,10 +30,9 @@ class Frame:
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-  """A report, its summary, and the frame that both were made from."""
+  """A report and its summary, and the frame that both were made from."""
 
-  text: str
-  summary: str
+  texts: tuple[str, str]
   frame: Frame
 
 
@@ -44,33 +44,14 @@ def reports() -> dict[str, list[Report]]:
   """
   rng = random.Random(SEED)
   about = topics.read_topics()
-  frames = topics.read('report_frames')
-  seen: set[str] = set()
-  return {
-    split: _distinct(
-      size,
-      seen,
-      [Frame(**f) for f in frames['test' if split == 'test' else 'training']],
-      about,
-      rng,
-    )
-    for split, size in SIZES.items()
-  }
-
-
-def _distinct(size, seen, frames, about, rng) -> list[Report]:
-  """Draws reports that are not in `seen`, and adds them to it."""
-  drawn = []
-  while len(drawn) < size:
-    report = _draw(rng.choice(about), rng.choice(frames), rng)
-    texts = {report.text, report.summary}
-    lengths = (len(report.text), len(report.summary))
-    too_long = any(a > b for a, b in zip(lengths, MAX_CHARACTERS))
-    if too_long or texts & seen:
-      continue
-    seen |= texts
-    drawn.append(report)
-  return drawn
+  data = topics.read('report_frames')
+  training, test = ([Frame(**f) for f in data[k]] for k in ('training', 'test'))
+  frames = {'train': training, 'validation': training, 'test': test}
+  return corpus.distinct(
+    SIZES,
+    lambda split: _draw(rng.choice(about), rng.choice(frames[split]), rng),
+    MAX_CHARACTERS,
+  )
 
 
 def _draw(topic: topics.Topic, frame: Frame, rng: random.Random) -> Report:
@@ -85,11 +66,12 @@ def _draw(topic: topics.Topic, frame: Frame, rng: random.Random) -> Report:
   text = skeletons.worded(_place(frame.report, parts), rng)
   # The report has every slot of its summary.
   drawn = skeletons.draw(text, fillers, rng)
-  return Report(
-    skeletons.fill_german(text, drawn),
-    skeletons.fill_german(_place(frame.summary, parts), drawn),
-    frame,
+  summary = _place(frame.summary, parts)
+  texts = (
+    skeletons.fill(text, drawn, 'de'),
+    skeletons.fill(summary, drawn, 'de'),
   )
+  return Report(texts, frame)
 
 
 def _parts(story: topics.Story, rng: random.Random) -> dict[str, str]:

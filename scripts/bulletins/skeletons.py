@@ -7,6 +7,7 @@ import dataclasses
 import random
 import re
 
+from scripts.bulletins import grammar
 from scripts.bulletins import phrases
 from scripts.bulletins import topics
 
@@ -18,6 +19,9 @@ _CHOICE = re.compile(r'\[([^|\]]*)\|([^\]]*)\]')
 _FIRST_WORDING = 0.75
 # Keeps the slots of OTHER apart from those of FACT.
 _OTHER_SUFFIX = '9'
+
+# Phrases by kind and number of their slots.
+Drawn = dict[tuple[str, str], phrases.Phrase]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,7 +97,7 @@ def compose(
     part, order = match.groups()
     if part == 'WHEN':
       return adverbial
-    return place(parts[part].german(order), part)
+    return place(grammar.ordered(parts[part].de, order), part)
 
   used = (parts[p].en for p in sorted(parts))
   return Skeleton(
@@ -108,26 +112,11 @@ def _renumbered(text: str) -> str:
   return re.sub(r'\{([a-z_]+)(\d*)', rf'{{\1\g<2>{_OTHER_SUFFIX}', text)
 
 
-def fill(
-  skeleton: Skeleton, fillers: Mapping[str, phrases.Filler], rng: random.Random
-) -> tuple[str, str]:
-  """Draws phrases for a skeleton's slots and returns (English, German)."""
-  # The English text has every slot.
-  drawn = draw(skeleton.en, fillers, rng)
-  english, german = worded(skeleton.en, rng), worded(skeleton.de, rng)
-
-  def english_form(match: re.Match) -> str:
-    forms = drawn[match[1], match[2]].en
-    return forms.get(match[3] or '', forms[''])
-
-  return tidy(_SLOT.sub(english_form, english)), fill_german(german, drawn)
-
-
 def draw(
   text: str, fillers: Mapping[str, phrases.Filler], rng: random.Random
-) -> dict[tuple[str, str], phrases.Phrase]:
-  """Draws phrases for the slots of a text, by kind and number of the slot."""
-  drawn: dict[tuple[str, str], phrases.Phrase] = {}
+) -> Drawn:
+  """Draws a phrase for every slot of a text."""
+  drawn: Drawn = {}
   for kind, index, _ in _SLOT.findall(text):
     if (kind, index) not in drawn:
       used = [p.de[''] for (k, _), p in drawn.items() if k == kind]
@@ -135,16 +124,14 @@ def draw(
   return drawn
 
 
-def fill_german(
-  text: str, drawn: Mapping[tuple[str, str], phrases.Phrase]
-) -> str:
-  """Returns a German text with phrases in its slots."""
+def fill(text: str, drawn: Drawn, language: str) -> str:
+  """Returns a text in 'en' or 'de' with phrases in its slots."""
 
   def form(match: re.Match) -> str:
-    forms = drawn[match[1], match[2]].de
-    # A dative that is not spelled out is like the nominative.
-    if match[3] == 'dat':
-      return forms.get('dat', forms[''])
+    forms = getattr(drawn[match[1], match[2]], language)
+    # English forms, and datives, are spelled out only where they differ.
+    if language == 'en' or match[3] == 'dat':
+      return forms.get(match[3], forms[''])
     return forms[match[3] or '']
 
   return tidy(_SLOT.sub(form, text))
@@ -158,7 +145,7 @@ def _draw_other(filler, used, rng) -> phrases.Phrase:
 
 
 def worded(text: str, rng: random.Random) -> str:
-  """Settles the choices of words."""
+  """Settles the choices of words, `[a|b]`."""
   return _CHOICE.sub(
     lambda match: match[1] if rng.random() < _FIRST_WORDING else match[2],
     text,

@@ -11,7 +11,6 @@ import tomllib
 from typing import Any
 
 from scripts.bulletins import drawing
-from scripts.bulletins import grammar
 from scripts.bulletins import phrases
 
 _DATA = pathlib.Path(__file__).parent / 'data'
@@ -19,19 +18,9 @@ _DATA = pathlib.Path(__file__).parent / 'data'
 ADVERBIAL = '@'
 # The order decides which topic a random number chooses.
 _NAMES = (
-  'weather',
-  'trains',
-  'traffic',
-  'prices',
-  'currencies',
-  'energy',
-  'events',
-  'sport',
-  'population',
-  'animals',
-  'people',
-  'cooking',
-)
+  'weather trains traffic prices currencies energy events sport population '
+  'animals people cooking'
+).split()
 # How the entries of a table become phrases.
 _TABLES = {
   'words': phrases.phrase,
@@ -60,10 +49,6 @@ class Clause:
   de: str
   tense: str = ''
   held_out: bool = False
-
-  def german(self, order: str) -> str:
-    """Returns the German words in one of the orders of `grammar`."""
-    return grammar.ordered(self.de, order)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,10 +112,7 @@ def read_topics() -> tuple[Topic, ...]:
 
 def fillers(data: Mapping[str, Any]) -> dict[str, phrases.Filler]:
   """Returns the fillers that a data file describes, by slot."""
-  found = {
-    slot: functools.partial(drawing.KINDS[kind], **parameters)
-    for slot, (kind, parameters) in _split(data.get('draw', {})).items()
-  }
+  found = {slot: _drawn(**e) for slot, e in data.get('draw', {}).items()}
   for table, make in _TABLES.items():
     for slot, entries in data.get(table, {}).items():
       found[slot] = one_of([make(*entry) for entry in entries.items()])
@@ -141,12 +123,22 @@ def fillers(data: Mapping[str, Any]) -> dict[str, phrases.Filler]:
   return found
 
 
-def _split(draw):
-  """Separates the kind of each drawn phrase from its parameters."""
-  return {
-    slot: (entry['kind'], {k: v for k, v in entry.items() if k != 'kind'})
-    for slot, entry in draw.items()
-  }
+def _drawn(kind, en='{}', de='{}', **parameters) -> phrases.Filler:
+  """Returns a filler of one kind, or of a pattern around it in `en` and `de`.
+
+  A pattern has `{}` for the phrase, or `{dat}` for another form of it.
+  """
+  draw = functools.partial(getattr(drawing, kind), **parameters)
+  if en == de == '{}':
+    return draw
+
+  def within(rng):
+    drawn = draw(rng)
+    return phrases.phrase(
+      en.format(drawn.en[''], **drawn.en), de.format(drawn.de[''], **drawn.de)
+    )
+
+  return within
 
 
 def _nouns(entries, adjectives) -> list[phrases.Phrase]:
