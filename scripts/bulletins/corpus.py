@@ -5,7 +5,6 @@
 import dataclasses
 import operator
 import random
-import re
 
 from scripts.bulletins import skeletons
 from scripts.bulletins import topics
@@ -37,7 +36,7 @@ def bulletins() -> dict[str, list[Bulletin]]:
   """
   rng = random.Random(SEED)
   about = topics.read_topics()
-  frames = skeletons.read_frames()
+  frames = skeletons.read_frames('frames', skeletons.Frame)
   return distinct(
     SIZES,
     lambda split: _draw(rng.choice(about), rng.choice(frames[split]), rng),
@@ -48,13 +47,7 @@ def bulletins() -> dict[str, list[Bulletin]]:
 def distinct(sizes, draw, max_characters) -> dict[str, list]:
   """Draws the splits of a corpus, without repetitions and long texts.
 
-  Args:
-    sizes: number of examples per split.
-    draw: returns an example of the split named; its `texts` are a pair.
-    max_characters: of the two texts.
-
-  Returns:
-    The examples of each split.
+  `draw` returns an example of the split named, whose `texts` are a pair.
   """
   seen = set()
   splits = {split: [] for split in sizes}
@@ -74,10 +67,12 @@ def _draw(
   topic: topics.Topic, frame: skeletons.Frame, rng: random.Random
 ) -> Bulletin:
   parts = _parts(topic, frame, rng)
-  skeleton = skeletons.compose(frame, parts, tell_when=rng.random() < _TELL_WHEN)
+  tell_when = rng.random() < _TELL_WHEN
+  skeleton = skeletons.compose(frame, parts, tell_when=tell_when)
   # The English text has every slot.
   drawn = skeletons.draw(skeleton.en, topic.fillers, rng)
-  en, de = skeletons.worded(skeleton.en, rng), skeletons.worded(skeleton.de, rng)
+  en = skeletons.worded(skeleton.en, rng)
+  de = skeletons.worded(skeleton.de, rng)
   texts = skeletons.fill(en, drawn, 'en'), skeletons.fill(de, drawn, 'de')
   return Bulletin(texts, skeleton)
 
@@ -86,16 +81,15 @@ def _parts(
   topic: topics.Topic, frame: skeletons.Frame, rng: random.Random
 ) -> dict[str, topics.Clause]:
   """Chooses the statements that a frame asks for."""
-  named = re.findall(r'\{([A-Z]+)\}', frame.en)
   parts = {}
-  if 'REASON' in named:
+  if '{REASON}' in frame.en:
     parts['REASON'] = rng.choice(topic.reasons)
-  if 'SEQUEL' in named:
+  if '{SEQUEL}' in frame.en:
     parts['SEQUEL'] = rng.choice(topic.sequels)
-  if 'FACT' in named:
+  if '{FACT}' in frame.en:
     new = frame.held_out and rng.random() < _HELD_OUT_FACTS
     parts['FACT'] = rng.choice(_facts(topic, frame, held_out=new))
-  if 'OTHER' in named:
+  if '{OTHER}' in frame.en:
     parts['OTHER'] = _other(topic, parts['FACT'], rng)
   return parts
 

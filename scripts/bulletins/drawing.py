@@ -11,13 +11,13 @@ import random
 
 from scripts.bulletins import forms
 from scripts.bulletins import grammar
-from scripts.bulletins.phrases import both
 from scripts.bulletins.phrases import Phrase
+from scripts.bulletins.phrases import both
 from scripts.bulletins.phrases import phrase
 
 _FIRST_DAY = datetime.date(2012, 1, 1)
 _NUM_DAYS = 5113  # Fourteen years.
-_PARTS_OF_DAY = {'morning': 'morgen', 'afternoon': 'nachmittag', 'evening': 'abend'}
+_PARTS_OF_DAY = dict(morning='morgen', afternoon='nachmittag', evening='abend')
 
 
 def _day(rng: random.Random) -> datetime.date:
@@ -40,16 +40,10 @@ def quantity(rng, unit, low, high, digits=0, step=1, spelled=False) -> Phrase:
   return phrase(text.en[''], german, dat=forms.dative_measure(german))
 
 
-def number(rng, low, high, digits=0, step=1) -> Phrase:
-  """Draws a number in digits: '12,500' and '12.500'."""
+def number(rng, low, high, digits=0, step=1, form='number') -> Phrase:
+  """Draws '12,500' and '12.500', or a number in another form of `forms`."""
   value = _value(rng, low, high, digits, step)
-  return both(lambda locale: forms.number(value, locale))
-
-
-def spelled_count(rng, low, high) -> Phrase:
-  """Draws a number as a word: 'three', 'drei'."""
-  value = rng.randint(low, high)
-  return both(lambda locale: forms.cardinal(value, locale))
+  return both(lambda locale: getattr(forms, form)(value, locale))
 
 
 def ordinal(rng, low=0, high=0, values: Sequence[int] = ()) -> Phrase:
@@ -57,12 +51,6 @@ def ordinal(rng, low=0, high=0, values: Sequence[int] = ()) -> Phrase:
   value = rng.choice(values) if values else rng.randint(low, high)
   text = both(lambda locale: forms.ordinal(value, locale))
   return phrase(text.en[''], text.de[''], n=text.de[''] + 'n')
-
-
-def millions(rng, low, high) -> Phrase:
-  """Draws '3.5 million', '3,5 Millionen', more than one."""
-  value = _value(rng, low, high, 1)
-  return both(lambda locale: forms.millions(value, locale))
 
 
 def price(rng, low, high, currencies: Sequence[str] = ('EUR',)) -> Phrase:
@@ -74,29 +62,23 @@ def price(rng, low, high, currencies: Sequence[str] = ('EUR',)) -> Phrase:
 
 def price_range(rng, low, high) -> Phrase:
   """Draws two prices in euros, forms `low` and `high`."""
-  low, high = (
-    both(lambda locale, value=value: forms.money(value, 'EUR', locale))
-    for value in sorted([_value(rng, low, high, 2), _value(rng, low, high, 2)])
+  values = sorted([_value(rng, low, high, 2), _value(rng, low, high, 2)])
+  (en_low, en_high), (de_low, de_high) = (
+    [forms.money(value, 'EUR', locale) for value in values]
+    for locale in (forms.ENGLISH, forms.GERMAN)
   )
-  english, german = (
-    {'': a, 'low': a, 'high': b}
-    for a, b in ((low.en[''], high.en['']), (low.de[''], high.de['']))
-  )
-  return Phrase(english, german)
+  english = {'': en_low, 'low': en_low, 'high': en_high}
+  return Phrase(english, {'': de_low, 'low': de_low, 'high': de_high})
 
 
-def rate(rng, rates: Mapping[str, float]) -> Phrase:
-  """Draws what a euro is worth: '1.09 US dollars', '1,09 US-Dollar'."""
-  currency, usual = rng.choice(list(rates.items()))
-  value = _value(rng, 0.9 * usual, 1.1 * usual, 2)
-  return both(lambda locale: forms.named_money(value, currency, locale))
-
-
-def amount(rng, rates: Mapping[str, float]) -> Phrase:
-  """Draws a round sum of foreign money: '85 British pounds'."""
-  currency, usual = rng.choice(list(rates.items()))
-  value = round(rng.randint(15, 99) * usual)
-  return both(lambda locale: forms.named_money(value, currency, locale))
+def currency(rng, rates: Mapping[str, float], exact=True) -> Phrase:
+  """Draws what a euro is worth: '1,09 US-Dollar', or a round sum of money."""
+  code, usual = rng.choice(list(rates.items()))
+  if exact:
+    value = _value(rng, 0.9 * usual, 1.1 * usual, 2)
+  else:
+    value = round(rng.randint(15, 99) * usual)
+  return both(lambda locale: forms.named_money(value, code, locale))
 
 
 def score(rng, winner) -> Phrase:
@@ -141,8 +123,8 @@ def date(rng) -> Phrase:
   """
   day = _day(rng)
   with_year = rng.random() < 0.3
-  write = forms.full_date if with_year else forms.month_and_day
-  text = both(lambda locale: write(day, locale))
+  pattern = 'long' if with_year else forms.MONTH_AND_DAY
+  text = both(lambda locale: forms.date(day, pattern, locale))
   english = text.en[''] + ',' * with_year
   german = text.de['']
   on = (f'on {english}', f'am {german}')
@@ -172,37 +154,23 @@ def part_of_weekday(rng) -> Phrase:
 
 
 def occasion(rng, adverbials: Sequence[str]) -> Phrase:
-  """Draws a German adverbial of time, and two dates after it.
+  """Draws a German time; forms `until` and `later` are a date after it.
 
-  Args:
-    rng: source of randomness.
-    adverbials: patterns with {weekday}, {part} of the day, {date}, {month},
-      {year} or a {few}.
-
-  Returns:
-    A German phrase; form `until` is '12. März', `later` 'am 12. März'.
+  The adverbials are patterns with {weekday}, {part} of the day, {date},
+  {month}, {year} or a {few}.
   """
   day = _day(rng)
   later = day + datetime.timedelta(days=rng.randint(5, 40))
   text = rng.choice(adverbials).format(
     weekday=forms.date(day, 'EEEE', forms.GERMAN),
     part=rng.choice(list(_PARTS_OF_DAY.values())),
-    date=forms.month_and_day(day, forms.GERMAN),
+    date=forms.date(day, forms.MONTH_AND_DAY, forms.GERMAN),
     month=forms.date(day, 'LLLL', forms.GERMAN),
     year=day.year,
     few=forms.cardinal(rng.randint(2, 12), forms.GERMAN),
   )
-  date_after = forms.month_and_day(later, forms.GERMAN)
+  date_after = forms.date(later, forms.MONTH_AND_DAY, forms.GERMAN)
   return phrase('', text, until=date_after, later=f'am {date_after}')
-
-
-def city(rng, others: Mapping[str, str], zones: str) -> Phrase:
-  """Draws a city, one of `others` or one that a time zone is called after."""
-  names = [*others, *zones.split()]
-  name = rng.choice(names)
-  if name in others:
-    return phrase(name, others[name])
-  return both(lambda locale: forms.city(f'Europe/{name}', locale))
 
 
 def country(rng, others: Mapping[str, Mapping[str, str]], codes) -> Phrase:
@@ -221,13 +189,11 @@ def person(rng, occupations, women, men, surnames) -> Phrase:
   """Draws 'the baker Anna Beck', 'die Bäckerin Anna Beck' by case."""
   english, (masculine, feminine) = rng.choice(list(occupations.items()))
   if rng.random() < 0.5:
-    first = rng.choice(women.split())
-    noun = grammar.Noun(feminine, grammar.FEMININE)
+    first, noun = rng.choice(women.split()), grammar.Noun(feminine, 'die')
   else:
-    first = rng.choice(men.split())
-    noun = grammar.Noun(masculine, grammar.MASCULINE)
+    first, noun = rng.choice(men.split()), grammar.Noun(masculine, 'der')
   name = f'{first} {rng.choice(surnames.split())}'
   cases = {
-    case: f'{grammar.definite(noun, case)} {name}' for case in grammar.CASES
+    case: f'{grammar.noun_phrase(noun, case)} {name}' for case in grammar.CASES
   }
-  return phrase(f'the {english} {name}', cases[grammar.NOMINATIVE], **cases)
+  return phrase(f'the {english} {name}', cases['nom'], **cases)

@@ -7,9 +7,11 @@ import dataclasses
 import random
 import re
 
+from scripts.bulletins import data
 from scripts.bulletins import forms
 from scripts.bulletins import grammar
 
+_QUOTES = data.read('quotes')
 # 'der (alt) Bus, des Busses': article, stem of an adjective, noun, genitive.
 _ENTRY = re.compile(r'(der|die|das) (?:\((\w+)\) )?([^,]+)(?:, des (.+))?')
 
@@ -57,24 +59,21 @@ def noun(en: str, entry: str, adjective: str = '') -> Phrase:
   Its forms are `a` and `the` in English; `a_nom`, `the_dat` and so on in
   German, with `in_the` and `to_the` for 'im' and 'zum' with the dative.
 
-  Args:
-    en: the English noun, with its adjective.
-    entry: the German noun as in a dictionary, with its article. The genitive
-      follows a comma if it is not formed by an added -s, and the stem of an
-      adjective stands in brackets: 'der (alt) Bus, des Busses'.
-    adjective: stem of an adjective, if the entry has none.
+  The German entry is as in a dictionary, with its article. The genitive follows
+  a comma if it is not formed by an added -s. The stem of an adjective stands in
+  brackets, 'der (alt) Bus, des Busses', or is given apart.
   """
   article, own_adjective, word, genitive = _ENTRY.fullmatch(entry).groups()
-  word = grammar.Noun(word, grammar.GENDERS[article], genitive)
-  adjective = own_adjective or adjective
-  dative = grammar.definite(word, grammar.DATIVE, adjective)
+  word = grammar.Noun(word, article, genitive)
   german = {
-    'in_the': grammar.contracted('in', dative),
-    'to_the': grammar.contracted('zu', dative),
+    f'{name}_{case}': grammar.noun_phrase(
+      word, case, own_adjective or adjective, article
+    )
+    for name, article in (('a', 'indefinite'), ('the', 'definite'))
+    for case in grammar.CASES
   }
-  for case in grammar.CASES:
-    german[f'a_{case}'] = grammar.indefinite(word, case, adjective)
-    german[f'the_{case}'] = grammar.definite(word, case, adjective)
+  for name, preposition in (('in_the', 'in'), ('to_the', 'zu')):
+    german[name] = grammar.contracted(preposition, german['the_dat'])
   # By spelling: every u that begins one of the words ('used') is a 'you'.
   indefinite = 'an' if en[0] in 'aeioAEIO' else 'a'
   return Phrase(
@@ -83,34 +82,17 @@ def noun(en: str, entry: str, adjective: str = '') -> Phrase:
   )
 
 
-def source(
-  en: str, de: str, dative: str, plural: Sequence[str] = ()
-) -> Phrase:
+def source(en: str, de: str, dative: str, plural: Sequence[str] = ()) -> Phrase:
   """Returns somebody to quote, with the verbs that quote them.
 
-  Args:
-    en: the English name.
-    de: the German nominative.
-    dative: the German dative.
-    plural: the languages, 'en' or 'de', in which the name is a plural.
+  `dative` is German; `plural` has the languages in which the name is one.
   """
-  third_person = '' if 'en' in plural else 's'
-  if 'de' in plural:
-    says, announced, expects = 'teilen mit', 'mitteilten', 'rechnen'
-  else:
-    says, announced, expects = 'teilt mit', 'mitteilte', 'rechnet'
-  return Phrase(
-    {
-      '': en,
-      'says': f'{en} say{third_person}',
-      'expects': f'{en} expect{third_person}',
-    },
-    {
-      '': de,
-      'dat': dative,
-      'says': f'{de} {says}',
-      'announced': f'{de} {announced}',
-      'expects': f'{de} {expects} damit',
-      'expects_inv': f'{expects} {de} damit',
-    },
-  )
+
+  def quoted(language, name) -> dict[str, str]:
+    forms_of = _QUOTES[language]['plural' if language in plural else 'singular']
+    return {
+      form: pattern.format(name=name, dative=dative)
+      for form, pattern in forms_of.items()
+    }
+
+  return Phrase(quoted('en', en), quoted('de', de))

@@ -2,10 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The splits of the summarization corpus: reports and their summaries."""
 
-from collections.abc import Mapping
 import dataclasses
 import random
-import re
 
 from scripts.bulletins import corpus
 from scripts.bulletins import grammar
@@ -44,9 +42,7 @@ def reports() -> dict[str, list[Report]]:
   """
   rng = random.Random(SEED)
   about = topics.read_topics()
-  data = topics.read('report_frames')
-  training, test = ([Frame(**f) for f in data[k]] for k in ('training', 'test'))
-  frames = {'train': training, 'validation': training, 'test': test}
+  frames = skeletons.read_frames('report_frames', Frame)
   return corpus.distinct(
     SIZES,
     lambda split: _draw(rng.choice(about), rng.choice(frames[split]), rng),
@@ -63,40 +59,27 @@ def _draw(topic: topics.Topic, frame: Frame, rng: random.Random) -> Report:
     'when': topic.fillers[story.tense],
     'source': topics.one_of([phrases.source('', *source)]),
   }
-  text = skeletons.worded(_place(frame.report, parts), rng)
-  # The report has every slot of its summary.
-  drawn = skeletons.draw(text, fillers, rng)
-  summary = _place(frame.summary, parts)
-  texts = (
-    skeletons.fill(text, drawn, 'de'),
-    skeletons.fill(summary, drawn, 'de'),
+
+  def words(part: str, order: str) -> str:
+    return grammar.ordered(parts[part], order)
+
+  report, summary = (
+    skeletons.place(pattern, words, '{when}')
+    for pattern in (frame.report, frame.summary)
   )
-  return Report(texts, frame)
+  report = skeletons.worded(report, rng)
+  # The report has every slot of its summary.
+  drawn = skeletons.draw(report, fillers, rng)
+  text, summary = (skeletons.fill(t, drawn, 'de') for t in (report, summary))
+  return Report((text, summary), frame)
 
 
 def _parts(story: topics.Story, rng: random.Random) -> dict[str, str]:
   """Chooses the statements of a report by their names in frames."""
-  first, second, third = rng.sample(story.details, 3)
+  details = rng.sample(story.details, 3)
   return {
     'FACT': rng.choice(story.facts),
     'REASON': rng.choice(story.reasons),
     'SEQUEL': rng.choice(story.sequels),
-    'DETAIL': first,
-    'DETAIL2': second,
-    'DETAIL3': third,
+    **dict(zip(('DETAIL', 'DETAIL2', 'DETAIL3'), details, strict=True)),
   }
-
-
-def _place(pattern: str, parts: Mapping[str, str]) -> str:
-  """Puts statements into a pattern, and the time where it tells it."""
-  time = '{when}'
-  middle = '' if '{WHEN}' in pattern else time
-
-  def place(match: re.Match) -> str:
-    name, order = match.groups()
-    if name == 'WHEN':
-      return time
-    words = grammar.ordered(parts[name], order)
-    return words.replace(topics.ADVERBIAL, middle)
-
-  return skeletons.PART.sub(place, pattern)

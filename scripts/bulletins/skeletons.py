@@ -2,16 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """A frame holding clauses, and how its slots are filled."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 import dataclasses
 import random
 import re
 
+from scripts.bulletins import data
 from scripts.bulletins import grammar
 from scripts.bulletins import phrases
 from scripts.bulletins import topics
 
-PART = re.compile(r'\{([A-Z]+\d?)(?:\.(\w+))?\}')
+_PART = re.compile(r'\{([A-Z]+\d?)(?:\.(\w+))?\}')
 _SLOT = re.compile(r'\{([a-z_]+)(\d*)(?:\.(\w+))?\}')
 _CHOICE = re.compile(r'\[([^|\]]*)\|([^\]]*)\]')
 # Of two wordings the first is the more frequent, so that the likeliest
@@ -45,25 +46,21 @@ class Frame:
 
 @dataclasses.dataclass(frozen=True)
 class Skeleton:
-  """A bulletin whose slots are still open.
-
-  Attributes:
-    name: of the frame and the clauses.
-    en: the English words and slots.
-    de: the German words and slots.
-  """
+  """A named bulletin in both languages whose slots are still open."""
 
   name: str
   en: str
   de: str
 
 
-def read_frames() -> dict[str, tuple[Frame, ...]]:
-  """Returns the frames of each split."""
-  data = topics.read('frames')
-  training = tuple(Frame(**frame) for frame in data['training'])
-  test = tuple(Frame(**frame, held_out=True) for frame in data['test'])
-  return {'train': training, 'validation': training, 'test': test}
+def read_frames(name: str, make: Callable) -> dict[str, list]:
+  """Returns what `make` makes of the frames in a data file, by split."""
+  frames = {
+    group: [make(**frame) for frame in listed]
+    for group, listed in data.read(name).items()
+  }
+  training = frames['training']
+  return {'train': training, 'validation': training, 'test': frames['test']}
 
 
 def compose(
@@ -74,37 +71,48 @@ def compose(
 ) -> Skeleton:
   """Puts clauses into a frame.
 
-  Args:
-    frame: where the clauses go.
-    parts: the clauses by the frame's names for them.
-    tell_when: whether the fact keeps its adverbial of time, in a frame that
-      does not put it first.
+  `tell_when` is whether the fact keeps its adverbial of time, in a frame that
+  does not put it first.
   """
   when = parts['FACT'].tense if 'FACT' in parts else ''
   adverbial = f'{{{when}}}' if when else ''
-  fronted = '{WHEN}' in frame.en
-  inner = adverbial if tell_when and not fronted else ''
 
-  def place(text: str, part: str) -> str:
-    text = text.replace(topics.ADVERBIAL, inner if part == 'FACT' else '')
+  def words(part: str, order: str | None) -> str:
+    clause = parts[part]
+    text = grammar.ordered(clause.de, order) if order else clause.en
     return _renumbered(text) if part == 'OTHER' else text
-
-  def english(match: re.Match) -> str:
-    part = match[1]
-    return adverbial if part == 'WHEN' else place(parts[part].en, part)
-
-  def german(match: re.Match) -> str:
-    part, order = match.groups()
-    if part == 'WHEN':
-      return adverbial
-    return place(grammar.ordered(parts[part].de, order), part)
 
   used = (parts[p].en for p in sorted(parts))
   return Skeleton(
     ' | '.join([frame.name, *used]),
-    PART.sub(english, frame.en),
-    PART.sub(german, frame.de),
+    place(frame.en, words, adverbial, tell_when=tell_when),
+    place(frame.de, words, adverbial, tell_when=tell_when),
   )
+
+
+def place(
+  pattern: str,
+  words: Callable[[str, str | None], str],
+  adverbial: str,
+  *,
+  tell_when: bool = True,
+) -> str:
+  """Puts statements into a pattern.
+
+  `words` returns a statement by the name of its part and, in German, the word
+  order. The adverbial goes where the pattern has WHEN, or else into the fact,
+  if that is to tell when.
+  """
+  inner = adverbial if tell_when and '{WHEN}' not in pattern else ''
+
+  def put(match: re.Match) -> str:
+    part, order = match.groups()
+    if part == 'WHEN':
+      return adverbial
+    when = inner if part == 'FACT' else ''
+    return words(part, order).replace(topics.ADVERBIAL, when)
+
+  return _PART.sub(put, pattern)
 
 
 def _renumbered(text: str) -> str:

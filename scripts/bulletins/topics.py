@@ -6,14 +6,12 @@ from collections.abc import Mapping, Sequence
 import dataclasses
 import functools
 import itertools
-import pathlib
-import tomllib
 from typing import Any
 
+from scripts.bulletins import data
 from scripts.bulletins import drawing
 from scripts.bulletins import phrases
 
-_DATA = pathlib.Path(__file__).parent / 'data'
 # Where the adverbial of time goes, in either language.
 ADVERBIAL = '@'
 # The order decides which topic a random number chooses.
@@ -99,27 +97,23 @@ def one_of(choices) -> phrases.Filler:
   return lambda rng: rng.choice(choices)
 
 
-def read(name: str) -> dict[str, Any]:
-  """Reads a data file by its path below `data`, without the suffix."""
-  return tomllib.loads((_DATA / f'{name}.toml').read_text(encoding='utf-8'))
-
-
 def read_topics() -> tuple[Topic, ...]:
   """Returns the topics in their fixed order."""
-  shared = fillers(read('shared'))
-  return tuple(_topic(read(f'topics/{name}'), shared) for name in _NAMES)
+  shared = fillers(data.read('shared'))
+  return tuple(_topic(data.read(f'topics/{name}'), shared) for name in _NAMES)
 
 
-def fillers(data: Mapping[str, Any]) -> dict[str, phrases.Filler]:
+def fillers(entries: Mapping[str, Any]) -> dict[str, phrases.Filler]:
   """Returns the fillers that a data file describes, by slot."""
-  found = {slot: _drawn(**e) for slot, e in data.get('draw', {}).items()}
+  found = {slot: _drawn(**e) for slot, e in entries.get('draw', {}).items()}
   for table, make in _TABLES.items():
-    for slot, entries in data.get(table, {}).items():
-      found[slot] = one_of([make(*entry) for entry in entries.items()])
-  for slot, entries in data.get('nouns', {}).items():
-    found[slot] = one_of(_nouns(entries, data.get('adjectives', {}).get(slot)))
-  for slot, names in data.get('any_of', {}).items():
-    found[slot] = _any_of([found[name] for name in names])
+    for slot, pairs in entries.get(table, {}).items():
+      found[slot] = one_of([make(*pair) for pair in pairs.items()])
+  adjectives = entries.get('adjectives', {})
+  for slot, nouns in entries.get('nouns', {}).items():
+    found[slot] = one_of(_nouns(nouns, adjectives.get(slot, {'': ''})))
+  for slot, names in entries.get('any_of', {}).items():
+    found[slot] = lambda rng, names=names: found[rng.choice(names)](rng)
   return found
 
 
@@ -141,27 +135,21 @@ def _drawn(kind, en='{}', de='{}', **parameters) -> phrases.Filler:
   return within
 
 
-def _nouns(entries, adjectives) -> list[phrases.Phrase]:
-  """Returns every noun with every adjective, if there are any."""
-  if not adjectives:
-    return [phrases.noun(*entry) for entry in entries.items()]
-  pairs = itertools.product(entries.items(), adjectives.items())
+def _nouns(nouns, adjectives) -> list[phrases.Phrase]:
+  """Returns every noun with every adjective."""
+  pairs = itertools.product(nouns.items(), adjectives.items())
   return [
-    phrases.noun(f'{en_adjective} {en}', entry, adjective)
+    phrases.noun(f'{en_adjective} {en}'.strip(), entry, adjective)
     for (en, entry), (en_adjective, adjective) in pairs
   ]
 
 
-def _any_of(choices) -> phrases.Filler:
-  return lambda rng: rng.choice(choices)(rng)
-
-
-def _topic(data, shared) -> Topic:
+def _topic(entries, shared) -> Topic:
   facts, reasons, sequels = (
-    tuple(Clause(**clause) for clause in data[kind])
+    tuple(Clause(**clause) for clause in entries[kind])
     for kind in ('facts', 'reasons', 'sequels')
   )
-  stories = tuple(Story(**story) for story in data['stories'])
-  sources = [phrases.source(**source) for source in data['sources']]
-  own = {**shared, **fillers(data), 'source': one_of(sources)}
+  stories = tuple(Story(**story) for story in entries['stories'])
+  sources = [phrases.source(**source) for source in entries['sources']]
+  own = {**shared, **fillers(entries), 'source': one_of(sources)}
   return Topic(own, facts, reasons, sequels, stories)
