@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the bulletins and their vocabulary: `python -m scripts.bulletins`."""
+"""Writes both corpora and their vocabulary: `python -m scripts.bulletins`."""
 
 import argparse
 import gzip
@@ -8,33 +8,40 @@ import hashlib
 import pathlib
 
 from scripts.bulletins import corpus
+from scripts.bulletins import reports
 from scripts.bulletins import vocabulary
 
 _CHECKOUT = pathlib.Path(__file__).parents[2]
 DEFAULT_FOLDER = _CHECKOUT / 'speculative_t5x' / 'tasks' / 'bulletins'
 
 
-def as_text(bulletins: list[corpus.Bulletin]) -> str:
-  """Returns a split as shipped: one line per pair, separated by a tab."""
-  return ''.join(f'{b.en}\t{b.de}\n' for b in bulletins)
-
-
 def write(folder: pathlib.Path) -> None:
   """Generates and writes the splits, the vocabulary and their hashes."""
-  splits = corpus.bulletins()
-  sums = {}
-  for split, bulletins in splits.items():
-    text = as_text(bulletins).encode()
-    # The hash is the text's: compressed bytes differ between versions of zlib.
-    sums[f'{split}.tsv'] = hashlib.sha256(text).hexdigest()
-    packed = gzip.compress(text, compresslevel=9, mtime=0)
-    (folder / f'{split}.tsv.gz').write_bytes(packed)
-  sides = [(b.en, b.de) for b in splits['train']]
-  model = vocabulary.train(text for pair in sides for text in pair)
+  bulletins = _texts(corpus.bulletins())
+  sums = _write_splits(folder, '', bulletins)
+  model = vocabulary.train(text for pair in bulletins['train'] for text in pair)
   (folder / 'bulletins.model').write_bytes(model)
   sums['bulletins.model'] = hashlib.sha256(model).hexdigest()
+  sums |= _write_splits(folder, 'reports_', _texts(reports.reports()))
   lines = [f'{digest}  {name}\n' for name, digest in sums.items()]
   (folder / 'SHA256SUMS').write_text(''.join(lines))
+
+
+def _texts(splits) -> dict[str, list[tuple[str, str]]]:
+  return {split: [e.texts for e in made] for split, made in splits.items()}
+
+
+def _write_splits(folder, prefix, splits) -> dict[str, str]:
+  """Writes pairs, one line per pair, and returns the hashes of the texts."""
+  sums = {}
+  for split, pairs in splits.items():
+    name = f'{prefix}{split}.tsv'
+    text = ''.join('\t'.join(pair) + '\n' for pair in pairs).encode()
+    # The hash is the text's: compressed bytes differ between versions of zlib.
+    sums[name] = hashlib.sha256(text).hexdigest()
+    packed = gzip.compress(text, compresslevel=9, mtime=0)
+    (folder / f'{name}.gz').write_bytes(packed)
+  return sums
 
 
 def main() -> None:

@@ -1,14 +1,11 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The splits."""
+"""The splits of the translation corpus."""
 
 import dataclasses
+import operator
 import random
-import re
 
-from scripts.bulletins import clauses
-from scripts.bulletins import frames
-from scripts.bulletins import phrases
 from scripts.bulletins import skeletons
 from scripts.bulletins import topics
 
@@ -26,10 +23,9 @@ _TELL_WHEN = 0.75
 
 @dataclasses.dataclass(frozen=True)
 class Bulletin:
-  """A pair of texts and the skeleton that it was made from."""
+  """An English and a German text, and the skeleton that both were made from."""
 
-  en: str
-  de: str
+  texts: tuple[str, str]
   skeleton: skeletons.Skeleton
 
 
@@ -39,58 +35,66 @@ def bulletins() -> dict[str, list[Bulletin]]:
   No text occurs twice on its side, within a split or across splits.
   """
   rng = random.Random(SEED)
-  seen = set()
-  return {
-    split: _distinct(split, size, seen, rng) for split, size in SIZES.items()
-  }
-
-
-def _distinct(split, size, seen, rng) -> list[Bulletin]:
-  """Draws bulletins whose texts are not in `seen`, and adds them to it."""
-  drawn = []
-  while len(drawn) < size:
-    bulletin = _draw(rng, held_out=split == 'test')
-    texts = {('en', bulletin.en), ('de', bulletin.de)}
-    too_long = max(len(bulletin.en), len(bulletin.de)) > MAX_CHARACTERS
-    if too_long or texts & seen:
-      continue
-    seen |= texts
-    drawn.append(bulletin)
-  return drawn
-
-
-def _draw(rng: random.Random, *, held_out: bool) -> Bulletin:
-  topic = rng.choice(topics.TOPICS)
-  frame = rng.choice(frames.HELD_OUT if held_out else frames.TRAINING)
-  skeleton = skeletons.compose(
-    frame,
-    _parts(topic, frame, rng),
-    tell_when=rng.random() < _TELL_WHEN,
+  about = topics.read_topics()
+  frames = skeletons.read_frames('frames', skeletons.Frame)
+  return distinct(
+    SIZES,
+    lambda split: _draw(rng.choice(about), rng.choice(frames[split]), rng),
+    (MAX_CHARACTERS, MAX_CHARACTERS),
   )
-  fillers = {**topic.fillers, 'source': phrases.one_phrase_of(topic.sources)}
-  en, de = skeletons.fill(skeleton, fillers, rng)
-  return Bulletin(en, de, skeleton)
+
+
+def distinct(sizes, draw, max_characters) -> dict[str, list]:
+  """Draws the splits of a corpus, without repetitions and long texts.
+
+  `draw` returns an example of the split named, whose `texts` are a pair.
+  """
+  seen = set()
+  splits = {split: [] for split in sizes}
+  for split, examples in splits.items():
+    while len(examples) < sizes[split]:
+      example = draw(split)
+      texts = set(enumerate(example.texts))
+      lengths = map(len, example.texts)
+      if texts & seen or any(map(operator.gt, lengths, max_characters)):
+        continue
+      seen |= texts
+      examples.append(example)
+  return splits
+
+
+def _draw(
+  topic: topics.Topic, frame: skeletons.Frame, rng: random.Random
+) -> Bulletin:
+  parts = _parts(topic, frame, rng)
+  tell_when = rng.random() < _TELL_WHEN
+  skeleton = skeletons.compose(frame, parts, tell_when=tell_when)
+  # The English text has every slot.
+  drawn = skeletons.draw(skeleton.en, topic.fillers, rng)
+  en = skeletons.worded(skeleton.en, rng)
+  de = skeletons.worded(skeleton.de, rng)
+  texts = skeletons.fill(en, drawn, 'en'), skeletons.fill(de, drawn, 'de')
+  return Bulletin(texts, skeleton)
 
 
 def _parts(
-  topic: clauses.Topic, frame: frames.Frame, rng: random.Random
-) -> dict[str, clauses.Clause]:
+  topic: topics.Topic, frame: skeletons.Frame, rng: random.Random
+) -> dict[str, topics.Clause]:
   """Chooses the statements that a frame asks for."""
-  named = re.findall(r'\{([A-Z]+)\}', frame.en)
   parts = {}
-  if 'REASON' in named:
+  if '{REASON}' in frame.en:
     parts['REASON'] = rng.choice(topic.reasons)
-  if 'SEQUEL' in named:
+  if '{SEQUEL}' in frame.en:
     parts['SEQUEL'] = rng.choice(topic.sequels)
-  if 'FACT' in named:
+  if '{FACT}' in frame.en:
     new = frame.held_out and rng.random() < _HELD_OUT_FACTS
     parts['FACT'] = rng.choice(_facts(topic, frame, held_out=new))
-  if 'OTHER' in named:
+  if '{OTHER}' in frame.en:
     parts['OTHER'] = _other(topic, parts['FACT'], rng)
   return parts
 
 
-def _facts(topic, frame, *, held_out) -> list[clauses.Clause]:
+def _facts(topic, frame, *, held_out) -> list[topics.Clause]:
   """Returns the facts that a frame can state."""
   fitting = [
     fact
@@ -102,7 +106,7 @@ def _facts(topic, frame, *, held_out) -> list[clauses.Clause]:
   return [fact for fact in fitting if fact.held_out == held_out] or fitting
 
 
-def _other(topic, fact, rng) -> clauses.Clause:
+def _other(topic, fact, rng) -> topics.Clause:
   """Chooses a known fact to set against another, of its tense if possible."""
   known = [f for f in topic.facts if f is not fact and not f.held_out]
   same_tense = [f for f in known if f.tense == fact.tense]

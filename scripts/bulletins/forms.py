@@ -20,6 +20,8 @@ import num2words
 
 ENGLISH = 'en_US'
 GERMAN = 'de'
+# In the order of the locale: 'March 3' or '3. März'.
+MONTH_AND_DAY = 'MMMMd'
 
 # Plural unit names that take an -n in the dative: Metern, Tagen, Monaten.
 _DATIVE_ENDINGS = ('er', 'e')
@@ -31,9 +33,9 @@ def plain_spaces(text: str) -> str:
 
 
 @functools.lru_cache(maxsize=None)
-def number(value: float, locale: str, pattern: str | None = None) -> str:
+def number(value: float, locale: str) -> str:
   """Formats a number: 12345.5 is '12,345.5' or '12.345,5'."""
-  return plain_spaces(numbers.format_decimal(value, pattern, locale=locale))
+  return plain_spaces(numbers.format_decimal(value, locale=locale))
 
 
 @functools.lru_cache(maxsize=None)
@@ -58,10 +60,7 @@ def measure(value: float, unit: str, locale: str) -> str:
 def measure_in_words(value: int, unit: str, locale: str) -> str:
   """As `measure`, with the number as a word: 'zwei Stunden'.
 
-  Args:
-    value: at least 2, because the German 'one' would depend on gender.
-    unit: CLDR's identifier of the unit.
-    locale: ENGLISH or GERMAN.
+  The value is at least 2, because the German 'one' would depend on gender.
   """
   _, name = measure(value, unit, locale).split(' ', 1)
   return f'{cardinal(value, locale)} {name}'
@@ -131,34 +130,15 @@ def clock(hour: int, minute: int, locale: str) -> str:
 
 
 @functools.lru_cache(maxsize=None)
-def month_and_day(day: datetime.date, locale: str) -> str:
-  """Formats a date in the locale's order: 'March 3' or '3. März'."""
-  return plain_spaces(dates.format_skeleton('MMMMd', day, locale=locale))
+def date(day: datetime.date, pattern: str, locale: str) -> str:
+  """Formats a date or a part of it.
 
-
-@functools.lru_cache(maxsize=None)
-def full_date(day: datetime.date, locale: str) -> str:
-  """Formats a date with its year: 'March 3, 2025' or '3. März 2025'."""
-  return plain_spaces(dates.format_date(day, 'long', locale=locale))
-
-
-@functools.lru_cache(maxsize=None)
-def weekday(day: datetime.date, locale: str) -> str:
-  """Names the day of the week: 'Monday' or 'Montag'."""
-  return dates.format_date(day, 'EEEE', locale=locale)
-
-
-@functools.lru_cache(maxsize=None)
-def month(day: datetime.date, locale: str) -> str:
-  """Names the month: 'March' or 'März'."""
-  return dates.format_date(day, 'LLLL', locale=locale)
-
-
-def city(zone: str, locale: str) -> str:
-  """Names the city after which a time zone is called: 'Wien'."""
-  return dates.get_timezone_location(
-    dates.get_timezone(zone), locale=locale, return_city=True
-  )
+  The pattern is 'long' ('March 3, 2025'), MONTH_AND_DAY ('March 3') or CLDR's
+  pattern of a part, as 'EEEE' ('Monday').
+  """
+  if pattern == MONTH_AND_DAY:
+    return dates.format_skeleton(pattern, day, locale=locale)
+  return dates.format_date(day, pattern, locale=locale)
 
 
 def territory(code: str, locale: str) -> str:

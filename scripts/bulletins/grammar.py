@@ -4,37 +4,11 @@
 
 import dataclasses
 
-MASCULINE, FEMININE, NEUTER = 'm', 'f', 'n'
-NOMINATIVE, ACCUSATIVE, DATIVE, GENITIVE = 'nom', 'acc', 'dat', 'gen'
-CASES = (NOMINATIVE, ACCUSATIVE, DATIVE, GENITIVE)
+from scripts.bulletins import data
 
-# Rows in the order of CASES.
-_DEFINITE = {
-  MASCULINE: ('der', 'den', 'dem', 'des'),
-  FEMININE: ('die', 'die', 'der', 'der'),
-  NEUTER: ('das', 'das', 'dem', 'des'),
-}
-_INDEFINITE = {
-  MASCULINE: ('ein', 'einen', 'einem', 'eines'),
-  FEMININE: ('eine', 'eine', 'einer', 'einer'),
-  NEUTER: ('ein', 'ein', 'einem', 'eines'),
-}
-# After 'der' (weak) and after 'ein' (mixed).
-_WEAK = {
-  MASCULINE: ('e', 'en', 'en', 'en'),
-  FEMININE: ('e', 'e', 'en', 'en'),
-  NEUTER: ('e', 'e', 'en', 'en'),
-}
-_MIXED = {
-  MASCULINE: ('er', 'en', 'en', 'en'),
-  FEMININE: ('e', 'e', 'en', 'en'),
-  NEUTER: ('es', 'es', 'en', 'en'),
-}
-_CONTRACTIONS = {
-  ('in', 'dem'): 'im',
-  ('zu', 'dem'): 'zum',
-  ('zu', 'der'): 'zur',
-}
+CASES = ('nom', 'acc', 'dat', 'gen')
+# Rows of words by table and article, in the order of CASES.
+_DECLENSION = data.read('declension')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,37 +18,35 @@ class Noun:
   Attributes:
     word: the nominative, which is also the accusative and the dative: nouns
       of the n-declension (der Herr, den Herrn) do not belong here.
-    gender: MASCULINE, FEMININE or NEUTER.
+    article: 'der', 'die' or 'das'.
     genitive: the genitive where it is not formed by an added -s.
   """
 
   word: str
-  gender: str
+  article: str
   genitive: str | None = None
 
   def in_case(self, case: str) -> str:
     """Returns the noun in the given case."""
-    if case != GENITIVE or self.gender == FEMININE:
+    if case != 'gen' or self.article == 'die':
       return self.word
     return self.genitive or self.word + 's'
 
 
-def definite(noun: Noun, case: str, adjective: str = '') -> str:
-  """Returns 'der neue Tisch' in the given case; the adjective is a stem."""
-  return _noun_phrase(noun, case, adjective, _DEFINITE, _WEAK)
+def noun_phrase(
+  noun: Noun, case: str, adjective: str = '', article: str = 'definite'
+) -> str:
+  """Returns 'der neue Tisch' in a case, or 'ein neuer Tisch' if 'indefinite'.
 
-
-def indefinite(noun: Noun, case: str, adjective: str = '') -> str:
-  """Returns 'ein neuer Tisch' in the given case; the adjective is a stem."""
-  return _noun_phrase(noun, case, adjective, _INDEFINITE, _MIXED)
-
-
-def _noun_phrase(noun, case, adjective, articles, endings) -> str:
-  row = CASES.index(case)
-  words = [articles[noun.gender][row]]
-  if adjective:
-    words.append(adjective + endings[noun.gender][row])
-  return ' '.join([*words, noun.in_case(case)])
+  The adjective is a stem.
+  """
+  endings = {'definite': 'weak', 'indefinite': 'mixed'}[article]
+  word, ending = (
+    _DECLENSION[table][noun.article].split()[CASES.index(case)]
+    for table in (article, endings)
+  )
+  words = [word, adjective and adjective + ending, noun.in_case(case)]
+  return ' '.join(filter(None, words))
 
 
 def dative_plural(plural: str) -> str:
@@ -85,8 +57,8 @@ def dative_plural(plural: str) -> str:
 def contracted(preposition: str, noun_phrase: str) -> str:
   """Joins preposition and definite noun phrase: 'im Museum', 'zur Messe'."""
   article, rest = noun_phrase.split(' ', 1)
-  joined = _CONTRACTIONS.get((preposition, article))
-  return f'{joined or f"{preposition} {article}"} {rest}'
+  separate = f'{preposition} {article}'
+  return f'{_DECLENSION["contractions"].get(separate, separate)} {rest}'
 
 
 def ordered(fields: str, order: str) -> str:
@@ -108,14 +80,12 @@ def ordered(fields: str, order: str) -> str:
   subject, verb, middle, bracket = (f.strip() for f in fields.split('/'))
   prefix = bracket.endswith('+')
   bracket = bracket.removesuffix('+')
-  if order == 'main':
-    words = [subject, verb, middle, bracket]
-  elif order == 'inv':
-    words = [verb, subject, middle, bracket]
-  elif order == 'sub' and prefix:
-    words = [subject, middle, bracket + verb]
-  elif order == 'sub':
-    words = [subject, middle, bracket, verb]
-  else:
+  last = [bracket + verb] if prefix else [bracket, verb]
+  orders = {
+    'main': [subject, verb, middle, bracket],
+    'inv': [verb, subject, middle, bracket],
+    'sub': [subject, middle, *last],
+  }
+  if order not in orders:
     raise ValueError(f'order must be main, inv or sub. Got {order!r}.')
-  return ' '.join(word for word in words if word)
+  return ' '.join(filter(None, orders[order]))

@@ -1,13 +1,19 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A phrase in both languages, and ways to draw one."""
+"""A phrase in both languages, made from entries of the data files."""
 
 from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import random
+import re
 
+from scripts.bulletins import data
 from scripts.bulletins import forms
 from scripts.bulletins import grammar
+
+_QUOTES = data.read('quotes')
+# 'der (alt) Bus, des Busses': article, stem of an adjective, noun, genitive.
+_ENTRY = re.compile(r'(der|die|das) (?:\((\w+)\) )?([^,]+)(?:, des (.+))?')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,116 +43,56 @@ def both(make: Callable[[str], str]) -> Phrase:
   return phrase(make(forms.ENGLISH), make(forms.GERMAN))
 
 
-def one_of(*pairs: tuple[str, str]) -> Filler:
-  """Returns a filler that draws one of (English, German) pairs."""
-  return one_phrase_of([phrase(en, de) for en, de in pairs])
+def plural(en: str, de: str) -> Phrase:
+  """Returns a plural noun, form `dat` 'den Pferden'."""
+  return phrase(en, de, dat=grammar.dative_plural(de))
 
 
-def one_phrase_of(choices: Sequence[Phrase]) -> Filler:
-  """Returns a filler that draws one of the phrases."""
-  return lambda rng: rng.choice(choices)
+def thing(en: str, entry: str) -> Phrase:
+  """Returns a noun without its article, form `the` 'die Pizza'."""
+  return phrase(en, entry.split(' ', 1)[1], the=entry)
 
 
-def plurals(*pairs: tuple[str, str]) -> Filler:
-  """Returns a filler of plural nouns, form `dat` 'den Pferden'."""
-  return one_phrase_of(
-    [phrase(en, de, dat=grammar.dative_plural(de)) for en, de in pairs]
-  )
-
-
-def noun(en: str, word: grammar.Noun, en_adjective='', adjective='') -> Phrase:
+def noun(en: str, entry: str, adjective: str = '') -> Phrase:
   """Returns a noun phrase with all its articles and cases.
 
   Its forms are `a` and `the` in English; `a_nom`, `the_dat` and so on in
   German, with `in_the` and `to_the` for 'im' and 'zum' with the dative.
+
+  The German entry is as in a dictionary, with its article. The genitive follows
+  a comma if it is not formed by an added -s. The stem of an adjective stands in
+  brackets, 'der (alt) Bus, des Busses', or is given apart.
   """
-  english = f'{en_adjective} {en}'.strip()
-  # By spelling: every u that begins one of the words ('used') is a 'you'.
-  article = 'an' if english[0] in 'aeioAEIO' else 'a'
-  dative = grammar.definite(word, grammar.DATIVE, adjective)
+  article, own_adjective, word, genitive = _ENTRY.fullmatch(entry).groups()
+  word = grammar.Noun(word, article, genitive)
   german = {
-    'in_the': grammar.contracted('in', dative),
-    'to_the': grammar.contracted('zu', dative),
+    f'{name}_{case}': grammar.noun_phrase(
+      word, case, own_adjective or adjective, article
+    )
+    for name, article in (('a', 'indefinite'), ('the', 'definite'))
+    for case in grammar.CASES
   }
-  for case in grammar.CASES:
-    german[f'a_{case}'] = grammar.indefinite(word, case, adjective)
-    german[f'the_{case}'] = grammar.definite(word, case, adjective)
+  for name, preposition in (('in_the', 'in'), ('to_the', 'zu')):
+    german[name] = grammar.contracted(preposition, german['the_dat'])
+  # By spelling: every u that begins one of the words ('used') is a 'you'.
+  indefinite = 'an' if en[0] in 'aeioAEIO' else 'a'
   return Phrase(
-    {'': english, 'a': f'{article} {english}', 'the': f'the {english}'},
+    {'': en, 'a': f'{indefinite} {en}', 'the': f'the {en}'},
     {'': german['the_nom'], **german},
   )
 
 
-def quantity(unit: str, low: float, high: float, digits: int = 0) -> Filler:
-  """Returns a filler of quantities: '12 Kilometer', `dat` '12 Kilometern'."""
+def source(en: str, de: str, dative: str, plural: Sequence[str] = ()) -> Phrase:
+  """Returns somebody to quote, with the verbs that quote them.
 
-  def draw(rng: random.Random) -> Phrase:
-    value = decimal(rng, low, high, digits)
-    german = forms.measure(value, unit, forms.GERMAN)
-    return phrase(
-      forms.measure(value, unit, forms.ENGLISH),
-      german,
-      dat=forms.dative_measure(german),
-    )
+  `dative` is German; `plural` has the languages in which the name is one.
+  """
 
-  return draw
+  def quoted(language, name) -> dict[str, str]:
+    forms_of = _QUOTES[language]['plural' if language in plural else 'singular']
+    return {
+      form: pattern.format(name=name, dative=dative)
+      for form, pattern in forms_of.items()
+    }
 
-
-def spelled_quantity(unit: str, low: int, high: int) -> Filler:
-  """As `quantity`, with the number as a word: 'drei Tage', 'drei Tagen'."""
-
-  def draw(rng: random.Random) -> Phrase:
-    value = rng.randint(low, high)
-    german = forms.measure_in_words(value, unit, forms.GERMAN)
-    return phrase(
-      forms.measure_in_words(value, unit, forms.ENGLISH),
-      german,
-      dat=forms.dative_measure(german),
-    )
-
-  return draw
-
-
-def whole_number(low: int, high: int, step: int = 1) -> Filler:
-  """Returns a filler of numbers in digits: '12,500' and '12.500'."""
-
-  def draw(rng: random.Random) -> Phrase:
-    value = rng.randrange(low, high + 1, step)
-    return both(lambda locale: forms.number(value, locale))
-
-  return draw
-
-
-def price(low: float, high: float, *currencies: str) -> Filler:
-  """Returns a filler of prices with cents: '€12.50' and '12,50 €'."""
-
-  def draw(rng: random.Random) -> Phrase:
-    currency = rng.choice(currencies or ('EUR',))
-    value = decimal(rng, low, high, 2)
-    return both(lambda locale: forms.money(value, currency, locale))
-
-  return draw
-
-
-def price_range(low: float, high: float) -> Filler:
-  """Returns a filler of two prices in euros, forms `low` and `high`."""
-
-  def draw(rng: random.Random) -> Phrase:
-    values = sorted([decimal(rng, low, high, 2), decimal(rng, low, high, 2)])
-    texts = [
-      both(lambda locale, value=value: forms.money(value, 'EUR', locale))
-      for value in values
-    ]
-    return Phrase(
-      {'': texts[0].en[''], 'low': texts[0].en[''], 'high': texts[1].en['']},
-      {'': texts[0].de[''], 'low': texts[0].de[''], 'high': texts[1].de['']},
-    )
-
-  return draw
-
-
-def decimal(rng: random.Random, low: float, high: float, digits: int) -> float:
-  """Draws a number of that many decimals between low and high."""
-  scale = 10**digits
-  value = rng.randint(round(low * scale), round(high * scale)) / scale
-  return int(value) if digits == 0 else value
+  return Phrase(quoted('en', en), quoted('de', de))

@@ -1,15 +1,17 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The embedded corpus: bulletins in English and German.
+"""The embedded corpora: bulletins in English and German, and German reports.
 
 The bulletins are about weather, trains, prices and similar subjects, with many
-dates, times, numbers, units and currencies. `scripts/bulletins` makes them from
-templates. The test split has other facts and other sentence patterns than the
-training split. This module reads the text and needs neither TensorFlow nor
-seqio.
+dates, times, numbers, units and currencies. The reports, in German, are about
+the same subjects: three to five sentences, with a summary of one or two.
+`scripts/bulletins` makes both from templates. The test split of the bulletins
+has other facts and other sentence patterns than the training split, that of
+the reports other sentence patterns. This module reads the texts and needs
+neither TensorFlow nor seqio.
 
 `SHA256SUMS` holds the hash of each split's uncompressed text (one pair per
-line, English and German separated by a tab) and of the vocabulary.
+line, separated by a tab) and of the vocabulary.
 """
 
 import gzip
@@ -22,11 +24,11 @@ SPLITS = ('train', 'validation', 'test')
 # SentencePiece model with 2,048 pieces: 0 is padding, 1 EOS, 2 unknown.
 VOCABULARY_FILE = str(_FOLDER / 'bulletins.model')
 
-__all__ = ['SPLITS', 'VOCABULARY_FILE', 'read_pairs']
+__all__ = ['SPLITS', 'VOCABULARY_FILE', 'read_pairs', 'read_reports']
 
 
 def read_pairs(split: str) -> list[tuple[str, str]]:
-  """Reads a split.
+  """Reads a split of the bulletins.
 
   Args:
     split: one of SPLITS.
@@ -38,17 +40,38 @@ def read_pairs(split: str) -> list[tuple[str, str]]:
     ValueError: if there is no such split, or if the hash of its text is not the
       released one.
   """
+  return _read(split, split)
+
+
+def read_reports(split: str) -> list[tuple[str, str]]:
+  """Reads a split of the reports.
+
+  Args:
+    split: one of SPLITS.
+
+  Returns:
+    Pairs of a German report and its summary, in a fixed order.
+
+  Raises:
+    ValueError: if there is no such split, or if the hash of its text is not the
+      released one.
+  """
+  return _read(split, f'reports_{split}')
+
+
+def _read(split: str, stem: str) -> list[tuple[str, str]]:
+  """Returns the pairs of a split, which is stored in `<stem>.tsv.gz`."""
   if split not in SPLITS:
     raise ValueError(f'split must be one of {SPLITS}. Got {split!r}.')
-  lines = _read_text(split).removesuffix('\n').split('\n')
+  lines = _read_text(stem).removesuffix('\n').split('\n')
   return [tuple(line.split('\t')) for line in lines]
 
 
-def _read_text(split: str) -> str:
-  """Returns the text of a split after checking its hash."""
-  path = _FOLDER / f'{split}.tsv.gz'
+def _read_text(stem: str) -> str:
+  """Returns the text of a file after checking its hash."""
+  path = _FOLDER / f'{stem}.tsv.gz'
   text = gzip.decompress(path.read_bytes())
-  expected = _read_sums()[f'{split}.tsv']
+  expected = _read_sums()[f'{stem}.tsv']
   found = hashlib.sha256(text).hexdigest()
   if found != expected:
     raise ValueError(
