@@ -7,13 +7,14 @@ reports. Its features, and what else an example has, are those of `ende`.
 """
 
 from speculative_t5x.tasks import bulletins
-from speculative_t5x.tasks import ende
+from speculative_t5x.tasks import metric_fns
+from speculative_t5x.tasks import seqio_tasks
 
 BULLETINS_SUMMARY = 'bulletins_summary'
 
-ende.add_task(
+seqio_tasks.add_task(
     BULLETINS_SUMMARY,
-    bulletins.read_reports,
-    splits=bulletins.SPLITS,
+    seqio_tasks.source_of_pairs(bulletins.read_reports, bulletins.SPLITS),
+    metric_fns=metric_fns.SUMMARIZATION,
     vocabulary_file=bulletins.VOCABULARY_FILE,
 )
