@@ -292,17 +292,22 @@ class Alternating(NamedTuple):
     return state + 1
 
 
+def with_policy(policy) -> token_decoder.TokenDecoder:
+  """Returns the decoder with another draft length policy."""
+  return token_decoder.TokenDecoder(
+      *models(),
+      gamma=GAMMA,
+      length=LENGTH,
+      policy=policy,
+      matmul_precision='highest',
+  )
+
+
 class TestPolicy:
 
   def test_fewer_draft_tokens(self):
     """As many as are wanted are counted, and no output changes."""
-    fewer = token_decoder.TokenDecoder(
-        *models(),
-        gamma=GAMMA,
-        length=LENGTH,
-        policy=Alternating(),
-        matmul_precision='highest',
-    )
+    fewer = with_policy(Alternating())
     found = jax.device_get(fewer.speculative(request(temperature=0.0)))
     expected = speculative(temperature=0.0)
     np.testing.assert_array_equal(found.sequences, expected.sequences)
@@ -336,14 +341,8 @@ class Wanting(NamedTuple):
 class TestOddPolicies:
 
   def decode(self, policy):
-    decoder = token_decoder.TokenDecoder(
-        *models(),
-        gamma=GAMMA,
-        length=LENGTH,
-        policy=policy,
-        matmul_precision='highest',
-    )
-    return jax.device_get(decoder.speculative(request(temperature=0.0)))
+    asked = request(temperature=0.0)
+    return jax.device_get(with_policy(policy).speculative(asked))
 
   @pytest.mark.parametrize(('number', 'wanted'), [(-3, 0), (99, GAMMA)])
   def test_numbers_are_clipped(self, number, wanted):
@@ -378,13 +377,7 @@ class UpToLimit(NamedTuple):
 class TestRemaining:
 
   def test_policy_sees_what_remains(self):
-    fewer = token_decoder.TokenDecoder(
-        *models(),
-        gamma=GAMMA,
-        length=LENGTH,
-        policy=UpToLimit(),
-        matmul_precision='highest',
-    )
+    fewer = with_policy(UpToLimit())
     limits = 1 + np.arange(ROWS) % LENGTH
     trace = jax.device_get(
         fewer.traced(request(temperature=0.0, limits=limits))

@@ -105,6 +105,12 @@ def decoder():
   )
 
 
+def own(kind):
+  """Returns the decoder with another class of drafter."""
+  drafter = source.WithoutParameters(kind, 'own').load(None, None)
+  return decoder().tokens.with_drafter(drafter, 3)
+
+
 class TestPython:
 
   def test_greedy_outputs_are_those_of_plain_decoding(self):
@@ -137,13 +143,13 @@ class TestPython:
         )
         return draft, *rest
 
-    drafter = source.WithoutParameters(WithProbs, 'own').load(None, None)
     tokens = decoder().tokens
     request, _ = decoder().make_request(TEXTS, temperature=1.0)
     decoded = jax.device_get(tokens.plain(request))
     expected = acceptance.score(tokens, request, decoded)
-    other = tokens.with_drafter(drafter, 3)
-    for one, two in zip(acceptance.score(other, request, decoded), expected):
+    for one, two in zip(
+        acceptance.score(own(WithProbs), request, decoded), expected
+    ):
       np.testing.assert_array_equal(one.betas, two.betas)
       np.testing.assert_array_equal(one.acceptance_probs, two.acceptance_probs)
 
@@ -155,8 +161,7 @@ class TestPython:
         draft, *rest = super().propose(*args)
         return draft.replace(lengths=0 * draft.lengths), *rest
 
-    drafter = source.WithoutParameters(Nowhere, 'nowhere').load(None, None)
-    tokens = decoder().tokens.with_drafter(drafter, 3)
+    tokens = own(Nowhere)
     request, _ = decoder().make_request(TEXTS, temperature=1.0)
     decoded = jax.device_get(tokens.plain(request))
     for text in acceptance.score(tokens, request, decoded):
@@ -189,12 +194,6 @@ class TestPython:
     drafter = SOURCE.load(None, None)
     with pytest.raises(ValueError, match='gamma must be at least 1, got 0'):
       token_decoder.TokenDecoder(tiny.model(CONFIG), drafter, gamma=0, length=4)
-
-
-def own(kind, name='own'):
-  """Returns the decoder with another class of drafter."""
-  drafter = source.WithoutParameters(kind, name).load(None, None)
-  return decoder().tokens.with_drafter(drafter, 3)
 
 
 class TestOddDrafts:
@@ -427,7 +426,7 @@ class TestMistakes:
     with pytest.raises(
         ValueError, match=f'rule tokenwise asks for 4 .* declares {declared}'
     ):
-      decoder().tokens.speculative(request.replace(rule=Other()))
+      own(repeat_last.RepeatLast).speculative(request.replace(rule=Other()))
 
 
 @pytest.mark.parametrize('job', ['eval', 'walltime'])
