@@ -37,7 +37,7 @@ from speculative_t5x.speculation import verification
 
 @struct.dataclass
 class Request:
-  """A batch to decode. No value of it recompiles, only its shape does.
+  """A batch to decode. New values do not recompile, new shapes do.
 
   Attributes:
     encoder_input_tokens: [examples, inputs_length] int32, padded.
@@ -50,6 +50,7 @@ class Request:
     draft_sampling: the drafter's.
     rule: which draft tokens are accepted. Only a rule that `is_lossless` keeps
       the distribution of the outputs.
+    rule_class: the class of `rule`, set from it.
   """
 
   encoder_input_tokens: jax.Array
@@ -59,6 +60,13 @@ class Request:
   sampling: sampling_lib.Sampling
   draft_sampling: sampling_lib.Sampling
   rule: contracts.Rule = verification.TOKENWISE
+  rule_class: type | None = struct.field(pytree_node=False, default=None)
+
+  def __post_init__(self):
+    # JAX 0.10.2 compares registered dataclasses by their fields and not by
+    # their class: `jax.jit` may run the program of another rule whose fields
+    # are alike. As a static field, the class is compared.
+    object.__setattr__(self, 'rule_class', type(self.rule))
 
 
 @struct.dataclass

@@ -10,6 +10,7 @@ import types
 from typing import NamedTuple
 import weakref
 
+from flax import struct
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -509,6 +510,45 @@ class TestWithDrafter:
 def test_matmul_precision_is_in_force_where_programs_are_traced():
   with decoder().scope():
     assert jax.config.jax_default_matmul_precision == 'highest'
+
+
+class TestRuleClass:
+  """A compiled program is never run for a rule of another class."""
+
+  def make_class(self):
+    @struct.dataclass
+    class Other(verification.Tokenwise):
+      pass
+
+    return Other
+
+  def test_requests_of_other_classes_differ(self):
+    structures = [
+        jax.tree.structure(request().replace(rule=self.make_class()()))
+        for _ in range(2)
+    ]
+    assert structures[0] != structures[1]
+
+  def test_requests_of_one_class_are_equal(self):
+    rule = self.make_class()
+    one, other = (request(seed=i).replace(rule=rule()) for i in range(2))
+    assert jax.tree.structure(one) == jax.tree.structure(other)
+
+  def test_class_stays_with_the_request(self):
+    rule = self.make_class()
+    changed = jax.tree.map(
+        jnp.zeros_like, request().replace(rule=rule()).replace(seed=3)
+    )
+    assert changed.rule_class is rule
+    assert jax.jit(lambda x: x)(changed).rule_class is rule
+
+  def test_programs(self):
+    """JAX looks programs up by a hash of which it compares a part at first."""
+    program = jax.jit(lambda request: request.rule.number())
+    for i in range(300):
+      rule = self.make_class()
+      rule.number = lambda _, i=i: i
+      assert program(request().replace(rule=rule())) == i
 
 
 def test_default_rule_is_the_papers():

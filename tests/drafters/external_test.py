@@ -426,7 +426,7 @@ class TestMistakes:
     with pytest.raises(
         ValueError, match=f'rule tokenwise asks for 4 .* declares {declared}'
     ):
-      own(repeat_last.RepeatLast).speculative(request.replace(rule=Other()))
+      decoder().tokens.speculative(request.replace(rule=Other()))
 
 
 @pytest.mark.parametrize('job', ['eval', 'walltime'])
