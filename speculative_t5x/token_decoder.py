@@ -176,7 +176,7 @@ class TokenDecoder:
       policy: how many draft tokens are wanted of each row.
       rescale_log_probs: score under the distribution sampled from (True, T5X's
         default), or under the model's own (False).
-      num_valid_tokens: if given, ids from there on are forbidden.
+      num_valid_tokens: if given, only ids below this number are written.
       may_end: whether the end of sequence may be written. Without it every
         output has as many tokens as its limit allows.
       matmul_precision: JAX's setting for matrix products; None leaves it.
@@ -271,7 +271,7 @@ class TokenDecoder:
   def compile_speculative(self, request: Request) -> jax.stages.Compiled:
     """Returns the compiled program of `speculative`, to be read or timed.
 
-    A request of shapes alone must say where they lie.
+    A request of `jax.ShapeDtypeStruct`s must give their shardings.
     """
     request = self.place(request)
     with self.scope():

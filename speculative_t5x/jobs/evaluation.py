@@ -91,9 +91,9 @@ def evaluate(
     _check_shown_example(shown_example, len(examples.tokens))
     target = workload_lib.bind_vocabulary(target, examples)
     # The drafter first: it is read sooner, and may not fit.
-    loaded_drafter = workload_lib.load_drafter(
+    loaded_drafter = workload_lib.find_drafter(
         drafter, target, examples.vocabulary
-    )
+    ).load()
     decoder = token_decoder.TokenDecoder(
         workload_lib.load_target(target, examples.vocabulary),
         loaded_drafter,

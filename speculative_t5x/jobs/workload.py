@@ -168,34 +168,20 @@ def bind_vocabulary(
   return target.with_vocabulary(name, examples.vocabulary.eos_id)
 
 
-def check_drafter(
+def find_drafter(
     drafter: source.Source,
     target: loading.ModelSource,
     vocabulary: seqio.Vocabulary,
-) -> None:
-  """Checks that a drafter can be loaded for a target; reads no weights.
+) -> source.FoundDrafter:
+  """Finds a drafter for a target; reads no weights.
 
   Raises:
     ValueError: if it does not fit the target or the vocabulary.
   """
-  for model in drafter.find(target, _read(vocabulary)):
+  found = drafter.find(target, _read(vocabulary))
+  for model in found.models:
     loading.check_vocabulary_fits(vocabulary.vocab_size, 'draft', model)
-
-
-def load_drafter(
-    drafter: source.Source,
-    target: loading.ModelSource,
-    vocabulary: seqio.Vocabulary,
-) -> source.LoadedDrafter:
-  """Loads a drafter for a target.
-
-  Raises:
-    ValueError: if it does not fit the target or the vocabulary.
-  """
-  loaded = drafter.load(target, _read(vocabulary))
-  for model in loaded.models:
-    loading.check_vocabulary_fits(vocabulary.vocab_size, 'draft', model)
-  return loaded
+  return found
 
 
 def load_target(

@@ -96,7 +96,7 @@ class TestDistribution:
 def decoder():
   return text_decoder.TextDecoder(
       tiny.model(CONFIG),
-      SOURCE.load(None, None),
+      SOURCE.load(),
       vocabularies.load(bulletins.VOCABULARY_FILE),
       gamma=3,
       inputs_length=24,
@@ -107,7 +107,7 @@ def decoder():
 
 def own(kind):
   """Returns the decoder with another class of drafter."""
-  drafter = source.WithoutParameters(kind, 'own').load(None, None)
+  drafter = source.WithoutParameters(kind, 'own').load()
   return decoder().tokens.with_drafter(drafter, 3)
 
 
@@ -186,12 +186,12 @@ class TestPython:
     class Other(repeat_last.RepeatLast):
       special_ids = contracts.SpecialIds(**ids)
 
-    drafter = source.WithoutParameters(Other, 'other').load(None, None)
+    drafter = source.WithoutParameters(Other, 'other').load()
     with pytest.raises(ValueError, match=f'{name} 2.*the target end 1, pad'):
       token_decoder.TokenDecoder(tiny.model(CONFIG), drafter, gamma=2, length=4)
 
   def test_no_draft_tokens(self):
-    drafter = SOURCE.load(None, None)
+    drafter = SOURCE.load()
     with pytest.raises(ValueError, match='gamma must be at least 1, got 0'):
       token_decoder.TokenDecoder(tiny.model(CONFIG), drafter, gamma=0, length=4)
 
@@ -298,7 +298,7 @@ class TestMistakes:
   def test_gamma_that_is_no_integer(self, gamma):
     with pytest.raises(ValueError, match=f'must be an integer, got {gamma!r}'):
       token_decoder.TokenDecoder(
-          tiny.model(CONFIG), SOURCE.load(None, None), gamma=gamma, length=4
+          tiny.model(CONFIG), SOURCE.load(), gamma=gamma, length=4
       )
 
   @pytest.mark.parametrize('name', ['tokens', 'lengths'])
