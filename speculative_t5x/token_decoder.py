@@ -37,7 +37,7 @@ from speculative_t5x.speculation import verification
 
 @struct.dataclass
 class Request:
-  """A batch to decode. No value of it recompiles, only its shape does.
+  """A batch to decode. New values do not recompile, new shapes do.
 
   Attributes:
     encoder_input_tokens: [examples, inputs_length] int32, padded.
@@ -50,6 +50,7 @@ class Request:
     draft_sampling: the drafter's.
     rule: which draft tokens are accepted. Only a rule that `is_lossless` keeps
       the distribution of the outputs.
+    rule_class: the class of `rule`, set from it.
   """
 
   encoder_input_tokens: jax.Array
@@ -59,6 +60,13 @@ class Request:
   sampling: sampling_lib.Sampling
   draft_sampling: sampling_lib.Sampling
   rule: contracts.Rule = verification.TOKENWISE
+  rule_class: type | None = struct.field(pytree_node=False, default=None)
+
+  def __post_init__(self):
+    # JAX 0.10.2 compares registered dataclasses by their fields and not by
+    # their class: `jax.jit` may run the program of another rule whose fields
+    # are alike. As a static field, the class is compared.
+    object.__setattr__(self, 'rule_class', type(self.rule))
 
 
 @struct.dataclass
@@ -168,7 +176,7 @@ class TokenDecoder:
       policy: how many draft tokens are wanted of each row.
       rescale_log_probs: score under the distribution sampled from (True, T5X's
         default), or under the model's own (False).
-      num_valid_tokens: if given, ids from there on are forbidden.
+      num_valid_tokens: if given, only ids below this number are written.
       may_end: whether the end of sequence may be written. Without it every
         output has as many tokens as its limit allows.
       matmul_precision: JAX's setting for matrix products; None leaves it.
@@ -263,7 +271,7 @@ class TokenDecoder:
   def compile_speculative(self, request: Request) -> jax.stages.Compiled:
     """Returns the compiled program of `speculative`, to be read or timed.
 
-    A request of shapes alone must say where they lie.
+    A request of `jax.ShapeDtypeStruct`s must give their shardings.
     """
     request = self.place(request)
     with self.scope():

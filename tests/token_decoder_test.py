@@ -10,6 +10,7 @@ import types
 from typing import NamedTuple
 import weakref
 
+from flax import struct
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -292,17 +293,22 @@ class Alternating(NamedTuple):
     return state + 1
 
 
+def with_policy(policy) -> token_decoder.TokenDecoder:
+  """Returns the decoder with another draft length policy."""
+  return token_decoder.TokenDecoder(
+      *models(),
+      gamma=GAMMA,
+      length=LENGTH,
+      policy=policy,
+      matmul_precision='highest',
+  )
+
+
 class TestPolicy:
 
   def test_fewer_draft_tokens(self):
     """As many as are wanted are counted, and no output changes."""
-    fewer = token_decoder.TokenDecoder(
-        *models(),
-        gamma=GAMMA,
-        length=LENGTH,
-        policy=Alternating(),
-        matmul_precision='highest',
-    )
+    fewer = with_policy(Alternating())
     found = jax.device_get(fewer.speculative(request(temperature=0.0)))
     expected = speculative(temperature=0.0)
     np.testing.assert_array_equal(found.sequences, expected.sequences)
@@ -336,14 +342,8 @@ class Wanting(NamedTuple):
 class TestOddPolicies:
 
   def decode(self, policy):
-    decoder = token_decoder.TokenDecoder(
-        *models(),
-        gamma=GAMMA,
-        length=LENGTH,
-        policy=policy,
-        matmul_precision='highest',
-    )
-    return jax.device_get(decoder.speculative(request(temperature=0.0)))
+    asked = request(temperature=0.0)
+    return jax.device_get(with_policy(policy).speculative(asked))
 
   @pytest.mark.parametrize(('number', 'wanted'), [(-3, 0), (99, GAMMA)])
   def test_numbers_are_clipped(self, number, wanted):
@@ -378,13 +378,7 @@ class UpToLimit(NamedTuple):
 class TestRemaining:
 
   def test_policy_sees_what_remains(self):
-    fewer = token_decoder.TokenDecoder(
-        *models(),
-        gamma=GAMMA,
-        length=LENGTH,
-        policy=UpToLimit(),
-        matmul_precision='highest',
-    )
+    fewer = with_policy(UpToLimit())
     limits = 1 + np.arange(ROWS) % LENGTH
     trace = jax.device_get(
         fewer.traced(request(temperature=0.0, limits=limits))
@@ -516,6 +510,45 @@ class TestWithDrafter:
 def test_matmul_precision_is_in_force_where_programs_are_traced():
   with decoder().scope():
     assert jax.config.jax_default_matmul_precision == 'highest'
+
+
+class TestRuleClass:
+  """A compiled program is never run for a rule of another class."""
+
+  def make_class(self):
+    @struct.dataclass
+    class Other(verification.Tokenwise):
+      pass
+
+    return Other
+
+  def test_requests_of_other_classes_differ(self):
+    structures = [
+        jax.tree.structure(request().replace(rule=self.make_class()()))
+        for _ in range(2)
+    ]
+    assert structures[0] != structures[1]
+
+  def test_requests_of_one_class_are_equal(self):
+    rule = self.make_class()
+    one, other = (request(seed=i).replace(rule=rule()) for i in range(2))
+    assert jax.tree.structure(one) == jax.tree.structure(other)
+
+  def test_class_stays_with_the_request(self):
+    rule = self.make_class()
+    changed = jax.tree.map(
+        jnp.zeros_like, request().replace(rule=rule()).replace(seed=3)
+    )
+    assert changed.rule_class is rule
+    assert jax.jit(lambda x: x)(changed).rule_class is rule
+
+  def test_programs(self):
+    """JAX looks programs up by a hash of which it compares a part at first."""
+    program = jax.jit(lambda request: request.rule.number())
+    for i in range(300):
+      rule = self.make_class()
+      rule.number = lambda _, i=i: i
+      assert program(request().replace(rule=rule())) == i
 
 
 def test_default_rule_is_the_papers():

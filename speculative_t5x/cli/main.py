@@ -8,7 +8,7 @@ This is the only module of the package that imports gin. Flags are T5X's:
 """
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 import contextlib
 import dataclasses
 import difflib
@@ -23,6 +23,7 @@ import tokenize
 
 import jax
 
+import speculative_t5x
 from speculative_t5x.cli import commands
 from speculative_t5x.cli import gin_text
 from speculative_t5x.runtime import compilation_cache
@@ -79,6 +80,9 @@ def main(argv: Sequence[str] | None = None) -> int:
   """
   argv = list(sys.argv[1:] if argv is None else argv)
   try:
+    if argv == ['--version']:
+      print(f'speculative-t5x {speculative_t5x.__version__}')
+      return 0
     if not argv or {'-h', '--help'} & set(argv):
       print(_help(argv))
       return 0 if argv else 2
@@ -132,7 +136,8 @@ def _parse(argv: list[str]) -> list[_CommandLine]:
   name, *flags = argv
   job = commands.JOBS.get(name)
   if job is None:
-    raise UsageError(f'there is no command {name!r}.\n{commands.USAGE}')
+    remedy = _did_you_mean(name, commands.JOBS)
+    raise UsageError(f'there is no command {name!r}.{remedy}\n{commands.USAGE}')
   files, paths, bindings, parts = [], [], [], []
   for flag in flags:
     if job.folder is not None and not flag.startswith('-'):
@@ -149,7 +154,7 @@ def _parse(argv: list[str]) -> list[_CommandLine]:
     elif (match := _OWN_FLAG.fullmatch(flag)) and match[1] in job.flags:
       bindings.append((match[1].upper(), repr(match[2])))
     else:
-      raise UsageError(f'the flag {flag!r} is unknown.\n{commands.USAGE}')
+      raise UsageError(_unknown(flag, job))
   rest = tuple(paths), tuple(bindings)
   if job.folder is not None:
     return [
@@ -161,6 +166,17 @@ def _parse(argv: list[str]) -> list[_CommandLine]:
   if not files:
     raise UsageError(f'--gin_file is required.\n{commands.USAGE}')
   return [_CommandLine(job, job.function, tuple(files), *rest)]
+
+
+def _unknown(flag: str, job: commands.Job) -> str:
+  """Returns the message for an argument that is no flag of a command."""
+  name = flag.partition('=')[0]
+  own = (f'--{each}' for each in job.flags)
+  known = [x.rstrip('=') for x in (_FILE_FLAG, _PATH_FLAG, _OUTPUT_FLAG, *own)]
+  if name in known or name.startswith('--gin.'):
+    return f'{flag!r} has no value. Write {name}=VALUE, with "=" in between.'
+  remedy = _did_you_mean(name, known)
+  return f'the flag {flag!r} is unknown.{remedy}\n{commands.USAGE}'
 
 
 def _check_parts(job: commands.Job, parts: list[str]) -> list[str]:
@@ -343,14 +359,14 @@ def _check_macros(todo: list[_CommandLine]) -> None:
     _check_all_used(macros)
   for name, _ in bindings:
     if '.' not in name and name not in macros.mentioned:
-      hint = _provider(name) or _did_you_mean(name, macros.mentioned)
+      hint = _provider(name) or _did_you_mean(name.upper(), macros.mentioned)
       raise UsageError(f'no gin file mentions the macro {name}.{hint}')
 
 
 def _check_all_used(macros: gin_text.Macros) -> None:
   for name, place in macros.places.items():
     if name not in macros.used:
-      hint = _did_you_mean(name, macros.used)
+      hint = _did_you_mean(name.upper(), macros.used)
       remedy = ' Remove it, or add the gin file that uses it.'
       raise UsageError(
           f'{place} sets the macro {name}, which is not used.{hint or remedy}'
@@ -373,8 +389,8 @@ def _provider(name: str) -> str:
   return f' Add the file of a drafter, as --gin_file={file}.' if file else ''
 
 
-def _did_you_mean(name: str, known: set[str]) -> str:
-  close = difflib.get_close_matches(name.upper(), sorted(known), n=1)
+def _did_you_mean(name: str, known: Iterable[str]) -> str:
+  close = difflib.get_close_matches(name, sorted(known), n=1)
   return f' Did you mean {close[0]}?' if close else ''
 
 

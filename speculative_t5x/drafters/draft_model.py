@@ -209,7 +209,7 @@ class FromCheckpoint:
       self,
       target: loading.ModelSource,
       vocabulary: vocabularies.Vocabulary | None,
-  ) -> tuple[loading.ModelSource]:
+  ) -> source.FoundDrafter:
     """See `source.Source.find`."""
     if vocabulary is not None and self.vocabulary_file is not None:
       vocabularies.check_same(
@@ -228,16 +228,7 @@ class FromCheckpoint:
       found = dataclasses.replace(found, special_ids=target.special_ids)
     pairing.check_networks(target, found)
     source.check_special_ids(found.special_ids, target.special_ids)
-    return (found,)
-
-  def load(
-      self,
-      target: loading.ModelSource,
-      vocabulary: vocabularies.Vocabulary | None,
-  ) -> source.LoadedDrafter:
-    """See `source.Source.load`."""
-    (found,) = self.find(target, vocabulary)
-    return from_model(found.load())
+    return source.FoundDrafter(lambda: from_model(found.load()), (found,))
 
 
 def from_model(draft: loading.Model) -> source.LoadedDrafter:

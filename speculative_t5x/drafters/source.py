@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Drafters as jobs and the Python interface take them.
 
-A gin file or a program names a `Source`. Loaded for a target it gives a
-`LoadedDrafter`, which makes the drafter of any number of draft tokens.
+A gin file or a program names a `Source`. Found for a target it gives a
+`FoundDrafter`, which loads a `LoadedDrafter`, which makes the drafter of any
+number of draft tokens.
 """
 
 from collections.abc import Callable
@@ -44,6 +45,19 @@ class LoadedDrafter:
   mesh: jax.sharding.Mesh | None = None
 
 
+@dataclasses.dataclass(frozen=True)
+class FoundDrafter:
+  """A drafter that fits a target; its weights are still to be read.
+
+  Attributes:
+    load: reads the weights.
+    models: the networks that it runs beside the target.
+  """
+
+  load: Callable[[], LoadedDrafter]
+  models: tuple[loading.ModelSource, ...] = ()
+
+
 class Source(Protocol):
   """Where a drafter comes from."""
 
@@ -51,29 +65,13 @@ class Source(Protocol):
       self,
       target: loading.ModelSource,
       vocabulary: vocabularies.Vocabulary | None,
-  ) -> tuple[loading.ModelSource, ...]:
-    """Checks the drafter for a target and returns its models, without weights.
+  ) -> FoundDrafter:
+    """Finds the drafter for a target and checks that it fits.
 
-    A job with several drafters calls it for all of them before it measures.
+    A job with several drafters finds them all before it loads the first.
 
     Args:
       target: the target, whose weights are not yet read.
-      vocabulary: the target's; None if there is none to compare with.
-    Returns:
-      The networks that the drafter runs beside the target.
-    Raises:
-      ValueError: if the drafter cannot draft for the target.
-    """
-
-  def load(
-      self,
-      target: loading.ModelSource,
-      vocabulary: vocabularies.Vocabulary | None,
-  ) -> LoadedDrafter:
-    """Loads the drafter for a target whose weights are not yet read.
-
-    Args:
-      target: what is known of the target.
       vocabulary: the target's; None if there is none to compare with.
     Raises:
       ValueError: if the drafter cannot draft for the target.
@@ -96,18 +94,14 @@ class WithoutParameters:
       self,
       target: loading.ModelSource,
       vocabulary: vocabularies.Vocabulary | None,
-  ) -> tuple[loading.ModelSource, ...]:
+  ) -> FoundDrafter:
     """See `Source.find`."""
     model = t5_model.T5Model(target.config, special_ids=target.special_ids)
     make_drafter(self.make, model, 1)
-    return ()
+    return FoundDrafter(self.load)
 
-  def load(
-      self,
-      target: loading.ModelSource,
-      vocabulary: vocabularies.Vocabulary | None,
-  ) -> LoadedDrafter:
-    """See `Source.load`."""
+  def load(self) -> LoadedDrafter:
+    """Returns the drafter; there is nothing to read."""
     description = run_record.DrafterDescription(self.kind, self.kind)
     return LoadedDrafter(self.make, description)
 
@@ -118,7 +112,7 @@ def check_source(source: Source) -> None:
   Raises:
     ValueError: for anything else, such as a class or None.
   """
-  if isinstance(source, type) or not hasattr(source, 'load'):
+  if isinstance(source, type) or not hasattr(source, 'find'):
     raise ValueError(
         'DRAFTER must be a source of a drafter, with parentheses:'
         ' @draft_model.FromCheckpoint(), or @source.WithoutParameters() for a'
@@ -136,7 +130,7 @@ def check_loaded(drafter: LoadedDrafter) -> None:
     raise ValueError(
         f'drafter must be a LoadedDrafter, got {drafter!r}. Make one by'
         ' draft_model.from_model, or of the class of a drafter by'
-        ' source.WithoutParameters(...).load(None, None).'
+        ' source.WithoutParameters(...).load().'
     )
 
 

@@ -30,7 +30,6 @@ from speculative_t5x.runtime import progress
 from speculative_t5x.speculation import sampling
 from speculative_t5x.tasks import examples as examples_lib
 from speculative_t5x.tasks import predictions as predictions_lib
-from speculative_t5x.tasks import task_vocabulary
 
 _SIDES = 'baseline', 'speculative'
 
@@ -116,9 +115,9 @@ def evaluate(
     _check_shown_example(shown_example, len(examples.tokens))
     target = workload_lib.bind_vocabulary(target, examples)
     # The drafter first: it is read sooner, and may not fit.
-    loaded_drafter = workload_lib.load_drafter(
+    loaded_drafter = workload_lib.find_drafter(
         drafter, target, examples.vocabulary
-    )
+    ).load()
     decoder = token_decoder.TokenDecoder(
         workload_lib.load_target(target, examples.vocabulary),
         loaded_drafter,
@@ -263,10 +262,9 @@ def _decode_chunk(
   counted = None
   if temperature <= sampling.MIN_TEMPERATURE:
     counted = greedy.compare(decoder, batches, *runs)
-  vocabulary = task_vocabulary.TaskVocabulary(examples.vocabulary)
   count = len(examples.tokens)
   sides = {
-      name: predictions_lib.read(run, count, decoder, vocabulary)
+      name: predictions_lib.read(run, count, decoder, examples.vocabulary)
       for name, run in zip(_SIDES, runs, strict=True)
   }
   tallied = {
@@ -329,6 +327,6 @@ def _show(setup: _Setup, number: int) -> None:
       dataclasses.replace(setup, examples=only, batch_size=num_rows), 0.0, 0.0
   )[0]
   blocks = tracing.trace(setup.decoder, request)
-  pieces = setup.examples.vocabulary.tokenizer.IdToPiece
+  pieces = setup.examples.vocabulary.id_to_piece
   inputs = setup.examples.inputs[number]
   console.show(token_trace.TokenTrace(blocks, pieces, inputs))

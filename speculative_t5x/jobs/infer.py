@@ -15,7 +15,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x import batching
-from speculative_t5x import loading
 from speculative_t5x import run_record
 from speculative_t5x import token_decoder
 from speculative_t5x import vocabularies
@@ -237,14 +236,10 @@ def _load(
   )
   loaded_drafter = _NO_DRAFTER
   if drafter is not None:
-    comparable = workload_lib.comparable(vocabulary)
-    loaded_drafter = drafter.load(target, comparable)
-  for model in loaded_drafter.models:
-    loading.check_vocabulary_fits(vocabulary.num_pieces, 'draft', model)
-  model = target.load()
-  loading.check_vocabulary_fits(vocabulary.num_pieces, 'target', model)
+    found = workload_lib.find_drafter(drafter, target, vocabulary)
+    loaded_drafter = found.load()
   return token_decoder.TokenDecoder(
-      model,
+      workload_lib.load_target(target, vocabulary),
       loaded_drafter,
       gamma=gamma if drafter is not None else 1,
       length=workload.length,

@@ -35,7 +35,6 @@ from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import theory
 from speculative_t5x.tasks import examples as examples_lib
 from speculative_t5x.tasks import predictions as predictions_lib
-from speculative_t5x.tasks import task_vocabulary
 
 _ALPHA_BATCH = 8  # examples decoded at once where only their text matters
 _MIN_KEPT_GAMMA = 10  # so that a job resumed with other gammas finds them
@@ -91,8 +90,8 @@ def measure_walltime(
     temperature: one or several.
     batch_size: examples decoded together, one or several.
     repeats: how often each batch is timed; the median counts.
-    alpha_tokens: how many tokens of the target's alpha is estimated on, taken
-      from further examples of the split where the timed ones do not suffice.
+    alpha_tokens: alpha is estimated on so many tokens that the target wrote,
+      of further examples of the split where the timed ones are too few.
   Returns:
     One run record per combination.
   Raises:
@@ -118,9 +117,11 @@ def measure_walltime(
     target = workload.find_target(meshes[0])
     examples = _load_examples(workload, target, num_examples)
     target = workload_lib.bind_vocabulary(target, examples)
-    for drafter in drafters:  # all of them before the first is measured
-      workload_lib.check_drafter(drafter, target, examples.vocabulary)
-    decoders = _load_decoders(workload, target, drafters, examples, gammas[0])
+    found = [  # all of them before the first is measured
+        workload_lib.find_drafter(drafter, target, examples.vocabulary)
+        for drafter in drafters
+    ]
+    decoders = _load_decoders(workload, target, found, examples, gammas[0])
     decoder = next(decoders)  # before what an earlier job wrote is touched
     setup = _Setup(
         workload,
@@ -133,11 +134,11 @@ def measure_walltime(
     )
     records, lines = [], []
     while decoder is not None:
-      found = _measure_drafter(
+      measured = _measure_drafter(
           setup, decoder, gammas, batch_sizes, temperatures
       )
-      records += found.records
-      lines += found.advice
+      records += measured.records
+      lines += measured.advice
       decoder = next(decoders, None)
     results = setup.folder.finish()
     text = '\n'.join([walltime_summary.render(records), '', *lines])
@@ -151,14 +152,14 @@ def measure_walltime(
 def _load_decoders(
     workload: workload_lib.Workload,
     target: loading.ModelSource,
-    drafters: Sequence[source.Source],
+    drafters: Sequence[source.FoundDrafter],
     examples: examples_lib.Examples,
     gamma: int,
 ) -> Iterator[token_decoder.TokenDecoder]:
   """Yields the target with one drafter after another."""
   decoder = None
   for drafter in drafters:
-    loaded = workload_lib.load_drafter(drafter, target, examples.vocabulary)
+    loaded = drafter.load()
     if decoder is None:
       decoder = token_decoder.TokenDecoder(
           workload_lib.load_target(target, examples.vocabulary),
@@ -321,9 +322,9 @@ def _measure(
   ]
   found = walltimes.measure(programs, batches, settings, name)
   examples = setup.examples.first(count)
-  vocabulary = task_vocabulary.TaskVocabulary(examples.vocabulary)
   judge = lambda run: predictions_lib.judge(
-      examples, predictions_lib.read(run, count, decoder, vocabulary).best
+      examples,
+      predictions_lib.read(run, count, decoder, examples.vocabulary).best,
   )
   record = dataclasses.replace(
       found.record,

@@ -169,38 +169,24 @@ def bind_vocabulary(
   return target.with_vocabulary(name, examples.vocabulary.eos_id)
 
 
-def check_drafter(
+def find_drafter(
     drafter: source.Source,
     target: loading.ModelSource,
-    vocabulary: seqio.Vocabulary,
-) -> None:
-  """Checks that a drafter can be loaded for a target; reads no weights.
+    vocabulary: vocabularies.Vocabulary,
+) -> source.FoundDrafter:
+  """Finds a drafter for a target; reads no weights.
 
   Raises:
     ValueError: if it does not fit the target or the vocabulary.
   """
-  for model in drafter.find(target, _read(vocabulary)):
-    loading.check_vocabulary_fits(vocabulary.vocab_size, 'draft', model)
-
-
-def load_drafter(
-    drafter: source.Source,
-    target: loading.ModelSource,
-    vocabulary: seqio.Vocabulary,
-) -> source.LoadedDrafter:
-  """Loads a drafter for a target.
-
-  Raises:
-    ValueError: if it does not fit the target or the vocabulary.
-  """
-  loaded = drafter.load(target, _read(vocabulary))
-  for model in loaded.models:
-    loading.check_vocabulary_fits(vocabulary.vocab_size, 'draft', model)
-  return loaded
+  found = drafter.find(target, _comparable(vocabulary))
+  for model in found.models:
+    loading.check_vocabulary_fits(vocabulary.num_pieces, 'draft', model)
+  return found
 
 
 def load_target(
-    target: loading.ModelSource, vocabulary: seqio.Vocabulary
+    target: loading.ModelSource, vocabulary: vocabularies.Vocabulary
 ) -> loading.Model:
   """Loads a target.
 
@@ -208,21 +194,16 @@ def load_target(
     ValueError: if it does not fit its config or the vocabulary.
   """
   model = target.load()
-  loading.check_vocabulary_fits(vocabulary.vocab_size, 'target', model)
+  loading.check_vocabulary_fits(vocabulary.num_pieces, 'target', model)
   return model
 
 
-def comparable(
+def _comparable(
     vocabulary: vocabularies.Vocabulary,
 ) -> vocabularies.Vocabulary | None:
-  """Returns a vocabulary that can be compared with a draft model's, or None."""
-  if isinstance(vocabulary, task_vocabulary.TaskVocabulary):
-    return _read(vocabulary.vocabulary)
-  return vocabulary
-
-
-def _read(vocabulary: seqio.Vocabulary) -> vocabularies.Vocabulary | None:
-  """Reads the vocabulary of a task to compare it; None for an unknown kind."""
-  if not isinstance(vocabulary, seqio.SentencePieceVocabulary):
+  """Returns what a draft model's vocabulary is compared with, if anything."""
+  if not isinstance(vocabulary, task_vocabulary.TaskVocabulary):
+    return vocabulary
+  if not isinstance(vocabulary.vocabulary, seqio.SentencePieceVocabulary):
     return None
-  return vocabularies.load(vocabulary.sentencepiece_model_file)
+  return vocabularies.load(vocabulary.vocabulary.sentencepiece_model_file)

@@ -231,13 +231,14 @@ def _warnings(step_ratio: float, efficiency: float) -> tuple[str, ...]:
   found = []
   if abs(step_ratio - 1) > _MAX_STEP_DIFFERENCE:
     found.append(
-        f'plain decoding took {step_ratio:.3f} times t1 per token: the machine'
-        ' changed its speed meanwhile, or a step costs more in the run'
+        f'plain decoding took {step_ratio:.3f} times t1 per token: the speed of'
+        ' the machine changed during the measurement, or a step is slower in'
+        ' the decoding loop than alone'
     )
   if efficiency > _MAX_EFFICIENCY:
     found.append(
-        f'loop efficiency {efficiency:.3f} is above {_MAX_EFFICIENCY}: a'
-        ' mistake in measuring; repeat on a quiet machine'
+        f'loop efficiency {efficiency:.3f} is above {_MAX_EFFICIENCY}: the'
+        ' measurement is wrong; repeat it on a quiet machine'
     )
   return tuple(found)
 

@@ -18,6 +18,7 @@ from speculative_t5x import token_decoder
 from speculative_t5x import vocabularies
 from speculative_t5x.runtime import quiet
 from speculative_t5x.tasks import example_ids as example_ids_lib
+from speculative_t5x.tasks import task_vocabulary
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,8 +60,8 @@ class Examples:
     return Examples(self.task, **columns)
 
   @property
-  def vocabulary(self) -> seqio.Vocabulary:
-    return vocabulary_of(self.task)
+  def vocabulary(self) -> task_vocabulary.TaskVocabulary:
+    return task_vocabulary.TaskVocabulary(vocabulary_of(self.task))
 
 
 def load(

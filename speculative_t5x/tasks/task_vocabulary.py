@@ -26,6 +26,9 @@ class TaskVocabulary:
   def eos_id(self) -> int:
     return self.vocabulary.eos_id
 
+  def id_to_piece(self, i: int) -> str:
+    return self.vocabulary.tokenizer.IdToPiece(i)
+
   def encode(self, text: str) -> list[int]:
     return list(self.vocabulary.encode(text))
 

@@ -53,7 +53,7 @@ def make_train_steps(
 
   Args:
     config: the config of the network, with the dropout rate and the dtype of
-      training; parameters are float32 with any dtype.
+      training; parameters are always float32.
     optimizer: the optimizer that `adafactor.make` returned.
     loss_config: the configuration of the loss.
     seed: seed of the dropout masks, which also depend on the step.

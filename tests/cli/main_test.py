@@ -4,6 +4,7 @@
 
 import dataclasses
 import gzip
+import importlib.metadata
 import io
 import json
 import os
@@ -279,7 +280,14 @@ class TestUsage:
           (['evil'], "there is no command 'evil'"),
           (['eval'], '--gin_file is required'),
           (['eval', 'x.gin'], "the flag 'x.gin' is unknown"),
-          (['eval', '--gin.GAMMA'], "the flag '--gin.GAMMA' is unknown"),
+          (
+              ['evl', '--gin_file=x.gin'],
+              "there is no command 'evl'. Did you mean eval?",
+          ),
+          (
+              ['eval', '--gin-file=x.gin'],
+              "the flag '--gin-file=x.gin' is unknown. Did you mean --gin_file",
+          ),
           (['eval', '--gamma=3'], "the flag '--gamma=3' is unknown"),
           (['simulate', 'base'], "the flag 'base' is unknown"),
           (['paper', '--table1'], "the flag '--table1' is unknown"),
@@ -289,6 +297,18 @@ class TestUsage:
     error = fails(changes, 2)
     assert error.startswith(message)
     assert _USAGE in error
+
+  @pytest.mark.parametrize(
+      'name', ['--gin.GAMMA', '--gin_file', '--output_dir']
+  )
+  def test_value_after_a_space(self, fails, name):
+    error = fails(['eval', name, 'value'], 2)
+    assert error.startswith(f"'{name}' has no value. Write {name}=VALUE")
+
+  def test_version(self, capsys):
+    assert main.main(['--version']) == 0
+    version = importlib.metadata.version('speculative_t5x')
+    assert capsys.readouterr().out == f'speculative-t5x {version}\n'
 
   @pytest.mark.parametrize(
       ('flag', 'message'),

@@ -96,13 +96,19 @@ class TestDistribution:
 def decoder():
   return text_decoder.TextDecoder(
       tiny.model(CONFIG),
-      SOURCE.load(None, None),
+      SOURCE.load(),
       vocabularies.load(bulletins.VOCABULARY_FILE),
       gamma=3,
       inputs_length=24,
       targets_length=12,
       matmul_precision='highest',
   )
+
+
+def own(kind):
+  """Returns the decoder with another class of drafter."""
+  drafter = source.WithoutParameters(kind, 'own').load()
+  return decoder().tokens.with_drafter(drafter, 3)
 
 
 class TestPython:
@@ -137,13 +143,13 @@ class TestPython:
         )
         return draft, *rest
 
-    drafter = source.WithoutParameters(WithProbs, 'own').load(None, None)
     tokens = decoder().tokens
     request, _ = decoder().make_request(TEXTS, temperature=1.0)
     decoded = jax.device_get(tokens.plain(request))
     expected = acceptance.score(tokens, request, decoded)
-    other = tokens.with_drafter(drafter, 3)
-    for one, two in zip(acceptance.score(other, request, decoded), expected):
+    for one, two in zip(
+        acceptance.score(own(WithProbs), request, decoded), expected
+    ):
       np.testing.assert_array_equal(one.betas, two.betas)
       np.testing.assert_array_equal(one.acceptance_probs, two.acceptance_probs)
 
@@ -155,8 +161,7 @@ class TestPython:
         draft, *rest = super().propose(*args)
         return draft.replace(lengths=0 * draft.lengths), *rest
 
-    drafter = source.WithoutParameters(Nowhere, 'nowhere').load(None, None)
-    tokens = decoder().tokens.with_drafter(drafter, 3)
+    tokens = own(Nowhere)
     request, _ = decoder().make_request(TEXTS, temperature=1.0)
     decoded = jax.device_get(tokens.plain(request))
     for text in acceptance.score(tokens, request, decoded):
@@ -181,20 +186,14 @@ class TestPython:
     class Other(repeat_last.RepeatLast):
       special_ids = contracts.SpecialIds(**ids)
 
-    drafter = source.WithoutParameters(Other, 'other').load(None, None)
+    drafter = source.WithoutParameters(Other, 'other').load()
     with pytest.raises(ValueError, match=f'{name} 2.*the target end 1, pad'):
       token_decoder.TokenDecoder(tiny.model(CONFIG), drafter, gamma=2, length=4)
 
   def test_no_draft_tokens(self):
-    drafter = SOURCE.load(None, None)
+    drafter = SOURCE.load()
     with pytest.raises(ValueError, match='gamma must be at least 1, got 0'):
       token_decoder.TokenDecoder(tiny.model(CONFIG), drafter, gamma=0, length=4)
-
-
-def own(kind, name='own'):
-  """Returns the decoder with another class of drafter."""
-  drafter = source.WithoutParameters(kind, name).load(None, None)
-  return decoder().tokens.with_drafter(drafter, 3)
 
 
 class TestOddDrafts:
@@ -299,7 +298,7 @@ class TestMistakes:
   def test_gamma_that_is_no_integer(self, gamma):
     with pytest.raises(ValueError, match=f'must be an integer, got {gamma!r}'):
       token_decoder.TokenDecoder(
-          tiny.model(CONFIG), SOURCE.load(None, None), gamma=gamma, length=4
+          tiny.model(CONFIG), SOURCE.load(), gamma=gamma, length=4
       )
 
   @pytest.mark.parametrize('name', ['tokens', 'lengths'])

@@ -91,7 +91,7 @@ def paths(tmp_path_factory):
   )
 
 
-_check_drafter = workload.check_drafter
+_find_drafter = workload.find_drafter
 
 
 def _measure(paths, output_dir, **changes):
@@ -130,7 +130,7 @@ def _recorded(function, results):
 def ran(paths, tmp_path_factory):
   """Runs one job; returns what was loaded, measured, timed and printed."""
   folder = tmp_path_factory.mktemp('output') / 'new' / 'folder'
-  decoders, measured, texts, timed = [], [], [], []
+  decoders, measured, texts, timed, opened = [], [], [], [], []
   time_it = interleaved._timed
 
   def watch(way, batch):
@@ -147,13 +147,15 @@ def ran(paths, tmp_path_factory):
         (token_decoder, 'TokenDecoder', decoders),
         (walltimes, 'measure', measured),
         (acceptance, 'collect', texts),
+        (checkpoints, 'open', opened),
     ):
       patch.setattr(module, name, _recorded(getattr(module, name), results))
     patch.setattr(interleaved, '_timed', watch)
     records = _measure(paths, folder)
   return types.SimpleNamespace(
       records=records, folder=folder, decoder=decoders[0], measured=measured,
-      texts=texts, timed=timed, out=out.getvalue(), err=err.getvalue(),
+      texts=texts, timed=timed, opened=opened, out=out.getvalue(),
+      err=err.getvalue(),
   )  # fmt: skip
 
 
@@ -181,11 +183,12 @@ def again(ran, paths, tmp_path, monkeypatch):
         ran.decoder.target, checkpoint=f'{target.path}/1'
     )
 
-  def load_drafter(drafter, target, vocabulary):
+  def find_drafter(drafter, target, vocabulary):
     (draft,) = ran.decoder.loaded_drafter.models
-    return draft_model.from_model(
-        dataclasses.replace(draft, checkpoint=f'{drafter.checkpoint_path}/1')
+    draft = dataclasses.replace(
+        draft, checkpoint=f'{drafter.checkpoint_path}/1'
     )
+    return source.FoundDrafter(lambda: draft_model.from_model(draft))
 
   def measure(programs, batches, settings, name):
     decoder = programs.decoder
@@ -208,8 +211,7 @@ def again(ran, paths, tmp_path, monkeypatch):
 
   monkeypatch.setattr(workload.Workload, 'find_target', find_target)
   monkeypatch.setattr(workload, 'load_target', load_target)
-  monkeypatch.setattr(workload, 'check_drafter', lambda *_: None)
-  monkeypatch.setattr(workload, 'load_drafter', load_drafter)
+  monkeypatch.setattr(workload, 'find_drafter', find_drafter)
   monkeypatch.setattr(walltimes, 'measure', measure)
   monkeypatch.setattr(acceptance, 'collect', collect)
   monkeypatch.setattr(greedy, 'compare', lambda *_: ran.records[0].greedy)
@@ -306,6 +308,10 @@ class TestCompilation:
 
 class TestFiles:
 
+  def test_each_checkpoint_is_opened_once(self, ran, paths):
+    folders = sorted(str(found.folder.parent) for found in ran.opened)
+    assert folders == [paths.draft, paths.target]
+
   def test_results_are_the_records(self, ran):
     assert runs.read(ran.folder / 'results.jsonl') == ran.records
     assert not (ran.folder / 'predictions.jsonl').exists()
@@ -382,16 +388,19 @@ class TestSweep:
 
   def test_earlier_drafters_are_released(self, again, monkeypatch):
     """Only the last drafter is in memory while the next is read."""
-    load, loaded, held = workload.load_drafter, [], []
+    find, loaded, held = workload.find_drafter, [], []
 
     def watch(*options):
-      gc.collect()
-      held.append([drafter() is not None for drafter in loaded])
-      drafter = load(*options)
-      loaded.append(weakref.ref(drafter))
-      return drafter
+      def load():
+        gc.collect()
+        held.append([drafter() is not None for drafter in loaded])
+        drafter = find(*options).load()
+        loaded.append(weakref.ref(drafter))
+        return drafter
 
-    monkeypatch.setattr(workload, 'load_drafter', watch)
+      return source.FoundDrafter(load)
+
+    monkeypatch.setattr(workload, 'find_drafter', watch)
     again.run(drafters=[workloads.drafter(f'/drafts/{i}') for i in '123'])
     assert held == [[], [True], [False, True]]
 
@@ -578,8 +587,8 @@ class TestBadInput:
     target = loading.find_model(checkpoints.open(paths.target), _CONFIG)
     monkeypatch.setattr(
         workload,
-        'check_drafter',
-        lambda drafter, _, vocabulary: _check_drafter(
+        'find_drafter',
+        lambda drafter, _, vocabulary: _find_drafter(
             drafter, target, vocabulary
         ),
     )

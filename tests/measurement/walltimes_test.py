@@ -343,7 +343,7 @@ class TestAddBound:
 
   def test_run_faster_than_its_parts(self):
     (warning,) = _compared(1.1, 0.9).warnings
-    assert warning.startswith('loop efficiency 1.056 is above 1.02: a mistake')
+    assert warning.startswith('loop efficiency 1.056 is above 1.02: the')
 
   @pytest.mark.parametrize('seconds', [(1.1, 0.14), (0.09, 1.0)])
   def test_run_shorter_than_its_encoders_has_no_decode_speedup(self, seconds):
