@@ -2,11 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The eval job: a task decoded plainly and speculatively, and compared."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import dataclasses
 import itertools
 import json
 from typing import Any
+
+from etils import epath
+import numpy as np
+import seqio
 
 from speculative_t5x import batching
 from speculative_t5x import run_record
@@ -30,6 +34,7 @@ from speculative_t5x.runtime import progress
 from speculative_t5x.speculation import sampling
 from speculative_t5x.tasks import examples as examples_lib
 from speculative_t5x.tasks import predictions as predictions_lib
+from speculative_t5x.tasks import task_metrics
 
 _SIDES = 'baseline', 'speculative'
 
@@ -57,6 +62,15 @@ class _Configuration:
   shown: progress.Progress
 
 
+@dataclasses.dataclass(frozen=True)
+class _Result:
+  """What one temperature gave; `metrics` by side."""
+
+  record: run_record.RunRecord
+  chunks: chunks_lib.Chunks
+  metrics: dict[str, task_metrics.MetricValues]
+
+
 def evaluate(
     *,
     workload: workload_lib.Workload,
@@ -71,6 +85,7 @@ def evaluate(
     repeats: int = 1,
     chunk_batches: int = 16,
     shown_example: int | None = None,
+    loggers: Sequence[Callable[..., seqio.Logger]] = (),
 ) -> list[run_record.RunRecord]:
   """Decodes a split plainly and speculatively and compares texts and times.
 
@@ -89,6 +104,8 @@ def evaluate(
     repeats: how often each batch is timed; the median counts.
     chunk_batches: batches per chunk, the unit of resumption.
     shown_example: number of an example whose blocks are printed, or None.
+    loggers: classes of seqio loggers that get the metrics when the job ends;
+      they write to `metrics` in the output folder.
   Returns:
     One run record per temperature.
   Raises:
@@ -105,6 +122,7 @@ def evaluate(
       num_examples=1 if num_examples is None else num_examples,
   )
   source.check_source(drafter)
+  task_metrics.check_loggers(loggers)
   temperatures = arguments.several('temperature', temperature)
   for each in (*temperatures, draft_temperature or 0.0):
     workload.sampling(each)  # before anything is read
@@ -136,15 +154,17 @@ def evaluate(
         output_dir,
     )
     folder = output_folder.OutputFolder(output_dir, 'eval')
-    records = []
+    found = []
     for each in temperatures:
       own = each if draft_temperature is None else draft_temperature
-      record, predictions = _evaluate_at(setup, each, own)
-      folder.add(record, predictions)
-      records.append(record)
+      found.append(_evaluate_at(setup, each, own))
+      folder.add(found[-1].record, found[-1].chunks)
     results = folder.finish()
+    if loggers:
+      _log(loggers, setup, target.checkpoint.step, found)
     if shown_example is not None:
       _show(setup, shown_example)
+  records = [each.record for each in found]
   console.show(eval_table.render(records))
   print(f'Records: {results}')
   greedy.check(records)
@@ -177,8 +197,8 @@ def _requests(
 
 def _evaluate_at(
     setup: _Setup, temperature: float, draft_temperature: float
-) -> tuple[run_record.RunRecord, chunks_lib.Chunks]:
-  """Returns the record and the predictions of one temperature."""
+) -> _Result:
+  """Decodes and judges all examples at one temperature."""
   settings = _settings(setup, temperature, draft_temperature)
   chunks = chunks_lib.Chunks(
       setup.output_dir,
@@ -193,13 +213,15 @@ def _evaluate_at(
       )
       for side in _SIDES
   )
+  metrics = {side: _judge(setup.examples, found, side) for side in _SIDES}
+  qualities = {side: task_metrics.quality(metrics[side]) for side in _SIDES}
   record = dataclasses.replace(
       walltimes.add_runs(settings, plain, speculative),
       **found[0].origin,
-      quality=_judge(setup.examples, found),
+      quality=run_record.BothRuns(**qualities),
       greedy=greedy.add([chunk.values['greedy'] for chunk in found]),
   )
-  return record, chunks
+  return _Result(record, chunks, metrics)
 
 
 def _take_chunks(
@@ -274,7 +296,14 @@ def _decode_chunk(
   rows = predictions_lib.rows(examples, temperature, sides)
   return chunks_lib.Content(
       [json.dumps(row, ensure_ascii=False) for row in rows],
-      {**tallied, 'greedy': counted and dataclasses.asdict(counted)},
+      {
+          **tallied,
+          'greedy': counted and dataclasses.asdict(counted),
+          'aux_values': {
+              name: {key: x.tolist() for key, x in side.aux_values.items()}
+              for name, side in sides.items()
+          },
+      },
   )
 
 
@@ -285,18 +314,38 @@ def _identity(examples: examples_lib.Examples) -> list[Any]:
 
 
 def _judge(
-    examples: examples_lib.Examples, chunks: Sequence[chunks_lib.Chunk]
-) -> run_record.BothRuns:
-  """Computes the task's metrics of the best decodes of each side."""
-  rows = [json.loads(row) for chunk in chunks for row in chunk.rows]
-  return run_record.BothRuns(
-      **{
-          side: predictions_lib.judge(
-              examples, [predictions_lib.best_of(row[side]) for row in rows]
-          )
-          for side in _SIDES
-      }
-  )
+    examples: examples_lib.Examples,
+    chunks: Sequence[chunks_lib.Chunk],
+    side: str,
+) -> task_metrics.MetricValues:
+  """Computes the task's metrics of the best decodes of one side."""
+  rows = (json.loads(row) for chunk in chunks for row in chunk.rows)
+  texts = [predictions_lib.best_of(row[side]) for row in rows]
+  columns = [chunk.values['aux_values'][side] for chunk in chunks]
+  aux_values = {
+      name: np.concatenate([each[name] for each in columns])
+      for name in columns[0]
+  }
+  return task_metrics.compute(examples, texts, aux_values)
+
+
+def _log(
+    loggers: Sequence[Callable[..., seqio.Logger]],
+    setup: _Setup,
+    step: int,
+    results: Sequence[_Result],
+) -> None:
+  """Logs the metrics of all temperatures, each side in a folder of its own."""
+  folder = epath.Path(setup.output_dir) / 'metrics'
+  for result in results:
+    for side, values in result.metrics.items():
+      task_metrics.log(
+          loggers,
+          folder / f'temperature_{result.record.temperature:g}' / side,
+          setup.examples.task.name,
+          step,
+          values,
+      )
 
 
 def _settings(

@@ -51,7 +51,7 @@ class _Columns:
 
   Attributes:
     scores: log-probabilities.
-    statistics: tokens, target calls and draft tokens.
+    statistics: counts of the input, see `counts.per_example`.
   """
 
   scores: bool = False
@@ -406,12 +406,9 @@ def _rows(
   if setup.columns.scores:
     columns['score'] = predictions_lib.unwrap(found.scores.tolist())
   if setup.columns.statistics:
-    per_batch = (
-        counts.per_example(each, decoder.num_decodes) for each in run.decoded
-    )
-    # Without the padding rows, which come last.
-    columns['statistics'] = list(
-        itertools.islice(itertools.chain.from_iterable(per_batch), len(part))
-    )
+    counted = zip(*(x.tolist() for x in found.counts.values()), strict=True)
+    columns['statistics'] = [
+        dict(zip(found.counts, each, strict=True)) for each in counted
+    ]
   for row in zip(*columns.values(), strict=True):
     yield dict(zip(columns, row, strict=True))

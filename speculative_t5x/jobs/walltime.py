@@ -23,6 +23,7 @@ from speculative_t5x.drafters import source
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.measurement import acceptance
 from speculative_t5x.measurement import greedy
+from speculative_t5x.measurement import interleaved
 from speculative_t5x.measurement import intervals
 from speculative_t5x.measurement import part_programs
 from speculative_t5x.measurement import walltimes
@@ -35,6 +36,7 @@ from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import theory
 from speculative_t5x.tasks import examples as examples_lib
 from speculative_t5x.tasks import predictions as predictions_lib
+from speculative_t5x.tasks import task_metrics
 
 _ALPHA_BATCH = 8  # examples decoded at once where only their text matters
 _MIN_KEPT_GAMMA = 10  # so that a job resumed with other gammas finds them
@@ -322,10 +324,12 @@ def _measure(
   ]
   found = walltimes.measure(programs, batches, settings, name)
   examples = setup.examples.first(count)
-  judge = lambda run: predictions_lib.judge(
-      examples,
-      predictions_lib.read(run, count, decoder, examples.vocabulary).best,
-  )
+
+  def judge(run: interleaved.Run) -> dict[str, float]:
+    read = predictions_lib.read(run, count, decoder, examples.vocabulary)
+    values = task_metrics.compute(examples, read.best, read.aux_values)
+    return task_metrics.quality(values)
+
   record = dataclasses.replace(
       found.record,
       truncated_inputs=examples.num_truncated,

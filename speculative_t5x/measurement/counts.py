@@ -19,15 +19,15 @@ class SpeculationCounts:
 
   Attributes:
     accepted_histogram: blocks by number of accepted draft tokens.
+    tested_histogram: blocks by number of accepted or rejected draft tokens.
     drafted_histogram: blocks by number of draft tokens.
-    num_rejections: blocks that ended in a rejected draft token.
     num_computed: draft tokens that were computed.
     num_cut_short: blocks without a resampled or bonus token.
   """
 
   accepted_histogram: tuple[int, ...]
+  tested_histogram: tuple[int, ...]
   drafted_histogram: tuple[int, ...]
-  num_rejections: int
   num_computed: int
   num_cut_short: int
 
@@ -80,8 +80,8 @@ def _of_statistics(statistics: outcome_lib.Statistics) -> SpeculationCounts:
   columns = lambda histogram: tuple(np.sum(histogram, axis=0).tolist())
   return SpeculationCounts(
       accepted_histogram=columns(statistics.accepted_histogram),
+      tested_histogram=columns(statistics.tested_histogram),
       drafted_histogram=columns(statistics.drafted_histogram),
-      num_rejections=int(np.sum(statistics.num_rejections)),
       num_computed=int(np.sum(statistics.num_computed)),
       num_cut_short=int(np.sum(statistics.num_cut_short)),
   )
@@ -103,15 +103,19 @@ def count_speculation(counts: Counts) -> dict[str, Any]:
   over draft tokens proposed there.
   """
   sums = counts.speculation
-  at_least = lambda histogram: np.cumsum(histogram[::-1])[::-1][1:]
-  accepted_at = at_least(sums.accepted_histogram)
-  drafted_at = at_least(sums.drafted_histogram)
-  accepted = int(accepted_at.sum())
+  accepted_at, tested_at, drafted_at = (
+      outcome_lib.tokens_per_position(np.asarray(histogram))
+      for histogram in (
+          sums.accepted_histogram,
+          sums.tested_histogram,
+          sums.drafted_histogram,
+      )
+  )
   return {
       'drafted': int(drafted_at.sum()),
       'drafted_computed': sums.num_computed,
-      'tested': accepted + sums.num_rejections,
-      'accepted': accepted,
+      'tested': int(tested_at.sum()),
+      'accepted': int(accepted_at.sum()),
       'cut_short': sums.num_cut_short,
       'acceptance_histogram': sums.accepted_histogram,
       'per_position_acceptance': tuple(map(_ratio, accepted_at, drafted_at)),
@@ -119,25 +123,29 @@ def count_speculation(counts: Counts) -> dict[str, Any]:
 
 
 def per_example(
-    batch: token_decoder.Decoded, num_decodes: int
-) -> list[dict[str, int]]:
+    batches: Sequence[token_decoder.Decoded], num_decodes: int
+) -> dict[str, np.ndarray]:
   """Returns the counts of each example, summed over its decodes.
 
   Args:
-    batch: plain or speculative, as numpy arrays.
+    batches: of one run, plain or speculative, as numpy arrays.
     num_decodes: rows per example.
   Returns:
-    Tokens and target calls; of a speculative run also drafted and accepted
-    draft tokens.
+    `tokens` and `target_calls`, [examples]; of a speculative run also the
+    counts of `outcome.Statistics.named`.
   """
-  columns = {'tokens': batch.num_tokens, 'target_calls': batch.num_calls}
-  if (found := batch.statistics) is not None:
-    bins = np.arange(found.accepted_histogram.shape[-1])
-    columns['drafted'] = found.drafted_histogram @ bins
-    columns['accepted'] = found.accepted_histogram @ bins
-  sums = [x.reshape(-1, num_decodes).sum(axis=-1) for x in columns.values()]
-  rows = np.stack(sums, axis=-1).tolist()
-  return [dict(zip(columns, row, strict=True)) for row in rows]
+  columns = [_columns(batch) for batch in batches]
+  by_example = lambda x: x.reshape(-1, num_decodes, *x.shape[1:]).sum(axis=1)
+  return {
+      name: by_example(np.concatenate([each[name] for each in columns]))
+      for name in columns[0]
+  }
+
+
+def _columns(batch: token_decoder.Decoded) -> dict[str, np.ndarray]:
+  found = {'tokens': batch.num_tokens, 'target_calls': batch.num_calls}
+  statistics = batch.statistics
+  return found if statistics is None else found | statistics.named()
 
 
 def acceptance_rates(speculative: Mapping[str, Any]) -> dict[str, float | None]:

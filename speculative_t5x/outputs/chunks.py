@@ -29,6 +29,8 @@ from speculative_t5x.outputs import whole_files
 
 _FOLDER = 'chunks'
 _FIRST = f'{0:06}.jsonl'
+# Grows when jobs store other values: chunks of another format are not reused.
+_FORMAT = {'chunk_format': 2}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,7 +89,7 @@ class Chunks:
     self._folder = epath.Path(folder)
     self._name = f'{_FOLDER}/{configurations.name_of(record)}'
     self._record = record
-    self._settings = configurations.settings_of(record) | options
+    self._settings = configurations.settings_of(record) | options | _FORMAT
     self._title = title
     self._num_taken = 0
     self._is_reuse_said = False

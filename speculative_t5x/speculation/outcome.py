@@ -99,39 +99,65 @@ class Statistics:
   Attributes:
     accepted_histogram: [rows, gamma + 1] int32, blocks by the number of draft
       tokens that were accepted.
+    tested_histogram: [rows, gamma + 1] int32, blocks by the number of draft
+      tokens that were accepted or rejected.
     drafted_histogram: [rows, gamma + 1] int32, blocks by the number of draft
       tokens.
-    num_rejections: [rows] int32, blocks that ended in a rejected draft token.
     num_computed: [rows] int32, draft tokens made, those past the end included.
     num_cut_short: [rows] int32, blocks that ended inside their draft, by an
       end of sequence or the limit, so that no further token was drawn.
   """
 
   accepted_histogram: jax.Array
+  tested_histogram: jax.Array
   drafted_histogram: jax.Array
-  num_rejections: jax.Array
   num_computed: jax.Array
   num_cut_short: jax.Array
 
   @property
   def num_accepted(self) -> jax.Array:
-    """[rows] int32, draft tokens that were committed."""
-    return _weighted_sum(self.accepted_histogram)
-
-  @property
-  def num_drafted(self) -> jax.Array:
-    """[rows] int32, draft tokens that could be accepted."""
-    return _weighted_sum(self.drafted_histogram)
+    """[rows], draft tokens that were committed."""
+    return tokens_per_position(self.accepted_histogram).sum(axis=-1)
 
   @property
   def num_tested(self) -> jax.Array:
-    """[rows] int32, draft tokens that were accepted or rejected."""
-    return self.num_accepted + self.num_rejections
+    """[rows], draft tokens that were accepted or rejected."""
+    return tokens_per_position(self.tested_histogram).sum(axis=-1)
+
+  @property
+  def num_drafted(self) -> jax.Array:
+    """[rows], draft tokens that could be accepted."""
+    return tokens_per_position(self.drafted_histogram).sum(axis=-1)
+
+  @property
+  def num_rejections(self) -> jax.Array:
+    """[rows], blocks that ended in a rejected draft token."""
+    return self.num_tested - self.num_accepted
+
+  def named(self) -> dict[str, jax.Array]:
+    """Returns counts [rows] under the names of the run record.
+
+    The last two are counts per position of a block, [rows, gamma].
+    """
+    return {
+        'drafted': self.num_drafted,
+        'drafted_computed': self.num_computed,
+        'tested': self.num_tested,
+        'accepted': self.num_accepted,
+        'tested_per_position': tokens_per_position(self.tested_histogram),
+        'accepted_per_position': tokens_per_position(self.accepted_histogram),
+    }
 
 
-def _weighted_sum(histogram: jax.Array) -> jax.Array:
-  bins = jnp.arange(histogram.shape[-1], dtype=histogram.dtype)
-  return jnp.sum(histogram * bins, axis=-1)
+def tokens_per_position(histogram: jax.Array) -> jax.Array:
+  """Returns how many blocks have a token at each position, from 1 to gamma.
+
+  Args:
+    histogram: [..., gamma + 1], blocks by number of tokens; of JAX or NumPy.
+  Returns:
+    [..., gamma], an array of the same library.
+  """
+  return histogram[..., ::-1].cumsum(axis=-1)[..., ::-1][..., 1:]
 
 
 class Counting(NamedTuple):
@@ -140,9 +166,8 @@ class Counting(NamedTuple):
   def init(self, rows: int, length: int, gamma: int) -> Statistics:
     """See `Fold.init`."""
     counts = lambda *shape: jnp.zeros((rows, *shape), jnp.int32)
-    return Statistics(
-        counts(gamma + 1), counts(gamma + 1), counts(), counts(), counts()
-    )
+    histograms = (counts(gamma + 1) for _ in range(3))
+    return Statistics(*histograms, counts(), counts())
 
   def update(self, kept: Statistics, outcome: Outcome) -> Statistics:
     """See `Fold.update`."""
@@ -151,8 +176,8 @@ class Counting(NamedTuple):
     mark = lambda n: ((bins == n[:, None]) & is_active).astype(jnp.int32)
     return Statistics(
         kept.accepted_histogram + mark(outcome.num_accepted),
+        kept.tested_histogram + mark(outcome.num_tested),
         kept.drafted_histogram + mark(outcome.num_drafted),
-        kept.num_rejections + outcome.is_rejected.astype(jnp.int32),
         kept.num_computed + outcome.num_computed,
         kept.num_cut_short + outcome.is_cut_short.astype(jnp.int32),
     )

@@ -134,7 +134,7 @@ class SpeculativeModel(models.EncoderDecoderModel):
     Returns:
       Sequences [batch, length] int32, or [batch, num_decodes, length] with the
       best last; `scores`, and the counts of the decode function, [batch] or
-      [batch, num_decodes].
+      [batch, num_decodes], those per position with one more axis.
     Raises:
       ValueError: for a batch without example ids.
       NotImplementedError: for `prompt_with_targets` and `decode_rng`.

@@ -100,8 +100,8 @@ def speculative_sample(
     logit_callback_fn: not supported.
   Returns:
     Sequences [batch, num_decodes, length] int32 and their scores [batch,
-    num_decodes] float32, the best last; counts of each [batch, num_decodes]
-    int32 under the names of the run record.
+    num_decodes] float32, the best last; counts of each, int32: tokens and
+    target calls [batch, num_decodes], and those of `outcome.Statistics.named`.
   Raises:
     ValueError: for another end of sequence, or a sampling argument out of
       range.
@@ -132,14 +132,7 @@ def speculative_sample(
       length=length,
       fold=outcome_lib.COUNTING,
   )
-  return _best_last(
-      state,
-      num_decodes,
-      drafted=counts.num_drafted,
-      drafted_computed=counts.num_computed,
-      tested=counts.num_tested,
-      accepted=counts.num_accepted,
-  )
+  return _best_last(state, num_decodes, counts.named())
 
 
 def plain_sample(
@@ -179,7 +172,7 @@ def plain_sample(
       max_decode_steps, max_decode_steps_hard_limit,
   )  # fmt: skip
   state, *_ = loop.decode(setup, target.inputs, keys, limits, length=length)
-  return _best_last(state, num_decodes)
+  return _best_last(state, num_decodes, {})
 
 
 def _check_supported(
@@ -229,7 +222,7 @@ def _sampling(temperature, topk, topp) -> sampling_lib.Sampling:
 
 
 def _best_last(
-    state: state_lib.State, num_decodes: int, **counts: jax.Array
+    state: state_lib.State, num_decodes: int, counts: Mapping[str, jax.Array]
 ) -> Decodes:
   counts = {
       'tokens': state.num_tokens, 'target_calls': state.num_calls, **counts

@@ -13,6 +13,7 @@
   example_ids  ids of examples
   metrics      BLEU, ROUGE, and tokens per target call
   metric_fns   the metrics as seqio calls them
+  task_metrics the metrics of a task, computed and logged
   predictions  decoded texts and their metrics
 
 `bulletins`, `metrics` and `example_ids` need neither seqio nor TensorFlow, and

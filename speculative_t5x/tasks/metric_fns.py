@@ -6,26 +6,66 @@ seqio classifies metrics by their parameters without defaults, and decodes a
 task twice if only some of its metrics take auxiliary values.
 """
 
+from collections.abc import Callable, Mapping, Sequence
+import functools
+from typing import Any
+
+import numpy as np
+import seqio
+
 from speculative_t5x.tasks import metrics
 
-
-def _bleu(targets, predictions, aux_values):
-  return metrics.bleu(targets, predictions, aux_values)
-
-
-def _bleu_of_t5(targets, predictions, aux_values):
-  return metrics.bleu(targets, predictions, aux_values, tokenize='intl')
+# A number, or what a seqio logger shows otherwise.
+Value = float | seqio.metrics.MetricValue
 
 
-def _rouge(targets, predictions, aux_values):
-  return metrics.rouge(targets, predictions, aux_values)
+def with_aux_values(
+    metric_fn: Callable[[Sequence[Any], Sequence[Any]], Mapping[str, Value]],
+) -> Callable[..., Mapping[str, Value]]:
+  """Returns a metric of targets and predictions as one with auxiliary values.
+
+  Args:
+    metric_fn: called with targets and predictions.
+  """
+
+  # `functools.wraps` would show seqio the parameters of `metric_fn`.
+  def with_unused(targets, predictions, aux_values):
+    del aux_values
+    return metric_fn(targets, predictions)
+
+  return with_unused
 
 
-def _tokens_per_target_call(targets, predictions, aux_values):
+def speculation(
+    targets: Sequence[Any],
+    predictions: Sequence[Any],
+    aux_values: Mapping[str, Any],
+) -> dict[str, Value]:
+  """Computes rates of speculative decoding.
+
+  Args:
+    targets: unused.
+    predictions: unused.
+    aux_values: see `metrics.speculation`.
+  Returns:
+    The numbers of `metrics.speculation`; of a speculative run also
+    `tokens_per_target_call/examples`, a histogram over the examples.
+  """
   del targets, predictions
-  return metrics.tokens_per_target_call(aux_values)
+  found = metrics.speculation(aux_values)
+  if 'tested' not in aux_values:
+    return found
+  tokens, calls = (
+      np.asarray(aux_values[name]) for name in ('tokens', 'target_calls')
+  )
+  histogram = seqio.metrics.Histogram(tokens[calls > 0] / calls[calls > 0])
+  return found | {'tokens_per_target_call/examples': histogram}
 
 
-TRANSLATION = (_bleu, _tokens_per_target_call)
-T5_TRANSLATION = (_bleu_of_t5, _tokens_per_target_call)  # BLEU as T5 reports it
-SUMMARIZATION = (_rouge, _tokens_per_target_call)
+_bleu = with_aux_values(metrics.bleu)
+_bleu_of_t5 = with_aux_values(functools.partial(metrics.bleu, tokenize='intl'))
+_rouge = with_aux_values(metrics.rouge)
+
+TRANSLATION = (_bleu,)
+T5_TRANSLATION = (_bleu_of_t5,)  # BLEU as T5 reports it
+SUMMARIZATION = (_rouge,)

@@ -8,11 +8,17 @@ from typing import Any
 import numpy as np
 import sacrebleu
 
+# Names of the metrics of `speculation`, up to the first slash.
+SPECULATION = ('tokens_per_target_call', 'acceptance_rate')
+_COUNTS = (
+    'tokens', 'target_calls', 'tested', 'accepted', 'tested_per_position',
+    'accepted_per_position',
+)  # fmt: skip
+
 
 def bleu(
     targets: Sequence[str],
     predictions: Sequence[str],
-    aux_values: Mapping[str, Any] | None = None,
     *,
     tokenize: str = '13a',
 ) -> dict[str, float]:
@@ -25,7 +31,6 @@ def bleu(
   Args:
     targets: one reference per example.
     predictions: the translations, in the same order.
-    aux_values: the model's auxiliary outputs; unused.
     tokenize: sacrebleu's name of a tokenization.
 
   Returns:
@@ -37,7 +42,6 @@ def bleu(
   Reference: Papineni et al. (2002), "BLEU: a Method for Automatic Evaluation
   of Machine Translation", Section 2; Post (2018), arXiv:1804.08771, Section 3.
   """
-  del aux_values
   _check_same_number(targets, predictions)
   score = sacrebleu.corpus_bleu(
       list(predictions),
@@ -55,7 +59,6 @@ def bleu(
 def rouge(
     targets: Sequence[str],
     predictions: Sequence[str],
-    aux_values: Mapping[str, Any] | None = None,
 ) -> dict[str, float]:
   """Computes ROUGE as the T5 library does, without its bootstrap.
 
@@ -68,7 +71,6 @@ def rouge(
   Args:
     targets: one reference per example.
     predictions: the summaries, in the same order.
-    aux_values: the model's auxiliary outputs; unused.
 
   Returns:
     F1 of `rouge1`, `rouge2` and `rougeLsum`, from 0 to 100.
@@ -81,7 +83,6 @@ def rouge(
   """
   from rouge_score import rouge_scorer  # loads nltk, which takes a second
 
-  del aux_values
   _check_same_number(targets, predictions)
   names = ('rouge1', 'rouge2', 'rougeLsum')
   scorer = rouge_scorer.RougeScorer(names)
@@ -95,22 +96,46 @@ def rouge(
   }
 
 
-def tokens_per_target_call(
-    aux_values: Mapping[str, Any],
-) -> dict[str, float]:
-  """Computes tokens per target call from a model's auxiliary outputs.
+def speculation(aux_values: Mapping[str, Any]) -> dict[str, float]:
+  """Computes rates of speculative decoding from counts per example.
 
   Args:
-    aux_values: counts `tokens` and `target_calls` per example, or neither.
+    aux_values: `tokens` and `target_calls`, [examples, ...]; of a speculative
+      run also `tested` and `accepted` draft tokens, [examples, ...], and
+      `tested_per_position` and `accepted_per_position`, [examples, ..., gamma].
+      Other values are ignored.
 
   Returns:
-    `tokens_per_target_call`; an empty dict without the counts.
+    `tokens_per_target_call`; of a speculative run also `acceptance_rate`,
+    accepted over tested draft tokens, and the same for each position of a block
+    from 1 on, as `acceptance_rate/position_1`. Rates of no calls or of no
+    tested tokens are left out, as are those whose counts are missing.
+
+  Reference: Leviathan et al. (2023), Definition 3.1, arXiv:2211.17192v2.
   """
-  if not aux_values or 'target_calls' not in aux_values:
-    return {}
-  calls = float(sum(map(float, aux_values['target_calls'])))
-  tokens = float(sum(map(float, aux_values['tokens'])))
-  return {'tokens_per_target_call': tokens / calls}
+  counts = {n: np.asarray(aux_values[n]) for n in _COUNTS if n in aux_values}
+  rates = {}
+  if 'target_calls' in counts:
+    sums = [counts[name].sum() for name in ('tokens', 'target_calls')]
+    rates['tokens_per_target_call'] = sums
+  if 'tested' in counts:
+    sums = [counts[name].sum() for name in ('accepted', 'tested')]
+    rates['acceptance_rate'] = sums
+    for number, sums in enumerate(_sums_per_position(counts), start=1):
+      rates[f'acceptance_rate/position_{number}'] = sums
+  return {
+      name: float(numerator) / float(denominator)
+      for name, (numerator, denominator) in rates.items()
+      if denominator
+  }
+
+
+def _sums_per_position(counts: Mapping[str, np.ndarray]) -> np.ndarray:
+  """Returns accepted and tested draft tokens, [gamma, 2]."""
+  columns = [counts[f'{name}_per_position'] for name in ('accepted', 'tested')]
+  return np.stack(
+      [x.reshape(-1, x.shape[-1]).sum(axis=0) for x in columns], axis=-1
+  )
 
 
 def _check_same_number(targets, predictions) -> None:

@@ -1,11 +1,10 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Decoded texts of a run, their metrics, and their rows in a file.
+"""Decoded texts of a run, counts per example, and their rows in a file.
 
 Legend: examples, num_decodes (samples per example).
 """
 
-from collections.abc import Sequence
 import dataclasses
 from typing import Any
 
@@ -14,26 +13,34 @@ import numpy as np
 from speculative_t5x import batching
 from speculative_t5x import token_decoder
 from speculative_t5x import vocabularies
+from speculative_t5x.measurement import counts as counts_lib
 from speculative_t5x.measurement import interleaved
 from speculative_t5x.tasks import examples as examples_lib
 
 
 @dataclasses.dataclass(frozen=True)
 class Predictions:
-  """Texts and scores, the best decode of an example last.
+  """Texts, scores and counts, the best decode of an example last.
 
   Attributes:
     texts: [examples][num_decodes] decoded texts.
     scores: [examples, num_decodes] float32, log-probabilities.
+    counts: arrays [examples, ...] by name, see `counts.per_example`.
   """
 
   texts: list[list[str]]
   scores: np.ndarray
+  counts: dict[str, np.ndarray]
 
   @property
   def best(self) -> list[str]:
     """The best text of each example."""
     return [decodes[-1] for decodes in self.texts]
+
+  @property
+  def aux_values(self) -> dict[str, np.ndarray]:
+    """What metrics get beside the texts: the best scores, and the counts."""
+    return {'scores': self.scores[:, -1], **self.counts}
 
 
 def read(
@@ -61,28 +68,10 @@ def read(
       ]
       for decodes in sequences.tolist()
   ]
-  return Predictions(texts, scores)
-
-
-def judge(
-    examples: examples_lib.Examples, texts: Sequence[str]
-) -> dict[str, float]:
-  """Computes the task's metrics.
-
-  Args:
-    examples: with the references.
-    texts: one decoded text per example.
-  """
-  task = examples.task
-  best = [
-      task.postprocess_fn(text, example=None, is_target=False) for text in texts
-  ]
-  values: dict[str, Any] = {}
-  for metric_fn in task.predict_metric_fns:
-    values |= metric_fn(examples.targets, best)
-  for metric_fn in task.predict_with_aux_metric_fns:
-    values |= metric_fn(examples.targets, best, {})
-  return {name: float(value) for name, value in values.items()}
+  counts = counts_lib.per_example(run.decoded, decoder.num_decodes)
+  return Predictions(
+      texts, scores, {name: x[:num_examples] for name, x in counts.items()}
+  )
 
 
 def rows(

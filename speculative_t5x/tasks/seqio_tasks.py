@@ -9,12 +9,14 @@ Inputs and targets of all tasks end with EOS. Besides the tokens, an example has
   targets_pretokenized   [] string
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import os
 
 from etils import epath
 import seqio
 import tensorflow as tf
+
+from speculative_t5x.tasks import metric_fns as metric_fns_lib
 
 # The file holds T5's 100 sentinel tokens. T5X's model files name it, and T5X
 # compares vocabularies by their paths.
@@ -29,7 +31,7 @@ def add_task(
     name: str,
     source: seqio.DataSource,
     *,
-    metric_fns: Sequence[Callable[..., dict[str, float]]],
+    metric_fns: Sequence[Callable[..., Mapping[str, metric_fns_lib.Value]]],
     vocabulary_file: str | os.PathLike[str],
     preprocessors: Sequence[Callable[..., tf.data.Dataset]] = (),
 ) -> None:
@@ -39,7 +41,8 @@ def add_task(
     name: name of the task.
     source: examples with the features `inputs`, `targets` and `example_id`,
       or with those that `preprocessors` expect.
-    metric_fns: metrics; each must take `aux_values`, because seqio decodes a
+    metric_fns: metrics of the texts; `metric_fns.speculation` is added to
+      them. Each must take `aux_values` as that does, because seqio decodes a
       task twice if only some of its metrics do.
     vocabulary_file: SentencePiece model of inputs and targets, which may be
       remote (`gs://`).
@@ -62,7 +65,7 @@ def add_task(
           seqio.preprocessors.append_eos_after_trim,
       ],
       output_features={'inputs': feature, 'targets': feature},
-      metric_fns=list(metric_fns),
+      metric_fns=[*metric_fns, metric_fns_lib.speculation],
   )
 
 

@@ -10,7 +10,7 @@ from speculative_t5x.measurement import counts
 from speculative_t5x.speculation import outcome as outcome_lib
 
 
-def decoded(accepted, drafted, **values) -> token_decoder.Decoded:
+def decoded(accepted, tested, drafted, **values) -> token_decoder.Decoded:
   """Returns what a run gives, with these counts per row."""
   num_rows = len(accepted)
   column = lambda name: np.array(values.get(name, [0] * num_rows), np.int32)
@@ -22,8 +22,8 @@ def decoded(accepted, drafted, **values) -> token_decoder.Decoded:
       num_steps=np.int32(values['num_steps']),
       statistics=outcome_lib.Statistics(
           accepted_histogram=np.array(accepted, np.int32),
+          tested_histogram=np.array(tested, np.int32),
           drafted_histogram=np.array(drafted, np.int32),
-          num_rejections=column('num_rejections'),
           num_computed=column('num_computed'),
           num_cut_short=column('num_cut_short'),
       ),
@@ -39,20 +39,20 @@ def _total():
   """
   first = decoded(
       accepted=[[1, 1, 1], [0, 1, 0], [0, 0, 0]],
+      tested=[[0, 2, 1], [0, 0, 1], [0, 0, 0]],
       drafted=[[0, 1, 2], [0, 0, 1], [0, 0, 0]],
       num_tokens=[5, 2, 0],
       num_calls=[3, 1, 0],
-      num_rejections=[1, 1, 0],
       num_computed=[6, 2, 0],
       num_cut_short=[1, 0, 0],
       num_steps=3,
   )
   second = decoded(
       accepted=[[0, 0, 1]],
+      tested=[[0, 0, 1]],
       drafted=[[0, 0, 1]],
       num_tokens=[3],
       num_calls=[1],
-      num_rejections=[0],
       num_computed=[2],
       num_cut_short=[0],
       num_steps=1,
@@ -102,28 +102,51 @@ class TestCounts:
     assert counts.padded_share(_total()) == pytest.approx(1 - 5 / 10)
 
   def test_parts_add_up(self):
-    batch = decoded([[1, 0, 1]], [[0, 1, 1]], num_tokens=[3], num_steps=2)
+    batch = decoded(
+        [[1, 0, 1]], [[0, 1, 1]], [[0, 1, 1]], num_tokens=[3], num_steps=2
+    )
     part = counts.total([batch])
     assert counts.add([part, part]) == counts.total([batch, batch])
 
   def test_per_example(self):
-    """Of two examples with two rows each."""
-    batch = decoded(
+    """Of two examples with two rows each, and one in a batch of its own."""
+    first = decoded(
         accepted=[[1, 1, 1], [0, 1, 0], [0, 0, 0], [0, 0, 1]],
+        tested=[[0, 2, 1], [0, 0, 1], [0, 0, 0], [0, 0, 1]],
         drafted=[[0, 1, 2], [0, 0, 1], [0, 0, 0], [0, 0, 1]],
         num_tokens=[5, 2, 0, 3],
         num_calls=[3, 1, 0, 1],
+        num_computed=[6, 2, 0, 2],
         num_steps=3,
     )
-    assert counts.per_example(batch, 2) == [
-        {'tokens': 7, 'target_calls': 4, 'drafted': 7, 'accepted': 4},
-        {'tokens': 3, 'target_calls': 1, 'drafted': 2, 'accepted': 2},
-    ]
-    plain = batch.replace(statistics=None)
-    assert counts.per_example(plain, 4) == [{'tokens': 10, 'target_calls': 5}]
+    second = decoded(
+        accepted=[[1, 0, 0], [0, 1, 0]],
+        tested=[[0, 1, 0], [0, 0, 1]],
+        drafted=[[0, 0, 1], [0, 0, 1]],
+        num_tokens=[1, 2],
+        num_calls=[1, 1],
+        num_computed=[2, 2],
+        num_steps=1,
+    )
+    found = counts.per_example([first, second], 2)
+    assert {name: column.tolist() for name, column in found.items()} == {
+        'tokens': [7, 3, 3],
+        'target_calls': [4, 1, 2],
+        'drafted': [7, 2, 4],
+        'drafted_computed': [8, 2, 4],
+        'tested': [6, 2, 3],
+        'accepted': [4, 2, 1],
+        'tested_per_position': [[4, 2], [1, 1], [2, 1]],
+        'accepted_per_position': [[3, 1], [1, 1], [1, 0]],
+    }
+    plain = counts.per_example([first.replace(statistics=None)], 4)
+    assert {name: column.tolist() for name, column in plain.items()} == {
+        'tokens': [10],
+        'target_calls': [5],
+    }
 
   def test_nothing_decoded(self):
-    batch = decoded([[0, 0, 0]], [[0, 0, 0]], num_steps=0)
+    batch = decoded([[0, 0, 0]], [[0, 0, 0]], [[0, 0, 0]], num_steps=0)
     nothing = counts.total([batch])
     speculation = counts.count_speculation(nothing)
     assert speculation['per_position_acceptance'] == (None, None)

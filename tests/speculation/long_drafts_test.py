@@ -207,8 +207,9 @@ def algorithm_1(case, example, uniforms) -> dict:
   own = np.asarray(jax.nn.log_softmax(case.target_tables[example]))
   tokens = ()
   found = dict(
-      num_calls=0, num_rejections=0, num_cut_short=0, num_computed=0,
-      accepted_histogram=[0] * (gamma + 1), drafted_histogram=[0] * (gamma + 1),
+      num_calls=0, num_cut_short=0, num_computed=0,
+      accepted_histogram=[0] * (gamma + 1), tested_histogram=[0] * (gamma + 1),
+      drafted_histogram=[0] * (gamma + 1),
   )  # fmt: skip
   while len(tokens) < limit and EOS not in tokens:
     u = uniforms[found['num_calls']]
@@ -230,10 +231,10 @@ def algorithm_1(case, example, uniforms) -> dict:
       new += (draw(weights, u[2 * gamma]),)
     tokens += new
     found['num_calls'] += 1
-    found['num_rejections'] += bool(rejected)
     found['num_cut_short'] += is_cut_short
     found['num_computed'] += gamma
     found['accepted_histogram'][n] += 1
+    found['tested_histogram'][n + bool(rejected)] += 1
     found['drafted_histogram'][drafted] += 1
   score = sum(
       own[history.place(tokens[:i])][token] for i, token in enumerate(tokens)

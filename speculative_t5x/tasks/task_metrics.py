@@ -1,0 +1,102 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The metrics of a task, computed and logged as seqio's evaluator does.
+
+Legend: examples.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+import os
+from typing import Any
+
+from etils import epath
+import numpy as np
+import seqio
+
+from speculative_t5x.tasks import examples as examples_lib
+from speculative_t5x.tasks import metrics
+
+MetricValues = Mapping[str, seqio.metrics.MetricValue]
+
+
+def compute(
+    examples: examples_lib.Examples,
+    texts: Sequence[str],
+    aux_values: Mapping[str, np.ndarray],
+) -> MetricValues:
+  """Computes all metrics of a task from outputs that were decoded once.
+
+  Args:
+    examples: with the references.
+    texts: one decoded text per example.
+    aux_values: arrays [examples, ...], see `predictions.Predictions`.
+  """
+  task = examples.task
+  best = [
+      task.postprocess_fn(text, example=None, is_target=False) for text in texts
+  ]
+  values: dict[str, Any] = {}
+  for metric_fn in task.predict_metric_fns:
+    values |= metric_fn(examples.targets, best)
+  for metric_fn in task.predict_with_aux_metric_fns:
+    values |= metric_fn(examples.targets, best, aux_values)
+  return {
+      name: value
+      if isinstance(value, seqio.metrics.MetricValue)
+      else seqio.metrics.Scalar(value)
+      for name, value in values.items()
+  }
+
+
+def quality(values: MetricValues) -> dict[str, float]:
+  """Returns the metrics that a run record has under `quality`.
+
+  These are the numbers among them, without the rates of speculation, which the
+  record has under keys of its own.
+  """
+  return {
+      name: float(value.value)
+      for name, value in values.items()
+      if isinstance(value, seqio.metrics.Scalar)
+      and name.partition('/')[0] not in metrics.SPECULATION
+  }
+
+
+def check_loggers(loggers: Sequence[Callable[..., seqio.Logger]]) -> None:
+  """Raises ValueError unless these are classes of loggers."""
+  if not isinstance(loggers, Sequence) or not all(map(callable, loggers)):
+    raise ValueError(
+        'loggers must be classes of seqio loggers in brackets, as in'
+        f' [@seqio.JSONLogger], got {loggers!r}.'
+    )
+
+
+def log(
+    loggers: Sequence[Callable[..., seqio.Logger]],
+    folder: str | os.PathLike[str],
+    task_name: str,
+    step: int,
+    values: MetricValues,
+) -> None:
+  """Passes metrics to seqio loggers.
+
+  Args:
+    loggers: classes of loggers; each is called with `output_dir`.
+    folder: what the loggers write to; it is made, because not all of them make
+      it. May be remote.
+    task_name: name of the task.
+    step: training step of the model.
+    values: of `compute`.
+  """
+  folder = epath.Path(folder)
+  folder.mkdir(parents=True, exist_ok=True)
+  for make_logger in loggers:
+    # Inputs and outputs are not logged: the job writes them itself.
+    make_logger(output_dir=os.fspath(folder))(
+        task_name=task_name,
+        step=step,
+        metrics=values,
+        dataset=None,
+        inferences=None,
+        targets=None,
+    )
