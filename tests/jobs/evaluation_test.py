@@ -10,6 +10,7 @@ import types
 
 import numpy as np
 import pytest
+import seqio
 
 from speculative_t5x import checkpoints
 from speculative_t5x import run_record
@@ -261,6 +262,44 @@ class TestFiles:
         )
         assert getattr(record.quality, side) == expected
 
+  def test_loggers_get_what_was_decoded_once(
+      self, ran, again, tmp_path, monkeypatch
+  ):
+    """The rates are those of the record, and the text metrics its quality."""
+    calls = {name: [] for name in ('plain', 'speculative')}
+    for name, seen in calls.items():
+      way = getattr(ran.decoder, name)
+      monkeypatch.setattr(
+          ran.decoder,
+          name,
+          lambda batch, way=way, seen=seen: seen.append(batch) or way(batch),
+      )
+    loggers = [seqio.TensorBoardLogger, seqio.JSONLogger]
+    (record,) = again(temperature=1.0, loggers=loggers)
+    for seen in calls.values():
+      assert len(seen) == record.warmup + 2  # two batches
+    again(temperature=1.0, loggers=loggers)  # from the chunks
+    for seen in calls.values():
+      assert len(seen) == record.warmup + 2
+    rates = {
+        'baseline': {'tokens_per_target_call': 1},
+        'speculative': {
+            'tokens_per_target_call': record.tokens_per_target_call,
+            'acceptance_rate': record.accepted_per_tested,
+        },
+    }
+    for side, expected in rates.items():
+      folder = tmp_path / 'metrics' / 'temperature_1' / side
+      first, second = _read(folder / f'{ende.BULLETINS}-metrics.jsonl')
+      assert first == second
+      positions = {k: first.pop(k) for k in list(first) if '/' in k}
+      assert first == {'step': 1, **getattr(record.quality, side), **expected}
+      assert len(positions) == (_GAMMA if side == 'speculative' else 0)
+      assert len(list((folder / ende.BULLETINS).iterdir())) == 2
+    # The first draft token of every block is tested.
+    first_position = record.speculative.per_position_acceptance[0]
+    assert positions['acceptance_rate/position_1'] == first_position
+
   def test_results_are_those_of_the_last_job(self, again, tmp_path):
     again(temperature=(0.0, 1.0))
     records = again(temperature=1.0, seed=6)
@@ -494,6 +533,7 @@ class TestBadInput:
           ({'num_examples': 10**6}, 'split validation of bulletins_ende has'),
           ({'shown_example': 6}, 'no example 6 to show among the 6'),
           ({'shown_example': -1}, 'no example -1 to show'),
+          ({'loggers': None}, 'loggers must be classes'),
       ],
   )
   def test_is_named_before_a_file_is_written(

@@ -146,8 +146,13 @@ class TestPredictions:
     for row in rows:
       assert len(row['prediction']) == len(row['score']) == 2
       assert row['score'] == sorted(row['score'])
-    for key in ('tokens', 'target_calls', 'drafted', 'accepted'):
-      assert record[key] == sum(row['statistics'][key] for row in rows) > 0
+    counts = [row['statistics'] for row in rows]
+    for key in ('tokens', 'target_calls', 'drafted', 'drafted_computed'):
+      assert record[key] == sum(each[key] for each in counts) > 0
+    for key in ('tested', 'accepted'):
+      assert record[key] == sum(each[key] for each in counts) > 0
+      per_position = [each[f'{key}_per_position'] for each in counts]
+      assert record[key] == np.sum(per_position)
 
   def test_inputs_of_a_task_are_those_of_the_eval_job(
       self, run, paths, tmp_path

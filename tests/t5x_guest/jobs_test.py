@@ -228,8 +228,19 @@ class TestPreparedDataSets:
     assert len(predictions) == 3
     assert all(predictions)
     expected = metric(list(example.values())[1:] * 3, predictions)
-    assert {key: values[key] for key in expected} == pytest.approx(expected)
-    assert values['tokens_per_target_call'] >= 1
+    # The rates follow from the counts of each example, in the same rows.
+    expected |= metrics.speculation(
+        {
+            key.removeprefix('aux_'): [row[key] for row in rows]
+            for key in rows[0]
+            if key.startswith('aux_')
+        }
+    )
+    assert 'acceptance_rate/position_1' in expected
+    assert values == pytest.approx({'step': 2500, **expected})
+    assert events(folder / task) >= {f'eval/{name}' for name in expected}
+    # All metrics and loggers get the outputs of two batches.
+    assert done.stderr.count('Inference of batch') == 2
 
 
 class TestInfer:
@@ -453,6 +464,17 @@ def texts(data, tokens):
       vocabulary.decode([i for i in row if i != 1])
       for row in jobs.unpadded(tokens)
   ]
+
+
+def events(folder):
+  """Returns the tags in TensorBoard's files."""
+  import tensorflow as tf
+
+  found = set()
+  for path in folder.iterdir():
+    for event in tf.compat.v1.train.summary_iterator(str(path)):
+      found |= {value.tag for value in event.summary.value}
+  return found
 
 
 def partitioned(output):

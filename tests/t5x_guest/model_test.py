@@ -124,8 +124,12 @@ class TestDecoding:
     )
     assert set(aux) == {
         'scores', 'tokens', 'target_calls', 'drafted', 'drafted_computed',
-        'tested', 'accepted',
+        'tested', 'accepted', 'tested_per_position', 'accepted_per_position',
     }  # fmt: skip
+    for key in ('tested', 'accepted'):
+      per_position = aux.pop(f'{key}_per_position')
+      assert per_position.shape == (6, 3)
+      np.testing.assert_array_equal(per_position.sum(axis=1), aux[key])
     assert {x.shape for x in aux.values()} == {(6,)}
     np.testing.assert_array_equal(aux['tokens'], np.sum(sequences > 0, axis=1))
     np.testing.assert_array_equal(
@@ -170,7 +174,7 @@ class TestNumDecodes:
     options = {'num_decodes': 4}
     every, aux = predict(model, batch, return_all_decodes=True, **options)
     assert every.shape == (3, 4, tiny_pair.LENGTH)
-    assert {x.shape for x in aux.values()} == {(3, 4)}
+    assert {x.shape[:2] for x in aux.values()} == {(3, 4)}
     assert (np.diff(aux['scores'], axis=1) >= 0).all()
     assert (aux['scores'][:, 0] < aux['scores'][:, -1]).all()
     np.testing.assert_array_equal(aux['tokens'], np.sum(every > 0, axis=2))

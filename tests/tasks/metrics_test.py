@@ -52,12 +52,6 @@ class TestBleu:
     assert default == metrics.bleu(*texts, tokenize='13a')['bleu']
     assert default != metrics.bleu(*texts, tokenize='intl')['bleu']
 
-  def test_ignores_auxiliary_values(self):
-    texts = ['Ein Zug fährt nach Köln.']
-    assert metrics.bleu(texts, texts, {'scores': [0.0]}) == metrics.bleu(
-        texts, texts
-    )
-
   def test_rejects_different_numbers_of_texts(self):
     with pytest.raises(ValueError, match='Got 1 and 2'):
       metrics.bleu(['a'], ['a', 'b'])
@@ -128,17 +122,46 @@ class TestRouge:
 
   def test_rejects_different_numbers_of_texts(self):
     with pytest.raises(ValueError, match='Got 1 and 2'):
-      metrics.rouge(['a'], ['a', 'b'], {})
+      metrics.rouge(['a'], ['a', 'b'])
 
 
-class TestTokensPerTargetCall:
+class TestSpeculation:
+  """Two examples, gamma 3; no draft token of position 3 was tested."""
 
-  def test_ratio_of_totals(self):
-    counts = {'tokens': [9, 3], 'target_calls': [2, 1], 'scores': [0.0, 0.0]}
-    assert metrics.tokens_per_target_call(counts) == {
-        'tokens_per_target_call': 4.0
-    }
+  counts = {
+      'scores': [-1.0, -2.0],
+      'tokens': [9, 3],
+      'target_calls': [2, 1],
+      'tested': [5, 1],
+      'accepted': [3, 0],
+      'tested_per_position': [[3, 2, 0], [1, 0, 0]],
+      'accepted_per_position': [[2, 1, 0], [0, 0, 0]],
+  }
+  rates = {
+      'tokens_per_target_call': 12 / 3,
+      'acceptance_rate': 3 / 6,
+      'acceptance_rate/position_1': 2 / 4,
+      'acceptance_rate/position_2': 1 / 2,
+  }
+
+  def test_ratios_of_totals(self):
+    assert metrics.speculation(self.counts) == self.rates
+    names = {name.partition('/')[0] for name in self.rates}
+    assert names == set(metrics.SPECULATION)
+
+  def test_several_decodes_per_example(self):
+    """Each array has one more axis, as with T5X's `return_all_decodes`."""
+    several = {name: [value] for name, value in self.counts.items()}
+    assert metrics.speculation(several) == self.rates
+
+  def test_plain_decoding(self):
+    counts = {'tokens': [9, 3], 'target_calls': [9, 3]}
+    assert metrics.speculation(counts) == {'tokens_per_target_call': 1}
 
   @pytest.mark.parametrize('aux_values', [{}, {'scores': [0.0]}])
   def test_absent_without_counts(self, aux_values):
-    assert metrics.tokens_per_target_call(aux_values) == {}
+    assert metrics.speculation(aux_values) == {}
+
+  def test_absent_where_nothing_was_decoded(self):
+    nothing = {name: np.zeros_like(x) for name, x in self.counts.items()}
+    assert metrics.speculation(nothing) == {}

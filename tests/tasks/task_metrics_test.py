@@ -1,0 +1,103 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the metrics of a task, and of the loggers that get them."""
+
+import json
+import types
+
+import numpy as np
+import pytest
+import seqio
+import tensorflow as tf
+
+from speculative_t5x.tasks import bulletins
+from speculative_t5x.tasks import metric_fns
+from speculative_t5x.tasks import seqio_tasks
+from speculative_t5x.tasks import task_metrics
+
+_NAME = 'task_metrics_test'
+_AUX_VALUES = {
+    'tokens': np.array([6, 2]),
+    'target_calls': np.array([2, 2]),
+    'tested': np.array([4, 2]),
+    'accepted': np.array([4, 0]),
+    'tested_per_position': np.array([[2, 2], [2, 0]]),
+    'accepted_per_position': np.array([[2, 2], [0, 0]]),
+}
+_RATES = {
+    'tokens_per_target_call': 2,
+    'acceptance_rate': 4 / 6,
+    'acceptance_rate/position_1': 2 / 4,
+    'acceptance_rate/position_2': 2 / 2,
+}
+
+
+def _same(targets, predictions):
+  pairs = zip(targets, predictions, strict=True)
+  return {'same': np.mean([target == found for target, found in pairs])}
+
+
+@pytest.fixture(scope='module')
+def task():
+  seqio_tasks.add_task(
+      _NAME,
+      seqio_tasks.source_of_pairs(lambda split: [('a', 'a')], ('test',)),
+      metric_fns=[metric_fns.with_aux_values(_same)],
+      vocabulary_file=bulletins.VOCABULARY_FILE,
+  )
+  yield seqio.TaskRegistry.get(_NAME)
+  seqio.TaskRegistry.remove(_NAME)
+
+
+@pytest.fixture(scope='module')
+def computed(task):
+  examples = types.SimpleNamespace(task=task, targets=['a', 'b'])
+  return task_metrics.compute(examples, ['a', 'c'], _AUX_VALUES)
+
+
+def _numbers(values):
+  scalars = seqio.metrics.Scalar
+  return {k: v.value for k, v in values.items() if isinstance(v, scalars)}
+
+
+class TestMetrics:
+
+  def test_every_task_has_those_of_speculation(self, computed):
+    assert _numbers(computed) == {'same': 0.5, **_RATES}
+
+  def test_seqio_decodes_the_task_once(self, task):
+    kinds = {metric.model_output_type for metric in task.metric_objs}
+    assert kinds == {seqio.metrics.ModelOutputType.PREDICTION_WITH_AUX}
+
+  def test_histogram_over_the_examples(self, computed):
+    histogram = computed['tokens_per_target_call/examples']
+    assert histogram.values.tolist() == [3, 1]
+
+  def test_without_counts_there_are_none_of_speculation(self, task):
+    examples = types.SimpleNamespace(task=task, targets=['a'])
+    values = task_metrics.compute(examples, ['a'], {})
+    assert _numbers(values) == {'same': 1}
+
+  def test_quality_is_that_of_the_texts(self, computed):
+    assert task_metrics.quality(computed) == {'same': 0.5}
+
+
+class TestLoggers:
+
+  def test_write_to_a_new_folder(self, computed, tmp_path):
+    loggers = [seqio.JSONLogger, seqio.TensorBoardLogger]
+    folder = tmp_path / 'new' / 'folder'
+    task_metrics.log(loggers, folder, _NAME, 7, computed)
+    (line,) = (folder / f'{_NAME}-metrics.jsonl').read_text().splitlines()
+    assert json.loads(line) == {'step': 7, 'same': 0.5, **_RATES}
+    (events,) = (folder / _NAME).iterdir()
+    tags = set()
+    for event in tf.compat.v1.train.summary_iterator(str(events)):
+      tags |= {value.tag for value in event.summary.value}
+      assert event.step in (0, 7)  # 0 of the header
+    assert tags == {f'eval/{name}' for name in computed}
+
+  @pytest.mark.parametrize('loggers', [None, seqio.JSONLogger, ['json']])
+  def test_others_are_refused(self, loggers):
+    with pytest.raises(ValueError, match=r'as in \[@seqio.JSONLogger\], got'):
+      task_metrics.check_loggers(loggers)
