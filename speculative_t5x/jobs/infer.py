@@ -116,7 +116,8 @@ def infer(
     num_decodes: samples per input.
     batch_size: inputs decoded together.
     scores: whether predictions have their log-probabilities.
-    statistics: whether predictions have counts of tokens and target calls.
+    statistics: whether predictions have counts of tokens, target calls and
+      draft tokens.
     chunk_batches: batches per chunk, the unit of resumption.
   Returns:
     The run record; None without an output folder.

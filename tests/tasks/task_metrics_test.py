@@ -3,6 +3,8 @@
 """Tests of the metrics of a task, and of the loggers that get them."""
 
 import json
+import pathlib
+import re
 import types
 
 import numpy as np
@@ -68,6 +70,21 @@ class TestMetrics:
   def test_seqio_decodes_the_task_once(self, task):
     kinds = {metric.model_output_type for metric in task.metric_objs}
     assert kinds == {seqio.metrics.ModelOutputType.PREDICTION_WITH_AUX}
+
+  def test_code_of_the_page_adds_them_to_another_task(self, task):
+    page = pathlib.Path(__file__).parents[2] / 'docs/t5x.md'
+    (code,) = re.findall(r'```python\n(.*?)```', page.read_text(), re.DOTALL)
+    name = re.search(r"get\('(.*)'\)", code)[1]
+    other = task.replace(name=name, metric_fns=[_same])
+    seqio.TaskRegistry.add_provider(name, other)
+    exec(code)
+    counted = seqio.TaskRegistry.get(f'{name}_counted')
+    for each in (name, counted.name):
+      seqio.TaskRegistry.remove(each)
+    examples = types.SimpleNamespace(task=counted, targets=['a', 'b'])
+    values = task_metrics.compute(examples, ['a', 'c'], _AUX_VALUES)
+    assert _numbers(values) == {'same': 0.5, **_RATES}
+    assert not counted.predict_metric_fns
 
   def test_histogram_over_the_examples(self, computed):
     histogram = computed['tokens_per_target_call/examples']
