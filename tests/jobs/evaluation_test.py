@@ -227,7 +227,7 @@ class TestRecord:
 
 
 def bulletins_vocabulary():
-  return ende.seqio.SentencePieceVocabulary(bulletins.VOCABULARY_FILE)
+  return seqio.SentencePieceVocabulary(bulletins.VOCABULARY_FILE)
 
 
 class TestFiles:

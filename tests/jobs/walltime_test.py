@@ -20,6 +20,7 @@ import weakref
 
 import numpy as np
 import pytest
+import seqio
 
 from speculative_t5x import checkpoints
 from speculative_t5x import loading
@@ -265,7 +266,7 @@ class TestRecord:
       assert record.drafter.temperature == temperature
 
   def test_only_timed_examples_count(self, ran):
-    vocabulary = ende.seqio.SentencePieceVocabulary(bulletins.VOCABULARY_FILE)
+    vocabulary = seqio.SentencePieceVocabulary(bulletins.VOCABULARY_FILE)
     pairs = bulletins.read_pairs('validation')[:_NUM_EXAMPLES]
     lengths = [len(vocabulary.encode(text)) + 1 for text, _ in pairs]
     truncated = sum(length > _LENGTHS['inputs'] for length in lengths)
