@@ -31,7 +31,7 @@ PYTEST_ARGS ?=
 # random order and not by the number of its tests.
 PARALLEL := -n logical --dist loadfile --no-loadscope-reorder
 
-DEMO := $(VENV)/bin/speculative-t5x eval --gin_file=configs/runs/demo.gin
+DEMO := $(VENV)/bin/speculative-t5x eval
 
 # Pins both requirements of a Python: $(call LOCK,<version>,<suffix>). What a
 # TPU needs is pinned separately, to the versions that the tests run with.
@@ -63,8 +63,9 @@ help:  ## lists the targets
 
 setup: $(INSTALLED)  ## makes .venv and installs the package into it
 
-demo: $(INSTALLED)  ## decodes with the embedded pair: runs/demo/results.jsonl
-	$(DEMO)
+demo: $(INSTALLED)  ## translates and summarizes with the embedded pairs: runs/
+	$(DEMO) --gin_file=configs/runs/demo.gin
+	$(DEMO) --gin_file=configs/runs/demo_summary.gin
 
 test: $(INSTALLED_TPU)  ## runs the tests
 	$(VENV)/bin/python -m pytest $(PARALLEL) $(PYTEST_ARGS)

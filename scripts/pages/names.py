@@ -16,6 +16,8 @@ from speculative_t5x.reports import readings
 _FILES = {
     'demo': 'eval_bulletins.jsonl',
     'quality': 'quality_bulletins.jsonl',
+    'demo_summary': 'eval_summary.jsonl',
+    'quality_summary': 'quality_summary.jsonl',
     'bulletins': 'walltime_bulletins.jsonl',
     'bulletins_earlier': 'earlier/walltime_bulletins.jsonl',
     'multi30k': 'walltime_multi30k.jsonl',

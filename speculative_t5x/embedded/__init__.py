@@ -1,76 +1,94 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A trained pair that comes with the package: bulletins, English to German.
+"""Two trained pairs that come with the package.
 
-`MODEL_CARD.md` beside this file says how it was made and what it is worth.
+  translation      bulletins, English to German
+  summarization    German reports to a headline summary
+
+`MODEL_CARD.md` beside this file says how they were made and what they are
+worth.
 """
 
+import dataclasses
 import pathlib
-
-import jax.numpy as jnp
 
 from speculative_t5x import loading
 from speculative_t5x import text_decoder
 from speculative_t5x import vocabularies
 from speculative_t5x.drafters import draft_model
-from speculative_t5x.networks import t5
 from speculative_t5x.tasks import bulletins
 
 _FOLDER = pathlib.Path(__file__).parent
-MAX_LENGTH = 96  # tokens, of inputs and of outputs
 
 
-def target_checkpoint() -> str:
-  """Returns the folder of the target's checkpoint."""
-  return str(_FOLDER / 'target')
+@dataclasses.dataclass(frozen=True)
+class _Pair:
+  """A pair of models.
+
+  Attributes:
+    target: name of the target's folder.
+    draft: name of the draft model's folder.
+    inputs_length: most tokens per input, the end of sequence included.
+    targets_length: likewise, per output.
+  """
+
+  target: str
+  draft: str
+  inputs_length: int
+  targets_length: int
 
 
-def draft_checkpoint() -> str:
-  """Returns the folder of the draft model's checkpoint."""
-  return str(_FOLDER / 'draft')
+_PAIRS = {
+    'translation': _Pair('target', 'draft', 96, 96),
+    'summarization': _Pair('summary_target', 'summary_draft', 160, 64),
+}
+TASKS = tuple(_PAIRS)
 
 
-def target_config(dtype: jnp.dtype = jnp.float32) -> t5.T5Config:
-  """Sizes of the target: a shallow encoder and a deep decoder."""
-  return t5.T5Config(
-      vocab_size=2048,
-      emb_dim=384,
-      num_heads=6,
-      head_dim=64,
-      num_encoder_layers=1,
-      num_decoder_layers=4,
-      mlp_dim=640,
-      dtype=dtype,
-  )
+def target_checkpoint(task: str = 'translation') -> str:
+  """Returns the folder of a target's checkpoint.
+
+  Args:
+    task: one of TASKS.
+  Raises:
+    ValueError: for another task.
+  """
+  return str(_FOLDER / _pair(task).target)
 
 
-def draft_config(dtype: jnp.dtype = jnp.float32) -> t5.T5Config:
-  """Sizes of the draft, at most a tenth of the target's."""
-  return t5.T5Config(
-      vocab_size=2048,
-      emb_dim=128,
-      num_heads=2,
-      head_dim=64,
-      num_encoder_layers=1,
-      num_decoder_layers=1,
-      mlp_dim=256,
-      dtype=dtype,
-  )
+def draft_checkpoint(task: str = 'translation') -> str:
+  """Returns the folder of a draft model's checkpoint; see `target_checkpoint`."""
+  return str(_FOLDER / _pair(task).draft)
 
 
-def load_decoder(gamma: int = 5, **options) -> text_decoder.TextDecoder:
-  """Loads target and draft model, ready to decode bulletins.
+def load_decoder(
+    gamma: int = 5, task: str = 'translation', **options
+) -> text_decoder.TextDecoder:
+  """Loads target and draft model, ready to decode texts of their task.
 
   Args:
     gamma: draft tokens per block, at least 1.
+    task: one of TASKS.
     **options: of `text_decoder.TextDecoder`.
+  Raises:
+    ValueError: for another task.
   """
-  lengths = {'inputs_length': MAX_LENGTH, 'targets_length': MAX_LENGTH}
-  draft = loading.load_model(draft_checkpoint(), draft_config())
+  pair = _pair(task)
+  lengths = {
+      'inputs_length': pair.inputs_length,
+      'targets_length': pair.targets_length,
+  }
+  draft = loading.load_model(draft_checkpoint(task))
   return text_decoder.TextDecoder(
-      loading.load_model(target_checkpoint(), target_config()),
+      loading.load_model(target_checkpoint(task)),
       draft_model.from_model(draft),
       vocabularies.load(bulletins.VOCABULARY_FILE),
       gamma=gamma,
       **(lengths | options),
   )
+
+
+def _pair(task: str) -> _Pair:
+  if task not in _PAIRS:
+    raise ValueError(f'task must be one of {TASKS}. Got {task!r}.')
+  return _PAIRS[task]

@@ -72,8 +72,8 @@ class TestGoodPairs:
     report = run(
         checkpoint_path=embedded.target_checkpoint(),
         draft_checkpoint_path=embedded.draft_checkpoint(),
-        target_config=embedded.target_config(),
-        draft_config=embedded.draft_config(),
+        target_config=None,
+        draft_config=None,
         draft_vocabulary_file=bulletins.VOCABULARY_FILE,
     )
     assert {f.verdict for f in report.findings} == {'ok', 'note'}
