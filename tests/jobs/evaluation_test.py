@@ -422,7 +422,9 @@ class TestGreedy:
     assert written['greedy'] == {'identical': 4, 'near_tie': 0, 'mismatch': 2}
 
   def test_too_many_near_ties(self, again, tmp_path, monkeypatch):
-    tie = near_ties.Difference(0, 2, 7, 8, margin=1e-6, path_difference=1e-6)
+    tie = near_ties.Difference(
+        0, 2, None, (7, 8), margin=1e-6, path_difference=1e-6
+    )
     monkeypatch.setattr(
         near_ties,
         'compare',
