@@ -137,6 +137,12 @@ def _read(folder: str | os.PathLike[str]) -> list[_Run]:
           ' infer job that has finished.'
       )
   records = runs_lib.read(path / 'results.jsonl')
+  for record in records:
+    if record.job not in ('eval', 'infer'):
+      raise ValueError(
+          f'The results in {folder} are of the {record.job} job. Give the'
+          ' output folder of an eval job or an infer job.'
+      )
   lines = (path / 'predictions.jsonl').read_text().split('\n')
   rows = [json.loads(line) for line in lines if line]
   found = []

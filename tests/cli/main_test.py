@@ -67,7 +67,7 @@ t5.T5Config:
 """
 _MULTI30K = 'configs/runs/eval_multi30k.gin'
 _COMMANDS = [
-    'eval', 'infer', 'walltime', 'simulate', 'paper', 'train', 'check-pair',
+    'eval', 'infer', 'compare', 'walltime', 'simulate', 'paper', 'train', 'check-pair',
     'tpu-preflight', 'convert',
 ]  # fmt: skip
 _TPU_FLAGS = '--target=t5_1_1_base', '--draft=a,b', '--topology=v4:2x2x1'
@@ -78,6 +78,7 @@ _OUTPUTS = [
         ['infer', '--gin_file=configs/runs/infer_bulletins.gin'],
         'INFER_OUTPUT_DIR',
     ),
+    (['compare', '--first=x', '--second=y'], 'COMPARE_OUTPUT_DIR'),
     (
         ['train', '--gin_file=configs/runs/train_bulletins_draft.gin'],
         'MODEL_DIR',
