@@ -175,8 +175,9 @@ def _part(
   def decide(kind, index, tokens, uniform, draft_token=None):
     context = output.sequence.copy()
     context[before : before + index] = one.draft_tokens[:index]
+    position = before + int(index)
     tokens = tuple(int(row[index]) for row in tokens)
-    return Decision(kind, before + index, tokens, context, draft_token, uniform)
+    return Decision(kind, position, tokens, context, draft_token, uniform)
 
   # Draft tokens behind a rejected one were drafted in vain.
   tested = min(last + 1, int(max(one.num_drafted, other.num_drafted)))

@@ -14,6 +14,7 @@ import pytest
 from speculative_t5x import checkpoints
 from speculative_t5x import run_record
 from speculative_t5x import token_decoder
+from speculative_t5x import vocabularies
 from speculative_t5x.jobs import evaluation
 from speculative_t5x.measurement import greedy
 from speculative_t5x.measurement import interleaved
@@ -226,7 +227,7 @@ class TestRecord:
 
 
 def bulletins_vocabulary():
-  return ende.seqio.SentencePieceVocabulary(bulletins.VOCABULARY_FILE)
+  return vocabularies.load(bulletins.VOCABULARY_FILE)
 
 
 class TestFiles:
@@ -250,6 +251,20 @@ class TestFiles:
     for row in rows[6:]:
       assert row['baseline_score'] < 0 and row['speculative_score'] < 0
     assert any(r['baseline'] != r['speculative'] for r in rows[6:])
+
+  def test_tokens_are_those_of_the_predictions(self, ran):
+    vocabulary = bulletins_vocabulary()
+    text = lambda tokens: vocabulary.decode([t for t in tokens if t != 1])
+    rows = _read(ran.folder / 'predictions.jsonl')
+    for row in rows:
+      assert row['input'].startswith(text(row['input_tokens']))
+      for side in ('baseline', 'speculative'):
+        assert text(row[f'{side}_tokens']) == row[side]
+    for record in ran.records:
+      own = [r for r in rows if r['temperature'] == record.temperature]
+      for side in ('baseline', 'speculative'):
+        total = sum(len(row[f'{side}_tokens']) for row in own)
+        assert total == getattr(record, side).tokens
 
   def test_quality_is_that_of_the_predictions(self, ran):
     rows = _read(ran.folder / 'predictions.jsonl')

@@ -3,6 +3,7 @@
 """Tests that the decisions of a sample are found, and their boundaries."""
 
 import functools
+import json
 
 import jax.numpy as jnp
 import numpy as np
@@ -132,6 +133,7 @@ class TestUniforms:
         other = call._replace(tokens=changed)
         found = decisions._part(output, number, call, other)
         assert found.kind == ('resampled' if call.is_rejected else 'draw')
+        json.dumps([found.position, found.tokens, found.uniform])
         assert found.position == call.num_before + last
         check_drawn(found, bounds_of(output, found))
         kinds.add(found.kind)
