@@ -169,7 +169,7 @@ class TextDecoder:
       topp: keep the likeliest tokens of this mass; 0 is off.
       draft_temperature: None for the target's. It changes the acceptance rate
         and never the distribution of the outputs.
-      seed: with the example id, all that a sample depends on.
+      seed: with the example id, all that a sample depends on, up to rounding.
       example_ids: one per input; 0, 1, ... by default.
     Returns:
       The request, and how many inputs were cut to their limit.

@@ -41,8 +41,8 @@ class Request:
 
   Attributes:
     encoder_input_tokens: [examples, inputs_length] int32, padded.
-    example_ids: [examples] int32. A row's sample depends on seed, example id
-      and decode number alone, whatever else is in the batch.
+    example_ids: [examples] int32. Up to rounding, a row's sample depends on
+      seed, example id and decode number alone, whatever else is in the batch.
     limits: [examples] int32, most tokens of each output, at most the decoder's
       length; 0 for an example that only pads the batch.
     seed: int32 scalar.

@@ -52,7 +52,8 @@ def _from_the_root(monkeypatch):
 
 def _parse(*names):
   """Returns the configuration as gin writes it, one binding per line."""
-  job = 'infer' if any('/infer' in name for name in names) else 'eval'
+  own = (x for x in ('infer', 'compare') for name in names if f'/{x}' in name)
+  job = next(own, 'eval')
   for macro in commands.JOBS[job].optional:  # as the command does
     gin.parse_config(f'{macro} = None')
   for name in names:

@@ -27,6 +27,8 @@ _FILES = {
     'large': 'paper/table2.jsonl',
 }
 _BENCHMARKS = {
+    'divergence_plain': 'divergence_multi30k_plain.json',
+    'divergence_speculative': 'divergence_multi30k_speculative.json',
     'beside_base': 'side_by_side_base.json',
     'beside_multi30k': 'side_by_side_oracle.json',
     'row_products': 'row_products.json',

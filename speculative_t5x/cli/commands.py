@@ -68,6 +68,17 @@ JOBS = {
         is_resumed=True,
         optional=(*_CONFIGS, 'DRAFTER'),
     ),
+    'compare': Job(
+        'speculative_t5x.jobs.compare',
+        'compare',
+        'configs/runs/compare.gin',
+        'compares two runs of eval or infer: identical up to rounding?',
+        output_macro='COMPARE_OUTPUT_DIR',
+        needs_output=False,
+        flags=('first', 'second'),
+        is_complete=True,
+        optional=(*_CONFIGS, 'DRAFTER'),
+    ),
     'walltime': Job(
         'speculative_t5x.jobs.walltime',
         'measure_walltime',

@@ -57,7 +57,7 @@ def target_checkpoint(task: str = 'translation') -> str:
 
 
 def draft_checkpoint(task: str = 'translation') -> str:
-  """Returns the folder of a draft model's checkpoint; see `target_checkpoint`."""
+  """Returns the folder of a draft model; see `target_checkpoint`."""
   return str(_FOLDER / _pair(task).draft)
 
 

@@ -293,7 +293,12 @@ def _decode_chunk(
       name: dataclasses.asdict(run.tally())
       for name, run in zip(_SIDES, runs, strict=True)
   }
-  rows = predictions_lib.rows(examples, temperature, sides)
+  rows = predictions_lib.rows(
+      examples,
+      temperature,
+      sides,
+      padding=decoder.target_model.special_ids.padding,
+  )
   return chunks_lib.Content(
       [json.dumps(row, ensure_ascii=False) for row in rows],
       {

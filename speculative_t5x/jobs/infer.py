@@ -36,11 +36,6 @@ from speculative_t5x.tasks import predictions as predictions_lib
 from speculative_t5x.tasks import task_vocabulary
 from speculative_t5x.tasks import text_files
 
-# Takes the place of a drafter in plain decoding, which calls none.
-_NO_DRAFTER = source.LoadedDrafter(
-    lambda target, gamma: nothing.Nothing(gamma),
-    run_record.DrafterDescription(),
-)
 # Decodes a chunk, or finds it: see `chunks.Chunks.take`.
 _Take = Callable[[int, Any, Callable[[], chunks_lib.Content]], Any]
 
@@ -52,10 +47,12 @@ class _Columns:
   Attributes:
     scores: log-probabilities.
     statistics: counts of the input, see `counts.per_example`.
+    tokens: token ids of the input and of the decodes.
   """
 
   scores: bool = False
   statistics: bool = False
+  tokens: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,6 +89,7 @@ def infer(
     batch_size: int = 1,
     scores: bool = False,
     statistics: bool = False,
+    tokens: bool = False,
     chunk_batches: int = 16,
 ) -> run_record.RunRecord | None:
   """Decodes lines of files or inputs of a task, in their order.
@@ -118,6 +116,7 @@ def infer(
     scores: whether predictions have their log-probabilities.
     statistics: whether predictions have counts of tokens, target calls and
       draft tokens.
+    tokens: whether predictions have token ids, which the compare job needs.
     chunk_batches: batches per chunk, the unit of resumption.
   Returns:
     The run record; None without an output folder.
@@ -164,7 +163,7 @@ def infer(
         draft_temperature,
         batch_size,
         chunk_batches if output_dir is not None else 1,
-        _Columns(scores, statistics),
+        _Columns(scores, statistics, tokens),
         drafter is not None,
         interleaved.Timer([way]),
         stack.enter_context(progress.Progress('infer', None)),
@@ -235,7 +234,7 @@ def _load(
   target = workload.find_target(mesh).with_vocabulary(
       'of the inputs', vocabulary.eos_id
   )
-  loaded_drafter = _NO_DRAFTER
+  loaded_drafter = nothing.LOADED
   if drafter is not None:
     found = workload_lib.find_drafter(drafter, target, vocabulary)
     loaded_drafter = found.load()
@@ -411,5 +410,8 @@ def _rows(
     columns['statistics'] = [
         dict(zip(found.counts, each, strict=True)) for each in counted
     ]
+  if setup.columns.tokens:
+    columns[predictions_lib.INPUT_TOKENS] = [list(x.tokens) for x in part]
+    columns[predictions_lib.TOKENS] = predictions_lib.unwrap(found.tokens)
   for row in zip(*columns.values(), strict=True):
     yield dict(zip(columns, row, strict=True))

@@ -9,9 +9,10 @@ gamma at once.
 Legend: rows (examples times decodes), length (of the texts), vocab.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 import dataclasses
 import functools
+from typing import Any
 
 import jax
 from jax import lax
@@ -19,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x import token_decoder
+from speculative_t5x.measurement import forced
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling as sampling_lib
@@ -74,6 +76,36 @@ def score(
   return [Text(beta[:n], probs[:n]) for beta, probs, n in rows if n]
 
 
+def draft_probs(
+    decoder: token_decoder.TokenDecoder,
+    request: token_decoder.Request,
+    row: int,
+    sequence: np.ndarray,
+) -> np.ndarray:
+  """Returns the drafter's distribution of every token of a sequence.
+
+  Args:
+    decoder: both models.
+    request: the batch, whose shape is kept: rounding depends on it.
+    row: index of the row in it, among all decodes of all examples.
+    sequence: [length] int32, the tokens that the drafter sees.
+  Returns:
+    [length, vocab]; zeros where the drafter proposes nothing.
+  """
+  request = decoder.place(forced.repeat_row(decoder, request, row))
+  rows = len(request.example_ids) * decoder.num_decodes
+  with decoder.scope():
+    probs = _draft_probs(
+        decoder.target_model,
+        decoder.make_drafter(1),
+        decoder.target.params,
+        decoder.loaded_drafter.params,
+        request,
+        jnp.asarray(np.tile(sequence, (rows, 1))),
+    )
+  return np.asarray(probs)
+
+
 # What is static holds no weights: it stays in JAX's cache of programs.
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def _score(
@@ -84,6 +116,65 @@ def _score(
     request: token_decoder.Request,
     sequences: jax.Array,
 ) -> tuple[jax.Array, jax.Array]:
+
+  def read(index, p, q):
+    token = sequences[:, index, None]
+    take = lambda probs: jnp.take_along_axis(probs, token, axis=-1)[:, 0]
+    # A token that the target wrote has p > 0, but for rounding between paths.
+    accept_prob = jnp.where(take(q) < take(p), take(q) / take(p), 1)
+    # Rounding may add up to more than 1.
+    beta = jnp.minimum(jnp.sum(jnp.minimum(p, q), axis=-1), 1)
+    return beta, accept_prob
+
+  betas, accept_probs = _along(
+      model, drafter, target_params, draft_params, request, sequences, read
+  )
+  return betas.T, accept_probs.T
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _draft_probs(
+    model: contracts.Model,
+    drafter: contracts.Drafter,
+    target_params: contracts.Params,
+    draft_params: contracts.Params,
+    request: token_decoder.Request,
+    sequences: jax.Array,
+) -> jax.Array:
+  return _along(
+      model,
+      drafter,
+      target_params,
+      draft_params,
+      request,
+      sequences,
+      lambda index, p, q: q[0],
+  )
+
+
+def _along(
+    model: contracts.Model,
+    drafter: contracts.Drafter,
+    target_params: contracts.Params,
+    draft_params: contracts.Params,
+    request: token_decoder.Request,
+    sequences: jax.Array,
+    read: Callable[[jax.Array, jax.Array, jax.Array], Any],
+) -> Any:
+  """Returns what is read of p and q at each token of the sequences.
+
+  Args:
+    model: the target.
+    drafter: proposes one token per call.
+    target_params: of the target.
+    draft_params: of the drafter, or None.
+    request: the inputs, and both samplings.
+    sequences: [rows, length] int32.
+    read: takes the index of a token, int32 scalar, and the distributions p of
+      the target and q of the drafter there, [rows, vocab].
+  Returns:
+    What `read` returns, stacked, [length, ...].
+  """
   rows, length = sequences.shape
   inputs = request.encoder_input_tokens
   # A drafter may feed tokens past the one that it is asked for.
@@ -105,7 +196,7 @@ def _score(
 
   positions = jnp.arange(length, dtype=jnp.int32)
 
-  def score_token(carry, index_and_probs):
+  def at_token(carry, index_and_probs):
     state, cache = carry
     index, p = index_and_probs
     draft, state, cache = step_lib.propose(
@@ -122,21 +213,14 @@ def _score(
         ),
         model.vocab_size,
     )
-    q = _first_probs(draft, p)
-    token = sequences[:, index, None]
-    take = lambda probs: jnp.take_along_axis(probs, token, axis=-1)[:, 0]
-    # A token that the target wrote has p > 0, but for rounding between paths.
-    accept_prob = jnp.where(take(q) < take(p), take(q) / take(p), 1)
-    # Rounding may add up to more than 1.
-    beta = jnp.minimum(jnp.sum(jnp.minimum(p, q), axis=-1), 1)
-    return (state, cache), (beta, accept_prob)
+    return (state, cache), read(index, p, _first_probs(draft, p))
 
-  _, (betas, accept_probs) = lax.scan(
-      score_token,
+  _, found = lax.scan(
+      at_token,
       (state, cache),
       (positions, jnp.moveaxis(target_probs, 1, 0)),
   )
-  return betas.T, accept_probs.T
+  return found
 
 
 def _view_at(

@@ -16,7 +16,7 @@ MAX_NEAR_TIE_SHARE = 0.005
 
 
 class MismatchError(RuntimeError):
-  """Greedy outputs differ by more than rounding explains, which is a bug."""
+  """Outputs differ by more than rounding explains, which is a bug."""
 
 
 def compare(

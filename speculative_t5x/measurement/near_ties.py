@@ -1,66 +1,85 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Checks whether two different greedy outputs differ only by rounding.
+"""Checks whether two different outputs of a row differ only by rounding.
 
-Decoding in blocks and token by token uses matrix products of different shapes,
-which round differently. If the two most likely tokens are closer than the
-rounding (a near tie), either may be chosen; any other difference is a bug.
-Therefore both paths are run on this device up to the first token that differs,
-and the margin between the two tokens' logits is compared with the difference
-between the paths' logits.
+Batches and blocks of different sizes are computed by matrix products of
+different shapes, which round differently. Rounding can change a token where the
+two most likely tokens are almost equally likely, or where the uniform of a
+sample almost equals a boundary between two outcomes (a near tie); any other
+difference is a bug. Therefore all paths are run on this device up to the
+decision at which the outputs part, and its margin is compared with the
+difference between the paths. `docs/correctness.md` defines both.
 
-Legend: vocab, length (of the outputs).
+Legend: vocab, length (of the outputs), paths (ways to compute the same logits).
 """
 
 import dataclasses
-import functools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x import token_decoder
-from speculative_t5x.speculation import contracts
-from speculative_t5x.speculation import state as state_lib
+from speculative_t5x.measurement import acceptance
+from speculative_t5x.measurement import decisions
+from speculative_t5x.measurement import forced
+from speculative_t5x.speculation import sampling as sampling_lib
+
+_Kind = decisions.Kind
+# Of sums of probabilities, which are float32 whatever the models are.
+_ROUNDING = 4 * float(np.finfo(np.float32).eps)
+_standardize = jax.jit(sampling_lib.standardize)
 
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-  """The first token in which two greedy outputs of a row differ.
+  """Where two outputs of a row part, and how closely it was decided.
+
+  What is None was not found: the sample cannot be repeated.
 
   Attributes:
-    row: index of the row in the batch.
-    position: position of the token.
-    plain_token: token of plain decoding.
-    speculative_token: token of speculative decoding.
-    margin: difference of the two tokens' logits in decoding token by token.
-    path_difference: largest difference of any logit at this position between
-      decoding token by token and in blocks.
+    row: index of the row in the batch of the first output.
+    position: of the first decision that differs; the tokens differ there or
+      later.
+    decision: what was decided.
+    tokens: each output's token at this position.
+    logits: of the two tokens, in the path of each output.
+    margin: how far the decision is from being the other one. At temperature 0
+      the difference of the two logits, else the distance of the uniform from
+      the boundary.
+    path_difference: largest difference between paths of what the margin is
+      measured in: logits at temperature 0, else boundaries.
   """
 
   row: int
   position: int
-  plain_token: int
-  speculative_token: int
-  margin: float
-  path_difference: float
+  decision: decisions.Kind | None
+  tokens: tuple[int, int]
+  logits: tuple[tuple[float, float], tuple[float, float]] | None = None
+  margin: float | None = None
+  path_difference: float | None = None
+
+  @property
+  def tolerance(self) -> float | None:
+    """The largest margin that rounding explains.
+
+    Rounding may move both sides of the comparison, hence the factor 2.
+    """
+    return self.path_difference and 2 * self.path_difference
 
   @property
   def is_near_tie(self) -> bool:
-    """Whether rounding explains the difference.
-
-    Rounding may change both logits, hence the factor 2.
-    """
-    return self.margin <= 2 * self.path_difference
+    """Whether rounding explains the difference."""
+    return self.margin is not None and self.margin <= self.tolerance
 
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-  """The comparison of two runs' greedy outputs for the same rows.
+  """The comparison of two runs' outputs for the same rows.
 
   Attributes:
     num_identical: number of rows without a difference.
-    differences: the first difference of each other row.
+    differences: one per other row.
   """
 
   num_identical: int
@@ -84,88 +103,174 @@ def compare(
   """Compares the plain and speculative outputs of a batch at temperature 0.
 
   Args:
-    decoder: the decoder of both outputs, with one decode per example.
+    decoder: the decoder of both outputs.
     request: the batch.
-    plain_sequences: [examples, length] int32.
-    speculative_sequences: [examples, length] int32.
-  Raises:
-    ValueError: if the decoder has several decodes per example.
+    plain_sequences: [rows, length] int32.
+    speculative_sequences: [rows, length] int32.
   """
-  if decoder.num_decodes != 1:
-    raise ValueError(
-        'Greedy outputs can be compared only with one decode per example, got'
-        f' num_decodes {decoder.num_decodes}.'
-    )
   rows = np.flatnonzero(
       np.any(plain_sequences != speculative_sequences, axis=1)
   )
+  output = lambda row, is_speculative, sequences: decisions.Output(
+      decoder, request, row, is_speculative, sequences[row]
+  )
   differences = tuple(
-      _explain(decoder, request, row, plain_sequences, speculative_sequences)
+      explain(
+          output(row, False, plain_sequences),
+          output(row, True, speculative_sequences),
+      )
       for row in rows.tolist()
   )
   return Comparison(len(plain_sequences) - len(rows), differences)
 
 
-def _explain(decoder, request, row, plain, speculative) -> Difference:
-  position = int(np.flatnonzero(plain[row] != speculative[row])[0])
-  tokens = int(plain[row, position]), int(speculative[row, position])
-  single = _logits_at(decoder, request, row, plain[row], position, 1)
-  block = _logits_at(
-      decoder, request, row, plain[row], position, decoder.gamma + 1
-  )
-  # Forbidden ids have logit -inf on both paths.
-  both = np.isfinite(single) & np.isfinite(block)
-  return Difference(
-      row,
-      position,
-      *tokens,
-      margin=float(abs(single[tokens[0]] - single[tokens[1]])),
-      path_difference=float(np.max(np.abs(single[both] - block[both]))),
-  )
+def explain(first: decisions.Output, second: decisions.Output) -> Difference:
+  """Returns where and how closely two different outputs of a row part.
 
-
-def _logits_at(
-    decoder: token_decoder.TokenDecoder,
-    request: token_decoder.Request,
-    row: int,
-    sequence: np.ndarray,
-    position: int,
-    block: int,
-) -> np.ndarray:
-  """Returns the logits at a position after decoding the sequence in blocks.
-
-  The batch keeps its shape, because rounding depends on it.
+  Args:
+    first: of the one run.
+    second: of the other; see `decisions.find` for what they must share.
   """
-  params = decoder.target.params
-  batch = request.encoder_input_tokens.shape[0]
-  tile = lambda x: jnp.broadcast_to(x[row], (batch, *x.shape[1:]))
-  model = decoder.target_model
-  first = model.special_ids.start
-  fed = np.concatenate([[first], sequence[:position]]).astype(np.int32)
-  # The last block ends at the position. The first block may overlap the second,
-  # which then overwrites its cache slots. If there is one block, tokens after
-  # the position only fill it up; the logits do not depend on them.
-  starts = [0, *reversed(range(position + 1 - block, 0, -block))]
-  slots = state_lib.cache_slots(decoder.length, decoder.gamma)
-  with decoder.scope():
-    memory, cache, *_ = _start(
-        model, params, tile(request.encoder_input_tokens), slots
-    )
-    for start in starts:
-      tokens = np.resize(fed[start : start + block], (1, block))
-      tokens = jnp.asarray(np.repeat(tokens, batch, axis=0))
-      positions = jnp.full((batch,), start, jnp.int32)
-      logits, cache = _decode(model, params, memory, cache, tokens, positions)
-  return np.asarray(logits[0, position - starts[-1]])
+  decision = decisions.find(first, second)
+  if decision is None:
+    position = decisions.first_difference(first, second)
+    tokens = int(first.sequence[position]), int(second.sequence[position])
+    return Difference(first.row, position, None, tokens)
+  logits = _logits(first, second, decision)
+  bounds = _bounds(first, second, decision, logits)
+  finite = np.all(np.isfinite(bounds), axis=0)  # forbidden ids have -inf
+  path_difference = float(np.max(np.ptp(bounds[:, finite], axis=0)))
+  if decision.kind != _Kind.ARGMAX:
+    path_difference += _ROUNDING
+  own = [
+      logits[_path(output, output.block)][list(decision.tokens)].tolist()
+      for output in (first, second)
+  ]
+  return Difference(
+      first.row,
+      decision.position,
+      decision.kind,
+      decision.tokens,
+      logits=tuple(map(tuple, own)),
+      margin=_margin(decision, bounds[0]),
+      path_difference=path_difference,
+  )
 
 
-@functools.partial(jax.jit, static_argnums=(0, 3))
-def _start(
-    model: contracts.Model, params, tokens, slots: int
-) -> contracts.Started:
-  return model.start(params, tokens, tokens.shape[0], slots)
+def _path(output: decisions.Output, block: int) -> tuple[int, int, int]:
+  """Returns what the rounding of a path depends on."""
+  return id(output.decoder), len(output.request.example_ids), block
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def _decode(model: contracts.Model, params, memory, cache, tokens, positions):
-  return model.decode(params, memory, cache, tokens, positions, None)
+def _logits(
+    first: decisions.Output,
+    second: decisions.Output,
+    decision: decisions.Decision,
+) -> dict[tuple[int, int, int], np.ndarray]:
+  """Returns the target's logits [vocab] in each path, the first's own first.
+
+  Each run's batch is decoded token by token and in blocks, so that there are
+  two paths even for two runs of equal shapes.
+  """
+  found = {}
+  for output in (first, second):
+    for block in sorted((1, output.decoder.gamma + 1), key=output.block.__ne__):
+      path = _path(output, block)
+      if path not in found:
+        found[path] = forced.logits_at(
+            output.decoder,
+            output.request,
+            output.row,
+            decision.context,
+            decision.position,
+            block,
+        ).astype(np.float64)
+  return found
+
+
+def _bounds(
+    first: decisions.Output,
+    second: decisions.Output,
+    decision: decisions.Decision,
+    logits: dict[tuple[int, int, int], np.ndarray],
+) -> np.ndarray:
+  """Returns what decides, in each path: [paths, vocab] float64."""
+  if decision.kind == _Kind.ARGMAX:
+    return np.stack(list(logits.values()))
+  needs_q = decision.kind != _Kind.DRAW
+  draft = {
+      _path(output, 0): _draft_probs(output, decision)
+      for output in (first, second)
+      if needs_q
+  }
+  return np.stack(
+      [
+          _boundaries(
+              decision.kind,
+              _probs(each, first.request.sampling),
+              draft.get((*path[:2], 0)),
+          )
+          for path, each in logits.items()
+      ]
+  )
+
+
+def _probs(logits: np.ndarray, sampling: sampling_lib.Sampling) -> np.ndarray:
+  probs = _standardize(jnp.asarray(logits, jnp.float32), sampling)
+  return np.asarray(probs, np.float64)
+
+
+def _draft_probs(
+    output: decisions.Output, decision: decisions.Decision
+) -> np.ndarray:
+  probs = acceptance.draft_probs(
+      output.decoder, output.request, output.row, decision.context
+  )
+  return probs[decision.position].astype(np.float64)
+
+
+def _boundaries(
+    kind: decisions.Kind, p: np.ndarray, q: np.ndarray | None
+) -> np.ndarray:
+  """Returns what the uniform is compared with, per token.
+
+  Args:
+    kind: what is decided, not by argmax.
+    p: [vocab], the target's distribution.
+    q: [vocab], the drafter's; None for a draw from p.
+  Returns:
+    [vocab]: the probability with which each token would be accepted, or the
+    upper end of its interval of the inverse CDF.
+  """
+  if kind == _Kind.ACCEPTANCE:
+    # A token that is never drafted is never tested.
+    return np.minimum(1, np.divide(p, q, out=np.ones_like(p), where=q > 0))
+  weights = {
+      _Kind.DRAW: lambda: p,
+      _Kind.DRAFT: lambda: q,
+      _Kind.RESAMPLED: lambda: np.maximum(p - q, 0),
+  }[kind]()
+  # Without a residual, rounding caused the rejection: see `residual`.
+  cumulative = np.cumsum(weights if np.any(weights) else p)
+  return cumulative / cumulative[-1]
+
+
+def _margin(decision: decisions.Decision, bounds: np.ndarray) -> float:
+  """Returns how far a decision is from being the other one.
+
+  Args:
+    decision: the decision.
+    bounds: [vocab], what decides: logits or boundaries.
+  """
+  if decision.kind == _Kind.ARGMAX:
+    one, other = bounds[list(decision.tokens)]
+    return float(abs(one - other))
+  if decision.kind == _Kind.ACCEPTANCE:
+    return float(abs(decision.uniform - bounds[decision.draft_token]))
+  starts = np.concatenate([[0], bounds])
+  return max(
+      float(max(starts[token] - decision.uniform, decision.uniform - end, 0))
+      for token, end in zip(
+          decision.tokens, bounds[list(decision.tokens)], strict=True
+      )
+  )

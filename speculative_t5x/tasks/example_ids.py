@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Ids of examples; an example's samples depend on its id and the seed."""
+"""Ids of examples; they and the seed determine samples, up to rounding."""
 
 import zlib
 

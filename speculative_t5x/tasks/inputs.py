@@ -16,7 +16,8 @@ class Input(NamedTuple):
 
   Attributes:
     example_id: number of the line among all lines, from 0 on, or the id of the
-      task's example. With the seed, all that a sample depends on.
+      task's example. With the seed, all that a sample depends on, up to
+      rounding.
     text: of the line or the example.
     tokens: at most inputs_length, the end of sequence included.
     is_truncated: whether the text has more tokens.

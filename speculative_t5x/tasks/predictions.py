@@ -17,20 +17,24 @@ from speculative_t5x.measurement import counts as counts_lib
 from speculative_t5x.measurement import interleaved
 from speculative_t5x.tasks import examples as examples_lib
 
+INPUT_TOKENS, TOKENS = 'input_tokens', 'tokens'  # keys of a row
+
 
 @dataclasses.dataclass(frozen=True)
 class Predictions:
-  """Texts, scores and counts, the best decode of an example last.
+  """Texts, scores and counts, the best decode of an example last, and tokens.
 
   Attributes:
     texts: [examples][num_decodes] decoded texts.
     scores: [examples, num_decodes] float32, log-probabilities.
     counts: arrays [examples, ...] by name, see `counts.per_example`.
+    tokens: [examples][num_decodes] token ids, by decode number.
   """
 
   texts: list[list[str]]
   scores: np.ndarray
   counts: dict[str, np.ndarray]
+  tokens: list[list[list[int]]]
 
   @property
   def best(self) -> list[str]:
@@ -70,7 +74,10 @@ def read(
   ]
   counts = counts_lib.per_example(run.decoded, decoder.num_decodes)
   return Predictions(
-      texts, scores, {name: x[:num_examples] for name, x in counts.items()}
+      texts,
+      scores,
+      {name: x[:num_examples] for name, x in counts.items()},
+      run.tokens(num_examples, decoder.num_decodes),
   )
 
 
@@ -78,6 +85,7 @@ def rows(
     examples: examples_lib.Examples,
     temperature: float,
     sides: dict[str, Predictions],
+    padding: int,
 ) -> list[dict[str, Any]]:
   """Returns the rows of `predictions.jsonl`, one per example.
 
@@ -86,6 +94,7 @@ def rows(
     temperature: sampling temperature of the decoding.
     sides: predictions by their key in a row. A single decode is written as a
       text, several decodes as a list.
+    padding: id that fills the tokens of the inputs.
   """
   columns = {
       'example_id': examples.example_ids.tolist(),
@@ -96,10 +105,23 @@ def rows(
           f'{name}_score': unwrap(side.scores.tolist())
           for name, side in sides.items()
       },
+      INPUT_TOKENS: _without_padding(examples.tokens, padding),
+      **{
+          f'{name}_{TOKENS}': unwrap(side.tokens)
+          for name, side in sides.items()
+      },
   }
   return [
       {'temperature': temperature, **dict(zip(columns, row, strict=True))}
       for row in zip(*columns.values(), strict=True)
+  ]
+
+
+def _without_padding(tokens: np.ndarray, padding: int) -> list[list[int]]:
+  """Returns each row up to its last token that is no padding."""
+  return [
+      row[: np.max(np.flatnonzero(row != padding), initial=-1) + 1].tolist()
+      for row in tokens
   ]
 
 

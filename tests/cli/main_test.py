@@ -67,8 +67,8 @@ t5.T5Config:
 """
 _MULTI30K = 'configs/runs/eval_multi30k.gin'
 _COMMANDS = [
-    'eval', 'infer', 'walltime', 'simulate', 'paper', 'train', 'check-pair',
-    'tpu-preflight', 'convert',
+    'eval', 'infer', 'compare', 'walltime', 'simulate', 'paper', 'train',
+    'check-pair', 'tpu-preflight', 'convert',
 ]  # fmt: skip
 _TPU_FLAGS = '--target=t5_1_1_base', '--draft=a,b', '--topology=v4:2x2x1'
 # The required flags of a command, and the macro of its output folder.
@@ -78,6 +78,7 @@ _OUTPUTS = [
         ['infer', '--gin_file=configs/runs/infer_bulletins.gin'],
         'INFER_OUTPUT_DIR',
     ),
+    (['compare', '--first=x', '--second=y'], 'COMPARE_OUTPUT_DIR'),
     (
         ['train', '--gin_file=configs/runs/train_bulletins_draft.gin'],
         'MODEL_DIR',
@@ -1004,7 +1005,9 @@ class TestInterrupted:
 
     monkeypatch.setattr(main, '_parse', interrupt)
     assert main.main([name]) == 130
-    is_resumed = name not in ('check-pair', 'tpu-preflight', 'convert')
+    is_resumed = name not in (
+        'compare', 'check-pair', 'tpu-preflight', 'convert'
+    )  # fmt: skip
     kept = ' Finished work is kept; the same command resumes.'
     shown = capsys.readouterr()
     assert shown.err == f'Interrupted.{kept if is_resumed else ""}\n'

@@ -15,6 +15,7 @@ import seqio
 from speculative_t5x import checkpoints
 from speculative_t5x import run_record
 from speculative_t5x import token_decoder
+from speculative_t5x import vocabularies
 from speculative_t5x.jobs import evaluation
 from speculative_t5x.measurement import greedy
 from speculative_t5x.measurement import interleaved
@@ -227,7 +228,7 @@ class TestRecord:
 
 
 def bulletins_vocabulary():
-  return seqio.SentencePieceVocabulary(bulletins.VOCABULARY_FILE)
+  return vocabularies.load(bulletins.VOCABULARY_FILE)
 
 
 class TestFiles:
@@ -251,6 +252,20 @@ class TestFiles:
     for row in rows[6:]:
       assert row['baseline_score'] < 0 and row['speculative_score'] < 0
     assert any(r['baseline'] != r['speculative'] for r in rows[6:])
+
+  def test_tokens_are_those_of_the_predictions(self, ran):
+    vocabulary = bulletins_vocabulary()
+    text = lambda tokens: vocabulary.decode([t for t in tokens if t != 1])
+    rows = _read(ran.folder / 'predictions.jsonl')
+    for row in rows:
+      assert row['input'].startswith(text(row['input_tokens']))
+      for side in ('baseline', 'speculative'):
+        assert text(row[f'{side}_tokens']) == row[side]
+    for record in ran.records:
+      own = [r for r in rows if r['temperature'] == record.temperature]
+      for side in ('baseline', 'speculative'):
+        total = sum(len(row[f'{side}_tokens']) for row in own)
+        assert total == getattr(record, side).tokens
 
   def test_quality_is_that_of_the_predictions(self, ran):
     rows = _read(ran.folder / 'predictions.jsonl')
@@ -461,7 +476,9 @@ class TestGreedy:
     assert written['greedy'] == {'identical': 4, 'near_tie': 0, 'mismatch': 2}
 
   def test_too_many_near_ties(self, again, tmp_path, monkeypatch):
-    tie = near_ties.Difference(0, 2, 7, 8, margin=1e-6, path_difference=1e-6)
+    tie = near_ties.Difference(
+        0, 2, None, (7, 8), margin=1e-6, path_difference=1e-6
+    )
     monkeypatch.setattr(
         near_ties,
         'compare',

@@ -16,6 +16,7 @@ from speculative_t5x import checkpoints
 from speculative_t5x import run_record
 from speculative_t5x import token_decoder
 from speculative_t5x import vocabularies
+from speculative_t5x.drafters import nothing
 from speculative_t5x.jobs import evaluation
 from speculative_t5x.jobs import infer
 from speculative_t5x.measurement import interleaved
@@ -95,6 +96,12 @@ def run(paths, decoders, tmp_path, monkeypatch):
   return run
 
 
+def _text(tokens):
+  """Returns the text of tokens with an end of sequence or without."""
+  ids = [token for token in tokens if token != 1]
+  return vocabularies.load(bulletins.VOCABULARY_FILE).decode(ids)
+
+
 def _read(path):
   return [json.loads(line) for line in path.read_text()[:-1].split('\n')]
 
@@ -134,18 +141,23 @@ class TestPredictions:
         _TEXTS, temperature=1.0, output_dir=tmp_path / 'one_file'
     )
 
-  def test_scores_and_statistics(self, run, tmp_path):
+  def test_scores_statistics_and_tokens(self, run, tmp_path):
     rows = run(
         _TEXTS,
         temperature=1.0,
         num_decodes=2,
         scores=True,
         statistics=True,
+        tokens=True,
     )
     record = _record(tmp_path)['speculative']
     for row in rows:
       assert len(row['prediction']) == len(row['score']) == 2
       assert row['score'] == sorted(row['score'])
+      assert sum(map(len, row['tokens'])) == row['statistics']['tokens']
+      texts = map(_text, row['tokens'])
+      assert sorted(texts) == sorted(row['prediction'])
+      assert row['input'].startswith(_text(row['input_tokens']))
     counts = [row['statistics'] for row in rows]
     for key in ('tokens', 'target_calls', 'drafted', 'drafted_computed'):
       assert record[key] == sum(each[key] for each in counts) > 0
@@ -399,7 +411,7 @@ class _Repeating:
   """A decoder whose outputs are its inputs."""
 
   target_model = t5_model.T5Model(_CONFIG)
-  loaded_drafter = infer._NO_DRAFTER
+  loaded_drafter = nothing.LOADED
   policy = draft_length.Fixed()
   num_decodes, length, gamma, mesh, matmul_precision = 1, 16, 1, None, None
   target = types.SimpleNamespace(describe=lambda: run_record.ModelDescription())

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from speculative_t5x import token_decoder
+from speculative_t5x.measurement import decisions
+from speculative_t5x.measurement import forced
 from speculative_t5x.measurement import near_ties
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
@@ -82,7 +84,7 @@ class TestLogitsOfBothPaths:
     """Positions smaller than the block are included."""
     for row in range(BATCH):
       for position in range(LENGTH):
-        found = near_ties._logits_at(
+        found = forced.logits_at(
             decoder(), request(), row, sequences()[row], position, block
         )
         np.testing.assert_allclose(
@@ -108,8 +110,10 @@ class TestCompare:
     assert found.mismatches == (difference,)
     assert found.near_ties == ()
     assert (difference.row, difference.position) == (1, position)
-    assert difference.plain_token == written
-    assert difference.speculative_token == other
+    assert difference.decision == 'argmax'
+    assert difference.tokens == (written, other)
+    for own in difference.logits:
+      np.testing.assert_allclose(own, logits[[written, other]], atol=2e-5)
     np.testing.assert_allclose(
         difference.margin, abs(logits[other] - logits[written]), rtol=1e-4
     )
@@ -140,7 +144,7 @@ class TestCompare:
       logits[50:] = -np.inf
       return logits
 
-    monkeypatch.setattr(near_ties, '_logits_at', logits_at)
+    monkeypatch.setattr(forced, 'logits_at', logits_at)
     found = compare(0, 3, other)
     (difference,) = found.differences
     assert difference.is_near_tie == is_near_tie
@@ -172,7 +176,13 @@ class TestCompare:
     found = near_ties.compare(rounding, request(), sequences(), changed)
     assert found.differences == (
         near_ties.Difference(
-            2, 7, written, other, margin=3.0, path_difference=1.5
+            2,
+            7,
+            decisions.Kind.ARGMAX,
+            (written, other),
+            logits=((0.0, 3.0), (0.0, 4.5)),
+            margin=3.0,
+            path_difference=1.5,
         ),
     )
 
