@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Runs T5X's eval or infer script on several hosts.
+r"""Runs T5X's eval or infer script on several hosts.
 
   python -m speculative_t5x.cli.t5x_multihost {eval,infer} \
     [--coordinator_address=HOST:PORT --process_count=N --process_index=I] \
@@ -24,8 +24,9 @@ def main(argv: Sequence[str] | None = None) -> int | str | None:
 
   An invalid command line prints an error and exits with status 2.
   """
+  _, usage, description = __doc__.split('\n\n')
   parser = argparse.ArgumentParser(
-      usage=__doc__.split('\n\n')[1].strip(), allow_abbrev=False
+      usage=usage.strip(), description=description, allow_abbrev=False
   )
   parser.add_argument('script', choices=['eval', 'infer'])
   parser.add_argument('--coordinator_address')
