@@ -54,10 +54,12 @@ def make_mesh(
     devices: devices to choose from; None for all.
   Raises:
     MeshError: if a size is not a whole number of at least 1, or if there are
-      too few devices.
+      too few devices; if `devices` is None and JAX connects several processes.
   """
   check_axes(data, model)
-  devices = jax.devices() if devices is None else devices
+  if devices is None:
+    check_one_process()
+    devices = jax.devices()
   if data * model > len(devices):
     raise MeshError(
         f'A mesh of {data} x {model} (data x model) needs {data * model}'
@@ -69,6 +71,22 @@ def make_mesh(
       axis_types=(jax.sharding.AxisType.Auto,) * 2,
       devices=devices[: data * model],
   )
+
+
+def check_one_process() -> None:
+  """Checks that JAX does not connect several processes.
+
+  The jobs of connected processes would wait for each other forever.
+
+  Raises:
+    MeshError: if it does.
+  """
+  if (count := jax.process_count()) > 1:
+    raise MeshError(
+        f'JAX connects {count} processes, and the jobs of this package run in'
+        " one. Start the job on a single host; T5X's eval and infer jobs run on"
+        ' several (docs/t5x.md).'
+    )
 
 
 def check_axes(data: int, model: int) -> None:

@@ -137,6 +137,13 @@ class TestMakeMesh:
     assert mesh.devices.item() == jax.devices()[0]
     assert sharding.describe(None) == {}
 
+  def test_several_processes(self, monkeypatch):
+    devices = jax.devices()
+    monkeypatch.setattr(jax, 'process_count', lambda: 2)
+    with pytest.raises(sharding.MeshError, match='JAX connects 2 processes'):
+      sharding.make_mesh(1, 1)
+    assert sharding.make_mesh(1, 1, devices).size == 1
+
   def test_too_many_parts(self):
     count = jax.device_count()
     with pytest.raises(sharding.MeshError) as error:

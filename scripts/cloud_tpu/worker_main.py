@@ -14,7 +14,6 @@ import argparse
 from collections.abc import Iterator, Sequence
 import contextlib
 import pathlib
-import runpy
 import sys
 import tempfile
 
@@ -22,6 +21,7 @@ from etils import epath
 import jax
 
 from speculative_t5x.cli import main as package_main
+from speculative_t5x.cli import t5x_multihost
 from speculative_t5x.runtime import compilation_cache
 
 # Each program's flag for the output folder; T5X's values are gin expressions.
@@ -51,7 +51,12 @@ def main(argv: Sequence[str]) -> int | str | None:
       return package_main.main(arguments)
     # Jobs of the package enable the cache themselves.
     compilation_cache.enable(options.output_dir)
-    return _run_module(options.program, arguments)
+    script = options.program.removeprefix('t5x.')
+    # The same flag as in the heads of configs/t5x: the checkout is the current
+    # folder.
+    return t5x_multihost.run_script(
+        script, ['--gin_search_paths=.', *arguments]
+    )
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -92,18 +97,6 @@ def _copy(source: pathlib.Path, folder: epath.Path) -> None:
       target = folder / path.relative_to(source).as_posix()
       target.parent.mkdir(parents=True, exist_ok=True)
       target.write_bytes(path.read_bytes())
-
-
-def _run_module(name: str, arguments: list[str]) -> int | str | None:
-  """Runs a module as `python -m` does, in this process."""
-  # The same flag as in the heads of configs/t5x: the checkout is the current
-  # folder.
-  sys.argv = [name, '--gin_search_paths=.', *arguments]
-  try:
-    runpy.run_module(name, run_name='__main__', alter_sys=True)
-  except SystemExit as error:
-    return error.code
-  return 0
 
 
 if __name__ == '__main__':

@@ -24,6 +24,7 @@ import tokenize
 import jax
 
 import speculative_t5x
+from speculative_t5x import sharding
 from speculative_t5x.cli import commands
 from speculative_t5x.cli import gin_text
 from speculative_t5x.runtime import compilation_cache
@@ -321,6 +322,10 @@ def _run(gin, settings: commands.Job, job: Callable) -> None:
   if output:
     _check_output(settings, output['value'])
   if not settings.on_host:
+    # Only then, because counting processes opens the devices, which some parts
+    # of the job `paper` do not need.
+    if jax.distributed.is_initialized():
+      sharding.check_one_process()
     compilation_cache.enable(str(output.get('value')))
   try:
     configurable()

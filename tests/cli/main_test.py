@@ -480,6 +480,18 @@ class TestUsage:
     more = f'--gin_file={tmp_path / "bad.gin"}'
     assert 'no gin file configs/no.gin in ' in fails([*flags, more], 2)
 
+  @pytest.mark.parametrize('job', ['eval', 'simulate', 'paper'])
+  def test_several_hosts(self, fails, flags, tmp_path, monkeypatch, job):
+    monkeypatch.setattr(jax.distributed, 'is_initialized', lambda: True)
+    monkeypatch.setattr(jax, 'process_count', lambda: 4)
+    if job != 'eval':
+      flags = [job, f'--output_dir={tmp_path}']
+    assert fails(flags, 1) == (
+        'JAX connects 4 processes, and the jobs of this package run in one.'
+        " Start the job on a single host; T5X's eval and infer jobs run on"
+        ' several (docs/t5x.md).'
+    )
+
   def test_a_bug_keeps_its_traceback(self, flags, monkeypatch):
     from speculative_t5x.tasks import examples
 

@@ -2,10 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs T5X's own scripts, as a user does."""
 
+from collections.abc import Iterator, Sequence
+from concurrent import futures
+import contextlib
 import gzip
 import json
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 
@@ -24,15 +28,47 @@ def quoted(path) -> str:
 
 def run(script: str, *flags: str, devices: int = 1, cwd=CHECKOUT):
   """Runs `python -m t5x.<script>` with flags; returns the ended process."""
+  return _run([f't5x.{script}'], flags, devices, cwd)
+
+
+def run_on_hosts(script: str, *flags: str, count: int = 2):
+  """Runs a script in connected processes; returns the ended processes."""
+  program = ['speculative_t5x.cli.t5x_multihost', script]
+
+  def run_one(index):
+    own = [
+        f'--coordinator_address=localhost:{port}',
+        f'--process_count={count}',
+        f'--process_index={index}',
+    ]
+    return _run(program, [*own, *flags], devices=1, cwd=CHECKOUT)
+
+  with _reserved_port() as port, futures.ThreadPoolExecutor(count) as pool:
+    return list(pool.map(run_one, range(count)))
+
+
+@contextlib.contextmanager
+def _reserved_port() -> Iterator[int]:
+  """Yields a port that only a server with SO_REUSEPORT can use.
+
+  JAX's is one. Other programs are not given the port in the meantime.
+  """
+  with socket.socket() as reserved:
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    reserved.bind(('localhost', 0))
+    yield reserved.getsockname()[1]
+
+
+def _run(program: Sequence[str], flags: Sequence[str], devices: int, cwd):
+  """Runs a module with flags; returns the ended process."""
   env = {
       **os.environ,
       'PYTHONPATH': f'{CHECKOUT}:{os.environ.get("PYTHONPATH", "")}',
       **simulated_devices.environment(devices),
   }
   search_paths = f'--gin_search_paths={CHECKOUT}'
-  command = [sys.executable, '-m', f't5x.{script}', search_paths]
   return subprocess.run(
-      [*command, *flags],
+      [sys.executable, '-m', *program, search_paths, *flags],
       cwd=cwd,
       env=env,
       capture_output=True,
@@ -41,18 +77,23 @@ def run(script: str, *flags: str, devices: int = 1, cwd=CHECKOUT):
   )
 
 
-def run_multi30k(
-    script: str, shared, output, *bindings: str, devices=1, **paths
-):
-  """Runs the project's Multi30k configuration on the oracle's pair.
+def run_multi30k(script: str, *arguments, devices: int = 1, **paths):
+  """Runs the project's Multi30k configuration; see `multi30k_flags`."""
+  flags = multi30k_flags(script, *arguments, **paths)
+  return run(script, *flags, devices=devices)
+
+
+def multi30k_flags(
+    script: str, shared, output, *bindings: str, **paths
+) -> list[str]:
+  """Returns the flags of the Multi30k configuration with the oracle's pair.
 
   Args:
     script: 'eval' or 'infer'.
     shared: the folder of shared test data.
     output: folder of the results.
     *bindings: `NAME=VALUE` for gin, after all else.
-    devices: simulated devices.
-    **paths: of `target` or `draft`, in place of the oracle's.
+    **paths: of `data`, `target` or `draft`, in place of the shared ones.
   """
   oracle = shared / 't5x_oracle'
   target = paths.get('target', oracle / 'target/t5x_orbax/checkpoint_2500')
@@ -66,12 +107,10 @@ def run_multi30k(
   ]
   if script == 'eval':
     settings.append(f'NUM_EXAMPLES={NUM_EXAMPLES}')
-  return run(
-      script,
+  return [
       f'--gin_file=configs/t5x/{script}_multi30k.gin',
       *(f'--gin.{setting}' for setting in [*settings, *bindings]),
-      devices=devices,
-  )
+  ]
 
 
 def first_examples(shared, folder: pathlib.Path) -> pathlib.Path:
@@ -105,7 +144,7 @@ def read_jsonl(path: pathlib.Path) -> list[dict]:
 
 def predictions(output: pathlib.Path) -> list[dict]:
   """Returns the predictions that T5X's infer job wrote, one per example."""
-  (path,) = output.glob('multi30k_ende-predict*-of-*1')
+  (path,) = output.glob('multi30k_ende-predict*-of-0000?')
   return read_jsonl(path)
 
 

@@ -18,6 +18,12 @@ MESH_4X2 = (
     'partitioning.PjitPartitioner.model_parallel_submesh=(1, 2)',
 )
 MODEL_2 = MESH_4X2  # for two devices
+# Hosts and the devices of a host over which the target is split.
+TWO_HOSTS = (
+    'partitioning.PjitPartitioner.num_partitions=None',
+    'partitioning.PjitPartitioner.model_parallel_submesh=(2, 1)',
+)
+SAMPLED = ('TEMPERATURE=1.0', 'SEED=3')
 # Files of configs/t5x that no other file includes.
 TASKS = ('wmt_ende', 'cnn_dailymail', 'xsum')
 DECODERS = ('plainly', 'temperature_sample', 'beam_search')
@@ -49,6 +55,14 @@ def oracle(shared):
 @pytest.fixture(scope='module')
 def data(shared, tmp_path_factory):
   return jobs.first_examples(shared, tmp_path_factory.mktemp('data') / 'first')
+
+
+@pytest.fixture(scope='module')
+def sampled(shared, data, tmp_path_factory):
+  """Returns the sampled tokens of each example, of one job on one device."""
+  output = tmp_path_factory.mktemp('sampled')
+  succeeded(jobs.run_multi30k('infer', shared, output, *SAMPLED, data=data))
+  return [line['prediction_tokens'] for line in jobs.predictions(output)]
 
 
 def succeeded(done):
@@ -264,19 +278,18 @@ class TestInfer:
     assert sum(counts['target_calls']) < 0.6 * sum(counts['tokens'])
     assert 0 < sum(counts['accepted']) < sum(counts['tested'])
 
-  def test_a_sample_depends_on_its_example_alone(self, shared, data, tmp_path):
+  def test_a_sample_depends_on_its_example_alone(
+      self, shared, data, sampled, tmp_path
+  ):
     """It depends neither on the batch nor on the shard."""
-
-    def samples(name, *bindings):
-      output = tmp_path / name
-      sampled = ('TEMPERATURE=1.0', 'SEED=3', *bindings)
-      succeeded(jobs.run_multi30k('infer', shared, output, *sampled, data=data))
-      (path,) = output.glob('multi30k_ende-predict*-of-0000?')
-      return [line['prediction_tokens'] for line in jobs.read_jsonl(path)]
-
-    whole = samples('whole')
     shard = ('infer.num_shards=2', 'infer.shard_id=1', 'BATCH_SIZE=7')
-    assert samples('shard', *shard) == whole[1::2]
+    succeeded(
+        jobs.run_multi30k(
+            'infer', shared, tmp_path, *SAMPLED, *shard, data=data
+        )
+    )
+    lines = jobs.predictions(tmp_path)
+    assert [line['prediction_tokens'] for line in lines] == sampled[1::2]
 
   def test_num_decodes_puts_the_best_last(self, shared, data, tmp_path):
     done = jobs.run_multi30k(
@@ -293,6 +306,35 @@ class TestInfer:
       scores = line['aux']['scores']
       assert len(line['prediction']) == len(scores) == 4
       assert scores == sorted(scores) and scores[0] < scores[-1]
+
+
+class TestSeveralHosts:
+  """Two processes on this machine, with one device each."""
+
+  def run(self, script, *arguments, **paths):
+    flags = jobs.multi30k_flags(script, *arguments, **paths)
+    ended = jobs.run_on_hosts(script, *flags)
+    for done in ended:
+      succeeded(done)
+    return ended
+
+  def test_eval_with_the_target_split_over_both(
+      self, shared, oracle, data, tmp_path
+  ):
+    self.run('eval', shared, tmp_path, *TWO_HOSTS, data=data)
+    assert jobs.bleu(tmp_path) == pytest.approx(oracle['greedy_bleu'])
+    assert jobs.translations(tmp_path) == texts(data, oracle['greedy_tokens'])
+    cut = partitioned(tmp_path)
+    assert cut['target'] and not cut['draft']
+
+  def test_infer_with_the_examples_split_over_both(
+      self, shared, data, sampled, tmp_path
+  ):
+    ended = self.run('infer', shared, tmp_path, *SAMPLED, data=data)
+    # Processes that are not connected would each decode all examples.
+    assert all('sharded into 2 shards' in done.stderr for done in ended)
+    lines = jobs.predictions(tmp_path)
+    assert [line['prediction_tokens'] for line in lines] == sampled
 
 
 class TestConfigs:

@@ -1,0 +1,98 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+r"""Runs T5X's eval or infer script on several hosts.
+
+  python -m speculative_t5x.cli.t5x_multihost {eval,infer} \
+    [--coordinator_address=HOST:PORT --process_count=N --process_index=I] \
+    <flags of the T5X script>
+
+Every host runs the same command with its own index, which counts from 0. The
+address is that of host 0. The three flags have the names of T5X's train script,
+and may be left out where JAX finds the other hosts itself, as on a Cloud TPU.
+"""
+
+import argparse
+from collections.abc import Sequence
+import runpy
+import sys
+
+import jax
+
+
+def main(argv: Sequence[str] | None = None) -> int | str | None:
+  """Connects the hosts, runs the script and returns its exit status.
+
+  An invalid command line prints an error and exits with status 2.
+  """
+  _, usage, description = __doc__.split('\n\n')
+  parser = argparse.ArgumentParser(
+      usage=usage.strip(), description=description, allow_abbrev=False
+  )
+  parser.add_argument('script', choices=['eval', 'infer'])
+  parser.add_argument('--coordinator_address')
+  parser.add_argument('--process_count', type=int)
+  parser.add_argument('--process_index', type=int)
+  options, arguments = parser.parse_known_args(argv)
+  if error := _connection_error(options):
+    parser.error(error)
+  try:
+    # Before T5X is imported, because the devices must not be in use yet.
+    jax.distributed.initialize(
+        options.coordinator_address,
+        options.process_count,
+        options.process_index,
+    )
+  except ValueError as error:
+    parser.error(
+        f'JAX finds no other hosts ({str(error).rstrip(".")}). Pass'
+        ' --coordinator_address, --process_count and --process_index, or run'
+        f' python -m t5x.{options.script} on a single host.'
+    )
+  return run_script(options.script, arguments)
+
+
+def _connection_error(options: argparse.Namespace) -> str | None:
+  """Returns what is wrong with the flags of the connection, if anything."""
+  address, count, index = (
+      options.coordinator_address,
+      options.process_count,
+      options.process_index,
+  )
+  given = [value is not None for value in (address, count, index)]
+  if not any(given):
+    return None
+  if not all(given):
+    return (
+        'Pass all of --coordinator_address, --process_count and'
+        ' --process_index, or none where JAX finds the other hosts itself.'
+    )
+  host, _, port = address.rpartition(':')
+  if not host or not port.isdecimal():
+    return f'--coordinator_address={address} has no port. Pass HOST:PORT.'
+  if not 0 <= index < count:
+    return (
+        f'--process_index={index} is not below --process_count={count}.'
+        ' Indices count from 0.'
+    )
+  return None
+
+
+def run_script(name: str, arguments: Sequence[str]) -> int | str | None:
+  """Runs a script of T5X as `python -m` does, and returns its exit status.
+
+  Args:
+    name: 'eval' or 'infer'.
+    arguments: flags of the script.
+  """
+  module = f't5x.{name}'
+  sys.argv = [module, *arguments]
+  try:
+    # T5X's gin files import the script as `__main__`.
+    runpy.run_module(module, run_name='__main__', alter_sys=True)
+  except SystemExit as error:
+    return error.code
+  return 0
+
+
+if __name__ == '__main__':
+  sys.exit(main())

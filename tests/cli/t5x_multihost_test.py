@@ -1,0 +1,92 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of T5X's scripts on several hosts: the command line.
+
+`t5x_guest.jobs_test` runs the jobs.
+"""
+
+import jax
+import pytest
+
+from speculative_t5x.cli import t5x_multihost
+
+_ADDRESS = '--coordinator_address=10.0.0.2:1234'
+
+
+@pytest.fixture
+def calls(monkeypatch):
+  """Records the connection and the script instead of making them."""
+  made = []
+  monkeypatch.setattr(
+      jax.distributed, 'initialize', lambda *args: made.append(args)
+  )
+  monkeypatch.setattr(
+      t5x_multihost, 'run_script', lambda *args: made.append(args) or 3
+  )
+  return made
+
+
+@pytest.mark.parametrize(
+    ('flags', 'connection'),
+    [
+        ([], (None, None, None)),
+        (
+            [_ADDRESS, '--process_count=2', '--process_index=1'],
+            ('10.0.0.2:1234', 2, 1),
+        ),
+        (
+            ['--process_index=0', '--process_count=1', _ADDRESS],
+            ('10.0.0.2:1234', 1, 0),
+        ),
+    ],
+)
+def test_connects_before_the_script_runs(calls, flags, connection):
+  """The script gets the flags that are not the launcher's."""
+  own = ['--gin_file=a.gin', '--gin.SPLIT="test"']
+  assert t5x_multihost.main(['infer', *flags, *own]) == 3
+  assert calls == [connection, ('infer', own)]
+
+
+@pytest.mark.parametrize(
+    ('flags', 'message'),
+    [
+        ([_ADDRESS], 'Pass all of --coordinator_address, --process_count and'),
+        (['--process_count=2', '--process_index=0'], 'Pass all of'),
+        (
+            ['--coordinator_address=a', '--process_count=2',
+             '--process_index=0'],
+            '--coordinator_address=a has no port. Pass HOST:PORT.',
+        ),
+        (
+            [_ADDRESS, '--process_count=2', '--process_index=2'],
+            '--process_index=2 is not below --process_count=2. Indices count',
+        ),
+        ([_ADDRESS, '--process_count=2', '--process_index=-1'], 'from 0'),
+        ([_ADDRESS, '--process_count=two', '--process_index=0'], "'two'"),
+    ],
+)  # fmt: skip
+def test_invalid_flags(calls, capsys, flags, message):
+  with pytest.raises(SystemExit) as ended:
+    t5x_multihost.main(['eval', *flags])
+  assert ended.value.code == 2 and not calls
+  assert message in capsys.readouterr().err
+
+
+def test_another_script(calls, capsys):
+  with pytest.raises(SystemExit):
+    t5x_multihost.main(['train'])
+  assert not calls
+  assert "'train' (choose from 'eval', 'infer')" in capsys.readouterr().err
+
+
+def test_no_other_hosts(calls, monkeypatch, capsys):
+  def initialize(*_):
+    raise ValueError('coordinator_address should be defined.')
+
+  monkeypatch.setattr(jax.distributed, 'initialize', initialize)
+  with pytest.raises(SystemExit) as ended:
+    t5x_multihost.main(['eval'])
+  assert ended.value.code == 2 and not calls
+  error = capsys.readouterr().err
+  assert 'JAX finds no other hosts (coordinator_address should be' in error
+  assert 'or run python -m t5x.eval on a single host.' in error
