@@ -5,6 +5,7 @@
 import json
 import os
 import pathlib
+import random
 import subprocess
 import sys
 
@@ -46,18 +47,22 @@ def folder(tmp_path):
 )
 @pytest.mark.parametrize('job', ['infer', 'eval'])
 def test_killed_job_ends_as_if_it_was_not(folder, job, num_examples, num_kills):
-  arguments = [job, folder, str(num_examples), str(num_kills)]
+  seed = random.randrange(2**31)
+  print(f'The seed of the kills is {seed}.')  # shown on failure
+  arguments = [job, folder, *map(str, (num_examples, num_kills, seed))]
   subprocess.run(
       [sys.executable, '-m', 'tests.jobs.killed_jobs', *arguments],
       cwd=_CHECKOUT,
       env={**os.environ, 'TF_CPP_MIN_LOG_LEVEL': '2'},
       check=True,
   )
-  whole, killed = folder / 'whole', folder / 'killed'
+  whole = folder / 'whole'
   predictions = (whole / 'predictions.jsonl').read_bytes()
   assert predictions.count(b'\n') == num_examples * (1 + (job == 'eval'))
-  assert (killed / 'predictions.jsonl').read_bytes() == predictions
-  assert _metrics(killed) == _metrics(whole)
+  for killed in folder.glob('killed_*'):
+    assert (killed / 'predictions.jsonl').read_bytes() == predictions
+    assert _metrics(killed) == _metrics(whole)
+  assert (folder / 'killed_0').exists()
 
 
 def _metrics(folder):
