@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that jobs killed at random moments end with the same files."""
+"""Tests that jobs end with the same files after kills and after a full disk."""
 
 import json
 import os
@@ -14,7 +14,7 @@ import pytest
 from speculative_t5x import checkpoints
 from speculative_t5x.tasks import bulletins
 from tests import tiny
-from tests.jobs import killed_jobs
+from tests.jobs import resumed_jobs
 
 pytestmark = pytest.mark.own_process
 
@@ -29,7 +29,7 @@ _KEYS = (
 @pytest.fixture
 def folder(tmp_path):
   """Returns a folder with a pair and 200 lines of text."""
-  config = killed_jobs.CONFIG
+  config = resumed_jobs.CONFIG
   checkpoints.save(tmp_path / 'target', 1, tiny.params(config))
   checkpoints.save(tmp_path / 'draft', 1, tiny.params(config, noise=0.1))
   pairs = bulletins.read_pairs('validation')[:200]
@@ -49,9 +49,38 @@ def folder(tmp_path):
 def test_killed_job_ends_as_if_it_was_not(folder, job, num_examples, num_kills):
   seed = random.randrange(2**31)
   print(f'The seed of the kills is {seed}.')  # shown on failure
-  arguments = [job, folder, *map(str, (num_examples, num_kills, seed))]
+  _run('killed_jobs', job, folder, num_examples, num_kills, seed)
+  killed = list(folder.glob('killed_*'))
+  assert killed
+  for each in killed:
+    _check_same(each, folder / 'whole', num_examples * (1 + (job == 'eval')))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize('job', ['infer', 'eval'])
+def test_full_disk(folder, job):
+  """A small file system; `full_disk` simulates one in the tests of the jobs."""
+  (folder / 'disk').mkdir()
+  own = ('unshare', '--user', '--map-root-user', '--mount')
+  mount = f'mount -t tmpfs -o size=1m none {folder}/disk'
+  if subprocess.run([*own, 'sh', '-c', mount]).returncode:
+    pytest.skip('this machine does not let its users mount a file system')
+  before = [*own, 'sh', '-c', f'{mount} && exec "$@"', 'sh']
+  _run('full_disk_jobs', job, folder, 30, before=before)
+  num_rows = 30 * (1 + (job == 'eval'))
+  _check_same(folder / 'resumed', folder / 'whole', num_rows)
+
+
+def _run(module, *arguments, before=()):
+  """Runs a module of this folder in a process of its own."""
   subprocess.run(
-      [sys.executable, '-m', 'tests.jobs.killed_jobs', *arguments],
+      [
+          *before,
+          sys.executable,
+          '-m',
+          f'tests.jobs.{module}',
+          *map(str, arguments),
+      ],
       cwd=_CHECKOUT,
       env={
           **os.environ,
@@ -60,13 +89,14 @@ def test_killed_job_ends_as_if_it_was_not(folder, job, num_examples, num_kills):
       },
       check=True,
   )
-  whole = folder / 'whole'
+
+
+def _check_same(found, whole, num_rows):
+  """Checks that two output folders have the same texts and counts."""
   predictions = (whole / 'predictions.jsonl').read_bytes()
-  assert predictions.count(b'\n') == num_examples * (1 + (job == 'eval'))
-  for killed in folder.glob('killed_*'):
-    assert (killed / 'predictions.jsonl').read_bytes() == predictions
-    assert _metrics(killed) == _metrics(whole)
-  assert (folder / 'killed_0').exists()
+  assert predictions.count(b'\n') == num_rows
+  assert (found / 'predictions.jsonl').read_bytes() == predictions
+  assert _metrics(found) == _metrics(whole)
 
 
 def _metrics(folder):

@@ -244,7 +244,9 @@ def commit_one_more(monkeypatch):
   more = lambda outcome: outcome._replace(
       num_committed=outcome.num_committed + 1
   )
-  monkeypatch.setattr(step, '_append', lambda x, outcome: append(x, more(outcome)))
+  monkeypatch.setattr(
+      step, '_append', lambda x, outcome: append(x, more(outcome))
+  )
 
 
 def commit_the_rejected(monkeypatch):
