@@ -105,7 +105,8 @@ def main(
     is_killed = _run_and_kill(
         run(f'killed_{number}'),
         moments.randint(1, most),
-        moments.uniform(0, seconds),
+        # At once, which may be while a file is written, or later.
+        moments.choice((0, moments.uniform(0, seconds))),
     )
     num_left -= is_killed
     number += not is_killed  # the job ended: the next one begins anew
