@@ -99,7 +99,7 @@ bulletins: $(INSTALLED)  ## writes the embedded corpus anew
 	$(VENV)/bin/python -m scripts.bulletins
 
 clean:  ## removes .venv, caches and what was built; keeps runs
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(INSTALLED): $(REQUIREMENTS) pyproject.toml

@@ -123,6 +123,17 @@ def check_batch(mesh: Mesh | None, batch_size: int) -> None:
   )
 
 
+def round_up(mesh: Mesh | None, batch_size: int) -> int:
+  """Returns the smallest multiple of the data axis from a batch size on.
+
+  Args:
+    mesh: None for one device.
+    batch_size: examples per batch, at least 1.
+  """
+  parts = 1 if mesh is None else mesh.shape[DATA_AXIS]
+  return -(-batch_size // parts) * parts
+
+
 def named_sharding(
     mesh: Mesh,
     rules: Rules,

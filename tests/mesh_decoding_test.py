@@ -15,7 +15,7 @@ from tests import simulated_devices
 
 pytestmark = pytest.mark.own_process
 
-_NAMES = ('placement', 'decoding', 'walltime', 'jobs')
+_NAMES = ('placement', 'decoding', 'walltime', 'jobs', 'bad_input')
 _FILES = [f'tests/mesh/{name}.py' for name in _NAMES]
 
 

@@ -173,6 +173,9 @@ class TestCheckBatch:
     sharding.check_batch(None, 3)
     sharding.check_batch(abstract_mesh(1, 8), 3)
     sharding.check_batch(abstract_mesh(4, 2), 8)
+    assert sharding.round_up(None, 3) == 3
+    for size in range(5, 9):
+      assert sharding.round_up(abstract_mesh(4, 2), size) == 8
 
   @pytest.mark.parametrize('batch_size', [1, 6])
   def test_not_divided(self, batch_size):

@@ -100,7 +100,8 @@ def evaluate(
     temperature: one, or several to be run one after the other.
     draft_temperature: None for the target's.
     num_decodes: samples per example; the best one of each is scored.
-    batch_size: examples decoded together.
+    batch_size: examples decoded together; rounded up to a multiple of the
+      mesh's data axis.
     repeats: how often each batch is timed; the median counts.
     chunk_batches: batches per chunk, the unit of resumption.
     shown_example: number of an example whose blocks are printed, or None.
@@ -126,7 +127,8 @@ def evaluate(
   temperatures = arguments.several('temperature', temperature)
   for each in (*temperatures, draft_temperature or 0.0):
     workload.sampling(each)  # before anything is read
-  mesh = workload.make_mesh(batch_size)
+  mesh = workload.make_mesh()
+  batch_size = workload_lib.pad_batch(mesh, batch_size)
   with folder_lock.hold(output_dir):
     target = workload.find_target(mesh)
     examples = workload.load_examples(target, num_examples)
@@ -375,8 +377,7 @@ def _show(setup: _Setup, number: int) -> None:
       tokens=setup.examples.tokens[number : number + 1],
       example_ids=setup.examples.example_ids[number : number + 1],
   )
-  # A batch has at least one row per device along the data axis of a mesh.
-  num_rows = sharding.describe(setup.decoder.mesh).get(sharding.DATA_AXIS, 1)
+  num_rows = sharding.round_up(setup.decoder.mesh, 1)
   request = _requests(
       dataclasses.replace(setup, examples=only, batch_size=num_rows), 0.0, 0.0
   )[0]

@@ -28,6 +28,7 @@ from speculative_t5x.measurement import walltimes
 from speculative_t5x.outputs import chunks as chunks_lib
 from speculative_t5x.outputs import folder_lock
 from speculative_t5x.outputs import output_folder
+from speculative_t5x.reports import readings
 from speculative_t5x.runtime import arguments
 from speculative_t5x.runtime import progress
 from speculative_t5x.tasks import examples as examples_lib
@@ -112,7 +113,8 @@ def infer(
     temperature: 0 is argmax.
     draft_temperature: None for the target's.
     num_decodes: samples per input.
-    batch_size: inputs decoded together.
+    batch_size: inputs decoded together; rounded up to a multiple of the
+      mesh's data axis.
     scores: whether predictions have their log-probabilities.
     statistics: whether predictions have counts of tokens, target calls and
       draft tokens.
@@ -142,6 +144,8 @@ def infer(
   paths = [inputs] if isinstance(inputs, str) else inputs
   if paths is not None:
     text_files.check(paths, input_format)
+  mesh = workload.make_mesh()
+  batch_size = workload_lib.pad_batch(mesh, batch_size)
   with contextlib.ExitStack() as stack:
     if output_dir is not None:
       stack.enter_context(folder_lock.hold(output_dir))
@@ -152,7 +156,7 @@ def infer(
         vocabulary,
         gamma=gamma,
         num_decodes=num_decodes,
-        mesh=workload.make_mesh(batch_size),
+        mesh=mesh,
     )
     way = decoder.plain if drafter is None else decoder.speculative
     setup = _Setup(
@@ -300,6 +304,8 @@ def _write(
   )
   folder.add(record, chunks)
   results = folder.finish()
+  for note in readings.truncation_notes([record]):
+    print(note)
   print(f'Predictions: {results.parent / "predictions.jsonl"}')
   return record
 

@@ -114,9 +114,11 @@ def measure_walltime(
   for drafter in drafters:
     source.check_source(drafter)
   arguments.check_gammas(gammas, workload.length)
-  meshes = [workload.make_mesh(size) for size in batch_sizes]
+  mesh = workload.make_mesh()
+  for size in batch_sizes:  # another size would have other times
+    sharding.check_batch(mesh, size)
   with folder_lock.hold(output_dir):
-    target = workload.find_target(meshes[0])
+    target = workload.find_target(mesh)
     examples = _load_examples(workload, target, num_examples)
     target = workload_lib.bind_vocabulary(target, examples)
     found = [  # all of them before the first is measured

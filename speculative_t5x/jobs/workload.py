@@ -4,6 +4,7 @@
 
 from collections.abc import Mapping, Sequence
 import dataclasses
+import sys
 from typing import Any
 
 import jax
@@ -115,12 +116,12 @@ class Workload:
         **values,
     )
 
-  def make_mesh(self, batch_size: int) -> jax.sharding.Mesh | None:
+  def make_mesh(self) -> jax.sharding.Mesh | None:
     """Returns the mesh that batches are decoded on, None for one device.
 
     Raises:
-      ValueError: for a shape that is not two numbers, needs more devices than
-        there are, or cannot hold the batch.
+      ValueError: for a shape that is not two numbers, or needs more devices
+        than there are.
     """
     try:
       data, model = self.mesh_shape
@@ -130,10 +131,7 @@ class Workload:
           f' {self.mesh_shape!r}.'
       ) from None
     mesh = sharding.make_mesh(data, model)
-    if mesh.size == 1:
-      return None
-    sharding.check_batch(mesh, batch_size)
-    return mesh
+    return None if mesh.size == 1 else mesh
 
   def load_examples(
       self, target: loading.ModelSource, num_examples: int | None = None
@@ -155,6 +153,26 @@ class Workload:
         dtype=self.dtype,
         mesh=mesh,
     )
+
+
+def pad_batch(mesh: jax.sharding.Mesh | None, batch_size: int) -> int:
+  """Returns a batch size that the data axis divides.
+
+  Prints a line on stderr if it is not `batch_size`.
+
+  Args:
+    mesh: see `Workload.make_mesh`.
+    batch_size: examples decoded together, as asked for.
+  """
+  padded = sharding.round_up(mesh, batch_size)
+  if padded != batch_size:
+    print(
+        f'Batches of {batch_size} examples become batches of {padded}, because'
+        f' the mesh is {sharding.describe(mesh)}. Choose a multiple of its data'
+        ' axis to set the size yourself.',
+        file=sys.stderr,
+    )
+  return padded
 
 
 def bind_vocabulary(

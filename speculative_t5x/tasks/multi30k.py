@@ -155,6 +155,8 @@ def _read_lines(path: epath.Path) -> list[str]:
     raise ValueError(
         f'{path} is not gzipped UTF-8 text ({error}). Download it again.'
     ) from error
+  if not text:
+    raise ValueError(f'{path} is empty. Download it again.')
   # Not `splitlines`, which would also split at Unicode line separators.
   lines = [line.strip() for line in text.removesuffix('\n').split('\n')]
   for number, line in enumerate(lines, start=1):

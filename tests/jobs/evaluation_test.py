@@ -24,6 +24,7 @@ from speculative_t5x.reports import runs
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import ende
 from speculative_t5x.tasks import metrics
+from tests import full_disk
 from tests import tiny
 from tests import workloads
 
@@ -359,6 +360,23 @@ class TestFiles:
     for key in ('quality', 'greedy', 'truncated_inputs', 'padded_share'):
       values = [getattr(record, key) for record in ran.records]
       assert [getattr(record, key) for record in resumed] == values
+
+  @pytest.mark.parametrize('written', ['chunks/*/000000', 'predictions'])
+  def test_a_full_disk(self, ran, again, tmp_path, monkeypatch, written):
+    """The first chunk does not fit, or only the file of all predictions."""
+    paths = ran.folder.glob(f'{written}.jsonl')
+    # Times in a chunk have more or fewer digits.
+    room = min(path.stat().st_size for path in paths) - 200
+    with full_disk.full_disk(room) as reason:
+      with pytest.raises(OSError, match=rf'cannot be written to \({reason}\)'):
+        again()
+    assert not list(tmp_path.glob(f'{written}.jsonl'))
+    assert not (tmp_path / 'results.jsonl').exists()
+    if written == 'predictions':  # all is decoded already
+      monkeypatch.setattr(interleaved.Timer, 'run', None)
+    again()
+    expected = (ran.folder / 'predictions.jsonl').read_bytes()
+    assert (tmp_path / 'predictions.jsonl').read_bytes() == expected
 
   def test_finished_temperatures_are_not_decoded_again(
       self, again, tmp_path, monkeypatch

@@ -277,12 +277,26 @@ class TestResume:
     texts = [*_TEXTS[:2], *2 * ['The museum in Bonn is closed. ' * 150]]
     path = tmp_path / 'long.txt'
     path.write_text('\n'.join(texts))
+    # Compiled before: JAX would leave a truncated program in its cache.
+    run(_TEXTS[:1], output_dir=tmp_path / 'compiled')
     firsts = _fail_at(monkeypatch, 9, None)
-    with full_disk.full_disk(4500), pytest.raises(OSError, match='cannot be w'):
-      run(None, inputs=str(path))
+    with full_disk.full_disk(4500) as reason:
+      with pytest.raises(OSError, match=rf'cannot be written to \({reason}\)'):
+        run(None, inputs=str(path))
     rows = run(None, inputs=str(path))
     assert firsts == [0, 1, 1]
     assert [row['input'] for row in rows] == texts
+
+  def test_full_disk_at_the_end(self, run, tmp_path, monkeypatch):
+    """All chunks fit, and the file of all predictions does not."""
+    texts = 4 * _TEXTS
+    expected = run(texts, output_dir=tmp_path / 'whole')
+    room = (tmp_path / 'whole' / 'predictions.jsonl').stat().st_size - 1
+    with full_disk.full_disk(room), pytest.raises(OSError, match='cannot be w'):
+      run(texts)
+    assert not list((tmp_path / 'out').glob('*.jsonl'))
+    monkeypatch.setattr(interleaved.Timer, 'run', None)
+    assert run(texts) == expected
 
   def test_another_configuration_is_refused(self, run, tmp_path):
     expected = run(_TEXTS)

@@ -1,10 +1,12 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that jobs killed at random moments end with the same files."""
+"""Tests that jobs end with the same files after kills and after a full disk."""
 
 import json
 import os
 import pathlib
+import random
+import shutil
 import subprocess
 import sys
 
@@ -13,7 +15,7 @@ import pytest
 from speculative_t5x import checkpoints
 from speculative_t5x.tasks import bulletins
 from tests import tiny
-from tests.jobs import killed_jobs
+from tests.jobs import resumed_jobs
 
 pytestmark = pytest.mark.own_process
 
@@ -28,7 +30,7 @@ _KEYS = (
 @pytest.fixture
 def folder(tmp_path):
   """Returns a folder with a pair and 200 lines of text."""
-  config = killed_jobs.CONFIG
+  config = resumed_jobs.CONFIG
   checkpoints.save(tmp_path / 'target', 1, tiny.params(config))
   checkpoints.save(tmp_path / 'draft', 1, tiny.params(config, noise=0.1))
   pairs = bulletins.read_pairs('validation')[:200]
@@ -46,18 +48,60 @@ def folder(tmp_path):
 )
 @pytest.mark.parametrize('job', ['infer', 'eval'])
 def test_killed_job_ends_as_if_it_was_not(folder, job, num_examples, num_kills):
-  arguments = [job, folder, str(num_examples), str(num_kills)]
+  seed = random.randrange(2**31)
+  print(f'The seed of the kills is {seed}.')  # shown on failure
+  _run('killed_jobs', job, folder, num_examples, num_kills, seed)
+  killed = list(folder.glob('killed_*'))
+  assert killed
+  for each in killed:
+    _check_same(each, folder / 'whole', job, num_examples)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize('job', ['infer', 'eval'])
+def test_full_disk(folder, job):
+  """A small file system; `full_disk` simulates one in the tests of the jobs."""
+  (folder / 'disk').mkdir()
+  own = ('unshare', '--user', '--map-root-user', '--mount')
+  mount = f'mount -t tmpfs -o size=1m none {folder}/disk'
+  if (
+      shutil.which('unshare') is None
+      or subprocess.run([*own, 'sh', '-c', mount]).returncode
+  ):
+    pytest.skip('this machine does not let its users mount a file system')
+  before = [*own, 'sh', '-c', f'{mount} && exec "$@"', 'sh']
+  _run('full_disk_jobs', job, folder, 30, before=before)
+  _check_same(folder / 'resumed', folder / 'whole', job, 30)
+
+
+def _run(module, *arguments, before=()):
+  """Runs a module of this folder in a process of its own."""
   subprocess.run(
-      [sys.executable, '-m', 'tests.jobs.killed_jobs', *arguments],
+      [
+          *before,
+          sys.executable,
+          '-m',
+          f'tests.jobs.{module}',
+          *map(str, arguments),
+      ],
       cwd=_CHECKOUT,
-      env={**os.environ, 'TF_CPP_MIN_LOG_LEVEL': '2'},
+      env={
+          **os.environ,
+          'JAX_PLATFORMS': 'cpu',  # the search for others takes seconds
+          'TF_CPP_MIN_LOG_LEVEL': '2',
+      },
       check=True,
   )
-  whole, killed = folder / 'whole', folder / 'killed'
+
+
+def _check_same(found, whole, job, num_examples):
+  """Checks that two output folders have each example once, and all the same."""
   predictions = (whole / 'predictions.jsonl').read_bytes()
-  assert predictions.count(b'\n') == num_examples * (1 + (job == 'eval'))
-  assert (killed / 'predictions.jsonl').read_bytes() == predictions
-  assert _metrics(killed) == _metrics(whole)
+  ids = [json.loads(row)['example_id'] for row in predictions[:-1].split(b'\n')]
+  num_temperatures = 2 if job == 'eval' else 1
+  assert ids == num_temperatures * list(range(num_examples))
+  assert (found / 'predictions.jsonl').read_bytes() == predictions
+  assert _metrics(found) == _metrics(whole)
 
 
 def _metrics(folder):

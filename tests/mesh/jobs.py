@@ -119,12 +119,20 @@ class TestEvalCommand:
     assert record['greedy'] == {'identical': 6, 'near_tie': 0, 'mismatch': 0}
     assert predictions == expected_predictions
 
-  def test_batch_that_the_mesh_does_not_divide(
-      self, wide_pair, tmp_path, capsys
-  ):
-    with pytest.raises(AssertionError):
-      self.run(wide_pair, tmp_path / 'mesh', '--gin.MESH_SHAPE=(8, 1)')
-    error = capsys.readouterr().err
-    assert 'batch_size 4 cannot be split evenly' in error
-    assert "{'data': 8, 'model': 1}" in error
-    assert not (tmp_path / 'mesh').exists()
+
+def test_walltime_refuses_a_batch_that_the_mesh_does_not_divide(
+    tmp_path, capsys
+):
+  """A padded batch would take the time of another batch size."""
+  flags = [
+      'walltime',
+      '--gin_file=configs/runs/walltime_bulletins.gin',
+      '--gin.MESH_SHAPE=(8, 1)',
+      '--gin.BATCH_SIZE=(8, 4)',
+      f'--output_dir={tmp_path / "mesh"}',
+  ]
+  assert main.main(flags) == 1
+  error = capsys.readouterr().err
+  assert 'batch_size 4 cannot be split evenly' in error
+  assert "{'data': 8, 'model': 1}" in error
+  assert not (tmp_path / 'mesh').exists()

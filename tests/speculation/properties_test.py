@@ -1,0 +1,283 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests that hold for all lengths, drafts, batches and seeds, by random cases.
+
+The models are tables. A program is compiled once per shape; everything else is
+data: the tables, the limits (0 is a row of padding, so that the limits are also
+the batch size), the number of draft tokens wanted, the temperatures, the seed.
+"""
+
+import dataclasses
+import functools
+
+import hypothesis
+from hypothesis import strategies
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from speculative_t5x.drafters import draft_model
+from speculative_t5x.networks import t5_model
+from speculative_t5x.speculation import loop
+from speculative_t5x.speculation import outcome as outcome_lib
+from speculative_t5x.speculation import sampling
+from speculative_t5x.speculation import state as state_lib
+from speculative_t5x.speculation import step
+from tests import repeat_last
+from tests import tabular
+
+VOCAB, NUM_TABLES = 5, 3
+MODEL = tabular.Model(VOCAB)
+EOS = t5_model.SPECIAL_IDS.end
+# Temperatures of greedy decoding, of few likely tokens and of many.
+TEMPERATURES = 0.0, 0.3, 1.0, 3.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+  """What a program is compiled for."""
+
+  rows: int
+  length: int
+  gamma: int
+  has_draft_model: bool  # or else drafts of point masses
+
+  @property
+  def drafter(self):
+    if self.has_draft_model:
+      return draft_model.DraftModel(MODEL, self.gamma, VOCAB)
+    return repeat_last.RepeatLast(MODEL, self.gamma)
+
+
+SHAPES = Shape(1, 4, 2, True), Shape(4, 9, 4, True), Shape(6, 7, 1, False)
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+  """What a program is given.
+
+  Attributes:
+    shape: of the program.
+    tables: [rows], which table each row uses.
+    tables_seed: of the tables.
+    share: of the target's tables in those of the draft model; 1 accepts all.
+    end_bias: added to the logits of the end of sequence.
+    limits: [rows] in [0, length].
+    wanted: [rows][length], draft tokens wanted by tokens committed; those
+      below 0 and above gamma are clipped.
+    temperature: of the target.
+    draft_temperature: of the drafter.
+    seed: of the samples.
+  """
+
+  shape: Shape
+  tables: list[int]
+  tables_seed: int
+  share: float
+  end_bias: float
+  limits: list[int]
+  wanted: list[list[int]]
+  temperature: float
+  draft_temperature: float
+  seed: int
+
+  def params(self) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the tables of target and draft model, float32."""
+    target, other = (
+        tabular.random_tables(2 * self.tables_seed + i, NUM_TABLES, VOCAB)
+        for i in range(2)
+    )
+    draft = self.share * target + (1 - self.share) * other
+    target[..., EOS] += self.end_bias
+    return target.astype(np.float32), draft.astype(np.float32)
+
+
+@strategies.composite
+def cases(draw, shapes) -> Case:
+  """Draws a case of one of the shapes."""
+  shape = draw(strategies.sampled_from(shapes))
+  integers = strategies.integers
+  per_row = lambda one: draw(
+      strategies.lists(one, min_size=shape.rows, max_size=shape.rows)
+  )
+  wanted = strategies.lists(
+      integers(-1, shape.gamma + 1),
+      min_size=shape.length,
+      max_size=shape.length,
+  )
+  return Case(
+      shape,
+      tables=per_row(integers(0, NUM_TABLES - 1)),
+      tables_seed=draw(integers(0, 1000)),
+      share=draw(strategies.sampled_from([0.0, 0.5, 0.9, 1.0])),
+      end_bias=draw(strategies.sampled_from([-9.0, 0.0, 2.0])),
+      limits=per_row(integers(0, shape.length)),
+      wanted=per_row(wanted),
+      temperature=draw(strategies.sampled_from(TEMPERATURES)),
+      draft_temperature=draw(strategies.sampled_from(TEMPERATURES)),
+      seed=draw(integers(-(2**31), 2**31 - 1)),
+  )
+
+
+@dataclasses.dataclass(frozen=True)
+class Scheduled:
+  """A policy that is data: [rows, length] by tokens committed."""
+
+  wanted: jax.Array
+  limits: jax.Array
+  name = 'scheduled'
+
+  def init(self, rows):
+    return None
+
+  def num_wanted(self, state, num_remaining, gamma):
+    at = jnp.maximum(self.limits - num_remaining, 0)[:, None]
+    at = jnp.minimum(at, self.wanted.shape[1] - 1)
+    return jnp.take_along_axis(self.wanted, at, axis=1)[:, 0]
+
+  def update(self, state, outcome):
+    return None
+
+
+def compiled(shape: Shape):
+  """Returns a function from the arrays of a case to a last state and counts."""
+
+  def decode(params, tables, limits, wanted, temperatures, seed):
+    target, draft = params
+    setup = state_lib.Setup(
+        MODEL,
+        target,
+        sampling.Sampling(temperatures[0], jnp.int32(0), jnp.float32(0)),
+        shape.drafter,
+        draft if shape.has_draft_model else None,
+        sampling.Sampling(temperatures[1], jnp.int32(0), jnp.float32(0)),
+        policy=Scheduled(wanted, limits),
+    )
+    keys = state_lib.row_keys(seed, jnp.arange(shape.rows, dtype=jnp.int32))
+    state, _, counts = loop.decode(
+        setup, tables, keys, limits, length=shape.length,
+        fold=outcome_lib.COUNTING,
+    )  # fmt: skip
+    return state, counts
+
+  return jax.jit(decode)
+
+
+def decode(program, case: Case):
+  arrays = case.tables, case.limits, case.wanted
+  return jax.device_get(
+      program(
+          case.params(),
+          *(np.array(each, np.int32) for each in arrays),
+          np.array([case.temperature, case.draft_temperature], np.float32),
+          np.int32(case.seed),
+      )
+  )
+
+
+def check(case: Case, state, counts) -> None:
+  """Checks what must hold for every row."""
+  num_tokens, num_calls = state.num_tokens, state.num_calls
+  accepted, drafted = counts.num_accepted, counts.num_drafted
+  np.testing.assert_array_equal(
+      num_tokens, accepted + num_calls - counts.num_cut_short
+  )
+  assert np.all(accepted <= counts.num_tested)
+  assert np.all(counts.num_tested <= drafted)
+  assert np.all(drafted <= counts.num_computed)
+  assert np.all(counts.num_computed <= case.shape.gamma * num_calls)
+  for histogram in (counts.accepted_histogram, counts.drafted_histogram):
+    np.testing.assert_array_equal(histogram.sum(axis=1), num_calls)
+  columns = zip(state.sequences, num_tokens, case.limits, strict=True)
+  for row, (tokens, count, limit) in enumerate(columns):
+    check_tokens(tokens.tolist(), int(count), limit)
+    if case.temperature == 0:
+      table = case.params()[0][case.tables[row]]
+      for at in range(count):
+        before = tabular.place(tuple(tokens[:at].tolist()))
+        assert tokens[at] == table[before].argmax()
+
+
+def check_tokens(tokens: list[int], count: int, limit: int) -> None:
+  """Checks that a row ends at its end of sequence or limit, and not before."""
+  assert count <= limit
+  assert EOS not in tokens[: count - 1]
+  assert count == limit or tokens[count - 1] == EOS
+  assert not any(tokens[count:])  # padding
+
+
+SETTINGS = hypothesis.settings(
+    max_examples=200,
+    deadline=None,
+    derandomize=True,  # the same cases in every run
+    database=None,
+)
+
+
+def make_property(settings, shapes):
+  """Returns a test of random cases, with programs of its own."""
+  program = functools.cache(compiled)
+
+  @settings
+  @hypothesis.given(cases(shapes))
+  def holds(case):
+    check(case, *decode(program(case.shape), case))
+
+  return holds
+
+
+def test_counts_and_ends():
+  make_property(SETTINGS, SHAPES)()
+
+
+def commit_after_end(monkeypatch):
+  """Does not notice an end of sequence within a draft."""
+  monkeypatch.setattr(
+      step, '_is_last', lambda tokens, count, left, end: count >= left
+  )
+
+
+def commit_one_more(monkeypatch):
+  """Writes one token more than it counts."""
+  append = step._append
+  more = lambda outcome: outcome._replace(
+      num_committed=outcome.num_committed + 1
+  )
+  monkeypatch.setattr(
+      step, '_append', lambda x, outcome: append(x, more(outcome))
+  )
+
+
+def commit_the_rejected(monkeypatch):
+  """Writes the rejected draft token in place of the resampled one."""
+  block_tokens = step._block_tokens
+  monkeypatch.setattr(
+      step,
+      '_block_tokens',
+      lambda draft, verdict: block_tokens(
+          draft, verdict._replace(num_accepted=verdict.num_accepted + 1)
+      ),
+  )
+
+
+def drop_the_last(monkeypatch):
+  """Counts a token less than was accepted."""
+  outcome = step._outcome
+
+  def fewer(*args):
+    found = outcome(*args)
+    return found._replace(num_accepted=jnp.maximum(found.num_accepted - 1, 0))
+
+  monkeypatch.setattr(step, '_outcome', fewer)
+
+
+@pytest.mark.parametrize(
+    'plant',
+    [commit_after_end, commit_one_more, commit_the_rejected, drop_the_last],
+)
+def test_a_planted_fault_is_found(plant, monkeypatch):
+  plant(monkeypatch)
+  found = hypothesis.settings(SETTINGS, phases=[hypothesis.Phase.generate])
+  with pytest.raises(AssertionError):
+    make_property(found, SHAPES[1:2])()
