@@ -212,6 +212,7 @@ def figure5(
     decoder: text_decoder.TextDecoder,
     text: str,
     gammas: Sequence[int],
+    rounds: int = measured_loops.ROUNDS,
 ) -> None:
   """Draws a trace of both loops from the times of their parts.
 
@@ -220,8 +221,9 @@ def figure5(
     decoder: whose loops are traced.
     text: its input, decoded at temperature 0.
     gammas: a row each, below plain decoding.
+    rounds: how often loops and parts are timed.
   """
-  rows = measured_loops.measure(decoder, text, gammas)
+  rows = measured_loops.measure(decoder, text, gammas, rounds=rounds)
   events = json.dumps(loop_trace.to_trace_events(rows))
   _write(output_dir, 'figure5.json', events, is_shown=False)
   _save(output_dir, 'figure5', loop_trace.draw(rows))

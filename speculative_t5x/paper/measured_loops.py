@@ -14,7 +14,7 @@ from speculative_t5x.measurement import part_programs
 from speculative_t5x.measurement import step_times
 from speculative_t5x.paper import loop_trace
 
-_ROUNDS = 15
+ROUNDS = 15
 
 
 def measure(
@@ -22,7 +22,7 @@ def measure(
     text: str,
     gammas: Sequence[int],
     *,
-    rounds: int = _ROUNDS,
+    rounds: int = ROUNDS,
 ) -> list[loop_trace.Row]:
   """Returns a row of plain decoding and one per gamma, timed interleaved.
 
