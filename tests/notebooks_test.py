@@ -22,6 +22,7 @@ from speculative_t5x import embedded
 from speculative_t5x import loading
 from speculative_t5x.tasks import bulletins
 from tests import checkpoints_by_hand
+from tests import compilation
 
 _ROOT = pathlib.Path(__file__).parent.parent
 _FOLDER = _ROOT / 'notebooks'
@@ -72,6 +73,13 @@ def _is_picture(shown: Any) -> bool:
   return data.startswith(b'\x89PNG')
 
 
+@pytest.fixture
+def unchecked_types():
+  with compilation.unchecked_types():  # measuring lowers programs
+    yield
+
+
+@pytest.mark.usefixtures('unchecked_types')
 class TestQuickstart:
 
   def test_runs(self):
@@ -82,6 +90,7 @@ class TestQuickstart:
     assert len(axes.lines) == 4 and 'γ' in axes.get_xlabel()
 
 
+@pytest.mark.usefixtures('unchecked_types')
 class TestPaper:
 
   def test_runs(self):

@@ -10,9 +10,16 @@ from speculative_t5x import vocabularies
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.paper import points
 from speculative_t5x.tasks import bulletins
+from tests import compilation
 from tests import tiny
 
 TEXTS = ['The train is late.', 'It rains. ' * 9, 'Bread is cheap.']
+
+
+@pytest.fixture(scope='module', autouse=True)
+def unchecked_types():
+  with compilation.unchecked_types():  # it lowers programs
+    yield
 
 
 @pytest.fixture(scope='module')
