@@ -106,29 +106,30 @@ class TestPaper:
     assert 'line-through' in shown['figure1']._repr_html_()
 
 
-class TestYourOwnCheckpoint:
+@pytest.fixture
+def hugging_face(tmp_path_factory):
+  """Returns settings of the embedded pair as two Hugging Face folders."""
+  found = {}
+  for name, path in (
+      ('TARGET', embedded.target_checkpoint()),
+      ('DRAFT', embedded.draft_checkpoint()),
+  ):
+    checkpoint = checkpoints.open(path)
+    config = loading.read_config(checkpoint)
+    params = checkpoint.restore_params(loading.abstract_params(config))
+    folder = checkpoints_by_hand.write_hugging_face(
+        tmp_path_factory.mktemp(name),
+        checkpoints_by_hand.hugging_face_config(config),
+        checkpoints_by_hand.hugging_face_tensors(
+            config, jax.device_get(params)
+        ),
+    )
+    shutil.copy(bulletins.VOCABULARY_FILE, folder / 'spiece.model')
+    found[name] = str(folder)
+  return found | {'VOCABULARY': found['TARGET']}
 
-  @pytest.fixture(scope='class')
-  def hugging_face(self, tmp_path_factory):
-    """Returns settings of the embedded pair as two Hugging Face folders."""
-    found = {}
-    for name, path in (
-        ('TARGET', embedded.target_checkpoint()),
-        ('DRAFT', embedded.draft_checkpoint()),
-    ):
-      checkpoint = checkpoints.open(path)
-      config = loading.read_config(checkpoint)
-      params = checkpoint.restore_params(loading.abstract_params(config))
-      folder = checkpoints_by_hand.write_hugging_face(
-          tmp_path_factory.mktemp(name),
-          checkpoints_by_hand.hugging_face_config(config),
-          checkpoints_by_hand.hugging_face_tensors(
-              config, jax.device_get(params)
-          ),
-      )
-      shutil.copy(bulletins.VOCABULARY_FILE, folder / 'spiece.model')
-      found[name] = str(folder)
-    return found | {'VOCABULARY': found['TARGET']}
+
+class TestYourOwnCheckpoint:
 
   @pytest.mark.parametrize('is_t5x', [True, False], ids=['T5X', 'Hugging Face'])
   def test_runs(self, is_t5x, request, tmp_path, monkeypatch, capsys):
