@@ -9,6 +9,7 @@ from speculative_t5x import text_walltime
 from speculative_t5x import vocabularies
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.paper import points
+from speculative_t5x.reports import walltime_summary
 from speculative_t5x.tasks import bulletins
 from tests import compilation
 from tests import tiny
@@ -60,6 +61,7 @@ class TestMeasure:
       assert record.speedup == pytest.approx(ratio)
       assert record.t1_ms > 0 and record.bound_speedup > 0
     assert len(points.from_records(greedy)) == 2  # all that a figure needs
+    assert '; given texts, 3 examples;' in walltime_summary.render(greedy)
 
   def test_counts_are_those_of_decoding(self, decoder, greedy):
     outputs = [decoder.decode([text]).statistics for text in TEXTS]
