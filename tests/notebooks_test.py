@@ -94,8 +94,7 @@ class TestQuickstart:
 class TestPaper:
 
   def test_runs(self):
-    settings = _FEW | {'TEMPERATURES': (0.0,)}
-    variables, shown = _run('paper_walltime', settings)
+    variables, shown = _run('paper_walltime', _FEW)
     assert len(variables['simulated']) == 12
     assert 'not run' not in shown['table2']._repr_markdown_()
     for name in ('table1', 'table3', 'live'):
