@@ -2,28 +2,192 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests that every notebook runs, and is stored without output."""
 
+import ast
+import base64
+import importlib.util
 import json
 import pathlib
+import shutil
+import subprocess
+import sys
+import tomllib
+from typing import Any
 
+import jax
+from matplotlib import pyplot as plt
 import pytest
 
-_FOLDER = pathlib.Path(__file__).parent.parent / 'notebooks'
+from speculative_t5x import checkpoints
+from speculative_t5x import embedded
+from speculative_t5x import loading
+from speculative_t5x.tasks import bulletins
+from tests import checkpoints_by_hand
+from tests import compilation
+
+_ROOT = pathlib.Path(__file__).parent.parent
+_FOLDER = _ROOT / 'notebooks'
 _NOTEBOOKS = sorted(_FOLDER.glob('*.ipynb'))
+_FEW = {'GAMMAS': (5,), 'NUM_TEXTS': 2, 'REPEATS': 1, 'ROUNDS': 1}
 
 
-@pytest.mark.parametrize('path', _NOTEBOOKS, ids=lambda path: path.name)
-class TestNotebook:
+def _cells(path: pathlib.Path) -> list[dict[str, Any]]:
+  return json.loads(path.read_text())['cells']
 
-  def test_runs(self, path):
-    names = {}
-    for cell in json.loads(path.read_text())['cells']:
-      if cell['cell_type'] == 'code':
-        exec(compile(''.join(cell['source']), path.name, 'exec'), names)
+
+def _source(path: pathlib.Path, name: str) -> str:
+  (cell,) = [cell for cell in _cells(path) if cell['id'] == name]
+  return ''.join(cell['source'])
+
+
+def _run(
+    name: str, settings: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+  """Runs a notebook.
+
+  Args:
+    name: of the notebook.
+    settings: replace those of the cell `settings`.
+  Returns:
+    The variables, and by cell the value of its last expression, which a
+    notebook would show.
+  """
+  variables, shown = {}, {}
+  for cell in _cells(_FOLDER / f'{name}.ipynb'):
+    if cell['cell_type'] != 'code':
+      continue
+    tree = ast.parse(''.join(cell['source']))
+    last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+    exec(compile(tree, name, 'exec'), variables)
+    if last is not None:
+      expression = compile(ast.Expression(last.value), name, 'eval')
+      shown[cell['id']] = eval(expression, variables)
+    if cell['id'] == 'settings':
+      assert settings.keys() <= variables.keys()
+      variables.update(settings)
+  plt.close('all')
+  return variables, shown
+
+
+def _is_picture(shown: Any) -> bool:
+  data = base64.b64decode(shown._repr_mimebundle_()['image/png'])
+  return data.startswith(b'\x89PNG')
+
+
+@pytest.fixture
+def unchecked_types():
+  with compilation.unchecked_types():  # measuring lowers programs
+    yield
+
+
+@pytest.mark.usefixtures('unchecked_types')
+class TestQuickstart:
+
+  def test_runs(self):
+    variables, shown = _run('quickstart', _FEW)
+    assert 'line-through' in shown['tokens']._repr_html_()
+    assert shown['measure']._repr_markdown_().count('| draft/') == 1
+    (axes,) = variables['axes'].figure.axes
+    assert len(axes.lines) == 4 and 'γ' in axes.get_xlabel()
+
+
+@pytest.mark.usefixtures('unchecked_types')
+class TestPaper:
+
+  def test_runs(self):
+    variables, shown = _run('paper_walltime', _FEW)
+    assert len(variables['simulated']) == 12
+    assert 'not run' not in shown['table2']._repr_markdown_()
+    for name in ('table1', 'table3', 'live'):
+      assert '| --- |' in shown[name]._repr_markdown_()
+    figures = [name for name in shown if 'figure' in name and name != 'figure1']
+    assert len(figures) == 6
+    assert all(_is_picture(shown[name]) for name in figures)
+    assert 'line-through' in shown['figure1']._repr_html_()
+
+
+@pytest.fixture
+def hugging_face(tmp_path_factory):
+  """Returns settings of the embedded pair as two Hugging Face folders."""
+  found = {}
+  for name, path in (
+      ('TARGET', embedded.target_checkpoint()),
+      ('DRAFT', embedded.draft_checkpoint()),
+  ):
+    checkpoint = checkpoints.open(path)
+    config = loading.read_config(checkpoint)
+    params = checkpoint.restore_params(loading.abstract_params(config))
+    folder = checkpoints_by_hand.write_hugging_face(
+        tmp_path_factory.mktemp(name),
+        checkpoints_by_hand.hugging_face_config(config),
+        checkpoints_by_hand.hugging_face_tensors(
+            config, jax.device_get(params)
+        ),
+    )
+    shutil.copy(bulletins.VOCABULARY_FILE, folder / 'spiece.model')
+    found[name] = str(folder)
+  return found | {'VOCABULARY': found['TARGET']}
+
+
+class TestYourOwnCheckpoint:
+
+  @pytest.mark.parametrize('is_t5x', [True, False], ids=['T5X', 'Hugging Face'])
+  def test_runs(self, is_t5x, request, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr('tempfile.tempdir', str(tmp_path))
+    settings = {} if is_t5x else request.getfixturevalue('hugging_face')
+    variables, shown = _run('your_own_checkpoint', settings)
+    assert variables['output'].texts == [
+        ['Am Freitag kommt der IC 182 aus Bonn um 21:25 Uhr auf Gleis 11 an.']
+    ]
+    assert variables['report'].errors == ()
+    assert shown['tokens']._repr_html_()
+    printed = capsys.readouterr().out
+    assert ('Hugging Face safetensors\n' in printed) != is_t5x
+    assert printed.endswith('T5X by Orbax\n918528 parameters\n')
+
+
+@pytest.mark.parametrize('path', _NOTEBOOKS, ids=lambda path: path.stem)
+class TestFile:
 
   def test_has_no_output(self, path):
-    for cell in json.loads(path.read_text())['cells']:
-      assert not cell.get('outputs')
+    for cell in _cells(path):
+      assert not cell.get('outputs') and not cell.get('execution_count')
+
+  def test_link_opens_this_file(self, path):
+    colab = 'https://colab.research.google.com/github/'
+    owner_and_name = _repository().removeprefix('https://github.com/')
+    link = f'{colab}{owner_and_name}/blob/main/notebooks/{path.name}'
+    assert f']({link})' in _source(path, 'title')
+
+  def test_links_lead_to_files(self, path):
+    text = ''.join(''.join(cell['source']) for cell in _cells(path))
+    for part in text.split('](')[1:]:
+      link = part.split(')')[0]
+      assert link.startswith('https://') or (_FOLDER / link).exists(), link
+
+  def test_setup_installs_a_missing_package(self, path, monkeypatch):
+    commands = []
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util,
+        'find_spec',
+        lambda name: None if name == 'speculative_t5x' else find_spec(name),
+    )
+    monkeypatch.setattr(
+        subprocess, 'run', lambda command, **_: commands.append(command)
+    )
+    monkeypatch.setattr(sys, 'path', list(sys.path))
+    exec(_source(path, 'setup'), {})
+    clone, install = commands
+    assert clone[-2:] == [_repository(), 'source']
+    assert install[1:] == [*'-m pip install -q -e source[figures]'.split()]
+    assert sys.path[0] == 'source'
+
+
+def _repository() -> str:
+  project = tomllib.loads((_ROOT / 'pyproject.toml').read_text())['project']
+  assert 'figures' in project['optional-dependencies']
+  return project['urls']['Repository']
 
 
 def test_there_are_notebooks():
-  assert _NOTEBOOKS
+  assert len(_NOTEBOOKS) == 3

@@ -3,14 +3,10 @@
 """Renders the reports in `results` from the records beside them."""
 
 from collections.abc import Iterator
-import contextlib
-import io
 import pathlib
-import tempfile
 
 from scripts.pages import records
-from speculative_t5x.jobs import paper
-from speculative_t5x.paper import published
+from speculative_t5x.paper import points
 from speculative_t5x.paper import tables
 from speculative_t5x.tpu_aot import report
 
@@ -22,36 +18,15 @@ def render(results: pathlib.Path) -> Iterator[tuple[pathlib.Path, str]]:
         records.read_entry(path)
     ) + '\n'
   yield results / 'paper/table2.md', _table_2(results) + '\n'
-  yield results / 'paper/table3.md', _table_3(results)
+  yield results / 'paper/table3.md', _table_3(results) + '\n'
 
 
 def _table_2(results: pathlib.Path) -> str:
   found = records.read(results / 'paper/table2.jsonl')
-  return tables.tables_2_and_4(
-      [
-          (
-              row,
-              found(
-                  draft=row.draft,
-                  temperature=row.temperature,
-                  gamma=row.gamma,
-                  simulated_acceptance=row.alpha,
-              ),
-          )
-          for row in published.TABLES_2_AND_4
-      ]
-  )
+  return tables.tables_2_and_4(tables.pair_simulated(found))
 
 
 def _table_3(results: pathlib.Path) -> str:
-  """Returns the report that the table3 job writes, without measurement."""
-  with (
-      tempfile.TemporaryDirectory() as folder,
-      contextlib.redirect_stdout(io.StringIO()),
-  ):
-    paper.table3(
-        folder,
-        lambda output_dir: records.read(results / 'walltime_bulletins.jsonl'),
-        [str(results / 'walltime_multi30k.jsonl')],
-    )
-    return (pathlib.Path(folder) / 'table3.md').read_text()
+  names = 'walltime_bulletins.jsonl', 'walltime_multi30k.jsonl'
+  found = [record for name in names for record in records.read(results / name)]
+  return tables.table_3(points.alphas(found))

@@ -9,29 +9,23 @@ on; figures lay over their curves what they find there.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 import contextlib
-import functools
 import json
 import os
 import pathlib
-import sys
 import tempfile
 
 from etils import epath
 from matplotlib import figure as figure_lib
-import numpy as np
 
 from speculative_t5x import run_record
 from speculative_t5x import simulation
 from speculative_t5x import text_decoder
-from speculative_t5x import token_decoder
-from speculative_t5x.measurement import part_programs
-from speculative_t5x.measurement import step_times
-from speculative_t5x.measurement import tracing
 from speculative_t5x.outputs import folder_lock
 from speculative_t5x.outputs import whole_files
 from speculative_t5x.paper import decoded_sentence
 from speculative_t5x.paper import figures
 from speculative_t5x.paper import loop_trace
+from speculative_t5x.paper import measured_loops
 from speculative_t5x.paper import points as points_lib
 from speculative_t5x.paper import published
 from speculative_t5x.paper import style
@@ -41,7 +35,6 @@ from speculative_t5x.reports import runs
 from speculative_t5x.reports import token_trace
 
 _ALL = _SIMULATED, _MEASURED = 'simulated', 'measured'  # folders of records
-_TRACE_ROUNDS = 15
 
 Path = str | os.PathLike[str]
 RowName = tuple[str, str, float]  # task, draft and temperature, as published
@@ -164,16 +157,8 @@ def table3(
   # Before anything is measured.
   added = [x for path in _paths(records) for x in runs.read(path)]
   found = measure(output_dir=str(epath.Path(output_dir) / _MEASURED))
-  entries = [(*each, None) for each in points_lib.alphas([*found, *added])]
-  table = tables.table_3([*entries, *_published_alphas()])
-  _write(output_dir, 'table3.md', table)
-
-
-def _published_alphas() -> Iterator[tables.Entry]:
-  for row in published.TABLE_3:
-    name = f'{row.task}: {row.draft}, for {row.target}'
-    yield name, 0, None, row.at_temperature_0
-    yield name, 1, None, row.at_temperature_1
+  alphas = points_lib.alphas([*found, *added])
+  _write(output_dir, 'table3.md', tables.table_3(alphas))
 
 
 def figure1(
@@ -190,9 +175,7 @@ def figure1(
     text: its input.
     temperature: 0 is argmax.
   """
-  request, _ = decoder.make_request([text], temperature=temperature)
-  blocks = tracing.trace(decoder.tokens, request)
-  shown = token_trace.TokenTrace(blocks, decoder.vocabulary.id_to_piece, text)
+  shown = token_trace.trace(decoder, text, temperature=temperature)
   console.show(shown)
   page = decoded_sentence.page(shown)
   _write(output_dir, 'figure1.html', page, is_shown=False)
@@ -229,6 +212,7 @@ def figure5(
     decoder: text_decoder.TextDecoder,
     text: str,
     gammas: Sequence[int],
+    rounds: int = measured_loops.ROUNDS,
 ) -> None:
   """Draws a trace of both loops from the times of their parts.
 
@@ -237,56 +221,12 @@ def figure5(
     decoder: whose loops are traced.
     text: its input, decoded at temperature 0.
     gammas: a row each, below plain decoding.
+    rounds: how often loops and parts are timed.
   """
-  if not isinstance(gammas, Sequence) or not gammas:
-    raise ValueError(
-        f'Gammas must be a list of at least one, as (3, 7); got {gammas!r}.'
-    )
-  request, _ = decoder.make_request([text])
-  drafter = decoder.tokens.loaded_drafter
-  decoders = [decoder.tokens.with_drafter(drafter, g) for g in gammas]
-  rows = _trace_rows(decoders, request)
+  rows = measured_loops.measure(decoder, text, gammas, rounds=rounds)
   events = json.dumps(loop_trace.to_trace_events(rows))
   _write(output_dir, 'figure5.json', events, is_shown=False)
   _save(output_dir, 'figure5', loop_trace.draw(rows))
-
-
-def _trace_rows(
-    decoders: Sequence[token_decoder.TokenDecoder],
-    request: token_decoder.Request,
-) -> list[loop_trace.Row]:
-  """Returns the rows of plain decoding and of each decoder, interleaved."""
-  all_parts = [
-      step_times.Parts(part_programs.PartPrograms(decoder), request)
-      for decoder in decoders
-  ]
-  ways = [decoders[0].plain, *(decoder.speculative for decoder in decoders)]
-  num_steps = [int(way(request).num_steps) for way in ways]
-  spans = []
-  for _ in range(_TRACE_ROUNDS):
-    for parts in all_parts:
-      parts.time_round()
-    spans.append([step_times.seconds(lambda w=w: w(request)) for w in ways])
-  times = [parts.times() for parts in all_parts]
-  makes = [functools.partial(loop_trace.plain_row, times[0])]
-  for decoder, each in zip(decoders, times, strict=True):
-    row = functools.partial(loop_trace.speculative_row, each, decoder.gamma)
-    makes.append(row)
-  walltimes_ms = np.median(spans, axis=0) * 1e3
-  return list(map(_row, makes, num_steps, walltimes_ms))
-
-
-def _row(make: Callable, num_steps: int, walltime_ms: float) -> loop_trace.Row:
-  """Returns a row with its commits, or without if the parts took longer."""
-  try:
-    return make(num_steps, walltime_ms)
-  except ValueError:
-    print(
-        'The parts took longer than the run that they make up, so commits are'
-        ' left out of a row. Repeat on a quiet machine to see them.',
-        file=sys.stderr,
-    )
-    return make(num_steps)
 
 
 def _points(

@@ -91,28 +91,17 @@ class Workload:
       draft_temperature: of the drafter.
       **values: further settings of the record.
     """
-    rule = verification.TOKENWISE
     return provenance.new_record(
         job,
+        **provenance.describe_decoding(
+            decoder, verification.TOKENWISE, temperature, draft_temperature
+        ),
         task=self.mixture_or_task_name,
         split=self.split,
-        target=decoder.target.describe(),
-        drafter=dataclasses.replace(
-            decoder.loaded_drafter.description, temperature=draft_temperature
-        ),
-        verification=run_record.Verification(rule.name),
-        gamma=decoder.gamma,
-        gamma_policy=decoder.policy.name,
-        temperature=temperature,
         topk=self.topk,
         topp=self.topp,
-        num_decodes=decoder.num_decodes,
         seed=self.seed,
         inputs_length=self.task_feature_lengths['inputs'],
-        targets_length=self.task_feature_lengths['targets'],
-        mesh=sharding.describe(decoder.mesh),
-        matmul_precision=decoder.matmul_precision,
-        lossless=rule.is_lossless,
         **values,
     )
 

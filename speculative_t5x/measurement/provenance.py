@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """When a record is made, by which code, and on which machine."""
 
+import dataclasses
 import datetime
 import hashlib
 import importlib.metadata
@@ -14,6 +15,9 @@ from typing import Any
 import jax
 
 from speculative_t5x import run_record
+from speculative_t5x import sharding
+from speculative_t5x import token_decoder
+from speculative_t5x.speculation import contracts
 
 
 def new_record(job: str, **values: Any) -> run_record.RunRecord:
@@ -30,6 +34,37 @@ def new_record(job: str, **values: Any) -> run_record.RunRecord:
       host=describe_host(),
       **values,
   )
+
+
+def describe_decoding(
+    decoder: token_decoder.TokenDecoder,
+    rule: contracts.Rule,
+    temperature: float,
+    draft_temperature: float,
+) -> dict[str, Any]:
+  """Returns the fields of a record that describe the decoding.
+
+  Args:
+    decoder: target, drafter and gamma.
+    rule: which draft tokens are accepted.
+    temperature: of the target.
+    draft_temperature: of the drafter.
+  """
+  return {
+      'target': decoder.target.describe(),
+      'drafter': dataclasses.replace(
+          decoder.loaded_drafter.description, temperature=draft_temperature
+      ),
+      'verification': run_record.Verification(rule.name),
+      'lossless': rule.is_lossless,
+      'gamma': decoder.gamma,
+      'gamma_policy': decoder.policy.name,
+      'temperature': temperature,
+      'num_decodes': decoder.num_decodes,
+      'targets_length': decoder.length,
+      'mesh': sharding.describe(decoder.mesh),
+      'matmul_precision': decoder.matmul_precision,
+  }
 
 
 def origin() -> dict[str, str | None]:

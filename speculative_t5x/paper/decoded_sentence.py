@@ -47,7 +47,7 @@ def draw(trace: token_trace.TokenTrace) -> figure_lib.Figure:
   rows = _console().render_lines(trace, pad=False)
   height = len(rows) * _LEADING + 2 * _MARGIN
   with style.applied():
-    figure = figure_lib.Figure((style.PAGE_IN, height / 72))
+    figure = style.Figure((style.PAGE_IN, height / 72))
     axes = figure.add_axes((0, 0, 1, 1), xlim=(0, _WIDTH), ylim=(height, 0))
     axes.set_axis_off()
     for number, row in enumerate(rows):
@@ -58,6 +58,7 @@ def draw(trace: token_trace.TokenTrace) -> figure_lib.Figure:
 def _console() -> console_lib.Console:
   return console_lib.Console(
       file=io.StringIO(),
+      force_jupyter=False,  # it would show the page instead of writing it
       record=True,
       width=_COLUMNS,
       color_system='truecolor',

@@ -196,7 +196,7 @@ def draw(rows: Sequence[Row]) -> figure_lib.Figure:
     raise ValueError('There must be at least one row to draw, got none.')
   with style.applied():
     height = _ROW_HEIGHT * len(rows) + _REST_HEIGHT
-    figure = figure_lib.Figure((style.PAGE_IN, height), layout='constrained')
+    figure = style.Figure((style.PAGE_IN, height), layout='constrained')
     axes = figure.add_subplot()
     _set_axes(axes, rows)
     for place, row in enumerate(rows):

@@ -6,8 +6,10 @@ A line style, a marker or a word repeats what a colour says. The settings of the
 process stay as they are: figures are made and saved under `applied`.
 """
 
+import base64
 from collections.abc import Sequence
 import functools
+import io
 import os
 import pathlib
 from typing import Any
@@ -24,6 +26,7 @@ PAGE_IN = 6.75  # width of a page, inches
 _HEIGHTS_IN = {1: 2.5, 2: 3.6}  # by number of axes
 LEGEND_LINE_IN = 0.12
 _DOTS_PER_INCH = 300
+_SCREEN_DOTS_PER_INCH = 200  # in a notebook
 SMALL = 6  # points
 
 # From dark to light, so that their order shows in grey.
@@ -66,12 +69,23 @@ applied = functools.partial(
 )
 
 
+class Figure(figure_lib.Figure):
+  """A figure that notebooks show in its own style, whatever theirs is."""
+
+  def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+    del options  # the types to include or exclude; there is only one
+    file = io.BytesIO()
+    with applied():
+      self.savefig(file, format='png', dpi=_SCREEN_DOTS_PER_INCH)
+    return {'image/png': base64.b64encode(file.getvalue()).decode()}
+
+
 def panels(
     x_label: str, y_labels: Sequence[str]
 ) -> tuple[figure_lib.Figure, list[axes_lib.Axes]]:
   """Returns an empty figure, a column wide, with axes below each other."""
   size = COLUMN_IN, _HEIGHTS_IN[len(y_labels)]
-  figure = figure_lib.Figure(size, layout='constrained')
+  figure = Figure(size, layout='constrained')
   all_axes = figure.subplots(len(y_labels), sharex=True, squeeze=False)[:, 0]
   for axes, y_label in zip(all_axes, y_labels):
     axes.set_ylabel(y_label)

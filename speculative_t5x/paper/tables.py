@@ -6,7 +6,7 @@ Legend: gamma (draft tokens per target call); c (time of a draft step over that
 of a target step, Definition 3.7); T (temperature).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from speculative_t5x import run_record
 from speculative_t5x.paper import differences
@@ -18,7 +18,6 @@ from speculative_t5x.reports import walltime_summary
 from speculative_t5x.speculation import theory
 
 Pairing = Sequence[tuple[published.Row, run_record.RunRecord | None]]
-Entry = tuple[str, float, run_record.Alpha | None, float | None]
 
 _NOTE = (
     'EXP is Theorem 3.8, EMP plain over speculative walltime with its 95%'
@@ -34,12 +33,12 @@ _HEADER_2_AND_4 = (
 )  # fmt: skip
 
 
-def table_1() -> str:
+def table_1() -> markdown.Page:
   """Returns Table 1: the factors of Theorems 3.8 and 3.11, and the paper's."""
   header = (
       'alpha', 'gamma', 'operations', 'paper', 'speed', 'paper', 'agrees'
   )  # fmt: skip
-  return markdown.table(header, map(_factors, published.TABLE_1))
+  return markdown.Page(markdown.table(header, map(_factors, published.TABLE_1)))
 
 
 def _factors(row: published.Factors) -> list[str]:
@@ -60,7 +59,31 @@ def _factors(row: published.Factors) -> list[str]:
   ]
 
 
-def tables_2_and_4(pairing: Pairing) -> str:
+def pair_simulated(records: Iterable[run_record.RunRecord]) -> Pairing:
+  """Pairs each row of Tables 2 and 4 with its run of simulated acceptance.
+
+  Args:
+    records: of runs of T5 1.1 with simulated acceptance.
+  Returns:
+    The rows, each with the record of its draft model, temperature, gamma and
+    alpha, or None.
+  """
+  found = {
+      (x.drafter.name, x.temperature, x.gamma, x.simulated_acceptance): x
+      for x in records
+  }
+  return [
+      (
+          row,
+          found.get(
+              (f't5_1_1_{row.draft}', row.temperature, row.gamma, row.alpha)
+          ),
+      )
+      for row in published.TABLES_2_AND_4
+  ]
+
+
+def tables_2_and_4(pairing: Pairing) -> markdown.Page:
   """Returns Tables 2 and 4, with one line per row of the paper.
 
   Args:
@@ -83,9 +106,8 @@ def tables_2_and_4(pairing: Pairing) -> str:
     _check_pair(row, record)
   measured = [record for _, record in pairing if record is not None]
   table = markdown.table(_HEADER_2_AND_4, (_compare(*pair) for pair in pairing))
-  return '\n\n'.join(
-      [f'{walltime_summary.setup(measured)} {_paper_setup()}', table, _NOTE]
-  )
+  setups = f'{walltime_summary.setup(measured)} {_paper_setup()}'
+  return markdown.Page('\n\n'.join([setups, table, _NOTE]))
 
 
 def _check_pair(
@@ -153,30 +175,29 @@ def _why(row: published.Row, record: run_record.RunRecord) -> str:
   return '; '.join(reasons) or 'nothing by 5% or more'
 
 
-def table_3(entries: Iterable[Entry]) -> str:
-  """Returns Table 3: alpha by drafter.
+def table_3(
+    estimates: Iterable[tuple[str, float, run_record.Alpha]],
+) -> markdown.Page:
+  """Returns Table 3: measured alphas, then the paper's.
 
   Args:
-    entries: name of the drafter, temperature, the estimate of alpha in a record
-      or None, and the paper's alpha or None.
+    estimates: label, temperature and alpha, as `points.alphas` returns them.
   """
   header = ('drafter', 'T', 'alpha', '95% interval', 'tokens', 'paper')
-  return markdown.table(
-      header,
-      [
-          [
-              name,
-              f'{temperature:g}',
-              *(
-                  [cells.MISSING] * 3
-                  if estimate is None
-                  else _estimated(estimate)
-              ),
-              cells.number(theirs),
-          ]
-          for name, temperature, estimate, theirs in entries
-      ],
-  )
+  rows = [
+      [name, f'{temperature:g}', *_estimated(estimate), cells.MISSING]
+      for name, temperature, estimate in estimates
+  ]
+  return markdown.Page(markdown.table(header, [*rows, *_published_alphas()]))
+
+
+def _published_alphas() -> Iterator[list[str]]:
+  for row in published.TABLE_3:
+    name = f'{row.task}: {row.draft}, for {row.target}'
+    for temperature, alpha in (
+        ('0', row.at_temperature_0), ('1', row.at_temperature_1)
+    ):  # fmt: skip
+      yield [name, temperature, *[cells.MISSING] * 3, cells.number(alpha)]
 
 
 def _estimated(estimate: run_record.Alpha) -> list[str]:

@@ -10,6 +10,8 @@ from rich import console as console_lib
 from rich import table as table_lib
 
 _UNBOUNDED = 10_000  # columns; no line of a report is as long
+# Text without a style has the colour that the notebook gives it.
+_HTML = '<pre style="white-space: pre-wrap; line-height: 1.5">{code}</pre>'
 
 
 def show(report: console_lib.RenderableType) -> None:
@@ -29,10 +31,22 @@ def to_text(report: console_lib.RenderableType) -> str:
 
   Lines have no trailing spaces, and the last one has no newline.
   """
-  page = _console(file=io.StringIO(), color_system=None)
+  page = _page(color_system=None)
   page.print(report)
   lines = page.file.getvalue().splitlines()
   return '\n'.join(line.rstrip() for line in lines)
+
+
+def to_html(report: console_lib.RenderableType) -> str:
+  """Returns a report as an HTML fragment with inline styles, for notebooks."""
+  page = _page(color_system='truecolor', record=True)
+  page.print(report)
+  return page.export_html(code_format=_HTML, inline_styles=True)
+
+
+def _page(**options: Any) -> console_lib.Console:
+  """Returns a console that writes to a string, also within a notebook."""
+  return _console(file=io.StringIO(), force_jupyter=False, **options)
 
 
 def _console(**options: Any) -> console_lib.Console:

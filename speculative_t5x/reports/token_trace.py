@@ -9,13 +9,16 @@ styles they stand in brackets, as in a word diff: [-rejected-] {+target+}.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from rich import console as console_lib
 from rich import style
 from rich import table
-from rich import text
+from rich import text as text_lib
 
+from speculative_t5x import text_decoder
 from speculative_t5x.measurement import tracing
+from speculative_t5x.reports import console as report_console
 
 # Dark text on a light ground, readable on any terminal and in grey.
 ACCEPTED = style.Style.parse('#145a32 on #dcf3e4')
@@ -30,8 +33,25 @@ _LEGEND = {
 }
 
 
+def trace(
+    decoder: text_decoder.TextDecoder, text: str, **options: Any
+) -> 'TokenTrace':
+  """Decodes a text speculatively and returns the report of its output.
+
+  Args:
+    decoder: decodes it.
+    text: the input.
+    **options: of `TextDecoder.make_request`, such as the temperature.
+  """
+  request, _ = decoder.make_request([text], **options)
+  blocks = tracing.trace(decoder.tokens, request)
+  return TokenTrace(blocks, decoder.vocabulary.id_to_piece, text)
+
+
 class TokenTrace:
   """A report of one output, with one line per target call.
+
+  A notebook shows it in colour.
 
   Attributes:
     blocks: as `tracing.trace` returns them.
@@ -50,16 +70,19 @@ class TokenTrace:
     self.id_to_piece = id_to_piece
     self.sentence = sentence
 
+  def _repr_html_(self) -> str:
+    return report_console.to_html(self)
+
   def __rich_console__(
       self, console: console_lib.Console, options: console_lib.ConsoleOptions
   ) -> Iterator[console_lib.RenderableType]:
     has_styles = console.color_system is not None
     if self.sentence is not None:
-      yield text.Text(f'Input: {self.sentence}')
-    yield text.Text(', ').join(
+      yield text_lib.Text(f'Input: {self.sentence}')
+    yield text_lib.Text(', ').join(
         _marked(meaning, mark, has_styles) for mark, meaning in _LEGEND.items()
     )
-    yield text.Text(self._counts() + '\n')
+    yield text_lib.Text(self._counts() + '\n')
     lines = table.Table.grid(padding=(0, 2, 0, 0))
     lines.add_column(justify='right')
     lines.add_column(overflow='fold')
@@ -67,10 +90,10 @@ class TokenTrace:
       lines.add_row(str(number), self._line(block, has_styles))
     yield lines
 
-  def _line(self, block: tracing.Block, has_styles: bool) -> text.Text:
+  def _line(self, block: tracing.Block, has_styles: bool) -> text_lib.Text:
     tokens = [(token, ACCEPTED) for token in block.accepted]
     tokens += [(block.rejected, REJECTED), (block.from_target, FROM_TARGET)]
-    return text.Text(' ').join(
+    return text_lib.Text(' ').join(
         _marked(self.id_to_piece(token), mark, has_styles)
         for token, mark in tokens
         if token is not None
@@ -84,10 +107,10 @@ class TokenTrace:
     )
 
 
-def _marked(words: str, mark: style.Style, has_styles: bool) -> text.Text:
+def _marked(words: str, mark: style.Style, has_styles: bool) -> text_lib.Text:
   if has_styles:
-    return text.Text(words, mark)
-  return text.Text(_BRACKETS[mark].format(words))
+    return text_lib.Text(words, mark)
+  return text_lib.Text(_BRACKETS[mark].format(words))
 
 
 def _count(number: int, noun: str) -> str:

@@ -30,7 +30,7 @@ _KEYS = (
 )
 
 
-def render(records: Sequence[run_record.RunRecord]) -> str:
+def render(records: Sequence[run_record.RunRecord]) -> markdown.Page:
   """Returns a table with one line per record, and notes on how to read it."""
   table = markdown.table(_HEADER, map(_summarize, records))
   warnings = [
@@ -40,7 +40,7 @@ def render(records: Sequence[run_record.RunRecord]) -> str:
   ]
   truncated = '\n'.join(readings.truncation_notes(records))
   parts = [setup(records), truncated, table, _KEYS, '\n'.join(warnings)]
-  return '\n\n'.join(part for part in parts if part)
+  return markdown.Page('\n\n'.join(part for part in parts if part))
 
 
 def _summarize(record: run_record.RunRecord) -> list[str]:
@@ -101,7 +101,8 @@ def _hardware(record: run_record.RunRecord) -> str:
 
 
 def _examples(record: run_record.RunRecord) -> str:
-  inputs = record.task or 'random inputs'
+  given = 'random inputs' if readings.is_simulated(record) else 'given texts'
+  inputs = record.task or given
   return f'{inputs}, {record.num_examples} examples'
 
 

@@ -149,16 +149,38 @@ class TestTable3:
     estimate = run_record.Alpha(0.6543, (0.64, 0.67), num_tokens=10_000)
     single = run_record.Alpha(0.1, None, num_tokens=9)
     _, rows = _cells(
-        tables.table_3(
-            [
-                ('small', 1.0, estimate, 0.62),
-                ('copy', 0.0, single, None),
-                ('bigram', 1.0, None, 0.19),
-            ]
-        )
+        tables.table_3([('small', 1.0, estimate), ('copy', 0.0, single)])
     )
-    assert rows == [
-        ['small', '1', '0.654', '[0.640, 0.670]', '10000', '0.62'],
+    assert rows[:2] == [
+        ['small', '1', '0.654', '[0.640, 0.670]', '10000', '-'],
         ['copy', '0', '0.100', '-', '9', '-'],
-        ['bigram', '1', '-', '-', '-', '0.19'],
     ]
+    bigram = ['EnDe: bigram, for T5-XXL', '1', '-', '-', '-', '0.19']
+    assert bigram in rows[2:]
+
+
+class TestPairSimulated:
+
+  def test_each_record_is_with_its_row(self):
+    rows = published.TABLES_2_AND_4
+    drafter = records.simulated().drafter
+    found = [
+        records.simulated(
+            row.alpha,
+            gamma=row.gamma,
+            temperature=float(row.temperature),
+            drafter=dataclasses.asdict(
+                dataclasses.replace(drafter, name=f't5_1_1_{row.draft}')
+            ),
+        )
+        for row in rows[1:]
+    ]
+    pairing = tables.pair_simulated(reversed(found))
+    assert pairing == [*zip(rows, [None, *found])]
+
+
+@pytest.mark.parametrize(
+    'page', [tables.table_1(), tables.table_3([])], ids=['1', '3']
+)
+def test_a_notebook_renders_it(page):
+  assert page._repr_markdown_() == page and '| --- |' in page

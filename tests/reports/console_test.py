@@ -48,6 +48,21 @@ class TestToText:
     assert console.to_text(text.Text('a ' * 20 + 'b', 'red')).endswith(' a b')
 
 
+class TestNotebook:
+
+  @pytest.fixture(autouse=True)
+  def in_a_notebook(self, monkeypatch):
+    monkeypatch.setattr(console_lib, '_is_jupyter', lambda: True)
+
+  def test_text_is_returned_and_not_displayed(self):
+    assert console.to_text(text.Text('styled', 'bold red')) == 'styled'
+
+  def test_html(self):
+    html = console.to_html(text.Text.assemble('a < b ', ('c', 'bold #ff0000')))
+    assert 'a &lt; b <span style="color: #ff0000;' in html
+    assert 'font-weight: bold">c</span>' in html
+
+
 class TestTable:
 
   def test_columns(self):

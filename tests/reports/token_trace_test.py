@@ -77,6 +77,15 @@ class TestPlainText:
     assert lines[-12].startswith(' 1  ▁Die') and lines[-1].startswith('12  ')
 
 
+def test_notebook_page():
+  page = trace(sentence=SCRIPT)._repr_html_()
+  assert SCRIPT not in page and '&lt;script&gt;[bold]:smile:' in page
+  assert page.count('line-through') == 1 + 2  # the legend, two rejections
+  assert page.count('background-color') == 3 + 12  # and all tokens
+  # One line per call, in a block that keeps lines and spaces.
+  assert page.startswith('<pre') and '\n4  <span' in page
+
+
 class TestStyles:
 
   def test_forms_differ_without_colours(self):
