@@ -123,8 +123,8 @@ class SpeculativeModel(models.EncoderDecoderModel):
     Args:
       params: of target and draft.
       batch: features of `ExampleIdConverter`.
-      rng: not used by this package's decode functions, whose samples depend on
-        seed and example id alone.
+      rng: not used by this package's decode functions, whose samples depend, up
+        to rounding, on seed and example id alone.
       decoder_params: arguments of the decode function for this call, as
         `{'seed': 1}`.
       return_all_decodes: whether to return an example's decodes all, or the

@@ -81,7 +81,7 @@ def speculative_sample(
     target: has read the inputs.
     drafter: drafts for it.
     example_ids: [batch] int32. With `seed` and the number of the decode, all
-      that a sample depends on.
+      that a sample depends on, up to rounding.
     length: of the longest output.
     eos_id: that of the target.
     num_decodes: samples per example.
