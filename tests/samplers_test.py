@@ -102,12 +102,23 @@ def decode(options, drafter, draft_params, draft_temperature):
 def by_the_loop(options):
   _, drafter = models()
   state, own, counts = decode(options, *drafter, options['draft_temperature'])
-  every = state.sequences, state.log_probs, own | {
-      'drafted': counts.num_drafted,
-      'drafted_computed': counts.num_computed,
-      'tested': counts.num_tested,
-      'accepted': counts.num_accepted,
-  }  # fmt: skip
+  every = (
+      state.sequences,
+      state.log_probs,
+      own
+      | {
+          'drafted': counts.num_drafted,
+          'drafted_computed': counts.num_computed,
+          'tested': counts.num_tested,
+          'accepted': counts.num_accepted,
+          'tested_per_position': outcome_lib.tokens_per_position(
+              counts.tested_histogram
+          ),
+          'accepted_per_position': outcome_lib.tokens_per_position(
+              counts.accepted_histogram
+          ),
+      },
+  )
   return decodes.best_last(state.log_probs, every, DECODES)
 
 

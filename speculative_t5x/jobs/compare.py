@@ -295,7 +295,7 @@ class _Decoders:
   ) -> tuple[loading.ModelSource, loading.Model]:
     if mesh not in self._targets:
       workload = self.workload(record)
-      found = workload.find_target(workload.make_mesh(record.batch_size))
+      found = workload.find_target(workload.make_mesh())
       if self._vocabulary_file is not None:
         vocabulary = vocabularies.load(self._vocabulary_file)
         found = found.with_vocabulary('VOCABULARY_FILE', vocabulary.eos_id)
