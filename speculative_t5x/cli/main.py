@@ -39,7 +39,7 @@ _OUTPUT_FLAG = '--output_dir='
 _OWN_FLAG = re.compile(r'--(\w+)=(.*)', re.DOTALL)
 _BINDING_FLAG = re.compile(r'--gin\.([^=\s]+)=(.*)', re.DOTALL)
 # A path or a word, from which a shell removes quotes.
-_BARE_STRING = re.compile(r'[\w./~][^\'"()\[\]{}%@]*')
+_BARE_STRING = re.compile(r'-|[\w./~][^\'"()\[\]{}%@]*')
 
 _INTERRUPTED = 128 + signal.SIGINT  # the status that shells expect
 

@@ -115,10 +115,11 @@ def compare(
     text_files.write(output_dir, {'divergence.jsonl': ''.join(lines)})
   if mismatches := [row for each in compared for row in each.mismatches]:
     raise greedy.MismatchError(
-        f'{len(mismatches)} rows differ by more than rounding, the first of'
-        f' example {mismatches[0].example_id} at position'
+        f'{len(mismatches)} outputs differ by more than rounding, the first'
+        f' that of example {mismatches[0].example_id} at position'
         f' {mismatches[0].difference.position}. This is a bug if both folders'
-        ' hold what the jobs wrote; please report it with divergence.jsonl.'
+        ' hold what the jobs wrote; please report it with the divergence.jsonl'
+        ' that --output_dir=<folder> writes.'
     )
   return compared
 
@@ -143,8 +144,12 @@ def _read(folder: str | os.PathLike[str]) -> list[_Run]:
           f'The results in {folder} are of the {record.job} job. Give the'
           ' output folder of an eval job or an infer job.'
       )
-  lines = (path / 'predictions.jsonl').read_text().split('\n')
-  rows = [json.loads(line) for line in lines if line]
+  if not records:
+    raise ValueError(
+        f'{path / "results.jsonl"} is empty. Run the job again, which writes it'
+        ' from its chunks.'
+    )
+  rows = _read_rows(path / 'predictions.jsonl')
   found = []
   for record in records:
     if record.job == 'eval':
@@ -156,6 +161,22 @@ def _read(folder: str | os.PathLike[str]) -> list[_Run]:
       key = f'{prefix}{predictions_lib.TOKENS}'
       found.append(_Run(record, way, own, _tokens(folder, record, own, key)))
   return found
+
+
+def _read_rows(path: epath.Path) -> list[dict[str, Any]]:
+  rows = []
+  # Not `splitlines`, which would also split at Unicode line separators.
+  for number, line in enumerate(path.read_text().split('\n'), start=1):
+    if not line:
+      continue
+    try:
+      rows.append(dict(json.loads(line)))
+    except (ValueError, TypeError) as error:
+      raise ValueError(
+          f'{path}, line {number} is damaged ({error}). Run the job again,'
+          ' which writes the file from its chunks.'
+      ) from error
+  return rows
 
 
 def _tokens(
@@ -170,7 +191,22 @@ def _tokens(
         ' job writes them with --gin.TOKENS=True.'
     )
   is_single = record.num_decodes == 1
-  return [[row[key]] if is_single else row[key] for row in rows]
+  found = [[row[key]] if is_single else row[key] for row in rows]
+  for row, decodes in zip(rows, found, strict=True):
+    if not _are_tokens(decodes):
+      raise ValueError(
+          f'The predictions in {folder} are damaged: {key} of example'
+          f' {row["example_id"]} is {row[key]!r}. Run the job again, which'
+          ' writes them from its chunks.'
+      )
+  return found
+
+
+def _are_tokens(decodes: Any) -> bool:
+  return isinstance(decodes, list) and all(
+      isinstance(ids, list) and all(type(i) is int and i >= 0 for i in ids)
+      for ids in decodes
+  )
 
 
 def _pair(
@@ -225,17 +261,23 @@ def _check_comparable(
         f'The runs cannot be compared: they differ in {shown}. Compare runs'
         ' that differ in batch size, devices or code only.'
     )
+  if len(first.rows) != len(second.rows):
+    raise ValueError(
+        f'The runs cannot be compared: the first has {len(first.rows)} rows, the'
+        f' second {len(second.rows)}. Compare runs of the same inputs.'
+    )
   for key in ('example_id', predictions_lib.INPUT_TOKENS):
     if [r[key] for r in first.rows] != [r[key] for r in second.rows]:
       raise ValueError(
-          f'The runs cannot be compared: the {key} of their rows differ.'
+          f'The runs cannot be compared: their rows differ in {key}.'
           ' Compare runs of the same inputs.'
       )
   if first.needs_drafter and drafter is None:
     raise ValueError(
         'Speculative samples are decoded again to be compared, which needs the'
-        ' drafter. Add its gin file, as'
-        ' --gin_file=configs/drafters/draft_model.gin.'
+        ' drafter. Add its gin file and its checkpoint, as'
+        ' --gin_file=configs/drafters/draft_model.gin'
+        ' --gin.DRAFT_CHECKPOINT_PATH=<folder>.'
     )
 
 
@@ -424,9 +466,14 @@ def _output(
 ) -> decisions.Output:
   decoder, record = decoders.of(run), run.record
   padding = decoder.target_model.special_ids.padding
-  (sequence,) = batching.pad(
-      [run.tokens[row][decode]], record.targets_length, padding
-  )
+  ids = run.tokens[row][decode]
+  if max(ids) >= (vocab_size := decoder.target_model.vocab_size):
+    raise ValueError(
+        f'The output of example {run.rows[row]["example_id"]} has token'
+        f' {max(ids)}, and the target has {vocab_size}. Correct'
+        ' predictions.jsonl, or give the target of the runs.'
+    )
+  (sequence,) = batching.pad([ids], record.targets_length, padding)
   return decisions.Output(
       decoder,
       decoders.request(run, row),

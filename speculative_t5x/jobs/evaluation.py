@@ -37,6 +37,8 @@ from speculative_t5x.tasks import predictions as predictions_lib
 from speculative_t5x.tasks import task_metrics
 
 _SIDES = 'baseline', 'speculative'
+# Settings in which the configurations of one output folder may differ.
+_VARYING = 'temperature', 'device', 'host'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +69,6 @@ class _Result:
   """What one temperature gave; `metrics` by side."""
 
   record: run_record.RunRecord
-  chunks: chunks_lib.Chunks
   metrics: dict[str, task_metrics.MetricValues]
 
 
@@ -155,12 +156,13 @@ def evaluate(
         chunk_batches,
         output_dir,
     )
+    todo = [_chunks(setup, each, draft_temperature) for each in temperatures]
+    todo[0].check_alone(_VARYING)
     folder = output_folder.OutputFolder(output_dir, 'eval')
     found = []
-    for each in temperatures:
-      own = each if draft_temperature is None else draft_temperature
-      found.append(_evaluate_at(setup, each, own))
-      folder.add(found[-1].record, found[-1].chunks)
+    for chunks in todo:
+      found.append(_evaluate_at(setup, chunks))
+      folder.add(found[-1].record, chunks)
     results = folder.finish()
     if loggers:
       _log(loggers, setup, target.checkpoint.step, found)
@@ -197,18 +199,24 @@ def _requests(
   return [setup.decoder.place(request) for request in requests]
 
 
-def _evaluate_at(
-    setup: _Setup, temperature: float, draft_temperature: float
-) -> _Result:
-  """Decodes and judges all examples at one temperature."""
-  settings = _settings(setup, temperature, draft_temperature)
-  chunks = chunks_lib.Chunks(
+def _chunks(
+    setup: _Setup, temperature: float, draft_temperature: float | None
+) -> chunks_lib.Chunks:
+  """Returns the chunks of one temperature."""
+  if draft_temperature is None:
+    draft_temperature = temperature
+  return chunks_lib.Chunks(
       setup.output_dir,
-      settings,
+      _settings(setup, temperature, draft_temperature),
       {'chunk_batches': setup.chunk_batches},
       f'temperature {temperature:g}',
   )
-  found = _take_chunks(setup, chunks, temperature, draft_temperature)
+
+
+def _evaluate_at(setup: _Setup, chunks: chunks_lib.Chunks) -> _Result:
+  """Decodes and judges all examples at the temperature of the chunks."""
+  settings = chunks.record
+  found = _take_chunks(setup, chunks)
   plain, speculative = (
       tallies.join(
           [run_record.from_dict(c.values[side], tallies.Tally) for c in found]
@@ -223,17 +231,16 @@ def _evaluate_at(
       quality=run_record.BothRuns(**qualities),
       greedy=greedy.add([chunk.values['greedy'] for chunk in found]),
   )
-  return _Result(record, chunks, metrics)
+  return _Result(record, metrics)
 
 
 def _take_chunks(
     setup: _Setup,
     chunks: chunks_lib.Chunks,
-    temperature: float,
-    draft_temperature: float,
 ) -> list[chunks_lib.Chunk]:
   """Returns all chunks, of earlier runs or decoded here."""
-  batches = _requests(setup, temperature, draft_temperature)
+  temperature = chunks.record.temperature
+  batches = _requests(setup, temperature, chunks.record.drafter.temperature)
   timer = interleaved.Timer(
       (setup.decoder.plain, setup.decoder.speculative), repeats=setup.repeats
   )

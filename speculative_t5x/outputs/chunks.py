@@ -13,7 +13,7 @@ A chunk is reused if it is complete, has the same settings and inputs, and is
 not older than the checkpoints.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 import dataclasses
 import hashlib
 import json
@@ -69,7 +69,11 @@ class Chunk:
 
 
 class Chunks:
-  """The chunks of one configuration. Iterating over it yields their rows."""
+  """The chunks of one configuration. Iterating over it yields their rows.
+
+  Attributes:
+    record: the configuration's, before measurement.
+  """
 
   def __init__(
       self,
@@ -88,7 +92,7 @@ class Chunks:
     """
     self._folder = epath.Path(folder)
     self._name = f'{_FOLDER}/{configurations.name_of(record)}'
-    self._record = record
+    self.record = record
     self._settings = configurations.settings_of(record) | options | _FORMAT
     self._title = title
     self._num_taken = 0
@@ -116,7 +120,7 @@ class Chunks:
       chunk = self._write(number, digest, decode())
     elif not self._is_reuse_said:
       self._is_reuse_said = True
-      note = configurations.other_code(chunk.header, self._record)
+      note = configurations.other_code(chunk.header, self.record)
       self._say(f'finished chunks are taken from {path.parent}{note}')
     self._num_taken = number + 1
     return chunk
@@ -143,7 +147,7 @@ class Chunks:
       return f'has another {", ".join(changed)}'
     if chunk.header['inputs_digest'] != digest:
       return 'has other inputs'
-    if chunk.header['created'] < configurations.last_write(self._record):
+    if chunk.header['created'] < configurations.last_write(self.record):
       return 'is older than a checkpoint'
     return None
 
@@ -151,7 +155,7 @@ class Chunks:
     header = {
         **self._settings,
         'inputs_digest': digest,
-        **configurations.origin_of(self._record),
+        **configurations.origin_of(self.record),
         'values': content.values,
     }
     lines = [json.dumps(header, allow_nan=False), *content.rows]
@@ -163,15 +167,23 @@ class Chunks:
   def _say(self, text: str) -> None:
     print(f'{self._title}: {text}', file=sys.stderr)
 
-  def check_alone(self) -> None:
+  def check_alone(self, varying: Collection[str] = ()) -> None:
     """Checks that the folder has no chunks of another configuration.
 
+    Those of another job are left to `output_folder`.
+
+    Args:
+      varying: names of settings in which the configurations of one folder may
+        differ.
     Raises:
       ValueError: if it has; names the settings that differ.
     """
+    settings = _without(self._settings, varying)
     for path in first_files(self._folder):
       header = whole_files.first_object(path)
-      if header and (changed := _differing(header, self._settings)):
+      if header is None or header.get('job') != settings['job']:
+        continue
+      if changed := _differing(_without(header, varying), settings):
         raise ValueError(
             f'{self._folder} holds results with another {", ".join(changed)}.'
             ' Give another output folder, or the settings of those results.'
@@ -182,6 +194,17 @@ def first_files(folder: epath.Path) -> list[epath.Path]:
   """Returns the first chunk of each configuration in an output folder."""
   pattern = f'{_FOLDER}/{configurations.NAME_PREFIX}*/{_FIRST}'
   return sorted(folder.glob(pattern))
+
+
+def _without(
+    settings: Mapping[str, Any], names: Collection[str]
+) -> dict[str, Any]:
+  """Returns settings without some, those of models included."""
+  return {
+      key: _without(value, names) if isinstance(value, Mapping) else value
+      for key, value in settings.items()
+      if key not in names
+  }
 
 
 def _differing(

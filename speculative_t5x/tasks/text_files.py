@@ -42,7 +42,10 @@ def check(paths: Sequence[str], file_format: str | None) -> None:
     )
   for path in paths:
     if path != STANDARD_INPUT and not epath.Path(path).is_file():
-      raise ValueError(f'There is no input file {path}. Correct its name.')
+      remedy = 'Correct its name'
+      if epath.Path(path).is_dir():
+        remedy = 'It is a folder: name the files in it'
+      raise ValueError(f'There is no input file {path}. {remedy}.')
 
 
 def read(

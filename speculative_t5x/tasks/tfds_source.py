@@ -92,9 +92,9 @@ class PreparedDataSource(seqio.TfdsDataSource):
     folder, splits = builder.data_dir_root, builder.info.splits
     if not splits:
       raise FileNotFoundError(
-          f'TensorFlow Datasets has not prepared {name} in {folder}. Run `tfds'
-          f' build {name} --data_dir={folder}`, which downloads it, or give the'
-          ' folder that holds it.'
+          f'TensorFlow Datasets has not prepared {name} in {folder}. Prepare'
+          f' it with `tfds build {name} --data_dir={folder}`, which docs/jobs.md'
+          ' explains, or set TFDS_DATA_DIR to the folder that holds it.'
       )
     if _base_split(split) not in splits:
       raise ValueError(

@@ -213,8 +213,15 @@ _ROWS = {
     ),
     'folder of another configuration': _Row(
         'infer holds results with another seed. Give another output folder, or',
+        'eval holds results with another seed. Give another output folder, or',
+        flags=lambda job: ['--gin.SEED=8', f'--output_dir={job}'],
+    ),
+    'folder of another job': _Row(
+        'eval has results of another job, eval. Give another output folder',
         'infer has results of another job, infer. Give another output folder',
-        flags=lambda job: ['--gin.SEED=8', '--output_dir=infer'],
+        flags=lambda job: [
+            '--output_dir=' + {'infer': 'eval', 'eval': 'infer'}[job]
+        ],
     ),
     'two jobs on one folder': _Row(
         _IN_USE.format('infer'),
