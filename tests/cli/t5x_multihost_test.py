@@ -42,7 +42,7 @@ def calls(monkeypatch):
 )
 def test_connects_before_the_script_runs(calls, flags, connection):
   """The script gets the flags that are not the launcher's."""
-  own = ['--gin_file=a.gin', '--gin.SPLIT="test"']
+  own = ['--gin_file=a.gin', '--gin.SPLIT="test"', '--process=abbreviated']
   assert t5x_multihost.main(['infer', *flags, *own]) == 3
   assert calls == [connection, ('infer', own)]
 
@@ -56,6 +56,11 @@ def test_connects_before_the_script_runs(calls, flags, connection):
             ['--coordinator_address=a', '--process_count=2',
              '--process_index=0'],
             '--coordinator_address=a has no port. Pass HOST:PORT.',
+        ),
+        (
+            ['--coordinator_address=:1234', '--process_count=2',
+             '--process_index=0'],
+            '--coordinator_address=:1234 has no port. Pass HOST:PORT.',
         ),
         (
             [_ADDRESS, '--process_count=2', '--process_index=2'],

@@ -7,10 +7,12 @@ instead of the other is a near tie at temperature 0.
 """
 
 import json
+import types
 
 import pytest
 
 from speculative_t5x import checkpoints
+from speculative_t5x import run_record
 from speculative_t5x.cli import main
 from speculative_t5x.jobs import compare
 from speculative_t5x.jobs import evaluation
@@ -172,6 +174,54 @@ class TestVerdict:
     assert row['margin'] <= row['tolerance'] < 1e-3
 
 
+class TestRequest:
+  """The batch that had a row, without models."""
+
+  @pytest.fixture
+  def decoders(self, monkeypatch):
+    special_ids = types.SimpleNamespace(padding=0)
+    decoder = types.SimpleNamespace(
+        target_model=types.SimpleNamespace(special_ids=special_ids),
+        place=lambda request: request,
+    )
+    monkeypatch.setattr(compare._Decoders, 'of', lambda *_: decoder)
+    return compare._Decoders('target', _CONFIG, None, None)
+
+  @pytest.fixture
+  def sampled(self):
+    record = run_record.RunRecord(
+        target=run_record.ModelDescription(dtype='float32'),
+        drafter=run_record.DrafterDescription(temperature=0.5),
+        temperature=1.0,
+        topk=0,
+        topp=0.0,
+        num_decodes=2,
+        seed=5,
+        batch_size=2,
+        inputs_length=4,
+        targets_length=3,
+    )
+    rows = [{'example_id': 10 + i, 'input_tokens': [i, 1]} for i in range(5)]
+    tokens = [[[7], [8, i]] for i in range(5)]
+    return compare._Run(record, 'speculative', rows, tokens)
+
+  def test_decode(self, decoders, sampled):
+    found = compare._output(decoders, sampled, 3, 1)
+    assert found.row == 3 and found.sequence.tolist() == [8, 3, 0]
+    assert found.request.example_ids.tolist() == [12, 13]
+
+  def test_last_batch_is_padded(self, decoders, sampled):
+    found = compare._output(decoders, sampled, 4, 0)
+    assert found.row == 0
+    assert found.request.example_ids.tolist() == [14, 0]
+    assert found.request.limits.tolist() == [3, 0]
+
+  def test_temperatures(self, decoders, sampled):
+    found = decoders.request(sampled, 0)
+    assert found.sampling.temperature == 1
+    assert found.draft_sampling.temperature == 0.5
+
+
 class TestCommand:
 
   @pytest.mark.parametrize('is_wrong', [False, True])
@@ -230,6 +280,8 @@ class TestComparable:
           ({'seed': 6}, r'they differ in seed \(5 and 6\)'),
           ({'gamma': 2}, r'they differ in gamma \(3 and 2\)'),
           ({'topk': 7}, 'they differ in topk'),
+          ({'topp': 0.5}, 'they differ in topp'),
+          ({'num_decodes': 2}, 'they differ in num_decodes'),
           ({'targets_length': 9}, 'they differ in targets_length'),
           ({'target': {'dtype': 'bfloat16'}}, 'they differ in target'),
           ({'job': 'walltime'}, 'are of the walltime job'),
@@ -242,6 +294,11 @@ class TestComparable:
   def test_other_inputs(self, run, changed):
     other = changed(row=lambda row: {**row, 'input_tokens': [7, 1]})
     with pytest.raises(ValueError, match='the input_tokens of their rows'):
+      run(other)
+
+  def test_other_examples(self, run, changed):
+    other = changed(row=lambda row: {**row, 'example_id': 9})
+    with pytest.raises(ValueError, match='the example_id of their rows'):
       run(other)
 
   def test_predictions_without_tokens(self, run, changed):

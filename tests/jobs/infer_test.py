@@ -5,6 +5,7 @@
 import dataclasses
 import io
 import json
+import shutil
 import tracemalloc
 import types
 
@@ -20,11 +21,14 @@ from speculative_t5x.drafters import nothing
 from speculative_t5x.jobs import evaluation
 from speculative_t5x.jobs import infer
 from speculative_t5x.measurement import interleaved
+from speculative_t5x.measurement import provenance
 from speculative_t5x.networks import t5_model
 from speculative_t5x.outputs import folder_lock
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import ende
+from speculative_t5x.tasks import inputs as inputs_lib
+from speculative_t5x.tasks import text_files
 from tests import full_disk
 from tests import memory_files
 from tests import tiny
@@ -187,6 +191,25 @@ class TestPredictions:
     assert _record(tmp_path)['truncated_inputs'] >= 1
 
 
+class TestLines:
+
+  def test_end_with_newlines_only(self, tmp_path):
+    text = 'a\u2028b\x85c\r\nd\re\n\x0cf'
+    (tmp_path / 'in.txt').write_bytes(text.encode())
+    lines = text_files.read([str(tmp_path / 'in.txt')], field='inputs')
+    assert [x.text for x in lines] == ['a\u2028b\x85c', 'd\re', '\x0cf']
+
+  @pytest.mark.parametrize(('room', 'is_truncated'), [(0, True), (1, False)])
+  def test_the_end_of_sequence_counts(self, room, is_truncated):
+    vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)
+    ids = vocabulary.encode(_TEXTS[0])
+    lines = [text_files.Line('line 1', _TEXTS[0])]
+    length = len(ids) + room
+    (found,) = inputs_lib.from_lines(lines, vocabulary, length)
+    assert found.tokens == [*ids[: length - 1], vocabulary.eos_id]
+    assert found.is_truncated == is_truncated
+
+
 class TestJsonl:
 
   def test_field(self, run, tmp_path):
@@ -266,6 +289,18 @@ class TestResume:
     assert firsts == [2, 3]
     assert rows == run(changed, output_dir=tmp_path / 'new')
 
+  def test_change_behind_the_truncated_tokens(self, run):
+    long = 'The train is late. ' * 30
+    run([f'{long}a'])
+    assert run([f'{long}b'])[0]['input'] == f'{long}b'
+
+  def test_on_another_machine(self, run, monkeypatch):
+    expected = run(_TEXTS)
+    firsts = _fail_at(monkeypatch, 9, None)
+    host = run_record.Host('another processor', 3)
+    monkeypatch.setattr(provenance, 'describe_host', lambda: host)
+    assert run(_TEXTS) == expected and not firsts
+
   def test_bad_line_loses_nothing(self, run, tmp_path, monkeypatch):
     firsts = _fail_at(monkeypatch, 9, None)
     with pytest.raises(ValueError, match=r'in.txt, line 6 has no text\. Rem'):
@@ -300,10 +335,14 @@ class TestResume:
 
   def test_another_configuration_is_refused(self, run, tmp_path):
     expected = run(_TEXTS)
+    copied = tmp_path / 'copied.model'
+    shutil.copy(bulletins.VOCABULARY_FILE, copied)
     for changes, names in (
         ({'seed': 6}, 'seed'),
         ({'temperature': 1.0}, 'drafter, temperature'),
         ({'scores': True}, 'scores'),
+        ({'input_field': 'source'}, 'input_field'),
+        ({'vocabulary_file': str(copied)}, 'vocabulary_file'),
         ({'chunk_batches': 2}, 'chunk_batches'),
         ({'inputs': str(paths_of_another(tmp_path))}, 'task'),
     ):

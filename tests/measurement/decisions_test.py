@@ -2,8 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests that the decisions of a sample are found, and their boundaries."""
 
+import copy
+import dataclasses
 import functools
 import json
+import types
 
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +14,7 @@ import pytest
 
 from speculative_t5x import token_decoder
 from speculative_t5x.measurement import decisions
+from speculative_t5x.measurement import forced
 from speculative_t5x.measurement import near_ties
 from speculative_t5x.speculation import sampling
 from tests import tiny
@@ -162,6 +166,53 @@ class TestFind:
     changed = with_entry(call.draft_tokens, 1, (token + 1) % 64)
     other = call._replace(draft_tokens=changed)
     assert decisions._part(output, number, call, other) is None
+
+  def test_draft_tokens_behind_the_end_do_not_matter(self):
+    output, call = outputs(True)[0], calls(0)[0]
+    call = call._replace(num_drafted=1, num_accepted=1, is_cut_short=True)
+    token = int(call.draft_tokens[1])
+    changed = with_entry(call.draft_tokens, 1, (token + 1) % 64)
+    other = call._replace(draft_tokens=changed)
+    assert decisions._part(output, 0, call, other) is None
+
+  def test_drafter_without_one_uniform_per_token(self):
+    other_decoder = copy.copy(decoder())
+    other_decoder.drafter = types.SimpleNamespace(
+        max_draft_tokens=GAMMA, num_uniforms=GAMMA + 1
+    )
+    output = dataclasses.replace(outputs(True)[0], decoder=other_decoder)
+    call = calls(0)[0]
+    changed = with_entry(call.draft_tokens, 0, call.draft_tokens[0] ^ 1)
+    other = call._replace(draft_tokens=changed)
+    assert decisions._part(output, 0, call, other) is None
+
+
+class TestBoundaries:
+
+  def test_no_residual(self):
+    p = np.array([0.25, 0.5, 0.25])
+    found = near_ties._boundaries(decisions.Kind.RESAMPLED, p, p)
+    np.testing.assert_allclose(found, [0.25, 0.75, 1])
+
+  def test_rounding_of_sums_counts_where_paths_agree(self, monkeypatch):
+    output = outputs(False)[0]
+    uniform = 0.5 + 2 * float(np.finfo(np.float32).eps)
+    decision = decisions.Decision(
+        decisions.Kind.DRAW, 2, (31, 32), output.sequence, None, uniform
+    )
+    monkeypatch.setattr(decisions, 'find', lambda *_: decision)
+    monkeypatch.setattr(
+        forced, 'logits_at', lambda *_: np.zeros(64, np.float32)
+    )
+    equal = token_decoder.Request(
+        *(getattr(request(), name) for name in (
+            'encoder_input_tokens', 'example_ids', 'limits', 'seed',
+        )),
+        sampling.make_sampling(1.0),
+        sampling.make_sampling(1.0),
+    )  # fmt: skip
+    output = dataclasses.replace(output, request=equal)
+    assert near_ties.explain(output, output).is_near_tie
 
 
 @pytest.mark.parametrize('is_speculative', [False, True])

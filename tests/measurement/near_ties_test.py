@@ -91,6 +91,44 @@ class TestLogitsOfBothPaths:
             found, teacher_forced()[row, position], atol=2e-5
         )
 
+  def test_several_decodes_per_example(self):
+    several = tiny.decoder(
+        CONFIG,
+        gamma=GAMMA,
+        length=LENGTH,
+        noise=0.0,
+        num_decodes=2,
+        matmul_precision='highest',
+    )
+    for row in range(2 * BATCH):
+      example = row // 2
+      found = forced.logits_at(
+          several, request(), row, sequences()[example], 4, 1
+      )
+      np.testing.assert_allclose(found, teacher_forced()[example, 4], atol=2e-5)
+
+
+def test_paths_are_those_of_both_batches(monkeypatch):
+  """Also for two runs of the same way of decoding."""
+  written, other = sequences()[0], sequences()[0].copy()
+  other[3] ^= 1
+  found = []
+
+  def logits_at(decoder, request, row, sequence, position, block):
+    found.append((len(request.example_ids), block))
+    return np.full(64, 0.5 * len(found), np.float32)
+
+  monkeypatch.setattr(forced, 'logits_at', logits_at)
+  smaller = jax.tree.map(lambda x: x[:2] if jnp.ndim(x) else x, request())
+  difference = near_ties.explain(
+      decisions.Output(decoder(), request(), 0, False, written),
+      decisions.Output(decoder(), smaller, 0, False, other),
+  )
+  assert found == [
+      (BATCH, 1), (BATCH, GAMMA + 1), (2, 1), (2, GAMMA + 1),
+  ]  # fmt: skip
+  assert difference.path_difference == 1.5
+
 
 class TestCompare:
 

@@ -10,6 +10,7 @@ import pytest
 from speculative_t5x import run_record
 from speculative_t5x.measurement import provenance
 from speculative_t5x.outputs import chunks as chunks_lib
+from speculative_t5x.outputs import configurations
 from speculative_t5x.outputs import output_folder
 from tests import full_disk
 from tests import memory_files
@@ -83,6 +84,13 @@ class TestTake:
     assert is_decoded
     assert reason in capsys.readouterr().err
 
+  def test_another_format(self, folder, capsys, monkeypatch):
+    with monkeypatch.context() as patch:
+      patch.setattr(chunks_lib, '_FORMAT', {'chunk_format': 1})
+      _take(_chunks(folder))
+    assert _take(_chunks(folder))[1]
+    assert 'has another chunk_format' in capsys.readouterr().err
+
   def test_values_are_as_they_are_read(self, folder):
     made, _ = _take(_chunks(folder), values={'seconds': (0.1, 1 / 3)})
     found, _ = _take(_chunks(folder))
@@ -140,7 +148,19 @@ class TestDamage:
     assert 'is older than a checkpoint' in capsys.readouterr().err
 
 
+# Settings of a record by which configurations are not told apart.
+_NO_IDENTITY = {
+    'schema_version', 'created', 'package_version', 'commit',
+    'truncated_inputs', 'gamma_policy', 'lossless',
+}  # fmt: skip
+
+
 class TestOtherConfigurations:
+
+  def test_all_settings_are_compared(self):
+    keys = run_record.KEYS[: run_record.KEYS.index('baseline')]
+    expected = {*keys, 'repeats', 'rounds'} - _NO_IDENTITY
+    assert set(configurations.SETTINGS) == expected
 
   def test_lie_beside(self, folder):
     _take(_chunks(folder, seed=1))

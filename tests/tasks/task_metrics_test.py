@@ -90,6 +90,26 @@ class TestMetrics:
     histogram = computed['tokens_per_target_call/examples']
     assert histogram.values.tolist() == [3, 1]
 
+  def test_histogram_leaves_out_examples_without_a_call(self, task):
+    examples = types.SimpleNamespace(task=task, targets=['a', 'b', 'c'])
+    padded = {
+        name: np.concatenate([value, np.zeros_like(value[:1])])
+        for name, value in _AUX_VALUES.items()
+    }
+    values = task_metrics.compute(examples, ['a', 'b', 'c'], padded)
+    assert _numbers(values) == {'same': 1, **_RATES}
+    histogram = values['tokens_per_target_call/examples']
+    assert histogram.values.tolist() == [3, 1]
+
+  def test_predictions_are_postprocessed(self, task):
+    changed = task.replace(
+        name='changed',
+        postprocess_fn=lambda text, example, is_target: text.upper(),
+    )
+    examples = types.SimpleNamespace(task=changed, targets=['A', 'B'])
+    values = task_metrics.compute(examples, ['a', 'b'], {})
+    assert _numbers(values) == {'same': 1}
+
   def test_without_counts_there_are_none_of_speculation(self, task):
     examples = types.SimpleNamespace(task=task, targets=['a'])
     values = task_metrics.compute(examples, ['a'], {})
