@@ -3,7 +3,7 @@
 """Two trained pairs that come with the package.
 
   translation      bulletins, English to German
-  summarization    German reports to a headline summary
+  summarization    German reports to summaries of one or two sentences
 
 `MODEL_CARD.md` beside this file says how they were made and what they are
 worth.

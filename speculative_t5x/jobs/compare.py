@@ -263,8 +263,8 @@ def _check_comparable(
     )
   if len(first.rows) != len(second.rows):
     raise ValueError(
-        f'The runs cannot be compared: the first has {len(first.rows)} rows, the'
-        f' second {len(second.rows)}. Compare runs of the same inputs.'
+        f'The runs cannot be compared: the first has {len(first.rows)} rows,'
+        f' the second {len(second.rows)}. Compare runs of the same inputs.'
     )
   for key in ('example_id', predictions_lib.INPUT_TOKENS):
     if [r[key] for r in first.rows] != [r[key] for r in second.rows]:

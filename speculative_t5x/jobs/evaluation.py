@@ -20,6 +20,7 @@ from speculative_t5x.drafters import source
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.measurement import greedy
 from speculative_t5x.measurement import interleaved
+from speculative_t5x.measurement import provenance
 from speculative_t5x.measurement import tallies
 from speculative_t5x.measurement import tracing
 from speculative_t5x.measurement import walltimes
@@ -208,7 +209,10 @@ def _chunks(
   return chunks_lib.Chunks(
       setup.output_dir,
       _settings(setup, temperature, draft_temperature),
-      {'chunk_batches': setup.chunk_batches},
+      {
+          'chunk_batches': setup.chunk_batches,
+          'network_configs': provenance.network_configs(setup.decoder),
+      },
       f'temperature {temperature:g}',
   )
 

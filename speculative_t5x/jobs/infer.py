@@ -23,6 +23,7 @@ from speculative_t5x.drafters import source
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.measurement import counts
 from speculative_t5x.measurement import interleaved
+from speculative_t5x.measurement import provenance
 from speculative_t5x.measurement import tallies
 from speculative_t5x.measurement import walltimes
 from speculative_t5x.outputs import chunks as chunks_lib
@@ -183,6 +184,7 @@ def infer(
         'input_format': input_format,
         'vocabulary_file': vocabulary_file,
         'chunk_batches': chunk_batches,
+        'network_configs': provenance.network_configs(decoder),
         **dataclasses.asdict(setup.columns),
     }
     return _write(setup, read, output_dir, _settings(setup, paths), options)

@@ -157,16 +157,18 @@ def explain(first: decisions.Output, second: decisions.Output) -> Difference:
   )
 
 
-def _path(output: decisions.Output, block: int) -> tuple[int, int, int]:
+def _path(
+    output: decisions.Output, block: int
+) -> tuple[int, tuple[int, ...], int]:
   """Returns what the rounding of a path depends on."""
-  return id(output.decoder), len(output.request.example_ids), block
+  return id(output.decoder), output.request.encoder_input_tokens.shape, block
 
 
 def _logits(
     first: decisions.Output,
     second: decisions.Output,
     decision: decisions.Decision,
-) -> dict[tuple[int, int, int], np.ndarray]:
+) -> dict[tuple[int, tuple[int, ...], int], np.ndarray]:
   """Returns the target's logits [vocab] in each path, the first's own first.
 
   Each run's batch is decoded token by token and in blocks, so that there are
@@ -192,7 +194,7 @@ def _bounds(
     first: decisions.Output,
     second: decisions.Output,
     decision: decisions.Decision,
-    logits: dict[tuple[int, int, int], np.ndarray],
+    logits: dict[tuple[int, tuple[int, ...], int], np.ndarray],
 ) -> np.ndarray:
   """Returns what decides, in each path: [paths, vocab] float64."""
   if decision.kind == _Kind.ARGMAX:
@@ -263,8 +265,8 @@ def _margin(decision: decisions.Decision, bounds: np.ndarray) -> float:
     bounds: [vocab], what decides: logits or boundaries.
   """
   if decision.kind == _Kind.ARGMAX:
-    one, other = bounds[list(decision.tokens)]
-    return float(abs(one - other))
+    # Both tokens must almost be the argmax, whichever token is.
+    return float(np.max(bounds) - np.min(bounds[list(decision.tokens)]))
   if decision.kind == _Kind.ACCEPTANCE:
     return float(abs(decision.uniform - bounds[decision.draft_token]))
   starts = np.concatenate([[0], bounds])

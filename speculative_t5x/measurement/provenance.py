@@ -67,6 +67,12 @@ def describe_decoding(
   }
 
 
+def network_configs(decoder: token_decoder.TokenDecoder) -> list[str]:
+  """Returns the configs of target and draft models, which no record has."""
+  models = decoder.target, *decoder.loaded_drafter.models
+  return [repr(model.config) for model in models]
+
+
 def origin() -> dict[str, str | None]:
   """Returns when a record is made, and by which code."""
   now = datetime.datetime.now(datetime.UTC)

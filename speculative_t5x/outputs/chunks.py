@@ -9,8 +9,8 @@ A chunk holds the predictions of some batches. It is one file,
   predictions       as lines of `predictions.jsonl`
   SHA-256           of all lines before; a truncated file has none
 
-A chunk is reused if it is complete, has the same settings and inputs, and is
-not older than the checkpoints.
+A chunk is reused if it is complete, and has the same settings, inputs and
+checkpoint files.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ from speculative_t5x.outputs import whole_files
 _FOLDER = 'chunks'
 _FIRST = f'{0:06}.jsonl'
 # Grows when jobs store other values: chunks of another format are not reused.
-_FORMAT = {'chunk_format': 2}
+_FORMAT = {'chunk_format': 3}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Chunks:
       options: Mapping[str, Any],
       title: str,
   ):
-    """Reads and writes nothing yet.
+    """Writes nothing yet.
 
     Args:
       folder: output folder of the job; may be remote.
@@ -94,6 +94,7 @@ class Chunks:
     self._name = f'{_FOLDER}/{configurations.name_of(record)}'
     self.record = record
     self._settings = configurations.settings_of(record) | options | _FORMAT
+    self._checkpoint_files = configurations.checkpoint_files(record)
     self._title = title
     self._num_taken = 0
     self._is_reuse_said = False
@@ -147,14 +148,15 @@ class Chunks:
       return f'has another {", ".join(changed)}'
     if chunk.header['inputs_digest'] != digest:
       return 'has other inputs'
-    if chunk.header['created'] < configurations.last_write(self.record):
-      return 'is older than a checkpoint'
+    if chunk.header['checkpoint_files'] != self._checkpoint_files:
+      return 'is of other checkpoints'
     return None
 
   def _write(self, number: int, digest: str, content: Content) -> Chunk:
     header = {
         **self._settings,
         'inputs_digest': digest,
+        'checkpoint_files': self._checkpoint_files,
         **configurations.origin_of(self.record),
         'values': content.values,
     }

@@ -54,18 +54,31 @@ def other_code(found: Mapping[str, Any], settings: run_record.RunRecord) -> str:
   )
 
 
+def checkpoint_files(settings: run_record.RunRecord) -> str:
+  """Returns a digest of the files of all local checkpoints.
+
+  It changes if a checkpoint is replaced, by whatever means: it covers names,
+  sizes and times of the last write.
+  """
+  digest = hashlib.sha256()
+  for folder in _local_checkpoints(settings):
+    for path in sorted(folder.rglob('*')):
+      if path.is_file():
+        found = path.stat()
+        name = path.relative_to(folder)
+        digest.update(f'{name} {found.st_size} {found.st_mtime_ns}\n'.encode())
+  return digest.hexdigest()
+
+
 def last_write(settings: run_record.RunRecord) -> str:
   """Returns the time of the last write to a checkpoint, formatted as `created`.
 
   If no checkpoint is local, returns an empty text, which sorts before all
   times.
   """
-  models = filter(None, (settings.target, settings.drafter))
-  folders = [pathlib.Path(m.checkpoint) for m in models if m.checkpoint]
   written = [
       path.stat().st_mtime
-      for folder in folders
-      if folder.is_dir()
+      for folder in _local_checkpoints(settings)
       for path in (folder, *folder.iterdir())
       if path.exists()  # not a dangling link
   ]
@@ -73,3 +86,9 @@ def last_write(settings: run_record.RunRecord) -> str:
     return ''
   last = datetime.datetime.fromtimestamp(max(written), datetime.UTC)
   return last.isoformat('T', 'seconds')
+
+
+def _local_checkpoints(settings: run_record.RunRecord) -> list[pathlib.Path]:
+  models = filter(None, (settings.target, settings.drafter))
+  folders = [pathlib.Path(m.checkpoint) for m in models if m.checkpoint]
+  return [folder for folder in folders if folder.is_dir()]

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the lines of text and JSONL files, one at a time."""
 
+import codecs
 from collections.abc import Iterator, Sequence
 import contextlib
 import json
@@ -54,7 +55,8 @@ def read(
   """Yields the lines of files, one file after another.
 
   A line ends with a newline, or a carriage return and a newline, and with
-  nothing else that Unicode counts as an end of line.
+  nothing else that Unicode counts as an end of line. A byte-order mark is no
+  part of the first line.
 
   Args:
     paths: of files, local or remote; '-' is the standard input.
@@ -72,6 +74,8 @@ def read(
     with _open(path) as file:
       for number, data in enumerate(file, start=1):
         place = f'{name}, line {number}'
+        if number == 1:
+          data = data.removeprefix(codecs.BOM_UTF8)
         text = _decode(data, place)
         yield Line(place, _field_of(text, field, place) if is_json else text)
     if not number:

@@ -93,8 +93,13 @@ class PreparedDataSource(seqio.TfdsDataSource):
     if not splits:
       raise FileNotFoundError(
           f'TensorFlow Datasets has not prepared {name} in {folder}. Prepare'
-          f' it with `tfds build {name} --data_dir={folder}`, which docs/jobs.md'
-          ' explains, or set TFDS_DATA_DIR to the folder that holds it.'
+          f' it with `tfds build {name} --data_dir={folder}` (see'
+          ' docs/jobs.md), or set TFDS_DATA_DIR to the folder that holds it.'
+      )
+    if '+' in str(split):  # ids of several splits would be equal
+      raise ValueError(
+          f'The split {split} of data set {name} joins several. Give one split,'
+          ' or a slice of one.'
       )
     if _base_split(split) not in splits:
       raise ValueError(

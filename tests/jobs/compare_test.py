@@ -181,7 +181,9 @@ class TestRequest:
   def decoders(self, monkeypatch):
     special_ids = types.SimpleNamespace(padding=0)
     decoder = types.SimpleNamespace(
-        target_model=types.SimpleNamespace(special_ids=special_ids),
+        target_model=types.SimpleNamespace(
+            special_ids=special_ids, vocab_size=2048
+        ),
         place=lambda request: request,
     )
     monkeypatch.setattr(compare._Decoders, 'of', lambda *_: decoder)
@@ -281,7 +283,7 @@ class TestComparable:
           ({'gamma': 2}, r'they differ in gamma \(3 and 2\)'),
           ({'topk': 7}, 'they differ in topk'),
           ({'topp': 0.5}, 'they differ in topp'),
-          ({'num_decodes': 2}, 'they differ in num_decodes'),
+          ({'num_decodes': 2}, 'are damaged: baseline_tokens of ex'),
           ({'targets_length': 9}, 'they differ in targets_length'),
           ({'target': {'dtype': 'bfloat16'}}, 'they differ in target'),
           ({'job': 'walltime'}, 'are of the walltime job'),
@@ -293,12 +295,12 @@ class TestComparable:
 
   def test_other_inputs(self, run, changed):
     other = changed(row=lambda row: {**row, 'input_tokens': [7, 1]})
-    with pytest.raises(ValueError, match='the input_tokens of their rows'):
+    with pytest.raises(ValueError, match='their rows differ in input_tokens'):
       run(other)
 
   def test_other_examples(self, run, changed):
     other = changed(row=lambda row: {**row, 'example_id': 9})
-    with pytest.raises(ValueError, match='the example_id of their rows'):
+    with pytest.raises(ValueError, match='their rows differ in example_id'):
       run(other)
 
   def test_predictions_without_tokens(self, run, changed):

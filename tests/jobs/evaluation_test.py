@@ -318,11 +318,20 @@ class TestFiles:
 
   def test_results_are_those_of_the_last_job(self, again, tmp_path):
     again(temperature=(0.0, 1.0))
-    records = again(temperature=1.0, seed=6)
+    records = again(temperature=0.5)
     assert runs.read(tmp_path / 'results.jsonl') == records
     rows = _read(tmp_path / 'predictions.jsonl')
-    assert [r['temperature'] for r in rows] == 6 * [1.0]
+    assert [r['temperature'] for r in rows] == 6 * [0.5]
     assert len(list((tmp_path / 'records').iterdir())) == 3
+
+  @pytest.mark.parametrize('changes', [{'seed': 6}, {'num_examples': 2}])
+  def test_other_settings_are_refused(self, again, tmp_path, changes):
+    again(temperature=(0.0, 1.0))
+    before = (tmp_path / 'results.jsonl').read_bytes()
+    (name,) = changes
+    with pytest.raises(ValueError, match=f'holds results with another {name}'):
+      again(temperature=1.0, **changes)
+    assert (tmp_path / 'results.jsonl').read_bytes() == before
 
   def test_order_is_that_of_the_temperatures(self, again, tmp_path):
     again(temperature=(1.0, 0.5, 0.0, 0.5))

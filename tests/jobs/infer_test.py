@@ -199,6 +199,15 @@ class TestLines:
     lines = text_files.read([str(tmp_path / 'in.txt')], field='inputs')
     assert [x.text for x in lines] == ['a\u2028b\x85c', 'd\re', '\x0cf']
 
+  @pytest.mark.parametrize(
+      ('name', 'text'), [('in.txt', 'a'), ('in.jsonl', '{"inputs": "a"}')]
+  )
+  def test_byte_order_mark(self, tmp_path, name, text):
+    path = tmp_path / name
+    path.write_text(f'{text}\n{text}\n', encoding='utf-8-sig')
+    lines = text_files.read([str(path)] * 2, field='inputs')
+    assert [x.text for x in lines] == ['a'] * 4
+
   @pytest.mark.parametrize(('room', 'is_truncated'), [(0, True), (1, False)])
   def test_the_end_of_sequence_counts(self, room, is_truncated):
     vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)
@@ -364,7 +373,7 @@ class TestResume:
     )
     del arguments['vocabulary_file']
     evaluation.evaluate(**arguments)
-    with pytest.raises(ValueError, match='results with another job'):
+    with pytest.raises(ValueError, match='has results of another job, eval'):
       run(_TEXTS)
 
 
@@ -467,7 +476,9 @@ class _Repeating:
   loaded_drafter = nothing.LOADED
   policy = draft_length.Fixed()
   num_decodes, length, gamma, mesh, matmul_precision = 1, 16, 1, None, None
-  target = types.SimpleNamespace(describe=lambda: run_record.ModelDescription())
+  target = types.SimpleNamespace(
+      describe=lambda: run_record.ModelDescription(), config=_CONFIG
+  )
 
   def place(self, request):
     return request

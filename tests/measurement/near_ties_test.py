@@ -115,19 +115,29 @@ def test_paths_are_those_of_both_batches(monkeypatch):
   found = []
 
   def logits_at(decoder, request, row, sequence, position, block):
-    found.append((len(request.example_ids), block))
+    found.append((request.encoder_input_tokens.shape, block))
     return np.full(64, 0.5 * len(found), np.float32)
 
   monkeypatch.setattr(forced, 'logits_at', logits_at)
-  smaller = jax.tree.map(lambda x: x[:2] if jnp.ndim(x) else x, request())
-  difference = near_ties.explain(
-      decisions.Output(decoder(), request(), 0, False, written),
-      decisions.Output(decoder(), smaller, 0, False, other),
-  )
-  assert found == [
-      (BATCH, 1), (BATCH, GAMMA + 1), (2, 1), (2, GAMMA + 1),
-  ]  # fmt: skip
-  assert difference.path_difference == 1.5
+  tokens = request().encoder_input_tokens
+  for changed in (tokens[:2], jnp.pad(tokens, ((0, 0), (0, 3)))):
+    found.clear()
+    difference = near_ties.explain(
+        decisions.Output(decoder(), request(), 0, False, written),
+        decisions.Output(
+            decoder(),
+            request().replace(encoder_input_tokens=changed),
+            0,
+            False,
+            other,
+        ),
+    )
+    assert found == [
+        (shape, block)
+        for shape in (tokens.shape, changed.shape)
+        for block in (1, GAMMA + 1)
+    ]
+    assert difference.path_difference == 1.5
 
 
 class TestCompare:
@@ -153,7 +163,9 @@ class TestCompare:
     for own in difference.logits:
       np.testing.assert_allclose(own, logits[[written, other]], atol=2e-5)
     np.testing.assert_allclose(
-        difference.margin, abs(logits[other] - logits[written]), rtol=1e-4
+        difference.margin,
+        np.max(logits) - min(logits[other], logits[written]),
+        rtol=1e-4,
     )
     assert difference.path_difference < 2e-5
 
@@ -190,6 +202,14 @@ class TestCompare:
     assert found.mismatches == (() if is_near_tie else (difference,))
     np.testing.assert_allclose(difference.path_difference, path_difference)
     np.testing.assert_allclose(difference.margin, 0.5)
+
+  def test_equal_logits_far_from_the_largest(self, monkeypatch):
+    logits = np.zeros(64, np.float32)
+    logits[40] = 0.5
+    monkeypatch.setattr(forced, 'logits_at', lambda *_: logits)
+    written = int(sequences()[0, 3]) % 32
+    (difference,) = compare(0, 3, written ^ 1).differences
+    assert difference.margin == 0.5 and not difference.is_near_tie
 
   def test_paths_use_the_programs_of_the_run(self):
     """The fake logits depend on the program, more than rounding does."""

@@ -161,8 +161,8 @@ def _task_flags(*flags):
 _NO_TASK = 'There is no task named wmt; .* Choose one of them, or import the'
 _NO_SPLIT = 'Task bulletins_ende has no split dev. Choose one of .*validation'
 _NOT_PREPARED = (
-    'has not prepared cnn_dailymail:3.4.0 in empty. Run `tfds build'
-    ' cnn_dailymail:3.4.0 --data_dir=empty`, which downloads it, or give the'
+    'has not prepared cnn_dailymail:3.4.0 in empty. Prepare it with `tfds build'
+    ' cnn_dailymail:3.4.0 --data_dir=empty` .see docs/jobs.md., or set TFDS_'
 )
 _IN_USE = r'The folder {} is in use by another job \(process .*\). Wait until'
 _TRUNCATED = '^3 of 5 inputs were truncated to 24 tokens. A larger TASK_FEATURE'

@@ -136,16 +136,23 @@ class TestDamage:
     again = _chunks(tmp_path)
     assert [_take(again, number)[1] for number in (0, 1)] == [False, True]
 
-  def test_newer_checkpoint(self, tmp_path, capsys):
-    (tmp_path / 'checkpoint').mkdir()
+  @pytest.mark.parametrize('way', ['rewritten', 'moved there'])
+  def test_replaced_checkpoint(self, tmp_path, capsys, way):
+    for name, text in (('checkpoint', 'one'), ('other', 'two')):
+      (tmp_path / name / 'state').mkdir(parents=True)
+      (tmp_path / name / 'state/weights').write_text(text)
     target = run_record.ModelDescription(
         checkpoint=str(tmp_path / 'checkpoint')
     )
-    old = {'target': target, 'created': '2020-01-01T00:00:00+00:00'}
-    record = run_record.RunRecord(temperature=0.0, job='infer', **old)
-    chunks = chunks_lib.Chunks(tmp_path / 'out', record, {}, 'a job')
-    assert _take(chunks)[1] and _take(chunks)[1]
-    assert 'is older than a checkpoint' in capsys.readouterr().err
+    take = lambda: _take(_chunks(tmp_path / 'out', target=target))[1]
+    assert take() and not take()
+    if way == 'rewritten':
+      (tmp_path / 'checkpoint/state/weights').write_text('three')
+    else:  # keeps all times
+      (tmp_path / 'checkpoint').rename(tmp_path / 'old')
+      (tmp_path / 'other').rename(tmp_path / 'checkpoint')
+    assert take() and not take()
+    assert 'is of other checkpoints' in capsys.readouterr().err
 
 
 # Settings of a record by which configurations are not told apart.

@@ -246,9 +246,9 @@ class TestSource:
     with pytest.raises(FileNotFoundError) as caught:
       examples.load('cnn_dailymail', 'test', _LENGTHS)
     assert str(caught.value) == (
-        f'TensorFlow Datasets has not prepared {_CNN} in {tmp_path}. Run `tfds'
-        f' build {_CNN} --data_dir={tmp_path}`, which downloads it, or give'
-        ' the folder that holds it.'
+        f'TensorFlow Datasets has not prepared {_CNN} in {tmp_path}. Prepare'
+        f' it with `tfds build {_CNN} --data_dir={tmp_path}` (see'
+        ' docs/jobs.md), or set TFDS_DATA_DIR to the folder that holds it.'
     )
     assert not list(tmp_path.iterdir())
 
@@ -259,6 +259,11 @@ class TestSource:
     source = tfds_source.PreparedDataSource(_WMT, folder)
     with pytest.raises(ValueError, match='no split train. .* test, validation'):
       getattr(source, call)('train')
+
+  def test_joined_splits(self, folder):
+    source = tfds_source.PreparedDataSource(_WMT, folder)
+    with pytest.raises(ValueError, match='joins several. Give one split'):
+      source.get_dataset('validation[:2]+test[:2]')
 
   def test_unknown_split(self, register, prepared):
     register('wmt_ende', prepared)
