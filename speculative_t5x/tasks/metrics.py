@@ -10,9 +10,9 @@ import sacrebleu
 
 # Names of the metrics of `speculation`, up to the first slash.
 SPECULATION = ('tokens_per_target_call', 'acceptance_rate')
-_COUNTS = (
-    'tokens', 'target_calls', 'tested', 'accepted', 'tested_per_position',
-    'accepted_per_position',
+_CALLS = 'tokens', 'target_calls'
+_TESTS = (
+    'tested', 'accepted', 'tested_per_position', 'accepted_per_position',
 )  # fmt: skip
 
 
@@ -113,12 +113,13 @@ def speculation(aux_values: Mapping[str, Any]) -> dict[str, float]:
 
   Reference: Leviathan et al. (2023), Definition 3.1, arXiv:2211.17192v2.
   """
-  counts = {n: np.asarray(aux_values[n]) for n in _COUNTS if n in aux_values}
+  names = aux_values.keys() & {*_CALLS, *_TESTS}
+  counts = {name: np.asarray(aux_values[name]) for name in names}
   rates = {}
-  if 'target_calls' in counts:
+  if names >= set(_CALLS):
     sums = [counts[name].sum() for name in ('tokens', 'target_calls')]
     rates['tokens_per_target_call'] = sums
-  if 'tested' in counts:
+  if names >= set(_TESTS):
     sums = [counts[name].sum() for name in ('accepted', 'tested')]
     rates['acceptance_rate'] = sums
     for number, sums in enumerate(_sums_per_position(counts), start=1):

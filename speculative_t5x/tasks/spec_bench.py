@@ -139,7 +139,7 @@ def _parse(line: str, place: str) -> dict[str, Any]:
   """Parses a row, which must have a category."""
   try:
     row = json.loads(line)
-  except json.JSONDecodeError as error:
+  except (json.JSONDecodeError, RecursionError) as error:
     raise ValueError(f'{place} is not JSON ({error}). {_SOURCE}') from error
   if not isinstance(row, dict) or not isinstance(row.get('category'), str):
     raise ValueError(

@@ -6,6 +6,7 @@ Legend: examples.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+import math
 import os
 from typing import Any
 
@@ -51,13 +52,14 @@ def compute(
 def quality(values: MetricValues) -> dict[str, float]:
   """Returns the metrics that a run record has under `quality`.
 
-  These are the numbers among them, without the rates of speculation, which the
-  record has under keys of its own.
+  These are the finite numbers among them, as JSON has no others, without the
+  rates of speculation, which the record has under keys of its own.
   """
   return {
       name: float(value.value)
       for name, value in values.items()
       if isinstance(value, seqio.metrics.Scalar)
+      and math.isfinite(value.value)
       and name.partition('/')[0] not in metrics.SPECULATION
   }
 

@@ -162,6 +162,13 @@ class TestSpeculation:
   def test_absent_without_counts(self, aux_values):
     assert metrics.speculation(aux_values) == {}
 
+  @pytest.mark.parametrize('name', list(counts)[1:])
+  def test_absent_without_one_of_their_counts(self, name):
+    counts = {key: x for key, x in self.counts.items() if key != name}
+    calls, *tests = self.rates
+    left = tests if name in ('tokens', 'target_calls') else [calls]
+    assert metrics.speculation(counts).keys() == set(left)
+
   def test_absent_where_nothing_was_decoded(self):
     nothing = {name: np.zeros_like(x) for name, x in self.counts.items()}
     assert metrics.speculation(nothing) == {}

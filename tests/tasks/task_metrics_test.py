@@ -116,7 +116,8 @@ class TestMetrics:
     assert _numbers(values) == {'same': 1}
 
   def test_quality_is_that_of_the_texts(self, computed):
-    assert task_metrics.quality(computed) == {'same': 0.5}
+    undefined = {'undefined': seqio.metrics.Scalar(float('nan'))}
+    assert task_metrics.quality({**computed, **undefined}) == {'same': 0.5}
 
 
 class TestLoggers:
