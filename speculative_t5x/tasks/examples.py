@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import seqio
+import tensorflow as tf
 
 from speculative_t5x import batching
 from speculative_t5x import token_decoder
@@ -170,8 +171,21 @@ def check_lengths(lengths: Mapping[str, int]) -> None:
 
 
 def vocabulary_of(task: seqio.Task) -> seqio.Vocabulary:
-  """Returns the vocabulary of a task's inputs and targets."""
-  return task.output_features['targets'].vocabulary
+  """Returns the vocabulary of a task's inputs and targets.
+
+  Raises:
+    vocabularies.VocabularyError: if its file cannot be read, for example one in
+      a bucket.
+  """
+  vocabulary = task.output_features['targets'].vocabulary
+  try:
+    _ = vocabulary.eos_id  # seqio reads the file at first use
+  except tf.errors.OpError as error:
+    raise vocabularies.VocabularyError(
+        f'The vocabulary of task {task.name} cannot be read ({error.message}).'
+        ' Set VOCABULARY_FILE to a SentencePiece model on this machine.'
+    ) from error
+  return vocabulary
 
 
 def find_task(name: str, split: str) -> seqio.Task:

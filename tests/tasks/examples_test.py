@@ -201,6 +201,17 @@ class TestBadInput:
     with pytest.raises(ValueError, match='must give the maximum tokens'):
       examples.load(add_task([[3]]), 'validation', lengths)
 
+  def test_vocabulary_that_cannot_be_read(self, tmp_path):
+    path = str(tmp_path / 'missing.model')
+    feature = _feature(seqio.SentencePieceVocabulary(path))
+    task = seqio.TaskRegistry.get(ende.BULLETINS).replace(
+        output_features={'inputs': feature, 'targets': feature}
+    )
+    with pytest.raises(
+        ValueError, match='task bulletins_ende .*Set VOCABULARY'
+    ):
+      examples.vocabulary_of(task)
+
   def test_two_vocabularies(self, add_task):
     vocabulary = seqio.PassThroughVocabulary(size=17, eos_id=1)
     name = add_task([[3]], targets=_feature(vocabulary))
