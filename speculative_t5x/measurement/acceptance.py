@@ -63,16 +63,19 @@ def score(
   request = decoder.place(request)
   with decoder.scope():
     betas, acceptance_probs = jax.device_get(
-        _score(
+        _read_along(
             decoder.target_model,
             decoder.make_drafter(1),
             decoder.target.params,
             decoder.loaded_drafter.params,
             request,
             jnp.asarray(decoded.sequences),
+            _acceptance_of,
         )
     )
-  rows: Iterable = zip(betas, acceptance_probs, decoded.num_tokens, strict=True)
+  rows: Iterable = zip(
+      betas.T, acceptance_probs.T, decoded.num_tokens, strict=True
+  )
   return [Text(beta[:n], probs[:n]) for beta, probs, n in rows if n]
 
 
@@ -95,64 +98,41 @@ def draft_probs(
   request = decoder.place(forced.repeat_row(decoder, request, row))
   rows = len(request.example_ids) * decoder.num_decodes
   with decoder.scope():
-    probs = _draft_probs(
+    probs = _read_along(
         decoder.target_model,
         decoder.make_drafter(1),
         decoder.target.params,
         decoder.loaded_drafter.params,
         request,
         jnp.asarray(np.tile(sequence, (rows, 1))),
+        _draft_probs_of,
     )
   return np.asarray(probs)
 
 
-# What is static holds no weights: it stays in JAX's cache of programs.
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _score(
-    model: contracts.Model,
-    drafter: contracts.Drafter,
-    target_params: contracts.Params,
-    draft_params: contracts.Params,
-    request: token_decoder.Request,
-    sequences: jax.Array,
+def _acceptance_of(
+    tokens: jax.Array, p: jax.Array, q: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-
-  def read(index, p, q):
-    token = sequences[:, index, None]
-    take = lambda probs: jnp.take_along_axis(probs, token, axis=-1)[:, 0]
-    # A token that the target wrote has p > 0, but for rounding between paths.
-    accept_prob = jnp.where(take(q) < take(p), take(q) / take(p), 1)
-    # Rounding may add up to more than 1.
-    beta = jnp.minimum(jnp.sum(jnp.minimum(p, q), axis=-1), 1)
-    return beta, accept_prob
-
-  betas, accept_probs = _along(
-      model, drafter, target_params, draft_params, request, sequences, read
-  )
-  return betas.T, accept_probs.T
+  """Returns beta and the acceptance probability of tokens, each [rows]."""
+  take = lambda probs: jnp.take_along_axis(probs, tokens[:, None], axis=-1)[
+      :, 0
+  ]
+  # A token that the target wrote has p > 0, but for rounding between paths.
+  accept_prob = jnp.where(take(q) < take(p), take(q) / take(p), 1)
+  # Rounding may add up to more than 1.
+  beta = jnp.minimum(jnp.sum(jnp.minimum(p, q), axis=-1), 1)
+  return beta, accept_prob
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _draft_probs(
-    model: contracts.Model,
-    drafter: contracts.Drafter,
-    target_params: contracts.Params,
-    draft_params: contracts.Params,
-    request: token_decoder.Request,
-    sequences: jax.Array,
-) -> jax.Array:
-  return _along(
-      model,
-      drafter,
-      target_params,
-      draft_params,
-      request,
-      sequences,
-      lambda index, p, q: q[0],
-  )
+def _draft_probs_of(tokens: jax.Array, p: jax.Array, q: jax.Array) -> jax.Array:
+  """Returns q of the first row, [vocab]."""
+  del tokens, p
+  return q[0]
 
 
-def _along(
+# What is static holds no weights: it stays in JAX's cache of programs.
+@functools.partial(jax.jit, static_argnums=(0, 1, 6))
+def _read_along(
     model: contracts.Model,
     drafter: contracts.Drafter,
     target_params: contracts.Params,
@@ -170,8 +150,8 @@ def _along(
     draft_params: of the drafter, or None.
     request: the inputs, and both samplings.
     sequences: [rows, length] int32.
-    read: takes the index of a token, int32 scalar, and the distributions p of
-      the target and q of the drafter there, [rows, vocab].
+    read: takes the tokens at a position, [rows] int32, and the distributions p
+      of the target and q of the drafter there, [rows, vocab].
   Returns:
     What `read` returns, stacked, [length, ...].
   """
@@ -213,7 +193,8 @@ def _along(
         ),
         model.vocab_size,
     )
-    return (state, cache), read(index, p, _first_probs(draft, p))
+    found = read(sequences[:, index], p, _first_probs(draft, p))
+    return (state, cache), found
 
   _, found = lax.scan(
       at_token,
