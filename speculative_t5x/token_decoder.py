@@ -50,6 +50,7 @@ class Request:
     draft_sampling: the drafter's.
     rule: which draft tokens are accepted. Only a rule that `is_lossless` keeps
       the distribution of the outputs.
+    hints: [examples, any] int32, see `contracts.Context`; None without hints.
     rule_class: the class of `rule`, set from it.
   """
 
@@ -60,6 +61,7 @@ class Request:
   sampling: sampling_lib.Sampling
   draft_sampling: sampling_lib.Sampling
   rule: contracts.Rule = verification.TOKENWISE
+  hints: jax.Array | None = None
   rule_class: type | None = struct.field(pytree_node=False, default=None)
 
   def __post_init__(self):
@@ -327,6 +329,7 @@ class TokenDecoder:
         keys,
         jnp.repeat(limits, self.num_decodes),
         length=self.length,
+        hints=request.hints,
         fold=fold,
     )
 

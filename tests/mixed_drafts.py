@@ -102,7 +102,7 @@ class MixedDrafts:
     """What it drafts."""
     return random_tables(self.seed, self.vocab_size, self.max_draft_tokens)
 
-  def init(self, params, inputs, target, rows, slots):
+  def init(self, params, context, rows, slots):
     """See `contracts.Drafter.init`; the state is the calls of each row."""
     return None, jnp.zeros((rows,), jnp.int32)
 

@@ -20,7 +20,6 @@ from speculative_t5x.networks import t5_published
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import simulated_acceptance
-from speculative_t5x.speculation import uniforms as uniforms_lib
 from tests import compilation
 from tests import tiny
 
@@ -105,12 +104,11 @@ class TestSimulatedAcceptance:
     )
     target_probs = jnp.broadcast_to(jnp.array([0.0, 0.0, 1.0]), (2, 3, 3))
     uniforms = jnp.array([[0.59, 0.59], [0.59, 0.6]])
+    scores = contracts.Scores(
+        jnp.log(target_probs), target_probs, sampling_lib.make_sampling()
+    )
     verdict = simulated_acceptance.make_rule(0.6)(
-        target_probs,
-        draft,
-        uniforms_lib.Uniforms(
-            jnp.concatenate([uniforms, uniforms[:, :1]], axis=1), 'The rule'
-        ),
+        scores, draft, uniforms, uniforms[:, 0]
     )
     assert verdict.num_accepted.tolist() == [2, 1]
     assert verdict.next_token.tolist() == [2, 2]

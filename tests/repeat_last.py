@@ -23,7 +23,7 @@ class RepeatLast:
   max_draft_tokens: int
   num_uniforms: int = 0
 
-  def init(self, params, inputs, target, rows, slots):
+  def init(self, params, context, rows, slots):
     """See `contracts.Drafter.init`."""
     return None, None
 

@@ -104,14 +104,14 @@ class DraftModel:
     return first, later
 
   def init(
-      self, params, inputs, target, rows, slots
+      self, params, context: contracts.Context, rows, slots
   ) -> tuple[DraftModelMemory, DraftModelState]:
     """See `contracts.Drafter.init`."""
     with partitioning.axis_rules(self.rules):
-      started = self.model.start(params, inputs, rows, slots)
+      started = self.model.start(params, context.inputs, rows, slots)
     state = DraftModelState(started.cache, jnp.zeros((rows,), jnp.int32))
     # Models without inputs have one example per row.
-    sizes = [x.shape[0] for x in jax.tree.leaves(inputs)]
+    sizes = [x.shape[0] for x in jax.tree.leaves(context.inputs)]
     per_example = rows // sizes[0] if sizes else 1
     memory = DraftModelMemory(
         started.memory,

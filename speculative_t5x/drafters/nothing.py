@@ -17,7 +17,7 @@ class Nothing(NamedTuple):
   max_draft_tokens: int = 0
   num_uniforms: int = 0
 
-  def init(self, params, inputs, target, rows, slots) -> tuple[None, None]:
+  def init(self, params, context, rows, slots) -> tuple[None, None]:
     """See `contracts.Drafter.init`."""
     return None, None
 

@@ -161,7 +161,12 @@ def _read_along(
   slots = state_lib.cache_slots(length, drafter.max_draft_tokens)
   started = model.start(target_params, inputs, rows, slots)
   target = contracts.TargetView(target_params, started.memory, started.cache)
-  memory, state = drafter.init(draft_params, inputs, target, rows, slots)
+  memory, state = drafter.init(
+      draft_params,
+      contracts.Context(inputs, request.hints, target, started.features),
+      rows,
+      slots,
+  )
   logits, cache = model.decode(
       target_params,
       started.memory,

@@ -167,8 +167,7 @@ def _part(
   """
   drafter = output.decoder.drafter
   gamma, own = drafter.max_draft_tokens, drafter.num_uniforms
-  rule = output.request.rule
-  uniforms = _uniforms(output, number, own + rule.num_uniforms(gamma))
+  uniforms = _uniforms(output, number, own + gamma + 1)
   before, accepted = int(one.num_before), int(one.num_accepted)
   last = min(accepted, int(other.num_accepted))
 

@@ -40,7 +40,7 @@ class _Constant:
   vocab_size: int
   num_uniforms: int = 0
 
-  def init(self, params, inputs, target, rows, slots):
+  def init(self, params, context, rows, slots):
     return None, None
 
   def propose(self, params, memory, state, view):
@@ -259,6 +259,6 @@ class PartPrograms:
     decoder = self.decoder
     gamma = max(decoder.gamma, 2)  # `drafts` makes two at least
     drafter = decoder.make_drafter(gamma)
-    count = drafter.num_uniforms + request.rule.num_uniforms(gamma)
+    count = drafter.num_uniforms + gamma + 1
     shape = (decoder.length, self._num_rows(request), count)
     return jax.random.uniform(jax.random.key(0), shape)

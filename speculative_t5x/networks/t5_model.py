@@ -109,7 +109,7 @@ class T5Model:
       self, params, encoder_input_tokens, rows, slots
   ) -> contracts.Started:
     """See `contracts.Model.start`; the inputs are those of `encode`."""
-    _, memory = encode(
+    encoded, memory = encode(
         self.config, params, encoder_input_tokens, self.special_ids.padding
     )
     return contracts.Started(
@@ -117,6 +117,7 @@ class T5Model:
         self.init_cache(rows, slots),
         offsets=jnp.zeros((rows,), jnp.int32),
         first_tokens=jnp.full((rows,), self.special_ids.start, jnp.int32),
+        features=encoded,
     )
 
   def init_cache(self, rows: int, slots: int) -> contracts.Cache:

@@ -55,12 +55,15 @@ class Started(NamedTuple):
     offsets: [rows] int32, the position of the first decoder input: 0 for an
       encoder-decoder, the prompt's length minus one for a decoder alone.
     first_tokens: [rows] int32, the decoder input there.
+    features: what the model computed of its inputs, one row per example, for
+      drafters that share it: the output of an encoder. None without any.
   """
 
   memory: Memory
   cache: Cache
   offsets: jax.Array
   first_tokens: jax.Array
+  features: Any = None
 
 
 class Model(Protocol):
@@ -145,6 +148,24 @@ class TargetView(NamedTuple):
   cache: Cache
 
 
+class Context(NamedTuple):
+  """What a drafter may read before the first block.
+
+  Attributes:
+    inputs: one row per example.
+    hints: [examples, any] int32, token ids that an output may repeat, such as
+      an earlier version of it; padding fills a row, and parts several texts.
+      None without hints.
+    target: has read the inputs.
+    features: of the target, see `Started`.
+  """
+
+  inputs: Inputs
+  hints: jax.Array | None
+  target: TargetView
+  features: Any
+
+
 class View(NamedTuple):
   """What a drafter may look at.
 
@@ -208,8 +229,7 @@ class Drafter(Protocol):
   def init(
       self,
       params: Params,
-      inputs: Inputs,
-      target: TargetView,
+      context: Context,
       rows: int,
       slots: int,
   ) -> tuple[Memory, Any]:
@@ -217,8 +237,7 @@ class Drafter(Protocol):
 
     Args:
       params: the drafter's own, or None.
-      inputs: one row per example.
-      target: has read the inputs.
+      context: what it may read.
       rows: sequences to decode (static).
       slots: positions that a cache must hold (static).
     """
@@ -240,6 +259,21 @@ class Drafter(Protocol):
     """
 
 
+class Scores(NamedTuple):
+  """What the target says about the token after each draft token.
+
+  Attributes:
+    logits: [rows, gamma + 1, vocab]; position i is about the token after i
+      draft tokens.
+    probs: likewise, the distribution to sample from: the standardized logits.
+    sampling: by which they were standardized.
+  """
+
+  logits: jax.Array
+  probs: jax.Array
+  sampling: sampling_lib.Sampling
+
+
 class Verdict(NamedTuple):
   """What a rule decided.
 
@@ -256,7 +290,8 @@ class Verdict(NamedTuple):
 class Rule(Protocol):
   """Decides which draft tokens are kept.
 
-  A rule is a pytree; a change of its values does not cause recompilation.
+  A rule is a pytree; a change of its values does not cause recompilation. It
+  gets one uniform per draft token and one to draw the next token.
 
   Attributes:
     name: for the record.
@@ -266,22 +301,20 @@ class Rule(Protocol):
   name: str
   is_lossless: bool
 
-  def num_uniforms(self, gamma: int) -> int:
-    """Returns how many uniforms it uses per block and row."""
-
   def __call__(
       self,
-      target_probs: jax.Array,
+      scores: Scores,
       draft: Draft,
-      uniforms: uniforms_lib.Uniforms,
+      accept_uniforms: jax.Array,
+      draw_uniforms: jax.Array,
   ) -> Verdict:
     """Keeps a prefix of each row's draft and draws one more token.
 
     Args:
-      target_probs: [rows, gamma + 1, vocab], standardized; position i is the
-        distribution of the token after i draft tokens.
+      scores: of the target.
       draft: cut at its first end of sequence and at the length limit.
-      uniforms: the rule's own, `num_uniforms(gamma)` per row.
+      accept_uniforms: [rows, gamma] in [0, 1), one per draft token.
+      draw_uniforms: [rows], for `sampling.draw`.
     """
 
 

@@ -43,10 +43,13 @@ def start(
     limits: jax.Array,
     *,
     length: int,
+    hints: jax.Array | None = None,
     fold: outcome_lib.Fold = outcome_lib.NOTHING,
 ) -> Run:
   """Reads inputs; no token is decoded yet. See `state.begin`."""
-  batch, state = state_lib.begin(setup, inputs, keys, limits, length=length)
+  batch, state = state_lib.begin(
+      setup, inputs, keys, limits, length=length, hints=hints
+  )
   gamma = setup.drafter.max_draft_tokens
   return Run(batch, state, fold.init(limits.shape[0], length, gamma))
 
@@ -58,6 +61,7 @@ def decode(
     limits: jax.Array,
     *,
     length: int,
+    hints: jax.Array | None = None,
     fold: outcome_lib.Fold = outcome_lib.NOTHING,
 ) -> tuple[state_lib.State, jax.Array, Any]:
   """Decodes a batch from its first token to its last.
@@ -68,11 +72,14 @@ def decode(
     keys: [rows] typed PRNG keys, see `state.row_keys`.
     limits: [rows] int32, the most tokens of each row.
     length: of the longest output (static).
+    hints: see `contracts.Context`.
     fold: what is kept of the outcomes (static).
   Returns:
     The last state, the steps of the loop (int32 scalar), and what was kept.
   """
-  run = start(setup, inputs, keys, limits, length=length, fold=fold)
+  run = start(
+      setup, inputs, keys, limits, length=length, hints=hints, fold=fold
+  )
   # Each call commits a token, so that no row makes more than `length`.
   run, num_steps = advance(setup, run, length, fold=fold)
   return run.state, num_steps, run.kept

@@ -27,15 +27,15 @@ class SimulatedAcceptance:
   name = 'simulated_acceptance'
   is_lossless = False
 
-  def num_uniforms(self, gamma: int) -> int:
-    """Implements `contracts.Rule.num_uniforms`."""
-    return gamma + 1
-
-  def __call__(self, target_probs, draft, uniforms) -> contracts.Verdict:
+  def __call__(
+      self, scores, draft, accept_uniforms, draw_uniforms
+  ) -> contracts.Verdict:
     """Implements `contracts.Rule.__call__`."""
-    accept, draw = uniforms.split(draft.tokens.shape[1], 1)
-    num_accepted = verification.count_prefix(draft, accept < self.alpha)
-    return verification.draw_next(target_probs, draft, num_accepted, draw[:, 0])
+    is_accepted = accept_uniforms < self.alpha
+    num_accepted = verification.count_prefix(draft, is_accepted)
+    return verification.draw_next(
+        scores.probs, draft, num_accepted, draw_uniforms
+    )
 
 
 def make_rule(alpha: float) -> SimulatedAcceptance:

@@ -134,6 +134,7 @@ def begin(
     limits: jax.Array,
     *,
     length: int,
+    hints: jax.Array | None = None,
 ) -> tuple[Batch, State]:
   """Reads inputs and returns the state before the first step.
 
@@ -143,6 +144,7 @@ def begin(
     keys: [rows] typed PRNG keys, see `row_keys`.
     limits: [rows] int32, see `Batch`.
     length: of the longest output (static).
+    hints: see `contracts.Context`.
   Raises:
     ValueError: if there are no rows.
   """
@@ -151,12 +153,12 @@ def begin(
     raise ValueError('A batch has no rows. Give at least one input.')
   slots = cache_slots(length, gamma)
   started = setup.target.start(setup.target_params, inputs, rows, slots)
+  target = contracts.TargetView(
+      setup.target_params, started.memory, started.cache
+  )
+  context = contracts.Context(inputs, hints, target, started.features)
   draft_memory, draft_state = setup.drafter.init(
-      setup.draft_params,
-      inputs,
-      contracts.TargetView(setup.target_params, started.memory, started.cache),
-      rows,
-      slots,
+      setup.draft_params, context, rows, slots
   )
   batch = Batch(
       keys,

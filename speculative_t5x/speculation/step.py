@@ -25,8 +25,8 @@ from speculative_t5x.speculation import uniforms as uniforms_lib
 
 def num_uniforms(setup: state_lib.Setup) -> int:
   """Returns how many uniforms a step uses per row."""
-  gamma = setup.drafter.max_draft_tokens
-  return setup.drafter.num_uniforms + setup.rule.num_uniforms(gamma)
+  drafter = setup.drafter
+  return drafter.num_uniforms + drafter.max_draft_tokens + 1
 
 
 def step(
@@ -49,13 +49,13 @@ def step(
     setup: models and rules.
     batch: what the rows have read. The keys are not used here.
     state: rows that have ended stay as they are.
-    uniforms: [rows, num_uniforms(setup)] in [0, 1): the drafter's, then the
-      rule's.
+    uniforms: [rows, num_uniforms(setup)] in [0, 1): the drafter's, one per
+      draft token for the rule, and one for the token that it draws.
   Returns:
     The next state, and what happened.
   Reference: Leviathan et al. (2023), Algorithm 1, arXiv:2211.17192v2.
   """
-  drafter_uniforms, rule_uniforms = _divide(setup, uniforms)
+  drafter_uniforms, accept_uniforms, draw_uniforms = _divide(setup, uniforms)
   draft, draft_state, target_cache = _draft(
       setup, batch, state, drafter_uniforms
   )
@@ -80,7 +80,8 @@ def step(
           draft, num_remaining, end, setup.target.vocab_size
       )
   )
-  verdict = setup.rule(probs, counted, rule_uniforms)
+  scores = contracts.Scores(logits, probs, setup.sampling)
+  verdict = setup.rule(scores, counted, accept_uniforms, draw_uniforms)
   tokens = _block_tokens(draft, verdict)
   outcome = _outcome(state, draft, counted, verdict, tokens, num_remaining, end)
   log_probs = _token_log_probs(tokens, logits, probs, setup.rescale_log_probs)
@@ -95,18 +96,16 @@ def step(
 
 def _divide(
     setup: state_lib.Setup, uniforms: jax.Array
-) -> tuple[uniforms_lib.Uniforms, uniforms_lib.Uniforms]:
-  """Returns the uniforms of the drafter and those of the rule."""
-  drafter, rule = setup.drafter, setup.rule
-  for_drafter, for_rule = uniforms_lib.Uniforms(uniforms, 'A step').split(
-      drafter.num_uniforms, rule.num_uniforms(drafter.max_draft_tokens)
+) -> tuple[uniforms_lib.Uniforms, jax.Array, jax.Array]:
+  """Returns uniforms of the drafter, of acceptance and of the draw."""
+  drafter = setup.drafter
+  for_drafter, accept, draw = uniforms_lib.Uniforms(uniforms, 'A step').split(
+      drafter.num_uniforms, drafter.max_draft_tokens, 1
   )
-  return (
-      uniforms_lib.Uniforms(
-          for_drafter, f'The drafter {type(drafter).__name__}'
-      ),
-      uniforms_lib.Uniforms(for_rule, f'The rule {rule.name}'),
+  own = uniforms_lib.Uniforms(
+      for_drafter, f'The drafter {type(drafter).__name__}'
   )
+  return own, accept, draw[:, 0]
 
 
 def _draft(setup, batch, state, uniforms):

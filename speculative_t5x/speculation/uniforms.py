@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The uniforms that a drafter or a rule uses in one step.
+"""The uniforms that a drafter uses in one step.
 
 Legend: rows, count (uniforms per row).
 """
@@ -12,11 +12,11 @@ from jax import lax
 
 @struct.dataclass
 class Uniforms:
-  """As many uniforms per row as a drafter or a rule declares.
+  """As many uniforms per row as a drafter declares.
 
   They are no plain array because JAX clamps an index past the end of an array:
-  a rule that used more than it declares would use its last uniform twice,
-  without an error, and no longer keep the target's distribution.
+  a drafter that used more than it declares would use its last uniform twice,
+  without an error, and the outputs would not keep the target's distribution.
 
   Attributes:
     values: [rows, count] in [0, 1).

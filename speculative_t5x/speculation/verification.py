@@ -15,33 +15,24 @@ from jaxtyping import Array, Bool, Float, Int
 
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling
-from speculative_t5x.speculation import uniforms as uniforms_lib
 
 
 @struct.dataclass
 class Tokenwise:
-  """The rule of the paper, which preserves the target's distribution.
-
-  It uses one uniform per draft token, for acceptance, and one for the resampled
-  or bonus token.
-  """
+  """The rule of the paper, which preserves the target's distribution."""
 
   name = 'tokenwise'
   is_lossless = True
 
-  def num_uniforms(self, gamma: int) -> int:
-    """Implements `contracts.Rule.num_uniforms`."""
-    return gamma + 1
-
   def __call__(
       self,
-      target_probs: jax.Array,
+      scores: contracts.Scores,
       draft: contracts.Draft,
-      uniforms: uniforms_lib.Uniforms,
+      accept_uniforms: jax.Array,
+      draw_uniforms: jax.Array,
   ) -> contracts.Verdict:
     """Implements `contracts.Rule.__call__`."""
-    accept, draw = uniforms.split(draft.tokens.shape[1], 1)
-    return verify(target_probs, draft, accept, draw[:, 0])
+    return verify(scores.probs, draft, accept_uniforms, draw_uniforms)
 
 
 TOKENWISE = Tokenwise()

@@ -58,7 +58,7 @@ class Scripted:
   def num_uniforms(self):
     return self.max_draft_tokens
 
-  def init(self, params, inputs, target, rows, slots):
+  def init(self, params, context, rows, slots):
     return None, None
 
   def propose(self, params, memory, state, view):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from speculative_t5x.speculation import contracts
-from speculative_t5x.speculation import uniforms as uniforms_lib
+from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import verification
 
 
@@ -375,10 +375,10 @@ class TestTokenwise:
     accept_uniforms = jnp.asarray(rng.random((64, 3)), jnp.float32)
     draws = jnp.asarray(rng.random(64), jnp.float32)
     expected = verification.verify(target_probs, draft, accept_uniforms, draws)
-    values = jnp.concatenate([accept_uniforms, draws[:, None]], axis=1)
-    assert values.shape[1] == verification.TOKENWISE.num_uniforms(3)
-    uniforms = uniforms_lib.Uniforms(values, 'The rule')
-    found = verification.TOKENWISE(target_probs, draft, uniforms)
+    scores = contracts.Scores(
+        jnp.log(target_probs), target_probs, sampling.make_sampling()
+    )
+    found = verification.TOKENWISE(scores, draft, accept_uniforms, draws)
     for one, other in zip(found, expected, strict=True):
       np.testing.assert_array_equal(one, other)
     assert len(set(found.num_accepted.tolist())) == 4
