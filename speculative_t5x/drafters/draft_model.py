@@ -12,7 +12,6 @@ from typing import NamedTuple
 from flax import struct
 from flax.linen import partitioning
 import jax
-from jax import lax
 import jax.numpy as jnp
 
 from speculative_t5x import checkpoints
@@ -21,17 +20,11 @@ from speculative_t5x import run_record
 from speculative_t5x import sharding
 from speculative_t5x import vocabularies
 from speculative_t5x.compatibility import pairing
+from speculative_t5x.drafters import autoregression
 from speculative_t5x.drafters import source
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import contracts
-from speculative_t5x.speculation import sampling as sampling_lib
-from speculative_t5x.speculation import state as state_lib
-
-# The first call of a block feeds the token that the last block ended with,
-# and before it, where the whole draft was accepted, the last draft token: the
-# draft model drew it and was never fed it.
-_CATCH_UP_BLOCK = 2
 
 
 class DraftModelMemory(NamedTuple):
@@ -64,7 +57,7 @@ class DraftModelState:
 
 @dataclasses.dataclass(frozen=True)
 class DraftModel:
-  """Drafts gamma tokens, one at a time, with a model of its own.
+  """Drafts up to gamma tokens, one at a time, with a model of its own.
 
   Attributes:
     model: reads the inputs and decodes.
@@ -79,6 +72,7 @@ class DraftModel:
   max_draft_tokens: int
   vocab_size: int
   rules: sharding.Rules = sharding.REPLICATED
+  drafts_all_wanted = True
 
   def __post_init__(self):
     if self.max_draft_tokens < 1:
@@ -99,7 +93,8 @@ class DraftModel:
 
   def model_calls(self) -> tuple[contracts.ModelCall, ...]:
     """See `contracts.ModelCall`."""
-    first = contracts.ModelCall(self.model, _CATCH_UP_BLOCK, 1, True)
+    block = autoregression.FIRST_BLOCK
+    first = contracts.ModelCall(self.model, block, 1, True)
     later = contracts.ModelCall(self.model, 1, self.max_draft_tokens - 1)
     return first, later
 
@@ -128,53 +123,25 @@ class DraftModel:
       view: contracts.View,
   ) -> tuple[contracts.Draft, DraftModelState, contracts.Cache]:
     """See `contracts.Drafter.propose`."""
-    num_tokens = view.num_tokens
-    first, later = view.uniforms.split(1, self.max_draft_tokens - 1)
-    per_example = num_tokens.shape[0] // memory.offsets.shape[0]
+    per_example = view.num_tokens.shape[0] // memory.offsets.shape[0]
     offsets = jnp.repeat(memory.offsets, per_example)
-    first_tokens = jnp.repeat(memory.first_tokens, per_example)
 
-    def draw(cache, tokens, index, at, uniform):
+    def decode(cache, tokens, index, at):
       with partitioning.axis_rules(self.rules):
         logits, cache = self.model.decode(
             params, memory.memory, cache, tokens, offsets + index, at
         )
-      logits = _fit_width(logits[:, 0], self.vocab_size)
-      probs = sampling_lib.standardize(logits, view.sampling)
-      return cache, sampling_lib.draw(probs, uniform), probs
+      return _fit_width(logits, self.vocab_size), cache
 
-    start = jnp.minimum(state.num_fed, num_tokens)
-    cache, token, probs = draw(
+    draft, cache, num_fed = autoregression.draft(
+        decode,
         state.cache,
-        state_lib.decoder_inputs(
-            view.sequences, first_tokens, start, _CATCH_UP_BLOCK
-        ),
-        start,
-        num_tokens - start,
-        first[:, 0],
+        jnp.minimum(state.num_fed, view.num_tokens - view.num_pending),
+        jnp.repeat(memory.first_tokens, per_example),
+        view,
+        self.max_draft_tokens,
     )
-
-    def draw_later(carry, step):
-      cache, token = carry
-      ahead, uniform = step
-      cache, token, probs = draw(
-          cache, token[:, None], num_tokens + ahead, None, uniform
-      )
-      return (cache, token), (token, probs)
-
-    aheads = jnp.arange(1, self.max_draft_tokens, dtype=jnp.int32)
-    (cache, _), (tokens, later_probs) = lax.scan(
-        draw_later, (cache, token), (aheads, later.T)
-    )
-    tokens = jnp.concatenate([token[None], tokens])
-    probs = jnp.concatenate([probs[None], later_probs])
-    draft = contracts.Draft(
-        tokens=tokens.T,
-        lengths=view.num_wanted,
-        probs=jnp.moveaxis(probs, 0, 1),
-    )
-    state = DraftModelState(cache, num_tokens + self.max_draft_tokens)
-    return draft, state, view.target.cache
+    return draft, DraftModelState(cache, num_fed), view.target.cache
 
 
 def _fit_width(logits: jax.Array, vocab_size: int) -> jax.Array:

@@ -36,8 +36,9 @@ def memory_of(tables):
   return draft_model.DraftModelMemory(jnp.asarray(tables), zeros, zeros)
 
 
-def view(sequences, num_tokens, uniforms, gamma, **rules):
-  return contracts.View(
+def seen(sequences, num_tokens, uniforms, gamma, **rules):
+  """Returns the arrays of a view."""
+  return (
       sequences,
       num_tokens,
       jnp.full_like(num_tokens, gamma),
@@ -50,7 +51,12 @@ def view(sequences, num_tokens, uniforms, gamma, **rules):
 
 @functools.cache
 def compiled_propose(width, gamma):
-  return jax.jit(table_drafter(width, gamma).propose)
+  drafter = table_drafter(width, gamma)
+
+  def run(params, memory, state, seen):
+    return drafter.propose(params, memory, state, contracts.View(*seen))
+
+  return jax.jit(run)
 
 
 def prefixes():
@@ -72,7 +78,7 @@ def propose(tables, *, num_behind=(0, 0, 0), gamma=GAMMA, **rules):
       jnp.asarray(tables),
       memory_of([0, 0, 0]),
       draft_model.DraftModelState(cache, num_fed),
-      view(sequences, num_tokens, uniforms, gamma, **rules),
+      seen(sequences, num_tokens, uniforms, gamma, **rules),
   )
 
 
@@ -157,7 +163,7 @@ class TestPropose:
         jnp.asarray(self.tables),
         memory_of([0, 0, 0]),
         state,
-        view(sequences, num_tokens, uniforms, GAMMA),
+        seen(sequences, num_tokens, uniforms, GAMMA),
     )
     assert np.all(state.num_fed > num_tokens)
     np.testing.assert_array_equal(again.probs, draft.probs)

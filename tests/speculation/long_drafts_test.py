@@ -232,7 +232,7 @@ def algorithm_1(case, example, uniforms) -> dict:
     tokens += new
     found['num_calls'] += 1
     found['num_cut_short'] += is_cut_short
-    found['num_computed'] += gamma
+    found['num_computed'] += drafted
     found['accepted_histogram'][n] += 1
     found['tested_histogram'][n + bool(rejected)] += 1
     found['drafted_histogram'][drafted] += 1
