@@ -164,7 +164,7 @@ class DraftModel:
 
     aheads = jnp.arange(1, self.max_draft_tokens, dtype=jnp.int32)
     (cache, _), (tokens, later_probs) = lax.scan(
-        draw_later, (cache, token), (aheads, later.T)
+        draw_later, (cache, token), (aheads, jnp.moveaxis(later, 1, 0))
     )
     tokens = jnp.concatenate([token[None], tokens])
     probs = jnp.concatenate([probs[None], later_probs])

@@ -49,8 +49,9 @@ def step(
     setup: models and rules.
     batch: what the rows have read. The keys are not used here.
     state: rows that have ended stay as they are.
-    uniforms: [rows, num_uniforms(setup)] in [0, 1): the drafter's, one per
-      draft token for the rule, and one for the token that it draws.
+    uniforms: [rows, num_uniforms(setup), 2] random bits, see `uniforms`: the
+      drafter's, one per draft token for the rule, and one for the token that it
+      draws.
   Returns:
     The next state, and what happened.
   Reference: Leviathan et al. (2023), Algorithm 1, arXiv:2211.17192v2.
@@ -81,7 +82,8 @@ def step(
       )
   )
   scores = contracts.Scores(logits, probs, setup.sampling)
-  verdict = setup.rule(scores, counted, accept_uniforms, draw_uniforms)
+  coins = uniforms_lib.coins(accept_uniforms, probs.dtype)
+  verdict = setup.rule(scores, counted, coins, draw_uniforms)
   tokens = _block_tokens(draft, verdict)
   outcome = _outcome(state, draft, counted, verdict, tokens, num_remaining, end)
   log_probs = _token_log_probs(tokens, logits, probs, setup.rescale_log_probs)
