@@ -257,10 +257,10 @@ class PartPrograms:
     )
 
   def _uniforms(self, request: token_decoder.Request) -> jax.Array:
-    """Returns uniforms for each part, [calls, rows, the most per call]."""
+    """Returns uniforms for each part, [calls, rows, the most per call, 2]."""
     decoder = self.decoder
     gamma = max(decoder.gamma, 2)  # `drafts` makes two at least
     drafter = decoder.make_drafter(gamma)
     count = drafter.num_uniforms + gamma + 1
-    shape = (decoder.length, self._num_rows(request), count)
-    return jax.random.uniform(jax.random.key(0), shape)
+    shape = (decoder.length, self._num_rows(request), count, 2)
+    return jax.random.bits(jax.random.key(0), shape, jnp.uint32)

@@ -252,12 +252,13 @@ def uniform_table(
     num_calls: how many calls (static).
     count: uniforms per call and row (static).
   Returns:
-    [num_calls, rows, count] float32 in [0, 1).
+    [num_calls, rows, count, 2] uint32, random bits; see `uniforms`.
   """
   calls = first_calls + jnp.arange(num_calls, dtype=jnp.int32)[:, None]
 
   def draw(key, call):
-    return jax.random.uniform(jax.random.fold_in(key, call), (count,))
+    key = jax.random.fold_in(key, call)
+    return jax.random.bits(key, (count, 2), jnp.uint32)
 
   return jax.vmap(jax.vmap(draw), (None, 0))(keys, calls)
 
@@ -266,10 +267,10 @@ def uniforms_at(table: jax.Array, calls: jax.Array) -> jax.Array:
   """Returns what each row uses at its own call.
 
   Args:
-    table: [calls, rows, count].
+    table: [calls, rows, count, 2].
     calls: [rows] int32.
   Returns:
-    [rows, count].
+    [rows, count, 2].
   """
-  index = calls[None, :, None]
+  index = calls[None, :, None, None]
   return jnp.take_along_axis(table, index, axis=0)[0]

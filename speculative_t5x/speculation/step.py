@@ -66,8 +66,9 @@ def step(
     setup: models and rules.
     batch: what the rows have read. The keys are not used here.
     state: rows that have ended stay as they are.
-    uniforms: [rows, num_uniforms(setup)] in [0, 1): the drafter's, one per
-      draft token for the rule, and one for the token that it draws.
+    uniforms: [rows, num_uniforms(setup), 2] random bits, see `uniforms`: the
+      drafter's, one per draft token for the rule, and one for the token that it
+      draws.
   Returns:
     The next state, and what happened.
   Reference: Leviathan et al. (2023), Algorithm 1, arXiv:2211.17192v2.
@@ -152,7 +153,7 @@ def _verify(
   verdict = setup.rule(
       contracts.Scores(logits, probs, setup.sampling),
       short,
-      accept_uniforms[:, : width - 1],
+      uniforms_lib.coins(accept_uniforms[:, : width - 1], probs.dtype),
       draw_uniforms,
   )
   log_probs = _token_log_probs(

@@ -21,6 +21,7 @@ from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import uniforms as uniforms_lib
 from tests import tabular
 from tests import tiny
+from tests import words
 
 VOCAB, GAMMA, SLOTS = 5, 3, 16
 TARGET_CACHE = np.arange(7)
@@ -63,7 +64,7 @@ def prefixes():
   """Returns rows of 0, 2 and 5 committed tokens, and their uniforms."""
   sequences = jnp.array([[0] * 6, [3, 2, 0, 0, 0, 0], [4, 2, 2, 0, 3, 0]])
   num_tokens = jnp.array([0, 2, 5])
-  uniforms = np.random.default_rng(0).random((3, GAMMA)).astype(np.float32)
+  uniforms = words.words(np.random.default_rng(0).random((3, GAMMA)))
   return sequences, num_tokens, jnp.asarray(uniforms)
 
 

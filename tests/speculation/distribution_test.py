@@ -388,11 +388,13 @@ class TestJittedDistribution:
 
     def by_position(setup, batch, state, uniforms):
       """Uses uniforms of positions for draft tokens and for the token drawn."""
-      of = lambda key, at: jax.random.uniform(jax.random.fold_in(key, at), (2,))
+      of = lambda key, at: jax.random.bits(
+          jax.random.fold_in(key, at), (2, 2), jnp.uint32
+      )
       start = state.num_tokens[:, None]
       at = start + jnp.arange(GAMMA)
       drawn = jax.vmap(jax.vmap(of, (None, 0)))(batch.keys, at)
-      uniforms = [drawn[..., 0], drawn[..., 1], drawn[:, :1, 0]]
+      uniforms = [drawn[:, :, 0], drawn[:, :, 1], drawn[:, :1, 0]]
       return step(setup, batch, state, jnp.concatenate(uniforms, axis=1))
 
     monkeypatch.setattr(step_lib, 'step', by_position)

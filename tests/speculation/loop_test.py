@@ -25,6 +25,7 @@ from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import step as step_lib
 from tests import tabular
 from tests import tiny
+from tests import words
 
 EOS = t5_model.SPECIAL_IDS.end
 A, B, C = 2, 3, 0
@@ -89,7 +90,7 @@ def scripted_step(
   """Makes one step of one row with a uniform target distribution."""
   gamma = len(draft_tokens)
   coins = np.broadcast_to(accept, (gamma,))
-  uniforms = np.array([[*[0.5] * gamma, *coins, last]], np.float32)
+  uniforms = words.words([[*[0.5] * gamma, *coins, last]])
   draft = np.array(draft_tokens, np.int32), np.array(draft_probs, np.float32)
   limits = np.array([limit], np.int32)
   return compiled_step(draft, limits, state and state.run, uniforms)
@@ -545,10 +546,11 @@ class TestRowKeys:
     drawn = np.asarray(
         loop_lib.uniform_table(keys, jnp.zeros((8,), jnp.int32), 100, 17)
     )
-    assert drawn.shape == (100, 8, 17)
-    # A few of so many numbers of 23 bits are equal by chance.
-    assert np.unique(drawn).size > 0.998 * drawn.size
-    assert np.all((drawn >= 0) & (drawn < 1))
+    assert drawn.shape == (100, 8, 17, 2) and drawn.dtype == np.uint32
+    uniforms = drawn.reshape(-1, 2)
+    assert len(np.unique(uniforms, axis=0)) == len(uniforms)
+    # A few of so many words of 32 bits are equal by chance.
+    assert np.unique(drawn).size > 0.9999 * drawn.size
 
 
 class TestScores:
