@@ -213,7 +213,7 @@ class TokenDecoder:
 
   def _bind_drafter(self, drafter: source.LoadedDrafter, gamma: int) -> None:
     source.check_loaded(drafter)
-    if drafter.params is not None and self.mesh != drafter.mesh:
+    if jax.tree.leaves(drafter.params) and self.mesh != drafter.mesh:
       raise sharding.MeshError(
           f'The target lies on the mesh {sharding.describe(self.mesh)} and'
           f' the drafter on {sharding.describe(drafter.mesh)} ({{}} is one'

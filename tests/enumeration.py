@@ -123,6 +123,10 @@ class Case:
     num_fed = np.maximum(num_tokens - behind, 0).astype(np.int32)
     return draft_model.DraftModelState(cache(num_fed), jnp.asarray(num_fed))
 
+  def policy_state(self, paths, state):
+    """Returns the policy's state at the prefixes of paths."""
+    return state
+
 
 @dataclasses.dataclass(frozen=True)
 class PointMassCase(Case):
@@ -358,6 +362,7 @@ def at_prefixes(state, paths, case: Case, rng) -> state_lib.State:
       log_probs=jnp.asarray([path[3] for path in paths], jnp.float32),
       target_cache=cache(num_tokens),
       draft_state=case.draft_state(num_tokens, cache, rng),
+      policy_state=case.policy_state(paths, state.policy_state),
   )
 
 

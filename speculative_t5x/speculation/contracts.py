@@ -168,9 +168,9 @@ class Context(NamedTuple):
   features: Any
 
 
-def draft_on(probs: jax.Array, tokens: jax.Array) -> jax.Array:
+def draft_on(logits: jax.Array, tokens: jax.Array) -> jax.Array:
   """Returns True for every row: see `View.continues`."""
-  del probs
+  del logits
   return jnp.ones(tokens.shape, bool)
 
 
@@ -190,9 +190,10 @@ class View(NamedTuple):
       it says that nothing was drafted and nothing was committed.
     num_pending: [rows] int32, how many of the last `num_tokens` are not yet
       committed: they are draft tokens of drafters before this one.
-    continues: takes the distribution that a draft token was sampled from,
-      [rows, vocab], and the token, [rows]; returns whether to draft another
-      one after it, [rows] bool. A drafter that samples asks it after each.
+    continues: takes the logits of a draft token's distribution before they
+      were standardized, [rows, vocab], and the token, [rows]; returns whether
+      to draft another one after it, [rows] bool. A drafter that samples asks
+      it after each token.
   """
 
   sequences: jax.Array
@@ -368,13 +369,14 @@ class DraftLengthPolicy(Protocol):
     """
 
   def continues(
-      self, state: Any, probs: jax.Array, tokens: jax.Array
+      self, state: Any, logits: jax.Array, tokens: jax.Array
   ) -> jax.Array:
     """Returns whether to draft on after a token, [rows] bool.
 
     Args:
       state: from `init` or `update`.
-      probs: [rows, vocab], the distribution that the token was sampled from.
+      logits: [rows, vocab], of the token's distribution before they were
+        standardized, so that they tell a sure argmax from an unsure one.
       tokens: [rows] int32, the token.
     """
 

@@ -224,11 +224,11 @@ def _num_wanted(setup, batch, state) -> jax.Array:
   return jnp.where(state.has_ended, 0, num_wanted)
 
 
-def _continues(setup, state, probs, tokens) -> jax.Array:
+def _continues(setup, state, logits, tokens) -> jax.Array:
   """Returns whether a row drafts on after a token, [rows] bool."""
   # What follows the end of sequence cannot be accepted.
   is_end = tokens == setup.target.special_ids.end
-  return setup.policy.continues(state.policy_state, probs, tokens) & ~is_end
+  return setup.policy.continues(state.policy_state, logits, tokens) & ~is_end
 
 
 def propose(

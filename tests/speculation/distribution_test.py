@@ -208,8 +208,8 @@ def _bonus_from_draft(original):
   return verify
 
 
-def _drafts_on(setup, state, probs, tokens):
-  return contracts.draft_on(probs, tokens)
+def _drafts_on(setup, state, logits, tokens):
+  return contracts.draft_on(logits, tokens)
 
 
 def _end_ignored(draft, end, vocab_size):

@@ -138,8 +138,8 @@ class Scheduled:
     at = jnp.minimum(at, self.wanted.shape[1] - 1)
     return jnp.take_along_axis(self.wanted, at, axis=1)[:, 0]
 
-  def continues(self, state, probs, tokens):
-    return contracts.draft_on(probs, tokens)
+  def continues(self, state, logits, tokens):
+    return contracts.draft_on(logits, tokens)
 
   def update(self, state, outcome):
     return None
