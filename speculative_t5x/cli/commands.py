@@ -132,6 +132,14 @@ JOBS = {
         is_complete=True,
         on_host=True,
     ),
+    'make-table': Job(
+        'speculative_t5x.jobs.make_table',
+        'make_table',
+        'configs/runs/ngram_table.gin',
+        'counts tokens, for n-gram drafters and short draft vocabularies',
+        is_complete=True,
+        on_host=True,
+    ),
     'convert': Job(
         'speculative_t5x.jobs.convert',
         'convert',
