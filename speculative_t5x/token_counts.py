@@ -123,7 +123,8 @@ class TokenCounts:
     if (other := vocabularies.fingerprint(vocabulary)) != self.vocabulary:
       raise TableError(
           f'The table in {path} is of another vocabulary'
-          f' ({self.vocabulary.show()}) than the model ({other.show()}).{remedy}'
+          f' ({self.vocabulary.show()}) than the model'
+          f' ({other.show()}).{remedy}'
       )
 
   def to_bytes(self) -> bytes:

@@ -45,7 +45,7 @@ class Job:
 PROVIDERS = dict.fromkeys(
     ('DRAFTER', 'DRAFT_CHECKPOINT_PATH', 'DRAFT_CONFIG'),
     'configs/drafters/draft_model.gin',
-)
+) | {'NGRAM_TABLE': 'configs/drafters/ngram_table.gin'}
 # A checkpoint states the sizes of its network itself.
 _CONFIGS = 'TARGET_CONFIG', 'DRAFT_CONFIG'
 JOBS = {

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of tables as draft models: distribution, smoothing, and what is refused."""
+"""Tests of tables as draft models: distribution, smoothing, bad input."""
 
 import collections
 import dataclasses
