@@ -1019,7 +1019,7 @@ class TestInterrupted:
     monkeypatch.setattr(main, '_parse', interrupt)
     assert main.main([name]) == 130
     is_resumed = name not in (
-        'compare', 'check-pair', 'tpu-preflight', 'convert'
+        'compare', 'check-pair', 'tpu-preflight', 'make-table', 'convert'
     )  # fmt: skip
     kept = ' Finished work is kept; the same command resumes.'
     shown = capsys.readouterr()
