@@ -100,12 +100,12 @@ def _vocabulary(
 
 
 def _show(counts: token_counts.TokenCounts, path: epath.Path) -> None:
+  total, num_different = counts.counts.sum(), (counts.counts > 0).sum()
   print(
-      f'Counted {int(counts.counts.sum()):,} tokens of {counts.origin}:'
-      f' {int((counts.counts > 0).sum()):,} of {counts.num_pieces:,} pieces'
-      ' occur.'
+      f'Counted {total:,} tokens of {counts.origin}: {num_different:,} of'
+      f' {counts.num_pieces:,} pieces occur.'
   )
-  for size in (2**n for n in range(8, 16) if 2**n < counts.num_pieces):
+  for size in (2**n for n in range(8, 16) if 2**n < num_different):
     share = counts.coverage(counts.most_frequent(size))
     print(f'  the {size:,} most frequent are {100 * share:.2f} % of them')
   print(f'Written: {path}')
