@@ -39,6 +39,8 @@ class DrafterDescription:
   dtype: str | None = None
   model_parallel: bool | None = None  # partitioned as the target is
   temperature: float | None = None
+  short_vocabulary: int | None = None  # tokens of its head, if not all
+  table: str | None = None  # path of the token counts that it was made from
 
 
 @dataclasses.dataclass(frozen=True)

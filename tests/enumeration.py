@@ -249,7 +249,7 @@ class Production:
     return jax.device_get(
         self._step(
             jnp.asarray(case.target_tables),
-            jnp.asarray(case.draft_tables),
+            jax.tree.map(jnp.asarray, case.draft_tables),
             (case.sampling, case.draft_sampling),
             jnp.asarray(examples),
             jnp.asarray(np.array(case.limits, np.int32)[examples]),

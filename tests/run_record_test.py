@@ -98,11 +98,16 @@ class TestToJson:
       run_record.to_json(run_record.RunRecord(speedup=value))
 
   def test_reproduces_the_records_of_results(self):
-    """Nearly all have today's keys; the others are left out."""
+    """Nearly all have today's keys; the others are left out.
+
+    Parts of a record may have got keys since.
+    """
     today = [x for x in _lines() if tuple(json.loads(x)) == run_record.KEYS]
     assert len(today) > 50
+    text = lambda line: json.dumps(_without_nulls(json.loads(line)))
     for line in today:
-      assert run_record.to_json(run_record.from_dict(json.loads(line))) == line
+      written = run_record.to_json(run_record.from_dict(json.loads(line)))
+      assert text(written) == text(line)
 
 
 class TestFromDict:

@@ -9,7 +9,6 @@ different samples of the same distribution.
 
 from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
-import json
 import os
 from typing import Any
 
@@ -41,7 +40,7 @@ _ALWAYS = 'target', 'num_decodes', 'targets_length'
 _SAMPLED = 'topk', 'topp', 'seed'
 _SPECULATIVE = 'gamma', 'gamma_policy', 'drafter', 'verification'
 # Where a checkpoint lies and how it lies on devices changes no token.
-_PLACES = 'checkpoint', 'model_parallel'
+_PLACES = 'checkpoint', 'model_parallel', 'table'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,7 +148,7 @@ def _read(folder: str | os.PathLike[str]) -> list[_Run]:
         f'{path / "results.jsonl"} is empty. Run the job again, which writes it'
         ' from its chunks.'
     )
-  rows = _read_rows(path / 'predictions.jsonl')
+  rows = predictions_lib.read_rows(path / 'predictions.jsonl')
   found = []
   for record in records:
     if record.job == 'eval':
@@ -161,22 +160,6 @@ def _read(folder: str | os.PathLike[str]) -> list[_Run]:
       key = f'{prefix}{predictions_lib.TOKENS}'
       found.append(_Run(record, way, own, _tokens(folder, record, own, key)))
   return found
-
-
-def _read_rows(path: epath.Path) -> list[dict[str, Any]]:
-  rows = []
-  # Not `splitlines`, which would also split at Unicode line separators.
-  for number, line in enumerate(path.read_text().split('\n'), start=1):
-    if not line:
-      continue
-    try:
-      rows.append(dict(json.loads(line)))
-    except (ValueError, TypeError) as error:
-      raise ValueError(
-          f'{path}, line {number} is damaged ({error}). Run the job again,'
-          ' which writes the file from its chunks.'
-      ) from error
-  return rows
 
 
 def _tokens(
@@ -193,20 +176,13 @@ def _tokens(
   is_single = record.num_decodes == 1
   found = [[row[key]] if is_single else row[key] for row in rows]
   for row, decodes in zip(rows, found, strict=True):
-    if not _are_tokens(decodes):
+    if not predictions_lib.are_tokens(decodes):
       raise ValueError(
           f'The predictions in {folder} are damaged: {key} of example'
           f' {row["example_id"]} is {row[key]!r}. Run the job again, which'
           ' writes them from its chunks.'
       )
   return found
-
-
-def _are_tokens(decodes: Any) -> bool:
-  return isinstance(decodes, list) and all(
-      isinstance(ids, list) and all(type(i) is int and i >= 0 for i in ids)
-      for ids in decodes
-  )
 
 
 def _pair(

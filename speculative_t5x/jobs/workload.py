@@ -186,7 +186,7 @@ def find_drafter(
   Raises:
     ValueError: if it does not fit the target or the vocabulary.
   """
-  found = drafter.find(target, _comparable(vocabulary))
+  found = drafter.find(target, comparable(vocabulary))
   for model in found.models:
     loading.check_vocabulary_fits(vocabulary.num_pieces, 'draft', model)
   return found
@@ -205,10 +205,10 @@ def load_target(
   return model
 
 
-def _comparable(
+def comparable(
     vocabulary: vocabularies.Vocabulary,
 ) -> vocabularies.Vocabulary | None:
-  """Returns what a draft model's vocabulary is compared with, if anything."""
+  """Returns what other vocabularies are compared with, if anything."""
   if not isinstance(vocabulary, task_vocabulary.TaskVocabulary):
     return vocabulary
   if not isinstance(vocabulary.vocabulary, seqio.SentencePieceVocabulary):

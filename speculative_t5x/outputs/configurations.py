@@ -89,6 +89,9 @@ def last_write(settings: run_record.RunRecord) -> str:
 
 
 def _local_checkpoints(settings: run_record.RunRecord) -> list[pathlib.Path]:
-  models = filter(None, (settings.target, settings.drafter))
-  folders = [pathlib.Path(m.checkpoint) for m in models if m.checkpoint]
+  models = list(filter(None, (settings.target, settings.drafter)))
+  paths = [model.checkpoint for model in models]
+  if settings.drafter:
+    paths.append(settings.drafter.table)
+  folders = [pathlib.Path(path) for path in paths if path]
   return [folder for folder in folders if folder.is_dir()]

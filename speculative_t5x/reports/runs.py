@@ -25,6 +25,8 @@ _IF_DIFFERENT = {
     'drafter.checkpoint': 'draft at',
     'drafter.num_params': 'draft of',
     'drafter.dtype': 'draft in',
+    'drafter.short_vocabulary': 'short vocabulary of',
+    'drafter.table': 'table at',
     'split': 'split',
     'num_decodes': 'decodes',
     'inputs_length': 'inputs of',

@@ -158,6 +158,30 @@ def stream(
     )
 
 
+def stream_targets(
+    mixture_or_task_name: str,
+    split: str,
+    lengths: Mapping[str, int],
+    num_examples: int | None = None,
+) -> Iterator[np.ndarray]:
+  """Yields the token ids of each reference, truncated, with EOS.
+
+  Arguments and errors are those of `load`; the inputs are not looked at.
+  """
+  quiet.keep_tensorflow_off_accelerators()
+  check_lengths(lengths)
+  task = find_task(mixture_or_task_name, split)
+  with quiet.quiet_stderr():  # SentencePiece logs how it normalizes
+    dataset = task.get_dataset(
+        sequence_length=dict(lengths),
+        split=split,
+        shuffle=False,
+        use_cached=False,
+    )
+    for example in itertools.islice(dataset.as_numpy_iterator(), num_examples):
+      yield example['targets']
+
+
 def check_lengths(lengths: Mapping[str, int]) -> None:
   """Raises ValueError unless lengths of inputs and targets are given."""
   for name in ('inputs', 'targets'):
