@@ -178,9 +178,7 @@ def _texts(memory: LookupMemory, view: contracts.View) -> _Texts:
   rows, length = view.sequences.shape
   per_example = rows // memory.inputs.shape[0]
   fixed = jnp.concatenate(memory, axis=1)
-  is_committed = (
-      jnp.arange(length, dtype=jnp.int32) < view.num_tokens[:, None]
-  )
+  is_committed = jnp.arange(length, dtype=jnp.int32) < view.num_tokens[:, None]
   output = jnp.where(is_committed, view.sequences, _BREAK)
   return _Texts(
       jnp.concatenate([jnp.repeat(fixed, per_example, axis=0), output], axis=1),
@@ -215,9 +213,7 @@ def _fill(
 ) -> jax.Array:
   """Replaces padding, and adds positions of the same value at both ends."""
   tokens = jnp.where(tokens == padding, value, tokens).astype(jnp.int32)
-  return jnp.pad(
-      tokens, ((0, 0), (before, after)), constant_values=value
-  )
+  return jnp.pad(tokens, ((0, 0), (before, after)), constant_values=value)
 
 
 def _check_ids(name: str, tokens: object) -> None:

@@ -4,6 +4,7 @@
 
 from collections.abc import Mapping, Sequence
 import dataclasses
+import functools
 import sys
 from typing import Any
 
@@ -142,6 +143,25 @@ class Workload:
         dtype=self.dtype,
         mesh=mesh,
     )
+
+
+def note_unread_hints(decoder: token_decoder.TokenDecoder) -> None:
+  """Prints a line on stderr if there are hints that the drafter does not read.
+
+  Called where there are hints. A line is printed once.
+  """
+  if not decoder.reads_hints:
+    name = decoder.loaded_drafter.description.name
+    way = f'the drafter {name} does' if name else 'plain decoding does'
+    _note(
+        f'The inputs have hints, which {way} not use.'
+        ' configs/drafters/lookup.gin makes drafts of them.'
+    )
+
+
+@functools.cache
+def _note(line: str) -> None:
+  print(line, file=sys.stderr)
 
 
 def pad_batch(mesh: jax.sharding.Mesh | None, batch_size: int) -> int:
