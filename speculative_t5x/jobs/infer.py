@@ -185,7 +185,7 @@ def infer(
         file_format=input_format,
         hints_field=hints_field,
     )
-    read = itertools.islice(read, num_examples)
+    read = itertools.islice(_watch(read, decoder), num_examples)
     if output_dir is None:
       for _ in _take_chunks(setup, read, _print):
         pass
@@ -242,6 +242,18 @@ def _read(
     )
   lines = text_files.read(paths, **options)
   return inputs_lib.from_lines(lines, vocabulary, lengths)
+
+
+def _watch(
+    inputs: Iterator[inputs_lib.Input], decoder: token_decoder.TokenDecoder
+) -> Iterator[inputs_lib.Input]:
+  """Yields the inputs, and says at the first hints if they are not used."""
+  has_hints = False
+  for each in inputs:
+    if each.hints and not has_hints:
+      has_hints = True
+      workload_lib.note_unread_hints(decoder)
+    yield each
 
 
 def _load(
@@ -383,8 +395,6 @@ def _decode_chunk(
     setup: _Setup, number: int, part: list[inputs_lib.Input]
 ) -> chunks_lib.Content:
   """Returns predictions, counts and times of some inputs."""
-  if any(each.hints for each in part):
-    workload_lib.note_unread_hints(setup.decoder)
   batches = _requests(setup, part)
   # Rows of limit 0 end at once: this compiles, and decodes nothing.
   setup.timer.warm_up(

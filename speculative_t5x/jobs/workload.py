@@ -4,7 +4,6 @@
 
 from collections.abc import Mapping, Sequence
 import dataclasses
-import functools
 import sys
 from typing import Any
 
@@ -146,22 +145,15 @@ class Workload:
 
 
 def note_unread_hints(decoder: token_decoder.TokenDecoder) -> None:
-  """Prints a line on stderr if there are hints that the drafter does not read.
-
-  Called where there are hints. A line is printed once.
-  """
+  """Prints a line on stderr unless the drafter reads hints."""
   if not decoder.reads_hints:
     name = decoder.loaded_drafter.description.name
     way = f'the drafter {name} does' if name else 'plain decoding does'
-    _note(
+    print(
         f'The inputs have hints, which {way} not use.'
-        ' configs/drafters/lookup.gin makes drafts of them.'
+        ' configs/drafters/lookup.gin makes drafts of them.',
+        file=sys.stderr,
     )
-
-
-@functools.cache
-def _note(line: str) -> None:
-  print(line, file=sys.stderr)
 
 
 def pad_batch(mesh: jax.sharding.Mesh | None, batch_size: int) -> int:

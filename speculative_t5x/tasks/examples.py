@@ -159,7 +159,9 @@ def stream(
         text,
         _target(task, full),
         len(full['inputs']) > lengths['inputs'],
-        hints_lib.encode(_hints(example), vocabulary, lengths.get('hints')),
+        hints_lib.encode(
+            _hints(task, example), vocabulary, lengths.get('hints')
+        ),
     )
   if number < 0:
     raise ValueError(
@@ -262,10 +264,16 @@ def _example_id(example, tokens: np.ndarray, name: str) -> int:
   return int(found)
 
 
-def _hints(example) -> list[str]:
-  """Returns the texts of the feature `hints`, whatever its tokens are."""
+def _hints(task: seqio.Task, example) -> list[str]:
+  """Returns the texts of the feature `hints`, tokenized or not."""
   found = example.get('hints_pretokenized', example.get('hints', ()))
-  return [text.decode() for text in np.atleast_1d(found).tolist()]
+  texts = np.atleast_1d(found).tolist()
+  if not all(isinstance(text, bytes) for text in texts):
+    raise ValueError(
+        f'The feature hints of {task.name} is not text, got {found!r}. Give a'
+        ' text or several as `hints`, or as `hints_pretokenized`.'
+    )
+  return [text.decode() for text in texts]
 
 
 def _input_text(task: seqio.Task, example) -> str:

@@ -159,8 +159,8 @@ def _parse(text: str, field: str, hints_field: str | None, place: str) -> Line:
   if not all(map(_is_text, texts)):
     raise ValueError(
         f'{place}: the field {hints_field!r} holds hints and is neither a'
-        ' Unicode text nor a list of them. Write a string, a list of strings,'
-        ' or null; or set HINTS_FIELD to another field, or to None for no hints.'
+        ' Unicode text nor a list of them. Write a string, a list of strings'
+        ' or null, or set HINTS_FIELD to another field or to None.'
     )
   return Line(place, value, tuple(texts))
 

@@ -214,7 +214,7 @@ class TestLines:
     ids = vocabulary.encode(_TEXTS[0])
     lines = [text_files.Line('line 1', _TEXTS[0])]
     length = len(ids) + room
-    (found,) = inputs_lib.from_lines(lines, vocabulary, length)
+    (found,) = inputs_lib.from_lines(lines, vocabulary, {'inputs': length})
     assert found.tokens == [*ids[: length - 1], vocabulary.eos_id]
     assert found.is_truncated == is_truncated
 
