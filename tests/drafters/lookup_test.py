@@ -228,7 +228,7 @@ class TestMatching:
 
   def test_nearest_place_to_the_alignment(self):
     hints = [5, 6, 7, 5, 8, 5, 9]
-    for alignment, token in ((-1, 6), (2, 8), (3, 9), (8, 9)):
+    for alignment, token in ((-1, 6), (2, 8), (4, 9), (8, 9)):
       assert _drafted(hints, [0], [3, 5], alignment)[0] == token
 
   def test_first_match_in_the_input_and_last_in_the_output(self):
