@@ -271,7 +271,10 @@ def _check_comparable(
   if first.needs_drafter:
     keys.append(predictions_lib.HINT_TOKENS)
   for key in keys:
-    if [r.get(key) for r in first.rows] != [r.get(key) for r in second.rows]:
+    one, other = (
+        [row.get(key, []) for row in run.rows] for run in (first, second)
+    )
+    if one != other:
       raise ValueError(
           f'The runs cannot be compared: their rows differ in {key}.'
           ' Compare runs of the same inputs.'
