@@ -50,6 +50,11 @@ class InOrder:
     """The last one drafts what the others leave."""
     return getattr(self.drafters[-1], 'drafts_all_wanted', False)
 
+  @property
+  def reads_hints(self) -> bool:
+    """Whether any does."""
+    return any(getattr(each, 'reads_hints', False) for each in self.drafters)
+
   def model_calls(self) -> tuple[contracts.ModelCall, ...]:
     """See `contracts.ModelCall`."""
     calls = (getattr(each, 'model_calls', tuple)() for each in self.drafters)
