@@ -285,7 +285,7 @@ def _setting(record: run_record.RunRecord, key: str) -> Any:
   """Returns a setting of a record, without where it lies."""
   value = getattr(record, key)
   if key in _SAMPLED:
-    return value or 0  # older records lack some
+    return 0 if value is None else value  # older records lack some
   if not dataclasses.is_dataclass(value):
     return value
   values = dataclasses.asdict(value)
