@@ -160,6 +160,8 @@ class RunRecord:
   temperature: float | None = None
   topk: int | None = None
   topp: float | None = None
+  minp: float | None = None
+  typicalp: float | None = None
   num_decodes: int | None = None
   seed: int | None = None
   batch_size: int | None = None

@@ -230,6 +230,8 @@ class _Bench:
         temperature=pairing.temperature,
         topk=0,
         topp=0.0,
+        minp=0.0,
+        typicalp=0.0,
         num_decodes=1,
         seed=shapes.seed,
         batch_size=shapes.batch_size,

@@ -163,6 +163,8 @@ class TextDecoder:
       temperature: float = 0.0,
       topk: int = 0,
       topp: float = 0.0,
+      minp: float = 0.0,
+      typicalp: float = 0.0,
       draft_temperature: float | None = None,
       seed: int = 0,
       example_ids: Sequence[int] | None = None,
@@ -175,6 +177,10 @@ class TextDecoder:
       temperature: 0 is argmax.
       topk: keep the k likeliest tokens; 0 is off.
       topp: keep the likeliest tokens of this mass; 0 is off.
+      minp: keep tokens at least this share as likely as the likeliest; 0 is
+        off.
+      typicalp: keep the tokens of this mass whose information is closest to the
+        entropy; 0 is off.
       draft_temperature: None for the target's. It changes the acceptance rate
         and never the distribution of the outputs.
       seed: with the example id, all that a sample depends on, up to rounding.
@@ -203,6 +209,7 @@ class TextDecoder:
     for index, each in enumerate(example_ids):
       token_decoder.check_int32(f'example_ids[{index}]', each)
     special_ids = self.tokens.target_model.special_ids
+    rules = dict(topk=topk, topp=topp, minp=minp, typicalp=typicalp)
     limit = self.inputs_length
     (request,) = batching.requests(
         batching.pad(
@@ -214,10 +221,8 @@ class TextDecoder:
         batch_size=len(rows),
         length=self.tokens.length,
         seed=seed,
-        sampling=sampling_lib.make_sampling(temperature, topk, topp),
-        draft_sampling=sampling_lib.make_sampling(
-            draft_temperature, topk, topp
-        ),
+        sampling=sampling_lib.make_sampling(temperature, **rules),
+        draft_sampling=sampling_lib.make_sampling(draft_temperature, **rules),
         padding=special_ids.padding,
         hints=self._tokenize_hints(hints, len(rows)),
     )

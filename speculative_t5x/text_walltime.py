@@ -71,6 +71,8 @@ def measure(
       truncated_inputs=sum(num_truncated for _, num_truncated in made),
       topk=0,
       topp=0.0,
+      minp=0.0,
+      typicalp=0.0,
       seed=seed,
       batch_size=1,
       inputs_length=decoder.inputs_length,

@@ -127,6 +127,7 @@ class TestDecode:
     for options in (
         dict(temperature=0.7, topk=5, seed=4),
         dict(temperature=1.3, topp=0.9, draft_temperature=0.0),
+        dict(temperature=1.1, minp=0.1, typicalp=0.9),
         dict(example_ids=[4, 2, 9]),
     ):
       pair().decode(TEXTS[::-1], **options)
@@ -281,6 +282,8 @@ class TestRequest:
           ('temperature', -1.0),
           ('topk', -1),
           ('topp', 1.5),
+          ('minp', 1.5),
+          ('typicalp', -0.5),
           ('draft_temperature', -1.0),
           ('seed', 2**31),
       ],

@@ -38,7 +38,7 @@ from speculative_t5x.tasks import predictions as predictions_lib
 
 # Settings that must agree: always, for samples, and for speculative samples.
 _ALWAYS = 'target', 'num_decodes', 'targets_length'
-_SAMPLED = 'topk', 'topp', 'seed'
+_SAMPLED = 'topk', 'topp', 'minp', 'typicalp', 'seed'
 _SPECULATIVE = 'gamma', 'gamma_policy', 'drafter', 'verification'
 # Where a checkpoint lies and how it lies on devices changes no token.
 _PLACES = 'checkpoint', 'model_parallel', 'table'
@@ -267,6 +267,8 @@ def _check_comparable(
 def _setting(record: run_record.RunRecord, key: str) -> Any:
   """Returns a setting of a record, without where it lies."""
   value = getattr(record, key)
+  if key in _SAMPLED:
+    return 0 if value is None else value  # older records lack some
   if not dataclasses.is_dataclass(value):
     return value
   values = dataclasses.asdict(value)
@@ -362,6 +364,8 @@ class _Decoders:
         dtype=record.target.dtype,
         topk=record.topk,
         topp=record.topp,
+        minp=_setting(record, 'minp'),
+        typicalp=_setting(record, 'typicalp'),
         seed=record.seed,
         mesh_shape=_mesh_shape(record),
         matmul_precision=record.matmul_precision,

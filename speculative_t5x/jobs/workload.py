@@ -38,6 +38,9 @@ class Workload:
     dtype: to decode in, where `target_config` is None.
     topk: keep the k likeliest tokens; 0 is off.
     topp: keep the likeliest tokens of this mass; 0 is off.
+    minp: keep tokens at least this share as likely as the likeliest; 0 is off.
+    typicalp: keep the tokens of this mass whose information is closest to the
+      entropy; 0 is off.
     seed: of the samples.
     mesh_shape: number of devices over which the examples of a batch are split,
       and over which the target is partitioned.
@@ -53,6 +56,8 @@ class Workload:
   dtype: str = 'float32'
   topk: int = 0
   topp: float = 0.0
+  minp: float = 0.0
+  typicalp: float = 0.0
   seed: int = 0
   mesh_shape: Sequence[int] = (1, 1)
   matmul_precision: str | None = 'highest'
@@ -72,7 +77,9 @@ class Workload:
     Raises:
       ValueError: for a value out of range.
     """
-    return sampling_lib.make_sampling(temperature, self.topk, self.topp)
+    return sampling_lib.make_sampling(
+        temperature, self.topk, self.topp, self.minp, self.typicalp
+    )
 
   def new_record(
       self,
@@ -100,6 +107,8 @@ class Workload:
         split=self.split,
         topk=self.topk,
         topp=self.topp,
+        minp=self.minp,
+        typicalp=self.typicalp,
         seed=self.seed,
         inputs_length=self.task_feature_lengths['inputs'],
         **values,

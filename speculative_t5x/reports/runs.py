@@ -95,6 +95,8 @@ def unusual_settings(record: run_record.RunRecord) -> list[str]:
       (f'batch {record.batch_size}', record.batch_size != 1),
       (f'topk {record.topk}', record.topk),
       (f'topp {record.topp}', record.topp),
+      (f'minp {record.minp}', record.minp),
+      (f'typicalp {record.typicalp}', record.typicalp),
       (dtype, dtype != 'float32'),
   )
   return [words for words, is_set in settings if is_set]

@@ -547,6 +547,8 @@ class TestBadInput:
           ('--gin.TEMPERATURE=warm', "temperature must be .* 'warm'"),
           ('--gin.TOPP=-0.1', 'topp must lie in'),
           ('--gin.TOPP=1.1', 'topp must lie in'),
+          ('--gin.MINP=1.1', 'minp must lie in'),
+          ('--gin.TYPICALP=-0.1', 'typicalp must lie in'),
           ('--gin.TOPK=-1', 'topk must be'),
           ('--gin.NUM_EXAMPLES=0', 'num_examples must be'),
           ('--gin.NUM_EXAMPLES=100000', 'num_examples is 100000, but'),

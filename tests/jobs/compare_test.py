@@ -288,6 +288,8 @@ class TestComparable:
           ({'gamma': 2}, r'they differ in gamma \(3 and 2\)'),
           ({'topk': 7}, 'they differ in topk'),
           ({'topp': 0.5}, 'they differ in topp'),
+          ({'minp': 0.5}, r'they differ in minp \(0.0 and 0.5\)'),
+          ({'typicalp': 0.5}, 'they differ in typicalp'),
           ({'num_decodes': 2}, 'are damaged: baseline_tokens of ex'),
           ({'targets_length': 9}, 'they differ in targets_length'),
           ({'target': {'dtype': 'bfloat16'}}, 'they differ in target'),

@@ -28,7 +28,7 @@ FACTORS = {
     'gamma': (1, 2, 3),
     'temperature': (0.0, 0.7, 1.0),
     'topk': (0, 2),
-    'topp': (0.0, 0.8),
+    'cut': (('topp', 0.0), ('topp', 0.8), ('minp', 0.4), ('typicalp', 0.7)),
     'draft_temperature': (None, 0.0, 1.6),
     'draft_width': (3, 2, 5),
 }
@@ -38,7 +38,7 @@ def make_case(
     gamma=3,
     temperature=1.0,
     topk=0,
-    topp=0.0,
+    cut=('topp', 0.0),
     draft_temperature=None,
     draft_width=VOCAB,
     limits=(5, 4, 2, 1),
@@ -56,8 +56,8 @@ def make_case(
       draft,
       limits,
       gamma,
-      sampling_lib.make_sampling(temperature, topk, topp),
-      sampling_lib.make_sampling(own, topk, topp),
+      sampling_lib.make_sampling(temperature, topk, **dict([cut])),
+      sampling_lib.make_sampling(own, topk, **dict([cut])),
   )
 
 

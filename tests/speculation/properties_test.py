@@ -153,10 +153,10 @@ def compiled(shape: Shape):
     setup = state_lib.Setup(
         MODEL,
         target,
-        sampling.Sampling(temperatures[0], jnp.int32(0), jnp.float32(0)),
+        sampling.as_arrays(temperatures[0], 0, 0, 0, 0),
         shape.drafter,
         draft if shape.has_draft_model else None,
-        sampling.Sampling(temperatures[1], jnp.int32(0), jnp.float32(0)),
+        sampling.as_arrays(temperatures[1], 0, 0, 0, 0),
         policy=Scheduled(wanted, limits),
     )
     keys = state_lib.row_keys(seed, jnp.arange(shape.rows, dtype=jnp.int32))
