@@ -81,8 +81,9 @@ def step(
       )
   )
   scores = contracts.Scores(logits, probs, setup.sampling)
-  verdict = setup.rule(scores, counted, accept_uniforms, draw_uniforms)
-  tokens = _block_tokens(draft, verdict)
+  verdict = setup.rule(scores, counted, accept_uniforms)
+  next_token = sampling_lib.draw(verdict.next_weights, draw_uniforms)
+  tokens = _block_tokens(draft, verdict.num_accepted, next_token)
   outcome = _outcome(state, draft, counted, verdict, tokens, num_remaining, end)
   log_probs = _token_log_probs(tokens, logits, probs, setup.rescale_log_probs)
   state = state.replace(
@@ -250,13 +251,13 @@ def _count_draft_tokens(
 
 
 def _block_tokens(
-    draft: contracts.Draft, verdict: contracts.Verdict
+    draft: contracts.Draft, num_accepted: jax.Array, next_token: jax.Array
 ) -> jax.Array:
   """Returns accepted draft tokens, then the drawn token, [rows, gamma + 1]."""
   tokens = jnp.pad(draft.tokens, ((0, 0), (0, 1)))
   index = jnp.arange(tokens.shape[1], dtype=jnp.int32)[None]
-  is_drawn = index >= verdict.num_accepted[:, None]
-  return jnp.where(is_drawn, verdict.next_token[:, None], tokens)
+  is_drawn = index >= num_accepted[:, None]
+  return jnp.where(is_drawn, next_token[:, None], tokens)
 
 
 def _outcome(
