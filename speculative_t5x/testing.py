@@ -88,12 +88,9 @@ class Tables:
   @functools.cached_property
   def target_probs(self) -> list[np.ndarray]:
     """The target's distributions, in the form of the logits."""
-    sampling = sampling_lib.make_sampling(self.temperature)
-    with jax.enable_x64(True):
-      return [
-          np.asarray(sampling_lib.standardize(jnp.asarray(each), sampling))
-          for each in self.logits
-      ]
+    if self.temperature <= sampling_lib.MIN_TEMPERATURE:
+      return [np.eye(self.vocab_size)[np.argmax(x, -1)] for x in self.logits]
+    return [_softmax(x / self.temperature) for x in self.logits]
 
   def is_chosen(self, prefix: tuple[int, ...]) -> bool:
     """Returns whether the draft token after a prefix is a point mass."""
@@ -261,7 +258,7 @@ def emissions(
         if each.form == form
         for weight, tokens in each.drafts()
     ]
-    problems = _join([_problem(tables[i], tokens) for i, _, tokens in drafts])
+    problems = join([_problem(tables[i], tokens) for i, _, tokens in drafts])
     for path in enumerator.paths(*problems):
       number, weight, tokens = drafts[path.problem]
       accepted = tokens[: path.num_accepted]
@@ -329,10 +326,14 @@ def _problem(
   return scores, draft
 
 
-def _join(
+def join(
     problems: Sequence[tuple[contracts.Scores, contracts.Draft]],
 ) -> tuple[contracts.Scores, contracts.Draft]:
-  """Stacks problems of one form and one sampling."""
+  """Stacks problems of one form and one sampling for `Enumerator.paths`.
+
+  Args:
+    problems: NumPy arrays of one row, at least one problem.
+  """
   sampling = problems[0][0].sampling
   bare = [
       (scores._replace(sampling=None), draft) for scores, draft in problems

@@ -107,11 +107,9 @@ class TestSimulatedAcceptance:
     scores = contracts.Scores(
         jnp.log(target_probs), target_probs, sampling_lib.make_sampling()
     )
-    verdict = simulated_acceptance.make_rule(0.6)(
-        scores, draft, uniforms, uniforms[:, 0]
-    )
+    verdict = simulated_acceptance.make_rule(0.6)(scores, draft, uniforms)
     assert verdict.num_accepted.tolist() == [2, 1]
-    assert verdict.next_token.tolist() == [2, 2]
+    assert jnp.argmax(verdict.next_weights, axis=-1).tolist() == [2, 2]
 
   @pytest.mark.parametrize('alpha', [-0.1, 1.1, float('nan')])
   def test_rate_out_of_range(self, alpha):
