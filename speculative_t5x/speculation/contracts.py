@@ -298,19 +298,20 @@ class Verdict(NamedTuple):
 
   Attributes:
     num_accepted: [rows] int32 in [0, lengths].
-    next_token: [rows] int32, the token after the accepted ones: resampled if a
-      draft token was rejected, else the bonus token.
+    next_weights: [rows, vocab], from which the loop draws the token after the
+      accepted ones: resampled if a draft token was rejected, else the bonus
+      token. Non-negative, not all 0, and not necessarily normalised.
   """
 
   num_accepted: jax.Array
-  next_token: jax.Array
+  next_weights: jax.Array
 
 
 class Rule(Protocol):
-  """Decides which draft tokens are kept.
+  """Decides which draft tokens are kept, and how the next token is drawn.
 
-  A rule is a pytree; a change of its values does not cause recompilation. It
-  gets one uniform per draft token and one to draw the next token.
+  A rule is a pytree; a change of its values does not cause recompilation. If it
+  has parameters, it is a dataclass, and the record names them.
 
   Attributes:
     name: for the record.
@@ -325,15 +326,13 @@ class Rule(Protocol):
       scores: Scores,
       draft: Draft,
       accept_uniforms: jax.Array,
-      draw_uniforms: jax.Array,
   ) -> Verdict:
-    """Keeps a prefix of each row's draft and draws one more token.
+    """Keeps a prefix of each row's draft.
 
     Args:
       scores: of the target.
       draft: cut at its first end of sequence and at the length limit.
       accept_uniforms: [rows, gamma] floats in [0, 1), one per draft token.
-      draw_uniforms: [rows, 2] random bits, for `sampling.draw`.
     """
 
 

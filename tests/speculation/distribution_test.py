@@ -201,9 +201,9 @@ def _counted_past_rejection(target_probs, draft, uniforms):
 
 
 def _bonus_from_draft(original):
-  def verify(target_probs, draft, accept_uniforms, draw_uniforms):
+  def verify(target_probs, draft, accept_uniforms):
     probs = target_probs.at[:, -1].set(draft.probs[:, -1])
-    return original(probs, draft, accept_uniforms, draw_uniforms)
+    return original(probs, draft, accept_uniforms)
 
   return verify
 
