@@ -49,6 +49,8 @@ class Verification:
 
   rule: str
   lenience: float | None = None
+  epsilon: float | None = None  # of typical acceptance
+  delta: float | None = None  # likewise
 
 
 @dataclasses.dataclass(frozen=True)

@@ -241,13 +241,22 @@ class TokenDecoder:
     )
 
   def with_drafter(
-      self, drafter: source.LoadedDrafter, gamma: int
+      self,
+      drafter: source.LoadedDrafter,
+      gamma: int,
+      policy: contracts.DraftLengthPolicy | None = None,
   ) -> 'TokenDecoder':
     """Returns a decoder of the same target with another drafter or gamma.
 
     What has been compiled for plain decoding stays compiled.
+
+    Args:
+      drafter: drafts for the target.
+      gamma: draft tokens per block.
+      policy: another one, or None for the same.
     """
     other = copy.copy(self)
+    other.policy = policy or self.policy
     other._bind_drafter(drafter, gamma)
     return other
 

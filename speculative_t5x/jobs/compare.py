@@ -33,7 +33,9 @@ from speculative_t5x.outputs import text_files
 from speculative_t5x.reports import console
 from speculative_t5x.reports import divergence
 from speculative_t5x.reports import runs as runs_lib
+from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.speculation import verification
 from speculative_t5x.tasks import predictions as predictions_lib
 
 # Settings that must agree: always, for samples, and for speculative samples.
@@ -212,6 +214,21 @@ def _pair(
   return pairs
 
 
+def _check_rule(record: run_record.RunRecord) -> None:
+  """Checks that the decisions of a run can be told.
+
+  Raises:
+    ValueError: for another rule than the paper's, or drafts of other lengths.
+  """
+  rule, policy = record.verification.rule, record.gamma_policy
+  if (rule, policy) != (verification.Tokenwise.name, draft_length.Fixed.name):
+    raise ValueError(
+        'Samples of two runs are compared decision by decision, which are known'
+        f' for the rule tokenwise and the policy fixed. These runs have {rule}'
+        f' and {policy}. Compare them at temperature 0.'
+    )
+
+
 def _check_comparable(
     first: _Run, second: _Run, drafter: source.Source | None
 ) -> None:
@@ -228,6 +245,8 @@ def _check_comparable(
       for key in keys
       if _setting(first.record, key) != _setting(second.record, key)
   ]
+  if first.needs_drafter:
+    _check_rule(first.record)
   if differing:
     shown = ', '.join(
         f'{key} ({_setting(first.record, key)}'

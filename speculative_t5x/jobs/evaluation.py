@@ -147,6 +147,7 @@ def evaluate(
         gamma=gamma,
         length=workload.length,
         num_decodes=num_decodes,
+        policy=workload.policy,
         matmul_precision=workload.matmul_precision,
     )
     if any(examples.hints):
@@ -199,6 +200,7 @@ def _requests(
       seed=setup.workload.seed,
       sampling=setup.workload.sampling(temperature),
       draft_sampling=setup.workload.sampling(draft_temperature),
+      rule=setup.workload.rule,
       padding=padding,
       hints=hints_lib.stack(setup.examples.hints, padding),
   )
@@ -300,7 +302,8 @@ def _decode_chunk(
   for decoded in itertools.chain(*(run.decoded for run in runs)):
     token_decoder.check_finite(decoded)
   counted = None
-  if temperature <= sampling.MIN_TEMPERATURE:
+  is_greedy = temperature <= sampling.MIN_TEMPERATURE
+  if is_greedy and setup.workload.rule.is_lossless:
     counted = greedy.compare(decoder, batches, *runs)
   count = len(examples.tokens)
   sides = {

@@ -279,6 +279,7 @@ def _load(
       gamma=gamma if drafter is not None else 1,
       length=workload.length,
       num_decodes=num_decodes,
+      policy=workload.policy,
       matmul_precision=workload.matmul_precision,
   )
 
@@ -431,6 +432,7 @@ def _requests(
       seed=setup.workload.seed,
       sampling=setup.workload.sampling(setup.temperature),
       draft_sampling=setup.workload.sampling(setup.draft_temperature),
+      rule=setup.workload.rule,
       padding=padding,
       hints=hints,
   )

@@ -19,6 +19,8 @@ from speculative_t5x.compatibility import pairing
 from speculative_t5x.drafters import source
 from speculative_t5x.measurement import provenance
 from speculative_t5x.networks import t5
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import verification
 from speculative_t5x.tasks import examples as examples_lib
@@ -46,6 +48,8 @@ class Workload:
       and over which the target is partitioned.
     matmul_precision: JAX's setting; 'highest' multiplies float32 in float32
       on TPU and GPU too.
+    rule: which draft tokens are accepted, see `speculative_t5x.rules`.
+    policy: how many draft tokens are wanted, see `speculative_t5x.policies`.
   """
 
   mixture_or_task_name: str | None
@@ -61,8 +65,12 @@ class Workload:
   seed: int = 0
   mesh_shape: Sequence[int] = (1, 1)
   matmul_precision: str | None = 'highest'
+  rule: contracts.Rule = verification.TOKENWISE
+  policy: contracts.DraftLengthPolicy = draft_length.Fixed()  # noqa: RUF009
 
   def __post_init__(self):
+    _check_given('RULE', self.rule, ('name', 'is_lossless'))
+    _check_given('POLICY', self.policy, ('name', 'num_wanted', 'continues'))
     token_decoder.check_int32('seed', self.seed)
 
   @property
@@ -101,7 +109,7 @@ class Workload:
     return provenance.new_record(
         job,
         **provenance.describe_decoding(
-            decoder, verification.TOKENWISE, temperature, draft_temperature
+            decoder, self.rule, temperature, draft_temperature
         ),
         task=self.mixture_or_task_name,
         split=self.split,
@@ -162,6 +170,21 @@ def note_unread_hints(decoder: token_decoder.TokenDecoder) -> None:
         f'The inputs have hints, which {way} not use.'
         ' configs/drafters/lookup.gin makes drafts of them.',
         file=sys.stderr,
+    )
+
+
+def _check_given(name: str, value: Any, needed: Sequence[str]) -> None:
+  """Checks that a rule or a policy is one, and not its class.
+
+  Raises:
+    ValueError: naming the macro.
+  """
+  missing = [each for each in needed if not hasattr(value, each)]
+  if isinstance(value, type) or missing:
+    raise ValueError(
+        f'{name} must be an object with {", ".join(needed)}, got {value!r}.'
+        ' Take a gin file of configs/rules or configs/policies, or add'
+        ' parentheses to the name of a class.'
     )
 
 

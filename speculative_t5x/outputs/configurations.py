@@ -15,8 +15,8 @@ from speculative_t5x import run_record
 # The keys of a record that identify a configuration.
 SETTINGS = (
     'job', 'task', 'split', 'num_examples', 'target', 'drafter', 'verification',
-    'gamma', 'temperature', 'topk', 'topp', 'minp', 'typicalp', 'num_decodes',
-    'seed', 'batch_size', 'inputs_length', 'targets_length', 'device', 'host',
+    'gamma', 'gamma_policy', 'temperature', 'topk', 'topp', 'minp', 'typicalp',
+    'num_decodes', 'seed', 'batch_size', 'inputs_length', 'targets_length', 'device', 'host',
     'mesh', 'matmul_precision', 'simulated_acceptance', 'repeats', 'rounds',
 )  # fmt: skip
 CODE = ('package_version', 'commit')

@@ -99,7 +99,8 @@ def unusual_settings(record: run_record.RunRecord) -> list[str]:
       (f'typicalp {record.typicalp}', record.typicalp),
       (dtype, dtype != 'float32'),
   )
-  return [words for words, is_set in settings if is_set]
+  unusual = [words for words, is_set in settings if is_set]
+  return unusual + readings.rule_and_policy(record)
 
 
 def labels(

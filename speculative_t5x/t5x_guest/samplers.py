@@ -19,10 +19,12 @@ from speculative_t5x import token_decoder
 from speculative_t5x.drafters import nothing
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import decodes
+from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
+from speculative_t5x.speculation import verification
 
 Decodes = tuple[jax.Array, jax.Array, Mapping[str, jax.Array]]
 
@@ -71,6 +73,8 @@ def speculative_sample(
     max_decode_steps: int | jax.Array | None = None,
     max_decode_steps_hard_limit: int | None = None,
     rescale_log_probs: bool = True,
+    rule: contracts.Rule = verification.TOKENWISE,
+    policy: contracts.DraftLengthPolicy = draft_length.Fixed(),  # noqa: B008
     state_callback_fn: Callable | None = None,
     logit_callback_fn: Callable | None = None,
 ) -> Decodes:
@@ -101,6 +105,9 @@ def speculative_sample(
       given; 0 and None do not.
     rescale_log_probs: score under the distribution sampled from, or under
       the model's own.
+    rule: which draft tokens are accepted. Only one that `is_lossless` keeps the
+      distribution.
+    policy: how many draft tokens are wanted.
     state_callback_fn: not supported.
     logit_callback_fn: not supported.
   Returns:
@@ -123,6 +130,8 @@ def speculative_sample(
       drafter.drafter,
       drafter.params,
       _sampling(draft_temperature, topk, topp, minp, typicalp),
+      rule=rule,
+      policy=policy,
       rescale_log_probs=rescale_log_probs,
   )
   keys, limits = _rows(
