@@ -101,30 +101,35 @@ class Store:
       ModuleNotFoundError: if usearch is not installed.
     """
     folder = epath.Path(path)
+    _index_class()
     if (number := versions.newest(folder)) is None:
       raise versions.StoreError(
           f'There is no store of answers in {path}. Correct the path, or make a'
           ' store and save it there.'
       )
-    manifest, files = versions.read(folder, number)
+    saved = versions.read(folder, number)
     try:
-      store = cls(embedder, max_answers or manifest['max_answers'])
-      saved = embedding.Fingerprint(**manifest['encoder'])
-      keyed = [json.loads(x) for x in files[_ANSWERS].decode().splitlines()]
-      index_data = files[_INDEX]
+      fingerprint = embedding.Fingerprint(**saved.manifest['encoder'])
+      if max_answers is None:
+        max_answers = saved.manifest['max_answers']
+      lines = saved.files[_ANSWERS].splitlines()
+      keyed = [
+          (key, Answer(x, y, tuple(z)))
+          for key, x, y, z in map(json.loads, lines)
+      ]
+      index = _index_class().restore(saved.files[_INDEX]) if keyed else None
     except (KeyError, TypeError, ValueError) as error:
-      raise versions.damaged(folder, str(error)) from error
-    if difference := saved.difference(embedder.fingerprint):
+      raise saved.damaged(str(error)) from error
+    if difference := fingerprint.difference(embedder.fingerprint):
       raise versions.StoreError(
           f'The store of answers {path} is of {difference}. Give the target'
           ' that it was made with, or another folder.'
       )
-    for key, text, output, tokens in keyed:
-      store._answers[key] = Answer(text, output, tuple(tokens))
-      store._keys[text] = key
+    store = cls(embedder, max_answers)
+    store._answers = dict(keyed)
+    store._keys = {answer.text: key for key, answer in keyed}
     store._next_key = 1 + max(store._answers, default=-1)
-    if store._answers:
-      store._index = _index_class().restore(index_data)
+    store._index = index
     store._version = number
     store._drop_oldest()
     return store

@@ -9,6 +9,7 @@ Nothing is renamed, which a bucket would not allow.
 
 from collections.abc import Mapping
 import contextlib
+import dataclasses
 import hashlib
 import json
 import re
@@ -35,10 +36,27 @@ def newest(folder: epath.Path) -> int | None:
   return max(complete, default=None)
 
 
-def read(
-    folder: epath.Path, number: int
-) -> tuple[dict[str, Any], dict[str, bytes]]:
-  """Returns what the manifest of a version says, and its files by name.
+@dataclasses.dataclass(frozen=True)
+class Version:
+  """A version that was read.
+
+  Attributes:
+    path: its folder.
+    manifest: what was written as such.
+    files: contents by name.
+  """
+
+  path: epath.Path
+  manifest: dict[str, Any]
+  files: dict[str, bytes]
+
+  def damaged(self, reason: str) -> StoreError:
+    """Returns an error for contents that mean nothing."""
+    return _damaged(self.path, reason)
+
+
+def read(folder: epath.Path, number: int) -> Version:
+  """Reads a version.
 
   Raises:
     StoreError: if a file is missing or is not the one that was written.
@@ -49,11 +67,11 @@ def read(
     hashes = manifest['files']
     files = {name: (path / name).read_bytes() for name in hashes}
   except (OSError, ValueError, KeyError, TypeError) as error:
-    raise damaged(path, str(error)) from error
+    raise _damaged(path, str(error)) from error
   for name, data in files.items():
     if _hash(data) != hashes[name]:
-      raise damaged(path, f'{name} has other bytes than were written')
-  return manifest, files
+      raise _damaged(path, f'{name} has other bytes than were written')
+  return Version(path, manifest, files)
 
 
 def write(
@@ -91,14 +109,6 @@ def next_number(folder: epath.Path) -> int:
   return 1 + max(_versions(folder), default=0)
 
 
-def damaged(path: epath.Path, reason: str) -> StoreError:
-  """Returns an error for a version that cannot be read."""
-  return StoreError(
-      f'The store of answers {path} is damaged: {reason}. Remove that folder;'
-      ' the version before it is then used.'
-  )
-
-
 def _versions(folder: epath.Path) -> dict[int, epath.Path]:
   """Returns the folders of versions by their numbers."""
   if not folder.is_dir():
@@ -119,3 +129,10 @@ def _path(folder: epath.Path, number: int) -> epath.Path:
 
 def _hash(data: bytes) -> str:
   return hashlib.sha256(data).hexdigest()
+
+
+def _damaged(path: epath.Path, reason: str) -> StoreError:
+  return StoreError(
+      f'The store of answers {path} is damaged: {reason}. Remove that folder;'
+      ' the version before it is then used.'
+  )
