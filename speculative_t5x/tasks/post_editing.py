@@ -5,13 +5,12 @@
 `bulletins_post_editing_30` is `bulletins_ende` with one more feature: `hints`,
 [1] string, is the reference with 30 percent of its words edited; likewise `_10`
 and `_50`. It stands for the translation of an earlier version of the input, or
-for a draft of another translator. Nothing learns from hints, so there is no
+for another translator's draft. Hints are of no use in training, so there is no
 training split.
 
-On the validation split the embedded target writes the reference almost word by
-word (BLEU 98.9), so that the share of edited words is also that between hint
-and output. On the test split it departs from the reference (BLEU 61.9), and
-hints are worth less.
+On the validation split the embedded target writes the references almost word
+by word, so that the share of edited words also holds between hint and output.
+On the test split it departs from the references, and hints are worth less.
 """
 
 from collections.abc import Mapping

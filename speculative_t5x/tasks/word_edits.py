@@ -7,37 +7,28 @@ import random
 
 
 def earlier_version(
-    text: str,
-    share: float,
-    seed: int,
-    words: Sequence[str],
-    longest_phrase: int = 3,
+    text: str, share: float, seed: int, words: Sequence[str]
 ) -> str:
   """Returns a text that differs from another one in a share of its words.
 
-  The edits are phrases of neighbouring words, each replaced by as many other
-  words, dropped, or preceded by as many new words. The number of edited words
-  is that of the text times `share`, rounded; it is the least number of words
-  to replace, drop and insert that turns one text into the other.
+  An edited word is replaced by another one, dropped, or preceded by a new one;
+  where that happens is drawn, and which of the three. The number of edits is
+  that of the words times `share`, rounded, and no fewer edits turn one text
+  into the other.
 
   Args:
     text: of words that are separated by spaces.
     share: of the words to edit, in [0, 1].
     seed: the same seed gives the same edits.
     words: new words are drawn from them; at least two different ones.
-    longest_phrase: most words per phrase, at least 1.
   """
   rng = random.Random(seed)
   found = text.split()
   count = round(share * len(found))
+  edited = _edited(found, count, rng, words)
   # Two edits may amount to fewer: a word dropped beside the same one inserted.
-  while (
-      num_edits(
-          edited := _edited(found, count, rng, words, longest_phrase), found
-      )
-      != count
-  ):
-    pass
+  while num_edits(edited, found) != count:
+    edited = _edited(found, count, rng, words)
   return ' '.join(edited)
 
 
@@ -58,21 +49,12 @@ def num_edits(first: Sequence[str], second: Sequence[str]) -> int:
   return row[-1]
 
 
-def _edited(found, count, rng, words, longest_phrase) -> list[str]:
-  """Edits phrases of `count` words in all, at random places."""
-  lengths = []
-  while (left := count - sum(lengths)) > 0:
-    lengths.append(min(left, rng.randint(1, longest_phrase)))
-  # None stands for a word that is not edited.
-  units = [*lengths, *[None] * (len(found) - count)]
-  rng.shuffle(units)
-  edited, rest = [], iter(found)
-  for length in units:
-    phrase = [next(rest) for _ in range(length or 1)]
-    edited += phrase if length is None else _edit(phrase, rng, words)
+def _edited(found, count, rng, words) -> list[str]:
+  """Edits that many words; the result may be fewer edits away."""
+  chosen = set(rng.sample(range(len(found)), count))
+  edited = []
+  for place, word in enumerate(found):
+    new = rng.choice(words)
+    options = ([new], [], [new, word])
+    edited += rng.choice(options) if place in chosen else [word]
   return edited
-
-
-def _edit(phrase, rng, words) -> list[str]:
-  new = [rng.choice(words) for _ in phrase]
-  return rng.choice((new, [], new + phrase))
