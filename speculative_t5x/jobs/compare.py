@@ -17,6 +17,7 @@ from etils import epath
 import numpy as np
 
 from speculative_t5x import batching
+from speculative_t5x import hints as hints_lib
 from speculative_t5x import loading
 from speculative_t5x import run_record
 from speculative_t5x import sharding
@@ -266,8 +267,14 @@ def _check_comparable(
         f'The runs cannot be compared: the first has {len(first.rows)} rows,'
         f' the second {len(second.rows)}. Compare runs of the same inputs.'
     )
-  for key in ('example_id', predictions_lib.INPUT_TOKENS):
-    if [r[key] for r in first.rows] != [r[key] for r in second.rows]:
+  keys = ['example_id', predictions_lib.INPUT_TOKENS]
+  if first.needs_drafter:
+    keys.append(predictions_lib.HINT_TOKENS)
+  for key in keys:
+    one, other = (
+        [row.get(key, []) for row in run.rows] for run in (first, second)
+    )
+    if one != other:
       raise ValueError(
           f'The runs cannot be compared: their rows differ in {key}.'
           ' Compare runs of the same inputs.'
@@ -408,6 +415,10 @@ class _Decoders:
         sampling=workload.sampling(temperature),
         draft_sampling=workload.sampling(draft_temperature),
         padding=padding,
+        hints=hints_lib.stack(
+            [each.get(predictions_lib.HINT_TOKENS, []) for each in rows],
+            padding,
+        ),
     )
     return decoder.place(request)
 

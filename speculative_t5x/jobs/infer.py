@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x import batching
+from speculative_t5x import hints as hints_lib
 from speculative_t5x import run_record
 from speculative_t5x import token_decoder
 from speculative_t5x import vocabularies
@@ -81,6 +82,7 @@ def infer(
     inputs: str | Sequence[str] | None = None,
     input_field: str = 'inputs',
     input_format: str | None = None,
+    hints_field: str | None = text_files.HINTS,
     vocabulary_file: str | None = None,
     output_dir: str | None = None,
     gamma: int = 5,
@@ -105,6 +107,8 @@ def infer(
       inputs of the workload's task.
     input_field: field of the JSON objects in JSONL files.
     input_format: see `text_files.read`.
+    hints_field: see `text_files.read`. Unused for the inputs of a task, whose
+      hints are its feature `hints`.
     vocabulary_file: for the lines of files; None for the task's vocabulary, or
       that in the folder of the checkpoint if the workload has no task.
     output_dir: see `outputs.output_folder`; None to print predictions to the
@@ -144,7 +148,7 @@ def infer(
   examples_lib.check_lengths(workload.task_feature_lengths)
   paths = [inputs] if isinstance(inputs, str) else inputs
   if paths is not None:
-    text_files.check(paths, input_format)
+    text_files.check(paths, input_format, hints_field)
   mesh = workload.make_mesh()
   batch_size = workload_lib.pad_batch(mesh, batch_size)
   with contextlib.ExitStack() as stack:
@@ -173,8 +177,15 @@ def infer(
         interleaved.Timer([way]),
         stack.enter_context(progress.Progress('infer', None)),
     )
-    read = _read(workload, paths, input_field, input_format, vocabulary)
-    read = itertools.islice(read, num_examples)
+    read = _read(
+        workload,
+        paths,
+        vocabulary,
+        field=input_field,
+        file_format=input_format,
+        hints_field=hints_field,
+    )
+    read = itertools.islice(_watch(read, decoder), num_examples)
     if output_dir is None:
       for _ in _take_chunks(setup, read, _print):
         pass
@@ -213,18 +224,36 @@ def _vocabulary(
 def _read(
     workload: workload_lib.Workload,
     paths: Sequence[str] | None,
-    input_field: str,
-    input_format: str | None,
     vocabulary: vocabularies.Vocabulary,
+    **options: str | None,
 ) -> Iterator[inputs_lib.Input]:
-  """Returns the inputs of files, or of the task if there is no file."""
+  """Returns the inputs of files, or of the task if there is no file.
+
+  Args:
+    workload: of the job.
+    paths: of files.
+    vocabulary: of the inputs.
+    **options: of `text_files.read`.
+  """
   lengths = workload.task_feature_lengths
   if paths is None:
     return inputs_lib.from_task(
         workload.mixture_or_task_name, workload.split, lengths
     )
-  lines = text_files.read(paths, field=input_field, file_format=input_format)
-  return inputs_lib.from_lines(lines, vocabulary, lengths['inputs'])
+  lines = text_files.read(paths, **options)
+  return inputs_lib.from_lines(lines, vocabulary, lengths)
+
+
+def _watch(
+    inputs: Iterator[inputs_lib.Input], decoder: token_decoder.TokenDecoder
+) -> Iterator[inputs_lib.Input]:
+  """Yields the inputs, and says at the first hints if they are not used."""
+  has_hints = False
+  for each in inputs:
+    if each.hints and not has_hints:
+      has_hints = True
+      workload_lib.note_unread_hints(decoder)
+    yield each
 
 
 def _load(
@@ -346,10 +375,16 @@ def _take_chunks(
   for number, part in enumerate(batching.parts(inputs, chunk_size)):
     yield take(
         number,
-        [[*each[:2], list(each.tokens)] for each in part],
+        [_identity(each) for each in part],
         lambda number=number, part=part: _decode_chunk(setup, number, part),
     )
     setup.shown.show(number * setup.chunk_batches + _num_batches(setup, part))
+
+
+def _identity(each: inputs_lib.Input) -> list[Any]:
+  """Returns what the prediction of an input depends on, as JSON."""
+  hints = [each.hints] if each.hints else []
+  return [each.example_id, each.text, list(each.tokens), *hints]
 
 
 def _num_batches(setup: _Setup, part: list[inputs_lib.Input]) -> int:
@@ -383,6 +418,7 @@ def _requests(
     setup: _Setup, part: list[inputs_lib.Input]
 ) -> list[token_decoder.Request]:
   padding = setup.decoder.target_model.special_ids.padding
+  hints = hints_lib.stack([each.hints for each in part], padding)
   requests = batching.requests(
       batching.pad(
           [each.tokens for each in part],
@@ -396,6 +432,7 @@ def _requests(
       sampling=setup.workload.sampling(setup.temperature),
       draft_sampling=setup.workload.sampling(setup.draft_temperature),
       padding=padding,
+      hints=hints,
   )
   return [setup.decoder.place(request) for request in requests]
 
@@ -420,6 +457,7 @@ def _rows(
     ]
   if setup.columns.tokens:
     columns[predictions_lib.INPUT_TOKENS] = [list(x.tokens) for x in part]
+    columns |= predictions_lib.hint_tokens([x.hints for x in part])
     columns[predictions_lib.TOKENS] = predictions_lib.unwrap(found.tokens)
   for row in zip(*columns.values(), strict=True):
     yield dict(zip(columns, row, strict=True))

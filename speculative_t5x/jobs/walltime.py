@@ -15,6 +15,7 @@ import math
 import sys
 
 from speculative_t5x import batching
+from speculative_t5x import hints as hints_lib
 from speculative_t5x import loading
 from speculative_t5x import run_record
 from speculative_t5x import sharding
@@ -230,6 +231,7 @@ def _measure_drafter(
 
 def _requests(setup: _Setup, decoder, batch_size, temperature, count=None):
   sampling = setup.workload.sampling(temperature)
+  padding = decoder.target_model.special_ids.padding
   return batching.requests(
       setup.examples.tokens[:count],
       setup.examples.example_ids[:count],
@@ -238,7 +240,8 @@ def _requests(setup: _Setup, decoder, batch_size, temperature, count=None):
       seed=setup.workload.seed,
       sampling=sampling,
       draft_sampling=sampling,
-      padding=decoder.target_model.special_ids.padding,
+      padding=padding,
+      hints=hints_lib.stack(setup.examples.hints[:count], padding),
   )
 
 

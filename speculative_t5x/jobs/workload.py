@@ -144,6 +144,18 @@ class Workload:
     )
 
 
+def note_unread_hints(decoder: token_decoder.TokenDecoder) -> None:
+  """Prints a line on stderr unless the drafter reads hints."""
+  if not decoder.reads_hints:
+    name = decoder.loaded_drafter.description.name
+    way = f'the drafter {name} does' if name else 'plain decoding does'
+    print(
+        f'The inputs have hints, which {way} not use.'
+        ' configs/drafters/lookup.gin makes drafts of them.',
+        file=sys.stderr,
+    )
+
+
 def pad_batch(mesh: jax.sharding.Mesh | None, batch_size: int) -> int:
   """Returns a batch size that the data axis divides.
 

@@ -216,7 +216,8 @@ class Drafter(Protocol):
 
   A drafter with a vocabulary of its own also has `special_ids`, which must be
   the target's. One that runs networks also has `model_calls()`, a tuple of
-  `ModelCall`.
+  `ModelCall`. One that reads `Context.hints` has a true `reads_hints`; others
+  may get None for them.
 
   Attributes:
     max_draft_tokens: gamma, the most draft tokens per block.

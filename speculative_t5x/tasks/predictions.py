@@ -5,6 +5,7 @@
 Legend: examples, num_decodes (samples per example).
 """
 
+from collections.abc import Sequence
 import dataclasses
 from typing import Any
 
@@ -17,7 +18,8 @@ from speculative_t5x.measurement import counts as counts_lib
 from speculative_t5x.measurement import interleaved
 from speculative_t5x.tasks import examples as examples_lib
 
-INPUT_TOKENS, TOKENS = 'input_tokens', 'tokens'  # keys of a row
+# Keys of a row.
+INPUT_TOKENS, HINT_TOKENS, TOKENS = 'input_tokens', 'hint_tokens', 'tokens'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,6 +108,7 @@ def rows(
           for name, side in sides.items()
       },
       INPUT_TOKENS: _without_padding(examples.tokens, padding),
+      **hint_tokens(examples.hints),
       **{
           f'{name}_{TOKENS}': unwrap(side.tokens)
           for name, side in sides.items()
@@ -115,6 +118,15 @@ def rows(
       {'temperature': temperature, **dict(zip(columns, row, strict=True))}
       for row in zip(*columns.values(), strict=True)
   ]
+
+
+def hint_tokens(
+    hints: Sequence[Sequence[Sequence[int]]],
+) -> dict[str, list[Any]]:
+  """Returns the column of hints, by its key; none if there are no hints."""
+  if not any(hints):
+    return {}
+  return {HINT_TOKENS: [list(map(list, each)) for each in hints]}
 
 
 def _without_padding(tokens: np.ndarray, padding: int) -> list[list[int]]:
