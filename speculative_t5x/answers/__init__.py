@@ -9,6 +9,7 @@ lies in a folder between runs. Finding needs the package usearch, which
 """
 
 from speculative_t5x.answers.embedding import Embedder
+from speculative_t5x.answers.folder import Folder
 from speculative_t5x.answers.store import MAX_ANSWERS
 from speculative_t5x.answers.store import MIN_SIMILARITY
 from speculative_t5x.answers.store import Answer
@@ -19,6 +20,7 @@ from speculative_t5x.answers.versions import StoreError
 __all__ = [
     'Answer',
     'Embedder',
+    'Folder',
     'MAX_ANSWERS',
     'MIN_SIMILARITY',
     'Match',

@@ -57,6 +57,10 @@ class Store:
   One more answer takes the place of the oldest one, and a new answer to an
   equal input that of the answer before. Reading changes nothing, so that any
   number of processes may read a folder while one writes to it.
+
+  Attributes:
+    embedder: of the target.
+    max_answers: the most answers to keep.
   """
 
   def __init__(
@@ -74,7 +78,7 @@ class Store:
     if max_answers < 1:
       raise ValueError(f'max_answers must be at least 1, got {max_answers}.')
     self.max_answers = max_answers
-    self._embedder = embedder
+    self.embedder = embedder
     self._answers: dict[int, Answer] = {}  # the oldest first
     self._keys: dict[str, int] = {}  # by the input
     self._next_key = 0
@@ -120,7 +124,8 @@ class Store:
       index = _index_class().restore(saved.files[_INDEX]) if keyed else None
     except (KeyError, TypeError, ValueError) as error:
       raise saved.damaged(str(error)) from error
-    if difference := fingerprint.difference(embedder.fingerprint):
+    # An empty store holds nothing of any encoder.
+    if keyed and (difference := fingerprint.difference(embedder.fingerprint)):
       raise versions.StoreError(
           f'The store of answers {path} is of {difference}. Give the target'
           ' that it was made with, or another folder.'
@@ -154,7 +159,7 @@ class Store:
       ValueError: for an empty input, or if the numbers differ.
     """
     if tokens is None:
-      tokens = [self._embedder.vocabulary.encode(each) for each in outputs]
+      tokens = [self.embedder.vocabulary.encode(each) for each in outputs]
     if not len(texts) == len(outputs) == len(tokens):
       raise ValueError(
           f'There are {len(texts)} inputs, {len(outputs)} outputs and'
@@ -167,7 +172,7 @@ class Store:
     answers = list(newest.values())[-self.max_answers :]
     if not answers:
       return
-    vectors = self._embedder.embed([each.text for each in answers])
+    vectors = self.embedder.embed([each.text for each in answers])
     self._remove([self._keys[x.text] for x in answers if x.text in self._keys])
     keys = range(self._next_key, self._next_key + len(answers))
     self._next_key += len(answers)
@@ -202,8 +207,7 @@ class Store:
     check(count=count, min_similarity=min_similarity)
     self.check_not_empty()
     matches = [
-        self._nearest_to(vector, count)
-        for vector in self._embedder.embed(texts)
+        self._nearest_to(vector, count) for vector in self.embedder.embed(texts)
     ]
     return [
         [match for match in each if match.similarity >= min_similarity]
@@ -255,7 +259,7 @@ class Store:
     }
     manifest = {
         'max_answers': self.max_answers,
-        'encoder': dataclasses.asdict(self._embedder.fingerprint),
+        'encoder': dataclasses.asdict(self.embedder.fingerprint),
     }
     with folder_lock.hold(folder):
       if versions.newest(folder) != self._version:

@@ -28,6 +28,11 @@ class StoreError(ValueError):
   """A store that is missing, damaged, empty, or of another model."""
 
 
+def exists(folder: epath.PathLike) -> bool:
+  """Returns whether a folder has a complete version."""
+  return newest(epath.Path(folder)) is not None
+
+
 def newest(folder: epath.Path) -> int | None:
   """Returns the number of the newest complete version, or None."""
   complete = [

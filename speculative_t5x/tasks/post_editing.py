@@ -19,9 +19,9 @@ import functools
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import metric_fns
 from speculative_t5x.tasks import seqio_tasks
+from speculative_t5x.tasks import text_files
 from speculative_t5x.tasks import word_edits
 
-HINTS = 'hints'
 PERCENTAGES = (10, 30, 50)  # of edited words
 SPLITS = ('validation', 'test')
 
@@ -47,7 +47,7 @@ def read(percentage: int, split: str) -> Mapping[str, list]:
   return {
       'inputs': list(inputs),
       'targets': list(targets),
-      HINTS: [[hint] for hint in hints],
+      text_files.HINTS: [[hint] for hint in hints],
   }
 
 

@@ -7,6 +7,7 @@ import pytest
 import seqio
 
 from speculative_t5x.tasks import bulletins
+from speculative_t5x.tasks import paraphrases
 from speculative_t5x.tasks import post_editing
 from speculative_t5x.tasks import word_edits
 
@@ -111,6 +112,17 @@ class TestTask:
     expected = post_editing.read(percentage, 'test')['hints'][0]
     assert [hint.decode()] == expected
     assert example['targets'].dtype == np.int32 and example['targets'][-1] == 1
+
+  def test_paraphrases(self):
+    task = seqio.get_mixture_or_task(paraphrases.PARAPHRASES)
+    expected = bulletins.read_paraphrases()[0]
+    for split in paraphrases.SPLITS:
+      dataset = task.get_dataset(
+          {'inputs': 96, 'targets': 96}, split, shuffle=False
+      )
+      example = next(dataset.as_numpy_iterator())
+      source, _ = getattr(expected, split)
+      assert example['inputs_pretokenized'].decode() == source
 
   def test_no_training_split(self, percentage):
     task = seqio.get_mixture_or_task(post_editing.name(percentage))
