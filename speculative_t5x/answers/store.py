@@ -19,8 +19,8 @@ from speculative_t5x.outputs import folder_lock
 
 MAX_ANSWERS = 10_000
 # With the embedded target, 198 of the 200 second paraphrases are at least this
-# similar to an input in a store of the first ones, and 3 of 200 if the store has
-# only other topics.
+# similar to an input in a store of the first ones, and 3 of 200 if the store
+# has only other topics.
 MIN_SIMILARITY = 0.7
 _ANSWERS, _INDEX = 'answers.jsonl', 'inputs.usearch'
 
