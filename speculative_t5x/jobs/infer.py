@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The infer job: lines of text in, predictions out, in constant memory."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 import contextlib
 import dataclasses
 import itertools
@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from speculative_t5x import answers as answers_lib
 from speculative_t5x import batching
 from speculative_t5x import hints as hints_lib
 from speculative_t5x import run_record
@@ -84,6 +85,7 @@ def infer(
     input_format: str | None = None,
     hints_field: str | None = text_files.HINTS,
     vocabulary_file: str | None = None,
+    answers: answers_lib.Folder | None = None,
     output_dir: str | None = None,
     gamma: int = 5,
     num_examples: int | None = None,
@@ -111,6 +113,7 @@ def infer(
       hints are its feature `hints`.
     vocabulary_file: for the lines of files; None for the task's vocabulary, or
       that in the folder of the checkpoint if the workload has no task.
+    answers: a store of earlier answers, which become hints; None for none.
     output_dir: see `outputs.output_folder`; None to print predictions to the
       standard output.
     gamma: draft tokens per block, at least 1; unused without a drafter.
@@ -145,6 +148,7 @@ def infer(
     draft_temperature = temperature
   for each in (temperature, draft_temperature):
     workload.sampling(each)  # before anything is read
+  _check_answers(answers, output_dir)
   examples_lib.check_lengths(workload.task_feature_lengths)
   paths = [inputs] if isinstance(inputs, str) else inputs
   if paths is not None:
@@ -185,7 +189,14 @@ def infer(
         file_format=input_format,
         hints_field=hints_field,
     )
-    read = itertools.islice(_watch(read, decoder), num_examples)
+    read = itertools.islice(read, num_examples)
+    if answers is not None:
+      lengths = workload.task_feature_lengths
+      embedder = answers_lib.Embedder(
+          decoder.target, vocabulary, lengths['inputs']
+      )
+      read = _with_answers(read, answers, embedder, batch_size)
+    read = _watch(read, decoder)
     if output_dir is None:
       for _ in _take_chunks(setup, read, _print):
         pass
@@ -198,7 +209,46 @@ def infer(
         'network_configs': provenance.network_configs(decoder),
         **dataclasses.asdict(setup.columns),
     }
-    return _write(setup, read, output_dir, _settings(setup, paths), options)
+    settings = _settings(setup, paths)
+    record, rows = _write(setup, read, output_dir, settings, options)
+    if answers is not None and answers.append:
+      answers.add(embedder, _answers_in(rows))
+    return record
+
+
+def _check_answers(
+    answers: answers_lib.Folder | None, output_dir: str | None
+) -> None:
+  """Raises ValueError if answers are to be appended and are not kept."""
+  if answers is not None and answers.append and output_dir is None:
+    raise ValueError(
+        'ANSWERS_APPEND adds the predictions of an output folder to the store,'
+        ' and there is none. Set INFER_OUTPUT_DIR.'
+    )
+
+
+def _with_answers(
+    inputs: Iterator[inputs_lib.Input],
+    answers: answers_lib.Folder,
+    embedder: answers_lib.Embedder,
+    batch_size: int,
+) -> Iterator[inputs_lib.Input]:
+  """Returns inputs that have earlier answers behind hints of their own."""
+  store = answers.open(embedder)  # before any input is read
+
+  def add_hints() -> Iterator[inputs_lib.Input]:
+    for part in batching.parts(inputs, batch_size):
+      found = answers.hints(store, [each.text for each in part])
+      for each, hints in zip(part, found, strict=True):
+        yield each._replace(hints=[*each.hints, *hints])
+
+  return add_hints()
+
+
+def _answers_in(rows: Iterable[str]) -> Iterator[tuple[str, str]]:
+  """Yields the inputs of lines of predictions, and the best outputs."""
+  for row in map(json.loads, rows):
+    yield row['input'], predictions_lib.best_of(row['prediction'])
 
 
 def _vocabulary(
@@ -311,8 +361,12 @@ def _write(
     output_dir: str,
     settings: run_record.RunRecord,
     options: dict[str, Any],
-) -> run_record.RunRecord:
-  """Decodes the inputs into an output folder and returns the record."""
+) -> tuple[run_record.RunRecord, Iterable[str]]:
+  """Decodes the inputs into an output folder.
+
+  Returns:
+    The record, and the lines of `predictions.jsonl`.
+  """
   # A job may resume on another machine: its texts are then those of both.
   identity = dataclasses.replace(settings, device=None, host=None)
   chunks = chunks_lib.Chunks(output_dir, identity, options, 'infer')
@@ -339,7 +393,7 @@ def _write(
   for note in readings.truncation_notes([record]):
     print(note)
   print(f'Predictions: {results.parent / "predictions.jsonl"}')
-  return record
+  return record, chunks
 
 
 def _counted(tally: tallies.Tally) -> dict[str, Any]:

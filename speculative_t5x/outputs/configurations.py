@@ -16,8 +16,9 @@ from speculative_t5x import run_record
 SETTINGS = (
     'job', 'task', 'split', 'num_examples', 'target', 'drafter', 'verification',
     'gamma', 'gamma_policy', 'temperature', 'topk', 'topp', 'minp', 'typicalp',
-    'num_decodes', 'seed', 'batch_size', 'inputs_length', 'targets_length', 'device', 'host',
-    'mesh', 'matmul_precision', 'simulated_acceptance', 'repeats', 'rounds',
+    'num_decodes', 'seed', 'batch_size', 'inputs_length', 'targets_length',
+    'device', 'host', 'mesh', 'matmul_precision', 'simulated_acceptance',
+    'repeats', 'rounds',
 )  # fmt: skip
 CODE = ('package_version', 'commit')
 # Keys stored with a part, by which its validity is checked on resumption.

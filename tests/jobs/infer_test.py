@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from speculative_t5x import answers
 from speculative_t5x import checkpoints
 from speculative_t5x import run_record
 from speculative_t5x import token_decoder
@@ -618,3 +619,75 @@ def test_vocabulary_of_the_checkpoint_folder(paths, tmp_path):
   found = infer._vocabulary(workload, ['-'], None)
   assert isinstance(found, vocabularies.SentencePieceVocabulary)
   assert jnp.int32(found.eos_id) == 1
+
+
+class TestEarlierAnswers:
+
+  @pytest.fixture
+  def store(self, tmp_path):
+    pytest.importorskip('usearch')
+    return str(tmp_path / 'store')
+
+  def test_append_and_reuse(self, run, store, tmp_path):
+    options = dict(drafter=lookup.FromContext(), statistics=True, tokens=True)
+    folder = answers.Folder(store, append=True)
+    plain = run(_TEXTS, answers=folder, output_dir=tmp_path / 'a', **options)
+    folder = answers.Folder(store)
+    again = run(_TEXTS, answers=folder, output_dir=tmp_path / 'b', **options)
+    assert [x['prediction'] for x in again] == [x['prediction'] for x in plain]
+    # Each input finds itself, so that its hint is its own output.
+    assert all('hint_tokens' not in row for row in plain)
+    for row in again:
+      (hint,) = row['hint_tokens']
+      assert _text(hint) == row['prediction']
+    calls = [
+        sum(row['statistics']['target_calls'] for row in rows)
+        for rows in (plain, again)
+    ]
+    assert calls[1] < calls[0]
+
+  def test_appended_answers_are_bounded(self, run, store, tmp_path):
+    for name in 'ab':
+      folder = answers.Folder(store, append=True, max_answers=3)
+      run(_TEXTS, answers=folder, output_dir=tmp_path / name)
+    lines = (tmp_path / 'store/version_2/answers.jsonl').read_text()
+    inputs = [json.loads(line)[1] for line in lines.splitlines()]
+    assert inputs == _TEXTS[-3:]
+
+  def test_own_hints_come_first(self, run, store, tmp_path):
+    options = dict(drafter=lookup.FromContext(), tokens=True)
+    folder = answers.Folder(store, append=True)
+    run(_TEXTS, answers=folder, output_dir=tmp_path / 'a', **options)
+    path = tmp_path / 'in.jsonl'
+    path.write_text(json.dumps({'inputs': _TEXTS[0], 'hints': 'Am Montag'}))
+    (row,) = run(
+        None, inputs=str(path), answers=answers.Folder(store), **options
+    )
+    own, found = row['hint_tokens']
+    assert _text(own) == 'Am Montag' and _text(found) == row['prediction']
+
+  def test_no_store(self, run, store):
+    with pytest.raises(answers.StoreError, match='There is no store'):
+      run(_TEXTS, answers=answers.Folder(store))
+
+  def test_empty_store(self, run, store, decoders, monkeypatch):
+    run(_TEXTS[:1], num_examples=1)  # loads the decoder
+    (decoder,) = list(decoders.values())[:1]
+    vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)
+    embedder = answers.Embedder(decoder.target, vocabulary, 24)
+    answers.Store(embedder).save(store)
+    # No encoder may be compiled.
+    monkeypatch.setattr(answers.Embedder, '_embed_rows', None)
+    with pytest.raises(answers.StoreError, match='is empty'):
+      run(_TEXTS, answers=answers.Folder(store))
+
+  def test_append_without_a_folder(self, paths, store):
+    folder = answers.Folder(store, append=True)
+    with pytest.raises(ValueError, match='Set INFER_OUTPUT_DIR'):
+      infer.infer(**_arguments(paths, answers=folder, inputs='-'))
+
+  def test_bad_options(self, store):
+    with pytest.raises(ValueError, match='count must be at least 1'):
+      answers.Folder(store, count=0)
+    with pytest.raises(ValueError, match=r'in \[-1, 1\]'):
+      answers.Folder(store, min_similarity=2)
