@@ -204,6 +204,12 @@ def _abstract_variables(config: t5.T5Config) -> core.FrozenDict:
   return core.freeze(jax.eval_shape(init, jax.random.key(0), *inputs))
 
 
+@functools.cache
+def count_params(config: t5.T5Config) -> int:
+  """Returns the number of parameters in a checkpoint of the network."""
+  return sum(x.size for x in jax.tree.leaves(abstract_params(config)))
+
+
 def param_shardings(
     config: t5.T5Config,
     mesh: sharding.Mesh,

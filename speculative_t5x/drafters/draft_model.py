@@ -6,13 +6,13 @@ Legend: examples, rows, gamma (draft tokens per block), vocab (the target's),
 slots, length.
 """
 
+from collections.abc import Callable
 import dataclasses
 from typing import NamedTuple
 
 from flax import struct
 from flax.linen import partitioning
 import jax
-from jax import lax
 import jax.numpy as jnp
 
 from speculative_t5x import checkpoints
@@ -21,17 +21,13 @@ from speculative_t5x import run_record
 from speculative_t5x import sharding
 from speculative_t5x import vocabularies
 from speculative_t5x.compatibility import pairing
+from speculative_t5x.drafters import autoregression
 from speculative_t5x.drafters import source
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import contracts
-from speculative_t5x.speculation import sampling as sampling_lib
-from speculative_t5x.speculation import state as state_lib
 
-# The first call of a block feeds the token that the last block ended with,
-# and before it, where the whole draft was accepted, the last draft token: the
-# draft model drew it and was never fed it.
-_CATCH_UP_BLOCK = 2
+KIND = 'model'  # in a run record
 
 
 class DraftModelMemory(NamedTuple):
@@ -62,9 +58,14 @@ class DraftModelState:
   num_fed: jax.Array
 
 
+def read_inputs(context: contracts.Context) -> contracts.Inputs:
+  """Returns what a draft model with an encoder of its own reads."""
+  return context.inputs
+
+
 @dataclasses.dataclass(frozen=True)
 class DraftModel:
-  """Drafts gamma tokens, one at a time, with a model of its own.
+  """Drafts up to gamma tokens, one at a time, with a model of its own.
 
   Attributes:
     model: reads the inputs and decodes.
@@ -73,12 +74,15 @@ class DraftModel:
       rest probability 0; a wider one is cut and renormalised.
     rules: how the model lies on a mesh, where one is in force: its own way and
       not the target's, whose number of heads is another.
+    read: returns the inputs of the model.
   """
 
   model: contracts.Model
   max_draft_tokens: int
   vocab_size: int
   rules: sharding.Rules = sharding.REPLICATED
+  read: Callable[[contracts.Context], contracts.Inputs] = read_inputs
+  drafts_all_wanted = True
 
   def __post_init__(self):
     if self.max_draft_tokens < 1:
@@ -99,16 +103,25 @@ class DraftModel:
 
   def model_calls(self) -> tuple[contracts.ModelCall, ...]:
     """See `contracts.ModelCall`."""
-    first = contracts.ModelCall(self.model, _CATCH_UP_BLOCK, 1, True)
-    later = contracts.ModelCall(self.model, 1, self.max_draft_tokens - 1)
-    return first, later
+    call = lambda block, count: contracts.ModelCall(
+        self.model, self._begin, block, count, wants_one=block > 1
+    )
+    first = call(autoregression.FIRST_BLOCK, 1)
+    return first, call(1, self.max_draft_tokens - 1)
+
+  def _begin(
+      self, params, context: contracts.Context, rows, slots
+  ) -> tuple[contracts.Params, contracts.Memory, contracts.Cache]:
+    """See `contracts.ModelCall.begin`."""
+    memory, state = self.init(params, context, rows, slots)
+    return params, memory.memory, state.cache
 
   def init(
       self, params, context: contracts.Context, rows, slots
   ) -> tuple[DraftModelMemory, DraftModelState]:
     """See `contracts.Drafter.init`."""
     with partitioning.axis_rules(self.rules):
-      started = self.model.start(params, context.inputs, rows, slots)
+      started = self.model.start(params, self.read(context), rows, slots)
     state = DraftModelState(started.cache, jnp.zeros((rows,), jnp.int32))
     # Models without inputs have one example per row.
     sizes = [x.shape[0] for x in jax.tree.leaves(context.inputs)]
@@ -128,53 +141,25 @@ class DraftModel:
       view: contracts.View,
   ) -> tuple[contracts.Draft, DraftModelState, contracts.Cache]:
     """See `contracts.Drafter.propose`."""
-    num_tokens = view.num_tokens
-    first, later = view.uniforms.split(1, self.max_draft_tokens - 1)
-    per_example = num_tokens.shape[0] // memory.offsets.shape[0]
+    per_example = view.num_tokens.shape[0] // memory.offsets.shape[0]
     offsets = jnp.repeat(memory.offsets, per_example)
-    first_tokens = jnp.repeat(memory.first_tokens, per_example)
 
-    def draw(cache, tokens, index, at, uniform):
+    def decode(cache, tokens, index, at):
       with partitioning.axis_rules(self.rules):
         logits, cache = self.model.decode(
             params, memory.memory, cache, tokens, offsets + index, at
         )
-      logits = _fit_width(logits[:, 0], self.vocab_size)
-      probs = sampling_lib.standardize(logits, view.sampling)
-      return cache, sampling_lib.draw(probs, uniform), probs
+      return _fit_width(logits, self.vocab_size), cache
 
-    start = jnp.minimum(state.num_fed, num_tokens)
-    cache, token, probs = draw(
+    draft, cache, num_fed = autoregression.draft(
+        decode,
         state.cache,
-        state_lib.decoder_inputs(
-            view.sequences, first_tokens, start, _CATCH_UP_BLOCK
-        ),
-        start,
-        num_tokens - start,
-        first[:, 0],
+        jnp.minimum(state.num_fed, view.num_tokens - view.num_pending),
+        jnp.repeat(memory.first_tokens, per_example),
+        view,
+        self.max_draft_tokens,
     )
-
-    def draw_later(carry, step):
-      cache, token = carry
-      ahead, uniform = step
-      cache, token, probs = draw(
-          cache, token[:, None], num_tokens + ahead, None, uniform
-      )
-      return (cache, token), (token, probs)
-
-    aheads = jnp.arange(1, self.max_draft_tokens, dtype=jnp.int32)
-    (cache, _), (tokens, later_probs) = lax.scan(
-        draw_later, (cache, token), (aheads, later.T)
-    )
-    tokens = jnp.concatenate([token[None], tokens])
-    probs = jnp.concatenate([probs[None], later_probs])
-    draft = contracts.Draft(
-        tokens=tokens.T,
-        lengths=view.num_wanted,
-        probs=jnp.moveaxis(probs, 0, 1),
-    )
-    state = DraftModelState(cache, num_tokens + self.max_draft_tokens)
-    return draft, state, view.target.cache
+    return draft, DraftModelState(cache, num_fed), view.target.cache
 
 
 def _fit_width(logits: jax.Array, vocab_size: int) -> jax.Array:
@@ -211,6 +196,16 @@ class FromCheckpoint:
       vocabulary: vocabularies.Vocabulary | None,
   ) -> source.FoundDrafter:
     """See `source.Source.find`."""
+    found = self._find_model(target, vocabulary)
+    return source.FoundDrafter(lambda: from_model(found.load()), (found,))
+
+  def _find_model(
+      self,
+      target: loading.ModelSource,
+      vocabulary: vocabularies.Vocabulary | None,
+      is_decoder: bool = False,
+  ) -> loading.ModelSource:
+    """Returns the draft model, which fits the target."""
     if vocabulary is not None and self.vocabulary_file is not None:
       vocabularies.check_same(
           vocabulary, vocabularies.load(self.vocabulary_file)
@@ -223,12 +218,13 @@ class FromCheckpoint:
         rules=sharding.MODEL_PARALLEL
         if self.model_parallel
         else sharding.REPLICATED,
+        is_decoder=is_decoder,
     )
     if found.checkpoint.special_ids is None:  # not stored: of one family
       found = dataclasses.replace(found, special_ids=target.special_ids)
     pairing.check_networks(target, found)
     source.check_special_ids(found.special_ids, target.special_ids)
-    return source.FoundDrafter(lambda: from_model(found.load()), (found,))
+    return found
 
 
 def from_model(draft: loading.Model) -> source.LoadedDrafter:
@@ -249,7 +245,7 @@ def from_model(draft: loading.Model) -> source.LoadedDrafter:
   return source.LoadedDrafter(
       make,
       run_record.DrafterDescription(
-          kind='model',
+          kind=KIND,
           **dataclasses.asdict(draft.describe()),
           model_parallel=draft.mesh is not None and is_partitioned,
       ),

@@ -12,7 +12,6 @@ Legend: rows, k (the exit layer), gamma (draft tokens per block).
 
 import dataclasses
 
-import jax
 import jax.numpy as jnp
 
 from speculative_t5x import loading
@@ -23,6 +22,8 @@ from speculative_t5x.drafters import source
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import contracts
+
+KIND = 'early_exit'  # in a run record
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,14 +54,8 @@ class EarlyExit:
 
   def model_calls(self) -> tuple[contracts.ModelCall, ...]:
     """See `contracts.ModelCall`."""
-    call = contracts.ModelCall(
-        self.model, 1, self.max_draft_tokens, True, self._begin
-    )
-    return (call,)
-
-  def _begin(self, params, context: contracts.Context, rows, slots):
-    """See `contracts.ModelCall.begin`."""
-    return self._share(context.target)
+    begin = lambda params, context, rows, slots: self._share(context.target)
+    return (contracts.ModelCall(self.model, begin, 1, self.max_draft_tokens),)
 
   def _share(self, target: contracts.TargetView) -> contracts.TargetView:
     """Returns the part of the target's memory and cache that drafts."""
@@ -100,42 +95,42 @@ def truncate_config(config: t5.T5Config, exit_layer: int) -> t5.T5Config:
   """Returns the config of a network's first decoder layers and its head.
 
   Raises:
-    ValueError: if the exit layer is not a decoder layer before the last.
+    ValueError: if there is no such layer.
   """
-  last = config.num_decoder_layers - 1
+  num_layers = config.num_decoder_layers
   is_number = isinstance(exit_layer, int) and not isinstance(exit_layer, bool)
-  if not is_number or not 1 <= exit_layer <= last:
+  if not is_number or not 1 <= exit_layer <= num_layers:
     raise ValueError(
-        f'exit_layer must be a whole number from 1 to {last}, got'
-        f' {exit_layer!r}: the target has {config.num_decoder_layers} decoder'
-        ' layers, and all of them together are the target itself.'
+        f'exit_layer must be a whole number from 1 to {num_layers}, the number'
+        f' of decoder layers of the target. Got {exit_layer!r}.'
     )
   return dataclasses.replace(config, num_decoder_layers=exit_layer)
 
 
+def network_config(target: t5.T5Config, exit_layer: int) -> t5.T5Config:
+  """Returns the config of what drafts, as a checkpoint would hold it.
+
+  Raises:
+    ValueError: as `truncate_config`.
+  """
+  return dataclasses.replace(
+      truncate_config(target, exit_layer),
+      num_encoder_layers=0,
+      separate_head=False,
+  )
+
+
 def truncate(target: loading.Model, exit_layer: int) -> loading.Model:
-  """Returns the network that drafts, with the parameters that it reads.
+  """Returns the target cut after a decoder layer, with its encoder and head.
 
   Raises:
     ValueError: as `truncate_config`.
   """
   config = truncate_config(target.config, exit_layer)
-  dropped = {
-      f'layers_{i}'
-      for i in range(exit_layer, target.config.num_decoder_layers)
-  }
-  decoder = {
-      name: part
-      for name, part in target.params['decoder'].items()
-      if name not in dropped
-  }
+  kept = loading.abstract_params(config)['decoder']
+  decoder = {name: target.params['decoder'][name] for name in kept}
   return dataclasses.replace(
-      target,
-      config=config,
-      params={**target.params, 'decoder': decoder},
-      num_params=sum(
-          x.size for x in jax.tree.leaves(loading.abstract_params(config))
-      ),
+      target, config=config, params={**target.params, 'decoder': decoder}
   )
 
 
@@ -155,19 +150,28 @@ class OfTarget:
       vocabulary: vocabularies.Vocabulary | None,
   ) -> source.FoundDrafter:
     """See `source.Source.find`."""
-    truncate_config(target.config, self.exit_layer)
-    return source.FoundDrafter(self.load)
+    drafter = of_config(target.config, self.exit_layer)
+    return source.FoundDrafter(lambda: drafter)
 
-  def load(self) -> source.LoadedDrafter:
-    """Returns the drafter; there is nothing to read."""
 
-    def make(target: t5_model.T5Model, max_draft_tokens: int) -> EarlyExit:
-      truncate_config(target.config, self.exit_layer)
-      return EarlyExit(target, self.exit_layer, max_draft_tokens)
+def of_config(target: t5.T5Config, exit_layer: int) -> source.LoadedDrafter:
+  """Returns the drafter for targets of a config; there is nothing to load.
 
-    return source.LoadedDrafter(
-        make,
-        run_record.DrafterDescription(
-            kind='early_exit', name=f'early_exit_{self.exit_layer}'
-        ),
-    )
+  Raises:
+    ValueError: as `truncate_config`.
+  """
+  network = network_config(target, exit_layer)
+
+  def make(target: t5_model.T5Model, max_draft_tokens: int) -> EarlyExit:
+    truncate_config(target.config, exit_layer)
+    return EarlyExit(target, exit_layer, max_draft_tokens)
+
+  return source.LoadedDrafter(
+      make,
+      run_record.DrafterDescription(
+          kind=KIND,
+          name=f'early_exit_{exit_layer}',
+          num_params=loading.count_params(network),
+          dtype=jnp.dtype(target.dtype).name,
+      ),
+  )

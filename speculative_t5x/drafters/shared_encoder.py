@@ -9,17 +9,15 @@ encoder output to heads of its own.
 
 import dataclasses
 
-from speculative_t5x import checkpoints
 from speculative_t5x import loading
 from speculative_t5x import vocabularies
 from speculative_t5x.compatibility import pairing
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import source
-from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import contracts
 
-_KIND = 'shared_encoder'
+KIND = "shared_encoder"  # in a run record
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,31 +28,15 @@ class FromCheckpoint(draft_model.FromCheckpoint):
   those of `draft_model.FromCheckpoint`.
   """
 
-  is_decoder = True
-
   def find(
       self,
       target: loading.ModelSource,
       vocabulary: vocabularies.Vocabulary | None,
   ) -> source.FoundDrafter:
     """See `source.Source.find`."""
-    found = self.find_model(target, vocabulary)
-    check_width(target.config, found.config)
+    found = self._find_model(target, vocabulary, is_decoder=True)
+    pairing.check_width(target.config, found.config)
     return source.FoundDrafter(lambda: from_model(found.load()), (found,))
-
-
-def check_width(target: t5.T5Config, draft: t5.T5Config) -> None:
-  """Checks that a draft decoder can read the output of a target's encoder.
-
-  Raises:
-    ValueError: if it reads another width, or has an encoder of its own.
-  """
-  if draft.width_of_inputs != target.emb_dim:
-    raise ValueError(
-        f'The draft decoder reads an encoder of width {draft.width_of_inputs},'
-        f" and the target's encoder has width {target.emb_dim}. Pass a decoder"
-        " that was trained on this target's encoder."
-    )
 
 
 def from_model(draft: loading.Model) -> source.LoadedDrafter:
@@ -64,12 +46,12 @@ def from_model(draft: loading.Model) -> source.LoadedDrafter:
   def make(
       target: t5_model.T5Model, max_draft_tokens: int
   ) -> draft_model.DraftModel:
-    check_width(target.config, draft.config)
+    pairing.check_width(target.config, draft.config)
     drafter = loaded.make(target, max_draft_tokens)
     decoder = t5_model.T5Decoder(**vars(drafter.model))
     return dataclasses.replace(drafter, model=decoder, read=_read_target)
 
-  description = dataclasses.replace(loaded.description, kind=_KIND)
+  description = dataclasses.replace(loaded.description, kind=KIND)
   return dataclasses.replace(loaded, make=make, description=description)
 
 

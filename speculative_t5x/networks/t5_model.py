@@ -186,9 +186,7 @@ class T5Model:
 class T5Decoder(T5Model):
   """A T5 decoder alone as a `contracts.Model`; another network encodes."""
 
-  def start(
-      self, params, encoded: Encoded, rows, slots
-  ) -> contracts.Started:
+  def start(self, params, encoded: Encoded, rows, slots) -> contracts.Started:
     """See `contracts.Model.start`."""
     memory = _project(self.config, params, encoded)
     return self._started(memory, rows, slots)

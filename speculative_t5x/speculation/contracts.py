@@ -12,11 +12,13 @@ call), gamma (draft tokens per block), vocab, length (of the longest output),
 slots (positions of a cache).
 """
 
+from collections.abc import Callable
 import dataclasses
 from typing import Any, NamedTuple, Protocol
 
 from flax import struct
 import jax
+import jax.numpy as jnp
 
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import uniforms as uniforms_lib
@@ -166,19 +168,31 @@ class Context(NamedTuple):
   features: Any
 
 
+def draft_on(probs: jax.Array, tokens: jax.Array) -> jax.Array:
+  """Returns True for every row: see `View.continues`."""
+  del probs
+  return jnp.ones(tokens.shape, bool)
+
+
 class View(NamedTuple):
   """What a drafter may look at.
 
   Attributes:
     sequences: [rows, length] int32, the tokens committed so far.
     num_tokens: [rows] int32, how many those are.
-    num_wanted: [rows] int32 in [0, gamma], the most draft tokens that the
-      policy asks for in this step.
+    num_wanted: [rows] int32 in [0, gamma], the most draft tokens that are
+      worth having in this step: what the policy asks for, up to the limit; 0 in
+      rows that have ended.
     uniforms: the drafter's own, `num_uniforms` per row.
     sampling: turns a draft model's logits into a distribution.
     target: the target.
     last_outcome: `outcome.Outcome` of the previous step. Before the first one
       it says that nothing was drafted and nothing was committed.
+    num_pending: [rows] int32, how many of the last `num_tokens` are not yet
+      committed: they are draft tokens of drafters before this one.
+    continues: takes the distribution that a draft token was sampled from,
+      [rows, vocab], and the token, [rows]; returns whether to draft another
+      one after it, [rows] bool. A drafter that samples asks it after each.
   """
 
   sequences: jax.Array
@@ -188,6 +202,8 @@ class View(NamedTuple):
   sampling: sampling_lib.Sampling
   target: TargetView
   last_outcome: Any
+  num_pending: jax.Array | int = 0
+  continues: Callable[[jax.Array, jax.Array], jax.Array] = draft_on
 
 
 class ModelCall(NamedTuple):
@@ -195,12 +211,15 @@ class ModelCall(NamedTuple):
 
   Attributes:
     model: the network.
+    begin: takes what `Drafter.init` takes, and returns the parameters, the
+      memory and the cache of a call.
     block: positions per call and row.
     count: calls per draft.
     wants_one: whether the logits of one position of each row are wanted.
   """
 
   model: Model
+  begin: Callable[[Params, Context, int, int], tuple[Params, Memory, Cache]]
   block: int
   count: int
   wants_one: bool = False
@@ -216,7 +235,8 @@ class Drafter(Protocol):
 
   A drafter with a vocabulary of its own also has `special_ids`, which must be
   the target's. One that runs networks also has `model_calls()`, a tuple of
-  `ModelCall`.
+  `ModelCall`. One with `drafts_all_wanted` True always drafts `num_wanted`
+  tokens, unless `continues` stops it: then verification has one width.
 
   Attributes:
     max_draft_tokens: gamma, the most draft tokens per block.
@@ -324,11 +344,17 @@ class DraftLengthPolicy(Protocol):
   Its state has one entry per row, as `loop.admit` replaces rows. A number of
   draft tokens outside [0, gamma] is clipped.
 
+  What it decides for a row depends on that row alone, so that a sample does
+  not depend on the batch. It may stop a draft after a token for any reason.
+
   Attributes:
     name: for the record.
+    is_constant: whether it always wants gamma draft tokens and never stops
+      before: then verification has one width.
   """
 
   name: str
+  is_constant: bool
 
   def init(self, rows: int) -> Any:
     """Returns the policy's state before the first step."""
@@ -342,6 +368,17 @@ class DraftLengthPolicy(Protocol):
       state: from `init` or `update`.
       num_remaining: [rows] int32, tokens up to each row's limit.
       gamma: the most that the drafter makes (static).
+    """
+
+  def continues(
+      self, state: Any, probs: jax.Array, tokens: jax.Array
+  ) -> jax.Array:
+    """Returns whether to draft on after a token, [rows] bool.
+
+    Args:
+      state: from `init` or `update`.
+      probs: [rows, vocab], the distribution that the token was sampled from.
+      tokens: [rows] int32, the token.
     """
 
   def update(self, state: Any, outcome: Any) -> Any:

@@ -7,15 +7,15 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
+from speculative_t5x.speculation import contracts
+
 
 @dataclasses.dataclass(frozen=True)
 class Fixed:
-  """Wants as many draft tokens as the drafter makes: the paper's fixed gamma.
-
-  Also near the length limit, where some cannot count: a block costs the same.
-  """
+  """Wants as many draft tokens as the drafter makes: the paper's gamma."""
 
   name = 'fixed'
+  is_constant = True
 
   def init(self, rows: int) -> None:
     """See `contracts.DraftLengthPolicy.init`."""
@@ -25,6 +25,12 @@ class Fixed:
   ) -> jax.Array:
     """See `contracts.DraftLengthPolicy.num_wanted`."""
     return jnp.full_like(num_remaining, gamma)
+
+  def continues(
+      self, state: None, probs: jax.Array, tokens: jax.Array
+  ) -> jax.Array:
+    """See `contracts.DraftLengthPolicy.continues`."""
+    return contracts.draft_on(probs, tokens)
 
   def update(self, state: None, outcome) -> None:
     """See `contracts.DraftLengthPolicy.update`."""

@@ -4,14 +4,15 @@
 
 A step drafts up to gamma tokens, scores them all by one target call, keeps a
 prefix and draws one more token. Each row advances by its own number of tokens.
-Plain decoding is the step of a drafter that drafts nothing.
+Plain decoding is the step of a drafter that drafts nothing. The target call is
+as wide as the longest draft of the batch needs.
 
 A step is a pure function of the state and of the uniforms it is given.
 
 Legend: rows, gamma (draft tokens per block), length (longest output), vocab.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,12 +22,27 @@ from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import uniforms as uniforms_lib
+from speculative_t5x.speculation import widths as widths_lib
 
 
 def num_uniforms(setup: state_lib.Setup) -> int:
   """Returns how many uniforms a step uses per row."""
   drafter = setup.drafter
   return drafter.num_uniforms + drafter.max_draft_tokens + 1
+
+
+class _Verified(NamedTuple):
+  """What the target call and the rule found.
+
+  Attributes:
+    verdict: of the rule.
+    log_probs: [rows, gamma + 1] float32, of the tokens of the block.
+    width: int32 scalar, positions per row of the target call.
+  """
+
+  verdict: contracts.Verdict
+  log_probs: jax.Array
+  width: jax.Array
 
 
 def step(
@@ -55,10 +71,72 @@ def step(
     The next state, and what happened.
   Reference: Leviathan et al. (2023), Algorithm 1, arXiv:2211.17192v2.
   """
-  drafter_uniforms, accept_uniforms, draw_uniforms = _divide(setup, uniforms)
+  drafter_uniforms, *rule_uniforms = _divide(setup, uniforms)
   draft, draft_state, target_cache = _draft(
       setup, batch, state, drafter_uniforms
   )
+  end = setup.target.special_ids.end
+  num_remaining = batch.limits - state.num_tokens
+  counted = draft.replace(
+      lengths=_count_draft_tokens(
+          draft, num_remaining, end, setup.target.vocab_size
+      )
+  )
+
+  def verify(width, carry):
+    return _verify(setup, batch, state, counted, rule_uniforms, width, carry[0])
+
+  target_cache, verified = widths_lib.at_smallest(
+      _widths(setup),
+      jnp.max(counted.lengths) + 1,
+      verify,
+      (target_cache, _nothing_verified(counted)),
+  )
+  outcome = _outcome(state, draft, counted, verified, num_remaining, end)
+  state = state.replace(
+      target_cache=target_cache,
+      draft_state=draft_state,
+      policy_state=setup.policy.update(state.policy_state, outcome),
+      outcome=outcome,
+  )
+  return _commit(state, outcome, verified.log_probs), outcome
+
+
+def _widths(setup: state_lib.Setup) -> tuple[int, ...]:
+  """Returns the widths of verification; one if drafts are all of one length."""
+  size = setup.drafter.max_draft_tokens + 1
+  drafts_all = getattr(setup.drafter, 'drafts_all_wanted', False)
+  if drafts_all and setup.policy.is_constant:
+    return (size,)
+  return widths_lib.of_block(size)
+
+
+def _nothing_verified(draft: contracts.Draft) -> _Verified:
+  """Returns zeros in the shapes of what is verified."""
+  rows, gamma = draft.tokens.shape
+  counts = lambda *shape: jnp.zeros(shape, jnp.int32)
+  log_probs = jnp.zeros((rows, gamma + 1), jnp.float32)
+  return _Verified(
+      contracts.Verdict(counts(rows), counts(rows)), log_probs, counts()
+  )
+
+
+def _verify(
+    setup: state_lib.Setup,
+    batch: state_lib.Batch,
+    state: state_lib.State,
+    draft: contracts.Draft,
+    uniforms: tuple[jax.Array, jax.Array],
+    width: int,
+    target_cache: contracts.Cache,
+) -> tuple[contracts.Cache, _Verified]:
+  """Scores the first `width` positions of each block and applies the rule.
+
+  What comes after them in a block belongs to no draft token.
+  """
+  accept_uniforms, draw_uniforms = uniforms
+  gamma = draft.tokens.shape[1]
+  short = jax.tree.map(lambda x: x[:, : width - 1] if x.ndim > 1 else x, draft)
   last_token = state_lib.decoder_inputs(
       state.sequences, batch.first_tokens, state.num_tokens, 1
   )
@@ -67,31 +145,24 @@ def step(
         setup.target_params,
         batch.memory,
         target_cache,
-        jnp.concatenate([last_token, draft.tokens], axis=1),
+        jnp.concatenate([last_token, short.tokens], axis=1),
         batch.offsets + state.num_tokens,
         None,
     )
   probs = sampling_lib.standardize(logits, setup.sampling)
-
-  end = setup.target.special_ids.end
-  num_remaining = batch.limits - state.num_tokens
-  counted = draft.replace(
-      lengths=_count_draft_tokens(
-          draft, num_remaining, end, setup.target.vocab_size
-      )
+  verdict = setup.rule(
+      contracts.Scores(logits, probs, setup.sampling),
+      short,
+      accept_uniforms[:, : width - 1],
+      draw_uniforms,
   )
-  scores = contracts.Scores(logits, probs, setup.sampling)
-  verdict = setup.rule(scores, counted, accept_uniforms, draw_uniforms)
-  tokens = _block_tokens(draft, verdict)
-  outcome = _outcome(state, draft, counted, verdict, tokens, num_remaining, end)
-  log_probs = _token_log_probs(tokens, logits, probs, setup.rescale_log_probs)
-  state = state.replace(
-      target_cache=target_cache,
-      draft_state=draft_state,
-      policy_state=setup.policy.update(state.policy_state, outcome),
-      outcome=outcome,
+  log_probs = _token_log_probs(
+      _block_tokens(short, verdict), logits, probs, setup.rescale_log_probs
   )
-  return _commit(state, outcome, log_probs), outcome
+  padding = ((0, 0), (0, gamma + 1 - width))
+  return target_cache, _Verified(
+      verdict, jnp.pad(log_probs, padding), jnp.int32(width)
+  )
 
 
 def _divide(
@@ -109,40 +180,49 @@ def _divide(
 
 
 def _draft(setup, batch, state, uniforms):
-  drafter = setup.drafter
-  num_wanted = setup.policy.num_wanted(
-      state.policy_state,
-      batch.limits - state.num_tokens,
-      drafter.max_draft_tokens,
-  )
-  if num_wanted.shape != state.num_tokens.shape:
-    raise ValueError(
-        f'The policy {setup.policy.name} wants draft tokens of shape'
-        f' {num_wanted.shape} instead of {state.num_tokens.shape}, one number'
-        ' per row.'
-    )
-  view = contracts.View(
-      sequences=state.sequences,
-      num_tokens=state.num_tokens,
-      num_wanted=jnp.clip(num_wanted, 0, drafter.max_draft_tokens),
-      uniforms=uniforms,
-      sampling=setup.draft_sampling,
-      target=contracts.TargetView(
-          setup.target_params, batch.memory, state.target_cache
-      ),
-      last_outcome=state.outcome,
-  )
+  view = _view(setup, batch, state, uniforms)
   with jax.named_scope('draft'):
     draft, draft_state, target_cache = propose(
-        drafter,
+        setup.drafter,
         setup.draft_params,
         batch.draft_memory,
         state.draft_state,
         view,
         setup.target.vocab_size,
     )
-  lengths = jnp.clip(draft.lengths, 0, drafter.max_draft_tokens)
+  lengths = jnp.clip(draft.lengths, 0, view.num_wanted)
   return draft.replace(lengths=lengths), draft_state, target_cache
+
+
+def _view(setup, batch, state, uniforms) -> contracts.View:
+  policy, gamma = setup.policy, setup.drafter.max_draft_tokens
+  num_remaining = batch.limits - state.num_tokens
+  num_wanted = policy.num_wanted(state.policy_state, num_remaining, gamma)
+  if num_wanted.shape != state.num_tokens.shape:
+    raise ValueError(
+        f'The policy {policy.name} wants draft tokens of shape'
+        f' {num_wanted.shape} instead of {state.num_tokens.shape}, one number'
+        ' per row.'
+    )
+  num_wanted = jnp.clip(num_wanted, 0, jnp.minimum(num_remaining, gamma))
+
+  def continues(probs, tokens):
+    # What follows the end of sequence cannot be accepted.
+    is_end = tokens == setup.target.special_ids.end
+    return policy.continues(state.policy_state, probs, tokens) & ~is_end
+
+  return contracts.View(
+      sequences=state.sequences,
+      num_tokens=state.num_tokens,
+      num_wanted=jnp.where(state.has_ended, 0, num_wanted),
+      uniforms=uniforms,
+      sampling=setup.draft_sampling,
+      target=contracts.TargetView(
+          setup.target_params, batch.memory, state.target_cache
+      ),
+      last_outcome=state.outcome,
+      continues=continues,
+  )
 
 
 def propose(
@@ -263,14 +343,14 @@ def _outcome(
     state: state_lib.State,
     draft: contracts.Draft,
     counted: contracts.Draft,
-    verdict: contracts.Verdict,
-    tokens: jax.Array,
+    verified: _Verified,
     num_remaining: jax.Array,
     end: int,
 ) -> outcome_lib.Outcome:
   is_active = ~state.has_ended
   when_active = lambda n: jnp.where(is_active, n.astype(jnp.int32), 0)
-  num_accepted = verdict.num_accepted
+  num_accepted = verified.verdict.num_accepted
+  tokens = _block_tokens(draft, verified.verdict)
   is_cut_short = _is_last(tokens, num_accepted, num_remaining, end)
   num_committed = num_accepted + jnp.where(is_cut_short, 0, 1)
   is_last = _is_last(tokens, num_committed, num_remaining, end)
@@ -280,6 +360,7 @@ def _outcome(
       num_drafted=when_active(counted.lengths),
       num_accepted=when_active(num_accepted),
       num_committed=when_active(num_committed),
+      num_positions=when_active(jnp.full_like(num_accepted, verified.width)),
       is_active=is_active,
       is_cut_short=is_active & is_cut_short,
       has_ended=state.has_ended | is_last,

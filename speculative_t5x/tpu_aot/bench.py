@@ -12,7 +12,6 @@ import sys
 from typing import Any
 
 from speculative_t5x import loading
-from speculative_t5x import random_models
 from speculative_t5x import sharding
 from speculative_t5x import token_decoder
 from speculative_t5x.compatibility import memory
@@ -94,7 +93,7 @@ class Bench:
     model = self._make(size, is_draft=is_draft)
     return {
         'name': PREFIX + size,
-        'num_params': random_models.count_params(self._config(size)),
+        'num_params': loading.count_params(self._config(size)),
         'calls': [self._count(model, block) for block in _BLOCKS],
         'steps': {
             form: self._compile(

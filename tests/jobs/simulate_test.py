@@ -12,6 +12,7 @@ import jax
 import numpy as np
 import pytest
 
+from speculative_t5x import loading
 from speculative_t5x import random_models
 from speculative_t5x import run_record
 from speculative_t5x import simulation
@@ -163,7 +164,7 @@ class TestRecord:
     expected = {
         'name': f't5_1_1_{size}',
         'checkpoint': None,
-        'num_params': random_models.count_params(config),
+        'num_params': loading.count_params(config),
         'dtype': 'float32',
     }
     assert vars(getattr(ran.record, role)).items() >= expected.items()
@@ -330,7 +331,15 @@ class TestRefused:
           ({'gamma': 0}, 'gamma must be a whole number and at least 1, got 0'),
           ({'temperature': -1.0}, 'temperature must be'),
           ({'target_size': '3b'}, "There is no T5 1.1 '3b'. Choose one of"),
-          ({'draft_size': ('small', 'tiny')}, "There is no T5 1.1 'tiny'."),
+          ({'draft_size': ('small', 'tiny')}, "There is no draft 'tiny'."),
+          (
+              {'draft_size': 'early_exit_99'},
+              'exit_layer must be a whole number from 1 to ',
+          ),
+          (
+              {'draft_size': 'shared_encoder_0_small'},
+              'A draft that shares the encoder needs at least 1 decoder layer.',
+          ),
           ({'draft_size': ()}, 'No draft_size was given.'),
           (
               {'shapes': dataclasses.replace(_SHAPES, dtype='float23')},

@@ -1,0 +1,167 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Drafting token by token with a network: as long as a row wants tokens.
+
+Legend: rows, block, gamma (draft tokens per block), vocab.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+from jax import lax
+import jax.numpy as jnp
+
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.speculation import state as state_lib
+from speculative_t5x.speculation import widths
+
+# The first call of a draft feeds the token that the last block ended with, and
+# before it, where the whole draft was accepted, the last draft token: the
+# network drew it and was never fed it.
+FIRST_BLOCK = 2
+
+# Takes a cache, tokens [rows, block], the numbers of tokens before them [rows],
+# and the one index of the block whose logits are wanted [rows], None for all;
+# returns logits and the next cache.
+Decode = Callable[
+    [contracts.Cache, jax.Array, jax.Array, jax.Array | None],
+    tuple[jax.Array, contracts.Cache],
+]
+
+
+class _Drafted(NamedTuple):
+  """What a draft consists of so far.
+
+  Attributes:
+    cache: of the network.
+    tokens: [rows, gamma] int32.
+    probs: [rows, gamma, vocab], distributions of the tokens.
+    lengths: [rows] int32, draft tokens of each row.
+    is_open: [rows] bool, whether another one is wanted.
+    num_steps: int32 scalar, tokens drawn in each row, wanted or not.
+  """
+
+  cache: contracts.Cache
+  tokens: jax.Array
+  probs: jax.Array
+  lengths: jax.Array
+  is_open: jax.Array
+  num_steps: jax.Array
+
+
+def draft(
+    decode: Decode,
+    cache: contracts.Cache,
+    num_fed: jax.Array,
+    first_tokens: jax.Array,
+    view: contracts.View,
+    gamma: int,
+    first_block: int = FIRST_BLOCK,
+) -> tuple[contracts.Draft, contracts.Cache, jax.Array]:
+  """Drafts until every row has what it wants; no call if none wants any.
+
+  Args:
+    decode: a call of the network.
+    cache: what it was fed.
+    num_fed: [rows] int32, how many tokens of `view` it was fed, the decoder's
+      first token included and the last committed token never.
+    first_tokens: [rows] int32, see `contracts.Started`.
+    view: of the drafter, which has one uniform per draft token.
+    gamma: the most draft tokens (static).
+    first_block: positions of the first call, which feeds what is missing of the
+      tokens (static).
+  Returns:
+    The draft, the cache, and how many tokens the network was fed, as above.
+    Those past the committed tokens belong to the draft.
+  """
+  uniforms = view.uniforms.split(gamma)[0]
+  inputs = lambda start, block: state_lib.decoder_inputs(
+      view.sequences, first_tokens, start, block
+  )
+  cache, num_fed = _catch_up(
+      decode, cache, num_fed, inputs, view, gamma, first_block
+  )
+
+  def draw(drafted, tokens, start, at) -> _Drafted:
+    logits, cache = decode(drafted.cache, tokens, start, at)
+    probs = sampling_lib.standardize(logits[:, 0], view.sampling)
+    step = drafted.num_steps
+    uniform = lax.dynamic_index_in_dim(uniforms, step, axis=1, keepdims=False)
+    token = sampling_lib.draw(probs, uniform)
+    lengths = drafted.lengths + drafted.is_open.astype(jnp.int32)
+    put = lambda all, one: lax.dynamic_update_index_in_dim(
+        all, one.astype(all.dtype), step, axis=1
+    )
+    return _Drafted(
+        cache,
+        put(drafted.tokens, token),
+        put(drafted.probs, probs),
+        lengths,
+        drafted.is_open
+        & (lengths < view.num_wanted)
+        & view.continues(probs, token),
+        step + 1,
+    )
+
+  def draw_first(drafted: _Drafted) -> _Drafted:
+    at = view.num_tokens - num_fed
+    return draw(drafted, inputs(num_fed, first_block), num_fed, at)
+
+  def draw_later(drafted: _Drafted) -> _Drafted:
+    last = drafted.num_steps - 1
+    token = lax.dynamic_index_in_dim(drafted.tokens, last, axis=1)
+    start = view.num_tokens + drafted.num_steps
+    return draw(drafted, token, start, None)
+
+  is_wanted = lambda drafted: jnp.any(drafted.is_open)
+  drafted = _nothing_drafted(decode, cache, inputs, view, gamma)
+  drafted = widths.when(is_wanted(drafted), draw_first, drafted)
+  drafted = lax.while_loop(is_wanted, draw_later, drafted)
+  num_fed = jnp.where(
+      drafted.num_steps > 0, view.num_tokens + drafted.num_steps, num_fed
+  )
+  found = contracts.Draft(drafted.tokens, drafted.lengths, drafted.probs)
+  return found, drafted.cache, num_fed
+
+
+def _catch_up(decode, cache, num_fed, inputs, view, gamma, first_block):
+  """Feeds what was committed while the network did not draft.
+
+  A row that wants nothing may stay behind.
+  """
+  block = gamma + 1  # never past the slots of a cache
+
+  def is_behind(carry):
+    _, num_fed = carry
+    num_missing = view.num_tokens - num_fed
+    return jnp.any((view.num_wanted > 0) & (num_missing >= first_block))
+
+  def feed(carry):
+    cache, num_fed = carry
+    # Without a use of its logits, the compiler leaves out the head.
+    _, cache = decode(cache, inputs(num_fed, block), num_fed, None)
+    return cache, jnp.minimum(num_fed + block, view.num_tokens)
+
+  return lax.while_loop(is_behind, feed, (cache, num_fed))
+
+
+def _nothing_drafted(decode, cache, inputs, view, gamma) -> _Drafted:
+  """Returns the draft before its first token."""
+  zeros = jnp.zeros_like(view.num_tokens)
+  logits, _ = jax.eval_shape(decode, cache, inputs(zeros, 1), zeros, None)
+  rows, _, vocab = logits.shape
+  probs = jax.eval_shape(
+      sampling_lib.standardize,
+      jax.ShapeDtypeStruct((rows, gamma, vocab), logits.dtype),
+      view.sampling,
+  )
+  return _Drafted(
+      cache,
+      jnp.zeros((rows, gamma), jnp.int32),
+      jnp.zeros(probs.shape, probs.dtype),
+      zeros,
+      view.num_wanted > 0,
+      jnp.int32(0),
+  )

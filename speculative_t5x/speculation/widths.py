@@ -1,0 +1,68 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The widths of verification: short drafts take less time than long ones.
+
+A compiled program has fixed shapes. Verification is therefore compiled at a few
+widths, and each step runs at the smallest one that holds the longest draft of
+the batch.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+from jax import lax
+import jax.numpy as jnp
+
+
+def of_block(size: int) -> tuple[int, ...]:
+  """Returns the widths to compile: powers of two, and the whole block.
+
+  Args:
+    size: positions of the whole block, at least 1.
+  """
+  powers = (1 << i for i in range(size.bit_length()))
+  return (*(power for power in powers if power < size), size)
+
+
+def at_smallest(
+    widths: Sequence[int],
+    num_needed: jax.Array,
+    run: Callable[[int, Any], Any],
+    carry: Any,
+) -> Any:
+  """Calls `run` at the smallest width that is enough.
+
+  Args:
+    widths: ascending (static). If there is one, there is no branch.
+    num_needed: int32 scalar in [1, the last width].
+    run: takes a width and the carry, and returns the next carry.
+    carry: a pytree.
+  """
+  if len(widths) == 1:
+    return run(widths[0], carry)
+  below = 0
+  for width in widths:
+    is_smallest = (below < num_needed) & (num_needed <= width)
+    carry = when(is_smallest, lambda x, width=width: run(width, x), carry)
+    below = width
+  return carry
+
+
+def when(is_wanted: jax.Array, run: Callable[[Any], Any], carry: Any) -> Any:
+  """Returns `run(carry)` if it is wanted, and otherwise the carry.
+
+  A loop of at most one step: `lax.cond` and `lax.switch` copy every cache that
+  passes through them on CPU, and a loop copies none.
+
+  Args:
+    is_wanted: bool scalar.
+    run: returns a carry of the same shapes.
+    carry: a pytree.
+  """
+  _, carry = lax.while_loop(
+      lambda state: state[0],
+      lambda state: (jnp.zeros_like(state[0]), run(state[1])),
+      (is_wanted, carry),
+  )
+  return carry
