@@ -22,6 +22,10 @@ from speculative_t5x.speculation import widths
 # network drew it and was never fed it.
 FIRST_BLOCK = 2
 
+# Names of the loops of a draft in compiled programs: what is fed before, the
+# first draft token, and all others.
+CATCH_UP, FIRST, LATER = 'catch_up', 'first_token', 'later_tokens'
+
 # Takes a cache, tokens [rows, block], the numbers of tokens before them [rows],
 # and the one index of the block whose logits are wanted [rows], None for all;
 # returns logits and the next cache.
@@ -117,8 +121,10 @@ def draft(
 
   is_wanted = lambda drafted: jnp.any(drafted.is_open)
   drafted = _nothing_drafted(decode, cache, inputs, view, gamma)
-  drafted = widths.when(is_wanted(drafted), draw_first, drafted)
-  drafted = lax.while_loop(is_wanted, draw_later, drafted)
+  with jax.named_scope(FIRST):
+    drafted = widths.when(is_wanted(drafted), draw_first, drafted)
+  with jax.named_scope(LATER):
+    drafted = lax.while_loop(is_wanted, draw_later, drafted)
   num_fed = jnp.where(
       drafted.num_steps > 0, view.num_tokens + drafted.num_steps, num_fed
   )
@@ -144,7 +150,8 @@ def _catch_up(decode, cache, num_fed, inputs, view, gamma, first_block):
     _, cache = decode(cache, inputs(num_fed, block), num_fed, None)
     return cache, jnp.minimum(num_fed + block, view.num_tokens)
 
-  return lax.while_loop(is_behind, feed, (cache, num_fed))
+  with jax.named_scope(CATCH_UP):
+    return lax.while_loop(is_behind, feed, (cache, num_fed))
 
 
 def _nothing_drafted(decode, cache, inputs, view, gamma) -> _Drafted:

@@ -66,6 +66,12 @@ class NamedDraft:
     return module.from_model(make_model(self.network))
 
 
+def shares_target(name: str) -> bool:
+  """Returns whether a name is one of a draft that shares part of a target."""
+  patterns = _EARLY_EXIT, _SHARED_ENCODER
+  return any(pattern.fullmatch(name) for pattern in patterns)
+
+
 def find(name: str, target: t5.T5Config) -> NamedDraft:
   """Returns the draft of a name for a target.
 
