@@ -39,6 +39,7 @@ class _Constant:
   max_draft_tokens: int
   vocab_size: int
   num_uniforms: int = 0
+  drafts_all_wanted = True
 
   def init(self, params, context, rows, slots):
     return None, None
