@@ -31,6 +31,7 @@ from speculative_t5x.measurement import part_programs
 from speculative_t5x.measurement import provenance
 from speculative_t5x.measurement import step_times
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import uniforms as uniforms_lib
 
 _TEXT = 'On Friday, the IC 182 from Bonn arrives at platform 11 at 9:25 PM.'
 _TOKEN = 5  # any token that does not end a row
@@ -67,7 +68,8 @@ class Idle:
     del memory
     shape = len(view.num_tokens), self.max_draft_tokens
     vocab_size = self.target.vocab_size
-    total = self.touch(params, view.uniforms.values[0, 0])
+    number = uniforms_lib.coins(view.uniforms.values[0, 0], jnp.float32)
+    total = self.touch(params, number)
     # The loop must wait for it, and not know that its value does not matter.
     token = jnp.where(total > jnp.finfo(jnp.float32).max, 0, _TOKEN)
     draft = contracts.Draft(

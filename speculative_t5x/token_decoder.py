@@ -80,7 +80,9 @@ class Decoded:
     num_tokens: [rows] int32, end of sequence included.
     log_probs: [rows] float32.
     num_calls: [rows] int32, target calls.
-    num_steps: int32 scalar, steps of the compiled loop.
+    num_steps: int32 scalar, see `loop.Work`.
+    num_draft_steps: int32 scalar, likewise.
+    num_positions: int32 scalar, likewise.
     statistics: counts per row; None for plain decoding.
   """
 
@@ -89,6 +91,8 @@ class Decoded:
   log_probs: jax.Array
   num_calls: jax.Array
   num_steps: jax.Array
+  num_draft_steps: jax.Array
+  num_positions: jax.Array
   statistics: outcome_lib.Statistics | None
 
 
@@ -317,7 +321,7 @@ class TokenDecoder:
 
   def _decode(
       self, setup: state_lib.Setup, fold: outcome_lib.Fold, request: Request
-  ) -> tuple[state_lib.State, jax.Array, Any]:
+  ) -> tuple[state_lib.State, loop.Work, Any]:
     keys = state_lib.row_keys(
         request.seed, request.example_ids, self.num_decodes
     )
@@ -339,7 +343,7 @@ class TokenDecoder:
       target_params: contracts.Params,
       draft_params: contracts.Params,
       request: Request,
-  ) -> tuple[state_lib.State, jax.Array, Any]:
+  ) -> tuple[state_lib.State, loop.Work, Any]:
     setup = state_lib.Setup(
         self.target_model,
         target_params,
@@ -370,7 +374,7 @@ class TokenDecoder:
 
 def _decoded(
     state: state_lib.State,
-    num_steps: jax.Array,
+    work: loop.Work,
     statistics: outcome_lib.Statistics | None,
 ) -> Decoded:
   return Decoded(
@@ -378,6 +382,6 @@ def _decoded(
       num_tokens=state.num_tokens,
       log_probs=state.log_probs,
       num_calls=state.num_calls,
-      num_steps=num_steps,
+      **work._asdict(),
       statistics=statistics,
   )

@@ -32,6 +32,7 @@ from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import step as step_lib
 from speculative_t5x.speculation import uniforms as uniforms_lib
 from tests import tabular
+from tests import words
 
 ROWS = 2048  # paths per call of the compiled step
 
@@ -150,7 +151,9 @@ class PointMassCase(Case):
         sequences=jnp.asarray(sequences),
         num_tokens=jnp.array([len(prefix)]),
         num_wanted=jnp.array([self.gamma]),
-        uniforms=uniforms_lib.Uniforms(jnp.zeros((1, 0)), 'The drafter'),
+        uniforms=uniforms_lib.Uniforms(
+            jnp.zeros((1, 0, 2), jnp.uint32), 'The drafter'
+        ),
         sampling=self.draft_sampling,
         target=contracts.TargetView(None, None, None),
         last_outcome=outcome_lib.none_yet(1, self.gamma),
@@ -231,7 +234,14 @@ class Production:
   def step(
       self, case: 'Case', examples, state: state_lib.State, uniforms
   ) -> state_lib.State:
-    """Makes one step of every path and returns numpy arrays."""
+    """Makes one step of every path and returns numpy arrays.
+
+    Args:
+      case: whose models.
+      examples: [rows], which one each path is of.
+      state: of the paths.
+      uniforms: [rows, count] numbers in [0, 1).
+    """
     return jax.device_get(
         self._step(
             jnp.asarray(case.target_tables),
@@ -240,7 +250,7 @@ class Production:
             jnp.asarray(examples),
             jnp.asarray(np.array(case.limits, np.int32)[examples]),
             state,
-            jnp.asarray(uniforms),
+            jnp.asarray(words.words(uniforms)),
         )
     )
 

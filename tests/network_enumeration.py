@@ -27,6 +27,7 @@ from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import step as step_lib
 from tests import enumeration
 from tests import tiny
+from tests import words
 
 ROWS = 1024  # paths per call of the compiled step
 VOCAB = 4  # padding, the end, and two more
@@ -196,7 +197,7 @@ class Production:
           sequences,
           np.array([len(path[1]) for path in padded], np.int32),
           np.zeros((ROWS,), np.float32),
-          np.array([path[3] for path in padded], np.float32),
+          words.words(np.array([path[3] for path in padded])),
           rng.integers(0, 2, (ROWS,), np.int32),
       )
       noise = np.float32(rng.normal(scale=30.0, size=16))

@@ -22,6 +22,7 @@ from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import simulated_acceptance
 from tests import compilation
 from tests import tiny
+from tests import words
 
 # The length is no multiple of a block, so the last block is cut short.
 ROWS, LENGTH, GAMMA = 16, 14, 3
@@ -103,12 +104,12 @@ class TestSimulatedAcceptance:
         jnp.full((2, 2, 3), 1 / 3),
     )
     target_probs = jnp.broadcast_to(jnp.array([0.0, 0.0, 1.0]), (2, 3, 3))
-    uniforms = jnp.array([[0.59, 0.59], [0.59, 0.6]])
+    coins = jnp.array([[0.59, 0.59], [0.59, 0.6]])
     scores = contracts.Scores(
         jnp.log(target_probs), target_probs, sampling_lib.make_sampling()
     )
     verdict = simulated_acceptance.make_rule(0.6)(
-        scores, draft, uniforms, uniforms[:, 0]
+        scores, draft, coins, jnp.asarray(words.words([0.5, 0.5]))
     )
     assert verdict.num_accepted.tolist() == [2, 1]
     assert verdict.next_token.tolist() == [2, 2]

@@ -202,6 +202,8 @@ class TestDecodes:
         log_probs=scores.reshape(-1),
         num_calls=None,
         num_steps=None,
+        num_draft_steps=None,
+        num_positions=None,
         statistics=None,
     )
     sequences, found = token_decoder.best_last(decoded, 3)
@@ -282,12 +284,16 @@ class Alternating(NamedTuple):
   """Wants 0, 1, ..., gamma draft tokens in turn, then 0 again."""
 
   name = 'alternating'
+  is_constant = False
 
   def init(self, rows):
     return jnp.zeros((rows,), jnp.int32)
 
   def num_wanted(self, state, num_remaining, gamma):
     return state % (gamma + 1)
+
+  def continues(self, state, probs, tokens):
+    return contracts.draft_on(probs, tokens)
 
   def update(self, state, outcome):
     return state + 1
@@ -304,6 +310,18 @@ def with_policy(policy) -> token_decoder.TokenDecoder:
   )
 
 
+def check_computed(outcomes, wanted, limits):
+  """Checks that drafts end where they must, and nowhere else."""
+  is_end = outcomes.draft_tokens == t5_model.SPECIAL_IDS.end
+  to_end = np.where(is_end.any(-1), is_end.argmax(-1) + 1, GAMMA)
+  expected = np.minimum(
+      np.minimum(wanted, limits - outcomes.num_before), to_end
+  )
+  np.testing.assert_array_equal(
+      outcomes.num_computed, np.where(outcomes.is_active, expected, 0)
+  )
+
+
 class TestPolicy:
 
   def test_fewer_draft_tokens(self):
@@ -312,11 +330,9 @@ class TestPolicy:
     found = jax.device_get(fewer.speculative(request(temperature=0.0)))
     expected = speculative(temperature=0.0)
     np.testing.assert_array_equal(found.sequences, expected.sequences)
-    wanted = [
-        sum(call % (GAMMA + 1) for call in range(calls))
-        for calls in found.num_calls
-    ]
-    np.testing.assert_array_equal(found.statistics.num_computed, wanted)
+    trace = jax.device_get(fewer.traced(request(temperature=0.0)))
+    calls = np.arange(len(trace.outcomes.num_before))[:, None]
+    check_computed(trace.outcomes, calls % (GAMMA + 1), LENGTH)
     # The first call of every row drafts nothing.
     assert np.all(found.statistics.drafted_histogram[:, 0] > 0)
     assert found.statistics.accepted_histogram[:, GAMMA].sum() > 0
@@ -328,12 +344,16 @@ class Wanting(NamedTuple):
   number: int
   shape: tuple[int, ...] | None = None
   name = 'wanting'
+  is_constant = False
 
   def init(self, rows):
     return None
 
   def num_wanted(self, state, num_remaining, gamma):
     return jnp.full(self.shape or num_remaining.shape, self.number, jnp.int32)
+
+  def continues(self, state, probs, tokens):
+    return contracts.draft_on(probs, tokens)
 
   def update(self, state, outcome):
     return None
@@ -351,9 +371,8 @@ class TestOddPolicies:
     np.testing.assert_array_equal(
         found.sequences, speculative(temperature=0.0).sequences
     )
-    np.testing.assert_array_equal(
-        found.statistics.num_computed, wanted * found.num_calls
-    )
+    assert found.statistics.drafted_histogram[:, wanted].sum() > 0
+    assert not found.statistics.drafted_histogram[:, wanted + 1 :].any()
 
   def test_one_number_for_all_rows(self):
     with pytest.raises(ValueError, match=r'wanting wants .* shape \(1,\) ins'):
@@ -364,12 +383,16 @@ class UpToLimit(NamedTuple):
   """Wants no draft token that cannot be accepted."""
 
   name = 'up_to_limit'
+  is_constant = False
 
   def init(self, rows):
     return None
 
   def num_wanted(self, state, num_remaining, gamma):
     return jnp.clip(num_remaining, 0, gamma)
+
+  def continues(self, state, probs, tokens):
+    return contracts.draft_on(probs, tokens)
 
   def update(self, state, outcome):
     return None
@@ -385,10 +408,7 @@ class TestRemaining:
     )
     outcomes = trace.outcomes
     remaining = limits - outcomes.num_before
-    np.testing.assert_array_equal(
-        outcomes.num_computed,
-        np.where(outcomes.is_active, np.minimum(remaining, GAMMA), 0),
-    )
+    check_computed(outcomes, GAMMA, limits)
     assert np.any(outcomes.is_active & (remaining < GAMMA))
 
 

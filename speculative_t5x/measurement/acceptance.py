@@ -224,7 +224,7 @@ def _view_at(
       num_wanted=jnp.ones((rows,), jnp.int32),
       # Its token does not matter, only the distribution of the token.
       uniforms=uniforms_lib.Uniforms(
-          jnp.zeros((rows, drafter.num_uniforms)),
+          jnp.zeros((rows, drafter.num_uniforms, 2), jnp.uint32),
           f'The drafter {type(drafter).__name__}',
       ),
       sampling=request.draft_sampling,

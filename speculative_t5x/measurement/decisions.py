@@ -76,7 +76,9 @@ class Decision:
     context: [length] int32, the tokens before the position.
     draft_token: the one that a run accepted and the other did not; None for
       other decisions.
-    uniform: the uniform that decided, in [0, 1); None at temperature 0.
+    uniform: the two words that decided, each divided by 2^32; None at
+      temperature 0. A draw picks a block of tokens by the first and a token in
+      it by the second; a coin is the first, and the second its finer digits.
   """
 
   kind: Kind
@@ -84,7 +86,7 @@ class Decision:
   tokens: tuple[int, int]
   context: np.ndarray
   draft_token: int | None = None
-  uniform: float | None = None
+  uniform: tuple[float, float] | None = None
 
 
 def first_difference(first: Output, second: Output) -> int:
@@ -116,8 +118,10 @@ def find(first: Output, second: Output) -> Decision | None:
   return dataclasses.replace(found, kind=Kind.DRAW, uniform=uniform)
 
 
-def _uniforms(output: Output, call: int, count: int) -> list[float]:
-  """Returns the uniforms of a target call of the row."""
+def _uniforms(
+    output: Output, call: int, count: int
+) -> list[tuple[float, float]]:
+  """Returns the uniforms of a target call of the row, see `Decision`."""
   request = output.request
   keys = state_lib.row_keys(
       request.seed, request.example_ids, output.decoder.num_decodes
@@ -125,7 +129,8 @@ def _uniforms(output: Output, call: int, count: int) -> list[float]:
   table = loop.uniform_table(
       keys[output.row : output.row + 1], jnp.full((1,), call), 1, count
   )
-  return np.asarray(table)[0, 0].astype(np.float64).tolist()
+  words = np.asarray(table)[0, 0].astype(np.float64)
+  return [tuple(pair) for pair in (words / 2**32).tolist()]
 
 
 def _of_blocks(first: Output, second: Output) -> Decision | None:

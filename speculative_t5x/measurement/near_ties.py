@@ -26,7 +26,8 @@ from speculative_t5x.measurement import forced
 from speculative_t5x.speculation import sampling as sampling_lib
 
 _Kind = decisions.Kind
-# Of sums of probabilities, which are float32 whatever the models are.
+# Of sums of probabilities, which are float32 whatever the models are, and of
+# the integers that a draw makes of them.
 _ROUNDING = 4 * float(np.finfo(np.float32).eps)
 _standardize = jax.jit(sampling_lib.standardize)
 
@@ -267,12 +268,29 @@ def _margin(decision: decisions.Decision, bounds: np.ndarray) -> float:
   if decision.kind == _Kind.ARGMAX:
     # Both tokens must almost be the argmax, whichever token is.
     return float(np.max(bounds) - np.min(bounds[list(decision.tokens)]))
+  first, second = decision.uniform
   if decision.kind == _Kind.ACCEPTANCE:
-    return float(abs(decision.uniform - bounds[decision.draft_token]))
-  starts = np.concatenate([[0], bounds])
+    coin = first + second * 2.0**-32
+    return float(abs(coin - bounds[decision.draft_token]))
   return max(
-      float(max(starts[token] - decision.uniform, decision.uniform - end, 0))
-      for token, end in zip(
-          decision.tokens, bounds[list(decision.tokens)], strict=True
-      )
+      _distance_to_drawing(token, first, second, bounds)
+      for token in decision.tokens
+  )
+
+
+def _distance_to_drawing(
+    token: int, first: float, second: float, bounds: np.ndarray
+) -> float:
+  """Returns how far a uniform is from drawing a token, as a probability.
+
+  The first word must lie in the interval of the token's block, and the second,
+  spread over that interval, in the token's own.
+  """
+  ends = np.concatenate([[0], bounds])
+  begin = token - token % sampling_lib.BLOCK
+  end = min(begin + sampling_lib.BLOCK, len(bounds))
+  outside = lambda x, i, j: max(ends[i] - x, x - ends[j], 0)
+  inner = ends[begin] + second * (ends[end] - ends[begin])
+  return float(
+      max(outside(first, begin, end), outside(inner, token, token + 1))
   )

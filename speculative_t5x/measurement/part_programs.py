@@ -105,9 +105,12 @@ class PartPrograms:
     target, draft = decoder.target.params, decoder.loaded_drafter.params
     table = self._uniforms(request)
     began = self._begin_all(target, draft, request)
+    # After one step no network has tokens to catch up on.
+    one = (jnp.int32(1), target, draft, request, table)
     batch, state = began.call
+    ready = batch, self._call(*one, batch, state)
     count = jnp.int32(num_steps)
-    drafted = (count, target, draft, request, table, *began.call)
+    drafted = (count, target, draft, request, table, *ready)
     alone = (count, target, None, request, table)
     bind = functools.partial
     return {
@@ -126,9 +129,7 @@ class PartPrograms:
         't_verify': bind(self._verify, *alone, *began.verify),
         't_draft2': bind(self._drafts, 1, *drafted),
         'drafts': bind(self._drafts, max(gamma, 2), *drafted),
-        't_call': bind(
-            self._call, count, target, draft, request, table, *began.call
-        ),
+        't_call': bind(self._call, *drafted),
     }
 
   def lower_verify(self, request: token_decoder.Request) -> jax.stages.Lowered:
@@ -277,10 +278,10 @@ class PartPrograms:
     )
 
   def _uniforms(self, request: token_decoder.Request) -> jax.Array:
-    """Returns uniforms for each part, [calls, rows, the most per call]."""
+    """Returns uniforms for each part, [calls, rows, the most per call, 2]."""
     decoder = self.decoder
     gamma = max(decoder.gamma, 2)  # `drafts` makes two at least
     drafter = decoder.make_drafter(gamma)
     count = drafter.num_uniforms + gamma + 1
-    shape = (decoder.length, self._num_rows(request), count)
-    return jax.random.uniform(jax.random.key(0), shape)
+    shape = (decoder.length, self._num_rows(request), count, 2)
+    return jax.random.bits(jax.random.key(0), shape, jnp.uint32)

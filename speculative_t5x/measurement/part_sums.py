@@ -66,6 +66,31 @@ def speculative_seconds(times: StepTimes, steps: float, gamma: int) -> float:
   return encoders_s + steps * step_ms / 1e3
 
 
+def adaptive_seconds(
+    times: StepTimes, steps: int, draft_steps: int, positions: int, gamma: int
+) -> float:
+  """Returns the seconds of an ideal loop whose drafts may be short.
+
+  The time of verification between one position and gamma + 1 is interpolated.
+
+  Args:
+    times: times of the parts, at the batch size and the gamma of the run.
+    steps: number of loop steps; at batch 1 the number of target calls.
+    draft_steps: draft tokens that the steps waited for.
+    positions: positions per row that the target calls computed.
+    gamma: the most draft tokens per step.
+  """
+  _check_steps(steps)
+  first = min(steps, draft_steps)
+  draft_ms = (
+      first * times.t_draft2_ms + (draft_steps - first) * times.t_draft_ms
+  )
+  more_ms = (times.t_verify_ms - times.t1_ms) / gamma
+  verify_ms = steps * times.t1_ms + (positions - steps) * more_ms
+  encoders_s = times.target_encoder_s + times.draft_encoder_s
+  return encoders_s + (draft_ms + verify_ms) / 1e3
+
+
 def bound_speedup(
     times: StepTimes,
     *,

@@ -208,7 +208,7 @@ def _add_bound(
       for times, decoded in zip(windows, plain.decoded, strict=True)
   )
   speculative_s = sum(
-      part_sums.speculative_seconds(times, int(decoded.num_steps), record.gamma)
+      _ideal_seconds(times, decoded, record.gamma)
       for times, decoded in zip(windows, speculative.decoded, strict=True)
   )
   bound = plain_s / speculative_s
@@ -223,6 +223,19 @@ def _add_bound(
       decode_speedup=decode_s / rest_s if has_rest else None,
       loop_efficiency=efficiency,
       warnings=_warnings(decode_s / (plain_s - encoder_s), efficiency),
+  )
+
+
+def _ideal_seconds(
+    times: part_sums.StepTimes, decoded: token_decoder.Decoded, gamma: int
+) -> float:
+  """Returns the seconds of a batch if its loop took the sum of its parts."""
+  return part_sums.adaptive_seconds(
+      times,
+      int(decoded.num_steps),
+      int(decoded.num_draft_steps),
+      int(decoded.num_positions),
+      gamma,
   )
 
 

@@ -333,8 +333,8 @@ class Rule(Protocol):
     Args:
       scores: of the target.
       draft: cut at its first end of sequence and at the length limit.
-      accept_uniforms: [rows, gamma] in [0, 1), one per draft token.
-      draw_uniforms: [rows], for `sampling.draw`.
+      accept_uniforms: [rows, gamma] floats in [0, 1), one per draft token.
+      draw_uniforms: [rows, 2] random bits, for `sampling.draw`.
     """
 
 

@@ -36,6 +36,28 @@ class Run(NamedTuple):
   kept: Any
 
 
+class Work(NamedTuple):
+  """What a compiled loop did; all rows wait for it. int32 scalars.
+
+  Attributes:
+    num_steps: steps of the loop.
+    num_draft_steps: the most draft tokens of any row, summed over the steps.
+    num_positions: positions per row of the target calls.
+  """
+
+  num_steps: jax.Array
+  num_draft_steps: jax.Array
+  num_positions: jax.Array
+
+  def add(self, outcome: outcome_lib.Outcome) -> 'Work':
+    """Returns the work with that of one more step."""
+    return Work(
+        self.num_steps + 1,
+        self.num_draft_steps + jnp.max(outcome.num_computed),
+        self.num_positions + jnp.max(outcome.num_positions),
+    )
+
+
 def start(
     setup: state_lib.Setup,
     inputs: contracts.Inputs,
@@ -63,7 +85,7 @@ def decode(
     length: int,
     hints: jax.Array | None = None,
     fold: outcome_lib.Fold = outcome_lib.NOTHING,
-) -> tuple[state_lib.State, jax.Array, Any]:
+) -> tuple[state_lib.State, Work, Any]:
   """Decodes a batch from its first token to its last.
 
   Args:
@@ -75,14 +97,14 @@ def decode(
     hints: see `contracts.Context`.
     fold: what is kept of the outcomes (static).
   Returns:
-    The last state, the steps of the loop (int32 scalar), and what was kept.
+    The last state, the work of the loop, and what was kept.
   """
   run = start(
       setup, inputs, keys, limits, length=length, hints=hints, fold=fold
   )
   # Each call commits a token, so that no row makes more than `length`.
-  run, num_steps = advance(setup, run, length, fold=fold)
-  return run.state, num_steps, run.kept
+  run, work = advance(setup, run, length, fold=fold)
+  return run.state, work, run.kept
 
 
 def advance(
@@ -92,7 +114,7 @@ def advance(
     until: jax.Array | None = None,
     *,
     fold: outcome_lib.Fold = outcome_lib.NOTHING,
-) -> tuple[Run, jax.Array]:
+) -> tuple[Run, Work]:
   """Steps until enough rows have ended.
 
   Args:
@@ -102,7 +124,7 @@ def advance(
     until: int32 scalar, the number of ended rows to stop at; None for all.
     fold: that `run` was started with (static).
   Returns:
-    The run, and how many steps were made (int32 scalar).
+    The run, and the work of these steps.
   """
   # Drawn before the loop: then a step costs a lookup and no hashing.
   first_calls = run.state.num_calls
@@ -113,19 +135,20 @@ def advance(
   enough = num_rows if until is None else jnp.minimum(until, num_rows)
 
   def is_unfinished(carry):
-    state, _, num_steps = carry
-    return (jnp.sum(state.has_ended) < enough) & (num_steps < max_steps)
+    state, _, work = carry
+    return (jnp.sum(state.has_ended) < enough) & (work.num_steps < max_steps)
 
   def body(carry):
-    state, kept, num_steps = carry
+    state, kept, work = carry
     uniforms = uniforms_at(table, state.num_calls - first_calls)
     state, outcome = step_lib.step(setup, run.batch, state, uniforms)
-    return state, fold.update(kept, outcome), num_steps + 1
+    return state, fold.update(kept, outcome), work.add(outcome)
 
-  state, kept, num_steps = lax.while_loop(
-      is_unfinished, body, (run.state, run.kept, jnp.int32(0))
+  nothing = Work(*(jnp.int32(0) for _ in Work._fields))
+  state, kept, work = lax.while_loop(
+      is_unfinished, body, (run.state, run.kept, nothing)
   )
-  return Run(run.batch, state, kept), num_steps
+  return Run(run.batch, state, kept), work
 
 
 def check_ended(run: Run, new: Run, examples: jax.Array) -> None:
@@ -229,12 +252,13 @@ def uniform_table(
     num_calls: how many calls (static).
     count: uniforms per call and row (static).
   Returns:
-    [num_calls, rows, count] float32 in [0, 1).
+    [num_calls, rows, count, 2] uint32, random bits; see `uniforms`.
   """
   calls = first_calls + jnp.arange(num_calls, dtype=jnp.int32)[:, None]
 
   def draw(key, call):
-    return jax.random.uniform(jax.random.fold_in(key, call), (count,))
+    key = jax.random.fold_in(key, call)
+    return jax.random.bits(key, (count, 2), jnp.uint32)
 
   return jax.vmap(jax.vmap(draw), (None, 0))(keys, calls)
 
@@ -243,10 +267,10 @@ def uniforms_at(table: jax.Array, calls: jax.Array) -> jax.Array:
   """Returns what each row uses at its own call.
 
   Args:
-    table: [calls, rows, count].
+    table: [calls, rows, count, 2].
     calls: [rows] int32.
   Returns:
-    [rows, count].
+    [rows, count, 2].
   """
-  index = calls[None, :, None]
+  index = calls[None, :, None, None]
   return jnp.take_along_axis(table, index, axis=0)[0]

@@ -26,7 +26,8 @@ class Outcome(NamedTuple):
     num_accepted: [rows] int32.
     num_committed: [rows] int32, the accepted ones and the one drawn after
       them, if any.
-    num_positions: [rows] int32, positions of the target call.
+    num_positions: [rows] int32, positions of the target call, the same in all
+      rows of a batch.
     is_active: [rows] bool, False in rows that had ended before.
     is_cut_short: [rows] bool: the accepted draft tokens end the row, so that
       no further token was drawn.
@@ -108,9 +109,6 @@ class Statistics:
     num_computed: [rows] int32, draft tokens made, those past the end included.
     num_cut_short: [rows] int32, blocks that ended inside their draft, by an
       end of sequence or the limit, so that no further token was drawn.
-    num_draft_steps: [rows] int32, the most draft tokens made in any row of the
-      batch, summed over the row's target calls: what a step waits for.
-    num_positions: [rows] int32, positions of the row's target calls.
   """
 
   accepted_histogram: jax.Array
@@ -118,8 +116,6 @@ class Statistics:
   drafted_histogram: jax.Array
   num_computed: jax.Array
   num_cut_short: jax.Array
-  num_draft_steps: jax.Array
-  num_positions: jax.Array
 
   @property
   def num_accepted(self) -> jax.Array:
@@ -174,24 +170,19 @@ class Counting(NamedTuple):
     """See `Fold.init`."""
     counts = lambda *shape: jnp.zeros((rows, *shape), jnp.int32)
     histograms = (counts(gamma + 1) for _ in range(3))
-    return Statistics(*histograms, counts(), counts(), counts(), counts())
+    return Statistics(*histograms, counts(), counts())
 
   def update(self, kept: Statistics, outcome: Outcome) -> Statistics:
     """See `Fold.update`."""
     bins = jnp.arange(kept.accepted_histogram.shape[1], dtype=jnp.int32)[None]
-    is_active = outcome.is_active
-    mark = lambda n: ((bins == n[:, None]) & is_active[:, None]).astype(
-        jnp.int32
-    )
-    draft_steps = jnp.where(is_active, jnp.max(outcome.num_computed), 0)
+    is_active = outcome.is_active[:, None]
+    mark = lambda n: ((bins == n[:, None]) & is_active).astype(jnp.int32)
     return Statistics(
         kept.accepted_histogram + mark(outcome.num_accepted),
         kept.tested_histogram + mark(outcome.num_tested),
         kept.drafted_histogram + mark(outcome.num_drafted),
         kept.num_computed + outcome.num_computed,
         kept.num_cut_short + outcome.is_cut_short.astype(jnp.int32),
-        kept.num_draft_steps + draft_steps,
-        kept.num_positions + outcome.num_positions,
     )
 
 

@@ -14,10 +14,10 @@ from flax import struct
 import jax
 from jax import lax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, UInt32
 
 MIN_TEMPERATURE = 1e-4  # at or below it, argmax (T5X's constant)
-_DRAW_BLOCK = 128  # a multiple of both CPU and TPU vector widths
+BLOCK = 128  # tokens; a multiple of both CPU and TPU vector widths
 
 
 @struct.dataclass
@@ -173,48 +173,60 @@ def _largest_upper_set(keys: jax.Array, enough) -> jax.Array:
 
 
 def draw(
-    weights: Float[Array, '*batch vocab'], uniforms: Float[Array, '*batch']
+    weights: Float[Array, '*batch vocab'], uniforms: UInt32[Array, '*batch 2']
 ) -> Int[Array, '*batch']:
-  """Draws tokens by inverse CDF, with one uniform per draw.
+  """Draws tokens by inverse CDF, in two levels: a block of tokens, then one.
 
-  The weights need not sum to 1; they are normalised by their computed sum. With
-  any rounding, a drawn token is in range and its weight is not 0.
+  The first word of a uniform picks the block and the second the token in it,
+  each in integers: one float32 uniform would have too few values for a large
+  vocabulary. A block with less than 2^-31 of all weight is never drawn, nor a
+  token with less than 2^-31 of its block's. The weights need not sum to 1; they
+  are normalised by their computed sum. With any rounding, a drawn token is in
+  range and its weight is not 0.
 
   Args:
     weights: [..., vocab], non-negative, not all 0.
-    uniforms: [...] in [0, 1).
+    uniforms: [..., 2] random bits, see `uniforms`.
   Returns:
     Tokens [...] int32.
   """
-  vocab = weights.shape[-1]
-  padding = [(0, 0)] * (weights.ndim - 1) + [(0, -vocab % _DRAW_BLOCK)]
-  blocks = jnp.pad(weights, padding).reshape(
-      *weights.shape[:-1], -1, _DRAW_BLOCK
-  )
-  sums = jnp.sum(blocks, axis=-1)
-  cumulative = jnp.cumsum(sums, axis=-1)
-  threshold = uniforms.astype(weights.dtype) * cumulative[..., -1]
-  block = _first_crossing(sums, cumulative, threshold)
-
-  take = lambda x, index: jnp.take_along_axis(x, index[..., None], axis=-1)
-  before = (take(cumulative, block) - take(sums, block))[..., 0]
+  padding = [(0, 0)] * (weights.ndim - 1) + [(0, -weights.shape[-1] % BLOCK)]
+  blocks = jnp.pad(weights, padding).reshape(*weights.shape[:-1], -1, BLOCK)
+  # Without the barrier, XLA adds up all weights again to add up the sums.
+  sums = lax.optimization_barrier(jnp.sum(blocks, axis=-1))
+  block = _pick(sums, uniforms[..., 0])
   inner = jnp.take_along_axis(blocks, block[..., None, None], axis=-2)
-  inner = jnp.squeeze(inner, axis=-2)
-  offset = _first_crossing(
-      inner, jnp.cumsum(inner, axis=-1), threshold - before
-  )
-  return (block * _DRAW_BLOCK + offset).astype(jnp.int32)
+  token = _pick(jnp.squeeze(inner, axis=-2), uniforms[..., 1])
+  return block * BLOCK + token
 
 
-def _first_crossing(weights, cumulative, threshold) -> jax.Array:
-  """Returns the first index whose cumulative weight exceeds the threshold.
+def _pick(weights: jax.Array, word: jax.Array) -> jax.Array:
+  """Returns an index by inverse CDF, int32, of positive weight.
 
-  Only indices with positive weight count. If rounding leaves no such index,
-  returns the last one with positive weight.
+  The integers add up to 2^31 and rounding, so that their sum cannot overflow.
+
+  Args:
+    weights: [..., count], non-negative, not all 0.
+    word: [...] uint32, random bits.
   """
-  index = jnp.arange(weights.shape[-1])
-  is_positive = weights > 0
-  crosses = is_positive & (cumulative > threshold[..., None])
-  first = jnp.min(jnp.where(crosses, index, index.size), axis=-1)
-  last = jnp.max(jnp.where(is_positive, index, 0), axis=-1)
-  return jnp.where(first < index.size, first, last)
+  share = weights / jnp.sum(weights, axis=-1, keepdims=True)
+  scaled = (share * 2.0**31).astype(jnp.uint32)
+  cumulative = jnp.cumsum(scaled, axis=-1, dtype=jnp.uint32)
+  threshold = _high_word(word, cumulative[..., -1])
+  # The first index past the threshold. If weights are too small to be divided,
+  # there may be none: then the last, so that its weight is positive at least.
+  size = weights.shape[-1]
+  index = jnp.arange(size, dtype=jnp.int32)
+  is_past = cumulative > threshold[..., None]
+  rank = jnp.where(is_past, index, 2 * size - index)
+  first = jnp.min(jnp.where(weights > 0, rank, 2 * size), axis=-1)
+  return jnp.where(first < size, first, 2 * size - first)
+
+
+def _high_word(a: jax.Array, b: jax.Array) -> jax.Array:
+  """Returns floor(a * b / 2^32) of uint32, without 64-bit integers."""
+  low = jnp.uint32(0xFFFF)
+  a_high, a_low, b_high, b_low = a >> 16, a & low, b >> 16, b & low
+  one, other = a_high * b_low, a_low * b_high
+  middle = (a_low * b_low >> 16) + (one & low) + (other & low)
+  return a_high * b_high + (one >> 16) + (other >> 16) + (middle >> 16)

@@ -12,6 +12,7 @@ A step is a pure function of the state and of the uniforms it is given.
 Legend: rows, gamma (draft tokens per block), length (longest output), vocab.
 """
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -65,8 +66,9 @@ def step(
     setup: models and rules.
     batch: what the rows have read. The keys are not used here.
     state: rows that have ended stay as they are.
-    uniforms: [rows, num_uniforms(setup)] in [0, 1): the drafter's, one per
-      draft token for the rule, and one for the token that it draws.
+    uniforms: [rows, num_uniforms(setup), 2] random bits, see `uniforms`: the
+      drafter's, one per draft token for the rule, and one for the token that it
+      draws.
   Returns:
     The next state, and what happened.
   Reference: Leviathan et al. (2023), Algorithm 1, arXiv:2211.17192v2.
@@ -78,9 +80,7 @@ def step(
   end = setup.target.special_ids.end
   num_remaining = batch.limits - state.num_tokens
   counted = draft.replace(
-      lengths=_count_draft_tokens(
-          draft, num_remaining, end, setup.target.vocab_size
-      )
+      lengths=_count_draft_tokens(draft, end, setup.target.vocab_size)
   )
 
   def verify(width, carry):
@@ -153,7 +153,7 @@ def _verify(
   verdict = setup.rule(
       contracts.Scores(logits, probs, setup.sampling),
       short,
-      accept_uniforms[:, : width - 1],
+      uniforms_lib.coins(accept_uniforms[:, : width - 1], probs.dtype),
       draw_uniforms,
   )
   log_probs = _token_log_probs(
@@ -195,6 +195,22 @@ def _draft(setup, batch, state, uniforms):
 
 
 def _view(setup, batch, state, uniforms) -> contracts.View:
+  return contracts.View(
+      sequences=state.sequences,
+      num_tokens=state.num_tokens,
+      num_wanted=_num_wanted(setup, batch, state),
+      uniforms=uniforms,
+      sampling=setup.draft_sampling,
+      target=contracts.TargetView(
+          setup.target_params, batch.memory, state.target_cache
+      ),
+      last_outcome=state.outcome,
+      continues=functools.partial(_continues, setup, state),
+  )
+
+
+def _num_wanted(setup, batch, state) -> jax.Array:
+  """Returns how many draft tokens each row can use, [rows]."""
   policy, gamma = setup.policy, setup.drafter.max_draft_tokens
   num_remaining = batch.limits - state.num_tokens
   num_wanted = policy.num_wanted(state.policy_state, num_remaining, gamma)
@@ -205,24 +221,14 @@ def _view(setup, batch, state, uniforms) -> contracts.View:
         ' per row.'
     )
   num_wanted = jnp.clip(num_wanted, 0, jnp.minimum(num_remaining, gamma))
+  return jnp.where(state.has_ended, 0, num_wanted)
 
-  def continues(probs, tokens):
-    # What follows the end of sequence cannot be accepted.
-    is_end = tokens == setup.target.special_ids.end
-    return policy.continues(state.policy_state, probs, tokens) & ~is_end
 
-  return contracts.View(
-      sequences=state.sequences,
-      num_tokens=state.num_tokens,
-      num_wanted=jnp.where(state.has_ended, 0, num_wanted),
-      uniforms=uniforms,
-      sampling=setup.draft_sampling,
-      target=contracts.TargetView(
-          setup.target_params, batch.memory, state.target_cache
-      ),
-      last_outcome=state.outcome,
-      continues=continues,
-  )
+def _continues(setup, state, probs, tokens) -> jax.Array:
+  """Returns whether a row drafts on after a token, [rows] bool."""
+  # What follows the end of sequence cannot be accepted.
+  is_end = tokens == setup.target.special_ids.end
+  return setup.policy.continues(state.policy_state, probs, tokens) & ~is_end
 
 
 def propose(
@@ -312,12 +318,12 @@ def _check_shapes(
 
 
 def _count_draft_tokens(
-    draft: contracts.Draft, num_remaining: jax.Array, end: int, vocab_size: int
+    draft: contracts.Draft, end: int, vocab_size: int
 ) -> jax.Array:
   """Returns how many draft tokens can be accepted, [rows].
 
-  They are those up to the first end of sequence, before the first id outside
-  the vocabulary, which would be looked up as another id, and up to the limit.
+  They are those up to the first end of sequence and before the first id outside
+  the vocabulary, which would be looked up as another id.
   """
   gamma = draft.tokens.shape[1]
   index = jnp.arange(gamma, dtype=jnp.int32)
@@ -326,7 +332,7 @@ def _count_draft_tokens(
       is_id, jnp.where(draft.tokens == end, index + 1, gamma), index
   )
   num_to_end = jnp.min(last, axis=1, initial=gamma)
-  return jnp.minimum(jnp.minimum(draft.lengths, num_to_end), num_remaining)
+  return jnp.minimum(draft.lengths, num_to_end)
 
 
 def _block_tokens(

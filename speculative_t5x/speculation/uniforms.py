@@ -2,12 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The uniforms that a drafter uses in one step.
 
+A uniform is 64 random bits: an array [..., 2] of uint32 words. `sampling.draw`
+takes it as it is, and `coins` makes a float of it.
+
 Legend: rows, count (uniforms per row).
 """
 
 from flax import struct
 import jax
 from jax import lax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, UInt32
 
 
 @struct.dataclass
@@ -19,7 +24,7 @@ class Uniforms:
   without an error, and the outputs would not keep the target's distribution.
 
   Attributes:
-    values: [rows, count] in [0, 1).
+    values: [rows, count, 2] uint32, random bits.
     user: who declared them, for the error message.
   """
 
@@ -34,11 +39,11 @@ class Uniforms:
     """
     raise TypeError(
         'Uniforms are divided and not indexed: first, rest = uniforms.split(1,'
-        ' n - 1), each [rows, count].'
+        ' n - 1), each [rows, count, 2].'
     )
 
   def split(self, *counts: int) -> tuple[jax.Array, ...]:
-    """Returns the uniforms in groups, each [rows, count], in order.
+    """Returns the uniforms in groups, each [rows, count, 2], in order.
 
     Args:
       *counts: uniforms per row of each group (static).
@@ -56,3 +61,20 @@ class Uniforms:
         lax.slice_in_dim(self.values, end - count, end, axis=1)
         for end, count in zip(ends, counts, strict=True)
     )
+
+
+def coins(
+    uniforms: UInt32[Array, '*batch 2'], dtype: jnp.dtype
+) -> Float[Array, '*batch']:
+  """Returns uniforms as floats in [0, 1), as fine-grained as their dtype.
+
+  They are the 64 bits / 2^64, rounded, and never 1. A coin is below 1e-12 with
+  probability 1e-12; a float32 of `jax.random.uniform`, with 1.2e-7.
+
+  Args:
+    uniforms: [..., 2] random bits.
+    dtype: of the probabilities that they are compared with.
+  """
+  high, low = uniforms[..., 0].astype(dtype), uniforms[..., 1].astype(dtype)
+  largest = 1 - jnp.finfo(dtype).epsneg
+  return jnp.minimum(high * 2.0**-32 + low * 2.0**-64, largest)

@@ -11,7 +11,7 @@ Legend: batch, gamma (draft tokens per block), vocab.
 from flax import struct
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling
@@ -80,7 +80,7 @@ def verify(
     target_probs: Float[Array, 'batch positions vocab'],
     draft: contracts.Draft,
     accept_uniforms: Float[Array, 'batch gamma'],
-    draw_uniforms: Float[Array, ' batch'],
+    draw_uniforms: UInt32[Array, 'batch 2'],
 ) -> contracts.Verdict:
   """Accepts each row's draft tokens up to a rejection and draws one token.
 
@@ -94,7 +94,7 @@ def verify(
       distribution of the token after i draft tokens.
     draft: the draft tokens, and the distribution of each.
     accept_uniforms: [batch, gamma] in [0, 1), one per draft token.
-    draw_uniforms: [batch] in [0, 1), for the resampled or bonus token.
+    draw_uniforms: [batch, 2] random bits, for the resampled or bonus token.
   Raises:
     ValueError: if target_probs does not have gamma + 1 positions.
   Reference: Leviathan et al. (2023), Algorithm 1 and Theorem 3.5,
@@ -114,7 +114,7 @@ def draw_next(
     target_probs: Float[Array, 'batch positions vocab'],
     draft: contracts.Draft,
     num_accepted: Int[Array, ' batch'],
-    uniforms: Float[Array, ' batch'],
+    uniforms: UInt32[Array, 'batch 2'],
 ) -> contracts.Verdict:
   """Draws the resampled or bonus token after the accepted draft tokens.
 
@@ -122,7 +122,7 @@ def draw_next(
     target_probs: [batch, gamma + 1, vocab], as for `verify`.
     draft: the draft tokens, and the distribution of each.
     num_accepted: [batch] int32 in [0, lengths].
-    uniforms: [batch] in [0, 1).
+    uniforms: [batch, 2] random bits.
   """
   at = num_accepted[:, None, None]
   next_probs = jnp.take_along_axis(target_probs, at, axis=1)[:, 0]

@@ -21,6 +21,7 @@ from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import uniforms as uniforms_lib
 from tests import tabular
 from tests import tiny
+from tests import words
 
 VOCAB, GAMMA, SLOTS = 5, 3, 16
 TARGET_CACHE = np.arange(7)
@@ -36,8 +37,9 @@ def memory_of(tables):
   return draft_model.DraftModelMemory(jnp.asarray(tables), zeros, zeros)
 
 
-def view(sequences, num_tokens, uniforms, gamma, **rules):
-  return contracts.View(
+def seen(sequences, num_tokens, uniforms, gamma, **rules):
+  """Returns the arrays of a view."""
+  return (
       sequences,
       num_tokens,
       jnp.full_like(num_tokens, gamma),
@@ -50,14 +52,19 @@ def view(sequences, num_tokens, uniforms, gamma, **rules):
 
 @functools.cache
 def compiled_propose(width, gamma):
-  return jax.jit(table_drafter(width, gamma).propose)
+  drafter = table_drafter(width, gamma)
+
+  def run(params, memory, state, seen):
+    return drafter.propose(params, memory, state, contracts.View(*seen))
+
+  return jax.jit(run)
 
 
 def prefixes():
   """Returns rows of 0, 2 and 5 committed tokens, and their uniforms."""
   sequences = jnp.array([[0] * 6, [3, 2, 0, 0, 0, 0], [4, 2, 2, 0, 3, 0]])
   num_tokens = jnp.array([0, 2, 5])
-  uniforms = np.random.default_rng(0).random((3, GAMMA)).astype(np.float32)
+  uniforms = words.words(np.random.default_rng(0).random((3, GAMMA)))
   return sequences, num_tokens, jnp.asarray(uniforms)
 
 
@@ -72,7 +79,7 @@ def propose(tables, *, num_behind=(0, 0, 0), gamma=GAMMA, **rules):
       jnp.asarray(tables),
       memory_of([0, 0, 0]),
       draft_model.DraftModelState(cache, num_fed),
-      view(sequences, num_tokens, uniforms, gamma, **rules),
+      seen(sequences, num_tokens, uniforms, gamma, **rules),
   )
 
 
@@ -157,7 +164,7 @@ class TestPropose:
         jnp.asarray(self.tables),
         memory_of([0, 0, 0]),
         state,
-        view(sequences, num_tokens, uniforms, GAMMA),
+        seen(sequences, num_tokens, uniforms, GAMMA),
     )
     assert np.all(state.num_fed > num_tokens)
     np.testing.assert_array_equal(again.probs, draft.probs)

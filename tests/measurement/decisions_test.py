@@ -65,7 +65,7 @@ def bounds_of(output, decision):
 
 def check_drawn(decision, bounds):
   """Checks that the uniform is in the interval of the first run's token."""
-  token, uniform = decision.tokens[0], decision.uniform
+  token, (_, uniform) = decision.tokens[0], decision.uniform  # of one block
   start = bounds[token - 1] if token else 0.0
   assert start - EPS <= uniform <= bounds[token] + EPS
 
@@ -122,7 +122,7 @@ class TestUniforms:
           assert found.position == call.num_before + index
           assert found.draft_token == call.draft_tokens[index]
           bound = bounds_of(output, found)[found.draft_token]
-          assert is_accepted == (found.uniform < bound)
+          assert is_accepted == (found.uniform[0] < bound)
           kinds.add(is_accepted)
     assert kinds == {True, False}
 
@@ -196,7 +196,7 @@ class TestBoundaries:
 
   def test_rounding_of_sums_counts_where_paths_agree(self, monkeypatch):
     output = outputs(False)[0]
-    uniform = 0.5 + 2 * float(np.finfo(np.float32).eps)
+    uniform = 0.0, 0.5 + 2 * float(np.finfo(np.float32).eps)
     decision = decisions.Decision(
         decisions.Kind.DRAW, 2, (31, 32), output.sequence, None, uniform
     )
@@ -227,7 +227,7 @@ def test_uniform_on_a_boundary(monkeypatch, is_speculative, shift, is_near_tie):
   widths = np.diff(bounds, prepend=0)
   below = int(np.argmax(widths[:-1]))
   above = int(np.flatnonzero(bounds > bounds[below])[0])
-  uniform = float(bounds[below]) + shift
+  uniform = 0.0, float(bounds[below]) + shift
   assert widths[below] > 2 * abs(shift)
   monkeypatch.setattr(
       decisions,

@@ -128,7 +128,7 @@ class TestWork:
     _heard(calls)
     _, sequences = jax.block_until_ready(parts._programs['drafts']())
     fed = {f.tobytes() for _, f in _heard(calls) if f.shape == (rows, 1)}
-    assert len(fed) >= 10
+    assert len(fed) >= 8
     # The next draft reads the text including this one.
     assert np.any(sequences[:, :gamma] != part_programs._TOKEN)
 

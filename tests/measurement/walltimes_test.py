@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of measured records: their values, and that no compilation is timed."""
 
-import functools
 import json
 import types
 
@@ -193,17 +192,20 @@ class TestRecord:
     for each in sweep:
       record = each.record
       windows = _windows(each.parts.seconds, len(each.plain.decoded))
-      plain_s, speculative_s = (
-          sum(
-              seconds(times, int(decoded.num_steps))
-              for times, decoded in zip(windows, run.decoded, strict=True)
+      plain_s = sum(
+          part_sums.plain_seconds(times, int(decoded.num_steps))
+          for times, decoded in zip(windows, each.plain.decoded, strict=True)
+      )
+      speculative_s = sum(
+          part_sums.adaptive_seconds(
+              times,
+              int(decoded.num_steps),
+              int(decoded.num_draft_steps),
+              int(decoded.num_positions),
+              GAMMA,
           )
-          for seconds, run in (
-              (part_sums.plain_seconds, each.plain),
-              (
-                  functools.partial(part_sums.speculative_seconds, gamma=GAMMA),
-                  each.speculative,
-              ),
+          for times, decoded in zip(
+              windows, each.speculative.decoded, strict=True
           )
       )
       for name in ('target', 'draft'):
@@ -308,7 +310,12 @@ def _compared(plain_s, speculative_s):
   """Compares 1.1 s of plain parts with 0.95 s of speculative ones."""
 
   def run(seconds, *steps):
-    decoded = [types.SimpleNamespace(num_steps=n) for n in steps]
+    decoded = [
+        types.SimpleNamespace(
+            num_steps=n, num_draft_steps=3 * n, num_positions=4 * n
+        )
+        for n in steps
+    ]
     return interleaved.Run(decoded, np.array([seconds]), 0.0)
 
   # The machine is three times as fast at the second batch.

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from speculative_t5x.drafters import draft_model
+from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
@@ -207,16 +208,16 @@ def _bonus_from_draft(original):
   return verify
 
 
-def _end_ignored(draft, remaining, end, vocab_size):
-  return jnp.minimum(draft.lengths, remaining)
+def _drafts_on(setup, state, probs, tokens):
+  return contracts.draft_on(probs, tokens)
 
 
-def _limit_ignored(original):
-  def count(draft, remaining, *others):
-    unbounded = jnp.full_like(remaining, draft.tokens.shape[1])
-    return original(draft, unbounded, *others)
+def _end_ignored(draft, end, vocab_size):
+  return draft.lengths
 
-  return count
+
+def _limit_ignored(setup, batch, state):
+  return jnp.full_like(state.num_tokens, setup.drafter.max_draft_tokens)
 
 
 def _never_cut_short(original):
@@ -255,12 +256,11 @@ MUTANTS = {
         lambda _: _counted_past_rejection,
     ),
     'bonus token from the draft': (verification, 'verify', _bonus_from_draft),
-    'draft tokens past the end count': (
+    'the limit does not cut': (
         step_lib,
-        '_count_draft_tokens',
-        lambda _: _end_ignored,
+        '_num_wanted',
+        lambda _: _limit_ignored,
     ),
-    'the limit does not cut': (step_lib, '_count_draft_tokens', _limit_ignored),
     'a token is drawn after the end': (
         step_lib,
         '_is_last',
@@ -286,6 +286,16 @@ class TestMutantsFail:
     case = make_case(gamma=2, limits=(4, 1))
     error, _, _ = distribution_error(case, make_production(case))
     print(f'{name}: off by {error:.3f}')
+    assert error > 1e-3
+
+  def test_enumeration_detects_draft_tokens_past_the_end(self, monkeypatch):
+    """A drafter may draft on after the end, and the step cuts the draft."""
+    case = make_case(gamma=2, limits=(4, 1))
+    monkeypatch.setattr(step_lib, '_continues', _drafts_on)
+    error, _, _ = distribution_error(case, make_production(case))
+    assert error < TOLERANCE
+    monkeypatch.setattr(step_lib, '_count_draft_tokens', _end_ignored)
+    error, _, _ = distribution_error(case, make_production(case))
     assert error > 1e-3
 
   def test_enumeration_detects_misreported_probabilities(self, monkeypatch):
@@ -378,11 +388,13 @@ class TestJittedDistribution:
 
     def by_position(setup, batch, state, uniforms):
       """Uses uniforms of positions for draft tokens and for the token drawn."""
-      of = lambda key, at: jax.random.uniform(jax.random.fold_in(key, at), (2,))
+      of = lambda key, at: jax.random.bits(
+          jax.random.fold_in(key, at), (2, 2), jnp.uint32
+      )
       start = state.num_tokens[:, None]
       at = start + jnp.arange(GAMMA)
       drawn = jax.vmap(jax.vmap(of, (None, 0)))(batch.keys, at)
-      uniforms = [drawn[..., 0], drawn[..., 1], drawn[:, :1, 0]]
+      uniforms = [drawn[:, :, 0], drawn[:, :, 1], drawn[:, :1, 0]]
       return step(setup, batch, state, jnp.concatenate(uniforms, axis=1))
 
     monkeypatch.setattr(step_lib, 'step', by_position)

@@ -176,17 +176,25 @@ def decode(case) -> tuple[state_lib.State, outcome_lib.Statistics]:
 
 
 def promised_uniforms(example, decode_number, count) -> np.ndarray:
-  """Returns the uniforms of each call, by seed, id, decode and call alone."""
+  """Returns the words of each call, by seed, id, decode and call alone."""
   key = jax.random.key(3, impl='threefry2x32')
   for number in (IDS[example], decode_number):
     key = jax.random.fold_in(key, np.uint32(number % 2**32))
-  of_call = lambda k: jax.random.uniform(jax.random.fold_in(key, k), (count,))
+  of_call = lambda k: jax.random.bits(
+      jax.random.fold_in(key, k), (count, 2), jnp.uint32
+  )
   return np.asarray(jax.vmap(of_call)(jnp.arange(LENGTH)))
 
 
 def draw(weights, uniform) -> int:
+  """Returns the token of a uniform; the only block needs no first word."""
   ends = np.cumsum(weights)
-  return int(np.searchsorted(ends, uniform * ends[-1], side='right'))
+  point = uniform[1] / 2**32 * ends[-1]
+  return int(np.searchsorted(ends, point, side='right'))
+
+
+def coin(uniform) -> float:
+  return uniform[0] / 2**32 + uniform[1] / 2**64
 
 
 def algorithm_1(case, example, uniforms) -> dict:
@@ -195,8 +203,8 @@ def algorithm_1(case, example, uniforms) -> dict:
   Args:
     case: gamma is 0 for plain decoding.
     example: which one.
-    uniforms: [calls, 2 * gamma + 1]: for the draft tokens, for accepting them,
-      and for the token at the end.
+    uniforms: [calls, 2 * gamma + 1, 2]: for the draft tokens, for accepting
+      them, and for the token at the end.
   Returns:
     What the row of the state must hold, by name.
   """
@@ -222,7 +230,7 @@ def algorithm_1(case, example, uniforms) -> dict:
     if EOS in draft:
       drafted = min(drafted, draft.index(EOS) + 1)
     ratios = [p[i][draft[i]] / q[i][draft[i]] for i in range(drafted)]
-    rejected = [i for i in range(drafted) if u[gamma + i] >= ratios[i]]
+    rejected = [i for i in range(drafted) if coin(u[gamma + i]) >= ratios[i]]
     n = min(rejected, default=drafted)
     new = draft[:n]
     is_cut_short = EOS in new or len(tokens) + n == limit
@@ -232,7 +240,7 @@ def algorithm_1(case, example, uniforms) -> dict:
     tokens += new
     found['num_calls'] += 1
     found['num_cut_short'] += is_cut_short
-    found['num_computed'] += gamma
+    found['num_computed'] += drafted
     found['accepted_histogram'][n] += 1
     found['tested_histogram'][n + bool(rejected)] += 1
     found['drafted_histogram'][drafted] += 1

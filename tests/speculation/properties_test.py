@@ -19,6 +19,7 @@ import pytest
 
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.networks import t5_model
+from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling
@@ -127,6 +128,7 @@ class Scheduled:
   wanted: jax.Array
   limits: jax.Array
   name = 'scheduled'
+  is_constant = False
 
   def init(self, rows):
     return None
@@ -135,6 +137,9 @@ class Scheduled:
     at = jnp.maximum(self.limits - num_remaining, 0)[:, None]
     at = jnp.minimum(at, self.wanted.shape[1] - 1)
     return jnp.take_along_axis(self.wanted, at, axis=1)[:, 0]
+
+  def continues(self, state, probs, tokens):
+    return contracts.draft_on(probs, tokens)
 
   def update(self, state, outcome):
     return None

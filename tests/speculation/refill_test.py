@@ -178,8 +178,8 @@ class Decoding:
     done, num_admissions = {}, 0
     while any(request is not None for request in at):
       before = int(np.sum(run.state.has_ended))
-      run, num_steps = self.advance(run, jnp.int32(before + 1))
-      assert 0 < num_steps <= MAX_STEPS
+      run, work = self.advance(run, jnp.int32(before + 1))
+      assert 0 < work.num_steps <= MAX_STEPS
       has_ended = np.asarray(run.state.has_ended).reshape(num_places, -1)
       new, places = [], []
       for place in np.flatnonzero(has_ended.all(axis=1)).tolist():
@@ -270,13 +270,13 @@ class TestAdvance:
   def test_stops_after_its_steps_and_continues(self):
     decoding = Decoding('tables', 1.0)
     begun = decoding.start(range(ROWS))
-    whole, num_steps = decoding.advance(begun, jnp.int32(ROWS), LENGTH)
-    run, total = begun, 0
+    whole, expected = decoding.advance(begun, jnp.int32(ROWS), LENGTH)
+    run, total = begun, []
     while not np.all(run.state.has_ended):
-      run, num = decoding.advance(run, jnp.int32(ROWS), 2)
-      assert num <= 2
-      total += int(num)
-    assert total == num_steps
+      run, work = decoding.advance(run, jnp.int32(ROWS), 2)
+      assert work.num_steps <= 2
+      total.append(work)
+    assert tuple(map(sum, zip(*total))) == expected
     jax.tree.map(np.testing.assert_array_equal, run.kept, whole.kept)
     np.testing.assert_array_equal(run.state.sequences, whole.state.sequences)
     np.testing.assert_array_equal(run.state.log_probs, whole.state.log_probs)
@@ -291,18 +291,16 @@ class TestAdvance:
 
   def test_more_rows_than_there_are(self):
     decoding = Decoding('tables', 1.0)
-    run, num_steps = decoding.advance(
+    run, work = decoding.advance(
         decoding.start(range(ROWS)), jnp.int32(ROWS + 1), LENGTH
     )
     assert np.all(run.state.has_ended)
-    assert num_steps == np.max(run.state.num_calls)
+    assert work.num_steps == np.max(run.state.num_calls)
 
   def test_takes_no_step_when_enough_rows_have_ended(self):
     decoding = Decoding('tables', 1.0)
-    run, num_steps = decoding.advance(
-        decoding.start([0, 1, -1, -1]), jnp.int32(2)
-    )
-    assert num_steps == 0
+    run, work = decoding.advance(decoding.start([0, 1, -1, -1]), jnp.int32(2))
+    assert work == (0, 0, 0)
     np.testing.assert_array_equal(run.state.num_tokens, 0)
 
 

@@ -295,7 +295,18 @@ class TestMakeSampling:
       assert dtypes == [jnp.float32, jnp.int32, jnp.float32]
 
 
-LARGEST_UNIFORMS = (1 - 2.0**-23, 1 - 2.0**-24)
+LARGEST_WORD = 2**32 - 1
+
+
+def words_of(weights, tokens) -> np.ndarray:
+  """Returns uniforms in the middle of the tokens' intervals, [tokens, 2]."""
+  weights = weights.astype(np.float64)
+  index = np.arange(weights.size) // sampling.BLOCK
+  of_block = np.bincount(index, weights)
+  middle = lambda weights: (np.cumsum(weights) - weights / 2) / weights.sum()
+  within = [middle(weights[index == b]) for b in range(of_block.size)]
+  pairs = np.stack([middle(of_block)[index], np.concatenate(within)], axis=-1)
+  return np.floor(pairs[tokens] * 2**32).astype(np.uint32)
 
 
 def sparse_weights() -> dict[str, np.ndarray]:
@@ -334,10 +345,8 @@ class TestDraw:
     rng = np.random.default_rng(12)
     weights = (rng.random(vocab) + 0.2).astype(np.float32)
     tokens = rng.choice(vocab, min(vocab, 64), replace=False)
-    upper = np.cumsum(weights.astype(np.float64))
-    middle = (upper - weights / 2)[tokens] / upper[-1]
     rows = np.tile(np.float32(scale) * weights, (tokens.size, 1))
-    found = draw(jnp.asarray(rows), jnp.asarray(middle, jnp.float32))
+    found = draw(jnp.asarray(rows), jnp.asarray(words_of(weights, tokens)))
     assert found.dtype == jnp.int32
     np.testing.assert_array_equal(found, tokens)
 
@@ -345,26 +354,40 @@ class TestDraw:
   def test_every_boundary_exactly(self, vocab):
     """Weights of few bits have exact sums. A boundary is the next token's."""
     rng = np.random.default_rng(13)
-    counts = rng.multinomial(1024, rng.dirichlet(np.full(vocab, 0.3)))
-    uniforms = np.arange(4096) / 4096
-    expected = np.searchsorted(np.cumsum(counts), uniforms * 1024, 'right')
-    weights = np.tile((counts / 1024).astype(np.float32), (4096, 1))
-    found = draw(jnp.asarray(weights), jnp.asarray(uniforms, jnp.float32))
-    np.testing.assert_array_equal(found, expected)
+    num_blocks = -(-vocab // sampling.BLOCK)
+    # Powers of two, so that shares of a block have few bits as well.
+    totals = [1024 >> min(b + 1, num_blocks - 1) for b in range(num_blocks)]
+    counts = np.zeros((num_blocks, sampling.BLOCK), int)
+    for b, total in enumerate(totals):
+      width = min(sampling.BLOCK, vocab - b * sampling.BLOCK)
+      shares = rng.dirichlet(np.full(width, 0.3))
+      counts[b, :width] = rng.multinomial(total, shares)
+    grid = np.arange(4096)
+    other = rng.permutation(grid)
+    block = np.searchsorted(np.cumsum(totals), grid / 4, 'right')
+    points = other / 4096 * np.array(totals)[block]
+    offset = (np.cumsum(counts[block], axis=1) <= points[:, None]).sum(axis=1)
+    weights = (counts.reshape(-1)[:vocab] / 1024).astype(np.float32)
+    uniforms = (np.stack([grid, other], axis=-1) << 20).astype(np.uint32)
+    found = draw(jnp.tile(weights, (4096, 1)), jnp.asarray(uniforms))
+    np.testing.assert_array_equal(found, block * sampling.BLOCK + offset)
 
   @pytest.mark.parametrize('name', sparse_weights())
   def test_never_a_token_of_no_weight(self, name):
     weights = sparse_weights()[name]
-    edges = (np.cumsum(weights) / weights.sum()).astype(np.float32)
-    near = [edges, np.nextafter(edges, 0), np.nextafter(edges, 2)]
-    uniforms = np.unique(np.concatenate([*near, LARGEST_UNIFORMS, [0, 2e-38]]))
-    uniforms = uniforms[uniforms < 1].astype(np.float32)
-    # A few uniforms spread over [0, 1), and the largest.
+    # Near boundaries, anywhere, and the ends.
+    near = words_of(weights, np.flatnonzero(weights)).reshape(-1).astype(int)
+    steps = [0, 1, -1, 2**23, -(2**23)]
+    rng = np.random.default_rng(16)
+    candidates = np.concatenate(
+        [(near[:, None] + steps).reshape(-1), rng.integers(0, 2**32, 500)]
+    )
+    candidates = candidates.clip(0, LARGEST_WORD)
     num_rows = 120 if weights.size > 1000 else 900
-    spread = np.linspace(0, uniforms.size - 1, num_rows).astype(int)
-    uniforms = np.append(uniforms[spread], LARGEST_UNIFORMS)
-    uniforms = uniforms.astype(np.float32)
-    rows = np.tile(weights, (uniforms.size, 1))
+    uniforms = rng.choice(candidates, (num_rows, 2))
+    ends = [[a, b] for a in (0, LARGEST_WORD) for b in (0, LARGEST_WORD)]
+    uniforms = np.concatenate([uniforms, ends]).astype(np.uint32)
+    rows = np.tile(weights, (len(uniforms), 1))
     with jax.debug_nans(True):
       found = np.asarray(draw(jnp.asarray(rows), jnp.asarray(uniforms)))
     assert np.all((found >= 0) & (found < weights.size))
@@ -372,19 +395,17 @@ class TestDraw:
 
   def test_leading_axes(self):
     weights = np.random.default_rng(14).random((2, 3, 200)).astype(np.float32)
-    uniforms = np.random.default_rng(15).random((2, 3)).astype(np.float32)
-    found = draw(jnp.asarray(weights), jnp.asarray(uniforms))
-    alone = draw(
-        jnp.asarray(weights.reshape(6, 200)), jnp.asarray(uniforms.reshape(6))
-    )
+    uniforms = np.random.default_rng(15).integers(0, 2**32, (2, 3, 2))
+    uniforms = jnp.asarray(uniforms.astype(np.uint32))
+    found = draw(jnp.asarray(weights), uniforms)
+    alone = draw(jnp.asarray(weights.reshape(6, 200)), uniforms.reshape(6, 2))
     np.testing.assert_array_equal(found, alone.reshape(2, 3))
-
-  @pytest.mark.usefixtures('float64')
-  def test_float64_sees_small_masses(self):
-    weights = jnp.asarray([[1.0, 1e-12, 1.0]])
-    middle = jnp.asarray([0.5])
-    np.testing.assert_array_equal(draw(weights, middle), [1])
 
   def test_one_uniform_per_row(self):
     with pytest.raises(TypeCheckError):
-      sampling.draw(jnp.ones((2, 5)), jnp.zeros((3,)))
+      sampling.draw(jnp.ones((2, 5)), jnp.zeros((3, 2), jnp.uint32))
+
+  def test_floats(self):
+    """A uniform in [0, 1) would have too few values."""
+    with pytest.raises(TypeCheckError):
+      sampling.draw(jnp.ones((2, 5)), jnp.zeros((2, 2)))

@@ -10,6 +10,7 @@ import pytest
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import verification
+from tests import words
 
 
 def acceptance_length(target_probs, draft_probs):
@@ -224,7 +225,7 @@ def forced(names, other_probs=np.nan):
       jnp.asarray(target_probs, jnp.float32),
       draft,
       jnp.asarray(accept_uniforms, jnp.float32),
-      jnp.asarray(draws, jnp.float32),
+      jnp.asarray(words.words(draws)),
   )
   return verdict, accepted, token
 
@@ -255,7 +256,7 @@ class TestForced:
     )
     target_probs = jnp.array([[[1.0, 0.0]] * 3])
     verdict = verification.verify(
-        target_probs, draft, jnp.zeros((1, 2)), jnp.zeros((1,))
+        target_probs, draft, jnp.zeros((1, 2)), jnp.asarray(words.words([0.0]))
     )
     assert verdict.num_accepted.tolist() == [0]
     assert verdict.next_token.tolist() == [0]
@@ -271,7 +272,7 @@ class TestForced:
         jnp.array([[[1.0, 0.0]] * 2]),
         draft,
         jnp.zeros((1, 1)),
-        jnp.full((1,), 0.999),
+        jnp.asarray(words.words([0.999])),
     )
     assert verdict == contracts.Verdict(jnp.array([0]), jnp.array([0]))
 
@@ -289,7 +290,7 @@ class TestForced:
     target_probs = jnp.stack([probs, probs], axis=1)
     largest = jnp.full((200,), 1 - 2.0**-24, jnp.float32)
     verdict = verification.verify(
-        target_probs, draft, largest[:, None], largest
+        target_probs, draft, largest[:, None], jnp.asarray(words.words(largest))
     )
     assert verdict.num_accepted.tolist() == [1] * 200
 
@@ -306,7 +307,7 @@ class TestForced:
           jnp.full((1, positions, 2), 0.5),
           draft,
           jnp.zeros((1, 2)),
-          jnp.zeros((1,)),
+          jnp.asarray(words.words([0.0])),
       )
 
 
@@ -360,7 +361,7 @@ class TestDrawNext:
         target_probs,
         _draft([[0, 1, 2]], [length]),
         jnp.asarray([num_accepted], jnp.int32),
-        jnp.asarray([uniform], jnp.float32),
+        jnp.asarray(words.words([uniform])),
     )
     assert verdict.num_accepted.tolist() == [num_accepted]
     assert verdict.next_token.tolist() == [expected]
@@ -373,7 +374,7 @@ class TestTokenwise:
     target_probs = jnp.asarray(rng.dirichlet(np.ones(4), (64, 4)), jnp.float32)
     draft = _draft(rng.integers(0, 4, (64, 3)), rng.integers(0, 4, 64))
     accept_uniforms = jnp.asarray(rng.random((64, 3)), jnp.float32)
-    draws = jnp.asarray(rng.random(64), jnp.float32)
+    draws = jnp.asarray(words.words(rng.random(64)))
     expected = verification.verify(target_probs, draft, accept_uniforms, draws)
     scores = contracts.Scores(
         jnp.log(target_probs), target_probs, sampling.make_sampling()
