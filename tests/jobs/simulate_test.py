@@ -181,6 +181,24 @@ class TestRecord:
     assert len(re.findall(r'^\| t5_1_1_small .*simulated', table, re.M)) == 1
 
 
+class TestDraftsThatShareTheTarget:
+
+  @pytest.mark.parametrize(
+      ('name', 'kind'),
+      [
+          ('early_exit_1', 'early_exit'),
+          ('shared_encoder_1_small', 'shared_encoder'),
+      ],
+  )
+  def test_measured(self, tmp_path, name, kind):
+    (record,) = _simulate(tmp_path, draft_size=name)
+    assert (record.drafter.kind, record.drafter.name) == (kind, name)
+    base = loading.count_params(t5_published.make_config('base'))
+    assert 0 < record.drafter.num_params < base
+    assert 0 < record.encoder_s.draft < record.encoder_s.target
+    assert record.c > 0 and record.ops_coefficient > 0
+
+
 class TestProgress:
 
   def test_line_before_each_measurement(self, measured, tmp_path, capsys):
