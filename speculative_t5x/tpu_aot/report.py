@@ -217,7 +217,7 @@ def _drafts(record: Record) -> str:
             f'{draft["num_params"]:,}',
             str(pair['gamma']),
             f'{seconds(draft) / seconds(record["target"]):.4f}',
-            _compiled_cost(record, pair, '.4f'),
+            compiled_cost(record, pair, '.4f'),
             f'{_one_row_ratio(record, draft):.4f}',
         ]
     )
@@ -254,11 +254,11 @@ def _table_2(record: Record) -> str:
 def _cost(record: Record, row: Record) -> str:
   """Returns the compiled c of a row of Table 2."""
   pair = _pair_of(record, row)
-  return _NONE if pair is None else _compiled_cost(record, pair, '.3f')
+  return _NONE if pair is None else compiled_cost(record, pair, '.3f')
 
 
-def _compiled_cost(record: Record, pair: Record, form: str) -> str:
-  """Returns the cycles of a later draft step of the loop over a plain step."""
+def compiled_cost(record: Record, pair: Record, form: str) -> str:
+  """Formats the cycles of a later draft step of the loop over a plain step."""
   later = pair['loop']['draft_step']
   if later is None:
     return _NONE
