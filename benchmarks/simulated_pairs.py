@@ -183,7 +183,7 @@ def count_step_bytes(size: str, shapes: simulation.Shapes) -> int:
   params = jax.eval_shape(
       functools.partial(random_models.random_params, config)
   )
-  model = loading.Model(config, params, random_models.count_params(config))
+  model = loading.Model(config, params, loading.count_params(config))
   decoder = token_decoder.TokenDecoder(
       model,
       draft_model.from_model(model),

@@ -24,6 +24,19 @@ from speculative_t5x.networks import t5_model
 from speculative_t5x.networks import t5_sizes
 from speculative_t5x.speculation import contracts
 
+_ENCODER_ERRORS = {
+    False: (
+        'The network has no encoder, so it can only draft for a target whose'
+        ' encoder it shares. Pass an encoder-decoder, or a decoder as the draft'
+        ' of drafters.shared_encoder.'
+    ),
+    True: (
+        'The network has an encoder of its own, and a draft that shares the'
+        " target's has none. Pass a decoder alone, or draft with"
+        ' drafters.draft_model.'
+    ),
+}
+
 
 @dataclasses.dataclass(frozen=True)
 class Model:
@@ -125,6 +138,7 @@ def find_model(
     dtype: Any = jnp.float32,
     mesh: jax.sharding.Mesh | None = None,
     rules: sharding.Rules = sharding.MODEL_PARALLEL,
+    is_decoder: bool = False,
 ) -> ModelSource:
   """Returns what is known of a model before its weights are read.
 
@@ -135,12 +149,17 @@ def find_model(
     dtype: to decode in, where `config` is None.
     mesh: to load it onto; None for one device.
     rules: which axes are partitioned over the mesh.
+    is_decoder: whether it is a decoder alone, without an encoder of its own.
   Raises:
     checkpoints.CheckpointError: if `config` is None and the checkpoint is of
-      another network.
+      another network; if it has an encoder and should not, or the reverse.
   """
   if config is None:
     config = read_config(checkpoint, dtype)
+  if is_decoder != (config.num_encoder_layers == 0):
+    raise checkpoints.CheckpointError(
+        f'{checkpoint.folder}: {_ENCODER_ERRORS[is_decoder]}'
+    )
   special_ids = checkpoint.special_ids or t5_model.SPECIAL_IDS
   return ModelSource(checkpoint, config, special_ids, mesh, rules)
 
@@ -178,11 +197,19 @@ def abstract_params(config: t5.T5Config) -> contracts.Params:
 
 @functools.cache
 def _abstract_variables(config: t5.T5Config) -> core.FrozenDict:
-  tokens = jax.ShapeDtypeStruct((1, 1), jnp.int32)
   init = functools.partial(t5.Transformer(config).init, enable_dropout=False)
-  return core.freeze(
-      jax.eval_shape(init, jax.random.key(0), tokens, tokens, tokens)
-  )
+  inputs = [jax.ShapeDtypeStruct((1, 1), jnp.int32)] * 3
+  if not config.num_encoder_layers:  # a decoder alone
+    init = functools.partial(init, method='decode')
+    shape = (1, 1, config.width_of_inputs)
+    inputs = [jax.ShapeDtypeStruct(shape, config.dtype), *inputs]
+  return core.freeze(jax.eval_shape(init, jax.random.key(0), *inputs))
+
+
+@functools.cache
+def count_params(config: t5.T5Config) -> int:
+  """Returns the number of parameters in a checkpoint of the network."""
+  return sum(x.size for x in jax.tree.leaves(abstract_params(config)))
 
 
 def param_shardings(

@@ -28,14 +28,8 @@ def make_model(config: t5.T5Config, seed: int = 0) -> loading.Model:
   prepared = preparation.merge_config(
       preparation.prepare_config(config, jax.default_backend())
   )
-  num_params = count_params(config)
+  num_params = loading.count_params(config)
   return loading.Model(prepared, random_params(prepared, seed), num_params)
-
-
-@functools.cache
-def count_params(config: t5.T5Config) -> int:
-  """Returns the number of parameters in a checkpoint of the network."""
-  return sum(x.size for x in jax.tree.leaves(loading.abstract_params(config)))
 
 
 def random_params(config: t5.T5Config, seed: int = 0) -> contracts.Params:

@@ -22,11 +22,12 @@ from speculative_t5x import run_record
 from speculative_t5x import sharding
 from speculative_t5x import token_decoder
 from speculative_t5x.compatibility import memory
-from speculative_t5x.drafters import draft_model
+from speculative_t5x.drafters import by_name
 from speculative_t5x.drafters import source
 from speculative_t5x.measurement import part_programs
 from speculative_t5x.measurement import provenance
 from speculative_t5x.measurement import walltimes
+from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_published
 from speculative_t5x.outputs import output_folder
 from speculative_t5x.runtime import arguments
@@ -43,13 +44,13 @@ class Pairing:
   """A draft model beside the target, and its acceptance rate.
 
   Attributes:
-    draft_size: of T5 1.1.
+    draft: its name, see `drafters.by_name`.
     alpha: probability that a draft token is accepted, in [0, 1].
     gamma: draft tokens per block.
     temperature: of both models.
   """
 
-  draft_size: str
+  draft: str
   alpha: float
   gamma: int
   temperature: float = 0.0
@@ -110,7 +111,7 @@ def measure_pairings(
     simulated_acceptance.make_rule(pairing.alpha)  # before anything is made
     sampling_lib.make_sampling(pairing.temperature)
   arguments.check_gammas([p.gamma for p in pairings], shapes.targets_length)
-  drafts = sorted({p.draft_size for p in pairings})
+  drafts = sorted({p.draft for p in pairings})
   gamma = max(p.gamma for p in pairings)
   target_size = _choose_target(target_size, drafts, gamma, shapes)
   folder = output_folder.OutputFolder(output_dir, 'walltime')
@@ -121,7 +122,7 @@ def measure_pairings(
 
 def _by_program(pairing: Pairing) -> tuple:
   """Pairings of one model and program come after one another."""
-  return pairing.draft_size, pairing.gamma, pairing.alpha
+  return pairing.draft, pairing.gamma, pairing.alpha
 
 
 class _Bench:
@@ -129,6 +130,8 @@ class _Bench:
 
   def __init__(self, target_size: str, shapes: Shapes, folder, total: int):
     self._target_size = target_size
+    self._target_name = _name(target_size)
+    self._target_config = t5_published.make_config(target_size, shapes.dtype)
     self._shapes = shapes
     self._folder = folder
     self._total = total  # pairings
@@ -139,7 +142,7 @@ class _Bench:
     """Returns the record of a pairing, from the folder or measured."""
     settings = self._settings(pairing)
     name = (
-        f'{self._target_size} and {pairing.draft_size}, gamma {pairing.gamma},'
+        f'{self._target_size} and {pairing.draft}, gamma {pairing.gamma},'
         f' alpha {pairing.alpha:g}, temperature {pairing.temperature:g}'
     )
     record = self._folder.find(settings, name, self._total)
@@ -153,7 +156,7 @@ class _Bench:
     return record
 
   def _programs_for(self, pairing: Pairing) -> part_programs.PartPrograms:
-    made_for = pairing.draft_size, pairing.gamma
+    made_for = pairing.draft, pairing.gamma
     if self._made_for != made_for:
       decoder = self._make_decoder(pairing)
       self._programs = part_programs.PartPrograms(decoder)
@@ -162,9 +165,10 @@ class _Bench:
 
   def _make_decoder(self, pairing: Pairing) -> token_decoder.TokenDecoder:
     if self._programs is None:
+      target = _random_model(self._target_name, self._target_config, seed=1)
       return token_decoder.TokenDecoder(
-          _random_model(self._target_size, self._shapes, seed=1),
-          self._make_drafter(pairing),
+          target,
+          self._make_drafter(pairing, target),
           gamma=pairing.gamma,
           length=self._shapes.targets_length,
           may_end=False,
@@ -172,13 +176,16 @@ class _Bench:
       )
     decoder = self._programs.decoder
     drafter = decoder.loaded_drafter
-    if self._made_for[0] != pairing.draft_size:
-      drafter = self._make_drafter(pairing)
+    if self._made_for[0] != pairing.draft:
+      drafter = self._make_drafter(pairing, decoder.target)
     return decoder.with_drafter(drafter, pairing.gamma)
 
-  def _make_drafter(self, pairing: Pairing) -> source.LoadedDrafter:
-    return draft_model.from_model(
-        _random_model(pairing.draft_size, self._shapes, seed=2)
+  def _make_drafter(
+      self, pairing: Pairing, target: loading.Model
+  ) -> source.LoadedDrafter:
+    draft = by_name.find(pairing.draft, self._target_config)
+    return draft.load(
+        target, lambda config: _random_model(_name(draft.name), config, seed=2)
     )
 
   def _requests(self, pairing: Pairing) -> list[token_decoder.Request]:
@@ -205,22 +212,23 @@ class _Bench:
     """Returns a record before anything is measured."""
     shapes = self._shapes
     rule = simulated_acceptance.make_rule(pairing.alpha)
-    describe = lambda size: {
-        'name': f't5_1_1_{size}',
-        'num_params': random_models.count_params(
-            t5_published.make_config(size)
-        ),
+    draft = by_name.find(pairing.draft, self._target_config)
+    describe = lambda name, config: {
+        'name': name,
+        'num_params': loading.count_params(config),
         'dtype': shapes.dtype,
     }
     return provenance.new_record(
         'walltime',
         num_examples=shapes.num_examples,
         truncated_inputs=0,
-        target=run_record.ModelDescription(**describe(self._target_size)),
+        target=run_record.ModelDescription(
+            **describe(self._target_name, self._target_config)
+        ),
         drafter=run_record.DrafterDescription(
-            kind='model',
-            **describe(pairing.draft_size),
-            model_parallel=False,
+            kind=draft.kind,
+            **describe(_name(draft.name), draft.network),
+            model_parallel=False if draft.is_own else None,
             temperature=pairing.temperature,
         ),
         verification=run_record.Verification(rule.name),
@@ -245,10 +253,14 @@ class _Bench:
     )
 
 
-def _random_model(size: str, shapes: Shapes, seed: int) -> loading.Model:
-  config = t5_published.make_config(size, shapes.dtype)
-  count = random_models.count_params(config)
-  print(f'making T5 1.1 {size}, {count:,} random weights', file=sys.stderr)
+def _name(name: str) -> str:
+  """Returns the name of a size or of another draft in a record."""
+  return f't5_1_1_{name}' if name in t5_published.SIZES else name
+
+
+def _random_model(name: str, config: t5.T5Config, seed: int) -> loading.Model:
+  count = loading.count_params(config)
+  print(f'making {name}, {count:,} random weights', file=sys.stderr)
   model = random_models.make_model(config, seed)
   jax.block_until_ready(model.params)
   return model
@@ -265,7 +277,7 @@ def _workload(gamma: int, shapes: Shapes) -> memory.Workload:
 
 
 def _needed_bytes(
-    target_size: str, draft_sizes: Sequence[str], gamma: int, shapes: Shapes
+    target_size: str, names: Sequence[str], gamma: int, shapes: Shapes
 ) -> int:
   """Returns the bytes of the target, the drafts and the measurement.
 
@@ -273,11 +285,14 @@ def _needed_bytes(
   beside the runs have caches, keys and values of their own.
   """
   workload = _workload(gamma, shapes)
-  make_config = lambda size: t5_published.make_config(size, shapes.dtype)
-  target = memory.target_bytes(make_config(target_size), workload)
+  config = t5_published.make_config(target_size, shapes.dtype)
+  target = memory.target_bytes(config, workload)
+  found = [by_name.find(name, config) for name in names]
   drafts = [
-      memory.draft_bytes(make_config(size), workload, t5_published.VOCAB_SIZE)
-      for size in draft_sizes
+      memory.draft_bytes(
+          draft.network if draft.is_own else None, workload, config.vocab_size
+      )
+      for draft in found
   ]
   models = target.total + sum(sorted(draft.total for draft in drafts)[-2:])
   parts = 2 * target.cache + target.cross
@@ -300,7 +315,7 @@ def _copy_bytes(num_bytes: int, dtype: str) -> int:
 
 def _choose_target(
     target_size: str | None,
-    draft_sizes: Sequence[str],
+    names: Sequence[str],
     gamma: int,
     shapes: Shapes,
 ) -> str:
@@ -308,11 +323,17 @@ def _choose_target(
 
   Raises:
     ValueError: if it does not fit the memory, with the bytes needed, those
-      there are, and what would fit.
+      there are, and what would fit; if there is no draft of a name.
   """
   available = memory.available_bytes()
-  needed = lambda size, shapes: _needed_bytes(size, draft_sizes, gamma, shapes)
-  fits = lambda size, shapes: needed(size, shapes) <= available
+  needed = lambda size, shapes: _needed_bytes(size, names, gamma, shapes)
+  fits = lambda size, shapes: (
+      _has_drafts(size, names) and needed(size, shapes) <= available
+  )
+  # The largest one has every draft that any target has.
+  largest_config = t5_published.make_config(target_size or 'xxl')
+  for name in names:
+    by_name.find(name, largest_config)
   if target_size is not None and fits(target_size, shapes):
     return target_size
   sizes = list(t5_published.SIZES)
@@ -328,10 +349,21 @@ def _choose_target(
     remedies.append(f'DTYPE={halved.dtype}')
   remedy = ', or '.join(remedies) or 'smaller drafts'
   raise ValueError(
-      f'T5 1.1 {asked} with {", ".join(draft_sizes)} in {shapes.dtype} needs'
+      f'T5 1.1 {asked} with {", ".join(names)} in {shapes.dtype} needs'
       f' {_in_bytes(needed(asked, shapes))}, and {_in_bytes(available)} are'
       f' free on this device. Give {remedy}.'
   )
+
+
+def _has_drafts(target_size: str, names: Sequence[str]) -> bool:
+  """Returns whether a target has the layers that the drafts name."""
+  config = t5_published.make_config(target_size)
+  try:
+    for name in names:
+      by_name.find(name, config)
+  except ValueError:
+    return False
+  return True
 
 
 def _in_bytes(count: int) -> str:

@@ -17,6 +17,7 @@ from speculative_t5x.cli import gin_text
 from speculative_t5x.cli import main
 from speculative_t5x.jobs import paper
 from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_published
 from tests import shared
 
 _ROOT = pathlib.Path(__file__).parents[1]
@@ -231,3 +232,22 @@ class TestEval:
     defaults = {f.name: f.default for f in dataclasses.fields(t5.T5Config)}
     for key in found.keys() - expected.keys():
       assert found[key] == defaults[key], key
+
+
+class TestDraftsOfThePaper:
+
+  @pytest.mark.parametrize('size', ['small', 'base', 'large'])
+  def test_sizes(self, size):
+    _parse(_EVAL, f'configs/models/t5_1_1_{size}_draft.gin')
+    with gin.config_scope('draft'):
+      found = gin.get_configurable(t5.T5Config)()
+    assert found == t5_published.make_config(size)
+
+  @pytest.mark.parametrize('size', ['small', 'base', 'large'])
+  def test_sizes_in_t5x(self, size):
+    text = pathlib.Path(f'configs/t5x/draft_t5_1_1_{size}.gin').read_text()
+    found = dict(re.findall(r'^  (\w+) = (.+)$', text, re.MULTILINE))
+    expected = t5_published.make_config(size)
+    for key, value in found.items():
+      assert repr(getattr(expected, key)) == value, key
+    assert {'emb_dim', 'num_heads', 'mlp_dim', 'num_decoder_layers'} <= {*found}

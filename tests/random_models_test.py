@@ -182,7 +182,7 @@ class TestSizes:
       ],
   )  # fmt: skip
   def test_parameters(self, size, millions):
-    found = random_models.count_params(t5_published.make_config(size)) / 1e6
+    found = loading.count_params(t5_published.make_config(size)) / 1e6
     decimals = len(millions.partition('.')[2])
     assert f'{found:.{decimals}f}' == millions
 

@@ -137,7 +137,7 @@ def row_write_cycles(record: records_lib.Entry, form: str, block: int) -> int:
 
 def draft_of(record: records_lib.Entry, size: str) -> records_lib.Entry:
   """Returns the entry of a draft of the given size."""
-  return next(x for x in record.drafts if x.name.endswith(f'_{size}'))
+  return next(x for x in record.drafts if x.name == f't5_1_1_{size}')
 
 
 def table_2_row(
@@ -150,3 +150,13 @@ def table_2_row(
   ]
   wanted = [task, draft, str(temperature)]
   return dict(zip(header, next(row for row in rows if row[:3] == wanted)))
+
+
+def draft_cost(record: records_lib.Entry, draft: str, gamma: int) -> str:
+  """Returns the compiled c of a draft, see `report`."""
+  (pair,) = [
+      pair
+      for pair in record['pairs']
+      if (pair['draft'], pair['gamma']) == (draft, gamma)
+  ]
+  return report.compiled_cost(record, pair, '.4f')

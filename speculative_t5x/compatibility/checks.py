@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from speculative_t5x import vocabularies
 from speculative_t5x.compatibility import facts
 from speculative_t5x.compatibility import memory
+from speculative_t5x.compatibility import pairing
 from speculative_t5x.networks import layers
 
 _MIB, _GIB = 2**20, 2**30
@@ -161,12 +162,7 @@ def _size_findings(
       _logits_width(target, draft),
       row('emb_dim', lambda c: c.config.emb_dim),
       row('heads', lambda c: f'{c.config.num_heads} x {c.config.head_dim}'),
-      row(
-          'layers: encoder + decoder',
-          lambda c: (
-              f'{c.config.num_encoder_layers} + {c.config.num_decoder_layers}'
-          ),
-      ),
+      _num_layers(target, draft),
       row('mlp_dim', lambda c: c.config.mlp_dim),
       _activations(target, draft),
       row('output head', _head),
@@ -177,6 +173,35 @@ def _size_findings(
       row('dtype stored', _stored_dtypes),
       row('dtype to decode in', lambda c: jnp.dtype(c.config.dtype).name),
   ]
+
+
+def _num_layers(
+    target: facts.Candidate, draft: facts.Candidate
+) -> facts.Finding:
+  finding = _row(
+      'layers: encoder + decoder',
+      target,
+      draft,
+      lambda c: (
+          f'{c.config.num_encoder_layers} + {c.config.num_decoder_layers}'
+      ),
+  )
+  if target.config and not target.config.num_encoder_layers:
+    return finding.judged(
+        'error', 'The target has no encoder. Pass an encoder-decoder.'
+    )
+  if not draft.config or draft.config.num_encoder_layers:
+    return finding
+  if target.config:
+    try:
+      pairing.check_width(target.config, draft.config)
+    except ValueError as error:
+      return finding.judged('error', str(error))
+  return finding.judged(
+      'note',
+      "The draft has no encoder and shares the target's: draft with"
+      ' configs/drafters/shared_encoder.gin.',
+  )
 
 
 def _row(

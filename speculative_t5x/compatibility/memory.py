@@ -118,17 +118,20 @@ def target_bytes(config: t5.T5Config, workload: Workload) -> DeviceBytes:
 
 
 def draft_bytes(
-    config: t5.T5Config, workload: Workload, vocab_size: int
+    config: t5.T5Config | None, workload: Workload, vocab_size: int
 ) -> DeviceBytes:
   """Returns the bytes that the draft needs per device.
 
   Args:
-    config: the draft's sizes, and the dtype of decoding.
+    config: the draft's sizes, and the dtype of decoding; None for layers of
+      the target, which have no parameters and no cache of their own.
     workload: the batch and the mesh.
     vocab_size: width of the target's logits, to which the draft's are padded or
       cut.
   """
   row_logits = workload.gamma * vocab_size
+  if config is None:
+    return DeviceBytes(0, 0, 0, _logits_bytes(workload, row_logits))
   rules = sharding.REPLICATED
   if workload.draft_model_parallel:
     rules = sharding.MODEL_PARALLEL
@@ -150,8 +153,12 @@ def _device_bytes(
       params=_params_bytes(config, mesh, rules),
       cache=workload.rows * slots * position,
       cross=workload.examples * workload.inputs_length * position,
-      logits=workload.rows * row_logits * jnp.dtype(jnp.float32).itemsize,
+      logits=_logits_bytes(workload, row_logits),
   )
+
+
+def _logits_bytes(workload: Workload, row_logits: int) -> int:
+  return workload.rows * row_logits * jnp.dtype(jnp.float32).itemsize
 
 
 def _params_bytes(

@@ -91,6 +91,20 @@ def check_network(role: Role, config: t5.T5Config, other: Role) -> None:
     raise checkpoints.CheckpointError(f'{role.path_name}: {message}') from error
 
 
+def check_width(target: t5.T5Config, draft: t5.T5Config) -> None:
+  """Checks that a draft decoder can read the output of a target's encoder.
+
+  Raises:
+    ValueError: if it reads another width.
+  """
+  if draft.width_of_inputs != target.emb_dim:
+    raise ValueError(
+        f'The draft decoder reads an encoder of width {draft.width_of_inputs},'
+        f" and the target's encoder has width {target.emb_dim}. Pass a decoder"
+        " that was trained on this target's encoder."
+    )
+
+
 def _fits(role: Role, config: t5.T5Config | None) -> bool:
   if config is None or role.checkpoint is None:
     return False

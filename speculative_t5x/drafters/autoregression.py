@@ -22,6 +22,10 @@ from speculative_t5x.speculation import widths
 # network drew it and was never fed it.
 FIRST_BLOCK = 2
 
+# Names of the loops of a draft in compiled programs: what is fed before, the
+# first draft token, and all others.
+CATCH_UP, FIRST, LATER = 'catch_up', 'first_token', 'later_tokens'
+
 # Takes a cache, tokens [rows, block], the numbers of tokens before them [rows],
 # and the one index of the block whose logits are wanted [rows], None for all;
 # returns logits and the next cache.
@@ -58,6 +62,7 @@ def draft(
     first_tokens: jax.Array,
     view: contracts.View,
     gamma: int,
+    first_block: int = FIRST_BLOCK,
 ) -> tuple[contracts.Draft, contracts.Cache, jax.Array]:
   """Drafts until every row has what it wants; no call if none wants any.
 
@@ -69,6 +74,8 @@ def draft(
     first_tokens: [rows] int32, see `contracts.Started`.
     view: of the drafter, which has one uniform per draft token.
     gamma: the most draft tokens (static).
+    first_block: positions of the first call, which feeds what is missing of the
+      tokens (static).
   Returns:
     The draft, the cache, and how many tokens the network was fed, as above.
     Those past the committed tokens belong to the draft.
@@ -77,7 +84,9 @@ def draft(
   inputs = lambda start, block: state_lib.decoder_inputs(
       view.sequences, first_tokens, start, block
   )
-  cache, num_fed = _catch_up(decode, cache, num_fed, inputs, view, gamma)
+  cache, num_fed = _catch_up(
+      decode, cache, num_fed, inputs, view, gamma, first_block
+  )
 
   def draw(drafted, tokens, start, at) -> _Drafted:
     logits, cache = decode(drafted.cache, tokens, start, at)
@@ -102,7 +111,7 @@ def draft(
 
   def draw_first(drafted: _Drafted) -> _Drafted:
     at = view.num_tokens - num_fed
-    return draw(drafted, inputs(num_fed, FIRST_BLOCK), num_fed, at)
+    return draw(drafted, inputs(num_fed, first_block), num_fed, at)
 
   def draw_later(drafted: _Drafted) -> _Drafted:
     last = drafted.num_steps - 1
@@ -112,8 +121,10 @@ def draft(
 
   is_wanted = lambda drafted: jnp.any(drafted.is_open)
   drafted = _nothing_drafted(decode, cache, inputs, view, gamma)
-  drafted = widths.when(is_wanted(drafted), draw_first, drafted)
-  drafted = lax.while_loop(is_wanted, draw_later, drafted)
+  with jax.named_scope(FIRST):
+    drafted = widths.when(is_wanted(drafted), draw_first, drafted)
+  with jax.named_scope(LATER):
+    drafted = lax.while_loop(is_wanted, draw_later, drafted)
   num_fed = jnp.where(
       drafted.num_steps > 0, view.num_tokens + drafted.num_steps, num_fed
   )
@@ -121,7 +132,7 @@ def draft(
   return found, drafted.cache, num_fed
 
 
-def _catch_up(decode, cache, num_fed, inputs, view, gamma):
+def _catch_up(decode, cache, num_fed, inputs, view, gamma, first_block):
   """Feeds what was committed while the network did not draft.
 
   A row that wants nothing may stay behind.
@@ -131,7 +142,7 @@ def _catch_up(decode, cache, num_fed, inputs, view, gamma):
   def is_behind(carry):
     _, num_fed = carry
     num_missing = view.num_tokens - num_fed
-    return jnp.any((view.num_wanted > 0) & (num_missing >= FIRST_BLOCK))
+    return jnp.any((view.num_wanted > 0) & (num_missing >= first_block))
 
   def feed(carry):
     cache, num_fed = carry
@@ -139,7 +150,8 @@ def _catch_up(decode, cache, num_fed, inputs, view, gamma):
     _, cache = decode(cache, inputs(num_fed, block), num_fed, None)
     return cache, jnp.minimum(num_fed + block, view.num_tokens)
 
-  return lax.while_loop(is_behind, feed, (cache, num_fed))
+  with jax.named_scope(CATCH_UP):
+    return lax.while_loop(is_behind, feed, (cache, num_fed))
 
 
 def _nothing_drafted(decode, cache, inputs, view, gamma) -> _Drafted:

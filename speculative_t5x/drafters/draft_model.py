@@ -6,6 +6,7 @@ Legend: examples, rows, gamma (draft tokens per block), vocab (the target's),
 slots, length.
 """
 
+from collections.abc import Callable
 import dataclasses
 from typing import NamedTuple
 
@@ -27,6 +28,8 @@ from speculative_t5x.drafters import source
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import contracts
+
+KIND = 'model'  # in a run record
 
 
 class DraftModelMemory(NamedTuple):
@@ -57,6 +60,11 @@ class DraftModelState:
   num_fed: jax.Array
 
 
+def read_inputs(context: contracts.Context) -> contracts.Inputs:
+  """Returns what a draft model with an encoder of its own reads."""
+  return context.inputs
+
+
 @dataclasses.dataclass(frozen=True)
 class DraftModel:
   """Drafts up to gamma tokens, one at a time, with a model of its own.
@@ -68,12 +76,14 @@ class DraftModel:
       rest probability 0; a wider one is cut and renormalised.
     rules: how the model lies on a mesh, where one is in force: its own way and
       not the target's, whose number of heads is another.
+    read: returns the inputs of the model.
   """
 
   model: contracts.Model
   max_draft_tokens: int
   vocab_size: int
   rules: sharding.Rules = sharding.REPLICATED
+  read: Callable[[contracts.Context], contracts.Inputs] = read_inputs
   drafts_all_wanted = True
 
   def __post_init__(self):
@@ -95,17 +105,25 @@ class DraftModel:
 
   def model_calls(self) -> tuple[contracts.ModelCall, ...]:
     """See `contracts.ModelCall`."""
-    block = autoregression.FIRST_BLOCK
-    first = contracts.ModelCall(self.model, block, 1, True)
-    later = contracts.ModelCall(self.model, 1, self.max_draft_tokens - 1)
-    return first, later
+    call = lambda block, count: contracts.ModelCall(
+        self.model, self._begin, block, count, wants_one=block > 1
+    )
+    first = call(autoregression.FIRST_BLOCK, 1)
+    return first, call(1, self.max_draft_tokens - 1)
+
+  def _begin(
+      self, params, context: contracts.Context, rows, slots
+  ) -> tuple[contracts.Params, contracts.Memory, contracts.Cache]:
+    """See `contracts.ModelCall.begin`."""
+    memory, state = self.init(params, context, rows, slots)
+    return params, memory.memory, state.cache
 
   def init(
       self, params, context: contracts.Context, rows, slots
   ) -> tuple[DraftModelMemory, DraftModelState]:
     """See `contracts.Drafter.init`."""
     with partitioning.axis_rules(self.rules):
-      started = self.model.start(params, context.inputs, rows, slots)
+      started = self.model.start(params, self.read(context), rows, slots)
     state = DraftModelState(started.cache, jnp.zeros((rows,), jnp.int32))
     # Models without inputs have one example per row.
     sizes = [x.shape[0] for x in jax.tree.leaves(context.inputs)]
@@ -185,6 +203,16 @@ class FromCheckpoint:
       vocabulary: vocabularies.Vocabulary | None,
   ) -> source.FoundDrafter:
     """See `source.Source.find`."""
+    found = self._find_model(target, vocabulary)
+    return self._found(found, vocabulary, from_model)
+
+  def _find_model(
+      self,
+      target: loading.ModelSource,
+      vocabulary: vocabularies.Vocabulary | None,
+      is_decoder: bool = False,
+  ) -> loading.ModelSource:
+    """Returns the draft model, which fits the target."""
     if vocabulary is not None and self.vocabulary_file is not None:
       vocabularies.check_same(
           vocabulary, vocabularies.load(self.vocabulary_file)
@@ -197,13 +225,39 @@ class FromCheckpoint:
         rules=sharding.MODEL_PARALLEL
         if self.model_parallel
         else sharding.REPLICATED,
+        is_decoder=is_decoder,
     )
     if found.checkpoint.special_ids is None:  # not stored: of one family
       found = dataclasses.replace(found, special_ids=target.special_ids)
     pairing.check_networks(target, found)
     source.check_special_ids(found.special_ids, target.special_ids)
+    return found
+
+  def _found(
+      self,
+      found: loading.ModelSource,
+      vocabulary: vocabularies.Vocabulary | None,
+      make: Callable[[loading.Model], source.LoadedDrafter],
+  ) -> source.FoundDrafter:
+    """Returns the drafter that is made of the model, with a short head or not.
+
+    Args:
+      found: fits the target.
+      vocabulary: of the target; None if there is none to compare with.
+      make: returns the drafter of a loaded model.
+    """
     ids = self._find_short_vocabulary(found, vocabulary)
-    return source.FoundDrafter(lambda: self._load(found, ids), (found,))
+
+    def load() -> source.LoadedDrafter:
+      if ids is None:
+        return make(found.load())
+      loaded = make(loading.shorten_head(found.load(), ids))
+      description = dataclasses.replace(
+          loaded.description, table=str(self.short_vocabulary)
+      )
+      return dataclasses.replace(loaded, description=description)
+
+    return source.FoundDrafter(load, (found,))
 
   def _find_short_vocabulary(
       self,
@@ -221,17 +275,6 @@ class FromCheckpoint:
         vocabulary,
     )
     return counts.most_frequent(self.short_vocabulary_size)
-
-  def _load(
-      self, found: loading.ModelSource, ids: np.ndarray | None
-  ) -> source.LoadedDrafter:
-    if ids is None:
-      return from_model(found.load())
-    loaded = from_model(loading.shorten_head(found.load(), ids))
-    description = dataclasses.replace(
-        loaded.description, table=str(self.short_vocabulary)
-    )
-    return dataclasses.replace(loaded, description=description)
 
 
 def from_model(draft: loading.Model) -> source.LoadedDrafter:
@@ -252,7 +295,7 @@ def from_model(draft: loading.Model) -> source.LoadedDrafter:
   return source.LoadedDrafter(
       make,
       run_record.DrafterDescription(
-          kind='model',
+          kind=KIND,
           **dataclasses.asdict(draft.describe()),
           model_parallel=draft.mesh is not None and is_partitioned,
           short_vocabulary=draft.config.head_size,

@@ -13,6 +13,7 @@ import json
 from typing import Any
 
 from speculative_t5x import sharding
+from speculative_t5x.drafters import by_name
 from speculative_t5x.measurement import provenance
 from speculative_t5x.networks import t5_published
 from speculative_t5x.outputs import text_files
@@ -39,7 +40,10 @@ def tpu_preflight(
 
   Args:
     target: name of the target network, 't5_1_1_small' to 't5_1_1_xxl'.
-    draft: one or several names of draft networks, or a comma-separated list.
+    draft: one or several names of drafts, or a comma-separated list: networks
+      as for the target, 'shared_encoder_2_small' for a decoder of 2 layers of
+      T5 1.1 small on the target's encoder, 'early_exit_6' for the target's
+      first 6 decoder layers.
     topology: e.g. 'v4:1x1x1', see `topology.describe`.
     gamma: draft tokens per block, one value or several.
     shapes: shapes of the decoded batch, and the mesh.
@@ -54,7 +58,7 @@ def tpu_preflight(
       or does not match JAX.
     OSError: if the output folder cannot be written to.
   """
-  target_size, draft_sizes = _size(target), _sizes(draft)
+  target_size, drafts = _size(target), _drafts(draft)
   gammas = arguments.several_counts('gamma', gamma)
   arguments.check_gammas(gammas, shapes.targets_length)
   place = abstract_pair.make_place(
@@ -62,19 +66,19 @@ def tpu_preflight(
   )
   sharding.check_batch(place.mesh, shapes.batch_size)
   bench = bench_lib.Bench(place, shapes)
-  for size in draft_sizes:
-    _check_fits(bench, place.topology, target_size, size, max(gammas))
+  for each in drafts:
+    _check_fits(bench, place.topology, target_size, each, max(gammas))
   if output_dir is not None:
     text_files.check_writable(output_dir)
   record = _describe(place, shapes) | {
       't5x_step': bench.describe_t5x(target_size),
       'row_writes': bench.describe_row_writes(target_size, max(gammas)),
-      'target': bench.describe_model(target_size, is_draft=False),
-      'drafts': [bench.describe_model(d, is_draft=True) for d in draft_sizes],
+      'target': bench.describe_target(target_size),
+      'drafts': [bench.describe_draft(target_size, each) for each in drafts],
       'verify': [bench.describe_verify(target_size, g) for g in gammas],
       'pairs': [
           bench.describe_pair(target_size, *pair)
-          for pair in itertools.product(draft_sizes, gammas)
+          for pair in itertools.product(drafts, gammas)
       ],
       'table_2': [
           dataclasses.asdict(row) | bench.describe_row(target_size, row)
@@ -92,9 +96,15 @@ def tpu_preflight(
   return record
 
 
-def _sizes(names: str | Sequence[str]) -> list[str]:
+def _drafts(names: str | Sequence[str]) -> list[str]:
+  """Returns the drafts' names as `drafters.by_name` has them."""
   several = names if isinstance(names, (list, tuple)) else str(names).split(',')
-  return list(dict.fromkeys(_size(str(name).strip()) for name in several))
+  names = [str(name).strip() for name in several]
+  return list(
+      dict.fromkeys(
+          name if by_name.shares_target(name) else _size(name) for name in names
+      )
+  )
 
 
 def _size(name: str) -> str:
@@ -117,7 +127,7 @@ def _check_fits(
   chip = topology.chip
   if needed > chip.memory_bytes:
     raise ValueError(
-        f'{bench_lib.PREFIX}{target} with {bench_lib.PREFIX}{draft} needs'
+        f'{bench_lib.PREFIX}{target} with {bench_lib.network_name(draft)} needs'
         f' {needed / _GIB:.1f} GiB on each chip of {topology.name}, and a'
         f' {chip.name} has {chip.memory_bytes / _GIB:.0f} GiB. Use more chips,'
         ' over which the target is partitioned, a smaller batch or a smaller'

@@ -49,21 +49,34 @@ def count(
 ) -> Operations:
   """Counts the operations of decoding batches like the request."""
   rows = len(request.limits) * decoder.num_decodes
+  slots = state_lib.cache_slots(decoder.length, decoder.gamma)
+  target_params, draft_params = map(
+      _shapes, (decoder.target.params, decoder.loaded_drafter.params)
+  )
   tokens = request.encoder_input_tokens
+  started = jax.eval_shape(
+      lambda params: decoder.target_model.start(params, tokens, rows, slots),
+      target_params,
+  )
+  view = contracts.TargetView(target_params, started.memory, started.cache)
+  context = contracts.Context(tokens, request.hints, view, started.features)
 
   def target(block: int) -> float:
-    call = contracts.ModelCall(decoder.target_model, block, 1)
-    return _flops(decoder.target.params, call, tokens, rows, decoder)
+    return _flops(decoder.target_model, view, rows, block, wants_one=False)
 
   @functools.cache
-  def draft_call(call: contracts.ModelCall) -> float:
-    return _flops(decoder.loaded_drafter.params, call, tokens, rows, decoder)
+  def draft_call(model, block: int, wants_one: bool, begin) -> float:
+    arguments = jax.eval_shape(
+        lambda *shapes: begin(*shapes, rows, slots), draft_params, context
+    )
+    return _flops(model, arguments, rows, block, wants_one)
 
   def draft(max_draft_tokens: int) -> float:
     drafter = decoder.make_drafter(max_draft_tokens)
     calls = getattr(drafter, 'model_calls', tuple)()
     return sum(
-        call.count * draft_call(call._replace(count=1))
+        call.count
+        * draft_call(call.model, call.block, call.wants_one, call.begin)
         for call in calls
         if call.count
     )
@@ -76,23 +89,23 @@ def count(
   )
 
 
-def _flops(params, call, tokens, rows, decoder) -> float:
+def _shapes(tree: contracts.Params) -> contracts.Params:
+  return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), tree)
+
+
+def _flops(
+    model: contracts.Model,
+    arguments: tuple[contracts.Params, contracts.Memory, contracts.Cache],
+    rows: int,
+    block: int,
+    wants_one: bool,
+) -> float:
   """Operations of one call of a decoder, by the compiler's analysis of it."""
-  model = call.model
-  slots = state_lib.cache_slots(decoder.length, decoder.gamma)
-  params = jax.tree.map(
-      lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), params
-  )
-  started = jax.eval_shape(
-      lambda params: model.start(params, tokens, rows, slots), params
-  )
-  fed = jax.ShapeDtypeStruct((rows, call.block), jnp.int32)
+  fed = jax.ShapeDtypeStruct((rows, block), jnp.int32)
   positions = jax.ShapeDtypeStruct((rows,), jnp.int32)
-  at = positions if call.wants_one else None
+  at = positions if wants_one else None
   # No other platform's client analyses what it has not compiled.
   with jax.default_device(jax.local_devices(backend='cpu')[0]):
-    lowered = jax.jit(model.decode).lower(
-        params, started.memory, started.cache, fed, positions, at
-    )
+    lowered = jax.jit(model.decode).lower(*arguments, fed, positions, at)
   # A table may compute nothing.
   return float(lowered.cost_analysis().get('flops', 0))

@@ -13,7 +13,7 @@ vocab.
 from collections.abc import Callable
 import dataclasses
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 from jax import lax
@@ -39,6 +39,7 @@ class _Constant:
   max_draft_tokens: int
   vocab_size: int
   num_uniforms: int = 0
+  drafts_all_wanted = True
 
   def init(self, params, context, rows, slots):
     return None, None
@@ -93,11 +94,12 @@ class PartPrograms:
       request: the batch.
       num_steps: per run of a loop; no number compiles again.
     Returns:
-      `encoder_target` and `encoder_draft`, which read the inputs; loops of
-      `num_steps` steps: `t1`, `t_verify`, `t_draft2` (drafts of one token),
-      `drafts` (of gamma tokens, and at least of two, so that a later draft
-      token can be told from the first) and `t_call` (drafting and verification,
-      as in the decoding loop).
+      `encoder_target`, which reads the inputs, and `encoder_draft`, which reads
+      what the drafter does not share of the target; loops of `num_steps` steps:
+      `t1`, `t_verify`, `t_draft2` (drafts of one token), `drafts` (of gamma
+      tokens, and at least of two, so that a later draft token can be told from
+      the first) and `t_call` (drafting and verification, as in the decoding
+      loop).
     """
     decoder, gamma = self.decoder, self.decoder.gamma
     target, draft = decoder.target.params, decoder.loaded_drafter.params
@@ -113,7 +115,16 @@ class PartPrograms:
     bind = functools.partial
     return {
         'encoder_target': bind(self._start_target, target, request),
-        'encoder_draft': bind(self._init_draft, target, draft, request),
+        'encoder_draft': bind(
+            self._init_draft,
+            draft,
+            contracts.Context(
+                request.encoder_input_tokens,
+                request.hints,
+                contracts.TargetView(target, batch.memory, state.target_cache),
+                self._start_target(target, request)[1],
+            ),
+        ),
         't1': bind(self._plain, *alone, *began.plain),
         't_verify': bind(self._verify, *alone, *began.verify),
         't_draft2': bind(self._drafts, 1, *drafted),
@@ -201,12 +212,22 @@ class PartPrograms:
 
     return jax.jit(steps)
 
-  def _read_by_target(self, params, request) -> contracts.Memory:
-    return self._begin_one(nothing.Nothing(), params, None, request)[0].memory
+  def _read_by_target(self, params, request) -> tuple[contracts.Memory, Any]:
+    """Returns the target's memory and features."""
+    started = self.decoder.target_model.start(
+        params,
+        request.encoder_input_tokens,
+        self._num_rows(request),
+        state_lib.cache_slots(self.decoder.length, self.decoder.gamma),
+    )
+    return started.memory, started.features
 
-  def _read_by_drafter(self, params, draft_params, request) -> contracts.Memory:
-    began = self._begin_one(self.decoder.drafter, params, draft_params, request)
-    return began[0].draft_memory
+  def _read_by_drafter(
+      self, draft_params, context: contracts.Context
+  ) -> contracts.Memory:
+    slots = state_lib.cache_slots(self.decoder.length, self.decoder.gamma)
+    rows = self.decoder.num_decodes * context.inputs.shape[0]
+    return self.decoder.drafter.init(draft_params, context, rows, slots)[0]
 
   def _draft_loop(
       self, gamma: int, num_steps, params, draft_params, request, table,

@@ -78,10 +78,12 @@ def merge(config: t5.T5Config, params: Params) -> tuple[t5.T5Config, Params]:
     The config and the parameters to decode with. Values are unchanged.
   """
   mlp_names = tuple(layers.mlp_input_names(config.mlp_activations))
+  stacks = {'encoder': 'attention', 'decoder': 'self_attention'}
   merged = {
-      'token_embedder': params['token_embedder'],
-      'encoder': _merge_stack(params['encoder'], 'attention', mlp_names),
-      'decoder': _merge_stack(params['decoder'], 'self_attention', mlp_names),
+      name: _merge_stack(part, stacks[name], mlp_names)
+      if name in stacks
+      else part
+      for name, part in params.items()
   }
   return merge_config(config), merged
 

@@ -37,11 +37,13 @@ class T5Config:
     vocab_size: rows of the embedding and width of the logits, with padding.
     emb_dim: width of the residual stream.
     num_heads: attention heads.
-    num_encoder_layers: layers of the encoder.
+    num_encoder_layers: layers of the encoder; 0 for a decoder alone, which
+      reads the output of another network's encoder.
     num_decoder_layers: layers of the decoder.
     head_dim: width of one head.
     mlp_dim: width of the feed-forward block.
     mlp_activations: Flax names, one per input projection; 'linear' for none.
+    encoder_dim: width of the output of that encoder; None for emb_dim.
     dropout_rate: dropout rate in training; unused in decoding.
     logits_via_embedding: whether the embedding is also the output head, as in
       T5 1.0.
@@ -64,6 +66,7 @@ class T5Config:
   head_dim: int = 64
   mlp_dim: int = 2048
   mlp_activations: Sequence[str] = ('gelu', 'linear')
+  encoder_dim: int | None = None
   dropout_rate: float = 0.1
   logits_via_embedding: bool = False
   dtype: Any = jnp.float32
@@ -83,6 +86,16 @@ class T5Config:
     # float16 cannot represent the logit of a masked position.
     if name not in ('float32', 'bfloat16'):
       raise ValueError(f'dtype must be float32 or bfloat16, got {name}.')
+    if self.num_encoder_layers and self.encoder_dim is not None:
+      raise ValueError(
+          f'encoder_dim is {self.encoder_dim}, but the network has an encoder'
+          ' of its own. Set num_encoder_layers = 0 for a decoder alone.'
+      )
+
+  @property
+  def width_of_inputs(self) -> int:
+    """Width of the encoder's output that the decoder reads."""
+    return self.emb_dim if self.encoder_dim is None else self.encoder_dim
 
 
 def _attention(config: T5Config, merged: bool = False) -> layers.Attention:
@@ -336,7 +349,7 @@ def _pad_positions(x: jax.Array, count: int) -> jax.Array:
 
 
 class Transformer(nn.Module):
-  """A T5 encoder-decoder.
+  """A T5 encoder-decoder, or a decoder alone, without `encode`.
 
   Training and scoring use `encode`, `decode` and `__call__`, which take T5X's
   arguments. Decoding uses `encode`, `cross_keys_values` and `decode_block`.

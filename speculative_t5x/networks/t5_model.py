@@ -36,6 +36,19 @@ class T5Memory:
   is_input: jax.Array
 
 
+@struct.dataclass
+class Encoded:
+  """What a decoder reads of an encoder.
+
+  Attributes:
+    output: [examples, inputs_length, embed].
+    is_input: [examples, inputs_length] bool, False at padding.
+  """
+
+  output: jax.Array
+  is_input: jax.Array
+
+
 def encode(
     config: t5.T5Config,
     params: contracts.Params,
@@ -52,15 +65,24 @@ def encode(
   Returns:
     The encoder's output [examples, inputs_length, embed], and the memory.
   """
-  network = t5.Transformer(config)
-  variables = {'params': params}
   tokens = sharding.constrain(encoder_input_tokens, ('batch', 'length'))
-  encoded = sharding.constrain(
-      network.apply(variables, tokens, False, padding, method='encode'),
+  output = sharding.constrain(
+      t5.Transformer(config).apply(
+          {'params': params}, tokens, False, padding, method='encode'
+      ),
       ('batch', 'length', 'embed'),
   )
-  cross = network.apply(variables, encoded, method='cross_keys_values')
-  return encoded, T5Memory(_constrain_keys_values(cross), tokens != padding)
+  return output, _project(config, params, Encoded(output, tokens != padding))
+
+
+def _project(
+    config: t5.T5Config, params: contracts.Params, encoded: Encoded
+) -> T5Memory:
+  """Projects an encoder's output for every decoder layer."""
+  cross = t5.Transformer(config).apply(
+      {'params': params}, encoded.output, method='cross_keys_values'
+  )
+  return T5Memory(_constrain_keys_values(cross), encoded.is_input)
 
 
 def _constrain_keys_values(keys_values: _KeysValues) -> _KeysValues:
@@ -109,15 +131,19 @@ class T5Model:
       self, params, encoder_input_tokens, rows, slots
   ) -> contracts.Started:
     """See `contracts.Model.start`; the inputs are those of `encode`."""
-    encoded, memory = encode(
+    output, memory = encode(
         self.config, params, encoder_input_tokens, self.special_ids.padding
     )
+    return self._started(memory, rows, slots)._replace(features=output)
+
+  def _started(
+      self, memory: T5Memory, rows: int, slots: int
+  ) -> contracts.Started:
     return contracts.Started(
         memory,
         self.init_cache(rows, slots),
         offsets=jnp.zeros((rows,), jnp.int32),
         first_tokens=jnp.full((rows,), self.special_ids.start, jnp.int32),
-        features=encoded,
     )
 
   def init_cache(self, rows: int, slots: int) -> contracts.Cache:
@@ -154,3 +180,13 @@ class T5Model:
     for each in self.forbidden:
       logits = jnp.where(ids != each, logits, -jnp.inf)
     return logits, _constrain_keys_values(cache)
+
+
+@dataclasses.dataclass(frozen=True)
+class T5Decoder(T5Model):
+  """A T5 decoder alone as a `contracts.Model`; another network encodes."""
+
+  def start(self, params, encoded: Encoded, rows, slots) -> contracts.Started:
+    """See `contracts.Model.start`."""
+    memory = _project(self.config, params, encoded)
+    return self._started(memory, rows, slots)

@@ -51,15 +51,19 @@ def read_config(
         f' not a multiple of the {num_heads} heads of'
         ' decoder/relpos_bias/rel_embedding. Pass another checkpoint.'
     )
+  num_encoder_layers = _num_layers(specs, 'encoder')
+  read = shape(f'{layer}/encoder_decoder_attention/key/kernel')[0]
+  is_own_width = num_encoder_layers > 0 or read == emb_dim
   return t5.T5Config(
       vocab_size=vocab_size,
       emb_dim=emb_dim,
       num_heads=num_heads,
-      num_encoder_layers=_num_layers(specs, 'encoder'),
+      num_encoder_layers=num_encoder_layers,
       num_decoder_layers=_num_layers(specs, 'decoder'),
       head_dim=joined // num_heads,
       mlp_dim=shape(inputs[0])[1],
       mlp_activations=_USUAL_ACTIVATIONS[len(inputs)],
+      encoder_dim=None if is_own_width else read,
       logits_via_embedding='decoder/logits_dense/kernel' not in specs,
       dtype=dtype,
   )

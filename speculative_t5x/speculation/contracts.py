@@ -212,12 +212,15 @@ class ModelCall(NamedTuple):
 
   Attributes:
     model: the network.
+    begin: takes what `Drafter.init` takes, and returns the parameters, the
+      memory and the cache of a call.
     block: positions per call and row.
     count: calls per draft.
     wants_one: whether the logits of one position of each row are wanted.
   """
 
   model: Model
+  begin: Callable[[Params, Context, int, int], tuple[Params, Memory, Cache]]
   block: int
   count: int
   wants_one: bool = False

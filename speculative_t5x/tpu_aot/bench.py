@@ -12,11 +12,12 @@ import sys
 from typing import Any
 
 from speculative_t5x import loading
-from speculative_t5x import random_models
 from speculative_t5x import sharding
 from speculative_t5x import token_decoder
 from speculative_t5x.compatibility import memory
+from speculative_t5x.drafters import by_name
 from speculative_t5x.drafters import draft_model
+from speculative_t5x.drafters import source
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_published
 from speculative_t5x.paper import published
@@ -32,6 +33,11 @@ _ONE_ROW = 1
 _BLOCKS = (1, 8)  # positions per call, for the roofline times
 
 Description = dict[str, Any]
+
+
+def network_name(name: str) -> str:
+  """Returns the name of a network: T5 1.1's sizes have a prefix."""
+  return PREFIX + name if name in t5_published.SIZES else name
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,26 +87,54 @@ class Bench:
         mesh_shape=tuple(mesh_shape) or (1, 1),
         draft_model_parallel=shapes.draft_model_parallel,
     )
+    found = self._find(target, draft)
+    own = found.network if found.is_own else None
     held = (
         memory.target_bytes(self._config(target), workload),
-        memory.draft_bytes(
-            self._config(draft), workload, t5_published.VOCAB_SIZE
-        ),
+        memory.draft_bytes(own, workload, t5_published.VOCAB_SIZE),
     )
     return sum(each.total for each in held)
 
-  def describe_model(self, size: str, *, is_draft: bool) -> Description:
-    """Returns a model's roofline times and its steps compiled in both forms."""
-    model = self._make(size, is_draft=is_draft)
+  def describe_target(self, target: str) -> Description:
+    """Returns roofline times of the target, and its steps in both forms."""
+    config = self._config(target)
+    return self._describe_model(network_name(target), config, config)
+
+  def describe_draft(self, target: str, draft: str) -> Description:
+    """Returns what `describe_target` does of the network that drafts."""
+    found = self._find(target, draft)
+    return self._describe_model(
+        network_name(draft),
+        found.network,
+        self._step_config(target, draft),
+        self._draft_rules if found.is_own else sharding.MODEL_PARALLEL,
+    )
+
+  def _describe_model(
+      self,
+      name: str,
+      stored: t5.T5Config,
+      config: t5.T5Config,
+      rules: sharding.Rules = sharding.MODEL_PARALLEL,
+  ) -> Description:
+    """Describes a network.
+
+    Args:
+      name: of the network.
+      stored: what a checkpoint holds.
+      config: of an encoder-decoder that makes the same steps.
+      rules: how it lies on a mesh.
+    """
+    model = self._make(config, rules)
     return {
-        'name': PREFIX + size,
-        'num_params': random_models.count_params(self._config(size)),
+        'name': name,
+        'num_params': loading.count_params(stored),
         'calls': [self._count(model, block) for block in _BLOCKS],
         'steps': {
             form: self._compile(
-                f'one step of {PREFIX}{size}, {form.replace("_", " ")}',
+                f'one step of {name}, {form.replace("_", " ")}',
                 programs.compile_plain,
-                self._make(size, is_draft=is_draft, min_block=min_block),
+                self._make(config, rules, min_block),
             )
             for form, min_block in (('one_row', _ONE_ROW), ('padded', None))
         },
@@ -108,7 +142,7 @@ class Bench:
 
   def describe_verify(self, target: str, gamma: int) -> Description:
     """Compiles the verification of gamma draft tokens by the target."""
-    model = self._make(target)
+    model = self._target(target)
     return {
         'gamma': gamma,
         'call': self._count(model, gamma + 1),
@@ -122,24 +156,29 @@ class Bench:
 
   def describe_pair(self, target: str, draft: str, gamma: int) -> Description:
     """Compiles a pair's whole decoding loop."""
+    name = network_name(draft)
+    model = self._target(target)
     return {
-        'draft': PREFIX + draft,
+        'draft': name,
         'gamma': gamma,
         'loop': self._compile(
-            f'loop of {PREFIX}{target} with {PREFIX}{draft}, gamma {gamma}',
+            f'loop of {PREFIX}{target} with {name}, gamma {gamma}',
             programs.compile_speculative,
-            self._make(target),
-            self._make(draft, is_draft=True),
+            model,
+            self._find(target, draft).load(
+                model, lambda config: self._make(config, self._draft_rules)
+            ),
             gamma,
         ),
     }
 
   def describe_row(self, target: str, row: published.Row) -> Description:
     """Returns the roofline cost coefficient and speedup of a Table 2 row."""
-    model = self._make(target)
+    model = self._target(target)
+    draft = self._make(self._config(row.draft), self._draft_rules)
     calls = (
         self._call(model, 1),
-        self._call(self._make(row.draft, is_draft=True), 1),
+        self._call(draft, 1),
         self._call(model, row.gamma + 1),
     )
     plain, draft, verify = (
@@ -201,15 +240,40 @@ class Bench:
   def _config(self, size: str) -> t5.T5Config:
     return t5_published.make_config(size, self._shapes.dtype)
 
+  def _find(self, target: str, draft: str) -> by_name.NamedDraft:
+    return by_name.find(draft, self._config(target))
+
+  def _step_config(self, target: str, draft: str) -> t5.T5Config:
+    """Returns the config of an encoder-decoder whose steps are the draft's.
+
+    The encoder is not read in a step, nor are the kernels that depend on its
+    width.
+    """
+    network = self._find(target, draft).network
+    num_encoder_layers = network.num_encoder_layers or 1
+    return dataclasses.replace(
+        network, num_encoder_layers=num_encoder_layers, encoder_dim=None
+    )
+
+  @property
+  def _draft_rules(self) -> sharding.Rules:
+    if self._shapes.draft_model_parallel:
+      return sharding.MODEL_PARALLEL
+    return sharding.REPLICATED
+
+  def _target(self, size: str) -> loading.Model:
+    return self._make(self._config(size))
+
   def _make(
-      self, size: str, *, is_draft: bool = False, min_block: int | None = None
+      self,
+      config: t5.T5Config,
+      rules: sharding.Rules = sharding.MODEL_PARALLEL,
+      min_block: int | None = None,
   ) -> loading.Model:
-    is_replicated = is_draft and not self._shapes.draft_model_parallel
-    rules = sharding.REPLICATED if is_replicated else sharding.MODEL_PARALLEL
-    key = size, rules, min_block
+    key = config, rules, min_block
     if key not in self._models:  # tracing the shapes of XXL takes a second
       self._models[key] = abstract_pair.make_model(
-          self._config(size), self._place, rules, min_block
+          config, self._place, rules, min_block
       )
     return self._models[key]
 
@@ -232,12 +296,12 @@ class Bench:
       name: str,
       compile_program: Callable[..., programs.Program],
       target: loading.Model,
-      draft: loading.Model | None = None,
+      drafter: source.LoadedDrafter | None = None,
       gamma: int = 1,
   ) -> Description:
     decoder = token_decoder.TokenDecoder(
         target,
-        draft_model.from_model(target if draft is None else draft),
+        drafter or draft_model.from_model(target),
         gamma=gamma,
         length=self._shapes.targets_length,
     )

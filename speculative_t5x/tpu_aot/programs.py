@@ -11,6 +11,7 @@ import jax
 from speculative_t5x import loading
 from speculative_t5x import sharding
 from speculative_t5x import token_decoder
+from speculative_t5x.drafters import autoregression
 from speculative_t5x.measurement import part_programs
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.tpu_aot import hlo
@@ -105,17 +106,21 @@ def _compile(
     decoder: token_decoder.TokenDecoder,
     request: token_decoder.Request,
 ) -> Program:
-  return compile_loop(make, _shapes(decoder, len(request.example_ids)))
+  shapes = _shapes(decoder, len(request.example_ids))
+  return compile_loop(make, shapes, decoder.gamma)
 
 
 def compile_loop(
-    make: Callable[[], jax.stages.Compiled], shapes: reading.Shapes
+    make: Callable[[], jax.stages.Compiled],
+    shapes: reading.Shapes,
+    gamma: int = 0,
 ) -> Program:
   """Compiles a program that has one decoding loop and analyses it.
 
   Args:
     make: compiles the program.
     shapes: shapes by which arrays are recognised.
+    gamma: draft tokens per trip, where a network draws them one by one.
   Raises:
     DoesNotFitError: if the program does not fit into a device's memory.
   """
@@ -132,7 +137,14 @@ def compile_loop(
     ) from error
   seconds = time.perf_counter() - start
   stats = compiled.memory_analysis()
-  loop = reading.read_loop(hlo.parse(compiled.as_text()), shapes)
+  trips = {
+      autoregression.CATCH_UP: 0,
+      autoregression.FIRST: 1,
+      autoregression.LATER: gamma - 1,
+  }
+  loop = reading.read_loop(
+      hlo.parse(compiled.as_text()), shapes, trips, autoregression.LATER
+  )
   return Program(
       compile_s=seconds,
       step=loop.trip,

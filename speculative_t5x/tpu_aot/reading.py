@@ -7,7 +7,7 @@ further conditional counts: the sampling code branches first on argmax, and its
 other branch has conditionals on top-k, top-p and the like.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 import dataclasses
 from typing import NamedTuple
 
@@ -116,17 +116,30 @@ class Loop(NamedTuple):
 
   Attributes:
     trip: one trip, with its inner loops.
-    inner_trip: one trip of the inner loop with the most cycles per trip, among
-      the loops of the traced function; None if there is none.
+    inner_trip: one trip of the inner loop that is asked for, else of the one
+      with the most cycles per trip, among the loops of the traced function;
+      None if there is none.
   """
 
   trip: Reading
   inner_trip: Reading | None
 
 
-def read_loop(program: hlo.Program, shapes: Shapes) -> Loop:
+def read_loop(
+    program: hlo.Program,
+    shapes: Shapes,
+    num_trips: Mapping[str, int] | None = None,
+    repeated: str | None = None,
+) -> Loop:
   """Analyses the decoding loop, whose number of trips depends on data.
 
+  Args:
+    program: with one such loop.
+    shapes: by which arrays are recognised.
+    num_trips: the trips of inner loops whose number depends on data too, by a
+      scope of the traced function.
+    repeated: the scope of the inner loop that is reported by itself, where
+      there is one.
   Raises:
     ValueError: if the program does not have exactly one such loop, or if the
       number of trips of an inner loop is unknown.
@@ -142,15 +155,17 @@ def read_loop(program: hlo.Program, shapes: Shapes) -> Loop:
         f' {len(loops)} loops.'
     )
   (body,) = loops[0].called['body']
-  reader = _Reader(program, shapes)
+  reader = _Reader(program, shapes, num_trips or {})
   transfers = sum(map(_is_transfer, program.within(body)))
   trip = dataclasses.replace(reader.read(body), host_transfers=transfers)
-  inner = [
-      reader.read(loop.called['body'][0])
-      for loop in program.loops(body)
-      if not _is_scatter(loop)
-  ]
-  return Loop(trip, max(inner, key=lambda x: x.cycles, default=None))
+  inner = [loop for loop in program.loops(body) if not _is_scatter(loop)]
+  named = [loop for loop in inner if repeated in _scopes(loop)]
+  trips = [reader.read(loop.called['body'][0]) for loop in named or inner]
+  return Loop(trip, max(trips, key=lambda x: x.cycles, default=None))
+
+
+def _scopes(loop: hlo.Instruction) -> list[str]:
+  return loop.op_name.split('/')
 
 
 def _is_scatter(loop: hlo.Instruction) -> bool:
@@ -172,9 +187,12 @@ def _count(instructions: list[hlo.Instruction], kind: str) -> int:
 class _Reader:
   """Analyses computations of one program."""
 
-  def __init__(self, program: hlo.Program, shapes: Shapes):
+  def __init__(
+      self, program: hlo.Program, shapes: Shapes, num_trips: Mapping[str, int]
+  ):
     self._program = program
     self._shapes = shapes
+    self._num_trips = num_trips
 
   def read(self, computation: str) -> Reading:
     """Returns the counts of a computation."""
@@ -206,7 +224,10 @@ class _Reader:
     return min(map(self.read, last), key=lambda branch: branch.cycles)
 
   def _read_inner_loop(self, loop: hlo.Instruction) -> Reading:
-    trips = self._program.num_trips(loop)
+    known = (self._num_trips.get(scope) for scope in _scopes(loop))
+    trips = next((count for count in known if count is not None), None)
+    if trips is None:
+      trips = self._program.num_trips(loop)
     if trips is None:
       raise ValueError(
           f'The loop {loop.name} within the decoding loop has an unknown number'

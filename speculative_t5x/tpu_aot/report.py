@@ -27,6 +27,11 @@ them. cache MB written: new positions, in place; cache MB made anew: copies of
 whole caches; weight MB copied: into another layout or dtype; float32 products:
 on the matrix unit; scatter trips: of loops that write one row at a time; passes
 over logits: instructions on arrays as wide as the vocabulary."""
+_DRAFTS_KEY = """c is the cost of a draft token over that of a plain step, as in
+Table 2. roofline: from the bytes. compiled: the cycles of a later draft step of
+the loop over those of the faster form of the plain step. one row: both in
+one-row form. The draft's encoder is left out; drafts that share the target's
+have none."""
 _TABLE_2_KEY = """alpha, gamma, the paper's c, EXP (expected) and EMP (measured)
 are those of T5-XXL on a TPU v4, from Tables 2 and 4. The speedups to their
 right are estimated here. roofline: from the times of the roofline. compiled:
@@ -45,6 +50,7 @@ def render(record: Record) -> str:
       _steps(record),
       _loops(record),
       _row_writes(record),
+      _drafts(record),
       _table_2(record),
   ]
   return '\n\n'.join(section for section in sections if section)
@@ -196,6 +202,28 @@ def _row_writes(record: Record) -> str:
   return _section('Writing where each row stands elsewhere', header, rows, key)
 
 
+def _drafts(record: Record) -> str:
+  if record['mesh']:  # communication has no cycles
+    return ''
+  header = ['draft', 'parameters', 'gamma', 'roofline', 'compiled', 'one row']
+  drafts = {draft['name']: draft for draft in record['drafts']}
+  seconds = lambda model: model['calls'][0]['seconds']
+  rows = []
+  for pair in record['pairs']:
+    draft = drafts[pair['draft']]
+    rows.append(
+        [
+            draft['name'],
+            f'{draft["num_params"]:,}',
+            str(pair['gamma']),
+            f'{seconds(draft) / seconds(record["target"]):.4f}',
+            compiled_cost(record, pair, '.4f'),
+            f'{_one_row_ratio(record, draft):.4f}',
+        ]
+    )
+  return _section('c of each draft', header, rows, _DRAFTS_KEY)
+
+
 def _table_2(record: Record) -> str:
   header = [
       'task', 'draft', 'T', 'gamma', 'alpha', "the paper's c", 'c by roofline',
@@ -224,23 +252,33 @@ def _table_2(record: Record) -> str:
 
 
 def _cost(record: Record, row: Record) -> str:
-  """Returns the cycles of a later draft step of the loop over a plain step."""
+  """Returns the compiled c of a row of Table 2."""
   pair = _pair_of(record, row)
-  if pair is None or pair['loop']['draft_step'] is None:
+  return _NONE if pair is None else compiled_cost(record, pair, '.3f')
+
+
+def compiled_cost(record: Record, pair: Record, form: str) -> str:
+  """Formats the cycles of a later draft step of the loop over a plain step."""
+  later = pair['loop']['draft_step']
+  if later is None:
     return _NONE
   step = _fastest_step(record['target'])
-  return f'{pair["loop"]["draft_step"]["cycles"] / step["cycles"]:.3f}'
+  return f'{later["cycles"] / step["cycles"]:{form}}'
 
 
 def _one_row_cost(record: Record, row: Record) -> str:
   """Returns the cycles of a draft step over a target step, in one-row form."""
   if record['mesh']:
     return _NONE
-  cycles = lambda model: model['steps']['one_row']['step']['cycles']
   for draft in record['drafts']:
-    if draft['name'].endswith(f'_{row["draft"]}'):
-      return f'{cycles(draft) / cycles(record["target"]):.3f}'
+    if draft['name'] == f't5_1_1_{row["draft"]}':
+      return f'{_one_row_ratio(record, draft):.3f}'
   return _NONE
+
+
+def _one_row_ratio(record: Record, draft: Record) -> float:
+  cycles = lambda model: model['steps']['one_row']['step']['cycles']
+  return cycles(draft) / cycles(record['target'])
 
 
 def _fastest_step(model: Record) -> Record:
@@ -269,7 +307,7 @@ def _compiled_speedups(record: Record, row: Record) -> Iterator[str]:
 def _pair_of(record: Record, row: Record) -> Record | None:
   """Returns the compiled pair with the draft and gamma of a row, or None."""
   for pair in () if record['mesh'] else record['pairs']:
-    is_draft = pair['draft'].endswith(f'_{row["draft"]}')
+    is_draft = pair['draft'] == f't5_1_1_{row["draft"]}'
     if is_draft and pair['gamma'] == row['gamma']:
       return pair
   return None

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 import pytest
 
+from speculative_t5x import loading
 from speculative_t5x import random_models
 from speculative_t5x import run_record
 from speculative_t5x import simulation
@@ -164,7 +165,7 @@ class TestRecord:
     expected = {
         'name': f't5_1_1_{size}',
         'checkpoint': None,
-        'num_params': random_models.count_params(config),
+        'num_params': loading.count_params(config),
         'dtype': 'float32',
     }
     assert vars(getattr(ran.record, role)).items() >= expected.items()
@@ -179,6 +180,24 @@ class TestRecord:
     assert runs.read(ran.folder / 'results.jsonl') == [ran.record]
     table = (ran.folder / 'walltime.md').read_text()
     assert len(re.findall(r'^\| t5_1_1_small .*simulated', table, re.M)) == 1
+
+
+class TestDraftsThatShareTheTarget:
+
+  @pytest.mark.parametrize(
+      ('name', 'kind'),
+      [
+          ('early_exit_1', 'early_exit'),
+          ('shared_encoder_1_small', 'shared_encoder'),
+      ],
+  )
+  def test_measured(self, tmp_path, name, kind):
+    (record,) = _simulate(tmp_path, draft_size=name)
+    assert (record.drafter.kind, record.drafter.name) == (kind, name)
+    base = loading.count_params(t5_published.make_config('base'))
+    assert 0 < record.drafter.num_params < base
+    assert 0 < record.encoder_s.draft < record.encoder_s.target
+    assert record.c > 0 and record.ops_coefficient > 0
 
 
 class TestProgress:
@@ -331,7 +350,15 @@ class TestRefused:
           ({'gamma': 0}, 'gamma must be a whole number and at least 1, got 0'),
           ({'temperature': -1.0}, 'temperature must be'),
           ({'target_size': '3b'}, "There is no T5 1.1 '3b'. Choose one of"),
-          ({'draft_size': ('small', 'tiny')}, "There is no T5 1.1 'tiny'."),
+          ({'draft_size': ('small', 'tiny')}, "There is no draft 'tiny'."),
+          (
+              {'draft_size': 'early_exit_99'},
+              'exit_layer must be a whole number from 1 to ',
+          ),
+          (
+              {'draft_size': 'shared_encoder_0_small'},
+              'A draft that shares the encoder needs at least 1 decoder layer.',
+          ),
           ({'draft_size': ()}, 'No draft_size was given.'),
           (
               {'shapes': dataclasses.replace(_SHAPES, dtype='float23')},

@@ -11,7 +11,6 @@ import jax
 import pytest
 
 from speculative_t5x import loading
-from speculative_t5x import random_models
 from speculative_t5x.jobs import tpu_preflight
 from speculative_t5x.networks import t5_published
 from speculative_t5x.paper import published
@@ -153,7 +152,7 @@ class TestRun:
     model = find(ran.record)
     assert model['name'] == f't5_1_1_{size}'
     config = t5_published.make_config(size)
-    assert model['num_params'] == random_models.count_params(config)
+    assert model['num_params'] == loading.count_params(config)
     assert [call['block'] for call in model['calls']] == [1, 8]
     assert set(model['steps']) == {'one_row', 'padded'}
     for call in model['calls']:

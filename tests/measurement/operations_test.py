@@ -12,6 +12,8 @@ import pytest
 from speculative_t5x import loading
 from speculative_t5x import token_decoder
 from speculative_t5x.drafters import draft_model
+from speculative_t5x.drafters import early_exit
+from speculative_t5x.drafters import shared_encoder
 from speculative_t5x.measurement import operations
 from speculative_t5x.networks import t5
 from speculative_t5x.speculation import sampling
@@ -32,10 +34,12 @@ def _model(config) -> loading.Model:
   return loading.Model(config, loading.abstract_params(config), 0)
 
 
-def _count(rows=1, gamma=GAMMA, num_decodes=1) -> operations.Operations:
+def _count(
+    rows=1, gamma=GAMMA, num_decodes=1, drafter=None
+) -> operations.Operations:
   decoder = token_decoder.TokenDecoder(
       _model(TARGET),
-      draft_model.from_model(_model(DRAFT)),
+      drafter or draft_model.from_model(_model(DRAFT)),
       gamma=gamma,
       length=LENGTH,
       num_decodes=num_decodes,
@@ -83,6 +87,22 @@ class TestCount:
     for name, value in expected.items():
       # Matrix products are a lower bound, and nearly all operations.
       assert 1 <= getattr(found, name) / value < 1.02, name
+
+  def test_draft_on_the_targets_encoder(self):
+    config = dataclasses.replace(
+        DRAFT, num_encoder_layers=0, emb_dim=128, encoder_dim=TARGET.emb_dim
+    )
+    found = _count(drafter=shared_encoder.from_model(_model(config)))
+    expected = by_hand(config, 2, num_logits=1)
+    expected += (GAMMA - 1) * by_hand(config, 1)
+    assert 1 <= found.draft / expected < 1.03
+
+  def test_early_exit(self):
+    """Each call feeds one position: the target has fed all others."""
+    found = _count(drafter=early_exit.of_config(TARGET, 1))
+    config = dataclasses.replace(TARGET, num_decoder_layers=1)
+    assert 1 <= found.draft / (GAMMA * by_hand(config, 1)) < 1.02
+    assert found.draft_token < found.target
 
   def test_operations_grow_with_positions(self):
     one, many = _count(gamma=1), _count(gamma=7)

@@ -9,6 +9,7 @@ import pytest
 from speculative_t5x import random_models
 from speculative_t5x import token_decoder
 from speculative_t5x.drafters import draft_model
+from speculative_t5x.drafters import early_exit
 from speculative_t5x.measurement import read_floor
 from speculative_t5x.measurement import step_times
 from tests import tiny
@@ -55,6 +56,15 @@ class TestStepBytes:
     )
     found = read_floor.step_bytes(decoder, rows, INPUTS_LENGTH)
     assert found == by_hand(config, rows)
+
+  def test_weights_of_the_first_layers(self):
+    """A step that leaves early reads the weights of a shorter network."""
+    config = tiny.config(num_decoder_layers=3)
+    cut = early_exit.truncate(random_models.make_model(config), 1)
+    short = tiny.config(num_decoder_layers=1)
+    expected = read_floor.step_weights(random_models.make_model(short))
+    found = read_floor.step_weights(cut)
+    assert [x.shape for x in found] == [x.shape for x in expected]
 
 
 class TestReaders:

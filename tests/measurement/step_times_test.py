@@ -259,7 +259,7 @@ class TestEncoders:
   def test_encoders_read_the_inputs(self):
     """Each model's encoder uses its own weights."""
     parts, _ = parts_of(3, 4)
-    target = parts._programs['encoder_target']()
+    target, _ = parts._programs['encoder_target']()
     draft = parts._programs['encoder_draft']().memory
     keys = np.asarray(target.cross[0].keys)
     assert keys.shape[0] == 3 and keys.shape[-1] == 9

@@ -15,10 +15,13 @@ from speculative_t5x import sharding
 from speculative_t5x import token_counts
 from speculative_t5x import token_decoder
 from speculative_t5x.drafters import draft_model
+from speculative_t5x.drafters import early_exit
+from speculative_t5x.drafters import shared_encoder
 from speculative_t5x.drafters import tables
 from speculative_t5x.measurement import near_ties
 from speculative_t5x.networks import t5
 from tests import shared
+from tests import tiny
 from tests.mesh import pairs
 
 _SHARED = shared.shared_folder()
@@ -75,6 +78,49 @@ def table_decoder(shape=None):
   table = tables.smooth(counts, 2, 64, 0)
   loaded = tables.from_table(table, 2, mesh=pairs.mesh_of(shape))
   return pairs.decoder(shape).with_drafter(loaded, pairs.GAMMA)
+
+
+SHARING_TARGET = tiny.config(num_heads=8, num_encoder_layers=1)
+SHARING_DRAFT = tiny.config(
+    num_encoder_layers=0, num_decoder_layers=1, emb_dim=16, encoder_dim=32
+)
+
+
+@functools.cache
+def sharing_decoder(kind, shape=None):
+  """Returns a target and a drafter that shares some of it."""
+  mesh = pairs.mesh_of(shape)
+  if kind == 'early_exit':
+    drafter = early_exit.of_config(SHARING_TARGET, 1)
+  else:
+    draft = loading.make_model(
+        SHARING_DRAFT,
+        pairs.params(SHARING_DRAFT),
+        mesh=mesh,
+        rules=sharding.REPLICATED,
+    )
+    drafter = shared_encoder.from_model(draft)
+  return token_decoder.TokenDecoder(
+      loading.make_model(
+          SHARING_TARGET, pairs.params(SHARING_TARGET), mesh=mesh
+      ),
+      drafter,
+      gamma=pairs.GAMMA,
+      length=pairs.LENGTH,
+      matmul_precision='highest',
+  )
+
+
+class TestDraftsThatShareTheTarget:
+
+  @pytest.mark.parametrize('kind', ['early_exit', 'shared_encoder'])
+  def test_outputs_equal_one_device(self, kind):
+    found, expected = (
+        pairs.decode(sharing_decoder(kind, shape), 'speculative', 1.0)
+        for shape in ((2, 4), None)
+    )
+    assert_same_rows(found, expected, most=1)
+    assert len(np.unique(found.sequences, axis=0)) > 4
 
 
 class TestOutputs:

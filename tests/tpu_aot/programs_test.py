@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of a tiny pair compiled for a TPU v4, against counts by hand.
 
-The encoders are not analysed and have no layers.
+The encoders are not analysed.
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ SLOTS = LENGTH + GAMMA + 1
 # All widths differ, so that sizes identify arrays.
 TARGET = t5.T5Config(
     vocab_size=3072, emb_dim=512, num_heads=8, head_dim=64,
-    num_encoder_layers=0, num_decoder_layers=2, mlp_dim=640,
+    num_encoder_layers=1, num_decoder_layers=2, mlp_dim=640,
     dtype='bfloat16',
 )  # fmt: skip
 DRAFT = dataclasses.replace(

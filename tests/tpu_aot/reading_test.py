@@ -98,6 +98,30 @@ class TestInnerTrip:
     assert found.inner_trip.cycles == 100
 
 
+class TestTripsOfAScope:
+  """The trips of a loop that depends on data are those of its scope."""
+
+  @pytest.mark.parametrize('num_trips', [0, 5])
+  def test_trips(self, num_trips):
+    more = hlo_texts.counted('more', 9, _work('draft', 100))
+    more = more.replace('direction=LT', 'direction=EQ')  # no known bound
+    first = hlo_texts.counted('first', 1, _work('longer', 300))
+    scoped = 'jit(loop)/while/body/draft/later/while'
+    text = hlo_texts.program(
+        hlo_texts.looped('first'),
+        hlo_texts.looped('more', scoped),
+        others=NOTHING + more + first,
+    )
+    read = lambda **named: reading.read_loop(
+        hlo.parse(text), hlo_texts.SHAPES, **named
+    )
+    with pytest.raises(ValueError, match='unknown number of trips'):
+      read(num_trips={'late': 3})
+    found = read(num_trips={'later': num_trips}, repeated='later')
+    assert found.trip.cycles == 300 + 100 * num_trips
+    assert found.inner_trip.cycles == 100
+
+
 class TestCycles:
 
   def test_cycles_of_operations(self):

@@ -154,7 +154,7 @@ class TestHeading:
     titles = [line[3:] for line in text.splitlines() if line[:3] == '## ']
     assert titles == [
         'Memory per device while the loop runs', 'Steps',
-        'What the loop does', 'Table 2 of the paper',
+        'What the loop does', 'c of each draft', 'Table 2 of the paper',
     ]  # fmt: skip
 
 
