@@ -26,7 +26,6 @@ import itertools
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.speculation import contracts
@@ -217,25 +216,39 @@ def check_rule(
 
 
 def distances(rule: Rule, tables: Sequence[Tables]) -> list[float]:
-  """Returns how far each output distribution is from the target's.
+  """Returns the total variation distances of `outputs` from the target's.
 
-  What the rule emits has 1 to gamma + 1 tokens. It is continued by the target
-  to gamma + 1 tokens, whose joint distribution is compared.
+  Args:
+    rule: see `check_rule`.
+    tables: any number.
+  """
+  found = []
+  for each, joint in zip(tables, outputs(rule, tables), strict=True):
+    exact = _continued(each, {(): 1.0})
+    keys = joint.keys() | exact.keys()
+    found.append(
+        0.5 * sum(abs(joint.get(x, 0.0) - exact.get(x, 0.0)) for x in keys)
+    )
+  return found
+
+
+def outputs(
+    rule: Rule, tables: Sequence[Tables]
+) -> list[dict[tuple[int, ...], float]]:
+  """Returns the joint distributions of gamma + 1 tokens.
+
+  The tokens are those that the rule emits in one block, continued by the target
+  to gamma + 1. The rule keeps the target's distribution if theirs is the
+  target's.
 
   Args:
     rule: see `check_rule`.
     tables: any number.
   Returns:
-    The total variation distance for each of the tables.
+    For each of the tables: probability by tokens.
   """
-  found = []
-  for each, emitted in zip(tables, emissions(rule, tables), strict=True):
-    joint = _continued(each, emitted)
-    exact = _continued(each, {(): 1.0})
-    found.append(
-        0.5 * sum(abs(joint[x] - exact[x]) for x in joint.keys() | exact.keys())
-    )
-  return found
+  emitted = emissions(rule, tables)
+  return [_continued(*each) for each in zip(tables, emitted, strict=True)]
 
 
 def emissions(
@@ -289,7 +302,7 @@ def _continued(
 
   for tokens, weight in emitted.items():
     extend(tokens, weight)
-  return found
+  return dict(found)
 
 
 def _problem(
@@ -302,10 +315,12 @@ def _problem(
   prefixes = [filled[:k] for k in range(gamma + 1)]
   probs, is_point_mass = None, None
   if tables.is_point_mass is not True:
-    probs = np.array([
-        x[prefix] if k < count else np.full(tables.vocab_size, np.nan)
-        for k, (x, prefix) in enumerate(zip(tables.draft_probs, prefixes))
-    ]).reshape(1, gamma, tables.vocab_size)
+    probs = np.array(
+        [
+            x[prefix] if k < count else np.full(tables.vocab_size, np.nan)
+            for k, (x, prefix) in enumerate(zip(tables.draft_probs, prefixes))
+        ]
+    ).reshape(1, gamma, tables.vocab_size)
     if tables.is_point_mass is not None:
       chosen = [tables.is_chosen(prefix) for prefix in prefixes[:gamma]]
       is_point_mass = np.array([chosen], bool).reshape(1, gamma)
@@ -335,9 +350,7 @@ def join(
     problems: NumPy arrays of one row, at least one problem.
   """
   sampling = problems[0][0].sampling
-  bare = [
-      (scores._replace(sampling=None), draft) for scores, draft in problems
-  ]
+  bare = [(scores._replace(sampling=None), draft) for scores, draft in problems]
   scores, draft = jax.tree.map(lambda *x: np.concatenate(x), *bare)
   return scores._replace(sampling=sampling), draft
 
@@ -487,9 +500,7 @@ def constant_boxes(
       return
     target = points[rest, np.argmax(differs[rest], axis=1)]
     problems, low, high = problems[rest], low[rest], high[rest]
-    axes, cuts = _change(
-        function, problems, middle[rest], target, values[rest]
-    )
+    axes, cuts = _change(function, problems, middle[rest], target, values[rest])
     np.add.at(num_boxes, problems, 1)
     if np.any(num_boxes > _MOST_BOXES):
       raise ValueError(
