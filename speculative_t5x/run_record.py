@@ -45,7 +45,7 @@ class DrafterDescription:
 class Verification:
   """The rule by which draft tokens are accepted."""
 
-  rule: str
+  rule: str  # its name, with its parameters
   lenience: float | None = None
 
 

@@ -17,7 +17,10 @@ from speculative_t5x import token_decoder
 from speculative_t5x import vocabularies
 from speculative_t5x.drafters import source
 from speculative_t5x.measurement import counts
+from speculative_t5x.rules import description
+from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.speculation import verification
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,7 +123,10 @@ class TextDecoder:
     )
 
   def decode(self, texts: Sequence[str], **options) -> Output:
-    """Decodes speculatively. The outputs follow the target's distribution.
+    """Decodes speculatively.
+
+    The outputs follow the target's distribution, unless the rule is one that is
+    not lossless.
 
     Args:
       texts: inputs, none empty.
@@ -159,6 +165,7 @@ class TextDecoder:
       draft_temperature: float | None = None,
       seed: int = 0,
       example_ids: Sequence[int] | None = None,
+      rule: contracts.Rule = verification.TOKENWISE,
   ) -> tuple[token_decoder.Request, int]:
     """Tokenizes a batch.
 
@@ -171,6 +178,7 @@ class TextDecoder:
         and never the distribution of the outputs.
       seed: with the example id, all that a sample depends on, up to rounding.
       example_ids: one per input; 0, 1, ... by default.
+      rule: which draft tokens are accepted; `rules` has others.
     Returns:
       The request, and how many inputs were cut to their limit.
     """
@@ -189,6 +197,7 @@ class TextDecoder:
           f' {len(example_ids)} ids and {len(rows)} inputs.'
       )
     token_decoder.check_int32('seed', seed)
+    description.check(rule)
     for index, each in enumerate(example_ids):
       token_decoder.check_int32(f'example_ids[{index}]', each)
     special_ids = self.tokens.target_model.special_ids
@@ -207,6 +216,7 @@ class TextDecoder:
         draft_sampling=sampling_lib.make_sampling(
             draft_temperature, topk, topp
         ),
+        rule=rule,
         padding=special_ids.padding,
     )
     return request, sum(len(ids) > limit for ids in rows)

@@ -241,8 +241,11 @@ def _check_comparable(
   """Checks that rounding is all in which two runs may differ.
 
   Raises:
-    ValueError: naming the settings that differ.
+    ValueError: naming the settings that differ, or a rule whose outputs cannot
+      be compared.
   """
+  for run in (first, second):
+    _check_rule(run)
   keys = [*_ALWAYS]
   keys += _SAMPLED if first.is_sampled else ()
   keys += _SPECULATIVE if first.needs_drafter else ()
@@ -279,6 +282,25 @@ def _check_comparable(
         ' --gin_file=configs/drafters/draft_model.gin'
         ' --gin.DRAFT_CHECKPOINT_PATH=<folder>.'
     )
+
+
+def _check_rule(run: _Run) -> None:
+  """Checks that it is known how the rule of a run decided.
+
+  Raises:
+    ValueError: if it is not lossless, or not the paper's and sampled.
+  """
+  if not run.is_speculative:
+    return
+  rule = run.record.verification.rule
+  if run.record.lossless is False:
+    raise ValueError(
+        f'The runs cannot be compared: the rule {rule} does not keep the'
+        " target's distribution, so that outputs differ by more than rounding."
+        ' Compare runs of another rule.'
+    )
+  if run.is_sampled:
+    decisions.check_rule(rule)
 
 
 def _setting(record: run_record.RunRecord, key: str) -> Any:

@@ -195,6 +195,7 @@ def _requests(
       seed=setup.workload.seed,
       sampling=setup.workload.sampling(temperature),
       draft_sampling=setup.workload.sampling(draft_temperature),
+      rule=setup.workload.rule,
       padding=setup.decoder.target_model.special_ids.padding,
   )
   return [setup.decoder.place(request) for request in requests]
@@ -295,7 +296,8 @@ def _decode_chunk(
   for decoded in itertools.chain(*(run.decoded for run in runs)):
     token_decoder.check_finite(decoded)
   counted = None
-  if temperature <= sampling.MIN_TEMPERATURE:
+  is_greedy = temperature <= sampling.MIN_TEMPERATURE
+  if is_greedy and setup.workload.rule.is_lossless:
     counted = greedy.compare(decoder, batches, *runs)
   count = len(examples.tokens)
   sides = {

@@ -270,7 +270,12 @@ def _settings(
     record = dataclasses.replace(record, task=', '.join(paths), split=None)
   if not setup.is_speculative:
     record = dataclasses.replace(
-        record, drafter=None, verification=None, gamma=None, gamma_policy=None
+        record,
+        drafter=None,
+        verification=None,
+        lossless=True,
+        gamma=None,
+        gamma_policy=None,
     )
   return record
 
@@ -395,6 +400,7 @@ def _requests(
       seed=setup.workload.seed,
       sampling=setup.workload.sampling(setup.temperature),
       draft_sampling=setup.workload.sampling(setup.draft_temperature),
+      rule=setup.workload.rule,
       padding=padding,
   )
   return [setup.decoder.place(request) for request in requests]

@@ -33,7 +33,6 @@ from speculative_t5x.reports import advice
 from speculative_t5x.reports import walltime_summary
 from speculative_t5x.runtime import arguments
 from speculative_t5x.speculation import sampling as sampling_lib
-from speculative_t5x.speculation import theory
 from speculative_t5x.tasks import examples as examples_lib
 from speculative_t5x.tasks import predictions as predictions_lib
 from speculative_t5x.tasks import task_metrics
@@ -238,6 +237,7 @@ def _requests(setup: _Setup, decoder, batch_size, temperature, count=None):
       seed=setup.workload.seed,
       sampling=sampling,
       draft_sampling=sampling,
+      rule=setup.workload.rule,
       padding=decoder.target_model.special_ids.padding,
   )
 
@@ -304,12 +304,7 @@ def _measure_configuration(
   record = setup.folder.find(settings, name, setup.num_configurations)
   if record is None:
     record = _measure(setup, programs, settings, name)
-  predicted = theory.walltime_factor(
-      alpha.estimate.value, record.gamma, record.c
-  )
-  record = dataclasses.replace(
-      record, alpha=alpha.estimate, predicted_speedup=float(predicted)
-  )
+  record = walltimes.add_alpha(record, alpha.estimate, setup.workload.rule)
   setup.folder.add(record)
   return record
 
@@ -337,7 +332,8 @@ def _measure(
       truncated_inputs=examples.num_truncated,
       quality=run_record.BothRuns(judge(found.plain), judge(found.speculative)),
   )
-  if temperature <= sampling_lib.MIN_TEMPERATURE:
+  is_greedy = temperature <= sampling_lib.MIN_TEMPERATURE
+  if is_greedy and setup.workload.rule.is_lossless:
     counted = greedy.compare(decoder, batches, found.plain, found.speculative)
     record = dataclasses.replace(record, greedy=counted)
   return record

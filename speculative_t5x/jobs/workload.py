@@ -19,6 +19,8 @@ from speculative_t5x.compatibility import pairing
 from speculative_t5x.drafters import source
 from speculative_t5x.measurement import provenance
 from speculative_t5x.networks import t5
+from speculative_t5x.rules import description
+from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import verification
 from speculative_t5x.tasks import examples as examples_lib
@@ -39,6 +41,7 @@ class Workload:
     topk: keep the k likeliest tokens; 0 is off.
     topp: keep the likeliest tokens of this mass; 0 is off.
     seed: of the samples.
+    rule: which draft tokens are accepted.
     mesh_shape: number of devices over which the examples of a batch are split,
       and over which the target is partitioned.
     matmul_precision: JAX's setting; 'highest' multiplies float32 in float32
@@ -54,11 +57,13 @@ class Workload:
   topk: int = 0
   topp: float = 0.0
   seed: int = 0
+  rule: contracts.Rule = verification.TOKENWISE
   mesh_shape: Sequence[int] = (1, 1)
   matmul_precision: str | None = 'highest'
 
   def __post_init__(self):
     token_decoder.check_int32('seed', self.seed)
+    description.check(self.rule)
 
   @property
   def length(self) -> int:
@@ -94,7 +99,7 @@ class Workload:
     return provenance.new_record(
         job,
         **provenance.describe_decoding(
-            decoder, verification.TOKENWISE, temperature, draft_temperature
+            decoder, self.rule, temperature, draft_temperature
         ),
         task=self.mixture_or_task_name,
         split=self.split,

@@ -32,5 +32,8 @@ def speedup(record: run_record.RunRecord) -> str:
 
 
 def acceptance(record: run_record.RunRecord) -> str:
-  """Returns how the acceptance of a run came about."""
-  return 'simulated' if readings.is_simulated(record) else 'measured'
+  """Returns how the acceptance of a run came about, with another rule's name."""
+  if readings.is_simulated(record):
+    return 'simulated'
+  note = readings.rule_note(record)
+  return f'measured, {note}' if note else 'measured'

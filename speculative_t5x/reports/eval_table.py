@@ -39,7 +39,7 @@ def _heading(record: run_record.RunRecord) -> str:
       f' {record.target.num_params / 1e6:.1f}M, {_drafter(record)},'
       f' {record.target.dtype};'
       f' {device.count} x {device.kind}, {host.cores} cores'
-      f' ({host.cpu}){_mesh(record)}'
+      f' ({host.cpu}){_mesh(record)}{_rule(record)}'
   )
 
 
@@ -58,6 +58,11 @@ def _decodes(record: run_record.RunRecord) -> str:
 def _mesh(record: run_record.RunRecord) -> str:
   axes = [f'{name} {size}' for name, size in (record.mesh or {}).items()]
   return f'; mesh: {", ".join(axes)}' if axes else ''
+
+
+def _rule(record: run_record.RunRecord) -> str:
+  note = readings.rule_note(record)
+  return f'; {note}' if note else ''
 
 
 def _row(record: run_record.RunRecord) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from speculative_t5x import run_record
 from speculative_t5x.measurement import intervals
+from speculative_t5x.speculation import verification as tokenwise
 
 Model = run_record.ModelDescription | run_record.DrafterDescription
 
@@ -29,6 +30,20 @@ def alpha(record: run_record.RunRecord) -> float | None:
 def is_simulated(record: run_record.RunRecord) -> bool:
   """Returns whether draft tokens were accepted at a given rate."""
   return record.simulated_acceptance is not None
+
+
+def rule_note(record: run_record.RunRecord) -> str | None:
+  """Returns the rule of a run, None for that of the paper.
+
+  It says so if the outputs do not follow the target's distribution.
+  """
+  verification = record.verification
+  if verification is None or is_simulated(record):
+    return None
+  if verification.rule == tokenwise.TOKENWISE.name:
+    return None
+  lossy = '' if record.lossless else ', not lossless'
+  return f'rule {verification.rule}{lossy}'
 
 
 def truncation_notes(records: Iterable[run_record.RunRecord]) -> list[str]:

@@ -17,12 +17,14 @@ import jax.numpy as jnp
 
 from speculative_t5x import token_decoder
 from speculative_t5x.drafters import nothing
+from speculative_t5x.rules import description
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import decodes
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
+from speculative_t5x.speculation import verification
 
 Decodes = tuple[jax.Array, jax.Array, Mapping[str, jax.Array]]
 
@@ -66,6 +68,7 @@ def speculative_sample(
     topk: int | jax.Array = 1,
     topp: float | jax.Array = 0.0,
     draft_temperature: float | jax.Array | None = None,
+    rule: contracts.Rule = verification.TOKENWISE,
     max_decode_steps: int | jax.Array | None = None,
     max_decode_steps_hard_limit: int | None = None,
     rescale_log_probs: bool = True,
@@ -74,8 +77,8 @@ def speculative_sample(
 ) -> Decodes:
   """Samples as `t5x.decoding.temperature_sample`, speculatively.
 
-  The outputs follow the same distribution, the target's. Defaults are T5X's:
-  with `topk` 1 it is argmax.
+  The outputs follow the same distribution, the target's, unless the rule is one
+  that is not lossless. Defaults are T5X's: with `topk` 1 it is argmax.
 
   Args:
     target: has read the inputs.
@@ -91,6 +94,7 @@ def speculative_sample(
     topp: keep the likeliest tokens of this mass; 0 is off.
     draft_temperature: None for the target's. No value changes the
       distribution of the outputs.
+    rule: which draft tokens are accepted.
     max_decode_steps: most tokens, one number or [batch]; None for `length`.
     max_decode_steps_hard_limit: bounds `max_decode_steps` where that is
       given; 0 and None do not.
@@ -103,12 +107,13 @@ def speculative_sample(
     num_decodes] float32, the best last; counts of each, int32: tokens and
     target calls [batch, num_decodes], and those of `outcome.Statistics.named`.
   Raises:
-    ValueError: for another end of sequence, or a sampling argument out of
-      range.
+    ValueError: for another end of sequence, a sampling argument out of range,
+      or something that is no rule.
     NotImplementedError: for a callback.
   Reference: Leviathan et al. (2023), Algorithm 1, arXiv:2211.17192v2.
   """
   _check_supported(target, eos_id, state_callback_fn, logit_callback_fn)
+  description.check(rule)
   if draft_temperature is None:
     draft_temperature = temperature
   setup = state_lib.Setup(
@@ -118,6 +123,7 @@ def speculative_sample(
       drafter.drafter,
       drafter.params,
       _sampling(draft_temperature, topk, topp),
+      rule,
       rescale_log_probs=rescale_log_probs,
   )
   keys, limits = _rows(

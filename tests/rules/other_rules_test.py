@@ -53,26 +53,26 @@ def conditionals(joint):
 class TestLenience:
 
   @pytest.mark.parametrize('shape', testing.SHAPES)
-  @pytest.mark.parametrize('l', [0.9, 0.5, 0.1])
-  def test_no_token_exceeds_its_bound(self, l, shape):
+  @pytest.mark.parametrize('factor', [0.9, 0.5, 0.1])
+  def test_no_token_exceeds_its_bound(self, factor, shape):
     tables = tables_of(2, count=12, shape=shape)
     largest = 0.0
     for each, joint in zip(
-        tables, testing.outputs(lenience.make_rule(l), tables)
+        tables, testing.outputs(lenience.make_rule(factor), tables)
     ):
       for prefix, token, probability in conditionals(joint):
         p = each.target_probs[len(prefix)][prefix][token]
-        assert probability <= p / l + 1e-6
+        assert probability <= p / factor + 1e-6
         largest = max(largest, probability / p) if p else largest
     assert largest > 1.05  # the bound is needed
 
-  @pytest.mark.parametrize('l', [1.0, 0.5, 0.1])
-  def test_acceptance_probability(self, l):
+  @pytest.mark.parametrize('factor', [1.0, 0.5, 0.1])
+  def test_acceptance_probability(self, factor):
     tables = tables_of(1)
     p, q = first(tables)
-    expected = theory.acceptance_probability(p, q, np.full(len(p), l))
+    expected = theory.acceptance_probability(p, q, np.full(len(p), factor))
     np.testing.assert_allclose(
-        accepted(lenience.make_rule(l), tables), expected, atol=1e-6
+        accepted(lenience.make_rule(factor), tables), expected, atol=1e-6
     )
 
   def test_no_residual_leaves_less_variation(self):
@@ -94,10 +94,10 @@ class TestLenience:
     )
 
   @pytest.mark.parametrize(
-      ('l', 'expected'),
+      ('factor', 'expected'),
       [(1.0, 1), (0.51, 1), (0.49, 2), (0.26, 2), (0.24, 3), (0.0, 3)],
   )
-  def test_at_temperature_0(self, l, expected):
+  def test_at_temperature_0(self, factor, expected):
     """Draft tokens of 1, 1/2, 1/4 and 0 times the largest probability."""
     probs = jnp.array([4.0, 2.0, 1.0, 0.0]) / 7
     logits = jnp.broadcast_to(3 + jnp.log(probs), (1, 5, 4))
@@ -107,7 +107,7 @@ class TestLenience:
         jnp.array([4], jnp.int32),
         jnp.full((1, 4, 4), 0.25),
     )
-    found = lenience.make_rule(l)(
+    found = lenience.make_rule(factor)(
         contracts.Scores(logits, sampling.standardize(logits, greedy), greedy),
         draft,
         jnp.full((1, 4), 0.99),
@@ -115,10 +115,10 @@ class TestLenience:
     assert found.num_accepted.tolist() == [expected]
     assert jnp.argmax(found.next_weights, axis=-1).tolist() == [0]
 
-  @pytest.mark.parametrize('l', [-0.1, 1.1, float('nan')])
-  def test_out_of_range(self, l):
+  @pytest.mark.parametrize('factor', [-0.1, 1.1, float('nan')])
+  def test_out_of_range(self, factor):
     with pytest.raises(ValueError, match=r'lenience must lie in \[0, 1\]'):
-      lenience.make_rule(l)
+      lenience.make_rule(factor)
 
 
 class TestExactMatch:
