@@ -32,7 +32,7 @@ def speedup(record: run_record.RunRecord) -> str:
 
 
 def acceptance(record: run_record.RunRecord) -> str:
-  """Returns how the acceptance of a run came about, with another rule's name."""
+  """Returns how the acceptance of a run came about, and by which rule."""
   if readings.is_simulated(record):
     return 'simulated'
   note = readings.rule_note(record)

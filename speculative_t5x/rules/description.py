@@ -26,7 +26,7 @@ def check(rule: contracts.Rule) -> None:
 
 
 def describe(rule: contracts.Rule) -> str:
-  """Returns the name of a rule with its parameters, as `lenience(lenience=0.5)`."""
+  """Returns a rule's name and parameters, as in `lenience(lenience=0.5)`."""
   if not dataclasses.is_dataclass(rule):
     return rule.name
   values = (
