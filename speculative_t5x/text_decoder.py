@@ -109,6 +109,7 @@ class TextDecoder:
     loading.check_vocabulary_fits(num_pieces, 'target', target)
     for model in drafter.models:
       loading.check_vocabulary_fits(num_pieces, 'draft', model)
+    self._rescale_log_probs = rescale_log_probs
     self.vocabulary = vocabulary
     self.inputs_length = inputs_length
     self.tokens = token_decoder.TokenDecoder(
@@ -132,9 +133,11 @@ class TextDecoder:
       texts: inputs, none empty.
       **options: see `make_request`.
     Raises:
-      ValueError: for an empty input or an option out of range.
+      ValueError: for an empty input or an option out of range, or for a rule
+        whose outputs cannot be scored.
     """
     request, num_truncated = self.make_request(texts, **options)
+    self._check_scores(request.rule)
     decoded = jax.device_get(self.tokens.speculative(request))
     total = counts.total([decoded])
     statistics = counts.count_run(total) | counts.count_speculation(total)
@@ -229,6 +232,14 @@ class TextDecoder:
           f'Input {index} is empty. Remove it, or give it some text.'
       )
     return [*ids, self.tokens.target_model.special_ids.end]
+
+  def _check_scores(self, rule: contracts.Rule) -> None:
+    if self._rescale_log_probs and not rule.is_lossless:
+      raise ValueError(
+          f'The rule {rule.name} may write tokens that have probability 0 under'
+          ' the distribution sampled from, and so no score. Make the'
+          ' TextDecoder with rescale_log_probs=False.'
+      )
 
   def _output(
       self,

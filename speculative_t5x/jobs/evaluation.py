@@ -146,6 +146,7 @@ def evaluate(
         gamma=gamma,
         length=workload.length,
         num_decodes=num_decodes,
+        rescale_log_probs=workload.rule.is_lossless,
         matmul_precision=workload.matmul_precision,
     )
     setup = _Setup(

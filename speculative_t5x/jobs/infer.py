@@ -250,6 +250,7 @@ def _load(
       gamma=gamma if drafter is not None else 1,
       length=workload.length,
       num_decodes=num_decodes,
+      rescale_log_probs=workload.rule.is_lossless,
       matmul_precision=workload.matmul_precision,
   )
 

@@ -30,7 +30,7 @@ def describe(rule: contracts.Rule) -> str:
   if not dataclasses.is_dataclass(rule):
     return rule.name
   values = (
-      f'{field.name}={np.asarray(getattr(rule, field.name))[()]}'
+      f'{field.name}={np.asarray(getattr(rule, field.name))!s}'
       for field in dataclasses.fields(rule)
   )
   shown = ', '.join(values)

@@ -94,7 +94,9 @@ def speculative_sample(
     topp: keep the likeliest tokens of this mass; 0 is off.
     draft_temperature: None for the target's. No value changes the
       distribution of the outputs.
-    rule: which draft tokens are accepted.
+    rule: which draft tokens are accepted. One that is not lossless may write
+      tokens that have probability 0 under the distribution sampled from: the
+      scores are then under the model's own.
     max_decode_steps: most tokens, one number or [batch]; None for `length`.
     max_decode_steps_hard_limit: bounds `max_decode_steps` where that is
       given; 0 and None do not.
@@ -124,7 +126,7 @@ def speculative_sample(
       drafter.params,
       _sampling(draft_temperature, topk, topp),
       rule,
-      rescale_log_probs=rescale_log_probs,
+      rescale_log_probs=rescale_log_probs and rule.is_lossless,
   )
   keys, limits = _rows(
       example_ids, seed, num_decodes, length,

@@ -131,9 +131,7 @@ class TestJobs:
     assert record['verification']['rule'] == rule
 
   def test_infer_plainly(self, run):
-    _, (record,), _ = run(
-        'infer', 'lenience', _ALL, '--gin.infer.infer.drafter=None'
-    )
+    _, (record,), _ = run('infer', 'lenience', _ALL, '--gin.DRAFTER=None')
     assert record['verification'] is None
     assert record['lossless'] is True
 
@@ -160,6 +158,10 @@ class TestJobs:
 
 @pytest.fixture(scope='module')
 def decoder():
+  return make_decoder(rescale_log_probs=False)
+
+
+def make_decoder(**options):
   return text_decoder.TextDecoder(
       tiny.model(CONFIG),
       source.WithoutParameters(repeat_last.RepeatLast, 'repeat_last').load(),
@@ -168,10 +170,15 @@ def decoder():
       inputs_length=24,
       targets_length=12,
       matmul_precision='highest',
+      **options,
   )
 
 
 class TestPython:
+
+  def test_outputs_that_have_no_score(self):
+    with pytest.raises(ValueError, match='lenience may .* rescale_log_probs=F'):
+      make_decoder().decode(TEXTS, rule=lenience.make_rule(0.5))
 
   def test_option_of_decode(self, decoder):
     found = decoder.decode(TEXTS, rule=lenience.make_rule(0.0))
