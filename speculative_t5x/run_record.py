@@ -47,10 +47,8 @@ class DrafterDescription:
 class Verification:
   """The rule by which draft tokens are accepted."""
 
-  rule: str
+  rule: str  # its name, with its parameters
   lenience: float | None = None
-  epsilon: float | None = None  # of typical acceptance
-  delta: float | None = None  # likewise
 
 
 @dataclasses.dataclass(frozen=True)

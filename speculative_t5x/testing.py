@@ -216,25 +216,39 @@ def check_rule(
 
 
 def distances(rule: Rule, tables: Sequence[Tables]) -> list[float]:
-  """Returns how far each output distribution is from the target's.
+  """Returns the total variation distances of `outputs` from the target's.
 
-  What the rule emits has 1 to gamma + 1 tokens. It is continued by the target
-  to gamma + 1 tokens, whose joint distribution is compared.
+  Args:
+    rule: see `check_rule`.
+    tables: any number.
+  """
+  found = []
+  for each, joint in zip(tables, outputs(rule, tables), strict=True):
+    exact = _continued(each, {(): 1.0})
+    keys = joint.keys() | exact.keys()
+    found.append(
+        0.5 * sum(abs(joint.get(x, 0.0) - exact.get(x, 0.0)) for x in keys)
+    )
+  return found
+
+
+def outputs(
+    rule: Rule, tables: Sequence[Tables]
+) -> list[dict[tuple[int, ...], float]]:
+  """Returns the joint distributions of gamma + 1 tokens.
+
+  The tokens are those that the rule emits in one block, continued by the target
+  to gamma + 1. The rule keeps the target's distribution if theirs is the
+  target's.
 
   Args:
     rule: see `check_rule`.
     tables: any number.
   Returns:
-    The total variation distance for each of the tables.
+    For each of the tables: probability by tokens.
   """
-  found = []
-  for each, emitted in zip(tables, emissions(rule, tables), strict=True):
-    joint = _continued(each, emitted)
-    exact = _continued(each, {(): 1.0})
-    found.append(
-        0.5 * sum(abs(joint[x] - exact[x]) for x in joint.keys() | exact.keys())
-    )
-  return found
+  emitted = emissions(rule, tables)
+  return [_continued(*each) for each in zip(tables, emitted, strict=True)]
 
 
 def emissions(
@@ -288,7 +302,7 @@ def _continued(
 
   for tokens, weight in emitted.items():
     extend(tokens, weight)
-  return found
+  return dict(found)
 
 
 def _problem(

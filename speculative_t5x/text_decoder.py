@@ -18,7 +18,10 @@ from speculative_t5x import token_decoder
 from speculative_t5x import vocabularies
 from speculative_t5x.drafters import source
 from speculative_t5x.measurement import counts
+from speculative_t5x.rules import description
+from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.speculation import verification
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,6 +115,7 @@ class TextDecoder:
     loading.check_vocabulary_fits(num_pieces, 'target', target)
     for model in drafter.models:
       loading.check_vocabulary_fits(num_pieces, 'draft', model)
+    self._rescale_log_probs = rescale_log_probs
     self.vocabulary = vocabulary
     self.inputs_length = inputs_length
     self.hints_length = hints_length
@@ -127,15 +131,20 @@ class TextDecoder:
     )
 
   def decode(self, texts: Sequence[str], **options) -> Output:
-    """Decodes speculatively. The outputs follow the target's distribution.
+    """Decodes speculatively.
+
+    The outputs follow the target's distribution, unless the rule is one that is
+    not lossless.
 
     Args:
       texts: inputs, none empty.
       **options: see `make_request`.
     Raises:
-      ValueError: for an empty input or an option out of range.
+      ValueError: for an empty input or an option out of range, or for a rule
+        whose outputs cannot be scored.
     """
     request, num_truncated = self.make_request(texts, **options)
+    self._check_scores(request.rule)
     decoded = jax.device_get(self.tokens.speculative(request))
     total = counts.total([decoded])
     statistics = counts.count_run(total) | counts.count_speculation(total)
@@ -169,6 +178,7 @@ class TextDecoder:
       seed: int = 0,
       example_ids: Sequence[int] | None = None,
       hints: Sequence[hints_lib.Hints] | None = None,
+      rule: contracts.Rule = verification.TOKENWISE,
   ) -> tuple[token_decoder.Request, int]:
     """Tokenizes a batch.
 
@@ -188,6 +198,7 @@ class TextDecoder:
       hints: per input, a text that the output may repeat, several in order of
         preference, or None. They make drafts of drafters that read them, and
         never change the distribution of the outputs.
+      rule: which draft tokens are accepted; `rules` has others.
     Returns:
       The request, and how many inputs were cut to their limit.
     """
@@ -206,6 +217,7 @@ class TextDecoder:
           f' {len(example_ids)} ids and {len(rows)} inputs.'
       )
     token_decoder.check_int32('seed', seed)
+    description.check(rule)
     for index, each in enumerate(example_ids):
       token_decoder.check_int32(f'example_ids[{index}]', each)
     special_ids = self.tokens.target_model.special_ids
@@ -223,6 +235,7 @@ class TextDecoder:
         seed=seed,
         sampling=sampling_lib.make_sampling(temperature, **rules),
         draft_sampling=sampling_lib.make_sampling(draft_temperature, **rules),
+        rule=rule,
         padding=special_ids.padding,
         hints=self._tokenize_hints(hints, len(rows)),
     )
@@ -254,6 +267,14 @@ class TextDecoder:
     ]
     padding = self.tokens.target_model.special_ids.padding
     return hints_lib.stack(encoded, padding)
+
+  def _check_scores(self, rule: contracts.Rule) -> None:
+    if self._rescale_log_probs and not rule.is_lossless:
+      raise ValueError(
+          f'The rule {rule.name} may write tokens that have probability 0 under'
+          ' the distribution sampled from, and so no score. Make the'
+          ' TextDecoder with rescale_log_probs=False.'
+      )
 
   def _output(
       self,

@@ -20,8 +20,9 @@ from speculative_t5x.measurement import part_programs
 from speculative_t5x.measurement import provenance
 from speculative_t5x.measurement import walltimes
 from speculative_t5x.runtime import arguments
+from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
-from speculative_t5x.speculation import theory
+from speculative_t5x.speculation import verification
 
 
 def measure(
@@ -31,6 +32,7 @@ def measure(
     *,
     temperature: float = 0.0,
     seed: int = 0,
+    rule: contracts.Rule = verification.TOKENWISE,
     repeats: int = 3,
     rounds: int = walltimes.ROUNDS,
 ) -> list[run_record.RunRecord]:
@@ -42,6 +44,7 @@ def measure(
     gammas: draft tokens per target call, one or several.
     temperature: 0 is argmax.
     seed: with the position of a text, all that a sample depends on.
+    rule: which draft tokens are accepted.
     repeats: how often each text is timed; the median counts.
     rounds: how often the parts are timed.
   Returns:
@@ -58,7 +61,7 @@ def measure(
   arguments.check(repeats=repeats, rounds=rounds)
   gammas = arguments.several_counts('gammas', gammas)
   arguments.check_gammas(gammas, decoder.tokens.length)
-  options = {'temperature': temperature, 'seed': seed}
+  options = {'temperature': temperature, 'seed': seed, 'rule': rule}
   made = [
       decoder.make_request([text], example_ids=[number], **options)
       for number, text in enumerate(texts)
@@ -83,10 +86,10 @@ def measure(
   for gamma in gammas:
     tokens = decoder.tokens.with_drafter(decoder.tokens.loaded_drafter, gamma)
     described = provenance.describe_decoding(
-        tokens, requests[0].rule, temperature, temperature
+        tokens, rule, temperature, temperature
     )
     record = dataclasses.replace(settings, **described)
-    records.append(_measure(tokens, requests, record))
+    records.append(_measure(tokens, requests, record, rule))
   greedy.check(records)
   return records
 
@@ -104,14 +107,15 @@ def _measure(
     decoder: token_decoder.TokenDecoder,
     requests: list[token_decoder.Request],
     settings: run_record.RunRecord,
+    rule: contracts.Rule,
 ) -> run_record.RunRecord:
   programs = part_programs.PartPrograms(decoder)
   record, plain, speculative = walltimes.measure(
       programs, requests, settings, f'gamma {decoder.gamma}'
   )
-  predicted = theory.walltime_factor(record.alpha.value, record.gamma, record.c)
-  record = dataclasses.replace(record, predicted_speedup=float(predicted))
-  if record.temperature <= sampling_lib.MIN_TEMPERATURE:
+  record = walltimes.add_alpha(record, record.alpha, rule)
+  is_greedy = record.temperature <= sampling_lib.MIN_TEMPERATURE
+  if is_greedy and rule.is_lossless:
     counted = greedy.compare(decoder, requests, plain, speculative)
     record = dataclasses.replace(record, greedy=counted)
   return record

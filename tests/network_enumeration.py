@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x import loading
+from speculative_t5x import testing
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import source
 from speculative_t5x.networks import t5
@@ -25,6 +26,7 @@ from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import step as step_lib
+from speculative_t5x.speculation import verification
 from tests import enumeration
 from tests import tiny
 from tests import words
@@ -223,14 +225,16 @@ def poison(cache, num_fed: jax.Array, noise: jax.Array):
 def joint_distributions(case: Case) -> tuple[list[dict], int]:
   """Returns the distribution of each example's output, and the paths."""
   production, rng = Production(case), np.random.default_rng(0)
+  enumerator = testing.Enumerator(verification.TOKENWISE)
   distributions = [collections.defaultdict(float) for _ in case.limits]
   frontier = {(e, ()): 1.0 for e in range(len(case.limits))}
   num_paths = 0
   while frontier:
     paths = [
-        (example, prefix, weight * length, uniforms)
-        for (example, prefix), weight in frontier.items()
-        for length, uniforms in enumeration.paths_of(case, example, prefix)
+        (*start, frontier[start] * length, uniforms)
+        for start, length, uniforms in enumeration.paths_of(
+            case, enumerator, list(frontier)
+        )
     ]
     num_paths += len(paths)
     frontier = collections.defaultdict(float)

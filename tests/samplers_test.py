@@ -18,6 +18,8 @@ import speculative_t5x
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import nothing
 from speculative_t5x.networks import t5_model
+from speculative_t5x.rules import block
+from speculative_t5x.rules import lenience
 from speculative_t5x.speculation import decodes
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome as outcome_lib
@@ -197,3 +199,21 @@ def test_limits(max_steps, hard_limit, tokens):
   """The smaller limit applies."""
   _, found = samplers._rows(IDS, 0, 2, LENGTH, max_steps, hard_limit)
   np.testing.assert_array_equal(found, np.repeat(tokens, 2))
+
+
+class TestRule:
+
+  def test_lenience_accepts_all_that_is_possible(self):
+    *_, aux = sample(BASE | {'rule': lenience.make_rule(0.0)})
+    np.testing.assert_array_equal(aux['accepted'], aux['tested'])
+    *_, other = sample(BASE)
+    assert np.sum(aux['target_calls']) < np.sum(other['target_calls'])
+
+  def test_greedy_outputs_are_those_of_the_paper_s_rule(self):
+    greedy = BASE | {'temperature': 0.0}
+    texts, *_ = sample(greedy | {'rule': block.BlockVerification()})
+    np.testing.assert_array_equal(texts, sample(greedy)[0])
+
+  def test_what_is_no_rule(self):
+    with pytest.raises(ValueError, match='A rule must be an object with name'):
+      sample(BASE | {'rule': block.BlockVerification})

@@ -35,7 +35,6 @@ from speculative_t5x.reports import divergence
 from speculative_t5x.reports import runs as runs_lib
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import sampling as sampling_lib
-from speculative_t5x.speculation import verification
 from speculative_t5x.tasks import predictions as predictions_lib
 
 # Settings that must agree: always, for samples, and for speculative samples.
@@ -214,29 +213,17 @@ def _pair(
   return pairs
 
 
-def _check_rule(record: run_record.RunRecord) -> None:
-  """Checks that the decisions of a run can be told.
-
-  Raises:
-    ValueError: for another rule than the paper's, or drafts of other lengths.
-  """
-  rule, policy = record.verification.rule, record.gamma_policy
-  if (rule, policy) != (verification.Tokenwise.name, draft_length.Fixed.name):
-    raise ValueError(
-        'Samples of two runs are compared decision by decision, which are known'
-        f' for the rule tokenwise and the policy fixed. These runs have {rule}'
-        f' and {policy}. Compare them at temperature 0.'
-    )
-
-
 def _check_comparable(
     first: _Run, second: _Run, drafter: source.Source | None
 ) -> None:
   """Checks that rounding is all in which two runs may differ.
 
   Raises:
-    ValueError: naming the settings that differ.
+    ValueError: naming the settings that differ, or a rule whose outputs cannot
+      be compared.
   """
+  for run in (first, second):
+    _check_rule(run)
   keys = [*_ALWAYS]
   keys += _SAMPLED if first.is_sampled else ()
   keys += _SPECULATIVE if first.needs_drafter else ()
@@ -245,8 +232,6 @@ def _check_comparable(
       for key in keys
       if _setting(first.record, key) != _setting(second.record, key)
   ]
-  if first.needs_drafter:
-    _check_rule(first.record)
   if differing:
     shown = ', '.join(
         f'{key} ({_setting(first.record, key)}'
@@ -280,6 +265,40 @@ def _check_comparable(
         ' drafter. Add its gin file and its checkpoint, as'
         ' --gin_file=configs/drafters/draft_model.gin'
         ' --gin.DRAFT_CHECKPOINT_PATH=<folder>.'
+    )
+
+
+def _check_rule(run: _Run) -> None:
+  """Checks that it is known how the rule of a run decided.
+
+  Raises:
+    ValueError: if it is not lossless, or not the paper's and sampled.
+  """
+  if not run.is_speculative:
+    return
+  rule = run.record.verification.rule
+  if run.record.lossless is False:
+    raise ValueError(
+        f'The runs cannot be compared: the rule {rule} does not keep the'
+        " target's distribution, so that outputs differ by more than rounding."
+        ' Compare runs of another rule.'
+    )
+  if run.is_sampled:
+    decisions.check_rule(rule)
+    _check_policy(run.record.gamma_policy)
+
+
+def _check_policy(name: str) -> None:
+  """Checks that all drafts of a run were of one length.
+
+  Raises:
+    ValueError: for another policy.
+  """
+  if name != draft_length.Fixed.name:
+    raise ValueError(
+        f'The decisions under the policy {name} are not known: samples can be'
+        ' compared if their policy is fixed. Compare runs at temperature 0, or'
+        ' plain ones.'
     )
 
 

@@ -148,6 +148,7 @@ def evaluate(
         length=workload.length,
         num_decodes=num_decodes,
         policy=workload.policy,
+        rescale_log_probs=workload.rule.is_lossless,
         matmul_precision=workload.matmul_precision,
     )
     if any(examples.hints):

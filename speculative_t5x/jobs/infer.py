@@ -330,6 +330,7 @@ def _load(
       length=workload.length,
       num_decodes=num_decodes,
       policy=workload.policy,
+      rescale_log_probs=workload.rule.is_lossless,
       matmul_precision=workload.matmul_precision,
   )
 
@@ -350,7 +351,12 @@ def _settings(
     record = dataclasses.replace(record, task=', '.join(paths), split=None)
   if not setup.is_speculative:
     record = dataclasses.replace(
-        record, drafter=None, verification=None, gamma=None, gamma_policy=None
+        record,
+        drafter=None,
+        verification=None,
+        lossless=True,
+        gamma=None,
+        gamma_policy=None,
     )
   return record
 

@@ -36,7 +36,6 @@ from speculative_t5x.reports import walltime_summary
 from speculative_t5x.runtime import arguments
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
-from speculative_t5x.speculation import theory
 from speculative_t5x.tasks import examples as examples_lib
 from speculative_t5x.tasks import predictions as predictions_lib
 from speculative_t5x.tasks import task_metrics
@@ -330,12 +329,7 @@ def _measure_configuration(
   record = setup.folder.find(settings, name, setup.num_configurations)
   if record is None:
     record = _measure(setup, programs, settings, name)
-  predicted = theory.walltime_factor(
-      alpha.estimate.value, record.gamma, record.c
-  )
-  record = dataclasses.replace(
-      record, alpha=alpha.estimate, predicted_speedup=float(predicted)
-  )
+  record = walltimes.add_alpha(record, alpha.estimate, setup.workload.rule)
   setup.folder.add(record)
   return record
 

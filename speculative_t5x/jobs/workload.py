@@ -19,6 +19,7 @@ from speculative_t5x.compatibility import pairing
 from speculative_t5x.drafters import source
 from speculative_t5x.measurement import provenance
 from speculative_t5x.networks import t5
+from speculative_t5x.rules import description
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import sampling as sampling_lib
@@ -44,11 +45,11 @@ class Workload:
     typicalp: keep the tokens of this mass whose information is closest to the
       entropy; 0 is off.
     seed: of the samples.
+    rule: which draft tokens are accepted, see `speculative_t5x.rules`.
     mesh_shape: number of devices over which the examples of a batch are split,
       and over which the target is partitioned.
     matmul_precision: JAX's setting; 'highest' multiplies float32 in float32
       on TPU and GPU too.
-    rule: which draft tokens are accepted, see `speculative_t5x.rules`.
     policy: how many draft tokens are wanted, see `speculative_t5x.policies`.
   """
 
@@ -63,15 +64,15 @@ class Workload:
   minp: float = 0.0
   typicalp: float = 0.0
   seed: int = 0
+  rule: contracts.Rule = verification.TOKENWISE
   mesh_shape: Sequence[int] = (1, 1)
   matmul_precision: str | None = 'highest'
-  rule: contracts.Rule = verification.TOKENWISE
   policy: contracts.DraftLengthPolicy = draft_length.Fixed()  # noqa: RUF009
 
   def __post_init__(self):
-    _check_given('RULE', self.rule, ('name', 'is_lossless'))
-    _check_given('POLICY', self.policy, ('name', 'num_wanted', 'continues'))
+    draft_length.check(self.policy)
     token_decoder.check_int32('seed', self.seed)
+    description.check(self.rule)
 
   @property
   def length(self) -> int:
@@ -170,21 +171,6 @@ def note_unread_hints(decoder: token_decoder.TokenDecoder) -> None:
         f'The inputs have hints, which {way} not use.'
         ' configs/drafters/lookup.gin makes drafts of them.',
         file=sys.stderr,
-    )
-
-
-def _check_given(name: str, value: Any, needed: Sequence[str]) -> None:
-  """Checks that a rule or a policy is one, and not its class.
-
-  Raises:
-    ValueError: naming the macro.
-  """
-  missing = [each for each in needed if not hasattr(value, each)]
-  if isinstance(value, type) or missing:
-    raise ValueError(
-        f'{name} must be an object with {", ".join(needed)}, got {value!r}.'
-        ' Take a gin file of configs/rules or configs/policies, or add'
-        ' parentheses to the name of a class.'
     )
 
 

@@ -23,6 +23,7 @@ from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
+from speculative_t5x.speculation import verification
 
 
 class Kind(enum.StrEnum):
@@ -105,8 +106,11 @@ def find(first: Output, second: Output) -> Decision | None:
     The decision; None if a sample is not what its run gives when it is repeated
     here, or if a drafter chose its draft tokens by other means than one uniform
     per token.
+  Raises:
+    ValueError: for speculative samples of another rule than the paper's.
   """
   if first.is_speculative and not first.is_greedy:
+    check_rule(first.request.rule.name)
     return _of_blocks(first, second)
   position = first_difference(first, second)
   tokens = int(first.sequence[position]), int(second.sequence[position])
@@ -116,6 +120,22 @@ def find(first: Output, second: Output) -> Decision | None:
   # Each call of plain decoding writes one token and has one uniform.
   (uniform,) = _uniforms(first, position, 1)
   return dataclasses.replace(found, kind=Kind.DRAW, uniform=uniform)
+
+
+def check_rule(name: str) -> None:
+  """Checks that the decisions of speculative samples are known.
+
+  Args:
+    name: of the rule.
+  Raises:
+    ValueError: for another rule than the paper's.
+  """
+  if name != verification.TOKENWISE.name:
+    raise ValueError(
+        f'The decisions of the rule {name} are not known: samples can be'
+        ' compared if their rule is tokenwise. Compare runs at temperature 0,'
+        ' or plain ones.'
+    )
 
 
 def _uniforms(

@@ -13,10 +13,12 @@ import subprocess
 from typing import Any
 
 import jax
+import numpy as np
 
 from speculative_t5x import run_record
 from speculative_t5x import sharding
 from speculative_t5x import token_decoder
+from speculative_t5x.rules import description
 from speculative_t5x.speculation import contracts
 
 
@@ -55,7 +57,9 @@ def describe_decoding(
       'drafter': dataclasses.replace(
           decoder.loaded_drafter.description, temperature=draft_temperature
       ),
-      'verification': describe_rule(rule),
+      'verification': run_record.Verification(
+          description.describe(rule), _lenience(rule)
+      ),
       'lossless': rule.is_lossless,
       'gamma': decoder.gamma,
       'gamma_policy': decoder.policy.name,
@@ -67,13 +71,10 @@ def describe_decoding(
   }
 
 
-def describe_rule(rule: contracts.Rule) -> run_record.Verification:
-  """Returns the rule and those of its values that a record has."""
-  keys = (field.name for field in dataclasses.fields(run_record.Verification))
-  values = {
-      key: float(getattr(rule, key)) for key in keys if hasattr(rule, key)
-  }
-  return run_record.Verification(rule=rule.name, **values)
+def _lenience(rule: contracts.Rule) -> float | None:
+  """Returns the factor of the rule `lenience`, None of other rules."""
+  value = getattr(rule, 'lenience', None)
+  return None if value is None else float(str(np.asarray(value)))
 
 
 def network_configs(decoder: token_decoder.TokenDecoder) -> list[str]:

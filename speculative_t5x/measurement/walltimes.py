@@ -23,6 +23,9 @@ from speculative_t5x.measurement import part_sums
 from speculative_t5x.measurement import read_floor
 from speculative_t5x.measurement import step_times
 from speculative_t5x.measurement import tallies
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import theory
+from speculative_t5x.speculation import verification
 
 ROUNDS = 15  # of the parts
 _WINDOW = 5  # rounds whose median holds for a batch: one odd round is nothing
@@ -109,6 +112,27 @@ def add_runs(
       compile_s=run_record.BothRuns(plain.compile_s, speculative.compile_s),
       warmup=interleaved.WARMUP,
   )
+
+
+def add_alpha(
+    record: run_record.RunRecord,
+    alpha: run_record.Alpha,
+    rule: contracts.Rule,
+) -> run_record.RunRecord:
+  """Adds alpha, and the speedup that Theorem 3.8 predicts from it.
+
+  Args:
+    record: with gamma and c.
+    alpha: by Corollary 3.6.
+    rule: which draft tokens were accepted. The theorem is about the paper's; of
+      others, no speedup is predicted.
+  """
+  predicted = None
+  if isinstance(rule, verification.Tokenwise):
+    predicted = float(
+        theory.walltime_factor(alpha.value, record.gamma, record.c)
+    )
+  return dataclasses.replace(record, alpha=alpha, predicted_speedup=predicted)
 
 
 def plain_run_of(tally: tallies.Tally) -> run_record.PlainRun:

@@ -8,10 +8,11 @@ Legend: gamma (draft tokens per target call).
 """
 
 from collections.abc import Iterable
-import dataclasses
 
 from speculative_t5x import run_record
 from speculative_t5x.measurement import intervals
+from speculative_t5x.speculation import draft_length
+from speculative_t5x.speculation import verification as tokenwise
 
 Model = run_record.ModelDescription | run_record.DrafterDescription
 
@@ -30,6 +31,20 @@ def alpha(record: run_record.RunRecord) -> float | None:
 def is_simulated(record: run_record.RunRecord) -> bool:
   """Returns whether draft tokens were accepted at a given rate."""
   return record.simulated_acceptance is not None
+
+
+def rule_note(record: run_record.RunRecord) -> str | None:
+  """Returns the rule of a run, None for that of the paper.
+
+  It says so if the outputs do not follow the target's distribution.
+  """
+  verification = record.verification
+  if verification is None or is_simulated(record):
+    return None
+  if verification.rule == tokenwise.TOKENWISE.name:
+    return None
+  lossy = '' if record.lossless else ', not lossless'
+  return f'rule {verification.rule}{lossy}'
 
 
 def truncation_notes(records: Iterable[run_record.RunRecord]) -> list[str]:
@@ -71,17 +86,9 @@ def method(record: run_record.RunRecord) -> str:
 
 
 def rule_and_policy(record: run_record.RunRecord) -> list[str]:
-  """Returns the rule and the policy if they are not those of the paper.
-
-  A rule that does not keep the target's distribution says so.
-  """
-  words = []
-  found = record.verification
-  if found and not is_simulated(record) and found.rule != 'tokenwise':
-    values = [x for x in dataclasses.astuple(found)[1:] if x is not None]
-    rule = ' '.join([found.rule, *(f'{x:g}' for x in values)])
-    words.append(rule if record.lossless else f'{rule} (NOT lossless)')
-  if record.gamma_policy not in (None, 'fixed'):
+  """Returns the rule and the policy if they are not those of the paper."""
+  words = [note] if (note := rule_note(record)) else []
+  if record.gamma_policy not in (None, draft_length.Fixed.name):
     words.append(record.gamma_policy)
   return words
 

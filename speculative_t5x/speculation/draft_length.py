@@ -10,6 +10,22 @@ import jax.numpy as jnp
 from speculative_t5x.speculation import contracts
 
 
+def check(policy: contracts.DraftLengthPolicy) -> None:
+  """Checks that something given as a policy is one.
+
+  Raises:
+    ValueError: for anything else, such as a class or a name.
+  """
+  needed = 'name', 'is_constant', 'init', 'num_wanted', 'continues', 'update'
+  missing = [each for each in needed if not hasattr(policy, each)]
+  if isinstance(policy, type) or missing:
+    raise ValueError(
+        f'A policy must be an object with {", ".join(needed)}, got {policy!r}.'
+        ' A file of configs/policies sets POLICY; in Python, use one of'
+        ' speculative_t5x.policies, with parentheses.'
+    )
+
+
 @dataclasses.dataclass(frozen=True)
 class Fixed:
   """Wants as many draft tokens as the drafter makes: the paper's gamma."""

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 
 from speculative_t5x import token_decoder
 from speculative_t5x.drafters import nothing
+from speculative_t5x.rules import description
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import decodes
 from speculative_t5x.speculation import draft_length
@@ -70,18 +71,18 @@ def speculative_sample(
     minp: float | jax.Array = 0.0,
     typicalp: float | jax.Array = 0.0,
     draft_temperature: float | jax.Array | None = None,
+    rule: contracts.Rule = verification.TOKENWISE,
     max_decode_steps: int | jax.Array | None = None,
     max_decode_steps_hard_limit: int | None = None,
     rescale_log_probs: bool = True,
-    rule: contracts.Rule = verification.TOKENWISE,
     policy: contracts.DraftLengthPolicy = draft_length.Fixed(),  # noqa: B008
     state_callback_fn: Callable | None = None,
     logit_callback_fn: Callable | None = None,
 ) -> Decodes:
   """Samples as `t5x.decoding.temperature_sample`, speculatively.
 
-  The outputs follow the same distribution, the target's. Defaults are T5X's:
-  with `topk` 1 it is argmax.
+  The outputs follow the same distribution, the target's, unless the rule is one
+  that is not lossless. Defaults are T5X's: with `topk` 1 it is argmax.
 
   Args:
     target: has read the inputs.
@@ -100,13 +101,14 @@ def speculative_sample(
       entropy; 0 is off.
     draft_temperature: None for the target's. No value changes the
       distribution of the outputs.
+    rule: which draft tokens are accepted. One that is not lossless may write
+      tokens that have probability 0 under the distribution sampled from: the
+      scores are then under the model's own.
     max_decode_steps: most tokens, one number or [batch]; None for `length`.
     max_decode_steps_hard_limit: bounds `max_decode_steps` where that is
       given; 0 and None do not.
     rescale_log_probs: score under the distribution sampled from, or under
       the model's own.
-    rule: which draft tokens are accepted. Only one that `is_lossless` keeps the
-      distribution.
     policy: how many draft tokens are wanted.
     state_callback_fn: not supported.
     logit_callback_fn: not supported.
@@ -115,12 +117,14 @@ def speculative_sample(
     num_decodes] float32, the best last; counts of each, int32: tokens and
     target calls [batch, num_decodes], and those of `outcome.Statistics.named`.
   Raises:
-    ValueError: for another end of sequence, or a sampling argument out of
-      range.
+    ValueError: for another end of sequence, a sampling argument out of range,
+      or something that is no rule.
     NotImplementedError: for a callback.
   Reference: Leviathan et al. (2023), Algorithm 1, arXiv:2211.17192v2.
   """
   _check_supported(target, eos_id, state_callback_fn, logit_callback_fn)
+  description.check(rule)
+  draft_length.check(policy)
   if draft_temperature is None:
     draft_temperature = temperature
   setup = state_lib.Setup(
@@ -132,7 +136,7 @@ def speculative_sample(
       _sampling(draft_temperature, topk, topp, minp, typicalp),
       rule=rule,
       policy=policy,
-      rescale_log_probs=rescale_log_probs,
+      rescale_log_probs=rescale_log_probs and rule.is_lossless,
   )
   keys, limits = _rows(
       example_ids, seed, num_decodes, length,

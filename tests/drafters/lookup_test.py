@@ -413,10 +413,15 @@ def joint_distributions(case, production):
   num_accepted = 0
   while frontier:
     paths = [
-        ((example, prefix, weight * length, 0.0, uniforms), alignment)
-        for (example, prefix, alignment), weight in frontier.items()
-        for length, uniforms in enumeration.paths_of(
-            dataclasses.replace(case, alignment=alignment), example, prefix
+        (
+            (*start, frontier[*start, alignment] * length, 0.0, uniforms),
+            alignment,
+        )
+        for alignment in {alignment for *_, alignment in frontier}
+        for start, length, uniforms in enumeration.paths_of(
+            dataclasses.replace(case, alignment=alignment),
+            production.enumerator,
+            [place[:2] for place in frontier if place[2] == alignment],
         )
     ]
     frontier = collections.defaultdict(float)

@@ -12,6 +12,11 @@ import numpy as np
 import pytest
 
 from speculative_t5x.drafters import draft_model
+from speculative_t5x.rules import block
+from speculative_t5x.rules import exact_match
+from speculative_t5x.rules import lenience
+from speculative_t5x.rules import rejection_sampling
+from speculative_t5x.rules import typical_acceptance
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import sampling as sampling_lib
@@ -24,6 +29,17 @@ from tests import tabular
 VOCAB = 3
 TOLERANCE = 1e-6
 
+RULES = {
+    rule.name: rule
+    for rule in (
+        verification.TOKENWISE,
+        block.BlockVerification(),
+        exact_match.ExactMatch(),
+        rejection_sampling.RejectionSampling(),
+    )
+}
+LOSSY_RULES = lenience.make_rule(0.3), typical_acceptance.make_rule()
+
 FACTORS = {
     'gamma': (1, 2, 3),
     'temperature': (0.0, 0.7, 1.0),
@@ -31,7 +47,11 @@ FACTORS = {
     'cut': (('topp', 0.0), ('topp', 0.8), ('minp', 0.4), ('typicalp', 0.7)),
     'draft_temperature': (None, 0.0, 1.6),
     'draft_width': (3, 2, 5),
+    'rule': tuple(RULES),
 }
+# Of the full product of the rules beside the paper's.
+OF_RULES = {k: v for k, v in FACTORS.items() if k not in ('topk', 'topp')}
+OF_TOKENWISE = FACTORS | {'rule': ('tokenwise',)}
 
 
 def make_case(
@@ -61,18 +81,21 @@ def make_case(
   )
 
 
-def make_production(case: enumeration.Case) -> enumeration.Production:
+def make_production(
+    case: enumeration.Case, rule=verification.TOKENWISE
+) -> enumeration.Production:
   return enumeration.Production(
       case.gamma,
       case.vocab_size,
       case.draft_tables.shape[-1],
       max(case.limits),
+      rule=rule,
   )
 
 
 @functools.cache
-def unmutated_production(*sizes: int) -> enumeration.Production:
-  return enumeration.Production(*sizes)
+def unmutated_production(*sizes: int, rule: str) -> enumeration.Production:
+  return enumeration.Production(*sizes, rule=RULES[rule])
 
 
 def distribution_error(
@@ -130,24 +153,39 @@ class TestEnumeratedDistribution:
 
   @pytest.mark.parametrize('setting', pairwise(), ids=_label)
   def test_each_pair_of_values(self, setting):
-    self._check(setting)
+    self._check(dict(setting))
 
   @pytest.mark.exhaustive
   @pytest.mark.parametrize(
-      'values', list(itertools.product(*FACTORS.values())), ids=str
+      'values', list(itertools.product(*OF_TOKENWISE.values())), ids=str
   )
   def test_full_product(self, values):
-    self._check(dict(zip(FACTORS, values)))
+    self._check(dict(zip(OF_TOKENWISE, values)))
+
+  @pytest.mark.exhaustive
+  @pytest.mark.parametrize(
+      'values', list(itertools.product(*OF_RULES.values())), ids=str
+  )
+  def test_full_product_of_rules(self, values):
+    self._check(dict(zip(OF_RULES, values)))
 
   def _check(self, setting):
+    rule = setting.pop('rule')
     case = make_case(**setting)
     production = unmutated_production(
-        case.gamma, VOCAB, setting['draft_width'], max(case.limits)
+        case.gamma, VOCAB, setting['draft_width'], max(case.limits), rule=rule
     )
     error, score_error, num_paths = distribution_error(case, production)
     print(f'{num_paths} paths, errors {error:.1e} and {score_error:.1e}')
     assert error < TOLERANCE
     assert score_error < 1e-5
+
+  @pytest.mark.parametrize('rule', LOSSY_RULES, ids=lambda rule: rule.name)
+  def test_a_rule_that_is_not_lossless_fails(self, rule):
+    case = make_case(gamma=2, limits=(3,))
+    error, _, _ = distribution_error(case, make_production(case, rule))
+    print(f'{rule.name}: off by {error:.3f}')
+    assert error > 1e-2
 
   def test_number_of_paths_is_complete(self):
     """One token has 3 draft tokens, 2 tests and at most 3 draws."""
@@ -317,7 +355,7 @@ class TestMutantsFail:
 GAMMA, LENGTH, NUM_ROWS = 2, 4, 200_000
 
 
-def loop_outputs(seed: int, num_rows: int):
+def loop_outputs(seed: int, num_rows: int, rule):
   """Returns outputs of the jitted loop on independent rows, [rows, length]."""
   case = make_case(gamma=GAMMA, limits=(LENGTH,))
   drafter = draft_model.DraftModel(tabular.Model(VOCAB), GAMMA, VOCAB)
@@ -325,7 +363,7 @@ def loop_outputs(seed: int, num_rows: int):
   def decode(tables, draft_tables, example_ids):
     setup = state_lib.Setup(
         tabular.Model(VOCAB), tables, case.sampling,
-        drafter, draft_tables, case.draft_sampling,
+        drafter, draft_tables, case.draft_sampling, rule,
     )  # fmt: skip
     state, *_ = loop.decode(
         setup,
@@ -344,14 +382,16 @@ def loop_outputs(seed: int, num_rows: int):
   return case, np.asarray(state.sequences), np.asarray(state.num_tokens)
 
 
-def total_variation(seed: int, num_rows: int = NUM_ROWS) -> tuple[float, float]:
+def total_variation(
+    seed: int, num_rows: int = NUM_ROWS, rule=verification.TOKENWISE
+) -> tuple[float, float]:
   """Returns the distance of empirical and exact distribution, and its bound.
 
   With K outputs and N rows, a correct loop exceeds t = sqrt((K ln 2 +
   ln 10^6) / 2N) with probability at most 10^-6, and one whose distribution is
   2t away stays below t with probability at most 10^-6.
   """
-  case, sequences, num_tokens = loop_outputs(seed, num_rows)
+  case, sequences, num_tokens = loop_outputs(seed, num_rows, rule)
   table = enumeration.standardized(case.target_tables, case.sampling, VOCAB)[0]
   exact = tabular.exact_distribution(table, LENGTH)
   outputs = tabular.outputs(VOCAB, LENGTH)
@@ -375,13 +415,21 @@ def total_variation(seed: int, num_rows: int = NUM_ROWS) -> tuple[float, float]:
 class TestJittedDistribution:
   """Tier 3, sampled: the compiled loop with its own uniforms."""
 
-  def test_joint_distribution_within_the_bound(self):
-    distance, bound = total_variation(seed=0)
+  @pytest.mark.parametrize('rule', RULES)
+  def test_joint_distribution_within_the_bound(self, rule):
+    distance, bound = total_variation(seed=0, rule=RULES[rule])
     print(f'total variation {distance:.4f}, bound {bound:.4f}')
     assert 2 * bound <= 0.02
     assert distance <= bound
 
-  def test_detects_uniforms_keyed_by_position(self, monkeypatch):
+  @pytest.mark.parametrize('rule', LOSSY_RULES, ids=lambda rule: rule.name)
+  def test_detects_a_rule_that_is_not_lossless(self, rule):
+    distance, bound = total_variation(seed=0, num_rows=NUM_ROWS // 4, rule=rule)
+    print(f'total variation {distance:.4f}, bound {bound:.4f}')
+    assert distance > 2 * bound
+
+  @pytest.mark.parametrize('rule', ['tokenwise', 'block'])
+  def test_detects_uniforms_keyed_by_position(self, rule, monkeypatch):
     """After a rejection, a position needs new uniforms."""
 
     step = step_lib.step
@@ -398,6 +446,8 @@ class TestJittedDistribution:
       return step(setup, batch, state, jnp.concatenate(uniforms, axis=1))
 
     monkeypatch.setattr(step_lib, 'step', by_position)
-    distance, bound = total_variation(seed=0, num_rows=NUM_ROWS // 4)
+    distance, bound = total_variation(
+        seed=0, num_rows=NUM_ROWS // 4, rule=RULES[rule]
+    )
     print(f'total variation {distance:.4f}, bound {bound:.4f}')
     assert distance > 2 * bound

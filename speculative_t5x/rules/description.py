@@ -1,0 +1,37 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What records, reports and errors say of a rule."""
+
+import dataclasses
+
+import numpy as np
+
+from speculative_t5x.speculation import contracts
+
+
+def check(rule: contracts.Rule) -> None:
+  """Checks that something given as a rule is one.
+
+  Raises:
+    ValueError: for anything else, such as a class or a name.
+  """
+  needed = 'name', 'is_lossless', '__call__'
+  if isinstance(rule, type) or not all(hasattr(rule, x) for x in needed):
+    raise ValueError(
+        'A rule must be an object with name, is_lossless and __call__, as'
+        f' contracts.Rule says, got {rule!r}. A file of configs/rules sets'
+        ' RULE; in Python, use verification.TOKENWISE or a rule of'
+        ' speculative_t5x.rules, with parentheses.'
+    )
+
+
+def describe(rule: contracts.Rule) -> str:
+  """Returns a rule's name and parameters, as in `lenience(lenience=0.5)`."""
+  if not dataclasses.is_dataclass(rule):
+    return rule.name
+  values = (
+      f'{field.name}={np.asarray(getattr(rule, field.name))!s}'
+      for field in dataclasses.fields(rule)
+  )
+  shown = ', '.join(values)
+  return f'{rule.name}({shown})' if shown else rule.name

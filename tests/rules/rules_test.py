@@ -1,0 +1,147 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of all rules, alone: `distribution_test.py` has them in the step."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from speculative_t5x import testing
+from speculative_t5x.rules import block
+from speculative_t5x.rules import exact_match
+from speculative_t5x.rules import lenience
+from speculative_t5x.rules import rejection_sampling
+from speculative_t5x.rules import typical_acceptance
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import sampling
+from speculative_t5x.speculation import verification
+
+EXACT = (
+    verification.TOKENWISE,
+    block.BlockVerification(),
+    exact_match.ExactMatch(),
+    rejection_sampling.RejectionSampling(),
+)
+LOSSY = lenience.make_rule(0.5), typical_acceptance.make_rule()
+by_name = lambda rule: rule.name
+
+
+class TestEveryRule:
+
+  @pytest.mark.parametrize('gamma', [0, 1, 2, 3])
+  @pytest.mark.parametrize('rule', EXACT, ids=by_name)
+  def test_keeps_the_target_s_distribution(self, rule, gamma):
+    assert rule.is_lossless
+    testing.check_rule(rule, gamma=gamma, num_tables=6, tolerance=1e-12)
+
+  @pytest.mark.exhaustive
+  @pytest.mark.parametrize(('gamma', 'vocab_size'), [(4, 3), (3, 5), (2, 9)])
+  @pytest.mark.parametrize('rule', EXACT, ids=by_name)
+  def test_keeps_it_at_larger_sizes(self, rule, gamma, vocab_size):
+    testing.check_rule(
+        rule, gamma=gamma, vocab_size=vocab_size, tolerance=1e-12
+    )
+
+  @pytest.mark.parametrize('shape', testing.SHAPES)
+  @pytest.mark.parametrize('rule', LOSSY, ids=by_name)
+  def test_changes_it_if_it_is_not_lossless(self, rule, shape):
+    assert not rule.is_lossless
+    tables = tables_of(range(6), 2, shape=shape)
+    assert max(testing.distances(rule, tables)) > 0.01
+
+  @pytest.mark.parametrize('rule', [*EXACT, *LOSSY], ids=by_name)
+  def test_ignores_what_follows_a_draft(self, rule):
+    """Narrower arrays and other values past the drafts decide the same."""
+    widest, rows = 4, 64
+    scores, draft, uniforms = random_arguments(rows, widest)
+    whole = rule(scores, draft, uniforms)
+    for width in range(widest + 1):
+      some = np.flatnonzero(draft.lengths <= width)
+      past = np.arange(width)[None] >= draft.lengths[some, None]
+      cut = draft.replace(
+          tokens=jnp.where(past, 3, draft.tokens[some, :width]),
+          lengths=draft.lengths[some],
+          probs=jnp.where(past[..., None], jnp.nan, draft.probs[some, :width]),
+          is_point_mass=past ^ draft.is_point_mass[some, :width],
+      )
+      narrow = scores._replace(
+          logits=scores.logits[some, : width + 1],
+          probs=scores.probs[some, : width + 1],
+      )
+      found = rule(narrow, cut, uniforms[some, :width])
+      np.testing.assert_array_equal(
+          found.num_accepted, whole.num_accepted[some]
+      )
+      np.testing.assert_allclose(
+          found.next_weights, whole.next_weights[some], rtol=1e-5, atol=1e-7
+      )
+
+  @pytest.mark.parametrize('rule', [*EXACT, *LOSSY], ids=by_name)
+  def test_tiny_probabilities(self, rule):
+    """In float32, with products that underflow and ratios that overflow."""
+    rng = np.random.default_rng(0)
+    tiny = lambda *shape: jnp.asarray(
+        10.0 ** -rng.uniform(0, 44, shape), jnp.float32
+    )
+    scores, draft, uniforms = random_arguments(256, 3)
+    scores = scores._replace(probs=tiny(*scores.probs.shape))
+    draft = draft.replace(probs=tiny(*draft.probs.shape))
+    found = rule(scores, draft, uniforms)
+    assert np.all(found.num_accepted <= draft.lengths)
+    assert np.all(np.isfinite(found.next_weights))
+    assert np.all(np.sum(found.next_weights, axis=-1) > 0)
+
+  @pytest.mark.parametrize('rule', [*EXACT, *LOSSY], ids=by_name)
+  def test_never_accepts_an_impossible_token(self, rule):
+    scores, draft, _ = random_arguments(64, 2)
+    first = draft.tokens[:, :1, None] == jnp.arange(4)
+    probs = scores.probs.at[:, :1].set(jnp.where(first, 0, scores.probs[:, :1]))
+    scores = scores._replace(probs=probs, logits=jnp.log(probs))
+    found = rule(scores, draft, jnp.zeros((64, 2)))
+    assert not np.any(found.num_accepted)
+
+  @pytest.mark.parametrize('rule', [*EXACT, *LOSSY], ids=by_name)
+  def test_greedy_drafts_are_kept_up_to_the_first_other_token(self, rule):
+    """At temperature 0, with equal rules for every uniform."""
+    scores, draft, uniforms = random_arguments(64, 3, temperature=0.0)
+    draft = contracts.Draft(draft.tokens, draft.lengths)
+    best = jnp.argmax(scores.probs, axis=-1)
+    expected = verification.count_prefix(draft, draft.tokens == best[:, :-1])
+    if isinstance(rule, lenience.Lenience):
+      rule = lenience.make_rule(1.0)
+    found = rule(scores, draft, uniforms)
+    np.testing.assert_array_equal(found.num_accepted, expected)
+    at = jnp.take_along_axis(best, expected[:, None], axis=1)[:, 0]
+    np.testing.assert_array_equal(jnp.argmax(found.next_weights, axis=-1), at)
+
+
+def tables_of(seeds, gamma, vocab_size=3, **settings):
+  return [
+      testing.random_tables(
+          seed, gamma=gamma, vocab_size=vocab_size, **settings
+      )
+      for seed in seeds
+  ]
+
+
+def random_arguments(rows, gamma, temperature=1.0):
+  """Returns arguments of a rule, with 4 tokens and drafts of any length."""
+  rng = np.random.default_rng(1)
+  drawn_from = sampling.make_sampling(temperature)
+  logits = jnp.asarray(rng.normal(size=(rows, gamma + 1, 4)), jnp.float32)
+  probs = sampling.standardize(logits, drawn_from)
+  draft = contracts.Draft(
+      jnp.asarray(rng.integers(0, 4, (rows, gamma)), jnp.int32),
+      jnp.asarray(rng.integers(0, gamma + 1, rows), jnp.int32),
+      jax.nn.softmax(
+          logits[:, :-1] + rng.normal(size=(rows, gamma, 4)).astype(np.float32)
+      ),
+      jnp.asarray(rng.random((rows, gamma)) < 0.3),
+  )
+  if not temperature:
+    near = jnp.argmax(logits[:, :-1], axis=-1).astype(jnp.int32)
+    is_near = rng.random((rows, gamma)) < 0.7
+    draft = draft.replace(tokens=jnp.where(is_near, near, draft.tokens))
+  uniforms = jnp.asarray(rng.random((rows, gamma)), jnp.float32)
+  return contracts.Scores(logits, probs, drawn_from), draft, uniforms

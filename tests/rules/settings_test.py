@@ -1,0 +1,248 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests that every way to decode takes a rule, and says which one it was."""
+
+import json
+
+import numpy as np
+import pytest
+
+from speculative_t5x import checkpoints
+from speculative_t5x import run_record
+from speculative_t5x import text_decoder
+from speculative_t5x import text_walltime
+from speculative_t5x import vocabularies
+from speculative_t5x.cli import main
+from speculative_t5x.drafters import source
+from speculative_t5x.jobs import workload
+from speculative_t5x.measurement import decisions
+from speculative_t5x.reports import walltime_summary
+from speculative_t5x.rules import block
+from speculative_t5x.rules import description
+from speculative_t5x.rules import lenience
+from speculative_t5x.rules import typical_acceptance
+from speculative_t5x.speculation import verification
+from speculative_t5x.tasks import bulletins
+from tests import compilation
+from tests import repeat_last
+from tests import tiny
+
+CONFIG = tiny.config(
+    vocab_size=2048, num_encoder_layers=1, num_decoder_layers=1
+)
+TEXTS = ['The train from Bonn is late.', 'It will rain in Turin today.']
+LENIENCE = 'lenience(lenience=0.0)'
+
+_GIN = """
+from __gin__ import dynamic_registration
+
+from speculative_t5x.drafters import source
+from speculative_t5x.tasks import ende
+from tests import repeat_last
+
+include 'configs/runs/{job}.gin'
+include 'configs/rules/{rule}.gin'
+
+MIXTURE_OR_TASK_NAME = 'bulletins_ende'
+TASK_FEATURE_LENGTHS = {{'inputs': 24, 'targets': 12}}
+NUM_EXAMPLES = 4
+BATCH_SIZE = 2
+GAMMA = 3
+
+DRAFTER = @source.WithoutParameters()
+source.WithoutParameters:
+  make = @repeat_last.RepeatLast
+  kind = 'repeat_last'
+"""
+
+
+@pytest.fixture(scope='module')
+def target(tmp_path_factory):
+  """Returns the folder of a target's checkpoint."""
+  folder = tmp_path_factory.mktemp('pair') / 'target'
+  checkpoints.save(folder, 1, tiny.params(CONFIG))
+  return folder
+
+
+@pytest.fixture
+def run(target, tmp_path, capsys):
+  """Returns a function that runs a job with the gin file of a rule."""
+
+  def run(job, rule, *flags):
+    gin_file = tmp_path / f'{job}_{rule}.gin'
+    gin_file.write_text(_GIN.format(job=job, rule=rule))
+    output = tmp_path / f'{job}_{rule}'
+    with compilation.unchecked_types():  # walltime lowers programs
+      status = main.main(
+          [
+              job,
+              f'--gin_file={gin_file}',
+              f'--gin.CHECKPOINT_PATH={target}',
+              f'--output_dir={output}',
+              *flags,
+          ]
+      )
+    found = capsys.readouterr()
+    assert status == 0, found.err
+    lines = (output / 'results.jsonl').read_text().splitlines()
+    return output, [json.loads(line) for line in lines], found.out
+
+  return run
+
+
+_ALL = '--gin.LENIENCE=0.0'
+_BOTH = '--gin.TEMPERATURE=(0.0, 1.0)'
+
+
+class TestJobs:
+
+  def test_eval_with_lenience(self, run):
+    """Its greedy outputs differ, and need not equal those of plain decoding."""
+    _, records, shown = run('eval', 'lenience', _ALL, _BOTH)
+    for record in records:
+      assert record['verification'] == {'rule': LENIENCE, 'lenience': 0.0}
+      assert record['lossless'] is False
+      assert record['greedy'] is None
+      assert record['accepted_per_tested'] == 1
+    assert f'rule {LENIENCE}, not lossless' in ' '.join(shown.split())
+
+  def test_eval_with_block_verification(self, run):
+    _, records, shown = run('eval', 'block', _BOTH)
+    for record in records:
+      assert record['verification'] == {'rule': 'block', 'lenience': None}
+      assert record['lossless'] is True
+    assert records[0]['greedy']['identical'] == 4
+    shown = ' '.join(shown.split())
+    assert 'rule block' in shown and 'not lossless' not in shown
+
+  def test_walltime_with_lenience(self, run):
+    flags = '--gin.REPEATS=1', '--gin.ALPHA_TOKENS=20'
+    output, records, _ = run('walltime', 'lenience', _ALL, _BOTH, *flags)
+    for record in records:
+      assert record['verification']['rule'] == LENIENCE
+      assert record['greedy'] is record['predicted_speedup'] is None
+    table = (output / 'walltime.md').read_text()
+    assert table.count(f'measured, rule {LENIENCE}, not lossless') == 2
+
+  def test_infer(self, run):
+    _, (record,), _ = run('infer', 'typical_acceptance')
+    assert record['lossless'] is False
+    rule = 'typical_acceptance(epsilon=0.09, delta=0.3)'
+    assert record['verification']['rule'] == rule
+
+  def test_infer_plainly(self, run):
+    _, (record,), _ = run('infer', 'lenience', _ALL, '--gin.DRAFTER=None')
+    assert record['verification'] is None
+    assert record['lossless'] is True
+
+  @pytest.mark.parametrize(
+      ('rule', 'flags', 'message'),
+      [
+          ('lenience', [_ALL], 'does not keep the'),
+          ('block', [], 'decisions of the rule block are not known'),
+      ],
+  )
+  def test_compare_refuses(self, run, target, capsys, rule, flags, message):
+    output, *_ = run('eval', rule, '--gin.TEMPERATURE=1.0', *flags)
+    status = main.main(['compare', f'--first={output}', f'--second={output}'])
+    assert status != 0
+    assert message in ' '.join(capsys.readouterr().err.split())
+
+  @pytest.mark.parametrize(
+      'rule', ['lenience', block.BlockVerification, None], ids=str
+  )
+  def test_what_is_no_rule(self, rule):
+    with pytest.raises(ValueError, match='A rule must be an object with name'):
+      workload.Workload(None, '', {}, 'target', rule=rule)
+
+
+@pytest.fixture(scope='module')
+def decoder():
+  return make_decoder(rescale_log_probs=False)
+
+
+def make_decoder(**options):
+  return text_decoder.TextDecoder(
+      tiny.model(CONFIG),
+      source.WithoutParameters(repeat_last.RepeatLast, 'repeat_last').load(),
+      vocabularies.load(bulletins.VOCABULARY_FILE),
+      gamma=3,
+      inputs_length=24,
+      targets_length=12,
+      matmul_precision='highest',
+      **options,
+  )
+
+
+class TestPython:
+
+  def test_outputs_that_have_no_score(self):
+    with pytest.raises(ValueError, match='lenience may .* rescale_log_probs=F'):
+      make_decoder().decode(TEXTS, rule=lenience.make_rule(0.5))
+
+  def test_option_of_decode(self, decoder):
+    found = decoder.decode(TEXTS, rule=lenience.make_rule(0.0))
+    assert found.statistics['accepted'] == found.statistics['tested'] > 0
+    plain = decoder.decode_plain(TEXTS, rule=lenience.make_rule(0.0))
+    for rule in (verification.TOKENWISE, block.BlockVerification()):
+      found = decoder.decode(TEXTS, rule=rule)
+      np.testing.assert_array_equal(found.sequences, plain.sequences)
+
+  def test_new_values_do_not_recompile(self, decoder):
+    decoder.decode(TEXTS, rule=lenience.make_rule(0.5))
+    before = compilation.count()
+    decoder.decode(TEXTS, rule=lenience.make_rule(0.25))
+    assert compilation.count() == before
+
+  def test_what_is_no_rule(self, decoder):
+    with pytest.raises(ValueError, match='A rule must be an object with name'):
+      decoder.decode(TEXTS, rule='block')
+
+  def test_walltime(self, decoder):
+    with compilation.unchecked_types():
+      (record,) = text_walltime.measure(
+          decoder, TEXTS, 3, rule=lenience.make_rule(0.0), repeats=1, rounds=1
+      )
+    assert record.lossless is False and record.greedy is None
+    assert f'{LENIENCE}, not lossless' in str(walltime_summary.render([record]))
+
+  def test_decisions_of_another_rule(self, decoder):
+    request, _ = decoder.make_request(
+        TEXTS, temperature=1.0, rule=block.BlockVerification()
+    )
+    output = lambda token: decisions.Output(
+        decoder.tokens, request, 0, True, np.full(12, token)
+    )
+    with pytest.raises(ValueError, match='rule block are not known'):
+      decisions.find(output(3), output(4))
+
+
+class TestDescription:
+
+  @pytest.mark.parametrize(
+      ('rule', 'expected'),
+      [
+          (verification.TOKENWISE, 'tokenwise'),
+          (block.BlockVerification(), 'block'),
+          (lenience.make_rule(0.3), 'lenience(lenience=0.3)'),
+          (
+              typical_acceptance.make_rule(),
+              'typical_acceptance(epsilon=0.09, delta=0.3)',
+          ),
+      ],
+  )
+  def test_names_the_parameters(self, rule, expected):
+    assert description.describe(rule) == expected
+
+  def test_a_rule_that_is_no_dataclass(self):
+    class Own:
+      name = 'own'
+
+    assert description.describe(Own()) == 'own'
+
+
+def test_older_records_have_the_rule_of_the_paper():
+  record = run_record.RunRecord(
+      verification=run_record.Verification('tokenwise'), lossless=True
+  )
+  assert walltime_summary.cells.acceptance(record) == 'measured'

@@ -1,0 +1,185 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the public harness that judges rules."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from speculative_t5x import testing
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import theory
+from speculative_t5x.speculation import verification
+
+
+def decide(scores, draft, uniforms):
+  return verification.TOKENWISE(scores, draft, uniforms)
+
+
+def changed(**changes):
+  """Returns a rule whose verdicts are changed."""
+
+  def rule(scores, draft, uniforms):
+    verdict = decide(scores, draft, uniforms)
+    return verdict._replace(
+        **{
+            name: change(verdict, scores, draft)
+            for name, change in changes.items()
+        }
+    )
+
+  return rule
+
+
+_next_probs = lambda verdict, scores, draft: verification.probs_after(
+    scores.probs, verdict.num_accepted
+)
+
+
+class TestCheckRule:
+
+  def test_a_function(self):
+    testing.check_rule(decide, num_tables=3, tolerance=1e-12)
+
+  def test_wrong_residual(self):
+    rule = changed(next_weights=_next_probs)
+    with pytest.raises(
+        AssertionError,
+        match=(
+            r'does not keep the target distribution: .* distance is 0\.\d+, '
+            r'.* random_tables\(gamma=2, vocab_size=3, seed=\d, temp.*shape='
+        ),
+    ):
+      testing.check_rule(rule)
+
+  def test_a_bias_of_one_in_a_thousand(self):
+    def rule(scores, draft, uniforms):
+      return decide(scores, draft, 0.999 * uniforms)
+
+    tables = testing.random_tables(0, gamma=1, vocab_size=3)
+    (distance,) = testing.distances(rule, [tables])
+    assert 1e-5 < distance < 1e-3
+    with pytest.raises(AssertionError):
+      testing.check_rule(rule)
+
+  def test_a_threshold_near_an_end(self):
+    """Accepts whatever has a uniform below 1e-7."""
+
+    def rule(scores, draft, uniforms):
+      return decide(scores, draft, jnp.where(uniforms < 1e-7, 0, 1e30))
+
+    tables = testing.random_tables(1, gamma=1, vocab_size=3)
+    (emitted,) = testing.emissions(rule, [tables])
+    assert testing.mean_accepted(emitted) == pytest.approx(
+        1e-7 * np.sum(tables.draft_probs[0] * (tables.target_probs[0] > 0))
+    )
+
+  def test_uniforms_that_depend_on_each_other(self):
+    """The second is compared with another number where the first is small."""
+
+    def rule(scores, draft, uniforms):
+      first, second = uniforms.T
+      second = jnp.where(first < 0.3, second, 1 - second)
+      return decide(scores, draft, jnp.stack([first, second], axis=1))
+
+    # A uniform of 1 occurs with probability 0.
+    testing.check_rule(rule, num_tables=3, tolerance=1e-9)
+
+  def test_no_boxes(self):
+    def rule(scores, draft, uniforms):
+      product = uniforms[:, :1] * uniforms[:, 1:]
+      return decide(scores, draft, jnp.concatenate([product] * 2, axis=1))
+
+    with pytest.raises(ValueError, match='more than 2000 boxes of uniforms'):
+      testing.check_rule(rule, num_tables=1)
+
+  @pytest.mark.parametrize(
+      ('change', 'message'),
+      [
+          (
+              {'num_accepted': lambda v, s, d: d.lengths + 1},
+              'more draft tokens',
+          ),
+          (
+              {'num_accepted': lambda v, s, d: d.lengths - 9},
+              'accepted fewer th',
+          ),
+          (
+              {'num_accepted': lambda v, s, d: d.tokens},
+              r'num_accepted \[rows\]',
+          ),
+          ({'next_weights': lambda v, s, d: 0 * s.probs[:, 0]}, 'positive'),
+          ({'next_weights': lambda v, s, d: -s.probs[:, 0]}, 'non-negative'),
+          ({'next_weights': lambda v, s, d: s.probs}, 'got shapes'),
+      ],
+  )
+  def test_impossible_verdicts(self, change, message):
+    with pytest.raises(ValueError, match=message):
+      testing.check_rule(changed(**change), num_tables=1)
+
+  def test_unknown_shape(self):
+    with pytest.raises(ValueError, match="one of .* got 'other'"):
+      testing.random_tables(0, gamma=1, vocab_size=3, shape='other')
+
+
+class TestEmissions:
+
+  def test_are_those_of_the_paper(self):
+    """One draft token is accepted with probability beta, Theorem 3.5."""
+    tables = testing.random_tables(2, gamma=1, vocab_size=5)
+    (emitted,) = testing.emissions(decide, [tables])
+    p, q = tables.target_probs[0], tables.draft_probs[0]
+    assert sum(emitted.values()) == pytest.approx(1, abs=1e-12)
+    beta = theory.acceptance_probability(p, q)
+    assert testing.mean_accepted(emitted) == pytest.approx(beta, abs=1e-12)
+    for token in range(5):
+      expected = max(p[token] - q[token], 0)
+      assert emitted.get((token,), 0) == pytest.approx(expected, abs=1e-12)
+
+  def test_leaves_float32_as_it_was(self):
+    testing.check_rule(decide, num_tables=1)
+    assert jnp.zeros(1).dtype == jnp.float32
+    assert not jax.config.jax_enable_x64
+
+
+class TestBoxes:
+
+  def test_of_a_function(self):
+    """A checkerboard of unequal fields, in one of two problems."""
+
+    def function(problems, points):
+      x, y = points.T
+      fields = (x < 0.2).astype(int) + 2 * ((y < 0.9) ^ (x < 0.2))
+      return np.where(problems == 0, 7, fields)[:, None]
+
+    found = list(testing.constant_boxes(function, 2, 2))
+    volumes = {}
+    for problem, volume, middle, (value,) in found:
+      assert function(np.array([problem]), middle[None])[0, 0] == value
+      key = problem, int(value)
+      volumes[key] = volumes.get(key, 0) + volume
+    assert volumes == pytest.approx(
+        {(0, 7): 1, (1, 1): 0.18, (1, 3): 0.02, (1, 2): 0.72, (1, 0): 0.08}
+    )
+
+  def test_without_dimensions(self):
+    function = lambda problems, points: problems[:, None]
+    (box,) = testing.constant_boxes(function, 1, 0)
+    assert box[:2] == (0, 1.0)
+
+
+def test_draft_is_given_as_the_contract_says():
+  """What follows a draft is junk, and point masses have none but their own."""
+  seen = []
+
+  def rule(scores, draft, uniforms):
+    seen.append(jax.tree.map(lambda x: (x.shape, x.dtype), draft))
+    return decide(scores, draft, uniforms)
+
+  for shape in testing.SHAPES:
+    tables = testing.random_tables(0, gamma=2, vocab_size=3, shape=shape)
+    testing.emissions(rule, [tables])
+  assert [x.probs is None for x in seen] == [False, False, False, True]
+  assert [x.is_point_mass is None for x in seen] == [True, True, False, True]
+  assert all(isinstance(x, contracts.Draft) for x in seen)
