@@ -84,6 +84,11 @@ class Case(enumeration.Case):
     place = example, *tokens, *([0] * (self._depth - len(tokens)))
     return tuple(probs[place][len(tokens)] for probs in self._tables)
 
+  def logits(self, example, tokens):
+    """See `enumeration.Case.logits`; up to a constant."""
+    p, _ = self.distributions(example, tokens)
+    return np.log(p, where=p > 0, out=np.full(p.shape, -np.inf))
+
   @property
   def length(self) -> int:
     return max(self.limits)

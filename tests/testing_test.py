@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the public harness that judges rules."""
 
+import pathlib
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -121,6 +124,17 @@ class TestCheckRule:
   def test_unknown_shape(self):
     with pytest.raises(ValueError, match="one of .* got 'other'"):
       testing.random_tables(0, gamma=1, vocab_size=3, shape='other')
+
+  def test_the_example_of_the_documentation(self):
+    """Its last line fails, and no other."""
+    page = pathlib.Path(__file__).parents[1] / 'docs/correctness.md'
+    (code,) = re.findall(r'```python\n(.*?)```', page.read_text(), re.DOTALL)
+    *lines, last = code.splitlines()
+    assert last.startswith('testing.check_rule(biased')
+    names = {}
+    exec('\n'.join(lines), names)
+    with pytest.raises(AssertionError, match='does not keep the target dist'):
+      exec(last, names)
 
 
 class TestEmissions:
