@@ -92,6 +92,7 @@ def requests(
     draft_sampling: sampling_lib.Sampling,
     rule: contracts.Rule = verification.TOKENWISE,
     padding: int = 0,
+    hints: np.ndarray | None = None,
 ) -> Iterator[token_decoder.Request]:
   """Yields batches of one shape; rows of padding fill the last one.
 
@@ -104,8 +105,16 @@ def requests(
     sampling: the target's, which the outputs follow.
     draft_sampling: the drafter's.
     rule: which draft tokens are accepted.
-    padding: the id that fills inputs.
+    padding: the id that fills inputs and hints.
+    hints: [examples, any] int32, see `contracts.Context`; None without.
+  Raises:
+    ValueError: for hints of another number of examples.
   """
+  if hints is not None and len(hints) != len(tokens):
+    raise ValueError(
+        f'There are hints for {len(hints)} examples and {len(tokens)} inputs.'
+        ' Give one row of hints per input, of padding where there are none.'
+    )
   fill = functools.partial(_fill_rows, count=batch_size)
   for start in range(0, len(tokens), batch_size):
     part = slice(start, start + batch_size)
@@ -117,6 +126,7 @@ def requests(
         sampling=sampling,
         draft_sampling=draft_sampling,
         rule=rule,
+        hints=None if hints is None else fill(hints[part], value=padding),
     )
 
 

@@ -39,6 +39,8 @@ class DrafterDescription:
   dtype: str | None = None
   model_parallel: bool | None = None  # partitioned as the target is
   temperature: float | None = None
+  short_vocabulary: int | None = None  # tokens of its head, if not all
+  table: str | None = None  # path of the token counts that it was made from
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +49,8 @@ class Verification:
 
   rule: str
   lenience: float | None = None
+  epsilon: float | None = None  # of typical acceptance
+  delta: float | None = None  # likewise
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,6 +162,8 @@ class RunRecord:
   temperature: float | None = None
   topk: int | None = None
   topp: float | None = None
+  minp: float | None = None
+  typicalp: float | None = None
   num_decodes: int | None = None
   seed: int | None = None
   batch_size: int | None = None

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from speculative_t5x import batching
+from speculative_t5x import hints as hints_lib
 from speculative_t5x import loading
 from speculative_t5x import token_decoder
 from speculative_t5x import vocabularies
@@ -69,6 +70,7 @@ class TextDecoder:
       gamma: int,
       inputs_length: int,
       targets_length: int,
+      hints_length: int | None = None,
       num_decodes: int = 1,
       rescale_log_probs: bool = True,
       mask_padded_ids: bool = False,
@@ -84,6 +86,8 @@ class TextDecoder:
       gamma: draft tokens per block, at least 1.
       inputs_length: inputs are cut to this many tokens, end included.
       targets_length: outputs stop at this many tokens, end included.
+      hints_length: the hints of an example are cut to this many tokens; None
+        for all of them.
       num_decodes: samples per example.
       rescale_log_probs: score under the distribution sampled from (True, T5X's
         default), or under the model's own (False).
@@ -95,10 +99,12 @@ class TextDecoder:
         vocabulary has pieces, or another end of sequence.
       ValueError: for gamma, num_decodes or a length below 1.
     """
-    if inputs_length < 1:
-      raise ValueError(
-          f'inputs_length must be at least 1, got {inputs_length}.'
-      )
+    for name, value in (
+        ('inputs_length', inputs_length),
+        ('hints_length', hints_length),
+    ):
+      if value is not None and value < 1:
+        raise ValueError(f'{name} must be at least 1, got {value}.')
     source.check_loaded(drafter)
     num_pieces = vocabulary.num_pieces
     name = str(vocabulary.path)
@@ -108,6 +114,7 @@ class TextDecoder:
       loading.check_vocabulary_fits(num_pieces, 'draft', model)
     self.vocabulary = vocabulary
     self.inputs_length = inputs_length
+    self.hints_length = hints_length
     self.tokens = token_decoder.TokenDecoder(
         target,
         drafter,
@@ -156,9 +163,12 @@ class TextDecoder:
       temperature: float = 0.0,
       topk: int = 0,
       topp: float = 0.0,
+      minp: float = 0.0,
+      typicalp: float = 0.0,
       draft_temperature: float | None = None,
       seed: int = 0,
       example_ids: Sequence[int] | None = None,
+      hints: Sequence[hints_lib.Hints] | None = None,
   ) -> tuple[token_decoder.Request, int]:
     """Tokenizes a batch.
 
@@ -167,10 +177,17 @@ class TextDecoder:
       temperature: 0 is argmax.
       topk: keep the k likeliest tokens; 0 is off.
       topp: keep the likeliest tokens of this mass; 0 is off.
+      minp: keep tokens at least this share as likely as the likeliest; 0 is
+        off.
+      typicalp: keep the tokens of this mass whose information is closest to the
+        entropy; 0 is off.
       draft_temperature: None for the target's. It changes the acceptance rate
         and never the distribution of the outputs.
       seed: with the example id, all that a sample depends on, up to rounding.
       example_ids: one per input; 0, 1, ... by default.
+      hints: per input, a text that the output may repeat, several in order of
+        preference, or None. They make drafts of drafters that read them, and
+        never change the distribution of the outputs.
     Returns:
       The request, and how many inputs were cut to their limit.
     """
@@ -192,6 +209,7 @@ class TextDecoder:
     for index, each in enumerate(example_ids):
       token_decoder.check_int32(f'example_ids[{index}]', each)
     special_ids = self.tokens.target_model.special_ids
+    rules = dict(topk=topk, topp=topp, minp=minp, typicalp=typicalp)
     limit = self.inputs_length
     (request,) = batching.requests(
         batching.pad(
@@ -203,11 +221,10 @@ class TextDecoder:
         batch_size=len(rows),
         length=self.tokens.length,
         seed=seed,
-        sampling=sampling_lib.make_sampling(temperature, topk, topp),
-        draft_sampling=sampling_lib.make_sampling(
-            draft_temperature, topk, topp
-        ),
+        sampling=sampling_lib.make_sampling(temperature, **rules),
+        draft_sampling=sampling_lib.make_sampling(draft_temperature, **rules),
         padding=special_ids.padding,
+        hints=self._tokenize_hints(hints, len(rows)),
     )
     return request, sum(len(ids) > limit for ids in rows)
 
@@ -219,6 +236,24 @@ class TextDecoder:
           f'Input {index} is empty. Remove it, or give it some text.'
       )
     return [*ids, self.tokens.target_model.special_ids.end]
+
+  def _tokenize_hints(
+      self, hints: Sequence[hints_lib.Hints] | None, count: int
+  ) -> np.ndarray | None:
+    if hints is None:
+      return None
+    if isinstance(hints, str) or len(hints) != count:
+      given = 'one text' if isinstance(hints, str) else f'{len(hints)} entries'
+      raise ValueError(
+          f'hints must be a list with one entry per input, got {given} and'
+          f' {count} inputs. Give None for an input without hints.'
+      )
+    encoded = [
+        hints_lib.encode(each, self.vocabulary, self.hints_length)
+        for each in hints
+    ]
+    padding = self.tokens.target_model.special_ids.padding
+    return hints_lib.stack(encoded, padding)
 
   def _output(
       self,

@@ -22,7 +22,6 @@ from speculative_t5x.measurement import walltimes
 from speculative_t5x.runtime import arguments
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import theory
-from speculative_t5x.speculation import verification
 
 
 def measure(
@@ -71,6 +70,8 @@ def measure(
       truncated_inputs=sum(num_truncated for _, num_truncated in made),
       topk=0,
       topp=0.0,
+      minp=0.0,
+      typicalp=0.0,
       seed=seed,
       batch_size=1,
       inputs_length=decoder.inputs_length,
@@ -82,7 +83,7 @@ def measure(
   for gamma in gammas:
     tokens = decoder.tokens.with_drafter(decoder.tokens.loaded_drafter, gamma)
     described = provenance.describe_decoding(
-        tokens, verification.TOKENWISE, temperature, temperature
+        tokens, requests[0].rule, temperature, temperature
     )
     record = dataclasses.replace(settings, **described)
     records.append(_measure(tokens, requests, record))

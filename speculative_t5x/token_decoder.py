@@ -213,7 +213,7 @@ class TokenDecoder:
 
   def _bind_drafter(self, drafter: source.LoadedDrafter, gamma: int) -> None:
     source.check_loaded(drafter)
-    if drafter.params is not None and self.mesh != drafter.mesh:
+    if jax.tree.leaves(drafter.params) and self.mesh != drafter.mesh:
       raise sharding.MeshError(
           f'The target lies on the mesh {sharding.describe(self.mesh)} and'
           f' the drafter on {sharding.describe(drafter.mesh)} ({{}} is one'
@@ -241,19 +241,33 @@ class TokenDecoder:
     )
 
   def with_drafter(
-      self, drafter: source.LoadedDrafter, gamma: int
+      self,
+      drafter: source.LoadedDrafter,
+      gamma: int,
+      policy: contracts.DraftLengthPolicy | None = None,
   ) -> 'TokenDecoder':
     """Returns a decoder of the same target with another drafter or gamma.
 
     What has been compiled for plain decoding stays compiled.
+
+    Args:
+      drafter: drafts for the target.
+      gamma: draft tokens per block.
+      policy: another one, or None for the same.
     """
     other = copy.copy(self)
+    other.policy = policy or self.policy
     other._bind_drafter(drafter, gamma)
     return other
 
+  @property
+  def reads_hints(self) -> bool:
+    """Whether the drafter uses the hints of a request."""
+    return getattr(self.drafter, 'reads_hints', False)
+
   def speculative(self, request: Request) -> Decoded:
     """Decodes speculatively; asynchronous, as all of JAX."""
-    request = self.place(request)
+    request = self.place(self._without_unread(request))
     with self.scope():
       return self._jit_speculative(
           self.target.params, self.loaded_drafter.params, request
@@ -261,7 +275,7 @@ class TokenDecoder:
 
   def traced(self, request: Request) -> outcome_lib.Trace:
     """Decodes speculatively and returns the outcome of every target call."""
-    request = self.place(request)
+    request = self.place(self._without_unread(request))
     with self.scope():
       _, _, trace = self._jit_traced(
           self.target.params, self.loaded_drafter.params, request
@@ -270,7 +284,7 @@ class TokenDecoder:
 
   def plain(self, request: Request) -> Decoded:
     """Decodes by the target alone, one token per call."""
-    request = self.place(request)
+    request = self.place(request.replace(hints=None))
     with self.scope():
       return self._jit_plain(self.target.params, request)
 
@@ -279,7 +293,7 @@ class TokenDecoder:
 
     A request of `jax.ShapeDtypeStruct`s must give their shardings.
     """
-    request = self.place(request)
+    request = self.place(self._without_unread(request))
     with self.scope():
       return self._jit_speculative.lower(
           self.target.params, self.loaded_drafter.params, request
@@ -287,9 +301,13 @@ class TokenDecoder:
 
   def compile_plain(self, request: Request) -> jax.stages.Compiled:
     """Returns the compiled program of `plain`; see `compile_speculative`."""
-    request = self.place(request)
+    request = self.place(request.replace(hints=None))
     with self.scope():
       return self._jit_plain.lower(self.target.params, request).compile()
+
+  def _without_unread(self, request: Request) -> Request:
+    """Returns a request that does not compile again for unread hints."""
+    return request if self.reads_hints else request.replace(hints=None)
 
   def place(self, request: Request) -> Request:
     """Puts a request where it is decoded, if it does not lie there yet.

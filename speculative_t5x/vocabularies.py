@@ -7,6 +7,8 @@ decoding needs no more of them than `Vocabulary` names.
 """
 
 from collections.abc import Callable, Sequence
+import dataclasses
+import hashlib
 import re
 from typing import Any, Protocol
 
@@ -50,6 +52,23 @@ class Vocabulary(Protocol):
 
   def id_to_piece(self, i: int) -> str:
     """Returns the piece of an id in [0, num_pieces)."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Fingerprint:
+  """Identifies a vocabulary in files that are bound to it.
+
+  Attributes:
+    num_pieces: its size, without the sentinels at its end.
+    sha256: hash of these pieces.
+  """
+
+  num_pieces: int
+  sha256: str
+
+  def show(self) -> str:
+    """Returns a text for messages."""
+    return f'{self.num_pieces} pieces, hash {self.sha256[:8]}'
 
 
 class SentencePieceVocabulary:
@@ -136,6 +155,19 @@ def load(path: epath.PathLike) -> Vocabulary:
       f'{path} is of an unknown kind of vocabulary. Pass a SentencePiece .model'
       f' file or a {_TOKENIZER} of Hugging Face.'
   )
+
+
+def fingerprint(vocabulary: Vocabulary) -> Fingerprint:
+  """Returns what identifies a vocabulary.
+
+  Vocabularies that `check_same` takes for one have the same fingerprint.
+  """
+  pieces = [vocabulary.id_to_piece(i) for i in range(vocabulary.num_pieces)]
+  while pieces and _SENTINEL.fullmatch(pieces[-1]):
+    pieces.pop()
+  ids = vocabulary.pad_id, vocabulary.eos_id
+  text = '\0'.join([*pieces, *map(str, ids)])
+  return Fingerprint(len(pieces), hashlib.sha256(text.encode()).hexdigest())
 
 
 def check_same(target: Vocabulary, draft: Vocabulary) -> None:

@@ -3,6 +3,7 @@
 """Tests for batches of token ids."""
 
 import numpy as np
+import pytest
 
 from speculative_t5x import batching
 from speculative_t5x.speculation import contracts
@@ -50,4 +51,27 @@ class TestRequests:
         last.encoder_input_tokens, [tokens[2], [1, 1, 1, 1]]
     )
     np.testing.assert_array_equal(last.limits, [5, 0])
+    assert first.hints is None
     np.testing.assert_array_equal(last.example_ids, [9, 0])
+
+  def _with_hints(self, hints):
+    return batching.requests(
+        np.ones((3, 2), np.int32),
+        np.arange(3),
+        batch_size=2,
+        length=5,
+        seed=3,
+        sampling=GREEDY,
+        draft_sampling=GREEDY,
+        padding=9,
+        hints=np.asarray(hints, np.int32),
+    )
+
+  def test_hints_follow_their_examples(self):
+    first, last = self._with_hints([[3, 4], [5, 9], [6, 7]])
+    np.testing.assert_array_equal(first.hints, [[3, 4], [5, 9]])
+    np.testing.assert_array_equal(last.hints, [[6, 7], [9, 9]])
+
+  def test_hints_of_another_number_of_examples(self):
+    with pytest.raises(ValueError, match='hints for 2 examples and 3 inputs'):
+      next(self._with_hints([[3], [4]]))

@@ -42,7 +42,7 @@ _DRAFT_MODEL = 'configs/drafters/draft_model.gin'
 _PROMISED = (
     'MIXTURE_OR_TASK_NAME', 'SPLIT', 'NUM_EXAMPLES', 'CHECKPOINT_PATH',
     'DRAFT_CHECKPOINT_PATH', 'EVAL_OUTPUT_DIR', 'GAMMA', 'TEMPERATURE', 'TOPK',
-    'TOPP', 'SEED', 'BATCH_SIZE',
+    'TOPP', 'MINP', 'TYPICALP', 'SEED', 'BATCH_SIZE',
 )  # fmt: skip
 
 

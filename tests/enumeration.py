@@ -5,14 +5,15 @@
 A step is a deterministic function of its uniforms, constant between decision
 points. Each path is one choice of an interval per uniform. Its midpoint is fed
 to the production step, its length is its weight, and the resulting state is
-read. The joint distribution is the sum of the weights of paths.
+read. The joint distribution is the sum of the weights of paths. The intervals
+of a rule's uniforms are those that `speculative_t5x.testing` finds.
 
 Between steps, the caches are poisoned behind the committed tokens, because
 their values there must not matter.
 """
 
 import collections
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 import dataclasses
 import functools
 import types
@@ -22,6 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from speculative_t5x import testing
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import contracts
@@ -31,6 +33,7 @@ from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import step as step_lib
 from speculative_t5x.speculation import uniforms as uniforms_lib
+from speculative_t5x.speculation import verification
 from tests import tabular
 from tests import words
 
@@ -83,6 +86,10 @@ class Case:
     target, draft = self.probabilities
     return target[place], draft[place]
 
+  def logits(self, example: int, tokens: tuple[int, ...]) -> np.ndarray:
+    """Returns the target's logits of the token after some tokens."""
+    return self.target_tables[example, *self.language.place(tokens)]
+
   def drafts(
       self, example: int, prefix: tuple[int, ...]
   ) -> Iterator[tuple[float, list[float], list[int], list[np.ndarray]]]:
@@ -122,6 +129,10 @@ class Case:
     behind = rng.integers(0, 2, num_tokens.shape, np.int32)
     num_fed = np.maximum(num_tokens - behind, 0).astype(np.int32)
     return draft_model.DraftModelState(cache(num_fed), jnp.asarray(num_fed))
+
+  def policy_state(self, paths, state):
+    """Returns the policy's state at the prefixes of paths."""
+    return state
 
 
 @dataclasses.dataclass(frozen=True)
@@ -194,7 +205,10 @@ class Production:
       rescale_log_probs: bool = True,
       drafter: contracts.Drafter | None = None,
       policy: contracts.DraftLengthPolicy = draft_length.Fixed(),  # noqa: B008
+      rule: contracts.Rule = verification.TOKENWISE,
   ):
+    self.enumerator = testing.Enumerator(rule)
+    self._rule = rule
     self._rescale_log_probs = rescale_log_probs
     self._policy = policy
     self._target = language.Model(vocab_size)
@@ -212,7 +226,8 @@ class Production:
         self._drafter,
         draft_tables,
         samplings[1],
-        policy=self._policy,
+        self._rule,
+        self._policy,
         rescale_log_probs=self._rescale_log_probs,
     )
     return setup, *state_lib.begin(
@@ -245,7 +260,7 @@ class Production:
     return jax.device_get(
         self._step(
             jnp.asarray(case.target_tables),
-            jnp.asarray(case.draft_tables),
+            jax.tree.map(jnp.asarray, case.draft_tables),
             (case.sampling, case.draft_sampling),
             jnp.asarray(examples),
             jnp.asarray(np.array(case.limits, np.int32)[examples]),
@@ -291,9 +306,10 @@ def outcomes(
     rng: of what unwritten slots are poisoned with.
   """
   paths = [
-      (example, prefix, weight * length, score, uniforms)
-      for (example, prefix), (weight, score) in frontier.items()
-      for length, uniforms in paths_of(case, example, prefix)
+      (*start, frontier[start][0] * length, frontier[start][1], uniforms)
+      for start, length, uniforms in paths_of(
+          case, production.enumerator, list(frontier)
+      )
   ]
   for i in range(0, len(paths), ROWS):
     chunk = paths[i : i + ROWS]
@@ -358,51 +374,64 @@ def at_prefixes(state, paths, case: Case, rng) -> state_lib.State:
       log_probs=jnp.asarray([path[3] for path in paths], jnp.float32),
       target_cache=cache(num_tokens),
       draft_state=case.draft_state(num_tokens, cache, rng),
+      policy_state=case.policy_state(paths, state.policy_state),
   )
 
 
-def paths_of(case, example, prefix):
-  """Yields (weight, uniforms) of every path of a step."""
-  target = functools.cache(
-      lambda tokens: case.distributions(example, prefix + tokens)[0]
-  )
+def paths_of(
+    case: Case, enumerator: testing.Enumerator, prefixes: Sequence[Prefix]
+) -> Iterator[tuple[Prefix, float, list[float]]]:
+  """Yields the prefix, weight and uniforms of every path of a step.
 
-  def accepts(tokens, probs, accept_uniforms, weight, draft_uniforms):
-    """Walks the uniforms of acceptance tests, then those of the draw."""
-    at = len(accept_uniforms)
-    p = target(tuple(tokens[:at]))
-    filler = [0.5] * (case.gamma - at - 1)
-    if at == len(tokens):
-      rest = [0.5] * (case.gamma - at)
-      yield from draws(p, p, weight, draft_uniforms, accept_uniforms + rest)
-      return
-    token, q = tokens[at], probs[at]
-    threshold = min(1.0, p[token] / q[token])
-    if threshold > 0:
-      yield from accepts(
-          tokens,
-          probs,
-          accept_uniforms + [threshold / 2],
-          weight * threshold,
-          draft_uniforms,
-      )
-    if threshold < 1:
-      yield from draws(
-          p,
-          np.maximum(p - q, 0),
-          weight * (1 - threshold),
-          draft_uniforms,
-          accept_uniforms + [(1 + threshold) / 2] + filler,
-      )
-
-  def draws(p, residual, weight, draft_uniforms, accept_uniforms):
+  Args:
+    case: whose models.
+    enumerator: of the rule.
+    prefixes: where the step begins, at least one.
+  """
+  drafts = [
+      (start, *draft) for start in prefixes for draft in case.drafts(*start)
+  ]
+  problems = [
+      _problem(case, start, tokens, probs)
+      for start, _, _, tokens, probs in drafts
+  ]
+  for path in enumerator.paths(*testing.join(problems)):
+    start, weight, uniforms, tokens, _ = drafts[path.problem]
+    example, prefix = start
+    after = prefix + tuple(tokens[: path.num_accepted])
+    p, _ = case.distributions(example, after)
     # Boundaries of p are decision points too: a row that ends inside its draft
-    # draws nothing, and a wrong rule may draw from p.
-    for length, middle in _intervals(residual, p):
-      yield weight * length, draft_uniforms + accept_uniforms + [middle]
+    # draws nothing, and a wrong step may draw from p.
+    for length, middle in _intervals(path.next_probs, p):
+      used = [*uniforms, *path.accept_uniforms, middle]
+      yield start, weight * path.weight * length, used
 
-  for weight, uniforms, tokens, probs in case.drafts(example, prefix):
-    yield from accepts(tokens, probs, [], weight, uniforms)
+
+def _problem(
+    case: Case, start: Prefix, tokens: list[int], probs: list[np.ndarray]
+) -> tuple[contracts.Scores, contracts.Draft]:
+  """Returns what the rule gets for a draft, in arrays of one row."""
+  example, prefix = start
+  places = [
+      prefix + tuple(tokens[: min(i, len(tokens))])
+      for i in range(case.gamma + 1)
+  ]
+  missing = case.gamma - len(tokens)
+  uniform = np.full(case.vocab_size, 1 / case.vocab_size)
+  end = t5_model.SPECIAL_IDS.end
+  to_end = tokens.index(end) + 1 if end in tokens else len(tokens)
+  return (
+      contracts.Scores(
+          np.array([[case.logits(example, place) for place in places]]),
+          np.array([[case.distributions(example, x)[0] for x in places]]),
+          case.sampling,
+      ),
+      contracts.Draft(
+          np.array([[*tokens, *[0] * missing]], np.int32),
+          np.array([min(to_end, case.limits[example] - len(prefix))], np.int32),
+          np.array([[*probs, *[uniform] * missing]]),
+      ),
+  )
 
 
 def _intervals(*distributions):

@@ -16,7 +16,8 @@ import pytest
 
 _CHECKOUT = pathlib.Path(__file__).parents[1]
 _HEAVY = (
-    'gin', 'orbax', 'safetensors', 'seqio', 'tensorflow', 'tensorstore'
+    'gin', 'orbax', 'safetensors', 'seqio', 'tensorflow', 'tensorstore',
+    'usearch',
 )  # fmt: skip
 _LICENCE = re.compile(
     r'# Copyright \d{4} The speculative_t5x Authors\.\n'
@@ -86,6 +87,7 @@ class TestImport:
   def test_core_loads_no_heavy_package(self):
     """This includes the jobs that read no task."""
     jobs = 'speculative_t5x.jobs.simulate, speculative_t5x.jobs.paper'
+    jobs += ', speculative_t5x.answers'
     loaded = _loaded(jobs)
     assert 'speculative_t5x.jobs.paper' in loaded
     assert not _packages(loaded) & set(_HEAVY)

@@ -22,8 +22,8 @@ KEYS = """
     drafter
     verification
     gamma gamma_policy
-    temperature topk topp num_decodes seed batch_size inputs_length
-    targets_length
+    temperature topk topp minp typicalp num_decodes seed batch_size
+    inputs_length targets_length
     device
     host
     mesh matmul_precision
@@ -98,11 +98,21 @@ class TestToJson:
       run_record.to_json(run_record.RunRecord(speedup=value))
 
   def test_reproduces_the_records_of_results(self):
-    """Nearly all have today's keys; the others are left out."""
-    today = [x for x in _lines() if tuple(json.loads(x)) == run_record.KEYS]
+    """Nearly all have today's keys but the latest; the others are left out.
+
+    Parts of a record may have got keys since.
+    """
+    latest = {'minp', 'typicalp'}
+    keys = [key for key in run_record.KEYS if key not in latest]
+    today = [x for x in _lines() if list(json.loads(x)) in (keys, KEYS)]
     assert len(today) > 50
+    text = lambda line: json.dumps(_without_nulls(json.loads(line)))
     for line in today:
-      assert run_record.to_json(run_record.from_dict(json.loads(line))) == line
+      values = json.loads(line)
+      written = json.loads(run_record.to_json(run_record.from_dict(values)))
+      for key in latest - values.keys():
+        assert written.pop(key) is None
+      assert text(json.dumps(written)) == text(line)
 
 
 class TestFromDict:

@@ -30,7 +30,8 @@ VOCAB, GAMMA, LENGTH, EXAMPLES = 6, 3, limits.LENGTH, limits.EXAMPLES
 DECODES = 2
 IDS = np.arange(5, 5 + EXAMPLES, dtype=np.int32)
 BASE = dict(
-    temperature=0.9, topk=0, topp=0.0, draft_temperature=0.9, seed=0,
+    temperature=0.9, topk=0, topp=0.0, minp=0.0, typicalp=0.0,
+    draft_temperature=0.9, seed=0,
     max_decode_steps=np.full(EXAMPLES, LENGTH),
 )  # fmt: skip
 
@@ -81,7 +82,7 @@ def sample_plainly(options, rescale_log_probs=True):
 def decode(options, drafter, draft_params, draft_temperature):
   """Decodes by the loop, with each argument in its place."""
   target, _ = models()
-  rules = options['topk'], options['topp']
+  rules = [options[name] for name in ('topk', 'topp', 'minp', 'typicalp')]
   setup = state_lib.Setup(
       target.model, target.params,
       sampling.Sampling(options['temperature'], *rules),
@@ -144,6 +145,7 @@ CHANGES = pytest.mark.parametrize(
     [
         {}, {'temperature': 0.4}, {'topk': 2}, {'topp': 0.4}, {'seed': 7},
         {'max_decode_steps': limits.EACH}, {'topk': 4, 'topp': 0.6},
+        {'minp': 0.5}, {'typicalp': 0.4},
         {'draft_temperature': 0.1},
     ],
     ids=lambda changes: '-'.join(changes) or 'none',

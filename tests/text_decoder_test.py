@@ -16,6 +16,7 @@ from speculative_t5x import batching
 from speculative_t5x import text_decoder
 from speculative_t5x import vocabularies
 from speculative_t5x.drafters import draft_model
+from speculative_t5x.drafters import lookup
 from speculative_t5x.speculation import contracts
 from tests import tiny
 
@@ -126,6 +127,7 @@ class TestDecode:
     for options in (
         dict(temperature=0.7, topk=5, seed=4),
         dict(temperature=1.3, topp=0.9, draft_temperature=0.0),
+        dict(temperature=1.1, minp=0.1, typicalp=0.9),
         dict(example_ids=[4, 2, 9]),
     ):
       pair().decode(TEXTS[::-1], **options)
@@ -280,6 +282,8 @@ class TestRequest:
           ('temperature', -1.0),
           ('topk', -1),
           ('topp', 1.5),
+          ('minp', 1.5),
+          ('typicalp', -0.5),
           ('draft_temperature', -1.0),
           ('seed', 2**31),
       ],
@@ -287,6 +291,53 @@ class TestRequest:
   def test_option_out_of_range(self, name, value):
     with pytest.raises(ValueError, match=name.removeprefix('draft_')):
       pair().make_request(TEXTS, **{name: value})
+
+
+class TestHints:
+
+  @staticmethod
+  def looking_up(**options):
+    settings = dict(gamma=4, inputs_length=INPUTS_LENGTH, targets_length=LENGTH)
+    return text_decoder.TextDecoder(
+        models()[0],
+        lookup.FromContext().load(),
+        vocabulary(),
+        **(settings | options),
+    )
+
+  def test_outputs_are_those_without_hints(self):
+    found = self.looking_up()
+    plain = found.decode_plain(TEXTS)
+    hints = [plain.texts[0][-1], None, ['a bell', plain.texts[2][-1]]]
+    output = found.decode(TEXTS, hints=hints)
+    np.testing.assert_array_equal(output.sequences, plain.sequences)
+    unaided = found.decode(TEXTS)
+    np.testing.assert_array_equal(unaided.sequences, plain.sequences)
+    for kind in (found.decode_plain, pair().decode):
+      np.testing.assert_array_equal(
+          kind(TEXTS, hints=hints).sequences, plain.sequences
+      )
+
+  def test_lengths_recompile_seldom(self):
+    found = self.looking_up()
+    found.decode(TEXTS, hints=['a', None, None])
+    size = found.tokens._jit_speculative._cache_size()
+    for count in (2, 5, 9):
+      found.decode(TEXTS, hints=[' '.join(['bell'] * count), 'a red', None])
+    assert found.tokens._jit_speculative._cache_size() == size
+
+  def test_are_cut_to_their_length(self):
+    found = self.looking_up(hints_length=3)
+    request, _ = found.make_request(TEXTS, hints=['the big bell is old'] * 3)
+    assert (request.hints[:, :3] > 1).all() and not request.hints[:, 3:].any()
+
+  @pytest.mark.parametrize(
+      ('hints', 'given'),
+      [(['a'], '1 entries'), (['a'] * 4, '4 entries'), ('abc', 'one text')],
+  )
+  def test_of_another_number(self, hints, given):
+    with pytest.raises(ValueError, match=f'entry per input, got {given} and 3'):
+      pair().make_request(TEXTS, hints=hints)
 
 
 class TestArguments:

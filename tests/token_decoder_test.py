@@ -292,8 +292,8 @@ class Alternating(NamedTuple):
   def num_wanted(self, state, num_remaining, gamma):
     return state % (gamma + 1)
 
-  def continues(self, state, probs, tokens):
-    return contracts.draft_on(probs, tokens)
+  def continues(self, state, logits, tokens):
+    return contracts.draft_on(logits, tokens)
 
   def update(self, state, outcome):
     return state + 1
@@ -352,8 +352,8 @@ class Wanting(NamedTuple):
   def num_wanted(self, state, num_remaining, gamma):
     return jnp.full(self.shape or num_remaining.shape, self.number, jnp.int32)
 
-  def continues(self, state, probs, tokens):
-    return contracts.draft_on(probs, tokens)
+  def continues(self, state, logits, tokens):
+    return contracts.draft_on(logits, tokens)
 
   def update(self, state, outcome):
     return None
@@ -391,8 +391,8 @@ class UpToLimit(NamedTuple):
   def num_wanted(self, state, num_remaining, gamma):
     return jnp.clip(num_remaining, 0, gamma)
 
-  def continues(self, state, probs, tokens):
-    return contracts.draft_on(probs, tokens)
+  def continues(self, state, logits, tokens):
+    return contracts.draft_on(logits, tokens)
 
   def update(self, state, outcome):
     return None

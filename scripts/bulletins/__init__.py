@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Generator of the embedded corpora, translations and summaries.
+"""Generator of the embedded corpora: translations, summaries, paraphrases.
 
 `python -m scripts.bulletins` writes the splits and their vocabulary into
 `speculative_t5x/tasks/bulletins`. From the words up:
@@ -14,5 +14,6 @@
   skeletons.py   statements joined by a frame, and how their slots are filled
   corpus.py      the splits of the translation corpus
   reports.py     the splits of the summarization corpus
+  paraphrases.py pairs of bulletins with the same facts
   vocabulary.py  the SentencePiece model of the translation corpus
 """

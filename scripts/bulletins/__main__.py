@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Writes both corpora and their vocabulary: `python -m scripts.bulletins`."""
+"""Writes the corpora and their vocabulary: `python -m scripts.bulletins`."""
 
 import argparse
 import gzip
@@ -8,6 +8,7 @@ import hashlib
 import pathlib
 
 from scripts.bulletins import corpus
+from scripts.bulletins import paraphrases
 from scripts.bulletins import reports
 from scripts.bulletins import vocabulary
 
@@ -23,20 +24,22 @@ def write(folder: pathlib.Path) -> None:
   (folder / 'bulletins.model').write_bytes(model)
   sums['bulletins.model'] = hashlib.sha256(model).hexdigest()
   sums |= _write_splits(folder, 'reports_', _texts(reports.reports()))
+  made = _texts(paraphrases.paraphrases())
+  sums |= _write_splits(folder, 'paraphrases_', made)
   lines = [f'{digest}  {name}\n' for name, digest in sums.items()]
   (folder / 'SHA256SUMS').write_text(''.join(lines))
 
 
-def _texts(splits) -> dict[str, list[tuple[str, str]]]:
+def _texts(splits) -> dict[str, list[tuple[str, ...]]]:
   return {split: [e.texts for e in made] for split, made in splits.items()}
 
 
 def _write_splits(folder, prefix, splits) -> dict[str, str]:
-  """Writes pairs, one line per pair, and returns the hashes of the texts."""
+  """Writes one line per example, and returns the hashes of the texts."""
   sums = {}
-  for split, pairs in splits.items():
+  for split, examples in splits.items():
     name = f'{prefix}{split}.tsv'
-    text = ''.join('\t'.join(pair) + '\n' for pair in pairs).encode()
+    text = ''.join('\t'.join(each) + '\n' for each in examples).encode()
     # The hash is the text's: compressed bytes differ between versions of zlib.
     sums[name] = hashlib.sha256(text).hexdigest()
     packed = gzip.compress(text, compresslevel=9, mtime=0)

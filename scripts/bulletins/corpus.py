@@ -44,17 +44,18 @@ def bulletins() -> dict[str, list[Bulletin]]:
   )
 
 
-def distinct(sizes, draw, max_characters) -> dict[str, list]:
+def distinct(sizes, draw, max_characters, first=0) -> dict[str, list]:
   """Draws the splits of a corpus, without repetitions and long texts.
 
-  `draw` returns an example of the split named, whose `texts` are a pair.
+  `draw` returns an example of the split named, whose `texts` are as many as
+  `max_characters`. Those before `first` may occur again.
   """
   seen = set()
   splits = {split: [] for split in sizes}
   for split, examples in splits.items():
     while len(examples) < sizes[split]:
       example = draw(split)
-      texts = set(enumerate(example.texts))
+      texts = set(list(enumerate(example.texts))[first:])
       lengths = map(len, example.texts)
       if texts & seen or any(map(operator.gt, lengths, max_characters)):
         continue
@@ -66,7 +67,7 @@ def distinct(sizes, draw, max_characters) -> dict[str, list]:
 def _draw(
   topic: topics.Topic, frame: skeletons.Frame, rng: random.Random
 ) -> Bulletin:
-  parts = _parts(topic, frame, rng)
+  parts = choose_parts(topic, frame, rng)
   tell_when = rng.random() < _TELL_WHEN
   skeleton = skeletons.compose(frame, parts, tell_when=tell_when)
   # The English text has every slot.
@@ -77,7 +78,7 @@ def _draw(
   return Bulletin(texts, skeleton)
 
 
-def _parts(
+def choose_parts(
   topic: topics.Topic, frame: skeletons.Frame, rng: random.Random
 ) -> dict[str, topics.Clause]:
   """Chooses the statements that a frame asks for."""

@@ -15,7 +15,7 @@ from scripts.bulletins import phrases
 # Where the adverbial of time goes, in either language.
 ADVERBIAL = '@'
 # The order decides which topic a random number chooses.
-_NAMES = (
+NAMES = (
   'weather trains traffic prices currencies energy events sport population '
   'animals people cooking'
 ).split()
@@ -100,7 +100,7 @@ def one_of(choices) -> phrases.Filler:
 def read_topics() -> tuple[Topic, ...]:
   """Returns the topics in their fixed order."""
   shared = fillers(data.read('shared'))
-  return tuple(_topic(data.read(f'topics/{name}'), shared) for name in _NAMES)
+  return tuple(_topic(data.read(f'topics/{name}'), shared) for name in NAMES)
 
 
 def fillers(entries: Mapping[str, Any]) -> dict[str, phrases.Filler]:

@@ -45,7 +45,7 @@ class Job:
 PROVIDERS = dict.fromkeys(
     ('DRAFTER', 'DRAFT_CHECKPOINT_PATH', 'DRAFT_CONFIG'),
     'configs/drafters/draft_model.gin',
-)
+) | {'NGRAM_TABLE': 'configs/drafters/ngram_table.gin'}
 # A checkpoint states the sizes of its network itself.
 _CONFIGS = 'TARGET_CONFIG', 'DRAFT_CONFIG'
 JOBS = {
@@ -129,6 +129,14 @@ JOBS = {
         'compiles T5 1.1 for a TPU without one, and analyses it',
         needs_output=False,
         flags=('target', 'draft', 'topology'),
+        is_complete=True,
+        on_host=True,
+    ),
+    'make-table': Job(
+        'speculative_t5x.jobs.make_table',
+        'make_table',
+        'configs/runs/ngram_table.gin',
+        'counts tokens, for n-gram drafters and short draft vocabularies',
         is_complete=True,
         on_host=True,
     ),

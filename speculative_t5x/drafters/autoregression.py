@@ -105,7 +105,7 @@ def draft(
         lengths,
         drafted.is_open
         & (lengths < view.num_wanted)
-        & view.continues(probs, token),
+        & view.continues(logits[:, 0], token),
         step + 1,
     )
 

@@ -14,11 +14,13 @@ from flax import struct
 from flax.linen import partitioning
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from speculative_t5x import checkpoints
 from speculative_t5x import loading
 from speculative_t5x import run_record
 from speculative_t5x import sharding
+from speculative_t5x import token_counts
 from speculative_t5x import vocabularies
 from speculative_t5x.compatibility import pairing
 from speculative_t5x.drafters import autoregression
@@ -183,12 +185,17 @@ class FromCheckpoint:
       if both are known to be the same.
     model_parallel: whether its parameters are partitioned along the model axis
       of the mesh, as the target's are; each device holds all of them otherwise.
+    short_vocabulary: output folder of the make-table job, from whose counts the
+      most frequent tokens are taken; only these are drafted. None for all.
+    short_vocabulary_size: how many, the end of sequence included.
   """
 
   checkpoint_path: checkpoints.Path
   config: t5.T5Config | None = None
   vocabulary_file: str | None = None
   model_parallel: bool = False
+  short_vocabulary: checkpoints.Path | None = None
+  short_vocabulary_size: int = 1024
 
   def find(
       self,
@@ -197,7 +204,7 @@ class FromCheckpoint:
   ) -> source.FoundDrafter:
     """See `source.Source.find`."""
     found = self._find_model(target, vocabulary)
-    return source.FoundDrafter(lambda: from_model(found.load()), (found,))
+    return self._found(found, vocabulary, from_model)
 
   def _find_model(
       self,
@@ -226,6 +233,46 @@ class FromCheckpoint:
     source.check_special_ids(found.special_ids, target.special_ids)
     return found
 
+  def _found(
+      self,
+      found: loading.ModelSource,
+      vocabulary: vocabularies.Vocabulary | None,
+      make: Callable[[loading.Model], source.LoadedDrafter],
+  ) -> source.FoundDrafter:
+    ids = self._find_short_vocabulary(found, vocabulary)
+    return source.FoundDrafter(lambda: self._load(found, ids, make), (found,))
+
+  def _find_short_vocabulary(
+      self,
+      found: loading.ModelSource,
+      vocabulary: vocabularies.Vocabulary | None,
+  ) -> np.ndarray | None:
+    """Returns the tokens of the head; None for all."""
+    if self.short_vocabulary is None:
+      return None
+    counts = token_counts.load(self.short_vocabulary)
+    counts.check_fits(
+        self.short_vocabulary,
+        found.config.vocab_size,
+        found.special_ids.end,
+        vocabulary,
+    )
+    return counts.most_frequent(self.short_vocabulary_size)
+
+  def _load(
+      self,
+      found: loading.ModelSource,
+      ids: np.ndarray | None,
+      make: Callable[[loading.Model], source.LoadedDrafter],
+  ) -> source.LoadedDrafter:
+    if ids is None:
+      return make(found.load())
+    loaded = make(loading.shorten_head(found.load(), ids))
+    description = dataclasses.replace(
+        loaded.description, table=str(self.short_vocabulary)
+    )
+    return dataclasses.replace(loaded, description=description)
+
 
 def from_model(draft: loading.Model) -> source.LoadedDrafter:
   """Returns the drafter that decodes with a loaded model."""
@@ -248,6 +295,7 @@ def from_model(draft: loading.Model) -> source.LoadedDrafter:
           kind=KIND,
           **dataclasses.asdict(draft.describe()),
           model_parallel=draft.mesh is not None and is_partitioned,
+          short_vocabulary=draft.config.head_size,
       ),
       params=draft.params,
       models=(draft,),

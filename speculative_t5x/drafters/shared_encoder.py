@@ -36,7 +36,7 @@ class FromCheckpoint(draft_model.FromCheckpoint):
     """See `source.Source.find`."""
     found = self._find_model(target, vocabulary, is_decoder=True)
     pairing.check_width(target.config, found.config)
-    return source.FoundDrafter(lambda: from_model(found.load()), (found,))
+    return self._found(found, vocabulary, from_model)
 
 
 def from_model(draft: loading.Model) -> source.LoadedDrafter:

@@ -9,7 +9,6 @@ different samples of the same distribution.
 
 from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
-import json
 import os
 from typing import Any
 
@@ -17,6 +16,7 @@ from etils import epath
 import numpy as np
 
 from speculative_t5x import batching
+from speculative_t5x import hints as hints_lib
 from speculative_t5x import loading
 from speculative_t5x import run_record
 from speculative_t5x import sharding
@@ -33,15 +33,17 @@ from speculative_t5x.outputs import text_files
 from speculative_t5x.reports import console
 from speculative_t5x.reports import divergence
 from speculative_t5x.reports import runs as runs_lib
+from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.speculation import verification
 from speculative_t5x.tasks import predictions as predictions_lib
 
 # Settings that must agree: always, for samples, and for speculative samples.
 _ALWAYS = 'target', 'num_decodes', 'targets_length'
-_SAMPLED = 'topk', 'topp', 'seed'
+_SAMPLED = 'topk', 'topp', 'minp', 'typicalp', 'seed'
 _SPECULATIVE = 'gamma', 'gamma_policy', 'drafter', 'verification'
 # Where a checkpoint lies and how it lies on devices changes no token.
-_PLACES = 'checkpoint', 'model_parallel'
+_PLACES = 'checkpoint', 'model_parallel', 'table'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,7 +151,7 @@ def _read(folder: str | os.PathLike[str]) -> list[_Run]:
         f'{path / "results.jsonl"} is empty. Run the job again, which writes it'
         ' from its chunks.'
     )
-  rows = _read_rows(path / 'predictions.jsonl')
+  rows = predictions_lib.read_rows(path / 'predictions.jsonl')
   found = []
   for record in records:
     if record.job == 'eval':
@@ -161,22 +163,6 @@ def _read(folder: str | os.PathLike[str]) -> list[_Run]:
       key = f'{prefix}{predictions_lib.TOKENS}'
       found.append(_Run(record, way, own, _tokens(folder, record, own, key)))
   return found
-
-
-def _read_rows(path: epath.Path) -> list[dict[str, Any]]:
-  rows = []
-  # Not `splitlines`, which would also split at Unicode line separators.
-  for number, line in enumerate(path.read_text().split('\n'), start=1):
-    if not line:
-      continue
-    try:
-      rows.append(dict(json.loads(line)))
-    except (ValueError, TypeError) as error:
-      raise ValueError(
-          f'{path}, line {number} is damaged ({error}). Run the job again,'
-          ' which writes the file from its chunks.'
-      ) from error
-  return rows
 
 
 def _tokens(
@@ -193,20 +179,13 @@ def _tokens(
   is_single = record.num_decodes == 1
   found = [[row[key]] if is_single else row[key] for row in rows]
   for row, decodes in zip(rows, found, strict=True):
-    if not _are_tokens(decodes):
+    if not predictions_lib.are_tokens(decodes):
       raise ValueError(
           f'The predictions in {folder} are damaged: {key} of example'
           f' {row["example_id"]} is {row[key]!r}. Run the job again, which'
           ' writes them from its chunks.'
       )
   return found
-
-
-def _are_tokens(decodes: Any) -> bool:
-  return isinstance(decodes, list) and all(
-      isinstance(ids, list) and all(type(i) is int and i >= 0 for i in ids)
-      for ids in decodes
-  )
 
 
 def _pair(
@@ -235,6 +214,21 @@ def _pair(
   return pairs
 
 
+def _check_rule(record: run_record.RunRecord) -> None:
+  """Checks that the decisions of a run can be told.
+
+  Raises:
+    ValueError: for another rule than the paper's, or drafts of other lengths.
+  """
+  rule, policy = record.verification.rule, record.gamma_policy
+  if (rule, policy) != (verification.Tokenwise.name, draft_length.Fixed.name):
+    raise ValueError(
+        'Samples of two runs are compared decision by decision, which are known'
+        f' for the rule tokenwise and the policy fixed. These runs have {rule}'
+        f' and {policy}. Compare them at temperature 0.'
+    )
+
+
 def _check_comparable(
     first: _Run, second: _Run, drafter: source.Source | None
 ) -> None:
@@ -251,6 +245,8 @@ def _check_comparable(
       for key in keys
       if _setting(first.record, key) != _setting(second.record, key)
   ]
+  if first.needs_drafter:
+    _check_rule(first.record)
   if differing:
     shown = ', '.join(
         f'{key} ({_setting(first.record, key)}'
@@ -266,8 +262,14 @@ def _check_comparable(
         f'The runs cannot be compared: the first has {len(first.rows)} rows,'
         f' the second {len(second.rows)}. Compare runs of the same inputs.'
     )
-  for key in ('example_id', predictions_lib.INPUT_TOKENS):
-    if [r[key] for r in first.rows] != [r[key] for r in second.rows]:
+  keys = ['example_id', predictions_lib.INPUT_TOKENS]
+  if first.needs_drafter:
+    keys.append(predictions_lib.HINT_TOKENS)
+  for key in keys:
+    one, other = (
+        [row.get(key, []) for row in run.rows] for run in (first, second)
+    )
+    if one != other:
       raise ValueError(
           f'The runs cannot be compared: their rows differ in {key}.'
           ' Compare runs of the same inputs.'
@@ -284,6 +286,8 @@ def _check_comparable(
 def _setting(record: run_record.RunRecord, key: str) -> Any:
   """Returns a setting of a record, without where it lies."""
   value = getattr(record, key)
+  if key in _SAMPLED:
+    return 0 if value is None else value  # older records lack some
   if not dataclasses.is_dataclass(value):
     return value
   values = dataclasses.asdict(value)
@@ -379,6 +383,8 @@ class _Decoders:
         dtype=record.target.dtype,
         topk=record.topk,
         topp=record.topp,
+        minp=_setting(record, 'minp'),
+        typicalp=_setting(record, 'typicalp'),
         seed=record.seed,
         mesh_shape=_mesh_shape(record),
         matmul_precision=record.matmul_precision,
@@ -408,6 +414,10 @@ class _Decoders:
         sampling=workload.sampling(temperature),
         draft_sampling=workload.sampling(draft_temperature),
         padding=padding,
+        hints=hints_lib.stack(
+            [each.get(predictions_lib.HINT_TOKENS, []) for each in rows],
+            padding,
+        ),
     )
     return decoder.place(request)
 

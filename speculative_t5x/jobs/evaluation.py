@@ -13,6 +13,7 @@ import numpy as np
 import seqio
 
 from speculative_t5x import batching
+from speculative_t5x import hints as hints_lib
 from speculative_t5x import run_record
 from speculative_t5x import sharding
 from speculative_t5x import token_decoder
@@ -146,8 +147,11 @@ def evaluate(
         gamma=gamma,
         length=workload.length,
         num_decodes=num_decodes,
+        policy=workload.policy,
         matmul_precision=workload.matmul_precision,
     )
+    if any(examples.hints):
+      workload_lib.note_unread_hints(decoder)
     setup = _Setup(
         workload,
         decoder,
@@ -187,6 +191,7 @@ def _check_shown_example(number: int | None, num_examples: int) -> None:
 def _requests(
     setup: _Setup, temperature: float, draft_temperature: float
 ) -> list[token_decoder.Request]:
+  padding = setup.decoder.target_model.special_ids.padding
   requests = batching.requests(
       setup.examples.tokens,
       setup.examples.example_ids,
@@ -195,7 +200,9 @@ def _requests(
       seed=setup.workload.seed,
       sampling=setup.workload.sampling(temperature),
       draft_sampling=setup.workload.sampling(draft_temperature),
-      padding=setup.decoder.target_model.special_ids.padding,
+      rule=setup.workload.rule,
+      padding=padding,
+      hints=hints_lib.stack(setup.examples.hints, padding),
   )
   return [setup.decoder.place(request) for request in requests]
 
@@ -295,7 +302,8 @@ def _decode_chunk(
   for decoded in itertools.chain(*(run.decoded for run in runs)):
     token_decoder.check_finite(decoded)
   counted = None
-  if temperature <= sampling.MIN_TEMPERATURE:
+  is_greedy = temperature <= sampling.MIN_TEMPERATURE
+  if is_greedy and setup.workload.rule.is_lossless:
     counted = greedy.compare(decoder, batches, *runs)
   count = len(examples.tokens)
   sides = {
@@ -328,7 +336,8 @@ def _decode_chunk(
 def _identity(examples: examples_lib.Examples) -> list[Any]:
   """Returns what the predictions of examples depend on, as JSON."""
   columns = examples.example_ids.tolist(), examples.tokens.tolist()
-  return [*columns, examples.inputs, examples.targets]
+  hints = [examples.hints] if any(examples.hints) else []
+  return [*columns, examples.inputs, examples.targets, *hints]
 
 
 def _judge(
@@ -387,6 +396,7 @@ def _show(setup: _Setup, number: int) -> None:
       setup.examples,
       tokens=setup.examples.tokens[number : number + 1],
       example_ids=setup.examples.example_ids[number : number + 1],
+      hints=setup.examples.hints[number : number + 1],
   )
   num_rows = sharding.round_up(setup.decoder.mesh, 1)
   request = _requests(

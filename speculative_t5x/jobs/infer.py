@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The infer job: lines of text in, predictions out, in constant memory."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 import contextlib
 import dataclasses
 import itertools
@@ -14,7 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from speculative_t5x import answers as answers_lib
 from speculative_t5x import batching
+from speculative_t5x import hints as hints_lib
 from speculative_t5x import run_record
 from speculative_t5x import token_decoder
 from speculative_t5x import vocabularies
@@ -81,7 +83,9 @@ def infer(
     inputs: str | Sequence[str] | None = None,
     input_field: str = 'inputs',
     input_format: str | None = None,
+    hints_field: str | None = text_files.HINTS,
     vocabulary_file: str | None = None,
+    answers: answers_lib.Folder | None = None,
     output_dir: str | None = None,
     gamma: int = 5,
     num_examples: int | None = None,
@@ -105,8 +109,11 @@ def infer(
       inputs of the workload's task.
     input_field: field of the JSON objects in JSONL files.
     input_format: see `text_files.read`.
+    hints_field: see `text_files.read`. Unused for the inputs of a task, whose
+      hints are its feature `hints`.
     vocabulary_file: for the lines of files; None for the task's vocabulary, or
       that in the folder of the checkpoint if the workload has no task.
+    answers: a store of earlier answers, which become hints; None for none.
     output_dir: see `outputs.output_folder`; None to print predictions to the
       standard output.
     gamma: draft tokens per block, at least 1; unused without a drafter.
@@ -141,10 +148,11 @@ def infer(
     draft_temperature = temperature
   for each in (temperature, draft_temperature):
     workload.sampling(each)  # before anything is read
+  _check_answers(answers, output_dir)
   examples_lib.check_lengths(workload.task_feature_lengths)
   paths = [inputs] if isinstance(inputs, str) else inputs
   if paths is not None:
-    text_files.check(paths, input_format)
+    text_files.check(paths, input_format, hints_field)
   mesh = workload.make_mesh()
   batch_size = workload_lib.pad_batch(mesh, batch_size)
   with contextlib.ExitStack() as stack:
@@ -173,8 +181,22 @@ def infer(
         interleaved.Timer([way]),
         stack.enter_context(progress.Progress('infer', None)),
     )
-    read = _read(workload, paths, input_field, input_format, vocabulary)
+    read = _read(
+        workload,
+        paths,
+        vocabulary,
+        field=input_field,
+        file_format=input_format,
+        hints_field=hints_field,
+    )
     read = itertools.islice(read, num_examples)
+    if answers is not None:
+      lengths = workload.task_feature_lengths
+      embedder = answers_lib.Embedder(
+          decoder.target, vocabulary, lengths['inputs']
+      )
+      read = _with_answers(read, answers, embedder, batch_size)
+    read = _watch(read, decoder)
     if output_dir is None:
       for _ in _take_chunks(setup, read, _print):
         pass
@@ -187,7 +209,46 @@ def infer(
         'network_configs': provenance.network_configs(decoder),
         **dataclasses.asdict(setup.columns),
     }
-    return _write(setup, read, output_dir, _settings(setup, paths), options)
+    settings = _settings(setup, paths)
+    record, rows = _write(setup, read, output_dir, settings, options)
+    if answers is not None and answers.append:
+      answers.add(embedder, _answers_in(rows))
+    return record
+
+
+def _check_answers(
+    answers: answers_lib.Folder | None, output_dir: str | None
+) -> None:
+  """Raises ValueError if answers are to be appended and are not kept."""
+  if answers is not None and answers.append and output_dir is None:
+    raise ValueError(
+        'ANSWERS_APPEND adds the predictions of an output folder to the store,'
+        ' and there is none. Set INFER_OUTPUT_DIR.'
+    )
+
+
+def _with_answers(
+    inputs: Iterator[inputs_lib.Input],
+    answers: answers_lib.Folder,
+    embedder: answers_lib.Embedder,
+    batch_size: int,
+) -> Iterator[inputs_lib.Input]:
+  """Returns inputs that have earlier answers behind hints of their own."""
+  store = answers.open(embedder)  # before any input is read
+
+  def add_hints() -> Iterator[inputs_lib.Input]:
+    for part in batching.parts(inputs, batch_size):
+      found = answers.hints(store, [each.text for each in part])
+      for each, hints in zip(part, found, strict=True):
+        yield each._replace(hints=[*each.hints, *hints])
+
+  return add_hints()
+
+
+def _answers_in(rows: Iterable[str]) -> Iterator[tuple[str, str]]:
+  """Yields the inputs of lines of predictions, and the best outputs."""
+  for row in map(json.loads, rows):
+    yield row['input'], predictions_lib.best_of(row['prediction'])
 
 
 def _vocabulary(
@@ -213,18 +274,36 @@ def _vocabulary(
 def _read(
     workload: workload_lib.Workload,
     paths: Sequence[str] | None,
-    input_field: str,
-    input_format: str | None,
     vocabulary: vocabularies.Vocabulary,
+    **options: str | None,
 ) -> Iterator[inputs_lib.Input]:
-  """Returns the inputs of files, or of the task if there is no file."""
+  """Returns the inputs of files, or of the task if there is no file.
+
+  Args:
+    workload: of the job.
+    paths: of files.
+    vocabulary: of the inputs.
+    **options: of `text_files.read`.
+  """
   lengths = workload.task_feature_lengths
   if paths is None:
     return inputs_lib.from_task(
         workload.mixture_or_task_name, workload.split, lengths
     )
-  lines = text_files.read(paths, field=input_field, file_format=input_format)
-  return inputs_lib.from_lines(lines, vocabulary, lengths['inputs'])
+  lines = text_files.read(paths, **options)
+  return inputs_lib.from_lines(lines, vocabulary, lengths)
+
+
+def _watch(
+    inputs: Iterator[inputs_lib.Input], decoder: token_decoder.TokenDecoder
+) -> Iterator[inputs_lib.Input]:
+  """Yields the inputs, and says at the first hints if they are not used."""
+  has_hints = False
+  for each in inputs:
+    if each.hints and not has_hints:
+      has_hints = True
+      workload_lib.note_unread_hints(decoder)
+    yield each
 
 
 def _load(
@@ -250,6 +329,7 @@ def _load(
       gamma=gamma if drafter is not None else 1,
       length=workload.length,
       num_decodes=num_decodes,
+      policy=workload.policy,
       matmul_precision=workload.matmul_precision,
   )
 
@@ -281,8 +361,12 @@ def _write(
     output_dir: str,
     settings: run_record.RunRecord,
     options: dict[str, Any],
-) -> run_record.RunRecord:
-  """Decodes the inputs into an output folder and returns the record."""
+) -> tuple[run_record.RunRecord, Iterable[str]]:
+  """Decodes the inputs into an output folder.
+
+  Returns:
+    The record, and the lines of `predictions.jsonl`.
+  """
   # A job may resume on another machine: its texts are then those of both.
   identity = dataclasses.replace(settings, device=None, host=None)
   chunks = chunks_lib.Chunks(output_dir, identity, options, 'infer')
@@ -309,7 +393,7 @@ def _write(
   for note in readings.truncation_notes([record]):
     print(note)
   print(f'Predictions: {results.parent / "predictions.jsonl"}')
-  return record
+  return record, chunks
 
 
 def _counted(tally: tallies.Tally) -> dict[str, Any]:
@@ -346,10 +430,16 @@ def _take_chunks(
   for number, part in enumerate(batching.parts(inputs, chunk_size)):
     yield take(
         number,
-        [[*each[:2], list(each.tokens)] for each in part],
+        [_identity(each) for each in part],
         lambda number=number, part=part: _decode_chunk(setup, number, part),
     )
     setup.shown.show(number * setup.chunk_batches + _num_batches(setup, part))
+
+
+def _identity(each: inputs_lib.Input) -> list[Any]:
+  """Returns what the prediction of an input depends on, as JSON."""
+  hints = [each.hints] if each.hints else []
+  return [each.example_id, each.text, list(each.tokens), *hints]
 
 
 def _num_batches(setup: _Setup, part: list[inputs_lib.Input]) -> int:
@@ -383,6 +473,7 @@ def _requests(
     setup: _Setup, part: list[inputs_lib.Input]
 ) -> list[token_decoder.Request]:
   padding = setup.decoder.target_model.special_ids.padding
+  hints = hints_lib.stack([each.hints for each in part], padding)
   requests = batching.requests(
       batching.pad(
           [each.tokens for each in part],
@@ -395,7 +486,9 @@ def _requests(
       seed=setup.workload.seed,
       sampling=setup.workload.sampling(setup.temperature),
       draft_sampling=setup.workload.sampling(setup.draft_temperature),
+      rule=setup.workload.rule,
       padding=padding,
+      hints=hints,
   )
   return [setup.decoder.place(request) for request in requests]
 
@@ -420,6 +513,7 @@ def _rows(
     ]
   if setup.columns.tokens:
     columns[predictions_lib.INPUT_TOKENS] = [list(x.tokens) for x in part]
+    columns |= predictions_lib.hint_tokens([x.hints for x in part])
     columns[predictions_lib.TOKENS] = predictions_lib.unwrap(found.tokens)
   for row in zip(*columns.values(), strict=True):
     yield dict(zip(columns, row, strict=True))

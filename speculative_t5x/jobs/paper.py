@@ -20,6 +20,8 @@ from matplotlib import figure as figure_lib
 from speculative_t5x import run_record
 from speculative_t5x import simulation
 from speculative_t5x import text_decoder
+from speculative_t5x import token_counts
+from speculative_t5x.drafters import tables as ngrams
 from speculative_t5x.outputs import folder_lock
 from speculative_t5x.outputs import whole_files
 from speculative_t5x.paper import decoded_sentence
@@ -35,6 +37,8 @@ from speculative_t5x.reports import runs
 from speculative_t5x.reports import token_trace
 
 _ALL = _SIMULATED, _MEASURED = 'simulated', 'measured'  # folders of records
+_TABLE, _OF_TABLE = 'token_counts', 'measured_ngrams'  # folders of Table 3
+_NGRAM_GAMMA = 3  # of the paper's example for bigrams, Section 3.6
 
 Path = str | os.PathLike[str]
 RowName = tuple[str, str, float]  # task, draft and temperature, as published
@@ -146,17 +150,30 @@ def table3(
     output_dir: Path,
     measure: Callable[..., Sequence[run_record.RunRecord]],
     records: Path | Sequence[Path] = (),
+    count: Callable[..., object] | None = None,
 ) -> None:
   """Writes alpha of every available drafter, then the paper's values.
 
   Args:
     output_dir: of the table, and of the records.
-    measure: a walltime job, which takes `output_dir`.
+    measure: a walltime job, which takes `output_dir`, `drafters` and `gamma`.
     records: results of further walltime jobs.
+    count: a make-table job, which takes `output_dir`. Unigrams and bigrams of
+      its counts are measured too. None for neither.
   """
   # Before anything is measured.
   added = [x for path in _paths(records) for x in runs.read(path)]
-  found = measure(output_dir=str(epath.Path(output_dir) / _MEASURED))
+  folder = epath.Path(output_dir)
+  found = list(measure(output_dir=str(folder / _MEASURED)))
+  if count is not None:
+    counts = folder / _TABLE
+    if not (counts / token_counts.FILE_NAME).exists():
+      count(output_dir=str(counts))
+    found += measure(
+        output_dir=str(folder / _OF_TABLE),
+        drafters=[ngrams.FromFile(str(counts), order) for order in (1, 2)],
+        gamma=_NGRAM_GAMMA,
+    )
   alphas = points_lib.alphas([*found, *added])
   _write(output_dir, 'table3.md', tables.table_3(alphas))
 

@@ -15,6 +15,7 @@ import math
 import sys
 
 from speculative_t5x import batching
+from speculative_t5x import hints as hints_lib
 from speculative_t5x import loading
 from speculative_t5x import run_record
 from speculative_t5x import sharding
@@ -30,8 +31,10 @@ from speculative_t5x.measurement import walltimes
 from speculative_t5x.outputs import folder_lock
 from speculative_t5x.outputs import output_folder
 from speculative_t5x.reports import advice
+from speculative_t5x.reports import readings
 from speculative_t5x.reports import walltime_summary
 from speculative_t5x.runtime import arguments
+from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import theory
 from speculative_t5x.tasks import examples as examples_lib
@@ -74,13 +77,15 @@ def measure_walltime(
     drafters: Sequence[source.Source],
     output_dir: str,
     gamma: int | Sequence[int],
+    rules: Sequence[contracts.Rule] = (),
+    policies: Sequence[contracts.DraftLengthPolicy] = (),
     num_examples: int = 100,
     temperature: float | Sequence[float] = (0.0, 1.0),
     batch_size: int | Sequence[int] = 1,
     repeats: int = 3,
     alpha_tokens: int = 10_000,
 ) -> list[run_record.RunRecord]:
-  """Measures every combination of drafter, gamma, batch size and temperature.
+  """Measures every combination of the settings of which several are given.
 
   Args:
     workload: the task and the target.
@@ -88,6 +93,8 @@ def measure_walltime(
     output_dir: see `outputs.output_folder`; an interrupted job goes on there.
       Also written is `walltime.md`, the tables that are printed.
     gamma: draft tokens per block, one or several.
+    rules: one or several, in place of the workload's.
+    policies: one or several, in place of the workload's.
     num_examples: how many are timed, from the first on.
     temperature: one or several.
     batch_size: examples decoded together, one or several.
@@ -114,6 +121,12 @@ def measure_walltime(
   for drafter in drafters:
     source.check_source(drafter)
   arguments.check_gammas(gammas, workload.length)
+  workloads = [
+      dataclasses.replace(workload, rule=rule, policy=policy)
+      for rule, policy in itertools.product(
+          rules or [workload.rule], policies or [workload.policy]
+      )
+  ]
   mesh = workload.make_mesh()
   for size in batch_sizes:  # another size would have other times
     sharding.check_batch(mesh, size)
@@ -131,18 +144,27 @@ def measure_walltime(
         workload,
         output_folder.OutputFolder(output_dir, 'walltime'),
         examples,
-        math.prod(map(len, (drafters, gammas, batch_sizes, temperatures))),
+        math.prod(
+            map(len, (drafters, workloads, gammas, batch_sizes, temperatures))
+        ),
         num_examples,
         alpha_tokens,
         repeats,
     )
     records, lines = [], []
     while decoder is not None:
-      measured = _measure_drafter(
-          setup, decoder, gammas, batch_sizes, temperatures
-      )
-      records += measured.records
-      lines += measured.advice
+      for each in workloads:
+        measured = _measure_drafter(
+            dataclasses.replace(setup, workload=each),
+            decoder.with_drafter(
+                decoder.loaded_drafter, gammas[0], each.policy
+            ),
+            gammas,
+            batch_sizes,
+            temperatures,
+        )
+        records += measured.records
+        lines += measured.advice
       decoder = next(decoders, None)
     results = setup.folder.finish()
     text = '\n'.join([walltime_summary.render(records), '', *lines])
@@ -222,7 +244,7 @@ def _measure_drafter(
   for (batch_size, temperature), records in found.items():
     told = advice.advise(records, alphas[temperature].tokens_per_call)
     lines.append(
-        f'{records[0].drafter.name}, temperature {temperature:g}, batch'
+        f'{readings.method(records[0])}, temperature {temperature:g}, batch'
         f' {batch_size}: {advice.describe(told)}'
     )
   return _Found([r for each in found.values() for r in each], lines)
@@ -230,6 +252,7 @@ def _measure_drafter(
 
 def _requests(setup: _Setup, decoder, batch_size, temperature, count=None):
   sampling = setup.workload.sampling(temperature)
+  padding = decoder.target_model.special_ids.padding
   return batching.requests(
       setup.examples.tokens[:count],
       setup.examples.example_ids[:count],
@@ -238,7 +261,9 @@ def _requests(setup: _Setup, decoder, batch_size, temperature, count=None):
       seed=setup.workload.seed,
       sampling=sampling,
       draft_sampling=sampling,
-      padding=decoder.target_model.special_ids.padding,
+      rule=setup.workload.rule,
+      padding=padding,
+      hints=hints_lib.stack(setup.examples.hints[:count], padding),
   )
 
 
@@ -298,7 +323,8 @@ def _measure_configuration(
   """Returns the record of a configuration, from the folder or measured."""
   settings = _settings(setup, programs.decoder, batch_size, temperature)
   name = (
-      f'{settings.drafter.name}, gamma {settings.gamma}, batch {batch_size},'
+      f'{readings.method(settings)}, gamma {settings.gamma},'
+      f' batch {batch_size},'
       f' temperature {temperature:g}'
   )
   record = setup.folder.find(settings, name, setup.num_configurations)
@@ -337,7 +363,8 @@ def _measure(
       truncated_inputs=examples.num_truncated,
       quality=run_record.BothRuns(judge(found.plain), judge(found.speculative)),
   )
-  if temperature <= sampling_lib.MIN_TEMPERATURE:
+  is_greedy = temperature <= sampling_lib.MIN_TEMPERATURE
+  if is_greedy and setup.workload.rule.is_lossless:
     counted = greedy.compare(decoder, batches, found.plain, found.speculative)
     record = dataclasses.replace(record, greedy=counted)
   return record

@@ -19,6 +19,8 @@ from speculative_t5x.compatibility import pairing
 from speculative_t5x.drafters import source
 from speculative_t5x.measurement import provenance
 from speculative_t5x.networks import t5
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import verification
 from speculative_t5x.tasks import examples as examples_lib
@@ -38,11 +40,16 @@ class Workload:
     dtype: to decode in, where `target_config` is None.
     topk: keep the k likeliest tokens; 0 is off.
     topp: keep the likeliest tokens of this mass; 0 is off.
+    minp: keep tokens at least this share as likely as the likeliest; 0 is off.
+    typicalp: keep the tokens of this mass whose information is closest to the
+      entropy; 0 is off.
     seed: of the samples.
     mesh_shape: number of devices over which the examples of a batch are split,
       and over which the target is partitioned.
     matmul_precision: JAX's setting; 'highest' multiplies float32 in float32
       on TPU and GPU too.
+    rule: which draft tokens are accepted, see `speculative_t5x.rules`.
+    policy: how many draft tokens are wanted, see `speculative_t5x.policies`.
   """
 
   mixture_or_task_name: str | None
@@ -53,11 +60,17 @@ class Workload:
   dtype: str = 'float32'
   topk: int = 0
   topp: float = 0.0
+  minp: float = 0.0
+  typicalp: float = 0.0
   seed: int = 0
   mesh_shape: Sequence[int] = (1, 1)
   matmul_precision: str | None = 'highest'
+  rule: contracts.Rule = verification.TOKENWISE
+  policy: contracts.DraftLengthPolicy = draft_length.Fixed()  # noqa: RUF009
 
   def __post_init__(self):
+    _check_given('RULE', self.rule, ('name', 'is_lossless'))
+    _check_given('POLICY', self.policy, ('name', 'num_wanted', 'continues'))
     token_decoder.check_int32('seed', self.seed)
 
   @property
@@ -72,7 +85,9 @@ class Workload:
     Raises:
       ValueError: for a value out of range.
     """
-    return sampling_lib.make_sampling(temperature, self.topk, self.topp)
+    return sampling_lib.make_sampling(
+        temperature, self.topk, self.topp, self.minp, self.typicalp
+    )
 
   def new_record(
       self,
@@ -94,12 +109,14 @@ class Workload:
     return provenance.new_record(
         job,
         **provenance.describe_decoding(
-            decoder, verification.TOKENWISE, temperature, draft_temperature
+            decoder, self.rule, temperature, draft_temperature
         ),
         task=self.mixture_or_task_name,
         split=self.split,
         topk=self.topk,
         topp=self.topp,
+        minp=self.minp,
+        typicalp=self.typicalp,
         seed=self.seed,
         inputs_length=self.task_feature_lengths['inputs'],
         **values,
@@ -141,6 +158,33 @@ class Workload:
         self.target_config,
         dtype=self.dtype,
         mesh=mesh,
+    )
+
+
+def note_unread_hints(decoder: token_decoder.TokenDecoder) -> None:
+  """Prints a line on stderr unless the drafter reads hints."""
+  if not decoder.reads_hints:
+    name = decoder.loaded_drafter.description.name
+    way = f'the drafter {name} does' if name else 'plain decoding does'
+    print(
+        f'The inputs have hints, which {way} not use.'
+        ' configs/drafters/lookup.gin makes drafts of them.',
+        file=sys.stderr,
+    )
+
+
+def _check_given(name: str, value: Any, needed: Sequence[str]) -> None:
+  """Checks that a rule or a policy is one, and not its class.
+
+  Raises:
+    ValueError: naming the macro.
+  """
+  missing = [each for each in needed if not hasattr(value, each)]
+  if isinstance(value, type) or missing:
+    raise ValueError(
+        f'{name} must be an object with {", ".join(needed)}, got {value!r}.'
+        ' Take a gin file of configs/rules or configs/policies, or add'
+        ' parentheses to the name of a class.'
     )
 
 
@@ -186,7 +230,7 @@ def find_drafter(
   Raises:
     ValueError: if it does not fit the target or the vocabulary.
   """
-  found = drafter.find(target, _comparable(vocabulary))
+  found = drafter.find(target, comparable(vocabulary))
   for model in found.models:
     loading.check_vocabulary_fits(vocabulary.num_pieces, 'draft', model)
   return found
@@ -205,10 +249,10 @@ def load_target(
   return model
 
 
-def _comparable(
+def comparable(
     vocabulary: vocabularies.Vocabulary,
 ) -> vocabularies.Vocabulary | None:
-  """Returns what a draft model's vocabulary is compared with, if anything."""
+  """Returns what other vocabularies are compared with, if anything."""
   if not isinstance(vocabulary, task_vocabulary.TaskVocabulary):
     return vocabulary
   if not isinstance(vocabulary.vocabulary, seqio.SentencePieceVocabulary):

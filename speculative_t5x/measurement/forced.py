@@ -22,11 +22,14 @@ def repeat_row(
     request: token_decoder.Request,
     row: int,
 ) -> token_decoder.Request:
-  """Returns a request of the same shape with one row's input in all places."""
-  tokens = request.encoder_input_tokens
-  only = tokens[row // decoder.num_decodes]
+  """Returns a request of the same shape with one row's input in all places.
+
+  The hints of the input are repeated too.
+  """
+  repeat = lambda x: jnp.broadcast_to(x[row // decoder.num_decodes], x.shape)
   return request.replace(
-      encoder_input_tokens=jnp.broadcast_to(only, tokens.shape)
+      encoder_input_tokens=repeat(request.encoder_input_tokens),
+      hints=None if request.hints is None else repeat(request.hints),
   )
 
 

@@ -107,4 +107,5 @@ def _flops(
   # No other platform's client analyses what it has not compiled.
   with jax.default_device(jax.local_devices(backend='cpu')[0]):
     lowered = jax.jit(model.decode).lower(*arguments, fed, positions, at)
-  return float(lowered.cost_analysis()['flops'])
+  # A table may compute nothing.
+  return float(lowered.cost_analysis().get('flops', 0))

@@ -179,6 +179,7 @@ class PartPrograms:
         keys,
         jnp.full((count,), self.decoder.length, jnp.int32),
         length=self.decoder.length,
+        hints=request.hints,
     )
 
   def _begin_all(self, params, draft_params, request) -> _Began:

@@ -55,7 +55,7 @@ def describe_decoding(
       'drafter': dataclasses.replace(
           decoder.loaded_drafter.description, temperature=draft_temperature
       ),
-      'verification': run_record.Verification(rule.name),
+      'verification': describe_rule(rule),
       'lossless': rule.is_lossless,
       'gamma': decoder.gamma,
       'gamma_policy': decoder.policy.name,
@@ -65,6 +65,15 @@ def describe_decoding(
       'mesh': sharding.describe(decoder.mesh),
       'matmul_precision': decoder.matmul_precision,
   }
+
+
+def describe_rule(rule: contracts.Rule) -> run_record.Verification:
+  """Returns the rule and those of its values that a record has."""
+  keys = (field.name for field in dataclasses.fields(run_record.Verification))
+  values = {
+      key: float(getattr(rule, key)) for key in keys if hasattr(rule, key)
+  }
+  return run_record.Verification(rule=rule.name, **values)
 
 
 def network_configs(decoder: token_decoder.TokenDecoder) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from speculative_t5x.networks import layers
 from speculative_t5x.networks import t5
@@ -90,6 +91,49 @@ def merge(config: t5.T5Config, params: Params) -> tuple[t5.T5Config, Params]:
 def merge_config(config: t5.T5Config) -> t5.T5Config:
   """Returns the config of the network that takes the output of `merge`."""
   return dataclasses.replace(config, merge_projections=True)
+
+
+def shorten_head(
+    config: t5.T5Config, params: Params, ids: np.ndarray
+) -> tuple[t5.T5Config, Params]:
+  """Restricts the head to some tokens; all others get logit -inf.
+
+  Args:
+    config: the config that `prepare` or `merge` returned.
+    params: the parameters that it returned.
+    ids: [n] int, the tokens, different from each other.
+  Returns:
+    The config and the parameters to decode with. The remaining logits are
+    unchanged.
+  Raises:
+    ValueError: if there is no id, or one that is repeated or outside the
+      network's vocabulary.
+  """
+  _check_ids(ids, config.vocab_size)
+  places = np.full((config.vocab_size,), len(ids), np.int32)
+  places[ids] = np.arange(len(ids))
+  decoder = params['decoder']
+  kernel = jnp.take(decoder['logits_dense']['kernel'], ids, axis=1)
+  short = {
+      **decoder,
+      'logits_dense': {'kernel': kernel},
+      'short_vocabulary': {'places': jnp.asarray(places)},
+  }
+  config = dataclasses.replace(config, head_size=len(ids))
+  return config, {**params, 'decoder': short}
+
+
+def _check_ids(ids: np.ndarray, vocab_size: int) -> None:
+  if not len(ids) or len(np.unique(ids)) != len(ids):
+    raise ValueError(
+        'A short vocabulary must have at least one token, and none twice; got'
+        f' {len(ids)} tokens, {len(np.unique(ids))} of them different.'
+    )
+  if min(ids) < 0 or max(ids) >= vocab_size:
+    raise ValueError(
+        f'A short vocabulary has tokens from {min(ids)} to {max(ids)}, but the'
+        f' network has only {vocab_size} logits. Take tokens of its vocabulary.'
+    )
 
 
 def _merge_stack(stack: Params, attention: str, mlp_names) -> Params:

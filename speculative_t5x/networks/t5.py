@@ -52,6 +52,8 @@ class T5Config:
       only (see `preparation`).
     merge_projections: whether kernels that share an input are stored as one,
       for decoding only (see `preparation`).
+    head_size: number of tokens that the head has logits for, if not all, for
+      decoding only (see `preparation`).
     min_block: minimum number of positions that a decoder call computes; padding
       positions are discarded (see `preparation`).
   """
@@ -70,6 +72,7 @@ class T5Config:
   dtype: Any = jnp.float32
   separate_head: bool = False
   merge_projections: bool = False
+  head_size: int | None = None
   min_block: int = 1
 
   def __post_init__(self):
@@ -262,7 +265,11 @@ class Decoder(nn.Module):
     self.decoder_norm = layers.RMSNorm(config.dtype)
     self.dropout = _residual_dropout(config)
     if config.separate_head or not config.logits_via_embedding:
-      self.logits_dense = layers.LogitsProjection(config.vocab_size)
+      self.logits_dense = layers.LogitsProjection(
+          config.head_size or config.vocab_size
+      )
+    if config.head_size is not None:
+      self.short_vocabulary = layers.ShortVocabulary(config.vocab_size)
 
   def __call__(self, x, encoded, *, mask, cross_mask, deterministic):
     length = x.shape[-2]
@@ -278,7 +285,12 @@ class Decoder(nn.Module):
           deterministic=deterministic,
       )
     x = self.dropout(self.decoder_norm(x), deterministic=deterministic)
-    return self._logits(x)
+    return self._over_vocabulary(self._logits(x))
+
+  def _over_vocabulary(self, logits) -> jax.Array:
+    if self.config.head_size is None:
+      return logits
+    return self.short_vocabulary(logits)
 
   def _logits(self, x) -> jax.Array:
     config = self.config
@@ -326,7 +338,8 @@ class Decoder(nn.Module):
       x = jnp.take_along_axis(x, index, axis=-2)
     num_wanted = x.shape[-2]
     x = _pad_positions(self.decoder_norm(x), self.config.min_block)
-    return self._logits(x)[..., :num_wanted, :], tuple(new_cache)
+    logits = self._over_vocabulary(self._logits(x)[..., :num_wanted, :])
+    return logits, tuple(new_cache)
 
 
 def _pad_positions(x: jax.Array, count: int) -> jax.Array:

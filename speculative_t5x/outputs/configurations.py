@@ -15,9 +15,10 @@ from speculative_t5x import run_record
 # The keys of a record that identify a configuration.
 SETTINGS = (
     'job', 'task', 'split', 'num_examples', 'target', 'drafter', 'verification',
-    'gamma', 'temperature', 'topk', 'topp', 'num_decodes', 'seed',
-    'batch_size', 'inputs_length', 'targets_length', 'device', 'host', 'mesh',
-    'matmul_precision', 'simulated_acceptance', 'repeats', 'rounds',
+    'gamma', 'gamma_policy', 'temperature', 'topk', 'topp', 'minp', 'typicalp',
+    'num_decodes', 'seed', 'batch_size', 'inputs_length', 'targets_length',
+    'device', 'host', 'mesh', 'matmul_precision', 'simulated_acceptance',
+    'repeats', 'rounds',
 )  # fmt: skip
 CODE = ('package_version', 'commit')
 # Keys stored with a part, by which its validity is checked on resumption.
@@ -89,6 +90,9 @@ def last_write(settings: run_record.RunRecord) -> str:
 
 
 def _local_checkpoints(settings: run_record.RunRecord) -> list[pathlib.Path]:
-  models = filter(None, (settings.target, settings.drafter))
-  folders = [pathlib.Path(m.checkpoint) for m in models if m.checkpoint]
+  models = list(filter(None, (settings.target, settings.drafter)))
+  paths = [model.checkpoint for model in models]
+  if settings.drafter:
+    paths.append(settings.drafter.table)
+  folders = [pathlib.Path(path) for path in paths if path]
   return [folder for folder in folders if folder.is_dir()]

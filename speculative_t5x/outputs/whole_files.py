@@ -23,12 +23,19 @@ def write(folder: epath.Path, name: str, lines: Iterable[str]) -> epath.Path:
     OSError: if the folder cannot be written to. What was written of the file
       is removed.
   """
+  return write_bytes(folder, name, (f'{line}\n'.encode() for line in lines))
+
+
+def write_bytes(
+    folder: epath.Path, name: str, parts: Iterable[bytes]
+) -> epath.Path:
+  """Writes the parts of a file one after another; see `write`."""
   path = folder / name
   try:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open('wb') as file:
-      for line in lines:
-        file.write(f'{line}\n'.encode())
+      for part in parts:
+        file.write(part)
   except OSError as error:
     # A truncated file must not pass for a complete one.
     with contextlib.suppress(OSError):

@@ -20,7 +20,9 @@ _HEADER = (
     'verdict',
 )  # fmt: skip
 # Settings of both runs, and those that may differ.
-_SHARED = 'temperature', 'topk', 'topp', 'seed', 'num_decodes'
+_SHARED = (
+    'temperature', 'topk', 'topp', 'minp', 'typicalp', 'seed', 'num_decodes',
+)  # fmt: skip
 _OWN = (
     'job', 'task', 'split', 'gamma', 'batch_size', 'mesh', 'device', 'created',
     'package_version', 'commit',

@@ -46,8 +46,10 @@ def _heading(record: run_record.RunRecord) -> str:
 def _drafter(record: run_record.RunRecord) -> str:
   drafter = record.drafter
   if drafter.num_params is None:
-    return f'drafter {drafter.name}'
-  return f'draft {drafter.num_params / 1e6:.1f}M parameters'
+    name = f'drafter {drafter.name}'
+  else:
+    name = f'draft {drafter.num_params / 1e6:.1f}M parameters'
+  return ', '.join([name, *readings.rule_and_policy(record)])
 
 
 def _decodes(record: run_record.RunRecord) -> str:

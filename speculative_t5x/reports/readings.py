@@ -8,6 +8,7 @@ Legend: gamma (draft tokens per target call).
 """
 
 from collections.abc import Iterable
+import dataclasses
 
 from speculative_t5x import run_record
 from speculative_t5x.measurement import intervals
@@ -62,6 +63,27 @@ def interleaving_factor(record: run_record.RunRecord) -> float | None:
   later_ms = (record.gamma - 1) * record.t_draft_ms
   parts_ms = record.t_draft2_ms + later_ms + record.t_verify_ms
   return record.t_call_ms / parts_ms
+
+
+def method(record: run_record.RunRecord) -> str:
+  """Returns the drafter, and rule and policy if they are not the paper's."""
+  return ', '.join([model_name(record.drafter), *rule_and_policy(record)])
+
+
+def rule_and_policy(record: run_record.RunRecord) -> list[str]:
+  """Returns the rule and the policy if they are not those of the paper.
+
+  A rule that does not keep the target's distribution says so.
+  """
+  words = []
+  found = record.verification
+  if found and not is_simulated(record) and found.rule != 'tokenwise':
+    values = [x for x in dataclasses.astuple(found)[1:] if x is not None]
+    rule = ' '.join([found.rule, *(f'{x:g}' for x in values)])
+    words.append(rule if record.lossless else f'{rule} (NOT lossless)')
+  if record.gamma_policy not in (None, 'fixed'):
+    words.append(record.gamma_policy)
+  return words
 
 
 def model_name(model: Model) -> str:

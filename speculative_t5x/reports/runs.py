@@ -25,6 +25,8 @@ _IF_DIFFERENT = {
     'drafter.checkpoint': 'draft at',
     'drafter.num_params': 'draft of',
     'drafter.dtype': 'draft in',
+    'drafter.short_vocabulary': 'short vocabulary of',
+    'drafter.table': 'table at',
     'split': 'split',
     'num_decodes': 'decodes',
     'inputs_length': 'inputs of',
@@ -93,9 +95,12 @@ def unusual_settings(record: run_record.RunRecord) -> list[str]:
       (f'batch {record.batch_size}', record.batch_size != 1),
       (f'topk {record.topk}', record.topk),
       (f'topp {record.topp}', record.topp),
+      (f'minp {record.minp}', record.minp),
+      (f'typicalp {record.typicalp}', record.typicalp),
       (dtype, dtype != 'float32'),
   )
-  return [words for words, is_set in settings if is_set]
+  unusual = [words for words, is_set in settings if is_set]
+  return unusual + readings.rule_and_policy(record)
 
 
 def labels(

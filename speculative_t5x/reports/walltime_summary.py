@@ -47,7 +47,7 @@ def _summarize(record: run_record.RunRecord) -> list[str]:
   if record.drafter is None:
     name, acceptance, verdict = 'none (plain)', cells.MISSING, cells.MISSING
   else:
-    name = readings.model_name(record.drafter)
+    name = readings.method(record)
     acceptance = cells.acceptance(record)
     verdict = readings.verdict(record)
   return [

@@ -168,9 +168,9 @@ class Context(NamedTuple):
   features: Any
 
 
-def draft_on(probs: jax.Array, tokens: jax.Array) -> jax.Array:
+def draft_on(logits: jax.Array, tokens: jax.Array) -> jax.Array:
   """Returns True for every row: see `View.continues`."""
-  del probs
+  del logits
   return jnp.ones(tokens.shape, bool)
 
 
@@ -190,9 +190,10 @@ class View(NamedTuple):
       it says that nothing was drafted and nothing was committed.
     num_pending: [rows] int32, how many of the last `num_tokens` are not yet
       committed: they are draft tokens of drafters before this one.
-    continues: takes the distribution that a draft token was sampled from,
-      [rows, vocab], and the token, [rows]; returns whether to draft another
-      one after it, [rows] bool. A drafter that samples asks it after each.
+    continues: takes the logits of a draft token's distribution before they
+      were standardized, [rows, vocab], and the token, [rows]; returns whether
+      to draft another one after it, [rows] bool. A drafter that samples asks
+      it after each token.
   """
 
   sequences: jax.Array
@@ -236,7 +237,8 @@ class Drafter(Protocol):
   A drafter with a vocabulary of its own also has `special_ids`, which must be
   the target's. One that runs networks also has `model_calls()`, a tuple of
   `ModelCall`. One with `drafts_all_wanted` True always drafts `num_wanted`
-  tokens, unless `continues` stops it: then verification has one width.
+  tokens, unless `continues` stops it: then verification has one width. One that
+  reads `Context.hints` has a true `reads_hints`; others may get None for them.
 
   Attributes:
     max_draft_tokens: gamma, the most draft tokens per block.
@@ -299,19 +301,20 @@ class Verdict(NamedTuple):
 
   Attributes:
     num_accepted: [rows] int32 in [0, lengths].
-    next_token: [rows] int32, the token after the accepted ones: resampled if a
-      draft token was rejected, else the bonus token.
+    next_weights: [rows, vocab], from which the loop draws the token after the
+      accepted ones: resampled if a draft token was rejected, else the bonus
+      token. Non-negative, not all 0, and not necessarily normalised.
   """
 
   num_accepted: jax.Array
-  next_token: jax.Array
+  next_weights: jax.Array
 
 
 class Rule(Protocol):
-  """Decides which draft tokens are kept.
+  """Decides which draft tokens are kept, and how the next token is drawn.
 
-  A rule is a pytree; a change of its values does not cause recompilation. It
-  gets one uniform per draft token and one to draw the next token.
+  A rule is a pytree; a change of its values does not cause recompilation. If it
+  has parameters, it is a dataclass, and the record names them.
 
   Attributes:
     name: for the record.
@@ -326,15 +329,13 @@ class Rule(Protocol):
       scores: Scores,
       draft: Draft,
       accept_uniforms: jax.Array,
-      draw_uniforms: jax.Array,
   ) -> Verdict:
-    """Keeps a prefix of each row's draft and draws one more token.
+    """Keeps a prefix of each row's draft.
 
     Args:
       scores: of the target.
       draft: cut at its first end of sequence and at the length limit.
       accept_uniforms: [rows, gamma] floats in [0, 1), one per draft token.
-      draw_uniforms: [rows, 2] random bits, for `sampling.draw`.
     """
 
 
@@ -371,13 +372,14 @@ class DraftLengthPolicy(Protocol):
     """
 
   def continues(
-      self, state: Any, probs: jax.Array, tokens: jax.Array
+      self, state: Any, logits: jax.Array, tokens: jax.Array
   ) -> jax.Array:
     """Returns whether to draft on after a token, [rows] bool.
 
     Args:
       state: from `init` or `update`.
-      probs: [rows, vocab], the distribution that the token was sampled from.
+      logits: [rows, vocab], of the token's distribution before they were
+        standardized, so that they tell a sure argmax from an unsure one.
       tokens: [rows] int32, the token.
     """
 

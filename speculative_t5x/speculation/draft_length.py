@@ -27,10 +27,10 @@ class Fixed:
     return jnp.full_like(num_remaining, gamma)
 
   def continues(
-      self, state: None, probs: jax.Array, tokens: jax.Array
+      self, state: None, logits: jax.Array, tokens: jax.Array
   ) -> jax.Array:
     """See `contracts.DraftLengthPolicy.continues`."""
-    return contracts.draft_on(probs, tokens)
+    return contracts.draft_on(logits, tokens)
 
   def update(self, state: None, outcome) -> None:
     """See `contracts.DraftLengthPolicy.update`."""

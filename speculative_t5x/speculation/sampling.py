@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Standardized sampling: Section 2.2 of Leviathan et al. (2023).
 
-Temperature, top-k and top-p turn logits into a single distribution to sample
-from; argmax is the special case of all mass on one token. Other modules work
-only with distributions. As in T5X, temperature is applied first, then top-k,
-then top-p; a top-k or top-p of 0 is off.
+Temperature, top-k, top-p, min-p and typical sampling turn logits into a single
+distribution to sample from; argmax is the special case of all mass on one
+token. Other modules work only with distributions. They are applied in this
+order, the first three as in T5X, each to the distribution that the one before
+leaves; all but the temperature are off at 0.
 
 Legend: vocab. `...` stands for any leading axes.
 """
@@ -29,24 +30,33 @@ class Sampling:
     topk: int32 scalar; keeps the k most likely tokens, with ties; 0 for off.
     topp: float32 scalar in [0, 1]; keeps the most likely tokens whose total
       probability reaches this value, with ties; 0 for off.
+    minp: float32 scalar in [0, 1]; keeps the tokens that are at least this
+      share as likely as the likeliest; 0 for off.
+    typicalp: float32 scalar in [0, 1]; keeps the tokens whose information is
+      closest to the entropy and whose total probability reaches this value,
+      with ties; 0 for off.
   """
 
   temperature: Array
   topk: Array
   topp: Array
+  minp: Array
+  typicalp: Array
 
 
 def make_sampling(
     temperature: float | int = 1.0,
     topk: int = 0,
     topp: float | int = 0.0,
+    minp: float | int = 0.0,
+    typicalp: float | int = 0.0,
 ) -> Sampling:
   """Checks the values and converts them to arrays.
 
   Raises:
     ValueError: if the temperature is negative or not finite, if topk is not a
-      non-negative int32, or if topp is outside [0, 1] or so small that float32
-      would flush it to 0.
+      non-negative int32, or if another value is outside [0, 1] or so small that
+      float32 would flush it to 0.
   """
   float32 = jnp.finfo(jnp.float32)
   if not 0 <= temperature <= float(float32.max):
@@ -59,15 +69,24 @@ def make_sampling(
         'topk must be a whole number of 32 bits and at least 0 (0 is off), got'
         f' {topk}.'
     )
-  if not 0 <= topp <= 1 or 0 < topp < float(float32.tiny):
-    raise ValueError(
-        'topp must lie in [0, 1] (0 is off) and, above 0, be a normal float32'
-        f' number, got {topp}.'
-    )
+  shares = {'topp': topp, 'minp': minp, 'typicalp': typicalp}
+  for name, share in shares.items():
+    if not 0 <= share <= 1 or 0 < share < float(float32.tiny):
+      raise ValueError(
+          f'{name} must lie in [0, 1] (0 is off) and, above 0, be a normal'
+          f' float32 number, got {share}.'
+      )
+  return as_arrays(temperature, topk, **shares)
+
+
+def as_arrays(temperature, topk, topp, minp, typicalp) -> Sampling:
+  """Returns the sampling of unchecked values, which may be traced."""
   return Sampling(
       jnp.asarray(temperature, jnp.float32),
       jnp.asarray(topk, jnp.int32),
       jnp.asarray(topp, jnp.float32),
+      jnp.asarray(minp, jnp.float32),
+      jnp.asarray(typicalp, jnp.float32),
   )
 
 
@@ -110,16 +129,14 @@ def _argmax_probs(logits: jax.Array) -> jax.Array:
 def _tempered_probs(logits: jax.Array, sampling: Sampling) -> jax.Array:
   temperature = jnp.maximum(sampling.temperature, MIN_TEMPERATURE)
   logits = logits / temperature.astype(logits.dtype)
-  logits = lax.cond(
-      sampling.topk > 0,
-      lambda: _keep_topk(logits, sampling.topk),
-      lambda: logits,
+  rules = (
+      (_keep_topk, sampling.topk),
+      (_keep_topp, sampling.topp),
+      (_keep_minp, sampling.minp),
+      (_keep_typicalp, sampling.typicalp),
   )
-  logits = lax.cond(
-      sampling.topp > 0,
-      lambda: _keep_topp(logits, sampling.topp),
-      lambda: logits,
-  )
+  for keep, value in rules:
+    logits = lax.cond(value > 0, keep, lambda logits, _: logits, logits, value)
   return jax.nn.softmax(logits)
 
 
@@ -131,11 +148,34 @@ def _keep_topk(logits: jax.Array, topk: jax.Array) -> jax.Array:
 
 def _keep_topp(logits: jax.Array, topp: jax.Array) -> jax.Array:
   probs = jax.nn.softmax(logits)
-  keys = _ordered_ints(probs)
+  return _keep_mass(logits, probs, probs, topp)
+
+
+def _keep_minp(logits: jax.Array, minp: jax.Array) -> jax.Array:
+  """Reference: Nguyen et al. (2024), arXiv:2407.01082."""
+  largest = jnp.max(logits, axis=-1, keepdims=True)
+  relative = jnp.exp(logits - largest)  # to the likeliest token
+  return jnp.where(relative >= minp.astype(logits.dtype), logits, -jnp.inf)
+
+
+def _keep_typicalp(logits: jax.Array, typicalp: jax.Array) -> jax.Array:
+  """Reference: Meister et al. (2023), arXiv:2202.00666."""
+  log_probs = jax.nn.log_softmax(logits)
+  probs = jnp.exp(log_probs)
+  terms = jnp.where(probs > 0, probs * log_probs, 0)
+  distance = jnp.abs(log_probs - jnp.sum(terms, axis=-1, keepdims=True))
+  return _keep_mass(logits, probs, -distance, typicalp)
+
+
+def _keep_mass(
+    logits: jax.Array, probs: jax.Array, ranks: jax.Array, mass: jax.Array
+) -> jax.Array:
+  """Keeps the tokens of the highest ranks whose probability reaches a mass."""
   enough = lambda is_kept: (
-      jnp.sum(jnp.where(is_kept, probs, 0), axis=-1) >= topp.astype(probs.dtype)
+      jnp.sum(jnp.where(is_kept, probs, 0), axis=-1) >= mass.astype(probs.dtype)
   )
-  return jnp.where(_largest_upper_set(keys, enough), logits, -jnp.inf)
+  is_kept = _largest_upper_set(_ordered_ints(ranks), enough)
+  return jnp.where(is_kept, logits, -jnp.inf)
 
 
 def _ordered_ints(x: jax.Array) -> jax.Array:

@@ -27,15 +27,12 @@ class SimulatedAcceptance:
   name = 'simulated_acceptance'
   is_lossless = False
 
-  def __call__(
-      self, scores, draft, accept_uniforms, draw_uniforms
-  ) -> contracts.Verdict:
+  def __call__(self, scores, draft, accept_uniforms) -> contracts.Verdict:
     """Implements `contracts.Rule.__call__`."""
     is_accepted = accept_uniforms < self.alpha
     num_accepted = verification.count_prefix(draft, is_accepted)
-    return verification.draw_next(
-        scores.probs, draft, num_accepted, draw_uniforms
-    )
+    weights = verification.next_weights(scores.probs, draft, num_accepted)
+    return contracts.Verdict(num_accepted, weights)
 
 
 def make_rule(alpha: float) -> SimulatedAcceptance:

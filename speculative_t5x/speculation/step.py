@@ -36,12 +36,14 @@ class _Verified(NamedTuple):
   """What the target call and the rule found.
 
   Attributes:
-    verdict: of the rule.
+    num_accepted: [rows] int32, see `contracts.Verdict`.
+    next_token: [rows] int32, resampled after a rejection, else the bonus token.
     log_probs: [rows, gamma + 1] float32, of the tokens of the block.
     width: int32 scalar, positions per row of the target call.
   """
 
-  verdict: contracts.Verdict
+  num_accepted: jax.Array
+  next_token: jax.Array
   log_probs: jax.Array
   width: jax.Array
 
@@ -116,9 +118,7 @@ def _nothing_verified(draft: contracts.Draft) -> _Verified:
   rows, gamma = draft.tokens.shape
   counts = lambda *shape: jnp.zeros(shape, jnp.int32)
   log_probs = jnp.zeros((rows, gamma + 1), jnp.float32)
-  return _Verified(
-      contracts.Verdict(counts(rows), counts(rows)), log_probs, counts()
-  )
+  return _Verified(counts(rows), counts(rows), log_probs, counts())
 
 
 def _verify(
@@ -154,14 +154,17 @@ def _verify(
       contracts.Scores(logits, probs, setup.sampling),
       short,
       uniforms_lib.coins(accept_uniforms[:, : width - 1], probs.dtype),
-      draw_uniforms,
   )
-  log_probs = _token_log_probs(
-      _block_tokens(short, verdict), logits, probs, setup.rescale_log_probs
-  )
+  next_token = sampling_lib.draw(verdict.next_weights, draw_uniforms)
+  num_accepted = verdict.num_accepted
+  tokens = _block_tokens(short, num_accepted, next_token)
+  log_probs = _token_log_probs(tokens, logits, probs, setup.rescale_log_probs)
   padding = ((0, 0), (0, gamma + 1 - width))
   return target_cache, _Verified(
-      verdict, jnp.pad(log_probs, padding), jnp.int32(width)
+      num_accepted,
+      next_token,
+      jnp.pad(log_probs, padding),
+      jnp.int32(width),
   )
 
 
@@ -224,11 +227,11 @@ def _num_wanted(setup, batch, state) -> jax.Array:
   return jnp.where(state.has_ended, 0, num_wanted)
 
 
-def _continues(setup, state, probs, tokens) -> jax.Array:
+def _continues(setup, state, logits, tokens) -> jax.Array:
   """Returns whether a row drafts on after a token, [rows] bool."""
   # What follows the end of sequence cannot be accepted.
   is_end = tokens == setup.target.special_ids.end
-  return setup.policy.continues(state.policy_state, probs, tokens) & ~is_end
+  return setup.policy.continues(state.policy_state, logits, tokens) & ~is_end
 
 
 def propose(
@@ -336,13 +339,13 @@ def _count_draft_tokens(
 
 
 def _block_tokens(
-    draft: contracts.Draft, verdict: contracts.Verdict
+    draft: contracts.Draft, num_accepted: jax.Array, next_token: jax.Array
 ) -> jax.Array:
   """Returns accepted draft tokens, then the drawn token, [rows, gamma + 1]."""
   tokens = jnp.pad(draft.tokens, ((0, 0), (0, 1)))
   index = jnp.arange(tokens.shape[1], dtype=jnp.int32)[None]
-  is_drawn = index >= verdict.num_accepted[:, None]
-  return jnp.where(is_drawn, verdict.next_token[:, None], tokens)
+  is_drawn = index >= num_accepted[:, None]
+  return jnp.where(is_drawn, next_token[:, None], tokens)
 
 
 def _outcome(
@@ -355,8 +358,8 @@ def _outcome(
 ) -> outcome_lib.Outcome:
   is_active = ~state.has_ended
   when_active = lambda n: jnp.where(is_active, n.astype(jnp.int32), 0)
-  num_accepted = verified.verdict.num_accepted
-  tokens = _block_tokens(draft, verified.verdict)
+  num_accepted = verified.num_accepted
+  tokens = _block_tokens(draft, num_accepted, verified.next_token)
   is_cut_short = _is_last(tokens, num_accepted, num_remaining, end)
   num_committed = num_accepted + jnp.where(is_cut_short, 0, 1)
   is_last = _is_last(tokens, num_committed, num_remaining, end)

@@ -11,10 +11,9 @@ Legend: batch, gamma (draft tokens per block), vocab.
 from flax import struct
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, UInt32
+from jaxtyping import Array, Bool, Float, Int
 
 from speculative_t5x.speculation import contracts
-from speculative_t5x.speculation import sampling
 
 
 @struct.dataclass
@@ -29,10 +28,9 @@ class Tokenwise:
       scores: contracts.Scores,
       draft: contracts.Draft,
       accept_uniforms: jax.Array,
-      draw_uniforms: jax.Array,
   ) -> contracts.Verdict:
     """Implements `contracts.Rule.__call__`."""
-    return verify(scores.probs, draft, accept_uniforms, draw_uniforms)
+    return verify(scores.probs, draft, accept_uniforms)
 
 
 TOKENWISE = Tokenwise()
@@ -80,21 +78,18 @@ def verify(
     target_probs: Float[Array, 'batch positions vocab'],
     draft: contracts.Draft,
     accept_uniforms: Float[Array, 'batch gamma'],
-    draw_uniforms: UInt32[Array, 'batch 2'],
 ) -> contracts.Verdict:
-  """Accepts each row's draft tokens up to a rejection and draws one token.
+  """Accepts each row's draft tokens up to the first rejection.
 
-  This is the part of Algorithm 1 after the target call, with
-  p_i = target_probs[:, i - 1]. The drawn token is resampled after a rejection,
-  and otherwise the bonus token. A row's draft may be shorter than gamma; its
-  bonus token follows its last draft token.
+  This is the part of Algorithm 1 after the target call, but for the draw of the
+  next token, with p_i = target_probs[:, i - 1]. A row's draft may be shorter
+  than gamma; its bonus token follows its last draft token.
 
   Args:
     target_probs: [batch, gamma + 1, vocab], standardized; position i is the
       distribution of the token after i draft tokens.
     draft: the draft tokens, and the distribution of each.
     accept_uniforms: [batch, gamma] in [0, 1), one per draft token.
-    draw_uniforms: [batch, 2] random bits, for the resampled or bonus token.
   Raises:
     ValueError: if target_probs does not have gamma + 1 positions.
   Reference: Leviathan et al. (2023), Algorithm 1 and Theorem 3.5,
@@ -107,50 +102,90 @@ def verify(
         f' {target_probs.shape}.'
     )
   num_accepted = _accepted_prefix(target_probs, draft, accept_uniforms)
-  return draw_next(target_probs, draft, num_accepted, draw_uniforms)
+  weights = next_weights(target_probs, draft, num_accepted)
+  return contracts.Verdict(num_accepted, weights)
 
 
-def draw_next(
+def next_weights(
     target_probs: Float[Array, 'batch positions vocab'],
     draft: contracts.Draft,
     num_accepted: Int[Array, ' batch'],
-    uniforms: UInt32[Array, 'batch 2'],
-) -> contracts.Verdict:
-  """Draws the resampled or bonus token after the accepted draft tokens.
+    target_scale: Float[Array, ' batch'] | None = None,
+) -> Float[Array, 'batch vocab']:
+  """Returns the weights of the resampled or bonus token, not normalised.
 
   Args:
     target_probs: [batch, gamma + 1, vocab], as for `verify`.
     draft: the draft tokens, and the distribution of each.
     num_accepted: [batch] int32 in [0, lengths].
-    uniforms: [batch, 2] random bits.
+    target_scale: [batch], a factor of p in the residual; None for 1.
   """
-  at = num_accepted[:, None, None]
-  next_probs = jnp.take_along_axis(target_probs, at, axis=1)[:, 0]
+  next_probs = probs_after(target_probs, num_accepted)
   if draft.tokens.shape[1] == 0:  # no draft token can be rejected
-    weights = next_probs
-  else:
-    rejected_probs = _draft_probs_at(draft, num_accepted, next_probs)
-    weights = jnp.where(
-        (num_accepted < draft.lengths)[:, None],
-        residual(next_probs, rejected_probs),
-        next_probs,
-    )
-  return contracts.Verdict(num_accepted, sampling.draw(weights, uniforms))
+    return next_probs
+  scaled = next_probs
+  if target_scale is not None:
+    scaled = target_scale[:, None] * next_probs
+  rejected_probs = _draft_probs_at(draft, num_accepted, next_probs)
+  return jnp.where(
+      (num_accepted < draft.lengths)[:, None],
+      residual(scaled, rejected_probs),
+      next_probs,
+  )
+
+
+def probs_after(
+    target_probs: Float[Array, 'batch positions vocab'],
+    num_accepted: Int[Array, ' batch'],
+) -> Float[Array, 'batch vocab']:
+  """Returns p of the token after the accepted ones."""
+  at = num_accepted[:, None, None]
+  return jnp.take_along_axis(target_probs, at, axis=1)[:, 0]
 
 
 def _accepted_prefix(
     target_probs: jax.Array, draft: contracts.Draft, uniforms: jax.Array
 ) -> Int[Array, ' batch']:
-  tokens = draft.tokens[..., None]
-  take = lambda probs: jnp.take_along_axis(probs, tokens, axis=-1)[..., 0]
-  target_at = take(target_probs[:, :-1])
-  if draft.probs is None:
-    draft_at = jnp.ones_like(target_at)
-  else:
-    draft_at = take(draft.probs).astype(target_at.dtype)
-  if draft.is_point_mass is not None:
-    draft_at = jnp.where(draft.is_point_mass, 1, draft_at)
+  target_at = target_token_probs(target_probs, draft)
+  draft_at = draft_token_probs(draft, target_at.dtype)
   return count_prefix(draft, acceptance(target_at, draft_at, uniforms))
+
+
+def target_token_probs(
+    target_probs: Float[Array, 'batch positions vocab'], draft: contracts.Draft
+) -> Float[Array, 'batch gamma']:
+  """Returns the probability of each draft token under p."""
+  return _at_tokens(target_probs[:, :-1], draft.tokens)
+
+
+def draft_token_probs(
+    draft: contracts.Draft, dtype: jnp.dtype
+) -> Float[Array, 'batch gamma']:
+  """Returns the probability of each draft token under q; 1 of a point mass."""
+  if draft.probs is None:
+    return jnp.ones(draft.tokens.shape, dtype)
+  probs = _at_tokens(draft.probs, draft.tokens).astype(dtype)
+  if draft.is_point_mass is None:
+    return probs
+  return jnp.where(draft.is_point_mass, 1, probs)
+
+
+def draft_probs(
+    draft: contracts.Draft, vocab_size: int, dtype: jnp.dtype
+) -> Float[Array, 'batch gamma vocab']:
+  """Returns the distribution q that each draft token was drawn from."""
+  vocab = jnp.arange(vocab_size, dtype=draft.tokens.dtype)[None, None]
+  point_mass = (vocab == draft.tokens[..., None]).astype(dtype)
+  if draft.probs is None:
+    return point_mass
+  probs = draft.probs.astype(dtype)
+  if draft.is_point_mass is None:
+    return probs
+  return jnp.where(draft.is_point_mass[..., None], point_mass, probs)
+
+
+def _at_tokens(probs: jax.Array, tokens: jax.Array) -> jax.Array:
+  return jnp.take_along_axis(probs, tokens[..., None], axis=-1)[..., 0]
 
 
 def count_prefix(
@@ -168,13 +203,10 @@ def _draft_probs_at(
   """Returns the draft token's distribution q at a position, [batch, vocab]."""
   last = draft.tokens.shape[1] - 1
   at = jnp.minimum(position, last)[:, None]
-  take = lambda x: jnp.take_along_axis(x, at, axis=1)
-  vocab = jnp.arange(target_probs.shape[-1], dtype=draft.tokens.dtype)[None]
-  point_mass = (vocab == take(draft.tokens)).astype(target_probs.dtype)
-  if draft.probs is None:
-    return point_mass
-  probs = jnp.take_along_axis(draft.probs, at[..., None], axis=1)[:, 0]
-  probs = probs.astype(target_probs.dtype)
-  if draft.is_point_mass is None:
-    return probs
-  return jnp.where(take(draft.is_point_mass), point_mass, probs)
+  take = lambda x, at: None if x is None else jnp.take_along_axis(x, at, axis=1)
+  one = draft.replace(
+      tokens=take(draft.tokens, at),
+      probs=take(draft.probs, at[..., None]),
+      is_point_mass=take(draft.is_point_mass, at),
+  )
+  return draft_probs(one, target_probs.shape[-1], target_probs.dtype)[:, 0]

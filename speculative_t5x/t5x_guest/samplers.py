@@ -19,10 +19,12 @@ from speculative_t5x import token_decoder
 from speculative_t5x.drafters import nothing
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import decodes
+from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
+from speculative_t5x.speculation import verification
 
 Decodes = tuple[jax.Array, jax.Array, Mapping[str, jax.Array]]
 
@@ -65,10 +67,14 @@ def speculative_sample(
     temperature: float | jax.Array = 1.0,
     topk: int | jax.Array = 1,
     topp: float | jax.Array = 0.0,
+    minp: float | jax.Array = 0.0,
+    typicalp: float | jax.Array = 0.0,
     draft_temperature: float | jax.Array | None = None,
     max_decode_steps: int | jax.Array | None = None,
     max_decode_steps_hard_limit: int | None = None,
     rescale_log_probs: bool = True,
+    rule: contracts.Rule = verification.TOKENWISE,
+    policy: contracts.DraftLengthPolicy = draft_length.Fixed(),  # noqa: B008
     state_callback_fn: Callable | None = None,
     logit_callback_fn: Callable | None = None,
 ) -> Decodes:
@@ -89,6 +95,9 @@ def speculative_sample(
     temperature: at most 1e-4 is argmax.
     topk: keep the k likeliest tokens; 0 is off.
     topp: keep the likeliest tokens of this mass; 0 is off.
+    minp: keep tokens at least this share as likely as the likeliest; 0 is off.
+    typicalp: keep the tokens of this mass whose information is closest to the
+      entropy; 0 is off.
     draft_temperature: None for the target's. No value changes the
       distribution of the outputs.
     max_decode_steps: most tokens, one number or [batch]; None for `length`.
@@ -96,6 +105,9 @@ def speculative_sample(
       given; 0 and None do not.
     rescale_log_probs: score under the distribution sampled from, or under
       the model's own.
+    rule: which draft tokens are accepted. Only one that `is_lossless` keeps the
+      distribution.
+    policy: how many draft tokens are wanted.
     state_callback_fn: not supported.
     logit_callback_fn: not supported.
   Returns:
@@ -114,10 +126,12 @@ def speculative_sample(
   setup = state_lib.Setup(
       target.model,
       target.params,
-      _sampling(temperature, topk, topp),
+      _sampling(temperature, topk, topp, minp, typicalp),
       drafter.drafter,
       drafter.params,
-      _sampling(draft_temperature, topk, topp),
+      _sampling(draft_temperature, topk, topp, minp, typicalp),
+      rule=rule,
+      policy=policy,
       rescale_log_probs=rescale_log_probs,
   )
   keys, limits = _rows(
@@ -146,6 +160,8 @@ def plain_sample(
     temperature: float | jax.Array = 1.0,
     topk: int | jax.Array = 1,
     topp: float | jax.Array = 0.0,
+    minp: float | jax.Array = 0.0,
+    typicalp: float | jax.Array = 0.0,
     max_decode_steps: int | jax.Array | None = None,
     max_decode_steps_hard_limit: int | None = None,
     rescale_log_probs: bool = True,
@@ -157,7 +173,7 @@ def plain_sample(
   Args and Returns: as `speculative_sample`, without what concerns drafting.
   """
   _check_supported(target, eos_id, state_callback_fn, logit_callback_fn)
-  own_sampling = _sampling(temperature, topk, topp)
+  own_sampling = _sampling(temperature, topk, topp, minp, typicalp)
   setup = state_lib.Setup(
       target.model,
       target.params,
@@ -207,18 +223,17 @@ def _rows(
   return keys, jnp.repeat(limits, num_decodes)
 
 
-def _sampling(temperature, topk, topp) -> sampling_lib.Sampling:
-  values = temperature, topk, topp
+def _sampling(*values) -> sampling_lib.Sampling:
+  """Returns the sampling of `make_sampling`'s arguments, in their order."""
   if any(jnp.ndim(value) for value in values):
     raise NotImplementedError(
-        'temperature, topk and topp must be one number for all examples, got'
-        f' shapes {[jnp.shape(value) for value in values]}.'
+        'temperature, topk, topp, minp and typicalp must be one number for all'
+        f' examples, got shapes {[jnp.shape(value) for value in values]}.'
     )
   if not any(isinstance(value, jax.Array) for value in values):
     return sampling_lib.make_sampling(*values)
   # Handed over by a caller while tracing: there are no values to check.
-  dtypes = jnp.float32, jnp.int32, jnp.float32
-  return sampling_lib.Sampling(*map(jnp.asarray, values, dtypes))
+  return sampling_lib.as_arrays(*values)
 
 
 def _best_last(

@@ -15,6 +15,7 @@ import seqio
 import tensorflow as tf
 
 from speculative_t5x import batching
+from speculative_t5x import hints as hints_lib
 from speculative_t5x import token_decoder
 from speculative_t5x import vocabularies
 from speculative_t5x.runtime import quiet
@@ -34,6 +35,7 @@ class Examples:
     targets: references, postprocessed for the task's metrics.
     is_truncated: [examples] bool, True where the input was truncated to
       inputs_length.
+    hints: token ids of each example's hints, see `hints.encode`.
   """
 
   task: seqio.Task
@@ -42,6 +44,7 @@ class Examples:
   inputs: list[str]
   targets: list[Any]
   is_truncated: np.ndarray
+  hints: list[list[list[int]]]
 
   @property
   def num_truncated(self) -> int:
@@ -77,7 +80,8 @@ def load(
   Args:
     mixture_or_task_name: name of a registered seqio task.
     split: name of the split.
-    lengths: maximum tokens of 'inputs' and 'targets', with EOS.
+    lengths: maximum tokens of 'inputs' and 'targets', with EOS. If it has
+      'hints', those of an example are cut to that.
     num_examples: number of examples to read, from the first on; None for all.
     padding: id that fills the tokens.
   Raises:
@@ -88,7 +92,7 @@ def load(
   """
   columns = zip(*stream(mixture_or_task_name, split, lengths, num_examples))
   rows, *columns = columns
-  example_ids, inputs, targets, is_truncated = columns
+  example_ids, inputs, targets, is_truncated, hints = columns
   if num_examples is not None and len(rows) < num_examples:
     raise ValueError(
         f'num_examples is {num_examples}, but split {split} of'
@@ -102,6 +106,7 @@ def load(
       list(inputs),
       list(targets),
       np.asarray(is_truncated),
+      list(hints),
   )
 
 
@@ -114,6 +119,7 @@ class Example(NamedTuple):
     text: input text.
     target: reference.
     is_truncated: whether the input was truncated.
+    hints: token ids of its hints.
   """
 
   tokens: np.ndarray
@@ -121,6 +127,7 @@ class Example(NamedTuple):
   text: str
   target: Any
   is_truncated: bool
+  hints: list[list[int]]
 
 
 def stream(
@@ -134,6 +141,7 @@ def stream(
   check_lengths(lengths)
   task = find_task(mixture_or_task_name, split)
   _check_vocabularies(task)
+  vocabulary = task_vocabulary.TaskVocabulary(vocabulary_of(task))
   number = -1
   for number, (example, full) in enumerate(
       _read(task, split, lengths, num_examples)
@@ -151,6 +159,9 @@ def stream(
         text,
         _target(task, full),
         len(full['inputs']) > lengths['inputs'],
+        hints_lib.encode(
+            _hints(task, example), vocabulary, lengths.get('hints')
+        ),
     )
   if number < 0:
     raise ValueError(
@@ -158,9 +169,36 @@ def stream(
     )
 
 
+def stream_targets(
+    mixture_or_task_name: str,
+    split: str,
+    lengths: Mapping[str, int],
+    num_examples: int | None = None,
+) -> Iterator[np.ndarray]:
+  """Yields the token ids of each reference, truncated, with EOS.
+
+  Arguments and errors are those of `load`; the inputs are not looked at.
+  """
+  quiet.keep_tensorflow_off_accelerators()
+  check_lengths(lengths)
+  task = find_task(mixture_or_task_name, split)
+  with quiet.quiet_stderr():  # SentencePiece logs how it normalizes
+    dataset = task.get_dataset(
+        sequence_length=dict(lengths),
+        split=split,
+        shuffle=False,
+        use_cached=False,
+    )
+    for example in itertools.islice(dataset.as_numpy_iterator(), num_examples):
+      yield example['targets']
+
+
 def check_lengths(lengths: Mapping[str, int]) -> None:
   """Raises ValueError unless lengths of inputs and targets are given."""
-  for name in ('inputs', 'targets'):
+  names = ['inputs', 'targets']
+  if isinstance(lengths, Mapping) and 'hints' in lengths:
+    names.append('hints')
+  for name in names:
     length = lengths.get(name) if isinstance(lengths, Mapping) else None
     if not isinstance(length, int) or length < 1:
       raise ValueError(
@@ -222,6 +260,7 @@ def _check_vocabularies(task: seqio.Task) -> None:
 
 def _read(task, split, lengths, num_examples) -> Iterator[tuple[Any, Any]]:
   """Yields pairs of a truncated example and the same example in full."""
+  lengths = {key: x for key, x in lengths.items() if key != 'hints'}
   read = lambda sequence_length: task.get_dataset(
       sequence_length=sequence_length,
       split=split,
@@ -229,7 +268,7 @@ def _read(task, split, lengths, num_examples) -> Iterator[tuple[Any, Any]]:
       use_cached=False,
   ).as_numpy_iterator()
   with quiet.quiet_stderr():  # SentencePiece logs how it normalizes
-    pairs = zip(read(dict(lengths)), read(None), strict=True)
+    pairs = zip(read(lengths), read(None), strict=True)
     first = list(itertools.islice(pairs, 1))
   yield from itertools.islice(itertools.chain(first, pairs), num_examples)
 
@@ -247,6 +286,18 @@ def _example_id(example, tokens: np.ndarray, name: str) -> int:
         ' feature; ids are then hashes of the inputs.'
     ) from error
   return int(found)
+
+
+def _hints(task: seqio.Task, example) -> list[str]:
+  """Returns the texts of the feature `hints`, tokenized or not."""
+  found = example.get('hints_pretokenized', example.get('hints', ()))
+  texts = np.atleast_1d(found).tolist()
+  if not all(isinstance(text, bytes) for text in texts):
+    raise ValueError(
+        f'The feature hints of {task.name} is not text, got {found!r}. Give a'
+        ' text or several as `hints`, or as `hints_pretokenized`.'
+    )
+  return [text.decode() for text in texts]
 
 
 def _input_text(task: seqio.Task, example) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from speculative_t5x import batching
+from speculative_t5x import hints as hints_lib
 from speculative_t5x import vocabularies
 from speculative_t5x.tasks import examples
 from speculative_t5x.tasks import text_files
@@ -21,31 +22,34 @@ class Input(NamedTuple):
     text: of the line or the example.
     tokens: at most inputs_length, the end of sequence included.
     is_truncated: whether the text has more tokens.
+    hints: token ids of the input's hints, see `hints.encode`.
   """
 
   example_id: int
   text: str
   tokens: Sequence[int]
   is_truncated: bool
+  hints: Sequence[Sequence[int]] = ()
 
 
 def from_lines(
     lines: Iterable[text_files.Line],
     vocabulary: vocabularies.Vocabulary,
-    inputs_length: int,
+    lengths: Mapping[str, int],
 ) -> Iterator[Input]:
   """Yields the inputs of lines.
 
   Args:
     lines: of files, in order.
     vocabulary: of the target.
-    inputs_length: most tokens of an input, the end of sequence included.
+    lengths: most tokens of 'inputs', the end of sequence included. If it has
+      'hints', those of an input are cut to that.
   Raises:
     ValueError: naming file and line, for a line that is empty or of spaces
       only. Without an output, later outputs would not be on the lines of their
       inputs.
   """
-  end = vocabulary.eos_id
+  end, inputs_length = vocabulary.eos_id, lengths['inputs']
   for number, line in enumerate(lines):
     ids = vocabulary.encode(line.text)
     if not ids or not line.text.strip():
@@ -53,7 +57,13 @@ def from_lines(
           f'{line.place} has no text. Remove the line, or give it some text.'
       )
     tokens = batching.cut([*ids, end], inputs_length, end)
-    yield Input(number, line.text, tokens, len(ids) >= inputs_length)
+    yield Input(
+        number,
+        line.text,
+        tokens,
+        len(ids) >= inputs_length,
+        hints_lib.encode(line.hints, vocabulary, lengths.get('hints')),
+    )
 
 
 def from_task(
@@ -66,4 +76,5 @@ def from_task(
         example.text,
         example.tokens.tolist(),
         example.is_truncated,
+        example.hints,
     )

@@ -5,9 +5,12 @@
 Legend: examples, num_decodes (samples per example).
 """
 
+from collections.abc import Iterator, Sequence
 import dataclasses
+import json
 from typing import Any
 
+from etils import epath
 import numpy as np
 
 from speculative_t5x import batching
@@ -17,7 +20,8 @@ from speculative_t5x.measurement import counts as counts_lib
 from speculative_t5x.measurement import interleaved
 from speculative_t5x.tasks import examples as examples_lib
 
-INPUT_TOKENS, TOKENS = 'input_tokens', 'tokens'  # keys of a row
+# Keys of a row.
+INPUT_TOKENS, HINT_TOKENS, TOKENS = 'input_tokens', 'hint_tokens', 'tokens'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,6 +110,7 @@ def rows(
           for name, side in sides.items()
       },
       INPUT_TOKENS: _without_padding(examples.tokens, padding),
+      **hint_tokens(examples.hints),
       **{
           f'{name}_{TOKENS}': unwrap(side.tokens)
           for name, side in sides.items()
@@ -115,6 +120,15 @@ def rows(
       {'temperature': temperature, **dict(zip(columns, row, strict=True))}
       for row in zip(*columns.values(), strict=True)
   ]
+
+
+def hint_tokens(
+    hints: Sequence[Sequence[Sequence[int]]],
+) -> dict[str, list[Any]]:
+  """Returns the column of hints, by its key; none if there are no hints."""
+  if not any(hints):
+    return {}
+  return {HINT_TOKENS: [list(map(list, each)) for each in hints]}
 
 
 def _without_padding(tokens: np.ndarray, padding: int) -> list[list[int]]:
@@ -133,3 +147,58 @@ def unwrap(decodes: list[list[Any]]) -> list[Any]:
 def best_of(decodes: str | list[str]) -> str:
   """Returns the best text of an example as a row holds its decodes."""
   return decodes if isinstance(decodes, str) else decodes[-1]
+
+
+def read_rows(path: epath.Path) -> list[dict[str, Any]]:
+  """Reads the rows of `predictions.jsonl`.
+
+  Raises:
+    ValueError: naming a line that is no JSON object.
+  """
+  rows = []
+  # Not `splitlines`, which would also split at Unicode line separators.
+  for number, line in enumerate(path.read_text().split('\n'), start=1):
+    if not line:
+      continue
+    try:
+      rows.append(dict(json.loads(line)))
+    except (ValueError, TypeError) as error:
+      raise ValueError(
+          f'{path}, line {number} is damaged ({error}). Run the job again,'
+          ' which writes the file from its chunks.'
+      ) from error
+  return rows
+
+
+def are_tokens(decodes: Any) -> bool:
+  """Returns whether a value is a list of lists of token ids."""
+  return isinstance(decodes, list) and all(
+      isinstance(ids, list) and all(type(i) is int and i >= 0 for i in ids)
+      for ids in decodes
+  )
+
+
+def read_tokens(path: epath.Path) -> Iterator[list[int]]:
+  """Yields the token ids of each decode in `predictions.jsonl`.
+
+  Of the rows of an eval job, which has decoded twice, these are the decodes by
+  the target alone.
+
+  Raises:
+    ValueError: for a file without token ids.
+  """
+  if not path.is_file():
+    raise ValueError(
+        f'There is no file {path}. Give the predictions.jsonl of an eval job or'
+        ' an infer job.'
+    )
+  for row in read_rows(path):
+    found = row.get(TOKENS, row.get(f'baseline_{TOKENS}'))
+    if isinstance(found, list) and found and isinstance(found[0], int):
+      found = [found]
+    if not are_tokens(found):
+      raise ValueError(
+          f'The predictions in {path} have no {TOKENS}. Decode again; the infer'
+          ' job writes them with --gin.TOKENS=True.'
+      )
+    yield from found

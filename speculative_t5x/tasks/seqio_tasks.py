@@ -11,6 +11,7 @@ Inputs and targets of all tasks end with EOS. Besides the tokens, an example has
 
 from collections.abc import Callable, Mapping, Sequence
 import os
+from typing import Any
 
 from etils import epath
 import seqio
@@ -80,16 +81,31 @@ def source_of_pairs(
     splits: names of the splits that `read_pairs` accepts.
   """
 
+  def read(split: str) -> Mapping[str, list[str]]:
+    inputs, targets = zip(*read_pairs(split), strict=True)
+    return {'inputs': list(inputs), 'targets': list(targets)}
+
+  return source_of_columns(read, splits)
+
+
+def source_of_columns(
+    read: Callable[[str], Mapping[str, list[Any]]], splits: Sequence[str]
+) -> seqio.DataSource:
+  """Returns a source of examples whose ids are their indices in the split.
+
+  Args:
+    read: returns the features of a split, with one entry per example; called
+      when the split is first read.
+    splits: names of the splits that `read` accepts.
+  """
+
   def dataset(split: str, shuffle_files: bool, seed: int | None = None):
     # There are no files to shuffle; seqio shuffles the examples.
     del shuffle_files, seed
-    inputs, targets = zip(*read_pairs(split), strict=True)
+    columns = read(split)
+    example_ids = tf.range(len(columns['inputs']))
     return tf.data.Dataset.from_tensor_slices(
-        {
-            'inputs': list(inputs),
-            'targets': list(targets),
-            'example_id': tf.range(len(inputs)),
-        }
+        {**columns, 'example_id': example_ids}
     )
 
   return seqio.FunctionDataSource(dataset, splits=splits)

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 import contextlib
 import json
 import sys
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from etils import epath
 
 STANDARD_INPUT = '-'
+HINTS = 'hints'  # the field of hints that objects may lack
 FORMATS = TEXT, JSONL = 'text', 'jsonl'
 
 
@@ -21,18 +22,24 @@ class Line(NamedTuple):
   Attributes:
     place: name of the file and number of the line, for errors.
     text: without the newline; of a JSON object the text of its field.
+    hints: of a JSON object, texts that the output may repeat.
   """
 
   place: str
   text: str
+  hints: tuple[str, ...] = ()
 
 
-def check(paths: Sequence[str], file_format: str | None) -> None:
+def check(
+    paths: Sequence[str],
+    file_format: str | None,
+    hints_field: str | None = HINTS,
+) -> None:
   """Checks the names of files and of their format; reads nothing.
 
   Raises:
-    ValueError: if there is no file, a file is missing, or the format is
-      unknown.
+    ValueError: if there is no file, a file is missing, the format is unknown,
+      or lines of text should have a field of hints.
   """
   if not paths:
     raise ValueError('No input file was given. Give one, or several.')
@@ -47,10 +54,21 @@ def check(paths: Sequence[str], file_format: str | None) -> None:
       if epath.Path(path).is_dir():
         remedy = 'It is a folder: name the files in it'
       raise ValueError(f'There is no input file {path}. {remedy}.')
+    is_named = hints_field not in (None, HINTS)
+    if is_named and not _is_json(path, file_format):
+      raise ValueError(
+          f'Lines of {_name_of(path)} are text and have no field'
+          f' {hints_field!r}. Give hints in JSONL files, or set'
+          " INPUT_FORMAT='jsonl', or leave out HINTS_FIELD."
+      )
 
 
 def read(
-    paths: Sequence[str], *, field: str, file_format: str | None = None
+    paths: Sequence[str],
+    *,
+    field: str,
+    hints_field: str | None = HINTS,
+    file_format: str | None = None,
 ) -> Iterator[Line]:
   """Yields the lines of files, one file after another.
 
@@ -61,15 +79,17 @@ def read(
   Args:
     paths: of files, local or remote; '-' is the standard input.
     field: of the JSON objects in JSONL files.
+    hints_field: field of their hints: a text, a list of texts, or null. An
+      object may lack 'hints' and no other field. None to read no hints.
     file_format: 'text' or 'jsonl'; None for JSONL where the name of a file
       ends in .jsonl, and text elsewhere.
   Raises:
     ValueError: naming file and line, for a file without lines, a line that is
-      not UTF-8, or an object without the field.
+      not UTF-8, or an object without a field or with another type of value.
   """
   for path in paths:
-    is_json = (file_format or _format_of(path)) == JSONL
-    name = 'standard input' if path == STANDARD_INPUT else path
+    is_json = _is_json(path, file_format)
+    name = _name_of(path)
     number = 0
     with _open(path) as file:
       for number, data in enumerate(file, start=1):
@@ -77,13 +97,22 @@ def read(
         if number == 1:
           data = data.removeprefix(codecs.BOM_UTF8)
         text = _decode(data, place)
-        yield Line(place, _field_of(text, field, place) if is_json else text)
+        if is_json:
+          yield _parse(text, field, hints_field, place)
+        else:
+          yield Line(place, text)
     if not number:
       raise ValueError(f'{name} is empty. Give at least one line.')
 
 
-def _format_of(path: str) -> str:
-  return JSONL if path.endswith(f'.{JSONL}') else TEXT
+def _is_json(path: str, file_format: str | None) -> bool:
+  if file_format is None:
+    return path.endswith(f'.{JSONL}')
+  return file_format == JSONL
+
+
+def _name_of(path: str) -> str:
+  return 'standard input' if path == STANDARD_INPUT else path
 
 
 def _open(path: str) -> contextlib.AbstractContextManager[BinaryIO]:
@@ -101,32 +130,47 @@ def _decode(data: bytes, place: str) -> str:
     ) from error
 
 
-def _field_of(text: str, field: str, place: str) -> str:
-  """Returns the text of a field of a JSON object."""
+def _parse(text: str, field: str, hints_field: str | None, place: str) -> Line:
+  """Returns what a JSON object holds."""
   try:
     found = json.loads(text)
   except (ValueError, RecursionError):
     found = None
   if not isinstance(found, dict):
     raise ValueError(f'{place} is not a JSON object. Write one per line.')
-  if field not in found:
-    raise ValueError(
-        f'{place} has no field {field!r}; it has {", ".join(found) or "none"}.'
-        ' Set INPUT_FIELD to the one to decode.'
-    )
+  needed = {field: 'INPUT_FIELD to the one to decode'}
+  if hints_field not in (None, HINTS):
+    needed[hints_field] = 'HINTS_FIELD to that of the hints'
+  for name, remedy in needed.items():
+    if name not in found:
+      raise ValueError(
+          f'{place} has no field {name!r}; it has {", ".join(found) or "none"}.'
+          f' Set {remedy}.'
+      )
   value = found[field]
-  if not isinstance(value, str) or not _is_encodable(value):
+  if not _is_text(value):
     raise ValueError(
         f'{place}: the field {field!r} is not a Unicode text. Write it as a'
         ' string.'
     )
-  return value
+  hints = None if hints_field is None else found.get(hints_field)
+  texts = hints if isinstance(hints, list) else [hints]
+  texts = [] if hints is None else texts
+  if not all(map(_is_text, texts)):
+    raise ValueError(
+        f'{place}: the field {hints_field!r} holds hints and is neither a'
+        ' Unicode text nor a list of them. Write a string, a list of strings'
+        ' or null, or set HINTS_FIELD to another field or to None.'
+    )
+  return Line(place, value, tuple(texts))
 
 
-def _is_encodable(text: str) -> bool:
-  """Returns whether a text has no lone surrogates, which JSON can spell."""
+def _is_text(value: Any) -> bool:
+  """Returns whether a value is text without lone surrogates.
+
+  JSON can spell those, and UTF-8 cannot.
+  """
   try:
-    text.encode()
+    return isinstance(value, str) and bool(value.encode() or True)
   except UnicodeEncodeError:
     return False
-  return True

@@ -4,7 +4,7 @@
 
 An inner loop counts once per trip. Of a conditional's branches, one without a
 further conditional counts: the sampling code branches first on argmax, and its
-other branch has conditionals on top-k and top-p.
+other branch has conditionals on top-k, top-p and the like.
 """
 
 from collections.abc import Iterable, Mapping

@@ -68,7 +68,7 @@ t5.T5Config:
 _MULTI30K = 'configs/runs/eval_multi30k.gin'
 _COMMANDS = [
     'eval', 'infer', 'compare', 'walltime', 'simulate', 'paper', 'train',
-    'check-pair', 'tpu-preflight', 'convert',
+    'check-pair', 'tpu-preflight', 'make-table', 'convert',
 ]  # fmt: skip
 _TPU_FLAGS = '--target=t5_1_1_base', '--draft=a,b', '--topology=v4:2x2x1'
 # The required flags of a command, and the macro of its output folder.
@@ -89,6 +89,7 @@ _OUTPUTS = [
     ),
     (['simulate'], 'OUTPUT_DIR'),
     (['convert', '--gin.CHECKPOINT_PATH=x'], 'OUTPUT_DIR'),
+    (['make-table'], 'OUTPUT_DIR'),
     (['paper', 'table1'], 'OUTPUT_DIR'),
     (['paper', 'table3'], 'OUTPUT_DIR'),
     (['tpu-preflight', *_TPU_FLAGS], 'OUTPUT_DIR'),
@@ -546,6 +547,8 @@ class TestBadInput:
           ('--gin.TEMPERATURE=warm', "temperature must be .* 'warm'"),
           ('--gin.TOPP=-0.1', 'topp must lie in'),
           ('--gin.TOPP=1.1', 'topp must lie in'),
+          ('--gin.MINP=1.1', 'minp must lie in'),
+          ('--gin.TYPICALP=-0.1', 'typicalp must lie in'),
           ('--gin.TOPK=-1', 'topk must be'),
           ('--gin.NUM_EXAMPLES=0', 'num_examples must be'),
           ('--gin.NUM_EXAMPLES=100000', 'num_examples is 100000, but'),
@@ -1018,7 +1021,7 @@ class TestInterrupted:
     monkeypatch.setattr(main, '_parse', interrupt)
     assert main.main([name]) == 130
     is_resumed = name not in (
-        'compare', 'check-pair', 'tpu-preflight', 'convert'
+        'compare', 'check-pair', 'tpu-preflight', 'make-table', 'convert'
     )  # fmt: skip
     kept = ' Finished work is kept; the same command resumes.'
     shown = capsys.readouterr()

@@ -72,10 +72,12 @@ def joint_distributions(case, production):
   frontier = {(example, (), 0): 1.0 for example in range(len(case.limits))}
   while frontier:
     paths = [
-        ((example, prefix, weight * length, 0.0, uniforms), key)
-        for (example, prefix, key), weight in frontier.items()
-        for length, uniforms in enumeration.paths_of(
-            dataclasses.replace(case, key=key), example, prefix
+        ((*start, frontier[*start, key] * length, 0.0, uniforms), key)
+        for key in {key for *_, key in frontier}
+        for start, length, uniforms in enumeration.paths_of(
+            dataclasses.replace(case, key=key),
+            production.enumerator,
+            [place[:2] for place in frontier if place[2] == key],
         )
     ]
     frontier = collections.defaultdict(float)

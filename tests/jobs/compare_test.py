@@ -9,14 +9,19 @@ instead of the other is a near tie at temperature 0.
 import json
 import types
 
+import numpy as np
 import pytest
 
 from speculative_t5x import checkpoints
 from speculative_t5x import run_record
+from speculative_t5x import vocabularies
 from speculative_t5x.cli import main
+from speculative_t5x.drafters import lookup
 from speculative_t5x.jobs import compare
 from speculative_t5x.jobs import evaluation
+from speculative_t5x.jobs import infer as infer_lib
 from speculative_t5x.measurement import greedy
+from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import ende
 from tests import tiny
 from tests import workloads
@@ -283,6 +288,8 @@ class TestComparable:
           ({'gamma': 2}, r'they differ in gamma \(3 and 2\)'),
           ({'topk': 7}, 'they differ in topk'),
           ({'topp': 0.5}, 'they differ in topp'),
+          ({'minp': 0.5}, r'they differ in minp \(0.0 and 0.5\)'),
+          ({'typicalp': 0.5}, 'they differ in typicalp'),
           ({'num_decodes': 2}, 'are damaged: baseline_tokens of ex'),
           ({'targets_length': 9}, 'they differ in targets_length'),
           ({'target': {'dtype': 'bfloat16'}}, 'they differ in target'),
@@ -315,3 +322,57 @@ class TestComparable:
   def test_folder_without_results(self, run, tmp_path):
     with pytest.raises(ValueError, match='has no results.jsonl'):
       run(tmp_path)
+
+
+class TestHints:
+
+  @pytest.fixture
+  def infer(self, pair, tmp_path):
+    """Returns a function that samples outputs of inputs with hints."""
+
+    def run(batch_size, hints=('Der Zug', 'Es regnet', 'Um 9:25 Uhr')):
+      path = tmp_path / 'in.jsonl'
+      rows = [{'inputs': f'{x} is late.', 'hints': x} for x in hints]
+      path.write_text(''.join(f'{json.dumps(row)}\n' for row in rows))
+      folder = tmp_path / f'infer_{batch_size}_{hints[0]}'
+      infer_lib.infer(
+          **workloads.job_arguments(
+              mixture_or_task_name=None,
+              split='',
+              checkpoint_path=str(pair / 'target'),
+              task_feature_lengths={'inputs': 24, 'targets': _LENGTH},
+              drafter=lookup.FromContext(),
+              inputs=str(path),
+              vocabulary_file=bulletins.VOCABULARY_FILE,
+              output_dir=str(folder),
+              gamma=3,
+              temperature=1.0,
+              tokens=True,
+              batch_size=batch_size,
+          )
+      )
+      return folder
+
+    return run
+
+  def test_are_those_of_the_runs(self, infer):
+    folder = infer(2)
+    decoders = compare._Decoders(None, None, None, lookup.FromContext())
+    (found,) = compare._read(folder)
+    vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)
+    for row, text in ((0, 'Der Zug'), (2, 'Um 9:25 Uhr')):
+      request = decoders.request(found, row)
+      ids = [*vocabulary.encode(text), 1]
+      assert request.hints[0, : len(ids)].tolist() == ids
+      tokens = np.asarray(decoders.of(found).speculative(request).sequences[0])
+      assert found.tokens[row] == [tokens[tokens != 0].tolist()]
+
+  def test_that_differ(self, infer, run):
+    other = infer(2)
+    rows = _lines(other / 'predictions.jsonl')
+    folder = infer(3)
+    assert run(folder, other, drafter=lookup.FromContext())
+    rows[0]['hint_tokens'] = [[5, 1]]
+    _write(other / 'predictions.jsonl', rows)
+    with pytest.raises(ValueError, match='rows differ in hint_tokens'):
+      run(folder, other, drafter=lookup.FromContext())

@@ -139,7 +139,8 @@ class TestRecord:
           'schema_version': 1, 'job': 'eval', 'task': 'bulletins_ende',
           'split': 'validation', 'num_examples': 6, 'gamma': 3,
           'gamma_policy': 'fixed', 'temperature': temperature, 'topk': 0,
-          'topp': 0.0, 'num_decodes': 1, 'seed': 5, 'batch_size': 4, 'mesh': {},
+          'topp': 0.0, 'minp': 0.0, 'typicalp': 0.0,
+          'num_decodes': 1, 'seed': 5, 'batch_size': 4, 'mesh': {},
           'inputs_length': 24, 'targets_length': 16, 'lossless': True,
           'repeats': 1, 'matmul_precision': 'highest',
       }  # fmt: skip
@@ -571,6 +572,8 @@ class TestBadInput:
           ({'topk': -1}, 'topk must be'),
           ({'topp': -0.1}, 'topp must lie'),
           ({'topp': 1.5}, 'topp must lie'),
+          ({'minp': 1.5}, 'minp must lie'),
+          ({'typicalp': -0.1}, 'typicalp must lie'),
           ({'mixture_or_task_name': 'nothing'}, 'no task named nothing'),
           ({'split': 'dev'}, 'no split dev'),
           ({'task_feature_lengths': {'inputs': 8}}, 'must give the maximum'),

@@ -13,10 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from speculative_t5x import answers
 from speculative_t5x import checkpoints
 from speculative_t5x import run_record
 from speculative_t5x import token_decoder
 from speculative_t5x import vocabularies
+from speculative_t5x.drafters import lookup
 from speculative_t5x.drafters import nothing
 from speculative_t5x.jobs import evaluation
 from speculative_t5x.jobs import infer
@@ -83,7 +85,7 @@ def run(paths, decoders, tmp_path, monkeypatch):
   """Returns a function that runs the job in `out` and returns its rows."""
 
   def load(workload, drafter, vocabulary, **options):
-    key = drafter is None, options['num_decodes']
+    key = type(drafter), options['num_decodes']
     if key not in decoders:
       decoders[key] = _load(workload, drafter, vocabulary, **options)
     return decoders[key]
@@ -214,9 +216,78 @@ class TestLines:
     ids = vocabulary.encode(_TEXTS[0])
     lines = [text_files.Line('line 1', _TEXTS[0])]
     length = len(ids) + room
-    (found,) = inputs_lib.from_lines(lines, vocabulary, length)
+    (found,) = inputs_lib.from_lines(lines, vocabulary, {'inputs': length})
     assert found.tokens == [*ids[: length - 1], vocabulary.eos_id]
     assert found.is_truncated == is_truncated
+
+
+class TestHints:
+
+  @pytest.fixture
+  def write(self, tmp_path):
+    """Returns a function that writes inputs, each with its own fields."""
+
+    def write(*fields):
+      path = tmp_path / 'in.jsonl'
+      rows = [{'inputs': t, **f} for t, f in zip(_TEXTS, fields)]
+      path.write_text(''.join(f'{json.dumps(row)}\n' for row in rows))
+      return str(path)
+
+    return write
+
+  def _look_up(self, paths, tmp_path, name='out', **changes):
+    arguments = {'drafter': lookup.FromContext(), 'output_dir': tmp_path / name}
+    infer.infer(**_arguments(paths, **(arguments | changes)))
+    return _read(tmp_path / name / 'predictions.jsonl')
+
+  def test_right_hints_save_target_calls(self, paths, run, write, tmp_path):
+    plain = run(_TEXTS, drafter=None, output_dir=tmp_path / 'plain')
+    texts = [row['prediction'] for row in plain]
+    path = write({'hints': texts[0]}, {}, {'hints': None}, {'hints': texts[3:]})
+    rows = self._look_up(
+        paths, tmp_path, inputs=path, statistics=True, tokens=True
+    )
+    assert [row['prediction'] for row in rows] == texts[:4]
+    calls = [row['statistics']['target_calls'] for row in rows]
+    assert max(calls[0], calls[3]) < min(calls[1], calls[2])
+    assert [len(row['hint_tokens']) for row in rows] == [1, 0, 0, 4]
+
+  def test_are_decoded_again_when_they_change(
+      self, paths, write, tmp_path, capsys
+  ):
+    options = {'tokens': True, 'hints_field': 'draft'}
+    for text in ('one', 'one', 'two'):
+      path = write({'draft': text}, {'draft': [text, 'three']})
+      rows = self._look_up(paths, tmp_path, inputs=path, **options)
+      vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)
+      assert rows[0]['hint_tokens'] == [[*vocabulary.encode(text), 1]]
+    said = capsys.readouterr()
+    assert said.err.count('has other inputs') == 1
+
+  def test_that_are_not_used(self, run, write, capsys):
+    path = write({'hints': 'one'}, {'hints': 'two'})
+    run(None, inputs=path)
+    assert capsys.readouterr().err.count('have hints, which the drafter') == 1
+
+  def test_none_are_read(self, run, write, capsys):
+    path = write({'hints': {'a': 1}}, {'hints': 7})
+    run(None, inputs=path, hints_field=None)
+    assert 'hints' not in capsys.readouterr().err
+
+  @pytest.mark.parametrize('wrong', [7, {'a': 1}, ['a', None], '\ud800'])
+  def test_that_are_no_text(self, run, write, wrong):
+    path = write({}, {'hints': wrong})
+    with pytest.raises(ValueError, match="line 2: the field 'hints' holds hi"):
+      run(None, inputs=path)
+
+  def test_field_that_is_missing(self, run, write):
+    path = write({'draft': 'a'}, {'hints': 'a'})
+    with pytest.raises(ValueError, match="line 2 has no field 'draft'.*HINTS"):
+      run(None, inputs=path, hints_field='draft')
+
+  def test_field_of_lines_of_text(self, run):
+    with pytest.raises(ValueError, match='in.txt are text and have no field'):
+      run(_TEXTS, hints_field='draft')
 
 
 class TestJsonl:
@@ -548,3 +619,75 @@ def test_vocabulary_of_the_checkpoint_folder(paths, tmp_path):
   found = infer._vocabulary(workload, ['-'], None)
   assert isinstance(found, vocabularies.SentencePieceVocabulary)
   assert jnp.int32(found.eos_id) == 1
+
+
+class TestEarlierAnswers:
+
+  @pytest.fixture
+  def store(self, tmp_path):
+    pytest.importorskip('usearch')
+    return str(tmp_path / 'store')
+
+  def test_append_and_reuse(self, run, store, tmp_path):
+    options = dict(drafter=lookup.FromContext(), statistics=True, tokens=True)
+    folder = answers.Folder(store, append=True)
+    plain = run(_TEXTS, answers=folder, output_dir=tmp_path / 'a', **options)
+    folder = answers.Folder(store)
+    again = run(_TEXTS, answers=folder, output_dir=tmp_path / 'b', **options)
+    assert [x['prediction'] for x in again] == [x['prediction'] for x in plain]
+    # Each input finds itself, so that its hint is its own output.
+    assert all('hint_tokens' not in row for row in plain)
+    for row in again:
+      (hint,) = row['hint_tokens']
+      assert _text(hint) == row['prediction']
+    calls = [
+        sum(row['statistics']['target_calls'] for row in rows)
+        for rows in (plain, again)
+    ]
+    assert calls[1] < calls[0]
+
+  def test_appended_answers_are_bounded(self, run, store, tmp_path):
+    for name in 'ab':
+      folder = answers.Folder(store, append=True, max_answers=3)
+      run(_TEXTS, answers=folder, output_dir=tmp_path / name)
+    lines = (tmp_path / 'store/version_2/answers.jsonl').read_text()
+    inputs = [json.loads(line)[1] for line in lines.splitlines()]
+    assert inputs == _TEXTS[-3:]
+
+  def test_own_hints_come_first(self, run, store, tmp_path):
+    options = dict(drafter=lookup.FromContext(), tokens=True)
+    folder = answers.Folder(store, append=True)
+    run(_TEXTS, answers=folder, output_dir=tmp_path / 'a', **options)
+    path = tmp_path / 'in.jsonl'
+    path.write_text(json.dumps({'inputs': _TEXTS[0], 'hints': 'Am Montag'}))
+    (row,) = run(
+        None, inputs=str(path), answers=answers.Folder(store), **options
+    )
+    own, found = row['hint_tokens']
+    assert _text(own) == 'Am Montag' and _text(found) == row['prediction']
+
+  def test_no_store(self, run, store):
+    with pytest.raises(answers.StoreError, match='There is no store'):
+      run(_TEXTS, answers=answers.Folder(store))
+
+  def test_empty_store(self, run, store, decoders, monkeypatch):
+    run(_TEXTS[:1], num_examples=1)  # loads the decoder
+    (decoder,) = list(decoders.values())[:1]
+    vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)
+    embedder = answers.Embedder(decoder.target, vocabulary, 24)
+    answers.Store(embedder).save(store)
+    # No encoder may be compiled.
+    monkeypatch.setattr(answers.Embedder, '_embed_rows', None)
+    with pytest.raises(answers.StoreError, match='is empty'):
+      run(_TEXTS, answers=answers.Folder(store))
+
+  def test_append_without_a_folder(self, paths, store):
+    folder = answers.Folder(store, append=True)
+    with pytest.raises(ValueError, match='Set INFER_OUTPUT_DIR'):
+      infer.infer(**_arguments(paths, answers=folder, inputs='-'))
+
+  def test_bad_options(self, store):
+    with pytest.raises(ValueError, match='count must be at least 1'):
+      answers.Folder(store, count=0)
+    with pytest.raises(ValueError, match=r'in \[-1, 1\]'):
+      answers.Folder(store, min_similarity=2)

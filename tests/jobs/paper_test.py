@@ -4,6 +4,7 @@
 
 import dataclasses
 import json
+import pathlib
 import re
 import types
 
@@ -13,6 +14,7 @@ from speculative_t5x import random_models
 from speculative_t5x import run_record
 from speculative_t5x import simulation
 from speculative_t5x import text_decoder
+from speculative_t5x import token_counts
 from speculative_t5x import vocabularies
 from speculative_t5x.compatibility import memory
 from speculative_t5x.drafters import draft_model
@@ -261,6 +263,14 @@ class TestMeasured:
       _speeds(paper.table2, tmp_path, measured={key: path})
 
 
+def _measured_ngrams(drafter):
+  """Returns the record of a table's drafter, its order in name and alpha."""
+  name = f'{drafter.order} of {pathlib.Path(drafter.path).name}'
+  return records.measured(
+      3, 0.0, alpha=drafter.order / 10, drafter={'name': name, 'dtype': None}
+  )
+
+
 class TestTable3:
 
   @pytest.fixture
@@ -268,8 +278,10 @@ class TestTable3:
     """A walltime job of two temperatures and two gammas."""
     folders = []
 
-    def measure(output_dir):
+    def measure(output_dir, **options):
       folders.append(output_dir)
+      if options:
+        return [_measured_ngrams(each) for each in options['drafters']]
       return [
           records.measured(gamma, temperature, alpha=0.8 - temperature / 4)
           for temperature in (0.0, 1.0)
@@ -290,6 +302,27 @@ class TestTable3:
         [name.format(0), '0', '0.800', *own],
         [name.format(1), '1', '0.550', *own],
     ]
+
+  def test_unigrams_and_bigrams(self, measure, tmp_path):
+    """Of counts that are made once."""
+    made = []
+
+    def count(output_dir):
+      made.append(output_dir)
+      (tmp_path / 'token_counts').mkdir()
+      (tmp_path / 'token_counts' / token_counts.FILE_NAME).write_text('')
+
+    for _ in range(2):
+      paper.table3(tmp_path, measure, count=count)
+    assert made == [str(tmp_path / 'token_counts')]
+    folders = [str(tmp_path / x) for x in ('measured', 'measured_ngrams')]
+    assert measure.folders == folders * 2
+    _, rows = _cells(tmp_path / 'table3.md')
+    assert [row[:3] for row in rows[2:4]] == [
+        [f'bulletins_ende: {name}, T=0, bfloat16', '0', alpha]
+        for name, alpha in (('1 of token_counts', '0.100'),
+                            ('2 of token_counts', '0.200'))
+    ]  # fmt: skip
 
   def test_the_papers_own(self, measure, tmp_path):
     paper.table3(tmp_path, measure)

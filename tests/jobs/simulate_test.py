@@ -148,6 +148,7 @@ class TestRecord:
     expected = {
         'job': 'walltime', 'task': None, 'split': None, 'num_examples': 8,
         'gamma': 3, 'temperature': 1.0, 'topk': 0, 'topp': 0.0,
+        'minp': 0.0, 'typicalp': 0.0,
         'num_decodes': 1, 'seed': 0, 'batch_size': 4, 'inputs_length': 5,
         'targets_length': 30, 'mesh': {}, 'matmul_precision': 'highest',
         'repeats': 1, 'truncated_inputs': 0, 'alpha': None, 'quality': None,
@@ -188,6 +189,7 @@ class TestDraftsThatShareTheTarget:
       [
           ('early_exit_1', 'early_exit'),
           ('shared_encoder_1_small', 'shared_encoder'),
+          ('shared_encoder_1_small_short_9', 'shared_encoder'),
       ],
   )
   def test_measured(self, tmp_path, name, kind):

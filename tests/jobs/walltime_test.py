@@ -256,7 +256,8 @@ class TestRecord:
           'schema_version': 1, 'job': 'walltime', 'task': 'bulletins_ende',
           'split': 'validation', 'num_examples': 5, 'gamma': 2,
           'gamma_policy': 'fixed', 'temperature': temperature, 'topk': 0,
-          'topp': 0.0, 'num_decodes': 1, 'seed': 5, 'batch_size': 2, 'mesh': {},
+          'topp': 0.0, 'minp': 0.0, 'typicalp': 0.0,
+          'num_decodes': 1, 'seed': 5, 'batch_size': 2, 'mesh': {},
           'inputs_length': 24, 'targets_length': 16, 'lossless': True,
           'repeats': 1, 'matmul_precision': 'highest',
       }  # fmt: skip

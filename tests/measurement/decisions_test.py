@@ -187,6 +187,54 @@ class TestFind:
     assert decisions._part(output, 0, call, other) is None
 
 
+class TestDrawMargin:
+  """Over several blocks of a draw."""
+
+  VOCAB = 300
+
+  def probabilities(self):
+    rng = np.random.default_rng(3)
+    return rng.dirichlet(np.full(self.VOCAB, 0.5)).astype(np.float32)
+
+  def margin(self, tokens, uniform):
+    p = self.probabilities().astype(np.float64)
+    bounds = near_ties._boundaries(decisions.Kind.DRAW, p, None)
+    decision = decisions.Decision(
+        decisions.Kind.DRAW, 0, tokens, np.zeros(1, np.int32), None, uniform
+    )
+    return near_ties._margin(decision, bounds), bounds
+
+  def test_drawn_tokens_have_none(self):
+    """And any other token of some probability has one."""
+    words = np.random.default_rng(4).integers(0, 2**32, (400, 2), np.uint32)
+    rows = jnp.tile(jnp.asarray(self.probabilities()), (len(words), 1))
+    drawn = np.asarray(sampling.draw(rows, jnp.asarray(words))).tolist()
+    assert {token // sampling.BLOCK for token in drawn} == {0, 1, 2}
+    other = int(np.argmax(self.probabilities()))
+    for token, uniform in zip(drawn, words / 2**32, strict=True):
+      margin, _ = self.margin((token, token), tuple(uniform))
+      assert margin < near_ties._ROUNDING
+      margin, _ = self.margin((token, other), tuple(uniform))
+      assert token == other or margin > 10 * near_ties._ROUNDING
+
+  def test_neighbouring_blocks(self):
+    """The second word must give each token in its own block."""
+    _, bounds = self.margin((0, 0), (0.0, 0.0))
+    edge = bounds[sampling.BLOCK - 1]
+    ends = np.concatenate([[0], bounds])
+
+    def of_block(first, last, second):
+      point = ends[first] + second * (ends[last] - ends[first])
+      return int(np.searchsorted(bounds, point, side='right'))
+
+    tokens = of_block(0, 128, 0.4), of_block(128, 256, 0.4)
+    margin, _ = self.margin(tokens, (edge + 1e-4, 0.4))
+    np.testing.assert_allclose(margin, 1e-4, rtol=1e-6)
+    wrong = tokens[0], of_block(128, 256, 0.9)
+    margin, _ = self.margin(wrong, (edge + 1e-4, 0.4))
+    assert margin > 0.01
+
+
 class TestBoundaries:
 
   def test_no_residual(self):

@@ -12,10 +12,12 @@ import pytest
 
 from speculative_t5x import loading
 from speculative_t5x import sharding
+from speculative_t5x import token_counts
 from speculative_t5x import token_decoder
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import early_exit
 from speculative_t5x.drafters import shared_encoder
+from speculative_t5x.drafters import tables
 from speculative_t5x.measurement import near_ties
 from speculative_t5x.networks import t5
 from tests import shared
@@ -101,6 +103,26 @@ class TestDraftsThatShareTheTarget:
     assert len(np.unique(found.sequences, axis=0)) > 4
 
 
+def short_decoder(shape=None, rules=sharding.REPLICATED):
+  """Returns the tiny pair, its draft model with a head of 24 tokens."""
+  decoder = pairs.decoder(shape, rules)
+  draft, mesh = pairs.params(pairs.DRAFT), pairs.mesh_of(shape)
+  model = loading.make_model(pairs.DRAFT, draft, mesh=mesh, rules=rules)
+  short = draft_model.from_model(loading.shorten_head(model, range(1, 25)))
+  return decoder.with_drafter(short, pairs.GAMMA)
+
+
+def table_decoder(shape=None):
+  """Returns the tiny target with a bigram table of random texts."""
+  rng = np.random.default_rng(0)
+  counts = token_counts.count(
+      rng.integers(1, 64, (50, 20)), num_pieces=64, eos_id=1, num_kept=4
+  )
+  table = tables.smooth(counts, 2, 64, 0)
+  loaded = tables.from_table(table, 2, mesh=pairs.mesh_of(shape))
+  return pairs.decoder(shape).with_drafter(loaded, pairs.GAMMA)
+
+
 class TestOutputs:
 
   @pytest.mark.parametrize('way', pairs.WAYS)
@@ -133,6 +155,22 @@ class TestOutputs:
     for temperature in (0.0, 1.0):
       found = pairs.decode(spread, 'speculative', temperature)
       assert_same_rows(found, alone('speculative', temperature), most=1)
+
+  @pytest.mark.parametrize(
+      'rules', [sharding.REPLICATED, sharding.MODEL_PARALLEL]
+  )
+  def test_short_vocabulary(self, rules):
+    """A head of 24 of 64 tokens, of which each of two devices may hold 12."""
+    found = pairs.decode(short_decoder((4, 2), rules), 'speculative', 1.0)
+    expected = pairs.decode(short_decoder(), 'speculative', 1.0)
+    assert_same_rows(found, expected, most=1)
+    assert found.statistics.accepted_histogram[:, 1:].sum() > 0
+
+  def test_table(self):
+    found = pairs.decode(table_decoder((4, 2)), 'speculative', 1.0)
+    expected = pairs.decode(table_decoder(), 'speculative', 1.0)
+    assert_same_rows(found, expected, most=1)
+    assert found.statistics.accepted_histogram[:, 1:].sum() > 0
 
   def test_several_decodes(self):
     found = pairs.decode(pairs.decoder((4, 2), num_decodes=3), 'plain', 1.0)

@@ -44,6 +44,8 @@ class TestLabel:
           ({'batch_size': 8}, _NAME.replace('T=0', 'T=0, batch 8')),
           ({'topk': 40}, _NAME.replace('T=0', 'T=0, topk 40')),
           ({'topk': 0, 'topp': 0.9}, _NAME.replace('T=0', 'T=0, topp 0.9')),
+          ({'minp': 0.1}, _NAME.replace('T=0', 'T=0, minp 0.1')),
+          ({'typicalp': 0.9}, _NAME.replace('T=0', 'T=0, typicalp 0.9')),
       ],
   )
   def test_says_what_is_not_usual(self, values, label):

@@ -28,7 +28,7 @@ FACTORS = {
     'gamma': (1, 2, 3),
     'temperature': (0.0, 0.7, 1.0),
     'topk': (0, 2),
-    'topp': (0.0, 0.8),
+    'cut': (('topp', 0.0), ('topp', 0.8), ('minp', 0.4), ('typicalp', 0.7)),
     'draft_temperature': (None, 0.0, 1.6),
     'draft_width': (3, 2, 5),
 }
@@ -38,7 +38,7 @@ def make_case(
     gamma=3,
     temperature=1.0,
     topk=0,
-    topp=0.0,
+    cut=('topp', 0.0),
     draft_temperature=None,
     draft_width=VOCAB,
     limits=(5, 4, 2, 1),
@@ -56,8 +56,8 @@ def make_case(
       draft,
       limits,
       gamma,
-      sampling_lib.make_sampling(temperature, topk, topp),
-      sampling_lib.make_sampling(own, topk, topp),
+      sampling_lib.make_sampling(temperature, topk, **dict([cut])),
+      sampling_lib.make_sampling(own, topk, **dict([cut])),
   )
 
 
@@ -201,15 +201,15 @@ def _counted_past_rejection(target_probs, draft, uniforms):
 
 
 def _bonus_from_draft(original):
-  def verify(target_probs, draft, accept_uniforms, draw_uniforms):
+  def verify(target_probs, draft, accept_uniforms):
     probs = target_probs.at[:, -1].set(draft.probs[:, -1])
-    return original(probs, draft, accept_uniforms, draw_uniforms)
+    return original(probs, draft, accept_uniforms)
 
   return verify
 
 
-def _drafts_on(setup, state, probs, tokens):
-  return contracts.draft_on(probs, tokens)
+def _drafts_on(setup, state, logits, tokens):
+  return contracts.draft_on(logits, tokens)
 
 
 def _end_ignored(draft, end, vocab_size):

@@ -138,8 +138,8 @@ class Scheduled:
     at = jnp.minimum(at, self.wanted.shape[1] - 1)
     return jnp.take_along_axis(self.wanted, at, axis=1)[:, 0]
 
-  def continues(self, state, probs, tokens):
-    return contracts.draft_on(probs, tokens)
+  def continues(self, state, logits, tokens):
+    return contracts.draft_on(logits, tokens)
 
   def update(self, state, outcome):
     return None
@@ -153,10 +153,10 @@ def compiled(shape: Shape):
     setup = state_lib.Setup(
         MODEL,
         target,
-        sampling.Sampling(temperatures[0], jnp.int32(0), jnp.float32(0)),
+        sampling.as_arrays(temperatures[0], 0, 0, 0, 0),
         shape.drafter,
         draft if shape.has_draft_model else None,
-        sampling.Sampling(temperatures[1], jnp.int32(0), jnp.float32(0)),
+        sampling.as_arrays(temperatures[1], 0, 0, 0, 0),
         policy=Scheduled(wanted, limits),
     )
     keys = state_lib.row_keys(seed, jnp.arange(shape.rows, dtype=jnp.int32))

@@ -21,12 +21,18 @@ RULES = [
     dict(temperature=1.7, topp=0.31),
     dict(temperature=0.8, topk=7, topp=0.6),
     dict(temperature=1.3, topk=50, topp=0.95),
+    dict(temperature=1.5, minp=0.2),
+    dict(temperature=1.0, typicalp=0.3),
+    dict(temperature=2.0, topk=100, typicalp=0.95),
+    dict(temperature=1.2, topk=20, topp=0.9, minp=0.05, typicalp=0.8),
 ]
 
 jit_standardize = jax.jit(sampling.standardize)
 draw = jax.jit(sampling.draw)
 
-# Rows whose mass comes this close to topp may be rounded to either side.
+# Rows whose mass comes this close to topp or typicalp, or a token's share to
+# minp, or whose tokens are this close in distance to the entropy at the edge of
+# typicalp may be rounded to either side.
 MARGIN = 1e-5
 
 
@@ -40,8 +46,10 @@ def softmax(logits):
   return weights / weights.sum(-1, keepdims=True)
 
 
-def reference(logits, temperature=1.0, topk=0, topp=0.0):
-  """Returns a row's distribution, and whether it is clear of topp's edge."""
+def reference(
+    logits, temperature=1.0, topk=0, topp=0.0, minp=0.0, typicalp=0.0
+):
+  """Returns a row's distribution, and whether it is clear of all edges."""
   if temperature <= 1e-4:
     return one_hot(np.argmax(logits), logits.size), True
   logits = logits / logits.dtype.type(temperature)
@@ -56,6 +64,26 @@ def reference(logits, temperature=1.0, topk=0, topp=0.0):
     is_clear = np.min(np.abs(mass - topp)) > MARGIN
     last = min(np.searchsorted(mass, topp), logits.size - 1)
     logits = np.where(probs < descending[last], -np.inf, logits)
+  if minp:
+    probs = softmax(logits)
+    share = probs / probs.max()
+    is_clear &= np.min(np.abs(share - minp)) > MARGIN
+    logits = np.where(share < minp, -np.inf, logits)
+  if typicalp:
+    probs = softmax(logits)
+    information = -np.log(np.where(probs > 0, probs, 1))
+    entropy = np.sum(probs * information)
+    distance = np.where(probs > 0, np.abs(information - entropy), np.inf)
+    order = np.argsort(distance, kind='stable')
+    mass = np.cumsum(probs[order])
+    is_clear &= np.min(np.abs(mass - typicalp)) > MARGIN
+    last = min(np.searchsorted(mass, typicalp), logits.size - 1)
+    edge = distance[order[last]]
+    gaps = np.abs(distance - edge)[information != information[order[last]]]
+    is_clear &= np.min(gaps, initial=np.inf) > MARGIN
+    # Tokens of one probability are one distance, whatever the rounding.
+    tied = information == information[order[last]]
+    logits = np.where((distance <= edge) | tied, logits, -np.inf)
   return softmax(logits), is_clear
 
 
@@ -157,8 +185,61 @@ class TestStandardize:
     np.testing.assert_array_equal(both > 0, [[1, 0, 0]])
     np.testing.assert_array_equal(alone > 0, [[1, 1, 0]])
 
+  def test_minp_is_relative_to_the_likeliest(self):
+    logits = np.log(np.array([[0.4, 0.2, 0.1, 0.3]]))
+    np.testing.assert_allclose(
+        standardize(logits, minp=0.6), [[4 / 7, 0, 0, 3 / 7]], rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        standardize(logits, minp=0.2), [[0.4, 0.2, 0.1, 0.3]], rtol=1e-6
+    )
+
+  def test_minp_of_one_keeps_the_likeliest_tokens(self):
+    logits = np.array([[1.0, 3.0, 3.0, 2.9]], np.float32)
+    found = standardize(logits, minp=1.0)
+    np.testing.assert_array_equal(found, [[0, 0.5, 0.5, 0]])
+
+  def test_typicalp_may_drop_the_likeliest(self):
+    """The entropy is 1.16; -log 0.3 is 1.20, and -log 0.5 is 0.69."""
+    logits = np.log(np.array([[0.5, 0.3, 0.1, 0.1]]))
+    found = standardize(logits, typicalp=0.25)
+    np.testing.assert_array_equal(found, [[0, 1, 0, 0]])
+    found = standardize(logits, typicalp=0.35)
+    np.testing.assert_allclose(found, [[5 / 8, 3 / 8, 0, 0]], rtol=1e-6)
+
+  def test_ties_at_the_typicalp_threshold_are_kept(self):
+    logits = np.log(np.array([[0.5, 0.3, 0.1, 0.1]], np.float32))
+    found = standardize(logits, typicalp=0.85)
+    np.testing.assert_array_equal(found > 0, [[1, 1, 1, 1]])
+    logits = np.log(np.full((1, 5), 0.2, np.float32))
+    np.testing.assert_allclose(
+        standardize(logits, typicalp=0.1), np.full((1, 5), 0.2), rtol=1e-6
+    )
+
+  def test_typicalp_of_one_keeps_all_but_what_rounds_away(self):
+    logits = random_logits(5, 20, 130)
+    np.testing.assert_allclose(
+        standardize(logits, typicalp=1.0), standardize(logits), atol=1e-6
+    )
+
+  def test_topp_comes_before_minp(self):
+    """Of the two tokens that min-p leaves, the first alone would have 0.53."""
+    logits = np.log(np.array([[0.4, 0.35, 0.15, 0.1]], np.float32))
+    found = standardize(logits, topp=0.5, minp=0.8)
+    np.testing.assert_allclose(found, [[8 / 15, 7 / 15, 0, 0]], rtol=1e-6)
+
+  def test_minp_comes_before_typicalp(self):
+    """The first token is more typical of two, the second of all four."""
+    logits = np.log(np.array([[0.4, 0.35, 0.15, 0.1]], np.float32))
+    both = standardize(logits, minp=0.8, typicalp=0.5)
+    alone = standardize(logits, typicalp=0.3)
+    np.testing.assert_array_equal(both > 0, [[1, 0, 0, 0]])
+    np.testing.assert_array_equal(alone > 0, [[0, 1, 0, 0]])
+
   @pytest.mark.parametrize('shape', [(5,), (2, 3, 5), (2, 1, 2, 5)])
-  @pytest.mark.parametrize('rules', [RULES[6], dict(temperature=0.0)], ids=str)
+  @pytest.mark.parametrize(
+      'rules', [RULES[6], RULES[11], dict(temperature=0.0)], ids=str
+  )
   def test_any_leading_axes(self, shape, rules):
     logits = random_logits(6, int(np.prod(shape[:-1])), 5)
     np.testing.assert_array_equal(
@@ -252,12 +333,14 @@ class TestCompilation:
     _, tempered, _ = self._branches()
     rules = [e for e in tempered if e.primitive.name == 'cond']
     outside = [e for e in tempered if e.primitive.name != 'cond']
-    assert len(rules) == 2
+    assert len(rules) == 4
     assert not primitives(outside) & {'while', 'scan'}
+    searching = []
     for rule in rules:
       off, on = rule.params['branches']
       assert not off.jaxpr.eqns
-      assert primitives(on.jaxpr.eqns) & {'while', 'scan'}
+      searching.append(bool(primitives(on.jaxpr.eqns) & {'while', 'scan'}))
+    assert searching == [True, True, False, True]  # min-p needs no threshold
 
 
 def primitives(eqns) -> set[str]:
@@ -282,6 +365,13 @@ class TestMakeSampling:
           ('topp', -0.01),
           ('topp', 1.01),
           ('topp', float('nan')),
+          ('topp', 1e-40),
+          ('minp', -0.1),
+          ('minp', 1.5),
+          ('minp', float('nan')),
+          ('typicalp', -0.1),
+          ('typicalp', 1.5),
+          ('typicalp', float('nan')),
       ],
   )
   def test_out_of_range(self, name, value):
@@ -289,10 +379,12 @@ class TestMakeSampling:
       sampling.make_sampling(**{name: value})
 
   def test_dtypes_do_not_depend_on_the_values(self):
-    for rules in (dict(), dict(temperature=0.0, topk=5, topp=1.0)):
-      made = sampling.make_sampling(**rules)
-      dtypes = [x.dtype for x in (made.temperature, made.topk, made.topp)]
-      assert dtypes == [jnp.float32, jnp.int32, jnp.float32]
+    given = dict(temperature=0.0, topk=5, topp=1.0, minp=1, typicalp=1)
+    for rules in (dict(), given):
+      made = vars(sampling.make_sampling(**rules))
+      assert made.pop('topk').dtype == jnp.int32
+      assert {x.dtype for x in made.values()} == {jnp.dtype(jnp.float32)}
+      assert not any(x.weak_type for x in made.values())
 
 
 LARGEST_WORD = 2**32 - 1
@@ -306,7 +398,8 @@ def words_of(weights, tokens) -> np.ndarray:
   middle = lambda weights: (np.cumsum(weights) - weights / 2) / weights.sum()
   within = [middle(weights[index == b]) for b in range(of_block.size)]
   pairs = np.stack([middle(of_block)[index], np.concatenate(within)], axis=-1)
-  return np.floor(pairs[tokens] * 2**32).astype(np.uint32)
+  found = np.floor(pairs[tokens] * 2**32)
+  return np.minimum(found, LARGEST_WORD).astype(np.uint32)
 
 
 def sparse_weights() -> dict[str, np.ndarray]:

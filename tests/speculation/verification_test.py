@@ -225,9 +225,9 @@ def forced(names, other_probs=np.nan):
       jnp.asarray(target_probs, jnp.float32),
       draft,
       jnp.asarray(accept_uniforms, jnp.float32),
-      jnp.asarray(words.words(draws)),
   )
-  return verdict, accepted, token
+  found = sampling.draw(verdict.next_weights, jnp.asarray(words.words(draws)))
+  return verdict.num_accepted, found, accepted, token
 
 
 @pytest.mark.usefixtures('strict_types')
@@ -236,16 +236,16 @@ class TestForced:
 
   @pytest.mark.parametrize('name', FORCED)
   def test_outcome(self, name):
-    verdict, accepted, token = forced([name])
-    assert verdict.num_accepted.tolist() == list(accepted)
-    assert verdict.next_token.tolist() == list(token)
+    num_accepted, next_token, accepted, token = forced([name])
+    assert num_accepted.tolist() == list(accepted)
+    assert next_token.tolist() == list(token)
 
   @pytest.mark.parametrize('order', [1, -1])
   def test_rows_are_independent(self, order):
-    verdict, accepted, token = forced(list(FORCED)[::order])
-    assert verdict.num_accepted.tolist() == list(accepted)
-    assert verdict.next_token.tolist() == list(token)
-    assert verdict.num_accepted.dtype == verdict.next_token.dtype == jnp.int32
+    num_accepted, next_token, accepted, token = forced(list(FORCED)[::order])
+    assert num_accepted.tolist() == list(accepted)
+    assert next_token.tolist() == list(token)
+    assert num_accepted.dtype == jnp.int32
 
   def test_uniform_zero_does_not_accept_probability_zero(self):
     draft = contracts.Draft(
@@ -255,11 +255,9 @@ class TestForced:
         jnp.zeros((1, 2), bool),
     )
     target_probs = jnp.array([[[1.0, 0.0]] * 3])
-    verdict = verification.verify(
-        target_probs, draft, jnp.zeros((1, 2)), jnp.asarray(words.words([0.0]))
-    )
+    verdict = verification.verify(target_probs, draft, jnp.zeros((1, 2)))
     assert verdict.num_accepted.tolist() == [0]
-    assert verdict.next_token.tolist() == [0]
+    assert verdict.next_weights.tolist() == [[0.5, 0.0]]
 
   def test_zero_for_an_impossible_point_mass(self):
     draft = contracts.Draft(
@@ -272,9 +270,9 @@ class TestForced:
         jnp.array([[[1.0, 0.0]] * 2]),
         draft,
         jnp.zeros((1, 1)),
-        jnp.asarray(words.words([0.999])),
     )
-    assert verdict == contracts.Verdict(jnp.array([0]), jnp.array([0]))
+    assert verdict.num_accepted.tolist() == [0]
+    assert verdict.next_weights.tolist() == [[1.0, 0.0]]
 
   def test_equal_distributions_accept_everything(self):
     probs = jnp.asarray(_dirichlet(30, 200, 9), jnp.float32)
@@ -289,9 +287,7 @@ class TestForced:
     )
     target_probs = jnp.stack([probs, probs], axis=1)
     largest = jnp.full((200,), 1 - 2.0**-24, jnp.float32)
-    verdict = verification.verify(
-        target_probs, draft, largest[:, None], jnp.asarray(words.words(largest))
-    )
+    verdict = verification.verify(target_probs, draft, largest[:, None])
     assert verdict.num_accepted.tolist() == [1] * 200
 
   @pytest.mark.parametrize('positions', [1, 2, 4])
@@ -307,7 +303,6 @@ class TestForced:
           jnp.full((1, positions, 2), 0.5),
           draft,
           jnp.zeros((1, 2)),
-          jnp.asarray(words.words([0.0])),
       )
 
 
@@ -342,7 +337,7 @@ class TestCountPrefix:
 
 
 @pytest.mark.usefixtures('strict_types')
-class TestDrawNext:
+class TestNextWeights:
 
   # The length of the draft, the number of accepted tokens, the uniform, and the
   # token drawn: from the residual (1/4 on 2, 3/4 on 3), or as a bonus token.
@@ -357,14 +352,13 @@ class TestDrawNext:
   )  # fmt: skip
   def test_distribution(self, length, num_accepted, uniform, expected):
     target_probs = jnp.asarray([[P, P, P, LAST_P]], jnp.float32)
-    verdict = verification.draw_next(
+    weights = verification.next_weights(
         target_probs,
         _draft([[0, 1, 2]], [length]),
         jnp.asarray([num_accepted], jnp.int32),
-        jnp.asarray(words.words([uniform])),
     )
-    assert verdict.num_accepted.tolist() == [num_accepted]
-    assert verdict.next_token.tolist() == [expected]
+    found = sampling.draw(weights, jnp.asarray(words.words([uniform])))
+    assert found.tolist() == [expected]
 
 
 class TestTokenwise:
@@ -374,12 +368,11 @@ class TestTokenwise:
     target_probs = jnp.asarray(rng.dirichlet(np.ones(4), (64, 4)), jnp.float32)
     draft = _draft(rng.integers(0, 4, (64, 3)), rng.integers(0, 4, 64))
     accept_uniforms = jnp.asarray(rng.random((64, 3)), jnp.float32)
-    draws = jnp.asarray(words.words(rng.random(64)))
-    expected = verification.verify(target_probs, draft, accept_uniforms, draws)
+    expected = verification.verify(target_probs, draft, accept_uniforms)
     scores = contracts.Scores(
         jnp.log(target_probs), target_probs, sampling.make_sampling()
     )
-    found = verification.TOKENWISE(scores, draft, accept_uniforms, draws)
+    found = verification.TOKENWISE(scores, draft, accept_uniforms)
     for one, other in zip(found, expected, strict=True):
       np.testing.assert_array_equal(one, other)
     assert len(set(found.num_accepted.tolist())) == 4

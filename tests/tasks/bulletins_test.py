@@ -31,6 +31,11 @@ def reports():
 
 
 @pytest.fixture(scope='module')
+def paraphrases():
+  return bulletins.read_paraphrases()
+
+
+@pytest.fixture(scope='module')
 def generated():
   """Returns the splits of the generator, with their skeletons."""
   pytest.importorskip('babel')
@@ -156,6 +161,35 @@ class TestShippedReports:
     assert example['targets'][-1] == 1
 
 
+class TestShippedParaphrases:
+
+  def test_sizes(self, paraphrases):
+    assert len(paraphrases) == 200
+    assert len({each.topic for each in paraphrases}) == 12
+
+  def test_no_text_is_in_another_split(self, paraphrases, pairs):
+    texts = [t for each in paraphrases for t in (*each.first, *each.second)]
+    assert len(set(texts)) == len(texts)
+    known = {text for read in pairs.values() for pair in read for text in pair}
+    assert not known & set(texts)
+
+  def test_both_state_the_same_facts(self, paraphrases):
+    for each in paraphrases:
+      for first, second in zip(each.first, each.second, strict=True):
+        digits = [sorted(re.findall(r'\d', text)) for text in (first, second)]
+        assert digits[0] == digits[1], each
+        assert first != second
+
+  def test_vocabulary_and_lengths(self, paraphrases):
+    vocabulary = sentencepiece.SentencePieceProcessor(
+        model_file=bulletins.VOCABULARY_FILE
+    )
+    texts = [t for each in paraphrases for t in (*each.first, *each.second)]
+    encoded = vocabulary.encode(texts)
+    assert max(map(len, encoded)) + 1 <= _MAX_TOKENS
+    assert vocabulary.decode(encoded) == texts
+
+
 class TestVocabulary:
 
   @pytest.fixture
@@ -215,6 +249,21 @@ class TestGenerator:
         seen = {getattr(b.skeleton, part) for b in generated[known]}
         new = {getattr(b.skeleton, part) for b in generated['test']}
         assert not seen & new
+
+  def test_generates_the_shipped_paraphrases(self, generated):
+    pytest.importorskip('babel')
+    from scripts.bulletins import paraphrases
+
+    made = paraphrases.paraphrases()['test']
+    assert [each.texts for each in made] == [
+        (each.topic, *each.first, *each.second)
+        for each in bulletins.read_paraphrases()
+    ]
+    # Their patterns are new, like those of the test split.
+    for part in ('name', 'en', 'de'):
+      new = {getattr(s, part) for each in made for s in each.skeletons}
+      known = {getattr(b.skeleton, part) for b in generated['train']}
+      assert not new & known
 
   def test_generates_the_shipped_reports(self, reports):
     pytest.importorskip('babel')

@@ -86,6 +86,28 @@ class TestLoad:
       cut = ids if len(ids) <= 24 else [*ids[:23], 1]
       assert row.tolist() == cut + [0] * (24 - len(cut))
 
+  @pytest.mark.parametrize('name', ['hints', 'hints_pretokenized'])
+  def test_hints(self, add_task, name):
+    texts = [['one bell', ''], ['two', 'the bell']]
+    task = add_task([[30, 40], [50]], **{name: texts})
+    lengths = _LENGTHS | {'hints': 6}
+    loaded = examples.load(task, 'validation', lengths)
+    encode = loaded.vocabulary.encode
+    assert loaded.hints[0] == [[*encode('one bell'), 1][:6]]
+    assert loaded.hints[1][0] == [*encode('two'), 1]
+    assert sum(map(len, loaded.hints[1])) + 1 <= 6
+    assert loaded.part(1, 2).hints == loaded.hints[1:]
+
+  def test_hints_of_one_text(self, add_task):
+    task = add_task([[30, 40], [50]], hints=['one bell', ''])
+    loaded = examples.load(task, 'validation', _LENGTHS)
+    assert loaded.hints == [[[*loaded.vocabulary.encode('one bell'), 1]], []]
+
+  def test_hints_that_are_no_text(self, add_task):
+    task = add_task([[30, 40]], hints=[[3, 4]])
+    with pytest.raises(ValueError, match='feature hints of .* is not text'):
+      examples.load(task, 'validation', _LENGTHS)
+
   def test_whole_split(self):
     loaded = examples.load(
         ende.BULLETINS, 'validation', {'inputs': 256, 'targets': 1}

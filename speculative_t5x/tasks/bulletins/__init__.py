@@ -7,16 +7,18 @@ dates, times, numbers, units and currencies. The reports, in German, are about
 the same subjects: three to five sentences, with a summary of one or two.
 `scripts/bulletins` makes both from templates. The test split of the bulletins
 has other facts and other sentence patterns than the training split, that of
-the reports other sentence patterns. This module reads the texts and needs
-neither TensorFlow nor seqio.
+the reports other sentence patterns. The paraphrases are pairs of bulletins that
+state the same facts in two of the test split's patterns; no other split has
+them. This module reads the texts and needs neither TensorFlow nor seqio.
 
-`SHA256SUMS` holds the hash of each split's uncompressed text (one pair per
-line, separated by a tab) and of the vocabulary.
+`SHA256SUMS` holds the hash of each split's uncompressed text (one example per
+line, its texts separated by tabs) and of the vocabulary.
 """
 
 import gzip
 import hashlib
 import pathlib
+from typing import NamedTuple
 
 _FOLDER = pathlib.Path(__file__).parent
 
@@ -24,7 +26,28 @@ SPLITS = ('train', 'validation', 'test')
 # SentencePiece model with 2,048 pieces: 0 is padding, 1 EOS, 2 unknown.
 VOCABULARY_FILE = str(_FOLDER / 'bulletins.model')
 
-__all__ = ['SPLITS', 'VOCABULARY_FILE', 'read_pairs', 'read_reports']
+__all__ = [
+    'Paraphrase',
+    'SPLITS',
+    'VOCABULARY_FILE',
+    'read_pairs',
+    'read_paraphrases',
+    'read_reports',
+]
+
+
+class Paraphrase(NamedTuple):
+  """Two bulletins that state the same facts.
+
+  Attributes:
+    topic: their subject, such as 'weather'.
+    first: an English and a German text.
+    second: likewise, in another sentence pattern.
+  """
+
+  topic: str
+  first: tuple[str, str]
+  second: tuple[str, str]
 
 
 def read_pairs(split: str) -> list[tuple[str, str]]:
@@ -59,8 +82,20 @@ def read_reports(split: str) -> list[tuple[str, str]]:
   return _read(split, f'reports_{split}')
 
 
-def _read(split: str, stem: str) -> list[tuple[str, str]]:
-  """Returns the pairs of a split, which is stored in `<stem>.tsv.gz`."""
+def read_paraphrases() -> list[Paraphrase]:
+  """Reads the paraphrases, in a fixed order.
+
+  Raises:
+    ValueError: if the hash of the text is not the released one.
+  """
+  return [
+      Paraphrase(topic, tuple(texts[:2]), tuple(texts[2:]))
+      for topic, *texts in _read('test', 'paraphrases_test')
+  ]
+
+
+def _read(split: str, stem: str) -> list[tuple[str, ...]]:
+  """Returns the texts of a split, which is stored in `<stem>.tsv.gz`."""
   if split not in SPLITS:
     raise ValueError(f'split must be one of {SPLITS}. Got {split!r}.')
   lines = _read_text(stem).removesuffix('\n').split('\n')

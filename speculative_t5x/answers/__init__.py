@@ -1,0 +1,29 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Earlier answers: outputs for inputs like the present ones, as hints.
+
+An `Embedder` turns inputs into vectors by the target's own encoder. A `Store`
+keeps inputs, outputs and vectors, finds the answers to the nearest inputs, and
+lies in a folder between runs. Finding needs the package usearch, which
+`pip install 'speculative_t5x[answers]'` installs.
+"""
+
+from speculative_t5x.answers.embedding import Embedder
+from speculative_t5x.answers.folder import Folder
+from speculative_t5x.answers.store import MAX_ANSWERS
+from speculative_t5x.answers.store import MIN_SIMILARITY
+from speculative_t5x.answers.store import Answer
+from speculative_t5x.answers.store import Match
+from speculative_t5x.answers.store import Store
+from speculative_t5x.answers.versions import StoreError
+
+__all__ = [
+    'Answer',
+    'Embedder',
+    'Folder',
+    'MAX_ANSWERS',
+    'MIN_SIMILARITY',
+    'Match',
+    'Store',
+    'StoreError',
+]

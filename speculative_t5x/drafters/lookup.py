@@ -1,0 +1,272 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Draft tokens copied from what the row has: hints, its input, its own output.
+
+The last tokens of a row's output are looked up, and what followed them there is
+the draft. No network runs.
+
+Legend: rows, examples (each has rows // examples rows), width (positions that
+are searched), gamma (draft tokens per block), length (of the longest output).
+"""
+
+import dataclasses
+import numbers
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from speculative_t5x import loading
+from speculative_t5x import run_record
+from speculative_t5x import vocabularies
+from speculative_t5x.drafters import source
+from speculative_t5x.speculation import contracts
+
+# Beside token ids: what an output and each hint begin with, what ends a text,
+# and what is before the beginning of an output. Only a start equals another.
+_START, _BREAK, _NOTHING = -1, -2, -3
+
+
+class LookupMemory(NamedTuple):
+  """The texts of each example that do not change.
+
+  Attributes:
+    hints: [examples, any] int32, a start before each.
+    inputs: [examples, any] int32, a break before and after.
+  """
+
+  hints: jax.Array
+  inputs: jax.Array
+
+
+class _Texts(NamedTuple):
+  """All that a row may copy from: hints, then its input, then its output.
+
+  Attributes:
+    tokens: [rows, width] int32.
+    hints_width: positions of hints.
+    output_start: first position of the output.
+  """
+
+  tokens: jax.Array
+  hints_width: int
+  output_start: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Lookup:
+  """Drafts what followed the longest match of the last tokens.
+
+  A match has min_ngram to max_ngram tokens. Among matches of one length those
+  in hints come first, then those in the input, then those in the output. Among
+  several in the hints, the one nearest to the alignment is taken: the place
+  that a hint would be at if nothing had been inserted or deleted since the last
+  copy from it. In the input it is the first match, in the output the last.
+
+  An output and each hint begin with the same symbol, so that the first block
+  copies the beginning of the first hint. If there is no match, but the token
+  before the last one is that of the alignment, then the last one replaced a
+  token of the hint, and the draft goes on behind that.
+
+  Attributes:
+    max_draft_tokens: gamma.
+    max_ngram: most tokens of a match, at least min_ngram.
+    min_ngram: fewest tokens of a match, at least 1.
+    padding: id that fills inputs and hints.
+    num_uniforms: none is drawn.
+    reads_hints: see `contracts.Drafter`.
+  """
+
+  max_draft_tokens: int
+  max_ngram: int
+  min_ngram: int
+  padding: int
+  num_uniforms: int = 0
+  reads_hints: bool = True
+
+  def init(
+      self, params, context: contracts.Context, rows, slots
+  ) -> tuple[LookupMemory, jax.Array]:
+    """See `contracts.Drafter.init`; the state is the alignment of each row.
+
+    The alignment is a place in the hints less a place in the output, [rows].
+
+    Raises:
+      ValueError: for inputs or hints that are not token ids, one row per
+        example.
+    """
+    inputs, hints = context.inputs, context.hints
+    _check_ids('inputs', inputs)
+    if hints is None:
+      hints = jnp.zeros((inputs.shape[0], 0), jnp.int32)
+    else:
+      _check_ids('hints', hints)
+      if hints.shape[0] != inputs.shape[0]:
+        raise ValueError(
+            f'There are hints for {hints.shape[0]} examples and'
+            f' {inputs.shape[0]} inputs. Give one row of hints per input.'
+        )
+      hints = _fill(hints, self.padding, _START, before=1, after=0)
+    inputs = _fill(inputs, self.padding, _BREAK, before=1, after=1)
+    return LookupMemory(hints, inputs), jnp.zeros((rows,), jnp.int32)
+
+  def propose(
+      self, params, memory: LookupMemory, state, view: contracts.View
+  ) -> tuple[contracts.Draft, jax.Array, contracts.Cache]:
+    """See `contracts.Drafter.propose`."""
+    texts = _texts(memory, view)
+    # A hint has a start before it, which an output has not.
+    aligned = view.num_tokens + state + 1
+    found, is_found = self._find(texts, aligned, view)
+    tokens = _copy(texts.tokens, found, self.max_draft_tokens)
+    num_copied = jnp.sum(
+        jnp.cumprod(tokens >= 0, axis=1), axis=1, dtype=jnp.int32
+    )
+    lengths = jnp.where(is_found, num_copied, 0)
+    draft = contracts.Draft(
+        tokens=jnp.maximum(tokens, 0),
+        lengths=jnp.minimum(lengths, view.num_wanted),
+    )
+    is_hint = is_found & (found < texts.hints_width)
+    state = jnp.where(is_hint, found - view.num_tokens - 1, state)
+    return draft, state, view.target.cache
+
+  def _find(
+      self, texts: _Texts, aligned: jax.Array, view: contracts.View
+  ) -> tuple[jax.Array, jax.Array]:
+    """Returns where each row's draft begins, [rows], and whether there is one.
+
+    Args:
+      texts: to search.
+      aligned: [rows], where the hints go on by the alignment.
+      view: of the drafter.
+    """
+    width = texts.tokens.shape[1]
+    place = jnp.arange(width, dtype=jnp.int32)[None]
+    is_hint = place < texts.hints_width
+    is_output = place >= texts.output_start
+    last = _last_tokens(view, max(self.max_ngram, 2))
+    equal = [
+        _before(texts.tokens, ago + 1) == last[:, ago : ago + 1]
+        for ago in range(last.shape[1])
+    ]
+    num_equal, is_match = 0, True
+    for each in equal[: self.max_ngram]:
+      is_match &= each
+      num_equal += is_match.astype(jnp.int32)
+
+    # From most to least important: length, kind of text, place.
+    kind = jnp.where(is_hint, 2, jnp.where(is_output, 0, 1))
+    distance = jnp.where(
+        is_hint,
+        jnp.abs(place - aligned[:, None]),
+        jnp.where(is_output, width - place, place),
+    )
+    score = (3 * num_equal + kind) * (2 * width) - distance
+    score = jnp.where(num_equal >= self.min_ngram, score, -1)
+
+    is_replaced = equal[1] | (view.num_tokens == 0)[:, None]
+    is_replaced &= is_hint & (place == aligned[:, None])
+    score = jnp.where(is_replaced, jnp.maximum(score, 0), score)
+    score = jnp.where(texts.tokens >= 0, score, -1)
+    found = jnp.argmax(score, axis=1).astype(jnp.int32)
+    return found, jnp.max(score, axis=1) >= 0
+
+
+def _texts(memory: LookupMemory, view: contracts.View) -> _Texts:
+  """Returns the texts of each row, without tokens that are not committed."""
+  rows, length = view.sequences.shape
+  per_example = rows // memory.inputs.shape[0]
+  fixed = jnp.concatenate(memory, axis=1)
+  is_committed = jnp.arange(length, dtype=jnp.int32) < view.num_tokens[:, None]
+  output = jnp.where(is_committed, view.sequences, _BREAK)
+  return _Texts(
+      jnp.concatenate([jnp.repeat(fixed, per_example, axis=0), output], axis=1),
+      memory.hints.shape[1],
+      fixed.shape[1],
+  )
+
+
+def _last_tokens(view: contracts.View, count: int) -> jax.Array:
+  """Returns the last tokens of each row, the latest first, [rows, count]."""
+  at = view.num_tokens[:, None] - jnp.arange(1, count + 1, dtype=jnp.int32)
+  tokens = jnp.take_along_axis(view.sequences, jnp.maximum(at, 0), axis=1)
+  return jnp.where(at >= 0, tokens, jnp.where(at == -1, _START, _NOTHING))
+
+
+def _before(tokens: jax.Array, count: int) -> jax.Array:
+  """Returns the token `count` places before each place, [rows, width]."""
+  width = tokens.shape[1]
+  padding = ((0, 0), (count, 0))
+  return jnp.pad(tokens, padding, constant_values=_BREAK)[:, :width]
+
+
+def _copy(tokens: jax.Array, start: jax.Array, count: int) -> jax.Array:
+  """Returns tokens from a place on, [rows, count], breaks past the end."""
+  tokens = jnp.pad(tokens, ((0, 0), (0, count)), constant_values=_BREAK)
+  at = start[:, None] + jnp.arange(count, dtype=jnp.int32)
+  return jnp.take_along_axis(tokens, at, axis=1)
+
+
+def _fill(
+    tokens: jax.Array, padding: int, value: int, *, before: int, after: int
+) -> jax.Array:
+  """Replaces padding, and adds positions of the same value at both ends."""
+  tokens = jnp.where(tokens == padding, value, tokens).astype(jnp.int32)
+  return jnp.pad(tokens, ((0, 0), (before, after)), constant_values=value)
+
+
+def _check_ids(name: str, tokens: object) -> None:
+  shape, dtype = getattr(tokens, 'shape', ()), getattr(tokens, 'dtype', None)
+  is_integer = dtype is not None and jnp.issubdtype(dtype, jnp.integer)
+  if len(shape) != 2 or not is_integer:
+    raise ValueError(
+        f'The lookup drafter copies from token ids, and the {name} are'
+        f' {type(tokens).__name__} of shape {shape} and type {dtype}. Give'
+        ' integers [examples, length], or another drafter.'
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class FromContext:
+  """The source of a `Lookup`, see `source.Source`.
+
+  Attributes:
+    max_ngram: see `Lookup`.
+    min_ngram: see `Lookup`.
+  """
+
+  max_ngram: int = 3
+  min_ngram: int = 1
+
+  def __post_init__(self):
+    for name in ('max_ngram', 'min_ngram'):
+      value = getattr(self, name)
+      if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise ValueError(f'{name} must be an integer, got {value!r}.')
+    if not 1 <= self.min_ngram <= self.max_ngram:
+      raise ValueError(
+          f'A match has at least 1 token and min_ngram <= max_ngram, got'
+          f' min_ngram {self.min_ngram} and max_ngram {self.max_ngram}. Set'
+          ' LOOKUP_MIN_NGRAM and LOOKUP_MAX_NGRAM, for example to 1 and 3.'
+      )
+
+  def make(self, target: contracts.Model, gamma: int) -> Lookup:
+    """Returns the drafter; see `source.MakeDrafter`."""
+    padding = target.special_ids.padding
+    return Lookup(gamma, self.max_ngram, self.min_ngram, padding)
+
+  def find(
+      self,
+      target: loading.ModelSource,
+      vocabulary: vocabularies.Vocabulary | None,
+  ) -> source.FoundDrafter:
+    """See `source.Source.find`."""
+    return source.FoundDrafter(self.load)
+
+  def load(self) -> source.LoadedDrafter:
+    """Returns the drafter; there is nothing to read."""
+    name = f'lookup_{self.min_ngram}_{self.max_ngram}'
+    return source.LoadedDrafter(
+        self.make, run_record.DrafterDescription('lookup', name)
+    )

@@ -1,0 +1,249 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tables as draft models: uniform, unigram and bigram (Section 3.6).
+
+A table is a `contracts.Model` whose next token depends on the last token at
+most, so that `draft_model.DraftModel` drafts with it as with a network.
+
+Probabilities are smoothed as Witten and Bell (1991) do, interpolated at every
+order: with N tokens after a context x, T(x) of them different, a token y has
+
+  q(y | x) = (N(x, y) + T(x) q(y)) / (N(x) + T(x))
+
+where q(y) is the unigram distribution, which is interpolated in the same way
+with the uniform distribution. There is nothing to tune. A token after which
+nothing was counted has the unigram distribution.
+
+A dense bigram table of 32,128 tokens would take 4 GB. Stored are the most
+frequent continuations of each token; the counts of the others are given to the
+unigram distribution.
+
+Legend: rows, block, vocab (the target's), kept (continuations per token).
+"""
+
+import dataclasses
+
+from flax import struct
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from speculative_t5x import checkpoints
+from speculative_t5x import loading
+from speculative_t5x import run_record
+from speculative_t5x import sharding
+from speculative_t5x import token_counts
+from speculative_t5x import vocabularies
+from speculative_t5x.drafters import draft_model
+from speculative_t5x.drafters import source
+from speculative_t5x.speculation import contracts
+
+_KINDS = {1: 'unigram', 2: 'bigram'}  # by order
+
+
+@struct.dataclass
+class Table:
+  """A smoothed distribution of the next token, given the last.
+
+  Attributes:
+    unigram: [vocab] float32, sums to 1; 0 past the vocabulary's last piece.
+    backoff: [vocab] float32, weight of the unigram distribution after each
+      token.
+    next_tokens: [vocab, kept] int32, the most frequent continuations.
+    next_probs: [vocab, kept] float32, what is added to theirs; 0 fills a row.
+      Each row sums to 1 - backoff.
+  """
+
+  unigram: jax.Array
+  backoff: jax.Array
+  next_tokens: jax.Array
+  next_probs: jax.Array
+
+
+@dataclasses.dataclass(frozen=True)
+class Ngram:
+  """A `contracts.Model` whose parameters are a `Table`; see there.
+
+  Attributes:
+    vocab_size: width of the logits.
+    special_ids: the target's.
+  """
+
+  vocab_size: int
+  special_ids: contracts.SpecialIds
+
+  def start(self, params, inputs, rows, slots) -> contracts.Started:
+    """See `contracts.Model.start`; nothing is read."""
+    return _start(self.special_ids, rows)
+
+  def decode(
+      self, params: Table, memory, cache, tokens, positions, at
+  ) -> tuple[jax.Array, contracts.Cache]:
+    """See `contracts.Model.decode`."""
+    if at is not None:
+      tokens = jnp.take_along_axis(tokens, at[:, None], axis=1)
+    rows, block = np.indices(tokens.shape)[..., None]
+    probs = params.backoff[tokens][..., None] * params.unigram
+    probs = probs.at[rows, block, params.next_tokens[tokens]].add(
+        params.next_probs[tokens]
+    )
+    return jnp.log(probs), cache
+
+
+@dataclasses.dataclass(frozen=True)
+class Uniform:
+  """A `contracts.Model` to which all tokens are equal.
+
+  Attributes:
+    vocab_size: width of the logits.
+    special_ids: the target's.
+  """
+
+  vocab_size: int
+  special_ids: contracts.SpecialIds
+
+  def start(self, params, inputs, rows, slots) -> contracts.Started:
+    """See `contracts.Model.start`; nothing is read."""
+    return _start(self.special_ids, rows)
+
+  def decode(
+      self, params, memory, cache, tokens, positions, at
+  ) -> tuple[jax.Array, contracts.Cache]:
+    """See `contracts.Model.decode`."""
+    rows, block = tokens.shape
+    num_positions = block if at is None else 1
+    return jnp.zeros((rows, num_positions, self.vocab_size)), cache
+
+
+def _start(special_ids: contracts.SpecialIds, rows: int) -> contracts.Started:
+  return contracts.Started(
+      memory=None,
+      cache=None,
+      offsets=jnp.zeros((rows,), jnp.int32),
+      first_tokens=jnp.full((rows,), special_ids.start, jnp.int32),
+  )
+
+
+def make_uniform(
+    target: contracts.Model, max_draft_tokens: int
+) -> draft_model.DraftModel:
+  """Returns the uniform drafter, for `source.WithoutParameters`."""
+  return _make(Uniform, target, max_draft_tokens)
+
+
+def make_ngram(
+    target: contracts.Model, max_draft_tokens: int
+) -> draft_model.DraftModel:
+  """Returns the drafter whose parameters are a `Table`."""
+  return _make(Ngram, target, max_draft_tokens)
+
+
+def _make(
+    model: type, target: contracts.Model, max_draft_tokens: int
+) -> draft_model.DraftModel:
+  return draft_model.DraftModel(
+      model(target.vocab_size, target.special_ids),
+      max_draft_tokens,
+      target.vocab_size,
+  )
+
+
+@dataclasses.dataclass(frozen=True)
+class FromFile:
+  """A unigram or bigram drafter from a file: see `source.Source`.
+
+  Attributes:
+    path: output folder of the make-table job.
+    order: 1 for unigrams, 2 for bigrams.
+  """
+
+  path: checkpoints.Path
+  order: int = 2
+
+  def find(
+      self,
+      target: loading.ModelSource,
+      vocabulary: vocabularies.Vocabulary | None,
+  ) -> source.FoundDrafter:
+    """See `source.Source.find`."""
+    if self.order not in _KINDS:
+      raise ValueError(
+          f'The order of a table must be 1 (unigram) or 2 (bigram), got'
+          f' {self.order!r}.'
+      )
+    counts = token_counts.load(self.path)
+    vocab_size, special_ids = target.config.vocab_size, target.special_ids
+    counts.check_fits(self.path, vocab_size, special_ids.end, vocabulary)
+
+    def load() -> source.LoadedDrafter:
+      table = smooth(counts, self.order, vocab_size, special_ids.start)
+      return from_table(table, self.order, str(self.path), target.mesh)
+
+    return source.FoundDrafter(load)
+
+
+def from_table(
+    table: Table,
+    order: int,
+    path: str | None = None,
+    mesh: jax.sharding.Mesh | None = None,
+) -> source.LoadedDrafter:
+  """Returns the drafter of a table.
+
+  Args:
+    table: as `smooth` returns it.
+    order: of the table.
+    path: that its counts were read from, for the run record.
+    mesh: to hold it whole on every device of; None for one device.
+  """
+  if mesh is None:
+    table = jax.tree.map(jnp.asarray, table)
+  else:
+    table = jax.device_put(table, sharding.replicated(mesh))
+  kind = _KINDS[order]
+  return source.LoadedDrafter(
+      make_ngram,
+      run_record.DrafterDescription(kind=kind, name=kind, table=path),
+      params=table,
+      mesh=mesh,
+  )
+
+
+def smooth(
+    counts: token_counts.TokenCounts, order: int, vocab_size: int, start: int
+) -> Table:
+  """Returns the smoothed table of counts, in numpy arrays.
+
+  Args:
+    counts: of texts.
+    order: 1 for unigrams, 2 for bigrams.
+    vocab_size: width of the target's logits.
+    start: the decoder's first input, after which a text begins.
+  Reference: Witten and Bell (1991), method C; interpolated as in Chen and
+    Goodman (1999), Section 2.5.
+  """
+  num_kept = counts.next_counts.shape[1] if order == 2 else 0
+
+  def by_token(values: np.ndarray) -> np.ndarray:
+    """Returns values of contexts by previous token, with 0 for the others."""
+    found = np.zeros((vocab_size, *values.shape[1:]), values.dtype)
+    found[: counts.num_pieces] = values[:-1]
+    found[start] = values[-1]
+    return found
+
+  kept = by_token(counts.next_counts[:, :num_kept])
+  weights = np.maximum(by_token(counts.totals + counts.num_next), 1)
+  unigram = np.zeros(vocab_size, np.float32)
+  unigram[: counts.num_pieces] = _unigram(counts.counts)
+  return Table(
+      unigram=unigram,
+      backoff=np.float32(1 - kept.sum(axis=1) / weights),
+      next_tokens=by_token(counts.next_tokens[:, :num_kept]),
+      next_probs=np.float32(kept / weights[:, None]),
+  )
+
+
+def _unigram(counts: np.ndarray) -> np.ndarray:
+  """Returns the smoothed distribution of tokens, [pieces]."""
+  num_different = np.count_nonzero(counts)
+  return (counts + num_different / counts.size) / (counts.sum() + num_different)

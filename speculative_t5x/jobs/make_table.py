@@ -1,0 +1,111 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The make-table job: counts tokens, for drafters that are made from counts."""
+
+from collections.abc import Iterator, Mapping, Sequence
+import itertools
+
+from etils import epath
+
+from speculative_t5x import checkpoints
+from speculative_t5x import token_counts
+from speculative_t5x import vocabularies
+from speculative_t5x.jobs import workload as workload_lib
+from speculative_t5x.outputs import folder_lock
+from speculative_t5x.outputs import whole_files
+from speculative_t5x.runtime import arguments
+from speculative_t5x.tasks import examples as examples_lib
+from speculative_t5x.tasks import predictions as predictions_lib
+from speculative_t5x.tasks import task_vocabulary
+
+
+def make_table(
+    *,
+    output_dir: checkpoints.Path,
+    mixture_or_task_name: str | None,
+    split: str = 'train',
+    task_feature_lengths: Mapping[str, int] | None = None,
+    predictions: str | Sequence[str] | None = None,
+    vocabulary_file: str | None = None,
+    num_examples: int | None = None,
+    continuations: int = 64,
+) -> token_counts.TokenCounts:
+  """Counts the tokens of a task's references, or of what a target decoded.
+
+  Args:
+    output_dir: folder for the counts; may be remote.
+    mixture_or_task_name: a registered seqio task. With `predictions` only its
+      vocabulary is used.
+    split: of the task.
+    task_feature_lengths: most tokens of 'inputs' and 'targets'.
+    predictions: `predictions.jsonl` of an eval job, or of an infer job that
+      wrote tokens, or several; None for the references of the task.
+    vocabulary_file: of the predictions; None for the task's.
+    num_examples: how many texts are counted at most, from the first on.
+    continuations: how many are stored after each token.
+  Returns:
+    The counts, which are also written.
+  Raises:
+    ValueError: for texts that are missing or of another vocabulary.
+    OSError: if the folder cannot be written to, or another job uses it.
+  """
+  arguments.check(
+      continuations=continuations,
+      num_examples=1 if num_examples is None else num_examples,
+  )
+  paths = [predictions] if isinstance(predictions, str) else predictions
+  vocabulary = _vocabulary(mixture_or_task_name, split, paths, vocabulary_file)
+  if paths is None:
+    origin = f'{mixture_or_task_name}, {split}'
+    texts: Iterator = examples_lib.stream_targets(
+        mixture_or_task_name, split, task_feature_lengths
+    )
+  else:
+    origin = ', '.join(paths)
+    texts = itertools.chain.from_iterable(
+        predictions_lib.read_tokens(epath.Path(path)) for path in paths
+    )
+  pieces = workload_lib.comparable(vocabulary)
+  with folder_lock.hold(output_dir):
+    counts = token_counts.count(
+        itertools.islice(texts, num_examples),
+        num_pieces=vocabulary.num_pieces,
+        eos_id=vocabulary.eos_id,
+        num_kept=continuations,
+        vocabulary=pieces and vocabularies.fingerprint(pieces),
+        origin=origin,
+    )
+    path = whole_files.write_bytes(
+        epath.Path(output_dir), token_counts.FILE_NAME, [counts.to_bytes()]
+    )
+  _show(counts, path)
+  return counts
+
+
+def _vocabulary(
+    name: str | None,
+    split: str,
+    paths: Sequence[str] | None,
+    vocabulary_file: str | None,
+) -> vocabularies.Vocabulary:
+  if paths is not None and vocabulary_file is not None:
+    return vocabularies.load(vocabulary_file)
+  if name is None:
+    raise ValueError(
+        'There is nothing to count. Name a task with MIXTURE_OR_TASK_NAME, or'
+        ' set PREDICTIONS and VOCABULARY_FILE.'
+    )
+  task = examples_lib.find_task(name, split)
+  return task_vocabulary.TaskVocabulary(examples_lib.vocabulary_of(task))
+
+
+def _show(counts: token_counts.TokenCounts, path: epath.Path) -> None:
+  total, num_different = counts.counts.sum(), (counts.counts > 0).sum()
+  print(
+      f'Counted {total:,} tokens of {counts.origin}: {num_different:,} of'
+      f' {counts.num_pieces:,} pieces occur.'
+  )
+  for size in (2**n for n in range(8, 16) if 2**n < num_different):
+    share = counts.coverage(counts.most_frequent(size))
+    print(f'  the {size:,} most frequent are {100 * share:.2f} % of them')
+  print(f'Written: {path}')

@@ -1,0 +1,59 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Draft lengths that follow a list."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+
+from speculative_t5x.speculation import contracts
+
+
+@dataclasses.dataclass(frozen=True)
+class Schedule:
+  """Wants the k-th of some numbers of draft tokens in a row's k-th target call.
+
+  Attributes:
+    lengths: at least one; the last one holds for all further calls. A number
+      above gamma means gamma.
+  """
+
+  lengths: tuple[int, ...]
+  is_constant = False
+
+  def __post_init__(self):
+    # Gin files give a list, which is not hashable.
+    object.__setattr__(self, 'lengths', tuple(self.lengths))
+    if not self.lengths or min(self.lengths) < 0:
+      raise ValueError(
+          'A schedule needs one number of draft tokens or several, each at'
+          f' least 0, got {self.lengths}.'
+      )
+
+  @property
+  def name(self) -> str:
+    """Kind and numbers, for the record."""
+    return f'schedule({", ".join(map(str, self.lengths))})'
+
+  def init(self, rows: int) -> jax.Array:
+    """Returns the number of target calls so far, [rows] int32."""
+    return jnp.zeros((rows,), jnp.int32)
+
+  def num_wanted(
+      self, state: jax.Array, num_remaining: jax.Array, gamma: int
+  ) -> jax.Array:
+    """See `contracts.DraftLengthPolicy.num_wanted`."""
+    last = len(self.lengths) - 1
+    lengths = jnp.asarray(self.lengths, jnp.int32)
+    return jnp.minimum(lengths[jnp.minimum(state, last)], gamma)
+
+  def continues(
+      self, state: jax.Array, logits: jax.Array, tokens: jax.Array
+  ) -> jax.Array:
+    """See `contracts.DraftLengthPolicy.continues`."""
+    return contracts.draft_on(logits, tokens)
+
+  def update(self, state: jax.Array, outcome) -> jax.Array:
+    """See `contracts.DraftLengthPolicy.update`."""
+    return state + outcome.is_active.astype(jnp.int32)

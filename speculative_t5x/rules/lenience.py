@@ -1,0 +1,86 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Lenience: Appendix A.5 of Leviathan et al. (2023).
+
+More draft tokens are accepted than the target's distribution allows. The
+outputs do not keep it.
+"""
+
+from flax import struct
+import jax
+import jax.numpy as jnp
+
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import sampling
+from speculative_t5x.speculation import verification
+
+
+@struct.dataclass
+class Lenience:
+  """A rule that accepts a draft token with probability min(1, p / (l q)).
+
+  Given the tokens before, no token has a probability above p / l. The paper
+  does not say how a rejected token is resampled. Here it is resampled with
+  max(0, p - q), as without lenience: of all residuals, this one leaves the
+  distribution closest to p in total variation, because it adds nothing to
+  tokens that acceptance alone makes likelier than p.
+
+  At temperature 0, a draft token is accepted if its probability before
+  standardization is at least l times the largest one. (The paper prints this
+  inequality reversed.)
+
+  A token that the target rules out is never accepted. With l = 0 all others
+  are, and the bound is void. With l = 1 the rule is that of the paper, up to
+  equal logits at temperature 0.
+
+  Attributes:
+    lenience: l, float32 scalar in [0, 1]; no value causes recompilation.
+  """
+
+  lenience: jax.Array
+  name = 'lenience'
+  is_lossless = False
+
+  def __call__(
+      self,
+      scores: contracts.Scores,
+      draft: contracts.Draft,
+      accept_uniforms: jax.Array,
+  ) -> contracts.Verdict:
+    """Implements `contracts.Rule.__call__`."""
+    p = verification.target_token_probs(scores.probs, draft)
+    q = verification.draft_token_probs(draft, p.dtype)
+    lenience = self.lenience.astype(p.dtype)
+    is_accepted = jnp.where(
+        scores.sampling.temperature <= sampling.MIN_TEMPERATURE,
+        self._is_near_argmax(scores.logits, draft),
+        # u l q < p
+        verification.acceptance(p, q, lenience * accept_uniforms),
+    )
+    num_accepted = verification.count_prefix(draft, is_accepted)
+    weights = verification.next_weights(scores.probs, draft, num_accepted)
+    return contracts.Verdict(num_accepted, weights)
+
+  def _is_near_argmax(
+      self, logits: jax.Array, draft: contracts.Draft
+  ) -> jax.Array:
+    """Returns whether p >= l max(p) of each draft token, [rows, gamma] bool."""
+    logits = logits.astype(jnp.promote_types(logits.dtype, jnp.float32))
+    own = verification.target_token_probs(logits, draft)
+    largest = jnp.max(logits[:, :-1], axis=-1)
+    is_near = own - largest >= jnp.log(self.lenience.astype(own.dtype))
+    return is_near & (own > -jnp.inf)
+
+
+def make_rule(lenience: float) -> Lenience:
+  """Returns the rule of lenience.
+
+  Raises:
+    ValueError: if lenience is outside [0, 1].
+  """
+  if not 0 <= lenience <= 1:
+    raise ValueError(
+        'lenience must lie in [0, 1] (1 accepts as without lenience, 0 every'
+        f' token that the target does not rule out), got {lenience}.'
+    )
+  return Lenience(jnp.float32(lenience))

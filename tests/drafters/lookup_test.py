@@ -1,0 +1,556 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of lookup: what it matches, what it copies, and that it is exact."""
+
+import collections
+import dataclasses
+import functools
+
+import hypothesis
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from speculative_t5x import batching
+from speculative_t5x import embedded
+from speculative_t5x.drafters import lookup
+from speculative_t5x.networks import t5_model
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import outcome as outcome_lib
+from speculative_t5x.speculation import sampling
+from speculative_t5x.speculation import uniforms as uniforms_lib
+from speculative_t5x.tasks import bulletins
+from tests import enumeration
+from tests import tabular
+from tests import tiny
+
+ROWS, EXAMPLES, GAMMA = 4, 2, 3
+INPUTS_LENGTH, HINTS_LENGTH, LENGTH = 6, 8, 7
+BOUNDS = [(1, 1), (1, 3), (2, 2), (2, 4)]
+START, EDGE = 'start', 'edge'
+
+
+@dataclasses.dataclass(frozen=True)
+class Texts:
+  """What each row may copy from, and how far it is.
+
+  Attributes:
+    hints: [examples, hints_length], or None.
+    inputs: [examples, inputs_length].
+    outputs: [rows, length]; tokens past num_tokens must not matter.
+    num_tokens: [rows].
+    alignment: [rows].
+    num_wanted: [rows].
+  """
+
+  hints: np.ndarray | None
+  inputs: np.ndarray
+  outputs: np.ndarray
+  num_tokens: np.ndarray
+  alignment: np.ndarray
+  num_wanted: np.ndarray
+
+
+def find(hints, inputs, output, alignment, bounds):
+  """Returns the name of a source and a place in it, None without a match."""
+  symbols = [EDGE] * 9 + [START, *output]
+
+  def before(source, row, place):
+    if source == 'output':
+      return symbols[9 + place]
+    if place > 0 and row[place - 1] != 0:
+      return row[place - 1]
+    return START if source == 'hints' and place >= 0 else None
+
+  def count(source, row, place):
+    number = 0
+    while number < bounds[1]:
+      symbol = before(source, row, place - number)
+      if symbol is None or symbol != symbols[-1 - number]:
+        break
+      number += 1
+      if symbol == START:
+        break
+    return number
+
+  aligned = len(output) + alignment
+  best = None
+  for rank, (source, row) in enumerate(
+      (('hints', hints), ('inputs', inputs), ('output', output))
+  ):
+    for place, token in enumerate(row):
+      if token == 0 and source != 'output':
+        continue
+      number = count(source, row, place)
+      distance = {
+          'hints': abs(place - aligned), 'inputs': place, 'output': -place
+      }[source]  # fmt: skip
+      key = -number, rank, distance
+      if number >= bounds[0] and (best is None or key < best[0]):
+        best = key, source, place
+  if best is not None:
+    return best[1:]
+  if 0 <= aligned < len(hints) and hints[aligned] != 0:
+    if not output or before('hints', hints, aligned - 1) == symbols[-2]:
+      return 'hints', aligned
+  return None
+
+
+def draft_of(texts: Texts, row: int, bounds):
+  """Returns what a row should draft, and its next alignment."""
+  example = row * len(texts.inputs) // len(texts.outputs)
+  hints = [] if texts.hints is None else texts.hints[example].tolist()
+  output = texts.outputs[row, : texts.num_tokens[row]].tolist()
+  sources = {
+      'hints': hints,
+      'inputs': texts.inputs[example].tolist(),
+      'output': output,
+  }
+  alignment = int(texts.alignment[row])
+  found = find(hints, sources['inputs'], output, alignment, bounds)
+  if found is None:
+    return [], alignment
+  source, place = found
+  draft = []
+  for token in sources[source][place : place + GAMMA]:
+    if token == 0 and source != 'output':
+      break
+    draft.append(token)
+  if source == 'hints':
+    alignment = place - len(output)
+  return draft[: texts.num_wanted[row]], alignment
+
+
+def make(bounds=(1, 3), gamma=GAMMA):
+  return lookup.Lookup(gamma, bounds[1], bounds[0], padding=0)
+
+
+def propose(drafter, texts: Texts):
+  """Returns a draft and the next alignments, by the production code."""
+  context = contracts.Context(
+      jnp.asarray(texts.inputs),
+      None if texts.hints is None else jnp.asarray(texts.hints),
+      contracts.TargetView(None, None, None),
+      None,
+  )
+  rows = len(texts.outputs)
+  memory, _ = drafter.init(None, context, rows, 20)
+  view = contracts.View(
+      jnp.asarray(texts.outputs),
+      jnp.asarray(texts.num_tokens),
+      jnp.asarray(texts.num_wanted),
+      uniforms_lib.Uniforms(jnp.zeros((rows, 0)), 'Lookup'),
+      None,
+      context.target,
+      outcome_lib.none_yet(rows, drafter.max_draft_tokens),
+  )
+  draft, state, _ = drafter.propose(
+      None, memory, jnp.asarray(texts.alignment), view
+  )
+  return draft, state
+
+
+_compiled = functools.cache(
+    lambda drafter: jax.jit(lambda values: propose(drafter, Texts(**values)))
+)
+
+
+def read(drafter, texts: Texts, run=None):
+  """Returns drafts as lists, and the next alignments."""
+  run = run or _compiled(drafter)
+  draft, state = jax.device_get(run(vars(texts)))
+  assert draft.probs is None and draft.tokens.min() >= 0
+  drafts = [
+      row[:count].tolist() for row, count in zip(draft.tokens, draft.lengths)
+  ]
+  return list(zip(drafts, state.tolist()))
+
+
+def expected(texts: Texts, bounds):
+  return [draft_of(texts, row, bounds) for row in range(len(texts.outputs))]
+
+
+def _ids(*shape, low=0, high=3):
+  return hnp.arrays(np.int32, shape, elements=st.integers(low, high))
+
+
+def _texts(with_hints=True):
+  return st.builds(
+      Texts,
+      hints=_ids(EXAMPLES, HINTS_LENGTH) if with_hints else st.none(),
+      inputs=_ids(EXAMPLES, INPUTS_LENGTH),
+      outputs=_ids(ROWS, LENGTH),
+      num_tokens=_ids(ROWS, high=LENGTH),
+      alignment=_ids(ROWS, low=-LENGTH, high=HINTS_LENGTH),
+      num_wanted=_ids(ROWS, high=GAMMA),
+  )
+
+
+def random_texts(seed: int) -> Texts:
+  """Returns texts as real ones: padding is at the end or between two hints."""
+  rng = np.random.default_rng(seed)
+  draw = lambda *shape: rng.integers(1, 4, shape, np.int32)
+  hints, inputs = draw(EXAMPLES, HINTS_LENGTH), draw(EXAMPLES, INPUTS_LENGTH)
+  for row in hints:
+    row[rng.integers(1, HINTS_LENGTH)] = 0
+  for row in inputs:
+    row[rng.integers(3, INPUTS_LENGTH + 1) :] = 0
+  counts = lambda high: rng.integers(0, high + 1, ROWS, np.int32)
+  return Texts(
+      hints if seed % 3 else None,
+      inputs,
+      draw(ROWS, LENGTH),
+      counts(LENGTH),
+      counts(HINTS_LENGTH) - 3,
+      np.full(ROWS, GAMMA, np.int32),
+  )
+
+
+class TestMatching:
+
+  @pytest.mark.parametrize('bounds', BOUNDS)
+  @pytest.mark.parametrize('with_hints', [True, False])
+  @hypothesis.settings(deadline=None, max_examples=100)
+  @hypothesis.given(data=st.data())
+  def test_against_a_plain_search(self, bounds, with_hints, data):
+    texts = data.draw(_texts(with_hints))
+    assert read(make(bounds), texts) == expected(texts, bounds)
+
+  def test_longest_match_wins(self):
+    assert _drafted([5, 6, 7, 0, 8, 6, 9], [3, 4, 2, 0], [8, 6]) == [9]
+    assert _drafted([6, 7], [8, 6, 9, 2], [8, 6]) == [9, 2]
+
+  def test_hints_come_before_the_input_and_that_before_the_output(self):
+    assert _drafted([6, 7], [6, 8], [6, 9, 6]) == [7]
+    assert _drafted([0, 0], [6, 8], [6, 9, 6]) == [8]
+    assert _drafted([0, 0], [5, 8], [6, 9, 6]) == [9, 6]
+
+  def test_nearest_place_to_the_alignment(self):
+    hints = [5, 6, 7, 5, 8, 5, 9]
+    for alignment, token in ((-1, 6), (2, 8), (4, 9), (8, 9)):
+      assert _drafted(hints, [0], [3, 5], alignment)[0] == token
+
+  def test_first_match_in_the_input_and_last_in_the_output(self):
+    assert _drafted([0], [5, 6, 5, 7], [5])[0] == 6
+    assert _drafted([0], [0], [5, 6, 5, 7, 5])[0] == 7
+
+  def test_first_block_is_the_beginning_of_the_first_hint(self):
+    for bounds in BOUNDS:
+      found = _drafted([5, 6, 0, 7, 8], [5], [], bounds=bounds)
+      assert found == [5, 6]
+
+  def test_nothing_is_drafted_at_the_start_without_hints(self):
+    assert _drafted(None, [5, 6], []) == _drafted([0, 0], [5, 6], []) == []
+
+  def test_replaced_token_is_passed_over(self):
+    assert _drafted([5, 6, 7], [0], [5, 9]) == [7]
+    assert _drafted([5, 6, 7], [0], [9]) == [6, 7]
+    assert _drafted([5, 6, 7, 8], [0], [9, 4]) == []
+
+  def test_end_of_sequence_is_copied(self):
+    assert _drafted([5, 6, 1], [0], [5]) == [6, 1]
+
+
+def _drafted(hints, inputs, output, alignment=0, bounds=(1, 3)):
+  """Returns the draft of one row."""
+  array = lambda x: np.array([x], np.int32)
+  texts = Texts(
+      None if hints is None else array(hints),
+      array(inputs),
+      array([*output, 9]),
+      np.array([len(output)], np.int32),
+      np.array([alignment], np.int32),
+      np.array([GAMMA], np.int32),
+  )
+  ((draft, _),) = read(
+      make(bounds), texts, lambda values: propose(make(bounds), Texts(**values))
+  )
+  return draft
+
+
+def _shifted(function):
+  return lambda tokens, start, count: function(tokens, start + 1, count)
+
+
+def _uncommitted(function):
+  return lambda memory, view: function(
+      memory, view._replace(num_tokens=view.num_tokens + 1)
+  )
+
+
+def _padding_kept(function):
+  return lambda tokens, padding, value, **ends: function(
+      tokens, -9, value, **ends
+  )
+
+
+def _other_example(function):
+  return lambda memory, view: function(
+      lookup.LookupMemory(*(jnp.roll(x, 1, axis=0) for x in memory)), view
+  )
+
+
+def _one_token_late(function):
+  return lambda view, count: function(
+      view._replace(num_tokens=jnp.maximum(view.num_tokens - 1, 0)), count
+  )
+
+
+def _start_is_an_edge(function):
+  return lambda view, count: jnp.maximum(function(view, count), 0)
+
+
+_FAULTS = [
+    ('_copy', _shifted),
+    ('_texts', _uncommitted),
+    ('_texts', _other_example),
+    ('_fill', _padding_kept),
+    ('_last_tokens', _one_token_late),
+    ('_last_tokens', _start_is_an_edge),
+]
+
+
+class TestFaults:
+  """The plain search tells faulty matching from the production's."""
+
+  def _agrees(self, bounds):
+    return all(
+        read(make(bounds), texts, lambda x: propose(make(bounds), Texts(**x)))
+        == expected(texts, bounds)
+        for texts in map(random_texts, range(30))
+    )
+
+  def test_production_agrees(self):
+    assert self._agrees((1, 3))
+
+  @pytest.mark.parametrize(('name', 'fault'), _FAULTS)
+  def test_fault_is_found(self, name, fault, monkeypatch):
+    monkeypatch.setattr(lookup, name, fault(getattr(lookup, name)))
+    assert not self._agrees((1, 3))
+
+
+def test_row_depends_on_itself_alone():
+  texts = random_texts(1)
+  drafts = read(make(), texts)
+  for row in range(ROWS):
+    example = slice(row // 2, row // 2 + 1)
+    only = {
+        name: x[example] if name in ('hints', 'inputs') else x[row : row + 1]
+        for name, x in vars(texts).items()
+    }
+    assert read(make(), Texts(**only)) == [drafts[row]]
+
+
+VOCAB, LIMITS = 4, (5, 4, 1)
+
+
+@dataclasses.dataclass(frozen=True)
+class OfExamples(lookup.Lookup):
+  """Lookup where the inputs of the target are numbers of examples.
+
+  Attributes:
+    texts: hints and inputs of each example.
+  """
+
+  texts: tuple[tuple[tuple[int, ...], ...], ...] = ()
+
+  def init(self, params, context, rows, slots):
+    """See `contracts.Drafter.init`."""
+    hints, inputs = (
+        jnp.asarray(x, jnp.int32)[context.inputs] for x in self.texts
+    )
+    context = context._replace(hints=hints, inputs=inputs)
+    return super().init(params, context, rows, slots)
+
+
+@dataclasses.dataclass(frozen=True)
+class LookupCase(enumeration.Case):
+  """Paths of a lookup whose rows have an alignment.
+
+  Attributes:
+    drafter: whose production code says what it drafts.
+    alignment: of the rows.
+  """
+
+  drafter: OfExamples | None = None
+  alignment: int = 0
+
+  def drafts(self, example, prefix):
+    """See `enumeration.Case.drafts`. There is one draft, of point masses."""
+    output = np.zeros((1, max(self.limits)), np.int32)
+    output[0, : len(prefix)] = prefix
+    hints, inputs = (
+        np.array(x[example : example + 1], np.int32) for x in self.drafter.texts
+    )
+    one = lambda x: np.array([x], np.int32)
+    texts = Texts(
+        hints,
+        inputs,
+        output,
+        one(len(prefix)),
+        one(self.alignment),
+        one(self.gamma),
+    )
+    drafter = lookup.Lookup(
+        self.gamma, self.drafter.max_ngram, self.drafter.min_ngram, 0
+    )
+    ((tokens, _),) = read(drafter, texts)
+    yield 1.0, [], tokens, list(np.eye(self.vocab_size)[tokens])
+
+  def draft_state(self, num_tokens, cache, rng):
+    """See `enumeration.Case.draft_state`; `step` sets it."""
+    return jnp.zeros(num_tokens.shape, jnp.int32)
+
+
+def joint_distributions(case, production):
+  """Returns each example's distribution over outputs, and copied tokens."""
+  rng = np.random.default_rng(0)
+  found = [collections.defaultdict(float) for _ in case.limits]
+  frontier = {(example, (), 0): 1.0 for example in range(len(case.limits))}
+  num_accepted = 0
+  while frontier:
+    paths = [
+        ((example, prefix, weight * length, 0.0, uniforms), alignment)
+        for (example, prefix, alignment), weight in frontier.items()
+        for length, uniforms in enumeration.paths_of(
+            dataclasses.replace(case, alignment=alignment), example, prefix
+        )
+    ]
+    frontier = collections.defaultdict(float)
+    for i in range(0, len(paths), enumeration.ROWS):
+      chunk = paths[i : i + enumeration.ROWS]
+      after = step(case, production, chunk, rng)
+      num_accepted += after.outcome.num_accepted[: len(chunk)].sum()
+      for j, ((example, _, weight, _, _), _) in enumerate(chunk):
+        tokens = tuple(after.sequences[j, : after.num_tokens[j]].tolist())
+        if after.has_ended[j]:
+          found[example][tokens] += weight
+        else:
+          frontier[example, tokens, int(after.draft_state[j])] += weight
+  return found, num_accepted
+
+
+def step(case, production, chunk, rng):
+  """Runs the production step on one chunk of paths."""
+  padded = chunk + [chunk[0]] * (enumeration.ROWS - len(chunk))
+  paths, alignments = zip(*padded)
+  examples = np.array([path[0] for path in paths], np.int32)
+  limits = np.array(case.limits, np.int32)[examples]
+  state = enumeration.at_prefixes(
+      production.empty_state(limits), paths, case, rng
+  )
+  state = state.replace(draft_state=jnp.asarray(alignments, jnp.int32))
+  return production.step(
+      case, examples, state, np.array([path[-1] for path in paths])
+  )
+
+
+@pytest.mark.usefixtures('float64')
+@pytest.mark.parametrize('temperature', [1.0, 0.0])
+@pytest.mark.parametrize(
+    ('gamma', 'bounds'), [(1, (1, 1)), (2, (2, 3)), (3, (1, 3))]
+)
+def test_distribution_is_the_target_s(gamma, bounds, temperature):
+  """All paths of the production step are enumerated, with hints."""
+  tables = tabular.random_tables(gamma, len(LIMITS), VOCAB)
+  drawn_from = sampling.make_sampling(temperature)
+  drafter = OfExamples(
+      gamma,
+      bounds[1],
+      bounds[0],
+      padding=0,
+      texts=(
+          ((2, 3, 3, 2, 1), (3, 1, 0, 2, 2), (0, 0, 0, 0, 0)),
+          ((3, 2, 3, 1), (2, 3, 1, 0), (2, 2, 1, 0)),
+      ),
+  )
+  case = LookupCase(
+      tables, tables, LIMITS, gamma, drawn_from, drawn_from, drafter=drafter
+  )
+  production = enumeration.Production(
+      gamma, VOCAB, VOCAB, max(LIMITS), drafter=drafter
+  )
+  found, num_accepted = joint_distributions(case, production)
+  assert num_accepted > 0 or temperature == 0
+  for example, limit in enumerate(LIMITS):
+    expected = tabular.exact_distribution(case.probabilities[0][example], limit)
+    for output in found[example].keys() | expected.keys():
+      assert found[example].get(output, 0.0) == pytest.approx(
+          expected.get(output, 0.0), abs=1e-9
+      )
+
+
+class TestMistakes:
+
+  @pytest.mark.parametrize(
+      'bounds', [{'min_ngram': 0}, {'max_ngram': 0}, {'min_ngram': 4}]
+  )
+  def test_bounds_out_of_range(self, bounds):
+    with pytest.raises(ValueError, match='at least 1 token.*LOOKUP_MIN_NGRAM'):
+      lookup.FromContext(**bounds)
+
+  @pytest.mark.parametrize('bound', [1.0, '2', True, None])
+  def test_bounds_that_are_no_integers(self, bound):
+    with pytest.raises(ValueError, match='max_ngram must be an integer'):
+      lookup.FromContext(max_ngram=bound)
+
+  @pytest.mark.parametrize(
+      ('inputs', 'hints', 'message'),
+      [
+          (jnp.zeros((2, 3)), None, 'the inputs are .*float32. Give integers'),
+          (jnp.zeros((2,), int), None, r'the inputs are .* of shape \(2,\)'),
+          ({'a': 1}, None, 'the inputs are dict'),
+          (jnp.zeros((2, 3), int), jnp.zeros((2,), int), 'the hints are'),
+          (jnp.zeros((2, 3), int), jnp.zeros((3, 3), int), '3 examples and 2'),
+      ],
+  )
+  def test_context_without_token_ids(self, inputs, hints, message):
+    context = contracts.Context(inputs, hints, None, None)
+    with pytest.raises(ValueError, match=message):
+      make().init(None, context, 2, 9)
+
+
+class TestDecoder:
+
+  def test_embedded_summaries(self):
+    decoder = embedded.load_decoder(task='summarization')
+    texts = [text for text, _ in bulletins.read_reports('test')[:4]]
+    request, _ = decoder.make_request(texts)
+    plain = jax.device_get(decoder.tokens.plain(request))
+    found = decoder.tokens.with_drafter(lookup.FromContext().load(), 5)
+    found = jax.device_get(found.speculative(request))
+    np.testing.assert_array_equal(found.sequences, plain.sequences)
+    assert found.num_tokens.sum() > 1.5 * found.num_calls.sum()
+
+  def test_hints_that_are_right_save_target_calls(self):
+    config = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
+    decoder = tiny.decoder(config, gamma=4, length=12).with_drafter(
+        lookup.FromContext().load(), 4
+    )
+    tokens = tiny.encoder_tokens(3, 8)
+    request = _request(tokens)
+    plain = jax.device_get(decoder.plain(request))
+    found = jax.device_get(
+        decoder.speculative(request.replace(hints=plain.sequences))
+    )
+    np.testing.assert_array_equal(found.sequences, plain.sequences)
+    np.testing.assert_array_equal(found.num_calls, -(-plain.num_tokens // 5))
+    without = jax.device_get(decoder.speculative(request))
+    np.testing.assert_array_equal(without.sequences, plain.sequences)
+
+
+def _request(tokens):
+  (request,) = batching.requests(
+      np.asarray(tokens),
+      np.arange(len(tokens), dtype=np.int32),
+      batch_size=len(tokens),
+      length=12,
+      seed=0,
+      sampling=sampling.make_sampling(0.0),
+      draft_sampling=sampling.make_sampling(0.0),
+      padding=t5_model.SPECIAL_IDS.padding,
+  )
+  return request

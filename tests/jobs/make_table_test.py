@@ -1,0 +1,126 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the make-table job: what it counts, and its errors."""
+
+import json
+
+import numpy as np
+import pytest
+
+from speculative_t5x import token_counts
+from speculative_t5x import vocabularies
+from speculative_t5x.jobs import make_table
+from speculative_t5x.tasks import bulletins
+from speculative_t5x.tasks import ende  # registers the task
+
+TASK = 'bulletins_ende'
+LENGTHS = {'inputs': 96, 'targets': 96}
+
+assert ende
+
+
+def run(folder, **settings):
+  return make_table.make_table(
+      **{
+          'output_dir': folder,
+          'mixture_or_task_name': TASK,
+          'task_feature_lengths': LENGTHS,
+          **settings,
+      }
+  )
+
+
+def write_rows(path, *rows):
+  path.write_text(''.join(json.dumps(row) + '\n' for row in rows))
+  return str(path)
+
+
+class TestTask:
+
+  def test_counts_the_references(self, tmp_path, capsys):
+    counts = run(tmp_path / 'new', num_examples=50)
+    vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)
+    expected = np.zeros(2048, int)
+    for _, text in bulletins.read_pairs('train')[:50]:
+      np.add.at(expected, [*vocabulary.encode(text), 1], 1)
+    np.testing.assert_array_equal(counts.counts, expected)
+    assert counts.counts[1] == counts.totals[-1] == 50
+    counts.check_fits('', 2048, 1, vocabulary)
+    found = token_counts.load(tmp_path / 'new')
+    np.testing.assert_array_equal(found.next_counts, counts.next_counts)
+    text = capsys.readouterr().out
+    assert f'Counted {expected.sum():,} tokens of {TASK}, train' in text
+    assert 'the 256 most frequent are' in text
+
+  def test_cuts_long_references(self, tmp_path):
+    lengths = {'inputs': 96, 'targets': 4}
+    counts = run(tmp_path, num_examples=20, task_feature_lengths=lengths)
+    assert counts.counts.sum() == 80
+
+
+class TestPredictions:
+  TOKENS = [[5, 6, 1], [7, 5, 1]]
+
+  @pytest.mark.parametrize(
+      'rows',
+      [
+          [{'tokens': ids} for ids in TOKENS],
+          [{'tokens': TOKENS}],
+          [
+              {'baseline_tokens': ids, 'speculative_tokens': [9, 1]}
+              for ids in TOKENS
+          ],
+      ],
+      ids=['infer', 'several decodes', 'eval'],
+  )
+  @pytest.mark.parametrize('settings', [
+      {'vocabulary_file': bulletins.VOCABULARY_FILE,
+       'mixture_or_task_name': None},
+      {},
+  ], ids=['vocabulary of a file', 'vocabulary of the task'])  # fmt: skip
+  def test_counts_what_was_decoded(self, tmp_path, rows, settings):
+    path = write_rows(tmp_path / 'predictions.jsonl', *rows)
+    counts = run(tmp_path / 'table', predictions=path, **settings)
+    assert counts.counts.sum() == 6
+    assert counts.counts[[1, 5, 6, 7, 9]].tolist() == [2, 2, 1, 1, 0]
+    vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)
+    counts.check_fits('', 2048, 1, vocabulary)
+
+  def test_several_files(self, tmp_path):
+    paths = [
+        write_rows(tmp_path / f'{i}.jsonl', {'tokens': ids})
+        for i, ids in enumerate(self.TOKENS)
+    ]
+    counts = run(tmp_path / 'table', predictions=paths)
+    assert counts.counts.sum() == 6 and counts.origin == ', '.join(paths)
+
+  def test_without_tokens(self, tmp_path):
+    path = write_rows(tmp_path / 'predictions.jsonl', {'prediction': 'Hallo'})
+    with pytest.raises(ValueError, match='have no tokens. Decode again'):
+      run(tmp_path / 'table', predictions=path)
+
+  def test_missing(self, tmp_path):
+    with pytest.raises(ValueError, match='There is no file'):
+      run(tmp_path / 'table', predictions=str(tmp_path / 'no.jsonl'))
+    assert not (tmp_path / 'table').exists()
+
+  def test_of_another_vocabulary(self, tmp_path):
+    path = write_rows(tmp_path / 'predictions.jsonl', {'tokens': [5, 3000]})
+    with pytest.raises(ValueError, match='token 3000, which is outside'):
+      run(tmp_path / 'table', predictions=path)
+
+
+class TestBadInput:
+
+  def test_nothing_to_count(self, tmp_path):
+    with pytest.raises(ValueError, match='There is nothing to count'):
+      run(tmp_path, mixture_or_task_name=None)
+
+  def test_continuations(self, tmp_path):
+    with pytest.raises(ValueError, match='continuations'):
+      run(tmp_path, continuations=0)
+
+  def test_folder_that_is_a_file(self, tmp_path):
+    (tmp_path / 'file').write_text('')
+    with pytest.raises(OSError, match='cannot be written to'):
+      run(tmp_path / 'file', num_examples=1)

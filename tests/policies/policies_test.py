@@ -1,0 +1,147 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of how many draft tokens policies want."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from speculative_t5x.policies import confidence
+from speculative_t5x.policies import expected_speed
+from speculative_t5x.policies import schedule
+from speculative_t5x.speculation import outcome as outcome_lib
+
+GAMMA = 5
+
+
+def outcome(accepted, drafted, is_active=True):
+  """Returns the outcome of rows by their numbers of draft tokens."""
+  accepted, drafted = jnp.asarray(accepted), jnp.asarray(drafted)
+  return outcome_lib.none_yet(len(drafted), GAMMA)._replace(
+      num_accepted=accepted,
+      num_drafted=drafted,
+      is_active=jnp.full(drafted.shape, is_active),
+  )
+
+
+def wanted(policy, state):
+  rows = jnp.full((2,), 99, jnp.int32)
+  return policy.num_wanted(state, rows, GAMMA).tolist()
+
+
+class TestSchedule:
+
+  def test_follows_the_list_and_stays_at_its_end(self):
+    policy = schedule.Schedule([2, 0, 9])
+    state = policy.init(2)
+    found = []
+    for _ in range(4):
+      found.append(wanted(policy, state)[0])
+      state = policy.update(state, outcome([0, 0], [1, 1]))
+    assert found == [2, 0, GAMMA, GAMMA]
+    assert hash(policy) == hash(schedule.Schedule((2, 0, 9)))
+
+  def test_ended_rows_do_not_count(self):
+    policy = schedule.Schedule((2, 0))
+    state = policy.update(policy.init(2), outcome([0, 0], [1, 1], False))
+    assert wanted(policy, state) == [2, 2]
+
+  @pytest.mark.parametrize('lengths', [(), (2, -1)])
+  def test_bad_lengths(self, lengths):
+    with pytest.raises(ValueError, match='A schedule needs one number'):
+      schedule.Schedule(lengths)
+
+
+class TestConfidence:
+
+  def test_compares_the_probability_of_the_token(self):
+    policy = confidence.Confidence(0.5)
+    logits = jnp.log(jnp.array([[0.6, 0.4], [0.6, 0.4]]))
+    found = policy.continues(policy.init(2), logits, jnp.array([0, 1]))
+    assert found.tolist() == [True, False]
+
+  @pytest.mark.parametrize('kind', [confidence.Confidence, confidence.Entropy])
+  def test_threshold_follows_the_acceptance(self, kind):
+    policy = kind(0.5, tuning=0.1, acceptance=0.75)
+    state = policy.update(policy.init(3), outcome([4, 0, 0], [4, 2, 0]))
+    np.testing.assert_allclose(state, [0.475, 0.575, 0.5])
+    fixed = kind(0.5)
+    state = fixed.update(fixed.init(2), outcome([4, 0], [4, 2]))
+    assert state.tolist() == [0.5, 0.5]
+
+  def test_thresholds_stay_in_range(self):
+    policy = confidence.Confidence(0.9, tuning=5.0)
+    state = policy.update(policy.init(2), outcome([4, 0], [4, 2]))
+    assert state.tolist() == [0, 1]
+
+  def test_entropy_of_a_uniform_and_of_a_sure_distribution(self):
+    policy = confidence.Entropy(0.5, scale=0.5)
+    logits = jnp.array([[0.0, 0, 0, 0], [0, -jnp.inf, -jnp.inf, -jnp.inf]])
+    tokens = jnp.zeros(2, jnp.int32)
+    assert 1 - np.sqrt(0.5 * np.log(4)) < 0.5
+    found = policy.continues(policy.init(2), logits, tokens)
+    assert found.tolist() == [False, True]
+
+  @pytest.mark.parametrize(
+      'setting',
+      [{'threshold': 1.1}, {'acceptance': -1}, {'tuning': -0.1}],
+      ids=str,
+  )
+  @pytest.mark.parametrize('kind', [confidence.Confidence, confidence.Entropy])
+  def test_bad_values(self, kind, setting):
+    with pytest.raises(ValueError, match=f'{next(iter(setting))} must'):
+      kind(**setting)
+
+
+class TestExpectedSpeed:
+
+  def test_is_the_best_by_theorem_3_8(self):
+    """Verification of powers of two and of the whole block is compiled."""
+    policy = expected_speed.ExpectedSpeed(0.1, 1.5)
+    widths = [1, 2, 4, 4, 6, 6]
+    times = [0.1 * g + 1 + (w - 1) * 0.1 for g, w in enumerate(widths)]
+    np.testing.assert_allclose(policy.times(GAMMA), times, rtol=1e-6)
+    for alpha in (0.05, 0.4, 0.7, 0.95):
+      tested = 1e6  # the prior has no weight any more
+      state = expected_speed.Tested(
+          jnp.full((2,), alpha * tested), jnp.full((2,), tested)
+      )
+      tokens = [sum(alpha**i for i in range(g + 1)) for g in range(GAMMA + 1)]
+      best = int(np.argmax(np.array(tokens) / times))
+      assert wanted(policy, state) == [best, best]
+
+  def test_drafts_nothing_where_nothing_pays(self):
+    policy = expected_speed.ExpectedSpeed(2.0, 3.0)
+    assert wanted(policy, policy.init(2)) == [0, 0]
+
+  def test_forgets(self):
+    policy = expected_speed.ExpectedSpeed(0.1, 1.2, decay=0.5)
+    state = policy.update(policy.init(2), outcome([4, 1], [4, 4]))
+    assert state.tested.tolist() == [4, 2]
+    state = policy.update(state, outcome([0, 0], [0, 0]))
+    assert state.tested.tolist() == [2, 1]
+    assert state.accepted.tolist() == [2, 0.5]
+    after = policy.update(state, outcome([3, 3], [3, 3], is_active=False))
+    assert after.tested.tolist() == [2, 1]
+
+  def test_rows_are_their_own(self):
+    policy = expected_speed.ExpectedSpeed(0.1, 1.5)
+    state = expected_speed.Tested(jnp.array([0.0, 90]), jnp.array([90.0, 90]))
+    few, many = wanted(policy, state)
+    assert few < many == GAMMA
+
+  @pytest.mark.parametrize(
+      'setting',
+      [
+          {'c': -1},
+          {'verify_cost_ratio': float('nan')},
+          {'prior_alpha': 2},
+          {'prior_weight': 0},
+          {'decay': 1.5},
+      ],
+      ids=str,
+  )
+  def test_bad_values(self, setting):
+    values = {'c': 0.1, 'verify_cost_ratio': 1.5} | setting
+    with pytest.raises(ValueError, match=f'{next(iter(setting))} must'):
+      expected_speed.ExpectedSpeed(**values)
