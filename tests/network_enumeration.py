@@ -18,13 +18,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x import loading
+from speculative_t5x import testing
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import source
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
+from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import step as step_lib
+from speculative_t5x.speculation import verification
 from tests import enumeration
 from tests import tiny
 from tests import words
@@ -69,6 +72,7 @@ class Case(enumeration.Case):
     drafter: as jobs have it.
     draft_logits: of what the drafter should draft with.
     inputs: [examples, inputs_length] int32.
+    rule: which draft tokens are kept.
   """
 
   target: loading.Model = None
@@ -76,11 +80,16 @@ class Case(enumeration.Case):
   drafter: source.LoadedDrafter = None
   draft_logits: Logits = None
   inputs: jax.Array = None
+  rule: contracts.Rule = verification.TOKENWISE
 
   def distributions(self, example, tokens):
     """See `enumeration.Case.distributions`."""
     place = example, *tokens, *([0] * (self._depth - len(tokens)))
     return tuple(probs[place][len(tokens)] for probs in self._tables)
+
+  def logits(self, example, tokens):
+    """See `enumeration.Case.logits`; those of the standardized distribution."""
+    return np.log(np.maximum(self.distributions(example, tokens)[0], 1e-30))
 
   @property
   def length(self) -> int:
@@ -142,6 +151,7 @@ class Production:
         self._drafter,
         case.drafter.params,
         case.draft_sampling,
+        case.rule,
     )
     limits = jnp.array(case.limits)[examples]
     batch, state = state_lib.begin(
@@ -223,14 +233,16 @@ def poison(cache, num_fed: jax.Array, noise: jax.Array):
 def joint_distributions(case: Case) -> tuple[list[dict], int]:
   """Returns the distribution of each example's output, and the paths."""
   production, rng = Production(case), np.random.default_rng(0)
+  enumerator = testing.Enumerator(case.rule)
   distributions = [collections.defaultdict(float) for _ in case.limits]
   frontier = {(e, ()): 1.0 for e in range(len(case.limits))}
   num_paths = 0
   while frontier:
     paths = [
-        (example, prefix, weight * length, uniforms)
-        for (example, prefix), weight in frontier.items()
-        for length, uniforms in enumeration.paths_of(case, example, prefix)
+        (*start, frontier[start] * length, uniforms)
+        for start, length, uniforms in enumeration.paths_of(
+            case, enumerator, list(frontier)
+        )
     ]
     num_paths += len(paths)
     frontier = collections.defaultdict(float)
@@ -280,6 +292,7 @@ def make_case(
     *,
     gamma: int,
     limits: tuple[int, ...] = (3, 2),
+    rule: contracts.Rule = verification.TOKENWISE,
     **sampling,
 ) -> Case:
   """Returns a case of a tiny target of this config."""
@@ -297,4 +310,5 @@ def make_case(
       drafter=drafter,
       draft_logits=draft_logits,
       inputs=tiny.encoder_tokens(len(limits), 5, VOCAB),
+      rule=rule,
   )
