@@ -209,7 +209,8 @@ def _abstract_variables(config: t5.T5Config) -> core.FrozenDict:
 @functools.cache
 def count_params(config: t5.T5Config) -> int:
   """Returns the number of parameters in a checkpoint of the network."""
-  return sum(x.size for x in jax.tree.leaves(abstract_params(config)))
+  stored = dataclasses.replace(config, separate_head=False, head_size=None)
+  return sum(x.size for x in jax.tree.leaves(abstract_params(stored)))
 
 
 def param_shardings(

@@ -8,6 +8,7 @@ sizes with this alpha. The outputs are meaningless and do not follow the
 target's distribution.
 """
 
+import dataclasses
 import functools
 
 import jax
@@ -23,8 +24,11 @@ def make_model(config: t5.T5Config, seed: int = 0) -> loading.Model:
   """Makes a model with random weights on the device, prepared for decoding.
 
   Arrays are made one at a time in the config's dtype, so that memory holds only
-  one copy.
+  one copy. A short head has the first tokens.
   """
+  if config.head_size is not None:
+    whole = make_model(dataclasses.replace(config, head_size=None), seed)
+    return loading.shorten_head(whole, range(config.head_size))
   prepared = preparation.merge_config(
       preparation.prepare_config(config, jax.default_backend())
   )

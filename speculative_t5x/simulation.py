@@ -130,7 +130,7 @@ class _Bench:
 
   def __init__(self, target_size: str, shapes: Shapes, folder, total: int):
     self._target_size = target_size
-    self._target_name = _name(target_size)
+    self._target_name = by_name.network_name(target_size)
     self._target_config = t5_published.make_config(target_size, shapes.dtype)
     self._shapes = shapes
     self._folder = folder
@@ -185,7 +185,10 @@ class _Bench:
   ) -> source.LoadedDrafter:
     draft = by_name.find(pairing.draft, self._target_config)
     return draft.load(
-        target, lambda config: _random_model(_name(draft.name), config, seed=2)
+        target,
+        lambda config: _random_model(
+            by_name.network_name(draft.name), config, seed=2
+        ),
     )
 
   def _requests(self, pairing: Pairing) -> list[token_decoder.Request]:
@@ -227,8 +230,9 @@ class _Bench:
         ),
         drafter=run_record.DrafterDescription(
             kind=draft.kind,
-            **describe(_name(draft.name), draft.network),
+            **describe(by_name.network_name(draft.name), draft.network),
             model_parallel=False if draft.is_own else None,
+            short_vocabulary=draft.network.head_size,
             temperature=pairing.temperature,
         ),
         verification=run_record.Verification(rule.name),
@@ -251,11 +255,6 @@ class _Bench:
         repeats=shapes.repeats,
         rounds=shapes.rounds,
     )
-
-
-def _name(name: str) -> str:
-  """Returns the name of a size or of another draft in a record."""
-  return f't5_1_1_{name}' if name in t5_published.SIZES else name
 
 
 def _random_model(name: str, config: t5.T5Config, seed: int) -> loading.Model:

@@ -23,6 +23,7 @@ from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import source
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
+from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import step as step_lib
@@ -71,6 +72,7 @@ class Case(enumeration.Case):
     drafter: as jobs have it.
     draft_logits: of what the drafter should draft with.
     inputs: [examples, inputs_length] int32.
+    rule: which draft tokens are kept.
   """
 
   target: loading.Model = None
@@ -78,6 +80,7 @@ class Case(enumeration.Case):
   drafter: source.LoadedDrafter = None
   draft_logits: Logits = None
   inputs: jax.Array = None
+  rule: contracts.Rule = verification.TOKENWISE
 
   def distributions(self, example, tokens):
     """See `enumeration.Case.distributions`."""
@@ -149,6 +152,7 @@ class Production:
         self._drafter,
         case.drafter.params,
         case.draft_sampling,
+        case.rule,
     )
     limits = jnp.array(case.limits)[examples]
     batch, state = state_lib.begin(
@@ -289,6 +293,7 @@ def make_case(
     *,
     gamma: int,
     limits: tuple[int, ...] = (3, 2),
+    rule: contracts.Rule = verification.TOKENWISE,
     **sampling,
 ) -> Case:
   """Returns a case of a tiny target of this config."""
@@ -306,4 +311,5 @@ def make_case(
       drafter=drafter,
       draft_logits=draft_logits,
       inputs=tiny.encoder_tokens(len(limits), 5, VOCAB),
+      rule=rule,
   )

@@ -22,6 +22,7 @@ from speculative_t5x.networks import t5_published
 
 _SHARED_ENCODER = re.compile(r'shared_encoder_(\d+)_([a-z]+)')
 _EARLY_EXIT = re.compile(r'early_exit_(\d+)')
+_SHORT = re.compile(r'(.+)_short_(\d+)')
 
 # Makes a model of a config, with random weights or with none.
 MakeModel = Callable[[t5.T5Config], loading.Model]
@@ -66,10 +67,10 @@ class NamedDraft:
     return module.from_model(make_model(self.network))
 
 
-def shares_target(name: str) -> bool:
-  """Returns whether a name is one of a draft that shares part of a target."""
-  patterns = _EARLY_EXIT, _SHARED_ENCODER
-  return any(pattern.fullmatch(name) for pattern in patterns)
+def network_name(name: str) -> str:
+  """Returns the name of a network: T5 1.1's sizes have a prefix."""
+  is_size = name.partition('_')[0] in t5_published.SIZES
+  return f't5_1_1_{name}' if is_size else name
 
 
 def find(name: str, target: t5.T5Config) -> NamedDraft:
@@ -85,13 +86,16 @@ def find(name: str, target: t5.T5Config) -> NamedDraft:
   if found := _EARLY_EXIT.fullmatch(name):
     network = early_exit.network_config(target, int(found[1]))
     return NamedDraft(name, network, is_own=False)
+  if found := _SHORT.fullmatch(name):
+    return _shorten(name, find(found[1], target), int(found[2]))
   if found := _SHARED_ENCODER.fullmatch(name):
     return NamedDraft(name, _decoder(target, int(found[1]), found[2]))
   if name not in t5_published.SIZES:
     raise ValueError(
         f'There is no draft {name!r}. Choose one of'
         f' {", ".join(t5_published.SIZES)}, early_exit_<layers>, or'
-        ' shared_encoder_<layers>_<size>, e.g. shared_encoder_2_small.'
+        ' shared_encoder_<layers>_<size>, e.g. shared_encoder_2_small; or'
+        ' add _short_<tokens> to all but early_exit.'
     )
   return NamedDraft(name, t5_published.make_config(name, target.dtype))
 
@@ -109,3 +113,15 @@ def _decoder(target: t5.T5Config, num_layers: int, size: str) -> t5.T5Config:
       num_decoder_layers=num_layers,
       encoder_dim=target.emb_dim,
   )
+
+
+def _shorten(name: str, draft: NamedDraft, head_size: int) -> NamedDraft:
+  """Returns a draft with a head of some tokens."""
+  vocab_size = draft.network.vocab_size
+  if not draft.is_own or not 2 <= head_size <= vocab_size:
+    raise ValueError(
+        f'There is no draft {name!r}: early exit has the head of the target,'
+        f' and a short head has 2 to {vocab_size} tokens.'
+    )
+  network = dataclasses.replace(draft.network, head_size=head_size)
+  return NamedDraft(name, network)

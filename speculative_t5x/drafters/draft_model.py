@@ -239,25 +239,8 @@ class FromCheckpoint:
       vocabulary: vocabularies.Vocabulary | None,
       make: Callable[[loading.Model], source.LoadedDrafter],
   ) -> source.FoundDrafter:
-    """Returns the drafter that is made of the model, with a short head or not.
-
-    Args:
-      found: fits the target.
-      vocabulary: of the target; None if there is none to compare with.
-      make: returns the drafter of a loaded model.
-    """
     ids = self._find_short_vocabulary(found, vocabulary)
-
-    def load() -> source.LoadedDrafter:
-      if ids is None:
-        return make(found.load())
-      loaded = make(loading.shorten_head(found.load(), ids))
-      description = dataclasses.replace(
-          loaded.description, table=str(self.short_vocabulary)
-      )
-      return dataclasses.replace(loaded, description=description)
-
-    return source.FoundDrafter(load, (found,))
+    return source.FoundDrafter(lambda: self._load(found, ids, make), (found,))
 
   def _find_short_vocabulary(
       self,
@@ -275,6 +258,20 @@ class FromCheckpoint:
         vocabulary,
     )
     return counts.most_frequent(self.short_vocabulary_size)
+
+  def _load(
+      self,
+      found: loading.ModelSource,
+      ids: np.ndarray | None,
+      make: Callable[[loading.Model], source.LoadedDrafter],
+  ) -> source.LoadedDrafter:
+    if ids is None:
+      return make(found.load())
+    loaded = make(loading.shorten_head(found.load(), ids))
+    description = dataclasses.replace(
+        loaded.description, table=str(self.short_vocabulary)
+    )
+    return dataclasses.replace(loaded, description=description)
 
 
 def from_model(draft: loading.Model) -> source.LoadedDrafter:

@@ -108,16 +108,13 @@ def truncate_config(config: t5.T5Config, exit_layer: int) -> t5.T5Config:
 
 
 def network_config(target: t5.T5Config, exit_layer: int) -> t5.T5Config:
-  """Returns the config of what drafts, as a checkpoint would hold it.
+  """Returns the config of what drafts, without the target's encoder.
 
   Raises:
     ValueError: as `truncate_config`.
   """
-  return dataclasses.replace(
-      truncate_config(target, exit_layer),
-      num_encoder_layers=0,
-      separate_head=False,
-  )
+  config = truncate_config(target, exit_layer)
+  return dataclasses.replace(config, num_encoder_layers=0)
 
 
 def truncate(target: loading.Model, exit_layer: int) -> loading.Model:

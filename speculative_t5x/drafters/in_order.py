@@ -5,7 +5,7 @@
 Legend: rows, gamma (draft tokens per block), vocab.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import dataclasses
 from typing import Any
 
@@ -57,8 +57,11 @@ class InOrder:
 
   def model_calls(self) -> tuple[contracts.ModelCall, ...]:
     """See `contracts.ModelCall`."""
-    calls = (getattr(each, 'model_calls', tuple)() for each in self.drafters)
-    return tuple(call for each in calls for call in each)
+    return tuple(
+        call._replace(begin=_with_params_of(index, call.begin))
+        for index, each in enumerate(self.drafters)
+        for call in getattr(each, 'model_calls', tuple)()
+    )
 
   def init(self, params, context: contracts.Context, rows, slots):
     """See `contracts.Drafter.init`."""
@@ -109,6 +112,11 @@ class InOrder:
         num_pending=view.num_pending + draft.lengths,
         num_wanted=jnp.where(jnp.any(is_end, axis=1), 0, num_wanted),
     )
+
+
+def _with_params_of(index: int, begin: Callable) -> Callable:
+  """Returns a `ModelCall.begin` that takes the parameters of all drafters."""
+  return lambda params, *rest: begin(params[index], *rest)
 
 
 def join(first: contracts.Draft, second: contracts.Draft) -> contracts.Draft:
@@ -198,7 +206,7 @@ def in_order(drafters: Sequence[source.LoadedDrafter]) -> source.LoadedDrafter:
       make,
       run_record.DrafterDescription(
           kind=' then '.join(each.kind for each in descriptions),
-          name=' then '.join(each.name for each in descriptions),
+          name=' then '.join(each.name or each.kind for each in descriptions),
       ),
       params=tuple(each.params for each in drafters),
       models=tuple(model for each in drafters for model in each.models),

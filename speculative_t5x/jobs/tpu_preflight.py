@@ -43,7 +43,8 @@ def tpu_preflight(
     draft: one or several names of drafts, or a comma-separated list: networks
       as for the target, 'shared_encoder_2_small' for a decoder of 2 layers of
       T5 1.1 small on the target's encoder, 'early_exit_6' for the target's
-      first 6 decoder layers.
+      first 6 decoder layers; 't5_1_1_small_short_1024' has a head of 1024
+      tokens.
     topology: e.g. 'v4:1x1x1', see `topology.describe`.
     gamma: draft tokens per block, one value or several.
     shapes: shapes of the decoded batch, and the mesh.
@@ -58,7 +59,8 @@ def tpu_preflight(
       or does not match JAX.
     OSError: if the output folder cannot be written to.
   """
-  target_size, drafts = _size(target), _drafts(draft)
+  target_size = _size(target)
+  drafts = _drafts(draft, target_size)
   gammas = arguments.several_counts('gamma', gamma)
   arguments.check_gammas(gammas, shapes.targets_length)
   place = abstract_pair.make_place(
@@ -96,15 +98,20 @@ def tpu_preflight(
   return record
 
 
-def _drafts(names: str | Sequence[str]) -> list[str]:
+def _drafts(names: str | Sequence[str], target: str) -> list[str]:
   """Returns the drafts' names as `drafters.by_name` has them."""
   several = names if isinstance(names, (list, tuple)) else str(names).split(',')
-  names = [str(name).strip() for name in several]
   return list(
-      dict.fromkeys(
-          name if by_name.shares_target(name) else _size(name) for name in names
-      )
+      dict.fromkeys(_draft(str(name).strip(), target) for name in several)
   )
+
+
+def _draft(name: str, target: str) -> str:
+  bare = name.removeprefix(bench_lib.PREFIX)
+  if by_name.network_name(bare) != name:
+    return _size(name)
+  by_name.find(bare, t5_published.make_config(target))
+  return bare
 
 
 def _size(name: str) -> str:
@@ -127,7 +134,7 @@ def _check_fits(
   chip = topology.chip
   if needed > chip.memory_bytes:
     raise ValueError(
-        f'{bench_lib.PREFIX}{target} with {bench_lib.network_name(draft)} needs'
+        f'{bench_lib.PREFIX}{target} with {by_name.network_name(draft)} needs'
         f' {needed / _GIB:.1f} GiB on each chip of {topology.name}, and a'
         f' {chip.name} has {chip.memory_bytes / _GIB:.0f} GiB. Use more chips,'
         ' over which the target is partitioned, a smaller batch or a smaller'

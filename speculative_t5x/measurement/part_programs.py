@@ -104,13 +104,10 @@ class PartPrograms:
     decoder, gamma = self.decoder, self.decoder.gamma
     target, draft = decoder.target.params, decoder.loaded_drafter.params
     table = self._uniforms(request)
-    began = self._begin_all(target, draft, request)
-    # After one step no network has tokens to catch up on.
-    one = (jnp.int32(1), target, draft, request, table)
+    began = self._begin_all(target, draft, request, table)
     batch, state = began.call
-    ready = batch, self._call(*one, batch, state)
     count = jnp.int32(num_steps)
-    drafted = (count, target, draft, request, table, *ready)
+    drafted = (count, target, draft, request, table, batch, state)
     alone = (count, target, None, request, table)
     bind = functools.partial
     return {
@@ -182,9 +179,12 @@ class PartPrograms:
         hints=request.hints,
     )
 
-  def _begin_all(self, params, draft_params, request) -> _Began:
+  def _begin_all(self, params, draft_params, request, table) -> _Began:
     """Begins each kind of step; they share what is large where they can."""
     batch, state = self._begin(params, draft_params, request)
+    # After one step no network has tokens to catch up on.
+    one = (jnp.int32(1), params, draft_params, request, table)
+    state = self._call(*one, batch, state)
     plain_batch, plain_state = self._begin_plain(params, request)
     return _Began(
         (plain_batch.replace(memory=batch.memory), plain_state),

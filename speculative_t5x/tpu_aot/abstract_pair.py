@@ -96,9 +96,12 @@ def make_model(
     shardings = jax.tree.map(lambda _: place.replicated(), params)
   else:
     shardings = loading.param_shardings(prepared, place.mesh, rules)
+  is_float = lambda x: jnp.issubdtype(x.dtype, jnp.floating)
   params = jax.tree.map(
       lambda x, where: jax.ShapeDtypeStruct(
-          x.shape, jnp.dtype(config.dtype), sharding=where
+          x.shape,
+          jnp.dtype(config.dtype) if is_float(x) else x.dtype,
+          sharding=where,
       ),
       params,
       shardings,

@@ -35,11 +35,6 @@ _BLOCKS = (1, 8)  # positions per call, for the roofline times
 Description = dict[str, Any]
 
 
-def network_name(name: str) -> str:
-  """Returns the name of a network: T5 1.1's sizes have a prefix."""
-  return PREFIX + name if name in t5_published.SIZES else name
-
-
 @dataclasses.dataclass(frozen=True)
 class Shapes:
   """The shapes of the decoded batch and the partitioning over devices.
@@ -98,13 +93,13 @@ class Bench:
   def describe_target(self, target: str) -> Description:
     """Returns roofline times of the target, and its steps in both forms."""
     config = self._config(target)
-    return self._describe_model(network_name(target), config, config)
+    return self._describe_model(by_name.network_name(target), config, config)
 
   def describe_draft(self, target: str, draft: str) -> Description:
     """Returns what `describe_target` does of the network that drafts."""
     found = self._find(target, draft)
     return self._describe_model(
-        network_name(draft),
+        by_name.network_name(draft),
         found.network,
         self._step_config(target, draft),
         self._draft_rules if found.is_own else sharding.MODEL_PARALLEL,
@@ -156,7 +151,7 @@ class Bench:
 
   def describe_pair(self, target: str, draft: str, gamma: int) -> Description:
     """Compiles a pair's whole decoding loop."""
-    name = network_name(draft)
+    name = by_name.network_name(draft)
     model = self._target(target)
     return {
         'draft': name,

@@ -16,6 +16,7 @@ import pytest
 from speculative_t5x import token_decoder
 from speculative_t5x.drafters import early_exit
 from speculative_t5x.networks import t5
+from speculative_t5x.rules import block
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome as outcome_lib
@@ -71,6 +72,7 @@ class TestEnumeratedDistribution:
           dict(exit_layer=NUM_LAYERS, limits=(2,)),
           dict(gamma=3, limits=(2, 1)),
           dict(temperature=0.6, topk=3),
+          dict(rule=block.BlockVerification(), limits=(3,)),
       ],
       ids=str,
   )

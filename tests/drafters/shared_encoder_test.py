@@ -15,6 +15,7 @@ from speculative_t5x import token_decoder
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import shared_encoder
 from speculative_t5x.networks import t5_model
+from speculative_t5x.rules import block
 from speculative_t5x.speculation import sampling as sampling_lib
 from tests import network_enumeration
 from tests import tiny
@@ -61,7 +62,12 @@ class TestEnumeratedDistribution:
 
   @pytest.mark.parametrize(
       'options',
-      [dict(), dict(gamma=3, limits=(2, 1)), dict(temperature=0.6, topk=3)],
+      [
+          dict(),
+          dict(gamma=3, limits=(2, 1)),
+          dict(temperature=0.6, topk=3),
+          dict(rule=block.BlockVerification(), limits=(3,)),
+      ],
       ids=str,
   )
   def test_equals_the_targets(self, options):

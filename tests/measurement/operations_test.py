@@ -13,6 +13,7 @@ from speculative_t5x import loading
 from speculative_t5x import token_decoder
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import early_exit
+from speculative_t5x.drafters import in_order
 from speculative_t5x.drafters import shared_encoder
 from speculative_t5x.measurement import operations
 from speculative_t5x.networks import t5
@@ -103,6 +104,15 @@ class TestCount:
     config = dataclasses.replace(TARGET, num_decoder_layers=1)
     assert 1 <= found.draft / (GAMMA * by_hand(config, 1)) < 1.02
     assert found.draft_token < found.target
+
+  def test_drafters_in_order(self):
+    """Each one's calls take its own parameters, or the target's."""
+    drafters = (
+        early_exit.of_config(TARGET, 1),
+        draft_model.from_model(_model(DRAFT)),
+    )
+    alone = [_count(drafter=each).draft for each in drafters]
+    assert _count(drafter=in_order.in_order(drafters)).draft == sum(alone)
 
   def test_operations_grow_with_positions(self):
     one, many = _count(gamma=1), _count(gamma=7)
