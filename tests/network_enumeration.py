@@ -234,7 +234,7 @@ def poison(cache, num_fed: jax.Array, noise: jax.Array):
 def joint_distributions(case: Case) -> tuple[list[dict], int]:
   """Returns the distribution of each example's output, and the paths."""
   production, rng = Production(case), np.random.default_rng(0)
-  enumerator = testing.Enumerator(verification.TOKENWISE)
+  enumerator = testing.Enumerator(case.rule)
   distributions = [collections.defaultdict(float) for _ in case.limits]
   frontier = {(e, ()): 1.0 for e in range(len(case.limits))}
   num_paths = 0
