@@ -15,6 +15,7 @@ from speculative_t5x.policies import confidence
 from speculative_t5x.policies import expected_speed
 from speculative_t5x.policies import schedule
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import step as step_lib
 from tests import enumeration
 from tests.speculation import distribution_test
 
@@ -85,27 +86,49 @@ def make_case(name, **setting) -> PolicyCase:
   return PolicyCase(**fields, policy=policy, states=tuple(states))
 
 
-def make_production(case: PolicyCase) -> enumeration.Production:
+def make_production(
+    case: PolicyCase, rule: str = 'tokenwise'
+) -> enumeration.Production:
   return enumeration.Production(
       case.gamma,
       case.vocab_size,
       case.draft_tables.shape[-1],
       max(case.limits),
       policy=case.policy,
+      rule=distribution_test.RULES[rule],
   )
+
+
+SETTINGS = (
+    {},
+    {'temperature': 0.0},
+    {'temperature': 0.7, 'topk': 2},
+    {'draft_temperature': 1.6, 'draft_width': 5},
+)
 
 
 @pytest.mark.usefixtures('float64')
 class TestEnumeratedDistribution:
 
+  @pytest.mark.parametrize('rule', ['tokenwise', 'block'])
   @pytest.mark.parametrize('name', POLICIES)
-  def test_outputs_follow_the_target(self, name):
-    case = make_case(name)
-    production = make_production(case)
+  def test_outputs_follow_the_target(self, name, rule):
+    self._check(name, rule)
+
+  @pytest.mark.exhaustive
+  @pytest.mark.parametrize('setting', SETTINGS, ids=str)
+  @pytest.mark.parametrize('rule', distribution_test.RULES)
+  @pytest.mark.parametrize('name', POLICIES)
+  def test_full_product(self, name, rule, setting):
+    self._check(name, rule, **setting)
+
+  def _check(self, name, rule, **setting):
+    case = make_case(name, **setting)
+    production = make_production(case, rule)
     error, score_error, num_paths = distribution_test.distribution_error(
         case, production
     )
-    print(f'{name}: {num_paths} paths, error {error:.1e}')
+    print(f'{name}, {rule}: {num_paths} paths, error {error:.1e}')
     assert error < distribution_test.TOLERANCE
     assert score_error < 1e-5
 
@@ -137,3 +160,24 @@ class TestEnumeratedDistribution:
     )
     print(f'off by {error:.3f}')
     assert error > 1e-3
+
+
+@pytest.mark.usefixtures('optimized')
+@pytest.mark.parametrize('name', POLICIES)
+class TestJittedDistribution:
+
+  def test_joint_distribution_within_the_bound(self, name):
+    policy, _ = POLICIES[name]
+    distance, bound = distribution_test.total_variation(0, policy=policy)
+    print(f'total variation {distance:.4f}, bound {bound:.4f}')
+    assert distance <= bound
+
+  def test_detects_uniforms_keyed_by_position(self, name, monkeypatch):
+    policy, _ = POLICIES[name]
+    step = distribution_test.keyed_by_position(step_lib.step)
+    monkeypatch.setattr(step_lib, 'step', step)
+    distance, bound = distribution_test.total_variation(
+        0, distribution_test.NUM_ROWS // 4, policy=policy
+    )
+    print(f'total variation {distance:.4f}, bound {bound:.4f}')
+    assert distance > 2 * bound

@@ -18,6 +18,7 @@ from speculative_t5x.rules import lenience
 from speculative_t5x.rules import rejection_sampling
 from speculative_t5x.rules import typical_acceptance
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
@@ -355,7 +356,7 @@ class TestMutantsFail:
 GAMMA, LENGTH, NUM_ROWS = 2, 4, 200_000
 
 
-def loop_outputs(seed: int, num_rows: int, rule):
+def loop_outputs(seed: int, num_rows: int, rule, policy):
   """Returns outputs of the jitted loop on independent rows, [rows, length]."""
   case = make_case(gamma=GAMMA, limits=(LENGTH,))
   drafter = draft_model.DraftModel(tabular.Model(VOCAB), GAMMA, VOCAB)
@@ -363,7 +364,7 @@ def loop_outputs(seed: int, num_rows: int, rule):
   def decode(tables, draft_tables, example_ids):
     setup = state_lib.Setup(
         tabular.Model(VOCAB), tables, case.sampling,
-        drafter, draft_tables, case.draft_sampling, rule,
+        drafter, draft_tables, case.draft_sampling, rule, policy,
     )  # fmt: skip
     state, *_ = loop.decode(
         setup,
@@ -383,7 +384,10 @@ def loop_outputs(seed: int, num_rows: int, rule):
 
 
 def total_variation(
-    seed: int, num_rows: int = NUM_ROWS, rule=verification.TOKENWISE
+    seed: int,
+    num_rows: int = NUM_ROWS,
+    rule=verification.TOKENWISE,
+    policy=draft_length.Fixed(),  # noqa: B008
 ) -> tuple[float, float]:
   """Returns the distance of empirical and exact distribution, and its bound.
 
@@ -391,7 +395,7 @@ def total_variation(
   ln 10^6) / 2N) with probability at most 10^-6, and one whose distribution is
   2t away stays below t with probability at most 10^-6.
   """
-  case, sequences, num_tokens = loop_outputs(seed, num_rows, rule)
+  case, sequences, num_tokens = loop_outputs(seed, num_rows, rule, policy)
   table = enumeration.standardized(case.target_tables, case.sampling, VOCAB)[0]
   exact = tabular.exact_distribution(table, LENGTH)
   outputs = tabular.outputs(VOCAB, LENGTH)
@@ -409,6 +413,21 @@ def total_variation(
       (len(outputs) * math.log(2) + math.log(1e6)) / (2 * len(sequences))
   )
   return distance, bound
+
+
+def keyed_by_position(step):
+  """Returns a step with uniforms of positions, for drafting and drawing."""
+
+  def by_position(setup, batch, state, uniforms):
+    of = lambda key, at: jax.random.bits(
+        jax.random.fold_in(key, at), (2, 2), jnp.uint32
+    )
+    at = state.num_tokens[:, None] + jnp.arange(GAMMA)
+    drawn = jax.vmap(jax.vmap(of, (None, 0)))(batch.keys, at)
+    uniforms = [drawn[:, :, 0], drawn[:, :, 1], drawn[:, :1, 0]]
+    return step(setup, batch, state, jnp.concatenate(uniforms, axis=1))
+
+  return by_position
 
 
 @pytest.mark.usefixtures('optimized')
@@ -431,21 +450,7 @@ class TestJittedDistribution:
   @pytest.mark.parametrize('rule', ['tokenwise', 'block'])
   def test_detects_uniforms_keyed_by_position(self, rule, monkeypatch):
     """After a rejection, a position needs new uniforms."""
-
-    step = step_lib.step
-
-    def by_position(setup, batch, state, uniforms):
-      """Uses uniforms of positions for draft tokens and for the token drawn."""
-      of = lambda key, at: jax.random.bits(
-          jax.random.fold_in(key, at), (2, 2), jnp.uint32
-      )
-      start = state.num_tokens[:, None]
-      at = start + jnp.arange(GAMMA)
-      drawn = jax.vmap(jax.vmap(of, (None, 0)))(batch.keys, at)
-      uniforms = [drawn[:, :, 0], drawn[:, :, 1], drawn[:, :1, 0]]
-      return step(setup, batch, state, jnp.concatenate(uniforms, axis=1))
-
-    monkeypatch.setattr(step_lib, 'step', by_position)
+    monkeypatch.setattr(step_lib, 'step', keyed_by_position(step_lib.step))
     distance, bound = total_variation(
         seed=0, num_rows=NUM_ROWS // 4, rule=RULES[rule]
     )
