@@ -20,6 +20,7 @@ from speculative_t5x.drafters import source
 from speculative_t5x.measurement import counts
 from speculative_t5x.rules import description
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import verification
 
@@ -75,6 +76,7 @@ class TextDecoder:
       targets_length: int,
       hints_length: int | None = None,
       num_decodes: int = 1,
+      policy: contracts.DraftLengthPolicy = draft_length.Fixed(),  # noqa: B008
       rescale_log_probs: bool = True,
       mask_padded_ids: bool = False,
       matmul_precision: str | None = None,
@@ -92,6 +94,7 @@ class TextDecoder:
       hints_length: the hints of an example are cut to this many tokens; None
         for all of them.
       num_decodes: samples per example.
+      policy: how many draft tokens are wanted; `policies` has others.
       rescale_log_probs: score under the distribution sampled from (True, T5X's
         default), or under the model's own (False).
       mask_padded_ids: whether ids beyond the vocabulary, which only pad the
@@ -125,6 +128,7 @@ class TextDecoder:
         gamma=gamma,
         length=targets_length,
         num_decodes=num_decodes,
+        policy=policy,
         rescale_log_probs=rescale_log_probs,
         num_valid_tokens=num_pieces if mask_padded_ids else None,
         matmul_precision=matmul_precision,

@@ -188,7 +188,8 @@ class TokenDecoder:
       matmul_precision: JAX's setting for matrix products; None leaves it.
     Raises:
       ValueError: for gamma, length or num_decodes below 1, a gamma above the
-        length, or a drafter that does not fit the target.
+        length, something that is no policy, or a drafter that does not fit the
+        target.
     """
     for name, value in (('length', length), ('num_decodes', num_decodes)):
       if value < 1:
@@ -198,6 +199,7 @@ class TokenDecoder:
     self.length = length
     self.num_decodes = num_decodes
     self.matmul_precision = matmul_precision
+    draft_length.check(policy)
     self.policy = policy
     self._rescale_log_probs = rescale_log_probs
     self.target_model = t5_model.T5Model(
