@@ -161,8 +161,9 @@ class TestRecord:
       assert plain.tokens == plain.target_calls > 0
       assert fast.tokens == (fast.accepted + fast.target_calls - fast.cut_short)
       assert 0 < fast.accepted <= fast.tested <= fast.drafted
-      assert fast.drafted <= fast.drafted_computed
-      assert fast.drafted_computed == _GAMMA * fast.target_calls
+      # A draft model stops at the end of sequence and at the limit.
+      assert fast.drafted == fast.drafted_computed
+      assert fast.drafted <= _GAMMA * fast.target_calls
       histogram = fast.acceptance_histogram
       assert len(histogram) == _GAMMA + 1
       assert sum(histogram) == fast.target_calls

@@ -5,6 +5,7 @@
 import copy
 import functools
 import json
+import re
 import types
 
 import jax
@@ -221,8 +222,8 @@ class TestArguments:
   @pytest.mark.parametrize('role', ['target', 'draft'])
   def test_unknown_network(self, refused, role, name):
     message = refused(**{role: name})
-    assert 'no network ' in message and str(name) in message
-    assert 't5_1_1_small, t5_1_1_base, t5_1_1_large' in message
+    assert re.search('no (network|draft) ', message) and str(name) in message
+    assert re.search(r'small, (t5_1_1_)?base, (t5_1_1_)?large', message)
 
   def test_one_unknown_draft_of_several(self, refused):
     message = refused(draft='t5_1_1_small, t5_1_1_huge')

@@ -62,6 +62,8 @@ _NULL = {
     'compile_s.speculative': 'another test compiled the same program',
     'greedy': 'only for temperature 0',
     'verification.lenience': 'the rule has none',
+    'drafter.table': 'a draft model has none',
+    'drafter.short_vocabulary': 'its head has all tokens',
     'device.libtpu': 'only of a TPU',
 }
 

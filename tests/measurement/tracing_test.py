@@ -78,7 +78,10 @@ class TestTrace:
     blocks = [
         block
         for first in (0, 2, 4, 6)
-        for block in tracing.trace(decoder(), request(first, limit=16))
+        for seed in range(4)
+        for block in tracing.trace(
+            decoder(), request(first, limit=16, seed=seed)
+        )
     ]
     assert set(num_accepted(blocks)) == set(range(GAMMA + 1))
     assert any(block.rejected is not None for block in blocks)

@@ -158,7 +158,7 @@ class TestDamage:
 # Settings of a record by which configurations are not told apart.
 _NO_IDENTITY = {
     'schema_version', 'created', 'package_version', 'commit',
-    'truncated_inputs', 'gamma_policy', 'lossless',
+    'truncated_inputs', 'lossless',
 }  # fmt: skip
 
 

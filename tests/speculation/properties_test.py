@@ -260,8 +260,8 @@ def commit_the_rejected(monkeypatch):
   monkeypatch.setattr(
       step,
       '_block_tokens',
-      lambda draft, verdict: block_tokens(
-          draft, verdict._replace(num_accepted=verdict.num_accepted + 1)
+      lambda draft, num_accepted, next_token: block_tokens(
+          draft, num_accepted + 1, next_token
       ),
   )
 
