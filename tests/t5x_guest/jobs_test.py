@@ -27,7 +27,10 @@ SAMPLED = ('TEMPERATURE=1.0', 'SEED=3')
 # Files of configs/t5x that no other file includes.
 TASKS = ('wmt_ende', 'cnn_dailymail', 'xsum')
 DECODERS = ('plainly', 'temperature_sample', 'beam_search')
-OTHER_DRAFT = 'configs/t5x/draft_t5_1_1_base'
+OTHER_DRAFTS = {
+    'configs/t5x/draft_t5_1_1_base': 768,
+    'configs/t5x/draft_t5_1_1_large': 1024,
+}
 WMT_EVAL = 'configs/t5x/eval_wmt_ende'
 MESHES = pytest.mark.parametrize(
     'devices, mesh',
@@ -393,11 +396,12 @@ class TestConfigs:
     )
     self.needs_data_alone(done, tmp_path)
 
-  def test_another_draft(self, tmp_path):
-    done = self.run('eval', tmp_path, f'{WMT_EVAL}.gin', f'{OTHER_DRAFT}.gin')
+  @pytest.mark.parametrize(('draft', 'emb_dim'), OTHER_DRAFTS.items())
+  def test_another_draft(self, tmp_path, draft, emb_dim):
+    done = self.run('eval', tmp_path, f'{WMT_EVAL}.gin', f'{draft}.gin')
     self.needs_data_alone(done, tmp_path)
     config = (tmp_path / 'config.gin').read_text()
-    assert 'draft/network.T5Config.emb_dim = 768' in config
+    assert f'draft/network.T5Config.emb_dim = {emb_dim}' in config
 
   def test_every_file_is_read_by_a_test(self):
     read = {
@@ -405,7 +409,10 @@ class TestConfigs:
         for script in ('eval', 'infer')
         for task in (*TASKS, 'multi30k')
     }
-    read |= {OTHER_DRAFT, *(f'configs/t5x/decode_{name}' for name in DECODERS)}
+    read |= {
+        *OTHER_DRAFTS,
+        *(f'configs/t5x/decode_{name}' for name in DECODERS),
+    }
     while (
         included := {
             name

@@ -160,5 +160,7 @@ def in_a_block(config, params, inputs, fed):
   rows, length = fed.shape
   config, params = preparation.prepare(config, params)
   model = t5_model.T5Model(config)
-  memory, cache, positions, _ = model.start(params, inputs, rows, length + 2)
-  return model.decode(params, memory, cache, fed, positions, None)[0]
+  started = model.start(params, inputs, rows, length + 2)
+  return model.decode(
+      params, started.memory, started.cache, fed, started.offsets, None
+  )[0]
