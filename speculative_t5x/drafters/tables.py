@@ -61,20 +61,30 @@ class Table:
 
 
 @dataclasses.dataclass(frozen=True)
-class Ngram:
-  """A `contracts.Model` whose parameters are a `Table`; see there.
-
-  Attributes:
-    vocab_size: width of the logits.
-    special_ids: the target's.
-  """
+class _WithoutInputs:
+  """What models have in common that read no inputs and keep no cache."""
 
   vocab_size: int
   special_ids: contracts.SpecialIds
 
   def start(self, params, inputs, rows, slots) -> contracts.Started:
     """See `contracts.Model.start`; nothing is read."""
-    return _start(self.special_ids, rows)
+    return contracts.Started(
+        memory=None,
+        cache=None,
+        offsets=jnp.zeros((rows,), jnp.int32),
+        first_tokens=jnp.full((rows,), self.special_ids.start, jnp.int32),
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Ngram(_WithoutInputs):
+  """A `contracts.Model` whose parameters are a `Table`; see there.
+
+  Attributes:
+    vocab_size: width of the logits.
+    special_ids: the target's.
+  """
 
   def decode(
       self, params: Table, memory, cache, tokens, positions, at
@@ -91,20 +101,13 @@ class Ngram:
 
 
 @dataclasses.dataclass(frozen=True)
-class Uniform:
+class Uniform(_WithoutInputs):
   """A `contracts.Model` to which all tokens are equal.
 
   Attributes:
     vocab_size: width of the logits.
     special_ids: the target's.
   """
-
-  vocab_size: int
-  special_ids: contracts.SpecialIds
-
-  def start(self, params, inputs, rows, slots) -> contracts.Started:
-    """See `contracts.Model.start`; nothing is read."""
-    return _start(self.special_ids, rows)
 
   def decode(
       self, params, memory, cache, tokens, positions, at
@@ -113,15 +116,6 @@ class Uniform:
     rows, block = tokens.shape
     num_positions = block if at is None else 1
     return jnp.zeros((rows, num_positions, self.vocab_size)), cache
-
-
-def _start(special_ids: contracts.SpecialIds, rows: int) -> contracts.Started:
-  return contracts.Started(
-      memory=None,
-      cache=None,
-      offsets=jnp.zeros((rows,), jnp.int32),
-      first_tokens=jnp.full((rows,), special_ids.start, jnp.int32),
-  )
 
 
 def make_uniform(
