@@ -6,8 +6,8 @@ small                    T5 1.1 small as a draft model; likewise other sizes
 shared_encoder_2_small   a decoder of 2 layers with the widths of T5 1.1
                          small, on the output of the target's encoder
 early_exit_6             the first 6 decoder layers of the target
-bigram, unigram          a table for the target's vocabulary, of the size that
-                         the make-table job writes
+bigram, unigram          a table for the target's vocabulary, as large as one
+                         of the make-table job
 
 A draft of a network whose name ends in _short_1024 has a head of 1,024 tokens.
 """

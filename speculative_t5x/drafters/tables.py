@@ -203,17 +203,14 @@ def from_table(
   )
 
 
-def abstract_table(
-    order: int, vocab_size: int, num_kept: int = token_counts.NUM_KEPT
-) -> Table:
-  """Returns the shapes and dtypes of a table; creates no array.
+def abstract_table(order: int, vocab_size: int) -> Table:
+  """Returns shapes and dtypes of a table of make-table's counts by default.
 
   Args:
     order: 1 for unigrams, 2 for bigrams.
     vocab_size: width of the target's logits.
-    num_kept: continuations per token of the counts.
   """
-  kept = min(num_kept, vocab_size) if order == 2 else 0
+  kept = min(token_counts.NUM_KEPT, vocab_size) if order == 2 else 0
   floats = lambda *shape: jax.ShapeDtypeStruct(shape, jnp.float32)
   return Table(
       unigram=floats(vocab_size),
