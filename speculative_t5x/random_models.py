@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Models of any size with random weights, for simulated acceptance.
+"""Models and tables of any size with random weights, for simulated acceptance.
 
 Both models of such a pair run in full; only the acceptance of draft tokens is
 drawn at a given rate alpha. The walltime is therefore that of a pair of these
@@ -13,8 +13,10 @@ import functools
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from speculative_t5x import loading
+from speculative_t5x.drafters import tables
 from speculative_t5x.networks import preparation
 from speculative_t5x.networks import t5
 from speculative_t5x.speculation import contracts
@@ -34,6 +36,27 @@ def make_model(config: t5.T5Config, seed: int = 0) -> loading.Model:
   )
   num_params = loading.count_params(config)
   return loading.Model(prepared, random_params(prepared, seed), num_params)
+
+
+def make_table(shapes: tables.Table, seed: int = 0) -> tables.Table:
+  """Makes a table of random distributions on the device.
+
+  Args:
+    shapes: of its arrays, as `tables.abstract_table` returns them.
+    seed: of the values.
+  """
+  vocab_size, num_kept = shapes.next_tokens.shape
+  rng = np.random.default_rng(seed)
+  weights = rng.dirichlet(np.ones(num_kept + 1), vocab_size)
+  # Each token's continuations differ from each other and lie far apart.
+  steps = rng.choice(vocab_size, num_kept, replace=False)
+  table = tables.Table(
+      unigram=rng.dirichlet(np.ones(vocab_size)),
+      backoff=weights[:, 0],
+      next_tokens=(np.arange(vocab_size)[:, None] + steps) % vocab_size,
+      next_probs=weights[:, 1:],
+  )
+  return jax.tree.map(lambda x, like: jnp.asarray(x, like.dtype), table, shapes)
 
 
 def random_params(config: t5.T5Config, seed: int = 0) -> contracts.Params:

@@ -1,9 +1,9 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Walltimes of pairs of T5 1.1 sizes, with simulated acceptance.
+"""Walltimes of T5 1.1 with drafts of any size, with simulated acceptance.
 
-Both models run with random weights on random inputs; draft tokens are accepted
-at a given rate.
+Target and draft run with random weights on random inputs; draft tokens are
+accepted at a given rate.
 """
 
 from collections.abc import Sequence
@@ -186,9 +186,8 @@ class _Bench:
     draft = by_name.find(pairing.draft, self._target_config)
     return draft.load(
         target,
-        lambda config: _random_model(
-            by_name.network_name(draft.name), config, seed=2
-        ),
+        lambda config: _random_model(draft.describe().name, config, seed=2),
+        lambda shapes: random_models.make_table(shapes, seed=2),
     )
 
   def _requests(self, pairing: Pairing) -> list[token_decoder.Request]:
@@ -216,24 +215,17 @@ class _Bench:
     shapes = self._shapes
     rule = simulated_acceptance.make_rule(pairing.alpha)
     draft = by_name.find(pairing.draft, self._target_config)
-    describe = lambda name, config: {
-        'name': name,
-        'num_params': loading.count_params(config),
-        'dtype': shapes.dtype,
-    }
     return provenance.new_record(
         'walltime',
         num_examples=shapes.num_examples,
         truncated_inputs=0,
         target=run_record.ModelDescription(
-            **describe(self._target_name, self._target_config)
+            name=self._target_name,
+            num_params=loading.count_params(self._target_config),
+            dtype=shapes.dtype,
         ),
-        drafter=run_record.DrafterDescription(
-            kind=draft.kind,
-            **describe(by_name.network_name(draft.name), draft.network),
-            model_parallel=False if draft.is_own else None,
-            short_vocabulary=draft.network.head_size,
-            temperature=pairing.temperature,
+        drafter=dataclasses.replace(
+            draft.describe(), temperature=pairing.temperature
         ),
         verification=run_record.Verification(rule.name),
         lossless=rule.is_lossless,
@@ -286,13 +278,7 @@ def _needed_bytes(
   workload = _workload(gamma, shapes)
   config = t5_published.make_config(target_size, shapes.dtype)
   target = memory.target_bytes(config, workload)
-  found = [by_name.find(name, config) for name in names]
-  drafts = [
-      memory.draft_bytes(
-          draft.network if draft.is_own else None, workload, config.vocab_size
-      )
-      for draft in found
-  ]
+  drafts = [by_name.find(name, config).num_bytes(workload) for name in names]
   models = target.total + sum(sorted(draft.total for draft in drafts)[-2:])
   parts = 2 * target.cache + target.cross
   parts += max(draft.cache + draft.cross for draft in drafts)

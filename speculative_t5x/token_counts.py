@@ -23,6 +23,7 @@ import numpy as np
 from speculative_t5x import vocabularies
 
 FILE_NAME = 'token_counts.npz'
+NUM_KEPT = 64  # continuations per context, unless told otherwise
 _ARRAYS = 'counts', 'totals', 'num_next', 'next_tokens', 'next_counts'
 _CHUNK = 4096  # texts that are sorted together
 

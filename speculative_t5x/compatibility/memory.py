@@ -123,8 +123,9 @@ def draft_bytes(
   """Returns the bytes that the draft needs per device.
 
   Args:
-    config: the draft's sizes, and the dtype of decoding; None for layers of
-      the target, which have no parameters and no cache of their own.
+    config: the draft's sizes, and the dtype of decoding; None for a draft
+      without a network of its own, such as layers of the target: it has no
+      parameters and no cache.
     workload: the batch and the mesh.
     vocab_size: width of the target's logits, to which the draft's are padded or
       cut.

@@ -38,7 +38,7 @@ from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import source
 from speculative_t5x.speculation import contracts
 
-_KINDS = {1: 'unigram', 2: 'bigram'}  # by order
+KINDS = {1: 'unigram', 2: 'bigram'}  # by order, in a run record
 
 
 @struct.dataclass
@@ -160,7 +160,7 @@ class FromFile:
       vocabulary: vocabularies.Vocabulary | None,
   ) -> source.FoundDrafter:
     """See `source.Source.find`."""
-    if self.order not in _KINDS:
+    if self.order not in KINDS:
       raise ValueError(
           f'The order of a table must be 1 (unigram) or 2 (bigram), got'
           f' {self.order!r}.'
@@ -194,12 +194,29 @@ def from_table(
     table = jax.tree.map(jnp.asarray, table)
   else:
     table = jax.device_put(table, sharding.replicated(mesh))
-  kind = _KINDS[order]
+  kind = KINDS[order]
   return source.LoadedDrafter(
       make_ngram,
       run_record.DrafterDescription(kind=kind, name=kind, table=path),
       params=table,
       mesh=mesh,
+  )
+
+
+def abstract_table(order: int, vocab_size: int) -> Table:
+  """Returns shapes and dtypes of a table of make-table's counts by default.
+
+  Args:
+    order: 1 for unigrams, 2 for bigrams.
+    vocab_size: width of the target's logits.
+  """
+  kept = min(token_counts.NUM_KEPT, vocab_size) if order == 2 else 0
+  floats = lambda *shape: jax.ShapeDtypeStruct(shape, jnp.float32)
+  return Table(
+      unigram=floats(vocab_size),
+      backoff=floats(vocab_size),
+      next_tokens=jax.ShapeDtypeStruct((vocab_size, kept), jnp.int32),
+      next_probs=floats(vocab_size, kept),
   )
 
 

@@ -28,7 +28,7 @@ def make_table(
     predictions: str | Sequence[str] | None = None,
     vocabulary_file: str | None = None,
     num_examples: int | None = None,
-    continuations: int = 64,
+    continuations: int = token_counts.NUM_KEPT,
 ) -> token_counts.TokenCounts:
   """Counts the tokens of a task's references, or of what a target decoded.
 

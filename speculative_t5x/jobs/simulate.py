@@ -31,7 +31,7 @@ def simulate(
 
   Args:
     target_size: of T5 1.1; None for the largest whose pairs fit the memory.
-    draft_size: one or several.
+    draft_size: one or several names, see `drafters.by_name`.
     alpha: acceptance rates, one or several.
     gamma: draft tokens per block, one or several.
     output_dir: see `outputs.output_folder`; an interrupted job goes on there.

@@ -43,8 +43,8 @@ def tpu_preflight(
     draft: one or several names of drafts, or a comma-separated list: networks
       as for the target, 'shared_encoder_2_small' for a decoder of 2 layers of
       T5 1.1 small on the target's encoder, 'early_exit_6' for the target's
-      first 6 decoder layers; 't5_1_1_small_short_1024' has a head of 1024
-      tokens.
+      first 6 decoder layers, 'bigram' or 'unigram' for a table;
+      't5_1_1_small_short_1024' has a head of 1024 tokens.
     topology: e.g. 'v4:1x1x1', see `topology.describe`.
     gamma: draft tokens per block, one value or several.
     shapes: shapes of the decoded batch, and the mesh.

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from speculative_t5x import loading
 from speculative_t5x import sharding
 from speculative_t5x import token_decoder
+from speculative_t5x.drafters import tables
 from speculative_t5x.networks import preparation
 from speculative_t5x.networks import t5
 from speculative_t5x.speculation import sampling as sampling_lib
@@ -108,6 +109,19 @@ def make_model(
   )
   num_params = sum(x.size for x in jax.tree.leaves(params))
   return loading.Model(prepared, params, num_params, None, place.mesh, rules)
+
+
+def make_table(shapes: tables.Table, place: Place) -> tables.Table:
+  """Returns an abstract table, whole on every device.
+
+  Args:
+    shapes: of its arrays, as `tables.abstract_table` returns them.
+    place: the devices.
+  """
+  where = place.replicated()
+  return jax.tree.map(
+      lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=where), shapes
+  )
 
 
 def make_request(

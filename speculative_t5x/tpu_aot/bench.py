@@ -82,11 +82,9 @@ class Bench:
         mesh_shape=tuple(mesh_shape) or (1, 1),
         draft_model_parallel=shapes.draft_model_parallel,
     )
-    found = self._find(target, draft)
-    own = found.network if found.is_own else None
     held = (
         memory.target_bytes(self._config(target), workload),
-        memory.draft_bytes(own, workload, t5_published.VOCAB_SIZE),
+        self._find(target, draft).num_bytes(workload),
     )
     return sum(each.total for each in held)
 
@@ -96,12 +94,23 @@ class Bench:
     return self._describe_model(by_name.network_name(target), config, config)
 
   def describe_draft(self, target: str, draft: str) -> Description:
-    """Returns what `describe_target` does of the network that drafts."""
+    """Returns what `describe_target` does of the network that drafts.
+
+    A table has no step outside of the loop.
+    """
     found = self._find(target, draft)
+    if not isinstance(found, by_name.NamedNetwork):
+      about = found.describe()
+      return {
+          'name': about.name,
+          'num_params': about.num_params,
+          'calls': [],
+          'steps': {},
+      }
     return self._describe_model(
         by_name.network_name(draft),
-        found.network,
-        self._step_config(target, draft),
+        found.config,
+        _step_config(found.config),
         self._draft_rules if found.is_own else sharding.MODEL_PARALLEL,
     )
 
@@ -161,7 +170,9 @@ class Bench:
             programs.compile_speculative,
             model,
             self._find(target, draft).load(
-                model, lambda config: self._make(config, self._draft_rules)
+                model,
+                lambda config: self._make(config, self._draft_rules),
+                lambda shapes: abstract_pair.make_table(shapes, self._place),
             ),
             gamma,
         ),
@@ -238,18 +249,6 @@ class Bench:
   def _find(self, target: str, draft: str) -> by_name.NamedDraft:
     return by_name.find(draft, self._config(target))
 
-  def _step_config(self, target: str, draft: str) -> t5.T5Config:
-    """Returns the config of an encoder-decoder whose steps are the draft's.
-
-    The encoder is not read in a step, nor are the kernels that depend on its
-    width.
-    """
-    network = self._find(target, draft).network
-    num_encoder_layers = network.num_encoder_layers or 1
-    return dataclasses.replace(
-        network, num_encoder_layers=num_encoder_layers, encoder_dim=None
-    )
-
   @property
   def _draft_rules(self) -> sharding.Rules:
     if self._shapes.draft_model_parallel:
@@ -312,3 +311,15 @@ class Bench:
         **dataclasses.asdict(program),
         'step_s': chip.seconds(program.step.cycles),
     }
+
+
+def _step_config(network: t5.T5Config) -> t5.T5Config:
+  """Returns the config of an encoder-decoder whose steps are a network's.
+
+  The encoder is not read in a step, nor are the kernels that depend on its
+  width.
+  """
+  num_encoder_layers = network.num_encoder_layers or 1
+  return dataclasses.replace(
+      network, num_encoder_layers=num_encoder_layers, encoder_dim=None
+  )

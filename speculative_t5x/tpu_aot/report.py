@@ -31,7 +31,7 @@ _DRAFTS_KEY = """c is the cost of a draft token over that of a plain step, as in
 Table 2. roofline: from the bytes. compiled: the cycles of a later draft step of
 the loop over those of the faster form of the plain step. one row: both in
 one-row form. The draft's encoder is left out; drafts that share the target's
-have none."""
+have none. -: a table has no step outside of the loop."""
 _TABLE_2_KEY = """alpha, gamma, the paper's c, EXP (expected) and EMP (measured)
 are those of T5-XXL on a TPU v4, from Tables 2 and 4. The speedups to their
 right are estimated here. roofline: from the times of the roofline. compiled:
@@ -207,7 +207,6 @@ def _drafts(record: Record) -> str:
     return ''
   header = ['draft', 'parameters', 'gamma', 'roofline', 'compiled', 'one row']
   drafts = {draft['name']: draft for draft in record['drafts']}
-  seconds = lambda model: model['calls'][0]['seconds']
   rows = []
   for pair in record['pairs']:
     draft = drafts[pair['draft']]
@@ -216,9 +215,9 @@ def _drafts(record: Record) -> str:
             draft['name'],
             f'{draft["num_params"]:,}',
             str(pair['gamma']),
-            f'{seconds(draft) / seconds(record["target"]):.4f}',
+            _roofline_ratio(record, draft, '.4f'),
             compiled_cost(record, pair, '.4f'),
-            f'{_one_row_ratio(record, draft):.4f}',
+            _one_row_ratio(record, draft, '.4f'),
         ]
     )
   return _section('c of each draft', header, rows, _DRAFTS_KEY)
@@ -272,13 +271,22 @@ def _one_row_cost(record: Record, row: Record) -> str:
     return _NONE
   for draft in record['drafts']:
     if draft['name'] == f't5_1_1_{row["draft"]}':
-      return f'{_one_row_ratio(record, draft):.3f}'
+      return _one_row_ratio(record, draft, '.3f')
   return _NONE
 
 
-def _one_row_ratio(record: Record, draft: Record) -> float:
+def _roofline_ratio(record: Record, draft: Record, form: str) -> str:
+  if not draft['calls']:  # a table
+    return _NONE
+  seconds = lambda model: model['calls'][0]['seconds']
+  return f'{seconds(draft) / seconds(record["target"]):{form}}'
+
+
+def _one_row_ratio(record: Record, draft: Record, form: str) -> str:
+  if not draft['steps']:  # a table
+    return _NONE
   cycles = lambda model: model['steps']['one_row']['step']['cycles']
-  return cycles(draft) / cycles(record['target'])
+  return f'{cycles(draft) / cycles(record["target"]):{form}}'
 
 
 def _fastest_step(model: Record) -> Record:

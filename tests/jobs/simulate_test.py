@@ -201,6 +201,27 @@ class TestDraftsThatShareTheTarget:
     assert record.c > 0 and record.ops_coefficient > 0
 
 
+class TestTables:
+
+  def test_measured(self, tmp_path):
+    records = _simulate(tmp_path, draft_size=('unigram', 'bigram'))
+    # Two numbers per token, and two per continuation, of which all are kept.
+    sizes = {'unigram': 2 * 64, 'bigram': 2 * 64 + 2 * 64 * 64}
+    found = {r.drafter.kind: r.drafter.num_params for r in records}
+    assert (
+        found
+        == sizes
+        == {r.drafter.name: sizes[r.drafter.name] for r in records}
+    )
+    for record in records:
+      assert record.c is not None and 0 < record.ops_coefficient < 1
+      assert record.speculative.tokens == 8 * 30
+
+  def test_bytes_of_the_table_count(self):
+    needed = lambda name: simulation._needed_bytes('base', [name], 2, _SHAPES)
+    assert needed('bigram') - needed('unigram') == 4 * 2 * 64 * 64
+
+
 class TestProgress:
 
   def test_line_before_each_measurement(self, measured, tmp_path, capsys):
@@ -352,6 +373,10 @@ class TestRefused:
           ({'temperature': -1.0}, 'temperature must be'),
           ({'target_size': '3b'}, "There is no T5 1.1 '3b'. Choose one of"),
           ({'draft_size': ('small', 'tiny')}, "There is no draft 'tiny'."),
+          (
+              {'draft_size': 'bigram_short_9'},
+              "There is no draft 'bigram_short_",
+          ),
           (
               {'draft_size': 'early_exit_99'},
               'exit_layer must be a whole number from 1 to ',

@@ -246,6 +246,10 @@ class TestArguments:
     with pytest.raises(ValueError, match='batch_size 3 cannot be split evenly'):
       _run(topology='v4:2x2x1', mesh_shape=(2, 2), batch_size=3)
 
+  @pytest.mark.parametrize('name', ['bigram_short_9', 'early_exit_1_short_9'])
+  def test_drafts_without_a_head(self, refused, name):
+    assert f'There is no draft {name!r}: a table' in refused(draft=name)
+
   def test_pair_that_does_not_fit(self, refused, monkeypatch):
     """11e9 parameters of 2 bytes do not fit the 16 GiB of a v5e."""
     xxl = dict(emb_dim=4096, num_heads=64, num_layers=24, mlp_dim=10240)
@@ -295,6 +299,28 @@ class TestSeveral:
     assert [d['name'] for d in record['drafts']] == [
         't5_1_1_small', 't5_1_1_large'
     ]  # fmt: skip
+
+  def test_a_table(self, compiled):
+    """A table is compiled in the loop alone."""
+    record = _run(draft='bigram')
+    (draft,) = record['drafts']
+    assert (draft['name'], draft['calls'], draft['steps']) == ('bigram', [], {})
+    assert draft['num_params'] == 2 * VOCAB_SIZE * (1 + 64)
+    decoder, _ = compiled[-1]
+    for array in jax.tree.leaves(decoder.loaded_drafter.params):
+      assert isinstance(array, jax.ShapeDtypeStruct)
+    ((_, row),) = (
+        line.split(' | ', 1)
+        for line in report.render(record).splitlines()
+        if line.startswith('| bigram | ')
+    )
+    _, _, roofline, compiled_cost, one_row = row.strip(' |').split(' | ')
+    assert (roofline, one_row) == ('-', '-') and float(compiled_cost) > 0
+
+  @libtpu.needed
+  def test_a_table_compiles(self):
+    (pair,) = _run(target='t5_1_1_small', draft='bigram')['pairs']
+    assert pair['loop']['draft_step']['cycles'] > 0
 
   def test_forms_of_a_step(self, compiled):
     _run()
