@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the methods job on a tiny pair and a few embedded examples."""
+"""Tests of the methods job on a tiny target and a few embedded examples."""
 
 import functools
 
@@ -33,9 +33,8 @@ def unchecked_types():
 @pytest.fixture(scope='module')
 def measure(tmp_path_factory):
   """Returns a walltime job that lacks its output folder."""
-  folder = tmp_path_factory.mktemp('pair')
+  folder = tmp_path_factory.mktemp('model')
   checkpoints.save(folder / 'target', 1, tiny.params(_CONFIG))
-  checkpoints.save(folder / 'draft', 2, tiny.params(_CONFIG, noise=0.1))
   return functools.partial(
       walltime.measure_walltime,
       **workloads.job_arguments(
@@ -44,15 +43,11 @@ def measure(tmp_path_factory):
           target_config=_CONFIG,
           checkpoint_path=str(folder / 'target'),
           task_feature_lengths={'inputs': 24, 'targets': 16},
-          drafters=[
-              workloads.drafter(str(folder / 'draft'), _CONFIG),
-              lookup.FromContext(),
-          ],
+          drafters=[lookup.FromContext()],
           policies=[
               draft_length.Fixed(),
               expected_speed.ExpectedSpeed(0.1, 1.5),
           ],
-          one_at_a_time=True,
           gamma=2,
           num_examples=3,
           temperature=1.0,
@@ -75,18 +70,14 @@ def test_resumes_and_writes_one_table(measure, tmp_path, capsys):
   assert not (tmp_path / 'methods.md').exists()
 
   capsys.readouterr()
-  other = functools.partial(
-      measure, drafters=[lookup.FromContext()], policies=[]
-  )
+  other = functools.partial(measure, policies=[])
   found = methods.measure_methods(
       output_dir=str(tmp_path), tasks=[('one', measure), ('two', other)]
   )
   assert found['one'] == first  # and with the same times
-  assert [(r.drafter.kind, r.gamma_policy) for r in first] == [
-      ('model', 'fixed'),
-      ('model', 'expected_speed(0.1, 1.5)'),
-      ('lookup', 'fixed'),
-  ]
+  policies = ['fixed', 'expected_speed(0.1, 1.5)']
+  assert [record.gamma_policy for record in first] == policies
+  assert [record.gamma_policy for record in found['two']] == policies[:1]
   text = (tmp_path / 'methods.md').read_text()
   assert text == f'{methods_table.render(found)}\n'
   path = tmp_path / 'methods.md'
