@@ -188,6 +188,7 @@ class RunRecord:
   t_draft_ms: float | None = None
   t_draft2_ms: float | None = None
   t_call_ms: float | None = None
+  t_width_ms: tuple[float, ...] | None = None
   c: float | None = None
   verify_cost_ratio: float | None = None
   floor_ms: float | None = None
@@ -195,6 +196,7 @@ class RunRecord:
   alpha: Alpha | None = None
   predicted_speedup: float | None = None
   bound_speedup: float | None = None
+  oracle_speedup: float | None = None
   speedup: float | None = None
   speedup_ci95: tuple[float, float] | None = None
   decode_speedup: float | None = None

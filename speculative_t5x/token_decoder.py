@@ -82,7 +82,7 @@ class Decoded:
     num_calls: [rows] int32, target calls.
     num_steps: int32 scalar, see `loop.Work`.
     num_draft_steps: int32 scalar, likewise.
-    num_positions: int32 scalar, likewise.
+    calls_by_width: [widths] int32, likewise.
     statistics: counts per row; None for plain decoding.
   """
 
@@ -92,7 +92,7 @@ class Decoded:
   num_calls: jax.Array
   num_steps: jax.Array
   num_draft_steps: jax.Array
-  num_positions: jax.Array
+  calls_by_width: jax.Array
   statistics: outcome_lib.Statistics | None
 
 

@@ -37,13 +37,13 @@ KEYS = """
     tokens_per_target_call
     padded_share
     encoder_s
-    t1_ms t_verify_ms t_draft_ms t_draft2_ms t_call_ms
+    t1_ms t_verify_ms t_draft_ms t_draft2_ms t_call_ms t_width_ms
     c
     verify_cost_ratio
     floor_ms floor_ratio
     alpha
     predicted_speedup
-    bound_speedup
+    bound_speedup oracle_speedup
     speedup speedup_ci95
     decode_speedup
     loop_efficiency
@@ -102,7 +102,7 @@ class TestToJson:
 
     Parts of a record may have got keys since.
     """
-    latest = {'minp', 'typicalp'}
+    latest = {'minp', 'typicalp', 't_width_ms', 'oracle_speedup'}
     keys = [key for key in run_record.KEYS if key not in latest]
     today = [x for x in _lines() if list(json.loads(x)) in (keys, KEYS)]
     assert len(today) > 50

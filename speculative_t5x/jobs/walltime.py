@@ -276,10 +276,13 @@ def _measure_workload(
   lines = []
   for (batch_size, temperature), records in found.items():
     told = advice.advise(records, alphas[temperature].tokens_per_call)
-    lines.append(
+    name = (
         f'{readings.method(records[0])}, temperature {temperature:g}, batch'
-        f' {batch_size}: {advice.describe(told)}'
+        f' {batch_size}'
     )
+    lines.append(f'{name}: {advice.describe(told)}')
+    if costs := advice.describe_costs(records):
+      lines.append(f'{name}: {costs}')
   return _Found([r for each in found.values() for r in each], lines)
 
 

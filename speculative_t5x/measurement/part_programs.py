@@ -27,6 +27,7 @@ from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import step as step_lib
 from speculative_t5x.speculation import uniforms as uniforms_lib
+from speculative_t5x.speculation import widths
 
 MAX_STEPS = 64  # in one run of a loop
 _TOKEN = 5  # any token that does not end a row
@@ -34,24 +35,36 @@ _TOKEN = 5  # any token that does not end a row
 
 @dataclasses.dataclass(frozen=True)
 class _Constant:
-  """Drafts the same tokens at no cost, so that only verification is timed."""
+  """Drafts the same tokens at no cost, so that only verification is timed.
+
+  Its parameter is the number of draft tokens, int32 scalar; None for gamma.
+  """
 
   max_draft_tokens: int
   vocab_size: int
+  drafts_all_wanted: bool
   num_uniforms: int = 0
-  drafts_all_wanted = True
 
   def init(self, params, context, rows, slots):
     return None, None
 
   def propose(self, params, memory, state, view):
     shape = (view.num_tokens.shape[0], self.max_draft_tokens)
+    lengths = view.num_wanted
     draft = contracts.Draft(
         tokens=jnp.full(shape, _TOKEN, jnp.int32),
-        lengths=view.num_wanted,
+        lengths=lengths if params is None else jnp.minimum(lengths, params),
         probs=jnp.full((*shape, self.vocab_size), 1 / self.vocab_size),
     )
     return draft, state, view.target.cache
+
+
+def width_names(gamma: int) -> dict[int, str]:
+  """Returns the names of the parts that verify at each width, ascending.
+
+  These are the target calls of a loop whose drafts may be short.
+  """
+  return {w: f't_width_{w}' for w in widths.of_block(gamma + 1)}
 
 
 class _Began(NamedTuple):
@@ -75,13 +88,16 @@ class PartPrograms:
   def __init__(self, decoder: token_decoder.TokenDecoder):
     self.decoder = decoder
     vocab_size = decoder.target.config.vocab_size
-    self._constant = _Constant(decoder.gamma, vocab_size)
+    self._constant = _Constant(decoder.gamma, vocab_size, True)
     self._start_target = jax.jit(self._read_by_target)
     self._init_draft = jax.jit(self._read_by_drafter)
     self._begin = jax.jit(functools.partial(self._begin_one, decoder.drafter))
     self._begin_plain = jax.jit(self._begin_without_memory)
     self._plain = self._jit_loop(nothing.Nothing())
     self._verify = self._jit_loop(self._constant)
+    self._verify_some = self._jit_loop(
+        dataclasses.replace(self._constant, drafts_all_wanted=False)
+    )
     self._call = self._jit_loop(decoder.drafter)
     self._drafts = jax.jit(self._draft_loop, static_argnums=0)
 
@@ -98,8 +114,8 @@ class PartPrograms:
       what the drafter does not share of the target; loops of `num_steps` steps:
       `t1`, `t_verify`, `t_draft2` (drafts of one token), `drafts` (of gamma
       tokens, and at least of two, so that a later draft token can be told from
-      the first) and `t_call` (drafting and verification, as in the decoding
-      loop).
+      the first), `t_call` (drafting and verification, as in the decoding loop),
+      and for each width of verification a key of `width_names`.
     """
     decoder, gamma = self.decoder, self.decoder.gamma
     target, draft = decoder.target.params, decoder.loaded_drafter.params
@@ -124,6 +140,18 @@ class PartPrograms:
         ),
         't1': bind(self._plain, *alone, *began.plain),
         't_verify': bind(self._verify, *alone, *began.verify),
+        **{
+            name: bind(
+                self._verify_some,
+                count,
+                target,
+                jnp.int32(width - 1),
+                request,
+                table,
+                *began.verify,
+            )
+            for width, name in width_names(gamma).items()
+        },
         't_draft2': bind(self._drafts, 1, *drafted),
         'drafts': bind(self._drafts, max(gamma, 2), *drafted),
         't_call': bind(self._call, *drafted),

@@ -5,11 +5,13 @@
 Legend: gamma (draft tokens per target call).
 """
 
+from collections.abc import Sequence
 import dataclasses
 
 import numpy as np
 
 from speculative_t5x.speculation import ranges
+from speculative_t5x.speculation import widths
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,28 +69,56 @@ def speculative_seconds(times: StepTimes, steps: float, gamma: int) -> float:
 
 
 def adaptive_seconds(
-    times: StepTimes, steps: int, draft_steps: int, positions: int, gamma: int
+    times: StepTimes,
+    draft_steps: int,
+    calls_by_width: np.ndarray,
+    width_ms: Sequence[float],
 ) -> float:
   """Returns the seconds of an ideal loop whose drafts may be short.
 
-  The time of verification between one position and gamma + 1 is interpolated.
-
   Args:
     times: times of the parts, at the batch size and the gamma of the run.
-    steps: number of loop steps; at batch 1 the number of target calls.
     draft_steps: draft tokens that the steps waited for.
-    positions: positions per row that the target calls computed.
-    gamma: the most draft tokens per step.
+    calls_by_width: [widths], target calls at each width of verification. If
+      there are several widths, those at the first one had no draft.
+    width_ms: [widths], milliseconds of a target call at each of them.
   """
-  _check_steps(steps)
-  first = min(steps, draft_steps)
-  draft_ms = (
-      first * times.t_draft2_ms + (draft_steps - first) * times.t_draft_ms
-  )
-  more_ms = (times.t_verify_ms - times.t1_ms) / gamma
-  verify_ms = steps * times.t1_ms + (positions - steps) * more_ms
+  _check_steps(np.sum(calls_by_width))
+  verify_ms = float(np.dot(calls_by_width, width_ms))
+  drafting = calls_by_width[1:] if len(width_ms) > 1 else calls_by_width
+  first = min(int(np.sum(drafting)), draft_steps)
+  later = draft_steps - first
+  draft_ms = first * times.t_draft2_ms + later * times.t_draft_ms
   encoders_s = times.target_encoder_s + times.draft_encoder_s
   return encoders_s + (draft_ms + verify_ms) / 1e3
+
+
+def oracle_seconds(
+    times: StepTimes,
+    accepted_histogram: np.ndarray,
+    width_ms: Sequence[float],
+) -> float:
+  """Returns the seconds of an ideal loop that drafts what is accepted.
+
+  Its drafts have as many tokens as the target accepts, which no policy can
+  know: a bound for all of them. One row per batch; rows of a batch wait for
+  each other.
+
+  Args:
+    times: times of the parts, at the gamma of the run.
+    accepted_histogram: [gamma + 1], blocks by the number of accepted draft
+      tokens, of a run that always drafts gamma tokens.
+    width_ms: as above, of all widths of verification.
+  """
+  lengths = np.arange(len(accepted_histogram))
+  sizes = widths.of_block(len(accepted_histogram))
+  at_width = np.searchsorted(sizes, lengths + 1)
+  return adaptive_seconds(
+      times,
+      int(np.dot(accepted_histogram, lengths)),
+      np.bincount(at_width, accepted_histogram, len(sizes)),
+      width_ms,
+  )
 
 
 def bound_speedup(

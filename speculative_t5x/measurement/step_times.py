@@ -28,7 +28,8 @@ class Parts:
     num_steps: steps per run of a loop.
     seconds: seconds by part, one value per round: `encoder_target` and
       `encoder_draft` on one batch, and one step of `t1`, `t_verify`,
-      `t_draft2`, `t_draft` and `t_call` (see `docs/run_record.md`).
+      `t_draft2`, `t_draft`, `t_call` (see `docs/run_record.md`) and of
+      `part_programs.width_names`.
   """
 
   def __init__(
@@ -80,6 +81,17 @@ class Parts:
         median('encoder_target'),
         median('encoder_draft'),
         *(median(name) * 1e3 for name in steps),
+    )
+
+  def width_ms(self, rounds: slice = slice(None)) -> tuple[float, ...]:
+    """Returns the median milliseconds of verification at each width.
+
+    Args:
+      rounds: the rounds to use; by default all.
+    """
+    names = part_programs.width_names(self._decoder.gamma).values()
+    return tuple(
+        float(np.median(self.seconds[name][rounds])) * 1e3 for name in names
     )
 
   def call_ms(self) -> float:

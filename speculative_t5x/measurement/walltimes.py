@@ -90,6 +90,8 @@ def measure(
     record = _add_floor(record, readers)
   windows = _windows(parts, places, len(batches))
   record = _add_bound(record, plain, speculative, windows)
+  if decoder.policy.is_constant and rows == 1:
+    record = _add_oracle(record, plain, speculative, windows)
   record = _add_programs(record, decoder, request)
   return Measured(record, plain, speculative)
 
@@ -166,9 +168,26 @@ def step_times_of(record: run_record.RunRecord) -> part_sums.StepTimes:
   )
 
 
+class _Window(NamedTuple):
+  """The times of the parts that hold for a batch.
+
+  Attributes:
+    times: of the parts.
+    width_ms: of a target call at each width of verification.
+  """
+
+  times: part_sums.StepTimes
+  width_ms: tuple[float, ...]
+
+  def verify_ms(self, num_widths: int) -> tuple[float, ...]:
+    """Returns the times of target calls at the widths of a loop."""
+    is_one = num_widths == 1  # it verifies whole blocks only
+    return (self.times.t_verify_ms,) if is_one else self.width_ms
+
+
 def _windows(
     parts: step_times.Parts, places: np.ndarray, num_batches: int
-) -> list[part_sums.StepTimes]:
+) -> list[_Window]:
   """Returns the parts' times for each batch, from the rounds around it.
 
   Args:
@@ -178,7 +197,8 @@ def _windows(
   """
   done = np.searchsorted(places, np.arange(num_batches), side='right')
   first = np.clip(done - _WINDOW // 2 - 1, 0, max(len(places) - _WINDOW, 0))
-  return [parts.times(slice(i, i + _WINDOW)) for i in first.tolist()]
+  rounds = [slice(i, i + _WINDOW) for i in first.tolist()]
+  return [_Window(parts.times(each), parts.width_ms(each)) for each in rounds]
 
 
 def _add_parts(
@@ -196,6 +216,7 @@ def _add_parts(
       t_draft2_ms=times.t_draft2_ms,
       t_call_ms=parts.call_ms(),
       c=cost.value,
+      t_width_ms=parts.width_ms(),
       verify_cost_ratio=times.t_verify_ms / times.t1_ms,
   )
 
@@ -213,7 +234,7 @@ def _add_bound(
     record: run_record.RunRecord,
     plain: interleaved.Run,
     speculative: interleaved.Run,
-    windows: list[part_sums.StepTimes],
+    windows: list[_Window],
 ) -> run_record.RunRecord:
   """Compares what the runs took with what their parts add up to.
 
@@ -225,15 +246,12 @@ def _add_bound(
   Returns:
     The record with the bound, the efficiency and the warnings.
   """
-  encoder_s = sum(times.target_encoder_s for times in windows)
-  draft_encoder_s = sum(times.draft_encoder_s for times in windows)
-  plain_s = sum(
-      part_sums.plain_seconds(times, int(decoded.num_steps))
-      for times, decoded in zip(windows, plain.decoded, strict=True)
-  )
+  encoder_s = sum(x.times.target_encoder_s for x in windows)
+  draft_encoder_s = sum(x.times.draft_encoder_s for x in windows)
+  plain_s = _plain_seconds(windows, plain)
   speculative_s = sum(
-      _ideal_seconds(times, decoded, record.gamma)
-      for times, decoded in zip(windows, speculative.decoded, strict=True)
+      _ideal_seconds(*each)
+      for each in zip(windows, speculative.decoded, strict=True)
   )
   bound = plain_s / speculative_s
   efficiency = record.speedup / bound
@@ -250,17 +268,50 @@ def _add_bound(
   )
 
 
-def _ideal_seconds(
-    times: part_sums.StepTimes, decoded: token_decoder.Decoded, gamma: int
-) -> float:
+def _ideal_seconds(window: _Window, decoded: token_decoder.Decoded) -> float:
   """Returns the seconds of a batch if its loop took the sum of its parts."""
+  calls = np.asarray(decoded.calls_by_width)
   return part_sums.adaptive_seconds(
-      times,
-      int(decoded.num_steps),
+      window.times,
       int(decoded.num_draft_steps),
-      int(decoded.num_positions),
-      gamma,
+      calls,
+      window.verify_ms(len(calls)),
   )
+
+
+def _plain_seconds(windows: list[_Window], plain: interleaved.Run) -> float:
+  """Returns the seconds of plain decoding if it took the sum of its parts."""
+  return sum(
+      part_sums.plain_seconds(window.times, int(decoded.num_steps))
+      for window, decoded in zip(windows, plain.decoded, strict=True)
+  )
+
+
+def _add_oracle(
+    record: run_record.RunRecord,
+    plain: interleaved.Run,
+    speculative: interleaved.Run,
+    windows: list[_Window],
+) -> run_record.RunRecord:
+  """Adds what an oracle of draft lengths would gain.
+
+  Args:
+    record: of the runs.
+    plain: the plain run.
+    speculative: one row per batch, and a policy that does not shorten drafts:
+      then the counts tell how many draft tokens each block could have.
+    windows: the times of the parts that hold for each batch.
+  """
+  oracle_s = sum(
+      part_sums.oracle_seconds(
+          window.times,
+          np.sum(decoded.statistics.accepted_histogram, axis=0),
+          window.width_ms,
+      )
+      for window, decoded in zip(windows, speculative.decoded, strict=True)
+  )
+  speedup = _plain_seconds(windows, plain) / oracle_s
+  return dataclasses.replace(record, oracle_speedup=speedup)
 
 
 def _warnings(step_ratio: float, efficiency: float) -> tuple[str, ...]:

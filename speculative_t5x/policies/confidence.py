@@ -15,6 +15,22 @@ import numpy as np
 from speculative_t5x.speculation import ranges
 
 
+def token_probs(logits: jax.Array, tokens: jax.Array) -> jax.Array:
+  """Returns the probabilities of tokens at temperature 1, [rows] float32.
+
+  Args:
+    logits: [rows, vocab].
+    tokens: [rows] int32.
+  """
+  log_probs = _log_probs(logits)
+  own = jnp.take_along_axis(log_probs, tokens[:, None], axis=1)[:, 0]
+  return jnp.exp(own)
+
+
+def _log_probs(logits: jax.Array) -> jax.Array:
+  return jax.nn.log_softmax(logits.astype(jnp.float32))
+
+
 @dataclasses.dataclass(frozen=True)
 class _Stopping:
   """Stops a draft after a token whose certainty is below a threshold.
@@ -62,11 +78,14 @@ class _Stopping:
     return jnp.full_like(num_remaining, gamma)
 
   def continues(
-      self, state: jax.Array, logits: jax.Array, tokens: jax.Array
+      self,
+      state: jax.Array,
+      logits: jax.Array,
+      tokens: jax.Array,
+      gamma: int,
   ) -> jax.Array:
     """See `contracts.DraftLengthPolicy.continues`."""
-    log_probs = jax.nn.log_softmax(logits.astype(jnp.float32))
-    return self.certainty(log_probs, tokens) >= state
+    return self.certainty(logits, tokens) >= state
 
   def update(self, state: jax.Array, outcome) -> jax.Array:
     """See `contracts.DraftLengthPolicy.update`."""
@@ -93,10 +112,9 @@ class Confidence(_Stopping):
 
   kind = 'confidence'
 
-  def certainty(self, log_probs: jax.Array, tokens: jax.Array) -> jax.Array:
+  def certainty(self, logits: jax.Array, tokens: jax.Array) -> jax.Array:
     """Returns the probability of the token, [rows]."""
-    own = jnp.take_along_axis(log_probs, tokens[:, None], axis=1)[:, 0]
-    return jnp.exp(own)
+    return token_probs(logits, tokens)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,9 +145,10 @@ class Entropy(_Stopping):
     """Returns the scale."""
     return (self.scale,)
 
-  def certainty(self, log_probs: jax.Array, tokens: jax.Array) -> jax.Array:
+  def certainty(self, logits: jax.Array, tokens: jax.Array) -> jax.Array:
     """Returns the estimated bound, [rows]."""
     del tokens
+    log_probs = _log_probs(logits)
     probs = jnp.exp(log_probs)
     # A forbidden token has probability 0 and log-probability -inf.
     entropy = -jnp.sum(jnp.where(probs > 0, probs * log_probs, 0), axis=-1)

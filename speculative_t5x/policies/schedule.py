@@ -49,7 +49,11 @@ class Schedule:
     return jnp.minimum(lengths[jnp.minimum(state, last)], gamma)
 
   def continues(
-      self, state: jax.Array, logits: jax.Array, tokens: jax.Array
+      self,
+      state: jax.Array,
+      logits: jax.Array,
+      tokens: jax.Array,
+      gamma: int,
   ) -> jax.Array:
     """See `contracts.DraftLengthPolicy.continues`."""
     return contracts.draft_on(logits, tokens)

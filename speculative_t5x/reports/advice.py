@@ -154,3 +154,25 @@ def describe(advice: Advice) -> str:
   if verdict == intervals.Verdict.SLOWER:
     return f'{said} Decode plainly.'
   return said
+
+
+def describe_costs(records: Sequence[run_record.RunRecord]) -> str | None:
+  """Returns what a draft length that adapts could gain, and what it needs.
+
+  None if that was not measured: at batch sizes above 1, under a policy that
+  adapts, or for drafts of one token.
+
+  Args:
+    records: of runs that differ in gamma only, at least one.
+  """
+  record = max(records, key=lambda each: each.gamma)
+  if record.oracle_speedup is None or record.gamma == 1:
+    return None
+  first, *later = record.t_width_ms
+  ratios = ', '.join(f'{ms / first:.2f}' for ms in later)
+  return (
+      f'the best possible draft lengths up to gamma {record.gamma} would give'
+      f' {record.oracle_speedup:.2f}x. For configs/policies/marginal_gain.gin:'
+      f" --gin.COST_COEFFICIENT={record.c:.3f} --gin.VERIFY_COST_RATIO='"
+      f"({ratios})'."
+  )

@@ -372,7 +372,11 @@ class DraftLengthPolicy(Protocol):
     """
 
   def continues(
-      self, state: Any, logits: jax.Array, tokens: jax.Array
+      self,
+      state: Any,
+      logits: jax.Array,
+      tokens: jax.Array,
+      gamma: int,
   ) -> jax.Array:
     """Returns whether to draft on after a token, [rows] bool.
 
@@ -381,6 +385,7 @@ class DraftLengthPolicy(Protocol):
       logits: [rows, vocab], of the token's distribution before they were
         standardized, so that they tell a sure argmax from an unsure one.
       tokens: [rows] int32, the token.
+      gamma: see `num_wanted`.
     """
 
   def update(self, state: Any, outcome: Any) -> Any:

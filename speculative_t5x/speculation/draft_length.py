@@ -43,7 +43,11 @@ class Fixed:
     return jnp.full_like(num_remaining, gamma)
 
   def continues(
-      self, state: None, logits: jax.Array, tokens: jax.Array
+      self,
+      state: None,
+      logits: jax.Array,
+      tokens: jax.Array,
+      gamma: int,
   ) -> jax.Array:
     """See `contracts.DraftLengthPolicy.continues`."""
     return contracts.draft_on(logits, tokens)

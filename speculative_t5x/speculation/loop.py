@@ -9,6 +9,7 @@ rejection and needs new uniforms.
 Legend: rows, examples, length (of the longest output), calls (target calls).
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -37,24 +38,26 @@ class Run(NamedTuple):
 
 
 class Work(NamedTuple):
-  """What a compiled loop did; all rows wait for it. int32 scalars.
+  """What a compiled loop did; all rows wait for it.
 
   Attributes:
-    num_steps: steps of the loop.
-    num_draft_steps: the most draft tokens of any row, summed over the steps.
-    num_positions: positions per row of the target calls.
+    num_steps: int32 scalar, steps of the loop.
+    num_draft_steps: int32 scalar, the most draft tokens of any row, summed over
+      the steps.
+    calls_by_width: [widths] int32, target calls at each of `step.widths`.
   """
 
   num_steps: jax.Array
   num_draft_steps: jax.Array
-  num_positions: jax.Array
+  calls_by_width: jax.Array
 
-  def add(self, outcome: outcome_lib.Outcome) -> 'Work':
+  def add(self, outcome: outcome_lib.Outcome, widths: Sequence[int]) -> 'Work':
     """Returns the work with that of one more step."""
+    width = jnp.max(outcome.num_positions)
     return Work(
         self.num_steps + 1,
         self.num_draft_steps + jnp.max(outcome.num_computed),
-        self.num_positions + jnp.max(outcome.num_positions),
+        self.calls_by_width + (jnp.asarray(widths) == width),
     )
 
 
@@ -131,7 +134,7 @@ def advance(
   table = uniform_table(
       run.batch.keys, first_calls, max_steps, step_lib.num_uniforms(setup)
   )
-  num_rows = first_calls.shape[0]
+  num_rows, widths = first_calls.shape[0], step_lib.widths(setup)
   enough = num_rows if until is None else jnp.minimum(until, num_rows)
 
   def is_unfinished(carry):
@@ -142,9 +145,10 @@ def advance(
     state, kept, work = carry
     uniforms = uniforms_at(table, state.num_calls - first_calls)
     state, outcome = step_lib.step(setup, run.batch, state, uniforms)
-    return state, fold.update(kept, outcome), work.add(outcome)
+    return state, fold.update(kept, outcome), work.add(outcome, widths)
 
-  nothing = Work(*(jnp.int32(0) for _ in Work._fields))
+  no_calls = jnp.zeros((len(widths),), jnp.int32)
+  nothing = Work(jnp.int32(0), jnp.int32(0), no_calls)
   state, kept, work = lax.while_loop(
       is_unfinished, body, (run.state, run.kept, nothing)
   )

@@ -89,7 +89,7 @@ def step(
     return _verify(setup, batch, state, counted, rule_uniforms, width, carry[0])
 
   target_cache, verified = widths_lib.at_smallest(
-      _widths(setup),
+      widths(setup),
       jnp.max(counted.lengths) + 1,
       verify,
       (target_cache, _nothing_verified(counted)),
@@ -104,7 +104,7 @@ def step(
   return _commit(state, outcome, verified.log_probs), outcome
 
 
-def _widths(setup: state_lib.Setup) -> tuple[int, ...]:
+def widths(setup: state_lib.Setup) -> tuple[int, ...]:
   """Returns the widths of verification; one if drafts are all of one length."""
   size = setup.drafter.max_draft_tokens + 1
   drafts_all = getattr(setup.drafter, 'drafts_all_wanted', False)
@@ -233,7 +233,9 @@ def _continues(setup, state, logits, tokens) -> jax.Array:
   """Returns whether a row drafts on after a token, [rows] bool."""
   # What follows the end of sequence cannot be accepted.
   is_end = tokens == setup.target.special_ids.end
-  return setup.policy.continues(state.policy_state, logits, tokens) & ~is_end
+  gamma = setup.drafter.max_draft_tokens
+  wanted = setup.policy.continues(state.policy_state, logits, tokens, gamma)
+  return wanted & ~is_end
 
 
 def propose(

@@ -563,7 +563,7 @@ class _Repeating:
         num_calls=np.ones(rows, np.int32),
         num_steps=np.int32(1),
         num_draft_steps=np.int32(0),
-        num_positions=np.int32(1),
+        calls_by_width=np.array([1]),
         statistics=None,
     )
 

@@ -21,7 +21,7 @@ def decoded(accepted, tested, drafted, **values) -> token_decoder.Decoded:
       num_calls=column('num_calls'),
       num_steps=np.int32(values['num_steps']),
       num_draft_steps=np.int32(0),
-      num_positions=np.int32(0),
+      calls_by_width=np.array([0]),
       statistics=outcome_lib.Statistics(
           accepted_histogram=np.array(accepted, np.int32),
           tested_histogram=np.array(tested, np.int32),

@@ -30,6 +30,7 @@ LOOP_S = step_times._LOOP_S  # the original, because tests use a shorter one
 PARTS = (
     'encoder_target', 'encoder_draft', 't1', 't_verify', 't_draft2', 't_call'
 )  # fmt: skip
+WIDTHS = {1: (1, 2), 4: (1, 2, 4, 5)}  # of verification, by gamma
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,6 +111,10 @@ class TestWork:
         'encoder_draft': {},
         't1': {('target', (rows, 1)): steps},
         't_verify': {('target', (rows, gamma + 1)): steps},
+        **{
+            f't_width_{width}': {('target', (rows, width)): steps}
+            for width in WIDTHS[gamma]
+        },
         't_draft2': {('draft', (rows, 2)): steps},
         'drafts': {
             ('draft', (rows, 2)): steps,
@@ -140,9 +145,10 @@ class TestWork:
     parts.time_round()
     parts.time_round()
     assert compilation.count() == before
-    assert set(parts.seconds) == {*PARTS, 't_draft'}
+    names = {*PARTS, *(f't_width_{width}' for width in WIDTHS[gamma])}
+    assert set(parts.seconds) == {*names, 't_draft'}
     assert {len(spans) for spans in parts.seconds.values()} == {2}
-    assert all(min(parts.seconds[name]) > 0 for name in PARTS)
+    assert all(min(parts.seconds[name]) > 0 for name in names)
     assert min(parts.seconds['t_draft']) >= 0
     _heard(calls)
 
@@ -206,6 +212,7 @@ class TestSeconds:
     spans = {'encoder_target': 7.0, 'encoder_draft': 5.0, 't1': 2.0,
              't_verify': 3.0, 't_draft2': 1.0, 'drafts': drafts,
              't_call': 6.0}  # fmt: skip
+    spans |= {f't_width_{width}': 0.5 * width for width in WIDTHS[gamma]}
     by_program = {
         id(program): spans[name] for name, program in parts._programs.items()
     }
@@ -223,6 +230,8 @@ class TestSeconds:
     assert seconds(times.t_verify_ms) == pytest.approx(3.0)
     assert seconds(times.t_draft2_ms) == pytest.approx(1.0)
     assert seconds(parts.call_ms()) == pytest.approx(6.0)
+    widths_s = [seconds(ms) for ms in parts.width_ms()]
+    assert widths_s == pytest.approx([0.5 * w for w in WIDTHS[gamma]])
     later_draft = later / (max(gamma, 2) - 1)
     assert seconds(times.t_draft_ms) == pytest.approx(later_draft)
 

@@ -138,7 +138,8 @@ class TestRecord:
         'accepted_per_tested', 'mean_acceptance_length',
         'tokens_per_target_call', 'padded_share', 'speedup', 'speedup_ci95',
         'compile_s', 'warmup', 'encoder_s', 't1_ms', 't_verify_ms',
-        't_draft_ms', 't_draft2_ms', 't_call_ms', 'c', 'verify_cost_ratio',
+        't_draft_ms', 't_draft2_ms', 't_call_ms', 't_width_ms', 'c',
+        'verify_cost_ratio',
         'floor_ms', 'floor_ratio', 'bound_speedup', 'decode_speedup',
         'loop_efficiency', 'warnings', 'ops_coefficient', 'operations_factor',
         'peak_memory_bytes',
@@ -199,10 +200,9 @@ class TestRecord:
       speculative_s = sum(
           part_sums.adaptive_seconds(
               times,
-              int(decoded.num_steps),
               int(decoded.num_draft_steps),
-              int(decoded.num_positions),
-              GAMMA,
+              decoded.calls_by_width,
+              [times.t_verify_ms],
           )
           for times, decoded in zip(
               windows, each.speculative.decoded, strict=True
@@ -285,10 +285,12 @@ class TestWindows:
 
   def windows(self, num_rounds, num_batches, seconds):
     parts = types.SimpleNamespace(
-        times=lambda rounds: float(np.median(seconds[rounds]))
+        times=lambda rounds: float(np.median(seconds[rounds])),
+        width_ms=lambda rounds: (),
     )
     places = np.linspace(0, num_batches - 1, num_rounds).round().astype(int)
-    return walltimes._windows(parts, places, num_batches)
+    windows = walltimes._windows(parts, places, num_batches)
+    return [window.times for window in windows]
 
   def test_windows_follow_a_slowing_machine(self):
     found = self.windows(15, 100, np.arange(15.0))
@@ -312,7 +314,9 @@ def _compared(plain_s, speculative_s):
   def run(seconds, *steps):
     decoded = [
         types.SimpleNamespace(
-            num_steps=n, num_draft_steps=3 * n, num_positions=4 * n
+            num_steps=n,
+            num_draft_steps=3 * n,
+            calls_by_width=np.array([n]),
         )
         for n in steps
     ]
@@ -320,8 +324,11 @@ def _compared(plain_s, speculative_s):
 
   # The machine is three times as fast at the second batch.
   windows = [
-      part_sums.StepTimes(0.075, 0.0375, 1.5, 2.25, 0.15, 0.45),
-      part_sums.StepTimes(0.025, 0.0125, 0.5, 0.75, 0.05, 0.15),
+      walltimes._Window(times, (times.t1_ms, 2.0, times.t_verify_ms))
+      for times in (
+          part_sums.StepTimes(0.075, 0.0375, 1.5, 2.25, 0.15, 0.45),
+          part_sums.StepTimes(0.025, 0.0125, 0.5, 0.75, 0.05, 0.15),
+      )
   ]
   record = run_record.RunRecord(gamma=3, speedup=plain_s / speculative_s)
   return walltimes._add_bound(

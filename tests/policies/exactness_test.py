@@ -13,6 +13,7 @@ import pytest
 from speculative_t5x.drafters import autoregression
 from speculative_t5x.policies import confidence
 from speculative_t5x.policies import expected_speed
+from speculative_t5x.policies import marginal_gain
 from speculative_t5x.policies import schedule
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import step as step_lib
@@ -22,14 +23,13 @@ from tests.speculation import distribution_test
 GAMMA = 3
 # The states of rows, one of which each prefix has.
 THRESHOLDS = 0.0, 0.3, 0.45, 0.6, 1.0
+RATES = (0.0, 9.0), (3.0, 6.0), (6.0, 9.0), (9.0, 9.0)
 POLICIES = {
     'schedule': (schedule.Schedule((1, 0, 2, 3)), range(4)),
     'confidence': (confidence.Confidence(0.5), THRESHOLDS),
     'entropy': (confidence.Entropy(0.5, scale=0.3), THRESHOLDS),
-    'expected speed': (
-        expected_speed.ExpectedSpeed(0.3, 1.2),
-        [(0.0, 9.0), (3.0, 6.0), (6.0, 9.0), (9.0, 9.0)],
-    ),
+    'expected speed': (expected_speed.ExpectedSpeed(0.3, 1.2), RATES),
+    'marginal gain': (marginal_gain.MarginalGain(0.3, 1.2), RATES),
 }
 
 
@@ -68,7 +68,7 @@ class PolicyCase(enumeration.Case):
       place = self.language.place(prefix + tokens[:-1])
       logits = jnp.asarray(self.draft_tables[example][place])[None]
       last = jnp.array([tokens[-1]], jnp.int32)
-      return bool(self.policy.continues(state, logits, last)[0])
+      return bool(self.policy.continues(state, logits, last, self.gamma)[0])
 
     for weight, uniforms, tokens, probs in super().drafts(example, prefix):
       length = wanted

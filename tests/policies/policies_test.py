@@ -8,6 +8,8 @@ import pytest
 
 from speculative_t5x.policies import confidence
 from speculative_t5x.policies import expected_speed
+from speculative_t5x.policies import marginal_gain
+from speculative_t5x.policies import running_rate
 from speculative_t5x.policies import schedule
 from speculative_t5x.speculation import outcome as outcome_lib
 
@@ -57,7 +59,7 @@ class TestConfidence:
   def test_compares_the_probability_of_the_token(self):
     policy = confidence.Confidence(0.5)
     logits = jnp.log(jnp.array([[0.6, 0.4], [0.6, 0.4]]))
-    found = policy.continues(policy.init(2), logits, jnp.array([0, 1]))
+    found = policy.continues(policy.init(2), logits, jnp.array([0, 1]), GAMMA)
     assert found.tolist() == [True, False]
 
   @pytest.mark.parametrize('kind', [confidence.Confidence, confidence.Entropy])
@@ -79,7 +81,7 @@ class TestConfidence:
     logits = jnp.array([[0.0, 0, 0, 0], [0, -jnp.inf, -jnp.inf, -jnp.inf]])
     tokens = jnp.zeros(2, jnp.int32)
     assert 1 - np.sqrt(0.5 * np.log(4)) < 0.5
-    found = policy.continues(policy.init(2), logits, tokens)
+    found = policy.continues(policy.init(2), logits, tokens, GAMMA)
     assert found.tolist() == [False, True]
 
   @pytest.mark.parametrize(
@@ -103,7 +105,7 @@ class TestExpectedSpeed:
     np.testing.assert_allclose(policy.times(GAMMA), times, rtol=1e-6)
     for alpha in (0.05, 0.4, 0.7, 0.95):
       tested = 1e6  # the prior has no weight any more
-      state = expected_speed.Tested(
+      state = running_rate.Tested(
           jnp.full((2,), alpha * tested), jnp.full((2,), tested)
       )
       tokens = [sum(alpha**i for i in range(g + 1)) for g in range(GAMMA + 1)]
@@ -126,9 +128,18 @@ class TestExpectedSpeed:
 
   def test_rows_are_their_own(self):
     policy = expected_speed.ExpectedSpeed(0.1, 1.5)
-    state = expected_speed.Tested(jnp.array([0.0, 90]), jnp.array([90.0, 90]))
+    state = running_rate.Tested(jnp.array([0.0, 90]), jnp.array([90.0, 90]))
     few, many = wanted(policy, state)
     assert few < many == GAMMA
+
+  def test_times_of_each_width(self):
+    """Gamma 5 compiles the widths 1, 2, 4 and 6."""
+    policy = expected_speed.ExpectedSpeed(0.1, [1.4, 1.5, 1.7])
+    expected = [1, 1.5, 1.7, 1.8, 2.1, 2.2]
+    np.testing.assert_allclose(policy.times(GAMMA), expected, rtol=1e-6)
+    assert hash(policy) and '1.4, 1.5, 1.7' in policy.name
+    with pytest.raises(ValueError, match=r'2 numbers.*gamma 5.*\[2, 4, 6\]'):
+      expected_speed.ExpectedSpeed(0.1, [1.4, 1.7]).times(GAMMA)
 
   @pytest.mark.parametrize(
       'setting',
@@ -145,3 +156,52 @@ class TestExpectedSpeed:
     values = {'c': 0.1, 'verify_cost_ratio': 1.5} | setting
     with pytest.raises(ValueError, match=f'{next(iter(setting))} must'):
       expected_speed.ExpectedSpeed(**values)
+
+
+class TestMarginalGain:
+
+  # Every draft token costs 0.2 and verification nothing: Theorem 3.8 itself.
+  policy = marginal_gain.MarginalGain(0.2, 1.0)
+
+  def continues(self, alpha, prob, policy=policy):
+    tested = 1e6  # the prior has no weight any more
+    state = running_rate.Tested(
+        jnp.full((1,), alpha * tested), jnp.full((1,), tested)
+    )
+    logits = jnp.log(jnp.array([[prob, 1 - prob]]))
+    tokens = jnp.zeros(1, jnp.int32)
+    return bool(policy.continues(state, logits, tokens, GAMMA)[0])
+
+  def test_stops_where_the_next_token_costs_more_than_it_gains(self):
+    for alpha in (0.5, 0.7, 0.9):
+      tokens = np.cumsum([alpha**i for i in range(GAMMA + 1)])
+      speed = np.max(tokens / (1 + 0.2 * np.arange(GAMMA + 1)))
+      threshold = np.sqrt(speed * 0.2 / alpha)
+      assert 0 < threshold < 1
+      assert self.continues(alpha, threshold + 0.01)
+      assert not self.continues(alpha, threshold - 0.01)
+
+  def test_verification_is_a_part_of_the_cost(self):
+    """Wide target calls that take longer stop a draft earlier."""
+    flat = marginal_gain.MarginalGain(0.1, [1.5, 1.5, 1.5])
+    steep = marginal_gain.MarginalGain(0.1, [1.5, 2.0, 2.5])
+    assert self.continues(0.8, 0.5, flat)
+    assert not self.continues(0.8, 0.5, steep)
+
+  def test_wants_all_or_nothing(self):
+    state = running_rate.Tested(jnp.array([0.0, 90]), jnp.array([90.0, 90]))
+    policy = marginal_gain.MarginalGain(0.2, 1.5)
+    assert wanted(policy, state) == [0, GAMMA]
+
+  def test_a_row_that_drafted_nothing_tries_again(self):
+    """Its acceptance rate returns to what it was at the beginning."""
+    policy = marginal_gain.MarginalGain(0.2, 1.2)
+    state = running_rate.Tested(jnp.array([0.0, 0.0]), jnp.array([90.0, 90]))
+    assert wanted(policy, state) == [0, 0]
+    for _ in range(100):
+      state = policy.update(state, outcome([0, 0], [0, 0]))
+    assert wanted(policy, state) == [GAMMA, GAMMA]
+
+  def test_bad_exponent(self):
+    with pytest.raises(ValueError, match='exponent must'):
+      marginal_gain.MarginalGain(0.1, 1.2, exponent=-1)

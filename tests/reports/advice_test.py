@@ -217,3 +217,23 @@ class TestDescribe:
           ' sure.'
       )
       assert 'Decode plainly' not in found
+
+
+class TestDescribeCosts:
+
+  @staticmethod
+  def run(gamma, **values):
+    widths = (2.0, 2.8, 3.0, 3.5)
+    settings = {'c': 0.05, 't_width_ms': widths, 'oracle_speedup': 2.5}
+    return dataclasses.replace(record(gamma), **(settings | values))
+
+  def test_is_of_the_largest_gamma(self):
+    other = self.run(3, oracle_speedup=2.1)
+    text = advice.describe_costs([self.run(7), other])
+    assert 'up to gamma 7 would give 2.50x' in text
+    assert '--gin.COST_COEFFICIENT=0.050' in text
+    assert "--gin.VERIFY_COST_RATIO='(1.40, 1.50, 1.75)'" in text
+
+  def test_is_not_known(self):
+    assert advice.describe_costs([self.run(7, oracle_speedup=None)]) is None
+    assert advice.describe_costs([self.run(1)]) is None

@@ -138,7 +138,7 @@ class Scheduled:
     at = jnp.minimum(at, self.wanted.shape[1] - 1)
     return jnp.take_along_axis(self.wanted, at, axis=1)[:, 0]
 
-  def continues(self, state, logits, tokens):
+  def continues(self, state, logits, tokens, gamma):
     return contracts.draft_on(logits, tokens)
 
   def update(self, state, outcome):

@@ -1,0 +1,153 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What a row can expect: its acceptance rate so far, and what drafts cost.
+
+Legend: rows, gamma (the most draft tokens per block), t1 (time of a target step
+on one position).
+"""
+
+from collections.abc import Sequence
+import dataclasses
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from speculative_t5x.speculation import ranges
+from speculative_t5x.speculation import widths
+
+
+class Tested(NamedTuple):
+  """Draft tokens of each row, of which older ones weigh less.
+
+  Attributes:
+    accepted: [rows] float32.
+    tested: [rows] float32, accepted or rejected.
+  """
+
+  accepted: jax.Array
+  tested: jax.Array
+
+
+class Expected(NamedTuple):
+  """What is expected of a row.
+
+  Attributes:
+    alpha: [rows] float32, acceptance rate.
+    speeds: [rows, gamma + 1] float32, tokens per t1 with 0 to gamma draft
+      tokens per block, by Theorem 3.8.
+  """
+
+  alpha: jax.Array
+  speeds: jax.Array
+
+
+@dataclasses.dataclass(frozen=True)
+class RunningRate:
+  """The acceptance rate of each row, and the times of a draft.
+
+  Attributes:
+    c: time of a draft step over that of a target step, as the walltime job
+      measures it.
+    verify_cost_ratio: time of verifying a whole block over t1, likewise; the
+      time of narrower target calls is interpolated. Or several: the time at
+      each width of verification after the first one (2, 4, ..., gamma + 1)
+      over t1, which are exact.
+    prior_alpha: acceptance rate in [0, 1] to begin with.
+    prior_weight: above 0, how many draft tokens that counts for.
+    decay: in [0, 1], the weight of what was tested before, per target call.
+  """
+
+  c: float
+  verify_cost_ratio: float | Sequence[float]
+  prior_alpha: float = 0.75
+  prior_weight: float = 8.0
+  decay: float = 0.95
+  is_constant = False
+
+  def __post_init__(self):
+    # Gin files give a list, which is not hashable.
+    if not isinstance(self.verify_cost_ratio, float | int):
+      ratios = tuple(self.verify_cost_ratio)
+      object.__setattr__(self, 'verify_cost_ratio', ratios)
+    ranges.check_coefficient('c', self.c)
+    for ratio in np.atleast_1d(self.verify_cost_ratio).tolist():
+      ranges.check_coefficient('verify_cost_ratio', ratio)
+    ranges.check_rates('prior_alpha', np.asarray(self.prior_alpha))
+    ranges.check_rates('decay', np.asarray(self.decay))
+    ranges.check(
+        'prior_weight',
+        np.asarray(self.prior_weight),
+        0 < self.prior_weight < np.inf,
+        'be finite and above 0',
+    )
+
+  @property
+  def name(self) -> str:
+    """Kind and costs, for the record."""
+    ratios = np.atleast_1d(self.verify_cost_ratio).tolist()
+    return f'{self.kind}({", ".join(f"{x:.3g}" for x in (self.c, *ratios))})'
+
+  def init(self, rows: int) -> Tested:
+    """Returns that nothing was tested."""
+    nothing = jnp.zeros((rows,), jnp.float32)
+    return Tested(nothing, nothing)
+
+  def update(self, state: Tested, outcome) -> Tested:
+    """See `contracts.DraftLengthPolicy.update`."""
+    after = Tested(
+        state.accepted * self.decay + outcome.num_accepted,
+        state.tested * self.decay + outcome.num_tested,
+    )
+    # A row that has ended keeps its state.
+    keep = lambda new, old: jnp.where(outcome.is_active, new, old)
+    return jax.tree.map(keep, after, state)
+
+  def expect(self, state: Tested, gamma: int) -> Expected:
+    """Returns what is expected of each row.
+
+    Args:
+      state: see `init`.
+      gamma: the most draft tokens (static).
+    Reference: Leviathan et al. (2023), Theorem 3.8, arXiv:2211.17192v2, with
+      the time of verification added.
+    """
+    weight = self.prior_weight
+    prior = self.prior_alpha * weight
+    alpha = (state.accepted + prior) / (state.tested + weight)
+    # The sum of alpha^i for i from 0 to gamma is the expected tokens.
+    powers = alpha[:, None] ** jnp.arange(gamma + 1, dtype=jnp.float32)
+    tokens = jnp.cumsum(powers, axis=1)
+    return Expected(alpha, tokens / jnp.asarray(self.times(gamma)))
+
+  def times(self, gamma: int) -> np.ndarray:
+    """Returns the time of a block with 0 to gamma draft tokens, in t1.
+
+    Args:
+      gamma: the most draft tokens.
+    Returns:
+      [gamma + 1] float32.
+    Raises:
+      ValueError: for another number of ratios than of widths.
+    """
+    compiled = np.array(widths.of_block(gamma + 1))
+    lengths = np.arange(gamma + 1)
+    at_width = np.searchsorted(compiled, lengths + 1)
+    return (lengths * self.c + self._ratios(compiled)[at_width]).astype(
+        np.float32
+    )
+
+  def _ratios(self, compiled: np.ndarray) -> np.ndarray:
+    """Returns the time of a target call at each width, in t1."""
+    ratios = self.verify_cost_ratio
+    if not isinstance(ratios, tuple):
+      return np.interp(compiled, (1, compiled[-1]), (1, ratios))
+    if len(ratios) != len(compiled) - 1:
+      raise ValueError(
+          f'verify_cost_ratio has {len(ratios)} numbers, but with gamma'
+          f' {compiled[-1] - 1} there are {len(compiled) - 1} widths above 1:'
+          f' {compiled[1:].tolist()}. Give one number for each, or one for the'
+          ' last.'
+      )
+    return np.array([1, *ratios])
