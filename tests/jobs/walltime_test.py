@@ -61,6 +61,7 @@ _LENGTHS = {'inputs': 24, 'targets': 16}
 _NULL = {
     'reference': 'no other system is timed in this job',
     'speedup_ci95': 'few batches have none',
+    'oracle_speedup': 'only at batch size 1',
     'simulated_acceptance': 'acceptance is earned here',
     'commit': 'an installed package has none',
     'compile_s.baseline': 'another test compiled the same program',
