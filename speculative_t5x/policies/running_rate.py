@@ -6,7 +6,7 @@ Legend: rows, gamma (the most draft tokens per block), t1 (time of a target step
 on one position).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 import dataclasses
 from typing import NamedTuple
 
@@ -51,28 +51,27 @@ class RunningRate:
     c: time of a draft step over that of a target step, as the walltime job
       measures it.
     verify_cost_ratio: time of verifying a whole block over t1, likewise; the
-      time of narrower target calls is interpolated. Or several: the time at
-      each width of verification after the first one (2, 4, ..., gamma + 1)
-      over t1, which are exact.
+      time of narrower target calls is interpolated. Or such ratios by the width
+      of the target call, as {2: 1.4, 4: 1.5, 8: 1.7}; what lies between is
+      interpolated. It is kept as pairs.
     prior_alpha: acceptance rate in [0, 1] to begin with.
     prior_weight: above 0, how many draft tokens that counts for.
     decay: in [0, 1], the weight of what was tested before, per target call.
   """
 
   c: float
-  verify_cost_ratio: float | Sequence[float]
+  verify_cost_ratio: float | Mapping[int, float]
   prior_alpha: float = 0.75
   prior_weight: float = 8.0
   decay: float = 0.95
   is_constant = False
 
   def __post_init__(self):
-    # Gin files give a list, which is not hashable.
-    if not isinstance(self.verify_cost_ratio, float | int):
-      ratios = tuple(self.verify_cost_ratio)
-      object.__setattr__(self, 'verify_cost_ratio', ratios)
+    if isinstance(self.verify_cost_ratio, Mapping):  # which is not hashable
+      pairs = tuple(sorted(self.verify_cost_ratio.items()))
+      object.__setattr__(self, 'verify_cost_ratio', pairs)
     ranges.check_coefficient('c', self.c)
-    for ratio in np.atleast_1d(self.verify_cost_ratio).tolist():
+    for _, ratio in self._pairs(2):
       ranges.check_coefficient('verify_cost_ratio', ratio)
     ranges.check_rates('prior_alpha', np.asarray(self.prior_alpha))
     ranges.check_rates('decay', np.asarray(self.decay))
@@ -86,7 +85,7 @@ class RunningRate:
   @property
   def name(self) -> str:
     """Kind and costs, for the record."""
-    ratios = np.atleast_1d(self.verify_cost_ratio).tolist()
+    ratios = [ratio for _, ratio in self._pairs(2)[1:]]
     return f'{self.kind}({", ".join(f"{x:.3g}" for x in (self.c, *ratios))})'
 
   def init(self, rows: int) -> Tested:
@@ -129,25 +128,27 @@ class RunningRate:
     Returns:
       [gamma + 1] float32.
     Raises:
-      ValueError: for another number of ratios than of widths.
+      ValueError: for a gamma whose target calls are wider than the ratios tell.
     """
     compiled = np.array(widths.of_block(gamma + 1))
+    known, ratios = np.transpose(self._pairs(gamma + 1))
+    if known[-1] < gamma + 1:
+      raise ValueError(
+          f'verify_cost_ratio ends at width {known[-1]:g}, but gamma {gamma}'
+          f' has target calls of width {gamma + 1}. Measure with this gamma.'
+      )
     lengths = np.arange(gamma + 1)
-    at_width = np.searchsorted(compiled, lengths + 1)
-    return (lengths * self.c + self._ratios(compiled)[at_width]).astype(
-        np.float32
-    )
+    at_width = compiled[np.searchsorted(compiled, lengths + 1)]
+    times = lengths * self.c + np.interp(at_width, known, ratios)
+    return times.astype(np.float32)
 
-  def _ratios(self, compiled: np.ndarray) -> np.ndarray:
-    """Returns the time of a target call at each width, in t1."""
+  def _pairs(self, width: int) -> tuple[tuple[int, float], ...]:
+    """Returns widths of target calls and their times in t1, ascending.
+
+    Args:
+      width: of a whole block.
+    """
     ratios = self.verify_cost_ratio
     if not isinstance(ratios, tuple):
-      return np.interp(compiled, (1, compiled[-1]), (1, ratios))
-    if len(ratios) != len(compiled) - 1:
-      raise ValueError(
-          f'verify_cost_ratio has {len(ratios)} numbers, but with gamma'
-          f' {compiled[-1] - 1} there are {len(compiled) - 1} widths above 1:'
-          f' {compiled[1:].tolist()}. Give one number for each, or one for the'
-          ' last.'
-      )
-    return np.array([1, *ratios])
+      ratios = ((width, ratios),)
+    return ((1, 1.0), *ratios)

@@ -20,6 +20,7 @@ from speculative_t5x.measurement import intervals
 from speculative_t5x.measurement import part_sums
 from speculative_t5x.measurement import walltimes
 from speculative_t5x.speculation import theory
+from speculative_t5x.speculation import widths
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,11 +169,15 @@ def describe_costs(records: Sequence[run_record.RunRecord]) -> str | None:
   record = max(records, key=lambda each: each.gamma)
   if record.oracle_speedup is None or record.gamma == 1:
     return None
+  sizes = widths.of_block(record.gamma + 1)
   first, *later = record.t_width_ms
-  ratios = ', '.join(f'{ms / first:.2f}' for ms in later)
+  ratios = ', '.join(
+      f'{size}: {ms / first:.2f}'
+      for size, ms in zip(sizes[1:], later, strict=True)
+  )
   return (
       f'the best possible draft lengths up to gamma {record.gamma} would give'
       f' {record.oracle_speedup:.2f}x. For configs/policies/marginal_gain.gin:'
-      f" --gin.COST_COEFFICIENT={record.c:.3f} --gin.VERIFY_COST_RATIO='"
-      f"({ratios})'."
+      f' --gin.COST_COEFFICIENT={record.c:.3f}'
+      f" --gin.VERIFY_COST_RATIO='{{{ratios}}}'."
   )

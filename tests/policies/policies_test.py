@@ -134,18 +134,20 @@ class TestExpectedSpeed:
 
   def test_times_of_each_width(self):
     """Gamma 5 compiles the widths 1, 2, 4 and 6."""
-    policy = expected_speed.ExpectedSpeed(0.1, [1.4, 1.5, 1.7])
-    expected = [1, 1.5, 1.7, 1.8, 2.1, 2.2]
+    ratios = {2: 1.4, 4: 1.5, 8: 1.7}
+    policy = expected_speed.ExpectedSpeed(0.1, ratios)
+    expected = [1, 1.5, 1.7, 1.8, 2.0, 2.1]
     np.testing.assert_allclose(policy.times(GAMMA), expected, rtol=1e-6)
     assert hash(policy) and '1.4, 1.5, 1.7' in policy.name
-    with pytest.raises(ValueError, match=r'2 numbers.*gamma 5.*\[2, 4, 6\]'):
-      expected_speed.ExpectedSpeed(0.1, [1.4, 1.7]).times(GAMMA)
+    with pytest.raises(ValueError, match='ends at width 8, but gamma 8 has'):
+      policy.times(8)
 
   @pytest.mark.parametrize(
       'setting',
       [
           {'c': -1},
           {'verify_cost_ratio': float('nan')},
+          {'verify_cost_ratio': {2: 1.5, 4: -1}},
           {'prior_alpha': 2},
           {'prior_weight': 0},
           {'decay': 1.5},
@@ -183,8 +185,8 @@ class TestMarginalGain:
 
   def test_verification_is_a_part_of_the_cost(self):
     """Wide target calls that take longer stop a draft earlier."""
-    flat = marginal_gain.MarginalGain(0.1, [1.5, 1.5, 1.5])
-    steep = marginal_gain.MarginalGain(0.1, [1.5, 2.0, 2.5])
+    flat = marginal_gain.MarginalGain(0.1, {2: 1.5, 6: 1.5})
+    steep = marginal_gain.MarginalGain(0.1, {2: 1.5, 6: 2.5})
     assert self.continues(0.8, 0.5, flat)
     assert not self.continues(0.8, 0.5, steep)
 

@@ -232,7 +232,7 @@ class TestDescribeCosts:
     text = advice.describe_costs([self.run(7), other])
     assert 'up to gamma 7 would give 2.50x' in text
     assert '--gin.COST_COEFFICIENT=0.050' in text
-    assert "--gin.VERIFY_COST_RATIO='(1.40, 1.50, 1.75)'" in text
+    assert "--gin.VERIFY_COST_RATIO='{2: 1.40, 4: 1.50, 8: 1.75}'" in text
 
   def test_is_not_known(self):
     assert advice.describe_costs([self.run(7, oracle_speedup=None)]) is None

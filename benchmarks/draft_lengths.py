@@ -1,0 +1,285 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Measures draft lengths that adapt beside fixed ones, on the embedded tasks.
+
+All lengths are timed interleaved, batch by batch, at batch 1. The tasks are
+translation and summaries with their draft models, and post-editing at 30
+percent edited words, where the lookup drafter copies from hints. First the
+parts of decoding are timed at the largest gamma: they give the costs that
+`expected_speed` and `marginal_gain` need, and the speedup of an oracle, which
+drafts as many tokens as are accepted and knows it beforehand. No policy can
+reach it.
+
+  python -m benchmarks.draft_lengths [--gammas=2,3,5,7,10] [--output=<file>]
+
+Prints a line of JSON per task and temperature. It has the costs; the oracle's
+speedup by the times of the parts, over plain decoding; and by length (a gamma,
+or a policy up to the largest gamma) the speedup over plain decoding and over
+the best fixed length with their 95 percent intervals, the tokens per target
+call, the draft tokens per target call, and its share of the oracle's gain.
+"""
+
+import argparse
+from collections.abc import Iterator, Sequence
+import dataclasses
+import json
+import pathlib
+from typing import Any
+
+from speculative_t5x import batching
+from speculative_t5x import embedded
+from speculative_t5x import hints as hints_lib
+from speculative_t5x import token_decoder
+from speculative_t5x.drafters import lookup
+from speculative_t5x.measurement import counts
+from speculative_t5x.measurement import interleaved
+from speculative_t5x.measurement import part_programs
+from speculative_t5x.measurement import part_sums
+from speculative_t5x.measurement import provenance
+from speculative_t5x.measurement import step_times
+from speculative_t5x.policies import confidence
+from speculative_t5x.policies import expected_speed
+from speculative_t5x.policies import marginal_gain
+from speculative_t5x.runtime import arguments
+from speculative_t5x.runtime import progress
+from speculative_t5x.runtime import quiet
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.speculation import widths
+from speculative_t5x.tasks import ende  # noqa: F401  registers a task
+from speculative_t5x.tasks import examples as examples_lib
+from speculative_t5x.tasks import post_editing  # noqa: F401  likewise
+from speculative_t5x.tasks import summaries  # noqa: F401  likewise
+
+_ROUNDS = 15  # of the parts
+
+
+@dataclasses.dataclass(frozen=True)
+class _Task:
+  """A task that needs nothing.
+
+  Attributes:
+    pair: of `embedded.TASKS`.
+    name: of the seqio task.
+    split: of it.
+    copies: whether drafts are copied from hints, the input and the output,
+      instead of made by the pair's draft model.
+  """
+
+  pair: str
+  name: str
+  split: str = 'test'
+  copies: bool = False
+
+
+TASKS = {
+    'translation': _Task('translation', 'bulletins_ende'),
+    'summaries': _Task('summarization', 'bulletins_summary'),
+    # The target writes the references of the test split almost word by word.
+    'post-editing': _Task(
+        'translation', 'bulletins_post_editing_30', 'validation', copies=True
+    ),
+}
+
+
+def parse_arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
+  """Parses and checks the options."""
+  parser = argparse.ArgumentParser(
+      prog='python -m benchmarks.draft_lengths',
+      description=__doc__,
+      formatter_class=argparse.RawDescriptionHelpFormatter,
+  )
+  numbers = lambda kind: lambda text: tuple(map(kind, text.split(',')))
+  parser.add_argument('--gammas', type=numbers(int), default=(2, 3, 5, 7, 10))
+  parser.add_argument('--temperatures', type=numbers(float), default=(0.0, 1.0))
+  parser.add_argument('--examples', type=int, default=100)
+  parser.add_argument('--repeats', type=int, default=3)
+  parser.add_argument('--output', type=pathlib.Path, help='file for the lines')
+  options = parser.parse_args(given)
+  try:
+    arguments.check(examples=options.examples, repeats=options.repeats)
+    arguments.several_counts('gammas', options.gammas)
+    for temperature in options.temperatures:
+      sampling_lib.make_sampling(temperature)
+  except ValueError as error:
+    parser.error(str(error))
+  return options
+
+
+class Workload:
+  """The requests of a task, and its target with the drafter."""
+
+  def __init__(self, task: _Task, num_examples: int):
+    pair = embedded.load_decoder(task=task.pair)
+    self._decoder = pair.tokens
+    self._drafter = (
+        lookup.FromContext().load()
+        if task.copies
+        else pair.tokens.loaded_drafter
+    )
+    lengths = {'inputs': pair.inputs_length, 'targets': pair.tokens.length}
+    self._examples = examples_lib.load(
+        task.name,
+        task.split,
+        lengths,
+        num_examples,
+        padding=pair.tokens.target_model.special_ids.padding,
+    )
+
+  def decoder(
+      self, gamma: int, policy: contracts.DraftLengthPolicy | None = None
+  ) -> token_decoder.TokenDecoder:
+    """Returns a decoder, of a fixed length by default."""
+    return self._decoder.with_drafter(self._drafter, gamma, policy)
+
+  def requests(self, temperature: float) -> list[token_decoder.Request]:
+    """Returns one request per example."""
+    sampling = sampling_lib.make_sampling(temperature)
+    padding = self._decoder.target_model.special_ids.padding
+    return list(
+        batching.requests(
+            self._examples.tokens,
+            self._examples.example_ids,
+            batch_size=1,
+            length=self._decoder.length,
+            seed=0,
+            sampling=sampling,
+            draft_sampling=sampling,
+            padding=padding,
+            hints=hints_lib.stack(self._examples.hints, padding),
+        )
+    )
+
+
+def measure(
+    workload: Workload,
+    gammas: Sequence[int],
+    temperature: float,
+    repeats: int,
+    name: str,
+) -> dict[str, Any]:
+  """Times all lengths on the same requests, and returns the record."""
+  gamma = max(gammas)
+  requests = workload.requests(temperature)
+  parts = step_times.Parts(
+      part_programs.PartPrograms(workload.decoder(gamma)), requests[0]
+  )
+  for _ in range(_ROUNDS):
+    parts.time_round()
+  costs = _costs(parts, gamma)
+  policies = [
+      confidence.Confidence(),
+      expected_speed.ExpectedSpeed(**costs),
+      marginal_gain.MarginalGain(**costs),
+  ]
+  decoders = {str(each): workload.decoder(each) for each in gammas}
+  decoders |= {each.kind: workload.decoder(gamma, each) for each in policies}
+  ways = {'plain': workload.decoder(gamma).plain}
+  ways |= {key: decoder.speculative for key, decoder in decoders.items()}
+  timer = interleaved.Timer(list(ways.values()), repeats=repeats)
+  with progress.Progress(name, len(requests)) as shown:
+    runs = dict(zip(ways, timer.run(requests, after=shown.show), strict=True))
+  plain = runs.pop('plain')
+  best_gamma = min(gammas, key=lambda each: runs[str(each)].walltime_s)
+  best = runs[str(best_gamma)]
+  oracle = _oracle_speedup(parts, plain, runs[str(gamma)])
+  return {
+      'costs': costs,
+      'oracle_speedup': oracle,
+      'best_fixed': best_gamma,
+      **{key: describe(run, plain, best, oracle) for key, run in runs.items()},
+  }
+
+
+def _costs(parts: step_times.Parts, gamma: int) -> dict[str, Any]:
+  """Returns the costs of a draft, as policies take them."""
+  times = parts.times()
+  first, *later = parts.width_ms()
+  ratios = [each / first for each in later]
+  sizes = widths.of_block(gamma + 1)[1:]
+  return {
+      'c': times.t_draft_ms / times.t1_ms,
+      'verify_cost_ratio': dict(zip(sizes, ratios, strict=True)),
+  }
+
+
+def _oracle_speedup(
+    parts: step_times.Parts, plain: interleaved.Run, run: interleaved.Run
+) -> float:
+  """Returns the speedup of an oracle; see `part_sums.oracle_seconds`.
+
+  Args:
+    parts: timed.
+    plain: the plain run.
+    run: of the largest gamma, which shows how many tokens are accepted.
+  """
+  times = parts.times()
+  plain_s = sum(
+      part_sums.plain_seconds(times, int(decoded.num_steps))
+      for decoded in plain.decoded
+  )
+  oracle_s = sum(
+      part_sums.oracle_seconds(
+          times,
+          decoded.statistics.accepted_histogram.sum(axis=0),
+          parts.width_ms(),
+      )
+      for decoded in run.decoded
+  )
+  return plain_s / oracle_s
+
+
+def describe(
+    run: interleaved.Run,
+    plain: interleaved.Run,
+    best: interleaved.Run,
+    oracle_speedup: float,
+) -> dict[str, Any]:
+  """Returns what the record says about a length."""
+  counted = counts.total(run.decoded)
+  speedup = interleaved.speedup(plain, run)
+  num_drafted = sum(int(decoded.num_draft_steps) for decoded in run.decoded)
+  return {
+      'speedup': speedup,
+      'speedup_ci95': interleaved.speedup_interval(plain, run),
+      'over_best_fixed': interleaved.speedup(best, run),
+      'over_best_fixed_ci95': interleaved.speedup_interval(best, run),
+      'tokens_per_target_call': counted.tokens / counted.target_calls,
+      'drafted_per_target_call': num_drafted / counted.target_calls,
+      'share_of_oracle_gain': (speedup - 1) / (oracle_speedup - 1),
+  }
+
+
+def lines(options: argparse.Namespace) -> Iterator[str]:
+  """Yields a line of JSON per task and temperature."""
+  setting = {
+      'benchmark': 'draft_lengths',
+      'examples': options.examples,
+      'repeats': options.repeats,
+      'host': dataclasses.asdict(provenance.describe_host()),
+      'device': dataclasses.asdict(provenance.describe_device()),
+  }
+  for name, task in TASKS.items():
+    workload = Workload(task, options.examples)
+    for temperature in options.temperatures:
+      found = measure(
+          workload, options.gammas, temperature, options.repeats, name
+      )
+      labels = {'task': name, 'temperature': temperature}
+      yield json.dumps(labels | found | setting)
+
+
+def main(given: Sequence[str] | None = None) -> None:
+  """Runs the benchmark."""
+  options = parse_arguments(given)
+  quiet.keep_libtpu_from_searching()
+  written = []
+  for line in lines(options):
+    print(line, flush=True)
+    written.append(line + '\n')
+    if options.output is not None:  # after each, as all of it takes long
+      options.output.write_text(''.join(written))
+
+
+if __name__ == '__main__':
+  main()
