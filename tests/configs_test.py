@@ -12,10 +12,12 @@ import re
 import gin
 import pytest
 
+from speculative_t5x import embedded
 from speculative_t5x.cli import commands
 from speculative_t5x.cli import gin_text
 from speculative_t5x.cli import main
 from speculative_t5x.jobs import paper
+from speculative_t5x.jobs import walltime
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_published
 from tests import shared
@@ -123,11 +125,10 @@ class TestEveryRun:
 
   def test_sets_up_a_job(self, name):
     config = _parse(name)
-    (job,) = [
-        job
-        for job in commands.JOBS.values()
-        if f'\n{job.module.split(".")[-1]}.{job.function}.' in config
-    ]
+    command = re.search(
+        'speculative-t5x (.*?) ', pathlib.Path(name).read_text()
+    )
+    job = commands.JOBS[command[1]]
     module = importlib.import_module(job.module)
     function = getattr(module, job.function)
     _check_sets_up(module.__name__.split('.')[-1], function, config)
@@ -232,6 +233,50 @@ class TestEval:
     defaults = {f.name: f.default for f in dataclasses.fields(t5.T5Config)}
     for key in found.keys() - expected.keys():
       assert found[key] == defaults[key], key
+
+
+class TestMethods:
+
+  def _settings(self, scope):
+    """Returns the arguments of the walltime job in a scope."""
+    _parse('configs/runs/methods.gin')
+    with gin.config_scope(scope):
+      return gin.get_bindings(walltime.measure_walltime)
+
+  @pytest.mark.parametrize(
+      ('scope', 'task', 'pair'),
+      [
+          ('translation', 'bulletins_ende', 'translation'),
+          ('summaries', 'bulletins_summary', 'summarization'),
+          ('post_editing', 'bulletins_post_editing_30', 'translation'),
+      ],
+  )
+  def test_each_task_has_its_pair(self, scope, task, pair):
+    found = self._settings(scope)
+    assert found['workload'].mixture_or_task_name == task
+    target = embedded.target_checkpoint(pair)
+    assert found['workload'].checkpoint_path == target
+    alone, copied, both = found['drafters']
+    assert alone.checkpoint_path == embedded.draft_checkpoint(pair)
+    assert [*both.sources] == [copied, alone]
+
+  def test_each_task_has_its_costs(self):
+    self._settings('summaries')
+    gin.parse_config('summaries/COST_COEFFICIENT = 0.75')
+    names = []
+    for scope in ('translation', 'summaries', 'post_editing'):
+      with gin.config_scope(scope):
+        policies = gin.get_bindings(walltime.measure_walltime)['policies']
+      names += [x.name for x in policies if x.name.startswith('expected_speed')]
+    first, second, third = names
+    assert first == third and second.startswith('expected_speed(0.75, ')
+
+  def test_every_policy_is_there(self):
+    names = [policy.name for policy in self._settings('summaries')['policies']]
+    assert len(set(names)) == len(names) and names[0] == 'fixed'
+    files = pathlib.Path('configs/policies').glob('*.gin')
+    kinds = {name.partition('(')[0] for name in names}
+    assert kinds == {path.stem for path in files}
 
 
 class TestDraftsOfThePaper:

@@ -87,6 +87,13 @@ JOBS = {
         is_resumed=True,
         optional=_CONFIGS,
     ),
+    'methods': Job(
+        'speculative_t5x.jobs.methods',
+        'measure_methods',
+        'configs/runs/methods.gin',
+        'compares drafters, rules and policies on several tasks',
+        is_resumed=True,
+    ),
     'simulate': Job(
         'speculative_t5x.jobs.simulate',
         'simulate',

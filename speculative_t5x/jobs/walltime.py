@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The walltime job: what speculation gains on a task, and why.
 
-It measures, for each drafter, gamma, batch size and temperature, plain and
-speculative decoding of the same examples, their parts, and alpha on text that
-the target wrote. An interrupted job goes on after the configurations that it
-finished.
+It measures, for each drafter, rule, policy, gamma, batch size and temperature,
+plain and speculative decoding of the same examples, their parts, and alpha on
+text that the target wrote. An interrupted job goes on after the configurations
+that it finished.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
 import itertools
 import math
@@ -78,6 +78,7 @@ def measure_walltime(
     gamma: int | Sequence[int],
     rules: Sequence[contracts.Rule] = (),
     policies: Sequence[contracts.DraftLengthPolicy] = (),
+    one_at_a_time: bool = False,
     num_examples: int = 100,
     temperature: float | Sequence[float] = (0.0, 1.0),
     batch_size: int | Sequence[int] = 1,
@@ -94,6 +95,8 @@ def measure_walltime(
     gamma: draft tokens per block, one or several.
     rules: one or several, in place of the workload's.
     policies: one or several, in place of the workload's.
+    one_at_a_time: measures only the combinations in which at most one of
+      drafter, rule and policy is not the first of those given.
     num_examples: how many are timed, from the first on.
     temperature: one or several.
     batch_size: examples decoded together, one or several.
@@ -120,12 +123,13 @@ def measure_walltime(
   for drafter in drafters:
     source.check_source(drafter)
   arguments.check_gammas(gammas, workload.length)
-  workloads = [
-      dataclasses.replace(workload, rule=rule, policy=policy)
-      for rule, policy in itertools.product(
-          rules or [workload.rule], policies or [workload.policy]
-      )
-  ]
+  variants = _vary(
+      workload,
+      len(drafters),
+      rules or [workload.rule],
+      policies or [workload.policy],
+      one_at_a_time,
+  )
   mesh = workload.make_mesh()
   for size in batch_sizes:  # another size would have other times
     sharding.check_batch(mesh, size)
@@ -143,27 +147,19 @@ def measure_walltime(
         workload,
         output_folder.OutputFolder(output_dir, 'walltime'),
         examples,
-        math.prod(
-            map(len, (drafters, workloads, gammas, batch_sizes, temperatures))
-        ),
+        sum(map(len, variants))
+        * math.prod(map(len, (gammas, batch_sizes, temperatures))),
         num_examples,
         alpha_tokens,
         repeats,
     )
     records, lines = [], []
-    while decoder is not None:
-      for each in workloads:
-        measured = _measure_drafter(
-            dataclasses.replace(setup, workload=each),
-            decoder.with_drafter(
-                decoder.loaded_drafter, gammas[0], each.policy
-            ),
-            gammas,
-            batch_sizes,
-            temperatures,
-        )
-        records += measured.records
-        lines += measured.advice
+    for each in variants:
+      measured = _measure_drafter(
+          setup, decoder, each, gammas, batch_sizes, temperatures
+      )
+      records += measured.records
+      lines += measured.advice
       decoder = next(decoders, None)
     results = setup.folder.finish()
     text = '\n'.join([walltime_summary.render(records), '', *lines])
@@ -172,6 +168,26 @@ def measure_walltime(
   print(f'Records: {results}')
   greedy.check(records)
   return records
+
+
+def _vary(
+    workload: workload_lib.Workload,
+    num_drafters: int,
+    rules: Sequence[contracts.Rule],
+    policies: Sequence[contracts.DraftLengthPolicy],
+    one_at_a_time: bool,
+) -> list[list[workload_lib.Workload]]:
+  """Returns the workloads of each drafter, which differ in rule and policy."""
+  return [
+      [
+          dataclasses.replace(workload, rule=rule, policy=policy)
+          for (i, rule), (j, policy) in itertools.product(
+              enumerate(rules), enumerate(policies)
+          )
+          if not one_at_a_time or (drafter, i, j).count(0) >= 2
+      ]
+      for drafter in range(num_drafters)
+  ]
 
 
 def _load_decoders(
@@ -222,19 +238,37 @@ class _Found:
 
 
 def _measure_drafter(
-    setup: _Setup, decoder, gammas, batch_sizes, temperatures
+    setup: _Setup, decoder, workloads, gammas, batch_sizes, temperatures
 ) -> _Found:
-  """Measures all configurations of one drafter, one program after another."""
-  alphas = {
+  """Measures all configurations of one drafter."""
+  alphas = {  # of all rules and policies
       temperature: _find_alpha(setup, decoder, temperature, max(gammas))
       for temperature in temperatures
   }
+  found = _Found([], [])
+  for each in workloads:
+    measured = _measure_workload(
+        dataclasses.replace(setup, workload=each),
+        decoder.with_drafter(decoder.loaded_drafter, gammas[0], each.policy),
+        alphas,
+        gammas,
+        batch_sizes,
+    )
+    found.records.extend(measured.records)
+    found.advice.extend(measured.advice)
+  return found
+
+
+def _measure_workload(
+    setup: _Setup, decoder, alphas: Mapping[float, _Alpha], gammas, batch_sizes
+) -> _Found:
+  """Measures one drafter, rule and policy, one program after another."""
   found: dict[tuple[int, float], list[run_record.RunRecord]] = {}
   for gamma in gammas:
     programs = part_programs.PartPrograms(
         decoder.with_drafter(decoder.loaded_drafter, gamma)
     )
-    for setting in itertools.product(batch_sizes, temperatures):
+    for setting in itertools.product(batch_sizes, alphas):
       record = _measure_configuration(
           setup, programs, *setting, alphas[setting[1]]
       )

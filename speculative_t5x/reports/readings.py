@@ -38,13 +38,25 @@ def rule_note(record: run_record.RunRecord) -> str | None:
 
   It says so if the outputs do not follow the target's distribution.
   """
-  verification = record.verification
-  if verification is None or is_simulated(record):
+  if is_simulated(record) or rule(record) == tokenwise.TOKENWISE.name:
     return None
-  if verification.rule == tokenwise.TOKENWISE.name:
-    return None
-  lossy = '' if record.lossless else ', not lossless'
-  return f'rule {verification.rule}{lossy}'
+  return f'rule {rule(record)}'
+
+
+def rule(record: run_record.RunRecord) -> str:
+  """Returns the rule of a run.
+
+  It says so if the outputs do not follow the target's distribution.
+  """
+  if record.verification is None:
+    return tokenwise.TOKENWISE.name
+  lossy = ', not lossless' if record.lossless is False else ''
+  return f'{record.verification.rule}{lossy}'
+
+
+def policy(record: run_record.RunRecord) -> str:
+  """Returns the draft length policy of a run, with its numbers."""
+  return record.gamma_policy or draft_length.Fixed.name
 
 
 def truncation_notes(records: Iterable[run_record.RunRecord]) -> list[str]:
@@ -88,8 +100,8 @@ def method(record: run_record.RunRecord) -> str:
 def rule_and_policy(record: run_record.RunRecord) -> list[str]:
   """Returns the rule and the policy if they are not those of the paper."""
   words = [note] if (note := rule_note(record)) else []
-  if record.gamma_policy not in (None, draft_length.Fixed.name):
-    words.append(record.gamma_policy)
+  if policy(record) != draft_length.Fixed.name:
+    words.append(policy(record))
   return words
 
 

@@ -215,6 +215,8 @@ def _view(setup, batch, state, uniforms) -> contracts.View:
 def _num_wanted(setup, batch, state) -> jax.Array:
   """Returns how many draft tokens each row can use, [rows]."""
   policy, gamma = setup.policy, setup.drafter.max_draft_tokens
+  if not gamma:  # plain decoding, which policies know nothing of
+    return jnp.zeros_like(state.num_tokens)
   num_remaining = batch.limits - state.num_tokens
   num_wanted = policy.num_wanted(state.policy_state, num_remaining, gamma)
   if num_wanted.shape != state.num_tokens.shape:

@@ -67,8 +67,8 @@ t5.T5Config:
 """
 _MULTI30K = 'configs/runs/eval_multi30k.gin'
 _COMMANDS = [
-    'eval', 'infer', 'compare', 'walltime', 'simulate', 'paper', 'train',
-    'check-pair', 'tpu-preflight', 'make-table', 'convert',
+    'eval', 'infer', 'compare', 'walltime', 'methods', 'simulate', 'paper',
+    'train', 'check-pair', 'tpu-preflight', 'make-table', 'convert',
 ]  # fmt: skip
 _TPU_FLAGS = '--target=t5_1_1_base', '--draft=a,b', '--topology=v4:2x2x1'
 # The required flags of a command, and the macro of its output folder.
@@ -87,6 +87,7 @@ _OUTPUTS = [
         ['walltime', '--gin_file=configs/runs/walltime_bulletins.gin'],
         'OUTPUT_DIR',
     ),
+    (['methods', '--gin_file=configs/runs/methods.gin'], 'OUTPUT_DIR'),
     (['simulate'], 'OUTPUT_DIR'),
     (['convert', '--gin.CHECKPOINT_PATH=x'], 'OUTPUT_DIR'),
     (['make-table'], 'OUTPUT_DIR'),
@@ -907,6 +908,7 @@ class TestOutputDir:
           (['eval', '--gin_file=configs/runs/demo.gin'], ''),
           (['train', '--gin_file=configs/runs/train_bulletins_draft.gin'], ''),
           (['walltime', '--gin_file=configs/runs/walltime_bulletins.gin'], ''),
+          (['methods', '--gin_file=configs/runs/methods.gin'], ''),
           (['simulate'], ''),
           (
               [

@@ -11,6 +11,7 @@ import dataclasses
 import functools
 import gc
 import io
+import itertools
 import json
 import os
 import re
@@ -35,10 +36,14 @@ from speculative_t5x.measurement import greedy
 from speculative_t5x.measurement import interleaved
 from speculative_t5x.measurement import intervals
 from speculative_t5x.measurement import walltimes
+from speculative_t5x.policies import schedule
 from speculative_t5x.reports import advice
 from speculative_t5x.reports import runs
+from speculative_t5x.rules import exact_match
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import theory
+from speculative_t5x.speculation import verification
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import ende
 from speculative_t5x.tasks import examples
@@ -56,6 +61,7 @@ _LENGTHS = {'inputs': 24, 'targets': 16}
 _NULL = {
     'reference': 'no other system is timed in this job',
     'speedup_ci95': 'few batches have none',
+    'oracle_speedup': 'only at batch size 1',
     'simulated_acceptance': 'acceptance is earned here',
     'commit': 'an installed package has none',
     'compile_s.baseline': 'another test compiled the same program',
@@ -407,6 +413,36 @@ class TestSweep:
     monkeypatch.setattr(workload, 'find_drafter', watch)
     again.run(drafters=[workloads.drafter(f'/drafts/{i}') for i in '123'])
     assert held == [[], [True], [False, True]]
+
+  @pytest.mark.parametrize('one_at_a_time', [False, True])
+  def test_drafters_rules_and_policies(self, again, capsys, one_at_a_time):
+    records = again.run(
+        drafters=[workloads.drafter(f'/drafts/{n}') for n in 'ab'],
+        rules=[verification.TOKENWISE, exact_match.ExactMatch()],
+        policies=[draft_length.Fixed(), schedule.Schedule((1, 2))],
+        one_at_a_time=one_at_a_time,
+        temperature=1.0,
+    )
+    found = [
+        (r.drafter.name, r.verification.rule, r.gamma_policy) for r in records
+    ]
+    every = itertools.product(
+        ('a/1', 'b/1'),
+        ('tokenwise', 'exact_match'),
+        ('fixed', 'schedule(1, 2)'),
+    )
+    chosen = [
+        ('a/1', 'tokenwise', 'fixed'),
+        ('a/1', 'tokenwise', 'schedule(1, 2)'),
+        ('a/1', 'exact_match', 'fixed'),
+        ('b/1', 'tokenwise', 'fixed'),
+    ]
+    assert found == (chosen if one_at_a_time else list(every))
+    assert f'configuration {len(found)} of {len(found)}: ' in (
+        capsys.readouterr().err
+    )
+    # Alpha depends on the drafter alone.
+    assert again.num_collected == 2
 
   def test_alpha_can_use_all_examples(self, again):
     again.run(temperature=1.0)

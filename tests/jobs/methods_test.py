@@ -1,0 +1,114 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the methods job on a tiny target and a few embedded examples."""
+
+import functools
+
+import pytest
+
+from speculative_t5x import checkpoints
+from speculative_t5x.drafters import lookup
+from speculative_t5x.jobs import methods
+from speculative_t5x.jobs import walltime
+from speculative_t5x.policies import expected_speed
+from speculative_t5x.reports import methods_table
+from speculative_t5x.reports import runs
+from speculative_t5x.speculation import draft_length
+from speculative_t5x.tasks import ende
+from tests import compilation
+from tests import tiny
+from tests import workloads
+
+_CONFIG = tiny.config(
+    vocab_size=2048, num_encoder_layers=1, num_decoder_layers=1
+)
+
+
+@pytest.fixture(scope='module', autouse=True)
+def unchecked_types():
+  with compilation.unchecked_types():
+    yield
+
+
+@pytest.fixture(scope='module')
+def measure(tmp_path_factory):
+  """Returns a walltime job that lacks its output folder."""
+  folder = tmp_path_factory.mktemp('model')
+  checkpoints.save(folder / 'target', 1, tiny.params(_CONFIG))
+  return functools.partial(
+      walltime.measure_walltime,
+      **workloads.job_arguments(
+          mixture_or_task_name=ende.BULLETINS,
+          split='validation',
+          target_config=_CONFIG,
+          checkpoint_path=str(folder / 'target'),
+          task_feature_lengths={'inputs': 24, 'targets': 16},
+          drafters=[lookup.FromContext()],
+          policies=[
+              draft_length.Fixed(),
+              expected_speed.ExpectedSpeed(0.1, 1.5),
+          ],
+          gamma=2,
+          num_examples=3,
+          temperature=1.0,
+          repeats=1,
+          alpha_tokens=30,
+      ),
+  )
+
+
+def _interrupt(output_dir):
+  raise KeyboardInterrupt
+
+
+def test_resumes_and_writes_one_table(measure, tmp_path, capsys):
+  with pytest.raises(KeyboardInterrupt):
+    methods.measure_methods(
+        output_dir=str(tmp_path), tasks=[('one', measure), ('two', _interrupt)]
+    )
+  first = runs.read(tmp_path / 'one' / 'results.jsonl')
+  assert not (tmp_path / 'methods.md').exists()
+
+  capsys.readouterr()
+  other = functools.partial(measure, policies=[])
+  found = methods.measure_methods(
+      output_dir=str(tmp_path), tasks=[('one', measure), ('two', other)]
+  )
+  assert found['one'] == first  # and with the same times
+  policies = ['fixed', 'expected_speed(0.1, 1.5)']
+  assert [record.gamma_policy for record in first] == policies
+  assert [record.gamma_policy for record in found['two']] == policies[:1]
+  text = (tmp_path / 'methods.md').read_text()
+  assert text == f'{methods_table.render(found)}\n'
+  path = tmp_path / 'methods.md'
+  assert capsys.readouterr().out.endswith(f'{text}Written: {path}\n')
+  assert text.count('\n| lookup | tokenwise | fixed | 2 |') == 1
+
+
+class TestBadInput:
+
+  @pytest.mark.parametrize(
+      ('tasks', 'message'),
+      [
+          ([], 'Tasks must be pairs .* at least one, got'),
+          ({}, 'Tasks must be pairs'),
+          ([('a', _interrupt), ('b',)], 'Tasks must be pairs'),
+          ([('a', 'walltime')], 'Tasks must be pairs'),
+          (None, 'Tasks must be pairs .* got None'),
+          (
+              [('a', _interrupt), ('b', _interrupt), ('a', _interrupt)],
+              "Two tasks have the name 'a'. Give each a name of its own.",
+          ),
+          ([('a/b', _interrupt)], "The name of a task .* got 'a/b'"),
+          ([('..', _interrupt)], 'The name of a task'),
+          ([('', _interrupt)], 'The name of a task'),
+          ([(1, _interrupt)], 'The name of a task'),
+          ([('a|b', _interrupt)], 'The name of a task'),
+      ],
+  )
+  def test_is_refused_before_anything_is_measured(
+      self, tmp_path, tasks, message
+  ):
+    with pytest.raises(ValueError, match=message):
+      methods.measure_methods(output_dir=str(tmp_path), tasks=tasks)
+    assert not list(tmp_path.iterdir())
