@@ -19,6 +19,7 @@ import numpy as np
 
 from speculative_t5x import testing
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import step as step_lib
@@ -26,7 +27,7 @@ from tests import combinations
 from tests import tiny_drafters
 from tests import words
 
-ROWS = 1024  # paths per call of a compiled function
+ROWS = 512  # paths per call of a compiled function
 
 
 class Draft(NamedTuple):
@@ -77,6 +78,7 @@ class Program:
     self._begin = jax.jit(lambda *args: self._start(*args)[2])
     self._step = jax.jit(self._run_step)
     self._propose = jax.jit(self._run_propose)
+    self._loop = jax.jit(self._run_loop)
 
   def _start(self, examples, rule_index):
     pair = self.pair
@@ -113,6 +115,28 @@ class Program:
         draft, setup.target.special_ids.end, vocab_size
     )
     return draft.replace(lengths=lengths)
+
+  def decode(
+      self, rules: jax.Array, policies: jax.Array, seed: int
+  ) -> state_lib.State:
+    """Returns the states after the jitted loop, of the first example.
+
+    Args:
+      rules: [rows] int32, indices of the rules.
+      policies: [rows] int32, likewise.
+      seed: of the samples.
+    """
+    return self._loop(rules, policies, jnp.int32(seed))
+
+  def _run_loop(self, rules, policies, seed):
+    rows = rules.shape[0]
+    setup, batch, state = self._start(jnp.zeros((rows,), jnp.int32), rules)
+    keys = state_lib.row_keys(seed, jnp.arange(rows, dtype=jnp.int32))
+    policy_state = state.policy_state._replace(index=policies)
+    run = loop.Run(
+        batch.replace(keys=keys), state.replace(policy_state=policy_state), None
+    )
+    return loop.advance(setup, run, max(self.pair.limits))[0].state
 
   @property
   def num_draft_uniforms(self) -> int:
@@ -185,11 +209,11 @@ def drafts(program: Program, rule, examples, state) -> list[Draft]:
         _add(found, each, length)
       elif q is True:
         mass = np.eye(program.pair.target.vocab_size)[tokens[depth]]
-        later.append(
-            each._replace(
-                tokens=tokens[: depth + 1], probs=(*each.probs, mass)
-            )
+        child = each._replace(
+            tokens=tokens[: depth + 1], probs=(*each.probs, mass)
         )
+        later.append(child)
+        edges += _with_other_uniforms(child, program.num_draft_uniforms)
       else:
         for child, ends in _children(each, q, program.pair.tolerance):
           later.append(child)
@@ -246,6 +270,16 @@ def _children(each: Draft, q, tolerance):
         (*each.probs, q),
     )
     yield at((low + high) / 2), [at(low + margin), at(high - margin)]
+
+
+def _with_other_uniforms(each: Draft, count: int) -> list[Draft]:
+  """Returns a draft whose last token must not depend on unused uniforms."""
+  unused = count - len(each.uniforms)
+  return [
+      each._replace(uniforms=(*each.uniforms, *[value] * unused))
+      for value in (0.01, 0.99)
+      if unused
+  ]
 
 
 def _add(found, each: Draft, length: int):
@@ -351,7 +385,8 @@ def paths(program: Program, rule, examples, state, known) -> Paths:
 
 def _problem(program, example, prefix, draft: Draft):
   """Returns what the rule gets for a draft, in arrays of one row."""
-  gamma, vocab_size = tiny_drafters.GAMMA, program.pair.target.vocab_size
+  gamma = program.pair.drafter.max_draft_tokens
+  vocab_size = program.pair.target.vocab_size
   count = len(draft.tokens)
   missing = gamma - count
   places = [prefix + draft.tokens[: min(i, count)] for i in range(gamma + 1)]

@@ -22,6 +22,7 @@ from speculative_t5x.drafters import early_exit
 from speculative_t5x.drafters import in_order
 from speculative_t5x.drafters import lookup
 from speculative_t5x.drafters import shared_encoder
+from speculative_t5x.drafters import source
 from speculative_t5x.drafters import tables
 from speculative_t5x.networks import layers
 from speculative_t5x.networks import t5_model
@@ -32,7 +33,7 @@ from tests import repeat_last
 from tests import tabular
 from tests import tiny
 
-VOCAB, GAMMA, LENGTH = 3, 2, 4
+VOCAB, LENGTH = 3, 4
 LIMITS = LENGTH, 2
 TARGET = tabular.Model(VOCAB)
 # What lookup copies from: hints, then inputs, of each example.
@@ -47,7 +48,7 @@ class Pair:
   Attributes:
     target: as a model.
     target_params: its parameters.
-    drafter: drafts `GAMMA` tokens per block.
+    drafter: drafts for it.
     draft_params: its parameters.
     inputs: one row per example.
     limits: most tokens of each example.
@@ -91,8 +92,8 @@ def of_tables(drafter: contracts.Drafter, params: Any = None) -> Pair:
   )
 
 
-def of_model(model: contracts.Model, params: Any) -> Pair:
-  return of_tables(draft_model.DraftModel(model, GAMMA, VOCAB), params)
+def of_model(model: contracts.Model, gamma: int, params: Any) -> Pair:
+  return of_tables(draft_model.DraftModel(model, gamma, VOCAB), params)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,23 +119,24 @@ class WithTexts:
     return self.drafter.init(params, texts, rows, slots)
 
 
-def make_lookup(hints=HINTS) -> WithTexts:
-  return WithTexts(lookup.Lookup(GAMMA, 2, 1, padding=0), hints)
+def make_lookup(gamma: int, hints=HINTS) -> WithTexts:
+  return WithTexts(lookup.Lookup(gamma, 2, 1, padding=0), hints)
 
 
-def lookup_then_model() -> Pair:
-  model = draft_model.DraftModel(TARGET, GAMMA, VOCAB)
-  drafter = in_order.InOrder((make_lookup(None), model), TARGET)
+def lookup_then_model(gamma: int) -> Pair:
+  model = draft_model.DraftModel(TARGET, gamma, VOCAB)
+  drafter = in_order.InOrder((make_lookup(gamma, None), model), TARGET)
   return of_tables(drafter, (None, draft_tables()))
 
 
-def make_table(order: int) -> tables.Table:
-  """Returns an n-gram table, in float64."""
+def of_ngrams(order: int, gamma: int) -> Pair:
+  """Returns the pair of an n-gram table, in float64."""
   texts = [[2, 0, 2, 1], [0, 0, 2, 1], [2, 2, 1], [2, 0, 1], [1]]
   counts = token_counts.count(texts, num_pieces=VOCAB, eos_id=1, num_kept=2)
   table = tables.smooth(counts, order, VOCAB, TARGET.special_ids.start)
   widen = lambda x: np.float64(x) if x.dtype == np.float32 else x
-  return jax.tree.map(widen, table)
+  drafter = tables.make_ngram(TARGET, gamma)
+  return of_tables(drafter, jax.tree.map(widen, table))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,61 +151,61 @@ class ShortTable(tabular.Model):
     )
 
 
-def short_vocabulary() -> Pair:
-  """The draft model has logits of the tokens 1 and 2 only."""
+def short_vocabulary(gamma: int) -> Pair:
+  """Returns the pair of a draft model that drafts the tokens 1 and 2 only."""
   places = np.array([2, 0, 1], np.int32)
-  return of_model(ShortTable(VOCAB), (draft_tables(2), places))
+  return of_model(ShortTable(VOCAB), gamma, (draft_tables(2), places))
 
 
 TINY_LIMITS = 3, 2
-NUM_LAYERS = 2
 CONFIG = tiny.config(
     **(network_enumeration.SIZES | {'vocab_size': VOCAB}),
-    num_decoder_layers=NUM_LAYERS,
+    num_decoder_layers=2,
 )
 
 
-def of_network(drafter) -> Pair:
+def of_network(drafter: source.LoadedDrafter, gamma: int) -> Pair:
   """Returns the pair of the target that is a network, in float32."""
   target = tiny.model(CONFIG)
-  model = t5_model.T5Model(CONFIG)
+  model = t5_model.T5Model(target.config)
   inputs = tiny.encoder_tokens(len(TINY_LIMITS), 5, VOCAB)
-  logits = teacher_forced(target, inputs)
+  depth = max(TINY_LIMITS) - 1 + gamma
+  logits = teacher_forced(target, inputs, depth)
+  pad = lambda tokens: (*tokens, *[0] * (depth - len(tokens)))
   return Pair(
       model,
       target.params,
-      drafter.make(model, GAMMA),
+      drafter.make(model, gamma),
       drafter.params,
       np.asarray(inputs),
       TINY_LIMITS,
-      lambda example, tokens: logits[example][
-          (*tokens, *[0] * (DEPTH - len(tokens)))
-      ][len(tokens)],
+      lambda example, tokens: logits[example, *pad(tokens), len(tokens)],
       2e-5,
   )
 
 
-DEPTH = max(TINY_LIMITS) - 1 + GAMMA  # most tokens before one that is scored
-
-
-def teacher_forced(target: loading.Model, inputs: jax.Array) -> np.ndarray:
+def teacher_forced(
+    target: loading.Model, inputs: jax.Array, depth: int
+) -> np.ndarray:
   """Returns logits after every text, [examples, *tokens, length, vocab]."""
-  texts = list(itertools.product(range(VOCAB), repeat=DEPTH))
+  texts = list(itertools.product(range(VOCAB), repeat=depth))
   fed = jnp.pad(jnp.array(texts, jnp.int32), ((0, 0), (1, 0)))
-  encoded, memory = t5_model.encode(CONFIG, target.params, inputs)
+  encoded, memory = t5_model.encode(target.config, target.params, inputs)
   logits = network_enumeration.teacher_forced(CONFIG, tiny.params(CONFIG))
-  found = jax.vmap(
-      lambda output, is_input: logits(
-          jnp.tile(output, (len(fed), 1, 1)),
-          jnp.tile(is_input, (len(fed), 1)),
-          fed,
+  found = jax.jit(
+      jax.vmap(
+          lambda output, is_input: logits(
+              jnp.tile(output, (len(fed), 1, 1)),
+              jnp.tile(is_input, (len(fed), 1)),
+              fed,
+          )
       )
   )(encoded, memory.is_input)
-  shape = len(inputs), *[VOCAB] * DEPTH, DEPTH + 1, VOCAB
+  shape = len(inputs), *[VOCAB] * depth, depth + 1, VOCAB
   return np.asarray(found, np.float64).reshape(shape)
 
 
-def shared_encoder_drafter():
+def of_shared_encoder(gamma: int) -> Pair:
   config = dataclasses.replace(
       CONFIG,
       num_encoder_layers=0,
@@ -211,34 +213,33 @@ def shared_encoder_drafter():
       emb_dim=6,
       encoder_dim=CONFIG.emb_dim,
   )
-  return shared_encoder.from_model(tiny.model(config, noise=0.5))
+  drafter = shared_encoder.from_model(tiny.model(config, noise=0.5))
+  return of_network(drafter, gamma)
 
 
 _MAKERS = {
-    'draft model': lambda: of_model(TARGET, draft_tables()),
+    'draft model': lambda gamma: of_model(TARGET, gamma, draft_tables()),
     'short vocabulary': short_vocabulary,
-    'uniform': lambda: of_tables(tables.make_uniform(TARGET, GAMMA)),
-    'unigram': lambda: of_tables(
-        tables.make_ngram(TARGET, GAMMA), make_table(1)
-    ),
-    'bigram': lambda: of_tables(
-        tables.make_ngram(TARGET, GAMMA), make_table(2)
-    ),
-    'lookup': lambda: of_tables(make_lookup(None)),
-    'lookup in hints': lambda: of_tables(make_lookup()),
+    'uniform': lambda gamma: of_tables(tables.make_uniform(TARGET, gamma)),
+    'unigram': lambda gamma: of_ngrams(1, gamma),
+    'bigram': lambda gamma: of_ngrams(2, gamma),
+    'lookup': lambda gamma: of_tables(make_lookup(gamma, None)),
+    'lookup in hints': lambda gamma: of_tables(make_lookup(gamma)),
     'lookup then model': lookup_then_model,
-    'external': lambda: of_tables(repeat_last.RepeatLast(TARGET, GAMMA)),
-    'early exit': lambda: of_network(early_exit.of_config(CONFIG, 1)),
-    'shared encoder': lambda: of_network(shared_encoder_drafter()),
+    'external': lambda gamma: of_tables(repeat_last.RepeatLast(TARGET, gamma)),
+    'early exit': lambda gamma: of_network(
+        early_exit.of_config(CONFIG, 1), gamma
+    ),
+    'shared encoder': of_shared_encoder,
 }
 NAMES = tuple(_MAKERS)
+NETWORKS = 'early exit', 'shared encoder'
 
 
 @functools.cache
-def make(name: str) -> Pair:
+def make(name: str, gamma: int = 2) -> Pair:
   """Returns a pair by the name of its drafter."""
-  with jax.default_matmul_precision('highest'):
-    return _MAKERS[name]()
+  return _MAKERS[name](gamma)
 
 
 def probs(pair: Pair, sampling: sampling_lib.Sampling):

@@ -398,19 +398,33 @@ def total_variation(
   case, sequences, num_tokens = loop_outputs(seed, num_rows, rule, policy)
   table = enumeration.standardized(case.target_tables, case.sampling, VOCAB)[0]
   exact = tabular.exact_distribution(table, LENGTH)
-  outputs = tabular.outputs(VOCAB, LENGTH)
-  number = lambda tokens, n: tokens @ (VOCAB ** np.arange(LENGTH)) * 10 + n
-  padded = np.array([o + (0,) * (LENGTH - len(o)) for o in outputs])
-  codes = number(padded, np.array([len(o) for o in outputs]))
+  return distance(exact, sequences, num_tokens)
+
+
+def distance(
+    exact: dict[tuple[int, ...], float],
+    sequences: np.ndarray,
+    num_tokens: np.ndarray,
+) -> tuple[float, float]:
+  """Returns the total variation distance of samples, and its bound.
+
+  Args:
+    exact: the probability of every possible output.
+    sequences: [rows, length], of tokens below VOCAB.
+    num_tokens: [rows].
+  """
+  length = sequences.shape[1]
+  number = lambda tokens, n: tokens @ (VOCAB ** np.arange(length)) * 10 + n
+  padded = np.array([[*o, *[0] * (length - len(o))] for o in exact])
+  codes = number(padded, np.array([len(o) for o in exact]))
   found, counts = np.unique(number(sequences, num_tokens), return_counts=True)
   assert set(found) <= set(codes)
   share = dict(zip(found, counts / len(sequences)))
   distance = 0.5 * sum(
-      abs(share.get(code, 0.0) - exact.get(output, 0.0))
-      for code, output in zip(codes, outputs)
+      abs(share.get(code, 0.0) - p) for code, p in zip(codes, exact.values())
   )
   bound = math.sqrt(
-      (len(outputs) * math.log(2) + math.log(1e6)) / (2 * len(sequences))
+      (len(exact) * math.log(2) + math.log(1e6)) / (2 * len(sequences))
   )
   return distance, bound
 
