@@ -76,7 +76,7 @@ class StateOfRow(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class PolicyOfRow:
-  """A policy whose choice is a value of its state, at first the first one."""
+  """A policy whose choice is a value of its state: at first all in turns."""
 
   name = 'policy of row'
   is_constant = False
@@ -84,7 +84,8 @@ class PolicyOfRow:
   def init(self, rows) -> StateOfRow:
     """See `contracts.DraftLengthPolicy.init`."""
     states = tuple(policy.init(rows) for policy in POLICIES.values())
-    return StateOfRow(jnp.zeros((rows,), jnp.int32), states)
+    index = jnp.arange(rows, dtype=jnp.int32) % len(POLICIES)
+    return StateOfRow(index, states)
 
   def num_wanted(self, state, num_remaining, gamma):
     """See `contracts.DraftLengthPolicy.num_wanted`."""

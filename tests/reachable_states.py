@@ -81,7 +81,10 @@ class Program:
     self._loop = jax.jit(self._run_loop)
 
   def _start(self, examples, rule_index):
+    """Begins with examples [examples], each of as many rows as the next."""
     pair = self.pair
+    per_example = len(rule_index) // len(examples)
+    limits = jnp.asarray(pair.limits, jnp.int32)[examples]
     rule = self._rule or combinations.RuleOfRow(rule_index)
     setup = state_lib.Setup(
         pair.target,
@@ -97,7 +100,7 @@ class Program:
         setup,
         jnp.asarray(pair.inputs)[examples],
         None,
-        jnp.asarray(pair.limits, jnp.int32)[examples],
+        jnp.repeat(limits, per_example),
         length=max(pair.limits),
     )
 
@@ -129,9 +132,8 @@ class Program:
     return self._loop(rules, policies, jnp.int32(seed))
 
   def _run_loop(self, rules, policies, seed):
-    rows = rules.shape[0]
-    setup, batch, state = self._start(jnp.zeros((rows,), jnp.int32), rules)
-    keys = state_lib.row_keys(seed, jnp.arange(rows, dtype=jnp.int32))
+    setup, batch, state = self._start(np.array([0]), rules)
+    keys = state_lib.row_keys(seed, jnp.arange(len(rules), dtype=jnp.int32))
     policy_state = state.policy_state._replace(index=policies)
     run = loop.Run(
         batch.replace(keys=keys), state.replace(policy_state=policy_state), None
