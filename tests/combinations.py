@@ -56,9 +56,7 @@ class RuleOfRow:
 
   def __call__(self, scores, draft, accept_uniforms) -> contracts.Verdict:
     """See `contracts.Rule.__call__`."""
-    verdicts = [
-        rule(scores, draft, accept_uniforms) for rule in RULES.values()
-    ]
+    verdicts = [rule(scores, draft, accept_uniforms) for rule in RULES.values()]
     return jax.tree.map(lambda *x: _of_row(self.index, x), *verdicts)
 
 

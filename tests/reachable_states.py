@@ -242,8 +242,10 @@ def step_uniforms(program: Program) -> int:
 def _next_probs(proposed, row, depth):
   """Returns q of the token at a depth, True for a point mass, None for none."""
   gamma = proposed.tokens.shape[1]
-  if depth == gamma or proposed.probs is None and (
-      depth >= proposed.lengths[row]
+  if (
+      depth == gamma
+      or proposed.probs is None
+      and (depth >= proposed.lengths[row])
   ):
     return None
   if proposed.probs is None:
