@@ -68,7 +68,9 @@ def make_program(
   )
 
 
-shared_program = functools.cache(make_program)
+# Apart, because probabilities are kept in the precision of the first use.
+enumerated_program = functools.cache(make_program)
+sampled_program = functools.cache(lambda drafter: make_program(drafter))
 
 
 @functools.cache
@@ -83,7 +85,7 @@ class TestEnumeratedDistribution:
   def test_each_pair_of_choices(self, values):
     drafter, rule, policy = values
     with precision(drafter):
-      program = shared_program(drafter)
+      program = enumerated_program(drafter)
       error, _ = reachable_states.error(
           program, rule, policy, known_decisions(drafter, rule)
       )
@@ -111,7 +113,7 @@ class TestEnumeratedDistribution:
   def test_drafts_have_several_lengths(self, policy):
     with precision('draft model'):
       _, lengths = reachable_states.error(
-          shared_program('draft model'),
+          enumerated_program('draft model'),
           'tokenwise',
           policy,
           known_decisions('draft model', 'tokenwise'),
@@ -274,7 +276,7 @@ class TestJittedDistribution:
 
   def _check(self, drafter, choices, num_calls):
     with jax.default_matmul_precision('highest'):
-      found = sample(shared_program(drafter), choices, num_calls)
+      found = sample(sampled_program(drafter), choices, num_calls)
     for values, (distance, bound) in found.items():
       print(f'{drafter} + {_label(values)}: {distance:.4f}, bound {bound:.4f}')
       assert distance <= bound
