@@ -186,6 +186,13 @@ MISSTATED = {
 
 class TestFaultsAreFound:
 
+  @pytest.fixture(autouse=True)
+  def _own_enumerators(self):
+    """Keeps compiled rules with a fault from other tests."""
+    reachable_states.enumerator.cache_clear()
+    yield
+    reachable_states.enumerator.cache_clear()
+
   @pytest.mark.parametrize('name', FAULTS)
   def test_by_enumeration(self, name, monkeypatch):
     module, attribute, fault, drafter, rules, policies = FAULTS[name]
