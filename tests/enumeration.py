@@ -28,11 +28,9 @@ from speculative_t5x.drafters import draft_model
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
-from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import step as step_lib
-from speculative_t5x.speculation import uniforms as uniforms_lib
 from speculative_t5x.speculation import verification
 from tests import tabular
 from tests import words
@@ -133,45 +131,6 @@ class Case:
   def policy_state(self, paths, state):
     """Returns the policy's state at the prefixes of paths."""
     return state
-
-
-@dataclasses.dataclass(frozen=True)
-class PointMassCase(Case):
-  """A target, and a drafter of point masses without a state.
-
-  Attributes:
-    drafter: whose production code says what it drafts.
-  """
-
-  drafter: contracts.Drafter | None = None
-
-  def drafts(self, example, prefix):
-    """See `Case.drafts`. There is one draft, of point masses."""
-    tokens = self._draft(prefix)
-    yield 1.0, [], tokens, list(np.eye(self.vocab_size)[tokens])
-
-  def draft_state(self, num_tokens, cache, rng):
-    """See `Case.draft_state`."""
-    return None
-
-  def _draft(self, prefix: tuple[int, ...]) -> list[int]:
-    room = max(self.limits)
-    sequences = np.zeros((1, room), np.int32)
-    sequences[0, : len(prefix)] = prefix
-    view = contracts.View(
-        sequences=jnp.asarray(sequences),
-        num_tokens=jnp.array([len(prefix)]),
-        num_wanted=jnp.array([self.gamma]),
-        uniforms=uniforms_lib.Uniforms(
-            jnp.zeros((1, 0, 2), jnp.uint32), 'The drafter'
-        ),
-        sampling=self.draft_sampling,
-        target=contracts.TargetView(None, None, None),
-        last_outcome=outcome_lib.none_yet(1, self.gamma),
-    )
-    draft, *_ = self.drafter.propose(None, None, None, view)
-    assert draft.probs is None
-    return np.asarray(draft.tokens)[0, : int(draft.lengths[0])].tolist()
 
 
 def standardized(tables: np.ndarray, sampling, width: int) -> np.ndarray:

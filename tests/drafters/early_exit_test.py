@@ -16,7 +16,6 @@ import pytest
 from speculative_t5x import token_decoder
 from speculative_t5x.drafters import early_exit
 from speculative_t5x.networks import t5
-from speculative_t5x.rules import block
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome as outcome_lib
@@ -68,11 +67,9 @@ class TestEnumeratedDistribution:
       'options',
       [
           dict(),
-          dict(exit_layer=2, gamma=1),
           dict(exit_layer=NUM_LAYERS, limits=(2,)),
           dict(gamma=3, limits=(2, 1)),
           dict(temperature=0.6, topk=3),
-          dict(rule=block.BlockVerification(), limits=(3,)),
       ],
       ids=str,
   )

@@ -22,15 +22,11 @@ from speculative_t5x.drafters import source
 from speculative_t5x.measurement import acceptance
 from speculative_t5x.measurement import operations
 from speculative_t5x.speculation import contracts
-from speculative_t5x.speculation import sampling
 from speculative_t5x.tasks import bulletins
 from tests import compilation
-from tests import enumeration
 from tests import repeat_last
-from tests import tabular
 from tests import tiny
 
-VOCAB, LIMIT = 4, 5
 CONFIG = tiny.config(
     vocab_size=2048, num_encoder_layers=1, num_decoder_layers=1
 )
@@ -63,31 +59,6 @@ source.WithoutParameters:
 def test_example_is_short():
   lines = inspect.getsource(repeat_last).splitlines()
   assert len(lines) <= 60
-
-
-class TestDistribution:
-
-  @pytest.mark.parametrize('temperature', [1.0, 0.0])
-  @pytest.mark.parametrize('gamma', [1, 2, 3])
-  def test_distribution_is_the_targets(self, gamma, temperature):
-    """All paths of the production step are enumerated."""
-    tables = tabular.random_tables(3, 1, VOCAB)
-    drawn_from = sampling.make_sampling(temperature)
-    drafter = repeat_last.RepeatLast(tabular.Model(VOCAB), gamma)
-    case = enumeration.PointMassCase(
-        tables, tables, (LIMIT,), gamma, drawn_from, drawn_from,
-        drafter=drafter,
-    )  # fmt: skip
-    production = enumeration.Production(
-        gamma, VOCAB, VOCAB, LIMIT, drafter=drafter
-    )
-    (found,), *_ = enumeration.joint_distributions(case, production)
-    expected = tabular.exact_distribution(case.probabilities[0][0], LIMIT)
-    assert found.keys() >= expected.keys()
-    for output, probability in found.items():
-      np.testing.assert_allclose(
-          probability, expected.get(output, 0.0), atol=1e-6
-      )
 
 
 @functools.cache

@@ -11,11 +11,9 @@ import pytest
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import in_order
 from speculative_t5x.drafters import source
-from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import uniforms as uniforms_lib
-from tests import enumeration
 from tests import repeat_last
 from tests import tabular
 from tests.speculation import distribution_test
@@ -50,77 +48,9 @@ def make_drafter() -> LastHasTheTables:
   return LastHasTheTables((Sometimes(TARGET, GAMMA), last), TARGET)
 
 
-@dataclasses.dataclass(frozen=True)
-class MixedCase(enumeration.Case):
-  """Some repeated tokens, then a draft model's."""
-
-  def drafts(self, example, prefix):
-    """See `enumeration.Case.drafts`."""
-    last = prefix[-1] if prefix else 0
-    remaining = min(self.gamma, self.limits[example] - len(prefix))
-    num = 0 if last == t5_model.SPECIAL_IDS.end else min(last, remaining)
-    repeated = [last] * num
-    points = list(np.eye(self.vocab_size)[repeated]) if num else []
-    seen = set()
-    for weight, uniforms, tokens, probs in super().drafts(
-        example, prefix + tuple(repeated)
-    ):
-      rest = remaining - num
-      key = tuple(tokens[:rest])
-      if key not in seen:
-        seen.add(key)
-        weight = float(np.prod([q[t] for q, t in zip(probs[:rest], key)]))
-        yield weight, uniforms, repeated + list(key), points + probs[:rest]
-
-  def draft_state(self, num_tokens, cache, rng):
-    """See `enumeration.Case.draft_state`."""
-    return None, super().draft_state(num_tokens, cache, rng)
-
-
-def make_case() -> MixedCase:
-  case = distribution_test.make_case(gamma=GAMMA, limits=(4, 2, 1))
-  fields = {f.name: getattr(case, f.name) for f in dataclasses.fields(case)}
-  return MixedCase(**fields)
-
-
-def find_error() -> float:
-  case = make_case()
-  production = enumeration.Production(
-      GAMMA, VOCAB, VOCAB, max(case.limits), drafter=make_drafter()
-  )
-  error, *_ = distribution_test.distribution_error(case, production)
-  return error
-
-
-@pytest.mark.usefixtures('float64')
-class TestDistribution:
-
-  def test_outputs_follow_the_target(self):
-    assert find_error() < distribution_test.TOLERANCE
-
-  def test_drafts_are_of_one_kind_of_the_other_and_mixed(self):
-    case = make_case()
-    kinds = set()
-    for prefix in [(), (0,), (2,)]:
-      for _, _, _, probs in case.drafts(0, prefix):
-        is_point = tuple(float(q.max()) == 1 for q in probs)
-        kinds.add((any(is_point), all(is_point)))
-    assert kinds == {(False, False), (True, False)}
-
-  def test_point_masses_taken_for_samples_are_found(self, monkeypatch):
-    original = in_order.join
-
-    def forgetful(first, second):
-      draft = original(first, second)
-      return draft.replace(is_point_mass=jnp.zeros_like(draft.is_point_mass))
-
-    monkeypatch.setattr(in_order, 'join', forgetful)
-    assert find_error() > 1e-3
-
-
 def drafted_after(prefix):
   """Drafts after a prefix; the cache holds stale tokens past it."""
-  case, length = make_case(), 8
+  case, length = distribution_test.make_case(gamma=GAMMA), 8
   drafter = make_drafter()
   sequences = np.zeros((1, length), np.int32)
   sequences[0, : len(prefix)] = prefix

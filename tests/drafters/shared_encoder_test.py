@@ -15,7 +15,6 @@ from speculative_t5x import token_decoder
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import shared_encoder
 from speculative_t5x.networks import t5_model
-from speculative_t5x.rules import block
 from speculative_t5x.speculation import sampling as sampling_lib
 from tests import network_enumeration
 from tests import tiny
@@ -66,7 +65,6 @@ class TestEnumeratedDistribution:
           dict(),
           dict(gamma=3, limits=(2, 1)),
           dict(temperature=0.6, topk=3),
-          dict(rule=block.BlockVerification(), limits=(3,)),
       ],
       ids=str,
   )

@@ -1,0 +1,141 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Every rule and policy that keeps the target's distribution, in one program.
+
+A compiled step may have another rule and another policy in each row, so that
+all combinations with a drafter are compiled once. What rules and policies do
+for a row depends on that row alone.
+"""
+
+import dataclasses
+import itertools
+from typing import NamedTuple
+
+from flax import struct
+import jax
+import jax.numpy as jnp
+
+from speculative_t5x.policies import confidence
+from speculative_t5x.policies import expected_speed
+from speculative_t5x.policies import marginal_gain
+from speculative_t5x.policies import schedule
+from speculative_t5x.rules import block
+from speculative_t5x.rules import exact_match
+from speculative_t5x.rules import rejection_sampling
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import draft_length
+from speculative_t5x.speculation import verification
+
+RULES = {
+    'tokenwise': verification.TOKENWISE,
+    'block': block.BlockVerification(),
+    'exact_match': exact_match.ExactMatch(),
+    'rejection_sampling': rejection_sampling.RejectionSampling(),
+}
+# Their numbers make drafts of all lengths out of small tables.
+POLICIES = {
+    'fixed': draft_length.Fixed(),
+    'schedule': schedule.Schedule((1, 0, 2, 3)),
+    'confidence': confidence.Confidence(0.45),
+    'tuned confidence': confidence.Confidence(0.4, tuning=0.2),
+    'entropy': confidence.Entropy(0.5, scale=0.3),
+    'expected speed': expected_speed.ExpectedSpeed(0.3, 1.2, prior_weight=1.0),
+    'marginal gain': marginal_gain.MarginalGain(0.1, 1.2, prior_weight=1.0),
+}
+
+
+@struct.dataclass
+class RuleOfRow:
+  """A rule whose choice is a value.
+
+  Attributes:
+    index: [rows] int32, of each row's rule among RULES.
+  """
+
+  index: jax.Array
+  name = 'rule of row'
+  is_lossless = True
+
+  def __call__(self, scores, draft, accept_uniforms) -> contracts.Verdict:
+    """See `contracts.Rule.__call__`."""
+    verdicts = [rule(scores, draft, accept_uniforms) for rule in RULES.values()]
+    return jax.tree.map(lambda *x: _of_row(self.index, x), *verdicts)
+
+
+class StateOfRow(NamedTuple):
+  """What `PolicyOfRow` carries.
+
+  Attributes:
+    index: [rows] int32, of each row's policy among POLICIES.
+    states: of all policies; only that of the row's own changes.
+  """
+
+  index: jax.Array
+  states: tuple
+
+
+@dataclasses.dataclass(frozen=True)
+class PolicyOfRow:
+  """A policy whose choice is a value of its state: at first all in turns."""
+
+  name = 'policy of row'
+  is_constant = False
+
+  def init(self, rows) -> StateOfRow:
+    """See `contracts.DraftLengthPolicy.init`."""
+    states = tuple(policy.init(rows) for policy in POLICIES.values())
+    index = jnp.arange(rows, dtype=jnp.int32) % len(POLICIES)
+    return StateOfRow(index, states)
+
+  def num_wanted(self, state, num_remaining, gamma):
+    """See `contracts.DraftLengthPolicy.num_wanted`."""
+    return _of_row(
+        state.index,
+        [
+            policy.num_wanted(own, num_remaining, gamma)
+            for policy, own in zip(POLICIES.values(), state.states)
+        ],
+    )
+
+  def continues(self, state, logits, tokens, gamma):
+    """See `contracts.DraftLengthPolicy.continues`."""
+    return _of_row(
+        state.index,
+        [
+            policy.continues(own, logits, tokens, gamma)
+            for policy, own in zip(POLICIES.values(), state.states)
+        ],
+    )
+
+  def update(self, state, outcome):
+    """See `contracts.DraftLengthPolicy.update`."""
+    states = []
+    for i, (policy, own) in enumerate(zip(POLICIES.values(), state.states)):
+      keep = lambda new, old, i=i: jnp.where(state.index == i, new, old)
+      states.append(jax.tree.map(keep, policy.update(own, outcome), own))
+    return StateOfRow(state.index, tuple(states))
+
+
+def _of_row(index, values):
+  """Returns the value of each row's own choice, [rows, ...]."""
+  stacked = jnp.stack(values)
+  return stacked[index, jnp.arange(stacked.shape[1])]
+
+
+def pairwise(*factors) -> list[tuple]:
+  """Returns few combinations with each pair of values of any two factors.
+
+  Each is the one that has the most pairs that are still missing.
+
+  Args:
+    *factors: the values of each.
+  """
+  products = list(itertools.product(*factors))
+  pairs = lambda values: set(itertools.combinations(enumerate(values), 2))
+  missing = set().union(*map(pairs, products))
+  chosen = []
+  while missing:
+    best = max(products, key=lambda values: len(pairs(values) & missing))
+    chosen.append(best)
+    missing -= pairs(best)
+  return chosen

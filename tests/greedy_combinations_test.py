@@ -1,0 +1,190 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Greedy outputs of the embedded pairs under every exact combination.
+
+Each row of a batch has a rule and a policy of its own, so that a batch has all
+of them. They must be those of plain decoding, up to near ties.
+"""
+
+import dataclasses
+import functools
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from speculative_t5x import embedded
+from speculative_t5x import loading
+from speculative_t5x import token_counts
+from speculative_t5x.drafters import draft_model
+from speculative_t5x.drafters import early_exit
+from speculative_t5x.drafters import in_order
+from speculative_t5x.drafters import lookup
+from speculative_t5x.drafters import shared_encoder
+from speculative_t5x.drafters import source
+from speculative_t5x.drafters import tables
+from speculative_t5x.measurement import greedy
+from speculative_t5x.measurement import near_ties
+from speculative_t5x.tasks import bulletins
+from tests import combinations
+from tests import repeat_last
+from tests import tiny_drafters
+
+READ = {
+    'translation': bulletins.read_pairs,
+    'summarization': bulletins.read_reports,
+}
+GAMMA = 2
+# The rows have the policies in turns (see `PolicyOfRow`), and a rule per turn.
+NUM_POLICIES = len(combinations.POLICIES)
+NUM_CHOICES = len(combinations.RULES) * NUM_POLICIES
+NUM_EXAMPLES = 2 * NUM_CHOICES
+
+
+@functools.cache
+def decoder(task):
+  return embedded.load_decoder(GAMMA, task)
+
+
+@functools.cache
+def counts(task):
+  """Returns the counts of some outputs of a task."""
+  vocabulary = decoder(task).vocabulary
+  texts = [text for _, text in READ[task]('train')[:500]]
+  return token_counts.count(
+      ([*vocabulary.encode(text), vocabulary.eos_id] for text in texts),
+      num_pieces=vocabulary.num_pieces,
+      eos_id=vocabulary.eos_id,
+      num_kept=8,
+  )
+
+
+def of_model(task) -> source.LoadedDrafter:
+  return decoder(task).tokens.loaded_drafter
+
+
+def of_short_vocabulary(task) -> source.LoadedDrafter:
+  draft = loading.load_model(embedded.draft_checkpoint(task))
+  ids = counts(task).most_frequent(256)
+  return draft_model.from_model(loading.shorten_head(draft, ids))
+
+
+def of_table(task, order) -> source.LoadedDrafter:
+  target = decoder(task).tokens.target
+  table = tables.smooth(
+      counts(task), order, target.config.vocab_size, target.special_ids.start
+  )
+  return tables.from_table(table, order)
+
+
+def of_lookup(task=None) -> source.LoadedDrafter:
+  return lookup.FromContext().load()
+
+
+def of_first_layer(task) -> source.LoadedDrafter:
+  """Returns the target's first decoder layer on its encoder's output."""
+  first = early_exit.truncate(decoder(task).tokens.target, 1)
+  params = {k: v for k, v in first.params.items() if k != 'encoder'}
+  config = dataclasses.replace(first.config, num_encoder_layers=0)
+  own = dataclasses.replace(first, config=config, params=params)
+  return shared_encoder.from_model(own)
+
+
+DRAFTERS = {
+    'draft model': of_model,
+    'short vocabulary': of_short_vocabulary,
+    'uniform': lambda task: source.WithoutParameters(
+        tables.make_uniform, 'uniform'
+    ).load(),
+    'unigram': lambda task: of_table(task, 1),
+    'bigram': lambda task: of_table(task, 2),
+    'lookup': of_lookup,
+    'lookup in hints': of_lookup,
+    'lookup then model': lambda task: in_order.in_order(
+        [of_lookup(), of_model(task)]
+    ),
+    'external': lambda task: source.WithoutParameters(
+        repeat_last.RepeatLast, 'repeat_last'
+    ).load(),
+    'early exit': lambda task: early_exit.of_config(
+        decoder(task).tokens.target.config, 1
+    ),
+    'shared encoder': of_first_layer,
+}
+TASKS = tuple(READ)
+# Each drafter with one of the tasks.
+PAIRS = [(drafter, TASKS[i % len(TASKS)]) for i, drafter in enumerate(DRAFTERS)]
+
+
+def test_drafters_are_those_whose_outputs_are_enumerated():
+  assert tuple(DRAFTERS) == tiny_drafters.NAMES
+
+
+def check(drafter, task, start, shift) -> near_ties.Comparison:
+  """Compares a batch of the test split with plain decoding.
+
+  Args:
+    drafter: its name.
+    task: its name.
+    start: index of the first example.
+    shift: moves the examples to rows of other rules and policies.
+  """
+  pairs = READ[task]('test')
+  numbers = (np.arange(NUM_EXAMPLES) - shift) % NUM_EXAMPLES + start
+  chosen = [pairs[i % len(pairs)] for i in numbers]
+  texts, outputs = zip(*chosen)
+  hints = list(outputs) if drafter == 'lookup in hints' else None
+  request, _ = decoder(task).make_request(texts, hints=hints)
+  turns = jnp.arange(NUM_EXAMPLES, dtype=jnp.int32) // NUM_POLICIES
+  request = request.replace(
+      rule=combinations.RuleOfRow(turns % len(combinations.RULES)),
+      rule_class=combinations.RuleOfRow,
+  )
+  own = decoder_with(drafter, task)
+  plain = plain_sequences(task, start)
+  found = jax.device_get(own.speculative(request))
+  assert found.statistics.num_accepted.sum() > 0 or drafter == 'uniform'
+  return near_ties.compare(
+      own, request, np.roll(plain, shift, axis=0), found.sequences
+  )
+
+
+@functools.cache
+def plain_sequences(task, start):
+  pairs = READ[task]('test')
+  texts = [pairs[i % len(pairs)][0] for i in range(start, start + NUM_EXAMPLES)]
+  request, _ = decoder(task).make_request(texts)
+  return jax.device_get(decoder(task).tokens.plain(request)).sequences
+
+
+@functools.cache
+def decoder_with(drafter, task):
+  return decoder(task).tokens.with_drafter(
+      DRAFTERS[drafter](task), GAMMA, combinations.PolicyOfRow()
+  )
+
+
+@pytest.mark.parametrize(('drafter', 'task'), PAIRS)
+def test_some_examples(drafter, task):
+  compared = check(drafter, task, 0, 0)
+  assert not compared.mismatches
+  assert len(compared.near_ties) <= 1
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ('drafter', 'task'), list(itertools.product(DRAFTERS, TASKS))
+)
+def test_all_examples(drafter, task):
+  """Each example of the test split under each rule and policy."""
+  num_near_ties = num_rows = 0
+  for start in range(0, len(READ[task]('test')), NUM_EXAMPLES):
+    for shift in range(NUM_CHOICES):
+      compared = check(drafter, task, start, shift)
+      assert not compared.mismatches
+      num_near_ties += len(compared.near_ties)
+      num_rows += NUM_EXAMPLES
+  print(f'{num_near_ties} near ties in {num_rows} rows')
+  assert num_near_ties <= max(1, greedy.MAX_NEAR_TIE_SHARE * num_rows)
