@@ -3,20 +3,22 @@
 """Measures what a store of earlier answers gains, and what it costs.
 
 The embedded translation target answers the first texts of a task, which fills a
-store, and then the second ones, at batch 1 and temperature 0, in three ways:
+store, and then the second ones, at batch 1 and temperature 0, in four ways:
 
   plain     one token per target call
+  searched  likewise, after a search for answers, which are not used
   lookup    drafts are looked up in the input and in the output
   answers   likewise, and in the answers to the nearest inputs of the store
 
 All ways are timed interleaved for each request, from its token ids to those of
-the output. The time of `answers` includes the search; its encoder runs once,
-for the search and for decoding. Two tasks are measured: `paraphrases`, whose
-second texts state the facts of the first ones in other words, and `unrelated`,
-whose second texts have other topics than the first ones, so that the store has
-no answer for them and only costs time.
+the output. The times of `searched` and `answers` include the search; the
+encoder runs once, for the search and for decoding. Two tasks are measured:
+`paraphrases`, whose second texts state the facts of the first ones in other
+words, and `unrelated`, whose second texts have other topics than the first
+ones, so that the store has no answer for them and only costs time.
 
-  python -m benchmarks.earlier_answers [--gamma=10] [--output=<file>]
+  python -m benchmarks.earlier_answers [--gamma=10] [--min_ngram=1] \\
+    [--output=<file>]
 
 Prints a line of JSON. It has for each task the number of answers in the store;
 the share of the requests for which an answer was found; and by way, the
@@ -40,6 +42,7 @@ from speculative_t5x import embedded
 from speculative_t5x import text_decoder
 from speculative_t5x.answers import store as store_lib
 from speculative_t5x.drafters import lookup
+from speculative_t5x.drafters import source
 from speculative_t5x.measurement import counts
 from speculative_t5x.measurement import interleaved
 from speculative_t5x.measurement import provenance
@@ -64,6 +67,12 @@ def parse_arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
   )
   parser.add_argument('--gamma', type=int, default=10)
   parser.add_argument(
+      '--min_ngram', type=int, default=1, help='fewest tokens of a match'
+  )
+  parser.add_argument(
+      '--max_ngram', type=int, default=3, help='most tokens of a match'
+  )
+  parser.add_argument(
       '--requests', type=int, help='per task, at most; default: all'
   )
   parser.add_argument(
@@ -82,17 +91,20 @@ def parse_arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
         repeats=options.repeats,
     )
     store_lib.check(count=options.count, min_similarity=options.min_similarity)
+    lookup.FromContext(options.max_ngram, options.min_ngram)
   except ValueError as error:
     parser.error(str(error))
   return options
 
 
-def load_decoder(gamma: int) -> text_decoder.TextDecoder:
-  """Returns the embedded target with the lookup drafter."""
+def load_decoder(
+    gamma: int, drafter: source.LoadedDrafter
+) -> text_decoder.TextDecoder:
+  """Returns the embedded target with another drafter."""
   pair = embedded.load_decoder()
   return text_decoder.TextDecoder(
       pair.tokens.target,
-      lookup.FromContext().load(),
+      drafter,
       pair.vocabulary,
       gamma=gamma,
       inputs_length=pair.inputs_length,
@@ -127,6 +139,7 @@ def measure(
   tokens = decoder.tokens
   ways = {
       'plain': tokens.plain,
+      'searched': lambda request: tokens.plain(finder(request)),
       'lookup': tokens.speculative,
       'answers': lambda request: tokens.speculative(finder(request)),
   }
@@ -162,7 +175,8 @@ def main(given: Sequence[str] | None = None) -> None:
   """Runs the benchmark."""
   options = parse_arguments(given)
   quiet.keep_libtpu_from_searching()
-  decoder = load_decoder(options.gamma)
+  drafter = lookup.FromContext(options.max_ngram, options.min_ngram).load()
+  decoder = load_decoder(options.gamma, drafter)
   measured = {}
   for name, read in _TASKS.items():
     first, second = (
@@ -180,6 +194,7 @@ def main(given: Sequence[str] | None = None) -> None:
   line = json.dumps(
       {
           'benchmark': 'earlier_answers',
+          'drafter': drafter.description.name,
           'gamma': options.gamma,
           'count': options.count,
           'min_similarity': options.min_similarity,

@@ -30,12 +30,13 @@ def test_record(tmp_path, capsys, monkeypatch):
   found = record['paraphrases']
   assert found['requests'] == 6 and found['answers_in_store'] == 7
   assert found['share_with_answer'] > 0.5
-  assert found['plain']['tokens_per_target_call'] == 1
+  for way in ('plain', 'searched'):
+    assert found[way]['tokens_per_target_call'] == 1
   rates = [
       found[way]['tokens_per_target_call'] for way in ('lookup', 'answers')
   ]
   assert 1 < rates[0] < rates[1]
-  for way in ('plain', 'lookup', 'answers'):
+  for way in ('plain', 'searched', 'lookup', 'answers'):
     assert found[way]['different_outputs'] == 0
     low, high = found[way]['speedup_ci95']
     assert low <= found[way]['speedup'] <= high
@@ -48,3 +49,9 @@ def test_bad_options(option, capsys):
   with pytest.raises(SystemExit):
     earlier_answers.parse_arguments([option])
   assert 'must be' in capsys.readouterr().err
+
+
+def test_bad_ngrams(capsys):
+  with pytest.raises(SystemExit):
+    earlier_answers.parse_arguments(['--min_ngram=4'])
+  assert 'min_ngram <= max_ngram' in capsys.readouterr().err
