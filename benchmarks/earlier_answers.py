@@ -17,7 +17,7 @@ encoder runs once, for the search and for decoding. Two tasks are measured:
 words, and `unrelated`, whose second texts have other topics than the first
 ones, so that the store has no answer for them and only costs time.
 
-  python -m benchmarks.earlier_answers [--gamma=10] [--min_ngram=1] \\
+  python -m benchmarks.earlier_answers [--gamma=10] [--only_hints] \\
     [--output=<file>]
 
 Prints a line of JSON. It has for each task the number of answers in the store;
@@ -73,6 +73,11 @@ def parse_arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
       '--max_ngram', type=int, default=3, help='most tokens of a match'
   )
   parser.add_argument(
+      '--only_hints',
+      action='store_true',
+      help='look up drafts in answers only, not in the input and the output',
+  )
+  parser.add_argument(
       '--requests', type=int, help='per task, at most; default: all'
   )
   parser.add_argument(
@@ -91,7 +96,9 @@ def parse_arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
         repeats=options.repeats,
     )
     store_lib.check(count=options.count, min_similarity=options.min_similarity)
-    lookup.FromContext(options.max_ngram, options.min_ngram)
+    options.drafter = lookup.FromContext(
+        options.max_ngram, options.min_ngram, options.only_hints
+    )
   except ValueError as error:
     parser.error(str(error))
   return options
@@ -175,7 +182,7 @@ def main(given: Sequence[str] | None = None) -> None:
   """Runs the benchmark."""
   options = parse_arguments(given)
   quiet.keep_libtpu_from_searching()
-  drafter = lookup.FromContext(options.max_ngram, options.min_ngram).load()
+  drafter = options.drafter.load()
   decoder = load_decoder(options.gamma, drafter)
   measured = {}
   for name, read in _TASKS.items():
