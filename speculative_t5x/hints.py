@@ -9,6 +9,7 @@ Legend: examples, width (of the hints of a batch).
 """
 
 from collections.abc import Sequence
+import itertools
 
 import numpy as np
 
@@ -65,7 +66,7 @@ def _texts(hints: Hints) -> list[str]:
 
 
 def stack(
-    encoded: Sequence[Sequence[Sequence[int]]], padding: int
+    encoded: Sequence[Sequence[Sequence[int]]], padding: int, room: int = 0
 ) -> np.ndarray | None:
   """Returns the hints of a batch as `contracts.Context` has them.
 
@@ -74,15 +75,28 @@ def stack(
   Args:
     encoded: the hints of each example, see `encode`.
     padding: id between two hints of an example, and behind the last one.
+    room: tokens that fit at least, so that batches with fewer have one width.
   Returns:
-    [examples, width] int32; None if no example has hints.
+    [examples, width] int32; None if no example has hints and there is no room.
   """
   rows = []
   for texts in encoded:
     parted = [i for ids in texts for i in (padding, *ids)]
     rows.append(parted[1:])
   longest = max(map(len, rows), default=0)
-  if not longest:
+  if not (longest or room):
     return None
-  width = max(1 << (longest - 1).bit_length(), _MIN_WIDTH)
-  return batching.pad(rows, width, padding)
+  longest = max(longest, room, _MIN_WIDTH)
+  return batching.pad(rows, 1 << (longest - 1).bit_length(), padding)
+
+
+def unstack(stacked: np.ndarray, padding: int) -> list[list[list[int]]]:
+  """Returns the hints of each example that `stack` has put together."""
+  return [
+      [
+          list(ids)
+          for is_text, ids in itertools.groupby(row, padding.__ne__)
+          if is_text
+      ]
+      for row in stacked.tolist()
+  ]

@@ -5,7 +5,7 @@
 Legend: examples, num_decodes (samples per example), length (of the outputs).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import dataclasses
 
 import jax
@@ -182,6 +182,9 @@ class TextDecoder:
       seed: int = 0,
       example_ids: Sequence[int] | None = None,
       hints: Sequence[hints_lib.Hints] | None = None,
+      answers: (
+          Callable[[token_decoder.Request], token_decoder.Request] | None
+      ) = None,
       rule: contracts.Rule = verification.TOKENWISE,
   ) -> tuple[token_decoder.Request, int]:
     """Tokenizes a batch.
@@ -202,6 +205,8 @@ class TextDecoder:
       hints: per input, a text that the output may repeat, several in order of
         preference, or None. They make drafts of drafters that read them, and
         never change the distribution of the outputs.
+      answers: adds earlier answers behind the hints, see `answers.Finder`; None
+        for none.
       rule: which draft tokens are accepted; `rules` has others.
     Returns:
       The request, and how many inputs were cut to their limit.
@@ -243,6 +248,8 @@ class TextDecoder:
         padding=special_ids.padding,
         hints=self._tokenize_hints(hints, len(rows)),
     )
+    if answers is not None:
+      request = answers(request)
     return request, sum(len(ids) > limit for ids in rows)
 
   def _tokenize(self, index: int, text: str) -> list[int]:

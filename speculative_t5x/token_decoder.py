@@ -24,6 +24,7 @@ from speculative_t5x import loading
 from speculative_t5x import sharding
 from speculative_t5x.drafters import nothing
 from speculative_t5x.drafters import source
+from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import decodes
@@ -51,6 +52,9 @@ class Request:
     rule: which draft tokens are accepted. Only a rule that `is_lossless` keeps
       the distribution of the outputs.
     hints: [examples, any] int32, see `contracts.Context`; None without hints.
+    features: [examples, inputs_length, embed], the output of the target's
+      encoder for these tokens (`TokenDecoder.encode`), so that it does not run
+      again; None to run it.
     rule_class: the class of `rule`, set from it.
   """
 
@@ -62,6 +66,7 @@ class Request:
   draft_sampling: sampling_lib.Sampling
   rule: contracts.Rule = verification.TOKENWISE
   hints: jax.Array | None = None
+  features: jax.Array | None = None
   rule_class: type | None = struct.field(pytree_node=False, default=None)
 
   def __post_init__(self):
@@ -208,6 +213,9 @@ class TokenDecoder:
         () if may_end else (target.special_ids.end,),
         target.special_ids,
     )
+    self._jit_encode = jax.jit(
+        functools.partial(_features, target.config, target.special_ids.padding)
+    )
     # Bound to a copy that has no drafter yet: all that is made by
     # `with_drafter` shares it, and must not keep a replaced drafter in memory.
     self._jit_plain = jax.jit(copy.copy(self)._plain)
@@ -266,6 +274,12 @@ class TokenDecoder:
   def reads_hints(self) -> bool:
     """Whether the drafter uses the hints of a request."""
     return getattr(self.drafter, 'reads_hints', False)
+
+  def encode(self, request: Request) -> jax.Array:
+    """Returns the features of a request, see `Request`; asynchronous."""
+    request = self.place(request)
+    with self.scope():
+      return self._jit_encode(self.target.params, request.encoder_input_tokens)
 
   def speculative(self, request: Request) -> Decoded:
     """Decodes speculatively; asynchronous, as all of JAX."""
@@ -354,6 +368,7 @@ class TokenDecoder:
         jnp.repeat(limits, self.num_decodes),
         length=self.length,
         hints=request.hints,
+        features=request.features,
         fold=fold,
     )
 
@@ -390,6 +405,15 @@ class TokenDecoder:
         rescale_log_probs=self._rescale_log_probs,
     )
     return _decoded(*self._decode(setup, outcome_lib.NOTHING, request))
+
+
+def _features(
+    config: t5.T5Config,
+    padding: int,
+    params: contracts.Params,
+    tokens: jax.Array,
+) -> jax.Array:
+  return t5_model.run_encoder(config, params, tokens, padding).output
 
 
 def _decoded(

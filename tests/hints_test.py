@@ -56,6 +56,20 @@ class TestStack:
     assert hints.stack([[], []], 0) is None
 
   @pytest.mark.parametrize(
+      ('length', 'width'), [(0, 64), (1, 64), (40, 64), (64, 64), (65, 128)]
+  )
+  def test_room(self, length, width):
+    rows = hints.stack([[[5] * length], []], 0, room=40)
+    assert rows.shape == (2, width)
+    assert (rows != 0).sum() == length
+
+  @pytest.mark.parametrize('padding', [0, 3])
+  def test_unstack(self, padding):
+    encoded = [[[5, 1], [6, 7, 1]], [], [[8] * 32]]
+    rows = hints.stack(encoded, padding)
+    assert hints.unstack(rows, padding) == encoded
+
+  @pytest.mark.parametrize(
       ('length', 'width'), [(1, 32), (32, 32), (33, 64), (64, 64), (65, 128)]
   )
   def test_few_widths(self, length, width):

@@ -172,6 +172,79 @@ class TestBatch:
     assert row_limits.tolist() == [3, 3, 0, 0, *[LENGTH] * 4, 2, 2]
 
 
+class TestFeatures:
+  """Decoding reuses what the target's encoder computed before."""
+
+  @pytest.mark.parametrize('way', ['speculative', 'plain'])
+  @pytest.mark.parametrize('temperature', [0.0, 1.0])
+  def test_outputs_are_the_same(self, way, temperature):
+    asked = request(seed=1, temperature=temperature)
+    given = asked.replace(features=decoder().encode(asked))
+    found, expected = (
+        jax.device_get(getattr(decoder(), way)(x)) for x in (given, asked)
+    )
+    assert_rows_equal(found, expected, slice(None))
+
+  def test_encoder_does_not_run(self):
+    """An encoder whose parameters are lost changes nothing."""
+    target, drafter = models()
+    lost = jax.tree.map(
+        lambda x: jnp.full_like(x, jnp.nan), target.params['encoder']
+    )
+    broken = token_decoder.TokenDecoder(
+        dataclasses.replace(target, params={**target.params, 'encoder': lost}),
+        drafter,
+        gamma=GAMMA,
+        length=LENGTH,
+        matmul_precision='highest',
+    )
+    asked = request(seed=1)
+    given = asked.replace(features=decoder().encode(asked))
+    found = jax.device_get(broken.speculative(given))
+    assert_rows_equal(found, whole(), slice(None))
+    assert np.isnan(broken.encode(asked)).all()
+
+  def test_features_of_other_rows_are_used(self):
+    """Fault: each row gets the features of the next one."""
+    asked = request(temperature=0.0)
+    features = jnp.roll(decoder().encode(asked), -1, axis=0)
+    wrong = jax.device_get(
+        decoder().speculative(asked.replace(features=features))
+    )
+    is_other = wrong.sequences != plain(temperature=0.0).sequences
+    assert np.any(is_other, axis=1).mean() > 0.5
+
+  def test_shape_and_dtype(self):
+    features = decoder().encode(request())
+    assert features.shape == (ROWS, 9, CONFIG.emb_dim)
+    assert features.dtype == CONFIG.dtype
+
+  @pytest.mark.parametrize(
+      'change',
+      [
+          lambda x: x[:-1],
+          lambda x: x[:, :-1],
+          lambda x: x[..., :-1],
+          lambda x: x[0],
+          lambda x: x.astype(jnp.bfloat16),
+      ],
+  )
+  def test_other_shapes_and_dtypes_are_refused(self, change):
+    asked = request()
+    features = change(decoder().encode(asked))
+    with pytest.raises(ValueError, match='Give what the same target has'):
+      decoder().speculative(asked.replace(features=features))
+
+  def test_values_do_not_recompile(self):
+    sizes = []
+    for seed in range(3):
+      asked = request(seed=seed, order=np.roll(np.arange(ROWS), seed))
+      decoder().speculative(asked.replace(features=decoder().encode(asked)))
+      compiled = decoder()._jit_encode, decoder()._jit_speculative
+      sizes.append([each._cache_size() for each in compiled])
+    assert sizes[1:] == sizes[:-1]
+
+
 class TestDecodes:
 
   @staticmethod

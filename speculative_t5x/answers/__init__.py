@@ -4,11 +4,12 @@
 
 An `Embedder` turns inputs into vectors by the target's own encoder. A `Store`
 keeps inputs, outputs and vectors, finds the answers to the nearest inputs, and
-lies in a folder between runs. Finding needs the package usearch, which
-`pip install 'speculative_t5x[answers]'` installs.
+lies in a folder between runs. A `Finder` adds the answers to requests. Finding
+needs the package usearch: `pip install 'speculative_t5x[answers]'`.
 """
 
 from speculative_t5x.answers.embedding import Embedder
+from speculative_t5x.answers.finder import Finder
 from speculative_t5x.answers.folder import Folder
 from speculative_t5x.answers.store import MAX_ANSWERS
 from speculative_t5x.answers.store import MIN_SIMILARITY
@@ -20,6 +21,7 @@ from speculative_t5x.answers.versions import StoreError
 __all__ = [
     'Answer',
     'Embedder',
+    'Finder',
     'Folder',
     'MAX_ANSWERS',
     'MIN_SIMILARITY',

@@ -61,6 +61,10 @@ class Embedder:
 
   Compiles once per shape. Batches and lengths are powers of two, so that there
   are few shapes.
+
+  Attributes:
+    model: the target.
+    vocabulary: of the target.
   """
 
   def __init__(
@@ -86,7 +90,7 @@ class Embedder:
     loading.check_end('of the inputs', vocabulary.eos_id, model.special_ids)
     loading.check_vocabulary_fits(vocabulary.num_pieces, 'target', model)
     self.vocabulary = vocabulary
-    self._model = model
+    self.model = model
     self._inputs_length = inputs_length
     self._padding = model.special_ids.padding
     self._jit_embed = jax.jit(
@@ -120,7 +124,7 @@ class Embedder:
       rows.append(batching.cut([*ids, end], self._inputs_length, end))
     # Inputs of one length share a batch, so that little is padding.
     order = sorted(range(len(rows)), key=lambda i: len(rows[i]))
-    vectors = np.zeros((len(rows), self._model.config.emb_dim), np.float32)
+    vectors = np.zeros((len(rows), self.model.config.emb_dim), np.float32)
     for part in batching.parts(order, _MAX_BATCH):
       vectors[part] = self._embed_rows([rows[i] for i in part])
     return vectors
@@ -128,12 +132,12 @@ class Embedder:
   def _embed_rows(self, rows: Sequence[Sequence[int]]) -> np.ndarray:
     """Returns the vectors of at most _MAX_BATCH rows of ids."""
     length = max(_power_of_two(max(map(len, rows))), _MIN_LENGTH)
-    size = sharding.round_up(self._model.mesh, _power_of_two(len(rows)))
+    size = sharding.round_up(self.model.mesh, _power_of_two(len(rows)))
     # A row without tokens would have no mean.
     filled = [*rows, *[rows[0]] * (size - len(rows))]
     tokens = jnp.asarray(batching.pad(filled, length, self._padding))
-    with sharding.scope(self._model.mesh, self._model.rules):
-      vectors = self._jit_embed(self._model.params, tokens)
+    with sharding.scope(self.model.mesh, self.model.rules):
+      vectors = self._jit_embed(self.model.params, tokens)
     return np.asarray(vectors)[: len(rows)]
 
 
@@ -153,16 +157,24 @@ def _power_of_two(count: int) -> int:
 def _embed(
     config: t5.T5Config, padding: int, params, tokens: jax.Array
 ) -> jax.Array:
+  encoded = t5_model.run_encoder(config, params, tokens, padding)
+  return pool(encoded.output, tokens, padding)
+
+
+def pool(features: jax.Array, tokens: jax.Array, padding: int) -> jax.Array:
   """Returns the mean encoder output of each row's tokens, normalized.
 
   Args:
-    config: of the network.
-    padding: the id that fills rows.
-    params: of the network.
+    features: [texts, length, embed], the output of the encoder.
     tokens: [texts, length] int32.
+    padding: the id that fills rows.
+  Returns:
+    [texts, embed] float32; zeros for a row without tokens.
   """
-  encoded, _ = t5_model.encode(config, params, tokens, padding)
   is_token = (tokens != padding)[..., None]
-  total = jnp.sum(jnp.where(is_token, encoded.astype(jnp.float32), 0.0), axis=1)
+  total = jnp.sum(
+      jnp.where(is_token, features.astype(jnp.float32), 0.0), axis=1
+  )
   # The mean has the direction of the sum.
-  return total / jnp.linalg.norm(total, axis=-1, keepdims=True)
+  norm = jnp.linalg.norm(total, axis=-1, keepdims=True)
+  return total / jnp.where(norm > 0, norm, 1)

@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A store of answers as a job uses it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 import dataclasses
 
 from speculative_t5x import batching
+from speculative_t5x import token_decoder
 from speculative_t5x.answers import embedding
+from speculative_t5x.answers import finder as finder_lib
 from speculative_t5x.answers import store as store_lib
 from speculative_t5x.answers import versions
 
@@ -51,17 +53,11 @@ class Folder:
       store.check_not_empty()
     return store
 
-  def hints(
-      self, store: store_lib.Store, texts: Sequence[str]
-  ) -> list[list[list[int]]]:
-    """Returns the ids of the answers found for each input, end included."""
-    if not len(store):
-      return [[] for _ in texts]
-    end = store.embedder.vocabulary.eos_id
-    return [
-        [[*match.answer.tokens, end] for match in matches]
-        for matches in store.nearest(texts, self.count, self.min_similarity)
-    ]
+  def finder(
+      self, decoder: token_decoder.TokenDecoder, store: store_lib.Store
+  ) -> finder_lib.Finder:
+    """Returns what adds answers of the store to requests."""
+    return finder_lib.Finder(decoder, store, self.count, self.min_similarity)
 
   def add(
       self,

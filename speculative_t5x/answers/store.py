@@ -7,6 +7,7 @@ Legend: texts, embed (width of the encoder).
 
 from collections.abc import Sequence
 import dataclasses
+import hashlib
 import json
 from typing import Any, NamedTuple
 
@@ -206,25 +207,40 @@ class Store:
     """
     check(count=count, min_similarity=min_similarity)
     self.check_not_empty()
-    matches = [
-        self._nearest_to(vector, count) for vector in self.embedder.embed(texts)
-    ]
-    return [
-        [match for match in each if match.similarity >= min_similarity]
-        for each in matches
-    ]
+    vectors = self.embedder.embed(texts)
+    return [self.nearest_to(each, count, min_similarity) for each in vectors]
 
-  def hints(self, texts: Sequence[str], **options: Any) -> list[list[str]]:
-    """Returns the outputs of `nearest`, as `TextDecoder.decode` takes hints.
+  def nearest_to(
+      self,
+      vector: np.ndarray,
+      count: int = 1,
+      min_similarity: float = MIN_SIMILARITY,
+  ) -> list[Match]:
+    """Returns the answers to the inputs whose vectors are most similar.
 
     Args:
-      texts: see `nearest`.
-      **options: see `nearest`.
+      vector: [embed] float32, normalized, see `embedding.pool`.
+      count: see `nearest`.
+      min_similarity: see `nearest`.
     """
-    return [
-        [match.answer.output for match in matches]
-        for matches in self.nearest(texts, **options)
+    found = self._index.search(vector, min(count, len(self)), threads=1)
+    matches = [
+        Match(self._answers[key], 1 - distance)
+        for key, distance in zip(found.keys.tolist(), found.distances.tolist())
     ]
+    return [each for each in matches if each.similarity >= min_similarity]
+
+  @property
+  def digest(self) -> str:
+    """Hash of the answers."""
+    return hashlib.sha256(self._lines()).hexdigest()
+
+  def _lines(self) -> bytes:
+    lines = [
+        json.dumps([key, *answer], ensure_ascii=False)
+        for key, answer in self._answers.items()
+    ]
+    return ''.join(f'{line}\n' for line in lines).encode()
 
   def check_not_empty(self) -> None:
     """Raises versions.StoreError if there is no answer."""
@@ -249,12 +265,8 @@ class Store:
       OSError: if the folder cannot be written to.
     """
     folder = epath.Path(path)
-    lines = [
-        json.dumps([key, *answer], ensure_ascii=False)
-        for key, answer in self._answers.items()
-    ]
     files = {
-        _ANSWERS: ''.join(f'{line}\n' for line in lines).encode(),
+        _ANSWERS: self._lines(),
         _INDEX: bytes(self._index.save()) if self._answers else b'',
     }
     manifest = {
@@ -270,13 +282,6 @@ class Store:
       number = versions.next_number(folder)
       versions.write(folder, number, manifest, files)
     self._version = number
-
-  def _nearest_to(self, vector: np.ndarray, count: int) -> list[Match]:
-    found = self._index.search(vector, min(count, len(self)), threads=1)
-    return [
-        Match(self._answers[key], 1 - distance)
-        for key, distance in zip(found.keys.tolist(), found.distances.tolist())
-    ]
 
   def _drop_oldest(self) -> None:
     surplus = len(self._answers) - self.max_answers

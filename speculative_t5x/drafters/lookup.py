@@ -52,6 +52,11 @@ class _Texts(NamedTuple):
   hints_width: int
   output_start: int
 
+  def only_hints(self) -> '_Texts':
+    """Returns the hints, and an empty input and output."""
+    width = self.hints_width
+    return _Texts(self.tokens[:, :width], width, width)
+
 
 @dataclasses.dataclass(frozen=True)
 class Lookup:
@@ -73,6 +78,8 @@ class Lookup:
     max_ngram: most tokens of a match, at least min_ngram.
     min_ngram: fewest tokens of a match, at least 1.
     padding: id that fills inputs and hints.
+    only_hints: whether input and output are not searched, so that nothing is
+      drafted without hints.
     num_uniforms: none is drawn.
     reads_hints: see `contracts.Drafter`.
   """
@@ -81,6 +88,7 @@ class Lookup:
   max_ngram: int
   min_ngram: int
   padding: int
+  only_hints: bool = False
   num_uniforms: int = 0
   reads_hints: bool = True
 
@@ -98,7 +106,7 @@ class Lookup:
     inputs, hints = context.inputs, context.hints
     _check_ids('inputs', inputs)
     if hints is None:
-      hints = jnp.zeros((inputs.shape[0], 0), jnp.int32)
+      hints = jnp.full((inputs.shape[0], 1), _START, jnp.int32)
     else:
       _check_ids('hints', hints)
       if hints.shape[0] != inputs.shape[0]:
@@ -115,6 +123,8 @@ class Lookup:
   ) -> tuple[contracts.Draft, jax.Array, contracts.Cache]:
     """See `contracts.Drafter.propose`."""
     texts = _texts(memory, view)
+    if self.only_hints:
+      texts = texts.only_hints()
     # A hint has a start before it, which an output has not.
     aligned = view.num_tokens + state + 1
     found, is_found = self._find(texts, aligned, view)
@@ -234,10 +244,12 @@ class FromContext:
   Attributes:
     max_ngram: see `Lookup`.
     min_ngram: see `Lookup`.
+    only_hints: see `Lookup`.
   """
 
   max_ngram: int = 3
   min_ngram: int = 1
+  only_hints: bool = False
 
   def __post_init__(self):
     for name in ('max_ngram', 'min_ngram'):
@@ -254,7 +266,9 @@ class FromContext:
   def make(self, target: contracts.Model, gamma: int) -> Lookup:
     """Returns the drafter; see `source.MakeDrafter`."""
     padding = target.special_ids.padding
-    return Lookup(gamma, self.max_ngram, self.min_ngram, padding)
+    return Lookup(
+        gamma, self.max_ngram, self.min_ngram, padding, self.only_hints
+    )
 
   def find(
       self,
@@ -266,7 +280,8 @@ class FromContext:
 
   def load(self) -> source.LoadedDrafter:
     """Returns the drafter; there is nothing to read."""
-    name = f'lookup_{self.min_ngram}_{self.max_ngram}'
+    searched = '_hints' if self.only_hints else ''
+    name = f'lookup{searched}_{self.min_ngram}_{self.max_ngram}'
     return source.LoadedDrafter(
         self.make, run_record.DrafterDescription('lookup', name)
     )

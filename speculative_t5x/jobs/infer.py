@@ -59,6 +59,25 @@ class _Columns:
   tokens: bool = False
 
 
+class _WithAnswers:
+  """Decodes requests with earlier answers as hints.
+
+  Attributes:
+    identity: what the answers that are found depend on, as JSON.
+    last_hints: all hints of the last request, see `token_decoder.Request`.
+  """
+
+  def __init__(self, finder: answers_lib.Finder):
+    self.identity = [finder.store.digest, finder.count, finder.min_similarity]
+    self.last_hints: np.ndarray | None = None
+    self._finder = finder
+
+  def __call__(self, request: token_decoder.Request) -> token_decoder.Decoded:
+    request = self._finder(request)
+    self.last_hints = request.hints
+    return self._finder.decoder.speculative(request)
+
+
 @dataclasses.dataclass(frozen=True)
 class _Setup:
   """What all chunks of a job share."""
@@ -72,6 +91,7 @@ class _Setup:
   chunk_batches: int
   columns: _Columns
   is_speculative: bool
+  answers: _WithAnswers | None
   timer: interleaved.Timer
   shown: progress.Progress
 
@@ -167,6 +187,13 @@ def infer(
         num_decodes=num_decodes,
         mesh=mesh,
     )
+    with_answers = None
+    if answers is not None:
+      lengths = workload.task_feature_lengths
+      embedder = answers_lib.Embedder(
+          decoder.target, vocabulary, lengths['inputs']
+      )
+      with_answers = _find_answers(answers, decoder, embedder)
     way = decoder.plain if drafter is None else decoder.speculative
     setup = _Setup(
         workload,
@@ -178,7 +205,8 @@ def infer(
         chunk_batches if output_dir is not None else 1,
         _Columns(scores, statistics, tokens),
         drafter is not None,
-        interleaved.Timer([way]),
+        with_answers,
+        interleaved.Timer([with_answers or way]),
         stack.enter_context(progress.Progress('infer', None)),
     )
     read = _read(
@@ -190,12 +218,6 @@ def infer(
         hints_field=hints_field,
     )
     read = itertools.islice(read, num_examples)
-    if answers is not None:
-      lengths = workload.task_feature_lengths
-      embedder = answers_lib.Embedder(
-          decoder.target, vocabulary, lengths['inputs']
-      )
-      read = _with_answers(read, answers, embedder, batch_size)
     read = _watch(read, decoder)
     if output_dir is None:
       for _ in _take_chunks(setup, read, _print):
@@ -227,22 +249,19 @@ def _check_answers(
     )
 
 
-def _with_answers(
-    inputs: Iterator[inputs_lib.Input],
+def _find_answers(
     answers: answers_lib.Folder,
+    decoder: token_decoder.TokenDecoder,
     embedder: answers_lib.Embedder,
-    batch_size: int,
-) -> Iterator[inputs_lib.Input]:
-  """Returns inputs that have earlier answers behind hints of their own."""
-  store = answers.open(embedder)  # before any input is read
-
-  def add_hints() -> Iterator[inputs_lib.Input]:
-    for part in batching.parts(inputs, batch_size):
-      found = answers.hints(store, [each.text for each in part])
-      for each, hints in zip(part, found, strict=True):
-        yield each._replace(hints=[*each.hints, *hints])
-
-  return add_hints()
+) -> _WithAnswers | None:
+  """Opens the store; returns None if no answer of it would be of use."""
+  store = answers.open(embedder)
+  if not len(store):
+    return None
+  if not decoder.reads_hints:
+    workload_lib.note_unread_hints(decoder)
+    return None
+  return _WithAnswers(answers.finder(decoder, store))
 
 
 def _answers_in(rows: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -433,10 +452,11 @@ def _take_chunks(
 ) -> Iterator[Any]:
   """Yields what `take` returns for each chunk of the inputs."""
   chunk_size = setup.batch_size * setup.chunk_batches
+  answers = [setup.answers.identity] if setup.answers else []
   for number, part in enumerate(batching.parts(inputs, chunk_size)):
     yield take(
         number,
-        [_identity(each) for each in part],
+        [*map(_identity, part), *answers],
         lambda number=number, part=part: _decode_chunk(setup, number, part),
     )
     setup.shown.show(number * setup.chunk_batches + _num_batches(setup, part))
@@ -461,13 +481,24 @@ def _decode_chunk(
   setup.timer.warm_up(
       batches[0].replace(limits=jnp.zeros_like(batches[0].limits))
   )
+  hints = [] if setup.answers else [each.hints for each in part]
+
+  def after(num_done):
+    if setup.answers:
+      found = setup.answers.last_hints
+      hints.extend(hints_lib.unstack(found, _padding(setup)))
+    setup.shown.show(num_done)
+
   (run,) = setup.timer.run(
-      batches, first=number * setup.chunk_batches, after=setup.shown.show
+      batches, first=number * setup.chunk_batches, after=after
   )
   for decoded in run.decoded:
     token_decoder.check_finite(decoded)
   return chunks_lib.Content(
-      [json.dumps(row, ensure_ascii=False) for row in _rows(setup, part, run)],
+      [
+          json.dumps(row, ensure_ascii=False)
+          for row in _rows(setup, part, hints, run)
+      ],
       {
           'run': dataclasses.asdict(run.tally()),
           'truncated_inputs': sum(each.is_truncated for each in part),
@@ -475,10 +506,14 @@ def _decode_chunk(
   )
 
 
+def _padding(setup: _Setup) -> int:
+  return setup.decoder.target_model.special_ids.padding
+
+
 def _requests(
     setup: _Setup, part: list[inputs_lib.Input]
 ) -> list[token_decoder.Request]:
-  padding = setup.decoder.target_model.special_ids.padding
+  padding = _padding(setup)
   hints = hints_lib.stack([each.hints for each in part], padding)
   requests = batching.requests(
       batching.pad(
@@ -500,9 +535,19 @@ def _requests(
 
 
 def _rows(
-    setup: _Setup, part: list[inputs_lib.Input], run: interleaved.Run
+    setup: _Setup,
+    part: list[inputs_lib.Input],
+    hints: list[list[list[int]]],
+    run: interleaved.Run,
 ) -> Iterator[dict[str, Any]]:
-  """Yields the rows of `predictions.jsonl`, one per input."""
+  """Yields the rows of `predictions.jsonl`, one per input.
+
+  Args:
+    setup: of the job.
+    part: inputs.
+    hints: those that each input was decoded with.
+    run: in which the inputs were decoded.
+  """
   decoder = setup.decoder
   found = predictions_lib.read(run, len(part), decoder, setup.vocabulary)
   columns = {
@@ -519,7 +564,7 @@ def _rows(
     ]
   if setup.columns.tokens:
     columns[predictions_lib.INPUT_TOKENS] = [list(x.tokens) for x in part]
-    columns |= predictions_lib.hint_tokens([x.hints for x in part])
+    columns |= predictions_lib.hint_tokens(hints[: len(part)])
     columns[predictions_lib.TOKENS] = predictions_lib.unwrap(found.tokens)
   for row in zip(*columns.values(), strict=True):
     yield dict(zip(columns, row, strict=True))

@@ -65,14 +65,25 @@ def encode(
   Returns:
     The encoder's output [examples, inputs_length, embed], and the memory.
   """
+  encoded = run_encoder(config, params, encoder_input_tokens, padding)
+  return encoded.output, _project(config, params, encoded)
+
+
+def run_encoder(
+    config: t5.T5Config,
+    params: contracts.Params,
+    encoder_input_tokens: jax.Array,
+    padding: int = SPECIAL_IDS.padding,
+) -> Encoded:
+  """Runs the encoder; takes what `encode` takes."""
   tokens = sharding.constrain(encoder_input_tokens, ('batch', 'length'))
-  output = sharding.constrain(
-      t5.Transformer(config).apply(
-          {'params': params}, tokens, False, padding, method='encode'
-      ),
-      ('batch', 'length', 'embed'),
+  output = t5.Transformer(config).apply(
+      {'params': params}, tokens, False, padding, method='encode'
   )
-  return output, _project(config, params, Encoded(output, tokens != padding))
+  return Encoded(
+      sharding.constrain(output, ('batch', 'length', 'embed')),
+      tokens != padding,
+  )
 
 
 def _project(
@@ -128,13 +139,41 @@ class T5Model:
     return self.config.vocab_size
 
   def start(
-      self, params, encoder_input_tokens, rows, slots
+      self, params, encoder_input_tokens, rows, slots, features=None
   ) -> contracts.Started:
-    """See `contracts.Model.start`; the inputs are those of `encode`."""
-    output, memory = encode(
-        self.config, params, encoder_input_tokens, self.special_ids.padding
+    """See `contracts.Model.start`.
+
+    Args:
+      params: the parameters of the network.
+      encoder_input_tokens: [examples, inputs_length] int32.
+      rows: sequences to decode.
+      slots: of the cache.
+      features: output of `run_encoder` for the same tokens; None to run it.
+    Raises:
+      ValueError: for features of another shape or dtype.
+    """
+    if features is None:
+      padding = self.special_ids.padding
+      encoded = run_encoder(self.config, params, encoder_input_tokens, padding)
+    else:
+      encoded = self._encoded_before(features, encoder_input_tokens)
+    memory = _project(self.config, params, encoded)
+    return self._started(memory, rows, slots)._replace(features=encoded.output)
+
+  def _encoded_before(self, features: jax.Array, tokens: jax.Array) -> Encoded:
+    shape = *tokens.shape, self.config.emb_dim
+    dtype = jnp.dtype(self.config.dtype)
+    if features.shape != shape or features.dtype != dtype:
+      raise ValueError(
+          f'Features of shape {features.shape} and type {features.dtype} were'
+          f' given for inputs whose features have shape {shape} and type'
+          f' {dtype}. Give what the same target has computed of the same'
+          ' inputs, or None.'
+      )
+    return Encoded(
+        sharding.constrain(features, ('batch', 'length', 'embed')),
+        tokens != self.special_ids.padding,
     )
-    return self._started(memory, rows, slots)._replace(features=output)
 
   def _started(
       self, memory: T5Memory, rows: int, slots: int

@@ -75,7 +75,12 @@ class Model(Protocol):
   special_ids: SpecialIds
 
   def start(
-      self, params: Params, inputs: Inputs, rows: int, slots: int
+      self,
+      params: Params,
+      inputs: Inputs,
+      rows: int,
+      slots: int,
+      features: Any = None,
   ) -> Started:
     """Reads the inputs.
 
@@ -84,6 +89,9 @@ class Model(Protocol):
       inputs: one row per example.
       rows: sequences to decode, a multiple of the examples (static).
       slots: positions that the cache must hold (static).
+      features: what the model has computed of the same inputs before, see
+        `Started`; None to compute it. A model may lack this argument: it is
+        only passed if there are features.
     """
 
   def decode(

@@ -69,11 +69,18 @@ def start(
     *,
     length: int,
     hints: jax.Array | None = None,
+    features: Any = None,
     fold: outcome_lib.Fold = outcome_lib.NOTHING,
 ) -> Run:
   """Reads inputs; no token is decoded yet. See `state.begin`."""
   batch, state = state_lib.begin(
-      setup, inputs, keys, limits, length=length, hints=hints
+      setup,
+      inputs,
+      keys,
+      limits,
+      length=length,
+      hints=hints,
+      features=features,
   )
   gamma = setup.drafter.max_draft_tokens
   return Run(batch, state, fold.init(limits.shape[0], length, gamma))
@@ -87,6 +94,7 @@ def decode(
     *,
     length: int,
     hints: jax.Array | None = None,
+    features: Any = None,
     fold: outcome_lib.Fold = outcome_lib.NOTHING,
 ) -> tuple[state_lib.State, Work, Any]:
   """Decodes a batch from its first token to its last.
@@ -98,12 +106,20 @@ def decode(
     limits: [rows] int32, the most tokens of each row.
     length: of the longest output (static).
     hints: see `contracts.Context`.
+    features: of the target, see `contracts.Model.start`; None to compute them.
     fold: what is kept of the outcomes (static).
   Returns:
     The last state, the work of the loop, and what was kept.
   """
   run = start(
-      setup, inputs, keys, limits, length=length, hints=hints, fold=fold
+      setup,
+      inputs,
+      keys,
+      limits,
+      length=length,
+      hints=hints,
+      features=features,
+      fold=fold,
   )
   # Each call commits a token, so that no row makes more than `length`.
   run, work = advance(setup, run, length, fold=fold)

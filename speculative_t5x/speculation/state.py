@@ -135,6 +135,7 @@ def begin(
     *,
     length: int,
     hints: jax.Array | None = None,
+    features: Any = None,
 ) -> tuple[Batch, State]:
   """Reads inputs and returns the state before the first step.
 
@@ -145,6 +146,7 @@ def begin(
     limits: [rows] int32, see `Batch`.
     length: of the longest output (static).
     hints: see `contracts.Context`.
+    features: of the target, see `contracts.Model.start`; None to compute them.
   Raises:
     ValueError: if there are no rows.
   """
@@ -152,7 +154,10 @@ def begin(
   if rows == 0:
     raise ValueError('A batch has no rows. Give at least one input.')
   slots = cache_slots(length, gamma)
-  started = setup.target.start(setup.target_params, inputs, rows, slots)
+  known = {} if features is None else {'features': features}
+  started = setup.target.start(
+      setup.target_params, inputs, rows, slots, **known
+  )
   target = contracts.TargetView(
       setup.target_params, started.memory, started.cache
   )

@@ -46,7 +46,10 @@ def store(embedder):
 
 def _found(store, texts=_TEXTS, **options):
   """Returns the outputs found for inputs."""
-  return store.hints(texts, **options)
+  return [
+      [match.answer.output for match in matches]
+      for matches in store.nearest(texts, **options)
+  ]
 
 
 def _versions(folder) -> list[str]:
@@ -155,8 +158,11 @@ class TestNearest:
     assert len(store.nearest(['Mann Mann'], min_similarity=below)[0]) == 1
     assert store.nearest(['Mann Mann'], min_similarity=above) == [[]]
 
-  def test_hints_are_the_outputs(self, store):
-    assert store.hints(_TEXTS[:2]) == [[_OUTPUTS[0]], [_OUTPUTS[1]]]
+  def test_of_a_vector(self, store, embedder):
+    for vector, expected in zip(
+        embedder.embed(_TEXTS), store.nearest(_TEXTS, count=2), strict=True
+    ):
+      assert store.nearest_to(vector, count=2) == expected
 
   def test_empty_store(self, embedder):
     empty = answers.Store(embedder)
@@ -239,6 +245,18 @@ class TestAdd:
     with pytest.raises(ValueError, match='Input 1 is empty'):
       store.add(['neu', ''], ['a', 'b'])
     assert len(store) == 5 and _found(store) == [[x] for x in _OUTPUTS]
+
+
+class TestDigest:
+
+  def test_of_equal_answers(self, store, embedder, tmp_path):
+    store.save(tmp_path)
+    assert answers.Store.load(tmp_path, embedder).digest == store.digest
+
+  def test_of_other_answers(self, store):
+    before = store.digest
+    store.add(_TEXTS[:1], ['new'])
+    assert store.digest != before
 
 
 class TestFolder:

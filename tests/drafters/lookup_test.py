@@ -51,7 +51,7 @@ class Texts:
   num_wanted: np.ndarray
 
 
-def find(hints, inputs, output, alignment, bounds):
+def find(hints, inputs, output, alignment, bounds, only_hints=False):
   """Returns the name of a source and a place in it, None without a match."""
   symbols = [EDGE] * 9 + [START, *output]
 
@@ -75,9 +75,8 @@ def find(hints, inputs, output, alignment, bounds):
 
   aligned = len(output) + alignment
   best = None
-  for rank, (source, row) in enumerate(
-      (('hints', hints), ('inputs', inputs), ('output', output))
-  ):
+  sources = ('hints', hints), ('inputs', inputs), ('output', output)
+  for rank, (source, row) in enumerate(sources[:1] if only_hints else sources):
     for place, token in enumerate(row):
       if token == 0 and source != 'output':
         continue
@@ -96,7 +95,7 @@ def find(hints, inputs, output, alignment, bounds):
   return None
 
 
-def draft_of(texts: Texts, row: int, bounds):
+def draft_of(texts: Texts, row: int, bounds, only_hints=False):
   """Returns what a row should draft, and its next alignment."""
   example = row * len(texts.inputs) // len(texts.outputs)
   hints = [] if texts.hints is None else texts.hints[example].tolist()
@@ -107,7 +106,7 @@ def draft_of(texts: Texts, row: int, bounds):
       'output': output,
   }
   alignment = int(texts.alignment[row])
-  found = find(hints, sources['inputs'], output, alignment, bounds)
+  found = find(hints, sources['inputs'], output, alignment, bounds, only_hints)
   if found is None:
     return [], alignment
   source, place = found
@@ -121,8 +120,8 @@ def draft_of(texts: Texts, row: int, bounds):
   return draft[: texts.num_wanted[row]], alignment
 
 
-def make(bounds=(1, 3), gamma=GAMMA):
-  return lookup.Lookup(gamma, bounds[1], bounds[0], padding=0)
+def make(bounds=(1, 3), gamma=GAMMA, only_hints=False):
+  return lookup.Lookup(gamma, bounds[1], bounds[0], 0, only_hints)
 
 
 def propose(drafter, texts: Texts):
@@ -166,8 +165,9 @@ def read(drafter, texts: Texts, run=None):
   return list(zip(drafts, state.tolist()))
 
 
-def expected(texts: Texts, bounds):
-  return [draft_of(texts, row, bounds) for row in range(len(texts.outputs))]
+def expected(texts: Texts, bounds, only_hints=False):
+  rows = range(len(texts.outputs))
+  return [draft_of(texts, row, bounds, only_hints) for row in rows]
 
 
 def _ids(*shape, low=0, high=3):
@@ -210,11 +210,15 @@ class TestMatching:
 
   @pytest.mark.parametrize('bounds', BOUNDS)
   @pytest.mark.parametrize('with_hints', [True, False])
+  @pytest.mark.parametrize('only_hints', [False, True])
   @hypothesis.settings(deadline=None, max_examples=100)
   @hypothesis.given(data=st.data())
-  def test_against_a_plain_search(self, bounds, with_hints, data):
+  def test_against_a_plain_search(self, bounds, with_hints, only_hints, data):
     texts = data.draw(_texts(with_hints))
-    assert read(make(bounds), texts) == expected(texts, bounds)
+    found = read(make(bounds, only_hints=only_hints), texts)
+    assert found == expected(texts, bounds, only_hints)
+    if only_hints and not with_hints:
+      assert not any(draft for draft, _ in found)
 
   def test_longest_match_wins(self):
     assert _drafted([5, 6, 7, 0, 8, 6, 9], [3, 4, 2, 0], [8, 6]) == [9]

@@ -646,6 +646,73 @@ class TestEarlierAnswers:
     ]
     assert calls[1] < calls[0]
 
+  @pytest.fixture
+  def fill(self, run, store, tmp_path):
+    """Returns a function that adds the job's predictions to the store."""
+
+    def fill(texts=_TEXTS):
+      folder = answers.Folder(store, append=True)
+      drafter = lookup.FromContext()
+      return run(
+          texts, answers=folder, drafter=drafter, output_dir=tmp_path / 'fill'
+      )
+
+    return fill
+
+  def test_nothing_is_found(self, run, store, fill, tmp_path):
+    """Answers of other inputs are no hints, and outputs stay the same."""
+    fill(_TEXTS[:1])
+    options = dict(drafter=lookup.FromContext(), tokens=True)
+    expected = run(_TEXTS[1:], output_dir=tmp_path / 'a', **options)
+    folder = answers.Folder(store, min_similarity=1.0)
+    rows = run(_TEXTS[1:], answers=folder, output_dir=tmp_path / 'b', **options)
+    assert rows == expected
+
+  def test_encoder_runs_once_per_batch(self, run, store, fill, monkeypatch):
+    fill()
+    given = []
+    speculative = token_decoder.TokenDecoder.speculative
+
+    def watch(decoder, request):
+      given.append(request.features is not None)
+      return speculative(decoder, request)
+
+    monkeypatch.setattr(token_decoder.TokenDecoder, 'speculative', watch)
+    texts = []
+    embed = answers.Embedder.embed
+    monkeypatch.setattr(
+        answers.Embedder,
+        'embed',
+        lambda self, new: [texts.extend(new), embed(self, new)][1],
+    )
+    run(_TEXTS, answers=answers.Folder(store), drafter=lookup.FromContext())
+    # Four batches, and twice the first one to compile.
+    assert given == 6 * [True] and not texts
+
+  def test_resume(self, run, store, fill, tmp_path, monkeypatch, capsys):
+    fill()
+    options = dict(drafter=lookup.FromContext(), tokens=True)
+    folder = answers.Folder(store)
+    expected = run(
+        _TEXTS, answers=folder, output_dir=tmp_path / 'whole', **options
+    )
+    firsts = _fail_at(monkeypatch, 2, KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+      run(_TEXTS, answers=folder, **options)
+    assert run(_TEXTS, answers=folder, **options) == expected
+    assert firsts == [0, 1, 2, 2, 3]
+    fill(['One more.'])
+    capsys.readouterr()
+    assert run(_TEXTS, answers=folder, **options) == expected
+    assert capsys.readouterr().err.count('has other inputs') == 4
+
+  @pytest.mark.parametrize('options', [{}, {'drafter': None}])
+  def test_hints_that_are_not_read(self, run, store, fill, capsys, options):
+    expected = [row['prediction'] for row in fill()]
+    rows = run(_TEXTS, answers=answers.Folder(store), **options)
+    assert [row['prediction'] for row in rows] == expected
+    assert capsys.readouterr().err.count('have hints, which') == 1
+
   def test_appended_answers_are_bounded(self, run, store, tmp_path):
     for name in 'ab':
       folder = answers.Folder(store, append=True, max_answers=3)

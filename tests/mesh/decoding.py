@@ -111,6 +111,28 @@ def sharing_decoder(kind, shape=None):
   )
 
 
+class TestFeatures:
+
+  @pytest.mark.parametrize('shape', pairs.MESHES)
+  def test_lie_where_they_are_decoded(self, shape):
+    decoder = pairs.decoder(shape)
+    request = decoder.place(pairs.request())
+    given = request.replace(features=decoder.encode(request))
+    placed = decoder.place(given).features
+    buffers = lambda x: [
+        each.data.unsafe_buffer_pointer() for each in x.addressable_shards
+    ]
+    assert buffers(placed) == buffers(given.features)
+
+  @pytest.mark.parametrize('shape', [(4, 2), (1, 8)])
+  @pytest.mark.parametrize('way', pairs.WAYS)
+  def test_outputs_equal_one_device(self, shape, way):
+    decoder, request = pairs.decoder(shape), pairs.request()
+    given = request.replace(features=decoder.encode(request))
+    found = jax.device_get(getattr(decoder, way)(given))
+    assert_same_rows(found, alone(way, 1.0))
+
+
 class TestDraftsThatShareTheTarget:
 
   @pytest.mark.parametrize('kind', ['early_exit', 'shared_encoder'])

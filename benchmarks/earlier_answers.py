@@ -1,0 +1,220 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Measures what a store of earlier answers gains, and what it costs.
+
+The embedded translation target answers the first texts of a task, which fills a
+store, and then the second ones, at batch 1 and temperature 0, in four ways:
+
+  plain     one token per target call
+  searched  likewise, after a search for answers, which are not used
+  lookup    drafts are looked up in the input and in the output
+  answers   likewise, and in the answers to the nearest inputs of the store
+
+All ways are timed interleaved for each request, from its token ids to those of
+the output. The times of `searched` and `answers` include the search; the
+encoder runs once, for the search and for decoding. Two tasks are measured:
+`paraphrases`, whose second texts state the facts of the first ones in other
+words, and `unrelated`, whose second texts have other topics than the first
+ones, so that the store has no answer for them and only costs time.
+
+  python -m benchmarks.earlier_answers [--gamma=10] [--only_hints] \\
+    [--output=<file>]
+
+Prints a line of JSON. It has for each task the number of answers in the store;
+the share of the requests for which an answer was found; and by way, the
+milliseconds per request, the speedup over plain decoding with its 95 percent
+interval, the tokens per target call, and the number of requests whose output
+differs from that of plain decoding (near ties can differ).
+"""
+
+import argparse
+from collections.abc import Sequence
+import dataclasses
+import json
+import pathlib
+from typing import Any
+
+import numpy as np
+
+from speculative_t5x import answers
+from speculative_t5x import batching
+from speculative_t5x import embedded
+from speculative_t5x import text_decoder
+from speculative_t5x.answers import store as store_lib
+from speculative_t5x.drafters import lookup
+from speculative_t5x.drafters import source
+from speculative_t5x.measurement import counts
+from speculative_t5x.measurement import interleaved
+from speculative_t5x.measurement import provenance
+from speculative_t5x.runtime import arguments
+from speculative_t5x.runtime import progress
+from speculative_t5x.runtime import quiet
+from speculative_t5x.tasks import paraphrases
+
+_FILL_BATCH = 20
+_TASKS = {
+    'paraphrases': paraphrases.read_pairs,
+    'unrelated': paraphrases.read_unrelated_pairs,
+}
+
+
+def parse_arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
+  """Parses and checks the options."""
+  parser = argparse.ArgumentParser(
+      prog='python -m benchmarks.earlier_answers',
+      description=__doc__,
+      formatter_class=argparse.RawDescriptionHelpFormatter,
+  )
+  parser.add_argument('--gamma', type=int, default=10)
+  parser.add_argument(
+      '--min_ngram', type=int, default=1, help='fewest tokens of a match'
+  )
+  parser.add_argument(
+      '--max_ngram', type=int, default=3, help='most tokens of a match'
+  )
+  parser.add_argument(
+      '--only_hints',
+      action='store_true',
+      help='look up drafts in answers only, not in the input and the output',
+  )
+  parser.add_argument(
+      '--requests', type=int, help='per task, at most; default: all'
+  )
+  parser.add_argument(
+      '--count', type=int, default=1, help='answers per request'
+  )
+  parser.add_argument(
+      '--min_similarity', type=float, default=store_lib.MIN_SIMILARITY
+  )
+  parser.add_argument('--repeats', type=int, default=5)
+  parser.add_argument('--output', type=pathlib.Path, help='file for the line')
+  options = parser.parse_args(given)
+  try:
+    arguments.check(
+        gamma=options.gamma,
+        requests=1 if options.requests is None else options.requests,
+        repeats=options.repeats,
+    )
+    store_lib.check(count=options.count, min_similarity=options.min_similarity)
+    options.drafter = lookup.FromContext(
+        options.max_ngram, options.min_ngram, options.only_hints
+    )
+  except ValueError as error:
+    parser.error(str(error))
+  return options
+
+
+def load_decoder(
+    gamma: int, drafter: source.LoadedDrafter
+) -> text_decoder.TextDecoder:
+  """Returns the embedded target with another drafter."""
+  pair = embedded.load_decoder()
+  return text_decoder.TextDecoder(
+      pair.tokens.target,
+      drafter,
+      pair.vocabulary,
+      gamma=gamma,
+      inputs_length=pair.inputs_length,
+      targets_length=pair.tokens.length,
+  )
+
+
+def fill_store(
+    decoder: text_decoder.TextDecoder, texts: Sequence[str]
+) -> answers.Store:
+  """Returns a store of the target's own answers."""
+  store = answers.Store(
+      answers.Embedder(
+          decoder.tokens.target, decoder.vocabulary, decoder.inputs_length
+      )
+  )
+  for part in batching.parts(texts, _FILL_BATCH):
+    outputs = decoder.decode_plain(part).texts
+    store.add(part, [decodes[-1] for decodes in outputs])
+  return store
+
+
+def measure(
+    decoder: text_decoder.TextDecoder,
+    finder: answers.Finder,
+    texts: Sequence[str],
+    repeats: int,
+    name: str,
+) -> dict[str, Any]:
+  """Times all ways on the same requests, and returns the record of a task."""
+  requests = [decoder.make_request([text])[0] for text in texts]
+  tokens = decoder.tokens
+  ways = {
+      'plain': tokens.plain,
+      'searched': lambda request: tokens.plain(finder(request)),
+      'lookup': tokens.speculative,
+      'answers': lambda request: tokens.speculative(finder(request)),
+  }
+  timer = interleaved.Timer(list(ways.values()), repeats=repeats)
+  with progress.Progress(name, len(requests)) as shown:
+    runs = dict(zip(ways, timer.run(requests, after=shown.show), strict=True))
+  return {
+      'requests': len(requests),
+      'answers_in_store': len(finder.store),
+      'share_with_answer': float(
+          np.mean([finder(request).hints.any() for request in requests])
+      ),
+      **{way: describe(run, runs['plain']) for way, run in runs.items()},
+  }
+
+
+def describe(run: interleaved.Run, plain: interleaved.Run) -> dict[str, Any]:
+  """Returns what the record says about a way."""
+  counted = counts.total(run.decoded)
+  pairs = zip(run.decoded, plain.decoded, strict=True)
+  return {
+      'ms_per_request': 1e3 * float(np.mean(run.seconds)),
+      'speedup': interleaved.speedup(plain, run),
+      'speedup_ci95': interleaved.speedup_interval(plain, run),
+      'tokens_per_target_call': counted.tokens / counted.target_calls,
+      'different_outputs': sum(
+          not np.array_equal(x.sequences, y.sequences) for x, y in pairs
+      ),
+  }
+
+
+def main(given: Sequence[str] | None = None) -> None:
+  """Runs the benchmark."""
+  options = parse_arguments(given)
+  quiet.keep_libtpu_from_searching()
+  drafter = options.drafter.load()
+  decoder = load_decoder(options.gamma, drafter)
+  measured = {}
+  for name, read in _TASKS.items():
+    first, second = (
+        [text for text, _ in read(split)] for split in paraphrases.SPLITS
+    )
+    finder = answers.Finder(
+        decoder.tokens,
+        fill_store(decoder, first),
+        options.count,
+        options.min_similarity,
+    )
+    measured[name] = measure(
+        decoder, finder, second[: options.requests], options.repeats, name
+    )
+  line = json.dumps(
+      {
+          'benchmark': 'earlier_answers',
+          'drafter': drafter.description.name,
+          'gamma': options.gamma,
+          'count': options.count,
+          'min_similarity': options.min_similarity,
+          **measured,
+          'repeats': options.repeats,
+          'host': dataclasses.asdict(provenance.describe_host()),
+          'device': dataclasses.asdict(provenance.describe_device()),
+      }
+  )
+  print(line)
+  if options.output is not None:
+    options.output.write_text(f'{line}\n')
+
+
+if __name__ == '__main__':
+  main()
