@@ -97,15 +97,18 @@ class PolicyOfRow:
         ],
     )
 
-  def continues(self, state, logits, tokens, gamma):
+  def begin(self, num_drafted):
+    """See `contracts.DraftLengthPolicy.begin`."""
+    return tuple(policy.begin(num_drafted) for policy in POLICIES.values())
+
+  def continues(self, state, progress, logits, tokens, gamma):
     """See `contracts.DraftLengthPolicy.continues`."""
-    return _of_row(
-        state.index,
-        [
-            policy.continues(own, logits, tokens, gamma)
-            for policy, own in zip(POLICIES.values(), state.states)
-        ],
-    )
+    found = [
+        policy.continues(own, known, logits, tokens, gamma)
+        for policy, own, known in zip(POLICIES.values(), state.states, progress)
+    ]
+    continues, progress = zip(*found)
+    return _of_row(state.index, continues), progress
 
   def update(self, state, outcome):
     """See `contracts.DraftLengthPolicy.update`."""

@@ -22,6 +22,7 @@ import jax.numpy as jnp
 from speculative_t5x import token_decoder
 from speculative_t5x.drafters import nothing
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import state as state_lib
@@ -192,7 +193,8 @@ class PartPrograms:
         draft_params,
         request.draft_sampling,
         request.rule,
-        self.decoder.policy,
+        # Not that of the decoder, which might want other lengths than timed.
+        draft_length.Fixed(),
     )
 
   def _begin_one(self, drafter, params, draft_params, request):

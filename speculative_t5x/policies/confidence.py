@@ -77,15 +77,19 @@ class _Stopping:
     """See `contracts.DraftLengthPolicy.num_wanted`."""
     return jnp.full_like(num_remaining, gamma)
 
+  def begin(self, num_drafted: jax.Array) -> None:
+    """See `contracts.DraftLengthPolicy.begin`."""
+
   def continues(
       self,
       state: jax.Array,
+      progress: None,
       logits: jax.Array,
       tokens: jax.Array,
       gamma: int,
-  ) -> jax.Array:
+  ) -> tuple[jax.Array, None]:
     """See `contracts.DraftLengthPolicy.continues`."""
-    return self.certainty(logits, tokens) >= state
+    return self.certainty(logits, tokens) >= state, progress
 
   def update(self, state: jax.Array, outcome) -> jax.Array:
     """See `contracts.DraftLengthPolicy.update`."""
