@@ -180,7 +180,7 @@ class TestMarginalGain:
         return count
     return len(probs)
 
-  @pytest.mark.parametrize('ratio', [1.0, {2: 1.5, 4: 1.6, 6: 2.4}], ids=str)
+  @pytest.mark.parametrize('ratio', [1.0, {2: 1.2, 4: 1.5, 6: 1.8}], ids=str)
   @pytest.mark.parametrize('exponent', [1.0, 1.5])
   def test_goes_on_while_any_number_of_tokens_pays(self, ratio, exponent):
     policy = marginal_gain.MarginalGain(0.15, ratio, exponent=exponent)
