@@ -97,9 +97,12 @@ class PolicyOfRow:
         ],
     )
 
-  def begin(self, num_drafted):
+  def begin(self, state, num_drafted, gamma):
     """See `contracts.DraftLengthPolicy.begin`."""
-    return tuple(policy.begin(num_drafted) for policy in POLICIES.values())
+    return tuple(
+        policy.begin(own, num_drafted, gamma)
+        for policy, own in zip(POLICIES.values(), state.states)
+    )
 
   def continues(self, state, progress, logits, tokens, gamma):
     """See `contracts.DraftLengthPolicy.continues`."""

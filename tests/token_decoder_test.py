@@ -365,7 +365,7 @@ class Alternating(NamedTuple):
   def num_wanted(self, state, num_remaining, gamma):
     return state % (gamma + 1)
 
-  def begin(self, num_drafted):
+  def begin(self, state, num_drafted, gamma):
     return None
 
   def continues(self, state, progress, logits, tokens, gamma):
@@ -428,7 +428,7 @@ class Wanting(NamedTuple):
   def num_wanted(self, state, num_remaining, gamma):
     return jnp.full(self.shape or num_remaining.shape, self.number, jnp.int32)
 
-  def begin(self, num_drafted):
+  def begin(self, state, num_drafted, gamma):
     return None
 
   def continues(self, state, progress, logits, tokens, gamma):
@@ -470,7 +470,7 @@ class UpToLimit(NamedTuple):
   def num_wanted(self, state, num_remaining, gamma):
     return jnp.clip(num_remaining, 0, gamma)
 
-  def begin(self, num_drafted):
+  def begin(self, state, num_drafted, gamma):
     return None
 
   def continues(self, state, progress, logits, tokens, gamma):

@@ -133,3 +133,25 @@ def _is_length(value: object) -> bool:
 def _over_best(length: records_lib.Entry) -> str:
   interval = formats.interval(length.over_best_fixed_ci95)
   return f'{length.over_best_fixed:.2f} {interval}'
+
+
+def earlier_answers_table(record: records_lib.Entry) -> str:
+  """Returns what a store of earlier answers gains and costs, by task."""
+  header = (
+      'requests', 'with an answer', 'way', 'speedup', 'tokens per target call',
+  )  # fmt: skip
+  ways = {
+      'searched': 'search, then plain decoding',
+      'lookup': 'lookup without answers',
+      'answers': 'lookup in the answers found',
+  }
+  rows = []
+  for task in ('paraphrases', 'unrelated'):
+    found = record[task]
+    share = formats.percent(found.share_with_answer)
+    for way, name in ways.items():
+      each = found[way]
+      speedup = f'{each.speedup:.2f}x {formats.interval(each.speedup_ci95)}'
+      tokens = f'{each.tokens_per_target_call:.2f}'
+      rows.append([task, share, name, speedup, tokens])
+  return markdown.table(header, rows)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from speculative_t5x.policies import confidence
 from speculative_t5x.policies import running_rate
@@ -22,11 +23,14 @@ class Progress(NamedTuple):
 
   Attributes:
     num_drafted: [rows] int32, its tokens.
-    reach: [rows] float32, the probability that all of them are accepted.
+    reach: [rows] float32, log-probability that all of them are accepted.
+    needed: [rows, gamma + 1] float32, the least log-probability with which a
+      draft of each length goes on.
   """
 
   num_drafted: jax.Array
   reach: jax.Array
+  needed: jax.Array
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,9 +70,28 @@ class MarginalGain(running_rate.RunningRate):
     pays = jnp.argmax(self.expect(state, gamma).speeds, axis=1) > 0
     return jnp.where(pays, gamma, 0).astype(jnp.int32)
 
-  def begin(self, num_drafted: jax.Array) -> Progress:
+  def begin(
+      self, state: running_rate.Tested, num_drafted: jax.Array, gamma: int
+  ) -> Progress:
     """See `contracts.DraftLengthPolicy.begin`."""
-    return Progress(num_drafted, jnp.ones(num_drafted.shape, jnp.float32))
+    # Once per draft: small operations take a while on each token.
+    return Progress(
+        num_drafted,
+        jnp.zeros(num_drafted.shape, jnp.float32),
+        self._needed(state, gamma),
+    )
+
+  def _needed(self, state: running_rate.Tested, gamma: int) -> jax.Array:
+    """Returns `Progress.needed`."""
+    alpha, speeds = self.expect(state, gamma)
+    times = self.times(gamma)
+    more = np.arange(1, gamma + 1)
+    gained = jnp.cumsum(alpha[:, None] ** more, axis=1)[:, None]
+    after = np.arange(gamma + 1)[:, None] + more
+    spent = times[np.minimum(after, gamma)] - times[:, None]
+    spent = np.where(after <= gamma, spent, np.inf)
+    speed = jnp.max(speeds, axis=1)[:, None, None]
+    return jnp.log(jnp.min(speed * spent / gained, axis=2))
 
   def continues(
       self,
@@ -79,17 +102,11 @@ class MarginalGain(running_rate.RunningRate):
       gamma: int,
   ) -> tuple[jax.Array, Progress]:
     """See `contracts.DraftLengthPolicy.continues`."""
-    probs = confidence.token_probs(logits, tokens)
-    progress = Progress(
-        progress.num_drafted + 1, progress.reach * probs**self.exponent
+    log_probs = confidence.token_log_probs(logits, tokens)
+    progress = progress._replace(
+        num_drafted=progress.num_drafted + 1,
+        reach=progress.reach + self.exponent * log_probs,
     )
-    alpha, speeds = self.expect(state, gamma)
-    lengths = jnp.arange(gamma + 1, dtype=jnp.int32)[None]
-    more = lengths - progress.num_drafted[:, None]
-    # alpha + alpha^2 + ... for each length past the present one.
-    powers = jnp.where(more > 0, alpha[:, None] ** more, 0)
-    gained = progress.reach[:, None] * jnp.cumsum(powers, axis=1)
-    times = jnp.asarray(self.times(gamma))
-    spent = times - jnp.take(times, progress.num_drafted, mode='clip')[:, None]
-    pays = gained > jnp.max(speeds, axis=1, keepdims=True) * spent
-    return jnp.any(pays & (more > 0), axis=1), progress
+    at = progress.num_drafted[:, None]
+    needed = jnp.take_along_axis(progress.needed, at, axis=1)[:, 0]
+    return progress.reach > needed, progress

@@ -386,12 +386,14 @@ class DraftLengthPolicy(Protocol):
       gamma: the most that the drafter makes (static).
     """
 
-  def begin(self, num_drafted: jax.Array) -> Any:
+  def begin(self, state: Any, num_drafted: jax.Array, gamma: int) -> Any:
     """Returns what `continues` knows of a draft at first, a pytree.
 
     Args:
+      state: from `init` or `update`.
       num_drafted: [rows] int32, draft tokens that there are already, of a
-        drafter that is not asked after each token.
+        drafter that does not ask after each token.
+      gamma: see `num_wanted`.
     """
 
   def continues(

@@ -33,7 +33,7 @@ def check(policy: contracts.DraftLengthPolicy) -> None:
 class DraftsOn:
   """What policies have in common that stop no draft after a token."""
 
-  def begin(self, num_drafted: jax.Array) -> None:
+  def begin(self, state: Any, num_drafted: jax.Array, gamma: int) -> None:
     """See `contracts.DraftLengthPolicy.begin`."""
 
   def continues(

@@ -208,7 +208,11 @@ def _view(setup, batch, state, uniforms) -> contracts.View:
           setup.target_params, batch.memory, state.target_cache
       ),
       last_outcome=state.outcome,
-      begin=setup.policy.begin,
+      begin=functools.partial(
+          setup.policy.begin,
+          state.policy_state,
+          gamma=setup.drafter.max_draft_tokens,
+      ),
       continues=functools.partial(_continues, setup, state),
   )
 

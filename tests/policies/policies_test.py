@@ -170,7 +170,7 @@ class TestMarginalGain:
     state = running_rate.Tested(
         jnp.full((1,), alpha * tested), jnp.full((1,), tested)
     )
-    progress = policy.begin(jnp.zeros((1,), jnp.int32))
+    progress = policy.begin(state, jnp.zeros((1,), jnp.int32), GAMMA)
     for count, prob in enumerate(probs, 1):
       logits = jnp.log(jnp.array([[prob, 1 - prob]]))
       continues, progress = policy.continues(

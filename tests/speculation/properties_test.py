@@ -137,7 +137,7 @@ class Scheduled:
     at = jnp.minimum(at, self.wanted.shape[1] - 1)
     return jnp.take_along_axis(self.wanted, at, axis=1)[:, 0]
 
-  def begin(self, num_drafted):
+  def begin(self, state, num_drafted, gamma):
     return None
 
   def continues(self, state, progress, logits, tokens, gamma):
