@@ -39,6 +39,8 @@ _OUTPUT_FLAG = '--output_dir='
 _OWN_FLAG = re.compile(r'--(\w+)=(.*)', re.DOTALL)
 _BINDING_FLAG = re.compile(r'--gin\.([^=\s]+)=(.*)', re.DOTALL)
 # A path or a word, from which a shell removes quotes.
+# Macros that the file of a job sets to their defaults.
+_CHOICES = {'RULE', 'POLICY'}
 _BARE_STRING = re.compile(r'-|[\w./~][^\'"()\[\]{}%@]*')
 
 _INTERRUPTED = 128 + signal.SIGINT  # the status that shells expect
@@ -356,6 +358,8 @@ def _check_macros(todo: list[_CommandLine]) -> None:
   bindings = todo[0].bindings  # the same for all command lines
   try:
     macros = _read_macros(todo)
+    for command in todo:
+      _check_order(command)
     for _, value in bindings:
       macros.used |= gin_text.used_in(value)
   except (tokenize.TokenError, SyntaxError):
@@ -376,6 +380,25 @@ def _check_all_used(macros: gin_text.Macros) -> None:
       raise UsageError(
           f'{place} sets the macro {name}, which is not used.{hint or remedy}'
       )
+
+
+def _check_order(command: _CommandLine) -> None:
+  """Rejects the file of a rule or a policy before that of the job.
+
+  A job's file sets both to their defaults, and the last setting wins.
+  """
+  chosen = {}
+  for file in command.gin_files:
+    places = gin_text.read_macros([file], _search_paths(command)).places
+    found = _CHOICES & places.keys()
+    if found == _CHOICES:
+      for name, earlier in chosen.items():
+        raise UsageError(
+            f'{earlier} sets {name}, but {file}, given after it, sets it again.'
+            f' Give {earlier} last.'
+        )
+    else:
+      chosen |= dict.fromkeys(found, file)
 
 
 def _read_macros(todo: list[_CommandLine]) -> gin_text.Macros:

@@ -456,6 +456,24 @@ class TestUsage:
       main._check_macros(main._parse([*flags, *more]))
 
   @pytest.mark.parametrize(
+      ('file', 'name'),
+      [
+          ('configs/rules/lenience.gin', 'RULE'),
+          ('configs/policies/confidence.gin', 'POLICY'),
+      ],
+  )
+  def test_rule_or_policy_before_the_job(self, fails, file, name):
+    """The job's file would replace it by its default."""
+    job = 'configs/runs/demo.gin'
+    error = fails(['eval', f'--gin_file={file}', f'--gin_file={job}'], 2)
+    assert error == (
+        f'{file} sets {name}, but {job}, given after it, sets it again. Give'
+        f' {file} last.'
+    )
+    in_order = ['eval', f'--gin_file={job}', f'--gin_file={file}']
+    main._check_macros(main._parse(in_order))
+
+  @pytest.mark.parametrize(
       ('content', 'message'),
       [
           (b"include 'bad.gin'\n", ' includes itself. Remove'),
