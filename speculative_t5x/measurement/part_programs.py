@@ -4,7 +4,8 @@
 
 Each part is what the loop runs, standardization and drawing included. A row
 stands in one place of its sequence all the time; shapes are fixed, so that
-every place costs the same.
+every place costs the same. Drafts have gamma tokens, or the number that a part
+is about, whatever the draft length policy of the decoder would want.
 
 Legend: rows (examples times decodes), gamma (draft tokens per block), slots,
 vocab.
@@ -192,7 +193,6 @@ class PartPrograms:
         draft_params,
         request.draft_sampling,
         request.rule,
-        self.decoder.policy,
     )
 
   def _begin_one(self, drafter, params, draft_params, request):
