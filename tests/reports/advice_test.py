@@ -176,7 +176,6 @@ class TestAdvise:
     assert advice.expect_speedups(slow, tokens).argmax() not in (0, 7)
     assert advice.advise(slow, tokens).untried is None
 
-
   def test_none_for_drafts_of_other_lengths(self):
     """What a fixed length of drafts would gain says nothing of a policy."""
     tokens = tokens_by_gamma(alpha=0.7)
