@@ -151,44 +151,63 @@ class Workload:
     )
 
 
-def measure(
-    workload: Workload,
-    gammas: Sequence[int],
-    temperature: float,
-    repeats: int,
-    name: str,
-) -> dict[str, Any]:
-  """Times all lengths on the same requests, and returns the record."""
-  gamma = max(gammas)
-  requests = workload.requests(temperature)
-  parts = step_times.Parts(
-      part_programs.PartPrograms(workload.decoder(gamma)), requests[0]
-  )
-  for _ in range(_ROUNDS):
-    parts.time_round()
-  costs = _costs(parts, gamma)
-  policies = [
-      confidence.Confidence(),
-      expected_speed.ExpectedSpeed(**costs),
-      marginal_gain.MarginalGain(**costs),
-  ]
-  decoders = {str(each): workload.decoder(each) for each in gammas}
-  decoders |= {each.kind: workload.decoder(gamma, each) for each in policies}
-  ways = {'plain': workload.decoder(gamma).plain}
-  ways |= {key: decoder.speculative for key, decoder in decoders.items()}
-  timer = interleaved.Timer(list(ways.values()), repeats=repeats)
-  with progress.Progress(name, len(requests)) as shown:
-    runs = dict(zip(ways, timer.run(requests, after=shown.show), strict=True))
-  plain = runs.pop('plain')
-  best_gamma = min(gammas, key=lambda each: runs[str(each)].walltime_s)
-  best = runs[str(best_gamma)]
-  oracle = _oracle_speedup(parts, plain, runs[str(gamma)])
-  return {
-      'costs': costs,
-      'oracle_speedup': oracle,
-      'best_fixed': best_gamma,
-      **{key: describe(run, plain, best, oracle) for key, run in runs.items()},
-  }
+class Lengths:
+  """All draft lengths of a task, compiled once for all temperatures.
+
+  Attributes:
+    costs: of a draft, as policies take them.
+  """
+
+  def __init__(self, workload: Workload, gammas: Sequence[int], request):
+    """Times the parts of decoding.
+
+    Args:
+      workload: the task.
+      gammas: the fixed lengths. Those that adapt take the largest at most.
+      request: for the shapes.
+    """
+    gamma = max(gammas)
+    self._gammas = gammas
+    self._parts = step_times.Parts(
+        part_programs.PartPrograms(workload.decoder(gamma)), request
+    )
+    for _ in range(_ROUNDS):
+      self._parts.time_round()
+    self.costs = _costs(self._parts, gamma)
+    policies = [
+        confidence.Confidence(),
+        expected_speed.ExpectedSpeed(**self.costs),
+        marginal_gain.MarginalGain(**self.costs),
+    ]
+    decoders = {str(each): workload.decoder(each) for each in gammas}
+    decoders |= {each.kind: workload.decoder(gamma, each) for each in policies}
+    self._ways = {'plain': workload.decoder(gamma).plain}
+    self._ways |= {key: each.speculative for key, each in decoders.items()}
+
+  def measure(
+      self,
+      requests: Sequence[token_decoder.Request],
+      repeats: int,
+      name: str,
+  ) -> dict[str, Any]:
+    """Times all lengths on the same requests, and returns the record."""
+    timer = interleaved.Timer(list(self._ways.values()), repeats=repeats)
+    with progress.Progress(name, len(requests)) as shown:
+      timed = timer.run(requests, after=shown.show)
+    runs = dict(zip(self._ways, timed, strict=True))
+    plain = runs.pop('plain')
+    best_gamma = min(self._gammas, key=lambda x: runs[str(x)].walltime_s)
+    best = runs[str(best_gamma)]
+    longest = runs[str(max(self._gammas))]
+    oracle = _oracle_speedup(self._parts, plain, longest)
+    return {
+        'costs': self.costs,
+        'oracle_speedup': oracle,
+        'best_fixed': best_gamma,
+        **{
+            key: describe(run, plain, best, oracle) for key, run in runs.items()
+        },
+    }
 
 
 def _costs(parts: step_times.Parts, gamma: int) -> dict[str, Any]:
@@ -261,10 +280,11 @@ def lines(options: argparse.Namespace) -> Iterator[str]:
   }
   for name, task in TASKS.items():
     workload = Workload(task, options.examples)
-    for temperature in options.temperatures:
-      found = measure(
-          workload, options.gammas, temperature, options.repeats, name
-      )
+    batches = {each: workload.requests(each) for each in options.temperatures}
+    first, *_ = batches.values()
+    lengths = Lengths(workload, options.gammas, first[0])
+    for temperature, requests in batches.items():
+      found = lengths.measure(requests, options.repeats, name)
       labels = {'task': name, 'temperature': temperature}
       yield json.dumps(labels | found | setting)
 

@@ -97,15 +97,21 @@ class PolicyOfRow:
         ],
     )
 
-  def continues(self, state, logits, tokens, gamma):
-    """See `contracts.DraftLengthPolicy.continues`."""
-    return _of_row(
-        state.index,
-        [
-            policy.continues(own, logits, tokens, gamma)
-            for policy, own in zip(POLICIES.values(), state.states)
-        ],
+  def begin(self, state, num_drafted, gamma):
+    """See `contracts.DraftLengthPolicy.begin`."""
+    return tuple(
+        policy.begin(own, num_drafted, gamma)
+        for policy, own in zip(POLICIES.values(), state.states)
     )
+
+  def continues(self, state, progress, logits, tokens, gamma):
+    """See `contracts.DraftLengthPolicy.continues`."""
+    found = [
+        policy.continues(own, known, logits, tokens, gamma)
+        for policy, own, known in zip(POLICIES.values(), state.states, progress)
+    ]
+    continues, progress = zip(*found)
+    return _of_row(state.index, continues), progress
 
   def update(self, state, outcome):
     """See `contracts.DraftLengthPolicy.update`."""

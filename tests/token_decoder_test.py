@@ -365,8 +365,11 @@ class Alternating(NamedTuple):
   def num_wanted(self, state, num_remaining, gamma):
     return state % (gamma + 1)
 
-  def continues(self, state, logits, tokens, gamma):
-    return contracts.draft_on(logits, tokens)
+  def begin(self, state, num_drafted, gamma):
+    return None
+
+  def continues(self, state, progress, logits, tokens, gamma):
+    return jnp.ones(tokens.shape, bool), progress
 
   def update(self, state, outcome):
     return state + 1
@@ -425,8 +428,11 @@ class Wanting(NamedTuple):
   def num_wanted(self, state, num_remaining, gamma):
     return jnp.full(self.shape or num_remaining.shape, self.number, jnp.int32)
 
-  def continues(self, state, logits, tokens, gamma):
-    return contracts.draft_on(logits, tokens)
+  def begin(self, state, num_drafted, gamma):
+    return None
+
+  def continues(self, state, progress, logits, tokens, gamma):
+    return jnp.ones(tokens.shape, bool), progress
 
   def update(self, state, outcome):
     return None
@@ -464,8 +470,11 @@ class UpToLimit(NamedTuple):
   def num_wanted(self, state, num_remaining, gamma):
     return jnp.clip(num_remaining, 0, gamma)
 
-  def continues(self, state, logits, tokens, gamma):
-    return contracts.draft_on(logits, tokens)
+  def begin(self, state, num_drafted, gamma):
+    return None
+
+  def continues(self, state, progress, logits, tokens, gamma):
+    return jnp.ones(tokens.shape, bool), progress
 
   def update(self, state, outcome):
     return None

@@ -97,3 +97,61 @@ def read_speeds(
       for size, speed in record.read_gb_per_s.items()
       if least <= int(size) <= most
   ]
+
+
+def draft_lengths_table(
+    records: list[records_lib.Entry], temperature: float
+) -> str:
+  """Returns the speedups of fixed and adaptive draft lengths, by task."""
+  found = [x for x in records if x.temperature == temperature]
+  header = ['draft length']
+  for record in found:
+    header += [record.task, 'over best fixed', 'tokens/call']
+  lengths = [key for key in found[0] if _is_length(found[0][key])]
+  rows = []
+  for length in lengths:
+    row = [f'gamma {length}' if length.isdigit() else length.replace('_', ' ')]
+    for record in found:
+      each = record[length]
+      is_best = str(record.best_fixed) == length
+      row += [
+          f'{each.speedup:.2f}x {formats.interval(each.speedup_ci95)}',
+          'best' if is_best else _over_best(each),
+          f'{each.tokens_per_target_call:.2f}',
+      ]
+    rows.append(row)
+  oracle = ['oracle, by the times of the parts']
+  for record in found:
+    oracle += [f'{record.oracle_speedup:.2f}x', '', '']
+  return markdown.table(header, [*rows, oracle])
+
+
+def _is_length(value: object) -> bool:
+  return isinstance(value, dict) and 'over_best_fixed' in value
+
+
+def _over_best(length: records_lib.Entry) -> str:
+  interval = formats.interval(length.over_best_fixed_ci95)
+  return f'{length.over_best_fixed:.2f} {interval}'
+
+
+def earlier_answers_table(record: records_lib.Entry) -> str:
+  """Returns what a store of earlier answers gains and costs, by task."""
+  header = (
+      'requests', 'with an answer', 'way', 'speedup', 'tokens per target call',
+  )  # fmt: skip
+  ways = {
+      'searched': 'search, then plain decoding',
+      'lookup': 'lookup without answers',
+      'answers': 'lookup in the answers found',
+  }
+  rows = []
+  for task in ('paraphrases', 'unrelated'):
+    found = record[task]
+    share = formats.percent(found.share_with_answer)
+    for way, name in ways.items():
+      each = found[way]
+      speedup = f'{each.speedup:.2f}x {formats.interval(each.speedup_ci95)}'
+      tokens = f'{each.tokens_per_target_call:.2f}'
+      rows.append([task, share, name, speedup, tokens])
+  return markdown.table(header, rows)

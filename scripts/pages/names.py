@@ -25,6 +25,7 @@ _FILES = {
     'base': 'simulate_base.jsonl',
     'xl': 'simulate_xl.jsonl',
     'large': 'paper/table2.jsonl',
+    'base_bigram': 'simulate_base_bigram.jsonl',
 }
 _BENCHMARKS = {
     'divergence_plain': 'divergence_multi30k_plain.json',
@@ -34,7 +35,9 @@ _BENCHMARKS = {
     'row_products': 'row_products.json',
     'caches_2': 'shared_caches_gamma_2.json',
     'caches_5': 'shared_caches_gamma_5.json',
+    'earlier_answers': 'earlier_answers.json',
 }
+_TASKS = 'translation', 'summaries'
 _MODULES = (benchmark_tables, formats, tpu_tables, walltime_tables)
 
 
@@ -42,7 +45,8 @@ def make(results: pathlib.Path) -> dict[str, Any]:
   """Returns the records of a folder and the functions of this package, by name.
 
   A file of several records is a `records.Records`, and a benchmark's file is
-  its only record. `tpu` has the tpu-preflight records by folder name.
+  its only record. `tpu` has the tpu-preflight records by folder name, `methods`
+  those of the methods job by task, and `draft_lengths` a list.
   """
   found = {name: records.read(results / path) for name, path in _FILES.items()}
   for name, path in _BENCHMARKS.items():
@@ -51,6 +55,11 @@ def make(results: pathlib.Path) -> dict[str, Any]:
       (path.parent.name, records.read_entry(path))
       for path in results.glob('tpu_preflight/*/tpu_preflight.json')
   )
+  found['methods'] = {
+      task: records.read(results / 'methods' / f'{task}.jsonl')
+      for task in _TASKS
+  }
+  found['draft_lengths'] = records.read_entries(results / 'draft_lengths.jsonl')
   found['interleaving_factor'] = readings.interleaving_factor
   for module in _MODULES:
     found |= {

@@ -80,3 +80,16 @@ def read_entry(path: pathlib.Path) -> Entry:
     return json.loads(path.read_text(), object_hook=Entry)
   except (OSError, ValueError) as error:
     raise ValueError(f'{path} cannot be read: {error}') from error
+
+
+def read_entries(path: pathlib.Path) -> list[Entry]:
+  """Reads a file of JSON objects, one per line.
+
+  Raises:
+    ValueError: if the file cannot be read; names it.
+  """
+  try:
+    lines = path.read_text().splitlines()
+    return [json.loads(line, object_hook=Entry) for line in lines]
+  except (OSError, ValueError) as error:
+    raise ValueError(f'{path} cannot be read: {error}') from error

@@ -8,6 +8,7 @@ import pathlib
 from scripts.pages import records
 from speculative_t5x.paper import points
 from speculative_t5x.paper import tables
+from speculative_t5x.reports import methods_table
 from speculative_t5x.tpu_aot import report
 
 
@@ -17,8 +18,14 @@ def render(results: pathlib.Path) -> Iterator[tuple[pathlib.Path, str]]:
     yield path.with_suffix('.md'), report.render(
         records.read_entry(path)
     ) + '\n'
+  yield results / 'methods/methods.md', _methods(results) + '\n'
   yield results / 'paper/table2.md', _table_2(results) + '\n'
   yield results / 'paper/table3.md', _table_3(results) + '\n'
+
+
+def _methods(results: pathlib.Path) -> str:
+  paths = sorted((results / 'methods').glob('*.jsonl'))
+  return methods_table.render({x.stem: records.read(x) for x in paths})
 
 
 def _table_2(results: pathlib.Path) -> str:

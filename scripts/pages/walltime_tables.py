@@ -11,6 +11,7 @@ from speculative_t5x.paper import published
 from speculative_t5x.reports import console
 from speculative_t5x.reports import eval_table
 from speculative_t5x.reports import markdown
+from speculative_t5x.reports import methods_table as methods_lib
 from speculative_t5x.reports import readings
 
 _COLUMNS = {
@@ -48,6 +49,13 @@ def walltime_table(
 
 def _draft_size(record: run_record.RunRecord) -> str:
   return record.drafter.name.split('_')[-1]
+
+
+def methods_table(
+    tasks: Mapping[str, records_lib.Records], temperature: float
+) -> str:
+  """Returns the table of the methods job at a temperature, at batch 1."""
+  return methods_lib.tables(tasks)[temperature, 1]
 
 
 def highlights(rows: Mapping[str, run_record.RunRecord]) -> str:

@@ -6,7 +6,7 @@ Legend: rows, block, gamma (draft tokens per block), vocab.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 from jax import lax
@@ -46,6 +46,7 @@ class _Drafted(NamedTuple):
     probs: [gamma, rows, vocab], distributions of the tokens.
     lengths: [rows] int32, draft tokens of each row.
     is_open: [rows] bool, whether another one is wanted.
+    progress: see `contracts.View.begin`.
     num_steps: int32 scalar, tokens drawn in each row, wanted or not.
   """
 
@@ -54,6 +55,7 @@ class _Drafted(NamedTuple):
   probs: jax.Array
   lengths: jax.Array
   is_open: jax.Array
+  progress: Any
   num_steps: jax.Array
 
 
@@ -96,6 +98,7 @@ def draft(
     step = drafted.num_steps
     token = sampling_lib.draw(probs, uniforms[step])
     lengths = drafted.lengths + drafted.is_open.astype(jnp.int32)
+    continues, progress = view.continues(drafted.progress, logits[:, 0], token)
     put = lambda all, one: lax.dynamic_update_index_in_dim(
         all, one.astype(all.dtype), step, axis=0
     )
@@ -104,9 +107,8 @@ def draft(
         put(drafted.tokens, token),
         put(drafted.probs, probs),
         lengths,
-        drafted.is_open
-        & (lengths < view.num_wanted)
-        & view.continues(logits[:, 0], token),
+        drafted.is_open & (lengths < view.num_wanted) & continues,
+        progress,
         step + 1,
     )
 
@@ -174,5 +176,6 @@ def _nothing_drafted(decode, cache, inputs, view, gamma) -> _Drafted:
       jnp.zeros(probs.shape, probs.dtype),
       zeros,
       view.num_wanted > 0,
+      view.begin(jnp.broadcast_to(view.num_pending, zeros.shape)),
       jnp.int32(0),
   )

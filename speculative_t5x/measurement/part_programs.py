@@ -4,8 +4,7 @@
 
 Each part is what the loop runs, standardization and drawing included. A row
 stands in one place of its sequence all the time; shapes are fixed, so that
-every place costs the same. Drafts have gamma tokens, or the number that a part
-is about, whatever the draft length policy of the decoder would want.
+every place costs the same.
 
 Legend: rows (examples times decodes), gamma (draft tokens per block), slots,
 vocab.
@@ -23,6 +22,7 @@ import jax.numpy as jnp
 from speculative_t5x import token_decoder
 from speculative_t5x.drafters import nothing
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import state as state_lib
@@ -193,6 +193,8 @@ class PartPrograms:
         draft_params,
         request.draft_sampling,
         request.rule,
+        # Not that of the decoder, which might want other lengths than timed.
+        draft_length.Fixed(),
     )
 
   def _begin_one(self, drafter, params, draft_params, request):

@@ -15,16 +15,15 @@ import numpy as np
 from speculative_t5x.speculation import ranges
 
 
-def token_probs(logits: jax.Array, tokens: jax.Array) -> jax.Array:
-  """Returns the probabilities of tokens at temperature 1, [rows] float32.
+def token_log_probs(logits: jax.Array, tokens: jax.Array) -> jax.Array:
+  """Returns log-probabilities of tokens at temperature 1, [rows] float32.
 
   Args:
     logits: [rows, vocab].
     tokens: [rows] int32.
   """
-  log_probs = _log_probs(logits)
-  own = jnp.take_along_axis(log_probs, tokens[:, None], axis=1)[:, 0]
-  return jnp.exp(own)
+  own = jnp.take_along_axis(_log_probs(logits), tokens[:, None], axis=1)
+  return own[:, 0]
 
 
 def _log_probs(logits: jax.Array) -> jax.Array:
@@ -77,15 +76,19 @@ class _Stopping:
     """See `contracts.DraftLengthPolicy.num_wanted`."""
     return jnp.full_like(num_remaining, gamma)
 
+  def begin(self, state: jax.Array, num_drafted: jax.Array, gamma: int) -> None:
+    """See `contracts.DraftLengthPolicy.begin`."""
+
   def continues(
       self,
       state: jax.Array,
+      progress: None,
       logits: jax.Array,
       tokens: jax.Array,
       gamma: int,
-  ) -> jax.Array:
+  ) -> tuple[jax.Array, None]:
     """See `contracts.DraftLengthPolicy.continues`."""
-    return self.certainty(logits, tokens) >= state
+    return self.certainty(logits, tokens) >= state, progress
 
   def update(self, state: jax.Array, outcome) -> jax.Array:
     """See `contracts.DraftLengthPolicy.update`."""
@@ -114,7 +117,7 @@ class Confidence(_Stopping):
 
   def certainty(self, logits: jax.Array, tokens: jax.Array) -> jax.Array:
     """Returns the probability of the token, [rows]."""
-    return token_probs(logits, tokens)
+    return jnp.exp(token_log_probs(logits, tokens))
 
 
 @dataclasses.dataclass(frozen=True)

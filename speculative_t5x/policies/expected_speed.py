@@ -8,11 +8,11 @@ import jax
 import jax.numpy as jnp
 
 from speculative_t5x.policies import running_rate
-from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import draft_length
 
 
 @dataclasses.dataclass(frozen=True)
-class ExpectedSpeed(running_rate.RunningRate):
+class ExpectedSpeed(draft_length.DraftsOn, running_rate.RunningRate):
   """Wants the number of draft tokens that is expected to be the fastest.
 
   With the acceptance rate alpha of a row so far, gamma draft tokens are
@@ -33,13 +33,3 @@ class ExpectedSpeed(running_rate.RunningRate):
     """See `contracts.DraftLengthPolicy.num_wanted`."""
     speeds = self.expect(state, gamma).speeds
     return jnp.argmax(speeds, axis=1).astype(jnp.int32)
-
-  def continues(
-      self,
-      state: running_rate.Tested,
-      logits: jax.Array,
-      tokens: jax.Array,
-      gamma: int,
-  ) -> jax.Array:
-    """See `contracts.DraftLengthPolicy.continues`."""
-    return contracts.draft_on(logits, tokens)

@@ -7,35 +7,53 @@ on one position).
 """
 
 import dataclasses
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from speculative_t5x.policies import confidence
 from speculative_t5x.policies import running_rate
 from speculative_t5x.speculation import ranges
 
 
+class Progress(NamedTuple):
+  """What is known of a draft.
+
+  Attributes:
+    num_drafted: [rows] int32, its tokens.
+    reach: [rows] float32, log-probability that all of them are accepted.
+    needed: [rows, gamma + 1] float32, the least log-probability with which a
+      draft of each length goes on.
+  """
+
+  num_drafted: jax.Array
+  reach: jax.Array
+  needed: jax.Array
+
+
 @dataclasses.dataclass(frozen=True)
 class MarginalGain(running_rate.RunningRate):
-  """Stops a draft after a token if the next one costs more than it gains.
+  """Stops a draft after a token if more tokens cost more than they gain.
 
-  One more draft token takes c, and its part of the time of verification. In
-  that time, decoding would otherwise make as many tokens as its speed says,
-  which is that of the best fixed length by Theorem 3.8. The token is gained if
-  it is accepted and if all tokens before it are: it is expected with alpha
-  times the probability of the last token to the power of `exponent`. Where not
-  even the best length is faster than plain decoding, nothing is drafted.
+  More draft tokens take their draft steps and, where the target call becomes
+  wider, longer verification. In that time, decoding would otherwise make as
+  many tokens as its speed says, which is that of the best fixed length by
+  Theorem 3.8. They are gained if they are accepted, each with the acceptance
+  rate alpha of the row, and if all tokens before them are: the probability of
+  that is the product of the draft model's probabilities to the power of
+  `exponent`. The draft goes on if any number of further tokens pays. Where not
+  even the best fixed length is faster than plain decoding, nothing is drafted.
 
   Attributes:
     exponent: at least 0. Above 1, because draft models are surer of a token
-      than they are right, and because one probability stands for those of all
-      tokens before.
+      than they are right.
 
   For the other attributes see `running_rate.RunningRate`.
   """
 
-  exponent: float = 2.0
+  exponent: float = 1.5
   kind = 'marginal_gain'
 
   def __post_init__(self):
@@ -52,17 +70,45 @@ class MarginalGain(running_rate.RunningRate):
     pays = jnp.argmax(self.expect(state, gamma).speeds, axis=1) > 0
     return jnp.where(pays, gamma, 0).astype(jnp.int32)
 
+  def begin(
+      self, state: running_rate.Tested, num_drafted: jax.Array, gamma: int
+  ) -> Progress:
+    """See `contracts.DraftLengthPolicy.begin`."""
+    # Once per draft: small operations take a while on each token.
+    return Progress(
+        num_drafted,
+        jnp.zeros(num_drafted.shape, jnp.float32),
+        self._needed(state, gamma),
+    )
+
+  def _needed(self, state: running_rate.Tested, gamma: int) -> jax.Array:
+    """Returns `Progress.needed`."""
+    alpha, speeds = self.expect(state, gamma)
+    times = self.times(gamma)
+    more = np.arange(1, gamma + 1)
+    gained = jnp.cumsum(alpha[:, None] ** more, axis=1)[:, None]
+    after = np.arange(gamma + 1)[:, None] + more
+    spent = times[np.minimum(after, gamma)] - times[:, None]
+    spent = np.where(after <= gamma, spent, np.inf)
+    speed = jnp.max(speeds, axis=1)[:, None, None]
+    needed = jnp.min(speed * spent / gained, axis=2)
+    # Below 0 if a wider target call was measured to take less time.
+    return jnp.log(jnp.maximum(needed, 0))
+
   def continues(
       self,
       state: running_rate.Tested,
+      progress: Progress,
       logits: jax.Array,
       tokens: jax.Array,
       gamma: int,
-  ) -> jax.Array:
+  ) -> tuple[jax.Array, Progress]:
     """See `contracts.DraftLengthPolicy.continues`."""
-    expected = self.expect(state, gamma)
-    times = self.times(gamma)
-    cost = (times[-1] - times[1]) / max(gamma - 1, 1)
-    probs = confidence.token_probs(logits, tokens)
-    gained = expected.alpha * probs**self.exponent
-    return gained >= jnp.max(expected.speeds, axis=1) * cost
+    log_probs = confidence.token_log_probs(logits, tokens)
+    progress = progress._replace(
+        num_drafted=progress.num_drafted + 1,
+        reach=progress.reach + self.exponent * log_probs,
+    )
+    at = progress.num_drafted[:, None]
+    needed = jnp.take_along_axis(progress.needed, at, axis=1)[:, 0]
+    return progress.reach > needed, progress

@@ -7,11 +7,11 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
-from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import draft_length
 
 
 @dataclasses.dataclass(frozen=True)
-class Schedule:
+class Schedule(draft_length.DraftsOn):
   """Wants the k-th of some numbers of draft tokens in a row's k-th target call.
 
   Attributes:
@@ -47,16 +47,6 @@ class Schedule:
     last = len(self.lengths) - 1
     lengths = jnp.asarray(self.lengths, jnp.int32)
     return jnp.minimum(lengths[jnp.minimum(state, last)], gamma)
-
-  def continues(
-      self,
-      state: jax.Array,
-      logits: jax.Array,
-      tokens: jax.Array,
-      gamma: int,
-  ) -> jax.Array:
-    """See `contracts.DraftLengthPolicy.continues`."""
-    return contracts.draft_on(logits, tokens)
 
   def update(self, state: jax.Array, outcome) -> jax.Array:
     """See `contracts.DraftLengthPolicy.update`."""

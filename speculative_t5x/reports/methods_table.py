@@ -47,6 +47,19 @@ def render(
   Args:
     tasks: for each task its name and the records of one walltime job.
   """
+  records = [record for each in tasks.values() for record in each]
+  parts = [walltime_summary.setup(records)]
+  parts += readings.truncation_notes(records)
+  for (temperature, batch_size), table in tables(tasks).items():
+    parts.append(f'## Temperature {temperature:g}, batch {batch_size}')
+    parts.append(table)
+  return markdown.Page('\n\n'.join([*parts, _LEGEND]))
+
+
+def tables(
+    tasks: Mapping[str, Sequence[run_record.RunRecord]],
+) -> dict[tuple[float, int], str]:
+  """Returns the tables of `render` by temperature and batch size."""
   names, labels, records = [], [], []
   for name, each in tasks.items():
     names += [name] * len(each)
@@ -58,12 +71,7 @@ def render(
     setting = record.temperature, record.batch_size
     columns = found.setdefault(setting, {name: {} for name in tasks})
     columns[name][method] = record
-  parts = [walltime_summary.setup(records)]
-  parts += readings.truncation_notes(records)
-  for (temperature, batch_size), columns in sorted(found.items()):
-    parts.append(f'## Temperature {temperature:g}, batch {batch_size}')
-    parts.append(_table(columns))
-  return markdown.Page('\n\n'.join([*parts, _LEGEND]))
+  return {setting: _table(found[setting]) for setting in sorted(found)}
 
 
 def _methods(

@@ -176,10 +176,12 @@ class Context(NamedTuple):
   features: Any
 
 
-def draft_on(logits: jax.Array, tokens: jax.Array) -> jax.Array:
-  """Returns True for every row: see `View.continues`."""
+def _draft_on(
+    progress: Any, logits: jax.Array, tokens: jax.Array
+) -> tuple[jax.Array, Any]:
+  """Drafts on in every row: see `View.continues`."""
   del logits
-  return jnp.ones(tokens.shape, bool)
+  return jnp.ones(tokens.shape, bool), progress
 
 
 class View(NamedTuple):
@@ -198,10 +200,12 @@ class View(NamedTuple):
       it says that nothing was drafted and nothing was committed.
     num_pending: [rows] int32, how many of the last `num_tokens` are not yet
       committed: they are draft tokens of drafters before this one.
-    continues: takes the logits of a draft token's distribution before they
-      were standardized, [rows, vocab], and the token, [rows]; returns whether
-      to draft another one after it, [rows] bool. A drafter that samples asks
-      it after each token.
+    begin: takes how many draft tokens there are, [rows] int32, and returns what
+      `continues` knows of the draft at first.
+    continues: takes what it knows of the draft, the logits of a draft token's
+      distribution before they were standardized, [rows, vocab], and the token,
+      [rows]; returns whether to draft another one after it, [rows] bool, and
+      what it then knows. A drafter that samples asks it after each token.
   """
 
   sequences: jax.Array
@@ -212,7 +216,10 @@ class View(NamedTuple):
   target: TargetView
   last_outcome: Any
   num_pending: jax.Array | int = 0
-  continues: Callable[[jax.Array, jax.Array], jax.Array] = draft_on
+  begin: Callable[[jax.Array], Any] = lambda num_drafted: None
+  continues: Callable[[Any, jax.Array, jax.Array], tuple[jax.Array, Any]] = (
+      _draft_on
+  )
 
 
 class ModelCall(NamedTuple):
@@ -380,21 +387,35 @@ class DraftLengthPolicy(Protocol):
       gamma: the most that the drafter makes (static).
     """
 
+  def begin(self, state: Any, num_drafted: jax.Array, gamma: int) -> Any:
+    """Returns what `continues` knows of a draft at first, a pytree.
+
+    Args:
+      state: from `init` or `update`.
+      num_drafted: [rows] int32, draft tokens that there are already, of a
+        drafter that does not ask after each token.
+      gamma: see `num_wanted`.
+    """
+
   def continues(
       self,
       state: Any,
+      progress: Any,
       logits: jax.Array,
       tokens: jax.Array,
       gamma: int,
-  ) -> jax.Array:
+  ) -> tuple[jax.Array, Any]:
     """Returns whether to draft on after a token, [rows] bool.
 
     Args:
       state: from `init` or `update`.
+      progress: from `begin`, or from `continues` for the token before.
       logits: [rows, vocab], of the token's distribution before they were
         standardized, so that they tell a sure argmax from an unsure one.
       tokens: [rows] int32, the token.
       gamma: see `num_wanted`.
+    Returns:
+      Whether to draft on, and the next progress.
     """
 
   def update(self, state: Any, outcome: Any) -> Any:

@@ -17,7 +17,10 @@ def check(policy: contracts.DraftLengthPolicy) -> None:
   Raises:
     ValueError: for anything else, such as a class or a name.
   """
-  needed = 'name', 'is_constant', 'init', 'num_wanted', 'continues', 'update'
+  needed = (
+      'name', 'is_constant', 'init', 'num_wanted', 'begin', 'continues',
+      'update',
+  )  # fmt: skip
   missing = [each for each in needed if not hasattr(policy, each)]
   if isinstance(policy, type) or missing:
     raise ValueError(
@@ -65,8 +68,26 @@ def num_wanted(
   return jnp.asarray(found, jnp.int32)
 
 
+class DraftsOn:
+  """What policies have in common that stop no draft after a token."""
+
+  def begin(self, state: Any, num_drafted: jax.Array, gamma: int) -> None:
+    """See `contracts.DraftLengthPolicy.begin`."""
+
+  def continues(
+      self,
+      state: Any,
+      progress: None,
+      logits: jax.Array,
+      tokens: jax.Array,
+      gamma: int,
+  ) -> tuple[jax.Array, None]:
+    """See `contracts.DraftLengthPolicy.continues`."""
+    return jnp.ones(tokens.shape, bool), progress
+
+
 @dataclasses.dataclass(frozen=True)
-class Fixed:
+class Fixed(DraftsOn):
   """Wants as many draft tokens as the drafter makes: the paper's gamma."""
 
   name = 'fixed'
@@ -80,16 +101,6 @@ class Fixed:
   ) -> jax.Array:
     """See `contracts.DraftLengthPolicy.num_wanted`."""
     return jnp.full_like(num_remaining, gamma)
-
-  def continues(
-      self,
-      state: None,
-      logits: jax.Array,
-      tokens: jax.Array,
-      gamma: int,
-  ) -> jax.Array:
-    """See `contracts.DraftLengthPolicy.continues`."""
-    return contracts.draft_on(logits, tokens)
 
   def update(self, state: None, outcome) -> None:
     """See `contracts.DraftLengthPolicy.update`."""

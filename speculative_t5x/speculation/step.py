@@ -209,6 +209,11 @@ def _view(setup, batch, state, uniforms) -> contracts.View:
           setup.target_params, batch.memory, state.target_cache
       ),
       last_outcome=state.outcome,
+      begin=functools.partial(
+          setup.policy.begin,
+          state.policy_state,
+          gamma=setup.drafter.max_draft_tokens,
+      ),
       continues=functools.partial(_continues, setup, state),
   )
 
@@ -226,13 +231,15 @@ def _num_wanted(setup, batch, state) -> jax.Array:
   return jnp.where(state.has_ended, 0, num_wanted)
 
 
-def _continues(setup, state, logits, tokens) -> jax.Array:
-  """Returns whether a row drafts on after a token, [rows] bool."""
+def _continues(setup, state, progress, logits, tokens):
+  """See `contracts.View.continues`."""
   # What follows the end of sequence cannot be accepted.
   is_end = tokens == setup.target.special_ids.end
   gamma = setup.drafter.max_draft_tokens
-  wanted = setup.policy.continues(state.policy_state, logits, tokens, gamma)
-  return wanted & ~is_end
+  wanted, progress = setup.policy.continues(
+      state.policy_state, progress, logits, tokens, gamma
+  )
+  return wanted & ~is_end, progress
 
 
 def propose(

@@ -62,7 +62,8 @@ class TestConfidence:
   def test_compares_the_probability_of_the_token(self):
     policy = confidence.Confidence(0.5)
     logits = jnp.log(jnp.array([[0.6, 0.4], [0.6, 0.4]]))
-    found = policy.continues(policy.init(2), logits, jnp.array([0, 1]), GAMMA)
+    tokens = jnp.array([0, 1])
+    found, _ = policy.continues(policy.init(2), None, logits, tokens, GAMMA)
     assert found.tolist() == [True, False]
 
   @pytest.mark.parametrize('kind', [confidence.Confidence, confidence.Entropy])
@@ -84,7 +85,7 @@ class TestConfidence:
     logits = jnp.array([[0.0, 0, 0, 0], [0, -jnp.inf, -jnp.inf, -jnp.inf]])
     tokens = jnp.zeros(2, jnp.int32)
     assert 1 - np.sqrt(0.5 * np.log(4)) < 0.5
-    found = policy.continues(policy.init(2), logits, tokens, GAMMA)
+    found, _ = policy.continues(policy.init(2), None, logits, tokens, GAMMA)
     assert found.tolist() == [False, True]
 
   @pytest.mark.parametrize(
@@ -223,39 +224,60 @@ class TestNames:
     assert expected_speed.ExpectedSpeed(0.1, 1.5).name == (
         'expected_speed(0.1, 1.5)'
     )
-    again = dataclasses.replace(policy, exponent=2.0)
+    again = dataclasses.replace(policy, exponent=1.5)
     assert again.name == 'marginal_gain(0.034, {2: 1.4, 8: 1.7})'
 
 
 class TestMarginalGain:
 
-  # Every draft token costs 0.2 and verification nothing: Theorem 3.8 itself.
-  policy = marginal_gain.MarginalGain(0.2, 1.0)
-
-  def continues(self, alpha, prob, policy=policy):
+  @staticmethod
+  def length(policy, alpha, probs):
+    """Returns the draft tokens of a draft with these probabilities."""
     tested = 1e6  # the prior has no weight any more
     state = running_rate.Tested(
         jnp.full((1,), alpha * tested), jnp.full((1,), tested)
     )
-    logits = jnp.log(jnp.array([[prob, 1 - prob]]))
-    tokens = jnp.zeros(1, jnp.int32)
-    return bool(policy.continues(state, logits, tokens, GAMMA)[0])
+    progress = policy.begin(state, jnp.zeros((1,), jnp.int32), GAMMA)
+    for count, prob in enumerate(probs, 1):
+      logits = jnp.log(jnp.array([[prob, 1 - prob]]))
+      continues, progress = policy.continues(
+          state, progress, logits, jnp.zeros(1, jnp.int32), GAMMA
+      )
+      if not continues[0]:
+        return count
+    return len(probs)
 
-  def test_stops_where_the_next_token_costs_more_than_it_gains(self):
-    for alpha in (0.5, 0.7, 0.9):
+  @pytest.mark.parametrize('ratio', [1.0, {2: 1.2, 4: 1.5, 6: 1.8}], ids=str)
+  @pytest.mark.parametrize('exponent', [1.0, 1.5])
+  def test_goes_on_while_any_number_of_tokens_pays(self, ratio, exponent):
+    policy = marginal_gain.MarginalGain(0.15, ratio, exponent=exponent)
+    times = policy.times(GAMMA)
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(60):
+      alpha, probs = rng.uniform(0.5, 1), rng.uniform(0.5, 1, GAMMA)
       tokens = np.cumsum([alpha**i for i in range(GAMMA + 1)])
-      speed = np.max(tokens / (1 + 0.2 * np.arange(GAMMA + 1)))
-      threshold = np.sqrt(speed * 0.2 / alpha)
-      assert 0 < threshold < 1
-      assert self.continues(alpha, threshold + 0.01)
-      assert not self.continues(alpha, threshold - 0.01)
+      speed = np.max(tokens / times)
+      expected = GAMMA
+      for count in range(1, GAMMA):
+        reach = np.prod(probs[:count]) ** exponent
+        gains = [
+            reach * sum(alpha**i for i in range(1, more + 1))
+            - speed * (times[count + more] - times[count])
+            for more in range(1, GAMMA + 1 - count)
+        ]
+        if max(gains) <= 0:
+          expected = count
+          break
+      assert self.length(policy, alpha, probs) == expected
+      found.append(expected)
+    assert len(set(found)) >= 2
 
-  def test_verification_is_a_part_of_the_cost(self):
-    """Wide target calls that take longer stop a draft earlier."""
-    flat = marginal_gain.MarginalGain(0.1, {2: 1.5, 6: 1.5})
-    steep = marginal_gain.MarginalGain(0.1, {2: 1.5, 6: 2.5})
-    assert self.continues(0.8, 0.5, flat)
-    assert not self.continues(0.8, 0.5, steep)
+  def test_stops_before_a_wider_target_call(self):
+    """Tokens up to the next width take no more time to verify."""
+    policy = marginal_gain.MarginalGain(0.01, {2: 1.1, 4: 1.2, 6: 3.0})
+    assert self.length(policy, 0.9, [0.8] * GAMMA) == 3
+    assert self.length(policy, 0.9, [0.1] * GAMMA) < 3
 
   def test_wants_all_or_nothing(self):
     state = running_rate.Tested(jnp.array([0.0, 90]), jnp.array([90.0, 90]))
@@ -270,6 +292,16 @@ class TestMarginalGain:
     for _ in range(100):
       state = policy.update(state, outcome([0, 0], [0, 0]))
     assert wanted(policy, state) == [GAMMA, GAMMA]
+
+  def test_goes_on_if_wider_calls_take_less_time(self):
+    """As measured: the times of neighbouring widths may differ by noise."""
+    policy = marginal_gain.MarginalGain(0.0, {2: 1.5, 4: 1.4, 6: 1.3})
+    state = policy.init(1)
+    progress = policy.begin(state, jnp.zeros(1, jnp.int32), GAMMA)
+    goes_on, _ = policy.continues(
+        state, progress, jnp.zeros((1, 2)), jnp.zeros(1, jnp.int32), GAMMA
+    )
+    assert goes_on.tolist() == [True]
 
   def test_bad_exponent(self):
     with pytest.raises(ValueError, match='exponent must'):

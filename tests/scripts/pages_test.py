@@ -29,6 +29,9 @@ _NOT_GENERATED = {
         'measured by resolution_test': {'1.0', '1.5', '2,113'},
         'measured once, of the draw before': {'1.3', '24,282'},
     },
+    'docs/choosing.md': {
+        'the paper': {'0.2'},
+    },
     'README.md': {
         'settings': {'95 percent'},
         'versions': {'3.11', '3.12'},

@@ -19,7 +19,6 @@ import pytest
 
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.networks import t5_model
-from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling
@@ -138,8 +137,11 @@ class Scheduled:
     at = jnp.minimum(at, self.wanted.shape[1] - 1)
     return jnp.take_along_axis(self.wanted, at, axis=1)[:, 0]
 
-  def continues(self, state, logits, tokens, gamma):
-    return contracts.draft_on(logits, tokens)
+  def begin(self, state, num_drafted, gamma):
+    return None
+
+  def continues(self, state, progress, logits, tokens, gamma):
+    return jnp.ones(tokens.shape, bool), progress
 
   def update(self, state, outcome):
     return None
