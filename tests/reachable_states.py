@@ -419,7 +419,7 @@ def _intervals(*distributions) -> Iterator[tuple[float, float]]:
 def joint_distributions(
     program: Program, rule: str, policy: str, known: dict
 ) -> tuple[list[dict], int, set[int]]:
-  """Returns distributions, the number of paths, and the lengths of drafts."""
+  """Returns distributions, the number of paths, and `_chosen_lengths`."""
   state = program.begin(rule, policy)
   examples = np.arange(len(program.pair.limits))
   weights = np.ones(len(examples))
@@ -430,7 +430,7 @@ def joint_distributions(
     num_paths += len(made.rows)
     examples, weights = examples[made.rows], weights[made.rows] * made.weights
     state = program.step(rule, examples, take(state, made.rows), made.uniforms)
-    lengths |= set(state.outcome.num_drafted.tolist())
+    lengths |= _chosen_lengths(program, examples, state.outcome)
     merged = {}
     for row, key in enumerate(_keys(examples, state)):
       if state.has_ended[row]:
@@ -443,6 +443,17 @@ def joint_distributions(
     weights = np.array([np.sum(weights[each]) for each in merged.values()])
     examples, state = examples[rows], take(state, rows)
   return found, num_paths, lengths
+
+
+def _chosen_lengths(program, examples, outcome) -> set[int]:
+  """Returns lengths of drafts that no limit and no end of sequence cut."""
+  drafter, target = program.pair.drafter, program.pair.target
+  gamma = drafter.max_draft_tokens
+  is_draft = np.arange(gamma) < outcome.num_drafted[:, None]
+  is_end = outcome.draft_tokens == target.special_ids.end
+  num_remaining = np.array(program.pair.limits)[examples] - outcome.num_before
+  is_chosen = (num_remaining >= gamma) & ~np.any(is_end & is_draft, axis=1)
+  return set(outcome.num_drafted[is_chosen].tolist())
 
 
 def _keys(examples, state) -> list[bytes]:

@@ -19,6 +19,9 @@ from speculative_t5x.drafters import source
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import uniforms as uniforms_lib
 
+# What else tells drafters of one name apart, in a run record.
+_IDENTITY = 'checkpoint', 'dtype', 'model_parallel', 'short_vocabulary', 'table'
+
 
 @dataclasses.dataclass(frozen=True)
 class InOrder:
@@ -207,8 +210,20 @@ def in_order(drafters: Sequence[source.LoadedDrafter]) -> source.LoadedDrafter:
       run_record.DrafterDescription(
           kind=' then '.join(each.kind for each in descriptions),
           name=' then '.join(each.name or each.kind for each in descriptions),
+          **{key: _join(descriptions, key) for key in _IDENTITY},
       ),
       params=tuple(each.params for each in drafters),
       models=tuple(model for each in drafters for model in each.models),
       mesh=meshes[0] if meshes else None,
   )
+
+
+def _join(
+    descriptions: Sequence[run_record.DrafterDescription], key: str
+) -> Any:
+  """Returns the only value of a key, several as one text, or None."""
+  values = [getattr(each, key) for each in descriptions]
+  values = [each for each in values if each is not None]
+  if len(values) == 1:
+    return values[0]
+  return ' then '.join(map(str, values)) or None

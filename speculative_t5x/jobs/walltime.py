@@ -35,6 +35,7 @@ from speculative_t5x.reports import readings
 from speculative_t5x.reports import walltime_summary
 from speculative_t5x.runtime import arguments
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.tasks import examples as examples_lib
 from speculative_t5x.tasks import predictions as predictions_lib
@@ -130,6 +131,9 @@ def measure_walltime(
       policies or [workload.policy],
       one_at_a_time,
   )
+  for each in itertools.chain(*variants):
+    for count in gammas:  # before the first is measured
+      draft_length.check_gamma(each.policy, count)
   mesh = workload.make_mesh()
   for size in batch_sizes:  # another size would have other times
     sharding.check_batch(mesh, size)

@@ -24,13 +24,12 @@ def repeat_row(
 ) -> token_decoder.Request:
   """Returns a request of the same shape with one row's input in all places.
 
-  The hints of the input are repeated too.
+  The hints and the features of the input are repeated too.
   """
   repeat = lambda x: jnp.broadcast_to(x[row // decoder.num_decodes], x.shape)
-  return request.replace(
-      encoder_input_tokens=repeat(request.encoder_input_tokens),
-      hints=None if request.hints is None else repeat(request.hints),
-  )
+  names = 'encoder_input_tokens', 'hints', 'features'
+  found = {name: getattr(request, name) for name in names}
+  return request.replace(**jax.tree.map(repeat, found))
 
 
 def logits_at(

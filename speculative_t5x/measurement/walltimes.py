@@ -24,6 +24,7 @@ from speculative_t5x.measurement import read_floor
 from speculative_t5x.measurement import step_times
 from speculative_t5x.measurement import tallies
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import theory
 from speculative_t5x.speculation import verification
 
@@ -92,7 +93,8 @@ def measure(
   record = _add_bound(record, plain, speculative, windows)
   if decoder.policy.is_constant and rows == 1:
     record = _add_oracle(record, plain, speculative, windows)
-  record = _add_programs(record, decoder, request)
+  num_widths = len(speculative.decoded[0].calls_by_width)
+  record = _add_programs(record, decoder, request, num_widths)
   return Measured(record, plain, speculative)
 
 
@@ -126,11 +128,12 @@ def add_alpha(
   Args:
     record: with gamma and c.
     alpha: by Corollary 3.6.
-    rule: which draft tokens were accepted. The theorem is about the paper's; of
-      others, no speedup is predicted.
+    rule: which draft tokens were accepted. The theorem is about the paper's,
+      and about drafts of a fixed length; of others, no speedup is predicted.
   """
   predicted = None
-  if isinstance(rule, verification.Tokenwise):
+  is_fixed = record.gamma_policy == draft_length.Fixed.name
+  if is_fixed and isinstance(rule, verification.Tokenwise):
     predicted = float(
         theory.walltime_factor(alpha.value, record.gamma, record.c)
     )
@@ -335,9 +338,23 @@ def _add_programs(
     record: run_record.RunRecord,
     decoder: token_decoder.TokenDecoder,
     request: token_decoder.Request,
+    num_widths: int,
 ) -> run_record.RunRecord:
-  """Returns a record with the operations and the memory of the programs."""
+  """Returns a record with the operations and the memory of the programs.
+
+  Args:
+    record: of the runs.
+    decoder: both ways.
+    request: a batch.
+    num_widths: of verification in the speculative loop. The operations of a run
+      are only known if it is one, and drafts are all of one length.
+  """
   counted = operations.count(decoder, request)
+  factor = None
+  if num_widths == 1:
+    factor = counted.factor(
+        record.baseline.loop_steps, record.speculative.loop_steps
+    )
   return dataclasses.replace(
       record,
       peak_memory_bytes=run_record.BothRuns(
@@ -345,9 +362,7 @@ def _add_programs(
           _peak_bytes(decoder.compile_speculative(request)),
       ),
       ops_coefficient=counted.ops_coefficient,
-      operations_factor=counted.factor(
-          record.baseline.loop_steps, record.speculative.loop_steps
-      ),
+      operations_factor=factor,
   )
 
 

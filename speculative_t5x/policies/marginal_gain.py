@@ -91,7 +91,9 @@ class MarginalGain(running_rate.RunningRate):
     spent = times[np.minimum(after, gamma)] - times[:, None]
     spent = np.where(after <= gamma, spent, np.inf)
     speed = jnp.max(speeds, axis=1)[:, None, None]
-    return jnp.log(jnp.min(speed * spent / gained, axis=2))
+    needed = jnp.min(speed * spent / gained, axis=2)
+    # Below 0 if a wider target call was measured to take less time.
+    return jnp.log(jnp.maximum(needed, 0))
 
   def continues(
       self,

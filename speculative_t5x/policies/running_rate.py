@@ -8,6 +8,7 @@ on one position).
 
 from collections.abc import Mapping
 import dataclasses
+import numbers
 from typing import NamedTuple
 
 import jax
@@ -67,9 +68,8 @@ class RunningRate:
   is_constant = False
 
   def __post_init__(self):
-    if isinstance(self.verify_cost_ratio, Mapping):  # which is not hashable
-      pairs = tuple(sorted(self.verify_cost_ratio.items()))
-      object.__setattr__(self, 'verify_cost_ratio', pairs)
+    ratio = _kept(self.verify_cost_ratio)
+    object.__setattr__(self, 'verify_cost_ratio', ratio)
     ranges.check_coefficient('c', self.c)
     for _, ratio in self._pairs(2):
       ranges.check_coefficient('verify_cost_ratio', ratio)
@@ -84,9 +84,19 @@ class RunningRate:
 
   @property
   def name(self) -> str:
-    """Kind and costs, for the record."""
-    ratios = [ratio for _, ratio in self._pairs(2)[1:]]
-    return f'{self.kind}({", ".join(f"{x:.3g}" for x in (self.c, *ratios))})'
+    """Kind, costs, and what is not the default, for the record."""
+    ratios = self.verify_cost_ratio
+    if isinstance(ratios, tuple):
+      pairs = ', '.join(f'{width}: {ratio:g}' for width, ratio in ratios)
+      ratio = f'{{{pairs}}}'
+    else:
+      ratio = f'{ratios:g}'
+    others = [
+        f'{field.name}={getattr(self, field.name):g}'
+        for field in dataclasses.fields(self)
+        if field.default not in (dataclasses.MISSING, getattr(self, field.name))
+    ]
+    return f'{self.kind}({", ".join([f"{self.c:g}", ratio, *others])})'
 
   def init(self, rows: int) -> Tested:
     """Returns that nothing was tested."""
@@ -152,3 +162,29 @@ class RunningRate:
     if not isinstance(ratios, tuple):
       ratios = ((width, ratios),)
     return ((1, 1.0), *ratios)
+
+
+def _kept(ratios: object) -> float | tuple[tuple[int, float], ...]:
+  """Returns ratios as they are kept, hashable; see `RunningRate`.
+
+  Raises:
+    ValueError: for anything but a number, or numbers by width.
+  """
+  if isinstance(ratios, numbers.Real):
+    return ratios
+  try:
+    pairs = tuple(sorted(dict(ratios).items()))
+  except (TypeError, ValueError):
+    pairs = ()
+  if not pairs or not all(
+      isinstance(width, numbers.Integral)
+      and width > 1
+      and isinstance(ratio, numbers.Real)
+      for width, ratio in pairs
+  ):
+    raise ValueError(
+        'verify_cost_ratio must be a number, or numbers by the widths of target'
+        f' calls, which are whole and above 1, got {ratios!r}. Give'
+        ' what the walltime job prints, such as {2: 1.4, 4: 1.5, 8: 1.7}.'
+    )
+  return pairs

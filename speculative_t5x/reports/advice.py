@@ -19,6 +19,8 @@ from speculative_t5x.measurement import acceptance
 from speculative_t5x.measurement import intervals
 from speculative_t5x.measurement import part_sums
 from speculative_t5x.measurement import walltimes
+from speculative_t5x.reports import readings
+from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import theory
 from speculative_t5x.speculation import widths
 
@@ -30,7 +32,8 @@ class Advice:
   Attributes:
     measured: the record of the best run.
     untried: a gamma that was not run, and its expected speedup, which is larger
-      than the measured one; None if there is no such gamma.
+      than the measured one; None if there is no such gamma, or under a policy
+      that adapts the length of drafts.
   """
 
   measured: run_record.RunRecord
@@ -108,6 +111,8 @@ def advise(
   See `expect_speedups` for the arguments.
   """
   measured = max(records, key=_by_gain)
+  if readings.policy(measured) != draft_length.Fixed.name:
+    return Advice(measured, None)  # the model is of drafts of a fixed length
   expected = expect_speedups(records, tokens_by_gamma)
   for record in records:
     expected[record.gamma - 1] = 0  # it is measured

@@ -364,7 +364,8 @@ class DraftLengthPolicy(Protocol):
   not depend on the batch. It may stop a draft after a token for any reason.
 
   Attributes:
-    name: for the record.
+    name: for the record. Policies with other settings have other names, or a
+      job that resumes takes the results of one for those of the other.
     is_constant: whether it always wants gamma draft tokens and never stops
       before: then verification has one width.
   """

@@ -30,6 +30,44 @@ def check(policy: contracts.DraftLengthPolicy) -> None:
     )
 
 
+def check_gamma(policy: contracts.DraftLengthPolicy, gamma: int) -> None:
+  """Checks that a policy can decide for a drafter; computes nothing.
+
+  Args:
+    policy: checked by `check`.
+    gamma: the most draft tokens of the drafter.
+  Raises:
+    ValueError: if it has no costs for this gamma, or wants anything but an
+      integer per row.
+  """
+  rows = jnp.zeros((2,), jnp.int32)
+  jax.eval_shape(lambda: num_wanted(policy, policy.init(2), rows, gamma))
+
+
+def num_wanted(
+    policy: contracts.DraftLengthPolicy,
+    state: Any,
+    num_remaining: jax.Array,
+    gamma: int,
+) -> jax.Array:
+  """Asks a policy and checks the answer's form, while it is traced.
+
+  For the arguments and the result see `contracts.DraftLengthPolicy.num_wanted`.
+
+  Raises:
+    ValueError: for anything but an integer per row.
+  """
+  found = policy.num_wanted(state, num_remaining, gamma)
+  shape, dtype = jnp.shape(found), jnp.result_type(found)
+  if shape != num_remaining.shape or not jnp.issubdtype(dtype, jnp.integer):
+    raise ValueError(
+        f'The policy {policy.name} wants draft tokens of shape {shape} and type'
+        f' {dtype} instead of {num_remaining.shape} and int32, one number per'
+        ' row.'
+    )
+  return jnp.asarray(found, jnp.int32)
+
+
 class DraftsOn:
   """What policies have in common that stop no draft after a token."""
 

@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
@@ -223,13 +224,9 @@ def _num_wanted(setup, batch, state) -> jax.Array:
   if not gamma:  # plain decoding, which policies know nothing of
     return jnp.zeros_like(state.num_tokens)
   num_remaining = batch.limits - state.num_tokens
-  num_wanted = policy.num_wanted(state.policy_state, num_remaining, gamma)
-  if num_wanted.shape != state.num_tokens.shape:
-    raise ValueError(
-        f'The policy {policy.name} wants draft tokens of shape'
-        f' {num_wanted.shape} instead of {state.num_tokens.shape}, one number'
-        ' per row.'
-    )
+  num_wanted = draft_length.num_wanted(
+      policy, state.policy_state, num_remaining, gamma
+  )
   num_wanted = jnp.clip(num_wanted, 0, jnp.minimum(num_remaining, gamma))
   return jnp.where(state.has_ended, 0, num_wanted)
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from speculative_t5x import run_record
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import in_order
 from speculative_t5x.drafters import source
@@ -147,3 +148,28 @@ class TestSources:
     made = source.make_drafter(loaded.make, TARGET, 4)
     assert made.max_draft_tokens == 4
     assert loaded.params == (None, None)
+
+  def test_described_by_all_that_tells_drafters_apart(self):
+    """Checkpoints of one name are others, and their files are watched."""
+    own = source.WithoutParameters(repeat_last.RepeatLast, 'repeat_last').load()
+
+    def describe(*models):
+      loaded = [
+          dataclasses.replace(
+              own, description=run_record.DrafterDescription(**each)
+          )
+          for each in models
+      ]
+      return in_order.in_order([own, *loaded]).description
+
+    model = {
+        'kind': 'model', 'name': 'a/1', 'checkpoint': '/x/a/1',
+        'dtype': 'float32', 'model_parallel': False, 'short_vocabulary': 512,
+        'table': '/table',
+    }  # fmt: skip
+    found = dataclasses.asdict(describe(model))
+    assert found['name'] == 'repeat_last then a/1'
+    for key in model.keys() - {'kind', 'name'}:
+      assert found[key] == model[key]
+    other = {**model, 'checkpoint': '/y/a/1'}
+    assert describe(model, other).checkpoint == '/x/a/1 then /y/a/1'

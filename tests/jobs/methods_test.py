@@ -78,6 +78,11 @@ def test_resumes_and_writes_one_table(measure, tmp_path, capsys):
   policies = ['fixed', 'expected_speed(0.1, 1.5)']
   assert [record.gamma_policy for record in first] == policies
   assert [record.gamma_policy for record in found['two']] == policies[:1]
+  # What a policy that adapts or a short draft leaves unknown is not stated.
+  fixed, adaptive = first
+  assert fixed.predicted_speedup and fixed.oracle_speedup
+  assert adaptive.predicted_speedup is adaptive.oracle_speedup is None
+  assert fixed.operations_factor is adaptive.operations_factor is None
   text = (tmp_path / 'methods.md').read_text()
   assert text == f'{methods_table.render(found)}\n'
   path = tmp_path / 'methods.md'

@@ -36,6 +36,8 @@ from speculative_t5x.measurement import greedy
 from speculative_t5x.measurement import interleaved
 from speculative_t5x.measurement import intervals
 from speculative_t5x.measurement import walltimes
+from speculative_t5x.policies import expected_speed
+from speculative_t5x.policies import marginal_gain
 from speculative_t5x.policies import schedule
 from speculative_t5x.reports import advice
 from speculative_t5x.reports import runs
@@ -444,6 +446,23 @@ class TestSweep:
     # Alpha depends on the drafter alone.
     assert again.num_collected == 2
 
+  def test_policies_of_one_kind(self, again):
+    """Each is measured, also if they differ in what has a default."""
+    policies = [
+        marginal_gain.MarginalGain(0.1, 1.5),
+        marginal_gain.MarginalGain(0.1, 1.5, exponent=1.0),
+    ]
+    records = again.run(policies=policies, temperature=1.0)
+    assert len(again.measured) == 2
+    assert len({record.gamma_policy for record in records}) == 2
+
+  @pytest.mark.parametrize(
+      'policy', [draft_length.Fixed(), schedule.Schedule((1, 2))]
+  )
+  def test_theorem_is_about_a_fixed_gamma(self, again, policy):
+    (record,) = again.run(policies=[policy], temperature=1.0)
+    assert (record.predicted_speedup is None) == (not policy.is_constant)
+
   def test_alpha_can_use_all_examples(self, again):
     again.run(temperature=1.0)
     limits = np.concatenate([r.limits for r in again.requests])
@@ -602,6 +621,16 @@ class TestBadInput:
           ({'seed': 2**31}, 'seed must be an integer of 32 bits'),
           ({'mesh_shape': (1,)}, 'mesh_shape must be two numbers'),
           ({'split': 'dev'}, 'no split dev'),
+          (
+              {
+                  'gamma': (2, 8),
+                  'policies': [
+                      draft_length.Fixed(),
+                      expected_speed.ExpectedSpeed(0.1, {2: 1.4, 8: 1.7}),
+                  ],
+              },
+              'verify_cost_ratio ends at width 8, but gamma 8',
+          ),
       ],
   )
   def test_error_names_the_setting_and_leaves_results(

@@ -108,6 +108,16 @@ class TestLogitsOfBothPaths:
       np.testing.assert_allclose(found, teacher_forced()[example, 4], atol=2e-5)
 
 
+def test_all_of_a_row_is_repeated():
+  """Inputs in other places than their features would be decoded wrongly."""
+  asked = request().replace(features=decoder().encode(request()))
+  found = forced.repeat_row(decoder(), asked, 1)
+  assert found.hints is None
+  for name in ('encoder_input_tokens', 'features'):
+    given, repeated = getattr(asked, name), getattr(found, name)
+    np.testing.assert_array_equal(repeated, jnp.stack([given[1]] * len(given)))
+
+
 def test_paths_are_those_of_both_batches(monkeypatch):
   """Also for two runs of the same way of decoding."""
   written, other = sequences()[0], sequences()[0].copy()

@@ -18,6 +18,7 @@ from speculative_t5x import token_decoder
 from speculative_t5x.measurement import part_programs
 from speculative_t5x.measurement import step_times
 from speculative_t5x.networks import t5_model
+from speculative_t5x.policies import schedule
 from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import simulated_acceptance
 from tests import compilation
@@ -191,6 +192,21 @@ class TestSettings:
     drafts = lambda *temperatures: run('drafts', *temperatures)[1].tolist()
     assert drafts(0.0, 2.0) == drafts(2.0, 2.0) != drafts(2.0, 0.0)
     _heard(calls)
+
+  @pytest.mark.parametrize('lengths', [(0,), (1,)])
+  def test_no_policy_shortens_what_is_timed(self, lengths):
+    programs, request, calls = programs_of(3, 4)
+    decoder = programs.decoder
+    parts = part_programs.PartPrograms(
+        decoder.with_drafter(
+            decoder.loaded_drafter, 4, schedule.Schedule(lengths)
+        )
+    ).bind(request, num_steps=2)
+    widths = {f't_width_{width}': width for width in WIDTHS[4]}
+    for name, width in ({'t_verify': 5, 't_call': 5} | widths).items():
+      jax.block_until_ready(parts[name]())
+      fed = [tokens.shape for who, tokens in _heard(calls) if who == 'target']
+      assert fed[-2:] == [(3, width)] * 2
 
   def test_rows_do_not_advance(self):
     programs, request, calls = programs_of(3, 4)

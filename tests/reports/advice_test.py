@@ -176,6 +176,17 @@ class TestAdvise:
     assert advice.expect_speedups(slow, tokens).argmax() not in (0, 7)
     assert advice.advise(slow, tokens).untried is None
 
+  def test_none_for_drafts_of_other_lengths(self):
+    """What a fixed length of drafts would gain says nothing of a policy."""
+    tokens = tokens_by_gamma(alpha=0.7)
+    records = [
+        dataclasses.replace(each, gamma_policy='schedule(1, 2)')
+        for each in sweep((1, 8), tokens)
+    ]
+    found = advice.advise(records, tokens)
+    assert found.measured is max(records, key=lambda r: r.speedup)
+    assert found.untried is None
+
 
 def told(untried=None, **changes):
   return advice.describe(advice.Advice(record(3, **changes), untried))
