@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling
 
@@ -56,7 +57,8 @@ def key_of(outcome: outcome_lib.Outcome) -> jax.Array:
   return (outcome.num_accepted + rejected) % NUM_KEYS
 
 
-class KeyPolicy(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class KeyPolicy(draft_length.DraftsOn):
   """Wants one draft token fewer after some steps."""
 
   name = 'key'

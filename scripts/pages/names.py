@@ -59,7 +59,9 @@ def make(results: pathlib.Path) -> dict[str, Any]:
       task: records.read(results / 'methods' / f'{task}.jsonl')
       for task in _TASKS
   }
-  found['draft_lengths'] = records.read_entries(results / 'draft_lengths.jsonl')
+  found['draft_lengths'] = records.read_entries(
+      results / 'draft_lengths.ndjson'
+  )
   found['interleaving_factor'] = readings.interleaving_factor
   for module in _MODULES:
     found |= {

@@ -36,7 +36,8 @@ _LENGTHS = {'inputs': 24, 'targets': 16}
 # Filled in by jobs that time the parts.
 _MEASURED_LATER = (
     'encoder_s', 't1_ms', 't_verify_ms', 't_draft_ms', 't_draft2_ms',
-    't_call_ms', 'rounds', 'c', 'verify_cost_ratio', 'floor_ms',
+    't_call_ms', 't_width_ms', 'oracle_speedup', 'rounds', 'c',
+    'verify_cost_ratio', 'floor_ms',
     'floor_ratio', 'alpha', 'predicted_speedup', 'bound_speedup',
     'decode_speedup', 'loop_efficiency', 'reference', 'peak_memory_bytes',
     'ops_coefficient', 'operations_factor', 'simulated_acceptance', 'warnings',
