@@ -7,8 +7,7 @@ translation and summaries with their draft models, and post-editing at 30
 percent edited words, where the lookup drafter copies from hints. First the
 parts of decoding are timed at the largest gamma: they give the costs that
 `expected_speed` and `marginal_gain` need, and the speedup of an oracle, which
-drafts as many tokens as are accepted and knows it beforehand. No policy can
-reach it.
+drafts as many tokens as are accepted and knows it beforehand.
 
   python -m benchmarks.draft_lengths [--gammas=2,3,5,7,10] [--output=<file>]
 

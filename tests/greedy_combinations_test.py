@@ -37,7 +37,7 @@ READ = {
     'summarization': bulletins.read_reports,
 }
 GAMMA = 2
-# The rows have the policies in turns (see `PolicyOfRow`), and a rule per turn.
+# Row i has the policy of number i (see `PolicyOfRow`), and then the next rule.
 NUM_POLICIES = len(combinations.POLICIES)
 NUM_CHOICES = len(combinations.RULES) * NUM_POLICIES
 NUM_EXAMPLES = 2 * NUM_CHOICES

@@ -101,8 +101,7 @@ def oracle_seconds(
   """Returns the seconds of an ideal loop that drafts what is accepted.
 
   Its drafts have as many tokens as the target accepts, which no policy can
-  know: a bound for all of them. One row per batch; rows of a batch wait for
-  each other.
+  know. One row per batch; rows of a batch wait for each other.
 
   Args:
     times: times of the parts, at the gamma of the run.

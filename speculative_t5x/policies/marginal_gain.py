@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Drafts that go on as long as one more token is expected to pay.
+"""Drafts that go on as long as more tokens are expected to pay.
 
 Legend: rows, gamma (the most draft tokens per block), t1 (time of a target step
 on one position).
