@@ -76,7 +76,7 @@ class StateOfRow(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class PolicyOfRow:
-  """A policy whose choice is a value of its state; row i begins with the i-th."""
+  """A policy whose choice is a value of its state: row i has number i first."""
 
   name = 'policy of row'
   is_constant = False
