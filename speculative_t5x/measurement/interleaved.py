@@ -79,11 +79,29 @@ class Run:
     )
 
 
+def order(num_ways: int, number: int) -> list[int]:
+  """Returns the ways in the order of one round.
+
+  Which way came before matters: it leaves its data in the caches. Over
+  `num_ways` rounds (twice as many for an odd number) each way has each place
+  equally often, and each other way right before it equally often.
+
+  Args:
+    num_ways: at least 1.
+    number: of the round.
+  Reference: Williams (1949), designs balanced for residual effects.
+  """
+  zigzag = [(i + 1) // 2 * (-1) ** (i + 1) for i in range(num_ways)]
+  if num_ways % 2 and number // num_ways % 2:
+    zigzag.reverse()
+  return [(way + number) % num_ways for way in zigzag]
+
+
 class Timer:
   """Decodes batches in one or several ways, interleaved, and times each.
 
-  All ways see the same state of the machine: they alternate batch by batch,
-  and which comes first alternates too.
+  All ways see the same state of the machine: each batch is decoded in all of
+  them, in an order that changes, see `order`.
   """
 
   def __init__(self, ways: Sequence[Callable], *, repeats: int = 1):
@@ -126,10 +144,8 @@ class Timer:
     for index, batch in enumerate(batches):
       before(first + index)
       for repeat in range(self._repeats):
-        order = range(len(self._ways))
-        is_even = (first + index + repeat) % 2 == 0
-        outputs = [None] * len(order)
-        for way in order if is_even else reversed(order):
+        outputs = [None] * len(self._ways)
+        for way in order(len(self._ways), first + index + repeat):
           outputs[way], seconds[way, index, repeat] = _timed(
               self._ways[way], batch
           )

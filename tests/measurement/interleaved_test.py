@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of interleaved decoding, and of statistics of its seconds."""
 
+import collections
+import itertools
 import types
 
 import jax.numpy as jnp
@@ -92,6 +94,23 @@ class _Decoder:
     self.calls.append((way, int(batch)))
     sequences = jnp.full((2, 3), batch + (10 if way == 'speculative' else 0))
     return {'sequences': sequences, 'log_probs': jnp.zeros((2,))}
+
+
+class TestOrder:
+
+  @pytest.mark.parametrize('count', range(1, 8))
+  def test_places_and_neighbours_are_balanced(self, count):
+    num_rounds = count * (1 + count % 2)
+    rounds = [interleaved.order(count, i) for i in range(num_rounds)]
+    assert all(sorted(ways) == list(range(count)) for ways in rounds)
+    for place in range(count):
+      found = collections.Counter(ways[place] for ways in rounds)
+      assert set(found.values()) == {num_rounds // count}
+    pairs = collections.Counter(
+        p for r in rounds for p in itertools.pairwise(r)
+    )
+    assert len(pairs) == count * (count - 1)
+    assert len(set(pairs.values())) <= 1
 
 
 class TestRun:
