@@ -1,0 +1,121 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""How far a draft model's distributions are from the target's.
+
+These are the losses of distillation, one value per token. Each is 0 if both
+distributions are equal and positive otherwise. Gradients flow to the logits of
+the draft model only.
+
+Reference: Zhou et al. (2024), "DistillSpec", arXiv:2310.08461.
+
+Legend: vocab, p (the target's distribution), q (the draft model's).
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+# Takes logits of the target and of the draft model.
+Divergence = Callable[
+    [Float[Array, '*shape vocab'], Float[Array, '*shape vocab']],
+    Float[Array, '*shape'],
+]
+
+
+def forward_kl(
+    target_logits: Float[Array, '*shape vocab'],
+    draft_logits: Float[Array, '*shape vocab'],
+) -> Float[Array, '*shape']:
+  """Returns KL(p || q), the sum of p log(p / q), in nats.
+
+  Its gradient with respect to the draft model's logits is q - p. It is the
+  cross entropy of samples of the target, without their noise.
+
+  Args:
+    target_logits: [..., vocab]; -inf for a token that cannot occur.
+    draft_logits: likewise. If a token can occur in p only, the result is inf.
+  Reference: Hinton et al. (2015), arXiv:1503.02531.
+  """
+  log_p, log_q = _log_probs(target_logits, draft_logits)
+  return _kl(log_p, log_q)
+
+
+def reverse_kl(
+    target_logits: Float[Array, '*shape vocab'],
+    draft_logits: Float[Array, '*shape vocab'],
+) -> Float[Array, '*shape']:
+  """Returns KL(q || p), the sum of q log(q / p), in nats.
+
+  It leaves out what the draft model cannot cover, instead of spreading q over
+  all of p.
+
+  Args:
+    target_logits: see `forward_kl`.
+    draft_logits: likewise. If a token can occur in q only, the result is inf.
+  Reference: Gu et al. (2024), arXiv:2306.08543.
+  """
+  log_p, log_q = _log_probs(target_logits, draft_logits)
+  return _kl(log_q, log_p)
+
+
+def jensen_shannon(
+    target_logits: Float[Array, '*shape vocab'],
+    draft_logits: Float[Array, '*shape vocab'],
+) -> Float[Array, '*shape']:
+  """Returns (KL(p || m) + KL(q || m)) / 2 with m = (p + q) / 2, in nats.
+
+  At most log 2.
+
+  Args:
+    target_logits: see `forward_kl`.
+    draft_logits: likewise.
+  Reference: Lin (1991); Agarwal et al. (2024), arXiv:2306.13649.
+  """
+  log_p, log_q = _log_probs(target_logits, draft_logits)
+  # Where neither can occur, the difference of infinities would be NaN, and so
+  # would gradients through it.
+  occurs = jnp.maximum(log_p, log_q) > -jnp.inf
+  shown = lambda x: jnp.where(occurs, x, 0)
+  log_m = jnp.logaddexp(shown(log_p), shown(log_q)) - jnp.log(2.0)
+  return (_kl(log_p, log_m) + _kl(log_q, log_m)) / 2
+
+
+def total_variation(
+    target_logits: Float[Array, '*shape vocab'],
+    draft_logits: Float[Array, '*shape vocab'],
+) -> Float[Array, '*shape']:
+  """Returns half the sum of |p - q|, in [0, 1].
+
+  It is 1 minus the acceptance rate of a token: Leviathan et al. (2023),
+  Corollary 3.6, arXiv:2211.17192v2.
+
+  Args:
+    target_logits: see `forward_kl`.
+    draft_logits: likewise.
+  """
+  log_p, log_q = _log_probs(target_logits, draft_logits)
+  return jnp.abs(jnp.exp(log_p) - jnp.exp(log_q)).sum(axis=-1) / 2
+
+
+def _log_probs(
+    target_logits: jax.Array, draft_logits: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+  at_least_float32 = lambda x: x.astype(jnp.promote_types(x.dtype, jnp.float32))
+  return (
+      jax.nn.log_softmax(
+          jax.lax.stop_gradient(at_least_float32(target_logits))
+      ),
+      jax.nn.log_softmax(at_least_float32(draft_logits)),
+  )
+
+
+def _kl(log_a: jax.Array, log_b: jax.Array) -> jax.Array:
+  """Returns KL(a || b), where a token that cannot occur in a adds nothing."""
+  occurs = log_a > -jnp.inf
+  # Both are replaced before they are subtracted: a NaN that is masked later
+  # would still be in the gradient.
+  shown_a, shown_b = (jnp.where(occurs, x, 0) for x in (log_a, log_b))
+  terms = jnp.exp(shown_a) * (shown_a - shown_b)
+  return jnp.sum(jnp.where(occurs, terms, 0), axis=-1)

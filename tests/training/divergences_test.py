@@ -1,0 +1,116 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the losses of distillation against values computed by hand."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from speculative_t5x.speculation import theory
+from speculative_t5x.training import divergences
+
+_ALL = (
+    divergences.forward_kl,
+    divergences.reverse_kl,
+    divergences.jensen_shannon,
+    divergences.total_variation,
+)
+_P = (0.5, 0.25, 0.25)
+_Q = (0.25, 0.25, 0.5)
+
+
+def _logits(probs, shift=0.0):
+  with np.errstate(divide='ignore'):
+    return jnp.asarray(np.log(np.asarray(probs)) + shift)
+
+
+class TestValues:
+
+  @pytest.mark.parametrize(
+      'divergence, expected',
+      [
+          # 1/2 log 2 + 0 - 1/4 log 2
+          (divergences.forward_kl, 0.25 * np.log(2)),
+          (divergences.reverse_kl, 0.25 * np.log(2)),
+          # m = (3/8, 1/4, 3/8): both halves are 1/2 log 4/3 + 1/4 log 2/3.
+          (
+              divergences.jensen_shannon,
+              0.5 * np.log(4 / 3) + 0.25 * np.log(2 / 3),
+          ),
+          (divergences.total_variation, 0.25),
+      ],
+  )
+  def test_by_hand(self, divergence, expected):
+    found = divergence(_logits(_P, shift=3.0), _logits(_Q, shift=-2.0))
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+  def test_directions_differ(self):
+    p, q = _logits((0.9, 0.1)), _logits((0.5, 0.5))
+    forward = 0.9 * np.log(1.8) + 0.1 * np.log(0.2)
+    reverse = 0.5 * np.log(1 / 1.8) + 0.5 * np.log(5)
+    found = divergences.forward_kl(p, q), divergences.reverse_kl(p, q)
+    np.testing.assert_allclose(found, (forward, reverse), atol=1e-6)
+
+  @pytest.mark.parametrize('divergence', _ALL)
+  def test_zero_only_if_equal(self, divergence):
+    rng = np.random.default_rng(0)
+    p, q = rng.normal(size=(2, 20, 7)).astype(np.float32)
+    assert divergence(p, p + 1.5) == pytest.approx(0, abs=1e-6)
+    assert (divergence(p, q) > 1e-3).all()
+    assert divergence(p, q).shape == (20,)
+
+  def test_total_variation_is_rejection(self):
+    rng = np.random.default_rng(1)
+    p, q = rng.dirichlet(np.ones(9), size=(2, 30))
+    alpha = [
+        theory.acceptance_probability(*pair) for pair in zip(p, q, strict=True)
+    ]
+    found = divergences.total_variation(_logits(p), _logits(q))
+    np.testing.assert_allclose(found, 1 - np.asarray(alpha), atol=1e-6)
+
+  def test_jensen_shannon_of_disjoint_is_log_2(self):
+    p, q = _logits((1.0, 0.0, 0.0)), _logits((0.0, 1.0, 0.0))
+    found = divergences.jensen_shannon(p, q)
+    assert found == pytest.approx(np.log(2), abs=1e-6)
+
+  def test_bfloat16_is_computed_in_float32(self):
+    p, q = (_logits(x).astype(jnp.bfloat16) for x in (_P, _Q))
+    for divergence in _ALL:
+      found = divergence(p, q)
+      assert found.dtype == jnp.float32
+      expected = divergence(p.astype(jnp.float32), q.astype(jnp.float32))
+      assert found == expected
+
+
+class TestGradients:
+
+  @pytest.mark.parametrize('divergence', _ALL)
+  def test_finite_differences(self, divergence):
+    with jax.enable_x64(True):
+      rng = np.random.default_rng(2)
+      p, q = jnp.asarray(rng.normal(size=(2, 5)))
+      gradient = jax.grad(divergence, argnums=1)(p, q)
+      step = 1e-6 * np.eye(5)
+      differences = [
+          (divergence(p, q + d) - divergence(p, q - d)) / 2e-6 for d in step
+      ]
+      np.testing.assert_allclose(gradient, differences, atol=1e-8)
+
+  def test_forward_kl_by_hand(self):
+    gradient = jax.grad(divergences.forward_kl, argnums=1)
+    found = gradient(_logits(_P), _logits(_Q))
+    np.testing.assert_allclose(found, np.subtract(_Q, _P), atol=1e-6)
+
+  @pytest.mark.parametrize('divergence', _ALL)
+  def test_none_reaches_the_target(self, divergence):
+    gradient = jax.grad(divergence)(_logits(_P), _logits(_Q))
+    assert not gradient.any()
+
+  @pytest.mark.parametrize('divergence', _ALL)
+  def test_finite_beside_tokens_that_cannot_occur(self, divergence):
+    p, q = _logits((0.5, 0.5, 0.0)), _logits((0.2, 0.8, 0.0))
+    without = divergence(p[:2], q[:2])
+    value, gradient = jax.value_and_grad(divergence, argnums=1)(p, q)
+    assert value == pytest.approx(float(without), abs=1e-6)
+    assert np.isfinite(gradient).all() and gradient[2] == 0
