@@ -194,7 +194,8 @@ def check_rule(
     tolerance: the largest total variation distance that passes.
   Raises:
     AssertionError: for a distance above it; says where and how large.
-    ValueError: for something that is no rule, or if the rule is not constant on boxes of its uniforms.
+    ValueError: for something that is no rule, or if the rule is not constant on
+      boxes of its uniforms.
   """
   settings = [
       dict(seed=seed, temperature=temperature, shape=shape)

@@ -45,8 +45,8 @@ class Finder:
       count: see `Store.nearest`.
       min_similarity: see `Store.nearest`.
     Raises:
-      ValueError: for a TextDecoder, a drafter that does not read hints, another
-        target, or a number out of range.
+      ValueError: for a TextDecoder, a drafter that does not read hints,
+        another target, or a number out of range.
       versions.StoreError: if the store is empty.
     """
     store_lib.check(count=count, min_similarity=min_similarity)

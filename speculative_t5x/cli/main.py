@@ -367,8 +367,8 @@ def _check_references(gin) -> None:
         )
     if each.evaluate and selector in jobs:
       raise UsageError(
-          f'A gin file calls the job {name}. Refer to it without parentheses,'
-          f' as @{"/".join([*each.scopes, name])}.'
+          f'A gin file calls the job {name}. Refer to it without parentheses:'
+          f' @{"/".join([*each.scopes, each.selector])}.'
       )
 
 

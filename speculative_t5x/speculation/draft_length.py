@@ -26,8 +26,8 @@ def check(policy: contracts.DraftLengthPolicy) -> None:
     lacks = f', which lacks {", ".join(missing)}' if missing else ''
     raise ValueError(
         f'A policy must be an object with {", ".join(needed)}, got'
-        f' {policy!r}{lacks}. A file of configs/policies sets POLICY; in Python, use one of'
-        ' speculative_t5x.policies, with parentheses.'
+        f' {policy!r}{lacks}. A file of configs/policies sets POLICY; in'
+        ' Python, use one of speculative_t5x.policies, with parentheses.'
     )
 
 
@@ -92,7 +92,7 @@ def continues(
     )
   wanted, progress = found
   shape, dtype = jnp.shape(wanted), jnp.result_type(wanted)
-  if shape != tokens.shape or dtype != bool:
+  if shape != tokens.shape or dtype != jnp.bool_:
     raise ValueError(
         f'The policy {policy.name} returned whether to draft on in shape'
         f' {shape} and type {dtype} instead of {tokens.shape} and bool, one'

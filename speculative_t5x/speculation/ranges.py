@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Range checks of numeric arguments, with errors of one form.
 
-`check_settings` checks the settings of rules, policies, drafters and jobs, which
-are single values. Each other check takes arrays and returns the values as
-float64. All raise ValueError with the first value that is out of range.
+`check_settings` checks the settings of rules, policies, drafters and jobs, each
+a single value. Each other check takes arrays and returns the values as float64.
+All raise ValueError with the first value that is out of range.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ class Kind:
   Attributes:
     allowed: completes the sentence that begins with the name and 'must'.
     types: of the values. True and False are no numbers.
-    is_allowed: takes a value of these types, and returns whether it is in range.
+    is_allowed: takes a value of these types; returns whether it is in range.
   """
 
   allowed: str

@@ -734,11 +734,21 @@ class TestEarlierAnswers:
     assert _text(own) == 'Am Montag' and _text(found) == row['prediction']
 
   def test_no_store(self, run, store):
+    options = dict(drafter=lookup.FromContext())
     with pytest.raises(answers.StoreError, match='There is no store'):
-      run(_TEXTS, answers=answers.Folder(store))
+      run(_TEXTS, answers=answers.Folder(store), **options)
+
+  @pytest.mark.parametrize('append', [False, True])
+  def test_drafter_that_does_not_read_hints(self, run, store, append, tmp_path):
+    folder = answers.Folder(store, append=append)
+    message = 'Plain decoding does not read hints.*configs/drafters/lookup.gin'
+    with pytest.raises(ValueError, match=message):
+      run(_TEXTS, answers=folder, drafter=None, output_dir=tmp_path / 'out')
+    assert not (tmp_path / 'store').exists()
 
   def test_empty_store(self, run, store, decoders, monkeypatch):
-    run(_TEXTS[:1], num_examples=1)  # loads the decoder
+    options = dict(drafter=lookup.FromContext())
+    run(_TEXTS[:1], num_examples=1, **options)  # loads the decoder
     (decoder,) = list(decoders.values())[:1]
     vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)
     embedder = answers.Embedder(decoder.target, vocabulary, 24)
@@ -746,15 +756,26 @@ class TestEarlierAnswers:
     # No encoder may be compiled.
     monkeypatch.setattr(answers.Embedder, '_embed_rows', None)
     with pytest.raises(answers.StoreError, match='is empty'):
-      run(_TEXTS, answers=answers.Folder(store))
+      run(_TEXTS, answers=answers.Folder(store), **options)
 
   def test_append_without_a_folder(self, paths, store):
     folder = answers.Folder(store, append=True)
     with pytest.raises(ValueError, match='Set INFER_OUTPUT_DIR'):
       infer.infer(**_arguments(paths, answers=folder, inputs='-'))
 
-  def test_bad_options(self, store):
-    with pytest.raises(ValueError, match='count must be at least 1'):
-      answers.Folder(store, count=0)
-    with pytest.raises(ValueError, match=r'in \[-1, 1\]'):
-      answers.Folder(store, min_similarity=2)
+  @pytest.mark.parametrize(
+      ('name', 'value'),
+      [
+          ('count', 0),
+          ('count', '1'),
+          ('min_similarity', 2),
+          ('min_similarity', None),
+          ('append', 'yes'),
+          ('max_answers', 1.5),
+          ('max_answers', 0),
+          ('path', None),
+      ],
+  )
+  def test_bad_options(self, name, value):
+    with pytest.raises(ValueError, match=f'{name} must .* got {value!r}'):
+      answers.Folder(**{'path': 'store', name: value})
