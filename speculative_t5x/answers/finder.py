@@ -52,8 +52,8 @@ class Finder:
     store_lib.check(count=count, min_similarity=min_similarity)
     if not isinstance(decoder, token_decoder.TokenDecoder):
       raise ValueError(
-          f'decoder must be a TokenDecoder, got a {type(decoder).__name__}. Of a'
-          ' TextDecoder, give its attribute tokens.'
+          f'decoder must be a TokenDecoder, got a {type(decoder).__name__}. Of'
+          ' a TextDecoder, give its attribute tokens.'
       )
     decoder.check_reads_hints()
     if store.embedder.model is not decoder.target:

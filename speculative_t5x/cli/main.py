@@ -65,7 +65,6 @@ _NOT_IMPORTED = re.compile(
     r"|No configurable matching reference '@(?:\w+/)*(\w+)\."
 )
 _NO_MODULE = re.compile(r"No module named '(\w+)'")
-_MACRO = 'gin.macro'
 _NO_VALUE = ' Correct its name, or add the gin file that sets it.'
 _SCHEME = re.compile(r"'(\w+://)'")
 _FILE_LOCATION = re.compile(r'\n  In file "(.+)", line (\d+)')
@@ -341,7 +340,7 @@ def _finalize(gin, job: commands.Job) -> None:
 
 
 def _check_references(gin) -> None:
-  """Rejects references in scopes without settings, and calls of jobs.
+  """Rejects jobs in scopes without settings, and calls of jobs.
 
   Gin would run the one with the settings of no scope, and the other before the
   job that it belongs to.
@@ -351,21 +350,20 @@ def _check_references(gin) -> None:
   scopes = {
       name
       for scope, selector in config
-      if selector != _MACRO
+      if selector != 'gin.macro'
       for name in scope.split('/')
   }
   for each in gin.config.iterate_references(config):
-    selector = each.configurable.selector
-    if selector == _MACRO:
+    if each.configurable.selector not in jobs:
       continue
-    name = selector.rpartition('.')[2]
+    name = each.configurable.name
     for scope in each.scopes:
       if scope not in scopes:
         raise UsageError(
             f'{name} is used in the scope {scope}, in which nothing is set.'
             + (_did_you_mean(scope, scopes) or ' Correct the name.')
         )
-    if each.evaluate and selector in jobs:
+    if each.evaluate:
       raise UsageError(
           f'A gin file calls the job {name}. Refer to it without parentheses:'
           f' @{"/".join([*each.scopes, each.selector])}.'
