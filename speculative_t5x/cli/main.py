@@ -58,7 +58,6 @@ _MISSING = re.compile(
 )
 _BAD_VALUE = re.compile(
     r"(\w+) must (?s:.*?)\n  In call to configurable '(\w+)'"
-    r"(?: \(.*\))?(?: in scope '(.+)')?"
 )
 _NOT_IMPORTED = re.compile(
     r"'(\w+)' was not provided by an import statement"
@@ -408,13 +407,14 @@ def _macro_of(gin, text: str) -> str | None:
   """Returns the macro that gave the value an error names, None without one."""
   if (match := _BAD_VALUE.match(text)) is None:
     return None
-  name, configurable, scope = match.groups()
-  try:
-    with gin.config_scope(scope):
-      bindings = gin.get_bindings(configurable, resolve_references=False)
-  except (LookupError, ValueError):  # several are named so
-    return None
-  setting = repr(bindings.get(name))
+  name, configurable = match.groups()
+  # Not gin's query, which fails if other modules have a function of this name.
+  found = {
+      repr(bindings[name])
+      for (_, selector), bindings in gin.config._CONFIG.items()
+      if selector.rpartition('.')[2] == configurable and name in bindings
+  }
+  setting = found.pop() if len(found) == 1 else ''
   return setting[1:] if setting.startswith('%') else None
 
 
