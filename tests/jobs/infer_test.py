@@ -706,17 +706,11 @@ class TestEarlierAnswers:
     assert run(_TEXTS, answers=folder, **options) == expected
     assert capsys.readouterr().err.count('has other inputs') == 4
 
-  @pytest.mark.parametrize('options', [{}, {'drafter': None}])
-  def test_hints_that_are_not_read(self, run, store, fill, capsys, options):
-    expected = [row['prediction'] for row in fill()]
-    rows = run(_TEXTS, answers=answers.Folder(store), **options)
-    assert [row['prediction'] for row in rows] == expected
-    assert capsys.readouterr().err.count('have hints, which') == 1
-
   def test_appended_answers_are_bounded(self, run, store, tmp_path):
+    options = dict(drafter=lookup.FromContext())
     for name in 'ab':
       folder = answers.Folder(store, append=True, max_answers=3)
-      run(_TEXTS, answers=folder, output_dir=tmp_path / name)
+      run(_TEXTS, answers=folder, output_dir=tmp_path / name, **options)
     lines = (tmp_path / 'store/version_2/answers.jsonl').read_text()
     inputs = [json.loads(line)[1] for line in lines.splitlines()]
     assert inputs == _TEXTS[-3:]
@@ -739,11 +733,18 @@ class TestEarlierAnswers:
       run(_TEXTS, answers=answers.Folder(store), **options)
 
   @pytest.mark.parametrize('append', [False, True])
-  def test_drafter_that_does_not_read_hints(self, run, store, append, tmp_path):
+  @pytest.mark.parametrize(
+      ('options', 'who'),
+      [({}, 'The drafter draft/.*'), ({'drafter': None}, 'Plain decoding')],
+      ids=str,
+  )
+  def test_drafter_that_does_not_read_hints(
+      self, run, store, tmp_path, append, options, who
+  ):
     folder = answers.Folder(store, append=append)
-    message = 'Plain decoding does not read hints.*configs/drafters/lookup.gin'
+    message = f'{who} does not read hints.*configs/drafters/lookup.gin'
     with pytest.raises(ValueError, match=message):
-      run(_TEXTS, answers=folder, drafter=None, output_dir=tmp_path / 'out')
+      run(_TEXTS, answers=folder, output_dir=tmp_path / 'out', **options)
     assert not (tmp_path / 'store').exists()
 
   def test_empty_store(self, run, store, decoders, monkeypatch):
