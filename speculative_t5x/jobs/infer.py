@@ -254,14 +254,14 @@ def _find_answers(
     decoder: token_decoder.TokenDecoder,
     embedder: answers_lib.Embedder,
 ) -> _WithAnswers | None:
-  """Opens the store; returns None if no answer of it would be of use."""
+  """Opens the store; returns None if it has no answers yet.
+
+  Raises:
+    ValueError: if the drafter does not read hints, or if there is no store.
+  """
+  decoder.check_reads_hints()
   store = answers.open(embedder)
-  if not len(store):
-    return None
-  if not decoder.reads_hints:
-    workload_lib.note_unread_hints(decoder)
-    return None
-  return _WithAnswers(answers.finder(decoder, store))
+  return _WithAnswers(answers.finder(decoder, store)) if len(store) else None
 
 
 def _answers_in(rows: Iterable[str]) -> Iterator[tuple[str, str]]:
