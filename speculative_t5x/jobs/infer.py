@@ -254,14 +254,18 @@ def _find_answers(
     decoder: token_decoder.TokenDecoder,
     embedder: answers_lib.Embedder,
 ) -> _WithAnswers | None:
-  """Opens the store; returns None if it has no answers yet.
+  """Opens the store; returns None if it is only to be filled, or has no answers.
 
   Raises:
-    ValueError: if the drafter does not read hints, or if there is no store.
+    ValueError: if the drafter does not read hints and nothing is appended, or
+      if there is no store.
   """
-  decoder.check_reads_hints()
+  if not answers.append:
+    decoder.check_reads_hints()
   store = answers.open(embedder)
-  return _WithAnswers(answers.finder(decoder, store)) if len(store) else None
+  if not (decoder.reads_hints and len(store)):
+    return None
+  return _WithAnswers(answers.finder(decoder, store))
 
 
 def _answers_in(rows: Iterable[str]) -> Iterator[tuple[str, str]]:

@@ -732,20 +732,28 @@ class TestEarlierAnswers:
     with pytest.raises(answers.StoreError, match='There is no store'):
       run(_TEXTS, answers=answers.Folder(store), **options)
 
-  @pytest.mark.parametrize('append', [False, True])
   @pytest.mark.parametrize(
       ('options', 'who'),
       [({}, 'The drafter draft/.*'), ({'drafter': None}, 'Plain decoding')],
       ids=str,
   )
   def test_drafter_that_does_not_read_hints(
-      self, run, store, tmp_path, append, options, who
+      self, run, store, tmp_path, options, who
   ):
-    folder = answers.Folder(store, append=append)
+    folder = answers.Folder(store)
     message = f'{who} does not read hints.*configs/drafters/lookup.gin'
     with pytest.raises(ValueError, match=message):
       run(_TEXTS, answers=folder, output_dir=tmp_path / 'out', **options)
     assert not (tmp_path / 'store').exists()
+
+  def test_plain_decoding_fills_a_store(self, run, store, tmp_path):
+    """Also one that has answers, which it cannot use."""
+    folder = answers.Folder(store, append=True)
+    for name, text in zip('ab', _TEXTS, strict=False):
+      run([text], answers=folder, output_dir=tmp_path / name, drafter=None)
+    lines = (tmp_path / 'store/version_2/answers.jsonl').read_text()
+    inputs = [json.loads(line)[1] for line in lines.splitlines()]
+    assert inputs == _TEXTS[:2]
 
   def test_empty_store(self, run, store, decoders, monkeypatch):
     options = dict(drafter=lookup.FromContext())
