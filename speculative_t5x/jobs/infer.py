@@ -254,7 +254,7 @@ def _find_answers(
     decoder: token_decoder.TokenDecoder,
     embedder: answers_lib.Embedder,
 ) -> _WithAnswers | None:
-  """Opens the store; returns None if it is only to be filled, or has no answers.
+  """Opens the store; returns None if it is only filled, or has no answers yet.
 
   Raises:
     ValueError: if the drafter does not read hints and nothing is appended, or
