@@ -194,7 +194,8 @@ def check_rule(
     tolerance: the largest total variation distance that passes.
   Raises:
     AssertionError: for a distance above it; says where and how large.
-    ValueError: if the rule is not constant on boxes of its uniforms.
+    ValueError: for something that is no rule, or if the rule is not constant on
+      boxes of its uniforms.
   """
   settings = [
       dict(seed=seed, temperature=temperature, shape=shape)
@@ -377,6 +378,11 @@ class Enumerator:
   """Finds the paths of a rule; compiles it once per form of its arguments."""
 
   def __init__(self, rule: Rule):
+    if isinstance(rule, type) or not callable(rule):
+      raise ValueError(
+          'rule must be a contracts.Rule or a function with the same arguments,'
+          f' got {rule!r}. Give an object, as block.BlockVerification().'
+      )
     # Not the rule itself, which JAX might take for another one.
     self._decide = jax.jit(lambda *args: rule(*args))
 

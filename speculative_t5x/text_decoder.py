@@ -144,11 +144,13 @@ class TextDecoder:
       texts: inputs, none empty.
       **options: see `make_request`.
     Raises:
-      ValueError: for an empty input or an option out of range, or for a rule
-        whose outputs cannot be scored.
+      ValueError: for an empty input or an option out of range, for a rule whose
+        outputs cannot be scored, or for hints that the drafter does not read.
     """
     request, num_truncated = self.make_request(texts, **options)
     self._check_scores(request.rule)
+    if request.hints is not None:
+      self.tokens.check_reads_hints()
     decoded = jax.device_get(self.tokens.speculative(request))
     total = counts.total([decoded])
     statistics = counts.count_run(total) | counts.count_speculation(total)

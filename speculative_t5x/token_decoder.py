@@ -275,6 +275,18 @@ class TokenDecoder:
     """Whether the drafter uses the hints of a request."""
     return getattr(self.drafter, 'reads_hints', False)
 
+  def check_reads_hints(self) -> None:
+    """Raises ValueError unless the drafter uses the hints of a request."""
+    if not self.reads_hints:
+      drafter = self.loaded_drafter.description
+      name = drafter.name or drafter.kind
+      who = f'The drafter {name}' if name else 'Plain decoding'
+      raise ValueError(
+          f'{who} does not read hints, and earlier answers are hints. Use a'
+          ' drafter that does: lookup.FromContext, in jobs'
+          ' configs/drafters/lookup.gin.'
+      )
+
   def encode(self, request: Request) -> jax.Array:
     """Returns the features of a request, see `Request`; asynchronous."""
     request = self.place(request)

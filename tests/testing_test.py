@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from speculative_t5x import testing
+from speculative_t5x.rules import block
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import theory
 from speculative_t5x.speculation import verification
@@ -120,6 +121,13 @@ class TestCheckRule:
   def test_impossible_verdicts(self, change, message):
     with pytest.raises(ValueError, match=message):
       testing.check_rule(changed(**change), num_tables=1)
+
+  @pytest.mark.parametrize(
+      'rule', ['block', None, block.BlockVerification], ids=str
+  )
+  def test_what_is_no_rule(self, rule):
+    with pytest.raises(ValueError, match='rule must be a contracts.Rule'):
+      testing.check_rule(rule)
 
   def test_unknown_shape(self):
     with pytest.raises(ValueError, match="one of .* got 'other'"):

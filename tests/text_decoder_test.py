@@ -313,10 +313,13 @@ class TestHints:
     np.testing.assert_array_equal(output.sequences, plain.sequences)
     unaided = found.decode(TEXTS)
     np.testing.assert_array_equal(unaided.sequences, plain.sequences)
-    for kind in (found.decode_plain, pair().decode):
-      np.testing.assert_array_equal(
-          kind(TEXTS, hints=hints).sequences, plain.sequences
-      )
+    unread = found.decode_plain(TEXTS, hints=hints)
+    np.testing.assert_array_equal(unread.sequences, plain.sequences)
+
+  def test_drafter_that_does_not_read_them(self):
+    with pytest.raises(ValueError, match='does not read hints.*FromContext'):
+      pair().decode(TEXTS, hints=['a', None, None])
+    pair().decode(TEXTS, hints=[None, None, None])
 
   def test_lengths_recompile_seldom(self):
     found = self.looking_up()

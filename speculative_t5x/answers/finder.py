@@ -20,7 +20,8 @@ class Finder:
   """Adds earlier answers to requests as hints.
 
   The encoder runs once per request: its output serves the search, and then
-  decoding. Hints are as wide as answers may be, so that they compile once.
+  decoding. Hints are as wide as answers may be, so that they compile once. An
+  answer is cut to the decoder's length, which no output exceeds.
 
   Attributes:
     decoder: of the requests.
@@ -44,22 +45,23 @@ class Finder:
       count: see `Store.nearest`.
       min_similarity: see `Store.nearest`.
     Raises:
-      ValueError: for a drafter that does not read hints, another target, or a
-        number out of range.
+      ValueError: for a TextDecoder, a drafter that does not read hints,
+        another target, or a number out of range.
+      versions.StoreError: if the store is empty.
     """
     store_lib.check(count=count, min_similarity=min_similarity)
-    if not decoder.reads_hints:
+    if not isinstance(decoder, token_decoder.TokenDecoder):
       raise ValueError(
-          'The drafter'
-          f' {decoder.loaded_drafter.description.name or "of the decoder"} does'
-          ' not read hints, so that answers would not help it. Use one that'
-          ' does, such as lookup.FromContext.'
+          f'decoder must be a TokenDecoder, got a {type(decoder).__name__}. Of'
+          ' a TextDecoder, give its attribute tokens.'
       )
+    decoder.check_reads_hints()
     if store.embedder.model is not decoder.target:
       raise ValueError(
           "The store's embedder has another model than the decoder. Make the"
           ' Embedder with the target of the decoder.'
       )
+    store.check_not_empty()
     self.decoder = decoder
     self.store = store
     self.count = count
@@ -74,11 +76,7 @@ class Finder:
 
     The hints are an array of numpy. An example without tokens, which only pads
     the batch, gets no answers.
-
-    Raises:
-      versions.StoreError: if the store is empty.
     """
-    self.store.check_not_empty()
     request = self.decoder.place(request)
     features = self.decoder.encode(request)
     vectors = self._jit_pool(features, request.encoder_input_tokens)
@@ -91,9 +89,11 @@ class Finder:
     return request.replace(features=features, hints=hints)
 
   def _answers(self, vector: np.ndarray) -> list[list[int]]:
-    """Returns the ids of the answers found, the end of sequence included."""
+    """Returns the ids of the answers found, with the end of sequence."""
     if not vector.any():
       return []
     end = self.store.embedder.vocabulary.eos_id
     matches = self.store.nearest_to(vector, self.count, self.min_similarity)
-    return [[*match.answer.tokens, end] for match in matches]
+    return [
+        [*match.answer.tokens, end][: self.decoder.length] for match in matches
+    ]

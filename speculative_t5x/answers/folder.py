@@ -11,6 +11,7 @@ from speculative_t5x.answers import embedding
 from speculative_t5x.answers import finder as finder_lib
 from speculative_t5x.answers import store as store_lib
 from speculative_t5x.answers import versions
+from speculative_t5x.speculation import ranges
 
 _PART = 1024  # answers that are added together
 
@@ -37,6 +38,10 @@ class Folder:
 
   def __post_init__(self):
     store_lib.check(count=self.count, min_similarity=self.min_similarity)
+    ranges.check_settings(ranges.PATH, path=self.path)
+    ranges.check_settings(ranges.FLAG, append=self.append)
+    if self.max_answers is not None:
+      ranges.check_settings(ranges.COUNT, max_answers=self.max_answers)
 
   def open(self, embedder: embedding.Embedder) -> store_lib.Store:
     """Returns the store.

@@ -17,6 +17,7 @@ import numpy as np
 from speculative_t5x.answers import embedding
 from speculative_t5x.answers import versions
 from speculative_t5x.outputs import folder_lock
+from speculative_t5x.speculation import ranges
 
 MAX_ANSWERS = 10_000
 # With the embedded target, 198 of the 200 second paraphrases are at least this
@@ -76,8 +77,7 @@ class Store:
       ModuleNotFoundError: if usearch is not installed.
       ValueError: for a number of answers below 1.
     """
-    if max_answers < 1:
-      raise ValueError(f'max_answers must be at least 1, got {max_answers}.')
+    ranges.check_settings(ranges.COUNT, max_answers=max_answers)
     self.max_answers = max_answers
     self.embedder = embedder
     self._answers: dict[int, Answer] = {}  # the oldest first
@@ -110,7 +110,8 @@ class Store:
     if (number := versions.newest(folder)) is None:
       raise versions.StoreError(
           f'There is no store of answers in {path}. Correct the path, or make a'
-          ' store and save it there.'
+          ' store: by an infer job with --gin.ANSWERS_APPEND=True, or by'
+          ' Store.save in Python.'
       )
     saved = versions.read(folder, number)
     try:
@@ -157,8 +158,10 @@ class Store:
       tokens: ids of the outputs as they were decoded, without the end of
         sequence; None to encode the outputs.
     Raises:
-      ValueError: for an empty input, or if the numbers differ.
+      ValueError: for an empty input, one text in place of a list, or if the
+        numbers differ.
     """
+    _check_lists(texts=texts, outputs=outputs)
     if tokens is None:
       tokens = [self.embedder.vocabulary.encode(each) for each in outputs]
     if not len(texts) == len(outputs) == len(tokens):
@@ -203,9 +206,11 @@ class Store:
       A list per input, which is empty if no input is similar enough.
     Raises:
       versions.StoreError: if the store is empty.
-      ValueError: for an empty input, or for a number out of range.
+      ValueError: for an empty input, one text in place of a list, or a number
+        out of range.
     """
     check(count=count, min_similarity=min_similarity)
+    _check_lists(texts=texts)
     self.check_not_empty()
     vectors = self.embedder.embed(texts)
     return [self.nearest_to(each, count, min_similarity) for each in vectors]
@@ -295,12 +300,15 @@ class Store:
 
 def check(*, count: int, min_similarity: float) -> None:
   """Raises ValueError for arguments of `Store.nearest` out of range."""
-  if count < 1:
-    raise ValueError(f'count must be at least 1, got {count}.')
-  if not -1 <= min_similarity <= 1:
-    raise ValueError(
-        f'min_similarity must be in [-1, 1], got {min_similarity}.'
-    )
+  ranges.check_settings(ranges.COUNT, count=count)
+  ranges.check_settings(ranges.COSINE, min_similarity=min_similarity)
+
+
+def _check_lists(**texts: Sequence[str]) -> None:
+  """Raises ValueError for one text where a list is needed."""
+  for name, given in texts.items():
+    if isinstance(given, str):
+      raise ValueError(f'{name} must be a list of texts, got {given!r}.')
 
 
 def _index_class() -> Any:

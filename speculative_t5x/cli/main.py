@@ -56,6 +56,14 @@ _MISSING = re.compile(
     r'(\w+)(?:\.__init__)?\(\) missing \d+ required .*arguments?: (.+)'
     r"(?:\n.*)*?\n  In call to configurable '\1'"
 )
+_BAD_VALUE = re.compile(
+    r"(\w+) must (?s:.*?)\n  In call to configurable '(\w+)'"
+)
+_NOT_IMPORTED = re.compile(
+    r"'(\w+)' was not provided by an import statement"
+    r"|No configurable matching reference '@(?:\w+/)*(\w+)\."
+)
+_NO_MODULE = re.compile(r"No module named '(\w+)'")
 _NO_VALUE = ' Correct its name, or add the gin file that sets it.'
 _SCHEME = re.compile(r"'(\w+://)'")
 _FILE_LOCATION = re.compile(r'\n  In file "(.+)", line (\d+)')
@@ -286,7 +294,24 @@ def _gin_errors_in(source: str) -> Iterator[None]:
       message = f'{found}{rest}; strings need quotes'
     raise UsageError(
         f'{source} cannot be read: {message.rstrip(".")}.'
+        + _import_hint(message)
     ) from error
+
+
+def _import_hint(message: str) -> str:
+  """Returns the remedy of a module that a gin file lacks, empty for others."""
+  if match := _NOT_IMPORTED.search(message):
+    name = match[1] or match[2]
+    return (
+        f" Import it in this file, as by 'import {name}' for a module of your"
+        " own, after 'from __gin__ import dynamic_registration'."
+    )
+  if match := _NO_MODULE.search(message):
+    return (
+        f' If {match[1]} is a module of your own, set PYTHONPATH to the folder'
+        ' that it is in.'
+    )
+  return ''
 
 
 def _finalize(gin, job: commands.Job) -> None:
@@ -310,6 +335,38 @@ def _finalize(gin, job: commands.Job) -> None:
           + (_provider(match[1]) or _NO_VALUE)
       ) from error
     raise
+  _check_references(gin)
+
+
+def _check_references(gin) -> None:
+  """Rejects jobs in scopes without settings, and calls of jobs.
+
+  Gin would run the one with the settings of no scope, and the other before the
+  job that it belongs to.
+  """
+  config = gin.config._CONFIG
+  jobs = {f'{job.module}.{job.function}' for job in commands.JOBS.values()}
+  scopes = {
+      name
+      for scope, selector in config
+      if selector != 'gin.macro'
+      for name in scope.split('/')
+  }
+  for each in gin.config.iterate_references(config):
+    if each.configurable.selector not in jobs:
+      continue
+    name = each.configurable.name
+    for scope in each.scopes:
+      if scope not in scopes:
+        raise UsageError(
+            f'{name} is used in the scope {scope}, in which nothing is set.'
+            + (_did_you_mean(scope, scopes) or ' Correct the name.')
+        )
+    if each.evaluate:
+      raise UsageError(
+          f'A gin file calls the job {name}. Refer to it without parentheses:'
+          f' @{"/".join([*each.scopes, each.selector])}.'
+      )
 
 
 def _run(gin, settings: commands.Job, job: Callable) -> None:
@@ -340,6 +397,25 @@ def _run(gin, settings: commands.Job, job: Callable) -> None:
           ' of configs that sets it.'
       ) from error
     raise
+  except ValueError as error:
+    if macro := _macro_of(gin, str(error)):
+      raise ValueError(f'{_message(error)} Correct {macro}.') from error
+    raise
+
+
+def _macro_of(gin, text: str) -> str | None:
+  """Returns the macro that gave the value an error names, None without one."""
+  if (match := _BAD_VALUE.match(text)) is None:
+    return None
+  name, configurable = match.groups()
+  # Not gin's query, which fails if other modules have a function of this name.
+  found = {
+      repr(bindings[name])
+      for (_, selector), bindings in gin.config._CONFIG.items()
+      if selector.rpartition('.')[2] == configurable and name in bindings
+  }
+  setting = found.pop() if len(found) == 1 else ''
+  return setting[1:] if setting.startswith('%') else None
 
 
 def _check_output(job: commands.Job, value: object) -> None:
@@ -375,7 +451,7 @@ def _check_macros(todo: list[_CommandLine]) -> None:
 def _check_all_used(macros: gin_text.Macros) -> None:
   for name, place in macros.places.items():
     if name not in macros.used:
-      hint = _did_you_mean(name.upper(), macros.used)
+      hint = _users(name) or _did_you_mean(name.upper(), macros.used)
       remedy = ' Remove it, or add the gin file that uses it.'
       raise UsageError(
           f'{place} sets the macro {name}, which is not used.{hint or remedy}'
@@ -415,6 +491,17 @@ def _provider(name: str) -> str:
   """Returns a hint at the gin file of a macro, empty for most macros."""
   file = commands.PROVIDERS.get(name)
   return f' Add the file of a drafter, as --gin_file={file}.' if file else ''
+
+
+def _users(name: str) -> str:
+  """Returns a hint at the commands that use a macro, empty without any."""
+  roots = [str(root) for root in _config_roots()]
+  users = [
+      command
+      for command, job in commands.JOBS.items()
+      if name in gin_text.read_macros([job.gin_file], roots).used
+  ]
+  return f' It is a setting of: {", ".join(users)}.' if users else ''
 
 
 def _did_you_mean(name: str, known: Iterable[str]) -> str:

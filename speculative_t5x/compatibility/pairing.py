@@ -7,9 +7,12 @@ import dataclasses
 from speculative_t5x import checkpoints
 from speculative_t5x import loading
 from speculative_t5x.networks import t5
+from speculative_t5x.speculation import ranges
 
 TARGET_PATH, DRAFT_PATH = 'CHECKPOINT_PATH', 'DRAFT_CHECKPOINT_PATH'
 _TARGET_CONFIG, _DRAFT_CONFIG = 'TARGET_CONFIG', 'DRAFT_CONFIG'
+# A network as a setting gives it.
+CONFIG = ranges.Kind('be a t5.T5Config or None', (t5.T5Config, type(None)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,6 +36,7 @@ def open_checkpoint(
     path_name: str, path: checkpoints.Path
 ) -> checkpoints.Checkpoint:
   """Opens a checkpoint; errors name the setting that gave its path."""
+  ranges.check_settings(ranges.PATH, **{path_name: path})
   try:
     return checkpoints.open(path)
   except checkpoints.CheckpointError as error:

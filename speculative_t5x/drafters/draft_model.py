@@ -28,6 +28,7 @@ from speculative_t5x.drafters import source
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import ranges
 
 KIND = 'model'  # in a run record
 
@@ -196,6 +197,18 @@ class FromCheckpoint:
   model_parallel: bool = False
   short_vocabulary: checkpoints.Path | None = None
   short_vocabulary_size: int = 1024
+
+  def __post_init__(self):
+    ranges.check_settings(ranges.FLAG, model_parallel=self.model_parallel)
+    ranges.check_settings(
+        ranges.COUNT, short_vocabulary_size=self.short_vocabulary_size
+    )
+    ranges.check_settings(
+        ranges.OPTIONAL_PATH,
+        vocabulary_file=self.vocabulary_file,
+        short_vocabulary=self.short_vocabulary,
+    )
+    ranges.check_settings(pairing.CONFIG, config=self.config)
 
   def find(
       self,

@@ -10,7 +10,6 @@ are searched), gamma (draft tokens per block), length (of the longest output).
 """
 
 import dataclasses
-import numbers
 from typing import NamedTuple
 
 import jax
@@ -21,6 +20,7 @@ from speculative_t5x import run_record
 from speculative_t5x import vocabularies
 from speculative_t5x.drafters import source
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import ranges
 
 # Beside token ids: what an output and each hint begin with, what ends a text,
 # and what is before the beginning of an output. Only a start equals another.
@@ -252,15 +252,15 @@ class FromContext:
   only_hints: bool = False
 
   def __post_init__(self):
-    for name in ('max_ngram', 'min_ngram'):
-      value = getattr(self, name)
-      if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise ValueError(f'{name} must be an integer, got {value!r}.')
-    if not 1 <= self.min_ngram <= self.max_ngram:
+    ranges.check_settings(
+        ranges.COUNT, max_ngram=self.max_ngram, min_ngram=self.min_ngram
+    )
+    ranges.check_settings(ranges.FLAG, only_hints=self.only_hints)
+    if self.min_ngram > self.max_ngram:
       raise ValueError(
-          f'A match has at least 1 token and min_ngram <= max_ngram, got'
-          f' min_ngram {self.min_ngram} and max_ngram {self.max_ngram}. Set'
-          ' LOOKUP_MIN_NGRAM and LOOKUP_MAX_NGRAM, for example to 1 and 3.'
+          f'min_ngram must be at most max_ngram, got min_ngram {self.min_ngram}'
+          f' and max_ngram {self.max_ngram}. Set LOOKUP_MIN_NGRAM and'
+          ' LOOKUP_MAX_NGRAM, for example to 1 and 3.'
       )
 
   def make(self, target: contracts.Model, gamma: int) -> Lookup:

@@ -127,10 +127,14 @@ def check_loaded(drafter: LoadedDrafter) -> None:
     ValueError: for anything else, such as the class of a drafter.
   """
   if not isinstance(drafter, LoadedDrafter):
-    raise ValueError(
-        f'drafter must be a LoadedDrafter, got {drafter!r}. Make one by'
-        ' draft_model.from_model, or of the class of a drafter by'
+    remedy = (
+        'Make one by draft_model.from_model, or of the class of a drafter by'
         ' source.WithoutParameters(...).load().'
+    )
+    if hasattr(drafter, 'load') and not isinstance(drafter, type):
+      remedy = f'Give {type(drafter).__name__}(...).load().'
+    raise ValueError(
+        f'drafter must be a LoadedDrafter, got {drafter!r}. {remedy}'
     )
 
 

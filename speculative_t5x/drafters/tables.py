@@ -22,6 +22,7 @@ Legend: rows, block, vocab (the target's), kept (continuations per token).
 """
 
 import dataclasses
+import numbers
 
 from flax import struct
 import jax
@@ -37,8 +38,12 @@ from speculative_t5x import vocabularies
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import source
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import ranges
 
 KINDS = {1: 'unigram', 2: 'bigram'}  # by order, in a run record
+_ORDER = ranges.Kind(
+    'be 1 (unigram) or 2 (bigram)', numbers.Integral, KINDS.__contains__
+)
 
 
 @struct.dataclass
@@ -154,17 +159,16 @@ class FromFile:
   path: checkpoints.Path
   order: int = 2
 
+  def __post_init__(self):
+    ranges.check_settings(_ORDER, order=self.order)
+    ranges.check_settings(ranges.PATH, path=self.path)
+
   def find(
       self,
       target: loading.ModelSource,
       vocabulary: vocabularies.Vocabulary | None,
   ) -> source.FoundDrafter:
     """See `source.Source.find`."""
-    if self.order not in KINDS:
-      raise ValueError(
-          f'The order of a table must be 1 (unigram) or 2 (bigram), got'
-          f' {self.order!r}.'
-      )
     counts = token_counts.load(self.path)
     vocab_size, special_ids = target.config.vocab_size, target.special_ids
     counts.check_fits(self.path, vocab_size, special_ids.end, vocabulary)

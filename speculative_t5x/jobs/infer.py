@@ -254,12 +254,16 @@ def _find_answers(
     decoder: token_decoder.TokenDecoder,
     embedder: answers_lib.Embedder,
 ) -> _WithAnswers | None:
-  """Opens the store; returns None if no answer of it would be of use."""
+  """Opens the store; returns None if it is only filled, or has no answers yet.
+
+  Raises:
+    ValueError: if the drafter does not read hints and nothing is appended, or
+      if there is no store.
+  """
+  if not answers.append:
+    decoder.check_reads_hints()
   store = answers.open(embedder)
-  if not len(store):
-    return None
-  if not decoder.reads_hints:
-    workload_lib.note_unread_hints(decoder)
+  if not (decoder.reads_hints and len(store)):
     return None
   return _WithAnswers(answers.finder(decoder, store))
 

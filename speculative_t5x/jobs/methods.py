@@ -16,6 +16,7 @@ from speculative_t5x.outputs import whole_files
 from speculative_t5x.reports import methods_table
 
 Records = Sequence[run_record.RunRecord]
+_TABLE = 'methods.md'
 Task = tuple[str, Callable[..., Records]]
 
 
@@ -43,7 +44,7 @@ def measure_methods(
         name: measure(output_dir=str(folder / name)) for name, measure in tasks
     }
     text = methods_table.render(found)
-    path = whole_files.write(folder, 'methods.md', [text])
+    path = whole_files.write(folder, _TABLE, [text])
   print(text)
   print(f'Written: {path}')
   return found
@@ -63,6 +64,11 @@ def _check(tasks: Sequence[Task]) -> None:
         ' @translation/walltime.measure_walltime)].'
     )
   for name in names:
+    if name in (_TABLE, folder_lock.NAME):
+      raise ValueError(
+          f'The job itself writes {name}, which cannot be the name of a task.'
+          ' Give another one.'
+      )
     if not _is_plain(name):
       raise ValueError(
           f'The name of a task must be that of a folder and the head of a'

@@ -10,7 +10,6 @@ import dataclasses
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from speculative_t5x.speculation import ranges
 
@@ -51,9 +50,10 @@ class _Stopping:
   is_constant = False
 
   def __post_init__(self):
-    for name in ('threshold', 'acceptance'):
-      ranges.check_rates(name, np.asarray(getattr(self, name)))
-    ranges.check_coefficient('tuning', self.tuning)
+    ranges.check_settings(
+        ranges.RATE, threshold=self.threshold, acceptance=self.acceptance
+    )
+    ranges.check_settings(ranges.COEFFICIENT, tuning=self.tuning)
 
   @property
   def name(self) -> str:
@@ -142,7 +142,7 @@ class Entropy(_Stopping):
 
   def __post_init__(self):
     super().__post_init__()
-    ranges.check_coefficient('scale', self.scale)
+    ranges.check_settings(ranges.COEFFICIENT, scale=self.scale)
 
   def numbers(self) -> tuple[float, ...]:
     """Returns the scale."""

@@ -58,7 +58,7 @@ class MarginalGain(running_rate.RunningRate):
 
   def __post_init__(self):
     super().__post_init__()
-    ranges.check_coefficient('exponent', self.exponent)
+    ranges.check_settings(ranges.COEFFICIENT, exponent=self.exponent)
 
   def num_wanted(
       self,

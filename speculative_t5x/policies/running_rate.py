@@ -70,17 +70,11 @@ class RunningRate:
   def __post_init__(self):
     ratio = _kept(self.verify_cost_ratio)
     object.__setattr__(self, 'verify_cost_ratio', ratio)
-    ranges.check_coefficient('c', self.c)
-    for _, ratio in self._pairs(2):
-      ranges.check_coefficient('verify_cost_ratio', ratio)
-    ranges.check_rates('prior_alpha', np.asarray(self.prior_alpha))
-    ranges.check_rates('decay', np.asarray(self.decay))
-    ranges.check(
-        'prior_weight',
-        np.asarray(self.prior_weight),
-        0 < self.prior_weight < np.inf,
-        'be finite and above 0',
+    ranges.check_settings(ranges.COEFFICIENT, c=self.c)
+    ranges.check_settings(
+        ranges.RATE, prior_alpha=self.prior_alpha, decay=self.decay
     )
+    ranges.check_settings(ranges.POSITIVE, prior_weight=self.prior_weight)
 
   @property
   def name(self) -> str:
@@ -170,7 +164,7 @@ def _kept(ratios: object) -> float | tuple[tuple[int, float], ...]:
   Raises:
     ValueError: for anything but a number, or numbers by width.
   """
-  if isinstance(ratios, numbers.Real):
+  if ranges.COEFFICIENT.includes(ratios):
     return ratios
   try:
     pairs = tuple(sorted(dict(ratios).items()))
@@ -179,12 +173,13 @@ def _kept(ratios: object) -> float | tuple[tuple[int, float], ...]:
   if not pairs or not all(
       isinstance(width, numbers.Integral)
       and width > 1
-      and isinstance(ratio, numbers.Real)
+      and ranges.COEFFICIENT.includes(ratio)
       for width, ratio in pairs
   ):
     raise ValueError(
-        'verify_cost_ratio must be a number, or numbers by the widths of target'
-        f' calls, which are whole and above 1, got {ratios!r}. Give'
-        ' what the walltime job prints, such as {2: 1.4, 4: 1.5, 8: 1.7}.'
+        f'verify_cost_ratio must {ranges.COEFFICIENT.allowed}, or be such'
+        ' numbers by the widths of target calls, which are whole and above 1,'
+        f' got {ratios!r}. Give what the walltime job prints, such as'
+        ' {2: 1.4, 4: 1.5, 8: 1.7}.'
     )
   return pairs

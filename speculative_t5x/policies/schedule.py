@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from speculative_t5x.speculation import draft_length
+from speculative_t5x.speculation import ranges
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,13 +24,17 @@ class Schedule(draft_length.DraftsOn):
   is_constant = False
 
   def __post_init__(self):
-    # Gin files give a list, which is not hashable.
-    object.__setattr__(self, 'lengths', tuple(self.lengths))
-    if not self.lengths or min(self.lengths) < 0:
+    try:
+      lengths = tuple(self.lengths)
+    except TypeError:
+      lengths = ()
+    if not lengths or not all(map(ranges.NATURAL.includes, lengths)):
       raise ValueError(
-          'A schedule needs one number of draft tokens or several, each at'
-          f' least 0, got {self.lengths}.'
+          'lengths must be a list of whole numbers of at least 0, such as'
+          f' (2, 4, 6), got {self.lengths!r}.'
       )
+    # Gin files give a list, which is not hashable.
+    object.__setattr__(self, 'lengths', lengths)
 
   @property
   def name(self) -> str:

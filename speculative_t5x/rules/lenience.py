@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import verification
 
@@ -78,9 +79,5 @@ def make_rule(lenience: float) -> Lenience:
   Raises:
     ValueError: if lenience is outside [0, 1].
   """
-  if not 0 <= lenience <= 1:
-    raise ValueError(
-        'lenience must lie in [0, 1] (1 accepts as without lenience, 0 every'
-        f' token that the target does not rule out), got {lenience}.'
-    )
+  ranges.check_settings(ranges.RATE, lenience=lenience)
   return Lenience(jnp.float32(lenience))

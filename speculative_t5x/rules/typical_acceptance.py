@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax.scipy import special
 
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import verification
 
 
@@ -52,7 +53,5 @@ def make_rule(epsilon: float = 0.09, delta: float = 0.3) -> TypicalAcceptance:
   Raises:
     ValueError: if a number is outside (0, 1].
   """
-  for name, value in (('epsilon', epsilon), ('delta', delta)):
-    if not 0 < value <= 1:
-      raise ValueError(f'{name} must lie in (0, 1], got {value}.')
+  ranges.check_settings(ranges.POSITIVE_RATE, epsilon=epsilon, delta=delta)
   return TypicalAcceptance(jnp.float32(epsilon), jnp.float32(delta))

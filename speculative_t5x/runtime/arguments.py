@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from speculative_t5x.speculation import ranges
+
 
 def check(**values: Any) -> None:
   """Checks counts.
@@ -14,12 +16,7 @@ def check(**values: Any) -> None:
   Raises:
     ValueError: if a count is not a whole number of at least 1; names it.
   """
-  for name, value in values.items():
-    is_count = isinstance(value, int) and not isinstance(value, bool)
-    if not is_count or value < 1:
-      raise ValueError(
-          f'{name} must be a whole number and at least 1, got {value!r}.'
-      )
+  ranges.check_settings(ranges.COUNT, **values)
 
 
 def several(name: str, values: Any) -> list[float]:

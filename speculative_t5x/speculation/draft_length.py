@@ -23,10 +23,11 @@ def check(policy: contracts.DraftLengthPolicy) -> None:
   )  # fmt: skip
   missing = [each for each in needed if not hasattr(policy, each)]
   if isinstance(policy, type) or missing:
+    lacks = f', which lacks {", ".join(missing)}' if missing else ''
     raise ValueError(
-        f'A policy must be an object with {", ".join(needed)}, got {policy!r}.'
-        ' A file of configs/policies sets POLICY; in Python, use one of'
-        ' speculative_t5x.policies, with parentheses.'
+        f'A policy must be an object with {", ".join(needed)}, got'
+        f' {policy!r}{lacks}. A file of configs/policies sets POLICY; in'
+        ' Python, use one of speculative_t5x.policies, with parentheses.'
     )
 
 
@@ -66,6 +67,38 @@ def num_wanted(
         ' row.'
     )
   return jnp.asarray(found, jnp.int32)
+
+
+def continues(
+    policy: contracts.DraftLengthPolicy,
+    state: Any,
+    progress: Any,
+    logits: jax.Array,
+    tokens: jax.Array,
+    gamma: int,
+) -> tuple[jax.Array, Any]:
+  """Asks a policy and checks the answer's form, while it is traced.
+
+  For the arguments and the result see `contracts.DraftLengthPolicy.continues`.
+
+  Raises:
+    ValueError: for anything but a bool per row and the next progress.
+  """
+  found = policy.continues(state, progress, logits, tokens, gamma)
+  if not isinstance(found, tuple) or len(found) != 2:
+    raise ValueError(
+        f'The policy {policy.name} must return two values from continues:'
+        ' whether to draft on, and the next progress.'
+    )
+  wanted, progress = found
+  shape, dtype = jnp.shape(wanted), jnp.result_type(wanted)
+  if shape != tokens.shape or dtype != jnp.bool_:
+    raise ValueError(
+        f'The policy {policy.name} returned whether to draft on in shape'
+        f' {shape} and type {dtype} instead of {tokens.shape} and bool, one'
+        ' value per row.'
+    )
+  return wanted, progress
 
 
 class DraftsOn:

@@ -2,12 +2,69 @@
 # SPDX-License-Identifier: Apache-2.0
 """Range checks of numeric arguments, with errors of one form.
 
-Each check returns the values as float64. It raises ValueError with the first
-value that is out of range.
+`check_settings` checks the settings of rules, policies, drafters and jobs, each
+a single value. Each other check takes arrays and returns the values as float64.
+All raise ValueError with the first value that is out of range.
 """
+
+from collections.abc import Callable
+import dataclasses
+import numbers
+import os
+from typing import Any
 
 import numpy as np
 from numpy import typing as npt
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+  """The values that a setting may have.
+
+  Attributes:
+    allowed: completes the sentence that begins with the name and 'must'.
+    types: of the values. True and False are no numbers.
+    is_allowed: takes a value of these types; returns whether it is in range.
+  """
+
+  allowed: str
+  types: type | tuple[type, ...] = numbers.Real
+  is_allowed: Callable[[Any], bool] = lambda value: True
+
+  def includes(self, value: object) -> bool:
+    """Returns whether a value is of this kind."""
+    if isinstance(value, bool) and self.types is not bool:
+      return False
+    return isinstance(value, self.types) and bool(self.is_allowed(value))
+
+
+RATE = Kind('lie in [0, 1]', is_allowed=lambda x: 0 <= x <= 1)
+POSITIVE_RATE = Kind('lie in (0, 1]', is_allowed=lambda x: 0 < x <= 1)
+COSINE = Kind('lie in [-1, 1]', is_allowed=lambda x: -1 <= x <= 1)
+COEFFICIENT = Kind(
+    'be finite and at least 0', is_allowed=lambda x: 0 <= x < np.inf
+)
+POSITIVE = Kind('be finite and above 0', is_allowed=lambda x: 0 < x < np.inf)
+COUNT = Kind(
+    'be a whole number and at least 1', numbers.Integral, lambda x: x >= 1
+)
+NATURAL = Kind(
+    'be a whole number and at least 0', numbers.Integral, lambda x: x >= 0
+)
+FLAG = Kind('be True or False', bool)
+PATH = Kind('be a path', (str, os.PathLike))
+OPTIONAL_PATH = Kind('be a path or None', (str, os.PathLike, type(None)))
+
+
+def check_settings(kind: Kind, **values: object) -> None:
+  """Checks settings of one kind, given by their names.
+
+  Raises:
+    ValueError: naming the first that is of another kind, and its value.
+  """
+  for name, value in values.items():
+    if not kind.includes(value):
+      raise ValueError(f'{name} must {kind.allowed}, got {value!r}.')
 
 
 def check_alpha(alpha: npt.ArrayLike) -> np.ndarray:

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import verification
 
 
@@ -41,6 +42,5 @@ def make_rule(alpha: float) -> SimulatedAcceptance:
   Raises:
     ValueError: if alpha is outside [0, 1].
   """
-  if not 0 <= alpha <= 1:
-    raise ValueError(f'alpha must lie in [0, 1], got {alpha}.')
+  ranges.check_settings(ranges.RATE, alpha=alpha)
   return SimulatedAcceptance(jnp.float32(alpha))

@@ -236,8 +236,8 @@ def _continues(setup, state, progress, logits, tokens):
   # What follows the end of sequence cannot be accepted.
   is_end = tokens == setup.target.special_ids.end
   gamma = setup.drafter.max_draft_tokens
-  wanted, progress = setup.policy.continues(
-      state.policy_state, progress, logits, tokens, gamma
+  wanted, progress = draft_length.continues(
+      setup.policy, state.policy_state, progress, logits, tokens, gamma
   )
   return wanted & ~is_end, progress
 

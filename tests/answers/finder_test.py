@@ -80,7 +80,8 @@ class TestFinder:
     request, _ = decoder.make_request(_TEXTS)
     found = answers.Finder(decoder.tokens, store)(request)
     encode = decoder.vocabulary.encode
-    assert _hints(found) == [[[*encode(text), 1]] for text in outputs]
+    expected = [[[*encode(text), 1][:_LENGTH]] for text in outputs]
+    assert _hints(found) == expected
     np.testing.assert_array_equal(
         found.features, decoder.tokens.encode(request)
     )
@@ -106,7 +107,7 @@ class TestFinder:
   def test_own_hints_come_first(self, decoder, store, outputs):
     request, _ = decoder.make_request(_TEXTS[:2], hints=[['geht', 'a'], None])
     found = answers.Finder(decoder.tokens, store)(request)
-    encode = lambda text: [*decoder.vocabulary.encode(text), 1]
+    encode = lambda text: [*decoder.vocabulary.encode(text), 1][:_LENGTH]
     assert _hints(found) == [
         [encode('geht'), encode('a'), encode(outputs[0])],
         [encode(outputs[1])],
@@ -135,9 +136,22 @@ class TestFinder:
     assert len(shapes) == 1
 
   def test_empty_store(self, decoder, embedder):
-    finder = answers.Finder(decoder.tokens, answers.Store(embedder))
     with pytest.raises(answers.StoreError, match='is empty'):
-      decoder.decode(_TEXTS[:1], answers=finder)
+      answers.Finder(decoder.tokens, answers.Store(embedder))
+
+  @pytest.mark.parametrize('surplus', [0, 1, 9])
+  def test_answer_without_an_end(self, decoder, embedder, surplus):
+    """One that was truncated, or is of a decoder of longer outputs."""
+    store = answers.Store(embedder)
+    ids = [3 + i % 5 for i in range(_LENGTH + surplus)]
+    store.add(_TEXTS[:1], ['cut'], [ids])
+    request, _ = decoder.make_request(_TEXTS[:1])
+    found = answers.Finder(decoder.tokens, store)(request)
+    assert _hints(found) == [[ids[:_LENGTH]]]
+
+  def test_text_decoder(self, decoder, store):
+    with pytest.raises(ValueError, match='got a TextDecoder.* tokens'):
+      answers.Finder(decoder, store)
 
   def test_store_of_another_model(self, decoder):
     other = answers.Embedder(tiny.model(_CONFIG), decoder.vocabulary, _INPUTS)
@@ -147,10 +161,12 @@ class TestFinder:
   def test_drafter_that_does_not_read_hints(self, decoder, store):
     drafter = draft_model.from_model(tiny.model(_CONFIG, noise=0.1))
     other = decoder.tokens.with_drafter(drafter, 2)
-    with pytest.raises(ValueError, match='does not read hints'):
+    with pytest.raises(ValueError, match='configs/drafters/lookup.gin'):
       answers.Finder(other, store)
 
-  @pytest.mark.parametrize('options', [{'count': 0}, {'min_similarity': 2}])
+  @pytest.mark.parametrize(
+      'options', [{'count': 0}, {'min_similarity': 2}, {'count': '1'}]
+  )
   def test_bad_options(self, decoder, store, options):
-    with pytest.raises(ValueError, match='must be'):
+    with pytest.raises(ValueError, match=f'{next(iter(options))} must'):
       answers.Finder(decoder.tokens, store, **options)

@@ -175,14 +175,19 @@ class TestNearest:
   @pytest.mark.parametrize(
       'options, message',
       [
-          ({'count': 0}, 'count must be at least 1, got 0'),
-          ({'min_similarity': 1.5}, r'must be in \[-1, 1\], got 1.5'),
+          ({'count': 0}, 'count must be a whole number .* got 0'),
+          ({'count': '1'}, "count must be .* got '1'"),
+          ({'min_similarity': 1.5}, r'must lie in \[-1, 1\], got 1.5'),
           ({'min_similarity': float('nan')}, 'got nan'),
       ],
   )
   def test_bad_options(self, store, options, message):
     with pytest.raises(ValueError, match=message):
       store.nearest(['geht'], **options)
+
+  def test_one_text(self, store):
+    with pytest.raises(ValueError, match="list of texts, got 'geht'"):
+      store.nearest('geht')
 
 
 class TestAdd:
@@ -238,8 +243,12 @@ class TestAdd:
       store.add(['geht'], ['a', 'b'])
 
   def test_no_room(self, embedder):
-    with pytest.raises(ValueError, match='max_answers must be at least 1'):
+    with pytest.raises(ValueError, match='max_answers must be a whole'):
       answers.Store(embedder, max_answers=0)
+
+  def test_one_text(self, store):
+    with pytest.raises(ValueError, match="outputs must be a list .* got 'ab'"):
+      store.add(['geht', 'Mann'], 'ab')
 
   def test_empty_input_changes_nothing(self, store):
     with pytest.raises(ValueError, match='Input 1 is empty'):
@@ -296,7 +305,7 @@ class TestFolder:
 
   def test_bound_below_one(self, store, embedder, tmp_path):
     store.save(tmp_path)
-    with pytest.raises(ValueError, match='max_answers must be at least 1'):
+    with pytest.raises(ValueError, match='max_answers must be a whole'):
       answers.Store.load(tmp_path, embedder, max_answers=0)
 
   def test_smaller_bound(self, store, embedder, tmp_path):
@@ -323,7 +332,7 @@ class TestFolder:
       answers.Store.load(tmp_path, other)
 
   def test_missing(self, embedder, tmp_path):
-    with pytest.raises(answers.StoreError, match='There is no store'):
+    with pytest.raises(answers.StoreError, match='gin.ANSWERS_APPEND=True'):
       answers.Store.load(tmp_path / 'none', embedder)
 
   def test_second_writer_is_refused(self, store, embedder, tmp_path):

@@ -381,6 +381,49 @@ class TestUsage:
     message = f'no gin file mentions the macro {name}.'
     assert fails([*flags, f'--gin.{name}=x'], 2) == message + hint
 
+  def test_draft_model_left_out(self, fails, flags, tmp_path):
+    (tmp_path / 'own.gin').write_text(
+        "include 'configs/runs/eval.gin'\n"
+        "include 'configs/drafters/lookup_then_model.gin'\n"
+    )
+    names = 'MIXTURE_OR_TASK_NAME', 'CHECKPOINT_PATH', 'EVAL_OUTPUT_DIR'
+    given = [f'--gin.{name}={tmp_path / name}' for name in names]
+    assert fails(['eval', f'--gin_file={tmp_path / "own.gin"}', *given], 2) == (
+        'The macro DRAFT_CHECKPOINT_PATH is used but has no value. Add the file'
+        ' of a drafter, as --gin_file=configs/drafters/draft_model.gin.'
+    )
+
+  def test_setting_of_another_job(self, fails, flags):
+    more = '--gin_file=configs/decoding/answers.gin', '--gin.ANSWERS_PATH=x'
+    error = fails([*flags, *more], 2)
+    assert error.endswith(
+        'sets the macro ANSWERS, which is not used. It is a setting of: infer.'
+    )
+
+  @pytest.mark.parametrize(
+      ('reference', 'message'),
+      [
+          (
+              '@sumaries/walltime.measure_walltime',
+              'measure_walltime is used in the scope sumaries, in which nothing'
+              ' is set. Did you mean summaries?',
+          ),
+          (
+              '@summaries/walltime.measure_walltime()',
+              'A gin file calls the job measure_walltime. Refer to it without'
+              ' parentheses: @summaries/walltime.measure_walltime.',
+          ),
+      ],
+  )
+  def test_tasks_of_methods(self, fails, tmp_path, reference, message):
+    (tmp_path / 'own.gin').write_text(
+        'from __gin__ import dynamic_registration\n'
+        'from speculative_t5x.jobs import walltime\n'
+        f"include 'configs/runs/methods.gin'\nTASKS = [('a', {reference})]\n"
+    )
+    flags = 'methods', f'--gin_file={tmp_path / "own.gin"}'
+    assert fails([*flags, f'--output_dir={tmp_path / "out"}'], 2) == message
+
   def test_no_job(self, fails):
     models = '--gin_file=configs/models/bulletins_draft.gin'
     error = fails(['eval', models], 2)
@@ -404,7 +447,19 @@ class TestUsage:
           (
               'from __gin__ import dynamic_registration\n'
               'TOPK = @t5.T5Config()\n',
-              "'t5' was not provided by an import statement ({path}, line 2)",
+              "'t5' was not provided by an import statement ({path}, line 2)."
+              " Import it in this file, as by 'import t5'",
+          ),
+          (
+              'TOPK = @my_module.Own()\n',
+              "reference '@my_module.Own()' ({path}, line 1). Import it in this"
+              " file, as by 'import my_module' for a module of your own, after"
+              " 'from __gin__ import dynamic_registration'.",
+          ),
+          (
+              'from __gin__ import dynamic_registration\nimport my_module\n',
+              "No module named 'my_module' ({path}, line 2). If my_module is a"
+              ' module of your own, set PYTHONPATH to the folder that it is',
           ),
       ],
   )
@@ -589,6 +644,23 @@ class TestBadInput:
     assert '\n' not in error
     assert re.search(message, error), error
     assert list(tmp_path.iterdir()) == []
+
+  @pytest.mark.parametrize(
+      ('file', 'name', 'value'),
+      [
+          ('policies/confidence', 'CONFIDENCE', "'abc'"),
+          ('policies/schedule', 'DRAFT_LENGTHS', '3'),
+          ('rules/lenience', 'LENIENCE', "'abc'"),
+          ('policies/expected_speed', 'COST_COEFFICIENT', "'abc'"),
+          ('policies/marginal_gain', 'COST_COEFFICIENT', 'None'),
+      ],
+  )
+  def test_setting_of_a_rule_or_a_policy(self, fails, flags, file, name, value):
+    more = [f'--gin_file=configs/{file}.gin', f'--gin.{name}={value}']
+    if name == 'COST_COEFFICIENT':
+      more.append('--gin.VERIFY_COST_RATIO=1.5')
+    error = fails([*flags, *more], 1)
+    assert f'got {value}. Correct {name}.' in error and '\n' not in error
 
   @pytest.mark.parametrize('role', ['CHECKPOINT_PATH', 'DRAFT_CHECKPOINT_PATH'])
   def test_missing_checkpoint(self, fails, flags, tmp_path, role):
@@ -1025,7 +1097,9 @@ class TestSimulate:
     flags = ['simulate', '--gin.ALPHA=1.5', f'--output_dir={tmp_path / "x"}']
     done = _python(['-c', code, *flags], tmp_path)
     assert done.returncode == 1
-    assert done.stderr == 'error: alpha must lie in [0, 1], got 1.5.\n'
+    assert done.stderr == (
+        'error: alpha must lie in [0, 1], got 1.5. Correct ALPHA.\n'
+    )
     assert list(tmp_path.iterdir()) == []
 
 

@@ -289,3 +289,19 @@ class TestDraftOfANetwork:
 def test_fits_the_contract(method):
   names = lambda cls: list(inspect.signature(getattr(cls, method)).parameters)
   assert names(draft_model.DraftModel) == names(contracts.Drafter)
+
+
+@pytest.mark.parametrize(
+    ('name', 'value'),
+    [
+        ('config', 'abc'),
+        ('model_parallel', 'yes'),
+        ('vocabulary_file', 3),
+        ('short_vocabulary', 3),
+        ('short_vocabulary_size', '1024'),
+        ('short_vocabulary_size', 0),
+    ],
+)
+def test_bad_settings(name, value):
+  with pytest.raises(ValueError, match=f'{name} must be .* got {value!r}'):
+    draft_model.FromCheckpoint(**{'checkpoint_path': 'draft', name: value})

@@ -16,6 +16,7 @@ import pytest
 from speculative_t5x import batching
 from speculative_t5x import embedded
 from speculative_t5x.drafters import lookup
+from speculative_t5x.drafters import source as source_lib
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import outcome as outcome_lib
@@ -351,12 +352,21 @@ class TestMistakes:
       'bounds', [{'min_ngram': 0}, {'max_ngram': 0}, {'min_ngram': 4}]
   )
   def test_bounds_out_of_range(self, bounds):
-    with pytest.raises(ValueError, match='at least 1 token.*LOOKUP_MIN_NGRAM'):
+    with pytest.raises(ValueError, match='m.._ngram must be'):
       lookup.FromContext(**bounds)
+
+  @pytest.mark.parametrize('value', ['yes', None, 1])
+  def test_only_hints_is_true_or_false(self, value):
+    with pytest.raises(ValueError, match='only_hints must be True or False'):
+      lookup.FromContext(only_hints=value)
+
+  def test_load_is_missing(self):
+    with pytest.raises(ValueError, match=r'Give FromContext\(\.\.\.\)\.load'):
+      source_lib.check_loaded(lookup.FromContext())
 
   @pytest.mark.parametrize('bound', [1.0, '2', True, None])
   def test_bounds_that_are_no_integers(self, bound):
-    with pytest.raises(ValueError, match='max_ngram must be an integer'):
+    with pytest.raises(ValueError, match='max_ngram must be a whole'):
       lookup.FromContext(max_ngram=bound)
 
   @pytest.mark.parametrize(

@@ -402,3 +402,16 @@ class TestMostFrequent:
   def test_size(self):
     with pytest.raises(ValueError, match='at least 1 token, got 0'):
       count().most_frequent(0)
+
+
+@pytest.mark.parametrize(
+    'setting',
+    [{'order': [1]}, {'order': True}, {'order': 3}, {'path': None}],
+    ids=str,
+)
+def test_bad_settings(setting):
+  ((name, value),) = setting.items()
+  with pytest.raises(ValueError) as caught:
+    tables.FromFile(**{'path': 'table', **setting})
+  assert str(caught.value).startswith(f'{name} must be')
+  assert str(caught.value).endswith(f'got {value!r}.')

@@ -706,17 +706,11 @@ class TestEarlierAnswers:
     assert run(_TEXTS, answers=folder, **options) == expected
     assert capsys.readouterr().err.count('has other inputs') == 4
 
-  @pytest.mark.parametrize('options', [{}, {'drafter': None}])
-  def test_hints_that_are_not_read(self, run, store, fill, capsys, options):
-    expected = [row['prediction'] for row in fill()]
-    rows = run(_TEXTS, answers=answers.Folder(store), **options)
-    assert [row['prediction'] for row in rows] == expected
-    assert capsys.readouterr().err.count('have hints, which') == 1
-
   def test_appended_answers_are_bounded(self, run, store, tmp_path):
+    options = dict(drafter=lookup.FromContext())
     for name in 'ab':
       folder = answers.Folder(store, append=True, max_answers=3)
-      run(_TEXTS, answers=folder, output_dir=tmp_path / name)
+      run(_TEXTS, answers=folder, output_dir=tmp_path / name, **options)
     lines = (tmp_path / 'store/version_2/answers.jsonl').read_text()
     inputs = [json.loads(line)[1] for line in lines.splitlines()]
     assert inputs == _TEXTS[-3:]
@@ -734,11 +728,36 @@ class TestEarlierAnswers:
     assert _text(own) == 'Am Montag' and _text(found) == row['prediction']
 
   def test_no_store(self, run, store):
+    options = dict(drafter=lookup.FromContext())
     with pytest.raises(answers.StoreError, match='There is no store'):
-      run(_TEXTS, answers=answers.Folder(store))
+      run(_TEXTS, answers=answers.Folder(store), **options)
+
+  @pytest.mark.parametrize(
+      ('options', 'who'),
+      [({}, 'The drafter draft/.*'), ({'drafter': None}, 'Plain decoding')],
+      ids=str,
+  )
+  def test_drafter_that_does_not_read_hints(
+      self, run, store, tmp_path, options, who
+  ):
+    folder = answers.Folder(store)
+    message = f'{who} does not read hints.*configs/drafters/lookup.gin'
+    with pytest.raises(ValueError, match=message):
+      run(_TEXTS, answers=folder, output_dir=tmp_path / 'out', **options)
+    assert not (tmp_path / 'store').exists()
+
+  def test_plain_decoding_fills_a_store(self, run, store, tmp_path):
+    """Also one that has answers, which it cannot use."""
+    folder = answers.Folder(store, append=True)
+    for name, text in zip('ab', _TEXTS, strict=False):
+      run([text], answers=folder, output_dir=tmp_path / name, drafter=None)
+    lines = (tmp_path / 'store/version_2/answers.jsonl').read_text()
+    inputs = [json.loads(line)[1] for line in lines.splitlines()]
+    assert inputs == _TEXTS[:2]
 
   def test_empty_store(self, run, store, decoders, monkeypatch):
-    run(_TEXTS[:1], num_examples=1)  # loads the decoder
+    options = dict(drafter=lookup.FromContext())
+    run(_TEXTS[:1], num_examples=1, **options)  # loads the decoder
     (decoder,) = list(decoders.values())[:1]
     vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)
     embedder = answers.Embedder(decoder.target, vocabulary, 24)
@@ -746,15 +765,26 @@ class TestEarlierAnswers:
     # No encoder may be compiled.
     monkeypatch.setattr(answers.Embedder, '_embed_rows', None)
     with pytest.raises(answers.StoreError, match='is empty'):
-      run(_TEXTS, answers=answers.Folder(store))
+      run(_TEXTS, answers=answers.Folder(store), **options)
 
   def test_append_without_a_folder(self, paths, store):
     folder = answers.Folder(store, append=True)
     with pytest.raises(ValueError, match='Set INFER_OUTPUT_DIR'):
       infer.infer(**_arguments(paths, answers=folder, inputs='-'))
 
-  def test_bad_options(self, store):
-    with pytest.raises(ValueError, match='count must be at least 1'):
-      answers.Folder(store, count=0)
-    with pytest.raises(ValueError, match=r'in \[-1, 1\]'):
-      answers.Folder(store, min_similarity=2)
+  @pytest.mark.parametrize(
+      ('name', 'value'),
+      [
+          ('count', 0),
+          ('count', '1'),
+          ('min_similarity', 2),
+          ('min_similarity', None),
+          ('append', 'yes'),
+          ('max_answers', 1.5),
+          ('max_answers', 0),
+          ('path', None),
+      ],
+  )
+  def test_bad_options(self, name, value):
+    with pytest.raises(ValueError, match=f'{name} must .* got {value!r}'):
+      answers.Folder(**{'path': 'store', name: value})

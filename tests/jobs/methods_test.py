@@ -107,6 +107,8 @@ class TestBadInput:
           ([('a/b', _interrupt)], "The name of a task .* got 'a/b'"),
           ([('..', _interrupt)], 'The name of a task'),
           ([('', _interrupt)], 'The name of a task'),
+          ([('methods.md', _interrupt)], 'The job itself writes methods.md'),
+          ([('job.lock', _interrupt)], 'The job itself writes job.lock'),
           ([(1, _interrupt)], 'The name of a task'),
           ([('a|b', _interrupt)], 'The name of a task'),
       ],

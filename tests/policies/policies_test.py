@@ -51,9 +51,11 @@ class TestSchedule:
     state = policy.update(policy.init(2), outcome([0, 0], [1, 1], False))
     assert wanted(policy, state) == [2, 2]
 
-  @pytest.mark.parametrize('lengths', [(), (2, -1)])
+  @pytest.mark.parametrize(
+      'lengths', [(), (2, -1), [1.5], [True], ['2'], '24', 3, None], ids=repr
+  )
   def test_bad_lengths(self, lengths):
-    with pytest.raises(ValueError, match='A schedule needs one number'):
+    with pytest.raises(ValueError, match='lengths must be a list of whole'):
       schedule.Schedule(lengths)
 
 
@@ -90,7 +92,16 @@ class TestConfidence:
 
   @pytest.mark.parametrize(
       'setting',
-      [{'threshold': 1.1}, {'acceptance': -1}, {'tuning': -0.1}],
+      [
+          {'threshold': 1.1},
+          {'threshold': 'abc'},
+          {'threshold': (0.4, 0.5)},
+          {'acceptance': -1},
+          {'acceptance': None},
+          {'tuning': -0.1},
+          {'tuning': '0.1'},
+          {'tuning': True},
+      ],
       ids=str,
   )
   @pytest.mark.parametrize('kind', [confidence.Confidence, confidence.Entropy])
@@ -150,6 +161,10 @@ class TestExpectedSpeed:
       'setting',
       [
           {'c': -1},
+          {'c': '0.1'},
+          {'c': None},
+          {'verify_cost_ratio': True},
+          {'prior_weight': '8'},
           {'verify_cost_ratio': float('nan')},
           {'verify_cost_ratio': {2: 1.5, 4: -1}},
           {'verify_cost_ratio': {}},
@@ -333,3 +348,33 @@ class TestCheckGamma:
     )
     with pytest.raises(ValueError, match=f'policy fixed wants .* {found}'):
       draft_length.check_gamma(draft_length.Fixed(), 3)
+
+
+class TestOwnPolicies:
+
+  def test_names_what_is_missing(self):
+    class Own(draft_length.Fixed):
+      begin = property()
+
+    with pytest.raises(ValueError, match='Own.*, which lacks begin'):
+      draft_length.check(Own())
+
+  @pytest.mark.parametrize(
+      ('found', 'message'),
+      [
+          (jnp.ones(2, bool), 'must return two values from continues'),
+          ((jnp.ones(2, bool),), 'must return two values from continues'),
+          ((jnp.ones((), bool), None), r'in shape \(\) and type bool'),
+          ((jnp.ones(2), None), 'type float32 instead of'),
+      ],
+      ids=str,
+  )
+  def test_continues(self, found, message):
+    class Own(draft_length.Fixed):
+
+      def continues(self, *_):
+        return found
+
+    logits, tokens = jnp.zeros((2, 3)), jnp.zeros(2, jnp.int32)
+    with pytest.raises(ValueError, match=message):
+      draft_length.continues(Own(), None, None, logits, tokens, GAMMA)

@@ -115,7 +115,7 @@ class TestLenience:
     assert found.num_accepted.tolist() == [expected]
     assert jnp.argmax(found.next_weights, axis=-1).tolist() == [0]
 
-  @pytest.mark.parametrize('factor', [-0.1, 1.1, float('nan')])
+  @pytest.mark.parametrize('factor', [-0.1, 1.1, float('nan'), 'abc', None])
   def test_out_of_range(self, factor):
     with pytest.raises(ValueError, match=r'lenience must lie in \[0, 1\]'):
       lenience.make_rule(factor)
@@ -188,7 +188,9 @@ class TestTypicalAcceptance:
   def test_keeps_greedy_outputs(self):
     testing.check_rule(typical_acceptance.make_rule(), temperatures=(0.0,))
 
-  @pytest.mark.parametrize('values', [(0.0, 0.5), (0.5, 1.5), (-1, 0.5)])
+  @pytest.mark.parametrize(
+      'values', [(0.0, 0.5), (0.5, 1.5), (-1, 0.5), ('abc', 0.5)]
+  )
   def test_out_of_range(self, values):
     with pytest.raises(ValueError, match=r'(epsilon|delta) must lie in \(0'):
       typical_acceptance.make_rule(*values)
