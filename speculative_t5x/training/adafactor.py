@@ -56,6 +56,16 @@ def make(
   )
 
 
+def start(
+    optimizer: optax.GradientTransformation, params: Params
+) -> TrainState:
+  """Returns the state before the first step."""
+  step = jnp.zeros((), jnp.int32)
+  # Copied, because a train step donates the state's buffers.
+  params = jax.tree.map(jnp.array, params)
+  return TrainState(step, params, optimizer.init(params))
+
+
 def to_param_states(opt_state: optax.OptState) -> Mapping[str, Any]:
   """Converts the optimizer's state to T5X's layout, four arrays per parameter.
 

@@ -17,9 +17,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 import numpy as np
 
-NUM_REAL_TARGET_TOKENS = 'NUM_REAL_TARGET_TOKENS'
-NUM_TOTAL_TARGET_TOKENS = 'NUM_TOTAL_TARGET_TOKENS'
-_NORMALIZERS = (NUM_REAL_TARGET_TOKENS, NUM_TOTAL_TARGET_TOKENS)
+_NORMALIZERS = ('NUM_REAL_TARGET_TOKENS', 'NUM_TOTAL_TARGET_TOKENS')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +49,23 @@ class LossConfig:
           'loss_normalizing_factor must be None, a number or one of'
           f' {_NORMALIZERS}. Got {factor!r}.'
       )
+
+  def divisor(self, metrics: 'Metrics', num_positions: int) -> ArrayLike:
+    """Returns the number that the batch's sum is divided by.
+
+    Args:
+      metrics: of the batch.
+      num_positions: its target tokens, padding included.
+    """
+    match self.loss_normalizing_factor:
+      case None:
+        return 1.0
+      case 'NUM_REAL_TARGET_TOKENS':
+        return metrics.num_tokens
+      case 'NUM_TOTAL_TARGET_TOKENS':
+        return num_positions
+      case number:
+        return number
 
 
 @struct.dataclass
@@ -119,12 +134,12 @@ def _smooth(loss, logits, log_z, label_smoothing: float) -> jax.Array:
   return smoothed - entropy
 
 
-def batch_loss(
+def batch_metrics(
     logits: Float[Array, 'batch length vocab'],
     targets: Int[Array, 'batch length'],
     config: LossConfig,
-) -> tuple[Float[Array, ''], Metrics]:
-  """Returns the training loss of a batch, and its metrics.
+) -> Metrics:
+  """Returns the sums of a batch, the training loss among them.
 
   Args:
     logits: [batch, length, vocab] float32.
@@ -139,17 +154,9 @@ def batch_loss(
       label_smoothing=config.label_smoothing,
   )
   is_correct = jnp.argmax(logits, axis=-1) == targets
-  metrics = Metrics(
+  return Metrics(
       loss=jnp.sum(losses * weights),
       z_loss=jnp.sum(z_losses * weights),
       num_correct=jnp.sum(is_correct * weights),
       num_tokens=jnp.sum(weights),
   )
-  factor = config.loss_normalizing_factor
-  if factor is None:
-    return metrics.loss, metrics
-  if factor == NUM_REAL_TARGET_TOKENS:
-    factor = metrics.num_tokens
-  elif factor == NUM_TOTAL_TARGET_TOKENS:
-    factor = targets.size
-  return metrics.loss / factor, metrics

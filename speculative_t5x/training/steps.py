@@ -12,7 +12,7 @@ Legend: batch, length (of the targets), vocab, num_steps.
 
 from collections.abc import Callable
 import functools
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 from jax import lax
@@ -20,6 +20,8 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 import optax
 
+from speculative_t5x import loading
+from speculative_t5x import sharding
 from speculative_t5x.networks import t5
 from speculative_t5x.training import adafactor
 from speculative_t5x.training import batches
@@ -28,91 +30,190 @@ from speculative_t5x.training import losses
 Params = Any
 
 
-def init_state(
-    config: t5.T5Config, optimizer: optax.GradientTransformation, seed: int
-) -> adafactor.TrainState:
-  """Returns a train state with randomly initialised parameters, at step 0."""
+class Objective(Protocol):
+  """What training minimises, a sum over target tokens.
+
+  An objective is a pytree, whose arrays (such as the parameters of a teacher)
+  training does not change.
+
+  Attributes:
+    config: of the network that is trained, with the dropout rate and the dtype
+      of training; parameters are always float32. Static.
+  """
+
+  config: t5.T5Config
+
+  def loss(
+      self, params: Params, batch: batches.Examples, dropout_key: jax.Array
+  ) -> tuple[jax.Array, losses.Metrics]:
+    """Returns the sum of the losses of a batch, and sums to be shown."""
+
+  def divisor(self, metrics: losses.Metrics, num_positions: int) -> ArrayLike:
+    """Returns what the gradient is divided by.
+
+    Args:
+      metrics: of the batch.
+      num_positions: its target tokens, padding included.
+    """
+
+
+def init_params(config: t5.T5Config, seed: int) -> Params:
+  """Returns randomly initialised parameters."""
   tokens = jnp.ones((1, 1), jnp.int32)
   init = functools.partial(t5.Transformer(config).init, enable_dropout=False)
   params_key, _ = _keys(seed)
-  params = jax.jit(init)(params_key, tokens, tokens, tokens)['params']
-  step = jnp.zeros((), jnp.int32)
-  return adafactor.TrainState(step, params, optimizer.init(params))
+  return jax.jit(init)(params_key, tokens, tokens, tokens)['params']
+
+
+def place(
+    state: adafactor.TrainState,
+    config: t5.T5Config,
+    mesh: jax.sharding.Mesh | None,
+) -> adafactor.TrainState:
+  """Puts a state on the devices of a mesh; without one, returns it.
+
+  Parameters are partitioned along the model axis. The optimizer's state is
+  replicated: of a factored parameter it is small.
+  """
+  if mesh is None:
+    return state
+  whole = sharding.replicated(mesh)
+  return jax.device_put(state, whole).replace(
+      params=jax.device_put(state.params, loading.param_shardings(config, mesh))
+  )
+
+
+def shardings(
+    state: adafactor.TrainState, mesh: jax.sharding.Mesh | None
+) -> adafactor.TrainState | None:
+  """Returns where each array of a placed state lies; None without a mesh."""
+  return None if mesh is None else jax.tree.map(lambda x: x.sharding, state)
 
 
 def make_train_steps(
-    config: t5.T5Config,
     optimizer: optax.GradientTransformation,
-    loss_config: losses.LossConfig,
     seed: int,
+    num_parts: int = 1,
+    state_shardings: adafactor.TrainState | None = None,
 ) -> Callable[
-    [adafactor.TrainState, batches.Examples, ArrayLike],
+    [Objective, adafactor.TrainState, batches.Examples, ArrayLike],
     tuple[adafactor.TrainState, losses.Metrics],
 ]:
   """Makes the function that trains for several steps per call.
 
   Args:
-    config: the config of the network, with the dropout rate and the dtype of
-      training; parameters are always float32.
     optimizer: the optimizer that `adafactor.make` returned.
-    loss_config: the configuration of the loss.
     seed: seed of the dropout masks, which also depend on the step.
+    num_parts: gradient accumulation: each batch is divided into this many
+      parts, which are computed one after the other and need less memory.
+    state_shardings: where the new state lies, see `shardings`.
   Returns:
-    A compiled function from the state (whose buffers are donated), all examples
-    and indices [num_steps, batch] int32 to the new state and the metrics of
-    each step, [num_steps]. Each value of num_steps is compiled once.
+    A compiled function from the objective, the state (whose buffers are
+    donated), all examples and indices [num_steps, batch] int32 to the new state
+    and the metrics of each step, [num_steps]. Each value of num_steps is
+    compiled once.
   """
-  model = t5.Transformer(config)
   _, dropout_key = _keys(seed)
 
-  def loss_fn(params, batch, key):
-    logits = _teacher_forced(model, params, batch, rngs={'dropout': key})
-    return losses.batch_loss(logits, batch.targets, loss_config)
-
-  def train_step(examples, state, indices):
-    key = jax.random.fold_in(dropout_key, state.step)
-    (_, metrics), grads = jax.value_and_grad(loss_fn, has_aux=True)(
-        state.params, examples.take(indices), key
+  def train_step(objective, examples, state, indices):
+    batch = examples.take(indices)
+    grads, metrics = _gradient(
+        objective,
+        state.params,
+        batch,
+        jax.random.split(
+            jax.random.fold_in(dropout_key, state.step), num_parts
+        ),
     )
+    divisor = objective.divisor(metrics, batch.targets.size)
+    grads = jax.tree.map(lambda grad: grad / divisor, grads)
     updates, opt_state = optimizer.update(grads, state.opt_state, state.params)
     params = optax.apply_updates(state.params, updates)
     return adafactor.TrainState(state.step + 1, params, opt_state), metrics
 
-  @functools.partial(jax.jit, donate_argnums=0)
-  def train_steps(state, examples, indices):
-    return lax.scan(functools.partial(train_step, examples), state, indices)
+  @functools.partial(
+      jax.jit, donate_argnums=1, out_shardings=(state_shardings, None)
+  )
+  def train_steps(objective, state, examples, indices):
+    return lax.scan(
+        functools.partial(train_step, objective, examples), state, indices
+    )
 
   return train_steps
 
 
+def _gradient(
+    objective: Objective,
+    params: Params,
+    batch: batches.Examples,
+    dropout_keys: jax.Array,
+) -> tuple[Params, losses.Metrics]:
+  """Returns the gradient of the sum of losses, and the metrics of a batch.
+
+  Args:
+    objective: what is minimised.
+    params: of the network.
+    batch: examples.
+    dropout_keys: [parts], one per part of the batch.
+  """
+  num_parts = dropout_keys.shape[0]
+  # Part i takes the examples i, i + num_parts, ...: then each device of the
+  # data axis has its share of every part.
+  parts = jax.tree.map(
+      lambda x: jnp.swapaxes(x.reshape(-1, num_parts, *x.shape[1:]), 0, 1),
+      batch,
+  )
+
+  def of_part(part, key):
+    part = jax.tree.map(
+        lambda x: sharding.constrain(x, ('batch', 'length')), part
+    )
+    compute = jax.grad(objective.loss, has_aux=True)
+    return compute(params, part, key)
+
+  def add(total, part):
+    return jax.tree.map(jnp.add, total, of_part(*part)), None
+
+  one = jax.tree.map(lambda x: x[0], (parts, dropout_keys))
+  zeros = jax.tree.map(
+      lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(of_part, *one)
+  )
+  return lax.scan(add, zeros, (parts, dropout_keys))[0]
+
+
 def make_evaluate(
-    config: t5.T5Config,
-) -> Callable[[Params, batches.Examples], losses.Metrics]:
+    measure: Callable[[Any, Params, batches.Examples], Any],
+) -> Callable[[Any, Params, batches.Examples], Any]:
   """Makes the function that evaluates examples by teacher forcing.
 
-  Dropout, z-loss and label smoothing are off, so `loss_per_token` is the cross
-  entropy in nats, independent of the training loss.
-
+  Args:
+    measure: takes an objective, parameters and a batch, and returns a pytree of
+      sums.
   Returns:
-    A compiled function from parameters and examples of shape [num_batches,
-    batch, length] (see `batches.in_order`) to metrics over all of them.
+    A compiled function from an objective, parameters and examples of shape
+    [num_batches, batch, length] (see `batches.in_order`) to the sums over all.
   """
-  model = t5.Transformer(config)
-  loss_config = losses.LossConfig(z_loss=0.0)
 
   @jax.jit
-  def evaluate(params, examples):
-    def batch_metrics(batch):
-      logits = _teacher_forced(model, params, batch, enable_dropout=False)
-      return losses.batch_loss(logits, batch.targets, loss_config)[1]
-
-    return jax.tree.map(jnp.sum, lax.map(batch_metrics, examples))
+  def evaluate(objective, params, examples):
+    sums = lax.map(lambda batch: measure(objective, params, batch), examples)
+    return jax.tree.map(lambda x: jnp.sum(x, axis=0), sums)
 
   return evaluate
 
 
-def _teacher_forced(model, params, batch: batches.Examples, **kwargs):
-  return model.apply(
+def teacher_forced(
+    config: t5.T5Config, params: Params, batch: batches.Examples, **kwargs
+) -> jax.Array:
+  """Returns the logits of all target tokens, [batch, length, vocab] float32.
+
+  Args:
+    config: of the network.
+    params: of the network.
+    batch: examples.
+    **kwargs: `rngs` for dropout, or `enable_dropout=False`.
+  """
+  return t5.Transformer(config).apply(
       {'params': params},
       batch.inputs,
       batches.shift_right(batch.targets),

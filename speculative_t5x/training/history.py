@@ -1,0 +1,76 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What was measured at each checkpoint of a training run, as JSON."""
+
+from collections.abc import Mapping
+import dataclasses
+import json
+
+from etils import epath
+
+from speculative_t5x.outputs import whole_files
+
+FILE_NAME = 'history.json'
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+  """The measures at a checkpoint.
+
+  Attributes:
+    step: training steps made.
+    training: means over the steps since the point before: loss per target
+      token, accuracy, target tokens per second.
+    validation: what was measured of the parameters.
+    score: the validation's number that chooses the best checkpoint; higher is
+      better.
+  """
+
+  step: int
+  training: Mapping[str, float]
+  validation: Mapping[str, float]
+  score: float
+
+
+class History:
+  """The points of a training run, kept in its folder."""
+
+  def __init__(self, model_dir: epath.Path, step: int):
+    """Reads the points up to a step; those of later steps are made again.
+
+    Raises:
+      ValueError: if the file is damaged.
+    """
+    self._model_dir = model_dir
+    path = model_dir / FILE_NAME
+    try:
+      rows = json.loads(path.read_text()) if path.exists() else []
+      points = [Point(**row) for row in rows]
+    except (ValueError, TypeError) as error:
+      raise ValueError(
+          f'{path} is damaged ({error}). Remove it: the best checkpoint is then'
+          ' chosen among those still to come.'
+      ) from error
+    self.points = [point for point in points if point.step <= step]
+
+  def add(self, point: Point) -> None:
+    """Adds a point after the last one, and writes the file.
+
+    Raises:
+      OSError: if the folder cannot be written to.
+    """
+    self.points.append(point)
+    rows = [dataclasses.asdict(each) for each in self.points]
+    whole_files.write(
+        self._model_dir, FILE_NAME, json.dumps(rows, indent=1).splitlines()
+    )
+
+  @property
+  def best(self) -> Point | None:
+    """The first point of the highest score; None without points."""
+    return max(self.points, key=lambda point: point.score, default=None)
+
+  @property
+  def num_since_best(self) -> int:
+    """Points after the best one."""
+    return len(self.points) - 1 - self.points.index(self.best)

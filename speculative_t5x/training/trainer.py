@@ -1,0 +1,443 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Trains on examples in memory, saves checkpoints for T5X, and resumes.
+
+A step depends only on the settings and the step number, and checkpoints include
+the optimizer's state. Therefore an interrupted training run resumes from the
+newest checkpoint with the same result as an uninterrupted one (bit-equal on a
+deterministic device).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+import dataclasses
+import functools
+import math
+import os
+import sys
+import time
+from typing import Protocol
+
+from etils import epath
+import jax
+import numpy as np
+import optax
+
+from speculative_t5x import checkpoints
+from speculative_t5x import loading
+from speculative_t5x import sharding
+from speculative_t5x import token_decoder
+from speculative_t5x.networks import t5
+from speculative_t5x.runtime import interruption
+from speculative_t5x.training import adafactor
+from speculative_t5x.training import batches
+from speculative_t5x.training import history
+from speculative_t5x.training import losses
+from speculative_t5x.training import schedules
+from speculative_t5x.training import steps
+
+_LENGTH_STEP = 16  # batches are padded to multiples of this length
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+  """How long and how often.
+
+  Attributes:
+    train_steps: total number of steps, with those before a resumption.
+    batch_size: examples per step.
+    num_parts: gradient accumulation: the parts that a batch is divided into.
+    seed: seed of the initial parameters, the order of examples and dropout.
+    checkpoint_period: steps between checkpoints; the last step is always saved.
+    keep: number of newest checkpoints to keep, beside the best one; None for
+      all.
+    steps_per_call: train steps per device call.
+    patience: the training ends after this many checkpoints without a better
+      one; None for never.
+    progress_seconds: minimum seconds between two lines of progress.
+  """
+
+  train_steps: int
+  batch_size: int = 256
+  num_parts: int = 1
+  seed: int = 0
+  checkpoint_period: int = 1000
+  keep: int | None = None
+  steps_per_call: int = 20
+  patience: int | None = None
+  progress_seconds: float = 10.0
+
+  def __post_init__(self):
+    for name in (
+        'train_steps', 'batch_size', 'num_parts', 'checkpoint_period',
+        'steps_per_call', 'keep', 'patience',
+    ):  # fmt: skip
+      value = getattr(self, name)
+      if value is not None and value < 1:
+        raise ValueError(f'{name} must be at least 1. Got {value}.')
+    if self.batch_size % self.num_parts:
+      raise ValueError(
+          f'batch_size {self.batch_size} cannot be divided into num_parts'
+          f' {self.num_parts}. Choose a divisor.'
+      )
+    token_decoder.check_int32('seed', self.seed)
+
+  def stop_after(self, step: int) -> int:
+    """Returns the step at which the next device call ends.
+
+    It depends only on the settings, so that a resumed run makes the same
+    compiled calls as an uninterrupted one.
+    """
+    periods = self.checkpoint_period, self.steps_per_call
+    return min(self.train_steps, *((step // p + 1) * p for p in periods))
+
+  def is_checkpoint(self, step: int) -> bool:
+    """Returns whether the state after a step is saved."""
+    return step == self.train_steps or step % self.checkpoint_period == 0
+
+
+class Validation(Protocol):
+  """Measures parameters at each checkpoint."""
+
+  def __call__(self, params: steps.Params) -> Mapping[str, float]:
+    """Returns numbers by their names."""
+
+  def score(self, measured: Mapping[str, float]) -> float:
+    """Returns the number that chooses the best checkpoint; higher is better."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+  """The result of a training run.
+
+  Attributes:
+    last: the measures of the last checkpoint.
+    best: those of the checkpoint with the highest score.
+    last_checkpoint: its folder.
+    best_checkpoint: its folder.
+  """
+
+  last: history.Point
+  best: history.Point
+  last_checkpoint: str
+  best_checkpoint: str
+
+
+def train(
+    objective: steps.Objective,
+    validation: Validation,
+    examples: batches.Examples,
+    learning_rate_fn: schedules.LearningRateFn,
+    settings: Settings,
+    model_dir: epath.Path,
+    init: Callable[[], steps.Params] | None = None,
+    mesh: jax.sharding.Mesh | None = None,
+) -> Result:
+  """Trains from the first parameters, or resumes from the newest checkpoint.
+
+  Prints its progress to stderr.
+
+  Args:
+    objective: what is minimised.
+    validation: measures the parameters at each checkpoint.
+    examples: to train on, as numpy arrays.
+    learning_rate_fn: see `schedules`.
+    settings: how long and how often.
+    model_dir: folder of the checkpoints, which the caller has locked.
+    init: returns the first parameters; None for random ones.
+    mesh: over which examples and parameters are partitioned; None for one
+      device.
+  Raises:
+    ValueError: if a setting does not fit the data, if the loss or a measure is
+      not finite, or if the checkpoints are of another training.
+    OSError: if the folder cannot be written to; earlier checkpoints stay.
+  """
+  _check_batch_size(settings.batch_size, examples)
+  sharding.check_batch(mesh, settings.batch_size // settings.num_parts)
+  optimizer = adafactor.make(learning_rate_fn)
+  config = objective.config
+  init = init or functools.partial(steps.init_params, config, settings.seed)
+  state = _newest(config, optimizer, model_dir, settings.train_steps)
+  state = steps.place(state or adafactor.start(optimizer, init()), config, mesh)
+  train_steps_fn = steps.make_train_steps(
+      optimizer, settings.seed, settings.num_parts, steps.shardings(state, mesh)
+  )
+  saver = _Saver(validation, settings, model_dir, int(state.step))
+  progress = _Progress(settings, learning_rate_fn)
+  progress.start(int(state.step), examples, state.params)
+  feed = _Feed(examples, settings)
+  with sharding.scope(mesh, sharding.MODEL_PARALLEL):
+    while not saver.is_done(int(state.step)):
+      step = int(state.step)
+      stop = settings.stop_after(step)
+      given, indices = feed.batches(step, stop)
+      state, metrics = train_steps_fn(objective, state, given, indices)
+      metrics = jax.device_get(metrics)
+      interruption.check()
+      _check_finite(metrics.loss, step, indices, model_dir)
+      progress.add(stop, metrics)
+      saver.add(metrics)
+      if settings.is_checkpoint(stop):
+        progress.show(saver.save(state))
+  return progress.end(saver.result(state))
+
+
+def _newest(
+    config: t5.T5Config,
+    optimizer: optax.GradientTransformation,
+    model_dir: epath.Path,
+    train_steps: int,
+) -> adafactor.TrainState | None:
+  """Returns the state of the newest checkpoint; None without one."""
+  folders = checkpoints.step_folders(model_dir)
+  if not folders:
+    return None
+  newest = max(folders)
+  if newest > train_steps:
+    raise ValueError(
+        f'{folders[newest]} is beyond train_steps {train_steps}. Raise'
+        ' train_steps, or choose another model_dir.'
+    )
+  params = loading.abstract_params(config)
+  states = jax.eval_shape(
+      lambda params: adafactor.to_param_states(optimizer.init(params)), params
+  )
+  step, *found = checkpoints.open(folders[newest]).restore_state(params, states)
+  return adafactor.from_param_states(optimizer, step, *found)
+
+
+class _Feed:
+  """Provides the batches of each device call, truncated to a common length.
+
+  The device holds one copy of the examples per length. There are few lengths,
+  because each causes a compilation of the train step.
+  """
+
+  def __init__(self, examples: batches.Examples, settings: Settings):
+    self._lengths = examples.lengths
+    self._examples = jax.device_put(examples)
+    batch_size = settings.batch_size
+    # With a group larger than the data, an epoch would have no group.
+    group_size = min(
+        settings.steps_per_call, examples.num_examples // batch_size
+    )
+    self._shuffle = batches.Shuffle(
+        self._lengths, batch_size, group_size, settings.seed
+    )
+    self._cut: dict[int, batches.Examples] = {}
+
+  def batches(
+      self, first: int, last: int
+  ) -> tuple[batches.Examples, np.ndarray]:
+    """Returns examples, and the indices of steps `first` to `last - 1`."""
+    indices = self._shuffle.indices(first, last)
+    longest = int(self._lengths[indices].max())
+    length = -(-longest // _LENGTH_STEP) * _LENGTH_STEP
+    if length not in self._cut:
+      self._cut[length] = self._examples.cut(length)
+    return self._cut[length], indices
+
+
+class _Saver:
+  """Measures and saves train states."""
+
+  def __init__(
+      self,
+      validation: Validation,
+      settings: Settings,
+      model_dir: epath.Path,
+      step: int,
+  ):
+    self._validation = validation
+    self._settings = settings
+    self._model_dir = model_dir
+    self._history = history.History(model_dir, step)
+    self._begin_window()
+
+  def _begin_window(self) -> None:
+    self._window: list[losses.Metrics] = []
+    self._started = time.monotonic()
+
+  def add(self, metrics: losses.Metrics) -> None:
+    """Adds the metrics of the steps of a call."""
+    self._window.append(metrics)
+
+  def is_done(self, step: int) -> bool:
+    """Returns whether no step is to be made after this one."""
+    patience = self._settings.patience
+    return step >= self._settings.train_steps or (
+        patience is not None
+        and bool(self._history.points)
+        and self._history.num_since_best >= patience
+    )
+
+  def save(self, state: adafactor.TrainState) -> history.Point:
+    """Measures a state, and saves it if its measures are finite."""
+    point = self._measure(state)
+    checkpoints.save(
+        self._model_dir,
+        point.step,
+        state.params,
+        adafactor.to_param_states(state.opt_state),
+    )
+    self._history.add(point)
+    self._remove_others()
+    self._begin_window()
+    return point
+
+  def _measure(self, state: adafactor.TrainState) -> history.Point:
+    measured = self._validation(state.params)
+    step = int(state.step)
+    # A gradient can be NaN although the loss of its step was finite.
+    if not all(map(math.isfinite, measured.values())):
+      raise ValueError(
+          f'The validation after step {step} is not finite.'
+          + _after_failure(self._model_dir)
+      )
+    return history.Point(
+        step,
+        _training(self._window, time.monotonic() - self._started),
+        measured,
+        self._validation.score(measured),
+    )
+
+  def _remove_others(self) -> None:
+    """Removes checkpoints that are neither among the newest nor the best."""
+    if self._settings.keep is None:
+      return
+    folders = checkpoints.step_folders(self._model_dir)
+    for step in sorted(folders)[: -self._settings.keep]:
+      if step != self._history.best.step:
+        _remove(folders[step])
+
+  def result(self, state: adafactor.TrainState) -> Result:
+    """Returns the result; measures a state that was made without a history."""
+    if not self._history.points:
+      self._history.add(self._measure(state))
+    folder = lambda point: str(self._model_dir / f'checkpoint_{point.step}')
+    last, best = self._history.points[-1], self._history.best
+    return Result(last, best, folder(last), folder(best))
+
+
+def _training(window: Sequence[losses.Metrics], seconds: float) -> dict:
+  """Returns the means of the steps since the last checkpoint."""
+  if not window:
+    return {}
+  total = jax.tree.map(lambda *x: float(np.concatenate(x).sum()), *window)
+  return {
+      'loss': total.loss_per_token,
+      'accuracy': total.accuracy,
+      'target_tokens_per_second': total.num_tokens / seconds,
+  }
+
+
+def _remove(folder: epath.Path) -> None:
+  if os.path.islink(folder):
+    os.unlink(folder)
+  else:
+    folder.rmtree()
+
+
+class _Progress:
+  """Prints progress on stderr: step, loss, speed and remaining time."""
+
+  def __init__(
+      self, settings: Settings, learning_rate_fn: schedules.LearningRateFn
+  ):
+    self._train_steps = settings.train_steps
+    self._learning_rate_fn = learning_rate_fn
+    self._seconds = settings.progress_seconds
+    self._started = time.monotonic()
+    self._begin_window(0)
+
+  def _begin_window(self, step: int) -> None:
+    self._window: list[losses.Metrics] = []
+    self._window_step = step
+    self._window_started = time.monotonic()
+
+  def start(self, step: int, examples: batches.Examples, params) -> None:
+    """Says what is trained."""
+    num_params = sum(x.size for x in jax.tree.leaves(params))
+    lengths = examples.inputs.shape[1], examples.targets.shape[1]
+    _show(
+        f'training {num_params:,} parameters on {jax.devices()[0].device_kind}'
+        f' from step {step} to {self._train_steps}: {examples.num_examples:,}'
+        f' examples of up to {lengths[0]} and {lengths[1]} tokens'
+    )
+    self._begin_window(step)
+
+  def add(self, step: int, metrics: losses.Metrics) -> None:
+    """Adds the metrics of a call, and prints a line if one is due."""
+    self._window.append(metrics)
+    seconds = time.monotonic() - self._window_started
+    if seconds < self._seconds and step < self._train_steps:
+      return
+    means = _training(self._window, seconds)
+    steps_per_second = (step - self._window_step) / seconds
+    left = (self._train_steps - step) / steps_per_second
+    _show(
+        f'step {step}/{self._train_steps}'
+        f'  loss {means["loss"]:.4f}'
+        f'  accuracy {means["accuracy"]:.4f}'
+        f'  learning rate {float(self._learning_rate_fn(step - 1)):.5f}'
+        f'  {means["target_tokens_per_second"]:,.0f} target tokens/s'
+        f'  {_duration(left)} left'
+    )
+    self._begin_window(step)
+
+  def show(self, point: history.Point) -> None:
+    """Shows the measures of a checkpoint."""
+    _show(f'  saved step {point.step}; {_listed(point.validation)}')
+
+  def end(self, result: Result) -> Result:
+    """Says what was trained."""
+    _show(
+        f'trained to step {result.last.step} in'
+        f' {_duration(time.monotonic() - self._started)}:'
+        f' {_listed(result.last.validation)}; saved {result.last_checkpoint}'
+    )
+    if result.best.step != result.last.step:
+      _show(f'the best: {_listed(result.best.validation)}')
+      _show(f'saved {result.best_checkpoint}')
+    return result
+
+
+def _listed(measured: Mapping[str, float]) -> str:
+  return ', '.join(f'{name} {x:.4f}' for name, x in measured.items())
+
+
+def _show(line: str) -> None:
+  print(line, file=sys.stderr, flush=True)
+
+
+def _duration(seconds: float) -> str:
+  minutes, seconds = divmod(round(seconds), 60)
+  return f'{minutes}m{seconds:02d}s'
+
+
+def _check_batch_size(batch_size: int, examples: batches.Examples) -> None:
+  if batch_size > examples.num_examples:
+    raise ValueError(
+        f'batch_size {batch_size} exceeds the {examples.num_examples} training'
+        ' examples. Lower it.'
+    )
+
+
+def _check_finite(
+    loss: np.ndarray, step: int, indices: np.ndarray, model_dir: epath.Path
+) -> None:
+  """Checks that losses are finite; the first is of step `step + 1`."""
+  is_bad = ~np.isfinite(loss)
+  if is_bad.any():
+    first = int(is_bad.argmax())
+    shown = ', '.join(map(str, indices[first][:5]))
+    raise ValueError(
+        f'The loss is not finite at step {step + 1 + first}, whose batch has'
+        f' the examples {shown}, ...' + _after_failure(model_dir)
+    )
+
+
+def _after_failure(model_dir: epath.Path) -> str:
+  return (
+      ' Lower the learning rate, lengthen its warmup or change the seed;'
+      f' resuming from {model_dir} without a change would fail again.'
+  )
