@@ -73,6 +73,25 @@ def make_mesh(
   )
 
 
+def from_shape(shape: Sequence[int]) -> jax.sharding.Mesh | None:
+  """Returns the mesh of a job's setting; None for one device.
+
+  Args:
+    shape: sizes of the axes data and model.
+  Raises:
+    MeshError: for a shape that is not two numbers, or needs more devices than
+      there are.
+  """
+  try:
+    data, model = shape
+  except (TypeError, ValueError):
+    raise MeshError(
+        f'mesh_shape must be two numbers, (data, model), got {shape!r}.'
+    ) from None
+  mesh = make_mesh(data, model)
+  return None if mesh.size == 1 else mesh
+
+
 def check_one_process() -> None:
   """Checks that JAX does not connect several processes.
 

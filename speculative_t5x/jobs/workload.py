@@ -132,15 +132,7 @@ class Workload:
       ValueError: for a shape that is not two numbers, or needs more devices
         than there are.
     """
-    try:
-      data, model = self.mesh_shape
-    except (TypeError, ValueError):
-      raise ValueError(
-          'mesh_shape must be two numbers, (data, model), got'
-          f' {self.mesh_shape!r}.'
-      ) from None
-    mesh = sharding.make_mesh(data, model)
-    return None if mesh.size == 1 else mesh
+    return sharding.from_shape(self.mesh_shape)
 
   def load_examples(
       self, target: loading.ModelSource, num_examples: int | None = None

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training on given target tokens: references, or decodes of another model."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from flax import struct
@@ -41,10 +42,32 @@ class CrossEntropy:
     return self.loss_config.divisor(metrics, num_positions)
 
 
-def measure(
-    objective: steps.Objective, params: Any, batch: batches.Examples
+class Validation:
+  """Cross entropy and accuracy; see `trainer.Validation`."""
+
+  def __init__(self, objective: CrossEntropy, examples: batches.Examples):
+    """Puts the examples, [num_batches, batch, length], on the device."""
+    self._objective = objective
+    self._examples = jax.device_put(examples)
+    self._evaluate = steps.make_evaluate(_measure)
+
+  def __call__(self, params: Any) -> Mapping[str, float]:
+    """See `trainer.Validation`."""
+    metrics = self._evaluate(self._objective, params, self._examples)
+    return {
+        'loss': float(metrics.loss_per_token),
+        'accuracy': float(metrics.accuracy),
+    }
+
+  def score(self, measured: Mapping[str, float]) -> float:
+    """See `trainer.Validation`."""
+    return -measured['loss']
+
+
+def _measure(
+    objective: CrossEntropy, params: Any, batch: batches.Examples
 ) -> losses.Metrics:
-  """Returns the metrics of a batch, for `steps.make_evaluate`.
+  """Returns the metrics of a batch.
 
   Dropout, z-loss and label smoothing are off, so `loss_per_token` is the cross
   entropy in nats, independent of the training loss.

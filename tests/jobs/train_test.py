@@ -22,9 +22,11 @@ from speculative_t5x import loading
 from speculative_t5x.jobs import train
 from speculative_t5x.networks import t5
 from speculative_t5x.training import batches
+from speculative_t5x.training import cross_entropy
 from speculative_t5x.training import losses
 from speculative_t5x.training import schedules
 from speculative_t5x.training import steps
+from speculative_t5x.training import trainer
 from tests import full_disk
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -68,21 +70,26 @@ def _task():
 
 
 def _train(model_dir, **changes):
-  arguments = {
-      'mixture_or_task_name': _TASK,
-      'network_config': _CONFIG,
-      'model_dir': model_dir,
+  settings = {
       'train_steps': 6,
-      'learning_rate_fn': schedules.rsqrt_decay(
-          learning_rate=0.05, warmup_steps=2
-      ),
       'batch_size': 8,
-      'task_feature_lengths': {'inputs': 10, 'targets': 12},
       'checkpoint_period': 3,
       'progress_seconds': 0.0,
       'seed': 3,
   }
-  return train.train(**{**arguments, **changes})
+  arguments = {
+      'mixture_or_task_name': _TASK,
+      'network_config': _CONFIG,
+      'model_dir': model_dir,
+      'learning_rate_fn': schedules.rsqrt_decay(
+          learning_rate=0.05, warmup_steps=2
+      ),
+      'task_feature_lengths': {'inputs': 10, 'targets': 12},
+  }
+  names = {field.name for field in dataclasses.fields(trainer.Settings)}
+  for name, value in changes.items():
+    (settings if name in names else arguments)[name] = value
+  return train.train(**arguments, settings=trainer.Settings(**settings))
 
 
 def _params(folder):
@@ -104,24 +111,25 @@ class TestTrain:
 
   def test_result(self, trained):
     folder, result, _ = trained
-    assert result.step == 6
-    assert result.checkpoint == str(folder / 'checkpoint_6')
-    assert 0 < result.validation_loss < 4
-    assert 0 <= result.validation_accuracy <= 1
+    assert result.last.step == 6
+    assert result.last_checkpoint == str(folder / 'checkpoint_6')
+    assert 0 < result.last.validation['loss'] < 4
+    assert 0 <= result.last.validation['accuracy'] <= 1
     assert sorted(checkpoints.step_folders(folder)) == [3, 6]
 
   def test_progress(self, trained):
     first, *lines, last = trained[2]
     assert 'from step 0 to 6: 40 examples of up to 10 and 12 tokens' in first
-    assert '7 to validate' in first
     assert [x.split()[1] for x in lines if x.startswith('step')] == [
         '3/6', '6/6'
     ]  # fmt: skip
     assert 'target tokens/s' in lines[0] and lines[0].endswith('left')
-    assert last.startswith('trained to step 6 in 0m')
+    assert any(
+        line.startswith('trained to step 6 in 0m') for line in lines + [last]
+    )
 
   def test_layout_is_t5xs(self, trained):
-    metadata = pathlib.Path(trained[1].checkpoint, 'state', '_METADATA')
+    metadata = pathlib.Path(trained[1].last_checkpoint, 'state', '_METADATA')
     tree = json.loads(metadata.read_text())['tree_metadata']
     names = {
         '/'.join(part['key'] for part in leaf['key_metadata'])
@@ -140,7 +148,7 @@ class TestTrain:
     shutil.copytree(folder / 'checkpoint_3', tmp_path / 'checkpoint_3')
     resumed = _train(tmp_path, keep=1)
     assert sorted(checkpoints.step_folders(tmp_path)) == [6]
-    assert resumed.validation_loss == result.validation_loss
+    assert resumed.last.validation == result.last.validation
     jax.tree.map(
         np.testing.assert_array_equal, _params(tmp_path), _params(folder)
     )
@@ -152,7 +160,7 @@ class TestTrain:
       (tmp_path / name / 'file').write_text('')
     (tmp_path / 'link').symlink_to(tmp_path / 'linked')
     for name in ('link', 'folder'):
-      train._remove(epath.Path(tmp_path / name))
+      trainer._remove(epath.Path(tmp_path / name))
     assert [path.name for path in tmp_path.iterdir()] == ['linked']
     assert (tmp_path / 'linked' / 'file').exists()
 
@@ -173,7 +181,7 @@ class TestTrain:
   def test_finished_training_is_only_evaluated(self, trained, capsys):
     assert _train(trained[0]) == trained[1]
     lines = capsys.readouterr().err.splitlines()
-    assert lines[-1].startswith('trained to step 6')
+    assert any(line.startswith('trained to step 6') for line in lines)
     assert not any(line.startswith('step') for line in lines)
 
   def test_beyond_train_steps(self, trained):
@@ -194,6 +202,76 @@ class TestTrain:
       _train(tmp_path)
 
 
+class _Falling:
+  """A validation whose scores are given."""
+
+  def __init__(self, scores):
+    self._scores = iter(scores)
+
+  def __call__(self, params):
+    return {'score': next(self._scores)}
+
+  def score(self, measured):
+    return measured['score']
+
+
+class TestBest:
+
+  @pytest.fixture
+  def scores(self, monkeypatch):
+    """Returns a function that gives the validation its scores."""
+
+    def give(*values):
+      falling = _Falling(values)
+      monkeypatch.setattr(cross_entropy, 'Validation', lambda *_: falling)
+
+    return give
+
+  def test_best_is_kept_beside_the_newest(self, scores, tmp_path):
+    scores(1.0, 3.0, 2.0, 1.0, 0.0)
+    result = _train(tmp_path, train_steps=5, checkpoint_period=1, keep=1)
+    assert (result.best.step, result.last.step) == (2, 5)
+    assert result.best_checkpoint == str(tmp_path / 'checkpoint_2')
+    assert sorted(checkpoints.step_folders(tmp_path)) == [2, 5]
+
+  def test_patience(self, scores, tmp_path):
+    scores(1.0, 3.0, 2.0, 1.0)
+    options = {'train_steps': 9, 'checkpoint_period': 1, 'patience': 2}
+    result = _train(tmp_path, **options)
+    assert (result.best.step, result.last.step) == (2, 4)
+    scores()  # resumed, it measures nothing more
+    assert _train(tmp_path, **options) == result
+
+  def test_resumed_knows_the_best(self, scores, tmp_path):
+    scores(3.0, 2.0)
+    _train(tmp_path, train_steps=2, checkpoint_period=1, keep=1)
+    scores(1.0)
+    result = _train(tmp_path, train_steps=3, checkpoint_period=1, keep=1)
+    assert result.best.step == 1
+    assert sorted(checkpoints.step_folders(tmp_path)) == [1, 3]
+
+  def test_damaged_history(self, trained, tmp_path):
+    shutil.copytree(trained[0], tmp_path / 'copy')
+    (tmp_path / 'copy' / 'history.json').write_text('[{')
+    with pytest.raises(ValueError, match='history.json is damaged'):
+      _train(tmp_path / 'copy')
+
+
+class TestParts:
+
+  def test_accumulated_gradients_are_those_of_the_batch(self, tmp_path):
+    config = dataclasses.replace(_CONFIG, dropout_rate=0.0)
+    for parts in (1, 4):
+      _train(
+          tmp_path / str(parts), num_parts=parts, train_steps=2,
+          network_config=config,
+      )  # fmt: skip
+    jax.tree.map(
+        lambda one, other: np.testing.assert_allclose(one, other, atol=1e-5),
+        *(_params(tmp_path / str(parts)) for parts in (1, 4)),
+    )
+
+
 class TestBadInput:
 
   @pytest.mark.parametrize(
@@ -202,6 +280,8 @@ class TestBadInput:
           ({'batch_size': 41}, 'batch_size 41 exceeds the 40'),
           ({'batch_size': 0}, 'batch_size must be at least 1'),
           ({'keep': 0}, 'keep must be at least 1'),
+          ({'num_parts': 3}, 'batch_size 8 cannot be divided into num_parts 3'),
+          ({'mesh_shape': 2}, 'mesh_shape must be two numbers'),
           ({'seed': 2**70}, 'seed must be an integer of 32 bits'),
           ({'mixture_or_task_name': 'nothing'}, "mixture 'nothing'"),
           ({'train_split': 'dev'}, "no split 'dev'"),
@@ -227,14 +307,16 @@ class TestBadInput:
   def test_non_finite_loss(self, tmp_path, monkeypatch, first_loss, at):
     # Where the losses still are numbers, the validation before saving finds
     # the parameters that are not.
-    def diverge(state, examples, indices):
+    def diverge(objective, state, examples, indices):
       values = np.array([first_loss, 1.0])
       params = jax.tree.map(lambda x: np.nan * x, state.params)
       metrics = losses.Metrics(values, values, values, values)
       return state.replace(step=state.step + 2, params=params), metrics
 
     monkeypatch.setattr(steps, 'make_train_steps', lambda *_: diverge)
-    with pytest.raises(ValueError, match=f'not finite at step {at}'):
+    with pytest.raises(
+        ValueError, match=rf'not finite at step {at}|after step {at} is not fin'
+    ):
       _train(tmp_path, train_steps=2)
     assert not checkpoints.step_folders(tmp_path)
 
@@ -245,7 +327,10 @@ class TestFeed:
 
   def _feed(self, seed=0):
     tokens = (np.arange(48) < self.LENGTHS[:, None]).astype(np.int32)
-    return train._Feed(batches.Examples(tokens, tokens), 8, 2, seed)
+    settings = trainer.Settings(
+        train_steps=9, batch_size=8, steps_per_call=2, seed=seed
+    )
+    return trainer._Feed(batches.Examples(tokens, tokens), settings)
 
   def test_batches_are_as_long_as_their_longest_example(self):
     feed = self._feed()
@@ -264,16 +349,18 @@ class TestFeed:
     assert (orders[0] != orders[2]).any()
 
 
-class TestStops:
+class TestSettings:
 
   def test_calls_end_at_periods_whatever_step_they_start_from(self):
-    stops = train._Stops(train_steps=18, checkpoint_period=7, steps_per_call=5)
+    settings = trainer.Settings(
+        train_steps=18, checkpoint_period=7, steps_per_call=5
+    )
     step, seen = 0, []
     while step < 18:
-      step = stops.after(step)
+      step = settings.stop_after(step)
       seen.append(step)
     assert seen == [5, 7, 10, 14, 15, 18]
-    assert [x for x in seen if stops.is_checkpoint(x)] == [7, 14, 18]
+    assert [x for x in seen if settings.is_checkpoint(x)] == [7, 14, 18]
 
 
 class TestConfigs:
@@ -312,4 +399,4 @@ class TestConfigs:
         ],
     )
     result = gin.get_configurable(train.train)()
-    assert result.step == 2
+    assert result.last.step == 2

@@ -13,6 +13,7 @@ import pytest
 from speculative_t5x.networks import t5
 from speculative_t5x.training import adafactor
 from speculative_t5x.training import batches
+from speculative_t5x.training import cross_entropy
 from speculative_t5x.training import losses
 from speculative_t5x.training import schedules
 from speculative_t5x.training import steps
@@ -27,6 +28,9 @@ _CONFIG = t5.T5Config(
     mlp_dim=64,
     dropout_rate=0.1,
 )
+
+
+_OBJECTIVE = cross_entropy.CrossEntropy(_CONFIG, losses.LossConfig())
 
 
 def _logits(shape=(2, 3, 7)):
@@ -99,16 +103,16 @@ class TestCrossEntropy:
     np.testing.assert_allclose(jax.grad(loss)(logits), expected, rtol=1e-5)
 
 
-class TestBatchLoss:
+class TestBatchMetrics:
 
   def test_padding_has_no_weight(self):
     logits, targets = _logits(), jnp.array([[1, 2, 0], [4, 0, 0]])
-    loss, metrics = losses.batch_loss(
+    metrics = losses.batch_metrics(
         logits, targets, losses.LossConfig(z_loss=0.0)
     )
     log_probs = _log_probs(logits)
     expected = -(log_probs[0, 0, 1] + log_probs[0, 1, 2] + log_probs[1, 0, 4])
-    np.testing.assert_allclose(loss, expected, rtol=1e-5)
+    np.testing.assert_allclose(metrics.loss, expected, rtol=1e-5)
     assert metrics.num_tokens == 3
     np.testing.assert_allclose(metrics.loss_per_token, expected / 3, rtol=1e-5)
 
@@ -117,11 +121,11 @@ class TestBatchLoss:
     logits, targets = _logits(), jnp.array([[1, 2, 0], [4, 0, 0]])
     weights = {'z_loss': 0.3, 'label_smoothing': 0.2}
     each, z_losses = losses.cross_entropy(logits, targets, **weights)
-    loss, metrics = losses.batch_loss(
+    metrics = losses.batch_metrics(
         logits, targets, losses.LossConfig(**weights)
     )
     is_real = np.asarray(targets) > 0
-    np.testing.assert_allclose(loss, each[is_real].sum(), rtol=1e-6)
+    np.testing.assert_allclose(metrics.loss, each[is_real].sum(), rtol=1e-6)
     np.testing.assert_allclose(
         metrics.z_loss, z_losses[is_real].sum(), rtol=1e-6
     )
@@ -129,7 +133,7 @@ class TestBatchLoss:
   def test_counts_correct_tokens(self):
     targets = jnp.array([[1, 2, 0], [4, 5, 0]])
     logits = 5 * jnp.eye(7)[jnp.array([[1, 3, 0], [4, 5, 0]])]
-    _, metrics = losses.batch_loss(logits, targets, losses.LossConfig())
+    metrics = losses.batch_metrics(logits, targets, losses.LossConfig())
     assert metrics.num_correct == 3
     assert metrics.accuracy == 0.75
 
@@ -145,8 +149,8 @@ class TestBatchLoss:
   def test_normalizing_factor(self, factor, divisor):
     logits, targets = _logits(), jnp.array([[1, 2, 0], [4, 0, 0]])
     config = losses.LossConfig(loss_normalizing_factor=factor)
-    loss, metrics = losses.batch_loss(logits, targets, config)
-    np.testing.assert_allclose(loss, metrics.loss / divisor, rtol=1e-6)
+    metrics = losses.batch_metrics(logits, targets, config)
+    assert config.divisor(metrics, targets.size) == divisor
 
   @pytest.mark.parametrize(
       'bad', [{'label_smoothing': 1.0}, {'loss_normalizing_factor': 'TOKENS'}]
@@ -283,18 +287,20 @@ def _training():
           train_steps=240, learning_rate=0.02, warmup_steps=20
       )
   )
-  run = steps.make_train_steps(_CONFIG, optimizer, losses.LossConfig(), seed=5)
+  run = steps.make_train_steps(optimizer, seed=5)
+  run = functools.partial(run, _OBJECTIVE)
   return optimizer, run, jax.device_put(_copies(1920))
 
 
 @functools.cache
 def _fresh_state():
-  return steps.init_state(_CONFIG, _training()[0], seed=5)
+  return adafactor.start(_training()[0], steps.init_params(_CONFIG, seed=5))
 
 
 @functools.cache
 def _evaluate():
-  return steps.make_evaluate(_CONFIG)
+  evaluate = steps.make_evaluate(cross_entropy._measure)
+  return functools.partial(evaluate, _OBJECTIVE)
 
 
 def _shuffle(seed):
@@ -335,12 +341,8 @@ class TestTrainSteps:
       def init(self, key, *tokens, enable_dropout):
         return {'params': {'kernel': jax.random.normal(key, (3,))}}
 
-    optimizer, _, _ = _training()  # made before the fake, for other tests
     monkeypatch.setattr(t5, 'Transformer', Network)
-    kernels = [
-        steps.init_state(_CONFIG, optimizer, seed).params['kernel']
-        for seed in (5, 5, 6)
-    ]
+    kernels = [steps.init_params(_CONFIG, seed)['kernel'] for seed in (5, 5, 6)]
     np.testing.assert_array_equal(kernels[0], kernels[1])
     assert (kernels[0] != kernels[2]).any()
 
@@ -385,9 +387,12 @@ class TestTrainSteps:
   def test_bfloat16_keeps_float32_parameters(self):
     config = dataclasses.replace(_CONFIG, dropout_rate=0.0, dtype='bfloat16')
     optimizer, _, examples = _training()
-    run = steps.make_train_steps(config, optimizer, losses.LossConfig(), seed=0)
+    objective = dataclasses.replace(_OBJECTIVE, config=config)
     state, metrics = jax.eval_shape(
-        run, _fresh_state(), examples, np.zeros((1, 2), np.int32)
+        functools.partial(steps.make_train_steps(optimizer, seed=0), objective),
+        _fresh_state(),
+        examples,
+        np.zeros((1, 2), np.int32),
     )
     leaves = jax.tree.leaves((state.params, state.opt_state, metrics))
     assert {str(x.dtype) for x in leaves} == {'float32', 'int32'}

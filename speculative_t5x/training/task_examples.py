@@ -1,0 +1,86 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the examples of a seqio task into memory."""
+
+from collections.abc import Mapping
+
+import seqio
+import tensorflow as tf
+
+from speculative_t5x import batching
+from speculative_t5x.networks import t5
+from speculative_t5x.runtime import quiet
+from speculative_t5x.tasks import examples as examples_lib
+from speculative_t5x.training import batches
+
+FEATURES = ('inputs', 'targets')
+
+
+def read(
+    name: str,
+    split: str,
+    task_feature_lengths: Mapping[str, int],
+    config: t5.T5Config,
+) -> batches.Examples:
+  """Tokenizes one epoch of a split.
+
+  Args:
+    name: of a registered seqio task or mixture with the features `inputs` and
+      `targets`.
+    split: of it.
+    task_feature_lengths: maximum tokens of 'inputs' and 'targets'; longer
+      sequences are truncated. Values above the data's lengths cost no time.
+    config: of the network.
+  Raises:
+    ValueError: if there is no such task, split or example, or if an id is not
+      in the network's range.
+  """
+  examples_lib.check_lengths(task_feature_lengths)
+  with quiet.quiet_stderr():  # SentencePiece logs how it normalizes
+    dataset = _dataset(name, split, task_feature_lengths)
+    rows = [tuple(x[f] for f in FEATURES) for x in dataset.as_numpy_iterator()]
+  if not rows:
+    raise ValueError(
+        f'Split {split!r} of {name!r} has no examples. Pass another split.'
+    )
+  inputs, targets = zip(*rows, strict=True)
+  examples = batches.Examples(
+      batching.pad(inputs, task_feature_lengths['inputs']),
+      batching.pad(targets, task_feature_lengths['targets']),
+  )
+  largest = max(examples.inputs.max(), examples.targets.max())
+  if largest >= config.vocab_size:
+    raise ValueError(
+        f'Split {split!r} of {name!r} has token {largest}, but the network has'
+        f' only {config.vocab_size} tokens. Raise vocab_size, or use the'
+        " task's vocabulary."
+    )
+  return batches.trim_padding(examples)
+
+
+def _dataset(
+    name: str, split: str, task_feature_lengths: Mapping[str, int]
+) -> tf.data.Dataset:
+  """Returns one epoch of a split, in order."""
+  if set(task_feature_lengths) != set(FEATURES):
+    raise ValueError(
+        f'task_feature_lengths must have exactly the keys {FEATURES}. Got'
+        f' {dict(task_feature_lengths)}.'
+    )
+  quiet.keep_tensorflow_off_accelerators()
+  try:
+    task = seqio.get_mixture_or_task(name)
+  except ValueError as error:
+    raise ValueError(
+        f'There is no seqio task or mixture {name!r}. Import the module that'
+        ' registers it, or choose one of'
+        f' {sorted([*seqio.TaskRegistry.names()])}.'
+    ) from error
+  if split not in task.splits:
+    raise ValueError(
+        f'{name!r} has no split {split!r}. Choose train_split and'
+        f' validation_split from {sorted(task.splits)}.'
+    )
+  return task.get_dataset(
+      dict(task_feature_lengths), split=split, shuffle=False, num_epochs=1
+  )
