@@ -83,10 +83,9 @@ def _count(
     batch: batches.Examples,
 ) -> Counts:
   """Returns the counts of a batch of decodes at a temperature of 0 or 1."""
-  draft_logits = steps.teacher_forced(
-      objective.config, params, batch, enable_dropout=False
+  target_logits, draft_logits = objective.logits(
+      params, batch, enable_dropout=False
   )
-  target_logits = objective.target_logits(batch)
   is_token = batch.targets > 0
   measure = _at_argmax if temperature == 0 else _at_temperature_1
   accepted, reached = measure(target_logits, draft_logits, batch.targets)

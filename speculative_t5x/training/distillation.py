@@ -41,28 +41,53 @@ class Distillation:
   def loss(
       self, params: Any, batch: batches.Examples, dropout_key: jax.Array
   ) -> tuple[jax.Array, losses.Metrics]:
-    """See `steps.Objective.loss`; a token counts as correct if it is both
-    models' argmax."""
-    draft_logits = steps.teacher_forced(
-        self.config, params, batch, rngs={'dropout': dropout_key}
+    """Returns the divergences of a batch; see `steps.Objective.loss`.
+
+    A token is correct if it is the argmax of both models.
+    """
+    target_logits, draft_logits = self.logits(
+        params, batch, rngs={'dropout': dropout_key}
     )
-    target_logits = self.target_logits(batch)
-    weights = (batch.targets > 0).astype(jnp.float32)
-    each = self.divergence(target_logits, draft_logits)
+    is_token = batch.targets > 0
+    over_tokens = lambda x: jnp.sum(jnp.where(is_token, x, 0))
     agrees = jnp.argmax(draft_logits, -1) == jnp.argmax(target_logits, -1)
     metrics = losses.Metrics(
-        loss=jnp.sum(jnp.where(weights > 0, each, 0)),
+        loss=over_tokens(self.divergence(target_logits, draft_logits)),
         z_loss=jnp.zeros(()),
-        num_correct=jnp.sum(agrees * weights),
-        num_tokens=jnp.sum(weights),
+        num_correct=over_tokens(agrees.astype(jnp.float32)),
+        num_tokens=over_tokens(jnp.ones(is_token.shape)),
     )
     return metrics.loss, metrics
 
-  def target_logits(self, batch: batches.Examples) -> jax.Array:
-    """Returns the target's logits of all target tokens."""
-    return steps.teacher_forced(
-        self.target_config, self.target_params, batch, enable_dropout=False
+  def logits(
+      self, params: Any, batch: batches.Examples, **kwargs
+  ) -> tuple[jax.Array, jax.Array]:
+    """Returns the logits of the target and of the draft model.
+
+    Args:
+      params: of the draft model.
+      batch: examples.
+      **kwargs: of `steps.teacher_forced`, for the draft model.
+    """
+    target = t5.Transformer(self.target_config)
+    encoded = target.apply(
+        {'params': self.target_params},
+        batch.inputs,
+        enable_dropout=False,
+        method='encode',
     )
+    target_logits = steps.teacher_forced(
+        self.target_config,
+        self.target_params,
+        batch,
+        encoded,
+        enable_dropout=False,
+    )
+    shared = None if self.config.num_encoder_layers else encoded
+    draft_logits = steps.teacher_forced(
+        self.config, params, batch, shared, **kwargs
+    )
+    return target_logits, draft_logits
 
   def divisor(self, metrics: losses.Metrics, num_positions: int) -> ArrayLike:
     """See `steps.Objective.divisor`: a mean over tokens."""

@@ -203,7 +203,11 @@ def make_evaluate(
 
 
 def teacher_forced(
-    config: t5.T5Config, params: Params, batch: batches.Examples, **kwargs
+    config: t5.T5Config,
+    params: Params,
+    batch: batches.Examples,
+    encoded: jax.Array | None = None,
+    **kwargs,
 ) -> jax.Array:
   """Returns the logits of all target tokens, [batch, length, vocab] float32.
 
@@ -211,14 +215,17 @@ def teacher_forced(
     config: of the network.
     params: of the network.
     batch: examples.
+    encoded: [batch, inputs_length, embed], the output of another network's
+      encoder, for a decoder alone; None to run the network's own.
     **kwargs: `rngs` for dropout, or `enable_dropout=False`.
   """
-  return t5.Transformer(config).apply(
-      {'params': params},
-      batch.inputs,
-      batches.shift_right(batch.targets),
-      batch.targets,
-      **kwargs,
+  fed = batches.shift_right(batch.targets)
+  arguments = batch.inputs, fed, batch.targets
+  network = t5.Transformer(config)
+  if encoded is None:
+    return network.apply({'params': params}, *arguments, **kwargs)
+  return network.apply(
+      {'params': params}, encoded, *arguments, method='decode', **kwargs
   )
 
 
