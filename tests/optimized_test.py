@@ -9,7 +9,7 @@ import pytest
 
 from tests import pytest_process
 
-pytestmark = pytest.mark.own_process
+pytestmark = pytest.mark.long
 
 
 def test_optimized_programs():
