@@ -24,6 +24,8 @@ from tests import reachable_states
 from tests import tiny_drafters
 from tests.speculation import distribution_test
 
+pytestmark = pytest.mark.long
+
 FACTORS = (
     tiny_drafters.NAMES,
     tuple(combinations.RULES),
