@@ -70,8 +70,8 @@ def make_program(
   """Returns a program with one policy, or with any in each row."""
   return programs.Program(
       tiny_drafters.make(drafter, gamma),
-      sampling_lib.make_sampling(**SAMPLINGS[sampling]),
       policy or combinations.PolicyOfRow(),
+      sampling_lib.make_sampling(**SAMPLINGS[sampling]),
   )
 
 
@@ -312,7 +312,10 @@ def _decode(
 ) -> state_lib.State:
   """Returns the states after the loop, of rows of the first example."""
   setup, batch, state = program.start(
-      combinations.RuleOfRow(rules), np.array([0]), len(rules)
+      combinations.RuleOfRow(rules),
+      program.sampling,
+      np.array([0]),
+      len(rules),
   )
   keys = state_lib.row_keys(seed, jnp.arange(len(rules), dtype=jnp.int32))
   policy_state = state.policy_state._replace(index=policies)

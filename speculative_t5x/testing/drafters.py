@@ -56,7 +56,6 @@ def check_drafter(
       tolerance=judgement.ROUNDING,
   )
   for policy in _POLICIES:
-    for temperature in temperatures:
-      judgement.check(
-          pair, policy, temperature=temperature, tolerance=tolerance
-      )
+    judgement.check(
+        pair, policy, temperatures=temperatures, tolerance=tolerance
+    )

@@ -179,8 +179,8 @@ def _check_none_dropped(
       ways = sorted([(tokens, length), other[1:]], key=lambda x: -x[1])
       (long, more), (short, fewer) = ways
       raise AssertionError(
-          f'{program.name} drew {long} and drafted the first {more} of them, but'
-          f' drew {short} and drafted the first {fewer}. A token was drawn and'
-          ' left untested for its own value or a later one, which biases the'
+          f'{program.name} drew {long} and drafted the first {more} of them,'
+          f' but drew {short} and drafted the first {fewer}. A token was drawn'
+          ' and left untested for its own value or a later one. That biases the'
           ' outputs. Stop a draft after a token, not before it.'
       )

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The judgement that checks of drafters and of policies have in common."""
 
+from collections.abc import Sequence
 import functools
 
 import numpy as np
@@ -22,30 +23,33 @@ def check(
     pair: pairs.Pair,
     policy: contracts.DraftLengthPolicy,
     *,
-    temperature: float,
+    temperatures: Sequence[float],
     tolerance: float,
-) -> reachable.Reached:
+) -> set[int]:
   """Checks that outputs of the rule of the paper follow the target.
 
   Args:
     pair: what is decoded.
     policy: the draft length policy.
-    temperature: of target and drafter.
+    temperatures: of target and drafter.
     tolerance: the largest total variation distance that passes.
   Returns:
-    What decoding reached.
+    The lengths of drafts, see `reachable.Reached`.
   Raises:
     AssertionError: see `check_drafter`.
   """
-  sampling = sampling_lib.make_sampling(temperature)
-  program = programs.Program(pair, sampling, policy)
-  found = reachable.reach(
-      program, verification.TOKENWISE, reachable.Decisions(_enumerator())
-  )
-  exact = reachable.exact_distributions(program)
-  for example, (p, own) in enumerate(zip(exact, found.distributions)):
-    _check_distance(program, example, temperature, p, own, tolerance)
-  return found
+  program = programs.Program(pair, policy, sampling_lib.make_sampling())
+  lengths = set()
+  for temperature in temperatures:
+    program = program.with_sampling(sampling_lib.make_sampling(temperature))
+    found = reachable.reach(
+        program, verification.TOKENWISE, reachable.Decisions(_enumerator())
+    )
+    lengths |= found.lengths
+    exact = reachable.exact_distributions(program)
+    for example, both in enumerate(zip(exact, found.distributions)):
+      _check_distance(program, example, temperature, *both, tolerance)
+  return lengths
 
 
 @functools.cache

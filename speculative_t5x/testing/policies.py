@@ -45,16 +45,15 @@ def check_policy(
   draft_length.check_gamma(policy, gamma)
   _check_hashable(policy)
   for pair in _pairs(gamma, vocab_size):
-    for temperature in temperatures:
-      found = judgement.check(
-          pair, policy, temperature=temperature, tolerance=tolerance
+    lengths = judgement.check(
+        pair, policy, temperatures=temperatures, tolerance=tolerance
+    )
+    if policy.is_constant and lengths - {gamma}:
+      raise AssertionError(
+          f'The policy {policy.name} has is_constant = True, and there are'
+          f' drafts of {sorted(lengths)} tokens where gamma is {gamma}. Set'
+          ' is_constant = False.'
       )
-      if policy.is_constant and found.lengths - {gamma}:
-        raise AssertionError(
-            f'The policy {policy.name} has is_constant = True, and there are'
-            f' drafts of {sorted(found.lengths)} tokens where gamma is {gamma}.'
-            ' Set is_constant = False.'
-        )
 
 
 def _check_hashable(policy: contracts.DraftLengthPolicy) -> None:

@@ -5,6 +5,7 @@
 Legend: rows (paths of decoding), examples.
 """
 
+import copy
 import functools
 from typing import Any
 
@@ -27,25 +28,32 @@ class Program:
 
   Attributes:
     pair: what is decoded.
-    sampling: of target and drafter.
     policy: the draft length policy.
+    sampling: of target and drafter.
     probs: returns the target's distribution after some tokens of an example.
   """
 
   def __init__(
       self,
       pair: pairs.Pair,
-      sampling: sampling_lib.Sampling,
       policy: contracts.DraftLengthPolicy,
+      sampling: sampling_lib.Sampling,
   ):
     """Compiles nothing yet."""
     self.pair = pair
-    self.sampling = sampling
     self.policy = policy
+    self.sampling = sampling
     self.probs = _probs(pair, sampling)
-    self._begin = jax.jit(lambda *args: self.start(*args)[2])
-    self._step = jax.jit(self._run_step)
-    self._draft = jax.jit(self._run_draft)
+    self._begin = _jit(lambda *args: self.start(*args)[2])
+    self._step = _jit(self._run_step)
+    self._draft = _jit(self._run_draft)
+
+  def with_sampling(self, sampling: sampling_lib.Sampling) -> 'Program':
+    """Returns a program that shares what this one compiles."""
+    other = copy.copy(self)
+    other.sampling = sampling
+    other.probs = _probs(self.pair, sampling)
+    return other
 
   @property
   def name(self) -> str:
@@ -60,12 +68,17 @@ class Program:
     return drafter.num_uniforms + drafter.max_draft_tokens + 1
 
   def start(
-      self, rule: contracts.Rule, examples: np.ndarray, rows: int = ROWS
+      self,
+      rule: contracts.Rule,
+      sampling: sampling_lib.Sampling,
+      examples: np.ndarray,
+      rows: int = ROWS,
   ) -> tuple[state_lib.Setup, state_lib.Batch, state_lib.State]:
     """Begins with some examples, each of as many rows as the next.
 
     Args:
       rule: any.
+      sampling: of target and drafter.
       examples: their numbers.
       rows: a multiple of the examples (static).
     """
@@ -74,10 +87,10 @@ class Program:
     setup = state_lib.Setup(
         pair.target,
         jax.tree.map(jnp.asarray, pair.target_params),
-        self.sampling,
+        sampling,
         pair.drafter,
         jax.tree.map(jnp.asarray, pair.draft_params),
-        self.sampling,
+        sampling,
         rule,
         self.policy,
     )
@@ -99,7 +112,7 @@ class Program:
         entry per row, which requests that take the place of others need.
     """
     count = len(self.pair.limits)
-    state = self._begin(rule, np.resize(np.arange(count), ROWS))
+    state = self._begin(rule, self.sampling, np.resize(np.arange(count), ROWS))
     parts = {'drafter': state.draft_state, 'policy': state.policy_state}
     for name, part in parts.items():
       for leaf in jax.tree.leaves(part):
@@ -119,12 +132,12 @@ class Program:
     """Makes one step of any number of rows."""
     return self._in_parts(self._step, rule, examples, state, uniforms)
 
-  def _run_step(self, rule, examples, state, uniforms):
-    setup, batch, _ = self.start(rule, examples)
+  def _run_step(self, rule, sampling, examples, state, uniforms):
+    setup, batch, _ = self.start(rule, sampling, examples)
     return step_lib.step(setup, batch, state, uniforms)[0]
 
-  def _run_draft(self, rule, examples, state, uniforms):
-    setup, batch, _ = self.start(rule, examples)
+  def _run_draft(self, rule, sampling, examples, state, uniforms):
+    setup, batch, _ = self.start(rule, sampling, examples)
     return step_lib.drafted(setup, batch, state, uniforms)
 
   def _in_parts(self, function, rule, examples, state, uniforms):
@@ -133,10 +146,20 @@ class Program:
       count = min(ROWS, len(examples) - i)
       rows = i + np.arange(ROWS) % count
       after = function(
-          rule, examples[rows], take(state, rows), words.words(uniforms[rows])
+          rule,
+          self.sampling,
+          examples[rows],
+          take(state, rows),
+          words.words(uniforms[rows]),
       )
       found.append(take(jax.device_get(after), np.arange(count)))
     return jax.tree.map(lambda *x: np.concatenate(x), *found)
+
+
+# These programs run for less time than it takes to optimize them.
+_jit = functools.partial(
+    jax.jit, compiler_options={'xla_backend_optimization_level': 0}
+)
 
 
 def take(tree: Any, rows: np.ndarray) -> Any:

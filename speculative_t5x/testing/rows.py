@@ -30,7 +30,16 @@ def check(
     AssertionError: naming what differs.
   """
   rng = np.random.default_rng(0)
-  rows = rng.integers(0, len(examples), 3 * _HALF)
+  # Those beside them are as different as the states are.
+  short, long = np.argmin(state.num_tokens), np.argmax(state.num_tokens)
+  if short == long:
+    short, long = 0, len(examples) - 1
+  rows = np.concatenate(
+      [
+          rng.integers(0, len(examples), _HALF),
+          np.repeat([short, long], _HALF),
+      ]
+  )
   uniforms = rng.random((len(rows), program.num_uniforms))
 
   def step(order):
