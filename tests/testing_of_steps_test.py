@@ -112,7 +112,7 @@ class CountsTheRows(Bigrams):
   """Drafts nothing where the rows are long on average."""
 
   def propose(self, params, memory, state, view):
-    is_long = jnp.mean(view.num_tokens.astype(jnp.float32)) > 1.5
+    is_long = jnp.mean(view.num_tokens.astype(jnp.float32)) > 2
     draft, *rest = super().propose(params, memory, state, view)
     shorter = jnp.where(is_long, 0, draft.lengths)
     return draft.replace(lengths=shorter), *rest
@@ -185,7 +185,7 @@ class TestCheckDrafter:
 
 @dataclasses.dataclass(frozen=True)
 class Alternating(draft_length.DraftsOn):
-  """Wants one and two draft tokens alternately; its state is the next number."""
+  """Wants one and two draft tokens alternately, by its state."""
 
   name = 'alternating'
   is_constant = False
