@@ -230,5 +230,7 @@ class TestEmbeddedPair:
       find(tmp_path)
 
   def test_size(self, folder):
-    with pytest.raises(ValueError, match='at least 1 token, got 0'):
+    with pytest.raises(
+        ValueError, match='must be a whole number and at least 1, got 0'
+    ):
       find(folder, short_vocabulary_size=0)
