@@ -27,6 +27,11 @@ INSTALLED_TPU := $(VENV)/.installed-tpu-py$(VERSION)
 T5X ?=
 PYTEST_ARGS ?=
 
+# Programs that earlier tests compiled are read from here for two weeks.
+TEST_PROGRAMS := $(CURDIR)/.pytest_cache/programs
+test test-all: export JAX_COMPILATION_CACHE_DIR ?= $(TEST_PROGRAMS)
+FORGET_OLD := find $(TEST_PROGRAMS) -type f -mtime +14 -delete 2>/dev/null || true
+
 # One worker per core; each takes the next file when it is done with one, in
 # random order and not by the number of its tests.
 PARALLEL := -n logical --dist loadfile --no-loadscope-reorder
@@ -68,9 +73,11 @@ demo: $(INSTALLED)  ## translates and summarizes with the embedded pairs: runs/
 	$(DEMO) --gin_file=configs/runs/demo_summary.gin
 
 test: $(INSTALLED_TPU)  ## runs the tests
+	@$(FORGET_OLD)
 	$(VENV)/bin/python -m pytest $(PARALLEL) $(PYTEST_ARGS)
 
 test-all: $(INSTALLED_TPU)  ## runs the tests, the exhaustive ones included
+	@$(FORGET_OLD)
 	$(VENV)/bin/python -m pytest $(PARALLEL) -m '' $(PYTEST_ARGS)
 
 # T5X=<checkouts of T5X, AirIO and jestimator, parted by colons>, or nothing

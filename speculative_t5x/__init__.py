@@ -10,7 +10,7 @@ Speculative Decoding", ICML 2023, arXiv:2211.17192v2.
   speculation    contracts, Algorithm 1, the compiled loop, the theory
   drafters       one file per way to draft
   rules          one file per rule by which draft tokens are accepted
-  testing        judges rules, by enumeration
+  testing        judges rules, drafters and policies, by enumeration
   networks       T5 whose decoder takes a block of tokens
   checkpoints    T5X's two layouts and Hugging Face's, read one way
   measurement    walltimes, parts, acceptance rates, the run record

@@ -5,8 +5,8 @@
 Compilation takes most of the time of the tests. Programs are therefore compiled
 with few optimizations, and programs that one process has compiled are read by
 the others: by workers, and by commands that tests start. A cache folder that
-the environment names is used, which makes the next test run faster. Tests of
-optimized programs are in `optimized`.
+the environment names is used, which makes the next test run faster, and so are
+XLA_FLAGS that it names. Tests of optimized programs are in `optimized`.
 """
 
 import atexit
@@ -28,7 +28,7 @@ _FLAGS = {
 def set_up() -> None:
   """Sets variables that JAX reads on import, here and in child processes."""
   if os.environ.setdefault('JAX_DISABLE_MOST_OPTIMIZATIONS', '1') == '1':
-    _set_flags()
+    os.environ.setdefault('XLA_FLAGS', _flags())
   os.environ.setdefault('JAX_TRACEBACK_IN_LOCATIONS_LIMIT', '0')
   os.environ.setdefault('JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS', '0')
   os.environ.setdefault('JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES', '-1')
@@ -38,9 +38,7 @@ def set_up() -> None:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
 
 
-def _set_flags() -> None:
-  flags = os.environ.get('XLA_FLAGS', '').split()
+def _flags() -> str:
   jaxlib = importlib.metadata.version('jaxlib')
   known = [flag for flag, of in _FLAGS.items() if jaxlib.startswith(of)]
-  more = [flag for flag in known if flag not in flags]
-  os.environ['XLA_FLAGS'] = ' '.join([*flags, *more])
+  return ' '.join(known)

@@ -49,7 +49,7 @@ class RuleOfRow:
   """A rule whose choice is a value.
 
   Attributes:
-    index: [rows] int32, of each row's rule among RULES.
+    index: [rows] int32, of each row's rule among RULES; or a scalar for all.
   """
 
   index: jax.Array

@@ -14,15 +14,22 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from speculative_t5x import testing
 from speculative_t5x.drafters import autoregression
 from speculative_t5x.drafters import in_order
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import step as step_lib
 from speculative_t5x.speculation import verification
+from speculative_t5x.testing import programs
+from speculative_t5x.testing import reachable
 from tests import combinations
-from tests import reachable_states
 from tests import tiny_drafters
 from tests.speculation import distribution_test
+
+pytestmark = pytest.mark.long
 
 FACTORS = (
     tiny_drafters.NAMES,
@@ -37,8 +44,6 @@ SAMPLINGS = {
     'cut': dict(temperature=0.7, topk=2),
 }
 _label = lambda values: ' + '.join(map(str, values))
-# All draft lengths, and the probabilities of draft tokens, matter to these.
-STOPPING = 'confidence', 'tuned confidence'
 
 
 def test_pairs_cover_all_choices():
@@ -59,12 +64,16 @@ def precision(drafter: str):
 
 
 def make_program(
-    drafter: str, gamma: int = 2, sampling: str = 'as it is', **choices
-) -> reachable_states.Program:
-  return reachable_states.Program(
+    drafter: str,
+    gamma: int = 2,
+    sampling: str = 'as it is',
+    policy: contracts.DraftLengthPolicy | None = None,
+) -> programs.Program:
+  """Returns a program with one policy, or with any in each row."""
+  return programs.Program(
       tiny_drafters.make(drafter, gamma),
+      policy or combinations.PolicyOfRow(),
       sampling_lib.make_sampling(**SAMPLINGS[sampling]),
-      **choices,
   )
 
 
@@ -74,9 +83,42 @@ sampled_program = functools.cache(lambda drafter: make_program(drafter))
 
 
 @functools.cache
-def known_decisions(drafter: str, rule: str) -> dict:
-  """Returns where the decisions of a rule about a drafter are kept."""
-  return {}
+def enumerator(rule: str) -> testing.Enumerator:
+  return testing.Enumerator(combinations.RULES[rule])
+
+
+@functools.cache
+def decisions(drafter: str, rule: str) -> reachable.Decisions:
+  """Returns the decisions of a rule about the drafts of a drafter."""
+  return reachable.Decisions(enumerator(rule))
+
+
+def reach(
+    program: programs.Program, rule: str, policy: str, known=None
+) -> reachable.Reached:
+  """Enumerates with a rule and a policy of a program for all of them."""
+  number = list(combinations.RULES).index(rule)
+  own_rule = combinations.RuleOfRow(np.int32(number))
+  state = program.begin(own_rule)
+  index = np.full_like(
+      state.policy_state.index, list(combinations.POLICIES).index(policy)
+  )
+  state = state.replace(policy_state=state.policy_state._replace(index=index))
+  known = known or reachable.Decisions(enumerator(rule))
+  return reachable.reach(program, own_rule, known, state)
+
+
+def error(program: programs.Program, found: reachable.Reached) -> float:
+  """Returns the largest error of the probability of an output."""
+  largest = max(
+      abs(p.get(output, 0.0) - own.get(output, 0.0))
+      for p, own in zip(
+          reachable.exact_distributions(program), found.distributions
+      )
+      for output in p.keys() | own.keys()
+  )
+  print(f'{found.num_paths} paths, error {largest:.1e}')
+  return largest
 
 
 class TestEnumeratedDistribution:
@@ -86,10 +128,8 @@ class TestEnumeratedDistribution:
     drafter, rule, policy = values
     with precision(drafter):
       program = enumerated_program(drafter)
-      error, _ = reachable_states.error(
-          program, rule, policy, known_decisions(drafter, rule)
-      )
-    assert error < program.pair.tolerance
+      found = reach(program, rule, policy, decisions(drafter, rule))
+      assert error(program, found) < program.pair.tolerance
 
   @pytest.mark.exhaustive
   @pytest.mark.parametrize('sampling', SAMPLINGS)
@@ -100,24 +140,24 @@ class TestEnumeratedDistribution:
     gamma = 2 if drafter in tiny_drafters.NETWORKS else 3
     with precision(drafter):
       program = make_program(
-          drafter,
-          gamma,
-          sampling,
-          rule=combinations.RULES[rule],
-          policy=combinations.POLICIES[policy],
+          drafter, gamma, sampling, combinations.POLICIES[policy]
       )
-      error, _ = reachable_states.error(program, rule, policy, {})
-    assert error < program.pair.tolerance
+      found = reachable.reach(
+          program,
+          combinations.RULES[rule],
+          reachable.Decisions(enumerator(rule)),
+      )
+      assert error(program, found) < program.pair.tolerance
 
   @pytest.mark.parametrize('policy', combinations.POLICIES)
   def test_policies_choose_several_lengths(self, policy):
     with precision('draft model'):
-      _, lengths = reachable_states.error(
+      lengths = reach(
           enumerated_program('draft model'),
           'tokenwise',
           policy,
-          known_decisions('draft model', 'tokenwise'),
-      )
+          decisions('draft model', 'tokenwise'),
+      ).lengths
     assert lengths == {2} if policy == 'fixed' else len(lengths) >= 2
 
 
@@ -164,22 +204,28 @@ def _biased_residual(original):
 # A fault, and the combinations that find it. Exact match draws the target's own
 # tokens, whatever is drafted.
 FAULTS = {
-    'a policy drops a token for its own probability': (
-        autoregression, 'draft', _dropping, 'draft model',
-        ('tokenwise', 'block', 'rejection_sampling'), STOPPING,
-    ),
     'the residual is p': (
         verification, 'residual', _biased_residual, 'draft model',
         ('tokenwise', 'block'), FACTORS[2],
     ),
 }  # fmt: skip
-# What a drafter states is compared with what it draws, under any rule.
+# What is drafted is compared with what is drawn, under any rule.
 MISSTATED = {
     'samples are taken for point masses': (
-        in_order, 'join', _all_chosen, 'lookup then model',
+        in_order, 'join', _all_chosen, 'lookup then model', 'fixed',
+        'that it states',
     ),
     'other probabilities are stated': (
-        autoregression, 'draft', _flatter, 'draft model',
+        autoregression, 'draft', _flatter, 'draft model', 'fixed',
+        'that it states',
+    ),
+    'a token is dropped for its own probability': (
+        autoregression, 'draft', _dropping, 'draft model', 'confidence',
+        'drawn and left untested',
+    ),
+    'a token is dropped for its own probability, by a threshold that moves': (
+        autoregression, 'draft', _dropping, 'draft model', 'tuned confidence',
+        'drawn and left untested',
     ),
 }  # fmt: skip
 
@@ -189,9 +235,9 @@ class TestFaultsAreFound:
   @pytest.fixture(autouse=True)
   def _own_enumerators(self):
     """Keeps compiled rules with a fault from other tests."""
-    reachable_states.enumerator.cache_clear()
+    enumerator.cache_clear()
     yield
-    reachable_states.enumerator.cache_clear()
+    enumerator.cache_clear()
 
   @pytest.mark.parametrize('name', FAULTS)
   def test_by_enumeration(self, name, monkeypatch):
@@ -201,16 +247,16 @@ class TestFaultsAreFound:
       program = make_program(drafter)
       for rule in rules:
         for policy in policies:
-          error, _ = reachable_states.error(program, rule, policy, {})
-          print(f'{name}: {drafter} + {rule} + {policy}: off by {error:.3f}')
-          assert error > 1e-3
+          found = error(program, reach(program, rule, policy))
+          print(f'{name}: {drafter} + {rule} + {policy}: off by {found:.3f}')
+          assert found > 1e-3
 
   @pytest.mark.parametrize('name', MISSTATED)
-  def test_by_the_distributions_that_a_drafter_states(self, name, monkeypatch):
-    module, attribute, fault, drafter = MISSTATED[name]
+  def test_by_what_is_drafted(self, name, monkeypatch):
+    module, attribute, fault, drafter, policy, message = MISSTATED[name]
     monkeypatch.setattr(module, attribute, fault(getattr(module, attribute)))
-    with precision(drafter), pytest.raises(AssertionError, match='it states'):
-      reachable_states.error(make_program(drafter), 'tokenwise', 'fixed', {})
+    with precision(drafter), pytest.raises(AssertionError, match=message):
+      reach(make_program(drafter), 'tokenwise', policy)
 
   def test_uniforms_keyed_by_position(self, monkeypatch):
     """After a rejection, a position needs new uniforms: under every policy."""
@@ -227,7 +273,7 @@ SAMPLES = 10_000  # per combination and call of the jitted loop
 
 
 def sample(
-    program: reachable_states.Program, choices, num_calls: int = 1
+    program: programs.Program, choices, num_calls: int = 1
 ) -> dict[tuple[str, str], tuple[float, float]]:
   """Returns how far outputs of the jitted loop are from the target's.
 
@@ -244,7 +290,8 @@ def sample(
   )
   rules = index(combinations.RULES, 0)
   policies = index(combinations.POLICIES, 1)
-  states = [program.decode(rules, policies, seed) for seed in range(num_calls)]
+  decode = jax.jit(functools.partial(_decode, program))
+  states = [decode(rules, policies, seed) for seed in range(num_calls)]
   arrays = [
       np.concatenate(
           [
@@ -255,11 +302,29 @@ def sample(
       )
       for each in zip(*[(x.sequences, x.num_tokens) for x in states])
   ]
-  exact = reachable_states.exact_distribution(program, 0)
+  exact = reachable.exact_distributions(program)[0]
   return {
       choice: distribution_test.distance(exact, *own)
       for choice, *own in zip(choices, *arrays)
   }
+
+
+def _decode(
+    program: programs.Program, rules: jax.Array, policies: jax.Array, seed
+) -> state_lib.State:
+  """Returns the states after the loop, of rows of the first example."""
+  setup, batch, state = program.start(
+      combinations.RuleOfRow(rules),
+      program.sampling,
+      np.array([0]),
+      len(rules),
+  )
+  keys = state_lib.row_keys(seed, jnp.arange(len(rules), dtype=jnp.int32))
+  policy_state = state.policy_state._replace(index=policies)
+  run = loop.Run(
+      batch.replace(keys=keys), state.replace(policy_state=policy_state), None
+  )
+  return loop.advance(setup, run, max(program.pair.limits))[0].state
 
 
 def _by_drafter(combined):

@@ -4,12 +4,12 @@
 
 from collections.abc import Iterator
 import contextlib
+import math
 
 import jax
 import jaxtyping
 
 _EVENT = '/jax/core/compile/backend_compile_duration'
-_OPTIMIZES_LITTLE = 'jax_disable_most_optimizations'
 _num_compiled = 0
 
 
@@ -29,12 +29,25 @@ def count() -> int:
 @contextlib.contextmanager
 def optimized() -> Iterator[None]:
   """Compiles with the default optimizations within the context."""
-  before = jax.config.values[_OPTIMIZES_LITTLE]
-  jax.config.update(_OPTIMIZES_LITTLE, False)
+  with _configured('jax_disable_most_optimizations', False):
+    yield
+
+
+@contextlib.contextmanager
+def unwritten() -> Iterator[None]:
+  """Keeps programs out of JAX's cache within the context."""
+  with _configured('jax_persistent_cache_min_compile_time_secs', math.inf):
+    yield
+
+
+@contextlib.contextmanager
+def _configured(name: str, value: bool | float) -> Iterator[None]:
+  before = jax.config.values[name]
+  jax.config.update(name, value)
   try:
     yield
   finally:
-    jax.config.update(_OPTIMIZES_LITTLE, before)
+    jax.config.update(name, before)
 
 
 @contextlib.contextmanager

@@ -20,7 +20,7 @@ from tests import process_state  # noqa: E402
 @pytest.hookimpl(trylast=True)  # after the shuffling
 def pytest_collection_modifyitems(items):
   """Runs the longest tests first, so that none remains at the end."""
-  items.sort(key=lambda item: item.get_closest_marker('own_process') is None)
+  items.sort(key=lambda item: item.get_closest_marker('long') is None)
 
 
 def pytest_collection_finish():

@@ -32,8 +32,9 @@ from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import step as step_lib
 from speculative_t5x.speculation import verification
-from tests import tabular
-from tests import words
+from speculative_t5x.testing import reachable
+from speculative_t5x.testing import table_model
+from speculative_t5x.testing import words
 
 ROWS = 2048  # paths per call of the compiled step
 
@@ -59,7 +60,7 @@ class Case:
   gamma: int
   sampling: sampling_lib.Sampling
   draft_sampling: sampling_lib.Sampling
-  language: types.ModuleType = tabular
+  language: types.ModuleType = table_model
 
   @property
   def vocab_size(self) -> int:
@@ -160,7 +161,7 @@ class Production:
       draft_width: int,
       length: int,
       *,
-      language: types.ModuleType = tabular,
+      language: types.ModuleType = table_model,
       rescale_log_probs: bool = True,
       drafter: contracts.Drafter | None = None,
       policy: contracts.DraftLengthPolicy = draft_length.Fixed(),  # noqa: B008
@@ -354,16 +355,16 @@ def paths_of(
       _problem(case, start, tokens, probs)
       for start, _, _, tokens, probs in drafts
   ]
-  for path in enumerator.paths(*testing.join(problems)):
-    start, weight, uniforms, tokens, _ = drafts[path.problem]
+  for box in enumerator.boxes(*testing.join(problems)):
+    start, weight, uniforms, tokens, _ = drafts[box.problem]
     example, prefix = start
-    after = prefix + tuple(tokens[: path.num_accepted])
+    after = prefix + tuple(tokens[: box.num_accepted])
     p, _ = case.distributions(example, after)
     # Boundaries of p are decision points too: a row that ends inside its draft
     # draws nothing, and a wrong step may draw from p.
-    for length, middle in _intervals(path.next_probs, p):
-      used = [*uniforms, *path.accept_uniforms, middle]
-      yield start, weight * path.weight * length, used
+    for length, middle in reachable.intervals(box.next_probs, p):
+      used = [*uniforms, *box.accept_uniforms, middle]
+      yield start, weight * box.weight * length, used
 
 
 def _problem(
@@ -391,15 +392,3 @@ def _problem(
           np.array([[*probs, *[uniform] * missing]]),
       ),
   )
-
-
-def _intervals(*distributions):
-  """Returns lengths and midpoints of [0, 1), cut at all boundaries."""
-  cuts = [
-      np.cumsum(distribution) / distribution.sum()
-      for distribution in distributions
-  ]
-  edges = np.unique(np.concatenate([[0.0, 1.0], *cuts]).clip(0, 1))
-  for low, high in zip(edges[:-1], edges[1:]):
-    if high - low > 1e-12:
-      yield high - low, (low + high) / 2

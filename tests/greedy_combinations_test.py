@@ -32,6 +32,8 @@ from tests import combinations
 from tests import repeat_last
 from tests import tiny_drafters
 
+pytestmark = pytest.mark.long
+
 READ = {
     'translation': bulletins.read_pairs,
     'summarization': bulletins.read_reports,
@@ -40,7 +42,7 @@ GAMMA = 2
 # Row i has the policy of number i (see `PolicyOfRow`), and then the next rule.
 NUM_POLICIES = len(combinations.POLICIES)
 NUM_CHOICES = len(combinations.RULES) * NUM_POLICIES
-NUM_EXAMPLES = 2 * NUM_CHOICES
+NUM_EXAMPLES = NUM_CHOICES
 
 
 @functools.cache

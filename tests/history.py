@@ -4,7 +4,7 @@
 
 A digest of all tokens fed so far selects a row of a table, so one stale,
 missing or misplaced entry of the cache changes the distribution. The tables of
-`tests.tabular` depend on two tokens only, which could hide such an entry.
+`table_model` depend on two tokens only, which could hide such an entry.
 """
 
 import dataclasses
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.networks import t5_model
-from tests import tabular
+from speculative_t5x.testing import table_model
 
 NUM_ROWS = 1021  # a prime
 _MOST_SLOTS = 1024
@@ -25,7 +25,7 @@ _FACTORS = (
 
 
 @dataclasses.dataclass(frozen=True)
-class Model(tabular.Cached):
+class Model(table_model.Cached):
   """A model with tables [tables, NUM_ROWS, vocab] as parameters."""
 
   vocab_size: int

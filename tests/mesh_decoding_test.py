@@ -13,7 +13,7 @@ import pytest
 from tests import pytest_process
 from tests import simulated_devices
 
-pytestmark = pytest.mark.own_process
+pytestmark = pytest.mark.long
 
 _NAMES = ('placement', 'decoding', 'walltime', 'jobs', 'bad_input')
 _FILES = [f'tests/mesh/{name}.py' for name in _NAMES]

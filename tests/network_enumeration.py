@@ -28,9 +28,9 @@ from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import step as step_lib
 from speculative_t5x.speculation import verification
+from speculative_t5x.testing import words
 from tests import enumeration
 from tests import tiny
-from tests import words
 
 ROWS = 1024  # paths per call of the compiled step
 VOCAB = 4  # padding, the end, and two more

@@ -25,7 +25,7 @@ from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import state as state_lib
-from tests import tabular
+from speculative_t5x.testing import table_model
 from tests.t5x_guest import limits
 
 VOCAB, GAMMA, LENGTH, EXAMPLES = 6, 3, limits.LENGTH, limits.EXAMPLES
@@ -53,13 +53,13 @@ samplers = _load()
 
 def models():
   """Returns a target that never ends and a similar draft model."""
-  tables = tabular.random_tables(1, EXAMPLES, VOCAB)
+  tables = table_model.random_logits(1, EXAMPLES, VOCAB)
   tables[..., t5_model.SPECIAL_IDS.end] = -np.inf
-  other = tables + tabular.random_tables(2, EXAMPLES, VOCAB)
-  drafter = draft_model.DraftModel(tabular.Model(VOCAB), GAMMA, VOCAB)
+  other = tables + table_model.random_logits(2, EXAMPLES, VOCAB)
+  drafter = draft_model.DraftModel(table_model.Model(VOCAB), GAMMA, VOCAB)
   return (
       samplers.Target(
-          tabular.Model(VOCAB), jnp.float32(tables), jnp.arange(EXAMPLES)
+          table_model.Model(VOCAB), jnp.float32(tables), jnp.arange(EXAMPLES)
       ),
       samplers.Drafter(drafter, jnp.float32(other)),
   )

@@ -1,89 +1,17 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A language model that is a table, so that its distribution is known exactly.
-
-The next token depends on the last two, and both are read from the cache, so
-that a stale or misplaced entry changes the distribution.
-"""
+"""Outputs of `speculative_t5x.testing.table_model`, and a decoder alone."""
 
 import dataclasses
 import itertools
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
+from speculative_t5x import testing
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import contracts
-
-# The value of unwritten slots. Tables have a distribution for it that no token
-# has.
-STALE = -1
-
-
-class Cached:
-  """Inputs and cache that all table models share.
-
-  The inputs are the table each example uses, [examples], and so is the memory.
-  The cache is the tokens fed, [rows, slots].
-  """
-
-  vocab_size: int
-  special_ids = t5_model.SPECIAL_IDS
-
-  def start(self, params, inputs, rows, slots) -> contracts.Started:
-    """See `contracts.Model.start`."""
-    cache = jnp.full((rows, slots), STALE, jnp.int32)
-    zeros = jnp.zeros((rows,), jnp.int32)
-    return contracts.Started(inputs, cache, zeros, zeros)
-
-  def decode(self, params, memory, cache, tokens, positions, at):
-    """See `contracts.Model.decode`."""
-    rows, block = tokens.shape
-    offsets = positions[:, None] + jnp.arange(block, dtype=jnp.int32)
-    write = jax.vmap(
-        lambda row, new, at: jax.lax.dynamic_update_slice(row, new, (at,))
-    )
-    cache = write(cache, tokens, positions)
-    tables = jnp.repeat(memory, rows // memory.shape[0])
-    logits = self.look_up(params, tables[:, None], cache, offsets)
-    if at is not None:
-      logits = jnp.take_along_axis(logits, at[:, None, None], axis=1)
-    return logits, cache
-
-
-@dataclasses.dataclass(frozen=True)
-class Model(Cached):
-  """A model with tables [tables, vocab + 1, vocab + 1, vocab] as parameters."""
-
-  vocab_size: int
-
-  def look_up(self, params, tables, cache, offsets):
-    """Returns logits of the tokens after `offsets`, from the last two."""
-    read = lambda at: jnp.take_along_axis(cache, jnp.maximum(at, 0), axis=1)
-    before = jnp.where(offsets > 0, read(offsets - 1), 0)
-    return params[tables, before, read(offsets)]
-
-
-def place(tokens: tuple[int, ...]) -> tuple[int, ...]:
-  """Returns where a table holds the distribution of the next token."""
-  return ((0, t5_model.SPECIAL_IDS.start) + tokens)[-2:]
-
-
-def random_tables(
-    seed: int,
-    num_tables: int,
-    vocab_size: int,
-    width: int | None = None,
-    sharpness: float = 1.5,
-) -> np.ndarray:
-  """Returns logits [tables, vocab + 1, vocab + 1, width] float64.
-
-  The last index of both token axes is what a stale entry would give. The width
-  is the vocabulary's unless given.
-  """
-  shape = (num_tables, vocab_size + 1, vocab_size + 1, width or vocab_size)
-  return np.random.default_rng(seed).normal(size=shape) * sharpness
+from speculative_t5x.testing import table_model
 
 
 def exact_distribution(
@@ -94,22 +22,12 @@ def exact_distribution(
   Args:
     probs: [vocab + 1, vocab + 1, vocab], rows sum to 1.
     limit: most tokens.
-  Returns:
-    Probability by output, the end of sequence included.
   """
-  distribution = {}
-
-  def extend(prefix, weight):
-    ended = prefix and prefix[-1] == t5_model.SPECIAL_IDS.end
-    if ended or len(prefix) == limit:
-      distribution[prefix] = weight
-      return
-    for token, p in enumerate(probs[place(prefix)]):
-      if p > 0:
-        extend(prefix + (token,), weight * p)
-
-  extend((), 1.0)
-  return distribution
+  return testing.exact_distribution(
+      lambda tokens: probs[table_model.place(tokens)],
+      limit,
+      t5_model.SPECIAL_IDS.end,
+  )
 
 
 def outputs(vocab_size: int, limit: int) -> list[tuple[int, ...]]:
@@ -125,7 +43,7 @@ def outputs(vocab_size: int, limit: int) -> list[tuple[int, ...]]:
 
 
 @dataclasses.dataclass(frozen=True)
-class Prompted(Model):
+class Prompted(table_model.Model):
   """A decoder alone: its inputs are prompts, which are its first tokens.
 
   The inputs are the table, the prompt's length and the prompt of each example,
@@ -139,8 +57,12 @@ class Prompted(Model):
     offsets = jnp.repeat(inputs[:, 1] - 1, repeats)
     prompts = jnp.repeat(inputs[:, 2:], repeats, axis=0)
     fed = jnp.where(
-        jnp.arange(prompts.shape[1]) < offsets[:, None], prompts, STALE
+        jnp.arange(prompts.shape[1]) < offsets[:, None],
+        prompts,
+        table_model.STALE,
     )
-    cache = jnp.pad(fed, ((0, 0), (0, slots)), constant_values=STALE)
+    cache = jnp.pad(
+        fed, ((0, 0), (0, slots)), constant_values=table_model.STALE
+    )
     first = jnp.take_along_axis(prompts, offsets[:, None], axis=1)[:, 0]
     return contracts.Started(inputs[:, 0], cache, offsets, first)

@@ -52,7 +52,7 @@ class TestCheckRule:
         AssertionError,
         match=(
             r'does not keep the target distribution: .* distance is 0\.\d+, '
-            r'.* random_tables\(gamma=2, vocab_size=3, seed=\d, temp.*shape='
+            r'.* random_tables\(gamma=2, vocab_size=3, seed=\d, temp.*kind='
         ),
     ):
       testing.check_rule(rule)
@@ -129,9 +129,9 @@ class TestCheckRule:
     with pytest.raises(ValueError, match='rule must be a contracts.Rule'):
       testing.check_rule(rule)
 
-  def test_unknown_shape(self):
+  def test_unknown_kind(self):
     with pytest.raises(ValueError, match="one of .* got 'other'"):
-      testing.random_tables(0, gamma=1, vocab_size=3, shape='other')
+      testing.random_tables(0, gamma=1, vocab_size=3, kind='other')
 
   def test_the_example_of_the_documentation(self):
     """Its last line fails, and no other."""
@@ -199,8 +199,8 @@ def test_draft_is_given_as_the_contract_says():
     seen.append(jax.tree.map(lambda x: (x.shape, x.dtype), draft))
     return decide(scores, draft, uniforms)
 
-  for shape in testing.SHAPES:
-    tables = testing.random_tables(0, gamma=2, vocab_size=3, shape=shape)
+  for kind in testing.KINDS:
+    tables = testing.random_tables(0, gamma=2, vocab_size=3, kind=kind)
     testing.emissions(rule, [tables])
   assert [x.probs is None for x in seen] == [False, False, False, True]
   assert [x.is_point_mass is None for x in seen] == [True, True, False, True]

@@ -5,7 +5,6 @@
 The target is a table, or a tiny T5 for drafters that share it.
 """
 
-from collections.abc import Callable
 import dataclasses
 import functools
 import itertools
@@ -27,109 +26,44 @@ from speculative_t5x.drafters import tables
 from speculative_t5x.networks import layers
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import contracts
-from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.testing import pairs
+from speculative_t5x.testing import table_model
 from tests import network_enumeration
 from tests import repeat_last
-from tests import tabular
 from tests import tiny
 
-VOCAB, LENGTH = 3, 4
-LIMITS = LENGTH, 2
-TARGET = tabular.Model(VOCAB)
-# What lookup copies from: hints, then inputs, of each example.
-HINTS = ((2, 0, 2, 2), (2, 1, 0, 0))
-INPUTS = ((2, 2, 1, 0), (2, 2, 2, 1))
-
-
-@dataclasses.dataclass(frozen=True)
-class Pair:
-  """A target and a drafter.
-
-  Attributes:
-    target: as a model.
-    target_params: its parameters.
-    drafter: drafts for it.
-    draft_params: its parameters.
-    inputs: one row per example.
-    limits: most tokens of each example.
-    find_logits: returns the target's logits of the token after some tokens,
-      given an example, without any production code of decoding.
-    tolerance: of probabilities: the rounding of the target.
-  """
-
-  target: contracts.Model
-  target_params: Any
-  drafter: contracts.Drafter
-  draft_params: Any
-  inputs: np.ndarray
-  limits: tuple[int, ...]
-  find_logits: Callable[[int, tuple[int, ...]], np.ndarray]
-  tolerance: float
-
-
-def target_tables() -> np.ndarray:
-  return tabular.random_tables(1, len(LIMITS), VOCAB)
+VOCAB = 3
+LIMITS = pairs.LIMITS
+TARGET = table_model.TextModel(VOCAB)
+HINTS = pairs.HINTS
 
 
 def draft_tables(width: int = VOCAB) -> np.ndarray:
   """Returns logits that resemble the target's."""
-  own = tabular.random_tables(2, len(LIMITS), VOCAB, width)
-  return 0.5 * own + target_tables()[..., :width]
+  return pairs.draft_logits(VOCAB, width)
 
 
-def of_tables(drafter: contracts.Drafter, params: Any = None) -> Pair:
-  """Returns the pair of the target that is a table, in float64."""
-  logits = target_tables()
-  return Pair(
-      TARGET,
-      logits,
-      drafter,
-      params,
-      np.arange(len(LIMITS), dtype=np.int32),
-      LIMITS,
-      lambda example, tokens: logits[example, *tabular.place(tokens)],
-      1e-12,
-  )
+# The pair of the target that is a table, in float64.
+of_tables = functools.partial(
+    pairs.of_tables, vocab_size=VOCAB, tolerance=1e-12, hints=None
+)
 
 
-def of_model(model: contracts.Model, gamma: int, params: Any) -> Pair:
+def of_model(model: contracts.Model, gamma: int, params: Any) -> pairs.Pair:
   return of_tables(draft_model.DraftModel(model, gamma, VOCAB), params)
 
 
-@dataclasses.dataclass(frozen=True)
-class WithTexts:
-  """A drafter that reads texts, where the inputs are numbers of examples.
-
-  Attributes:
-    drafter: that reads them.
-    hints: of each example, or None.
-  """
-
-  drafter: contracts.Drafter
-  hints: tuple[tuple[int, ...], ...] | None = HINTS
-
-  def __getattr__(self, name):
-    return getattr(self.drafter, name)
-
-  def init(self, params, context, rows, slots):
-    """See `contracts.Drafter.init`."""
-    take = lambda texts: jnp.asarray(texts, jnp.int32)[context.inputs]
-    hints = None if self.hints is None else take(self.hints)
-    texts = context._replace(hints=hints, inputs=take(INPUTS))
-    return self.drafter.init(params, texts, rows, slots)
+def make_lookup(gamma: int) -> lookup.Lookup:
+  return lookup.Lookup(gamma, 2, 1, padding=0)
 
 
-def make_lookup(gamma: int, hints=HINTS) -> WithTexts:
-  return WithTexts(lookup.Lookup(gamma, 2, 1, padding=0), hints)
-
-
-def lookup_then_model(gamma: int) -> Pair:
+def lookup_then_model(gamma: int) -> pairs.Pair:
   model = draft_model.DraftModel(TARGET, gamma, VOCAB)
-  drafter = in_order.InOrder((make_lookup(gamma, None), model), TARGET)
+  drafter = in_order.InOrder((make_lookup(gamma), model), TARGET)
   return of_tables(drafter, (None, draft_tables()))
 
 
-def of_ngrams(order: int, gamma: int) -> Pair:
+def of_ngrams(order: int, gamma: int) -> pairs.Pair:
   """Returns the pair of an n-gram table, in float64."""
   texts = [[2, 0, 2, 1], [0, 0, 2, 1], [2, 2, 1], [2, 0, 1], [1]]
   counts = token_counts.count(texts, num_pieces=VOCAB, eos_id=1, num_kept=2)
@@ -140,7 +74,7 @@ def of_ngrams(order: int, gamma: int) -> Pair:
 
 
 @dataclasses.dataclass(frozen=True)
-class ShortTable(tabular.Model):
+class ShortTable(table_model.TextModel):
   """A table model behind a short head; its parameters hold the places too."""
 
   def look_up(self, params, tables, cache, offsets):
@@ -151,7 +85,7 @@ class ShortTable(tabular.Model):
     )
 
 
-def short_vocabulary(gamma: int) -> Pair:
+def short_vocabulary(gamma: int) -> pairs.Pair:
   """Returns the pair of a draft model that drafts the tokens 1 and 2 only."""
   places = np.array([2, 0, 1], np.int32)
   return of_model(ShortTable(VOCAB), gamma, (draft_tables(2), places))
@@ -164,7 +98,7 @@ CONFIG = tiny.config(
 )
 
 
-def of_network(drafter: source.LoadedDrafter, gamma: int) -> Pair:
+def of_network(drafter: source.LoadedDrafter, gamma: int) -> pairs.Pair:
   """Returns the pair of the target that is a network, in float32."""
   target = tiny.model(CONFIG)
   model = t5_model.T5Model(target.config)
@@ -172,7 +106,7 @@ def of_network(drafter: source.LoadedDrafter, gamma: int) -> Pair:
   depth = max(TINY_LIMITS) - 1 + gamma
   logits = teacher_forced(target, inputs, depth)
   pad = lambda tokens: (*tokens, *[0] * (depth - len(tokens)))
-  return Pair(
+  return pairs.Pair(
       model,
       target.params,
       drafter.make(model, gamma),
@@ -205,7 +139,7 @@ def teacher_forced(
   return np.asarray(found, np.float64).reshape(shape)
 
 
-def of_shared_encoder(gamma: int) -> Pair:
+def of_shared_encoder(gamma: int) -> pairs.Pair:
   config = dataclasses.replace(
       CONFIG,
       num_encoder_layers=0,
@@ -223,8 +157,8 @@ _MAKERS = {
     'uniform': lambda gamma: of_tables(tables.make_uniform(TARGET, gamma)),
     'unigram': lambda gamma: of_ngrams(1, gamma),
     'bigram': lambda gamma: of_ngrams(2, gamma),
-    'lookup': lambda gamma: of_tables(make_lookup(gamma, None)),
-    'lookup in hints': lambda gamma: of_tables(make_lookup(gamma)),
+    'lookup': lambda gamma: of_tables(make_lookup(gamma)),
+    'lookup in hints': lambda gamma: of_tables(make_lookup(gamma), hints=HINTS),
     'lookup then model': lookup_then_model,
     'external': lambda gamma: of_tables(repeat_last.RepeatLast(TARGET, gamma)),
     'early exit': lambda gamma: of_network(
@@ -237,20 +171,6 @@ NETWORKS = 'early exit', 'shared encoder'
 
 
 @functools.cache
-def make(name: str, gamma: int = 2) -> Pair:
+def make(name: str, gamma: int = 2) -> pairs.Pair:
   """Returns a pair by the name of its drafter."""
   return _MAKERS[name](gamma)
-
-
-def probs(pair: Pair, sampling: sampling_lib.Sampling):
-  """Returns a function that gives the target's distribution after tokens."""
-
-  @functools.cache
-  def find(example: int, tokens: tuple[int, ...]) -> np.ndarray:
-    logits = jnp.asarray(pair.find_logits(example, tokens))
-    return np.asarray(_standardize(logits, sampling), np.float64)
-
-  return find
-
-
-_standardize = jax.jit(sampling_lib.standardize)

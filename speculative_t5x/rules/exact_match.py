@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Exact match: a draft token is kept if the target draws the same token."""
+"""Exact match: a draft token is accepted if the target draws the same one."""
 
 from flax import struct
 import jax
@@ -14,7 +14,7 @@ class ExactMatch:
   """The rule that compares draft tokens with tokens that the target draws.
 
   At each position the target draws its own token. If it is the draft token, the
-  draft token is kept; else the target's token is written instead. The drafter's
+  draft token is accepted; else the target's token is written. The drafter's
   probabilities do not matter, so that the outputs follow the target's
   distribution even if the drafter misstates them. A draft token is accepted
   with probability p, which is at most min(1, p / q).

@@ -176,7 +176,7 @@ class Context(NamedTuple):
   features: Any
 
 
-def _draft_on(
+def drafts_on(
     progress: Any, logits: jax.Array, tokens: jax.Array
 ) -> tuple[jax.Array, Any]:
   """Drafts on in every row: see `View.continues`."""
@@ -218,7 +218,7 @@ class View(NamedTuple):
   num_pending: jax.Array | int = 0
   begin: Callable[[jax.Array], Any] = lambda num_drafted: None
   continues: Callable[[Any, jax.Array, jax.Array], tuple[jax.Array, Any]] = (
-      _draft_on
+      drafts_on
   )
 
 
@@ -326,7 +326,7 @@ class Verdict(NamedTuple):
 
 
 class Rule(Protocol):
-  """Decides which draft tokens are kept, and how the next token is drawn.
+  """Decides which draft tokens are accepted, and how the next token is drawn.
 
   A rule is a pytree; a change of its values does not cause recompilation. If it
   has parameters, it is a dataclass, and the record names them.
@@ -345,7 +345,7 @@ class Rule(Protocol):
       draft: Draft,
       accept_uniforms: jax.Array,
   ) -> Verdict:
-    """Keeps a prefix of each row's draft.
+    """Accepts a prefix of each row's draft.
 
     Args:
       scores: of the target.

@@ -116,7 +116,7 @@ class DraftsOn:
       gamma: int,
   ) -> tuple[jax.Array, None]:
     """See `contracts.DraftLengthPolicy.continues`."""
-    return jnp.ones(tokens.shape, bool), progress
+    return contracts.drafts_on(progress, logits, tokens)
 
 
 @dataclasses.dataclass(frozen=True)

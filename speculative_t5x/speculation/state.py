@@ -30,7 +30,7 @@ class Setup(NamedTuple):
     draft_params: the drafter's parameters, or None.
     draft_sampling: for drafters that draw from logits; any will do, the closer
       to `sampling` the better.
-    rule: which draft tokens are kept.
+    rule: which draft tokens are accepted.
     policy: how many are wanted.
     rescale_log_probs: score under the distribution sampled from (True, T5X's
       default) or under the model's own (False). Static.

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One target call of every row: Algorithm 1 of Leviathan et al. (2023).
 
-A step drafts up to gamma tokens, scores them all by one target call, keeps a
+A step drafts up to gamma tokens, scores them all by one target call, accepts a
 prefix and draws one more token. Each row advances by its own number of tokens.
 Plain decoding is the step of a drafter that drafts nothing. The target call is
 as wide as the longest draft of the batch needs.
@@ -55,7 +55,7 @@ def step(
     state: state_lib.State,
     uniforms: jax.Array,
 ) -> tuple[state_lib.State, outcome_lib.Outcome]:
-  """Drafts, scores, keeps a prefix and draws one more token, for every row.
+  """Drafts, scores, accepts a prefix and draws one more token, for every row.
 
   An example of a block, gamma 3, a row at 2 committed tokens `x y`:
 
@@ -82,9 +82,7 @@ def step(
   )
   end = setup.target.special_ids.end
   num_remaining = batch.limits - state.num_tokens
-  counted = draft.replace(
-      lengths=_count_draft_tokens(draft, end, setup.target.vocab_size)
-  )
+  counted = _cut(setup, draft)
 
   def verify(width, carry):
     return _verify(setup, batch, state, counted, rule_uniforms, width, carry[0])
@@ -99,10 +97,29 @@ def step(
   state = state.replace(
       target_cache=target_cache,
       draft_state=draft_state,
-      policy_state=setup.policy.update(state.policy_state, outcome),
+      policy_state=_policy_state(setup.policy, state.policy_state, outcome),
       outcome=outcome,
   )
   return _commit(state, outcome, verified.log_probs), outcome
+
+
+def drafted(
+    setup: state_lib.Setup,
+    batch: state_lib.Batch,
+    state: state_lib.State,
+    uniforms: jax.Array,
+) -> contracts.Draft:
+  """Returns the draft of a step, cut to the tokens that can be accepted.
+
+  Args:
+    setup: see `step`.
+    batch: likewise.
+    state: likewise.
+    uniforms: likewise.
+  """
+  own, *_ = _divide(setup, uniforms)
+  draft, *_ = _draft(setup, batch, state, own)
+  return _cut(setup, draft)
 
 
 def widths(setup: state_lib.Setup) -> tuple[int, ...]:
@@ -271,16 +288,29 @@ def propose(
     )
   rows, gamma = view.num_tokens.shape[0], drafter.max_draft_tokens
   _check_shapes(draft, rows, gamma, vocab_size)
-  for what, one, other in (
-      ('its state', state, after),
-      ("the target's cache", view.target.cache, cache),
-  ):
-    if difference := _difference(one, other):
-      raise ValueError(
-          f'{name} returned {what} with {difference}. Its structure, shapes and'
-          ' types must not change during decoding.'
-      )
+  _check_form(f'{name} returned its state', state, after)
+  _check_form(f"{name} returned the target's cache", view.target.cache, cache)
   return draft, after, cache
+
+
+def _policy_state(policy, state: Any, outcome: outcome_lib.Outcome) -> Any:
+  """Returns the policy's next state, whose form is checked."""
+  after = policy.update(state, outcome)
+  _check_form(f'The policy {policy.name} returned its state', state, after)
+  return after
+
+
+def _check_form(what: str, before: Any, after: Any) -> None:
+  """Checks that a pytree has the form of the one before it.
+
+  Raises:
+    ValueError: naming the first difference.
+  """
+  if difference := _difference(before, after):
+    raise ValueError(
+        f'{what} with {difference}. Its structure, shapes and types must not'
+        ' change during decoding.'
+    )
 
 
 def _difference(before: Any, after: Any) -> str | None:
@@ -326,6 +356,15 @@ def _check_shapes(
       raise ValueError(
           f'The drafter made a Draft whose {name} are {dtype} instead of int32.'
       )
+
+
+def _cut(setup: state_lib.Setup, draft: contracts.Draft) -> contracts.Draft:
+  target = setup.target
+  return draft.replace(
+      lengths=_count_draft_tokens(
+          draft, target.special_ids.end, target.vocab_size
+      )
+  )
 
 
 def _count_draft_tokens(

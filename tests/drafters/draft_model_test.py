@@ -19,16 +19,16 @@ from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import uniforms as uniforms_lib
-from tests import tabular
+from speculative_t5x.testing import table_model
+from speculative_t5x.testing import words
 from tests import tiny
-from tests import words
 
 VOCAB, GAMMA, SLOTS = 5, 3, 16
 TARGET_CACHE = np.arange(7)
 
 
 def table_drafter(width=VOCAB, gamma=GAMMA) -> draft_model.DraftModel:
-  return draft_model.DraftModel(tabular.Model(width), gamma, VOCAB)
+  return draft_model.DraftModel(table_model.Model(width), gamma, VOCAB)
 
 
 def memory_of(tables):
@@ -74,7 +74,7 @@ def propose(tables, *, num_behind=(0, 0, 0), gamma=GAMMA, **rules):
   num_fed = num_tokens - jnp.array(num_behind)
   fed = jnp.pad(sequences, ((0, 0), (1, SLOTS - 7)))
   is_fed = jnp.arange(SLOTS)[None] < num_fed[:, None]
-  cache = jnp.where(is_fed, fed, tabular.STALE)
+  cache = jnp.where(is_fed, fed, table_model.STALE)
   return compiled_propose(tables.shape[-1], gamma)(
       jnp.asarray(tables),
       memory_of([0, 0, 0]),
@@ -102,7 +102,7 @@ def teacher_forced(tables, draft, **rules):
 class TestWidths:
 
   def test_narrower_draft_model_pads_probabilities_with_zeros(self):
-    tables = np.float32(tabular.random_tables(1, 1, VOCAB, width=4))
+    tables = np.float32(table_model.random_logits(1, 1, VOCAB, width=4))
     draft, _, _ = propose(tables)
     assert draft.probs.shape == (3, GAMMA, VOCAB)
     assert not draft.probs[..., 4].any()
@@ -111,7 +111,7 @@ class TestWidths:
     np.testing.assert_allclose(draft.probs[..., :4], distribution, rtol=1e-6)
 
   def test_wider_draft_model_is_cut_and_renormalised(self):
-    tables = np.float32(tabular.random_tables(2, 1, VOCAB, width=8))
+    tables = np.float32(table_model.random_logits(2, 1, VOCAB, width=8))
     tables[..., VOCAB:] += 3  # most of its mass is beyond the target's width
     draft, _, _ = propose(tables)
     assert draft.probs.shape == (3, GAMMA, VOCAB)
@@ -123,7 +123,7 @@ class TestWidths:
 
 class TestPropose:
 
-  tables = np.float32(tabular.random_tables(3, 1, VOCAB))
+  tables = np.float32(table_model.random_logits(3, 1, VOCAB))
 
   @pytest.mark.parametrize(
       'rules',

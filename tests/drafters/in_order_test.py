@@ -15,12 +15,12 @@ from speculative_t5x.drafters import source
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import uniforms as uniforms_lib
+from speculative_t5x.testing import table_model
 from tests import repeat_last
-from tests import tabular
 from tests.speculation import distribution_test
 
 GAMMA, VOCAB = 3, 3
-TARGET = tabular.Model(VOCAB)
+TARGET = table_model.Model(VOCAB)
 
 
 class Sometimes(repeat_last.RepeatLast):

@@ -11,6 +11,7 @@ import pytest
 
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling
+from speculative_t5x.testing import table_model
 from tests import enumeration
 from tests import mixed_drafts
 from tests import tabular
@@ -118,7 +119,7 @@ def step(case, production, chunk, rng):
 @pytest.mark.parametrize(('temperature', 'topk'), [(1.0, 0), (0.6, 2)])
 @pytest.mark.parametrize('gamma', [1, 2, 3])
 def test_distribution_is_the_target_s(gamma, temperature, topk):
-  tables = tabular.random_tables(gamma, len(LIMITS), VOCAB)
+  tables = table_model.random_logits(gamma, len(LIMITS), VOCAB)
   drawn_from = sampling.make_sampling(temperature, topk)
   drafter = mixed_drafts.MixedDrafts(VOCAB, gamma)
   case = MixedCase(

@@ -25,6 +25,7 @@ from speculative_t5x.measurement import operations
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.tasks import bulletins
+from speculative_t5x.testing import table_model
 from tests import enumeration
 from tests import tabular
 from tests import tiny
@@ -138,7 +139,7 @@ class TableCase(enumeration.Case):
     """See `enumeration.Case.distributions`."""
     target, own = self.probabilities
     last = tokens[-1] if tokens else SPECIAL_IDS.start
-    return target[(example, *tabular.place(tokens))], own[last]
+    return target[(example, *table_model.place(tokens))], own[last]
 
   def draft_state(self, num_tokens, cache, rng):
     """See `enumeration.Case.draft_state`; nothing is cached."""
@@ -148,7 +149,7 @@ class TableCase(enumeration.Case):
 
 def make_case(table, gamma, temperature=1.0, topk=0, seed=5):
   drawn_from = sampling_lib.make_sampling(temperature, topk)
-  target = tabular.random_tables(seed, len(LIMITS), VOCAB)
+  target = table_model.random_logits(seed, len(LIMITS), VOCAB)
   logits = jnp.log(probabilities(table)) if table else jnp.zeros((VOCAB,) * 2)
   return TableCase(
       target, table, LIMITS, gamma, drawn_from, drawn_from,

@@ -19,6 +19,7 @@ from speculative_t5x.networks import layers
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.tasks import bulletins
+from speculative_t5x.testing import table_model
 from tests import enumeration
 from tests import tabular
 from tests import tiny
@@ -105,7 +106,7 @@ VOCAB, LIMITS, KEPT = 4, (4, 2), np.array([1, 3, 0])
 
 
 @dataclasses.dataclass(frozen=True)
-class ShortTable(tabular.Model):
+class ShortTable(table_model.Model):
   """A table model behind a short head; its parameters hold the places too."""
 
   def look_up(self, params, tables, cache, offsets):
@@ -136,8 +137,8 @@ def distribution_error(places, gamma=2, temperature=1.0):
   """Returns how far outputs of the production step are from the target's."""
   drawn_from = sampling_lib.make_sampling(temperature)
   case = ShortCase(
-      tabular.random_tables(1, len(LIMITS), VOCAB),
-      (tabular.random_tables(2, len(LIMITS), VOCAB, len(KEPT)), places),
+      table_model.random_logits(1, len(LIMITS), VOCAB),
+      (table_model.random_logits(2, len(LIMITS), VOCAB, len(KEPT)), places),
       LIMITS, gamma, drawn_from, drawn_from,
   )  # fmt: skip
   drafter = draft_model.DraftModel(ShortTable(VOCAB), gamma, VOCAB)
@@ -229,5 +230,7 @@ class TestEmbeddedPair:
       find(tmp_path)
 
   def test_size(self, folder):
-    with pytest.raises(ValueError, match='at least 1 token, got 0'):
+    with pytest.raises(
+        ValueError, match='must be a whole number and at least 1, got 0'
+    ):
       find(folder, short_vocabulary_size=0)

@@ -36,6 +36,8 @@ from tests import memory_files
 from tests import tiny
 from tests import workloads
 
+pytestmark = pytest.mark.long
+
 _CONFIG = tiny.config(
     vocab_size=2048, num_encoder_layers=1, num_decoder_layers=1
 )

@@ -25,6 +25,8 @@ from speculative_t5x.reports import runs
 from speculative_t5x.speculation import theory
 from tests import compilation
 
+pytestmark = pytest.mark.long
+
 _SHAPES = simulation.Shapes(
     num_examples=8,
     batch_size=4,
@@ -171,8 +173,9 @@ class TestRecord:
     assert vars(getattr(ran.record, role)).items() >= expected.items()
 
   def test_times(self, ran):
-    for name in ('c', 't1_ms', 't_verify_ms', 'speedup', 'bound_speedup'):
+    for name in ('t1_ms', 't_verify_ms', 'speedup', 'bound_speedup'):
       assert getattr(ran.record, name) > 0
+    assert ran.record.c >= 0  # a difference of times, at least 0
     predicted = theory.walltime_factor(0.6, 3, ran.record.c)
     assert ran.record.predicted_speedup == pytest.approx(predicted)
 
@@ -198,7 +201,7 @@ class TestDraftsThatShareTheTarget:
     base = loading.count_params(t5_published.make_config('base'))
     assert 0 < record.drafter.num_params < base
     assert 0 < record.encoder_s.draft < record.encoder_s.target
-    assert record.c > 0 and record.ops_coefficient > 0
+    assert record.c >= 0 and record.ops_coefficient > 0
 
 
 class TestTables:

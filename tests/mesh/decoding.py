@@ -124,8 +124,9 @@ class TestFeatures:
     ]
     assert buffers(placed) == buffers(given.features)
 
-  @pytest.mark.parametrize('shape', [(4, 2), (1, 8)])
-  @pytest.mark.parametrize('way', pairs.WAYS)
+  @pytest.mark.parametrize(
+      ('shape', 'way'), [((4, 2), 'speculative'), ((1, 8), 'plain')]
+  )
   def test_outputs_equal_one_device(self, shape, way):
     decoder, request = pairs.decoder(shape), pairs.request()
     given = request.replace(features=decoder.encode(request))
@@ -172,8 +173,10 @@ class TestOutputs:
     assert 0 < found.statistics.num_rejections.sum()
     assert 0 < found.statistics.accepted_histogram[:, 1:].sum()
 
-  def test_partitioned_draft_model(self):
-    spread = pairs.decoder((4, 2), sharding.MODEL_PARALLEL)
+  @pytest.mark.parametrize('shape', [(4, 2), (1, 8)])
+  def test_partitioned_draft_model(self, shape):
+    """An axis of 8 replicates the draft model's 2 heads."""
+    spread = pairs.decoder(shape, sharding.MODEL_PARALLEL)
     for temperature in (0.0, 1.0):
       found = pairs.decode(spread, 'speculative', temperature)
       assert_same_rows(found, alone('speculative', temperature), most=1)
@@ -232,6 +235,7 @@ class TestNearTies:
     _SHARED is None or not (_SHARED / 't5x_oracle').is_dir(),
     reason='needs the shared T5X oracle',
 )
+@pytest.mark.exhaustive
 class TestOracle:
   """Trained models. An axis of 8 replicates the target's 4 heads."""
 
@@ -272,20 +276,8 @@ class TestOracle:
       tokens = arrays['encoder_input_tokens'][: pairs.BATCH]
     return pairs.request(temperature, tokens=tokens, length=cls.LENGTH)
 
-  @pytest.mark.parametrize(
-      ('shape', 'way'),
-      [
-          pytest.param(
-              shape,
-              way,
-              marks=()
-              if (shape, way) == ((1, 8), 'speculative')
-              else pytest.mark.exhaustive,
-          )
-          for shape in pairs.MESHES
-          for way in pairs.WAYS
-      ],
-  )
+  @pytest.mark.parametrize('shape', pairs.MESHES)
+  @pytest.mark.parametrize('way', pairs.WAYS)
   def test_same_outputs(self, shape, way):
     assert_same_greedy_rows(
         self.decoder(None),

@@ -30,9 +30,9 @@ def gains(gamma, count=200, **settings):
 
 class TestAcceptedTokens:
 
-  @pytest.mark.parametrize('shape', testing.SHAPES)
-  def test_never_fewer(self, shape):
-    assert np.min(gains(2, shape=shape)) > -1e-12
+  @pytest.mark.parametrize('kind', testing.KINDS)
+  def test_never_fewer(self, kind):
+    assert np.min(gains(2, kind=kind)) > -1e-12
 
   def test_more_at_two_draft_tokens_and_temperature_1(self):
     found = gains(2)
@@ -150,9 +150,9 @@ MUTANTS = {
 
 @pytest.mark.parametrize('name', MUTANTS)
 def test_mutants_fail(name, monkeypatch):
-  module, attribute, mutate, shape = MUTANTS[name]
+  module, attribute, mutate, kind = MUTANTS[name]
   tables = [
-      testing.random_tables(seed, gamma=3, vocab_size=3, shape=shape)
+      testing.random_tables(seed, gamma=3, vocab_size=3, kind=kind)
       for seed in range(4)
   ]
   assert max(testing.distances(BLOCK, tables)) < 1e-12

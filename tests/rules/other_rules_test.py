@@ -52,10 +52,10 @@ def conditionals(joint):
 
 class TestLenience:
 
-  @pytest.mark.parametrize('shape', testing.SHAPES)
+  @pytest.mark.parametrize('kind', testing.KINDS)
   @pytest.mark.parametrize('factor', [0.9, 0.5, 0.1])
-  def test_no_token_exceeds_its_bound(self, factor, shape):
-    tables = tables_of(2, count=12, shape=shape)
+  def test_no_token_exceeds_its_bound(self, factor, kind):
+    tables = tables_of(2, count=12, kind=kind)
     largest = 0.0
     for each, joint in zip(
         tables, testing.outputs(lenience.make_rule(factor), tables)
@@ -157,7 +157,9 @@ class TestRejectionSampling:
 
   def test_never_accepts_a_point_mass_of_a_sampled_target(self):
     tables = [
-        x for x in tables_of(1, shape='chosen') if np.max(x.target_probs[0]) < 1
+        x
+        for x in tables_of(1, kind='point_masses')
+        if np.max(x.target_probs[0]) < 1
     ]
     found = accepted(rejection_sampling.RejectionSampling(), tables)
     assert not np.any(found)

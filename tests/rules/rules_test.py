@@ -43,11 +43,11 @@ class TestEveryRule:
         rule, gamma=gamma, vocab_size=vocab_size, tolerance=1e-12
     )
 
-  @pytest.mark.parametrize('shape', testing.SHAPES)
+  @pytest.mark.parametrize('kind', testing.KINDS)
   @pytest.mark.parametrize('rule', LOSSY, ids=by_name)
-  def test_changes_it_if_it_is_not_lossless(self, rule, shape):
+  def test_changes_it_if_it_is_not_lossless(self, rule, kind):
     assert not rule.is_lossless
-    tables = tables_of(range(6), 2, shape=shape)
+    tables = tables_of(range(6), 2, kind=kind)
     assert max(testing.distances(rule, tables)) > 0.01
 
   @pytest.mark.parametrize('rule', [*EXACT, *LOSSY], ids=by_name)

@@ -19,6 +19,7 @@ from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import step as step_lib
 from speculative_t5x.speculation import verification
+from speculative_t5x.testing import table_model
 from tests import combinations
 from tests import enumeration
 from tests import tabular
@@ -53,8 +54,8 @@ def make_case(
     limits=(5, 4, 2, 1),
 ) -> enumeration.Case:
   """Returns a batch of examples with different tables and limits."""
-  target = tabular.random_tables(1, len(limits), VOCAB)
-  draft = tabular.random_tables(2, len(limits), VOCAB, draft_width)
+  target = table_model.random_logits(1, len(limits), VOCAB)
+  draft = table_model.random_logits(2, len(limits), VOCAB, draft_width)
   # A draft that resembles the target, so that all of accepting, rejecting and
   # accepting everything have weight.
   common = min(draft_width, VOCAB)
@@ -347,11 +348,11 @@ GAMMA, LENGTH, NUM_ROWS = 2, 4, 200_000
 def loop_outputs(seed: int, num_rows: int, rule):
   """Returns outputs of the jitted loop on independent rows, [rows, length]."""
   case = make_case(gamma=GAMMA, limits=(LENGTH,))
-  drafter = draft_model.DraftModel(tabular.Model(VOCAB), GAMMA, VOCAB)
+  drafter = draft_model.DraftModel(table_model.Model(VOCAB), GAMMA, VOCAB)
 
   def decode(tables, draft_tables, example_ids):
     setup = state_lib.Setup(
-        tabular.Model(VOCAB), tables, case.sampling,
+        table_model.Model(VOCAB), tables, case.sampling,
         drafter, draft_tables, case.draft_sampling, rule,
     )  # fmt: skip
     state, *_ = loop.decode(

@@ -23,9 +23,10 @@ from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import step as step_lib
+from speculative_t5x.testing import table_model
+from speculative_t5x.testing import words
 from tests import tabular
 from tests import tiny
-from tests import words
 
 EOS = t5_model.SPECIAL_IDS.end
 A, B, C = 2, 3, 0
@@ -265,8 +266,8 @@ VOCAB, GAMMA, LENGTH, ROWS, TABLES = 5, 3, 12, 32, 4
 @functools.cache
 def tables():
   """Returns tables of a target and of a draft model that resembles it."""
-  target = tabular.random_tables(3, TABLES, VOCAB)
-  own = tabular.random_tables(4, TABLES, VOCAB)
+  target = table_model.random_logits(3, TABLES, VOCAB)
+  own = table_model.random_logits(4, TABLES, VOCAB)
   target[..., EOS] -= 2.5  # a rare end, so that sequences are not too short
   draft = 0.6 * target + 0.4 * own
   return target.astype(np.float32), draft.astype(np.float32)
@@ -279,7 +280,9 @@ class TabularLoop:
     self.num_traces = 0
     self._num_decodes = num_decodes
     self._rescale = rescale_log_probs
-    self._drafter = draft_model.DraftModel(tabular.Model(VOCAB), GAMMA, VOCAB)
+    self._drafter = draft_model.DraftModel(
+        table_model.Model(VOCAB), GAMMA, VOCAB
+    )
     self._jit_speculative = jax.jit(self._speculative)
     self._jit_plain = jax.jit(self._plain)
 
@@ -307,7 +310,7 @@ class TabularLoop:
   def _decode(self, drafter, both, example_ids, limits, seed, rules):
     self.num_traces += 1
     setup = state_lib.Setup(
-        tabular.Model(VOCAB), both[0], rules, drafter, both[1], rules,
+        table_model.Model(VOCAB), both[0], rules, drafter, both[1], rules,
         rescale_log_probs=self._rescale,
     )  # fmt: skip
     return loop_lib.decode(
@@ -705,7 +708,7 @@ class TestFormulas:
   def test_plain_distribution(self, loop):
     """The total variation is that of the first three tokens."""
     num_rows, num_tokens = 400_000, 3
-    target = tabular.random_tables(7, TABLES, VOCAB, sharpness=1.0)
+    target = table_model.random_logits(7, TABLES, VOCAB, sharpness=1.0)
     ids = TABLES * np.arange(num_rows)
     state, _ = loop.plain(
         example_ids=ids, limits=num_tokens, both=(np.float32(target),) * 2

@@ -24,11 +24,11 @@ from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import step
+from speculative_t5x.testing import table_model
 from tests import repeat_last
-from tests import tabular
 
 VOCAB, NUM_TABLES = 5, 3
-MODEL = tabular.Model(VOCAB)
+MODEL = table_model.Model(VOCAB)
 EOS = t5_model.SPECIAL_IDS.end
 # Temperatures of greedy decoding, of few likely tokens and of many.
 TEMPERATURES = 0.0, 0.3, 1.0, 3.0
@@ -85,7 +85,7 @@ class Case:
   def params(self) -> tuple[np.ndarray, np.ndarray]:
     """Returns the tables of target and draft model, float32."""
     target, other = (
-        tabular.random_tables(2 * self.tables_seed + i, NUM_TABLES, VOCAB)
+        table_model.random_logits(2 * self.tables_seed + i, NUM_TABLES, VOCAB)
         for i in range(2)
     )
     draft = self.share * target + (1 - self.share) * other
@@ -202,7 +202,7 @@ def check(case: Case, state, counts) -> None:
     if case.temperature == 0:
       table = case.params()[0][case.tables[row]]
       for at in range(count):
-        before = tabular.place(tuple(tokens[:at].tolist()))
+        before = table_model.place(tuple(tokens[:at].tolist()))
         assert tokens[at] == table[before].argmax()
 
 

@@ -20,8 +20,8 @@ from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome
 from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import state as state_lib
+from speculative_t5x.testing import table_model
 from tests import mixed_drafts
-from tests import tabular
 from tests import tiny
 
 NUM_REQUESTS, ROWS, GAMMA, LENGTH, MAX_STEPS = 40, 4, 3, 20, 5
@@ -35,11 +35,11 @@ class Tables:
   policy = draft_length.Fixed()
 
   def __init__(self):
-    tables = tabular.random_tables(1, NUM_REQUESTS, self.vocab_size)
-    other = tabular.random_tables(2, NUM_REQUESTS, self.vocab_size)
+    tables = table_model.random_logits(1, NUM_REQUESTS, self.vocab_size)
+    other = table_model.random_logits(2, NUM_REQUESTS, self.vocab_size)
     self.params = jnp.asarray(tables, jnp.float32)
     self.draft_params = jnp.asarray(tables + 0.4 * other, jnp.float32)
-    self.model = tabular.Model(self.vocab_size)
+    self.model = table_model.Model(self.vocab_size)
     self.inputs = np.arange(NUM_REQUESTS, dtype=np.int32)
 
   def drafter(self):

@@ -10,7 +10,7 @@ import pytest
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import verification
-from tests import words
+from speculative_t5x.testing import words
 
 
 def acceptance_length(target_probs, draft_probs):

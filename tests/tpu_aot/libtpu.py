@@ -10,6 +10,7 @@ import importlib.metadata
 import pytest
 
 from speculative_t5x.tpu_aot import topology
+from tests import compilation
 
 
 def _is_installed() -> bool:
@@ -27,8 +28,14 @@ needed = pytest.mark.skipif(
 
 @contextlib.contextmanager
 def environment() -> Iterator[None]:
-  """Sets the variables that libtpu needs within the context."""
-  with pytest.MonkeyPatch.context() as patch:
+  """Sets the variables that libtpu needs within the context.
+
+  Programs are not written to JAX's cache: without a TPU it cannot read them.
+  """
+  with (
+      pytest.MonkeyPatch.context() as patch,
+      compilation.unwritten(),
+  ):
     for name, value in topology._ENVIRONMENT.items():
       patch.setenv(name, value)
     yield

@@ -1,0 +1,96 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Targets and drafters whose outputs are few enough to enumerate.
+
+Legend: examples, vocab.
+"""
+
+from collections.abc import Callable
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from speculative_t5x.speculation import contracts
+from speculative_t5x.testing import table_model
+
+LIMITS = 4, 2
+# What a drafter may copy from: the inputs, and one hint of each example.
+INPUTS = np.array([(2, 2, 2, 1), (2, 2, 1, 0)], np.int32)
+HINTS = np.array([(2, 1, 0, 0), (2, 0, 2, 2)], np.int32)
+
+
+@dataclasses.dataclass(frozen=True)
+class Pair:
+  """A target and a drafter.
+
+  Attributes:
+    target: as a model.
+    target_params: its parameters.
+    drafter: drafts for it.
+    draft_params: its parameters.
+    inputs: one row per example.
+    limits: most tokens of each example.
+    find_logits: returns the target's logits of the token after some tokens,
+      given an example, without any production code of decoding.
+    tolerance: rounding of probabilities.
+    hints: see `contracts.Context`; None without.
+  """
+
+  target: contracts.Model
+  target_params: Any
+  drafter: contracts.Drafter
+  draft_params: Any
+  inputs: np.ndarray
+  limits: tuple[int, ...]
+  find_logits: Callable[[int, tuple[int, ...]], np.ndarray]
+  tolerance: float
+  hints: np.ndarray | None = None
+
+
+def target_logits(vocab_size: int) -> np.ndarray:
+  """Returns the parameters of a random target, see `table_model.TextModel`."""
+  return table_model.random_logits(1, len(LIMITS), vocab_size)
+
+
+def draft_logits(vocab_size: int, width: int | None = None) -> np.ndarray:
+  """Returns parameters of a draft model that resembles the random target.
+
+  Args:
+    vocab_size: of the target.
+    width: tokens that it drafts, the first ones; None for all.
+  """
+  width = width or vocab_size
+  own = table_model.random_logits(2, len(LIMITS), vocab_size, width)
+  return 0.5 * own + target_logits(vocab_size)[..., :width]
+
+
+def of_tables(
+    drafter: contracts.Drafter,
+    params: Any = None,
+    *,
+    vocab_size: int,
+    tolerance: float,
+    hints: np.ndarray | None = HINTS,
+) -> Pair:
+  """Returns the pair of the random target and a drafter for it.
+
+  Args:
+    drafter: made for `table_model.TextModel(vocab_size)`.
+    params: of the drafter.
+    vocab_size: at least 3, the tokens of inputs and hints.
+    tolerance: rounding of probabilities.
+    hints: [examples, any] int32; None without.
+  """
+  logits = target_logits(vocab_size)
+  return Pair(
+      table_model.TextModel(vocab_size),
+      logits,
+      drafter,
+      params,
+      INPUTS,
+      LIMITS,
+      lambda example, tokens: logits[example, *table_model.place(tokens)],
+      tolerance,
+      hints,
+  )

@@ -1,0 +1,319 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Judges a rule: the exact distribution of what it emits, by enumeration.
+
+A rule is a deterministic function of the uniforms of its draft tokens, and
+constant on boxes of them: each uniform is compared with numbers that depend on
+the distributions and on the other comparisons only. The boxes are found by
+evaluating the rule, whatever it computes. Their volumes are probabilities, and
+the rule's weights are those of the next token: both are exact up to rounding in
+float64.
+
+Legend: gamma (draft tokens per block), vocab, problems (drafts to be judged,
+each with the distributions that the target gives it).
+"""
+
+import collections
+from collections.abc import Callable, Sequence
+import functools
+import itertools
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.testing import boxes as boxes_lib
+from speculative_t5x.testing import tables as tables_lib
+
+# A rule, or any function with its arguments and result.
+Rule = Callable[..., contracts.Verdict]
+
+
+def check_rule(
+    rule: Rule,
+    *,
+    gamma: int = 2,
+    vocab_size: int = 3,
+    num_tables: int = 10,
+    temperatures: Sequence[float] = (1.0, 0.0),
+    tolerance: float = 1e-6,
+) -> None:
+  """Checks that a rule keeps the target's distribution.
+
+  Random tables of every kind of draft are enumerated (see `random_tables`). The
+  number of drafts grows as vocab_size^gamma.
+
+  Args:
+    rule: a `contracts.Rule`, or a function with the same arguments and result.
+    gamma: draft tokens per block.
+    vocab_size: tokens.
+    num_tables: how many, per kind of draft and temperature.
+    temperatures: of the target.
+    tolerance: the largest total variation distance that passes.
+  Raises:
+    AssertionError: for a distance above it; says where and how large.
+    ValueError: for something that is no rule, or if the rule is not constant on
+      boxes of its uniforms.
+  """
+  settings = [
+      dict(seed=seed, temperature=temperature, kind=kind)
+      for kind, temperature, seed in itertools.product(
+          tables_lib.KINDS, temperatures, range(num_tables)
+      )
+  ]
+  make = functools.partial(
+      tables_lib.random_tables, gamma=gamma, vocab_size=vocab_size
+  )
+  found = distances(rule, [make(**setting) for setting in settings])
+  worst = int(np.argmax(found))
+  if found[worst] > tolerance:
+    arguments = dict(gamma=gamma, vocab_size=vocab_size) | settings[worst]
+    shown = ', '.join(f'{name}={x!r}' for name, x in arguments.items())
+    raise AssertionError(
+        f'{getattr(rule, "name", rule)} does not keep the target distribution:'
+        f' the total variation distance is {found[worst]:.2g}, and'
+        f' {tolerance:g} is allowed. The tables are random_tables({shown}).'
+    )
+
+
+def distances(rule: Rule, tables: Sequence[tables_lib.Tables]) -> list[float]:
+  """Returns the total variation distances of `outputs` from the target's.
+
+  Args:
+    rule: see `check_rule`.
+    tables: any number.
+  """
+  return [
+      total_variation(_continued(each, {(): 1.0}), joint)
+      for each, joint in zip(tables, outputs(rule, tables), strict=True)
+  ]
+
+
+def total_variation(
+    one: dict[tuple[int, ...], float], other: dict[tuple[int, ...], float]
+) -> float:
+  """Returns the total variation distance of two distributions."""
+  keys = one.keys() | other.keys()
+  return 0.5 * sum(abs(one.get(x, 0.0) - other.get(x, 0.0)) for x in keys)
+
+
+def outputs(
+    rule: Rule, tables: Sequence[tables_lib.Tables]
+) -> list[dict[tuple[int, ...], float]]:
+  """Returns the joint distributions of gamma + 1 tokens.
+
+  The tokens are those that the rule emits in one block, continued by the target
+  to gamma + 1. The rule keeps the target's distribution if theirs is the
+  target's.
+
+  Args:
+    rule: see `check_rule`.
+    tables: any number.
+  Returns:
+    For each of the tables: probability by tokens.
+  """
+  emitted = emissions(rule, tables)
+  return [_continued(*each) for each in zip(tables, emitted, strict=True)]
+
+
+def emissions(
+    rule: Rule, tables: Sequence[tables_lib.Tables]
+) -> list[dict[tuple[int, ...], float]]:
+  """Returns the probability of everything that the rule emits in one block.
+
+  Args:
+    rule: see `check_rule`.
+    tables: any number.
+  Returns:
+    For each of the tables: probability by the accepted tokens and the next one.
+  """
+  enumerator = Enumerator(rule)
+  found = [collections.defaultdict(float) for _ in tables]
+  for group in dict.fromkeys(each.group for each in tables):
+    drafts = [
+        (number, weight, tokens)
+        for number, each in enumerate(tables)
+        if each.group == group
+        for weight, tokens in each.drafts()
+    ]
+    problems = join([_problem(tables[i], tokens) for i, _, tokens in drafts])
+    for box in enumerator.boxes(*problems):
+      number, weight, tokens = drafts[box.problem]
+      accepted = tokens[: box.num_accepted]
+      for token in np.flatnonzero(box.next_probs).tolist():
+        share = box.weight * box.next_probs[token]
+        found[number][*accepted, token] += weight * share
+  return [dict(each) for each in found]
+
+
+def mean_accepted(emitted: dict[tuple[int, ...], float]) -> float:
+  """Returns the expected number of accepted draft tokens, of `emissions`."""
+  return sum(p * (len(tokens) - 1) for tokens, p in emitted.items())
+
+
+def _continued(
+    tables: tables_lib.Tables, emitted: dict[tuple[int, ...], float]
+) -> dict[tuple[int, ...], float]:
+  """Returns the distribution after the target continues what was emitted."""
+  found = collections.defaultdict(float)
+
+  def extend(tokens, weight):
+    if len(tokens) == tables.gamma + 1:
+      found[tokens] += weight
+      return
+    p = tables.target_probs[len(tokens)][tokens]
+    for token in np.flatnonzero(p).tolist():
+      extend((*tokens, token), weight * p[token])
+
+  for tokens, weight in emitted.items():
+    extend(tokens, weight)
+  return dict(found)
+
+
+def _problem(
+    tables: tables_lib.Tables, tokens: tuple[int, ...]
+) -> tuple[contracts.Scores, contracts.Draft]:
+  """Returns what a rule gets for one draft, in arrays of one row."""
+  gamma, count = tables.gamma, len(tokens)
+  # A rule must not read what follows the draft.
+  filled = (*tokens, *[tables.vocab_size - 1] * (gamma - count))
+  prefixes = [filled[:k] for k in range(gamma + 1)]
+  probs, is_point_mass = None, None
+  if tables.is_point_mass is not True:
+    probs = np.array(
+        [
+            x[prefix] if k < count else np.full(tables.vocab_size, np.nan)
+            for k, (x, prefix) in enumerate(zip(tables.draft_probs, prefixes))
+        ]
+    ).reshape(1, gamma, tables.vocab_size)
+    if tables.is_point_mass is not None:
+      point_masses = [
+          tables.has_point_mass(prefix) for prefix in prefixes[:gamma]
+      ]
+      is_point_mass = np.array([point_masses], bool).reshape(1, gamma)
+  at_prefixes = lambda arrays: np.array(
+      [[x[prefix] for x, prefix in zip(arrays, prefixes)]]
+  )
+  scores = contracts.Scores(
+      at_prefixes(tables.logits),
+      at_prefixes(tables.target_probs),
+      sampling_lib.make_sampling(tables.temperature),
+  )
+  draft = contracts.Draft(
+      np.array([filled], np.int32).reshape(1, gamma),
+      np.array([count], np.int32),
+      probs,
+      is_point_mass,
+  )
+  return scores, draft
+
+
+def join(
+    problems: Sequence[tuple[contracts.Scores, contracts.Draft]],
+) -> tuple[contracts.Scores, contracts.Draft]:
+  """Stacks problems of one group and one sampling for `Enumerator.boxes`.
+
+  Args:
+    problems: NumPy arrays of one row, at least one problem.
+  """
+  sampling = problems[0][0].sampling
+  bare = [(scores._replace(sampling=None), draft) for scores, draft in problems]
+  scores, draft = jax.tree.map(lambda *x: np.concatenate(x), *bare)
+  return scores._replace(sampling=sampling), draft
+
+
+class Box(NamedTuple):
+  """Uniforms between bounds, on which a rule decides the same.
+
+  Attributes:
+    problem: index of the draft.
+    weight: volume of the box, its probability.
+    accept_uniforms: [gamma], the middle of the box.
+    num_accepted: draft tokens.
+    next_probs: [vocab], the distribution of the token after them.
+  """
+
+  problem: int
+  weight: float
+  accept_uniforms: np.ndarray
+  num_accepted: int
+  next_probs: np.ndarray
+
+
+class Enumerator:
+  """Finds the boxes of a rule; compiles it once per form of its arguments."""
+
+  def __init__(self, rule: Rule):
+    if isinstance(rule, type) or not callable(rule):
+      raise ValueError(
+          'rule must be a contracts.Rule or a function with the same arguments,'
+          f' got {rule!r}. Give an object, as block.BlockVerification().'
+      )
+    # Not the rule itself, which JAX might take for another one.
+    self._decide = jax.jit(lambda *args: rule(*args))
+
+  def boxes(
+      self, scores: contracts.Scores, draft: contracts.Draft
+  ) -> list[Box]:
+    """Returns the boxes of all problems; the weights of each add up to 1.
+
+    Args:
+      scores: one row per problem, NumPy arrays; one sampling for all.
+      draft: likewise.
+    Raises:
+      ValueError: if the rule is not constant on boxes of its uniforms, or if
+        what it returns is no verdict.
+    """
+    count, gamma = draft.tokens.shape
+    vocab_size = scores.probs.shape[-1]
+
+    def decide(problems, uniforms):
+      rows = scores._replace(sampling=None), draft
+      own_scores, own_draft = jax.tree.map(lambda x: x[problems], rows)
+      verdict = self._decide(
+          own_scores._replace(sampling=scores.sampling), own_draft, uniforms
+      )
+      return _numbers(verdict, own_draft.lengths, vocab_size)
+
+    with jax.enable_x64(True):
+      found = list(
+          boxes_lib.constant_boxes(boxes_lib.batched(decide), count, gamma)
+      )
+    return [
+        Box(problem, weight, middle, int(values[0]), values[1:])
+        for problem, weight, middle, values in found
+    ]
+
+
+def _numbers(
+    verdict: contracts.Verdict, lengths: np.ndarray, vocab_size: int
+) -> np.ndarray:
+  """Returns accepted tokens and next probabilities, [rows, 1 + vocab].
+
+  Raises:
+    ValueError: if a verdict is impossible.
+  """
+  num_accepted = np.asarray(verdict.num_accepted)
+  weights = np.asarray(verdict.next_weights, np.float64)
+  if num_accepted.shape != lengths.shape or weights.shape != (
+      len(lengths), vocab_size
+  ):  # fmt: skip
+    raise ValueError(
+        'The rule must return a Verdict with num_accepted [rows] and'
+        f' next_weights [rows, vocab], got shapes {num_accepted.shape} and'
+        f' {weights.shape} for {len(lengths)} rows and {vocab_size} tokens.'
+    )
+  if np.any((num_accepted < 0) | (num_accepted > lengths)):
+    raise ValueError(
+        'The rule accepted fewer than 0 or more draft tokens than there are.'
+        ' num_accepted must lie in [0, draft.lengths].'
+    )
+  totals = np.sum(weights, axis=1)
+  if not np.all((totals > 0) & np.isfinite(totals)) or np.any(weights < 0):
+    raise ValueError(
+        "The rule's next_weights must be finite and non-negative, and some"
+        ' must be positive.'
+    )
+  return np.column_stack([num_accepted, weights / totals[:, None]])

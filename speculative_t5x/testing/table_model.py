@@ -1,0 +1,99 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A language model that is a table, so that its distribution is known exactly.
+
+The next token depends on the last two, and both are read from the cache, so
+that a stale or misplaced entry changes the distribution.
+"""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from speculative_t5x.networks import t5_model
+from speculative_t5x.speculation import contracts
+
+# The value of unwritten slots. Tables have a distribution for it that no token
+# has.
+STALE = -1
+
+
+class Cached:
+  """Inputs and cache that all table models share.
+
+  The inputs are the table each example uses, [examples], and so is the memory.
+  The cache is the tokens fed, [rows, slots].
+  """
+
+  vocab_size: int
+  special_ids = t5_model.SPECIAL_IDS
+
+  def start(self, params, inputs, rows, slots) -> contracts.Started:
+    """See `contracts.Model.start`."""
+    cache = jnp.full((rows, slots), STALE, jnp.int32)
+    zeros = jnp.zeros((rows,), jnp.int32)
+    return contracts.Started(inputs, cache, zeros, zeros)
+
+  def decode(self, params, memory, cache, tokens, positions, at):
+    """See `contracts.Model.decode`."""
+    rows, block = tokens.shape
+    offsets = positions[:, None] + jnp.arange(block, dtype=jnp.int32)
+    write = jax.vmap(
+        lambda row, new, at: jax.lax.dynamic_update_slice(row, new, (at,))
+    )
+    cache = write(cache, tokens, positions)
+    tables = jnp.repeat(memory, rows // memory.shape[0])
+    logits = self.look_up(params, tables[:, None], cache, offsets)
+    if at is not None:
+      logits = jnp.take_along_axis(logits, at[:, None, None], axis=1)
+    return logits, cache
+
+
+@dataclasses.dataclass(frozen=True)
+class Model(Cached):
+  """A model with tables [tables, vocab + 1, vocab + 1, vocab] as parameters."""
+
+  vocab_size: int
+
+  def look_up(self, params, tables, cache, offsets):
+    """Returns logits of the tokens after `offsets`, from the last two."""
+    read = lambda at: jnp.take_along_axis(cache, jnp.maximum(at, 0), axis=1)
+    before = jnp.where(offsets > 0, read(offsets - 1), 0)
+    return params[tables, before, read(offsets)]
+
+
+@dataclasses.dataclass(frozen=True)
+class TextModel(Model):
+  """A model with two tables, whose inputs are token ids, [examples, any].
+
+  It uses the second table for inputs of an odd number of tokens.
+  """
+
+  def start(self, params, inputs, rows, slots) -> contracts.Started:
+    """See `contracts.Model.start`."""
+    is_token = jnp.asarray(inputs) != self.special_ids.padding
+    tables = jnp.sum(is_token, axis=1, dtype=jnp.int32) % 2
+    return super().start(params, tables, rows, slots)
+
+
+def place(tokens: tuple[int, ...]) -> tuple[int, ...]:
+  """Returns where a table holds the distribution of the next token."""
+  return ((0, t5_model.SPECIAL_IDS.start) + tokens)[-2:]
+
+
+def random_logits(
+    seed: int,
+    num_tables: int,
+    vocab_size: int,
+    width: int | None = None,
+    sharpness: float = 1.5,
+) -> np.ndarray:
+  """Returns logits [tables, vocab + 1, vocab + 1, width] float64.
+
+  The last index of both token axes is what a stale entry would give. The width
+  is the vocabulary's unless given.
+  """
+  shape = (num_tables, vocab_size + 1, vocab_size + 1, width or vocab_size)
+  return np.random.default_rng(seed).normal(size=shape) * sharpness

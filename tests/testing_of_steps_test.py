@@ -1,0 +1,305 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the public checks of drafters and of draft length policies."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from speculative_t5x import testing
+from speculative_t5x.drafters import autoregression
+from speculative_t5x.policies import confidence
+from speculative_t5x.policies import marginal_gain
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import draft_length
+from speculative_t5x.speculation import sampling
+from tests import repeat_last
+
+# What follows each token.
+BIGRAMS = np.array(
+    [[0.2, 0.3, 0.5], [0.4, 0.2, 0.4], [0.45, 0.45, 0.1]], np.float32
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Bigrams:
+  """Draws each token by the one before it; its state counts the calls."""
+
+  target: contracts.Model
+  max_draft_tokens: int
+
+  @property
+  def num_uniforms(self):
+    return self.max_draft_tokens
+
+  def init(self, params, context, rows, slots):
+    return None, jnp.zeros((rows,), jnp.int32)
+
+  def first(self, view):
+    """Returns the last token of each row."""
+    at = jnp.maximum(view.num_tokens - 1, 0)[:, None]
+    last = jnp.take_along_axis(view.sequences, at, axis=1)[:, 0]
+    return jnp.where(view.num_tokens > 0, last, 0)
+
+  def uniform(self, uniforms, index):
+    """Returns the uniform of a draft token, [rows, 2]."""
+    return uniforms[:, index]
+
+  def propose(self, params, memory, state, view):
+    last, tokens, probs = self.first(view), [], []
+    (uniforms,) = view.uniforms.split(self.num_uniforms)
+    for i in range(self.max_draft_tokens):
+      q = jnp.asarray(params)[last]
+      last = sampling.draw(q, self.uniform(uniforms, i))
+      tokens.append(last)
+      probs.append(q)
+    draft = contracts.Draft(
+        jnp.stack(tokens, axis=1), view.num_wanted, jnp.stack(probs, axis=1)
+    )
+    return self.finish(draft), state + 1, view.target.cache
+
+  def finish(self, draft):
+    return draft
+
+
+class StatesOtherProbs(Bigrams):
+
+  def finish(self, draft):
+    return draft.replace(probs=jnp.roll(draft.probs, 1, axis=-1))
+
+
+class StatesNoProbs(Bigrams):
+
+  def finish(self, draft):
+    return draft.replace(probs=None)
+
+
+class DrawsTwiceByOneUniform(Bigrams):
+
+  def uniform(self, uniforms, index):
+    return uniforms[:, 0]
+
+
+class DropsImprobableTokens(Bigrams):
+  """Ends its draft before a token of low probability."""
+
+  def finish(self, draft):
+    q = jnp.take_along_axis(draft.probs, draft.tokens[..., None], axis=-1)
+    is_sure = jnp.cumprod(q[..., 0] > 0.3, axis=1)
+    return draft.replace(
+        lengths=jnp.minimum(draft.lengths, jnp.sum(is_sure, axis=1))
+    )
+
+
+class DropsForALaterToken(Bigrams):
+  """Drafts nothing where the second token is 2."""
+
+  def finish(self, draft):
+    is_out = draft.tokens[:, 1] == 2
+    return draft.replace(lengths=jnp.where(is_out, 0, draft.lengths))
+
+
+class ReadsTheOtherRow(Bigrams):
+
+  def first(self, view):
+    return jnp.roll(super().first(view), 1)
+
+
+class CountsTheRows(Bigrams):
+  """Drafts nothing where the rows are long on average."""
+
+  def propose(self, params, memory, state, view):
+    is_long = jnp.mean(view.num_tokens.astype(jnp.float32)) > 2
+    draft, *rest = super().propose(params, memory, state, view)
+    shorter = jnp.where(is_long, 0, draft.lengths)
+    return draft.replace(lengths=shorter), *rest
+
+
+class SpoilsTheTarget(Bigrams):
+
+  def propose(self, *args):
+    draft, state, cache = super().propose(*args)
+    return draft, state, jnp.zeros_like(cache)
+
+
+class OneStateForAllRows(Bigrams):
+
+  def init(self, params, context, rows, slots):
+    return None, jnp.int32(0)
+
+
+class GrowingState(Bigrams):
+
+  def propose(self, *args):
+    draft, state, cache = super().propose(*args)
+    return draft, jnp.concatenate([state, state]), cache
+
+
+class TestCheckDrafter:
+
+  def test_of_drawn_tokens(self):
+    testing.check_drafter(Bigrams, BIGRAMS)
+
+  def test_of_tokens_that_are_not_drawn(self):
+    testing.check_drafter(repeat_last.RepeatLast, gamma=3)
+    assert not jax.config.jax_enable_x64
+
+  @pytest.mark.parametrize(
+      ('kind', 'message'),
+      [
+          (StatesOtherProbs, r'drew \(.*where the distributions that it stat'),
+          (StatesNoProbs, 'where the distributions that it states'),
+          (DrawsTwiceByOneUniform, 'where the distributions that it states'),
+          (DropsImprobableTokens, 'A token was drawn and left untested'),
+          (DropsForALaterToken, 'A token was drawn and left untested'),
+          (ReadsTheOtherRow, 'depend on the other rows of its batch'),
+          (CountsTheRows, 'numbers of draft tokens of a row depend on the oth'),
+          (OneStateForAllRows, r'state of the drafter has an array of shape '),
+          (
+              SpoilsTheTarget,
+              r'the outputs do not follow .* temperature 1 the total variation '
+              r'distance is 0\.\d+ for example \d, and 0\.0001 .* The output '
+              r'\(.*\) has probability 0.* instead of 0\.\d+\.',
+          ),
+      ],
+      ids=lambda value: getattr(value, '__name__', ''),
+  )
+  def test_of_a_fault(self, kind, message):
+    with pytest.raises(AssertionError, match=message) as error:
+      testing.check_drafter(kind, BIGRAMS)
+    assert f'The drafter {kind.__name__} with the policy fixed' in str(
+        error.value
+    )
+
+  def test_state_of_another_shape(self):
+    with pytest.raises(ValueError, match='GrowingState returned its state wit'):
+      testing.check_drafter(GrowingState, BIGRAMS)
+
+  def test_class_without_a_part_of_the_contract(self):
+    with pytest.raises(ValueError, match='lacks max_draft_tokens'):
+      testing.check_drafter(lambda target, gamma: 'drafter')
+
+
+@dataclasses.dataclass(frozen=True)
+class Alternating(draft_length.DraftsOn):
+  """Wants one and two draft tokens alternately, by its state."""
+
+  name = 'alternating'
+  is_constant = False
+
+  def init(self, rows):
+    return jnp.ones((rows,), jnp.int32)
+
+  def num_wanted(self, state, num_remaining, gamma):
+    return state
+
+  def update(self, state, outcome):
+    return jnp.where(outcome.is_active, 3 - state, state)
+
+
+class OfTheOtherRow(Alternating):
+
+  def update(self, state, outcome):
+    return jnp.where(jnp.roll(outcome.num_accepted, 1) > 0, 2, 1)
+
+
+class StopsForOtherTokens(Alternating):
+  """Asks about the token of the first row."""
+
+  def continues(self, state, progress, logits, tokens, gamma):
+    return jnp.full(tokens.shape, tokens[0] == 2), progress
+
+  def num_wanted(self, state, num_remaining, gamma):
+    return jnp.full_like(num_remaining, gamma)
+
+
+class OneNumber(Alternating):
+
+  def init(self, rows):
+    return jnp.int32(1)
+
+  def num_wanted(self, state, num_remaining, gamma):
+    return jnp.full_like(num_remaining, gamma)
+
+  def update(self, state, outcome):
+    return state
+
+
+class SaysConstant(Alternating):
+  is_constant = True
+
+
+class OtherState(Alternating):
+
+  def update(self, state, outcome):
+    return state.astype(jnp.float32)
+
+
+class Halves(Alternating):
+
+  def num_wanted(self, state, num_remaining, gamma):
+    return state / 2
+
+
+class Unhashable(Alternating):
+  __hash__ = None
+
+
+class TestCheckPolicy:
+
+  @pytest.mark.parametrize(
+      'policy',
+      [
+          Alternating(),
+          confidence.Confidence(0.4, tuning=0.2),
+          marginal_gain.MarginalGain(0.1, 1.2, prior_weight=1.0),
+      ],
+      ids=lambda policy: policy.name,
+  )
+  def test_of_exact_policies(self, policy):
+    testing.check_policy(policy)
+
+  @pytest.mark.parametrize(
+      ('kind', 'message'),
+      [
+          (OfTheOtherRow, 'depend on the other rows of its batch'),
+          (StopsForOtherTokens, 'numbers of draft tokens of a row depend on'),
+          (OneNumber, r'state of the policy has an array of shape \(\)'),
+          (SaysConstant, r'is_constant = True, .* drafts of \[1, 2\] tokens'),
+      ],
+      ids=lambda value: getattr(value, '__name__', ''),
+  )
+  def test_of_a_fault(self, kind, message):
+    with pytest.raises(AssertionError, match=message):
+      testing.check_policy(kind())
+
+  @pytest.mark.parametrize(
+      ('policy', 'message'),
+      [
+          (OtherState(), r'alternating returned its state with float32\[\d+\]'),
+          (Halves(), 'wants draft tokens of shape .* and type float32'),
+          (Unhashable(), 'alternating is not hashable.*frozen dataclass'),
+          (Alternating, 'A policy must be an object'),
+      ],
+      ids=['OtherState', 'Halves', 'Unhashable', 'a class'],
+  )
+  def test_what_it_returns(self, policy, message):
+    with pytest.raises(ValueError, match=message):
+      testing.check_policy(policy)
+
+  def test_a_token_that_is_dropped_where_the_policy_stops(self, monkeypatch):
+    """A policy can do this only through a drafter that lets it."""
+    draft = autoregression.draft
+
+    def dropping(*args):
+      found, *rest = draft(*args)
+      is_stopped = found.lengths < args[4].num_wanted
+      lengths = jnp.where(is_stopped, found.lengths - 1, found.lengths)
+      return found.replace(lengths=jnp.maximum(lengths, 0)), *rest
+
+    monkeypatch.setattr(autoregression, 'draft', dropping)
+    with pytest.raises(AssertionError, match='drawn and left untested for its'):
+      testing.check_policy(confidence.Confidence(0.45))
