@@ -119,6 +119,15 @@ JOBS = {
         output_macro='MODEL_DIR',
         is_resumed=True,
     ),
+    'distill': Job(
+        'speculative_t5x.jobs.distill',
+        'distill',
+        'configs/runs/distill.gin',
+        'trains a draft model on what its target says',
+        output_macro='MODEL_DIR',
+        is_resumed=True,
+        optional=(*_CONFIGS, 'DRAFT_CHECKPOINT_PATH'),
+    ),
     'check-pair': Job(
         'speculative_t5x.jobs.check_pair',
         'check_pair',

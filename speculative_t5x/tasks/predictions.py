@@ -187,6 +187,16 @@ def read_tokens(path: epath.Path) -> Iterator[list[int]]:
   Raises:
     ValueError: for a file without token ids.
   """
+  for _, tokens in read_pairs(path):
+    yield tokens
+
+
+def read_pairs(path: epath.Path) -> Iterator[tuple[list[int], list[int]]]:
+  """Yields the token ids of the input and of the output of each decode.
+
+  Raises:
+    ValueError: see `read_tokens`.
+  """
   if not path.is_file():
     raise ValueError(
         f'There is no file {path}. Give the predictions.jsonl of an eval job or'
@@ -201,4 +211,5 @@ def read_tokens(path: epath.Path) -> Iterator[list[int]]:
           f'The predictions in {path} have no {TOKENS}. Decode again; the infer'
           ' job writes them with --gin.TOKENS=True.'
       )
-    yield from found
+    for tokens in found:
+      yield row.get(INPUT_TOKENS), tokens

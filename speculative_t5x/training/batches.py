@@ -10,6 +10,7 @@ resumed at step k sees the same batches as an uninterrupted one.
 Legend: num_examples, batch, inputs_length, targets_length.
 """
 
+from collections.abc import Sequence
 import dataclasses
 
 from flax import struct
@@ -17,6 +18,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 import numpy as np
+
+from speculative_t5x.networks import t5
 
 Tokens = np.ndarray | jax.Array
 
@@ -50,6 +53,36 @@ class Examples:
   def take(self, indices: Tokens) -> 'Examples':
     """Returns the examples at the given indices, int32 of any shape."""
     return Examples(self.inputs[indices], self.targets[indices])
+
+
+def check_tokens(examples: Examples, config: t5.T5Config, origin: str) -> None:
+  """Checks that the tokens are of a network's vocabulary.
+
+  Raises:
+    ValueError: naming where they come from, and the first that is not.
+  """
+  largest = max(examples.inputs.max(), examples.targets.max())
+  if largest >= config.vocab_size:
+    raise ValueError(
+        f'{origin} has token {largest}, but the network has only'
+        f" {config.vocab_size} tokens. Raise vocab_size, or use the task's"
+        ' vocabulary.'
+    )
+
+
+def join(parts: Sequence[Examples]) -> Examples:
+  """Returns the examples of all parts, padded to one length.
+
+  Args:
+    parts: examples in numpy arrays, at least one part.
+  """
+
+  def joined(*arrays):
+    width = max(array.shape[1] for array in arrays)
+    padded = (np.pad(x, ((0, 0), (0, width - x.shape[1]))) for x in arrays)
+    return np.concatenate(list(padded))
+
+  return jax.tree.map(joined, *parts)
 
 
 def trim_padding(examples: Examples, multiple: int = 8) -> Examples:

@@ -3,6 +3,7 @@
 """Reads the examples of a seqio task into memory."""
 
 from collections.abc import Mapping
+import dataclasses
 
 import seqio
 import tensorflow as tf
@@ -48,13 +49,7 @@ def read(
       batching.pad(inputs, task_feature_lengths['inputs']),
       batching.pad(targets, task_feature_lengths['targets']),
   )
-  largest = max(examples.inputs.max(), examples.targets.max())
-  if largest >= config.vocab_size:
-    raise ValueError(
-        f'Split {split!r} of {name!r} has token {largest}, but the network has'
-        f' only {config.vocab_size} tokens. Raise vocab_size, or use the'
-        " task's vocabulary."
-    )
+  batches.check_tokens(examples, config, f'Split {split!r} of {name!r}')
   return batches.trim_padding(examples)
 
 
@@ -84,3 +79,27 @@ def _dataset(
   return task.get_dataset(
       dict(task_feature_lengths), split=split, shuffle=False, num_epochs=1
   )
+
+
+@dataclasses.dataclass(frozen=True)
+class References:
+  """The references of a task, as examples to train on.
+
+  Attributes:
+    mixture_or_task_name: see `read`.
+    split: see `read`.
+    task_feature_lengths: see `read`.
+  """
+
+  mixture_or_task_name: str
+  split: str
+  task_feature_lengths: Mapping[str, int]
+
+  def read(self, config: t5.T5Config) -> batches.Examples:
+    """Returns the examples, for a network."""
+    return read(
+        self.mixture_or_task_name,
+        self.split,
+        self.task_feature_lengths,
+        config,
+    )

@@ -1,0 +1,124 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The distill job: trains a draft model on what its target says."""
+
+from collections.abc import Mapping, Sequence
+
+from etils import epath
+
+from speculative_t5x import checkpoints
+from speculative_t5x import sharding
+from speculative_t5x.compatibility import pairing
+from speculative_t5x.networks import t5
+from speculative_t5x.outputs import folder_lock
+from speculative_t5x.training import acceptance
+from speculative_t5x.training import batches
+from speculative_t5x.training import cutting
+from speculative_t5x.training import decodes as decodes_lib
+from speculative_t5x.training import distillation
+from speculative_t5x.training import divergences
+from speculative_t5x.training import origins
+from speculative_t5x.training import schedules
+from speculative_t5x.training import task_examples
+from speculative_t5x.training import trainer
+
+
+def distill(
+    *,
+    checkpoint_path: checkpoints.Path,
+    draft: origins.Origin,
+    decodes: Sequence[decodes_lib.Decodes],
+    references: Sequence[task_examples.References] = (),
+    validation: Mapping[int, decodes_lib.Decodes],
+    model_dir: checkpoints.Path,
+    learning_rate_fn: schedules.LearningRateFn,
+    settings: trainer.Settings,
+    divergence: divergences.Divergence = divergences.forward_kl,
+    target_config: t5.T5Config | None = None,
+    mesh_shape: Sequence[int] = (1, 1),
+) -> trainer.Result:
+  """Trains a draft model, or resumes from the newest checkpoint in `model_dir`.
+
+  Prints its progress to stderr. The checkpoint that is kept as the best one has
+  the highest acceptance rate.
+
+  Args:
+    checkpoint_path: the target's checkpoint, of any layout.
+    draft: what the training begins with.
+    decodes: of the target, to train on.
+    references: of tasks, to train on beside the decodes.
+    validation: decodes of the target by their temperature, 0 and 1, on which
+      the acceptance rate is measured.
+    model_dir: folder for the `checkpoint_<step>` folders; made if missing.
+    learning_rate_fn: see `schedules`.
+    settings: how long and how often.
+    divergence: of `divergences`, the loss.
+    target_config: the target's network; None for the sizes that its checkpoint
+      states.
+    mesh_shape: number of devices along the data and the model axis.
+  Raises:
+    ValueError: if target, draft model and data do not fit each other, or if
+      the loss is not finite.
+    checkpoints.CheckpointError: a ValueError, if the checkpoint in `model_dir`
+      is of another network.
+    OSError: if the folder cannot be written to.
+  """
+  _check(decodes, references, validation)
+  model_dir = epath.Path(model_dir)
+  mesh = sharding.from_shape(mesh_shape)
+  with folder_lock.hold(model_dir):
+    opened = pairing.open_checkpoint(pairing.TARGET_PATH, checkpoint_path)
+    target = origins.read(opened, target_config)
+    network = draft.make(target, settings.seed)
+    _check_vocabularies(target, network)
+    read = lambda each: each.read(opened.folder, network.config)
+    examples = batches.join(
+        [
+            *map(read, decodes),
+            *(each.read(network.config) for each in references),
+        ]
+    )
+    objective = distillation.Distillation(
+        target.params, target.config, network.config, divergence
+    )
+    return trainer.train(
+        objective,
+        acceptance.Validation(
+            objective,
+            {
+                temperature: batches.in_order(read(each), settings.batch_size)
+                for temperature, each in validation.items()
+            },
+        ),
+        examples,
+        learning_rate_fn,
+        settings,
+        model_dir,
+        init=lambda: network.params,
+        mesh=mesh,
+    )
+
+
+def _check(decodes, references, validation) -> None:
+  """Checks that there is something to train on, and to measure."""
+  if not decodes and not references:
+    raise ValueError(
+        'There is nothing to train on. Give decodes of the target, or'
+        ' references.'
+    )
+  if set(validation) != {0, 1}:
+    raise ValueError(
+        'validation must have decodes of the target at the temperatures 0 and'
+        f' 1, got {sorted(validation)}.'
+    )
+
+
+def _check_vocabularies(
+    target: cutting.Network, draft: cutting.Network
+) -> None:
+  one, other = target.config.vocab_size, draft.config.vocab_size
+  if one != other:
+    raise ValueError(
+        f'The target has logits of {one} tokens and the draft model of {other}.'
+        " Set the draft model's vocab_size to the target's."
+    )

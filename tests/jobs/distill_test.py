@@ -1,0 +1,216 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the distill job with a random target and given decodes."""
+
+import dataclasses
+import json
+import pathlib
+import shutil
+import types
+
+import jax
+import numpy as np
+import pytest
+
+from speculative_t5x import checkpoints
+from speculative_t5x import loading
+from speculative_t5x.jobs import distill
+from speculative_t5x.networks import t5
+from speculative_t5x.training import decodes
+from speculative_t5x.training import divergences
+from speculative_t5x.training import origins
+from speculative_t5x.training import schedules
+from speculative_t5x.training import steps
+from speculative_t5x.training import trainer
+
+_TARGET = t5.T5Config(
+    vocab_size=12,
+    emb_dim=16,
+    num_heads=2,
+    num_encoder_layers=1,
+    num_decoder_layers=2,
+    head_dim=8,
+    mlp_dim=32,
+)
+_DRAFT = dataclasses.replace(
+    _TARGET, emb_dim=8, num_decoder_layers=1, head_dim=4, dropout_rate=0.1
+)
+
+
+class _Infer:
+  """Writes given decodes as the infer job does, and counts its runs."""
+
+  def __init__(self, target, num_examples=64, tokens=True, largest=11):
+    self.runs = 0
+    self._target = target
+    self._size = num_examples
+    self._tokens = tokens
+    self._largest = largest
+
+  def __call__(self, output_dir):
+    self.runs += 1
+    rng = np.random.default_rng(0)
+    folder = pathlib.Path(output_dir)
+    folder.mkdir(parents=True, exist_ok=True)
+    draw = lambda: rng.integers(2, self._largest + 1, rng.integers(2, 6))
+    with open(folder / 'predictions.jsonl', 'w') as file:
+      for _ in range(self._size):
+        row = {'input_tokens': [*draw().tolist(), 1]}
+        if self._tokens:
+          row['tokens'] = [*draw().tolist(), 1]
+        file.write(json.dumps(row) + '\n')
+    model = types.SimpleNamespace(checkpoint=str(self._target))
+    return types.SimpleNamespace(target=model)
+
+
+@pytest.fixture(scope='module')
+def target(tmp_path_factory):
+  """Returns the folder of a random target's checkpoint."""
+  folder = tmp_path_factory.mktemp('target')
+  params = jax.tree.map(lambda x: 2 * x, steps.init_params(_TARGET, 0))
+  return checkpoints.save(folder, 7, params)
+
+
+def _distill(target, folder, infer=None, **changes):
+  made = lambda name: decodes.Decodes(
+      infer or _Infer(target), folder / 'decodes', name
+  )
+  settings = {
+      'train_steps': 6,
+      'batch_size': 16,
+      'checkpoint_period': 3,
+      'progress_seconds': 0.0,
+  }
+  arguments = {
+      'checkpoint_path': target,
+      'draft': origins.Scratch(_DRAFT),
+      'decodes': [made('train')],
+      'validation': {0: made('t0'), 1: made('t1')},
+      'model_dir': folder / 'model',
+      'learning_rate_fn': schedules.rsqrt_decay(
+          learning_rate=0.03, warmup_steps=2
+      ),
+  }
+  for name, value in changes.items():
+    (settings if name in settings else arguments)[name] = value
+  return distill.distill(**arguments, settings=trainer.Settings(**settings))
+
+
+@pytest.fixture(scope='module')
+def distilled(target, tmp_path_factory):
+  folder = tmp_path_factory.mktemp('distilled')
+  return folder, _distill(target, folder)
+
+
+class TestDistill:
+
+  def test_result(self, distilled):
+    folder, result = distilled
+    measured = result.last.validation
+    assert {'acceptance_t0', 'acceptance_t1', 'tokens_per_call_7_t1'} < set(
+        measured
+    )
+    assert 0 < measured['acceptance_t1'] < 1
+    assert 1 <= measured['tokens_per_call_3_t1'] <= 4
+    history = json.loads((folder / 'model/history.json').read_text())
+    assert [point['step'] for point in history] == [3, 6]
+    params = checkpoints.open(result.best_checkpoint).restore_params(
+        loading.abstract_params(_DRAFT)
+    )
+    assert all(np.isfinite(x).all() for x in jax.tree.leaves(params))
+
+  def test_resumed_equals_uninterrupted(self, target, distilled, tmp_path):
+    folder, result = distilled
+    (tmp_path / 'model').mkdir()
+    for name in ('checkpoint_3', 'history.json'):
+      source, copy = folder / 'model' / name, tmp_path / 'model' / name
+      (shutil.copytree if source.is_dir() else shutil.copy)(source, copy)
+    resumed = _distill(target, tmp_path)
+    assert resumed.last.validation == result.last.validation
+    assert resumed.last.training['loss'] == result.last.training['loss']
+    assert resumed.best == result.best or resumed.best.step == 6
+
+  @pytest.mark.parametrize(
+      'draft',
+      [
+          origins.FromTarget([1], num_heads=1, mlp_dim=9, dropout_rate=0.0),
+          origins.FromTarget([0], shares_encoder=True),
+          origins.Scratch(dataclasses.replace(_DRAFT, num_encoder_layers=0)),
+      ],
+      ids=['cut and narrowed', 'cut, shared encoder', 'shared encoder'],
+  )
+  @pytest.mark.parametrize(
+      'divergence', [divergences.total_variation], ids=['total_variation']
+  )
+  def test_origins(self, target, tmp_path, draft, divergence):
+    result = _distill(
+        target, tmp_path, draft=draft, divergence=divergence, train_steps=3
+    )
+    loss = result.last.training['loss']
+    assert 0 < loss < 1  # a total variation distance
+
+  def test_goes_on_from_a_checkpoint(self, target, distilled, tmp_path):
+    """At a learning rate of 0, the measures stay those of the checkpoint."""
+    _, result = distilled
+    again = _distill(
+        target,
+        tmp_path,
+        draft=origins.FromCheckpoint(result.last_checkpoint),
+        train_steps=1,
+        learning_rate_fn=lambda step: 0.0 * step,
+    )
+    assert again.last.validation == pytest.approx(result.last.validation)
+
+  def test_all_of_the_target_is_always_accepted(self, target, tmp_path):
+    result = _distill(
+        target,
+        tmp_path,
+        draft=origins.FromTarget([0, 1]),
+        train_steps=1,
+        learning_rate_fn=lambda step: 0.0 * step,
+    )
+    for temperature in (0, 1):
+      accepted = result.last.validation[f'acceptance_t{temperature}']
+      assert accepted == pytest.approx(1, abs=1e-5)
+
+
+class TestBadInput:
+
+  @pytest.mark.parametrize(
+      ('changes', 'message'),
+      [
+          ({'decodes': []}, 'There is nothing to train on'),
+          ({'validation': {0: None}}, r'temperatures 0 and 1, got \[0\]'),
+          (
+              {
+                  'draft': origins.Scratch(
+                      dataclasses.replace(_DRAFT, vocab_size=13)
+                  )
+              },
+              'logits of 12 tokens and the draft model of 13',
+          ),
+          ({'draft': origins.Scratch(None)}, 'Set DRAFT_CONFIG'),
+          ({'draft': origins.FromTarget([2])}, 'has the layers 0 to 1'),
+          ({'batch_size': 65}, 'batch_size 65 exceeds the 64'),
+          ({'checkpoint_path': 'nowhere'}, 'nowhere'),
+      ],
+  )
+  def test_error_names_the_setting(self, target, tmp_path, changes, message):
+    with pytest.raises(ValueError, match=message):
+      _distill(target, tmp_path, **changes)
+
+  @pytest.mark.parametrize(
+      ('infer', 'message'),
+      [
+          (_Infer('elsewhere'), 'decodes elsewhere, and the draft'),
+          ({'tokens': False}, 'have no tokens'),
+          ({'num_examples': 0}, 'has no decodes'),
+          ({'largest': 40}, 'but the network has only 12'),
+      ],
+      ids=['another target', 'no tokens', 'none', 'another vocabulary'],
+  )
+  def test_decodes_that_do_not_fit(self, target, tmp_path, infer, message):
+    if isinstance(infer, dict):
+      infer = _Infer(target, **infer)
+    with pytest.raises(ValueError, match=message):
+      _distill(target, tmp_path, infer)
