@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models and vocabularies read from disk, checked before they are used."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 import functools
 import pathlib
@@ -197,13 +197,19 @@ def abstract_params(config: t5.T5Config) -> contracts.Params:
 
 @functools.cache
 def _abstract_variables(config: t5.T5Config) -> core.FrozenDict:
+  init = functools.partial(init_variables, config)
+  return core.freeze(jax.eval_shape(init, jax.random.key(0)))
+
+
+def init_variables(config: t5.T5Config, key: jax.Array) -> Mapping[str, Any]:
+  """Returns random parameters, `params`, and their axes, `params_axes`."""
   init = functools.partial(t5.Transformer(config).init, enable_dropout=False)
-  inputs = [jax.ShapeDtypeStruct((1, 1), jnp.int32)] * 3
+  inputs = [jnp.ones((1, 1), jnp.int32)] * 3
   if not config.num_encoder_layers:  # a decoder alone
     init = functools.partial(init, method='decode')
-    shape = (1, 1, config.width_of_inputs)
-    inputs = [jax.ShapeDtypeStruct(shape, config.dtype), *inputs]
-  return core.freeze(jax.eval_shape(init, jax.random.key(0), *inputs))
+    encoded = jnp.zeros((1, 1, config.width_of_inputs), config.dtype)
+    inputs = [encoded, *inputs]
+  return init(key, *inputs)
 
 
 @functools.cache

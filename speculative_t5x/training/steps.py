@@ -59,10 +59,9 @@ class Objective(Protocol):
 
 def init_params(config: t5.T5Config, seed: int) -> Params:
   """Returns randomly initialised parameters."""
-  tokens = jnp.ones((1, 1), jnp.int32)
-  init = functools.partial(t5.Transformer(config).init, enable_dropout=False)
   params_key, _ = _keys(seed)
-  return jax.jit(init)(params_key, tokens, tokens, tokens)['params']
+  init = jax.jit(functools.partial(loading.init_variables, config))
+  return init(params_key)['params']
 
 
 def place(
