@@ -126,7 +126,7 @@ JOBS = {
         'trains a draft model on what its target says',
         output_macro='MODEL_DIR',
         is_resumed=True,
-        optional=(*_CONFIGS, 'DRAFT_CHECKPOINT_PATH'),
+        optional=_CONFIGS,
     ),
     'check-pair': Job(
         'speculative_t5x.jobs.check_pair',

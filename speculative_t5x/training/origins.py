@@ -63,12 +63,17 @@ class FromCheckpoint:
     config: of its network; None for the sizes that the checkpoint states.
   """
 
-  checkpoint_path: checkpoints.Path
+  checkpoint_path: checkpoints.Path | None
   config: t5.T5Config | None = None
 
   def make(self, target: cutting.Network, seed: int) -> cutting.Network:
     """See `Origin.make`."""
     del target, seed
+    if self.checkpoint_path is None:
+      raise ValueError(
+          'A draft model from a checkpoint needs its path. Set'
+          ' DRAFT_CHECKPOINT_PATH.'
+      )
     return read(checkpoints.open(self.checkpoint_path), self.config)
 
 

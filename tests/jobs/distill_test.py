@@ -190,6 +190,10 @@ class TestBadInput:
               'logits of 12 tokens and the draft model of 13',
           ),
           ({'draft': origins.Scratch(None)}, 'Set DRAFT_CONFIG'),
+          (
+              {'draft': origins.FromCheckpoint(None)},
+              'Set DRAFT_CHECKPOINT_PATH',
+          ),
           ({'draft': origins.FromTarget([2])}, 'has the layers 0 to 1'),
           ({'batch_size': 65}, 'batch_size 65 exceeds the 64'),
           ({'checkpoint_path': 'nowhere'}, 'nowhere'),
