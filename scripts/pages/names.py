@@ -37,7 +37,7 @@ _BENCHMARKS = {
     'caches_5': 'shared_caches_gamma_5.json',
     'earlier_answers': 'earlier_answers.json',
 }
-_TASKS = 'translation', 'summaries'
+_TASKS = 'translation', 'summaries', 'post-editing'
 _MODULES = (benchmark_tables, formats, tpu_tables, walltime_tables)
 
 
