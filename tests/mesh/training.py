@@ -1,0 +1,103 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Training on meshes ends with the parameters of training on one device."""
+
+import jax
+import numpy as np
+import pytest
+
+from speculative_t5x import checkpoints
+from speculative_t5x import loading
+from speculative_t5x import sharding
+from speculative_t5x.networks import t5
+from speculative_t5x.training import acceptance
+from speculative_t5x.training import adafactor
+from speculative_t5x.training import batches
+from speculative_t5x.training import cutting
+from speculative_t5x.training import distillation
+from speculative_t5x.training import divergences
+from speculative_t5x.training import schedules
+from speculative_t5x.training import steps
+from speculative_t5x.training import trainer
+
+_TARGET = t5.T5Config(
+    vocab_size=16,
+    emb_dim=16,
+    num_heads=4,
+    num_encoder_layers=1,
+    num_decoder_layers=1,
+    head_dim=8,
+    mlp_dim=32,
+    dropout_rate=0.0,
+)
+
+
+def _examples():
+  rng = np.random.default_rng(0)
+  inputs, targets = rng.integers(2, 16, (2, 64, 6)).astype(np.int32)
+  return batches.Examples(inputs, targets)
+
+
+def _train(folder, mesh, num_parts=1):
+  """Distils for three steps, and returns the result."""
+  target = steps.init_params(_TARGET, 0)
+  draft = cutting.Network(_TARGET, steps.init_params(_TARGET, 1))
+  objective = distillation.Distillation(
+      target, _TARGET, draft.config, divergences.forward_kl
+  )
+  decodes = batches.in_order(_examples(), 16)
+  return trainer.train(
+      objective,
+      acceptance.Validation(objective, {0: decodes, 1: decodes}),
+      _examples(),
+      schedules.rsqrt_decay(learning_rate=0.03, warmup_steps=1),
+      trainer.Settings(
+          train_steps=3, batch_size=16, num_parts=num_parts, steps_per_call=3
+      ),
+      folder,
+      init=lambda: draft.params,
+      mesh=mesh,
+  )
+
+
+@pytest.fixture(scope='module')
+def alone(tmp_path_factory):
+  folder = tmp_path_factory.mktemp('alone')
+  return folder, _train(folder, None)
+
+
+def _params(folder):
+  return checkpoints.open(folder).restore_params(
+      loading.abstract_params(_TARGET)
+  )
+
+
+@pytest.mark.parametrize(
+    ('shape', 'num_parts'), [((8, 1), 1), ((2, 4), 1), ((2, 2), 2)]
+)
+def test_training_on_a_mesh(alone, tmp_path, shape, num_parts):
+  folder, expected = alone
+  found = _train(tmp_path, sharding.from_shape(shape), num_parts)
+  assert found.last.training['loss'] == pytest.approx(
+      expected.last.training['loss'], rel=1e-5
+  )
+  assert found.last.validation == pytest.approx(
+      expected.last.validation, rel=1e-3
+  )
+  jax.tree.map(
+      lambda one, other: np.testing.assert_allclose(one, other, atol=1e-4),
+      _params(tmp_path),
+      _params(folder),
+  )
+
+
+def test_parameters_are_partitioned():
+  mesh = sharding.from_shape((2, 4))
+  params = steps.init_params(_TARGET, 0)
+  state = steps.place(
+      adafactor.start(adafactor.make(lambda _: 0.1), params),
+      _TARGET,
+      mesh,
+  )
+  kernel = state.params['decoder']['layers_0']['mlp']['wi_0']['kernel']
+  assert kernel.sharding.shard_shape(kernel.shape) == (16, 8)
