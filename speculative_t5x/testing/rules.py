@@ -56,8 +56,8 @@ def check_rule(
     tolerance: the largest total variation distance that passes.
   Raises:
     AssertionError: for a distance above it; says where and how large.
-    ValueError: for something that is no rule or no pytree, or if the rule is not constant on
-      boxes of its uniforms.
+    ValueError: for something that is no rule or no pytree, or if the rule is
+      not constant on boxes of its uniforms.
   """
   if hasattr(rule, 'name') and not isinstance(rule, type):
     description.check(rule)
