@@ -16,6 +16,7 @@ from speculative_t5x.policies import marginal_gain
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import sampling
+from speculative_t5x.speculation import uniforms as uniforms_lib
 from tests import repeat_last
 
 # What follows each token.
@@ -102,6 +103,69 @@ class DropsForALaterToken(Bigrams):
     return draft.replace(lengths=jnp.where(is_out, 0, draft.lengths))
 
 
+class StatesAllTokens(Bigrams):
+  """Draws with top-k, and states what it would draw from without."""
+
+  def propose(self, params, memory, state, view):
+    draft, *rest = super().propose(params, memory, state, view)
+    (uniforms,) = view.uniforms.split(self.num_uniforms)
+    logits = jnp.log(draft.probs)
+    tokens = sampling.draw(
+        sampling.standardize(logits, view.sampling), uniforms
+    )
+    off = view.sampling.replace(topk=jnp.int32(0))
+    probs = sampling.standardize(logits, off)
+    return draft.replace(tokens=tokens, probs=probs), *rest
+
+
+class TossesACoin(Bigrams):
+  """Drafts nothing in a tenth of all calls, by a uniform of its own."""
+
+  @property
+  def num_uniforms(self):
+    return self.max_draft_tokens + 1
+
+  def propose(self, params, memory, state, view):
+    words = view.uniforms.values
+    own = view._replace(
+        uniforms=uniforms_lib.Uniforms(words[:, :-1], 'Bigrams')
+    )
+    inner = Bigrams(self.target, self.max_draft_tokens)
+    draft, *rest = inner.propose(params, memory, state, own)
+    coin = uniforms_lib.coins(words[:, -1], jnp.float32)
+    is_off = (coin < 0.1) & self.may_drop(draft)
+    return draft.replace(lengths=jnp.where(is_off, 0, draft.lengths)), *rest
+
+  def may_drop(self, draft):
+    return draft.lengths > 0
+
+
+class TossesACoinForSome(TossesACoin):
+
+  def may_drop(self, draft):
+    return draft.tokens[:, 0] == 2
+
+
+class TossesTheSameCoin(Bigrams):
+  """Drafts nothing where the uniform of the first token is small."""
+
+  def propose(self, params, memory, state, view):
+    draft, *rest = super().propose(params, memory, state, view)
+    is_off = uniforms_lib.coins(view.uniforms.values[:, 0], jnp.float32) < 0.05
+    return draft.replace(lengths=jnp.where(is_off, 0, draft.lengths)), *rest
+
+
+class HintsUndeclared(Bigrams):
+
+  def init(self, params, context, rows, slots):
+    assert context.hints is None, 'there are hints'
+    return super().init(params, context, rows, slots)
+
+
+class HintsDeclared(HintsUndeclared):
+  reads_hints = True
+
+
 class ReadsTheOtherRow(Bigrams):
 
   def first(self, view):
@@ -155,6 +219,9 @@ class TestCheckDrafter:
           (DrawsTwiceByOneUniform, 'where the distributions that it states'),
           (DropsImprobableTokens, 'A token was drawn and left untested'),
           (DropsForALaterToken, 'A token was drawn and left untested'),
+          (StatesAllTokens, 'where the distributions that it states'),
+          (TossesACoinForSome, 'A token was drawn and left untested'),
+          (TossesTheSameCoin, 'A token was drawn and left untested'),
           (ReadsTheOtherRow, 'depend on the other rows of its batch'),
           (CountsTheRows, 'numbers of draft tokens of a row depend on the oth'),
           (OneStateForAllRows, r'state of the drafter has an array of shape '),
@@ -173,6 +240,14 @@ class TestCheckDrafter:
     assert f'The drafter {kind.__name__} with the policy fixed' in str(
         error.value
     )
+
+  def test_of_a_coin_that_knows_no_token(self):
+    testing.check_drafter(TossesACoin, BIGRAMS)
+
+  def test_has_hints_only_if_it_reads_them(self):
+    testing.check_drafter(HintsUndeclared, BIGRAMS, temperatures=(0.0,))
+    with pytest.raises(AssertionError, match='there are hints'):
+      testing.check_drafter(HintsDeclared, BIGRAMS, temperatures=(0.0,))
 
   def test_state_of_another_shape(self):
     with pytest.raises(ValueError, match='GrowingState returned its state wit'):

@@ -67,6 +67,35 @@ class TestCheckRule:
     with pytest.raises(AssertionError):
       testing.check_rule(rule)
 
+  def test_of_logits_without_topk(self):
+    def rule(scores, draft, uniforms):
+      temperature = scores.sampling.temperature
+      probs = jax.nn.softmax(scores.logits / jnp.maximum(temperature, 1e-4))
+      return decide(scores._replace(probs=probs), draft, uniforms)
+
+    with pytest.raises(AssertionError, match='temperature=1.0, topk=2'):
+      testing.check_rule(rule)
+    testing.check_rule(rule, temperatures=(0.0,))
+
+  @pytest.mark.parametrize('width', [1, 3])
+  def test_a_bias_in_blocks_of_one_length(self, width):
+    """Narrow blocks occur where all drafts of a batch are short."""
+
+    def rule(scores, draft, uniforms):
+      return decide(scores, draft, uniforms * (uniforms.shape[1] != width))
+
+    with pytest.raises(AssertionError, match=f'gamma={width}'):
+      testing.check_rule(rule, gamma=3, num_tables=2)
+
+  def test_a_rule_that_is_no_pytree(self):
+    class Plain:
+      name = 'plain'
+      is_lossless = True
+      __call__ = staticmethod(decide)
+
+    with pytest.raises(ValueError, match='Decorate Plain with flax.struct'):
+      testing.check_rule(Plain())
+
   def test_a_threshold_near_an_end(self):
     """Accepts whatever has a uniform below 1e-7."""
 
@@ -83,6 +112,8 @@ class TestCheckRule:
     """The second is compared with another number where the first is small."""
 
     def rule(scores, draft, uniforms):
+      if uniforms.shape[1] < 2:
+        return decide(scores, draft, uniforms)
       first, second = uniforms.T
       second = jnp.where(first < 0.3, second, 1 - second)
       return decide(scores, draft, jnp.stack([first, second], axis=1))
@@ -92,8 +123,8 @@ class TestCheckRule:
 
   def test_no_boxes(self):
     def rule(scores, draft, uniforms):
-      product = uniforms[:, :1] * uniforms[:, 1:]
-      return decide(scores, draft, jnp.concatenate([product] * 2, axis=1))
+      product = jnp.prod(uniforms, axis=1, keepdims=True)
+      return decide(scores, draft, jnp.broadcast_to(product, uniforms.shape))
 
     with pytest.raises(ValueError, match='more than 2000 boxes of uniforms'):
       testing.check_rule(rule, num_tables=1)

@@ -74,6 +74,13 @@ class Workload:
     draft_length.check(self.policy)
     token_decoder.check_int32('seed', self.seed)
     description.check(self.rule)
+    ranges.check_settings(
+        ranges.NUMBER,
+        topk=self.topk,
+        topp=self.topp,
+        minp=self.minp,
+        typicalp=self.typicalp,
+    )
     ranges.check_settings(pairing.CONFIG, target_config=self.target_config)
 
   @property

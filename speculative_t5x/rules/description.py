@@ -4,6 +4,7 @@
 
 import dataclasses
 
+import jax
 import numpy as np
 
 from speculative_t5x.speculation import contracts
@@ -13,7 +14,8 @@ def check(rule: contracts.Rule) -> None:
   """Checks that something given as a rule is one.
 
   Raises:
-    ValueError: for anything else, such as a class or a name.
+    ValueError: for anything else, such as a class or a name, and for a rule
+      that is no pytree.
   """
   needed = 'name', 'is_lossless', '__call__'
   if isinstance(rule, type) or not all(hasattr(rule, x) for x in needed):
@@ -22,6 +24,11 @@ def check(rule: contracts.Rule) -> None:
         f' contracts.Rule says, got {rule!r}. A file of configs/rules sets'
         ' RULE; in Python, use verification.TOKENWISE or a rule of'
         ' speculative_t5x.rules, with parentheses.'
+    )
+  if jax.tree_util.all_leaves([rule]):
+    raise ValueError(
+        f'The rule {rule.name} is no pytree, and compiled functions cannot take'
+        f' it. Decorate {type(rule).__name__} with flax.struct.dataclass.'
     )
 
 

@@ -49,13 +49,17 @@ def check_drafter(
     ValueError: if the drafter does not return what `contracts.Drafter` says.
   """
   target = table_model.TextModel(vocab_size)
-  pair = pairs.of_tables(
-      source.make_drafter(make, target, gamma),
-      params,
-      vocab_size=vocab_size,
-      tolerance=judgement.ROUNDING,
-  )
-  for policy in _POLICIES:
-    judgement.check(
-        pair, policy, temperatures=temperatures, tolerance=tolerance
+  drafter = source.make_drafter(make, target, gamma)
+  reads_hints = getattr(drafter, 'reads_hints', False)
+  for hints in (None, pairs.HINTS) if reads_hints else (None,):
+    pair = pairs.of_tables(
+        drafter,
+        params,
+        vocab_size=vocab_size,
+        tolerance=judgement.ROUNDING,
+        hints=hints,
     )
+    for policy in _POLICIES:
+      judgement.check(
+          pair, policy, temperatures=temperatures, tolerance=tolerance
+      )

@@ -9,6 +9,9 @@ import numpy as np
 from speculative_t5x.speculation import contracts
 from speculative_t5x.testing import programs
 
+# Of uniforms that draw no token.
+_OTHERS = 0.01, 0.25, 0.75, 0.99
+
 
 class Draft(NamedTuple):
   """What is drafted for some of the drafter's uniforms.
@@ -33,17 +36,36 @@ def drafts(program: programs.Program, rule, examples, state) -> list[Draft]:
 
   The first uniform that a drafter has not used yet draws the next token that is
   sampled. The drafts must not change between two neighbouring sums of the
-  probabilities that the drafter states.
+  probabilities that the drafter states. Uniforms that draw no token are 1/2 in
+  what is returned, and the same is checked with other values of them.
 
   Raises:
     AssertionError: if tokens are not drawn from the stated distributions, or if
       some that are drawn are left out of the draft for the values of tokens.
   """
+  found = _drafts(program, rule, examples, state, 0.5)
+  most = max(len(each.uniforms) for each in found)
+  if most < program.pair.drafter.num_uniforms:
+    for rest in _OTHERS:
+      _drafts(program, rule, examples, state, rest)
+  return found
+
+
+def _drafts(program, rule, examples, state, rest: float) -> list[Draft]:
+  """See `drafts`.
+
+  Args:
+    program: likewise.
+    rule: likewise.
+    examples: likewise.
+    state: likewise.
+    rest: the uniforms that draw no token.
+  """
   open_drafts = [Draft(i, 1.0, (), (), ()) for i in range(len(examples))]
-  found, edges, drawn = {}, [], []
+  found, ends, others, drawn = {}, [], [], []
   depth = 0
   while open_drafts:
-    proposed = _proposed(program, rule, examples, state, open_drafts)
+    proposed = _proposed(program, rule, examples, state, open_drafts, rest)
     later = []
     for at, each in enumerate(open_drafts):
       tokens = _check_drawn(program, proposed, at, each)
@@ -58,20 +80,24 @@ def drafts(program: programs.Program, rule, examples, state) -> list[Draft]:
             tokens=tokens[: depth + 1], probs=(*each.probs, mass)
         )
         later.append(child)
-        edges += _with_other_uniforms(child, program.pair.drafter.num_uniforms)
+        others += _with_other_uniforms(child, program.pair.drafter.num_uniforms)
       else:
-        for child, ends in _children(each, q, program.pair.tolerance):
+        for child, own_ends in _children(each, q, program.pair.tolerance):
           later.append(child)
-          edges += ends
+          ends += own_ends
     open_drafts, depth = later, depth + 1
-  _check_edges(program, rule, examples, state, edges)
+  _lengths(program, rule, examples, state, others, rest)
+  lengths = _lengths(program, rule, examples, state, ends, rest)
+  drawn += [(x.row, x.tokens, n) for x, n in zip(ends, lengths)]
   _check_none_dropped(program, drawn)
   return list(found.values())
 
 
-def _proposed(program, rule, examples, state, asked) -> contracts.Draft:
+def _proposed(
+    program, rule, examples, state, asked, rest: float
+) -> contracts.Draft:
   rows = np.array([each.row for each in asked])
-  uniforms = np.full((len(asked), program.num_uniforms), 0.5)
+  uniforms = np.full((len(asked), program.num_uniforms), rest)
   for row, each in zip(uniforms, asked):
     row[: len(each.uniforms)] = each.uniforms
   return program.draft(
@@ -137,12 +163,14 @@ def _add(found, each: Draft, length: int):
   found[key] = chosen._replace(weight=weight)
 
 
-def _check_edges(program, rule, examples, state, edges):
-  if not edges:
-    return
-  proposed = _proposed(program, rule, examples, state, edges)
-  for row, each in enumerate(edges):
+def _lengths(program, rule, examples, state, asked, rest: float) -> list[int]:
+  """Checks the tokens of some drafts, and returns the lengths."""
+  if not asked:
+    return []
+  proposed = _proposed(program, rule, examples, state, asked, rest)
+  for row, each in enumerate(asked):
     _check_drawn(program, proposed, row, each)
+  return proposed.lengths.tolist()
 
 
 def _check_drawn(program, proposed, row, each: Draft) -> tuple[int, ...]:

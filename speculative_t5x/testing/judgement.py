@@ -31,7 +31,7 @@ def check(
   Args:
     pair: what is decoded.
     policy: the draft length policy.
-    temperatures: of target and drafter.
+    temperatures: of target and drafter; see also `rules.samplings`.
     tolerance: the largest total variation distance that passes.
   Returns:
     The lengths of drafts, see `reachable.Reached`.
@@ -40,15 +40,16 @@ def check(
   """
   program = programs.Program(pair, policy, sampling_lib.make_sampling())
   lengths = set()
-  for temperature in temperatures:
-    program = program.with_sampling(sampling_lib.make_sampling(temperature))
+  vocab_size = pair.target.vocab_size
+  for setting in rules.samplings(temperatures, vocab_size):
+    program = program.with_sampling(sampling_lib.make_sampling(**setting))
     found = reachable.reach(
         program, verification.TOKENWISE, reachable.Decisions(_enumerator())
     )
     lengths |= found.lengths
     exact = reachable.exact_distributions(program)
     for example, both in enumerate(zip(exact, found.distributions)):
-      _check_distance(program, example, temperature, *both, tolerance)
+      _check_distance(program, example, setting, *both, tolerance)
   return lengths
 
 
@@ -57,7 +58,7 @@ def _enumerator() -> rules.Enumerator:
   return rules.Enumerator(verification.TOKENWISE)
 
 
-def _check_distance(program, example, temperature, exact, found, tolerance):
+def _check_distance(program, example, setting, exact, found, tolerance):
   outputs = sorted(exact.keys() | found.keys())
   differences = np.array(
       [found.get(x, 0.0) - exact.get(x, 0.0) for x in outputs]
@@ -65,10 +66,11 @@ def _check_distance(program, example, temperature, exact, found, tolerance):
   distance = rules.total_variation(exact, found)
   if distance <= tolerance:
     return
+  shown = ', '.join(f'{name} {value:g}' for name, value in setting.items())
   worst = outputs[int(np.argmax(np.abs(differences)))]
   raise AssertionError(
       f'{program.name}: the outputs do not follow the distribution of the'
-      f' target. At temperature {temperature:g} the total variation distance is'
+      f' target. At {shown} the total variation distance is'
       f' {distance:.2g} for example {example}, and {tolerance:g} is allowed.'
       f' The output {worst} has probability {found.get(worst, 0.0):.3g} instead'
       f' of {exact.get(worst, 0.0):.3g}.'

@@ -15,13 +15,13 @@ each with the distributions that the target gives it).
 
 import collections
 from collections.abc import Callable, Sequence
-import functools
 import itertools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
+from speculative_t5x.rules import description
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.testing import boxes as boxes_lib
@@ -42,40 +42,64 @@ def check_rule(
 ) -> None:
   """Checks that a rule keeps the target's distribution.
 
-  Random tables of every kind of draft are enumerated (see `random_tables`). The
-  number of drafts grows as vocab_size^gamma.
+  Random tables of every kind of draft are enumerated (see `random_tables`), at
+  each temperature and with top-k. The number of drafts grows as
+  vocab_size^gamma.
 
   Args:
     rule: a `contracts.Rule`, or a function with the same arguments and result.
-    gamma: draft tokens per block.
-    vocab_size: tokens.
-    num_tables: how many, per kind of draft and temperature.
+    gamma: draft tokens per block. Blocks of fewer are enumerated too, because
+      verification is as wide as the longest draft of a batch needs.
+    vocab_size: tokens, at least 2.
+    num_tables: how many, per kind of draft, length of the block and sampling.
     temperatures: of the target.
     tolerance: the largest total variation distance that passes.
   Raises:
     AssertionError: for a distance above it; says where and how large.
-    ValueError: for something that is no rule, or if the rule is not constant on
-      boxes of its uniforms.
+    ValueError: for something that is no rule or no pytree, or if the rule is
+      not constant on boxes of its uniforms.
   """
+  if hasattr(rule, 'name') and not isinstance(rule, type):
+    description.check(rule)
   settings = [
-      dict(seed=seed, temperature=temperature, kind=kind)
-      for kind, temperature, seed in itertools.product(
-          tables_lib.KINDS, temperatures, range(num_tables)
+      dict(gamma=width, vocab_size=vocab_size, seed=seed)
+      | sampling
+      | dict(kind=kind)
+      for kind, width, sampling, seed in itertools.product(
+          tables_lib.KINDS,
+          range(gamma + 1),
+          samplings(temperatures, vocab_size),
+          range(num_tables),
       )
   ]
-  make = functools.partial(
-      tables_lib.random_tables, gamma=gamma, vocab_size=vocab_size
+  found = distances(
+      rule, [tables_lib.random_tables(**each) for each in settings]
   )
-  found = distances(rule, [make(**setting) for setting in settings])
   worst = int(np.argmax(found))
   if found[worst] > tolerance:
-    arguments = dict(gamma=gamma, vocab_size=vocab_size) | settings[worst]
-    shown = ', '.join(f'{name}={x!r}' for name, x in arguments.items())
+    shown = ', '.join(f'{name}={x!r}' for name, x in settings[worst].items())
     raise AssertionError(
         f'{getattr(rule, "name", rule)} does not keep the target distribution:'
         f' the total variation distance is {found[worst]:.2g}, and'
         f' {tolerance:g} is allowed. The tables are random_tables({shown}).'
     )
+
+
+def samplings(
+    temperatures: Sequence[float], vocab_size: int
+) -> list[dict[str, Any]]:
+  """Returns the arguments of `sampling.make_sampling` to judge with.
+
+  They are each temperature, and the first one above 0 again with a top-k that
+  rules one token out, so that what is computed of logits must respect it.
+  """
+  found = [dict(temperature=each) for each in temperatures]
+  sampled = [
+      each for each in temperatures if each > sampling_lib.MIN_TEMPERATURE
+  ]
+  return found + [
+      dict(temperature=each, topk=vocab_size - 1) for each in sampled[:1]
+  ]
 
 
 def distances(rule: Rule, tables: Sequence[tables_lib.Tables]) -> list[float]:
@@ -199,7 +223,7 @@ def _problem(
   scores = contracts.Scores(
       at_prefixes(tables.logits),
       at_prefixes(tables.target_probs),
-      sampling_lib.make_sampling(tables.temperature),
+      sampling_lib.make_sampling(tables.temperature, tables.topk),
   )
   draft = contracts.Draft(
       np.array([filled], np.int32).reshape(1, gamma),

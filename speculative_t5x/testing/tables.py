@@ -32,6 +32,7 @@ class Tables:
     is_point_mass: gamma arrays alike: whether the next draft token is not
       sampled, but is the likeliest one. None if all are sampled, and True if
       none is.
+    topk: how many tokens the target keeps, 0 for all.
   """
 
   logits: Sequence[np.ndarray]
@@ -39,6 +40,7 @@ class Tables:
   temperature: float = 1.0
   stops: Sequence[np.ndarray] | None = None
   is_point_mass: Sequence[np.ndarray] | bool | None = None
+  topk: int = 0
 
   @property
   def group(self) -> tuple[object, ...]:
@@ -46,7 +48,8 @@ class Tables:
     point_masses = self.is_point_mass
     if point_masses is not None and point_masses is not True:
       point_masses = 'some'
-    return self.gamma, self.vocab_size, self.temperature, point_masses
+    own = self.gamma, self.vocab_size, self.temperature, self.topk
+    return *own, point_masses
 
   @property
   def gamma(self) -> int:
@@ -61,7 +64,10 @@ class Tables:
     """The target's distributions, in the form of the logits."""
     if self.temperature <= sampling_lib.MIN_TEMPERATURE:
       return [np.eye(self.vocab_size)[np.argmax(x, -1)] for x in self.logits]
-    return [_softmax(x / self.temperature) for x in self.logits]
+    return [
+        _softmax(_keep_likeliest(x, self.topk) / self.temperature)
+        for x in self.logits
+    ]
 
   def has_point_mass(self, prefix: tuple[int, ...]) -> bool:
     """Returns whether the draft token after a prefix is a point mass."""
@@ -91,6 +97,7 @@ def random_tables(
     gamma: int,
     vocab_size: int,
     temperature: float = 1.0,
+    topk: int = 0,
     kind: str = 'sampled',
 ) -> Tables:
   """Returns tables of a target and of a drafter that resembles it.
@@ -102,6 +109,7 @@ def random_tables(
     gamma: draft tokens per block, at least 0.
     vocab_size: at least 2.
     temperature: of the target; 0 for argmax.
+    topk: how many of the target's tokens are kept; 0 for all.
     kind: 'sampled' for drafts of gamma tokens; 'short' for drafts that stop
       early at some prefixes; 'mixed' for such drafts with point masses among
       their tokens, and 'point_masses' if they have no others.
@@ -128,6 +136,7 @@ def random_tables(
           'mixed': booleans(0.4),
           'point_masses': True,
       }[kind],
+      topk=topk,
   )
 
 
@@ -136,6 +145,14 @@ def _without_some(rng: np.random.Generator, logits: np.ndarray) -> np.ndarray:
   is_out = rng.random(logits.shape) < 0.1
   is_out &= logits < np.max(logits, axis=-1, keepdims=True)
   return np.where(is_out, -np.inf, logits)
+
+
+def _keep_likeliest(logits: np.ndarray, count: int) -> np.ndarray:
+  """Rules out all tokens but the likeliest, unless the count is 0."""
+  if not count:
+    return logits
+  least = np.sort(logits, axis=-1)[..., -count, None]
+  return np.where(logits < least, -np.inf, logits)
 
 
 def _softmax(logits: np.ndarray) -> np.ndarray:

@@ -624,6 +624,8 @@ class TestBadInput:
           ('--gin.MINP=1.1', 'minp must lie in'),
           ('--gin.TYPICALP=-0.1', 'typicalp must lie in'),
           ('--gin.TOPK=-1', 'topk must be'),
+          ('--gin.TOPK="3"', "topk must be a number, got '3'"),
+          ('--gin.MINP=low', "minp must be a number, got 'low'"),
           ('--gin.NUM_EXAMPLES=0', 'num_examples must be'),
           ('--gin.NUM_EXAMPLES=100000', 'num_examples is 100000, but'),
           ('--gin.SPLIT=dev', 'no split dev'),

@@ -94,6 +94,16 @@ _ALL = '--gin.LENIENCE=0.0'
 _BOTH = '--gin.TEMPERATURE=(0.0, 1.0)'
 
 
+class Plain:
+  """A rule that JAX cannot take as an argument."""
+
+  name = 'plain'
+  is_lossless = True
+
+  def __call__(self, *args):
+    return verification.TOKENWISE(*args)
+
+
 class TestJobs:
 
   def test_eval_with_lenience(self, run):
@@ -154,6 +164,10 @@ class TestJobs:
   def test_what_is_no_rule(self, rule):
     with pytest.raises(ValueError, match='A rule must be an object with name'):
       workload.Workload(None, '', {}, 'target', rule=rule)
+
+  def test_no_pytree(self):
+    with pytest.raises(ValueError, match='plain is no pytree.* Decorate Plain'):
+      workload.Workload(None, '', {}, 'target', rule=Plain())
 
 
 @pytest.fixture(scope='module')
