@@ -330,7 +330,10 @@ class TestCheckPolicy:
       [
           Alternating(),
           confidence.Confidence(0.4, tuning=0.2),
-          marginal_gain.MarginalGain(0.1, 1.2, prior_weight=1.0),
+          pytest.param(
+              marginal_gain.MarginalGain(0.1, 1.2, prior_weight=1.0),
+              marks=pytest.mark.exhaustive,
+          ),
       ],
       ids=lambda policy: policy.name,
   )

@@ -191,7 +191,11 @@ class TestDraftsThatShareTheTarget:
       ('name', 'kind'),
       [
           ('early_exit_1', 'early_exit'),
-          ('shared_encoder_1_small', 'shared_encoder'),
+          pytest.param(
+              'shared_encoder_1_small',
+              'shared_encoder',
+              marks=pytest.mark.exhaustive,
+          ),
           ('shared_encoder_1_small_short_9', 'shared_encoder'),
       ],
   )
@@ -206,19 +210,23 @@ class TestDraftsThatShareTheTarget:
 
 class TestTables:
 
-  def test_measured(self, tmp_path):
-    records = _simulate(tmp_path, draft_size=('unigram', 'bigram'))
-    # Two numbers per token, and two per continuation, of which all are kept.
-    sizes = {'unigram': 2 * 64, 'bigram': 2 * 64 + 2 * 64 * 64}
+  # Two numbers per token, and two per continuation, of which all are kept.
+  SIZES = {'unigram': 2 * 64, 'bigram': 2 * 64 + 2 * 64 * 64}
+
+  @pytest.mark.parametrize(
+      'name', ['bigram', pytest.param('unigram', marks=pytest.mark.exhaustive)]
+  )
+  def test_measured(self, tmp_path, name):
+    (record,) = _simulate(tmp_path, draft_size=name)
+    assert record.drafter.name == name
+    assert record.c is not None and 0 < record.ops_coefficient < 1
+    assert record.speculative.tokens == 8 * 30
+
+  def test_sizes(self, measured, tmp_path):
+    records = _simulate(tmp_path, draft_size=tuple(self.SIZES))
     found = {r.drafter.kind: r.drafter.num_params for r in records}
-    assert (
-        found
-        == sizes
-        == {r.drafter.name: sizes[r.drafter.name] for r in records}
-    )
-    for record in records:
-      assert record.c is not None and 0 < record.ops_coefficient < 1
-      assert record.speculative.tokens == 8 * 30
+    assert found == self.SIZES
+    assert [r.drafter.name for r in records] == list(self.SIZES)
 
   def test_bytes_of_the_table_count(self):
     needed = lambda name: simulation._needed_bytes('base', [name], 2, _SHAPES)
