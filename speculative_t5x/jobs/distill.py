@@ -34,6 +34,7 @@ def distill(
     learning_rate_fn: schedules.LearningRateFn,
     settings: trainer.Settings,
     divergence: divergences.Divergence = divergences.forward_kl,
+    dropout_rate: float = 0.0,
     target_config: t5.T5Config | None = None,
     mesh_shape: Sequence[int] = (1, 1),
 ) -> trainer.Result:
@@ -53,6 +54,7 @@ def distill(
     learning_rate_fn: see `schedules`.
     settings: how long and how often.
     divergence: of `divergences`, the loss.
+    dropout_rate: of the draft model in training, in [0, 1).
     target_config: the target's network; None for the sizes that its checkpoint
       states.
     mesh_shape: number of devices along the data and the model axis.
@@ -69,7 +71,7 @@ def distill(
   with folder_lock.hold(model_dir):
     opened = pairing.open_checkpoint(pairing.TARGET_PATH, checkpoint_path)
     target = origins.read(opened, target_config)
-    network = draft.make(target, settings.seed)
+    network = draft.make(target, settings.seed).with_dropout(dropout_rate)
     _check_vocabularies(target, network)
     read = lambda each: each.read(opened.folder, network.config)
     examples = batches.join(

@@ -89,7 +89,6 @@ class FromTarget:
     mlp_dim: how many of the largest feed-forward columns; None for all.
     shares_encoder: whether it reads the output of the target's encoder, and has
       none of its own.
-    dropout_rate: in training; None for the target's.
   """
 
   decoder_layers: Sequence[int]
@@ -97,7 +96,6 @@ class FromTarget:
   num_heads: int | None = None
   mlp_dim: int | None = None
   shares_encoder: bool = False
-  dropout_rate: float | None = None
 
   def make(self, target: cutting.Network, seed: int) -> cutting.Network:
     """See `Origin.make`."""
@@ -112,12 +110,7 @@ class FromTarget:
         self.num_heads or config.num_heads,
         self.mlp_dim or config.mlp_dim,
     )
-    if self.shares_encoder:
-      network = cutting.without_encoder(network)
-    if self.dropout_rate is None:
-      return network
-    config = dataclasses.replace(network.config, dropout_rate=self.dropout_rate)
-    return dataclasses.replace(network, config=config)
+    return cutting.without_encoder(network) if self.shares_encoder else network
 
 
 def read(

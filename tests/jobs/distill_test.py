@@ -133,7 +133,7 @@ class TestDistill:
   @pytest.mark.parametrize(
       'draft',
       [
-          origins.FromTarget([1], num_heads=1, mlp_dim=9, dropout_rate=0.0),
+          origins.FromTarget([1], num_heads=1, mlp_dim=9),
           origins.FromTarget([0], shares_encoder=True),
           origins.Scratch(dataclasses.replace(_DRAFT, num_encoder_layers=0)),
       ],
@@ -160,6 +160,18 @@ class TestDistill:
         learning_rate_fn=lambda step: 0.0 * step,
     )
     assert again.last.validation == pytest.approx(result.last.validation)
+
+  @pytest.mark.parametrize('rate', [0.0, 0.9])
+  def test_dropout_is_that_of_the_job(self, target, tmp_path, rate):
+    """The target as its own draft model only errs with dropout."""
+    result = _distill(
+        target,
+        tmp_path,
+        draft=origins.FromCheckpoint(target),
+        train_steps=1,
+        dropout_rate=rate,
+    )
+    assert (result.last.training['loss'] > 1e-4) == (rate > 0)
 
   def test_all_of_the_target_is_always_accepted(self, target, tmp_path):
     result = _distill(
