@@ -35,7 +35,7 @@ from speculative_t5x.training import losses
 from speculative_t5x.training import schedules
 from speculative_t5x.training import steps
 
-_LENGTH_STEP = 16  # batches are padded to multiples of this length
+_LENGTH_STEP = 8  # batches are padded to multiples of this length
 
 
 @dataclasses.dataclass(frozen=True)

@@ -68,7 +68,8 @@ t5.T5Config:
 _MULTI30K = 'configs/runs/eval_multi30k.gin'
 _COMMANDS = [
     'eval', 'infer', 'compare', 'walltime', 'methods', 'simulate', 'paper',
-    'train', 'check-pair', 'tpu-preflight', 'make-table', 'convert',
+    'train', 'distill', 'check-pair', 'tpu-preflight', 'make-table',
+    'convert',
 ]  # fmt: skip
 _TPU_FLAGS = '--target=t5_1_1_base', '--draft=a,b', '--topology=v4:2x2x1'
 # The required flags of a command, and the macro of its output folder.
@@ -81,6 +82,10 @@ _OUTPUTS = [
     (['compare', '--first=x', '--second=y'], 'COMPARE_OUTPUT_DIR'),
     (
         ['train', '--gin_file=configs/runs/train_bulletins_draft.gin'],
+        'MODEL_DIR',
+    ),
+    (
+        ['distill', '--gin_file=configs/runs/distill_bulletins.gin'],
         'MODEL_DIR',
     ),
     (
