@@ -310,8 +310,12 @@ class _Saver:
         _remove(folders[step])
 
   def result(self, state: adafactor.TrainState) -> Result:
-    """Returns the result; measures a state that was made without a history."""
-    if not self._history.points:
+    """Returns the result; measures a state whose measures were not kept.
+
+    A job may be killed after it saved a checkpoint and before it kept them.
+    """
+    points = self._history.points
+    if not points or points[-1].step != int(state.step):
       self._history.add(self._measure(state))
     folder = lambda point: str(self._model_dir / f'checkpoint_{point.step}')
     last, best = self._history.points[-1], self._history.best

@@ -15,23 +15,15 @@ import pytest
 from speculative_t5x import checkpoints
 from speculative_t5x import loading
 from speculative_t5x.jobs import distill
-from speculative_t5x.networks import t5
 from speculative_t5x.training import decodes
 from speculative_t5x.training import divergences
 from speculative_t5x.training import origins
 from speculative_t5x.training import schedules
 from speculative_t5x.training import steps
 from speculative_t5x.training import trainer
+from tests import tiny
 
-_TARGET = t5.T5Config(
-    vocab_size=12,
-    emb_dim=16,
-    num_heads=2,
-    num_encoder_layers=1,
-    num_decoder_layers=2,
-    head_dim=8,
-    mlp_dim=32,
-)
+_TARGET = tiny.config(vocab_size=12, num_encoder_layers=1)
 _DRAFT = dataclasses.replace(
     _TARGET, emb_dim=8, num_decoder_layers=1, head_dim=4, dropout_rate=0.1
 )

@@ -250,6 +250,15 @@ class TestBest:
     assert result.best.step == 1
     assert sorted(checkpoints.step_folders(tmp_path)) == [1, 3]
 
+  def test_killed_before_the_measures_were_kept(self, trained, tmp_path):
+    folder, result, _ = trained
+    shutil.copytree(folder, tmp_path / 'copy')
+    path = tmp_path / 'copy' / 'history.json'
+    path.write_text(json.dumps(json.loads(path.read_text())[:1]))
+    resumed = _train(tmp_path / 'copy')
+    assert resumed.last.step == 6
+    assert resumed.last.validation == result.last.validation
+
   def test_damaged_history(self, trained, tmp_path):
     shutil.copytree(trained[0], tmp_path / 'copy')
     (tmp_path / 'copy' / 'history.json').write_text('[{')

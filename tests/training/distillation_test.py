@@ -8,7 +8,6 @@ import jax
 import numpy as np
 import pytest
 
-from speculative_t5x.networks import t5
 from speculative_t5x.training import adafactor
 from speculative_t5x.training import batches
 from speculative_t5x.training import cutting
@@ -16,15 +15,11 @@ from speculative_t5x.training import distillation
 from speculative_t5x.training import divergences
 from speculative_t5x.training import schedules
 from speculative_t5x.training import steps
+from tests import tiny
 
-_TARGET = t5.T5Config(
+_TARGET = tiny.config(
     vocab_size=8,
-    emb_dim=16,
-    num_heads=2,
     num_encoder_layers=1,
-    num_decoder_layers=2,
-    head_dim=8,
-    mlp_dim=32,
     dropout_rate=0.5,  # of its own training: distillation must not use it
 )
 
