@@ -3,9 +3,10 @@
 """The target's own first layers as a draft model: early exit.
 
 The first k decoder layers, the final norm and the head make a network without
-parameters of its own. It reads what the target has read, and its cache is the
-first k layers of the target's: for the same tokens, both write the same keys
-and values.
+parameters of its own; a norm and a head that were trained for layer k may take
+the place of the target's. It reads what the target has read, and its cache is
+the first k layers of the target's: for the same tokens, both write the same
+keys and values.
 
 Legend: rows, k (the exit layer), gamma (draft tokens per block).
 """
@@ -14,9 +15,11 @@ import dataclasses
 
 import jax.numpy as jnp
 
+from speculative_t5x import checkpoints
 from speculative_t5x import loading
 from speculative_t5x import run_record
 from speculative_t5x import vocabularies
+from speculative_t5x.compatibility import pairing
 from speculative_t5x.drafters import autoregression
 from speculative_t5x.drafters import source
 from speculative_t5x.networks import t5
@@ -24,11 +27,14 @@ from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import contracts
 
 KIND = 'early_exit'  # in a run record
+_HEAD = ('decoder_norm', 'logits_dense')
 
 
 @dataclasses.dataclass(frozen=True)
 class EarlyExit:
   """Drafts up to gamma tokens, one at a time, with layers of the target.
+
+  Its parameters are a head, see `take_head`, or None for the target's own.
 
   Attributes:
     target: the target.
@@ -54,14 +60,20 @@ class EarlyExit:
 
   def model_calls(self) -> tuple[contracts.ModelCall, ...]:
     """See `contracts.ModelCall`."""
-    begin = lambda params, context, rows, slots: self._share(context.target)
+    begin = lambda params, context, rows, slots: self._share(
+        params, context.target
+    )
     return (contracts.ModelCall(self.model, begin, 1, self.max_draft_tokens),)
 
-  def _share(self, target: contracts.TargetView) -> contracts.TargetView:
+  def _share(
+      self, params: contracts.Params, target: contracts.TargetView
+  ) -> contracts.TargetView:
     """Returns the part of the target's memory and cache that drafts."""
     memory = target.memory.replace(cross=target.memory.cross[: self.exit_layer])
     return contracts.TargetView(
-        target.params, memory, target.cache[: self.exit_layer]
+        with_head(target.params, params),
+        memory,
+        target.cache[: self.exit_layer],
     )
 
   def init(self, params, context, rows, slots) -> tuple[None, None]:
@@ -72,7 +84,7 @@ class EarlyExit:
       self, params, memory, state, view: contracts.View
   ) -> tuple[contracts.Draft, None, contracts.Cache]:
     """See `contracts.Drafter.propose`."""
-    model, shared = self.model, self._share(view.target)
+    model, shared = self.model, self._share(params, view.target)
 
     def decode(cache, tokens, positions, at):
       return model.decode(
@@ -117,6 +129,31 @@ def network_config(target: t5.T5Config, exit_layer: int) -> t5.T5Config:
   return dataclasses.replace(config, num_encoder_layers=0)
 
 
+def head_config(target: t5.T5Config, exit_layer: int) -> t5.T5Config:
+  """Returns the config of the layers that draft with a head of their own.
+
+  Raises:
+    ValueError: as `truncate_config`.
+  """
+  config = truncate_config(target, exit_layer)
+  return dataclasses.replace(config, separate_head=True)
+
+
+def take_head(params: contracts.Params) -> contracts.Params:
+  """Returns the final norm and the head of a network, under T5X's names."""
+  decoder = params['decoder']
+  return {'decoder': {name: decoder[name] for name in _HEAD}}
+
+
+def with_head(
+    params: contracts.Params, head: contracts.Params | None
+) -> contracts.Params:
+  """Returns a network's parameters with another head; None for its own."""
+  if head is None:
+    return params
+  return {**params, 'decoder': {**params['decoder'], **head['decoder']}}
+
+
 def truncate(target: loading.Model, exit_layer: int) -> loading.Model:
   """Returns the target cut after a decoder layer, with its encoder and head.
 
@@ -149,6 +186,51 @@ class OfTarget:
     """See `source.Source.find`."""
     drafter = of_config(target.config, self.exit_layer)
     return source.FoundDrafter(lambda: drafter)
+
+
+@dataclasses.dataclass(frozen=True)
+class FromCheckpoint(OfTarget):
+  """The target's first layers with a head from a checkpoint.
+
+  Attributes:
+    exit_layer: how many decoder layers of the target draft: those that the head
+      was trained for.
+    checkpoint_path: of the head, with T5X's names: see `take_head`.
+  """
+
+  checkpoint_path: checkpoints.Path
+
+  def find(
+      self,
+      target: loading.ModelSource,
+      vocabulary: vocabularies.Vocabulary | None,
+  ) -> source.FoundDrafter:
+    """See `source.Source.find`."""
+    without_head = of_config(target.config, self.exit_layer)
+    checkpoint = pairing.open_checkpoint(
+        pairing.DRAFT_PATH, self.checkpoint_path
+    )
+    return source.FoundDrafter(
+        lambda: dataclasses.replace(
+            without_head,
+            description=dataclasses.replace(
+                without_head.description, checkpoint=str(checkpoint.folder)
+            ),
+            params=self._read(checkpoint, target),
+            mesh=target.mesh,
+        )
+    )
+
+  def _read(
+      self, checkpoint: checkpoints.Checkpoint, target: loading.ModelSource
+  ) -> contracts.Params:
+    config = head_config(target.config, self.exit_layer)
+    shardings = target.mesh and take_head(
+        loading.param_shardings(config, target.mesh, target.rules)
+    )
+    return checkpoint.restore_params(
+        take_head(loading.abstract_params(config)), config.dtype, shardings
+    )
 
 
 def of_config(target: t5.T5Config, exit_layer: int) -> source.LoadedDrafter:

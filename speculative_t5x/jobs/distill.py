@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The distill job: trains a draft model on what its target says."""
+"""The distill job: trains a draft on what its target says."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,13 +10,15 @@ from speculative_t5x import checkpoints
 from speculative_t5x import sharding
 from speculative_t5x.compatibility import pairing
 from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_model
 from speculative_t5x.outputs import folder_lock
 from speculative_t5x.training import acceptance
 from speculative_t5x.training import batches
-from speculative_t5x.training import cutting
 from speculative_t5x.training import decodes as decodes_lib
 from speculative_t5x.training import distillation
 from speculative_t5x.training import divergences
+from speculative_t5x.training import drafts
+from speculative_t5x.training import on_policy as on_policy_lib
 from speculative_t5x.training import origins
 from speculative_t5x.training import schedules
 from speculative_t5x.training import task_examples
@@ -34,11 +36,12 @@ def distill(
     learning_rate_fn: schedules.LearningRateFn,
     settings: trainer.Settings,
     divergence: divergences.Divergence = divergences.forward_kl,
+    on_policy: on_policy_lib.Settings = on_policy_lib.Settings(),  # noqa: B008
     dropout_rate: float = 0.0,
     target_config: t5.T5Config | None = None,
     mesh_shape: Sequence[int] = (1, 1),
 ) -> trainer.Result:
-  """Trains a draft model, or resumes from the newest checkpoint in `model_dir`.
+  """Trains a draft, or resumes from the newest checkpoint in `model_dir`.
 
   Prints its progress to stderr. The checkpoint that is kept as the best one has
   the highest acceptance rate.
@@ -54,12 +57,13 @@ def distill(
     learning_rate_fn: see `schedules`.
     settings: how long and how often.
     divergence: of `divergences`, the loss.
-    dropout_rate: of the draft model in training, in [0, 1).
+    on_policy: how many targets are decodes of the draft itself.
+    dropout_rate: of the draft in training, in [0, 1).
     target_config: the target's network; None for the sizes that its checkpoint
       states.
     mesh_shape: number of devices along the data and the model axis.
   Raises:
-    ValueError: if target, draft model and data do not fit each other, or if
+    ValueError: if target, draft and data do not fit each other, or if
       the loss is not finite.
     checkpoints.CheckpointError: a ValueError, if the checkpoint in `model_dir`
       is of another network.
@@ -70,19 +74,31 @@ def distill(
   mesh = sharding.from_shape(mesh_shape)
   with folder_lock.hold(model_dir):
     opened = pairing.open_checkpoint(pairing.TARGET_PATH, checkpoint_path)
-    target = origins.read(opened, target_config)
-    network = draft.make(target, settings.seed).with_dropout(dropout_rate)
-    _check_vocabularies(target, network)
-    read = lambda each: each.read(opened.folder, network.config)
+    target = origins.read(opened, target_config, mesh)
+    network, params = draft.make(target, settings.seed)
+    _check_vocabularies(target.config, network.config)
+    read = lambda each: each.read(opened.folder, target.config)
     examples = batches.join(
         [
             *map(read, decodes),
-            *(each.read(network.config) for each in references),
+            *(each.read(target.config) for each in references),
         ]
     )
     objective = distillation.Distillation(
-        target.params, target.config, network.config, divergence
+        target.params,
+        target.config,
+        drafts.with_dropout(network, dropout_rate),
+        divergence,
     )
+    samples = None
+    if on_policy.share:
+      samples = on_policy_lib.Samples(
+          objective,
+          on_policy,
+          opened.special_ids or t5_model.SPECIAL_IDS,
+          settings.batch_size,
+          settings.seed,
+      )
     return trainer.train(
         objective,
         acceptance.Validation(
@@ -96,7 +112,8 @@ def distill(
         learning_rate_fn,
         settings,
         model_dir,
-        init=lambda: network.params,
+        init=lambda: params,
+        samples=samples,
         mesh=mesh,
     )
 
@@ -115,10 +132,8 @@ def _check(decodes, references, validation) -> None:
     )
 
 
-def _check_vocabularies(
-    target: cutting.Network, draft: cutting.Network
-) -> None:
-  one, other = target.config.vocab_size, draft.config.vocab_size
+def _check_vocabularies(target: t5.T5Config, draft: t5.T5Config) -> None:
+  one, other = target.vocab_size, draft.vocab_size
   if one != other:
     raise ValueError(
         f'The target has logits of {one} tokens and the draft model of {other}.'

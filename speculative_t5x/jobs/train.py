@@ -6,6 +6,7 @@ The splits are tokenized once, kept in memory and put on the device.
 """
 
 from collections.abc import Mapping, Sequence
+import functools
 
 from etils import epath
 
@@ -17,6 +18,7 @@ from speculative_t5x.training import batches
 from speculative_t5x.training import cross_entropy
 from speculative_t5x.training import losses
 from speculative_t5x.training import schedules
+from speculative_t5x.training import steps
 from speculative_t5x.training import task_examples
 from speculative_t5x.training import trainer
 
@@ -75,5 +77,8 @@ def train(
         learning_rate_fn,
         settings,
         model_dir,
+        init=functools.partial(
+            steps.init_params, network_config, settings.seed
+        ),
         mesh=mesh,
     )

@@ -284,6 +284,9 @@ class Decoder(nn.Module):
           cross_mask=cross_mask,
           deterministic=deterministic,
       )
+    return self.head(x, deterministic)
+
+  def head(self, x, deterministic) -> jax.Array:
     x = self.dropout(self.decoder_norm(x), deterministic=deterministic)
     return self._over_vocabulary(self._logits(x))
 
@@ -412,6 +415,17 @@ class Transformer(nn.Module):
         cross_mask=cross_mask,
         deterministic=not enable_dropout,
     )
+
+  def head(self, x: jax.Array, enable_dropout: bool = True) -> jax.Array:
+    """Returns the logits of a decoder layer's output.
+
+    Args:
+      x: [batch, length, embed].
+      enable_dropout: see `encode`.
+    Returns:
+      [batch, length, vocab] float32.
+    """
+    return self.decoder.head(x, deterministic=not enable_dropout)
 
   def __call__(
       self,

@@ -94,7 +94,9 @@ def _count(
       num_tokens=jnp.sum(is_token, dtype=jnp.float32),
       accepted=over_tokens(accepted),
       made=jnp.sum(expected_tokens(reached, is_token), axis=(0, 1)),
-      divergence=over_tokens(objective.divergence(target_logits, draft_logits)),
+      divergence=over_tokens(
+          objective.divergence(target_logits, draft_logits, batch.targets)
+      ),
   )
 
 
@@ -109,7 +111,9 @@ def _at_temperature_1(target_logits, draft_logits, tokens):
       jnp.take_along_axis(jax.nn.log_softmax(x), tokens[..., None], -1)[..., 0]
       for x in (target_logits, draft_logits)
   )
-  accepted = 1 - divergences.total_variation(target_logits, draft_logits)
+  accepted = 1 - divergences.total_variation(
+      target_logits, draft_logits, tokens
+  )
   return accepted, jnp.exp(jnp.minimum(q - p, 0))
 
 

@@ -9,6 +9,7 @@ from flax import struct
 import jax
 from jax.typing import ArrayLike
 
+from speculative_t5x import loading
 from speculative_t5x.networks import t5
 from speculative_t5x.training import batches
 from speculative_t5x.training import losses
@@ -20,12 +21,16 @@ class CrossEntropy:
   """The objective of T5X's train job; see `steps.Objective`.
 
   Attributes:
-    config: of the network.
+    config: of the network, with the dropout rate and the dtype of training.
     loss_config: of the loss.
   """
 
   config: t5.T5Config = struct.field(pytree_node=False)
   loss_config: losses.LossConfig = struct.field(pytree_node=False)
+
+  def shardings(self, mesh: jax.sharding.Mesh) -> Any:
+    """See `steps.Objective.shardings`."""
+    return loading.param_shardings(self.config, mesh)
 
   def loss(
       self, params: Any, batch: batches.Examples, dropout_key: jax.Array

@@ -30,11 +30,6 @@ class Network:
   config: t5.T5Config
   params: Params
 
-  def with_dropout(self, rate: float) -> 'Network':
-    """Returns the network with a dropout rate for training."""
-    config = dataclasses.replace(self.config, dropout_rate=rate)
-    return Network(config, self.params)
-
 
 def take_layers(
     network: Network, encoder: Sequence[int], decoder: Sequence[int]

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Training of a draft model on the target's distributions.
+"""Training of a draft on the target's distributions.
 
 Reference: Zhou et al. (2024), "DistillSpec", arXiv:2310.08461.
 """
@@ -15,35 +15,40 @@ from jax.typing import ArrayLike
 from speculative_t5x.networks import t5
 from speculative_t5x.training import batches
 from speculative_t5x.training import divergences
+from speculative_t5x.training import drafts
 from speculative_t5x.training import losses
 from speculative_t5x.training import steps
 
 
 @struct.dataclass
 class Distillation:
-  """The objective of a draft model that learns from a target.
+  """The objective of a draft that learns from a target.
 
-  Both networks read the same tokens, and the loss of a token is how far the
-  draft model's distribution is from the target's. See `steps.Objective`.
+  Both read the same tokens, and the loss of a token is how far the draft's
+  distribution is from the target's. See `steps.Objective`.
 
   Attributes:
     target_params: of the target; training does not change them.
     target_config: of the target.
-    config: of the draft model.
+    draft: what is trained.
     divergence: of `divergences`.
   """
 
   target_params: Any
   target_config: t5.T5Config = struct.field(pytree_node=False)
-  config: t5.T5Config = struct.field(pytree_node=False)
+  draft: drafts.Draft = struct.field(pytree_node=False)
   divergence: divergences.Divergence = struct.field(pytree_node=False)
+
+  def shardings(self, mesh: jax.sharding.Mesh) -> Any:
+    """See `steps.Objective.shardings`."""
+    return self.draft.shardings(mesh)
 
   def loss(
       self, params: Any, batch: batches.Examples, dropout_key: jax.Array
   ) -> tuple[jax.Array, losses.Metrics]:
     """Returns the divergences of a batch; see `steps.Objective.loss`.
 
-    A token is correct if it is the argmax of both models.
+    A token is correct if it is the argmax of both.
     """
     target_logits, draft_logits = self.logits(
         params, batch, rngs={'dropout': dropout_key}
@@ -52,7 +57,9 @@ class Distillation:
     over_tokens = lambda x: jnp.sum(jnp.where(is_token, x, 0))
     agrees = jnp.argmax(draft_logits, -1) == jnp.argmax(target_logits, -1)
     metrics = losses.Metrics(
-        loss=over_tokens(self.divergence(target_logits, draft_logits)),
+        loss=over_tokens(
+            self.divergence(target_logits, draft_logits, batch.targets)
+        ),
         z_loss=jnp.zeros(()),
         num_correct=over_tokens(agrees.astype(jnp.float32)),
         num_tokens=over_tokens(jnp.ones(is_token.shape)),
@@ -62,13 +69,17 @@ class Distillation:
   def logits(
       self, params: Any, batch: batches.Examples, **kwargs
   ) -> tuple[jax.Array, jax.Array]:
-    """Returns the logits of the target and of the draft model.
+    """Returns the logits of the target and of the draft.
 
     Args:
-      params: of the draft model.
+      params: of the draft.
       batch: examples.
-      **kwargs: of `steps.teacher_forced`, for the draft model.
+      **kwargs: see `drafts.Draft.logits`.
     """
+    target = self._target_outputs(batch)
+    return target.logits, self.draft.logits(params, batch, target, **kwargs)
+
+  def _target_outputs(self, batch: batches.Examples) -> drafts.TargetOutputs:
     target = t5.Transformer(self.target_config)
     encoded = target.apply(
         {'params': self.target_params},
@@ -76,18 +87,23 @@ class Distillation:
         enable_dropout=False,
         method='encode',
     )
-    target_logits = steps.teacher_forced(
+    logits, captured = steps.teacher_forced(
         self.target_config,
         self.target_params,
         batch,
         encoded,
         enable_dropout=False,
+        mutable='intermediates',
+        capture_intermediates=lambda module, _: isinstance(
+            module, t5.DecoderLayer
+        ),
     )
-    shared = None if self.config.num_encoder_layers else encoded
-    draft_logits = steps.teacher_forced(
-        self.config, params, batch, shared, **kwargs
+    decoder = captured['intermediates']['decoder']
+    layers = tuple(
+        decoder[f'layers_{i}']['__call__'][0]
+        for i in range(self.target_config.num_decoder_layers)
     )
-    return target_logits, draft_logits
+    return drafts.TargetOutputs(encoded, layers, logits)
 
   def divisor(self, metrics: losses.Metrics, num_positions: int) -> ArrayLike:
     """See `steps.Objective.divisor`: a mean over tokens."""

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """How far a draft model's distributions are from the target's.
 
-These are the losses of distillation, one value per token. Each is 0 if both
-distributions are equal and positive otherwise. Gradients flow to the logits of
-the draft model only.
+These are the losses of distillation, one value per token. Each but the cross
+entropy is 0 if both distributions are equal and positive otherwise. Gradients
+flow to the logits of the draft model only.
 
 Reference: Zhou et al. (2024), "DistillSpec", arXiv:2310.08461.
 
@@ -15,11 +15,16 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
-# Takes logits of the target and of the draft model.
+# Takes logits of the target and of the draft model, and the tokens of the text
+# that both have read.
 Divergence = Callable[
-    [Float[Array, '*shape vocab'], Float[Array, '*shape vocab']],
+    [
+        Float[Array, '*shape vocab'],
+        Float[Array, '*shape vocab'],
+        Int[Array, '*shape'],
+    ],
     Float[Array, '*shape'],
 ]
 
@@ -27,6 +32,7 @@ Divergence = Callable[
 def forward_kl(
     target_logits: Float[Array, '*shape vocab'],
     draft_logits: Float[Array, '*shape vocab'],
+    tokens: Int[Array, '*shape'] | None = None,
 ) -> Float[Array, '*shape']:
   """Returns KL(p || q), the sum of p log(p / q), in nats.
 
@@ -36,8 +42,10 @@ def forward_kl(
   Args:
     target_logits: [..., vocab]; -inf for a token that cannot occur.
     draft_logits: likewise. If a token can occur in p only, the result is inf.
+    tokens: not used.
   Reference: Hinton et al. (2015), arXiv:1503.02531.
   """
+  del tokens
   log_p, log_q = _log_probs(target_logits, draft_logits)
   return _kl(log_p, log_q)
 
@@ -45,6 +53,7 @@ def forward_kl(
 def reverse_kl(
     target_logits: Float[Array, '*shape vocab'],
     draft_logits: Float[Array, '*shape vocab'],
+    tokens: Int[Array, '*shape'] | None = None,
 ) -> Float[Array, '*shape']:
   """Returns KL(q || p), the sum of q log(q / p), in nats.
 
@@ -54,8 +63,10 @@ def reverse_kl(
   Args:
     target_logits: see `forward_kl`.
     draft_logits: likewise. If a token can occur in q only, the result is inf.
+    tokens: not used.
   Reference: Gu et al. (2024), arXiv:2306.08543.
   """
+  del tokens
   log_p, log_q = _log_probs(target_logits, draft_logits)
   return _kl(log_q, log_p)
 
@@ -63,6 +74,7 @@ def reverse_kl(
 def jensen_shannon(
     target_logits: Float[Array, '*shape vocab'],
     draft_logits: Float[Array, '*shape vocab'],
+    tokens: Int[Array, '*shape'] | None = None,
 ) -> Float[Array, '*shape']:
   """Returns (KL(p || m) + KL(q || m)) / 2 with m = (p + q) / 2, in nats.
 
@@ -71,8 +83,10 @@ def jensen_shannon(
   Args:
     target_logits: see `forward_kl`.
     draft_logits: likewise.
+    tokens: not used.
   Reference: Lin (1991); Agarwal et al. (2024), arXiv:2306.13649.
   """
+  del tokens
   log_p, log_q = _log_probs(target_logits, draft_logits)
   # Where neither can occur, the difference of infinities would be NaN, and so
   # would gradients through it.
@@ -85,6 +99,7 @@ def jensen_shannon(
 def total_variation(
     target_logits: Float[Array, '*shape vocab'],
     draft_logits: Float[Array, '*shape vocab'],
+    tokens: Int[Array, '*shape'] | None = None,
 ) -> Float[Array, '*shape']:
   """Returns half the sum of |p - q|, in [0, 1].
 
@@ -94,9 +109,31 @@ def total_variation(
   Args:
     target_logits: see `forward_kl`.
     draft_logits: likewise.
+    tokens: not used.
   """
+  del tokens
   log_p, log_q = _log_probs(target_logits, draft_logits)
   return jnp.abs(jnp.exp(log_p) - jnp.exp(log_q)).sum(axis=-1) / 2
+
+
+def cross_entropy(
+    target_logits: Float[Array, '*shape vocab'],
+    draft_logits: Float[Array, '*shape vocab'],
+    tokens: Int[Array, '*shape'],
+) -> Float[Array, '*shape']:
+  """Returns -log q of the tokens, in nats.
+
+  For tokens that were sampled from the target, its mean is the forward KL
+  divergence plus the entropy of p.
+
+  Args:
+    target_logits: not used.
+    draft_logits: [..., vocab]; -inf for a token that cannot occur.
+    tokens: [...] int32 in [0, vocab).
+  Reference: Kim and Rush (2016), arXiv:1606.07947.
+  """
+  _, log_q = _log_probs(target_logits, draft_logits)
+  return -jnp.take_along_axis(log_q, tokens[..., None], axis=-1)[..., 0]
 
 
 def _log_probs(

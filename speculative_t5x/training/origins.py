@@ -1,31 +1,37 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Where a draft model comes from before it is trained."""
+"""Where a draft comes from before it is trained."""
 
 from collections.abc import Sequence
 import dataclasses
 from typing import Protocol
 
+import jax
 import jax.numpy as jnp
 
 from speculative_t5x import checkpoints
 from speculative_t5x import loading
+from speculative_t5x.compatibility import pairing
+from speculative_t5x.drafters import early_exit
 from speculative_t5x.networks import t5
 from speculative_t5x.training import cutting
+from speculative_t5x.training import drafts
 from speculative_t5x.training import steps
 
 
 class Origin(Protocol):
-  """Makes the draft model that training begins with."""
+  """Makes the draft that training begins with."""
 
-  def make(self, target: cutting.Network, seed: int) -> cutting.Network:
-    """Returns the network and its first parameters, in float32.
+  def make(
+      self, target: cutting.Network, seed: int
+  ) -> tuple[drafts.Draft, drafts.Params]:
+    """Returns the draft and its first parameters, in float32.
 
     Args:
       target: that it is to draft for.
       seed: of random parameters.
     Raises:
-      ValueError: if there is no such network.
+      ValueError: if there is no such draft.
     """
 
 
@@ -40,7 +46,9 @@ class Scratch:
 
   config: t5.T5Config | None
 
-  def make(self, target: cutting.Network, seed: int) -> cutting.Network:
+  def make(
+      self, target: cutting.Network, seed: int
+  ) -> tuple[drafts.Draft, drafts.Params]:
     """See `Origin.make`."""
     config = self.config
     if config is None:
@@ -48,10 +56,9 @@ class Scratch:
           'A draft model from scratch needs its sizes. Set DRAFT_CONFIG, as a'
           ' file of configs/models does.'
       )
-    if config.num_encoder_layers:
-      return cutting.Network(config, steps.init_params(config, seed))
-    config = dataclasses.replace(config, encoder_dim=target.config.emb_dim)
-    return cutting.Network(config, steps.init_params(config, seed))
+    if not config.num_encoder_layers:
+      config = dataclasses.replace(config, encoder_dim=target.config.emb_dim)
+    return drafts.Network(config), steps.init_params(config, seed)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,15 +73,13 @@ class FromCheckpoint:
   checkpoint_path: checkpoints.Path | None
   config: t5.T5Config | None = None
 
-  def make(self, target: cutting.Network, seed: int) -> cutting.Network:
+  def make(
+      self, target: cutting.Network, seed: int
+  ) -> tuple[drafts.Draft, drafts.Params]:
     """See `Origin.make`."""
     del target, seed
-    if self.checkpoint_path is None:
-      raise ValueError(
-          'A draft model from a checkpoint needs its path. Set'
-          ' DRAFT_CHECKPOINT_PATH.'
-      )
-    return read(checkpoints.open(self.checkpoint_path), self.config)
+    opened = pairing.open_checkpoint(pairing.DRAFT_PATH, self.checkpoint_path)
+    return _as_draft(read(opened, self.config))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,7 +102,9 @@ class FromTarget:
   mlp_dim: int | None = None
   shares_encoder: bool = False
 
-  def make(self, target: cutting.Network, seed: int) -> cutting.Network:
+  def make(
+      self, target: cutting.Network, seed: int
+  ) -> tuple[drafts.Draft, drafts.Params]:
     """See `Origin.make`."""
     del seed
     config = target.config
@@ -110,20 +117,55 @@ class FromTarget:
         self.num_heads or config.num_heads,
         self.mlp_dim or config.mlp_dim,
     )
-    return cutting.without_encoder(network) if self.shares_encoder else network
+    if self.shares_encoder:
+      network = cutting.without_encoder(network)
+    return _as_draft(network)
+
+
+@dataclasses.dataclass(frozen=True)
+class ExitHead:
+  """A copy of the target's final norm and head, behind an earlier layer.
+
+  Attributes:
+    exit_layer: how many of the target's decoder layers come before the head.
+  """
+
+  exit_layer: int
+
+  def make(
+      self, target: cutting.Network, seed: int
+  ) -> tuple[drafts.Draft, drafts.Params]:
+    """See `Origin.make`."""
+    del seed
+    config = early_exit.head_config(target.config, self.exit_layer)
+    params = target.params
+    if target.config.logits_via_embedding:
+      tied = {'kernel': params['token_embedder']['embedding'].T}
+      decoder = {**params['decoder'], 'logits_dense': tied}
+      params = {**params, 'decoder': decoder}
+    return drafts.ExitHead(config), early_exit.take_head(params)
+
+
+def _as_draft(network: cutting.Network) -> tuple[drafts.Draft, drafts.Params]:
+  return drafts.Network(network.config), network.params
 
 
 def read(
-    checkpoint: checkpoints.Checkpoint, config: t5.T5Config | None
+    checkpoint: checkpoints.Checkpoint,
+    config: t5.T5Config | None,
+    mesh: jax.sharding.Mesh | None = None,
 ) -> cutting.Network:
   """Returns a checkpoint's network, whose parameters are float32.
 
   Args:
     checkpoint: opened.
     config: of the network; None for the sizes that the checkpoint states.
+    mesh: over which the parameters are partitioned; None for one device.
   """
   config = config or loading.read_config(checkpoint)
   params = checkpoint.restore_params(
-      loading.abstract_params(config), jnp.float32, None
+      loading.abstract_params(config),
+      jnp.float32,
+      mesh and loading.param_shardings(config, mesh),
   )
   return cutting.Network(config, params)

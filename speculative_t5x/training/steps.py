@@ -36,12 +36,11 @@ class Objective(Protocol):
   An objective is a pytree, whose arrays (such as the parameters of a teacher)
   training does not change.
 
-  Attributes:
-    config: of the network that is trained, with the dropout rate and the dtype
-      of training; parameters are always float32. Static.
+  Parameters are always float32.
   """
 
-  config: t5.T5Config
+  def shardings(self, mesh: jax.sharding.Mesh) -> Any:
+    """Returns the shardings of the trained parameters on a mesh."""
 
   def loss(
       self, params: Params, batch: batches.Examples, dropout_key: jax.Array
@@ -66,7 +65,7 @@ def init_params(config: t5.T5Config, seed: int) -> Params:
 
 def place(
     state: adafactor.TrainState,
-    config: t5.T5Config,
+    objective: Objective,
     mesh: jax.sharding.Mesh | None,
 ) -> adafactor.TrainState:
   """Puts a state on the devices of a mesh; without one, returns it.
@@ -78,7 +77,7 @@ def place(
     return state
   whole = sharding.replicated(mesh)
   return jax.device_put(state, whole).replace(
-      params=jax.device_put(state.params, loading.param_shardings(config, mesh))
+      params=jax.device_put(state.params, objective.shardings(mesh))
   )
 
 

@@ -10,7 +10,6 @@ deterministic device).
 
 from collections.abc import Callable, Mapping, Sequence
 import dataclasses
-import functools
 import math
 import os
 import sys
@@ -23,10 +22,8 @@ import numpy as np
 import optax
 
 from speculative_t5x import checkpoints
-from speculative_t5x import loading
 from speculative_t5x import sharding
 from speculative_t5x import token_decoder
-from speculative_t5x.networks import t5
 from speculative_t5x.runtime import interruption
 from speculative_t5x.training import adafactor
 from speculative_t5x.training import batches
@@ -81,13 +78,17 @@ class Settings:
       )
     token_decoder.check_int32('seed', self.seed)
 
-  def stop_after(self, step: int) -> int:
+  def stop_after(self, step: int, *other_periods: int) -> int:
     """Returns the step at which the next device call ends.
 
     It depends only on the settings, so that a resumed run makes the same
     compiled calls as an uninterrupted one.
+
+    Args:
+      step: steps made.
+      *other_periods: no call goes beyond a multiple of them either.
     """
-    periods = self.checkpoint_period, self.steps_per_call
+    periods = self.checkpoint_period, self.steps_per_call, *other_periods
     return min(self.train_steps, *((step // p + 1) * p for p in periods))
 
   def is_checkpoint(self, step: int) -> bool:
@@ -103,6 +104,35 @@ class Validation(Protocol):
 
   def score(self, measured: Mapping[str, float]) -> float:
     """Returns the number that chooses the best checkpoint; higher is better."""
+
+
+class Samples(Protocol):
+  """Decodes of the network in training, which replace targets of examples.
+
+  Attributes:
+    period: steps between two draws; it divides the period of checkpoints.
+    num_per_batch: examples of each batch whose targets are replaced.
+  """
+
+  period: int
+  num_per_batch: int
+
+  def draw(
+      self,
+      params: steps.Params,
+      inputs: np.ndarray,
+      sample_ids: np.ndarray,
+      length: int,
+  ) -> np.ndarray:
+    """Returns a sample of each input, [num_samples, length] int32.
+
+    Args:
+      params: of the network in training.
+      inputs: [num_samples, inputs_length] int32.
+      sample_ids: [num_samples] int32; a sample depends on its id, its input and
+        the parameters alone.
+      length: of the longest sample.
+    """
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,7 +159,8 @@ def train(
     learning_rate_fn: schedules.LearningRateFn,
     settings: Settings,
     model_dir: epath.Path,
-    init: Callable[[], steps.Params] | None = None,
+    init: Callable[[], steps.Params],
+    samples: Samples | None = None,
     mesh: jax.sharding.Mesh | None = None,
 ) -> Result:
   """Trains from the first parameters, or resumes from the newest checkpoint.
@@ -143,7 +174,8 @@ def train(
     learning_rate_fn: see `schedules`.
     settings: how long and how often.
     model_dir: folder of the checkpoints, which the caller has locked.
-    init: returns the first parameters; None for random ones.
+    init: returns the first parameters.
+    samples: of the network in training, to train on; None for none.
     mesh: over which examples and parameters are partitioned; None for one
       device.
   Raises:
@@ -152,24 +184,24 @@ def train(
     OSError: if the folder cannot be written to; earlier checkpoints stay.
   """
   _check_batch_size(settings.batch_size, examples)
+  _check_period(settings, samples)
   sharding.check_batch(mesh, settings.batch_size // settings.num_parts)
   optimizer = adafactor.make(learning_rate_fn)
-  config = objective.config
-  init = init or functools.partial(steps.init_params, config, settings.seed)
-  state = _newest(config, optimizer, model_dir, settings.train_steps)
-  state = steps.place(state or adafactor.start(optimizer, init()), config, mesh)
+  state = _newest(init, optimizer, model_dir, settings.train_steps)
+  state = state or adafactor.start(optimizer, init())
+  state = steps.place(state, objective, mesh)
   train_steps_fn = steps.make_train_steps(
       optimizer, settings.seed, settings.num_parts, steps.shardings(state, mesh)
   )
   saver = _Saver(validation, settings, model_dir, int(state.step))
   progress = _Progress(settings, learning_rate_fn)
   progress.start(int(state.step), examples, state.params)
-  feed = _Feed(examples, settings)
+  feed = _Feed(examples, settings, samples)
   with sharding.scope(mesh, sharding.MODEL_PARALLEL):
     while not saver.is_done(int(state.step)):
       step = int(state.step)
-      stop = settings.stop_after(step)
-      given, indices = feed.batches(step, stop)
+      stop = settings.stop_after(step, *feed.periods)
+      given, indices = feed.batches(step, stop, state.params)
       state, metrics = train_steps_fn(objective, state, given, indices)
       metrics = jax.device_get(metrics)
       interruption.check()
@@ -182,7 +214,7 @@ def train(
 
 
 def _newest(
-    config: t5.T5Config,
+    init: Callable[[], steps.Params],
     optimizer: optax.GradientTransformation,
     model_dir: epath.Path,
     train_steps: int,
@@ -197,7 +229,7 @@ def _newest(
         f'{folders[newest]} is beyond train_steps {train_steps}. Raise'
         ' train_steps, or choose another model_dir.'
     )
-  params = loading.abstract_params(config)
+  params = jax.eval_shape(init)
   states = jax.eval_shape(
       lambda params: adafactor.to_param_states(optimizer.init(params)), params
   )
@@ -209,32 +241,83 @@ class _Feed:
   """Provides the batches of each device call, truncated to a common length.
 
   The device holds one copy of the examples per length. There are few lengths,
-  because each causes a compilation of the train step.
+  because each causes a compilation of the train step. Samples lie behind the
+  examples, until the next ones replace them.
   """
 
-  def __init__(self, examples: batches.Examples, settings: Settings):
-    self._lengths = examples.lengths
-    self._examples = jax.device_put(examples)
+  def __init__(
+      self,
+      examples: batches.Examples,
+      settings: Settings,
+      samples: Samples | None,
+  ):
+    self._given = examples
+    self._samples = samples
+    self._train_steps = settings.train_steps
+    self._drawn = range(0)  # the steps whose samples were drawn
+    self._put(examples)
     batch_size = settings.batch_size
     # With a group larger than the data, an epoch would have no group.
     group_size = min(
         settings.steps_per_call, examples.num_examples // batch_size
     )
     self._shuffle = batches.Shuffle(
-        self._lengths, batch_size, group_size, settings.seed
+        examples.lengths, batch_size, group_size, settings.seed
     )
+
+  def _put(self, examples: batches.Examples) -> None:
+    self._lengths = examples.lengths
+    self._examples = jax.device_put(examples)
     self._cut: dict[int, batches.Examples] = {}
 
+  @property
+  def periods(self) -> tuple[int, ...]:
+    """Steps after whose multiples other samples are drawn."""
+    return (self._samples.period,) if self._samples else ()
+
   def batches(
-      self, first: int, last: int
+      self, first: int, last: int, params: steps.Params
   ) -> tuple[batches.Examples, np.ndarray]:
-    """Returns examples, and the indices of steps `first` to `last - 1`."""
+    """Returns examples, and the indices of steps `first` to `last - 1`.
+
+    Args:
+      first: the steps made.
+      last: the step at which the call ends.
+      params: after the steps made.
+    """
     indices = self._shuffle.indices(first, last)
+    if self._samples:
+      if first not in self._drawn:
+        self._draw(first, params)
+      indices[:, : self._samples.num_per_batch] = self._places(first, last)
     longest = int(self._lengths[indices].max())
     length = -(-longest // _LENGTH_STEP) * _LENGTH_STEP
     if length not in self._cut:
       self._cut[length] = self._examples.cut(length)
     return self._cut[length], indices
+
+  def _draw(self, first: int, params: steps.Params) -> None:
+    """Draws samples for the steps from `first` to the end of the period."""
+    period = self._samples.period
+    end = min((first // period + 1) * period, self._train_steps)
+    self._drawn = range(first, end)
+    drawn = self._shuffle.indices(first, end)[:, : self._samples.num_per_batch]
+    inputs = self._given.inputs[drawn.ravel()]
+    targets = self._samples.draw(
+        params,
+        inputs,
+        first * drawn.shape[1] + np.arange(drawn.size, dtype=np.int32),
+        self._given.targets.shape[1],
+    )
+    sampled = batches.Examples(inputs, targets)
+    self._put(batches.join([self._given, sampled]))
+
+  def _places(self, first: int, last: int) -> np.ndarray:
+    """Returns where the samples of some steps lie, [steps, num_per_batch]."""
+    rows = np.arange(first, last) - self._drawn.start
+    num_per_batch = self._samples.num_per_batch
+    columns = np.arange(num_per_batch)
+    return self._given.num_examples + rows[:, None] * num_per_batch + columns
 
 
 class _Saver:
@@ -423,6 +506,16 @@ def _check_batch_size(batch_size: int, examples: batches.Examples) -> None:
     raise ValueError(
         f'batch_size {batch_size} exceeds the {examples.num_examples} training'
         ' examples. Lower it.'
+    )
+
+
+def _check_period(settings: Settings, samples: Samples | None) -> None:
+  """Checks that a resumed training draws as an uninterrupted one does."""
+  if samples and settings.checkpoint_period % samples.period:
+    raise ValueError(
+        f'Samples are drawn every {samples.period} steps, which does not divide'
+        f' the checkpoint_period of {settings.checkpoint_period}: a resumed'
+        ' training could not draw the same ones. Choose a divisor.'
     )
 
 

@@ -14,7 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from speculative_t5x import checkpoints
+from speculative_t5x import loading
 from speculative_t5x import token_decoder
+from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import early_exit
 from speculative_t5x.networks import t5
 from speculative_t5x.speculation import contracts
@@ -22,6 +25,7 @@ from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
+from speculative_t5x.training import steps
 from tests import network_enumeration
 from tests import tiny
 
@@ -89,7 +93,7 @@ def _deeper(original):
   return propose
 
 
-def _last_layers(self, target):
+def _last_layers(self, params, target):
   cross = target.memory.cross[-self.exit_layer :]
   return contracts.TargetView(
       target.params,
@@ -98,7 +102,7 @@ def _last_layers(self, target):
   )
 
 
-def _cache_of_last_layers(self, target):
+def _cache_of_last_layers(self, params, target):
   cross = target.memory.cross[: self.exit_layer]
   return contracts.TargetView(
       target.params,
@@ -273,6 +277,74 @@ class TestDecoding:
     expected = size(decoder_params) - size(other)
     expected -= size(decoder_params['encoder'])
     assert loaded.description.num_params == expected
+
+
+def _other_head(config: t5.T5Config):
+  """Returns the head of another random network."""
+  params = jax.tree.map(lambda x: 2 * x, steps.init_params(config, 9))
+  return early_exit.take_head(params)
+
+
+class TestHead:
+  """The target's layers draft with a head from a checkpoint."""
+
+  @pytest.fixture
+  def found(self, tmp_path):
+    """Returns the drafter of a saved head."""
+    checkpoint = checkpoints.save(tmp_path, 1, _other_head(CONFIG))
+    target = tiny.model(CONFIG)
+    source = early_exit.FromCheckpoint(2, checkpoint)
+    return source.find(
+        loading.ModelSource(None, CONFIG, target.special_ids), None
+    ).load()
+
+  def test_drafts_what_a_model_of_its_own_would(self, found):
+    model = early_exit.truncate(tiny.model(CONFIG), 2)
+    own = dataclasses.replace(
+        model,
+        config=dataclasses.replace(model.config, separate_head=True),
+        params=early_exit.with_head(model.params, _other_head(CONFIG)),
+    )
+    made = decoder()
+    outputs = [
+        made.with_drafter(each, GAMMA).speculative(request(temperature=1.0))
+        for each in (found, draft_model.from_model(own))
+    ]
+    jax.tree.map(np.testing.assert_array_equal, *outputs)
+    assert outputs[0].statistics.num_rejections.sum() > 0
+    without = decoder(exit_layer=2).speculative(request(temperature=1.0))
+    assert (without.num_calls != outputs[0].num_calls).any()
+
+  def test_distribution_is_the_targets(self):
+    head = _other_head(TINIEST)
+    params = early_exit.with_head(tiny.params(TINIEST), head)
+    decoder_params = {
+        name: part
+        for name, part in params['decoder'].items()
+        if name not in ('layers_1', 'layers_2')
+    }
+    case = network_enumeration.make_case(
+        TINIEST,
+        dataclasses.replace(early_exit.of_config(TINIEST, 1), params=head),
+        network_enumeration.teacher_forced(
+            dataclasses.replace(TINIEST, num_decoder_layers=1),
+            {**params, 'decoder': decoder_params},
+        ),
+        gamma=2,
+    )
+    assert network_enumeration.error(case) < TOLERANCE
+
+  def test_description(self, found, tmp_path):
+    assert found.description.kind == 'early_exit'
+    assert found.description.checkpoint == str(tmp_path / 'checkpoint_1')
+
+  def test_head_of_another_width(self, tmp_path):
+    other = tiny.config(num_decoder_layers=NUM_LAYERS, emb_dim=24)
+    checkpoint = checkpoints.save(tmp_path, 1, _other_head(other))
+    source = early_exit.FromCheckpoint(2, checkpoint)
+    target = loading.ModelSource(None, CONFIG)
+    with pytest.raises(checkpoints.CheckpointError, match='checkpoint_1'):
+      source.find(target, None).load()
 
 
 class TestTruncate:

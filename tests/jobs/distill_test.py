@@ -17,6 +17,7 @@ from speculative_t5x import loading
 from speculative_t5x.jobs import distill
 from speculative_t5x.training import decodes
 from speculative_t5x.training import divergences
+from speculative_t5x.training import on_policy
 from speculative_t5x.training import origins
 from speculative_t5x.training import schedules
 from speculative_t5x.training import steps
@@ -128,18 +129,47 @@ class TestDistill:
           origins.FromTarget([1], num_heads=1, mlp_dim=9),
           origins.FromTarget([0], shares_encoder=True),
           origins.Scratch(dataclasses.replace(_DRAFT, num_encoder_layers=0)),
+          origins.ExitHead(1),
       ],
-      ids=['cut and narrowed', 'cut, shared encoder', 'shared encoder'],
+      ids=[
+          'cut and narrowed',
+          'cut, shared encoder',
+          'shared encoder',
+          'exit head',
+      ],
   )
   @pytest.mark.parametrize(
       'divergence', [divergences.total_variation], ids=['total_variation']
   )
   def test_origins(self, target, tmp_path, draft, divergence):
     result = _distill(
-        target, tmp_path, draft=draft, divergence=divergence, train_steps=3
+        target,
+        tmp_path,
+        draft=draft,
+        divergence=divergence,
+        on_policy=on_policy.Settings(share=0.5, period=3),
+        train_steps=3,
     )
     loss = result.last.training['loss']
     assert 0 < loss < 1  # a total variation distance
+
+  def test_resumed_equals_uninterrupted_on_policy(self, target, tmp_path):
+    def run(name, steps):
+      return _distill(
+          target,
+          tmp_path / name,
+          on_policy=on_policy.Settings(share=0.25, period=3),
+          train_steps=steps,
+          learning_rate_fn=schedules.rsqrt_decay(
+              learning_rate=0.03, warmup_steps=2
+          ),
+      )
+
+    whole = run('whole', 6)
+    run('resumed', 3)
+    resumed = run('resumed', 6)
+    assert resumed.last.validation == whole.last.validation
+    assert resumed.last.training['loss'] == whole.last.training['loss']
 
   def test_goes_on_from_a_checkpoint(self, target, distilled, tmp_path):
     """At a learning rate of 0, the measures stay those of the checkpoint."""
@@ -165,11 +195,14 @@ class TestDistill:
     )
     assert (result.last.training['loss'] > 1e-4) == (rate > 0)
 
-  def test_all_of_the_target_is_always_accepted(self, target, tmp_path):
+  @pytest.mark.parametrize(
+      'draft', [origins.FromTarget([0, 1]), origins.ExitHead(2)], ids=str
+  )
+  def test_all_of_the_target_is_always_accepted(self, target, tmp_path, draft):
     result = _distill(
         target,
         tmp_path,
-        draft=origins.FromTarget([0, 1]),
+        draft=draft,
         train_steps=1,
         learning_rate_fn=lambda step: 0.0 * step,
     )
@@ -196,9 +229,18 @@ class TestBadInput:
           ({'draft': origins.Scratch(None)}, 'Set DRAFT_CONFIG'),
           (
               {'draft': origins.FromCheckpoint(None)},
-              'Set DRAFT_CHECKPOINT_PATH',
+              'DRAFT_CHECKPOINT_PATH must be a path, got None',
           ),
           ({'draft': origins.FromTarget([2])}, 'has the layers 0 to 1'),
+          ({'draft': origins.ExitHead(3)}, 'from 1 to 2'),
+          (
+              {'on_policy': on_policy.Settings(share=0.5, period=2)},
+              'every 2 steps, which does not divide the checkpoint_period of 3',
+          ),
+          (
+              {'on_policy': on_policy.Settings(share=0.01, period=3)},
+              'A share of 0.01 of a batch of 16 examples is none',
+          ),
           ({'batch_size': 65}, 'batch_size 65 exceeds the 64'),
           ({'checkpoint_path': 'nowhere'}, 'nowhere'),
       ],

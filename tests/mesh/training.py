@@ -13,9 +13,12 @@ from speculative_t5x.networks import t5
 from speculative_t5x.training import acceptance
 from speculative_t5x.training import adafactor
 from speculative_t5x.training import batches
+from speculative_t5x.training import cross_entropy
 from speculative_t5x.training import cutting
 from speculative_t5x.training import distillation
 from speculative_t5x.training import divergences
+from speculative_t5x.training import drafts
+from speculative_t5x.training import losses
 from speculative_t5x.training import schedules
 from speculative_t5x.training import steps
 from speculative_t5x.training import trainer
@@ -43,7 +46,7 @@ def _train(folder, mesh, num_parts=1):
   target = steps.init_params(_TARGET, 0)
   draft = cutting.Network(_TARGET, steps.init_params(_TARGET, 1))
   objective = distillation.Distillation(
-      target, _TARGET, draft.config, divergences.forward_kl
+      target, _TARGET, drafts.Network(draft.config), divergences.forward_kl
   )
   decodes = batches.in_order(_examples(), 16)
   return trainer.train(
@@ -96,7 +99,7 @@ def test_parameters_are_partitioned():
   params = steps.init_params(_TARGET, 0)
   state = steps.place(
       adafactor.start(adafactor.make(lambda _: 0.1), params),
-      _TARGET,
+      cross_entropy.CrossEntropy(_TARGET, losses.LossConfig()),
       mesh,
   )
   kernel = state.params['decoder']['layers_0']['mlp']['wi_0']['kernel']

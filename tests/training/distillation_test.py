@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of distillation: the draft model learns what the target says."""
 
-import dataclasses
-
 import jax
 import numpy as np
 import pytest
@@ -13,6 +11,7 @@ from speculative_t5x.training import batches
 from speculative_t5x.training import cutting
 from speculative_t5x.training import distillation
 from speculative_t5x.training import divergences
+from speculative_t5x.training import drafts
 from speculative_t5x.training import schedules
 from speculative_t5x.training import steps
 from tests import tiny
@@ -48,7 +47,10 @@ def _draft(target_params, shares_encoder):
 def test_learns_the_target(target_params, shares_encoder):
   draft = _draft(target_params, shares_encoder)
   objective = distillation.Distillation(
-      target_params, _TARGET, draft.config, divergences.forward_kl
+      target_params,
+      _TARGET,
+      drafts.Network(draft.config),
+      divergences.forward_kl,
   )
   optimizer = adafactor.make(
       schedules.linear_decay(
@@ -71,12 +73,15 @@ def test_learns_the_target(target_params, shares_encoder):
 def test_loss_is_a_sum_over_tokens(target_params):
   draft = _draft(target_params, shares_encoder=False)
   objective = distillation.Distillation(
-      target_params, _TARGET, draft.config, divergences.total_variation
+      target_params,
+      _TARGET,
+      drafts.Network(draft.config),
+      divergences.total_variation,
   )
   examples = _examples(4)
   key = jax.random.key(0)
   no_dropout = objective.replace(
-      config=dataclasses.replace(draft.config, dropout_rate=0.0)
+      draft=drafts.with_dropout(objective.draft, 0.0)
   )
   loss, metrics = no_dropout.loss(draft.params, examples, key)
   p, q = (
@@ -95,7 +100,10 @@ def test_loss_is_a_sum_over_tokens(target_params):
 def test_no_gradient_reaches_the_target(target_params):
   draft = _draft(target_params, shares_encoder=True)
   objective = distillation.Distillation(
-      target_params, _TARGET, draft.config, divergences.reverse_kl
+      target_params,
+      _TARGET,
+      drafts.Network(draft.config),
+      divergences.reverse_kl,
   )
   gradient = jax.grad(
       lambda objective: objective.loss(

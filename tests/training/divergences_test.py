@@ -25,6 +25,30 @@ def _logits(probs, shift=0.0):
     return jnp.asarray(np.log(np.asarray(probs)) + shift)
 
 
+class TestCrossEntropy:
+
+  def test_by_hand(self):
+    tokens = jnp.array([2, 0])
+    q = _logits([_Q, _Q], shift=4.0)
+    found = divergences.cross_entropy(_logits([_P, _P]), q, tokens)
+    np.testing.assert_allclose(found, [np.log(2), np.log(4)], atol=1e-6)
+
+  def test_mean_over_the_target_is_forward_kl_and_entropy(self):
+    rng = np.random.default_rng(2)
+    p, q = rng.dirichlet(np.ones(6), size=2)
+    logits = [_logits(np.tile(x, (6, 1))) for x in (p, q)]
+    each = divergences.cross_entropy(*logits, jnp.arange(6))
+    entropy = -(p * np.log(p)).sum()
+    kl = divergences.forward_kl(_logits(p), _logits(q))
+    np.testing.assert_allclose(p @ np.asarray(each), kl + entropy, atol=1e-6)
+
+  def test_gradient_is_that_of_the_draft_model_alone(self):
+    gradient = jax.grad(divergences.cross_entropy, argnums=(0, 1))
+    to_p, to_q = gradient(_logits(_P), _logits(_Q), jnp.int32(2))
+    np.testing.assert_allclose(to_q, np.asarray(_Q) - [0, 0, 1], atol=1e-6)
+    assert not to_p.any()
+
+
 class TestValues:
 
   @pytest.mark.parametrize(

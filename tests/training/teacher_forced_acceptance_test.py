@@ -14,6 +14,7 @@ from speculative_t5x.training import acceptance
 from speculative_t5x.training import batches
 from speculative_t5x.training import distillation
 from speculative_t5x.training import divergences
+from speculative_t5x.training import drafts
 from speculative_t5x.training import steps
 
 _CONFIG = t5.T5Config(
@@ -73,7 +74,7 @@ def models():
   target, draft = (steps.init_params(_CONFIG, seed) for seed in (0, 1))
   grow = lambda params: jax.tree.map(lambda x: 3 * x, params)
   objective = distillation.Distillation(
-      grow(target), _CONFIG, _CONFIG, divergences.forward_kl
+      grow(target), _CONFIG, drafts.Network(_CONFIG), divergences.forward_kl
   )
   return objective, grow(draft)
 

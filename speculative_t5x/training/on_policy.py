@@ -1,0 +1,137 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Decodes of the draft in training, on which the target then teaches it.
+
+Only there does the draft read what it writes itself, errors included, as it
+does when it drafts.
+
+Reference: Agarwal et al. (2024), "On-policy distillation", arXiv:2306.13649.
+"""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from speculative_t5x.drafters import nothing
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import loop
+from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.speculation import state as state_lib
+from speculative_t5x.training import distillation
+from speculative_t5x.training import steps
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+  """How many samples, and how often.
+
+  Attributes:
+    share: of the examples of each batch, in [0, 1].
+    period: steps between two draws; it must divide the checkpoint period.
+    temperature: of the samples; 0 for argmax.
+  """
+
+  share: float = 0.0
+  period: int = 50
+  temperature: float = 1.0
+
+  def __post_init__(self):
+    if not 0 <= self.share <= 1:
+      raise ValueError(
+          'The share of on-policy samples must lie in [0, 1], got'
+          f' {self.share}.'
+      )
+    if self.period < 1:
+      raise ValueError(
+          'The period of on-policy samples must be at least 1 step, got'
+          f' {self.period}.'
+      )
+
+
+class Samples:
+  """Draws samples of the draft; see `trainer.Samples`."""
+
+  def __init__(
+      self,
+      objective: distillation.Distillation,
+      settings: Settings,
+      special_ids: contracts.SpecialIds,
+      batch_size: int,
+      seed: int,
+  ):
+    """Compiles nothing yet.
+
+    Args:
+      objective: of the training.
+      settings: how many, and how often; the share is above 0.
+      special_ids: of the vocabulary.
+      batch_size: of the training; also decoded at once.
+      seed: of the samples.
+    Raises:
+      ValueError: if the share of a batch is less than one example, or for a
+        temperature below 0.
+    """
+    self.period = settings.period
+    self.num_per_batch = round(settings.share * batch_size)
+    if not self.num_per_batch:
+      raise ValueError(
+          f'A share of {settings.share} of a batch of {batch_size} examples is'
+          ' none. Raise the share of on-policy samples, or the batch size.'
+      )
+    self._objective = objective
+    self._sampling = sampling_lib.make_sampling(settings.temperature)
+    self._special_ids = special_ids
+    self._batch_size = batch_size
+    self._seed = seed
+    self._decode = jax.jit(self._decode_batch, static_argnames='length')
+
+  def draw(
+      self,
+      params: steps.Params,
+      inputs: np.ndarray,
+      sample_ids: np.ndarray,
+      length: int,
+  ) -> np.ndarray:
+    """See `trainer.Samples.draw`."""
+    count = len(inputs)
+    missing = -count % self._batch_size
+    # Examples of limit 0 fill the last batch.
+    limits = np.pad(np.full(count, length, np.int32), (0, missing))
+    inputs = np.pad(inputs, ((0, missing), (0, 0)))
+    sample_ids = np.pad(sample_ids, (0, missing))
+    decoded = []
+    for i in range(0, count, self._batch_size):
+      part = slice(i, i + self._batch_size)
+      decoded.append(
+          self._decode(
+              self._objective,
+              params,
+              inputs[part],
+              sample_ids[part],
+              limits[part],
+              length=length,
+          )
+      )
+    return np.concatenate(jax.device_get(decoded))[:count]
+
+  def _decode_batch(
+      self, objective, params, inputs, sample_ids, limits, *, length
+  ) -> jax.Array:
+    """Decodes a batch, one token per step, and returns it padded with 0."""
+    model, params, inputs = objective.draft.decoding(
+        params, objective.target_config, objective.target_params, inputs
+    )
+    setup = state_lib.Setup(
+        dataclasses.replace(model, special_ids=self._special_ids),
+        params,
+        self._sampling,
+        nothing.Nothing(),
+        None,
+        self._sampling,
+    )
+    keys = state_lib.row_keys(self._seed, sample_ids)
+    state, _, _ = loop.decode(setup, inputs, keys, limits, length=length)
+    is_token = jnp.arange(length) < state.num_tokens[:, None]
+    return jnp.where(is_token, state.sequences, 0)

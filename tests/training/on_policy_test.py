@@ -1,0 +1,247 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the draft's own decodes as training data."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from speculative_t5x import loading
+from speculative_t5x import token_decoder
+from speculative_t5x.drafters import early_exit
+from speculative_t5x.drafters import nothing
+from speculative_t5x.networks import t5_model
+from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.training import batches
+from speculative_t5x.training import cutting
+from speculative_t5x.training import distillation
+from speculative_t5x.training import divergences
+from speculative_t5x.training import drafts
+from speculative_t5x.training import losses
+from speculative_t5x.training import on_policy
+from speculative_t5x.training import schedules
+from speculative_t5x.training import steps
+from speculative_t5x.training import trainer
+from tests import tiny
+
+_CONFIG = tiny.config(vocab_size=9, num_encoder_layers=1, num_decoder_layers=2)
+_LENGTH = 7
+
+
+def _params(seed):
+  return jax.tree.map(lambda x: 2 * x, steps.init_params(_CONFIG, seed))
+
+
+def _own_encoder():
+  return drafts.Network(_CONFIG), _params(1), _params(1)
+
+
+def _targets_encoder():
+  target, own = _params(0), _params(1)
+  network = cutting.without_encoder(cutting.Network(_CONFIG, own))
+  # The draft has embeddings of its own, which the encoder must not read.
+  embedder = jax.tree.map(lambda x: -x, target['token_embedder'])
+  params = {**network.params, 'token_embedder': embedder}
+  return drafts.Network(network.config), params, None
+
+
+def _exit_head():
+  config = early_exit.head_config(_CONFIG, 2)
+  head = early_exit.take_head(_params(1))
+  return drafts.ExitHead(config), head, {**_params(0), **_decoder(head)}
+
+
+def _decoder(head):
+  return {'decoder': {**_params(0)['decoder'], **head['decoder']}}
+
+
+def _inputs(count):
+  rng = np.random.default_rng(0)
+  return rng.integers(2, 9, (count, 5)).astype(np.int32)
+
+
+def _samples(draft, temperature=1.0, **options):
+  objective = distillation.Distillation(
+      _params(0), _CONFIG, draft, divergences.forward_kl
+  )
+  return on_policy.Samples(
+      objective,
+      on_policy.Settings(share=0.5, period=2, temperature=temperature),
+      t5_model.SPECIAL_IDS,
+      batch_size=4,
+      seed=3,
+      **options,
+  )
+
+
+def _plain(params, inputs, ids, temperature):
+  """Returns the outputs of the package's decoder for a whole network."""
+  decoder = token_decoder.TokenDecoder(
+      loading.make_model(_CONFIG, params), nothing.LOADED, gamma=1,
+      length=_LENGTH,
+  )  # fmt: skip
+  sampling = sampling_lib.make_sampling(temperature)
+  decoded = decoder.plain(
+      token_decoder.Request(
+          jnp.asarray(inputs),
+          jnp.asarray(ids),
+          jnp.full((len(ids),), _LENGTH, jnp.int32),
+          jnp.int32(3),
+          sampling,
+          sampling,
+      )
+  )
+  return np.asarray(decoded.sequences)
+
+
+class TestSamples:
+
+  @pytest.mark.parametrize('temperature', [0.0, 1.0])
+  @pytest.mark.parametrize('make', [_own_encoder, _exit_head])
+  def test_are_outputs_of_the_network(self, make, temperature):
+    draft, params, whole = make()
+    inputs, ids = _inputs(6), np.arange(20, 26, dtype=np.int32)
+    found = _samples(draft, temperature).draw(params, inputs, ids, _LENGTH)
+    np.testing.assert_array_equal(
+        found, _plain(whole, inputs, ids, temperature)
+    )
+
+  def test_reads_the_encoder_of_the_target(self):
+    """Greedy tokens are the argmax of the draft's teacher-forced logits."""
+    draft, params, _ = _targets_encoder()
+    samples = _samples(draft, temperature=0.0)
+    inputs = _inputs(4)
+    found = samples.draw(params, inputs, np.arange(4, dtype=np.int32), _LENGTH)
+    objective = distillation.Distillation(
+        _params(0), _CONFIG, draft, divergences.forward_kl
+    )
+    _, logits = objective.logits(
+        params, batches.Examples(inputs, found), enable_dropout=False
+    )
+    is_token = found > 0
+    np.testing.assert_array_equal(
+        found[is_token], np.asarray(logits.argmax(-1))[is_token]
+    )
+    assert is_token.sum() > 8
+
+  def test_a_sample_depends_on_its_id_alone(self):
+    draft, params, _ = _own_encoder()
+    samples, inputs = _samples(draft), _inputs(7)
+    ids = np.arange(7, dtype=np.int32)
+    together = samples.draw(params, inputs, ids, _LENGTH)
+    alone = samples.draw(params, inputs[5:6], ids[5:6], _LENGTH)
+    np.testing.assert_array_equal(together[5:6], alone)
+    others = samples.draw(params, inputs, ids + 7, _LENGTH)
+    assert (together != others).any()
+
+
+@dataclasses.dataclass(frozen=True)
+class _Recorded:
+  """An objective that shows which targets a batch has."""
+
+  def shardings(self, mesh):
+    return None
+
+  def loss(self, params, batch, dropout_key):
+    ones = jnp.ones(())
+    is_sample = (batch.targets == 8).all(axis=-1).sum()
+    inputs = (batch.inputs[:, 0] * (batch.targets[:, 0] == 8)).sum()
+    metrics = losses.Metrics(
+        loss=params['x'].sum() * 0 + ones,
+        z_loss=inputs.astype(jnp.float32),
+        num_correct=is_sample.astype(jnp.float32),
+        num_tokens=ones,
+    )
+    return metrics.loss, metrics
+
+  def divisor(self, metrics, num_positions):
+    return 1.0
+
+
+jax.tree_util.register_static(_Recorded)
+
+
+class _Eights:
+  """Samples that consist of 8, which no example has."""
+
+  period = 4
+  num_per_batch = 3
+
+  def __init__(self):
+    self.drawn = []
+
+  def draw(self, params, inputs, sample_ids, length):
+    del params
+    self.drawn.append((inputs[:, 0].tolist(), sample_ids.tolist()))
+    return np.full((len(inputs), length), 8, np.int32)
+
+
+class _NoValidation:
+
+  def __call__(self, params):
+    return {'x': 0.0}
+
+  def score(self, measured):
+    return 0.0
+
+
+class TestFeed:
+
+  def test_a_share_of_each_batch_is_replaced(self, tmp_path, monkeypatch):
+    """Samples take the place of targets of the same inputs, drawn once."""
+    shown = []
+    monkeypatch.setattr(
+        trainer._Progress,
+        'add',
+        lambda self, step, metrics: shown.append(metrics),
+    )
+    first = np.arange(40, dtype=np.int32) + 1
+    examples = batches.Examples(
+        np.stack([first, first], axis=1), np.full((40, 8), 2, np.int32)
+    )
+    samples = _Eights()
+    trainer.train(
+        _Recorded(),
+        _NoValidation(),
+        examples,
+        schedules.rsqrt_decay(learning_rate=0.1, warmup_steps=1),
+        trainer.Settings(
+            train_steps=10, batch_size=8, steps_per_call=3, checkpoint_period=8
+        ),
+        tmp_path,
+        init=lambda: {'x': jnp.ones(3)},
+        samples=samples,
+    )
+    per_step = np.concatenate([each.num_correct for each in shown])
+    np.testing.assert_array_equal(per_step, np.full(10, 3))
+    # Steps 0 to 3, 4 to 7, and 8 to 9, three samples each.
+    assert [len(inputs) for inputs, _ in samples.drawn] == [12, 12, 6]
+    ids = sum((ids for _, ids in samples.drawn), [])
+    assert ids == list(range(30))
+    # The inputs beside the samples are those that they were drawn for.
+    used = np.concatenate([each.z_loss for each in shown])
+    drawn = np.concatenate([inputs for inputs, _ in samples.drawn])
+    np.testing.assert_array_equal(used, drawn.reshape(10, 3).sum(axis=1))
+
+
+class TestBadInput:
+
+  @pytest.mark.parametrize(
+      ('options', 'message'),
+      [
+          ({'share': -0.1}, r'must lie in \[0, 1\], got -0.1'),
+          ({'share': 1.5}, r'must lie in \[0, 1\], got 1.5'),
+          ({'share': 0.5, 'period': 0}, 'at least 1 step, got 0'),
+      ],
+  )
+  def test_settings(self, options, message):
+    with pytest.raises(ValueError, match=message):
+      on_policy.Settings(**options)
+
+  def test_temperature(self):
+    draft, _, _ = _own_encoder()
+    with pytest.raises(ValueError, match='temperature must be finite'):
+      _samples(draft, temperature=-1.0)
