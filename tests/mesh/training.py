@@ -9,16 +9,18 @@ import pytest
 from speculative_t5x import checkpoints
 from speculative_t5x import loading
 from speculative_t5x import sharding
+from speculative_t5x.drafters import early_exit
 from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_model
 from speculative_t5x.training import acceptance
 from speculative_t5x.training import adafactor
 from speculative_t5x.training import batches
 from speculative_t5x.training import cross_entropy
-from speculative_t5x.training import cutting
 from speculative_t5x.training import distillation
 from speculative_t5x.training import divergences
 from speculative_t5x.training import drafts
 from speculative_t5x.training import losses
+from speculative_t5x.training import on_policy
 from speculative_t5x.training import schedules
 from speculative_t5x.training import steps
 from speculative_t5x.training import trainer
@@ -41,12 +43,30 @@ def _examples():
   return batches.Examples(inputs, targets)
 
 
-def _train(folder, mesh, num_parts=1):
+def _network():
+  return drafts.Network(_TARGET), steps.init_params(_TARGET, 1)
+
+
+def _head():
+  draft = drafts.ExitHead(early_exit.head_config(_TARGET, 1))
+  return draft, early_exit.take_head(steps.init_params(_TARGET, 1))
+
+
+def _train(folder, mesh, num_parts=1, make_draft=_network):
   """Distils for three steps, and returns the result."""
   target = steps.init_params(_TARGET, 0)
-  draft = cutting.Network(_TARGET, steps.init_params(_TARGET, 1))
+  if mesh is not None:
+    target = jax.device_put(target, loading.param_shardings(_TARGET, mesh))
+  draft, params = make_draft()
   objective = distillation.Distillation(
-      target, _TARGET, drafts.Network(draft.config), divergences.forward_kl
+      target, _TARGET, draft, divergences.forward_kl
+  )
+  samples = on_policy.Samples(
+      objective,
+      on_policy.Settings(share=0.5, period=3),
+      t5_model.SPECIAL_IDS,
+      batch_size=16,
+      seed=0,
   )
   decodes = batches.in_order(_examples(), 16)
   return trainer.train(
@@ -55,10 +75,15 @@ def _train(folder, mesh, num_parts=1):
       _examples(),
       schedules.rsqrt_decay(learning_rate=0.03, warmup_steps=1),
       trainer.Settings(
-          train_steps=3, batch_size=16, num_parts=num_parts, steps_per_call=3
+          train_steps=3,
+          batch_size=16,
+          num_parts=num_parts,
+          steps_per_call=3,
+          checkpoint_period=3,
       ),
       folder,
-      init=lambda: draft.params,
+      init=lambda: params,
+      samples=samples,
       mesh=mesh,
   )
 
@@ -92,6 +117,22 @@ def test_training_on_a_mesh(alone, tmp_path, shape, num_parts):
       _params(tmp_path),
       _params(folder),
   )
+
+
+def test_a_head_on_a_mesh(tmp_path):
+  folders = tmp_path / 'alone', tmp_path / 'mesh'
+  for folder in folders:
+    folder.mkdir()
+  expected, found = (
+      _train(folder, mesh, make_draft=_head).last
+      for folder, mesh in zip(
+          folders, (None, sharding.from_shape((2, 4))), strict=True
+      )
+  )
+  assert found.training['loss'] == pytest.approx(
+      expected.training['loss'], rel=1e-5
+  )
+  assert found.validation == pytest.approx(expected.validation, rel=1e-3)
 
 
 def test_parameters_are_partitioned():
