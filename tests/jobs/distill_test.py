@@ -130,12 +130,14 @@ class TestDistill:
           origins.FromTarget([0], shares_encoder=True),
           origins.Scratch(dataclasses.replace(_DRAFT, num_encoder_layers=0)),
           origins.ExitHead(1),
+          origins.Scratch(dataclasses.replace(_DRAFT, dtype='bfloat16')),
       ],
       ids=[
           'cut and narrowed',
           'cut, shared encoder',
           'shared encoder',
           'exit head',
+          'bfloat16',
       ],
   )
   @pytest.mark.parametrize(
