@@ -25,6 +25,7 @@ import json
 import pathlib
 from typing import Any
 
+from benchmarks import json_lines
 from speculative_t5x import batching
 from speculative_t5x import embedded
 from speculative_t5x import hints as hints_lib
@@ -292,12 +293,7 @@ def main(given: Sequence[str] | None = None) -> None:
   """Runs the benchmark."""
   options = parse_arguments(given)
   quiet.keep_libtpu_from_searching()
-  written = []
-  for line in lines(options):
-    print(line, flush=True)
-    written.append(line + '\n')
-    if options.output is not None:  # after each, as all of it takes long
-      options.output.write_text(''.join(written))
+  json_lines.write(lines(options), options.output)
 
 
 if __name__ == '__main__':

@@ -27,6 +27,7 @@ import sys
 import numpy as np
 from scipy import special
 
+from benchmarks import json_lines
 from speculative_t5x.measurement import provenance
 from speculative_t5x.runtime import arguments
 from speculative_t5x.runtime import quiet
@@ -198,12 +199,7 @@ def main(given: Sequence[str] | None = None) -> None:
   """Runs the benchmark."""
   options = parse_arguments(given)
   quiet.keep_libtpu_from_searching()
-  written = []
-  for line in lines(options):
-    print(line, flush=True)
-    written.append(line + '\n')
-    if options.output is not None:  # after each, as all of it takes long
-      options.output.write_text(''.join(written))
+  json_lines.write(lines(options), options.output)
 
 
 if __name__ == '__main__':
