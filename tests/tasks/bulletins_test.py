@@ -793,6 +793,11 @@ class TestTopics:
             for text in (clause.en, clause.de)
         ]
         assert slots[0] == slots[1], clause
+      # Clauses of a bulletin are about different things.
+      for kind, suffix in (('reasons', '3'), ('sequels', '4')):
+        for clause in set(getattr(training, kind)) - set(getattr(topic, kind)):
+          slots = re.findall(r'\{([a-z_]+\d*)', clause.en)
+          assert all(slot.endswith(suffix) for slot in slots), clause
 
 
 class TestTask:
