@@ -12,6 +12,7 @@
   drawing.py     ways to draw a phrase
   topics.py      what may be said about a subject, read from `data`
   skeletons.py   statements joined by a frame, and how their slots are filled
+  composed.py    frames composed of openings and endings, for training
   corpus.py      the splits of the translation corpus
   reports.py     the splits of the summarization corpus
   paraphrases.py pairs of bulletins with the same facts

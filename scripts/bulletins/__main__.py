@@ -20,7 +20,8 @@ def write(folder: pathlib.Path) -> None:
   """Generates and writes the splits, the vocabulary and their hashes."""
   bulletins = _texts(corpus.bulletins())
   sums = _write_splits(folder, '', bulletins)
-  model = vocabulary.train(text for pair in bulletins['train'] for text in pair)
+  listed = bulletins['train'][: corpus.NUM_LISTED]
+  model = vocabulary.train(text for pair in listed for text in pair)
   (folder / 'bulletins.model').write_bytes(model)
   sums['bulletins.model'] = hashlib.sha256(model).hexdigest()
   sums |= _write_splits(folder, 'reports_', _texts(reports.reports()))

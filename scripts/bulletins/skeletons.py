@@ -80,7 +80,9 @@ def compose(
   def words(part: str, order: str | None) -> str:
     clause = parts[part]
     text = grammar.ordered(clause.de, order) if order else clause.en
-    return _renumbered(text) if part == 'OTHER' else text
+    if part == 'OTHER':
+      return topics.renumbered(text, _OTHER_SUFFIX)
+    return text
 
   used = (parts[p].en for p in sorted(parts))
   return Skeleton(
@@ -113,11 +115,6 @@ def place(
     return words(part, order).replace(topics.ADVERBIAL, when)
 
   return _PART.sub(put, pattern)
-
-
-def _renumbered(text: str) -> str:
-  """Gives the slots of a clause numbers that no other clause uses."""
-  return re.sub(r'\{([a-z_]+)(\d*)', rf'{{\1\g<2>{_OTHER_SUFFIX}', text)
 
 
 def draw(

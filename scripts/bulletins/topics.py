@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import dataclasses
 import functools
 import itertools
+import re
 from typing import Any
 
 from scripts.bulletins import data
@@ -19,6 +20,10 @@ NAMES = (
   'weather trains traffic prices currencies energy events sport population '
   'animals people cooking'
 ).split()
+# `<p=in {city}|near {city}>`: alternatives, named by a letter.
+_ALTERNATIVES = re.compile(r'<(\w)=([^>]*)>')
+# Keep the slots of further reasons and sequels apart from those of facts.
+_SUFFIXES = {'reasons': '3', 'sequels': '4'}
 # How the entries of a table become phrases.
 _TABLES = {
   'words': phrases.phrase,
@@ -101,6 +106,73 @@ def read_topics() -> tuple[Topic, ...]:
   """Returns the topics in their fixed order."""
   shared = fillers(data.read('shared'))
   return tuple(_topic(data.read(f'topics/{name}'), shared) for name in NAMES)
+
+
+def read_training_topics() -> tuple[Topic, ...]:
+  """Returns the topics with everything that training may state.
+
+  To the facts of `read_topics`, without those held out for the test split, come
+  those of `data/training`, likewise reasons and sequels.
+  """
+  read = zip(NAMES, read_topics(), strict=True)
+  return tuple(_extended(t, data.read(f'training/{name}')) for name, t in read)
+
+
+def _extended(topic: Topic, entries: Mapping[str, Any]) -> Topic:
+  held_out = {canonical(fact.en) for fact in topic.facts if fact.held_out}
+  further = [
+    Clause(*texts, tense='' if tense == 'timeless' else tense)
+    for tense, patterns in entries['facts'].items()
+    for texts in alternatives(patterns)
+  ]
+  # Alternatives may combine to a fact that is held out.
+  facts = (*topic.facts, *further)
+  facts = tuple(f for f in facts if canonical(f.en) not in held_out)
+  reasons, sequels = (
+    tuple(
+      Clause(*(renumbered(text, suffix) for text in texts))
+      for texts in alternatives(entries[kind])
+    )
+    for kind, suffix in _SUFFIXES.items()
+  )
+  return dataclasses.replace(
+    topic,
+    facts=facts,
+    reasons=topic.reasons + reasons,
+    sequels=topic.sequels + sequels,
+  )
+
+
+def canonical(en: str) -> str:
+  """Returns the English words of a clause without the numbers of its slots."""
+  return re.sub(r'(\{[a-z_]+)\d*', r'\1', en)
+
+
+def renumbered(text: str, suffix: str) -> str:
+  """Gives the slots of a clause numbers that no other clause uses."""
+  return re.sub(r'\{([a-z_]+)(\d*)', rf'{{\1\g<2>{suffix}', text)
+
+
+def alternatives(patterns: Mapping[str, str]) -> list[tuple[str, str]]:
+  """Returns the English and German clauses that the patterns describe.
+
+  Alternatives of one name are chosen together: of `<v=a|b> <v=c|d>` come
+  'a c' and 'b d'.
+  """
+  found = []
+  for texts in patterns.items():
+    named = _ALTERNATIVES.findall(' '.join(texts))
+    numbers = {name: range(len(words.split('|'))) for name, words in named}
+    for chosen in itertools.product(*numbers.values()):
+      choice = dict(zip(numbers, chosen, strict=True))
+      found.append(tuple(_chosen(text, choice) for text in texts))
+  return found
+
+
+def _chosen(text: str, choice: Mapping[str, int]) -> str:
+  return _ALTERNATIVES.sub(
+    lambda match: match[2].split('|')[choice[match[1]]], text
+  )
 
 
 def fillers(entries: Mapping[str, Any]) -> dict[str, phrases.Filler]:

@@ -17,7 +17,7 @@ import sentencepiece
 from speculative_t5x.tasks import bulletins
 
 _MAX_TOKENS = 96  # EOS included.
-_SIZES = {'train': 40_000, 'validation': 500, 'test': 500}
+_SIZES = {'train': 80_000, 'validation': 500, 'test': 500}
 
 
 @pytest.fixture(scope='module')
@@ -43,6 +43,18 @@ def generated():
   from scripts.bulletins import corpus
 
   return corpus.bulletins()
+
+
+def _joined(en: str) -> str:
+  """Returns a frame as its statements and the words that join them."""
+  en = re.sub(r'\{source\d*', '{source', en.replace('^', ''))
+  en = re.sub(r'\s+([,.])', r'\1', re.sub(r'\s+', ' ', en).strip())
+  return en.removesuffix('.')
+
+
+def _shape(joined: str) -> str:
+  """Returns what `_joined` returns for statements of any kind."""
+  return re.sub(r'\{(FACT|OTHER|REASON|SEQUEL)\}', '{S}', joined)
 
 
 def _words(texts) -> set[str]:
@@ -229,9 +241,11 @@ class TestGenerator:
 
   def test_generates_the_shipped_vocabulary(self, pairs):
     pytest.importorskip('babel')
+    from scripts.bulletins import corpus
     from scripts.bulletins import vocabulary
 
-    texts = (text for pair in pairs['train'] for text in pair)
+    listed = pairs['train'][: corpus.NUM_LISTED]
+    texts = (text for pair in listed for text in pair)
     shipped = pathlib.Path(bulletins.VOCABULARY_FILE).read_bytes()
     model = sentencepiece.SentencePieceProcessor(
         model_proto=vocabulary.train(texts)
@@ -249,6 +263,43 @@ class TestGenerator:
         seen = {getattr(b.skeleton, part) for b in generated[known]}
         new = {getattr(b.skeleton, part) for b in generated['test']}
         assert not seen & new
+
+  def test_test_frames_are_no_part_of_training_frames(self, generated):
+    from scripts.bulletins import skeletons
+
+    frames = skeletons.read_frames('frames', skeletons.Frame)
+    listed = {frame.name: frame.en for frame in frames['train']}
+    names = {b.skeleton.name.split(' | ')[0] for b in generated['train']}
+    seen = {listed.get(name, name) for name in names}
+    assert len(seen) >= 3000
+    shapes = {_shape(_joined(en)) for en in seen}
+    # These join statements as a listed frame does, and have other ones.
+    shared = {
+        'fact and that sequel', 'sequel because fact', 'because fact, sequel',
+        'fact, so sequel',
+    }
+    for frame in frames['test']:
+      held_out = _joined(frame.en)
+      assert not any(held_out in _joined(en) for en in seen), frame.name
+      known = any(_shape(held_out) in shape for shape in shapes)
+      assert known == (frame.name in shared), frame.name
+
+  def test_held_out_facts_are_not_in_training(self, generated):
+    from scripts.bulletins import topics
+
+    facts = [fact for topic in topics.read_topics() for fact in topic.facts]
+    held_out = {topics.canonical(fact.en) for fact in facts if fact.held_out}
+    assert len(held_out) == 36
+    stated = {
+        split: {
+            topics.canonical(clause)
+            for bulletin in generated[split]
+            for clause in bulletin.skeleton.name.split(' | ')[1:]
+        }
+        for split in generated
+    }
+    assert stated['test'] & held_out
+    assert not (stated['train'] | stated['validation']) & held_out
 
   def test_generates_the_shipped_paraphrases(self, generated):
     pytest.importorskip('babel')
@@ -283,10 +334,10 @@ class TestGenerator:
     clauses = {
         s: {c for n in names[s] for c in n.split(' | ')[1:]} for s in names
     }
-    assert len(names['train']) >= 60 and len(names['test']) >= 15
-    assert len(frames['train']) >= 20 and len(frames['test']) >= 15
+    assert len(names['train']) >= 40_000 and len(names['test']) >= 15
+    assert len(frames['train']) >= 3000 and len(frames['test']) >= 15
     assert not frames['train'] & frames['test']
-    assert len(clauses['train']) >= 60
+    assert len(clauses['train']) >= 600
     assert len(clauses['test'] - clauses['train']) >= 15
 
   def test_every_test_word_is_in_training(self, pairs):
@@ -582,6 +633,171 @@ class TestSkeletons:
     tidy = skeletons.tidy
     assert tidy('^es regnet am 3. März,  .') == 'Es regnet am 3. März.'
     assert tidy('^on March 3, , it') == 'On March 3, it'
+
+
+class TestComposer:
+
+  @pytest.fixture(autouse=True)
+  def _composed(self):
+    pytest.importorskip('babel')
+    from scripts.bulletins import composed
+    from scripts.bulletins import skeletons
+
+    self.composed = composed
+    self.frames = skeletons.read_frames('frames', skeletons.Frame)
+
+  def _frames(self, openings, endings, test=(), train=()):
+    """Returns the frames composed of pieces, as English and German texts."""
+    from scripts.bulletins import skeletons
+
+    frames = {
+        split: [skeletons.Frame('', en, '') for en in listed]
+        for split, listed in (('test', test), ('train', train))
+    }
+    composer = self.composed.Composer(
+        {'openings': openings, 'endings': endings}, frames
+    )
+    rng = random.Random(0)
+    return {composer.draw(rng) for _ in range(500)}
+
+  def test_statements_are_put_in_german_order(self):
+    found = self._frames(
+        [
+            {
+                'en': 'because {X},', 'de': 'weil {X.sub},', 'order': 'inv',
+                'core': 'SEQUEL', 'x': 'REASON',
+            }
+        ],
+        [{'en': ', but {X}', 'de': ', aber {X.main}', 'x': 'FACT'}],
+    )
+    assert {(f.en, f.de) for f in found} == {
+        (
+            '^because {REASON}, {SEQUEL} , but {FACT}.',
+            '^weil {REASON.sub}, {SEQUEL.inv} , aber {FACT.main}.',
+        )
+    }
+
+  def test_pieces_fit_each_other(self):
+    pieces = (
+        [
+            {'en': '', 'de': '', 'order': 'main'},
+            {'en': '{WHEN},', 'de': '{WHEN}', 'order': 'inv', 'core': 'FACT'},
+            {'en': 'so', 'de': 'so', 'order': 'inv', 'later': True},
+            {
+                'en': '{source.says} that', 'de': '{source.says}, dass',
+                'order': 'sub', 'about_future': True,
+            },
+        ],
+        [
+            {'en': '', 'de': ''},
+            {'en': 'and that {X}', 'de': 'und dass {X.sub}', 'after': 'sub'},
+        ],
+    )
+    found = self._frames(*pieces)
+    assert len(found) > 50
+    for frame in found:
+      first, *second = frame.en.split('. ')
+      assert first.startswith(('^ {', '^{WHEN}, {FACT}', '^{source.says} that'))
+      assert len(second) <= 1
+      # No statement is repeated, and no opening.
+      statements = re.findall(r'\{([A-Z]+)\}', frame.en)
+      assert len(set(statements)) == len(statements)
+      assert frame.en.count('{source') <= 1
+      assert ('and that' not in frame.en) or '{source.says}' in frame.en
+      assert frame.about_future == ('{source.says}' in frame.en)
+      if {'OTHER', 'WHEN'} & set(statements):
+        assert 'FACT' in statements
+
+  def test_second_source_is_another_one(self):
+    found = self._frames(
+        [{'en': '{source} says:', 'de': '{source} sagt:', 'order': 'main'}],
+        [{'en': ', {source}: {X}', 'de': ', {source}: {X.main}'}],
+    )
+    assert found
+    for frame in found:
+      assert re.findall(r'\{source\d*', frame.en) == ['{source', '{source2']
+      assert re.findall(r'\{source\d*', frame.de) == ['{source', '{source2']
+
+  @pytest.mark.parametrize(
+      'train, allowed',
+      [
+          # The shape of the test frame is new: it occurs with no statements.
+          ((), set()),
+          # A listed frame has it: only its statements are held out.
+          (
+              ('^{REASON} because {SEQUEL}.',),
+              {
+                  f'^ {{{a}}} because {{{b}}}.'
+                  for a in ('FACT', 'REASON', 'SEQUEL')
+                  for b in ('FACT', 'REASON', 'SEQUEL')
+                  if a != b and (a, b) != ('SEQUEL', 'FACT')
+              },
+          ),
+      ],
+  )
+  def test_test_frames_are_not_composed(self, train, allowed):
+    roles = 'FACT REASON SEQUEL'
+    found = self._frames(
+        [{'en': '', 'de': '', 'order': 'main', 'core': roles}],
+        [
+            {'en': 'because {X}', 'de': ', weil {X.sub}', 'x': roles},
+            {'en': 'while {X}', 'de': ', während {X.sub}', 'x': roles},
+        ],
+        test=('^{SEQUEL} because {FACT}.',),
+        train=train,
+    )
+    single = {f.en for f in found if '. ' not in f.en}
+    assert {en for en in single if 'because' in en} == allowed
+    assert len({en for en in single if 'while' in en}) == 6
+
+  def test_composed_frames_differ(self):
+    composer = self.composed.Composer.of_data(self.frames)
+    rng = random.Random(0)
+    assert len({composer.draw(rng).en for _ in range(1000)}) > 500
+
+
+class TestTopics:
+
+  @pytest.fixture(autouse=True)
+  def _topics(self):
+    pytest.importorskip('babel')
+    from scripts.bulletins import topics
+
+    self.topics = topics
+
+  def test_alternatives_of_one_name_are_chosen_together(self):
+    patterns = {'<v=a|b> <w=x|y> {city2}': '<w=X|Y> <v=A|B> {city2.dat}'}
+    assert self.topics.alternatives(patterns) == [
+        ('a x {city2}', 'X A {city2.dat}'),
+        ('a y {city2}', 'Y A {city2.dat}'),
+        ('b x {city2}', 'X B {city2.dat}'),
+        ('b y {city2}', 'Y B {city2.dat}'),
+    ]
+
+  def test_training_topics(self):
+    known, more = self.topics.read_topics(), self.topics.read_training_topics()
+    for topic, training in zip(known, more, strict=True):
+      held_out = {fact.en for fact in topic.facts if fact.held_out}
+      facts = {fact.en for fact in training.facts}
+      assert {fact.en for fact in topic.facts} - facts == held_out
+      assert len(facts) >= 40
+      clauses = [*training.facts, *training.reasons, *training.sequels]
+      known = {self.topics.canonical(clause.en) for clause in clauses}
+      assert len(known) == len(clauses)
+      for clause in clauses:
+        assert clause.de.count('/') == 3, clause
+        marks = int(bool(clause.tense))
+        assert clause.en.count('@') == clause.de.count('@') == marks, clause
+        slots = [
+            sorted(re.findall(r'\{([a-z_]+\d*)', text))
+            for text in (clause.en, clause.de)
+        ]
+        assert slots[0] == slots[1], clause
+      # Clauses of a bulletin are about different things.
+      for kind, suffix in (('reasons', '3'), ('sequels', '4')):
+        for clause in set(getattr(training, kind)) - set(getattr(topic, kind)):
+          slots = re.findall(r'\{([a-z_]+\d*)', clause.en)
+          assert all(slot.endswith(suffix) for slot in slots), clause
 
 
 class TestTask:

@@ -6,8 +6,9 @@ The bulletins are about weather, trains, prices and similar subjects, with many
 dates, times, numbers, units and currencies. The reports, in German, are about
 the same subjects: three to five sentences, with a summary of one or two.
 `scripts/bulletins` makes both from templates. The test split of the bulletins
-has other facts and other sentence patterns than the training split, that of
-the reports other sentence patterns. The paraphrases are pairs of bulletins that
+has other facts and other sentence patterns than the training split, whose
+patterns do not contain them either; that of the reports has other sentence
+patterns. The paraphrases are pairs of bulletins that
 state the same facts in two of the test split's patterns; no other split has
 them. This module reads the texts and needs neither TensorFlow nor seqio.
 
