@@ -11,12 +11,21 @@ import jax.numpy as jnp
 from speculative_t5x import checkpoints
 from speculative_t5x import loading
 from speculative_t5x.networks import t5
+from speculative_t5x.speculation import ranges
 from speculative_t5x.training import cutting
 from speculative_t5x.training import steps
 
+_LAYERS = 'be numbers of layers in parentheses, such as (0, 2)'
+
 
 class Origin(Protocol):
-  """Makes the draft model that training begins with."""
+  """Makes the draft model that training begins with.
+
+  Attributes:
+    checkpoint_path: of a checkpoint that it is read from; None without one.
+  """
+
+  checkpoint_path: checkpoints.Path | None
 
   def make(self, target: cutting.Network, seed: int) -> cutting.Network:
     """Returns the network and its first parameters, in float32.
@@ -39,6 +48,7 @@ class Scratch:
   """
 
   config: t5.T5Config | None
+  checkpoint_path = None
 
   def make(self, target: cutting.Network, seed: int) -> cutting.Network:
     """See `Origin.make`."""
@@ -96,6 +106,16 @@ class FromTarget:
   num_heads: int | None = None
   mlp_dim: int | None = None
   shares_encoder: bool = False
+  checkpoint_path = None
+
+  def __post_init__(self):
+    ranges.check_settings(
+        ranges.Kind(_LAYERS, Sequence), decoder_layers=self.decoder_layers
+    )
+    ranges.check_settings(
+        ranges.Kind(f'{_LAYERS}, or None', (Sequence, type(None))),
+        encoder_layers=self.encoder_layers,
+    )
 
   def make(self, target: cutting.Network, seed: int) -> cutting.Network:
     """See `Origin.make`."""
@@ -107,8 +127,8 @@ class FromTarget:
     network = cutting.take_layers(target, encoder_layers, self.decoder_layers)
     network = cutting.narrow(
         network,
-        self.num_heads or config.num_heads,
-        self.mlp_dim or config.mlp_dim,
+        config.num_heads if self.num_heads is None else self.num_heads,
+        config.mlp_dim if self.mlp_dim is None else self.mlp_dim,
     )
     return cutting.without_encoder(network) if self.shares_encoder else network
 
