@@ -49,9 +49,7 @@ class Decodes:
     try:
       record = self.infer(output_dir=str(folder))
     except chunks.OtherSettingsError as error:
-      raise ValueError(
-          f'{error} For decodes, give another DECODES_DIR.'
-      ) from error
+      raise ValueError(f'DECODES_DIR: {error}') from error
     if record.target.checkpoint != str(target):
       raise ValueError(
           f'The infer job of {folder} decodes {record.target.checkpoint}, and'

@@ -231,9 +231,9 @@ class TestBadInput:
     shutil.copytree(saved, tmp_path / 'model' / 'checkpoint_3')
     with pytest.raises(
         ValueError,
-        match=r'not finite at step 6, whose batch has the examples \d+, \d+',
+        match=r'not finite at step 5, whose batch has the examples \d+, \d+',
     ):
-      # Step 5 has a loss, and leaves parameters that are not finite.
+      # Step 4 has a loss, and leaves parameters that are not finite.
       _distill(target, tmp_path, learning_rate_fn=lambda step: np.nan * step)
     kept = tmp_path / 'model' / 'checkpoint_3'
     checkpoints.open(kept).restore_params(loading.abstract_params(_DRAFT))
@@ -288,12 +288,15 @@ class TestBadInput:
       ('infer', 'message'),
       [
           (_Infer('elsewhere'), 'decodes elsewhere, and the draft'),
-          (_with_other_settings, 'another temperature.* another DECODES_DIR'),
+          (_with_other_settings, 'DECODES_DIR: .* holds another temperature'),
           ({'tokens': False}, 'have no tokens'),
           ({'num_examples': 0}, 'has no decodes'),
           ({'largest': 40}, 'but the network has only 12'),
       ],
-      ids=['another target', 'other settings', 'no tokens', 'none', 'another vocabulary'],
+      ids=[
+          'another target', 'other settings', 'no tokens', 'none',
+          'another vocabulary',
+      ],
   )
   def test_decodes_that_do_not_fit(self, target, tmp_path, infer, message):
     if isinstance(infer, dict):
