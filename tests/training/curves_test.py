@@ -65,7 +65,9 @@ def _data(axes, handle):
 def test_distilled():
   """No two curves of the same axes look alike."""
   at = lambda *values: list(zip((10, 20, 30), values, strict=True))
-  assert _shown(_DISTILLED, 20) == {
+  shown = _shown(_DISTILLED, 20)
+  assert next(iter(shown)) == 'loss per target token'  # at the top
+  assert shown == {
       'loss per target token': {
           'validation, T = 0': at(0.75, 0.25, 0.5),
           'validation, T = 1': at(1.75, 1.25, 1.5),
