@@ -227,7 +227,12 @@ class Checkpoint:
           f' a training resumes only from {layouts.Layout.ORBAX.value}. Train'
           ' in a folder of its own.'
       )
-    self.check_shapes(params)
+    try:
+      self.check_shapes(params)
+    except errors.CheckpointError as error:
+      raise errors.CheckpointError(
+          f'{error} Or train in a folder of its own.'
+      ) from error
     found = self._reader.read_specs('state', 'param_states')
     if _shapes(found) != _shapes(trees.flatten(param_states)):
       raise errors.CheckpointError(

@@ -35,7 +35,7 @@ from speculative_t5x.runtime import quiet
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
 
 _FILE_FLAG, _PATH_FLAG = '--gin_file=', '--gin_search_paths='
-_OUTPUT_FLAG = '--output_dir='
+_OUTPUT_FLAG, _BINDING_PREFIX = '--output_dir=', '--gin.'
 _OWN_FLAG = re.compile(r'--(\w+)=(.*)', re.DOTALL)
 _BINDING_FLAG = re.compile(r'--gin\.([^=\s]+)=(.*)', re.DOTALL)
 # A path or a word, from which a shell removes quotes.
@@ -57,7 +57,8 @@ _MISSING = re.compile(
     r"(?:\n.*)*?\n  In call to configurable '\1'"
 )
 _BAD_VALUE = re.compile(
-    r"(\w+) must (?s:.*?)\n  In call to configurable '(\w+)'"
+    r"(\w+) must (?s:.*?)\n  In call to configurable '(\w+)' \(.*\)"
+    r"(?: in scope '(.+)')?"
 )
 _NOT_IMPORTED = re.compile(
     r"'(\w+)' was not provided by an import statement"
@@ -184,7 +185,7 @@ def _unknown(flag: str, job: commands.Job) -> str:
   name = flag.partition('=')[0]
   own = (f'--{each}' for each in job.flags)
   known = [x.rstrip('=') for x in (_FILE_FLAG, _PATH_FLAG, _OUTPUT_FLAG, *own)]
-  if name in known or name.startswith('--gin.'):
+  if name in known or name.startswith(_BINDING_PREFIX):
     return f'{flag!r} has no value. Write {name}=VALUE, with "=" in between.'
   remedy = _did_you_mean(name, known)
   return f'the flag {flag!r} is unknown.{remedy}\n{commands.USAGE}'
@@ -247,7 +248,7 @@ def _configure(command: _CommandLine) -> Callable[[], object]:
     with _gin_errors_in(name), _quiet_tensorflow():
       gin.parse_config_file(name)
   for name, value in command.bindings:
-    with _gin_errors_in(f'--gin.{name}={value}'):
+    with _gin_errors_in(f'{_BINDING_PREFIX}{name}={value}'):
       gin.parse_config(f'{name} = {value}')
   _finalize(gin, command.job)
   return lambda: _run(gin, command.job, job)
@@ -294,13 +295,18 @@ def _gin_errors_in(source: str) -> Iterator[None]:
       message = f'{found}{rest}; strings need quotes'
     raise UsageError(
         f'{source} cannot be read: {message.rstrip(".")}.'
-        + _import_hint(message)
+        + _import_hint(source, message)
     ) from error
 
 
-def _import_hint(message: str) -> str:
-  """Returns the remedy of a module that a gin file lacks, empty for others."""
+def _import_hint(source: str, message: str) -> str:
+  """Returns the remedy of a module that is not imported, empty for others."""
   if match := _NOT_IMPORTED.search(message):
+    if source.startswith(_BINDING_PREFIX):
+      return (
+          ' A flag can refer only to what the gin files use: set this in a gin'
+          ' file that imports its module, and give that by --gin_file.'
+      )
     name = match[1] or match[2]
     return (
         f" Import it in this file, as by 'import {name}' for a module of your"
@@ -407,14 +413,17 @@ def _macro_of(gin, text: str) -> str | None:
   """Returns the macro that gave the value an error names, None without one."""
   if (match := _BAD_VALUE.match(text)) is None:
     return None
-  name, configurable = match.groups()
+  name, configurable, scope = match.groups()
   # Not gin's query, which fails if other modules have a function of this name.
   found = {
-      repr(bindings[name])
-      for (_, selector), bindings in gin.config._CONFIG.items()
+      (where, repr(bindings[name]))
+      for (where, selector), bindings in gin.config._CONFIG.items()
       if selector.rpartition('.')[2] == configurable and name in bindings
   }
-  setting = found.pop() if len(found) == 1 else ''
+  is_around = lambda where: not where or f'{scope}/'.startswith(f'{where}/')
+  innermost = max((w for w, _ in found if is_around(w)), key=len, default=None)
+  settings = {s for w, s in found if innermost is None or w == innermost}
+  setting = settings.pop() if len(settings) == 1 else ''
   return setting[1:] if setting.startswith('%') else None
 
 

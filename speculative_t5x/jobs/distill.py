@@ -2,16 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The distill job: trains a draft on what its target says."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from etils import epath
 
 from speculative_t5x import checkpoints
 from speculative_t5x import sharding
+from speculative_t5x import vocabularies
+from speculative_t5x.compatibility import candidates
 from speculative_t5x.compatibility import pairing
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
 from speculative_t5x.outputs import folder_lock
+from speculative_t5x.speculation import ranges
 from speculative_t5x.training import acceptance
 from speculative_t5x.training import batches
 from speculative_t5x.training import decodes as decodes_lib
@@ -23,6 +26,10 @@ from speculative_t5x.training import origins
 from speculative_t5x.training import schedules
 from speculative_t5x.training import task_examples
 from speculative_t5x.training import trainer
+
+_DIVERGENCE = ranges.Kind(
+    'be a function, as a file of configs/divergences sets it', Callable
+)
 
 
 def distill(
@@ -63,21 +70,29 @@ def distill(
       states.
     mesh_shape: number of devices along the data and the model axis.
   Raises:
-    ValueError: if target, draft and data do not fit each other, or if
-      the loss is not finite.
+    ValueError: if an argument is of another kind, if target, draft and data
+      do not fit each other, or if the loss is not finite.
     checkpoints.CheckpointError: a ValueError, if the checkpoint in `model_dir`
       is of another network.
     OSError: if the folder cannot be written to.
   """
   _check(decodes, references, validation)
+  ranges.check_settings(ranges.DROPOUT_RATE, dropout_rate=dropout_rate)
+  ranges.check_settings(_DIVERGENCE, divergence=divergence)
   model_dir = epath.Path(model_dir)
   mesh = sharding.from_shape(mesh_shape)
   with folder_lock.hold(model_dir):
     opened = pairing.open_checkpoint(pairing.TARGET_PATH, checkpoint_path)
+    _check_vocabulary_files(checkpoint_path, draft.checkpoint_path)
     target = origins.read(opened, target_config, mesh)
     network, params = draft.make(target, settings.seed)
-    _check_vocabularies(target.config, network.config)
+    _check_vocabulary_sizes(target.config, network.config)
     read = lambda each: each.read(opened.folder, target.config)
+    # Before the training split: a wrong setting then fails early.
+    measured_on = {
+        temperature: batches.in_order(read(each), settings.batch_size)
+        for temperature, each in validation.items()
+    }
     examples = batches.join(
         [
             *map(read, decodes),
@@ -101,13 +116,7 @@ def distill(
       )
     return trainer.train(
         objective,
-        acceptance.Validation(
-            objective,
-            {
-                temperature: batches.in_order(read(each), settings.batch_size)
-                for temperature, each in validation.items()
-            },
-        ),
+        acceptance.Validation(objective, measured_on),
         examples,
         learning_rate_fn,
         settings,
@@ -132,7 +141,23 @@ def _check(decodes, references, validation) -> None:
     )
 
 
-def _check_vocabularies(target: t5.T5Config, draft: t5.T5Config) -> None:
+def _check_vocabulary_files(
+    target: checkpoints.Path, draft: checkpoints.Path | None
+) -> None:
+  """Compares the vocabularies in the folders of both checkpoints, if any."""
+  folders = [str(path) for path in (target, draft) if path is not None]
+  found = [path for path in folders if candidates.find_vocabulary(path)]
+  if len(found) < 2:
+    return
+  try:
+    vocabularies.check_same(*map(vocabularies.load, found))
+  except vocabularies.VocabularyError as error:
+    raise vocabularies.VocabularyError(
+        f'{target} and {draft} cannot be a pair: {error}'
+    ) from error
+
+
+def _check_vocabulary_sizes(target: t5.T5Config, draft: t5.T5Config) -> None:
   one, other = target.vocab_size, draft.vocab_size
   if one != other:
     raise ValueError(

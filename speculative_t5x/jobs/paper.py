@@ -17,6 +17,7 @@ import tempfile
 from etils import epath
 from matplotlib import figure as figure_lib
 
+from speculative_t5x import figure_style
 from speculative_t5x import run_record
 from speculative_t5x import simulation
 from speculative_t5x import text_decoder
@@ -30,7 +31,6 @@ from speculative_t5x.paper import loop_trace
 from speculative_t5x.paper import measured_loops
 from speculative_t5x.paper import points as points_lib
 from speculative_t5x.paper import published
-from speculative_t5x.paper import style
 from speculative_t5x.paper import tables
 from speculative_t5x.reports import console
 from speculative_t5x.reports import runs
@@ -286,7 +286,7 @@ def _write(
 def _save(output_dir: Path, name: str, figure: figure_lib.Figure) -> None:
   # The folder may be remote, which matplotlib does not write to.
   with tempfile.TemporaryDirectory() as local:
-    for path in style.save(figure, pathlib.Path(local) / name):
+    for path in figure_style.save(figure, pathlib.Path(local) / name):
       with _open(output_dir) as folder:
         (folder / path.name).write_bytes(path.read_bytes())
       print(f'Written: {folder / path.name}')

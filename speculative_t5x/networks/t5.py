@@ -24,6 +24,7 @@ import jax.numpy as jnp
 
 from speculative_t5x.networks import kv_cache
 from speculative_t5x.networks import layers
+from speculative_t5x.speculation import ranges
 
 Cache = tuple[kv_cache.KeysValues, ...]  # one entry per layer
 CrossKeysValues = tuple[kv_cache.KeysValues, ...]  # one entry per layer
@@ -44,7 +45,7 @@ class T5Config:
     mlp_dim: width of the feed-forward block.
     mlp_activations: Flax names, one per input projection; 'linear' for none.
     encoder_dim: width of the output of that encoder; None for emb_dim.
-    dropout_rate: dropout rate in training; unused in decoding.
+    dropout_rate: dropout rate in training, in [0, 1); unused in decoding.
     logits_via_embedding: whether the embedding is also the output head, as in
       T5 1.0.
     dtype: dtype of activations and matrix products; logits are float32.
@@ -83,6 +84,7 @@ class T5Config:
       name = jnp.dtype(self.dtype).name
     except TypeError:
       name = self.dtype
+    ranges.check_settings(ranges.DROPOUT_RATE, dropout_rate=self.dropout_rate)
     # float16 cannot represent the logit of a masked position.
     if name not in ('float32', 'bfloat16'):
       raise ValueError(f'dtype must be float32 or bfloat16, got {name}.')

@@ -33,6 +33,10 @@ _FIRST = f'{0:06}.jsonl'
 _FORMAT = {'chunk_format': 3}
 
 
+class OtherSettingsError(ValueError):
+  """The folder holds results that were made with other settings."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Content:
   """What is decoded for a chunk.
@@ -178,7 +182,7 @@ class Chunks:
       varying: names of settings in which the configurations of one folder may
         differ.
     Raises:
-      ValueError: if it has; names the settings that differ.
+      OtherSettingsError: if it has; names the settings that differ.
     """
     settings = _without(self._settings, varying)
     for path in first_files(self._folder):
@@ -186,7 +190,7 @@ class Chunks:
       if header is None or header.get('job') != settings['job']:
         continue
       if changed := _differing(_without(header, varying), settings):
-        raise ValueError(
+        raise OtherSettingsError(
             f'{self._folder} holds results with another {", ".join(changed)}.'
             ' Give another output folder, or the settings of those results.'
         )

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Writes files as a whole: never appended to, never renamed.
+"""Writes files as a whole: never appended to.
 
 Objects in a bucket allow nothing else, and appear only when they are complete.
 """
@@ -8,8 +8,11 @@ Objects in a bucket allow nothing else, and appear only when they are complete.
 from collections.abc import Iterable
 import contextlib
 import json
+import os
 
 from etils import epath
+
+from speculative_t5x.checkpoints import regular_files
 
 
 def write(folder: epath.Path, name: str, lines: Iterable[str]) -> epath.Path:
@@ -40,6 +43,32 @@ def write_bytes(
     # A truncated file must not pass for a complete one.
     with contextlib.suppress(OSError):
       path.unlink(missing_ok=True)
+    raise cannot_write(folder, error) from error
+  return path
+
+
+def replace(folder: epath.Path, name: str, data: bytes) -> epath.Path:
+  """Writes a file that may exist; where this fails, the earlier one stays.
+
+  Args:
+    folder: see `write`.
+    name: see `write`.
+    data: the new contents.
+  Raises:
+    OSError: if the folder cannot be written to.
+  """
+  path = new = folder / name
+  # An object is replaced once it is complete, a file truncated at once.
+  if not regular_files.is_remote(folder):
+    new = folder / f'{name}.new'
+  try:
+    new.write_bytes(data)
+    if new != path:
+      os.replace(new, path)
+  except OSError as error:
+    if new != path:
+      with contextlib.suppress(OSError):
+        new.unlink(missing_ok=True)
     raise cannot_write(folder, error) from error
   return path
 

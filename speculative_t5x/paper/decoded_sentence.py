@@ -19,14 +19,14 @@ from rich import console as console_lib
 from rich import segment as segment_lib
 from rich import style as style_lib
 
-from speculative_t5x.paper import style
+from speculative_t5x import figure_style
 from speculative_t5x.reports import token_trace
 
 _COLUMNS = 100  # characters per line
 _FONT = 'DejaVu Sans Mono'  # comes with matplotlib
 _ADVANCE = 0.602  # width of its characters over its size
 # In points.
-_WIDTH = style.PAGE_IN * 72
+_WIDTH = figure_style.PAGE_IN * 72
 _MARGIN = 6.0
 _STEP = (_WIDTH - 2 * _MARGIN) / _COLUMNS
 _SIZE = _STEP / _ADVANCE
@@ -46,8 +46,8 @@ def draw(trace: token_trace.TokenTrace) -> figure_lib.Figure:
   """Draws a figure for print, as wide as a page and as tall as its text."""
   rows = _console().render_lines(trace, pad=False)
   height = len(rows) * _LEADING + 2 * _MARGIN
-  with style.applied():
-    figure = style.Figure((style.PAGE_IN, height / 72))
+  with figure_style.applied():
+    figure = figure_style.Figure((figure_style.PAGE_IN, height / 72))
     axes = figure.add_axes((0, 0, 1, 1), xlim=(0, _WIDTH), ylim=(height, 0))
     axes.set_axis_off()
     for number, row in enumerate(rows):

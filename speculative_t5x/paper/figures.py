@@ -22,10 +22,10 @@ from matplotlib import figure as figure_lib
 from matplotlib import lines
 import numpy as np
 
+from speculative_t5x import figure_style
 from speculative_t5x.paper import numbering
 from speculative_t5x.paper import points as points_lib
 from speculative_t5x.paper import published
-from speculative_t5x.paper import style
 from speculative_t5x.speculation import theory
 
 _ALPHA_LABEL = 'acceptance probability α'
@@ -44,8 +44,10 @@ def figure_2(points: Points = ()) -> figure_lib.Figure:
   Raises:
     ValueError: if there are more labels than markers.
   """
-  with style.applied():
-    figure, (axes,) = style.panels(_ALPHA_LABEL, ['tokens per target call'])
+  with figure_style.applied():
+    figure, (axes,) = figure_style.panels(
+        _ALPHA_LABEL, ['tokens per target call']
+    )
     alphas = _alphas(points)
     gammas = published.FIGURE_2_GAMMAS
     curves = [theory.expected_tokens(alphas, gamma) for gamma in gammas]
@@ -55,13 +57,14 @@ def figure_2(points: Points = ()) -> figure_lib.Figure:
     tops += [point.tokens_per_call for point in points]
     axes.set_ylim(0, 1.05 * max(tops))
     for curve, gamma, color, dashes in zip(
-        curves, gammas, style.COLORS, style.DASHES
+        curves, gammas, figure_style.COLORS, figure_style.DASHES
     ):
       axes.plot(alphas, curve, color=color, linestyle=dashes)
-      style.label_end(axes, alphas, curve, f'γ = {gamma:g}'.replace('inf', '∞'))
+      name = f'γ = {gamma:g}'.replace('inf', '∞')
+      figure_style.label_end(axes, alphas, curve, name)
     baseline = np.ones_like(alphas)
     axes.plot(alphas, baseline, color='#888888', linewidth=0.8)
-    style.label_end(axes, alphas, baseline, 'plain')
+    figure_style.label_end(axes, alphas, baseline, 'plain')
     marks = _marks(points)
     tokens = [point.tokens_per_call for point in points]
     _scatter(axes, points, tokens, marks)
@@ -80,8 +83,8 @@ def figure_3(points: Points = ()) -> figure_lib.Figure:
   Raises:
     ValueError: if there are more labels than markers.
   """
-  with style.applied():
-    figure, (axes,) = style.panels(
+  with figure_style.applied():
+    figure, (axes,) = figure_style.panels(
         _ALPHA_LABEL, ['best γ (draft tokens per target call)']
     )
     sweeps = _sweeps(points)
@@ -92,7 +95,9 @@ def figure_3(points: Points = ()) -> figure_lib.Figure:
     tops += [point.gamma for point in best.values()]
     top = 1.08 * max(tops)
     axes.set_ylim(0, top)
-    for cost, color, dashes in zip(costs, style.COLORS, style.DASHES):
+    for cost, color, dashes in zip(
+        costs, figure_style.COLORS, figure_style.DASHES
+    ):
       gammas = theory.optimal_gamma(alphas, cost, math.ceil(top) + 1)
       axes.plot(
           alphas, gammas, color=color, linestyle=dashes, label=f'c = {cost:g}',
@@ -125,8 +130,8 @@ def figure_4(points: Points = ()) -> figure_lib.Figure:
   Raises:
     ValueError: if there are more labels than markers.
   """
-  with style.applied():
-    figure, (above, below) = style.panels(
+  with figure_style.applied():
+    figure, (above, below) = figure_style.panels(
         _ALPHA_LABEL, ['speed (times plain)', 'operations (times plain)']
     )
     alphas = _alphas(points)
@@ -147,10 +152,10 @@ def _draw_speeds(
     points: Points,
     marks: dict[str, str],
 ) -> None:
-  for gamma, color in zip(published.FIGURE_4_GAMMAS, style.COLORS):
+  for gamma, color in zip(published.FIGURE_4_GAMMAS, figure_style.COLORS):
     speed = theory.walltime_factor(alphas, gamma, 0)
     axes.plot(alphas, speed, color=color)
-    style.label_end(axes, alphas, speed, f'γ = {gamma}')
+    figure_style.label_end(axes, alphas, speed, f'γ = {gamma}')
   for point in points:
     if point.speedup_ci95 is not None:
       _draw_bar(axes, point.alpha, *point.speedup_ci95)
@@ -164,12 +169,14 @@ def _draw_operations(
     points: Points,
     marks: dict[str, str],
 ) -> None:
-  style.scale_at_right(axes)  # the curves are named on the left
-  for gamma, color in zip(published.FIGURE_4_GAMMAS, style.COLORS):
+  figure_style.scale_at_right(axes)  # the curves are named on the left
+  for gamma, color in zip(published.FIGURE_4_GAMMAS, figure_style.COLORS):
     operations = theory.operations_factor(alphas, gamma, 0)
     axes.plot(alphas, operations, color=color, linestyle=':')
     start = alphas[0], operations[0]
-    style.note(axes, f'γ = {gamma}', start, (-3, 0), ha='right', va='center')
+    figure_style.note(
+        axes, f'γ = {gamma}', start, (-3, 0), ha='right', va='center'
+    )
   operations = [point.operations_factor for point in points]
   _scatter(axes, points, operations, marks, color='white')
   axes.set_ylim(bottom=0)
@@ -225,12 +232,12 @@ def _overlaps(point: points_lib.Point, best: points_lib.Point) -> bool:
 def _marks(points: Iterable[points_lib.Point]) -> dict[str, str]:
   """Returns the marker of each label."""
   labels = list(dict.fromkeys(point.label for point in points))
-  if len(labels) > len(style.MARKERS):
+  if len(labels) > len(figure_style.MARKERS):
     raise ValueError(
-        f'A figure has markers for {len(style.MARKERS)} labels; got'
+        f'A figure has markers for {len(figure_style.MARKERS)} labels; got'
         f' {len(labels)}. Draw fewer runs per figure.'
     )
-  return dict(zip(labels, style.MARKERS))
+  return dict(zip(labels, figure_style.MARKERS))
 
 
 def _draw_bar(axes: axes_lib.Axes, x: float, low: float, high: float) -> None:
@@ -242,11 +249,11 @@ def _scatter(
     points: Iterable[points_lib.Point],
     heights: Sequence[float],
     marks: dict[str, str],
-    color: str = style.POINT_COLOR,
+    color: str = figure_style.POINT_COLOR,
 ) -> None:
   for point, height in zip(points, heights):
     axes.scatter(
-        point.alpha, height, s=style.MARK_POINTS**2,
+        point.alpha, height, s=figure_style.MARK_POINTS**2,
         marker=marks[point.label], facecolor=color, edgecolor='black',
         linewidth=0.6, zorder=3, clip_on=False,
     )  # fmt: skip
@@ -277,7 +284,7 @@ def _name_marks(
   handles = [
       lines.Line2D(
           [], [], linestyle='', marker=marker, markersize=4,
-          markerfacecolor=style.POINT_COLOR, markeredgecolor='black',
+          markerfacecolor=figure_style.POINT_COLOR, markeredgecolor='black',
           markeredgewidth=0.6, label=texts[label],
       )
       for label, marker in marks.items()
@@ -286,7 +293,8 @@ def _name_marks(
   num_lines = sum(text.count('\n') + 1 for text in texts.values()) / columns
   num_lines = math.ceil(num_lines) + 1  # the title
   width, height = figure.get_size_inches()
-  figure.set_size_inches(width, height + style.LEGEND_LINE_IN * num_lines)
+  legend_height = figure_style.LEGEND_LINE_IN * num_lines
+  figure.set_size_inches(width, height + legend_height)
   figure.legend(
       handles=handles, loc='outside lower center', ncols=columns,
       title=title, title_fontsize=6.5, handlelength=1,

@@ -16,8 +16,8 @@ from matplotlib import axes as axes_lib
 from matplotlib import figure as figure_lib
 from matplotlib import patches
 
+from speculative_t5x import figure_style
 from speculative_t5x.measurement import part_sums
-from speculative_t5x.paper import style
 
 _ROUNDING = 1e-9  # relative, of a sum of times
 
@@ -194,9 +194,11 @@ def draw(rows: Sequence[Row]) -> figure_lib.Figure:
   """
   if not rows:
     raise ValueError('There must be at least one row to draw, got none.')
-  with style.applied():
+  with figure_style.applied():
     height = _ROW_HEIGHT * len(rows) + _REST_HEIGHT
-    figure = style.Figure((style.PAGE_IN, height), layout='constrained')
+    figure = figure_style.Figure(
+        (figure_style.PAGE_IN, height), layout='constrained'
+    )
     axes = figure.add_subplot()
     _set_axes(axes, rows)
     for place, row in enumerate(rows):
@@ -215,7 +217,7 @@ def _set_axes(axes: axes_lib.Axes, rows: Sequence[Row]) -> None:
 
 
 def _draw_row(axes: axes_lib.Axes, place: int, row: Row) -> None:
-  points_per_ms = 72 * style.PAGE_IN / axes.get_xlim()[1]
+  points_per_ms = 72 * figure_style.PAGE_IN / axes.get_xlim()[1]
   for kind, look in _LOOKS.items():
     spans = [span for span in row.spans if span.kind == kind]
     widths = [points_per_ms * span.duration_ms for span in spans]

@@ -21,7 +21,7 @@ from matplotlib import axes as axes_lib
 from matplotlib import transforms
 import numpy as np
 
-from speculative_t5x.paper import style
+from speculative_t5x import figure_style
 
 _GAP = 1.5  # points between marks and their number
 _ROOM = 1.2 * _GAP  # least distance between a number and other marks
@@ -149,7 +149,7 @@ def number(axes: axes_lib.Axes, marks: Iterable[Mark]) -> None:
 
 def _box(axes: axes_lib.Axes, mark: Mark) -> transforms.Bbox:
   x, y = axes.transData.transform((mark.x, mark.y))
-  half = _pixels(axes, style.MARK_POINTS / 2)
+  half = _pixels(axes, figure_style.MARK_POINTS / 2)
   return transforms.Bbox.from_extents(x - half, y - half, x + half, y + half)
 
 
@@ -161,7 +161,7 @@ def _groups(
     axes: axes_lib.Axes, boxes: Iterable[tuple[Mark, transforms.Bbox]]
 ) -> list[_Group]:
   """Returns groups of marks, each so close to the next that numbers overlap."""
-  text_height = _pixels(axes, style.SMALL)
+  text_height = _pixels(axes, figure_style.SMALL)
   groups = []
   for mark, box in sorted(boxes, key=lambda pair: (pair[1].y0, pair[1].x0)):
     for group in groups:
@@ -178,7 +178,7 @@ def _groups(
 
 def _places(axes: axes_lib.Axes, group: _Group) -> Iterator[_Place]:
   """Yields places beside the marks, then farther away, the preferred first."""
-  measured = style.note(axes, group.text, (0, 0), (0, 0))
+  measured = figure_style.note(axes, group.text, (0, 0), (0, 0))
   text = measured.get_window_extent()
   measured.remove()
   marks = group.box
@@ -223,9 +223,9 @@ def _write(axes: axes_lib.Axes, group: _Group, place: _Place) -> None:
       'arrowstyle': '-',
       'linewidth': 0.4,
       'shrinkA': 0,
-      'shrinkB': style.MARK_POINTS / 2,
+      'shrinkB': figure_style.MARK_POINTS / 2,
   }
-  style.note(
+  figure_style.note(
       axes,
       group.text,
       axes.transData.inverted().transform(start),

@@ -7,12 +7,14 @@ Legend: embed, joined (heads times their width), mlp, heads.
 
 from collections.abc import Mapping, Sequence
 import dataclasses
+import numbers
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.networks import t5
+from speculative_t5x.speculation import ranges
 
 Params = Mapping[str, Any]
 _STACKS = ('encoder', 'decoder')
@@ -47,10 +49,11 @@ def take_layers(
   taken = {'encoder': tuple(encoder), 'decoder': tuple(decoder)}
   for stack, layers in taken.items():
     count = getattr(config, f'num_{stack}_layers')
-    if not layers or not all(0 <= layer < count for layer in layers):
+    kind = _whole(0, count - 1)
+    if not layers or not all(map(kind.includes, layers)):
       raise ValueError(
-          f'The {stack} has the layers 0 to {count - 1}, and {layers} were to'
-          ' be taken. Name at least one of them.'
+          f'{stack}_layers must be one or more of the layers 0 to {count - 1}'
+          f' of the network that is cut, got {layers}.'
       )
     params[stack] = _take(params[stack], layers)
   config = dataclasses.replace(
@@ -59,6 +62,14 @@ def take_layers(
       num_decoder_layers=len(decoder),
   )
   return Network(config, params)
+
+
+def _whole(least: int, most: int) -> ranges.Kind:
+  return ranges.Kind(
+      f'be a whole number from {least} to {most}',
+      numbers.Integral,
+      lambda x: least <= x <= most,
+  )
 
 
 def _take(stack: Params, layers: Sequence[int]) -> Params:
@@ -94,12 +105,7 @@ def narrow(network: Network, num_heads: int, mlp_dim: int) -> Network:
   """
   config = network.config
   for name, value in (('num_heads', num_heads), ('mlp_dim', mlp_dim)):
-    most = getattr(config, name)
-    if not 1 <= value <= most:
-      raise ValueError(
-          f'{name} must lie in [1, {most}], the number of the network that is'
-          f' cut, got {value}.'
-      )
+    ranges.check_settings(_whole(1, getattr(config, name)), **{name: value})
   params = dict(network.params)
   for stack in _STACKS:
     params[stack] = _narrow_stack(config, params[stack], num_heads, mlp_dim)

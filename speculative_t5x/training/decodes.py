@@ -11,6 +11,7 @@ from speculative_t5x import batching
 from speculative_t5x import checkpoints
 from speculative_t5x import run_record
 from speculative_t5x.networks import t5
+from speculative_t5x.outputs import chunks
 from speculative_t5x.tasks import predictions
 from speculative_t5x.training import batches
 
@@ -19,8 +20,7 @@ from speculative_t5x.training import batches
 class Decodes:
   """The predictions of an infer job, made once and kept in its folder.
 
-  The job is resumed where it was interrupted, and what another target, task or
-  setting made is made again.
+  The job is resumed where it was interrupted. What is damaged is made again.
 
   Attributes:
     infer: an infer job that takes `output_dir`, and writes tokens.
@@ -41,11 +41,15 @@ class Decodes:
       target: folder of the target, as the record of a job names it.
       config: of a network that reads the examples.
     Raises:
-      ValueError: if the job has another target or wrote no tokens, or if a
-        token is outside the network's vocabulary.
+      ValueError: if the folder has decodes of other settings, if the job has
+        another target or wrote no tokens, or if a token is outside the
+        network's vocabulary.
     """
     folder = epath.Path(self.folder) / self.name
-    record = self.infer(output_dir=str(folder))
+    try:
+      record = self.infer(output_dir=str(folder))
+    except chunks.OtherSettingsError as error:
+      raise ValueError(f'DECODES_DIR: {error}') from error
     if record.target.checkpoint != str(target):
       raise ValueError(
           f'The infer job of {folder} decodes {record.target.checkpoint}, and'

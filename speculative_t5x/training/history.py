@@ -24,12 +24,14 @@ class Point:
     validation: what was measured of the parameters.
     score: the validation's number that chooses the best checkpoint; higher is
       better.
+    time: when it was measured, in seconds since 1970; 0 if unknown.
   """
 
   step: int
   training: Mapping[str, float]
   validation: Mapping[str, float]
   score: float
+  time: float = 0.0
 
 
 class History:
@@ -57,13 +59,13 @@ class History:
     """Adds a point after the last one, and writes the file.
 
     Raises:
-      OSError: if the folder cannot be written to.
+      OSError: if the folder cannot be written to. The file then has the earlier
+        points.
     """
     self.points.append(point)
     rows = [dataclasses.asdict(each) for each in self.points]
-    whole_files.write(
-        self._model_dir, FILE_NAME, json.dumps(rows, indent=1).splitlines()
-    )
+    text = json.dumps(rows, indent=1) + '\n'
+    whole_files.replace(self._model_dir, FILE_NAME, text.encode())
 
   @property
   def best(self) -> Point | None:

@@ -14,13 +14,22 @@ from speculative_t5x import loading
 from speculative_t5x.compatibility import pairing
 from speculative_t5x.drafters import early_exit
 from speculative_t5x.networks import t5
+from speculative_t5x.speculation import ranges
 from speculative_t5x.training import cutting
 from speculative_t5x.training import drafts
 from speculative_t5x.training import steps
 
+_LAYERS = 'be numbers of layers in parentheses, such as (0, 2)'
+
 
 class Origin(Protocol):
-  """Makes the draft that training begins with."""
+  """Makes the draft that training begins with.
+
+  Attributes:
+    checkpoint_path: of a checkpoint that it is read from; None without one.
+  """
+
+  checkpoint_path: checkpoints.Path | None
 
   def make(
       self, target: cutting.Network, seed: int
@@ -45,6 +54,7 @@ class Scratch:
   """
 
   config: t5.T5Config | None
+  checkpoint_path = None
 
   def make(
       self, target: cutting.Network, seed: int
@@ -101,6 +111,16 @@ class FromTarget:
   num_heads: int | None = None
   mlp_dim: int | None = None
   shares_encoder: bool = False
+  checkpoint_path = None
+
+  def __post_init__(self):
+    ranges.check_settings(
+        ranges.Kind(_LAYERS, Sequence), decoder_layers=self.decoder_layers
+    )
+    ranges.check_settings(
+        ranges.Kind(f'{_LAYERS}, or None', (Sequence, type(None))),
+        encoder_layers=self.encoder_layers,
+    )
 
   def make(
       self, target: cutting.Network, seed: int
@@ -114,8 +134,8 @@ class FromTarget:
     network = cutting.take_layers(target, encoder_layers, self.decoder_layers)
     network = cutting.narrow(
         network,
-        self.num_heads or config.num_heads,
-        self.mlp_dim or config.mlp_dim,
+        config.num_heads if self.num_heads is None else self.num_heads,
+        config.mlp_dim if self.mlp_dim is None else self.mlp_dim,
     )
     if self.shares_encoder:
       network = cutting.without_encoder(network)
@@ -131,6 +151,7 @@ class ExitHead:
   """
 
   exit_layer: int
+  checkpoint_path = None
 
   def make(
       self, target: cutting.Network, seed: int

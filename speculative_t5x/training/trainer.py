@@ -25,12 +25,15 @@ from speculative_t5x import checkpoints
 from speculative_t5x import sharding
 from speculative_t5x import token_decoder
 from speculative_t5x.runtime import interruption
+from speculative_t5x.speculation import ranges
 from speculative_t5x.training import adafactor
 from speculative_t5x.training import batches
+from speculative_t5x.training import curves
 from speculative_t5x.training import history
 from speculative_t5x.training import losses
 from speculative_t5x.training import schedules
 from speculative_t5x.training import steps
+from speculative_t5x.training import summaries
 
 _LENGTH_STEP = 8  # batches are padded to multiples of this length
 
@@ -69,8 +72,8 @@ class Settings:
         'steps_per_call', 'keep', 'patience',
     ):  # fmt: skip
       value = getattr(self, name)
-      if value is not None and value < 1:
-        raise ValueError(f'{name} must be at least 1. Got {value}.')
+      if value is not None or name not in ('keep', 'patience'):
+        ranges.check_settings(ranges.COUNT, **{name: value})
     if self.batch_size % self.num_parts:
       raise ValueError(
           f'batch_size {self.batch_size} cannot be divided into num_parts'
@@ -196,6 +199,7 @@ def train(
   saver = _Saver(validation, settings, model_dir, int(state.step))
   progress = _Progress(settings, learning_rate_fn)
   progress.start(int(state.step), examples, state.params)
+  saver.start(state)
   feed = _Feed(examples, settings, samples)
   with sharding.scope(mesh, sharding.MODEL_PARALLEL):
     while not saver.is_done(int(state.step)):
@@ -210,7 +214,8 @@ def train(
       saver.add(metrics)
       if settings.is_checkpoint(stop):
         progress.show(saver.save(state))
-  return progress.end(saver.result(state))
+        saver.show()
+  return progress.end(saver.result())
 
 
 def _newest(
@@ -334,7 +339,20 @@ class _Saver:
     self._settings = settings
     self._model_dir = model_dir
     self._history = history.History(model_dir, step)
+    self._created = time.time()
     self._begin_window()
+
+  def start(self, state: adafactor.TrainState) -> None:
+    """Does what is missing after a resumption.
+
+    A job may be killed after it saved a checkpoint and before it kept or showed
+    its measures.
+    """
+    step, points = int(state.step), self._history.points
+    if step and (not points or points[-1].step != step):
+      self._history.add(self._measure(state))
+    if points:
+      self.show()
 
   def _begin_window(self) -> None:
     self._window: list[losses.Metrics] = []
@@ -354,7 +372,7 @@ class _Saver:
     )
 
   def save(self, state: adafactor.TrainState) -> history.Point:
-    """Measures a state, and saves it if its measures are finite."""
+    """Measures a state, and saves both if the measures are finite."""
     point = self._measure(state)
     checkpoints.save(
         self._model_dir,
@@ -364,8 +382,17 @@ class _Saver:
     )
     self._history.add(point)
     self._remove_others()
-    self._begin_window()
     return point
+
+  def show(self) -> None:
+    """Writes the history for TensorBoard and as curves.
+
+    Nothing is lost if this fails: the checkpoint and its measures are saved.
+    """
+    points = self._history.points
+    summaries.write(self._model_dir, points, self._created)
+    curves.write(self._model_dir, points, self._history.best.step)
+    self._begin_window()
 
   def _measure(self, state: adafactor.TrainState) -> history.Point:
     measured = self._validation(state.params)
@@ -381,6 +408,7 @@ class _Saver:
         _training(self._window, time.monotonic() - self._started),
         measured,
         self._validation.score(measured),
+        time.time(),
     )
 
   def _remove_others(self) -> None:
@@ -392,14 +420,8 @@ class _Saver:
       if step != self._history.best.step:
         _remove(folders[step])
 
-  def result(self, state: adafactor.TrainState) -> Result:
-    """Returns the result; measures a state whose measures were not kept.
-
-    A job may be killed after it saved a checkpoint and before it kept them.
-    """
-    points = self._history.points
-    if not points or points[-1].step != int(state.step):
-      self._history.add(self._measure(state))
+  def result(self) -> Result:
+    """Returns the result of the run."""
     folder = lambda point: str(self._model_dir / f'checkpoint_{point.step}')
     last, best = self._history.points[-1], self._history.best
     return Result(last, best, folder(last), folder(best))

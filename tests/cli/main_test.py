@@ -669,6 +669,56 @@ class TestBadInput:
     error = fails([*flags, *more], 1)
     assert f'got {value}. Correct {name}.' in error and '\n' not in error
 
+  @pytest.mark.parametrize(
+      ('setting', 'message'),
+      [
+          ('DIVERGENCE=nothing', 'divergence must be a function, as a file of'),
+          ('DROPOUT_RATE=1.0', 'dropout_rate must lie in [0, 1), got 1.0.'),
+          ('PATIENCE=0', 'patience must be a whole number and at least 1, got'),
+          ('TRAIN_STEPS=2.5', 'train_steps must be a whole number and at leas'),
+          ('DRAFT_DECODER_LAYERS=1', 'decoder_layers must be numbers of layer'),
+          # Set in one scope, and another value in another scope
+          ('VALIDATION_EXAMPLES=0', 'num_examples must be a whole number and '),
+      ],
+  )
+  def test_setting_of_distill(
+      self, fails, monkeypatch, tmp_path, setting, message
+  ):
+    monkeypatch.chdir(_ROOT)
+    monkeypatch.setattr(compilation_cache, 'enable', lambda _: None)
+    name = setting.partition('=')[0]
+    flags = ['distill', '--gin_file=configs/runs/distill_bulletins.gin']
+    if name.startswith('DRAFT_'):
+      flags.append('--gin_file=configs/origins/target_layers.gin')
+    error = fails(
+        [
+            *flags,
+            f'--gin.{setting}',
+            f'--gin.DECODES_DIR={tmp_path / "decodes"}',
+            f'--output_dir={tmp_path / "model"}',
+        ],
+        1,
+    )
+    assert error.startswith(message) and '\n' not in error
+    assert error.endswith(f'Correct {name}.')
+    assert list(tmp_path.iterdir()) == []
+
+  def test_flag_that_refers_to_what_no_gin_file_uses(self, fails, tmp_path):
+    error = fails(
+        [
+            'distill',
+            '--gin_file=configs/runs/distill_bulletins.gin',
+            '--gin.DIVERGENCE=@divergences.reverse_kl',
+            f'--output_dir={tmp_path}',
+        ],
+        2,
+    )
+    assert error.startswith('--gin.DIVERGENCE=@divergences.reverse_kl cannot')
+    assert error.endswith(
+        ' A flag can refer only to what the gin files use: set this in a gin'
+        ' file that imports its module, and give that by --gin_file.'
+    )
+
   @pytest.mark.parametrize('role', ['CHECKPOINT_PATH', 'DRAFT_CHECKPOINT_PATH'])
   def test_missing_checkpoint(self, fails, flags, tmp_path, role):
     path = tmp_path / 'mistyped' / 'checkpoint_1'

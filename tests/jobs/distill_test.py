@@ -15,6 +15,7 @@ import pytest
 from speculative_t5x import checkpoints
 from speculative_t5x import loading
 from speculative_t5x.jobs import distill
+from speculative_t5x.outputs import chunks
 from speculative_t5x.training import decodes
 from speculative_t5x.training import divergences
 from speculative_t5x.training import on_policy
@@ -23,6 +24,7 @@ from speculative_t5x.training import schedules
 from speculative_t5x.training import steps
 from speculative_t5x.training import trainer
 from tests import tiny
+from tests import vocabulary_files
 
 _TARGET = tiny.config(vocab_size=12, num_encoder_layers=1)
 _DRAFT = dataclasses.replace(
@@ -54,6 +56,11 @@ class _Infer:
         file.write(json.dumps(row) + '\n')
     model = types.SimpleNamespace(checkpoint=str(self._target))
     return types.SimpleNamespace(target=model)
+
+
+def _with_other_settings(output_dir):
+  """Finds a folder with the decodes of another temperature."""
+  raise chunks.OtherSettingsError(f'{output_dir} holds another temperature.')
 
 
 @pytest.fixture(scope='module')
@@ -213,7 +220,61 @@ class TestDistill:
       assert accepted == pytest.approx(1, abs=1e-5)
 
 
+@pytest.fixture(scope='module')
+def with_vocabulary(target, tmp_path_factory):
+  """Returns copies of the target with vocabularies: two equal, one other."""
+  folder = tmp_path_factory.mktemp('vocabularies')
+  texts = {'one': 'ein Mann geht', 'same': 'ein Mann geht', 'other': 'Hund'}
+  for name, text in texts.items():
+    shutil.copytree(target, folder / name)
+    vocabulary_files.train(folder / name / 'spiece.model', text=text)
+  return folder
+
+
 class TestBadInput:
+
+  def test_other_vocabulary(self, with_vocabulary, tmp_path):
+    one, other = with_vocabulary / 'one', with_vocabulary / 'other'
+    with pytest.raises(ValueError) as caught:
+      _distill(one, tmp_path, draft=origins.FromCheckpoint(other))
+    message = str(caught.value)
+    assert message.startswith(f'{one} and {other} cannot be a pair: ')
+    assert message.endswith('so both must be one vocabulary.')
+    assert list(tmp_path.iterdir()) == []
+
+  def test_same_vocabulary(self, with_vocabulary, tmp_path):
+    """It passes, and only what is checked after it fails."""
+    draft = origins.FromCheckpoint(with_vocabulary / 'same')
+    with pytest.raises(ValueError, match='batch_size 65 exceeds'):
+      _distill(with_vocabulary / 'one', tmp_path, draft=draft, batch_size=65)
+
+  def test_resumed_with_another_network(self, target, distilled, tmp_path):
+    shutil.copytree(distilled[0] / 'model', tmp_path / 'model')
+    draft = origins.Scratch(dataclasses.replace(_DRAFT, mlp_dim=9))
+    with pytest.raises(
+        ValueError,
+        match=r'checkpoint_6 is of another network .* in a folder of its own',
+    ):
+      _distill(target, tmp_path, draft=draft)
+    names = lambda path: sorted(each.name for each in path.iterdir())
+    assert names(tmp_path / 'model') == names(distilled[0] / 'model')
+
+  def test_loss_that_is_not_finite(self, target, distilled, tmp_path):
+    """The last good checkpoint stays, and the error names the examples."""
+    (tmp_path / 'model').mkdir()
+    saved = distilled[0] / 'model' / 'checkpoint_3'
+    shutil.copytree(saved, tmp_path / 'model' / 'checkpoint_3')
+    with pytest.raises(
+        ValueError,
+        match=r'not finite at step 5, whose batch has the examples \d+, \d+',
+    ):
+      # Step 4 has a loss, and leaves parameters that are not finite.
+      _distill(target, tmp_path, learning_rate_fn=lambda step: np.nan * step)
+    kept = tmp_path / 'model' / 'checkpoint_3'
+    checkpoints.open(kept).restore_params(loading.abstract_params(_DRAFT))
+    assert sorted(checkpoints.step_folders(tmp_path / 'model')) == [3]
+    resumed = _distill(target, tmp_path)
+    assert resumed.last.validation == distilled[1].last.validation
 
   @pytest.mark.parametrize(
       ('changes', 'message'),
@@ -233,7 +294,23 @@ class TestBadInput:
               {'draft': origins.FromCheckpoint(None)},
               'DRAFT_CHECKPOINT_PATH must be a path, got None',
           ),
-          ({'draft': origins.FromTarget([2])}, 'has the layers 0 to 1'),
+          ({'draft': origins.FromTarget([2])}, 'of the layers 0 to 1'),
+          (
+              {'draft': origins.FromTarget([0], num_heads=3)},
+              'num_heads must be a whole number from 1 to 2, got 3',
+          ),
+          (
+              {'draft': origins.FromTarget([0], num_heads=0)},
+              'num_heads must be a whole number from 1 to 2, got 0',
+          ),
+          (
+              {'draft': origins.FromTarget([0], mlp_dim=0)},
+              'mlp_dim must be a whole number from 1 to 48, got 0',
+          ),
+          ({'divergence': 'x'}, 'divergence must be a function, .* got .x'),
+          ({'dropout_rate': 1.0}, r'dropout_rate must lie in \[0, 1\), got 1'),
+          ({'dropout_rate': -0.1}, r'dropout_rate must lie in \[0, 1\), got -'),
+          ({'dropout_rate': 'x'}, r'dropout_rate must lie in \[0, 1\), got .x'),
           ({'draft': origins.ExitHead(3)}, 'from 1 to 2'),
           (
               {'on_policy': on_policy.Settings(share=0.5, period=2)},
@@ -255,11 +332,15 @@ class TestBadInput:
       ('infer', 'message'),
       [
           (_Infer('elsewhere'), 'decodes elsewhere, and the draft'),
+          (_with_other_settings, 'DECODES_DIR: .* holds another temperature'),
           ({'tokens': False}, 'have no tokens'),
           ({'num_examples': 0}, 'has no decodes'),
           ({'largest': 40}, 'but the network has only 12'),
       ],
-      ids=['another target', 'no tokens', 'none', 'another vocabulary'],
+      ids=[
+          'another target', 'other settings', 'no tokens', 'none',
+          'another vocabulary',
+      ],
   )
   def test_decodes_that_do_not_fit(self, target, tmp_path, infer, message):
     if isinstance(infer, dict):

@@ -12,9 +12,11 @@ import shutil
 from etils import epath
 import gin
 import jax
+import matplotlib.image
 import numpy as np
 import pytest
 import seqio
+from tensorboard.backend.event_processing import event_accumulator
 import tensorflow as tf
 
 from speculative_t5x import checkpoints
@@ -23,9 +25,12 @@ from speculative_t5x.jobs import train
 from speculative_t5x.networks import t5
 from speculative_t5x.training import batches
 from speculative_t5x.training import cross_entropy
+from speculative_t5x.training import curves
+from speculative_t5x.training import history
 from speculative_t5x.training import losses
 from speculative_t5x.training import schedules
 from speculative_t5x.training import steps
+from speculative_t5x.training import summaries
 from speculative_t5x.training import trainer
 from tests import full_disk
 
@@ -98,6 +103,14 @@ def _params(folder):
   )
 
 
+def _tensorboard(folder):
+  """Returns the step and the loss of each event, those repeated too."""
+  found = event_accumulator.EventAccumulator(
+      str(folder / 'tensorboard'), purge_orphaned_data=False
+  ).Reload()
+  return [(x.step, x.value) for x in found.Scalars('validation/loss')]
+
+
 @pytest.fixture(scope='module')
 def trained(tmp_path_factory):
   """Returns a folder with steps 3 and 6, the result, and the printed lines."""
@@ -128,6 +141,14 @@ class TestTrain:
         line.startswith('trained to step 6 in 0m') for line in lines + [last]
     )
 
+  def test_tensorboard_and_curves_show_the_history(self, trained):
+    folder, result, _ = trained
+    points = json.loads((folder / 'history.json').read_text())
+    shown = [(p['step'], p['validation']['loss']) for p in points]
+    assert _tensorboard(folder) == pytest.approx(np.array(shown), abs=1e-6)
+    picture = matplotlib.image.imread(folder / 'curves.png')
+    assert picture.shape[0] > 500
+
   def test_layout_is_t5xs(self, trained):
     metadata = pathlib.Path(trained[1].last_checkpoint, 'state', '_METADATA')
     tree = json.loads(metadata.read_text())['tree_metadata']
@@ -146,9 +167,11 @@ class TestTrain:
   def test_resumed_equals_uninterrupted(self, trained, tmp_path):
     folder, result, _ = trained
     shutil.copytree(folder / 'checkpoint_3', tmp_path / 'checkpoint_3')
+    shutil.copytree(folder / 'tensorboard', tmp_path / 'tensorboard')
     resumed = _train(tmp_path, keep=1)
     assert sorted(checkpoints.step_folders(tmp_path)) == [6]
     assert resumed.last.validation == result.last.validation
+    assert _tensorboard(tmp_path) == _tensorboard(folder)
     jax.tree.map(
         np.testing.assert_array_equal, _params(tmp_path), _params(folder)
     )
@@ -164,19 +187,47 @@ class TestTrain:
     assert [path.name for path in tmp_path.iterdir()] == ['linked']
     assert (tmp_path / 'linked' / 'file').exists()
 
-  def test_full_disk(self, trained, tmp_path, monkeypatch):
-    """The earlier checkpoint remains, although KEEP is 1."""
-    shutil.copytree(trained[0] / 'checkpoint_3', tmp_path / 'checkpoint_3')
-    save = checkpoints.save
+  @pytest.mark.parametrize(
+      ('module', 'write', 'name', 'kept'),
+      [
+          (checkpoints, 'save', 'checkpoint_6', [3]),
+          (history.whole_files, 'replace', 'history.json', [3, 6]),
+          (summaries, 'write', 'tensorboard', [6]),
+          (curves, 'write', 'curves.png', [6]),
+      ],
+      ids=['checkpoint', 'history', 'tensorboard', 'curves'],
+  )
+  def test_full_disk(
+      self, trained, tmp_path, monkeypatch, module, write, name, kept
+  ):
+    """What was written before remains, and the training can resume from it."""
+    folder, result, _ = trained
+    shutil.copytree(folder / 'checkpoint_3', tmp_path / 'checkpoint_3')
+    points = json.loads((folder / 'history.json').read_text())
+    (tmp_path / 'history.json').write_text(json.dumps(points[:1]))
+    unpatched = getattr(module, write)
 
-    def fill(*arguments):
-      with full_disk.full_disk(100):
-        return save(*arguments)
+    def write_without_room(*arguments):
+      is_last = arguments[1] == 6 or (tmp_path / 'checkpoint_6').exists()
+      with full_disk.full_disk(100) if is_last else contextlib.nullcontext():
+        return unpatched(*arguments)
 
-    monkeypatch.setattr(checkpoints, 'save', fill)
-    with pytest.raises(ValueError, match='checkpoint_6 cannot be written'):
-      _train(tmp_path, keep=1)
-    assert [path.name for path in tmp_path.iterdir()] == ['checkpoint_3']
+    with monkeypatch.context() as patched:
+      patched.setattr(module, write, write_without_room)
+      with pytest.raises(
+          (OSError, ValueError), match=r'cannot be written.*\(File too large\)'
+      ):
+        _train(tmp_path, keep=1)
+    assert sorted(checkpoints.step_folders(tmp_path)) == kept
+    for step in kept:
+      _params(tmp_path / f'checkpoint_{step}')
+    found = json.loads((tmp_path / 'history.json').read_text())
+    assert found[0] == points[0] and len(found) == (2 if kept == [6] else 1)
+    assert not list(tmp_path.glob('*.new'))
+    resumed = _train(tmp_path, keep=1)
+    assert resumed.last.validation == result.last.validation
+    assert (tmp_path / 'curves.png').exists()
+    assert [step for step, _ in _tensorboard(tmp_path)] == [3, 6]
 
   def test_finished_training_is_only_evaluated(self, trained, capsys):
     assert _train(trained[0]) == trained[1]
@@ -190,8 +241,12 @@ class TestTrain:
 
   def test_another_network(self, trained):
     config = dataclasses.replace(_CONFIG, mlp_dim=32)
-    with pytest.raises(ValueError, match='mlp_dim'):
+    with pytest.raises(
+        ValueError,
+        match=r'checkpoint_6 is of another network .* mlp_dim.* folder of its',
+    ):
       _train(trained[0], network_config=config)
+    assert sorted(checkpoints.step_folders(trained[0])) == [3, 6]
 
   def test_checkpoint_of_parameters_alone(self, tmp_path):
     params = jax.tree.map(
@@ -287,8 +342,12 @@ class TestBadInput:
       ('changes', 'message'),
       [
           ({'batch_size': 41}, 'batch_size 41 exceeds the 40'),
-          ({'batch_size': 0}, 'batch_size must be at least 1'),
-          ({'keep': 0}, 'keep must be at least 1'),
+          ({'batch_size': 0}, 'batch_size must be a whole number and at least'),
+          ({'batch_size': 1.5}, 'batch_size must be .* got 1.5'),
+          ({'train_steps': None}, 'train_steps must be .* got None'),
+          ({'checkpoint_period': 0}, 'checkpoint_period must be .* got 0'),
+          ({'patience': 0}, 'patience must be .* got 0'),
+          ({'keep': 0}, 'keep must be a whole number and at least 1, got 0'),
           ({'num_parts': 3}, 'batch_size 8 cannot be divided into num_parts 3'),
           ({'mesh_shape': 2}, 'mesh_shape must be two numbers'),
           ({'seed': 2**70}, 'seed must be an integer of 32 bits'),

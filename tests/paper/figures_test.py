@@ -9,9 +9,9 @@ from matplotlib import collections
 import numpy as np
 import pytest
 
+from speculative_t5x import figure_style
 from speculative_t5x.paper import figures
 from speculative_t5x.paper import points as points_lib
-from speculative_t5x.paper import style
 
 _POINT = points_lib.Point(
     label='a draft',
@@ -218,10 +218,10 @@ class TestSave:
   @pytest.mark.parametrize('make', _FIGURES)
   def test_the_same_bytes_in_both_files(self, make, tmp_path):
     points = _sweep((3, 2.0), (5, 2.2))
-    first = style.save(make(points), tmp_path / 'new' / 'at_c_0.1')
+    first = figure_style.save(make(points), tmp_path / 'new' / 'at_c_0.1')
     figure = make(points)
-    second = style.save(figure, str(tmp_path / 'second'))
-    third = style.save(figure, tmp_path / 'third')
+    second = figure_style.save(figure, str(tmp_path / 'second'))
+    third = figure_style.save(figure, tmp_path / 'third')
     assert [path.name for path in first] == ['at_c_0.1.pdf', 'at_c_0.1.png']
     for paths in zip(first, second, third):
       contents = {path.read_bytes() for path in paths}
@@ -236,6 +236,6 @@ class TestSave:
     with matplotlib.rc_context({'font.size': 33, 'lines.linewidth': 9}):
       before = _settings()
       figure = figures.figure_2()
-      style.save(figure, tmp_path / 'figure')
+      figure_style.save(figure, tmp_path / 'figure')
       assert _settings() == before
     assert figure.axes[0].lines[0].get_linewidth() == 1.1

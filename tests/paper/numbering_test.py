@@ -10,8 +10,8 @@ from matplotlib import text as text_lib
 import numpy as np
 import pytest
 
+from speculative_t5x import figure_style
 from speculative_t5x.paper import numbering
-from speculative_t5x.paper import style
 
 
 def _numbered(*marks, texts=()):
@@ -20,7 +20,7 @@ def _numbered(*marks, texts=()):
   axes = figure.add_axes((0.2, 0.2, 100 / 216, 100 / 216))
   axes.set(xlim=(0, 100), ylim=(0, 100))
   for text, place in texts:
-    style.note(axes, text, place, (0, 0), va='center')
+    figure_style.note(axes, text, place, (0, 0), va='center')
   numbering.number(axes, [numbering.Mark(*mark) for mark in marks])
   return axes
 
@@ -30,7 +30,7 @@ def _distances(text, marks):
   text.get_window_extent()  # puts it where it belongs
   box = text_lib.Text.get_window_extent(text)  # without its line
   box = box.transformed(text.axes.transData.inverted())
-  half = style.MARK_POINTS / 2
+  half = figure_style.MARK_POINTS / 2
   return [
       math.hypot(
           max(box.x0 - x - half, x - half - box.x1, 0),

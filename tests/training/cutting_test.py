@@ -78,9 +78,11 @@ class TestTakeLayers:
     )
     assert not np.allclose(_logits(one), _logits(other), atol=1e-2)
 
-  @pytest.mark.parametrize('layers', [[], [3], [-1]])
+  @pytest.mark.parametrize('layers', [[], [0, 3], [-1], [0.5], [True], 'a'])
   def test_missing_layer(self, network, layers):
-    with pytest.raises(ValueError, match='The decoder has the layers 0 to 2'):
+    with pytest.raises(
+        ValueError, match='decoder_layers must be one or more of the layers 0 t'
+    ):
       cutting.take_layers(network, encoder=[0], decoder=layers)
 
 
@@ -127,9 +129,13 @@ class TestNarrow:
     jax.tree.map(np.testing.assert_array_equal, cut.params, network.params)
 
   @pytest.mark.parametrize(
-      ('name', 'value'), [('num_heads', 4), ('num_heads', 0), ('mlp_dim', 11)]
+      ('name', 'value'),
+      [('num_heads', 4), ('num_heads', 0), ('num_heads', 1.5), ('mlp_dim', 11)],
   )
   def test_out_of_range(self, network, name, value):
-    sizes = {'num_heads': 3, 'mlp_dim': 10} | {name: value}
-    with pytest.raises(ValueError, match=f'{name} must lie in .* got {value}'):
+    own = {'num_heads': 3, 'mlp_dim': 10}
+    sizes = own | {name: value}
+    with pytest.raises(
+        ValueError, match=f'{name} must be .* 1 to {own[name]}, got {value}'
+    ):
       cutting.narrow(network, **sizes)

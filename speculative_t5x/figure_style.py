@@ -23,10 +23,10 @@ import numpy as np
 
 COLUMN_IN = 3.3  # width of a column, inches
 PAGE_IN = 6.75  # width of a page, inches
-_HEIGHTS_IN = {1: 2.5, 2: 3.6}  # by number of axes
+_AXES_IN, _REST_IN = 1.1, 1.4  # heights of each axes, and of the labels
 LEGEND_LINE_IN = 0.12
 _DOTS_PER_INCH = 300
-_SCREEN_DOTS_PER_INCH = 200  # in a notebook
+_SCREEN_DOTS_PER_INCH = 200
 SMALL = 6  # points
 
 # From dark to light, so that their order shows in grey.
@@ -74,17 +74,24 @@ class Figure(figure_lib.Figure):
 
   def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
     del options  # the types to include or exclude; there is only one
-    file = io.BytesIO()
-    with applied():
-      self.savefig(file, format='png', dpi=_SCREEN_DOTS_PER_INCH)
-    return {'image/png': base64.b64encode(file.getvalue()).decode()}
+    return {'image/png': base64.b64encode(for_screen(self)).decode()}
+
+
+def for_screen(figure: figure_lib.Figure) -> bytes:
+  """Returns a figure, drawn under `applied`, as PNG for a screen."""
+  file = io.BytesIO()
+  with applied():
+    figure.savefig(
+        file, dpi=_SCREEN_DOTS_PER_INCH, metadata=_METADATA['png'], format='png'
+    )
+  return file.getvalue()
 
 
 def panels(
     x_label: str, y_labels: Sequence[str]
 ) -> tuple[figure_lib.Figure, list[axes_lib.Axes]]:
   """Returns an empty figure, a column wide, with axes below each other."""
-  size = COLUMN_IN, _HEIGHTS_IN[len(y_labels)]
+  size = COLUMN_IN, _REST_IN + _AXES_IN * len(y_labels)
   figure = Figure(size, layout='constrained')
   all_axes = figure.subplots(len(y_labels), sharex=True, squeeze=False)[:, 0]
   for axes, y_label in zip(all_axes, y_labels):

@@ -1,0 +1,159 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Curves show the history; what is drawn is read from the axes."""
+
+from etils import epath
+import matplotlib.image
+import numpy as np
+import pytest
+
+from speculative_t5x import figure_style
+from speculative_t5x.training import curves
+from speculative_t5x.training import history
+from tests import full_disk
+
+
+def _distilled(step, x):
+  validation = {
+      'acceptance_t0': x,
+      'divergence_t0': 1 - x,
+      'tokens_per_call_3_t0': 1 + x,
+      'tokens_per_call_5_t0': 1 + 2 * x,
+      'acceptance_t1': x / 2,
+      'divergence_t1': 2 - x,
+      'tokens_per_call_3_t1': 1 + x / 2,
+  }
+  return history.Point(step, {'loss': 3 - x, 'accuracy': 0.9}, validation, x)
+
+
+def _trained(step, x):
+  return history.Point(
+      step, {'loss': x, 'accuracy': 1 - x}, {'loss': 2 * x, 'accuracy': x}, -x
+  )
+
+
+_DISTILLED = [_distilled(10, 0.25), _distilled(20, 0.75), _distilled(30, 0.5)]
+
+
+def _shown(points, best_step):
+  """Returns the curves of all axes by their labels: {axes: {curve: data}}."""
+  figure = curves.draw(points, best_step)
+  return {
+      axes.get_ylabel(): {
+          text.get_text(): _data(axes, handle)
+          for text, handle in zip(
+              axes.get_legend().get_texts(),
+              axes.get_legend().legend_handles,
+              strict=True,
+          )
+      }
+      for axes in figure.axes
+  }
+
+
+def _data(axes, handle):
+  """Returns the points of the curve that looks as its handle in the legend."""
+  look = lambda line: (line.get_color(), line.get_linestyle())
+  (found,) = (
+      line
+      for line in axes.lines
+      if look(line) == look(handle) and not line.get_label().startswith('_')
+  )
+  return list(map(tuple, found.get_xydata().tolist()))
+
+
+def test_distilled():
+  """No two curves of the same axes look alike."""
+  at = lambda *values: list(zip((10, 20, 30), values, strict=True))
+  shown = _shown(_DISTILLED, 20)
+  assert next(iter(shown)) == 'loss per target token'  # at the top
+  assert shown == {
+      'loss per target token': {
+          'validation, T = 0': at(0.75, 0.25, 0.5),
+          'validation, T = 1': at(1.75, 1.25, 1.5),
+          'training': at(2.75, 2.25, 2.5),
+      },
+      'acceptance rate': {
+          'T = 0': at(0.25, 0.75, 0.5),
+          'T = 1': at(0.125, 0.375, 0.25),
+      },
+      'tokens per target call': {
+          'γ = 3, T = 0': at(1.25, 1.75, 1.5),
+          'γ = 5, T = 0': at(1.5, 2.5, 2),
+          'γ = 3, T = 1': at(1.125, 1.375, 1.25),
+      },
+  }
+
+
+def test_trained():
+  assert _shown([_trained(5, 0.5), _trained(10, 0.25)], 10) == {
+      'loss per target token': {
+          'validation': [(5, 1), (10, 0.5)],
+          'training': [(5, 0.5), (10, 0.25)],
+      },
+      'accuracy': {
+          'validation': [(5, 0.5), (10, 0.25)],
+          'training': [(5, 0.5), (10, 0.75)],
+      },
+  }
+
+
+def test_best_checkpoint_is_marked_on_all_curves():
+  figure = curves.draw(_DISTILLED, 20)
+  assert figure.axes[0].get_title() == 'best checkpoint: step 20'
+  for axes in figure.axes:
+    marks = [
+        tuple(line.get_xydata()[0])
+        for line in axes.lines
+        if line.get_markerfacecolor() == figure_style.POINT_COLOR
+    ]
+    named = [x for x in axes.lines if not x.get_label().startswith('_')]
+    assert marks == [(20, line.get_ydata()[1]) for line in named]
+
+
+def test_scales_begin_at_nothing():
+  """At 0, but a target call makes one token without a draft."""
+  figure = curves.draw(_DISTILLED, 20)
+  lowest = [axes.get_ylim()[0] for axes in figure.axes]
+  assert lowest == [0, 0, 1]
+  assert figure.axes[0].get_xlim() == (0, 30)
+
+
+def test_point_without_training():
+  """A job that was killed has the validation of its checkpoint alone."""
+  first = history.Point(10, {}, _DISTILLED[0].validation, 0.25)
+  shown = _shown([first, *_DISTILLED[1:]], 10)
+  assert shown['loss per target token']['training'] == [(20, 2.25), (30, 2.5)]
+  assert len(shown['acceptance rate']['T = 0']) == 3
+  only = _shown([first], 10)
+  assert 'training' not in only['loss per target token']
+
+
+def test_measure_of_another_validation_has_its_own_axes():
+  point = history.Point(10, {'loss': 1.0}, {'bleu': 30.5, 'loss': 2.0}, 30.5)
+  assert _shown([point], 10) == {
+      'loss per target token': {
+          'validation': [(10, 2)], 'training': [(10, 1)]
+      },
+      'bleu': {'validation': [(10, 30.5)]},
+  }  # fmt: skip
+
+
+@pytest.mark.parametrize('count', [1, 2, 30, 300])
+def test_picture(tmp_path, count):
+  points = [_distilled(10 * i, i / (count + 1)) for i in range(1, count + 1)]
+  path = curves.write(epath.Path(tmp_path), points, 10 * count)
+  assert path == epath.Path(tmp_path) / 'curves.png'
+  pixels = matplotlib.image.imread(path)
+  assert pixels.shape[0] > 800 and pixels.shape[1] > 800
+  assert np.unique(pixels[..., :3]).size > 10
+
+
+def test_full_disk_leaves_the_earlier_picture(tmp_path):
+  path = curves.write(epath.Path(tmp_path), _DISTILLED[:2], 20)
+  before = path.read_bytes()
+  with full_disk.full_disk(1000) as reason:
+    with pytest.raises(OSError, match=reason):
+      curves.write(epath.Path(tmp_path), _DISTILLED, 20)
+  assert path.read_bytes() == before
+  assert [each.name for each in tmp_path.iterdir()] == ['curves.png']
