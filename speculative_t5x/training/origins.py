@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from speculative_t5x import checkpoints
 from speculative_t5x import loading
+from speculative_t5x.compatibility import pairing
 from speculative_t5x.networks import t5
 from speculative_t5x.training import cutting
 from speculative_t5x.training import steps
@@ -74,7 +75,8 @@ class FromCheckpoint:
           'A draft model from a checkpoint needs its path. Set'
           ' DRAFT_CHECKPOINT_PATH.'
       )
-    return read(checkpoints.open(self.checkpoint_path), self.config)
+    opened = pairing.open_checkpoint(pairing.DRAFT_PATH, self.checkpoint_path)
+    return read(opened, self.config)
 
 
 @dataclasses.dataclass(frozen=True)
