@@ -82,7 +82,6 @@ class TestRestore:
         for x in jax.tree.leaves(state.params)
     )
 
-  @ORBAX
   @pytest.mark.parametrize('roles', ['target', 'draft', 'target draft'])
   def test_checkpoint_of_a_pair_for_either(self, folder, tmp_path, roles):
     other = {
@@ -99,6 +98,7 @@ class TestRestore:
     assert_equal(state.params, expected)
     assert int(state.step) == step
 
+  @ORBAX
   def test_dtype_does_not_change_the_step(self, folder, use_orbax):
     # 1500 is no bfloat16 number: the next are 1496 and 1504.
     state = restore(
