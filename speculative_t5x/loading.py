@@ -177,11 +177,12 @@ def read_config(
     of T5X's parameters tell; they do not tell the activations, which are taken
     to be those of T5 1.0 for one input projection and of T5 1.1 for two.
   Raises:
-    checkpoints.CheckpointError: if there is no checkpoint, or one of another
-      network.
+    checkpoints.CheckpointError: if there is no checkpoint, one of another
+      network, or a pair.
   """
   if (sizes := checkpoint.config_fields) is not None:
     return t5.T5Config(**sizes, dtype=dtype)
+  checkpoint.check_is_one_model()
   try:
     return t5_sizes.read_config(checkpoint.specs, dtype=dtype)
   except t5_sizes.SizesError as error:

@@ -75,16 +75,17 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
   case = parser.add_mutually_exclusive_group(required=True)
   case.add_argument('--size', choices=t5_published.SIZES)
   case.add_argument('--oracle', type=pathlib.Path, metavar='FOLDER')
-  parser.add_argument('--gamma', type=_positive, default=4)
-  parser.add_argument('--inputs', type=_positive, help='default: all, or 8')
-  parser.add_argument('--repeats', type=_positive, default=5)
+  parser.add_argument('--gamma', type=positive, default=4)
+  parser.add_argument('--inputs', type=positive, help='default: all, or 8')
+  parser.add_argument('--repeats', type=positive, default=5)
   parsed = parser.parse_args(arguments)
   if parsed.inputs is None:
     parsed.inputs = _NUM_ORACLE_INPUTS if parsed.oracle else _NUM_RANDOM_INPUTS
   return parsed
 
 
-def _positive(text: str) -> int:
+def positive(text: str) -> int:
+  """Parses an option that is a whole number and at least 1."""
   value = int(text)
   if value < 1:
     raise argparse.ArgumentTypeError(f'must be at least 1, got {value}')

@@ -74,9 +74,10 @@ def _common(vocab_size: int, decode_fn: Callable) -> dict[str, Any]:
   }
 
 
-def _module(
+def make_module(
     config: t5.T5Config, kind: Callable = network.Transformer
 ) -> network.Transformer:
+  """Returns T5X's network of the same sizes."""
   names = [field.name for field in dataclasses.fields(network.T5Config)]
   known = {n: getattr(config, n) for n in names if hasattr(config, n)}
   return kind(network.T5Config(**known))
@@ -86,7 +87,7 @@ def _t5x_model(
     target: cases.Network, kind: Callable = network.Transformer
 ) -> models.EncoderDecoderModel:
   return models.EncoderDecoderModel(
-      module=_module(target.config, kind),
+      module=make_module(target.config, kind),
       **_common(target.config.vocab_size, decoding.temperature_sample),
   )
 
@@ -138,8 +139,8 @@ def _guest_way(
   if draft:
     params['draft'] = draft.params
   model = t5x_guest.SpeculativeModel(
-      module=_module(case.target.config),
-      drafter=t5x_guest.DraftModule(_module((draft or case.target).config)),
+      module=make_module(case.target.config),
+      drafter=t5x_guest.DraftModule(make_module((draft or case.target).config)),
       gamma=case.gamma,
       **_common(case.target.config.vocab_size, decode_fn),
   )

@@ -25,6 +25,8 @@ _READERS = {
     layouts.Layout.LEGACY: legacy.Reader,
     layouts.Layout.HUGGING_FACE: hugging_face.Reader,
 }
+# The two models that a distillation in T5X saves together.
+_PAIR = {'target', 'draft'}
 _MAX_SIZE = 2**31  # along an axis; some 10,000 times what any T5 has
 _DTYPES = ('float32', 'bfloat16')  # what the networks compute in
 # T5X's scalable_t5 stacks its layers in one array, whose name then bears the
@@ -48,6 +50,44 @@ class Checkpoint:
     self.folder = folder
     self.layout = layout
     self._reader = _READERS[layout](folder)
+    self._prefix = ''  # of the names of a model that is one of a pair
+
+  @property
+  def is_pair(self) -> bool:
+    """Whether it holds a target and a draft model, which `of` tells apart.
+
+    Raises:
+      CheckpointError: if the metadata are damaged.
+    """
+    if self.layout is layouts.Layout.HUGGING_FACE:
+      return False
+    return {name.partition('/')[0] for name in self.specs} == _PAIR
+
+  def of(self, role: str) -> 'Checkpoint':
+    """Returns one model of a pair; of one model, the checkpoint itself.
+
+    Args:
+      role: 'target' or 'draft'.
+    Raises:
+      CheckpointError: if the metadata are damaged.
+    """
+    if role not in _PAIR:
+      raise ValueError(f'role must be one of {sorted(_PAIR)}, got {role!r}.')
+    if not self.is_pair:
+      return self
+    model = Checkpoint(self.folder, self.layout)
+    model._reader = self._reader  # whose metadata are read already
+    model._prefix = f'{role}/'
+    return model
+
+  def check_is_one_model(self) -> None:
+    """Raises CheckpointError for a pair, of which a model must be chosen."""
+    if self.is_pair:
+      raise errors.CheckpointError(
+          f'The checkpoint {self.folder} holds a target and a draft model, and'
+          " one is needed. Choose it by checkpoints.open(path).of('draft'), or"
+          ' write it alone by `speculative-t5x convert --gin.ROLE=draft`.'
+      )
 
   @functools.cached_property
   def specs(self) -> dict[str, jax.ShapeDtypeStruct]:
@@ -58,7 +98,11 @@ class Checkpoint:
     Raises:
       CheckpointError: if the metadata are damaged.
     """
-    specs = self._reader.specs
+    specs = {
+        name.removeprefix(self._prefix): spec
+        for name, spec in self._reader.specs.items()
+        if name.startswith(self._prefix)
+    }
     if other := sorted(
         f'{name} {spec.shape}'
         for name, spec in specs.items()
@@ -136,6 +180,7 @@ class Checkpoint:
     Raises:
       CheckpointError: naming the parameters that differ and the likely remedy.
     """
+    self.check_is_one_model()
     if scalable := sorted(filter(_SCALABLE.fullmatch, self.specs)):
       raise errors.CheckpointError(
           f'The checkpoint {self.folder} is of another network, scalable_t5'
@@ -175,8 +220,7 @@ class Checkpoint:
     self.check_shapes(expected)
     wanted = _wanted(self.specs, dtype, _shardings(expected, shardings))
     if self.layout is layouts.Layout.ORBAX:
-      tree = {'target': trees.nest(wanted)}
-      params = self._reader.restore(tree)['target']
+      params = self._restore(wanted)
     else:
       params = trees.nest(dict(self._read_each(wanted)))
     self._check_finite(params)
@@ -277,7 +321,9 @@ class Checkpoint:
       self, wanted: Mapping[str, jax.ShapeDtypeStruct]
   ) -> Iterator[tuple[str, jax.Array]]:
     """Reads a layout whose arrays are read one at a time."""
-    for name, array in self._reader.read(wanted):
+    stored = [self._prefix + name for name in wanted]
+    for stored_name, array in self._reader.read(stored):
+      name = stored_name.removeprefix(self._prefix)
       placed = _place(array, wanted[name])
       del array  # neither of both is to stay while the next one is read
       yield name, placed
@@ -288,9 +334,21 @@ class Checkpoint:
   ) -> Iterator[tuple[str, jax.Array]]:
     """Reads Orbax's layout, some parameters at a time."""
     for batch in trees.batches(wanted.items()):
-      tree = self._reader.restore({'target': trees.nest(batch)})
-      yield from trees.flatten(tree['target']).items()
+      tree = self._restore(batch)
+      yield from trees.flatten(tree).items()
       del tree
+
+  def _restore(
+      self, wanted: Mapping[str, jax.ShapeDtypeStruct]
+  ) -> trees.Params:
+    """Reads parameters of Orbax's layout all at once."""
+    place = f'target/{self._prefix}'  # T5X names all parameters the target
+    tree = self._reader.restore(
+        trees.nest({place + name: spec for name, spec in wanted.items()})
+    )
+    for key in place.split('/')[:-1]:
+      tree = tree[key]
+    return tree
 
 
 def open(path: layouts.Path) -> Checkpoint:

@@ -61,11 +61,18 @@ class Reader:
       if array is None:
         return None
       spec = _spec('step', array)
-      if spec.shape or not jnp.issubdtype(spec.dtype, jnp.integer):
+      if spec.shape or not jnp.issubdtype(spec.dtype, jnp.number):
         raise ValueError(f'step is {spec.dtype}{list(spec.shape)}, no number')
+    # A training that T5X resumes has a step of the parameters' dtype.
+    is_integer = jnp.issubdtype(spec.dtype, jnp.integer)
+    dtype = jnp.int32 if is_integer else jnp.float32
     device = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
-    wanted = jax.ShapeDtypeStruct((), jnp.int32, sharding=device)
-    return int(self.restore({'state': {'step': wanted}})['state']['step'])
+    wanted = jax.ShapeDtypeStruct((), dtype, sharding=device)
+    step = self.restore({'state': {'step': wanted}})['state']['step'].item()
+    with self._one_metadata_error():
+      if not float(step).is_integer():
+        raise ValueError(f'step is {step}, no whole number')
+    return int(step)
 
   def restore(self, wanted: trees.Params) -> trees.Params:
     """Reads the named leaves of the training state.

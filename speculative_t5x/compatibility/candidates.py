@@ -58,7 +58,8 @@ def read_pair(
   """
   given = target, draft
   roles = pairing.make_roles(
-      *(_open_or_none(each.checkpoint_path) for each in given),
+      _open_or_none(target.checkpoint_path, 'target'),
+      _open_or_none(draft.checkpoint_path, 'draft'),
       target.config,
       draft.config,
   )
@@ -172,9 +173,9 @@ def find_task_vocabulary(name: str) -> tuple[str, int]:
   return vocabulary.sentencepiece_model_file, vocabulary.vocab_size
 
 
-def _open_or_none(path: str) -> checkpoints.Checkpoint | None:
+def _open_or_none(path: str, role: str) -> checkpoints.Checkpoint | None:
   try:
-    return checkpoints.open(path)
+    return checkpoints.open(path).of(role)
   except checkpoints.CheckpointError:
     return None  # `read_model` says why
 

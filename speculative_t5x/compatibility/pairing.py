@@ -10,6 +10,7 @@ from speculative_t5x.networks import t5
 from speculative_t5x.speculation import ranges
 
 TARGET_PATH, DRAFT_PATH = 'CHECKPOINT_PATH', 'DRAFT_CHECKPOINT_PATH'
+_ROLES = {TARGET_PATH: 'target', DRAFT_PATH: 'draft'}
 _TARGET_CONFIG, _DRAFT_CONFIG = 'TARGET_CONFIG', 'DRAFT_CONFIG'
 # A network as a setting gives it.
 CONFIG = ranges.Kind('be a t5.T5Config or None', (t5.T5Config, type(None)))
@@ -35,10 +36,17 @@ class Role:
 def open_checkpoint(
     path_name: str, path: checkpoints.Path
 ) -> checkpoints.Checkpoint:
-  """Opens a checkpoint; errors name the setting that gave its path."""
+  """Opens a checkpoint; errors name the setting that gave its path.
+
+  Of a checkpoint that holds a pair, it is the model of the setting.
+
+  Args:
+    path_name: TARGET_PATH or DRAFT_PATH.
+    path: of the checkpoint.
+  """
   ranges.check_settings(ranges.PATH, **{path_name: path})
   try:
-    return checkpoints.open(path)
+    return checkpoints.open(path).of(_ROLES[path_name])
   except checkpoints.CheckpointError as error:
     raise checkpoints.CheckpointError(f'{path_name}: {error}') from error
 

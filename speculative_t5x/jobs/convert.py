@@ -20,6 +20,7 @@ def convert(
     checkpoint_path: checkpoints.Path,
     output_dir: checkpoints.Path,
     dtype: str | None = None,
+    role: str | None = None,
 ) -> None:
   """Writes the parameters of a checkpoint as `checkpoint_<step>` for T5X.
 
@@ -33,11 +34,16 @@ def convert(
       folder, whose step is 0.
     output_dir: folder for `checkpoint_<step>`, which is written atomically.
     dtype: dtype to write, 'float32' or 'bfloat16'; None for the stored dtype.
+    role: 'target' or 'draft', which of a pair is written; None for a checkpoint
+      of one model.
   Raises:
     checkpoints.CheckpointError: if the checkpoint cannot be read or is not
       T5's, or if the output exists already.
+    ValueError: for another role.
   """
   checkpoint = checkpoints.open(checkpoint_path)
+  if role is not None:
+    checkpoint = checkpoint.of(role)
   config = loading.read_config(checkpoint)
   checkpoint.check_shapes(loading.abstract_params(config))
   with folder_lock.hold(output_dir):

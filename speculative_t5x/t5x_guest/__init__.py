@@ -1,21 +1,25 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Speculative decoding inside T5X jobs, T5X left as it is.
+"""Speculative decoding and distillation in T5X jobs, T5X left as it is.
 
 The only package that needs T5X; T5X's gin files import it, nothing else does.
 See `configs/t5x`.
 """
 
+from speculative_t5x.t5x_guest.distillation import DistillationModel
 from speculative_t5x.t5x_guest.draft_module import DraftModule
 from speculative_t5x.t5x_guest.example_ids import ExampleIdConverter
+from speculative_t5x.t5x_guest.initializing import PairInitializer
 from speculative_t5x.t5x_guest.model import SpeculativeModel
 from speculative_t5x.t5x_guest.restoring import PairRestorer
 from speculative_t5x.t5x_guest.samplers import plain_sample
 from speculative_t5x.t5x_guest.samplers import speculative_sample
 
 __all__ = [
+    'DistillationModel',
     'DraftModule',
     'ExampleIdConverter',
+    'PairInitializer',
     'PairRestorer',
     'SpeculativeModel',
     'plain_sample',

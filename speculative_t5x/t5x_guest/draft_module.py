@@ -38,16 +38,20 @@ class DraftModule:
       self, target: t5_model.T5Model, max_draft_tokens: int
   ) -> draft_model.DraftModel:
     """See `drafters.source.LoadedDrafter.make`."""
-    rules = sharding.REPLICATED
-    if self.is_model_parallel:
-      rules = partitioning.get_axis_rules()  # T5X's, in force while it traces
     config = preparation.prepare_config(self._config, jax.default_backend())
     return draft_model.DraftModel(
         dataclasses.replace(target, config=config),
         max_draft_tokens,
         target.vocab_size,
-        rules,
+        self.rules,
     )
+
+  @property
+  def rules(self) -> sharding.Rules:
+    """Which of its axes are partitioned; to be read while T5X traces."""
+    if self.is_model_parallel:
+      return partitioning.get_axis_rules()  # T5X's, in force then
+    return sharding.REPLICATED
 
   def prepare(self, params: contracts.Params) -> contracts.Params:
     """Returns the parameters in the dtype and layout that decoding needs."""

@@ -80,30 +80,14 @@ class PairRestorer:
     _refuse('lazy_parameters', lazy_parameters)
     if hosts.is_running('eval.py'):
       _check_step_in_name(path)
-    shapes = flax_core.unfreeze(self._train_state.params)
     paths = {'target': path}
-    if 'draft' in shapes:
+    if 'draft' in self._train_state.params:
       paths['draft'] = self._draft_path
-    opened = {
-        role: _naming(role, checkpoints.open, role_path)
-        for role, role_path in paths.items()
-    }
-    for role, checkpoint in opened.items():
-      _naming(role, checkpoint.check_shapes, shapes[role])
-    shardings = self._shardings()
-    params = {
-        role: _naming(
-            role,
-            checkpoint.restore_params,
-            shapes[role],
-            self._dtype,
-            shardings[role],
-        )
-        for role, checkpoint in opened.items()
-    }
-    step = jnp.asarray(opened['target'].step, jnp.int32)
+    params, steps = read(
+        paths, self._train_state, self._partitioner, self._dtype
+    )
     state = self._train_state.replace_params(flax_core.freeze(params))
-    return state.replace_step(step)
+    return state.replace_step(jnp.asarray(steps['target'], jnp.int32))
 
   def restore_from_tf_checkpoint(self, path, **options):
     """Raises NotImplementedError: TensorFlow checkpoints are not supported."""
@@ -114,19 +98,60 @@ class PairRestorer:
     )
 
   def save(self, *args, **kwargs):
-    """Raises NotImplementedError: a pair is not trained."""
+    """Raises NotImplementedError: eval and infer jobs save nothing."""
     raise NotImplementedError(
-        'A target and a draft cannot be saved together. Train each separately'
-        ' in T5X with its own model.'
+        "A target and a draft cannot be saved by this class. T5X's train script"
+        ' trains the draft with configs/t5x/distill.gin.'
     )
 
-  def _shardings(self) -> Any:
-    mesh_axes = self._partitioner.get_mesh_axes(self._train_state)
-    return jax.tree.map(
-        lambda spec: jax.sharding.NamedSharding(self._partitioner.mesh, spec),
-        flax_core.unfreeze(mesh_axes.params),
-        is_leaf=lambda x: isinstance(x, jax.sharding.PartitionSpec),
-    )
+
+def read(
+    paths: Mapping[str, checkpoints.Path],
+    train_state: Any,
+    partitioner: Any,
+    dtype: Any = jnp.float32,
+) -> tuple[dict[str, Any], dict[str, int]]:
+  """Reads models onto the partitioner's mesh.
+
+  Args:
+    paths: of one model or both, by role. A checkpoint that holds a pair may be
+      given for either.
+    train_state: shapes of a train state of T5X.
+    partitioner: T5X's partitioner.
+    dtype: of the parameters; None for the stored dtype.
+  Returns:
+    Parameters and training steps, by role.
+  Raises:
+    checkpoints.CheckpointError: see `PairRestorer.restore`.
+  """
+  shapes = flax_core.unfreeze(train_state.params)
+  opened = {
+      role: _naming(role, _open, role, path)
+      for role, path in paths.items()
+  }
+  for role, checkpoint in opened.items():
+    _naming(role, checkpoint.check_shapes, shapes[role])
+  shardings = _shardings(train_state, partitioner)
+  params = {
+      role: _naming(
+          role, checkpoint.restore_params, shapes[role], dtype, shardings[role]
+      )
+      for role, checkpoint in opened.items()
+  }
+  return params, {role: each.step for role, each in opened.items()}
+
+
+def _open(role: str, path: checkpoints.Path) -> checkpoints.Checkpoint:
+  return checkpoints.open(path).of(role)
+
+
+def _shardings(train_state: Any, partitioner: Any) -> Any:
+  mesh_axes = partitioner.get_mesh_axes(train_state)
+  return jax.tree.map(
+      lambda spec: jax.sharding.NamedSharding(partitioner.mesh, spec),
+      flax_core.unfreeze(mesh_axes.params),
+      is_leaf=lambda x: isinstance(x, jax.sharding.PartitionSpec),
+  )
 
 
 def _refuse(name: str, value: Any) -> None:

@@ -191,17 +191,22 @@ def read_tokens(path: epath.Path) -> Iterator[list[int]]:
     yield tokens
 
 
+def check_file(path: epath.Path) -> None:
+  """Raises ValueError if there is no such file of predictions."""
+  if not path.is_file():
+    raise ValueError(
+        f'There is no file {path}. Give the predictions.jsonl of an eval job or'
+        ' an infer job.'
+    )
+
+
 def read_pairs(path: epath.Path) -> Iterator[tuple[list[int], list[int]]]:
   """Yields the token ids of the input and of the output of each decode.
 
   Raises:
     ValueError: see `read_tokens`.
   """
-  if not path.is_file():
-    raise ValueError(
-        f'There is no file {path}. Give the predictions.jsonl of an eval job or'
-        ' an infer job.'
-    )
+  check_file(path)
   for row in read_rows(path):
     found = row.get(TOKENS, row.get(f'baseline_{TOKENS}'))
     if isinstance(found, list) and found and isinstance(found[0], int):

@@ -52,21 +52,50 @@ def add_task(
   Raises:
     FileNotFoundError: if a local vocabulary file is missing.
   """
-  if name in seqio.TaskRegistry.names():
-    # A task that reads another folder must not silently remain.
-    seqio.TaskRegistry.remove(name)
-  feature = seqio.Feature(_load_vocabulary(vocabulary_file), add_eos=True)
-  seqio.TaskRegistry.add(
+  replace_task(
       name,
-      source=source,
+      source,
+      vocabulary_file=vocabulary_file,
       preprocessors=[
           *preprocessors,
           seqio.preprocessors.tokenize,
           seqio.CacheDatasetPlaceholder(),
           seqio.preprocessors.append_eos_after_trim,
       ],
-      output_features={'inputs': feature, 'targets': feature},
       metric_fns=[*metric_fns, metric_fns_lib.speculation],
+  )
+
+
+def replace_task(
+    name: str,
+    source: seqio.DataSource,
+    *,
+    preprocessors: Sequence[Callable[..., tf.data.Dataset]],
+    metric_fns: Sequence[Callable[..., Any]],
+    vocabulary_file: str | os.PathLike[str],
+) -> None:
+  """Registers a task of inputs and targets, in place of one of the same name.
+
+  Args:
+    name: name of the task.
+    source: its examples.
+    preprocessors: all that make tokens of them.
+    metric_fns: all metrics.
+    vocabulary_file: see `add_task`.
+
+  Raises:
+    FileNotFoundError: if a local vocabulary file is missing.
+  """
+  feature = seqio.Feature(_load_vocabulary(vocabulary_file), add_eos=True)
+  if name in seqio.TaskRegistry.names():
+    # A task that reads another folder must not silently remain.
+    seqio.TaskRegistry.remove(name)
+  seqio.TaskRegistry.add(
+      name,
+      source=source,
+      preprocessors=preprocessors,
+      output_features={'inputs': feature, 'targets': feature},
+      metric_fns=metric_fns,
   )
 
 
@@ -89,23 +118,22 @@ def source_of_pairs(
 
 
 def source_of_columns(
-    read: Callable[[str], Mapping[str, list[Any]]], splits: Sequence[str]
+    read: Callable[[str], Mapping[str, Any]], splits: Sequence[str]
 ) -> seqio.DataSource:
   """Returns a source of examples whose ids are their indices in the split.
 
   Args:
-    read: returns the features of a split, with one entry per example; called
-      when the split is first read.
+    read: returns the features of a split, lists or tensors with one entry per
+      example; called when the split is first read.
     splits: names of the splits that `read` accepts.
   """
 
   def dataset(split: str, shuffle_files: bool, seed: int | None = None):
     # There are no files to shuffle; seqio shuffles the examples.
     del shuffle_files, seed
-    columns = read(split)
-    example_ids = tf.range(len(columns['inputs']))
-    return tf.data.Dataset.from_tensor_slices(
-        {**columns, 'example_id': example_ids}
+    rows = tf.data.Dataset.from_tensor_slices(read(split))
+    return rows.enumerate().map(
+        lambda i, row: {**row, 'example_id': tf.cast(i, tf.int32)}
     )
 
   return seqio.FunctionDataSource(dataset, splits=splits)

@@ -7,7 +7,7 @@ accepted if it is the target's argmax; at temperature 1 with probability
 min(1, p / q). No draft is decoded: one pass over the decodes measures all of
 their positions.
 
-Legend: examples, length (of the decodes), gammas.
+Legend: examples, length (of the decodes), vocab, gammas.
 """
 
 from collections.abc import Mapping, Sequence
@@ -76,6 +76,25 @@ def _ahead(x: jax.Array, places: int) -> jax.Array:
   return jnp.pad(x, ((0, 0), (0, places)))[:, places:]
 
 
+def per_token(
+    target_logits: Float[Array, '*shape vocab'],
+    draft_logits: Float[Array, '*shape vocab'],
+) -> dict[int, Float[Array, '*shape']]:
+  """Returns the probability that a draft token is accepted, by temperature.
+
+  Args:
+    target_logits: [..., vocab].
+    draft_logits: likewise.
+  Returns:
+    At temperature 0, 1 or 0; at temperature 1, the sum of min(p, q).
+  """
+  agrees = jnp.argmax(target_logits, -1) == jnp.argmax(draft_logits, -1)
+  return {
+      0: agrees.astype(jnp.float32),
+      1: 1 - divergences.total_variation(target_logits, draft_logits),
+  }
+
+
 def _count(
     temperature: float,
     objective: distillation.Distillation,
@@ -87,8 +106,10 @@ def _count(
       params, batch, enable_dropout=False
   )
   is_token = batch.targets > 0
-  measure = _at_argmax if temperature == 0 else _at_temperature_1
-  accepted, reached = measure(target_logits, draft_logits, batch.targets)
+  accepted = per_token(target_logits, draft_logits)[temperature]
+  reached = accepted  # the tokens are the target's argmax, up to near ties
+  if temperature == 1:
+    reached = _reached(target_logits, draft_logits, batch.targets)
   over_tokens = lambda x: jnp.sum(jnp.where(is_token, x, 0))
   return Counts(
       num_tokens=jnp.sum(is_token, dtype=jnp.float32),
@@ -100,21 +121,13 @@ def _count(
   )
 
 
-def _at_argmax(target_logits, draft_logits, tokens):
-  del tokens  # the argmax of the target, up to near ties
-  agrees = jnp.argmax(target_logits, -1) == jnp.argmax(draft_logits, -1)
-  return agrees.astype(jnp.float32), agrees.astype(jnp.float32)
-
-
-def _at_temperature_1(target_logits, draft_logits, tokens):
+def _reached(target_logits, draft_logits, tokens):
+  """Returns the probability that a token is accepted if it is drafted."""
   p, q = (
       jnp.take_along_axis(jax.nn.log_softmax(x), tokens[..., None], -1)[..., 0]
       for x in (target_logits, draft_logits)
   )
-  accepted = 1 - divergences.total_variation(
-      target_logits, draft_logits, tokens
-  )
-  return accepted, jnp.exp(jnp.minimum(q - p, 0))
+  return jnp.exp(jnp.minimum(q - p, 0))
 
 
 class Validation:

@@ -145,12 +145,25 @@ class TestStep:
     assert checkpoints.step_folders(tmp_path).keys() == {int(step)}
     assert checkpoints.open(tmp_path).step == int(step)
 
-  @pytest.mark.parametrize(
-      'step', [jnp.int32(-3), jnp.zeros(2, jnp.int32), jnp.float32(7)]
-  )
-  def test_stored_step_is_no_number(self, tmp_path, step):
+  def write_step(self, folder, step):
     state = {'state': {'step': step}, 'target': {'wo': jnp.ones(3)}}
     with ocp.PyTreeCheckpointer() as checkpointer:
-      checkpointer.save(tmp_path / 'checkpoint_3' / 'state', state)
+      checkpointer.save(folder / 'checkpoint_3' / 'state', state)
+
+  def test_stored_step_of_a_resumed_training(self, tmp_path):
+    """T5X casts it to the dtype of the parameters."""
+    self.write_step(tmp_path, jnp.float32(7))
+    step = checkpoints.open(tmp_path).step
+    assert step == 7 and type(step) is int
+
+  @pytest.mark.parametrize(
+      'step',
+      [
+          jnp.int32(-3), jnp.zeros(2, jnp.int32), jnp.float32(7.5),
+          jnp.float32(-3), jnp.float32(jnp.nan), jnp.float32(jnp.inf),
+      ],
+  )  # fmt: skip
+  def test_stored_step_is_no_number(self, tmp_path, step):
+    self.write_step(tmp_path, step)
     with pytest.raises(checkpoints.CheckpointError, match='step.* no .*number'):
       _ = checkpoints.open(tmp_path).step

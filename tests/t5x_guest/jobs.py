@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs T5X's own scripts, as a user does."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
 import contextlib
 import gzip
@@ -12,6 +12,7 @@ import pathlib
 import socket
 import subprocess
 import sys
+import time
 
 import numpy as np
 
@@ -61,20 +62,43 @@ def _reserved_port() -> Iterator[int]:
 
 def _run(program: Sequence[str], flags: Sequence[str], devices: int, cwd):
   """Runs a module with flags; returns the ended process."""
-  env = {
-      **os.environ,
-      'PYTHONPATH': f'{CHECKOUT}:{os.environ.get("PYTHONPATH", "")}',
-      **simulated_devices.environment(devices),
-  }
-  search_paths = f'--gin_search_paths={CHECKOUT}'
   return subprocess.run(
-      [sys.executable, '-m', *program, search_paths, *flags],
+      _command(program, flags),
       cwd=cwd,
-      env=env,
+      env=_environment(devices),
       capture_output=True,
       text=True,
       timeout=_SECONDS,
   )
+
+
+def run_until(script: str, *flags: str, is_time: Callable[[], bool]) -> bool:
+  """Runs a script and kills it when it is time; returns whether it was."""
+  with subprocess.Popen(
+      _command([f't5x.{script}'], flags),
+      cwd=CHECKOUT,
+      env=_environment(devices=1),
+      stdout=subprocess.DEVNULL,
+      stderr=subprocess.DEVNULL,
+  ) as process:
+    while process.poll() is None and not is_time():
+      time.sleep(0.05)
+    was_running = process.poll() is None
+    process.kill()
+  return was_running
+
+
+def _command(program: Sequence[str], flags: Sequence[str]) -> list[str]:
+  search_paths = f'--gin_search_paths={CHECKOUT}'
+  return [sys.executable, '-m', *program, search_paths, *flags]
+
+
+def _environment(devices: int) -> dict[str, str]:
+  return {
+      **os.environ,
+      'PYTHONPATH': f'{CHECKOUT}:{os.environ.get("PYTHONPATH", "")}',
+      **simulated_devices.environment(devices),
+  }
 
 
 def run_multi30k(script: str, *arguments, devices: int = 1, **paths):

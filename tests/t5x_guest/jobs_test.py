@@ -411,6 +411,7 @@ class TestConfigs:
     }
     read |= {
         *OTHER_DRAFTS,
+        'configs/t5x/distill_multi30k',
         *(f'configs/t5x/decode_{name}' for name in DECODERS),
     }
     while (

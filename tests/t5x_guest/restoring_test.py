@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from t5x import models
-from t5x import partitioning
 from t5x import utils
 
 from speculative_t5x import checkpoints
@@ -36,13 +35,6 @@ def folder(tmp_path_factory):
   return folder
 
 
-def partitioner():
-  return partitioning.PjitPartitioner(
-      num_partitions=1,
-      logical_axis_rules=partitioning.standard_logical_axis_rules(),
-  )
-
-
 def restore(target, draft, *, use_orbax=True, model=None, **settings):
   """Restores like T5X's eval and infer jobs."""
 
@@ -56,7 +48,7 @@ def restore(target, draft, *, use_orbax=True, model=None, **settings):
       checkpointer_cls=restorer,
       **settings,
   )
-  on_devices = partitioner()
+  on_devices = tiny_pair.partitioner()
   initializer = utils.TrainStateInitializer(
       optimizer_def=None,
       init_fn=(model or tiny_pair.model()).get_initial_variables,
@@ -89,6 +81,22 @@ class TestRestore:
         isinstance(x.sharding, jax.sharding.NamedSharding)
         for x in jax.tree.leaves(state.params)
     )
+
+  @pytest.mark.parametrize('roles', ['target', 'draft', 'target draft'])
+  def test_checkpoint_of_a_pair_for_either(self, folder, tmp_path, roles):
+    other = {
+        'target': tiny_pair.params(noise=0.1)['target'],
+        'draft': tiny_pair.params(noise=0.1)['draft'],
+    }
+    checkpoints.save(tmp_path, 30, other)
+    paths = {'target': folder / 'target', 'draft': folder / 'draft'}
+    expected, step = dict(PARAMS), 1500
+    for role in roles.split():
+      paths[role], expected[role] = tmp_path, other[role]
+      step = 30 if role == 'target' else step
+    state = restore(paths['target'], paths['draft'])
+    assert_equal(state.params, expected)
+    assert int(state.step) == step
 
   @ORBAX
   def test_dtype_does_not_change_the_step(self, folder, use_orbax):
@@ -200,7 +208,7 @@ class TestRefusals:
   def test_saving(self, folder):
     restorer = t5x_guest.PairRestorer(
         train_state=None,
-        partitioner=partitioner(),
+        partitioner=tiny_pair.partitioner(),
         draft_checkpoint_path=folder / 'draft',
     )
     with pytest.raises(NotImplementedError, match='cannot be saved'):
@@ -231,7 +239,7 @@ def test_t5x_itself_restores_what_convert_writes(tmp_path, layout):
   model = models.EncoderDecoderModel(
       tiny_pair.transformer(config), None, None, None
   )
-  on_devices = partitioner()
+  on_devices = tiny_pair.partitioner()
   initializer = utils.TrainStateInitializer(
       None, model.get_initial_variables, SHAPES, on_devices
   )

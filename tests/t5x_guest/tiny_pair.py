@@ -7,7 +7,9 @@ import dataclasses
 from flax import core as flax_core
 import jax.numpy as jnp
 import seqio
+from t5x import adafactor
 from t5x import optimizers
+from t5x import partitioning
 from t5x.examples.t5 import network
 
 from speculative_t5x import t5x_guest
@@ -72,6 +74,41 @@ def model(
       gamma=3,
   )
   return t5x_guest.SpeculativeModel(**(arguments | kwargs))
+
+
+def distillation(
+    *, pair=None, optimizer_def=None, is_model_parallel=False, **kwargs
+) -> t5x_guest.DistillationModel:
+  """Returns the pair as a T5X model that distils the draft."""
+  target, draft = pair or modules()
+  arguments = dict(
+      module=target,
+      input_vocabulary=VOCABULARY,
+      output_vocabulary=VOCABULARY,
+      optimizer_def=optimizer_def or factored_adafactor(),
+      drafter=t5x_guest.DraftModule(
+          draft, is_model_parallel=is_model_parallel
+      ),
+      gamma=3,
+  )
+  return t5x_guest.DistillationModel(**(arguments | kwargs))
+
+
+def factored_adafactor() -> adafactor.Adafactor:
+  """Returns T5X's optimizer, which factors as small parameters as these."""
+  return adafactor.Adafactor(
+      decay_rate=0.8,
+      min_dim_size_to_factor=8,
+      logical_factor_rules=adafactor.standard_logical_factor_rules(),
+  )
+
+
+def partitioner() -> partitioning.PjitPartitioner:
+  """Returns T5X's partitioner of one device."""
+  return partitioning.PjitPartitioner(
+      num_partitions=1,
+      logical_axis_rules=partitioning.standard_logical_axis_rules(),
+  )
 
 
 def batch(rows: int, first: int = 0) -> dict[str, jnp.ndarray]:

@@ -1,0 +1,80 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The decodes of a target as a seqio task, to train a draft model on.
+
+They are the tokens that an infer job wrote (`predictions.jsonl` with
+TOKENS=True). Nothing is tokenized again: a text may have other tokens than
+those that the target chose.
+"""
+
+from collections.abc import Mapping
+import os
+from typing import Any
+
+from etils import epath
+import seqio
+import tensorflow as tf
+
+from speculative_t5x.tasks import predictions
+from speculative_t5x.tasks import seqio_tasks
+
+NAME = 'decodes'
+
+
+def register(
+    train_file: str | os.PathLike[str],
+    validation_file: str | os.PathLike[str],
+    vocabulary_file: str | os.PathLike[str],
+) -> str:
+  """Registers the task and replaces one registered before.
+
+  Sequences are used as they are written, end of sequence included. Those that
+  are longer than the task's feature lengths are cut.
+
+  Args:
+    train_file: predictions of the training split's inputs, which may be remote
+      (`gs://`).
+    validation_file: likewise of the validation split's.
+    vocabulary_file: SentencePiece model of the target.
+
+  Returns:
+    The task's name, `decodes`.
+
+  Raises:
+    FileNotFoundError: if a local vocabulary file is missing.
+    ValueError: if there is no file of predictions.
+  """
+  files = {
+      'train': epath.Path(train_file),
+      'validation': epath.Path(validation_file),
+  }
+  for path in files.values():
+    predictions.check_file(path)
+  seqio_tasks.replace_task(
+      NAME,
+      seqio_tasks.source_of_columns(lambda split: _read(files[split]), files),
+      preprocessors=[_as_tensors, seqio.CacheDatasetPlaceholder()],
+      metric_fns=(),
+      vocabulary_file=vocabulary_file,
+  )
+  return NAME
+
+
+def _read(path: epath.Path) -> Mapping[str, Any]:
+  """Returns the inputs and outputs of a file, as ragged tensors."""
+  pairs = list(predictions.read_pairs(path))
+  if not pairs:
+    raise ValueError(f'{path} has no decodes. Run the infer job again.')
+  inputs, targets = zip(*pairs, strict=True)
+  return {
+      'inputs': tf.ragged.constant(inputs, tf.int32),
+      'targets': tf.ragged.constant(targets, tf.int32),
+  }
+
+
+def _as_tensors(dataset: tf.data.Dataset) -> tf.data.Dataset:
+  return dataset.map(
+      lambda example: {
+          name: tf.convert_to_tensor(value) for name, value in example.items()
+      }
+  )

@@ -1,0 +1,346 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of distillation by T5X's train script, and of what it leaves."""
+
+import dataclasses
+import json
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from t5x import adafactor
+from t5x import utils
+import tensorflow as tf
+
+from speculative_t5x import checkpoints
+from speculative_t5x import loading
+from speculative_t5x.compatibility import pairing
+from speculative_t5x.networks import t5_model
+from speculative_t5x.tasks import bulletins
+from tests import shared as shared_lib
+from tests import tiny
+from tests.t5x_guest import jobs
+from tests.t5x_guest import tiny_pair
+
+STEPS, SAVED = 6, 2  # of a training; between two checkpoints
+TARGET = tiny.config(
+    vocab_size=2048, num_encoder_layers=1, num_decoder_layers=1
+)
+DRAFT = {'emb_dim': 16, 'num_heads': 1, 'mlp_dim': 32}
+MESH_4X2 = (
+    'partitioning.PjitPartitioner.num_partitions=None',
+    'partitioning.PjitPartitioner.model_parallel_submesh=(1, 2)',
+)
+
+_JOB = """
+from __gin__ import dynamic_registration
+
+import __main__ as script
+import seqio
+from speculative_t5x.tasks import ende
+from t5x import utils
+from t5x.examples.t5 import network
+
+include 't5x/examples/t5/t5_1_1/base.gin'
+include 't5x/configs/runs/{run}.gin'
+include 'configs/t5x/draft_model.gin'
+include 'configs/t5x/{guest}.gin'
+
+MIXTURE_OR_TASK_NAME = 'bulletins_ende'
+TASK_FEATURE_LENGTHS = {{'inputs': 64, 'targets': 64}}
+DROPOUT_RATE = 0.1
+BATCH_SIZE = 8
+VOCABULARY = @seqio.SentencePieceVocabulary()
+seqio.SentencePieceVocabulary.sentencepiece_model_file = '{vocabulary}'
+
+network.T5Config:
+  vocab_size = {target.vocab_size}
+  dtype = 'float32'
+  emb_dim = {target.emb_dim}
+  num_heads = {target.num_heads}
+  num_encoder_layers = {target.num_encoder_layers}
+  num_decoder_layers = {target.num_decoder_layers}
+  head_dim = {target.head_dim}
+  mlp_dim = {target.mlp_dim}
+draft/network.T5Config:
+  emb_dim = {draft[emb_dim]}
+  num_heads = {draft[num_heads]}
+  mlp_dim = {draft[mlp_dim]}
+"""
+_TRAIN = """
+USE_CACHED_TASKS = False
+RANDOM_SEED = 0
+TRAIN_STEPS = {steps}
+script.train:
+  eval_period = {saved}
+  eval_steps = 2
+  stats_period = 1
+utils.SaveCheckpointConfig:
+  period = {saved}
+  save_dataset = True
+train/utils.DatasetConfig.seed = 0
+"""
+_INFER = """
+script.infer.mode = 'predict_with_aux'
+utils.DatasetConfig:
+  split = 'validation'
+  use_cached = False
+utils.RestoreCheckpointConfig.dtype = 'float32'
+DROPOUT_RATE = 0.0
+BATCH_SIZE = 32
+"""
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory):
+  """Returns a folder with the target and the gin files of the jobs."""
+  folder = tmp_path_factory.mktemp('distillation')
+  checkpoints.save(folder / 'target', 40, tiny.params(TARGET))
+  known = {
+      'vocabulary': bulletins.VOCABULARY_FILE, 'target': TARGET, 'draft': DRAFT
+  }  # fmt: skip
+  train = _JOB.format(run='pretrain', guest='distill', **known)
+  (folder / 'train.gin').write_text(
+      train + _TRAIN.format(steps=STEPS, saved=SAVED)
+  )
+  infer = _JOB.format(run='infer', guest='speculative', **known)
+  (folder / 'infer.gin').write_text(infer + _INFER)
+  return folder
+
+
+def flags(folder, output, *bindings):
+  """Returns the flags of a training."""
+  settings = [
+      f'MODEL_DIR={jobs.quoted(output)}',
+      f'CHECKPOINT_PATH={jobs.quoted(folder / "target")}',
+      *bindings,
+  ]
+  return [
+      f'--gin_file={folder / "train.gin"}',
+      *(f'--gin.{setting}' for setting in settings),
+  ]
+
+
+def train(folder, output, *bindings, devices=1):
+  done = jobs.run('train', *flags(folder, output, *bindings), devices=devices)
+  assert done.returncode == 0, done.stderr[-4000:]
+  return output
+
+
+@pytest.fixture(scope='module')
+def trained(folder):
+  """Returns the folder of a training that nothing interrupted."""
+  return train(folder, folder / 'trained')
+
+
+def logged(folder, name):
+  """Returns the values of a metric in TensorBoard's files, by step."""
+  found = {}
+  for path in sorted(folder.glob('events*')):
+    for event in tf.compat.v1.train.summary_iterator(str(path)):
+      for value in event.summary.value:
+        if value.tag == name:
+          found[event.step] = float(tf.make_ndarray(value.tensor))
+  return found
+
+
+def params_of(path, role):
+  return dict(checkpoints.open(path).of(role).read_params())
+
+
+def assert_equal(one, other, **tolerances):
+  assert one.keys() == other.keys()
+  for name in one:
+    np.testing.assert_allclose(one[name], other[name], **tolerances)
+
+
+class TestTraining:
+
+  def test_draft_model_learns_and_the_target_stays(self, folder, trained):
+    expected = dict(checkpoints.open(folder / 'target').read_params())
+    for step in range(0, STEPS + 1, SAVED):
+      found = params_of(trained / f'checkpoint_{step}', 'target')
+      assert_equal(found, expected, rtol=0, atol=0)
+    first, last = (
+        params_of(trained / f'checkpoint_{step}', 'draft')
+        for step in (0, STEPS)
+    )
+    assert all((first[name] != last[name]).any() for name in first)
+    losses = logged(trained / 'train', 'loss_per_nonpadding_target_token')
+    assert list(losses) == list(range(1, STEPS + 1))
+    assert losses[STEPS] < losses[1]
+
+  def test_evaluation_logs_acceptance_rates(self, trained):
+    folder = trained / 'training_eval/bulletins_ende'
+    for temperature in (0, 1):
+      rates = logged(folder, f'acceptance_rate/temperature_{temperature}')
+      assert list(rates) == list(range(SAVED, STEPS + 1, SAVED))
+      assert all(0 <= rate < 1 for rate in rates.values())
+    assert rates[STEPS] > rates[SAVED]
+
+  @pytest.mark.parametrize(
+      'devices, mesh', [(8, MESH_4X2), (2, MESH_4X2)], ids=['4x2', '1x2']
+  )
+  def test_meshes_have_the_losses_of_one_device(
+      self, folder, trained, tmp_path, devices, mesh
+  ):
+    train(folder, tmp_path, *mesh, devices=devices)
+    one, other = (
+        logged(x / 'train', 'loss_per_nonpadding_target_token')
+        for x in (trained, tmp_path)
+    )
+    assert other == pytest.approx(one, rel=1e-4)
+    info = (tmp_path / 'model-info.txt').read_text().splitlines()
+    cut = [x.split()[1] for x in info if "'model'" in x and '/' in x]
+    assert any('target/' in name for name in cut)
+    assert not any('draft/' in name for name in cut)
+
+  def test_killed_training_goes_on_as_if_it_had_not_been(
+      self, folder, trained, tmp_path
+  ):
+    saved = tmp_path / f'checkpoint_{SAVED}/commit_success.txt'
+    assert jobs.run_until(
+        'train', *flags(folder, tmp_path), is_time=saved.exists
+    )
+    assert not (tmp_path / f'checkpoint_{STEPS}').exists()
+    train(folder, tmp_path)
+    one, other = (
+        logged(x / 'train', 'loss_per_nonpadding_target_token')
+        for x in (trained, tmp_path)
+    )
+    assert other[STEPS] == pytest.approx(one[STEPS], rel=1e-6)
+    for role in ('target', 'draft'):
+      assert_equal(
+          params_of(tmp_path, role), params_of(trained, role), rtol=1e-6
+      )
+
+  def test_goes_on_with_the_draft_model_of_a_pair(
+      self, folder, trained, tmp_path
+  ):
+    draft = f'DRAFT_CHECKPOINT_PATH={jobs.quoted(trained)}'
+    train(folder, tmp_path, draft, 'TRAIN_STEPS=1')
+    first = params_of(tmp_path / 'checkpoint_0', 'draft')
+    assert_equal(first, params_of(trained, 'draft'), rtol=0, atol=0)
+
+
+class TestUse:
+
+  def test_loaded_draft_model_has_t5xs_logits(self, trained):
+    loaded = loading.find_model(
+        pairing.open_checkpoint(pairing.DRAFT_PATH, str(trained))
+    ).load()
+    inputs, fed = tiny.encoder_tokens(3, 8), tiny.encoder_tokens(3, 6)
+    model = t5_model.T5Model(loaded.config)
+    started = model.start(loaded.params, inputs, 3, 8)
+    logits = model.decode(
+        loaded.params, started.memory, started.cache, fed, started.offsets, None
+    )[0]
+    state, network = restored_by_t5x(trained)
+    expected = network.apply(
+        {'params': state.params['draft']},
+        inputs, fed, jnp.ones_like(fed), enable_dropout=False,
+    )  # fmt: skip
+    np.testing.assert_allclose(logits, expected, atol=5e-5)
+
+  def test_infer_job_takes_the_pair_for_both_models(
+      self, folder, trained, tmp_path
+  ):
+    pair = trained / f'checkpoint_{STEPS}'
+    settings = {
+        'CHECKPOINT_PATH': pair,
+        'DRAFT_CHECKPOINT_PATH': pair,
+        'INFER_OUTPUT_DIR': tmp_path,
+    }
+    done = jobs.run(
+        'infer',
+        f'--gin_file={folder / "infer.gin"}',
+        *(f'--gin.{name}={jobs.quoted(x)}' for name, x in settings.items()),
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    (path,) = tmp_path.glob('bulletins_ende-predict*-of-0000?')
+    counts = [json.loads(line)['aux'] for line in path.read_text().splitlines()]
+    assert sum(row['tested'] for row in counts) > 0
+    assert all(0 < row['target_calls'] <= row['tokens'] for row in counts)
+
+
+def restored_by_t5x(folder):
+  """Returns the last state, restored by T5X's own manager, and the draft."""
+  draft = dataclasses.replace(TARGET, **DRAFT)
+  pair = tuple(map(tiny_pair.transformer, (TARGET, draft)))
+  model = tiny_pair.distillation(
+      pair=pair, optimizer_def=adafactor.Adafactor(decay_rate=0.8)
+  )
+  shapes = {'encoder_input_tokens': (2, 8), 'decoder_input_tokens': (2, 8)}
+  initializer = utils.TrainStateInitializer(
+      model.optimizer_def,
+      model.get_initial_variables,
+      shapes,
+      tiny_pair.partitioner(),
+  )
+  state, _ = utils.create_checkpoint_manager_and_restore(
+      initializer,
+      tiny_pair.partitioner(),
+      utils.RestoreCheckpointConfig(str(folder), dtype='float32'),
+      str(folder / f'checkpoint_{STEPS}'),
+      None,
+      use_orbax=True,
+  )
+  return state, pair[1]
+
+
+def test_multi30k_job_up_to_its_first_evaluation(tmp_path):
+  """The complete job trains, saves, evaluates and decodes."""
+  shared = shared_lib.shared_folder()
+  if shared is None:
+    pytest.skip('no shared test data')
+  target = shared / 't5x_oracle/target/t5x_orbax/checkpoint_2500'
+  data = jobs.first_examples(shared, tmp_path / 'data')
+  settings = {
+      'MULTI30K_DIR': jobs.quoted(data),
+      'CHECKPOINT_PATH': jobs.quoted(target),
+      'MODEL_DIR': jobs.quoted(tmp_path / 'out'),
+      'TRAIN_STEPS': 2,
+      'WARMUP_STEPS': 0,
+      'EVAL_PERIOD': 2,
+      'SAVE_PERIOD': 2,
+      'EVAL_STEPS': 1,
+      'BATCH_SIZE': 4,
+      'EVALUATOR_NUM_EXAMPLES': 4,
+  }
+  done = jobs.run(
+      'train',
+      '--gin_file=configs/t5x/distill_multi30k.gin',
+      *(f'--gin.{name}={value}' for name, value in settings.items()),
+  )
+  assert done.returncode == 0, done.stderr[-4000:]
+  output = tmp_path / 'out'
+  assert_equal(
+      params_of(output, 'target'),
+      dict(checkpoints.open(target).read_params()),
+      rtol=0, atol=0,
+  )  # fmt: skip
+  (values,) = jobs.read_jsonl(
+      output / 'inference_eval/multi30k_ende-metrics.jsonl'
+  )
+  assert values['step'] == 2
+  assert 0 <= values['acceptance_rate'] < 1
+  assert values['tokens_per_target_call'] >= 1
+
+
+class TestBadInput:
+
+  def failed(self, folder, output, *bindings):
+    done = jobs.run('train', *flags(folder, output, *bindings))
+    assert done.returncode != 0
+    return done.stderr.rpartition('Traceback')[2]
+
+  def test_other_vocabulary(self, folder, tmp_path):
+    error = self.failed(
+        folder, tmp_path, 'draft/network.T5Config.vocab_size=1024'
+    )
+    assert 'logits of 2048 tokens and the draft model of 1024' in error
+
+  def test_missing_target(self, folder, tmp_path):
+    missing = f'CHECKPOINT_PATH={jobs.quoted(tmp_path / "nowhere")}'
+    error = self.failed(folder, tmp_path / 'out', missing)
+    assert 'The target (CHECKPOINT_PATH): No checkpoint at' in error

@@ -1,0 +1,98 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the decodes of a target as a seqio task."""
+
+import json
+
+import pytest
+import seqio
+
+from speculative_t5x.tasks import bulletins
+from speculative_t5x.tasks import decodes
+
+_ROWS = [
+    {'input_tokens': [5, 6, 1], 'tokens': [7, 1]},
+    {'input_tokens': [8, 1], 'tokens': [9, 10, 11, 12]},  # at its limit: no end
+    # Of two decodes, each is an example.
+    {'input_tokens': [13, 1], 'tokens': [[14, 1], [15, 16, 1]]},
+]
+
+
+def write(path, rows):
+  path.write_text(''.join(json.dumps(row) + '\n' for row in rows))
+  return path
+
+
+@pytest.fixture
+def files(tmp_path):
+  yield {
+      'train_file': write(tmp_path / 'train.jsonl', _ROWS),
+      'validation_file': write(tmp_path / 'validation.jsonl', _ROWS[:1]),
+      'vocabulary_file': bulletins.VOCABULARY_FILE,
+  }
+  if decodes.NAME in seqio.TaskRegistry.names():
+    seqio.TaskRegistry.remove(decodes.NAME)
+
+
+def read(split, lengths):
+  task = seqio.get_mixture_or_task('decodes')
+  dataset = task.get_dataset(lengths, split, shuffle=False, num_epochs=1)
+  return [
+      (x['inputs'].tolist(), x['targets'].tolist(), int(x['example_id']))
+      for x in dataset.as_numpy_iterator()
+  ]
+
+
+def test_examples_are_the_tokens(files):
+  assert decodes.register(**files) == 'decodes'
+  lengths = {'inputs': 8, 'targets': 8}
+  assert read('train', lengths) == [
+      ([5, 6, 1], [7, 1], 0),
+      ([8, 1], [9, 10, 11, 12], 1),
+      ([13, 1], [14, 1], 2),
+      ([13, 1], [15, 16, 1], 3),
+  ]
+  assert read('validation', lengths) == [([5, 6, 1], [7, 1], 0)]
+
+
+def test_long_sequences_are_cut(files):
+  decodes.register(**files)
+  found = read('train', {'inputs': 2, 'targets': 3})
+  assert found[:2] == [([5, 6], [7, 1], 0), ([8, 1], [9, 10, 11], 1)]
+
+
+def test_registering_again_replaces_the_files(files, tmp_path):
+  decodes.register(**files)
+  files['train_file'] = files['validation_file']
+  decodes.register(**files)
+  assert len(read('train', {'inputs': 8, 'targets': 8})) == 1
+
+
+def test_vocabulary_is_the_file_that_was_given(files):
+  decodes.register(**files)
+  features = seqio.get_mixture_or_task('decodes').output_features
+  path = features['targets'].vocabulary.sentencepiece_model_file
+  assert path == bulletins.VOCABULARY_FILE
+
+
+class TestBadInput:
+
+  def test_missing_file(self, files, tmp_path):
+    files['validation_file'] = tmp_path / 'typo.jsonl'
+    with pytest.raises(ValueError, match='There is no file .*typo'):
+      decodes.register(**files)
+
+  @pytest.mark.parametrize(
+      'rows, message',
+      [([], 'has no decodes'), ([{'input_tokens': [1]}], 'have no tokens')],
+  )
+  def test_file_without_tokens(self, files, rows, message):
+    write(files['train_file'], rows)
+    decodes.register(**files)
+    with pytest.raises(ValueError, match=message):
+      read('train', {'inputs': 8, 'targets': 8})
+
+  def test_missing_vocabulary(self, files, tmp_path):
+    files['vocabulary_file'] = tmp_path / 'typo.model'
+    with pytest.raises(FileNotFoundError, match='There is no vocabulary'):
+      decodes.register(**files)
