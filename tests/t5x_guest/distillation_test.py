@@ -22,6 +22,7 @@ from speculative_t5x.training import acceptance
 from speculative_t5x.training import batches
 from speculative_t5x.training import distillation
 from speculative_t5x.training import divergences
+from speculative_t5x.training import drafts
 from tests import repeat_last
 from tests import tiny
 from tests.t5x_guest import tiny_pair
@@ -37,7 +38,10 @@ RATE = 'acceptance_rate/temperature_'
 
 def objective(divergence=divergences.forward_kl):
   """Returns the objective of this package's own training."""
-  return distillation.Distillation(PARAMS['target'], *CONFIGS, divergence)
+  target, draft = CONFIGS
+  return distillation.Distillation(
+      PARAMS['target'], target, drafts.Network(draft), divergence
+  )
 
 
 def examples(batch):
@@ -63,6 +67,7 @@ class TestLoss:
       'divergence',
       [
           divergences.forward_kl,
+          divergences.cross_entropy,
           divergences.reverse_kl,
           divergences.jensen_shannon,
           divergences.total_variation,
