@@ -398,13 +398,15 @@ class TestFeed:
     settings = trainer.Settings(
         train_steps=9, batch_size=8, steps_per_call=2, seed=seed
     )
-    return trainer._Feed(batches.Examples(tokens, tokens), settings)
+    return trainer._Feed(
+        batches.Examples(tokens, tokens), settings, samples=None
+    )
 
   def test_batches_are_as_long_as_their_longest_example(self):
     feed = self._feed()
     seen = set()
     for step in range(0, 8, 2):
-      examples, indices = feed.batches(step, step + 2)
+      examples, indices = feed.batches(step, step + 2, params=None)
       longest = self.LENGTHS[indices].max()
       seen.add(examples.targets.shape[1])
       assert longest <= examples.targets.shape[1] < longest + 16
@@ -438,9 +440,10 @@ class TestConfigs:
     monkeypatch.chdir(_ROOT)
 
   @pytest.mark.parametrize(
-      ('name', 'num_params'), [('target', 10_574_208), ('draft', 918_528)]
+      ('name', 'num_params', 'dropout_rate'),
+      [('target', 10_574_208, 0.1), ('draft', 918_528, 0.0)],
   )
-  def test_shipped_pair(self, name, num_params):
+  def test_shipped_pair(self, name, num_params, dropout_rate):
     gin.parse_config_files_and_bindings(
         [f'configs/runs/train_bulletins_{name}.gin'], ['MODEL_DIR = "unused"']
     )
@@ -448,7 +451,7 @@ class TestConfigs:
       config = gin.get_configurable(t5.T5Config)()
     params = loading.abstract_params(config)
     assert sum(x.size for x in jax.tree.leaves(params)) == num_params
-    assert (config.dtype, config.dropout_rate) == ('float32', 0.0)
+    assert (config.dtype, config.dropout_rate) == ('float32', dropout_rate)
 
   def test_generic_run(self, tmp_path):
     sizes = dataclasses.asdict(_CONFIG)

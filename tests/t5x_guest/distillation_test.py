@@ -94,7 +94,7 @@ class TestLoss:
     assert not any(x.any() for x in jax.tree.leaves(gradient['target']))
 
   def test_no_gradient_reaches_the_target_whatever_the_divergence(self):
-    squared = lambda p, q: jnp.sum((p - q) ** 2, axis=-1)
+    squared = lambda p, q, tokens: jnp.sum((p - q) ** 2, axis=-1)
     model = tiny_pair.distillation(divergence=squared)
     gradient = jax.grad(
         lambda params: model.loss_fn(params, tiny_pair.batch(2), None)[0]
