@@ -414,7 +414,9 @@ class TestFeed:
     assert len(seen) > 1
 
   def test_order_depends_on_the_seed(self):
-    orders = [self._feed(seed).batches(0, 4)[1] for seed in (0, 0, 1)]
+    orders = [
+        self._feed(seed).batches(0, 4, params=None)[1] for seed in (0, 0, 1)
+    ]
     np.testing.assert_array_equal(orders[0], orders[1])
     assert (orders[0] != orders[2]).any()
 
