@@ -19,7 +19,6 @@ _FILES = {
     'demo_summary': 'eval_summary.jsonl',
     'quality_summary': 'quality_summary.jsonl',
     'bulletins': 'walltime_bulletins.jsonl',
-    'bulletins_earlier': 'earlier/walltime_bulletins.jsonl',
     'multi30k': 'walltime_multi30k.jsonl',
     'multi30k_earlier': 'earlier/walltime_multi30k.jsonl',
     'base': 'simulate_base.jsonl',
@@ -37,6 +36,7 @@ _BENCHMARKS = {
     'caches_5': 'shared_caches_gamma_5.json',
     'earlier_answers': 'earlier_answers.json',
 }
+_TRAININGS = 'bulletins_target', 'bulletins_draft'
 _TASKS = 'translation', 'summaries', 'post-editing'
 _MODULES = (benchmark_tables, formats, tpu_tables, walltime_tables)
 
@@ -46,7 +46,8 @@ def make(results: pathlib.Path) -> dict[str, Any]:
 
   A file of several records is a `records.Records`, and a benchmark's file is
   its only record. `tpu` has the tpu-preflight records by folder name, `methods`
-  those of the methods job by task, and `draft_lengths` a list.
+  those of the methods job by task, `draft_lengths` a list, and `trained` the
+  best checkpoint's measures of each training.
   """
   found = {name: records.read(results / path) for name, path in _FILES.items()}
   for name, path in _BENCHMARKS.items():
@@ -62,6 +63,10 @@ def make(results: pathlib.Path) -> dict[str, Any]:
   found['draft_lengths'] = records.read_entries(
       results / 'draft_lengths.ndjson'
   )
+  found['trained'] = {
+      name: records.read_best_point(results / 'training' / name)
+      for name in _TRAININGS
+  }
   found['interleaving_factor'] = readings.interleaving_factor
   for module in _MODULES:
     found |= {

@@ -9,6 +9,7 @@ from typing import Any
 
 from speculative_t5x import run_record
 from speculative_t5x.reports import runs
+from speculative_t5x.training import history
 
 
 class Entry(dict):
@@ -91,5 +92,21 @@ def read_entries(path: pathlib.Path) -> list[Entry]:
   try:
     lines = path.read_text().splitlines()
     return [json.loads(line, object_hook=Entry) for line in lines]
+  except (OSError, ValueError) as error:
+    raise ValueError(f'{path} cannot be read: {error}') from error
+
+
+def read_best_point(folder: pathlib.Path) -> Entry:
+  """Reads the measures of a training's best checkpoint.
+
+  Args:
+    folder: with the history that the training wrote.
+  Raises:
+    ValueError: if the history cannot be read; names it.
+  """
+  path = folder / history.FILE_NAME
+  try:
+    points = json.loads(path.read_text(), object_hook=Entry)
+    return max(points, key=lambda point: point.score)
   except (OSError, ValueError) as error:
     raise ValueError(f'{path} cannot be read: {error}') from error
