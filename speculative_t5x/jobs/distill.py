@@ -86,7 +86,9 @@ def distill(
     _check_vocabulary_files(checkpoint_path, draft.checkpoint_path)
     target = origins.read(opened, target_config, mesh)
     network, params = draft.make(target, settings.seed)
-    _check_vocabulary_sizes(target.config, network.config)
+    drafts.check_vocab_sizes(
+        target.config, network.config, "the draft model's vocab_size"
+    )
     read = lambda each: each.read(opened.folder, target.config)
     # Before the training split: a wrong setting then fails early.
     measured_on = {
@@ -155,12 +157,3 @@ def _check_vocabulary_files(
     raise vocabularies.VocabularyError(
         f'{target} and {draft} cannot be a pair: {error}'
     ) from error
-
-
-def _check_vocabulary_sizes(target: t5.T5Config, draft: t5.T5Config) -> None:
-  one, other = target.vocab_size, draft.vocab_size
-  if one != other:
-    raise ValueError(
-        f'The target has logits of {one} tokens and the draft model of {other}.'
-        " Set the draft model's vocab_size to the target's."
-    )

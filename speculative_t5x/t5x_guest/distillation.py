@@ -21,13 +21,13 @@ from t5x import metrics as metrics_lib
 from t5x import models
 from t5x import optimizers
 
-from speculative_t5x.networks import t5
 from speculative_t5x.t5x_guest import draft_module
 from speculative_t5x.t5x_guest import freezing
 from speculative_t5x.t5x_guest import model as model_lib
 from speculative_t5x.t5x_guest import network_config
 from speculative_t5x.training import acceptance
 from speculative_t5x.training import divergences
+from speculative_t5x.training import drafts
 
 _TOKENS = ('encoder_input_tokens', 'decoder_target_tokens')
 
@@ -81,8 +81,10 @@ class DistillationModel(model_lib.SpeculativeModel):
         drafter=drafter,
         **kwargs,
     )
-    _check_networks(
-        self._target_config, network_config.read('draft', drafter.module)
+    drafts.check_vocab_sizes(
+        self._target_config,
+        network_config.read('draft', drafter.module),
+        'draft/network.T5Config.vocab_size',
     )
     self._divergence = divergence
     self._draft = models.EncoderDecoderModel(
@@ -141,15 +143,6 @@ class DistillationModel(model_lib.SpeculativeModel):
         )
         for temperature, rate in rates.items()
     }
-
-
-def _check_networks(target: t5.T5Config, draft: t5.T5Config) -> None:
-  one, other = target.vocab_size, draft.vocab_size
-  if one != other:
-    raise ValueError(
-        f'The target has logits of {one} tokens and the draft model of {other}.'
-        " Set draft/network.T5Config.vocab_size to the target's."
-    )
 
 
 def _sum(values: jax.Array, weights: jax.Array) -> jax.Array:

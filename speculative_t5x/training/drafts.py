@@ -183,3 +183,23 @@ def with_dropout(draft: _DraftT, rate: float) -> _DraftT:
   """Returns a draft with a dropout rate for training."""
   config = dataclasses.replace(draft.config, dropout_rate=rate)
   return dataclasses.replace(draft, config=config)
+
+
+def check_vocab_sizes(
+    target: t5.T5Config, draft: t5.T5Config, setting: str
+) -> None:
+  """Checks that both have logits of the same tokens.
+
+  Args:
+    target: its network.
+    draft: its network.
+    setting: that gives the draft's vocab_size, for the message.
+  Raises:
+    ValueError: naming both sizes.
+  """
+  one, other = target.vocab_size, draft.vocab_size
+  if one != other:
+    raise ValueError(
+        f'The target has logits of {one} tokens and the draft model of {other}.'
+        f" Set {setting} to the target's."
+    )
