@@ -4,20 +4,25 @@
 
 import json
 import pathlib
+import types
 
 import pytest
 
-from benchmarks import draft_recipes
+from benchmarks.draft_recipes import __main__ as draft_recipes
+from benchmarks.draft_recipes import jobs
+from benchmarks.draft_recipes import recipes
 from speculative_t5x.cli import main
 from speculative_t5x.training import history
+
+_FOLDERS = ['--multi30k=a', '--target=b', '--work=c']
 
 
 @pytest.mark.parametrize(
     ('given', 'message'),
     [
-        (['--work=x', '--recipes=luck'], 'no recipe luck'),
-        (['--work=x', '--seeds=-1'], 'seeds'),
-        ([], '--work'),
+        ([*_FOLDERS, '--recipes=luck'], 'no recipe luck'),
+        ([*_FOLDERS, '--seeds=-1'], 'seeds'),
+        (_FOLDERS[:1], '--target'),
     ],
 )
 def test_bad_options(given, message, capsys):
@@ -26,22 +31,49 @@ def test_bad_options(given, message, capsys):
   assert message in capsys.readouterr().err
 
 
-@pytest.mark.parametrize('name', draft_recipes.RECIPES)
-def test_jobs_take_the_options(name, tmp_path, capsys):
-  """Gin accepts all files and macros: the only error is a missing folder."""
+def _trained_draft(name, tmp_path):
+  """Returns a draft whose files are missing, but for its history."""
+  folder = tmp_path / 'trained'
+  _write_history(folder, 0.5)
   missing = tmp_path / 'missing'
-  made = draft_recipes.command(
-      name,
-      1,
-      tmp_path / 'work',
-      [
-          f'--gin.MULTI30K_DIR="{missing}"',
-          f'--gin.CHECKPOINT_PATH="{missing}"',
-      ],
+  return jobs.Draft(
+      recipes.RECIPES[name], 1, folder, tmp_path, missing, missing
   )
-  assert made[2] == 'speculative_t5x.cli.main'
-  assert main.main(made[3:]) != 0
-  assert str(missing) in capsys.readouterr().err
+
+
+def _write_history(folder, acceptance):
+  """The second of three points is the best one."""
+  folder.mkdir(parents=True)
+  rows = [
+      {
+          'step': step,
+          'training': {},
+          'validation': {
+              'acceptance_t0': acceptance + x,
+              'acceptance_t1': acceptance,
+          },
+          'score': acceptance + x,
+      }
+      for step, x in ((1, 0.0), (2, 0.1), (3, 0.05))
+  ]
+  (folder / history.FILE_NAME).write_text(json.dumps(rows))
+
+
+@pytest.mark.parametrize('name', recipes.RECIPES)
+@pytest.mark.parametrize('job', ['training', 'walltime', 'quality'])
+def test_jobs_take_the_options(name, job, tmp_path, capsys):
+  """Gin accepts all files and macros: the only error is a missing folder."""
+  draft = _trained_draft(name, tmp_path)
+  command = getattr(draft, f'{job}_command')()
+  assert command[2] == 'speculative_t5x.cli.main'
+  assert main.main(command[3:]) != 0
+  assert str(tmp_path / 'missing') in capsys.readouterr().err
+
+
+def test_options_of_all_trainings(tmp_path):
+  option = '--gin.TRAIN_STEPS=7'
+  draft = _trained_draft('cut', tmp_path)
+  assert option in draft.training_command([option])
 
 
 def _points(**scores):
@@ -68,40 +100,65 @@ class TestDifferences:
     assert result['acceptance_t0'] == pytest.approx([0.1])
 
 
+def _run_nothing(command, check):
+  """Writes what the jobs would, with numbers that tell the drafts apart."""
+  assert check
+  job = command[3]
+  macros = dict(x[6:].split('=', 1) for x in command if x.startswith('--gin.'))
+  if job == 'distill':
+    folder = pathlib.Path(json.loads(macros['MODEL_DIR']))
+    base = 0.5 if 'references' in str(folder) else 0.75
+    _write_history(folder, base + 0.01 * int(folder.name[-1]))
+  elif job == 'eval':
+    assert json.loads(macros['CHECKPOINT_PATH']).endswith('/checkpoint_2')
+  else:
+    path = json.loads(macros['DRAFT_CHECKPOINT_PATH'])
+    assert path.endswith('seed_0/checkpoint_2')
+
+
+def _records(path):
+  is_quality = pathlib.Path(path).parent.name == 'quality'
+  return [
+      types.SimpleNamespace(
+          temperature=0.0,
+          gamma=3,
+          speedup=1.5,
+          speedup_ci95=(1.4, 1.6),
+          tokens_per_target_call=2.5,
+          quality={'baseline': {'bleu': 31.0}} if is_quality else None,
+      )
+  ]
+
+
 def test_a_line_per_recipe(tmp_path, monkeypatch, capsys):
   """The best checkpoint of each seed counts, not the last one."""
-
-  def train(command, check):
-    assert check
-    (folder,) = (x for x in command if x.startswith('--gin.MODEL_DIR='))
-    folder = pathlib.Path(folder.split('"')[1])
-    folder.mkdir(parents=True)
-    base = 0.5 if 'references' in str(folder) else 0.75
-    base += 0.01 * int(folder.name[-1])
-    rows = [
-        {
-            'step': step,
-            'training': {},
-            'validation': {'acceptance_t0': base + x, 'acceptance_t1': base},
-            'score': base + x,
-        }
-        for step, x in ((1, 0.0), (2, 0.1), (3, 0.05))
-    ]
-    (folder / 'history.json').write_text(json.dumps(rows))
-
-  monkeypatch.setattr(draft_recipes.subprocess, 'run', train)
+  monkeypatch.setattr(jobs.subprocess, 'run', _run_nothing)
+  monkeypatch.setattr(jobs.runs, 'read', _records)
   output = tmp_path / 'lines.ndjson'
   draft_recipes.main(
       [
+          '--multi30k=a',
+          '--target=b',
           f'--work={tmp_path}',
-          '--recipes=references,forward_kl',
+          '--recipes=references,forward_kl,exit_head',
           '--seeds=0,1',
           f'--output={output}',
       ]
   )
   assert capsys.readouterr().out == output.read_text()
-  first, second = map(json.loads, output.read_text().splitlines())
+  first, second, third = map(json.loads, output.read_text().splitlines())
   assert first['steps'] == {'0': 2, '1': 2}
   assert first['mean']['acceptance_t0'] == pytest.approx(0.605)
+  assert first['bleu'] == 31.0
+  assert first['speed'] == [
+      {
+          'temperature': 0.0,
+          'gamma': 3,
+          'speedup': 1.5,
+          'speedup_ci95': [1.4, 1.6],
+          'tokens_per_target_call': 2.5,
+      }
+  ]
   assert 'over_references' not in first
   assert second['over_references']['acceptance_t1'][0] == pytest.approx(0.25)
+  assert third['bleu'] is None  # it decodes nothing without the target

@@ -1,0 +1,155 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Trains drafts for a target on Multi30k by several recipes, and compares them.
+
+  python -m benchmarks.draft_recipes --multi30k=<folder> \\
+    --target=<checkpoint> --work=<folder> [--recipes=references,forward_kl] \\
+    [--seeds=0,1,2] [--output=<file>] [-- --gin.TRAIN_STEPS=1000 ...]
+
+What follows `--` is given to all trainings. When interrupted, the same command
+goes on with the job that it was in.
+
+Prints a line of JSON per recipe: the measures of the best checkpoint of each
+seed (see docs/training.md), their means, and for the acceptance rates the mean
+of the difference from the recipe `references` of the same seed, with its 95
+percent interval (Student's t). The recipe `references` trains the same draft
+model by cross entropy on references. For the draft of the first seed also the
+speedup over plain decoding at batch 1, by temperature and draft length, and the
+BLEU of its own greedy text on the validation split (null for a draft without an
+encoder).
+"""
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+import dataclasses
+import json
+import pathlib
+
+import numpy as np
+from scipy import special
+
+from benchmarks import json_lines
+from benchmarks.draft_recipes import jobs
+from benchmarks.draft_recipes import recipes
+from speculative_t5x.measurement import provenance
+from speculative_t5x.runtime import arguments
+from speculative_t5x.runtime import quiet
+from speculative_t5x.training import history
+
+_COMPARED = ('acceptance_t0', 'acceptance_t1')
+
+
+def parse_arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
+  """Parses and checks the options."""
+  parser = argparse.ArgumentParser(
+      prog='python -m benchmarks.draft_recipes',
+      description=__doc__,
+      formatter_class=argparse.RawDescriptionHelpFormatter,
+  )
+  names = lambda text: tuple(text.split(','))
+  numbers = lambda text: tuple(map(int, text.split(',')))
+  folder = lambda text: pathlib.Path(text).absolute()
+  parser.add_argument('--multi30k', type=folder, required=True)
+  parser.add_argument('--target', type=folder, required=True)
+  parser.add_argument('--work', type=folder, required=True)
+  parser.add_argument('--recipes', type=names, default=tuple(recipes.RECIPES))
+  parser.add_argument('--seeds', type=numbers, default=(0, 1, 2))
+  parser.add_argument('--output', type=pathlib.Path, help='file for the lines')
+  parser.add_argument('options', nargs='*', help='of all trainings')
+  options = parser.parse_args(given)
+  if unknown := [x for x in options.recipes if x not in recipes.RECIPES]:
+    parser.error(
+        f'there is no recipe {unknown[0]}.'
+        f' Choose from {", ".join(recipes.RECIPES)}.'
+    )
+  try:
+    arguments.several_counts('seeds', [seed + 1 for seed in options.seeds])
+  except ValueError as error:
+    parser.error(str(error))
+  return options
+
+
+def make_draft(
+    name: str, seed: int, options: argparse.Namespace
+) -> jobs.Draft:
+  """Returns the draft of the recipe of a name."""
+  return jobs.Draft(
+      recipe=recipes.RECIPES[name],
+      seed=seed,
+      folder=options.work / name / f'seed_{seed}',
+      decodes=options.work / 'decodes',
+      multi30k=options.multi30k,
+      target=options.target,
+  )
+
+
+def differences(
+    found: Mapping[int, history.Point], baseline: Mapping[int, history.Point]
+) -> dict[str, list[float]]:
+  """Returns mean and interval of the differences of seeds that both have."""
+  seeds = sorted(found.keys() & baseline.keys())
+  result = {}
+  for name in _COMPARED:
+    each = np.array(
+        [
+            found[seed].validation[name] - baseline[seed].validation[name]
+            for seed in seeds
+        ]
+    )
+    result[name] = [float(each.mean())]
+    if len(seeds) > 1:
+      half = float(
+          special.stdtrit(len(seeds) - 1, 0.975)
+          * each.std(ddof=1)
+          / np.sqrt(len(seeds))
+      )
+      result[name] += [result[name][0] - half, result[name][0] + half]
+  return result
+
+
+def lines(options: argparse.Namespace) -> Iterator[str]:
+  """Runs the jobs, and yields a line of JSON per recipe."""
+  setting = {
+      'benchmark': 'draft_recipes',
+      'host': dataclasses.asdict(provenance.describe_host()),
+      'device': dataclasses.asdict(provenance.describe_device()),
+      'training_options': options.options,
+  }
+  points = {}
+  for name in options.recipes:
+    drafts = {seed: make_draft(name, seed, options) for seed in options.seeds}
+    points[name] = {
+        seed: draft.train(options.options) for seed, draft in drafts.items()
+    }
+    first = drafts[options.seeds[0]]
+    line = _summary(name, points[name]) | {
+        'bleu': first.bleu() if first.recipe.decodes_alone else None,
+        'speed': first.speed(),
+    }
+    if name != recipes.BASELINE and recipes.BASELINE in points:
+      baseline = points[recipes.BASELINE]
+      line['over_references'] = differences(points[name], baseline)
+    yield json.dumps(line | setting)
+
+
+def _summary(name: str, points: Mapping[int, history.Point]) -> dict:
+  """Returns the measures of each seed and their means."""
+  measures = {seed: point.validation for seed, point in points.items()}
+  mean = lambda key: float(np.mean([x[key] for x in measures.values()]))
+  return {
+      'recipe': name,
+      'steps': {seed: point.step for seed, point in points.items()},
+      'mean': {key: mean(key) for key in next(iter(measures.values()))},
+      'seeds': measures,
+  }
+
+
+def main(given: Sequence[str] | None = None) -> None:
+  """Runs the benchmark."""
+  options = parse_arguments(given)
+  quiet.keep_libtpu_from_searching()
+  json_lines.write(lines(options), options.output)
+
+
+if __name__ == '__main__':
+  main()

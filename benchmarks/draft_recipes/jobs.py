@@ -1,0 +1,155 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The jobs that train a draft, score its own text and time it as a drafter.
+
+Each is a process of its own. A job that was interrupted goes on where it was,
+and one that is complete does nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+import dataclasses
+import json
+import pathlib
+import subprocess
+import sys
+from typing import Any
+
+from benchmarks.draft_recipes import recipes
+from speculative_t5x.reports import runs
+from speculative_t5x.training import history
+
+_CONFIGS = pathlib.Path(__file__).parents[2] / 'configs'
+_GAMMAS = 3, 5, 7
+
+
+@dataclasses.dataclass(frozen=True)
+class Draft:
+  """A draft of one recipe and seed.
+
+  Attributes:
+    recipe: how it is trained.
+    seed: of the training.
+    folder: of its training; the other jobs write into folders of it.
+    decodes: folder of the target's decodes, shared by all drafts.
+    multi30k: folder of the data.
+    target: checkpoint of the target.
+  """
+
+  recipe: recipes.Recipe
+  seed: int
+  folder: pathlib.Path
+  decodes: pathlib.Path
+  multi30k: pathlib.Path
+  target: pathlib.Path
+
+  def training_command(self, options: Sequence[str] = ()) -> list[str]:
+    """Returns the command of the distill job.
+
+    Args:
+      options: of all trainings.
+    """
+    return self._command(
+        'distill',
+        (f'runs/{self.recipe.run}', *self.recipe.gin_files),
+        {
+            'CHECKPOINT_PATH': self.target,
+            **self.recipe.macros,
+            **self.recipe.training_macros,
+            'SEED': self.seed,
+            'MODEL_DIR': self.folder,
+            'DECODES_DIR': self.decodes,
+        },
+        options,
+    )
+
+  def train(self, options: Sequence[str]) -> history.Point:
+    """Trains, and returns the measures of the best checkpoint."""
+    _run(self.training_command(options))
+    return self.best()
+
+  def best(self) -> history.Point:
+    """Returns the measures of the best checkpoint."""
+    rows = json.loads((self.folder / history.FILE_NAME).read_text())
+    return max((history.Point(**row) for row in rows), key=lambda x: x.score)
+
+  def checkpoint(self) -> pathlib.Path:
+    """Returns the folder of the best checkpoint."""
+    return self.folder / f'checkpoint_{self.best().step}'
+
+  def walltime_command(self) -> list[str]:
+    """Returns the command of the walltime job."""
+    return self._command(
+        'walltime',
+        (
+            'runs/walltime',
+            'tasks/multi30k_ende',
+            f'drafters/{self.recipe.drafter}',
+        ),
+        {
+            'CHECKPOINT_PATH': self.target,
+            **self.recipe.macros,
+            'DRAFT_CHECKPOINT_PATH': self.checkpoint(),
+            'OUTPUT_DIR': self.folder / 'walltime',
+            'GAMMA': _GAMMAS,
+        },
+    )
+
+  def speed(self) -> list[dict[str, Any]]:
+    """Returns what the walltime job measures, by temperature and gamma."""
+    _run(self.walltime_command())
+    records = runs.read(self.folder / 'walltime' / 'results.jsonl')
+    return [
+        {
+            'temperature': record.temperature,
+            'gamma': record.gamma,
+            'speedup': record.speedup,
+            'speedup_ci95': record.speedup_ci95,
+            'tokens_per_target_call': record.tokens_per_target_call,
+        }
+        for record in records
+    ]
+
+  def quality_command(self) -> list[str]:
+    """Returns the command of the eval job that decodes by the draft alone."""
+    return self._command(
+        'eval',
+        ('runs/eval', 'tasks/multi30k_ende', 'drafters/uniform'),
+        {
+            'CHECKPOINT_PATH': self.checkpoint(),
+            'EVAL_OUTPUT_DIR': self.folder / 'quality',
+            'BATCH_SIZE': 20,
+        },
+    )
+
+  def bleu(self) -> float:
+    """Returns the BLEU of the draft's own greedy text of the validation split.
+
+    The draft must have an encoder.
+    """
+    _run(self.quality_command())
+    (record,) = runs.read(self.folder / 'quality' / 'results.jsonl')
+    return record.quality['baseline']['bleu']
+
+  def _command(
+      self,
+      job: str,
+      gin_files: Sequence[str],
+      macros: Mapping[str, Any],
+      options: Sequence[str] = (),
+  ) -> list[str]:
+    macros = {'MULTI30K_DIR': self.multi30k, **macros}
+    return [
+        *(sys.executable, '-m', 'speculative_t5x.cli.main', job),
+        *(f'--gin_file={_CONFIGS / name}.gin' for name in gin_files),
+        *options,
+        *(f'--gin.{name}={_literal(x)}' for name, x in macros.items()),
+    ]
+
+
+def _literal(value: Any) -> str:
+  """Returns a value as gin reads it; a path is a string in quotes."""
+  return json.dumps(str(value)) if isinstance(value, pathlib.Path) else value
+
+
+def _run(command: Sequence[str]) -> None:
+  subprocess.run(command, check=True)
