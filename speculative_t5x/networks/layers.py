@@ -55,7 +55,24 @@ class Projection(nn.Module):
         jnp.float32,
         axes=self.kernel_axes,
     )
-    return jnp.dot(x.astype(self.dtype), kernel.astype(self.dtype))
+    return _dot(x.astype(self.dtype), kernel.astype(self.dtype))
+
+
+@jax.custom_gradient
+def _dot(x: jax.Array, kernel: jax.Array):
+  """Returns the product [..., inputs] x [inputs, features] -> [..., features].
+
+  The gradient of the kernel is a product of two matrices. JAX's own sums over
+  several axes, for which XLA copies its operands on a CPU: a train step of a T5
+  of 23 million parameters then takes a third longer.
+  """
+
+  def gradients(of_product):
+    rows = lambda y: y.reshape(-1, y.shape[-1])
+    of_kernel = jnp.dot(rows(x).T, rows(of_product))
+    return jnp.dot(of_product, kernel.T), of_kernel
+
+  return jnp.dot(x, kernel), gradients
 
 
 class LogitsProjection(nn.Module):

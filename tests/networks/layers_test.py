@@ -90,6 +90,40 @@ class TestRelativePositions:
     np.testing.assert_array_equal(bias, exact.astype(jnp.bfloat16))
 
 
+class TestProjection:
+
+  @pytest.mark.parametrize('shape', [(5,), (3, 5), (2, 3, 5)])
+  @pytest.mark.parametrize('dtype', [jnp.float32, jnp.bfloat16])
+  def test_gradients(self, shape, dtype):
+    """They are those of JAX's own product, in the dtypes of its operands."""
+    module = layers.Projection(4, ('embed', 'mlp'), dtype)
+    x, kernel = numbers(*shape), numbers(5, 4, start=7)
+    weights = numbers(*shape[:-1], 4, start=9)
+    of = lambda product: jax.grad(
+        lambda x, kernel: (product(x, kernel) * weights).sum(), argnums=(0, 1)
+    )(x, kernel)
+    params = lambda kernel: {'params': {'kernel': kernel}}
+    found = of(lambda x, kernel: module.apply(params(kernel), x))
+    expected = of(
+        lambda x, kernel: jnp.dot(x.astype(dtype), kernel.astype(dtype))
+    )
+    rounding = 1e-6 if dtype == jnp.float32 else 2e-2
+    for one, other in zip(found, expected, strict=True):
+      assert one.dtype == other.dtype
+      np.testing.assert_allclose(one, other, rtol=rounding, atol=rounding)
+
+  def test_gradient_of_the_kernel_is_a_product_of_matrices(self):
+    """A sum over several axes makes XLA copy both operands on a CPU."""
+    module = layers.Projection(4, ('embed', 'mlp'), jnp.float32)
+    program = jax.make_jaxpr(
+        jax.grad(lambda params, x: module.apply(params, x).sum())
+    )({'params': {'kernel': numbers(5, 4)}}, numbers(2, 3, 5))
+    products = [x for x in program.eqns if x.primitive.name == 'dot_general']
+    contracted = [len(x.params['dimension_numbers'][0][0]) for x in products]
+    assert contracted
+    assert set(contracted) == {1}
+
+
 class TestEmbedding:
 
   def setup_method(self):
