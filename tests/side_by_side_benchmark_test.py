@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of `benchmarks/side_by_side`: its statistics, tokens and options."""
 
+import gzip
 import importlib
 import json
 import pathlib
@@ -13,6 +14,11 @@ import pytest
 from benchmarks.side_by_side import __main__ as side_by_side
 from benchmarks.side_by_side import cases
 from benchmarks.side_by_side import measuring
+from benchmarks.side_by_side import options
+from benchmarks.side_by_side import worker
+from speculative_t5x import checkpoints
+from tests import tiny
+from tests import vocabulary_files
 
 
 def _timings(seconds, written=None):
@@ -52,13 +58,16 @@ class TestTakeTurns:
     timings = {name: measuring.Timings() for name in names}
     rng = np.random.default_rng(0)
     for number in (10, 11):
-      decodes = {
-          name: lambda name=name, number=number: (
-              calls.append(name) or [number, 1, 0]
+      turns = {
+          name: measuring.Turn(
+              lambda name=name, number=number: (
+                  calls.append(name) or [number, 1, 0]
+              ),
+              lambda name=name: calls.append(name) or 0.5,
           )
           for name in names
       }
-      measuring.take_turns(decodes, timings, repeats, rng)
+      measuring.take_turns(turns, timings, repeats, rng)
     return calls, timings
 
   def test_each_way_runs_once_per_repeat_after_a_warm_up(self):
@@ -67,7 +76,8 @@ class TestTakeTurns:
     assert len(rounds) == 2 * (1 + 5)
     assert all(sorted(each) == ['other', 'plain', 'third'] for each in rounds)
     assert len(set(rounds)) > 1
-    assert [len(each.seconds) for each in timings.values()] == [10, 10, 10]
+    for each in timings.values():
+      assert each.seconds == [0.5] * 10
 
   def test_tokens_of_each_input_are_stored_once(self):
     _, timings = self._decode_two_inputs(repeats=3)
@@ -160,67 +170,173 @@ class TestCompareTokens:
     }
 
 
+class _Process:
+  """Stands for a process, and keeps what it was asked."""
+
+  def __init__(self):
+    self.requests = []
+
+  def ask(self, *request):
+    self.requests.append(request)
+    return [7, 1, 0] if request[0] == 'prepare' else 0.25
+
+
 class TestTimeWays:
 
-  def test_way_without_encoded_inputs(self, monkeypatch):
+  def test_each_system_is_asked_for_its_ways(self, monkeypatch):
     monkeypatch.setattr(measuring, 'PAUSE_S', 0)
-    start = lambda tokens: lambda: tokens
+    systems = {'ours': _Process(), 'other': _Process()}
     ways = {
-        'plain': measuring.Way(start, start),
-        'whole_only': measuring.Way(start, None),
+        'ours': {'plain': ['whole', 'from_encoded']},
+        'other': {'whole_only': ['whole']},
     }
-    inputs = np.array([[4, 5], [6, 1]])
-    timings = side_by_side.time_ways(ways, inputs, repeats=3)
+    timings = side_by_side.time_ways(systems, ways, num_inputs=2, repeats=3)
     assert timings['whole'].keys() == {'plain', 'whole_only'}
     assert timings['from_encoded'].keys() == {'plain'}
-    assert timings['whole']['whole_only'].written == [(4, 5), (6,)]
-    assert len(timings['from_encoded']['plain'].seconds) == 6
+    assert timings['whole']['whole_only'].written == [(7,), (7,)]
+    assert timings['from_encoded']['plain'].seconds == [0.25] * 6
+    per_input = lambda number: [
+        ('prepare', 'whole_only', 'whole', number),
+        *[('time', 'whole_only', 'whole')] * 3,
+    ]
+    assert systems['other'].requests == [*per_input(0), *per_input(1)]
+
+
+@pytest.fixture(scope='module')
+def multi30k(tmp_path_factory):
+  """Returns options of a tiny pair, and of a draft without an encoder."""
+  folder = tmp_path_factory.mktemp('multi30k')
+  vocabulary_files.train(folder / 'ende4k.model')
+  for name in ('en', 'de'):
+    lines = b'ein Mann\nein Mann geht\na man walks\n'
+    (folder / f'val.{name}.gz').write_bytes(gzip.compress(lines))
+  save = lambda name, config, noise: checkpoints.save(
+      folder / name, 1, tiny.params(config, noise=noise)
+  )
+  save('target', tiny.config(), 0.0)
+  save('draft', tiny.config(), 0.1)
+  save('decoder', tiny.config(num_encoder_layers=0), 0.1)
+  return lambda *drafts: options.parse(
+      [
+          f'--multi30k={folder}',
+          f'--target={folder}/target',
+          *(f'--{option}={folder}/{name}' for option, name in drafts),
+          '--inputs=2',
+          '--gamma=2',
+      ]
+  )
+
+
+class TestMulti30k:
+
+  def test_inputs(self, multi30k):
+    case = options.read_case(multi30k(('draft', 'draft')))
+    assert case.inputs.shape == (2, 64)
+    lengths = (case.inputs > 0).sum(axis=1)
+    assert lengths[0] < lengths[1]
+    for row, length in zip(case.inputs, lengths, strict=True):
+      assert row[length - 1] == 1  # the end of sequence
+    assert case.assistant is case.draft
+
+  def test_draft_without_an_encoder_is_no_assistant(self, multi30k):
+    case = options.read_case(multi30k(('draft', 'decoder')))
+    assert case.assistant is None
+    drafts = ('draft', 'decoder'), ('assistant', 'draft')
+    case = options.read_case(multi30k(*drafts))
+    assert case.draft.config.num_encoder_layers == 0
+    assert case.assistant.config.num_encoder_layers == 2
+
+  @pytest.mark.parametrize('draft', ['draft', 'decoder'])
+  def test_this_package_decodes(self, multi30k, draft):
+    case = options.read_case(multi30k(('draft', draft)))
+    system = worker.System('speculative_t5x', case)
+    described = system.describe()
+    json.dumps(described)
+    places = ['whole'] if draft == 'decoder' else ['whole', 'from_encoded']
+    assert described['ways']['speculative'] == places
+    expected = [
+        measuring.until_end(system.prepare('plain', 'whole', number))
+        for number in range(2)
+    ]
+    assert expected[0] != expected[1]
+    for place in places:
+      for number in range(2):
+        found = system.prepare('speculative', place, number)
+        assert measuring.until_end(found) == expected[number]
+      assert system.time('speculative', place) > 0
 
 
 class TestSystems:
 
   def test_missing_systems_are_named(self, monkeypatch):
-    def import_module(name):
-      if 't5x_ways' in name:
-        raise ModuleNotFoundError("No module named 't5x'")
-      return name
+    class Missing(_Process):
 
-    monkeypatch.setattr(importlib, 'import_module', import_module)
-    found, missing = side_by_side.import_systems()
-    assert missing == {'t5x': "No module named 't5x'"}
-    assert list(found) == ['speculative_t5x', 'ctranslate2', 'transformers']
+      def __init__(self, name, *_):
+        super().__init__()
+        self._name = name
+
+      def __enter__(self):
+        return self
+
+      def __exit__(self, *_):
+        pass
+
+      def ask(self, *request):
+        if request != ('describe',):
+          return super().ask(*request)
+        if self._name == 'transformers':
+          return {'missing': "No module named 'torch'"}
+        way = 'plain' if self._name == 'speculative_t5x' else self._name
+        versions = {self._name: '1'}
+        return {'versions': versions, 'ways': {way: ['whole']}}
+
+    monkeypatch.setattr(measuring, 'PAUSE_S', 0)
+    monkeypatch.setattr(side_by_side.processes, 'Process', Missing)
+    found = side_by_side.run(1, 1, ['--size=base'])
+    assert found['not_installed'] == {
+        'transformers': "No module named 'torch'"
+    }
+    systems = {'speculative_t5x', 'ctranslate2', 't5x'}
+    assert found['versions'].keys() == systems
+    assert found['whole'].keys() == {'plain', 'ctranslate2', 't5x'}
+    assert set(found['from_encoded'].values()) == {None}
 
   def test_every_system_has_a_module(self):
     folder = pathlib.Path(side_by_side.__file__).parent
-    for module in side_by_side.SYSTEMS.values():
+    for module in worker.SYSTEMS.values():
       assert (folder / f'{module}.py').is_file()
 
-  def test_this_package_comes_first_and_ctranslate2_before_torch(self):
-    """CTranslate2 is several times slower if loaded after torch's OpenMP."""
-    names = list(side_by_side.SYSTEMS)
-    assert names[0] == 'speculative_t5x'
-    assert names.index('ctranslate2') < names.index('transformers')
+  def test_system_that_is_not_installed(self, monkeypatch, multi30k):
+    def import_module(name):
+      raise ModuleNotFoundError(f'No module named {name!r}')
+
+    monkeypatch.setattr(importlib, 'import_module', import_module)
+    case = options.read_case(multi30k(('draft', 'draft')))
+    with pytest.raises(ModuleNotFoundError, match='t5x_ways'):
+      worker.System('t5x', case)
 
 
 class TestArguments:
 
   def test_defaults(self):
-    parsed = side_by_side.parse_arguments(['--size=base'])
+    parsed = options.parse(['--size=base'])
     assert (parsed.size, parsed.oracle) == ('base', None)
     assert (parsed.gamma, parsed.repeats) == (4, 5)
     assert parsed.inputs == 8
-    parsed = side_by_side.parse_arguments(['--oracle=a/b'])
+    parsed = options.parse(['--oracle=a/b'])
     assert parsed.oracle == pathlib.Path('a/b')
     assert parsed.inputs == 64
 
   def test_inputs(self):
     arguments = ['--oracle=a', '--inputs=2']
-    assert side_by_side.parse_arguments(arguments).inputs == 2
+    assert options.parse(arguments).inputs == 2
 
   @pytest.mark.parametrize(
       'arguments, message',
       [
-          ([], 'one of the arguments --size --oracle is required'),
+          ([], 'one of the arguments --size --oracle --multi30k is required'),
+          (['--multi30k=a', '--target=b'], 'needs --target and --draft'),
+          (['--size=base', '--draft=b'], 'need --multi30k'),
           (['--size=base', '--oracle=a'], 'not allowed with'),
           (['--size=huge'], 'invalid choice'),
           (['--size=base', '--repeats=0'], 'must be at least 1, got 0'),
@@ -229,7 +345,7 @@ class TestArguments:
   )
   def test_errors(self, arguments, message, capsys):
     with pytest.raises(SystemExit):
-      side_by_side.parse_arguments(arguments)
+      options.parse(arguments)
     assert message in capsys.readouterr().err
 
 

@@ -2,18 +2,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares greedy decoding by this package with other systems.
 
-All systems decode in one process, with the same weights and inputs, in float32
-on the CPU, at batch 1, with 64 input tokens and at most 64 output tokens. They
-are timed interleaved for each input, in a random order per repeat, without
-compilation. Each is timed as a whole (from token ids to token ids), and from
-the output of the encoders on.
+All systems decode the same inputs with the same weights, in float32 on the CPU,
+at batch 1, with 64 input tokens and at most 64 output tokens. Each is in a
+process of its own. They are timed interleaved for each input, in a random order
+per repeat, without compilation. Each is timed as a whole (from token ids to
+token ids), and from the output of the encoders on.
 
   python -m benchmarks.side_by_side --oracle=<folder of t5x_oracle>
+  python -m benchmarks.side_by_side --multi30k=<folder> --target=<checkpoint> \\
+    --draft=<checkpoint> [--assistant=<checkpoint>]
   python -m benchmarks.side_by_side --size=base
 
 The oracle is a pair that T5X trained on Multi30k, with inputs; it is not
-published. A size has random weights and no draft, and outputs exactly 64
-tokens.
+published. With --multi30k, inputs are the first ones of its validation split
+(configs/tasks/multi30k_ende.gin says which files); a draft without an encoder
+shares the target's, and the assistant is the draft of the other systems, which
+need one with an encoder. A size has random weights and no draft, and outputs
+exactly 64 tokens.
 
 The names of the systems: plain and speculative are this package. t5x is T5X's
 own `temperature_sample`; plain_in_t5x and speculative_in_t5x are this package's
@@ -34,128 +39,120 @@ that are not installed are listed. The supported versions are
 see requirements-t5x.txt.
 """
 
-import argparse
+from collections.abc import Mapping
+import contextlib
 import dataclasses
-import importlib
+import functools
 import json
-import pathlib
 import sys
-import types
 from typing import Any
 
 import numpy as np
 
+from benchmarks import processes
 from benchmarks.side_by_side import cases
 from benchmarks.side_by_side import measuring
+from benchmarks.side_by_side import options as options_lib
+from benchmarks.side_by_side import worker
 from speculative_t5x.measurement import provenance
-from speculative_t5x.networks import t5_published
 
-# In the order of imports. CTranslate2 is imported before torch: each has its
-# own OpenMP library, and CTranslate2 took over four times as long when torch's
-# was loaded first. OpenMP's settings are not changed: without active waiting
-# (OMP_WAIT_POLICY=PASSIVE) CTranslate2 took over three times as long.
-SYSTEMS = {
-    'speculative_t5x': 'ours',
-    'ctranslate2': 'ctranslate2_ways',
-    't5x': 't5x_ways',
-    'transformers': 'hugging_face_ways',
-}
 REFERENCES = ('plain', 'speculative')
-_NUM_RANDOM_INPUTS = 8
-_NUM_ORACLE_INPUTS = 64
 
-
-def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
-  """Parses the options and sets the default number of inputs."""
-  parser = argparse.ArgumentParser(
-      prog='python -m benchmarks.side_by_side',
-      description=__doc__,
-      formatter_class=argparse.RawDescriptionHelpFormatter,
-  )
-  case = parser.add_mutually_exclusive_group(required=True)
-  case.add_argument('--size', choices=t5_published.SIZES)
-  case.add_argument('--oracle', type=pathlib.Path, metavar='FOLDER')
-  parser.add_argument('--gamma', type=positive, default=4)
-  parser.add_argument('--inputs', type=positive, help='default: all, or 8')
-  parser.add_argument('--repeats', type=positive, default=5)
-  parsed = parser.parse_args(arguments)
-  if parsed.inputs is None:
-    parsed.inputs = _NUM_ORACLE_INPUTS if parsed.oracle else _NUM_RANDOM_INPUTS
-  return parsed
-
-
-def positive(text: str) -> int:
-  """Parses an option that is a whole number and at least 1."""
-  value = int(text)
-  if value < 1:
-    raise argparse.ArgumentTypeError(f'must be at least 1, got {value}')
-  return value
-
-
-def import_systems() -> tuple[dict[str, types.ModuleType], dict[str, str]]:
-  """Returns the modules of installed systems, and the errors of the others."""
-  found, missing = {}, {}
-  for name, module in SYSTEMS.items():
-    try:
-      found[name] = importlib.import_module(f'benchmarks.side_by_side.{module}')
-    except ModuleNotFoundError as error:
-      missing[name] = str(error)
-  return found, missing
+Timings = Mapping[str, Mapping[str, measuring.Timings]]
 
 
 def time_ways(
-    ways: dict[str, measuring.Way], inputs: np.ndarray, repeats: int
-) -> dict[str, dict[str, measuring.Timings]]:
-  """Times all systems on all inputs, with and without the encoders."""
+    systems: Mapping[str, processes.Process],
+    ways: Mapping[str, Mapping[str, list[str]]],
+    num_inputs: int,
+    repeats: int,
+) -> Timings:
+  """Times all ways on all inputs, with and without the encoders.
+
+  Args:
+    systems: processes by name.
+    ways: of each system, by name, the places that they can start from.
+    num_inputs: how many inputs are decoded.
+    repeats: how often each input is timed.
+  Returns:
+    The timings by place and way.
+  """
   rng = np.random.default_rng(0)
-  starts = {
-      place: {
-          name: getattr(way, place)
-          for name, way in ways.items()
-          if getattr(way, place)
-      }
-      for place in ('whole', 'from_encoded')
+  found = {
+      (way, place): systems[name]
+      for name, of_system in ways.items()
+      for way, places in of_system.items()
+      for place in places
   }
   timings = {
-      place: {name: measuring.Timings() for name in names}
-      for place, names in starts.items()
+      place: {way: measuring.Timings() for way, p in found if p == place}
+      for place in measuring.PLACES
   }
-  for number, tokens in enumerate(inputs):
-    for place, names in starts.items():
-      decodes = {name: start(tokens) for name, start in names.items()}
-      measuring.take_turns(decodes, timings[place], repeats, rng)
-    print(f'{number + 1} of {len(inputs)} inputs', file=sys.stderr)
+  for number in range(num_inputs):
+    for place, timed in timings.items():
+      turns = {
+          way: measuring.Turn(
+              functools.partial(
+                  found[way, place].ask, 'prepare', way, place, number
+              ),
+              functools.partial(found[way, place].ask, 'time', way, place),
+          )
+          for way in timed
+      }
+      measuring.take_turns(turns, timed, repeats, rng)
+    print(f'{number + 1} of {num_inputs} inputs', file=sys.stderr)
   return timings
 
 
-def run(case: cases.Case, repeats: int) -> dict[str, Any]:
-  """Measures a case and returns the systems' part of the line of JSON."""
-  systems, not_installed = import_systems()
-  ways, versions = {}, {}
-  for system in systems.values():
-    ways |= system.make_ways(case)
-    versions |= system.versions()
-  timings = time_ways(ways, case.inputs, repeats)
-  summaries = {
-      place: dict.fromkeys(ways) | measuring.summarize(timed, REFERENCES)
-      for place, timed in timings.items()
-  }
-  outputs = measuring.compare_tokens([*timings.values()], REFERENCES[0])
+def run(
+    num_inputs: int, repeats: int, arguments: list[str]
+) -> dict[str, Any]:
+  """Measures a case and returns the systems' part of the line of JSON.
+
+  Args:
+    num_inputs: how many inputs are decoded.
+    repeats: how often each input is timed.
+    arguments: of the command line, for the processes.
+  """
+  with contextlib.ExitStack() as stack:
+    systems = {
+        name: stack.enter_context(
+            processes.Process(name, worker.__name__, name, *arguments)
+        )
+        for name in worker.SYSTEMS
+    }
+    described = {name: each.ask('describe') for name, each in systems.items()}
+    missing = {
+        name: found['missing']
+        for name, found in described.items()
+        if 'missing' in found
+    }
+    ways = {
+        name: found['ways']
+        for name, found in described.items()
+        if name not in missing
+    }
+    timings = time_ways(systems, ways, num_inputs, repeats)
+  names = [way for of_system in ways.values() for way in of_system]
   return {
-      'versions': versions,
-      'not_installed': not_installed,
-      'outputs': outputs,
-      **summaries,
+      'versions': {
+          package: version
+          for name in ways
+          for package, version in described[name]['versions'].items()
+      },
+      'not_installed': missing,
+      'outputs': measuring.compare_tokens([*timings.values()], REFERENCES[0]),
+      **{
+          place: dict.fromkeys(names) | measuring.summarize(timed, REFERENCES)
+          for place, timed in timings.items()
+      },
   }
 
 
-def main():
-  arguments = parse_arguments()
-  options = arguments.inputs, arguments.gamma
-  if arguments.oracle:
-    case = cases.read_oracle(arguments.oracle, *options)
-  else:
-    case = cases.make_random(arguments.size, *options)
+def main(given: list[str] | None = None) -> None:
+  given = sys.argv[1:] if given is None else given
+  options = options_lib.parse(given, __doc__)
+  case = options_lib.read_case(options)  # fails before processes are started
   print(
       json.dumps(
           {
@@ -168,8 +165,8 @@ def main():
               'temperature': 0.0,
               'inputs_length': cases.LENGTH,
               'targets_length': cases.LENGTH,
-              'repeats': arguments.repeats,
-              **run(case, arguments.repeats),
+              'repeats': options.repeats,
+              **run(len(case.inputs), options.repeats, given),
               'host': dataclasses.asdict(provenance.describe_host()),
               'device': dataclasses.asdict(provenance.describe_device()),
           }

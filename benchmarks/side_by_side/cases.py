@@ -13,13 +13,16 @@ import pathlib
 import jax
 import numpy as np
 
+from speculative_t5x import batching
 from speculative_t5x import checkpoints
 from speculative_t5x import loading
 from speculative_t5x import random_models
+from speculative_t5x import vocabularies
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
 from speculative_t5x.networks import t5_published
 from speculative_t5x.speculation import contracts
+from speculative_t5x.tasks import multi30k
 
 LENGTH = 64  # tokens of the oracle's inputs and outputs
 
@@ -39,7 +42,9 @@ class Case:
   Attributes:
     name: name of the case.
     target: the target model.
-    draft: the draft model; None for plain decoding only.
+    draft: the draft model, which shares the target's encoder if it has none;
+      None for plain decoding only.
+    assistant: the draft model of systems in which it needs an encoder.
     gamma: draft tokens per block.
     inputs: [inputs, length] int32, padded at the end.
   """
@@ -47,6 +52,7 @@ class Case:
   name: str
   target: Network
   draft: Network | None
+  assistant: Network | None
   gamma: int
   inputs: np.ndarray
 
@@ -65,7 +71,7 @@ def read_oracle(folder: pathlib.Path, num_inputs: int, gamma: int) -> Case:
         ' most that number.'
     )
   target, draft = (_read_network(folder / name) for name in ('target', 'draft'))
-  return Case('oracle', target, draft, gamma, inputs[:num_inputs])
+  return Case('oracle', target, draft, draft, gamma, inputs[:num_inputs])
 
 
 def _read_network(folder: pathlib.Path) -> Network:
@@ -75,6 +81,44 @@ def _read_network(folder: pathlib.Path) -> Network:
       loading.abstract_params(config)
   )
   return Network(config, params)
+
+
+def read_multi30k(
+    folder: pathlib.Path,
+    target: pathlib.Path,
+    draft: pathlib.Path,
+    assistant: pathlib.Path | None,
+    num_inputs: int,
+    gamma: int,
+) -> Case:
+  """Reads checkpoints, and the first inputs of the validation split.
+
+  Args:
+    folder: of the data, see `tasks.multi30k`.
+    target: checkpoint.
+    draft: likewise.
+    assistant: likewise; None for the draft if it has an encoder.
+    num_inputs: how many inputs are decoded.
+    gamma: draft tokens per block.
+  """
+  vocabulary = vocabularies.load(folder / multi30k.VOCABULARY_FILE)
+  pairs = multi30k.read_pairs(folder, 'validation')[:num_inputs]
+  inputs = np.zeros((len(pairs), LENGTH), np.int32)
+  for row, (english, _) in zip(inputs, pairs, strict=True):
+    ids = [*vocabulary.encode(english), vocabulary.eos_id]
+    tokens = batching.cut(ids, LENGTH, vocabulary.eos_id)
+    row[: len(tokens)] = tokens
+  models = [_read_checkpoint(path) for path in (target, draft)]
+  other = models[1] if models[1].config.num_encoder_layers else None
+  if assistant is not None:
+    other = _read_checkpoint(assistant)
+  return Case('multi30k', *models, other, gamma, inputs)
+
+
+def _read_checkpoint(path: pathlib.Path) -> Network:
+  opened = checkpoints.open(path)
+  config = loading.read_config(opened)
+  return Network(config, opened.restore_params(loading.abstract_params(config)))
 
 
 def make_random(size: str, num_inputs: int, gamma: int) -> Case:
@@ -89,7 +133,7 @@ def make_random(size: str, num_inputs: int, gamma: int) -> Case:
   rng = np.random.default_rng(0)
   # Ids below 3 are special; those from 32,000 on are padding of the vocabulary.
   inputs = rng.integers(3, 32_000, (num_inputs, LENGTH), np.int32)
-  return Case(size, Network(config, params), None, gamma, inputs)
+  return Case(size, Network(config, params), None, None, gamma, inputs)
 
 
 def with_small_queries(

@@ -5,35 +5,19 @@
 Inputs have no padding, as is usual for a batch of one.
 """
 
+from concurrent import futures
 import functools
+import multiprocessing
+import pathlib
 import tempfile
 
 import ctranslate2
-from ctranslate2.converters import transformers as converter
 import numpy as np
 
 from benchmarks.side_by_side import cases
-from benchmarks.side_by_side import hugging_face_ways
 from benchmarks.side_by_side import measuring
 from speculative_t5x.measurement import provenance
 from speculative_t5x.networks import t5_model
-
-
-class IdsAsPieces:
-  """A tokenizer for the converter, whose pieces are the ids as text."""
-
-  pad_token = str(t5_model.SPECIAL_IDS.padding)
-  eos_token = str(t5_model.SPECIAL_IDS.end)
-  unk_token = '2'
-
-  def __init__(self, vocab_size: int):
-    self._vocab_size = vocab_size
-
-  def get_vocab(self) -> dict[str, int]:
-    return {str(i): i for i in range(self._vocab_size)}
-
-  def convert_ids_to_tokens(self, token_id: int) -> str:
-    return str(token_id)
 
 
 def versions() -> dict[str, str]:
@@ -49,19 +33,27 @@ def make_ways(case: cases.Case) -> dict[str, measuring.Way]:
 
 
 def _load(target: cases.Network) -> ctranslate2.Translator:
-  model = hugging_face_ways.make_network(target)
-  spec = converter.T5Loader()(model, IdsAsPieces(target.config.vocab_size))
-  spec.validate()
-  spec.optimize()
-  with tempfile.TemporaryDirectory() as folder:
-    spec.save(folder)
+  with tempfile.TemporaryDirectory() as name:
+    folder = pathlib.Path(name) / 'network'
+    # In another process, because the conversion loads torch, beside whose
+    # threads CTranslate2 takes several times as long.
+    with futures.ProcessPoolExecutor(
+        max_workers=1, mp_context=multiprocessing.get_context('spawn')
+    ) as other:
+      other.submit(_convert, target, folder).result()
     return ctranslate2.Translator(
-        folder,
+        str(folder),
         device='cpu',
         compute_type='float32',
         inter_threads=1,
         intra_threads=provenance.describe_host().cores,
     )
+
+
+def _convert(target: cases.Network, folder: pathlib.Path) -> None:
+  from benchmarks.side_by_side import ctranslate2_conversion
+
+  ctranslate2_conversion.convert(target, folder)
 
 
 def _whole(

@@ -40,8 +40,8 @@ def make_ways(case: cases.Case) -> dict[str, measuring.Way]:
           functools.partial(_from_encoded, target),
       )
   }
-  if case.draft:
-    draft = make_network(case.draft)
+  if case.assistant:
+    draft = make_network(case.assistant)
     draft.generation_config.update(
         num_assistant_tokens=case.gamma,
         num_assistant_tokens_schedule='constant',

@@ -15,10 +15,12 @@ import numpy as np
 from speculative_t5x.measurement import intervals
 from speculative_t5x.networks import t5_model
 
-# OpenMP's workers spin for some milliseconds after their work. The pause lets
-# them go to sleep, so that those of torch and CTranslate2 do not occupy a core
-# while the next system is timed.
+# Threads spin for some milliseconds after their work. The pause lets them go to
+# sleep, so that those of one system do not occupy a core while the next one is
+# timed.
 PAUSE_S = 0.02
+
+PLACES = 'whole', 'from_encoded'  # where decoding starts, see `Way`
 
 Decode = Callable[[], Sequence[int]]
 Start = Callable[[np.ndarray], Decode]
@@ -44,6 +46,19 @@ class Way:
   from_encoded: Start | None
 
 
+@dataclasses.dataclass(frozen=True)
+class Turn:
+  """What a way does when it is its turn.
+
+  Attributes:
+    decode: decodes, and returns the token ids.
+    seconds: decodes, and returns the seconds that it took.
+  """
+
+  decode: Decode
+  seconds: Callable[[], float]
+
+
 @dataclasses.dataclass
 class Timings:
   """The times and outputs of one way of decoding, for all inputs.
@@ -66,7 +81,7 @@ def until_end(ids: Sequence[int]) -> Tokens:
 
 
 def take_turns(
-    decodes: Mapping[str, Decode],
+    turns: Mapping[str, Turn],
     timings: Mapping[str, Timings],
     repeats: int,
     rng: np.random.Generator,
@@ -77,20 +92,21 @@ def take_turns(
   other one.
 
   Args:
-    decodes: decoding functions by name.
+    turns: what each way does, by its name.
     timings: timings by name, to which seconds and tokens are added.
     repeats: number of times that each way is timed.
     rng: generator of the orders.
   """
-  for name, decode in decodes.items():
-    timings[name].written.append(until_end(decode()))
+  for name, turn in turns.items():
+    timings[name].written.append(until_end(turn.decode()))
   for _ in range(repeats):
-    for name in rng.permutation(list(decodes)):
+    for name in rng.permutation(list(turns)):
       time.sleep(PAUSE_S)
-      timings[name].seconds.append(_seconds(decodes[name]))
+      timings[name].seconds.append(turns[name].seconds())
 
 
-def _seconds(decode: Decode) -> float:
+def seconds(decode: Callable[[], object]) -> float:
+  """Returns the walltime of a call."""
   start = time.perf_counter()
   decode()
   return time.perf_counter() - start

@@ -17,6 +17,7 @@ from speculative_t5x import loading
 from speculative_t5x import token_decoder
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import nothing
+from speculative_t5x.drafters import shared_encoder
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import loop
@@ -36,9 +37,11 @@ def make_ways(case: cases.Case) -> dict[str, measuring.Way]:
       network and loading.make_model(network.config, network.params)
       for network in (case.target, case.draft)
   ]
+  shares_encoder = draft and not draft.config.num_encoder_layers
+  kind = shared_encoder if shares_encoder else draft_model
   decoder = token_decoder.TokenDecoder(
       target,
-      draft_model.from_model(draft or target),
+      kind.from_model(draft or target),
       gamma=case.gamma,
       length=cases.LENGTH,
   )
@@ -51,7 +54,7 @@ def make_ways(case: cases.Case) -> dict[str, measuring.Way]:
   if draft:
     ways['speculative'] = measuring.Way(
         functools.partial(_whole, decoder.speculative),
-        from_encoded(case, target, draft),
+        None if shares_encoder else from_encoded(case, target, draft),
     )
   return ways
 

@@ -59,8 +59,10 @@ def make_ways(case: cases.Case) -> dict[str, measuring.Way]:
       ),
       'plain_in_t5x': guest(None, t5x_guest.plain_sample),
   }
-  if case.draft:
-    ways['speculative_in_t5x'] = guest(case.draft, t5x_guest.speculative_sample)
+  if case.assistant:
+    ways['speculative_in_t5x'] = guest(
+        case.assistant, t5x_guest.speculative_sample
+    )
   return ways
 
 

@@ -18,18 +18,17 @@ less than six rounds).
 """
 
 import argparse
-from collections.abc import Iterator
 import contextlib
 import dataclasses
 import json
-import subprocess
 import sys
 from typing import Any
 
 import numpy as np
 
-from benchmarks.side_by_side import __main__ as side_by_side
+from benchmarks import processes
 from benchmarks.side_by_side import measuring
+from benchmarks.side_by_side import options as side_by_side
 from benchmarks.training_throughput import cases
 from benchmarks.training_throughput import worker
 from speculative_t5x.measurement import provenance
@@ -67,45 +66,30 @@ def read_case(options: argparse.Namespace) -> cases.Case:
   return cases.Case(**{name: getattr(options, name) for name in fields})
 
 
-@contextlib.contextmanager
-def _started(way: str, case: cases.Case) -> Iterator[measuring.Decode]:
-  """Starts a process, and yields a function that trains the steps in it."""
-  command = [sys.executable, '-m', worker.__name__, way, case.to_json()]
-  with subprocess.Popen(
-      command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-  ) as process:
-    try:
-      _expect(process, way, worker.READY)
-
-      def train():
-        print(worker.TRAIN, file=process.stdin, flush=True)
-        _expect(process, way, worker.DONE)
-        return ()
-
-      yield train
-    finally:
-      process.stdin.close()
-
-
-def _expect(process: subprocess.Popen, way: str, word: str) -> None:
-  if (line := process.stdout.readline().strip()) != word:
-    raise RuntimeError(
-        f'The process of {way} ended or wrote {line!r}; its error is above.'
-    )
-
-
 def run(case: cases.Case, rounds: int, repeats: int) -> dict[str, Any]:
   """Measures both ways, and returns their part of the line of JSON."""
   rng = np.random.default_rng(0)
   timings = {way: measuring.Timings() for way in worker.WAYS}
   with contextlib.ExitStack() as stack:
-    ways = {
-        way: stack.enter_context(_started(way, case)) for way in worker.WAYS
+    started = {
+        way: stack.enter_context(
+            processes.Process(way, worker.__name__, way, case.to_json())
+        )
+        for way in worker.WAYS
     }
+    turns = {way: _turn(process) for way, process in started.items()}
     for number in range(rounds):
-      measuring.take_turns(ways, timings, repeats, rng)
+      measuring.take_turns(turns, timings, repeats, rng)
       print(f'{number + 1} of {rounds} rounds', file=sys.stderr)
   return summarize(timings, case.num_target_tokens)
+
+
+def _turn(process: processes.Process) -> measuring.Turn:
+  def train() -> tuple[()]:
+    process.ask()
+    return ()  # no tokens are written
+
+  return measuring.Turn(train, process.ask)
 
 
 def summarize(

@@ -4,18 +4,18 @@
 
   python -m benchmarks.training_throughput.worker <way> <case as JSON>
 
-It writes a line when it is ready, and one after the steps that each line of its
-input asks for.
+It answers with the seconds that the steps took.
 """
 
 import importlib
 import sys
 
+from benchmarks import processes
+from benchmarks.side_by_side import measuring
 from benchmarks.training_throughput import cases
 
 OURS, T5X = 'speculative_t5x', 't5x'
 WAYS = {OURS: 'ours', T5X: 't5x_trainer'}
-READY, TRAIN, DONE = 'ready', 'train', 'done'
 
 
 def main() -> None:
@@ -25,10 +25,7 @@ def main() -> None:
   )
   train = module.make_train(cases.from_json(case))
   train()  # compiles
-  print(READY, flush=True)
-  for _ in sys.stdin:
-    train()
-    print(DONE, flush=True)
+  processes.answer(lambda: measuring.seconds(train))
 
 
 if __name__ == '__main__':

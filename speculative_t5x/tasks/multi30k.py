@@ -27,7 +27,7 @@ _STEMS = {
 }
 SPLITS = tuple(_STEMS)
 _LANGUAGES = ('en', 'de')
-_DEFAULT_VOCABULARY = 'ende4k.model'
+VOCABULARY_FILE = 'ende4k.model'  # in the folder
 
 
 def read_pairs(
@@ -137,7 +137,7 @@ def _require_files(data_dir, paths: list[epath.Path]) -> None:
 def _find_vocabulary(data_dir, vocabulary_file) -> epath.Path:
   """Returns the given vocabulary file or the folder's, which must exist."""
   if vocabulary_file is None:
-    vocabulary_file = epath.Path(data_dir) / _DEFAULT_VOCABULARY
+    vocabulary_file = epath.Path(data_dir) / VOCABULARY_FILE
   path = epath.Path(vocabulary_file)
   if not path.exists():
     raise FileNotFoundError(
