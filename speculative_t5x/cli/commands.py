@@ -123,7 +123,7 @@ JOBS = {
         'speculative_t5x.jobs.distill',
         'distill',
         'configs/runs/distill.gin',
-        'trains a draft model on what its target says',
+        "trains a draft model on its target's distributions",
         output_macro='MODEL_DIR',
         is_resumed=True,
         optional=_CONFIGS,

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The distill job: trains a draft on what its target says."""
+"""The distill job: trains a draft on its target's distributions."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -79,6 +79,7 @@ def distill(
   _check(decodes, references, validation)
   ranges.check_settings(ranges.DROPOUT_RATE, dropout_rate=dropout_rate)
   ranges.check_settings(_DIVERGENCE, divergence=divergence)
+  _check_on_policy(on_policy, divergence)
   model_dir = epath.Path(model_dir)
   mesh = sharding.from_shape(mesh_shape)
   with folder_lock.hold(model_dir):
@@ -140,6 +141,15 @@ def _check(decodes, references, validation) -> None:
     raise ValueError(
         'validation must have decodes of the target at the temperatures 0 and'
         f' 1, got {sorted(validation)}.'
+    )
+
+
+def _check_on_policy(on_policy, divergence) -> None:
+  """Checks that the target teaches the draft on its own samples."""
+  if on_policy.share and divergence is divergences.cross_entropy:
+    raise ValueError(
+        'By cross entropy the draft would learn its own samples. Set'
+        ' ON_POLICY_SHARE to 0, or choose another file of configs/divergences.'
     )
 
 

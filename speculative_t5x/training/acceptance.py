@@ -55,10 +55,11 @@ def expected_tokens(
   token is accepted, and so on up to gamma + 1, or to the end of the decode.
 
   Args:
-    reached: probability that a call goes on past a token of the decode if it
-      reaches it. At temperature 0, 1 or 0; at temperature 1, min(1, q / p) of
-      the token itself. Over decodes that are sampled from the target, the mean
-      of its products is the probability that so many tokens are accepted.
+    reached: probability that a call which reaches a token of the decode
+      continues past it. At temperature 0 it is 1 or 0; at temperature 1,
+      min(1, q / p) of the token. Over samples of the target, the mean of the
+      product of successive values is the probability that all of these are
+      accepted.
     is_token: False for padding.
     gammas: draft tokens per call (static).
   """
@@ -83,10 +84,11 @@ def per_token(
   """Returns the probability that a draft token is accepted, by temperature.
 
   Args:
-    target_logits: [..., vocab].
+    target_logits: [..., vocab] of a floating dtype.
     draft_logits: likewise.
   Returns:
-    At temperature 0, 1 or 0; at temperature 1, the sum of min(p, q).
+    By temperature, [...] float32: for 0, 1 where both have the same argmax and
+    0 elsewhere; for 1, the sum of min(p, q).
   """
   agrees = jnp.argmax(target_logits, -1) == jnp.argmax(draft_logits, -1)
   return {

@@ -142,7 +142,7 @@ def _self_attention(layer: Params) -> str:
 
 
 def _head_sizes(config: t5.T5Config, attention: Params) -> np.ndarray:
-  """Returns the size of each head, [heads]."""
+  """Returns the size of each head, [heads] in the dtype of the parameters."""
   shape = config.num_heads, config.head_dim
   value = attention['value']['kernel'].reshape(-1, *shape)
   out = attention['out']['kernel'].reshape(*shape, -1)

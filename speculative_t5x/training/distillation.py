@@ -48,8 +48,9 @@ class Distillation:
   ) -> tuple[jax.Array, losses.Metrics]:
     """Returns the divergences of a batch; see `steps.Objective.loss`.
 
-    Nothing else depends on the target's logits: XLA leaves out its decoder, and
-    for a draft with an encoder all of it, if the divergence does not either.
+    If the divergence ignores the target's logits, XLA removes the computations
+    that only they need: for a draft with an encoder of its own all of the
+    target, for a decoder on the target's encoder the target's decoder.
     """
     target_logits, draft_logits = self.logits(
         params, batch, rngs={'dropout': dropout_key}

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What is distilled: a network of its own, or a head on a layer of the target.
+"""The kinds of drafts to distil: a network, or a head on a layer of the target.
 
 Legend: batch, inputs_length, length (of the targets), embed, vocab.
 """
@@ -27,8 +27,9 @@ class TargetOutputs(NamedTuple):
   """What the target computes of a batch by teacher forcing.
 
   Attributes:
-    encoded: [batch, inputs_length, embed], the encoder's output.
-    layers: [batch, length, embed] of each decoder layer.
+    encoded: [batch, inputs_length, embed] in the target's dtype, the encoder's
+      output.
+    layers: the output of each decoder layer, [batch, length, embed], likewise.
     logits: [batch, length, vocab] float32.
   """
 

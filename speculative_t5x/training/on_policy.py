@@ -1,9 +1,8 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Decodes of the draft in training, on which the target then teaches it.
+"""Samples of the draft in training, as texts to train on.
 
-Only there does the draft read what it writes itself, errors included, as it
-does when it drafts.
+In these texts the draft reads its own errors, as it does when it drafts.
 
 Reference: Agarwal et al. (2024), "On-policy distillation", arXiv:2306.13649.
 """

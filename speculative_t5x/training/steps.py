@@ -57,7 +57,7 @@ class Objective(Protocol):
 
 
 def init_params(config: t5.T5Config, seed: int) -> Params:
-  """Returns randomly initialised parameters."""
+  """Returns randomly initialised float32 parameters."""
   params_key, _ = _keys(seed)
   init = jax.jit(functools.partial(loading.init_variables, config))
   return init(params_key)['params']

@@ -73,8 +73,8 @@ def _dataset(
     ) from error
   if split not in task.splits:
     raise ValueError(
-        f'{name!r} has no split {split!r}. Choose train_split and'
-        f' validation_split from {sorted(task.splits)}.'
+        f'{name!r} has no split {split!r}. Choose one of {sorted(task.splits)};'
+        ' a gin file sets it by TRAIN_SPLIT and VALIDATION_SPLIT.'
     )
   return task.get_dataset(
       dict(task_feature_lengths), split=split, shuffle=False, num_epochs=1

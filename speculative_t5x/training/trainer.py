@@ -145,8 +145,8 @@ class Result:
   Attributes:
     last: the measures of the last checkpoint.
     best: those of the checkpoint with the highest score.
-    last_checkpoint: its folder.
-    best_checkpoint: its folder.
+    last_checkpoint: the folder of the last checkpoint.
+    best_checkpoint: the folder of the best checkpoint.
   """
 
   last: history.Point
@@ -289,6 +289,8 @@ class _Feed:
       first: the steps made.
       last: the step at which the call ends.
       params: after the steps made.
+    Returns:
+      The examples, and indices [last - first, batch] int32 into them.
     """
     indices = self._shuffle.indices(first, last)
     if self._samples:

@@ -320,6 +320,13 @@ class TestBadInput:
               {'on_policy': on_policy.Settings(share=0.01, period=3)},
               'A share of 0.01 of a batch of 16 examples is none',
           ),
+          (
+              {
+                  'on_policy': on_policy.Settings(share=0.5, period=3),
+                  'divergence': divergences.cross_entropy,
+              },
+              'the draft would learn its own samples. Set ON_POLICY_SHARE to 0',
+          ),
           ({'batch_size': 65}, 'batch_size 65 exceeds the 64'),
           ({'checkpoint_path': 'nowhere'}, 'nowhere'),
       ],
