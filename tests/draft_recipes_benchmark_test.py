@@ -140,7 +140,7 @@ def test_a_line_per_recipe(tmp_path, monkeypatch, capsys):
           '--multi30k=a',
           '--target=b',
           f'--work={tmp_path}',
-          '--recipes=references,forward_kl,exit_head',
+          '--recipes=forward_kl,references,exit_head',
           '--seeds=0,1',
           f'--output={output}',
       ]

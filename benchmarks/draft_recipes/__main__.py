@@ -116,7 +116,8 @@ def lines(options: argparse.Namespace) -> Iterator[str]:
       'training_options': options.options,
   }
   points = {}
-  for name in options.recipes:
+  # The others are compared with it.
+  for name in sorted(options.recipes, key=lambda x: x != recipes.BASELINE):
     drafts = {seed: make_draft(name, seed, options) for seed in options.seeds}
     points[name] = {
         seed: draft.train(options.options) for seed, draft in drafts.items()

@@ -21,6 +21,8 @@ class Job:
     is_complete: whether `gin_file` is read without --gin_file.
     on_host: whether the job runs on the host, without an accelerator.
     is_resumed: whether the job resumes from its output folder.
+    may_change: macros that a resumed job may change, if its output folder does
+      not state its settings otherwise; None for other jobs.
     optional: macros that are None where no gin file sets them.
     folder: folder of gin files that the command runs by name, one after
       another; each configures the function of the same name. None for a job
@@ -37,6 +39,7 @@ class Job:
   is_complete: bool = False
   on_host: bool = False
   is_resumed: bool = False
+  may_change: tuple[str, ...] | None = None
   optional: tuple[str, ...] = ()
   folder: str | None = None
 
@@ -46,6 +49,11 @@ PROVIDERS = dict.fromkeys(
     ('DRAFTER', 'DRAFT_CHECKPOINT_PATH', 'DRAFT_CONFIG'),
     'configs/drafters/draft_model.gin',
 ) | {'NGRAM_TABLE': 'configs/drafters/ngram_table.gin'}
+# They change neither what is trained nor on what, or no more than rounding.
+_OF_TRAININGS = (
+    'MODEL_DIR', 'DECODES_DIR', 'TRAIN_STEPS', 'CHECKPOINT_PERIOD', 'KEEP',
+    'PATIENCE', 'NUM_PARTS', 'MESH_SHAPE',
+)  # fmt: skip
 # A checkpoint states the sizes of its network itself.
 _CONFIGS = 'TARGET_CONFIG', 'DRAFT_CONFIG'
 JOBS = {
@@ -118,6 +126,7 @@ JOBS = {
         'trains a target or a draft model on a task',
         output_macro='MODEL_DIR',
         is_resumed=True,
+        may_change=_OF_TRAININGS,
     ),
     'distill': Job(
         'speculative_t5x.jobs.distill',
@@ -126,6 +135,7 @@ JOBS = {
         "trains a draft model on its target's distributions",
         output_macro='MODEL_DIR',
         is_resumed=True,
+        may_change=_OF_TRAININGS,
         optional=_CONFIGS,
     ),
     'check-pair': Job(

@@ -27,6 +27,7 @@ import speculative_t5x
 from speculative_t5x import sharding
 from speculative_t5x.cli import commands
 from speculative_t5x.cli import gin_text
+from speculative_t5x.outputs import kept_settings
 from speculative_t5x.runtime import compilation_cache
 from speculative_t5x.runtime import interruption
 from speculative_t5x.runtime import quiet
@@ -393,7 +394,8 @@ def _run(gin, settings: commands.Job, job: Callable) -> None:
       sharding.check_one_process()
     compilation_cache.enable(str(output.get('value')))
   try:
-    configurable()
+    with _kept_settings(gin, settings, output):
+      configurable()
   except TypeError as error:
     # An unbound argument is an error of the gin files; any other TypeError is a
     # bug.
@@ -407,6 +409,28 @@ def _run(gin, settings: commands.Job, job: Callable) -> None:
     if macro := _macro_of(gin, str(error)):
       raise ValueError(f'{_message(error)} Correct {macro}.') from error
     raise
+
+
+@contextlib.contextmanager
+def _kept_settings(gin, job: commands.Job, output) -> Iterator[None]:
+  """Keeps what the gin files set, if the output folder does not otherwise."""
+  if job.may_change is None:
+    yield
+    return
+  settings = {
+      _setting(scope, selector, name): repr(value)
+      for (scope, selector), bindings in gin.config._CONFIG.items()
+      for name, value in bindings.items()
+  }
+  with kept_settings.keep(output['value'], settings, job.may_change):
+    yield
+
+
+def _setting(scope: str, selector: str, name: str) -> str:
+  """Returns the name of a binding as a gin file has it."""
+  if selector == 'gin.macro':
+    return scope
+  return f'{scope}/{selector}.{name}'.removeprefix('/')
 
 
 def _macro_of(gin, text: str) -> str | None:

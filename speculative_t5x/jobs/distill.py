@@ -3,6 +3,7 @@
 """The distill job: trains a draft on its target's distributions."""
 
 from collections.abc import Callable, Mapping, Sequence
+import inspect
 
 from etils import epath
 
@@ -86,10 +87,13 @@ def distill(
     opened = pairing.open_checkpoint(pairing.TARGET_PATH, checkpoint_path)
     _check_vocabulary_files(checkpoint_path, draft.checkpoint_path)
     target = origins.read(opened, target_config, mesh)
+    _check_special_ids(opened)
     network, params = draft.make(target, settings.seed)
     drafts.check_vocab_sizes(
         target.config, network.config, "the draft model's vocab_size"
     )
+    if not network.config.num_encoder_layers:
+      pairing.check_width(target.config, network.config)
     read = lambda each: each.read(opened.folder, target.config)
     # Before the training split: a wrong setting then fails early.
     measured_on = {
@@ -144,9 +148,25 @@ def _check(decodes, references, validation) -> None:
     )
 
 
+def _check_special_ids(target: checkpoints.Checkpoint) -> None:
+  """Checks that the target decodes as networks are trained here.
+
+  Batches are padded with 0, which is also the first decoder input.
+  """
+  ids = target.special_ids
+  if ids and (ids.padding or ids.start):
+    raise ValueError(
+        f'The target of {target.folder} has padding {ids.padding} and begins to'
+        f' decode with token {ids.start}, and drafts are trained with 0 for'
+        ' both, as T5 is. Choose another target.'
+    )
+
+
 def _check_on_policy(on_policy, divergence) -> None:
   """Checks that the target teaches the draft on its own samples."""
-  if on_policy.share and divergence is divergences.cross_entropy:
+  # Gin wraps the functions that it provides.
+  chosen = inspect.unwrap(divergence)
+  if on_policy.share and chosen is divergences.cross_entropy:
     raise ValueError(
         'By cross entropy the draft would learn its own samples. Set'
         ' ON_POLICY_SHARE to 0, or choose another file of configs/divergences.'

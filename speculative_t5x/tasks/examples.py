@@ -232,6 +232,11 @@ def find_task(name: str, split: str) -> seqio.Task:
   Raises:
     ValueError: if there is no such task or split.
   """
+  if name in seqio.MixtureRegistry.names():
+    raise ValueError(
+        f'{name} is a mixture, of whose tasks one ends before the others. Name'
+        ' a task.'
+    )
   if name not in seqio.TaskRegistry.names():
     raise ValueError(
         f'There is no task named {name}; registered tasks are'

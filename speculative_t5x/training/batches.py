@@ -43,8 +43,7 @@ class Examples:
   @property
   def lengths(self) -> np.ndarray:
     """[num_examples] int32, tokens of the longer sequence of each pair."""
-    count = lambda tokens: (tokens > 0).sum(axis=-1, dtype=np.int32)
-    return np.maximum(count(self.inputs), count(self.targets))
+    return np.maximum(_lengths(self.inputs), _lengths(self.targets))
 
   def cut(self, length: int) -> 'Examples':
     """Returns the first `length` columns of inputs and targets."""
@@ -53,6 +52,13 @@ class Examples:
   def take(self, indices: Tokens) -> 'Examples':
     """Returns the examples at the given indices, int32 of any shape."""
     return Examples(self.inputs[indices], self.targets[indices])
+
+
+def _lengths(tokens: np.ndarray) -> np.ndarray:
+  """Returns the place behind the last token of each row, [rows] int32."""
+  is_token = tokens > 0
+  behind_last = tokens.shape[1] - np.argmax(is_token[:, ::-1], axis=1)
+  return np.where(is_token.any(axis=1), behind_last, 0).astype(np.int32)
 
 
 def check_tokens(examples: Examples, config: t5.T5Config, origin: str) -> None:

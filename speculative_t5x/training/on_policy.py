@@ -123,7 +123,12 @@ class Samples:
         params, objective.target_config, objective.target_params, inputs
     )
     setup = state_lib.Setup(
-        dataclasses.replace(model, special_ids=self._special_ids),
+        dataclasses.replace(
+            model,
+            special_ids=self._special_ids,
+            # In a text to train on, padding would not be read.
+            forbidden=(self._special_ids.padding,),
+        ),
         params,
         self._sampling,
         nothing.Nothing(),

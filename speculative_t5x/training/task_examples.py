@@ -5,7 +5,6 @@
 from collections.abc import Mapping
 import dataclasses
 
-import seqio
 import tensorflow as tf
 
 from speculative_t5x import batching
@@ -26,8 +25,7 @@ def read(
   """Tokenizes one epoch of a split.
 
   Args:
-    name: of a registered seqio task or mixture with the features `inputs` and
-      `targets`.
+    name: of a registered seqio task with the features `inputs` and `targets`.
     split: of it.
     task_feature_lengths: maximum tokens of 'inputs' and 'targets'; longer
       sequences are truncated. Values above the data's lengths cost no time.
@@ -63,20 +61,7 @@ def _dataset(
         f' {dict(task_feature_lengths)}.'
     )
   quiet.keep_tensorflow_off_accelerators()
-  try:
-    task = seqio.get_mixture_or_task(name)
-  except ValueError as error:
-    raise ValueError(
-        f'There is no seqio task or mixture {name!r}. Import the module that'
-        ' registers it, or choose one of'
-        f' {sorted([*seqio.TaskRegistry.names()])}.'
-    ) from error
-  if split not in task.splits:
-    raise ValueError(
-        f'{name!r} has no split {split!r}. Choose one of {sorted(task.splits)};'
-        ' a gin file sets it by TRAIN_SPLIT and VALIDATION_SPLIT.'
-    )
-  return task.get_dataset(
+  return examples_lib.find_task(name, split).get_dataset(
       dict(task_feature_lengths), split=split, shuffle=False, num_epochs=1
   )
 

@@ -79,6 +79,7 @@ class Settings:
           f'batch_size {self.batch_size} cannot be divided into num_parts'
           f' {self.num_parts}. Choose a divisor.'
       )
+    ranges.check_settings(ranges.NATURAL, seed=self.seed)
     token_decoder.check_int32('seed', self.seed)
 
   def stop_after(self, step: int, *other_periods: int) -> int:

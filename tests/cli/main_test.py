@@ -703,6 +703,44 @@ class TestBadInput:
     assert error.endswith(f'Correct {name}.')
     assert list(tmp_path.iterdir()) == []
 
+  def test_cross_entropy_of_samples_of_the_draft(
+      self, fails, monkeypatch, tmp_path
+  ):
+    """Gin wraps the function, which the job must still recognize."""
+    monkeypatch.chdir(_ROOT)
+    monkeypatch.setattr(compilation_cache, 'enable', lambda _: None)
+    error = fails(
+        [
+            'distill',
+            '--gin_file=configs/runs/distill_bulletins.gin',
+            '--gin_file=configs/divergences/cross_entropy.gin',
+            '--gin.ON_POLICY_SHARE=0.5',
+            f'--output_dir={tmp_path / "model"}',
+        ],
+        1,
+    )
+    assert error.startswith('By cross entropy the draft would learn its own')
+    assert list(tmp_path.iterdir()) == []
+
+  @pytest.mark.parametrize('job', ['train', 'distill'])
+  def test_resumed_with_other_settings(self, fails, monkeypatch, tmp_path, job):
+    monkeypatch.chdir(_ROOT)
+    monkeypatch.setattr(compilation_cache, 'enable', lambda _: None)
+    (tmp_path / 'checkpoint_5').mkdir()
+    run = {'train': 'train_bulletins_target', 'distill': 'distill_bulletins'}
+    flags = [
+        job,
+        f'--gin_file=configs/runs/{run[job]}.gin',
+        f'--output_dir={tmp_path}',
+        '--gin.PATIENCE=0',  # so that nothing is trained
+    ]
+    assert 'patience' in fails(flags, 1)
+    other = ['--gin.BATCH_SIZE=7', '--gin.t5.T5Config.mlp_dim=9']
+    error = fails([*flags, '--gin.TRAIN_STEPS=10', *other], 1)
+    assert f'{tmp_path} has a training with other settings: BATCH_SIZE' in error
+    assert 'was 32 and is now 7; ' in error
+    assert 't5.T5Config.mlp_dim was no value and is now 9. Give' in error
+
   def test_flag_that_refers_to_what_no_gin_file_uses(self, fails, tmp_path):
     # Gin remembers what any file of the process has used; no file uses this.
     error = fails(

@@ -23,6 +23,7 @@ from speculative_t5x.training import origins
 from speculative_t5x.training import schedules
 from speculative_t5x.training import steps
 from speculative_t5x.training import trainer
+from tests import checkpoints_by_hand
 from tests import tiny
 from tests import vocabulary_files
 
@@ -241,6 +242,29 @@ class TestBadInput:
     assert message.startswith(f'{one} and {other} cannot be a pair: ')
     assert message.endswith('so both must be one vocabulary.')
     assert list(tmp_path.iterdir()) == []
+
+  def test_decoder_that_reads_another_width(self, target, tmp_path):
+    config = dataclasses.replace(
+        _DRAFT, num_encoder_layers=0, encoder_dim=16
+    )
+    path = checkpoints.save(tmp_path, 1, tiny.params(config))
+    infer = _Infer(target)
+    with pytest.raises(ValueError, match='width 16, and .* has width 32'):
+      _distill(target, tmp_path, infer, draft=origins.FromCheckpoint(path))
+    assert not infer.runs  # decoding would take long
+
+  def test_target_with_other_padding(self, tmp_path):
+    folder = checkpoints_by_hand.write_hugging_face(
+        tmp_path / 'target',
+        checkpoints_by_hand.hugging_face_config(
+            _TARGET, pad_token_id=1, eos_token_id=2
+        ),
+        checkpoints_by_hand.hugging_face_tensors(
+            _TARGET, tiny.params(_TARGET)
+        ),
+    )
+    with pytest.raises(ValueError, match='padding 1 and begins .* token 1'):
+      _distill(folder, tmp_path)
 
   def test_same_vocabulary(self, with_vocabulary, tmp_path):
     """It passes, and only what is checked after it fails."""

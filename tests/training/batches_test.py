@@ -93,6 +93,13 @@ class TestLengths:
     np.testing.assert_array_equal(examples.cut(2).inputs, [[5, 1], [5, 6]])
 
 
+  def test_a_padding_id_within_a_text_counts(self):
+    """A network can sample it, and what follows must not be cut off."""
+    rows = np.array([[5, 0, 6, 1], [5, 0, 0, 0], [0, 0, 0, 0]])
+    examples = batches.Examples(rows, np.zeros((3, 2), int))
+    np.testing.assert_array_equal(examples.lengths, [4, 1, 0])
+
+
 class TestInOrder:
 
   @pytest.mark.parametrize('num_examples', [6, 7, 8])

@@ -78,11 +78,18 @@ def _samples(draft, temperature=1.0, **options):
 
 
 def _plain(params, inputs, ids, temperature):
-  """Returns the outputs of the package's decoder for a whole network."""
-  decoder = token_decoder.TokenDecoder(
-      loading.make_model(_CONFIG, params), nothing.LOADED, gamma=1,
-      length=_LENGTH,
-  )  # fmt: skip
+  """Returns the decoder's outputs for a whole network, without padding."""
+  make = t5_model.T5Model
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(
+        t5_model,
+        'T5Model',
+        lambda *given: dataclasses.replace(make(*given), forbidden=(0,)),
+    )
+    decoder = token_decoder.TokenDecoder(
+        loading.make_model(_CONFIG, params), nothing.LOADED, gamma=1,
+        length=_LENGTH,
+    )  # fmt: skip
   sampling = sampling_lib.make_sampling(temperature)
   decoded = decoder.plain(
       token_decoder.Request(
@@ -123,9 +130,20 @@ class TestSamples:
     )
     is_token = found > 0
     np.testing.assert_array_equal(
-        found[is_token], np.asarray(logits.argmax(-1))[is_token]
+        found[is_token], 1 + np.asarray(logits[..., 1:].argmax(-1))[is_token]
     )
     assert is_token.sum() > 8
+
+  def test_samples_have_no_padding_within(self):
+    draft, params, _ = _own_encoder()
+    # A head that would sample padding most of the time.
+    head = params['decoder']['logits_dense']['kernel']
+    params['decoder']['logits_dense']['kernel'] = head.at[:, 1:].multiply(0.01)
+    inputs, ids = _inputs(40), np.arange(40, dtype=np.int32)
+    found = _samples(draft).draw(params, inputs, ids, _LENGTH)
+    is_token = found > 0
+    assert is_token.any()
+    np.testing.assert_array_equal(np.sort(is_token)[:, ::-1], is_token)
 
   def test_a_sample_depends_on_its_id_alone(self):
     draft, params, _ = _own_encoder()
