@@ -4,6 +4,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 import inspect
+import sys
 
 from etils import epath
 
@@ -14,6 +15,7 @@ from speculative_t5x.compatibility import candidates
 from speculative_t5x.compatibility import pairing
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import t5_sizes
 from speculative_t5x.outputs import folder_lock
 from speculative_t5x.speculation import ranges
 from speculative_t5x.training import acceptance
@@ -94,6 +96,7 @@ def distill(
     )
     if not network.config.num_encoder_layers:
       pairing.check_width(target.config, network.config)
+    _note_activations(network.config)
     read = lambda each: each.read(opened.folder, target.config)
     # Before the training split: a wrong setting then fails early.
     measured_on = {
@@ -145,6 +148,18 @@ def _check(decodes, references, validation) -> None:
     raise ValueError(
         'validation must have decodes of the target at the temperatures 0 and'
         f' 1, got {sorted(validation)}.'
+    )
+
+
+def _note_activations(config: t5.T5Config) -> None:
+  """Says if the checkpoints of the draft will not state its activations."""
+  activations = tuple(config.mlp_activations)
+  if activations not in t5_sizes.USUAL_ACTIVATIONS.values():
+    print(
+        f'note: the draft has the activations {activations}, which its'
+        ' checkpoints do not state. Give DRAFT_CONFIG, with these, to the jobs'
+        ' that draft with it.',
+        file=sys.stderr,
     )
 
 

@@ -10,7 +10,7 @@ import jax
 from speculative_t5x.networks import t5
 
 # Activations of T5 1.0 and T5 1.1 by the number of input projections.
-_USUAL_ACTIVATIONS = {1: ('relu',), 2: ('gelu', 'linear')}
+USUAL_ACTIVATIONS = {1: ('relu',), 2: ('gelu', 'linear')}
 
 
 class SizesError(ValueError):
@@ -38,7 +38,7 @@ def read_config(
   vocab_size, emb_dim = shape('token_embedder/embedding')
   layer = 'decoder/layers_0'
   inputs = [n for n in specs if n.startswith(f'{layer}/mlp/wi')]
-  if len(inputs) not in _USUAL_ACTIVATIONS:
+  if len(inputs) not in USUAL_ACTIVATIONS:
     raise SizesError(
         f'{layer}/mlp has {len(inputs)} input projections; T5 has 1 or 2. Pass'
         ' another checkpoint.'
@@ -62,7 +62,7 @@ def read_config(
       num_decoder_layers=_num_layers(specs, 'decoder'),
       head_dim=joined // num_heads,
       mlp_dim=shape(inputs[0])[1],
-      mlp_activations=_USUAL_ACTIVATIONS[len(inputs)],
+      mlp_activations=USUAL_ACTIVATIONS[len(inputs)],
       encoder_dim=None if is_own_width else read,
       logits_via_embedding='decoder/logits_dense/kernel' not in specs,
       dtype=dtype,

@@ -193,6 +193,17 @@ class TestDistill:
     )
     assert again.last.validation == pytest.approx(result.last.validation)
 
+  @pytest.mark.parametrize('activation', ['gelu', 'silu'])
+  def test_activations_that_no_checkpoint_states(
+      self, target, tmp_path, capsys, activation
+  ):
+    activations = (activation, 'linear')
+    config = dataclasses.replace(_DRAFT, mlp_activations=activations)
+    with pytest.raises(ValueError, match='batch_size 65'):
+      _distill(target, tmp_path, draft=origins.Scratch(config), batch_size=65)
+    is_noted = f'has the activations {activations}' in capsys.readouterr().err
+    assert is_noted == (activation == 'silu')
+
   @pytest.mark.parametrize('rate', [0.0, 0.9])
   def test_dropout_is_that_of_the_job(self, target, tmp_path, rate):
     """The target as its own draft model only errs with dropout."""
