@@ -4,6 +4,9 @@
 
 from collections.abc import Callable
 import dataclasses
+import sys
+import time
+from typing import TypeVar
 
 from etils import epath
 
@@ -12,8 +15,14 @@ from speculative_t5x import checkpoints
 from speculative_t5x import run_record
 from speculative_t5x.networks import t5
 from speculative_t5x.outputs import chunks
+from speculative_t5x.outputs import folder_lock
+from speculative_t5x.runtime import interruption
 from speculative_t5x.tasks import predictions
 from speculative_t5x.training import batches
+
+_PREDICTIONS = 'predictions.jsonl'
+_POLL_S = 1.0
+_T = TypeVar('_T')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,6 +30,7 @@ class Decodes:
   """The predictions of an infer job, made once and kept in its folder.
 
   The job is resumed where it was interrupted. What is damaged is made again.
+  Several trainings can share a folder: while one makes them, others wait.
 
   Attributes:
     infer: an infer job that takes `output_dir`, and writes tokens.
@@ -47,7 +57,7 @@ class Decodes:
     """
     folder = epath.Path(self.folder) / self.name
     try:
-      record = self.infer(output_dir=str(folder))
+      record = _when_free(lambda: self.infer(output_dir=str(folder)))
     except chunks.OtherSettingsError as error:
       raise ValueError(f'DECODES_DIR: {error}') from error
     if record.target.checkpoint != str(target):
@@ -56,8 +66,8 @@ class Decodes:
           f' the draft model is distilled from {target}. Give both the same'
           ' CHECKPOINT_PATH.'
       )
-    path = folder / 'predictions.jsonl'
-    pairs = list(predictions.read_pairs(path))
+    pairs = _when_free(lambda: _read_pairs(folder))
+    path = folder / _PREDICTIONS
     if not pairs:
       raise ValueError(f'{path} has no decodes. Give another task or split.')
     inputs, outputs = zip(*pairs, strict=True)
@@ -67,3 +77,23 @@ class Decodes:
     )
     batches.check_tokens(examples, config, str(path))
     return batches.trim_padding(examples)
+
+
+def _read_pairs(folder: epath.Path) -> list:
+  """Returns the tokens of inputs and outputs."""
+  with folder_lock.hold(folder):  # another training's job rewrites the file
+    return list(predictions.read_pairs(folder / _PREDICTIONS))
+
+
+def _when_free(action: Callable[[], _T]) -> _T:
+  """Returns an action's result, once no other job writes to its folder."""
+  is_told = False
+  while True:
+    try:
+      return action()
+    except folder_lock.FolderInUseError as error:
+      if not is_told:
+        print(f'Waiting for the decodes. {error}', file=sys.stderr)
+      is_told = True
+    time.sleep(_POLL_S)
+    interruption.check()

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the distill job with a random target and given decodes."""
 
+import contextlib
 import dataclasses
 import json
 import pathlib
@@ -16,6 +17,7 @@ from speculative_t5x import checkpoints
 from speculative_t5x import loading
 from speculative_t5x.jobs import distill
 from speculative_t5x.outputs import chunks
+from speculative_t5x.outputs import folder_lock
 from speculative_t5x.training import decodes
 from speculative_t5x.training import divergences
 from speculative_t5x.training import on_policy
@@ -104,6 +106,26 @@ def distilled(target, tmp_path_factory):
 
 
 class TestDistill:
+
+  def test_waits_for_decodes_that_another_training_makes(
+      self, target, distilled, tmp_path, capsys
+  ):
+    folder = tmp_path / 'decodes' / 'train'
+    told = []
+
+    def free_after_some_tries(seconds):
+      told.append(seconds)
+      if len(told) == 3:
+        other.close()
+
+    with contextlib.ExitStack() as other, pytest.MonkeyPatch.context() as patch:
+      other.enter_context(folder_lock.hold(folder))
+      patch.setattr(decodes.time, 'sleep', free_after_some_tries)
+      result = _distill(target, tmp_path)
+    assert len(told) == 3
+    assert result.last.validation == distilled[1].last.validation
+    shown = capsys.readouterr().err
+    assert shown.count(f'Waiting for the decodes. The folder {folder}') == 1
 
   def test_result(self, distilled):
     folder, result = distilled
