@@ -91,6 +91,7 @@ class Draft:
             'DRAFT_CHECKPOINT_PATH': self.checkpoint(),
             'OUTPUT_DIR': self.folder / 'walltime',
             'GAMMA': _GAMMAS,
+            'NUM_EXAMPLES': 50,
         },
     )
 
