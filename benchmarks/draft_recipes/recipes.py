@@ -53,6 +53,7 @@ RECIPES = {
     'forward_kl_on_references': _divergence(
         'forward_kl', 'training_data/references'
     ),
+    'forward_kl_on_both': _divergence('forward_kl', 'training_data/both'),
     'on_policy': _divergence('forward_kl', ON_POLICY_SHARE='0.5'),
     'shared_encoder': Recipe(
         run='distill_multi30k_shared_encoder', drafter='shared_encoder'
