@@ -34,7 +34,7 @@ def make_ways(case: cases.Case) -> dict[str, measuring.Way]:
 
 def _load(target: cases.Network) -> ctranslate2.Translator:
   with tempfile.TemporaryDirectory() as name:
-    folder = pathlib.Path(name) / 'network'
+    folder = pathlib.Path(name)
     # In another process, because the conversion loads torch, beside whose
     # threads CTranslate2 takes several times as long.
     with futures.ProcessPoolExecutor(
