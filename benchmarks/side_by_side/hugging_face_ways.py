@@ -87,6 +87,8 @@ def make_network(
           attn_implementation='eager',
       )
   )
+  # `generate` makes a cache of so many layers, whatever the encoder has.
+  model.config.num_layers = config.num_decoder_layers
   copy_params(network.params, model)
   return model.eval()
 
