@@ -32,7 +32,7 @@ def versions() -> dict[str, str]:
 def make_ways(case: cases.Case) -> dict[str, measuring.Way]:
   """Returns `generate`, and assisted `generate` if there is a draft."""
   torch.set_num_threads(provenance.describe_host().cores)
-  target = make_network(case.target)
+  target = _make_generator(case.target)
   generate = functools.partial(_generate, target)
   ways = {
       'transformers': measuring.Way(
@@ -41,7 +41,7 @@ def make_ways(case: cases.Case) -> dict[str, measuring.Way]:
       )
   }
   if case.assistant:
-    draft = make_network(case.assistant)
+    draft = _make_generator(case.assistant)
     draft.generation_config.update(
         num_assistant_tokens=case.gamma,
         num_assistant_tokens_schedule='constant',
@@ -53,6 +53,15 @@ def make_ways(case: cases.Case) -> dict[str, measuring.Way]:
         functools.partial(_whole, assisted), None
     )
   return ways
+
+
+def _make_generator(
+    network: cases.Network,
+) -> transformers.T5ForConditionalGeneration:
+  """Returns the network with as many layers in the cache as its decoder has."""
+  model = make_network(network)
+  model.config.num_layers = model.config.num_decoder_layers
+  return model
 
 
 def make_network(
@@ -87,8 +96,6 @@ def make_network(
           attn_implementation='eager',
       )
   )
-  # `generate` makes a cache of so many layers, whatever the encoder has.
-  model.config.num_layers = config.num_decoder_layers
   copy_params(network.params, model)
   return model.eval()
 

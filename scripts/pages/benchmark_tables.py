@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of the records of `benchmarks`."""
 
+from collections.abc import Mapping
+
 from scripts.pages import formats
 from scripts.pages import records as records_lib
 from speculative_t5x.reports import markdown
@@ -27,20 +29,13 @@ _PRODUCTS = {
 _NUM_ROWS = ('1', '2', '4', '8')
 
 
-def side_by_side_table(
-    base: records_lib.Entry, multi30k: records_lib.Entry
-) -> str:
-  """Returns the time of each system over plain decoding, in both cases."""
-  header = (
-      'time over plain decoding by this package', 'base, with encoder',
-      'base, without encoder', 'Multi30k, with encoder',
-      'Multi30k, without encoder',
-  )  # fmt: skip
-  parts = [
-      case[part]
-      for case in (base, multi30k)
-      for part in ('whole', 'from_encoded')
-  ]
+def side_by_side_table(cases: Mapping[str, records_lib.Entry]) -> str:
+  """Returns the time of each system over plain decoding, by case."""
+  header = ['time over plain decoding by this package']
+  parts = []
+  for name, case in cases.items():
+    header += [f'{name}, with encoder', f'{name}, without encoder']
+    parts += [case['whole'], case['from_encoded']]
   rows = [['plain, this package', *(['1'] * len(parts))]]
   for name, system in _SYSTEMS.items():
     timed = (part.get(system) for part in parts)

@@ -11,7 +11,7 @@ from scripts.pages import spans
 
 _PATTERNS = (
     'README.md', 'CHANGELOG.md', 'docs/*.md',
-    'speculative_t5x/embedded/MODEL_CARD.md',
+    'speculative_t5x/embedded/MODEL_CARD.md', 'results/multi30k/README.md',
 )  # fmt: skip
 
 

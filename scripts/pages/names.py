@@ -21,12 +21,15 @@ _FILES = {
     'bulletins': 'walltime_bulletins.jsonl',
     'multi30k': 'walltime_multi30k.jsonl',
     'multi30k_earlier': 'earlier/walltime_multi30k.jsonl',
+    'deep': 'multi30k/walltime.jsonl',
+    'deep_quality': 'multi30k/quality.jsonl',
     'base': 'simulate_base.jsonl',
     'xl': 'simulate_xl.jsonl',
     'large': 'paper/table2.jsonl',
     'base_bigram': 'simulate_base_bigram.jsonl',
 }
 _BENCHMARKS = {
+    'beside_deep': 'multi30k/side_by_side.json',
     'divergence_plain': 'divergence_multi30k_plain.json',
     'divergence_speculative': 'divergence_multi30k_speculative.json',
     'beside_base': 'side_by_side_base.json',
@@ -36,7 +39,10 @@ _BENCHMARKS = {
     'caches_5': 'shared_caches_gamma_5.json',
     'earlier_answers': 'earlier_answers.json',
 }
-_TRAININGS = 'bulletins_target', 'bulletins_draft'
+_TRAININGS = (
+    'bulletins_target', 'bulletins_draft', 'multi30k_target',
+    'multi30k_decoder',
+)  # fmt: skip
 _TASKS = 'translation', 'summaries', 'post-editing'
 _MODULES = (benchmark_tables, formats, tpu_tables, walltime_tables)
 
