@@ -38,6 +38,7 @@ _BENCHMARKS = {
     'caches_2': 'shared_caches_gamma_2.json',
     'caches_5': 'shared_caches_gamma_5.json',
     'earlier_answers': 'earlier_answers.json',
+    'throughput': 'training_throughput.json',
 }
 _TRAININGS = (
     'bulletins_target', 'bulletins_draft', 'multi30k_target',
