@@ -50,8 +50,8 @@ def keep(
   except BaseException:
     if not checkpoints.step_folders(folder):
       file.unlink(missing_ok=True)
-      with contextlib.suppress(OSError):  # the folder is not empty
-        folder.rmdir()
+      with contextlib.suppress(OSError):  # the folder is not empty, or remote
+        os.rmdir(folder)
     raise
 
 

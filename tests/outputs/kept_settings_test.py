@@ -78,6 +78,14 @@ def test_job_that_fails_at_once_leaves_nothing(tmp_path):
   assert not folder.exists()
 
 
+def test_job_that_fails_at_once_leaves_other_files(tmp_path):
+  (tmp_path / 'mine').write_text('')
+  with pytest.raises(KeyError):
+    with kept_settings.keep(tmp_path, _SETTINGS, _FREE):
+      raise KeyError
+  assert [path.name for path in tmp_path.iterdir()] == ['mine']
+
+
 def test_job_that_fails_later_leaves_its_settings(tmp_path):
   with pytest.raises(KeyError):
     with kept_settings.keep(tmp_path, _SETTINGS, _FREE):
