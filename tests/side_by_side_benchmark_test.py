@@ -46,7 +46,7 @@ class TestUntilEnd:
     assert measuring.until_end(np.array(ids, np.int32)) == expected
 
 
-class TestTakeTurns:
+class TestTimeInterleaved:
 
   @pytest.fixture(autouse=True)
   def no_pause(self, monkeypatch):
@@ -58,8 +58,8 @@ class TestTakeTurns:
     timings = {name: measuring.Timings() for name in names}
     rng = np.random.default_rng(0)
     for number in (10, 11):
-      turns = {
-          name: measuring.Turn(
+      interleaved = {
+          name: measuring.Interleaved(
               lambda name=name, number=number: (
                   calls.append(name) or [number, 1, 0]
               ),
@@ -67,7 +67,7 @@ class TestTakeTurns:
           )
           for name in names
       }
-      measuring.take_turns(turns, timings, repeats, rng)
+      measuring.time_interleaved(interleaved, timings, repeats, rng)
     return calls, timings
 
   def test_each_way_runs_once_per_repeat_after_a_warm_up(self):

@@ -90,8 +90,8 @@ def time_ways(
   }
   for number in range(num_inputs):
     for place, timed in timings.items():
-      turns = {
-          way: measuring.Turn(
+      interleaved = {
+          way: measuring.Interleaved(
               functools.partial(
                   found[way, place].ask, 'prepare', way, place, number
               ),
@@ -99,7 +99,7 @@ def time_ways(
           )
           for way in timed
       }
-      measuring.take_turns(turns, timed, repeats, rng)
+      measuring.time_interleaved(interleaved, timed, repeats, rng)
     print(f'{number + 1} of {num_inputs} inputs', file=sys.stderr)
   return timings
 

@@ -47,8 +47,8 @@ class Way:
 
 
 @dataclasses.dataclass(frozen=True)
-class Turn:
-  """What a way does when it is its turn.
+class Interleaved:
+  """A way of decoding that is timed interleaved with others.
 
   Attributes:
     decode: decodes, and returns the token ids.
@@ -80,8 +80,8 @@ def until_end(ids: Sequence[int]) -> Tokens:
   return tuple(ids)
 
 
-def take_turns(
-    turns: Mapping[str, Turn],
+def time_interleaved(
+    interleaved: Mapping[str, Interleaved],
     timings: Mapping[str, Timings],
     repeats: int,
     rng: np.random.Generator,
@@ -92,17 +92,17 @@ def take_turns(
   other one.
 
   Args:
-    turns: what each way does, by its name.
+    interleaved: what each way does, by its name.
     timings: timings by name, to which seconds and tokens are added.
     repeats: number of times that each way is timed.
     rng: generator of the orders.
   """
-  for name, turn in turns.items():
-    timings[name].written.append(until_end(turn.decode()))
+  for name, way in interleaved.items():
+    timings[name].written.append(until_end(way.decode()))
   for _ in range(repeats):
-    for name in rng.permutation(list(turns)):
+    for name in rng.permutation(list(interleaved)):
       time.sleep(PAUSE_S)
-      timings[name].seconds.append(turns[name].seconds())
+      timings[name].seconds.append(interleaved[name].seconds())
 
 
 def seconds(decode: Callable[[], object]) -> float:

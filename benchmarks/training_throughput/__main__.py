@@ -77,19 +77,21 @@ def run(case: cases.Case, rounds: int, repeats: int) -> dict[str, Any]:
         )
         for way in worker.WAYS
     }
-    turns = {way: _turn(process) for way, process in started.items()}
+    interleaved = {
+        way: _interleaved(process) for way, process in started.items()
+    }
     for number in range(rounds):
-      measuring.take_turns(turns, timings, repeats, rng)
+      measuring.time_interleaved(interleaved, timings, repeats, rng)
       print(f'{number + 1} of {rounds} rounds', file=sys.stderr)
   return summarize(timings, case.num_target_tokens)
 
 
-def _turn(process: processes.Process) -> measuring.Turn:
+def _interleaved(process: processes.Process) -> measuring.Interleaved:
   def train() -> tuple[()]:
     process.ask()
     return ()  # no tokens are written
 
-  return measuring.Turn(train, process.ask)
+  return measuring.Interleaved(train, process.ask)
 
 
 def summarize(
