@@ -17,6 +17,9 @@ MAX_STEP = 2**31 - 1  # T5X counts in int32
 _STEP_FOLDER = re.compile(r'checkpoint_([0-9]+)')
 # Both of T5X's ways to save write under such a name and rename at the end.
 _UNFINISHED = re.compile(r'.+\.(orbax-checkpoint-)?tmp-.+')
+# Orbax writes the metadata last, so a save that was cut off lacks it.
+_WRITTEN_LAST = 'state/_METADATA'
+_CUT_OFF = {'state', '_CHECKPOINT_METADATA'}
 _MESH_INDEX = re.compile(r'model\.ckpt-\d+\.index')
 _PICKLE = re.compile(r'pytorch_model.*\.bin(\.index\.json)?')
 _SAFETENSORS = ('model.safetensors', 'model.safetensors.index.json')
@@ -79,6 +82,17 @@ def step_in_name(folder: epath.Path) -> int | None:
   return int(match.group(1)) if match else None
 
 
+def is_cut_off(folder: epath.Path) -> bool:
+  """Returns whether a folder holds only what a killed save has left.
+
+  In a bucket, where nothing can be renamed, Orbax writes under the final name.
+  """
+  if not folder.is_dir():
+    return False
+  names = {child.name for child in folder.iterdir()}
+  return names <= _CUT_OFF and not (folder / _WRITTEN_LAST).exists()
+
+
 def new_step_folder(path: Path, step: int) -> epath.Path:
   """Returns where the checkpoint of a step is to be saved in a folder.
 
@@ -96,7 +110,7 @@ def new_step_folder(path: Path, step: int) -> epath.Path:
         f' Pass a whole number from 0 to {MAX_STEP}.'
     )
   folder = _absolute(path) / f'checkpoint_{number}'
-  if folder.exists():
+  if folder.exists() and not is_cut_off(folder):
     raise errors.CheckpointError(
         f'There is a checkpoint at {folder} already. Remove it, or write to'
         ' another folder.'
@@ -142,9 +156,8 @@ def _layout_of(folder: epath.Path) -> Layout | None:
 def _check_finished(folder: epath.Path) -> None:
   if _UNFINISHED.fullmatch(folder.name):
     raise _unfinished(folder, 'its name says so')
-  # Orbax writes the metadata last, so a save that was cut off lacks it.
-  if not (folder / 'state' / '_METADATA').exists():
-    raise _unfinished(folder, 'it has no state/_METADATA')
+  if not (folder / _WRITTEN_LAST).exists():
+    raise _unfinished(folder, f'it has no {_WRITTEN_LAST}')
   regular_files.check_tree(folder)
 
 

@@ -14,6 +14,7 @@ import time
 from etils import epath
 
 from speculative_t5x.checkpoints import errors
+from speculative_t5x.checkpoints import layouts
 
 # What Orbax names a folder that it is writing to.
 _UNFINISHED = ('orbax-checkpoint-tmp', 'partial_save')
@@ -51,6 +52,8 @@ def nothing_left_behind(step_folder: epath.Path) -> Iterator[None]:
 
 
 def _remove_unfinished(step_folder: epath.Path) -> None:
+  if layouts.is_cut_off(step_folder):
+    step_folder.rmtree()
   if step_folder.parent.exists():
     for name in _UNFINISHED:
       for folder in step_folder.parent.glob(f'{step_folder.name}.{name}*'):

@@ -225,8 +225,12 @@ def _newest(
     model_dir: epath.Path,
     train_steps: int,
 ) -> adafactor.TrainState | None:
-  """Returns the state of the newest checkpoint; None without one."""
-  folders = checkpoints.step_folders(model_dir)
+  """Returns the state of the newest whole checkpoint; None without one."""
+  folders = {
+      step: folder
+      for step, folder in checkpoints.step_folders(model_dir).items()
+      if not checkpoints.is_cut_off(folder)
+  }
   if not folders:
     return None
   newest = max(folders)

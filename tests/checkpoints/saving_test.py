@@ -64,6 +64,33 @@ def test_files_of_a_killed_process_are_removed(tmp_path, save, name):
   assert [path.name for path in tmp_path.iterdir()] == ['checkpoint_2']
 
 
+@pytest.mark.parametrize('save', [_save, _save_each])
+@pytest.mark.parametrize(
+    'left', [(), ('_CHECKPOINT_METADATA',), ('state/a/.zarray',)]
+)
+def test_step_that_a_killed_process_left_in_a_bucket(tmp_path, save, left):
+  """There the files are written under their final names."""
+  save(tmp_path, 1)
+  (tmp_path / 'checkpoint_2').mkdir()
+  for name in left:
+    file = tmp_path / 'checkpoint_2' / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text('')
+  save(tmp_path, 2)
+  assert checkpoints.open(tmp_path).step == 2
+
+
+@pytest.mark.parametrize('save', [_save, _save_each])
+@pytest.mark.parametrize('other', ['notes.txt', 'checkpoint', 'target/a'])
+def test_folder_of_a_step_with_other_files_remains(tmp_path, save, other):
+  file = tmp_path / 'checkpoint_2' / other
+  file.parent.mkdir(parents=True)
+  file.write_text('mine')
+  with pytest.raises(checkpoints.CheckpointError, match='is a checkpoint at'):
+    save(tmp_path, 2)
+  assert file.read_text() == 'mine'
+
+
 def test_other_errors_are_raised_unchanged(tmp_path):
   def params():
     yield 'a', _MANY

@@ -176,6 +176,14 @@ class TestTrain:
         np.testing.assert_array_equal, _params(tmp_path), _params(folder)
     )
 
+  def test_resumes_before_a_save_that_was_cut_off(self, trained, tmp_path):
+    """In a bucket a killed job leaves such a folder."""
+    folder, result, _ = trained
+    shutil.copytree(folder / 'checkpoint_3', tmp_path / 'checkpoint_3')
+    (tmp_path / 'checkpoint_6' / 'state').mkdir(parents=True)
+    assert _train(tmp_path).last.validation == result.last.validation
+    assert checkpoints.open(tmp_path).step == 6
+
   def test_linked_checkpoint_is_removed(self, tmp_path):
     """The link is removed, and the folder that it points to remains."""
     for name in ('linked', 'folder'):
