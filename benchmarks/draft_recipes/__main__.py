@@ -14,8 +14,8 @@ seed (see docs/training.md), their means, and for the acceptance rates the mean
 of the difference from the recipe `references` of the same seed, with its 95
 percent interval (Student's t). The recipe `references` trains the same draft
 model by cross entropy on references. For the draft of the first seed also the
-speedup over plain decoding at batch 1, by temperature and draft length, and the
-BLEU of its own greedy text on the validation split (null for a draft without an
+speedup over plain decoding at batch 1 and gamma 5, by temperature, and the BLEU
+of its own greedy text on the validation split (null for a draft without an
 encoder).
 """
 
