@@ -11,6 +11,7 @@ import pytest
 from benchmarks.draft_recipes import __main__ as draft_recipes
 from benchmarks.draft_recipes import jobs
 from benchmarks.draft_recipes import recipes
+from speculative_t5x import run_record
 from speculative_t5x.cli import main
 from speculative_t5x.training import history
 
@@ -118,6 +119,7 @@ def _run_nothing(command, check):
 
 def _records(path):
   is_quality = pathlib.Path(path).parent.name == 'quality'
+  quality = run_record.BothRuns({'bleu': 31.0}, {'bleu': 30.0})
   return [
       types.SimpleNamespace(
           temperature=0.0,
@@ -125,7 +127,7 @@ def _records(path):
           speedup=1.5,
           speedup_ci95=(1.4, 1.6),
           tokens_per_target_call=2.5,
-          quality={'baseline': {'bleu': 31.0}} if is_quality else None,
+          quality=quality if is_quality else None,
       )
   ]
 

@@ -130,7 +130,7 @@ class Draft:
     """
     _run(self.quality_command())
     (record,) = runs.read(self.folder / 'quality' / 'results.jsonl')
-    return record.quality['baseline']['bleu']
+    return record.quality.baseline['bleu']
 
   def _command(
       self,
