@@ -10,6 +10,7 @@ from scripts.pages import benchmark_tables
 from scripts.pages import formats
 from scripts.pages import records
 from scripts.pages import tpu_tables
+from scripts.pages import training_tables
 from scripts.pages import walltime_tables
 from speculative_t5x.reports import readings
 
@@ -22,6 +23,7 @@ _FILES = {
     'multi30k': 'walltime_multi30k.jsonl',
     'multi30k_earlier': 'earlier/walltime_multi30k.jsonl',
     'deep': 'multi30k/walltime.jsonl',
+    'deep_policy': 'multi30k/walltime_policy.jsonl',
     'deep_quality': 'multi30k/quality.jsonl',
     'base': 'simulate_base.jsonl',
     'xl': 'simulate_xl.jsonl',
@@ -40,21 +42,27 @@ _BENCHMARKS = {
     'earlier_answers': 'earlier_answers.json',
     'throughput': 'training_throughput.json',
 }
+_BENCHMARK_SERIES = {
+    'draft_lengths': 'draft_lengths.ndjson',
+    'recipes': 'multi30k/recipes.ndjson',
+}
 _TRAININGS = (
     'bulletins_target', 'bulletins_draft', 'multi30k_target',
     'multi30k_decoder',
 )  # fmt: skip
 _TASKS = 'translation', 'summaries', 'post-editing'
-_MODULES = (benchmark_tables, formats, tpu_tables, walltime_tables)
+_MODULES = (
+    benchmark_tables, formats, tpu_tables, training_tables, walltime_tables
+)  # fmt: skip
 
 
 def make(results: pathlib.Path) -> dict[str, Any]:
   """Returns the records of a folder and the functions of this package, by name.
 
-  A file of several records is a `records.Records`, and a benchmark's file is
-  its only record. `tpu` has the tpu-preflight records by folder name, `methods`
-  those of the methods job by task, `draft_lengths` a list, and `trained` the
-  best checkpoint's measures of each training.
+  A job's file is a `records.Records`; a benchmark's is its record, or a list of
+  them. `tpu` has the tpu-preflight records by folder name, `methods` those of
+  the methods job by task, and `trained` the best checkpoint's measures of each
+  training.
   """
   found = {name: records.read(results / path) for name, path in _FILES.items()}
   for name, path in _BENCHMARKS.items():
@@ -67,9 +75,8 @@ def make(results: pathlib.Path) -> dict[str, Any]:
       task: records.read(results / 'methods' / f'{task}.jsonl')
       for task in _TASKS
   }
-  found['draft_lengths'] = records.read_entries(
-      results / 'draft_lengths.ndjson'
-  )
+  for name, path in _BENCHMARK_SERIES.items():
+    found[name] = records.read_entries(results / path)
   found['trained'] = {
       name: records.read_best_point(results / 'training' / name)
       for name in _TRAININGS
