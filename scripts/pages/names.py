@@ -45,6 +45,7 @@ _BENCHMARKS = {
 _BENCHMARK_SERIES = {
     'draft_lengths': 'draft_lengths.ndjson',
     'recipes': 'multi30k/recipes.ndjson',
+    'losses': 'multi30k/losses.ndjson',
 }
 _TRAININGS = (
     'bulletins_target', 'bulletins_draft', 'multi30k_target',
