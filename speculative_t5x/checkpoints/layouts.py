@@ -90,7 +90,7 @@ def is_cut_off(folder: epath.Path) -> bool:
   if not folder.is_dir():
     return False
   names = {child.name for child in folder.iterdir()}
-  return names <= _CUT_OFF and not (folder / _WRITTEN_LAST).exists()
+  return set() < names <= _CUT_OFF and not (folder / _WRITTEN_LAST).exists()
 
 
 def new_step_folder(path: Path, step: int) -> epath.Path:

@@ -65,17 +65,13 @@ def test_files_of_a_killed_process_are_removed(tmp_path, save, name):
 
 
 @pytest.mark.parametrize('save', [_save, _save_each])
-@pytest.mark.parametrize(
-    'left', [(), ('_CHECKPOINT_METADATA',), ('state/a/.zarray',)]
-)
+@pytest.mark.parametrize('left', ['_CHECKPOINT_METADATA', 'state/a/.zarray'])
 def test_step_that_a_killed_process_left_in_a_bucket(tmp_path, save, left):
   """There the files are written under their final names."""
   save(tmp_path, 1)
-  (tmp_path / 'checkpoint_2').mkdir()
-  for name in left:
-    file = tmp_path / 'checkpoint_2' / name
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text('')
+  file = tmp_path / 'checkpoint_2' / left
+  file.parent.mkdir(parents=True)
+  file.write_text('')
   save(tmp_path, 2)
   assert checkpoints.open(tmp_path).step == 2
 
