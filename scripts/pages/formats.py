@@ -13,12 +13,14 @@ def number(value: float, form: str = '.2f') -> str:
   return format(value, form)
 
 
-def speedup(record: run_record.RunRecord) -> str:
+def speedup(record: run_record.RunRecord | records.Entry) -> str:
   """Formats a speedup, as in 1.80x."""
   return f'{record.speedup:.2f}x'
 
 
-def speedup_and_interval(record: run_record.RunRecord) -> str:
+def speedup_and_interval(
+    record: run_record.RunRecord | records.Entry,
+) -> str:
   """Formats a speedup and its interval, as in 1.80x [1.70, 1.90]."""
   return f'{speedup(record)} {interval(record.speedup_ci95)}'
 

@@ -49,9 +49,5 @@ def recipe_speeds_table(
     row = [f'`{each.recipe}`']
     for gamma in _GAMMAS:
       row.append(f'{each.mean[f"tokens_per_call_{gamma}_t{temperature}"]:.2f}')
-    rows.append([*row, _speedup(speed)])
+    rows.append([*row, formats.speedup_and_interval(speed)])
   return markdown.table(header, rows)
-
-
-def _speedup(speed: records_lib.Entry) -> str:
-  return f'{speed.speedup:.2f}x {formats.interval(speed.speedup_ci95)}'
