@@ -158,20 +158,26 @@ class Lengths:
     costs: of a draft, as policies take them.
   """
 
-  def __init__(self, workload: Workload, gammas: Sequence[int], request):
+  def __init__(
+      self,
+      workload: Workload,
+      gammas: Sequence[int],
+      requests: Sequence[token_decoder.Request],
+  ):
     """Times the parts of decoding.
 
     Args:
       workload: the task.
       gammas: the fixed lengths. Those that adapt take the largest at most.
-      request: for the shapes.
+      requests: of the shape to decode; the encoders are timed on them.
     """
     gamma = max(gammas)
     self._gammas = gammas
     self._parts = step_times.Parts(
-        part_programs.PartPrograms(workload.decoder(gamma)), request
+        part_programs.PartPrograms(workload.decoder(gamma)), requests[0]
     )
-    for _ in range(_ROUNDS):
+    for number in range(_ROUNDS):
+      self._parts.time_encoders(requests[number % len(requests)])
       self._parts.time_round()
     self.costs = _costs(self._parts, gamma)
     policies = [
@@ -282,7 +288,7 @@ def lines(options: argparse.Namespace) -> Iterator[str]:
     workload = Workload(task, options.examples)
     batches = {each: workload.requests(each) for each in options.temperatures}
     first, *_ = batches.values()
-    lengths = Lengths(workload, options.gammas, first[0])
+    lengths = Lengths(workload, options.gammas, first)
     for temperature, requests in batches.items():
       found = lengths.measure(requests, options.repeats, name)
       labels = {'task': name, 'temperature': temperature}

@@ -13,7 +13,7 @@ vocab.
 from collections.abc import Callable
 import dataclasses
 import functools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 from jax import lax
@@ -111,12 +111,11 @@ class PartPrograms:
       request: the batch.
       num_steps: per run of a loop; no number compiles again.
     Returns:
-      `encoder_target`, which reads the inputs, and `encoder_draft`, which reads
-      what the drafter does not share of the target; loops of `num_steps` steps:
-      `t1`, `t_verify`, `t_draft2` (drafts of one token), `drafts` (of gamma
-      tokens, and at least of two, so that a later draft token can be told from
-      the first), `t_call` (drafting and verification, as in the decoding loop),
-      and for each width of verification a key of `width_names`.
+      Loops of `num_steps` steps: `t1`, `t_verify`, `t_draft2` (drafts of one
+      token), `drafts` (of gamma tokens, and at least of two, so that a later
+      draft token can be told from the first), `t_call` (drafting and
+      verification, as in the decoding loop), and for each width of verification
+      a key of `width_names`.
     """
     decoder, gamma = self.decoder, self.decoder.gamma
     target, draft = decoder.target.params, decoder.loaded_drafter.params
@@ -128,17 +127,6 @@ class PartPrograms:
     alone = (count, target, None, request, table)
     bind = functools.partial
     return {
-        'encoder_target': bind(self._start_target, target, request),
-        'encoder_draft': bind(
-            self._init_draft,
-            draft,
-            contracts.Context(
-                request.encoder_input_tokens,
-                request.hints,
-                contracts.TargetView(target, batch.memory, state.target_cache),
-                self._start_target(target, request)[1],
-            ),
-        ),
         't1': bind(self._plain, *alone, *began.plain),
         't_verify': bind(self._verify, *alone, *began.verify),
         **{
@@ -156,6 +144,34 @@ class PartPrograms:
         't_draft2': bind(self._drafts, 1, *drafted),
         'drafts': bind(self._drafts, max(gamma, 2), *drafted),
         't_call': bind(self._call, *drafted),
+    }
+
+  def bind_encoders(
+      self, request: token_decoder.Request
+  ) -> dict[str, Callable[[], object]]:
+    """Returns the programs that read the inputs of a batch, without arguments.
+
+    A batch of short inputs takes less time, see `networks.input_widths`.
+
+    Args:
+      request: the batch.
+    Returns:
+      `encoder_target`, which makes the target's memory and empty cache, and
+      `encoder_draft`, which makes what the drafter does not share of them.
+    """
+    target = self.decoder.target.params
+    draft = self.decoder.loaded_drafter.params
+    start = functools.partial(self._start_target, target, request)
+    started = start()
+    context = contracts.Context(
+        request.encoder_input_tokens,
+        request.hints,
+        contracts.TargetView(target, started.memory, started.cache),
+        started.features,
+    )
+    return {
+        'encoder_target': start,
+        'encoder_draft': functools.partial(self._init_draft, draft, context),
     }
 
   def lower_verify(self, request: token_decoder.Request) -> jax.stages.Lowered:
@@ -242,15 +258,13 @@ class PartPrograms:
 
     return jax.jit(steps)
 
-  def _read_by_target(self, params, request) -> tuple[contracts.Memory, Any]:
-    """Returns the target's memory and features."""
-    started = self.decoder.target_model.start(
+  def _read_by_target(self, params, request) -> contracts.Started:
+    return self.decoder.target_model.start(
         params,
         request.encoder_input_tokens,
         self._num_rows(request),
         state_lib.cache_slots(self.decoder.length, self.decoder.gamma),
     )
-    return started.memory, started.features
 
   def _read_by_drafter(
       self, draft_params, context: contracts.Context

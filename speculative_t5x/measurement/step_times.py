@@ -26,10 +26,10 @@ class Parts:
 
   Attributes:
     num_steps: steps per run of a loop.
-    seconds: seconds by part, one value per round: `encoder_target` and
-      `encoder_draft` on one batch, and one step of `t1`, `t_verify`,
+    seconds: seconds by part: of `encoder_target` and `encoder_draft` one value
+      per batch that they were timed on, and of a step of `t1`, `t_verify`,
       `t_draft2`, `t_draft`, `t_call` (see `docs/run_record.md`) and of
-      `part_programs.width_names`.
+      `part_programs.width_names` one value per round.
   """
 
   def __init__(
@@ -44,43 +44,54 @@ class Parts:
       request: a batch of the shape to decode.
     """
     self._decoder = programs.decoder
+    self._bind_encoders = programs.bind_encoders
     request = self._decoder.place(request)
     with self._decoder.scope():
       single = programs.bind(request, 1)
-      for program in single.values():
+      encoders = self._bind_encoders(request)
+      for program in (*encoders.values(), *single.values()):
         jax.block_until_ready(program())
       wanted = math.ceil(_LOOP_S / seconds(single['t1']))
       most = part_programs.MAX_STEPS
       self.num_steps = min(max(wanted, _MIN_STEPS), most)
       self._programs = programs.bind(request, self.num_steps)
-    names = (*self._programs, 't_draft')
+    names = (*encoders, *self._programs, 't_draft')
     self.seconds: dict[str, list[float]] = {
         name: [] for name in names if name != 'drafts'
     }
 
+  def time_encoders(self, request: token_decoder.Request) -> None:
+    """Times what reads the inputs of a batch, once."""
+    request = self._decoder.place(request)
+    with self._decoder.scope():
+      for name, program in self._bind_encoders(request).items():
+        self.seconds[name].append(seconds(program))
+
   def time_round(self) -> None:
-    """Times every part once."""
+    """Times a step of every loop once."""
     with self._decoder.scope():
       spans = {name: seconds(run) for name, run in self._programs.items()}
     drafts = spans.pop('drafts')
     later = max(self._decoder.gamma, 2) - 1
     spans['t_draft'] = max(drafts - spans['t_draft2'], 0.0) / later
     for name, span in spans.items():
-      is_loop = not name.startswith('encoder')
-      self.seconds[name].append(span / self.num_steps if is_loop else span)
+      self.seconds[name].append(span / self.num_steps)
 
-  def times(self, rounds: slice = slice(None)) -> part_sums.StepTimes:
+  def times(
+      self, rounds: slice = slice(None), encoded: slice = slice(None)
+  ) -> part_sums.StepTimes:
     """Returns the median times; those of the encoders are for one batch.
 
     Args:
       rounds: the rounds to use; by default all.
+      encoded: the timings of the encoders to use; by default all.
     """
-    median = lambda name: float(np.median(self.seconds[name][rounds]))
+    median = lambda name, part: float(np.median(self.seconds[name][part]))
     steps = ('t1', 't_verify', 't_draft', 't_draft2')
     return part_sums.StepTimes(
-        median('encoder_target'),
-        median('encoder_draft'),
-        *(median(name) * 1e3 for name in steps),
+        median('encoder_target', encoded),
+        median('encoder_draft', encoded),
+        *(median(name, rounds) * 1e3 for name in steps),
     )
 
   def width_ms(self, rounds: slice = slice(None)) -> tuple[float, ...]:

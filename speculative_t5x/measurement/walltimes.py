@@ -74,6 +74,8 @@ def measure(
   places = np.linspace(0, len(batches) - 1, settings.rounds).round().astype(int)
 
   def time_parts(number: int) -> None:
+    for _ in range(settings.repeats):
+      parts.time_encoders(batches[number])
     for _ in range(np.count_nonzero(places == number)):
       parts.time_round()
       readers.time_round()
@@ -89,7 +91,7 @@ def measure(
   record = _add_parts(record, parts)
   if decoder.mesh is None:  # on a mesh, one device reads a part of the bytes
     record = _add_floor(record, readers)
-  windows = _windows(parts, places, len(batches))
+  windows = _windows(parts, places, len(batches), settings.repeats)
   record = _add_bound(record, plain, speculative, windows)
   if decoder.policy.is_constant and rows == 1:
     record = _add_oracle(record, plain, speculative, windows)
@@ -189,19 +191,26 @@ class _Window(NamedTuple):
 
 
 def _windows(
-    parts: step_times.Parts, places: np.ndarray, num_batches: int
+    parts: step_times.Parts, places: np.ndarray, num_batches: int, repeats: int
 ) -> list[_Window]:
-  """Returns the parts' times for each batch, from the rounds around it.
+  """Returns the parts' times for each batch.
 
   Args:
-    parts: that were timed.
+    parts: that were timed. Times of steps are from the rounds around a batch;
+      those of the encoders are its own, because they depend on its inputs.
     places: [rounds], the batch that each round came before, ascending.
     num_batches: of the run.
+    repeats: how often the encoders were timed on each batch.
   """
   done = np.searchsorted(places, np.arange(num_batches), side='right')
   first = np.clip(done - _WINDOW // 2 - 1, 0, max(len(places) - _WINDOW, 0))
-  rounds = [slice(i, i + _WINDOW) for i in first.tolist()]
-  return [_Window(parts.times(each), parts.width_ms(each)) for each in rounds]
+  found = []
+  for batch, start in enumerate(first.tolist()):
+    rounds = slice(start, start + _WINDOW)
+    encoded = slice(batch * repeats, (batch + 1) * repeats)
+    times = parts.times(rounds, encoded)
+    found.append(_Window(times, parts.width_ms(rounds)))
+  return found
 
 
 def _add_parts(

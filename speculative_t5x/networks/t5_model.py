@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from speculative_t5x import sharding
+from speculative_t5x.networks import input_widths
 from speculative_t5x.networks import t5
 from speculative_t5x.speculation import contracts
 
@@ -77,12 +78,17 @@ def run_encoder(
 ) -> Encoded:
   """Runs the encoder; takes what `encode` takes."""
   tokens = sharding.constrain(encoder_input_tokens, ('batch', 'length'))
-  output = t5.Transformer(config).apply(
-      {'params': params}, tokens, False, padding, method='encode'
+  is_input = tokens != padding
+  network = t5.Transformer(config)
+  output = input_widths.at_smallest(
+      is_input,
+      1,
+      lambda width: network.apply(
+          {'params': params}, tokens[:, :width], False, padding, method='encode'
+      ),
   )
   return Encoded(
-      sharding.constrain(output, ('batch', 'length', 'embed')),
-      tokens != padding,
+      sharding.constrain(output, ('batch', 'length', 'embed')), is_input
   )
 
 
@@ -90,8 +96,15 @@ def _project(
     config: t5.T5Config, params: contracts.Params, encoded: Encoded
 ) -> T5Memory:
   """Projects an encoder's output for every decoder layer."""
-  cross = t5.Transformer(config).apply(
-      {'params': params}, encoded.output, method='cross_keys_values'
+  network = t5.Transformer(config)
+  cross = input_widths.at_smallest(
+      encoded.is_input,
+      -1,
+      lambda width: network.apply(
+          {'params': params},
+          encoded.output[:, :width],
+          method='cross_keys_values',
+      ),
   )
   return T5Memory(_constrain_keys_values(cross), encoded.is_input)
 

@@ -58,6 +58,7 @@ def _measure(
   spans = []
   for _ in range(rounds):
     for parts in all_parts:
+      parts.time_encoders(request)
       parts.time_round()
     spans.append([step_times.seconds(lambda w=w: w(request)) for w in ways])
   times = [parts.times() for parts in all_parts]

@@ -28,9 +28,8 @@ LENGTH = 12
 CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
 SHAPES = [(1, 1), (3, 4)]  # rows and gamma
 LOOP_S = step_times._LOOP_S  # the original, because tests use a shorter one
-PARTS = (
-    'encoder_target', 'encoder_draft', 't1', 't_verify', 't_draft2', 't_call'
-)  # fmt: skip
+ENCODERS = 'encoder_target', 'encoder_draft'
+STEPS = 't1', 't_verify', 't_draft2', 't_call'
 WIDTHS = {1: (1, 2), 4: (1, 2, 4, 5)}  # of verification, by gamma
 
 
@@ -108,8 +107,6 @@ class TestWork:
     drafted = max(gamma, 2)
     later = {('draft', (rows, 1)): steps * (gamma - 1)} if gamma > 1 else {}
     assert found == {
-        'encoder_target': {},
-        'encoder_draft': {},
         't1': {('target', (rows, 1)): steps},
         't_verify': {('target', (rows, gamma + 1)): steps},
         **{
@@ -145,10 +142,14 @@ class TestWork:
       spans.clear()
     parts.time_round()
     parts.time_round()
+    for _ in range(3):
+      parts.time_encoders(programs_of(rows, gamma)[1])
     assert compilation.count() == before
-    names = {*PARTS, *(f't_width_{width}' for width in WIDTHS[gamma])}
-    assert set(parts.seconds) == {*names, 't_draft'}
-    assert {len(spans) for spans in parts.seconds.values()} == {2}
+    names = {*STEPS, *(f't_width_{width}' for width in WIDTHS[gamma])}
+    found = {name: len(spans) for name, spans in parts.seconds.items()}
+    steps = dict.fromkeys((*names, 't_draft'), 2)
+    assert found == steps | dict.fromkeys(ENCODERS, 3)
+    names |= {*ENCODERS}
     assert all(min(parts.seconds[name]) > 0 for name in names)
     assert min(parts.seconds['t_draft']) >= 0
     _heard(calls)
@@ -225,8 +226,7 @@ class TestSeconds:
   ):
     """A fake clock gives the times of parts; the result is never negative."""
     parts, _ = parts_of(rows, gamma)
-    spans = {'encoder_target': 7.0, 'encoder_draft': 5.0, 't1': 2.0,
-             't_verify': 3.0, 't_draft2': 1.0, 'drafts': drafts,
+    spans = {'t1': 2.0, 't_verify': 3.0, 't_draft2': 1.0, 'drafts': drafts,
              't_call': 6.0}  # fmt: skip
     spans |= {f't_width_{width}': 0.5 * width for width in WIDTHS[gamma]}
     by_program = {
@@ -238,6 +238,8 @@ class TestSeconds:
     for values in parts.seconds.values():
       values.clear()
     parts.time_round()
+    for name, span in zip(ENCODERS, (7.0, 5.0), strict=True):
+      parts.seconds[name].append(span)
     times = parts.times()
     assert times.target_encoder_s == 7.0
     assert times.draft_encoder_s == 5.0
@@ -257,7 +259,9 @@ class TestSeconds:
       values[:] = [5.0, 1.0, 2.0]
     assert parts.times().t1_ms == 2000.0
     assert parts.times(slice(1, 3)).t1_ms == 1500.0
-    assert parts.times(slice(1)).target_encoder_s == 5.0
+    assert parts.times(slice(1)).target_encoder_s == 2.0
+    assert parts.times(encoded=slice(1)).target_encoder_s == 5.0
+    assert parts.times(encoded=slice(1)).t1_ms == 2000.0
 
 
 class TestNumSteps:
@@ -283,9 +287,10 @@ class TestEncoders:
 
   def test_encoders_read_the_inputs(self):
     """Each model's encoder uses its own weights."""
-    parts, _ = parts_of(3, 4)
-    target, _ = parts._programs['encoder_target']()
-    draft = parts._programs['encoder_draft']().memory
+    programs, request, _ = programs_of(3, 4)
+    encoders = programs.bind_encoders(request)
+    target = encoders['encoder_target']().memory
+    draft = encoders['encoder_draft']().memory
     keys = np.asarray(target.cross[0].keys)
     assert keys.shape[0] == 3 and keys.shape[-1] == 9
     assert len({row.tobytes() for row in keys}) == 3

@@ -181,8 +181,11 @@ class TestRecord:
 
   def test_number_of_rounds(self, sweep):
     for each in sweep:
-      for timed in (each.parts, each.readers):
-        assert {len(spans) for spans in timed.seconds.values()} == {ROUNDS}
+      found = {name: len(x) for name, x in each.parts.seconds.items()}
+      encoders = {found.pop('encoder_target'), found.pop('encoder_draft')}
+      assert encoders == {3 * REPEATS}  # on each of the batches
+      assert set(found.values()) == {ROUNDS}
+      assert {len(x) for x in each.readers.seconds.values()} == {ROUNDS}
 
   def test_floor_is_of_a_step_of_the_batch(self, sweep, decoder):
     expected = read_floor.step_bytes(decoder, BATCH_SIZE, 9)
@@ -263,13 +266,21 @@ class TestPeakBytes:
 
 
 def _windows(seconds, num_batches):
-  """Returns times of the parts by batch: medians of five rounds."""
+  """Returns times of the parts by batch.
+
+  Those of steps are medians of five rounds, those of encoders of the repeats.
+  """
   # Before the first, second and third of three batches: 2, 3 and 2 rounds.
   first_rounds = [0, 2, 2]
   assert num_batches == 3
   windows = []
-  for first in first_rounds:
+  for batch, first in enumerate(first_rounds):
     median = {k: np.median(v[first : first + 5]) for k, v in seconds.items()}
+    own = slice(batch * REPEATS, (batch + 1) * REPEATS)
+    median |= {
+        name: np.median(seconds[name][own])
+        for name in ('encoder_target', 'encoder_draft')
+    }
     steps = ('t1', 't_verify', 't_draft', 't_draft2')
     windows.append(
         part_sums.StepTimes(
@@ -285,11 +296,11 @@ class TestWindows:
 
   def windows(self, num_rounds, num_batches, seconds):
     parts = types.SimpleNamespace(
-        times=lambda rounds: float(np.median(seconds[rounds])),
+        times=lambda rounds, encoded: float(np.median(seconds[rounds])),
         width_ms=lambda rounds: (),
     )
     places = np.linspace(0, num_batches - 1, num_rounds).round().astype(int)
-    windows = walltimes._windows(parts, places, num_batches)
+    windows = walltimes._windows(parts, places, num_batches, 1)
     return [window.times for window in windows]
 
   def test_windows_follow_a_slowing_machine(self):

@@ -134,6 +134,22 @@ class TestFeatures:
     assert_same_rows(found, alone(way, 1.0))
 
 
+class TestInputWidths:
+
+  @pytest.mark.parametrize('shape', pairs.MESHES)
+  @pytest.mark.parametrize('long_row', [0, pairs.BATCH - 1])
+  def test_the_longest_input_of_all_devices_counts(self, shape, long_row):
+    """One device has a long input, and all must read at its width."""
+    tokens = np.array(tiny.encoder_tokens(pairs.BATCH, 40))
+    tokens[:, 7:] = 0
+    tokens[long_row] = 9
+    one, mesh = (
+        pairs.decode(pairs.decoder(each), 'speculative', tokens=tokens)
+        for each in (None, shape)
+    )
+    assert_same_rows(mesh, one)
+
+
 class TestDraftsThatShareTheTarget:
 
   @pytest.mark.parametrize('kind', ['early_exit', 'shared_encoder'])

@@ -47,7 +47,7 @@ def test_each_encoder_is_sharded_by_its_own_rules(is_spread):
   """A replicated draft model is encoded without communication."""
   rules = sharding.MODEL_PARALLEL if is_spread else sharding.REPLICATED
   decoder = pairs.decoder((4, 2), rules=rules)
-  programs = part_programs.PartPrograms(decoder).bind(
+  programs = part_programs.PartPrograms(decoder).bind_encoders(
       decoder.place(pairs.request())
   )
 

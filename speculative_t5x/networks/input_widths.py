@@ -1,0 +1,62 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The widths of the encoder: short inputs take less time than long ones.
+
+A compiled program has fixed shapes. What reads the inputs is therefore compiled
+at a few widths, and each batch runs at the smallest one that holds its longest
+input; the padding behind it is not computed.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import jax
+from jax import lax
+import jax.numpy as jnp
+
+from speculative_t5x.speculation import widths
+
+_MIN_WIDTH = 16  # below it, most of the time goes into reading the weights
+_MAX_HALVINGS = 3  # each compiles the encoder once more
+
+_Tree = TypeVar('_Tree')
+
+
+def of_inputs(length: int) -> tuple[int, ...]:
+  """Returns the widths to compile, ascending: halves of the length, and itself.
+
+  Args:
+    length: of the padded inputs, at least 1.
+  """
+  halves = (-(-length // 2**i) for i in range(_MAX_HALVINGS, 0, -1))
+  return (*(width for width in halves if width >= _MIN_WIDTH), length)
+
+
+def at_smallest(
+    is_input: jax.Array, axis: int, run: Callable[[int], _Tree]
+) -> _Tree:
+  """Calls `run` at the smallest width that holds every input of the batch.
+
+  Args:
+    is_input: [examples, inputs_length] bool, False at padding.
+    axis: of the inputs' positions in all that `run` returns (static).
+    run: takes a width, of which it reads that many positions, and returns a
+      pytree of arrays that have so many on the axis.
+  Returns:
+    What `run` returns, with zeros at the positions that it did not read.
+  """
+  length = is_input.shape[-1]
+  sizes = of_inputs(length)
+  if len(sizes) == 1:
+    return run(length)
+  numbers = jnp.arange(1, length + 1)
+  longest = jnp.max(jnp.where(is_input, numbers, 1))
+
+  def fill(width: int, carry: _Tree) -> _Tree:
+    put = lambda old, new: lax.dynamic_update_slice_in_dim(old, new, 0, axis)
+    return jax.tree.map(put, carry, run(width))
+
+  empty = jax.tree.map(
+      lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(lambda: run(length))
+  )
+  return widths.at_smallest(sizes, longest, fill, empty)
