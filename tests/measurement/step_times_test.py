@@ -285,6 +285,25 @@ class TestNumSteps:
 
 class TestEncoders:
 
+  def test_nothing_runs_when_timing_begins(self, monkeypatch):
+    """Calls return before they have run: a timing would include them."""
+    programs, request, _ = programs_of(1, 1)
+    under_way = []
+
+    def ready(x):
+      under_way.clear()
+      return wait(x)
+
+    def start(*args):
+      under_way.append(args)
+      return started(*args)
+
+    wait, started = jax.block_until_ready, programs._start_target
+    monkeypatch.setattr(jax, 'block_until_ready', ready)
+    monkeypatch.setattr(programs, '_start_target', start)
+    programs.bind_encoders(request)
+    assert not under_way
+
   def test_encoders_read_the_inputs(self):
     """Each model's encoder uses its own weights."""
     programs, request, _ = programs_of(3, 4)
