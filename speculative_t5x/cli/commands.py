@@ -49,7 +49,8 @@ PROVIDERS = dict.fromkeys(
     ('DRAFTER', 'DRAFT_CHECKPOINT_PATH', 'DRAFT_CONFIG'),
     'configs/drafters/draft_model.gin',
 ) | {'NGRAM_TABLE': 'configs/drafters/ngram_table.gin'}
-# They change neither what is trained nor on what, or no more than rounding.
+# They change neither what is trained nor on what; NUM_PARTS draws other dropout
+# masks, and TRAIN_STEPS moves the decay of the learning rate.
 _OF_TRAININGS = (
     'MODEL_DIR', 'DECODES_DIR', 'TRAIN_STEPS', 'CHECKPOINT_PERIOD', 'KEEP',
     'PATIENCE', 'NUM_PARTS', 'MESH_SHAPE',

@@ -265,6 +265,7 @@ class PartPrograms:
         request.encoder_input_tokens,
         self._num_rows(request),
         state_lib.cache_slots(self.decoder.length, self.decoder.gamma),
+        request.features,
     )
 
   def _read_by_drafter(

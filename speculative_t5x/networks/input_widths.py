@@ -17,7 +17,10 @@ import jax.numpy as jnp
 from speculative_t5x.speculation import widths
 
 _MIN_WIDTH = 16  # below it, most of the time goes into reading the weights
-_MAX_HALVINGS = 3  # each compiles the encoder once more
+_MAX_HALVINGS = 2  # each compiles the encoder once more
+
+# The scope of what runs at one of several widths, in traces.
+SCOPE = 'input_width'
 
 _Tree = TypeVar('_Tree')
 
@@ -37,6 +40,11 @@ def at_smallest(
 ) -> _Tree:
   """Calls `run` at the smallest width that holds every input of the batch.
 
+  A row without any token attends to all positions alike, so that its output
+  depends on all of them: such a batch runs at the whole width.
+
+  The result has no reverse-mode gradient (`widths.when` is a loop).
+
   Args:
     is_input: [examples, inputs_length] bool, False at padding.
     axis: of the inputs' positions in all that `run` returns (static).
@@ -50,7 +58,8 @@ def at_smallest(
   if len(sizes) == 1:
     return run(length)
   numbers = jnp.arange(1, length + 1)
-  longest = jnp.max(jnp.where(is_input, numbers, 1))
+  lengths = jnp.max(jnp.where(is_input, numbers, 0), axis=-1)
+  longest = jnp.max(jnp.where(lengths > 0, lengths, length))
 
   def fill(width: int, carry: _Tree) -> _Tree:
     put = lambda old, new: lax.dynamic_update_slice_in_dim(old, new, 0, axis)
@@ -59,4 +68,5 @@ def at_smallest(
   empty = jax.tree.map(
       lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(lambda: run(length))
   )
-  return widths.at_smallest(sizes, longest, fill, empty)
+  with jax.named_scope(SCOPE):
+    return widths.at_smallest(sizes, longest, fill, empty)

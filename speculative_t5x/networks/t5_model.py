@@ -76,7 +76,11 @@ def run_encoder(
     encoder_input_tokens: jax.Array,
     padding: int = SPECIAL_IDS.padding,
 ) -> Encoded:
-  """Runs the encoder; takes what `encode` takes."""
+  """Runs the encoder; takes what `encode` takes.
+
+  Without a reverse-mode gradient, see `input_widths.at_smallest`; training calls
+  `Transformer.encode`.
+  """
   tokens = sharding.constrain(encoder_input_tokens, ('batch', 'length'))
   is_input = tokens != padding
   network = t5.Transformer(config)

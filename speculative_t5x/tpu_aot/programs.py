@@ -13,6 +13,7 @@ from speculative_t5x import sharding
 from speculative_t5x import token_decoder
 from speculative_t5x.drafters import autoregression
 from speculative_t5x.measurement import part_programs
+from speculative_t5x.networks import input_widths
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.tpu_aot import hlo
 from speculative_t5x.tpu_aot import reading
@@ -141,6 +142,7 @@ def compile_loop(
       autoregression.CATCH_UP: 0,
       autoregression.FIRST: 1,
       autoregression.LATER: gamma - 1,
+      input_widths.SCOPE: 1,  # at most, each: it encodes before decoding
   }
   loop = reading.read_loop(
       hlo.parse(compiled.as_text()), shapes, trips, autoregression.LATER

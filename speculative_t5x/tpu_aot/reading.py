@@ -136,7 +136,7 @@ def read_loop(
   Args:
     program: with one such loop.
     shapes: by which arrays are recognised.
-    num_trips: the trips of inner loops whose number depends on data too, by a
+    num_trips: the trips of other loops whose number depends on data too, by a
       scope of the traced function.
     repeated: the scope of the inner loop that is reported by itself, where
       there is one.
@@ -144,10 +144,11 @@ def read_loop(
     ValueError: if the program does not have exactly one such loop, or if the
       number of trips of an inner loop is unknown.
   """
+  reader = _Reader(program, shapes, num_trips or {})
   loops = [
       loop
       for loop in program.loops(program.entry)
-      if program.num_trips(loop) is None
+      if reader.num_trips(loop) is None
   ]
   if len(loops) != 1:
     raise ValueError(
@@ -155,7 +156,6 @@ def read_loop(
         f' {len(loops)} loops.'
     )
   (body,) = loops[0].called['body']
-  reader = _Reader(program, shapes, num_trips or {})
   transfers = sum(map(_is_transfer, program.within(body)))
   trip = dataclasses.replace(reader.read(body), host_transfers=transfers)
   inner = [loop for loop in program.loops(body) if not _is_scatter(loop)]
@@ -194,6 +194,12 @@ class _Reader:
     self._shapes = shapes
     self._num_trips = num_trips
 
+  def num_trips(self, loop: hlo.Instruction) -> int | None:
+    """Returns a loop's number of trips; None if it is not known."""
+    known = (self._num_trips.get(scope) for scope in _scopes(loop))
+    trips = next((count for count in known if count is not None), None)
+    return self._program.num_trips(loop) if trips is None else trips
+
   def read(self, computation: str) -> Reading:
     """Returns the counts of a computation."""
     parts = map(self._read, self._program.of(computation))
@@ -224,10 +230,7 @@ class _Reader:
     return min(map(self.read, last), key=lambda branch: branch.cycles)
 
   def _read_inner_loop(self, loop: hlo.Instruction) -> Reading:
-    known = (self._num_trips.get(scope) for scope in _scopes(loop))
-    trips = next((count for count in known if count is not None), None)
-    if trips is None:
-      trips = self._program.num_trips(loop)
+    trips = self.num_trips(loop)
     if trips is None:
       raise ValueError(
           f'The loop {loop.name} within the decoding loop has an unknown number'

@@ -52,10 +52,12 @@ class Decodes:
       config: of a network that reads the examples.
     Raises:
       ValueError: if the folder has decodes of other settings, if the job has
-        another target or wrote no tokens, or if a token is outside the
+        another target or wrote no tokens, if another training replaced the
+        decodes by those of more or fewer inputs, or if a token is outside the
         network's vocabulary.
     """
     folder = epath.Path(self.folder) / self.name
+    print(f'decodes of the target, {self.name}: {folder}', file=sys.stderr)
     try:
       record = _when_free(lambda: self.infer(output_dir=str(folder)))
     except chunks.OtherSettingsError as error:
@@ -70,6 +72,12 @@ class Decodes:
     path = folder / _PREDICTIONS
     if not pairs:
       raise ValueError(f'{path} has no decodes. Give another task or split.')
+    if len(pairs) != record.num_examples:
+      raise ValueError(
+          f'{path} has {len(pairs)} decodes and not {record.num_examples}:'
+          ' another training with another DECODES_EXAMPLES replaced them.'
+          ' Give each a DECODES_DIR of its own.'
+      )
     inputs, outputs = zip(*pairs, strict=True)
     examples = batches.Examples(
         batching.pad(inputs, max(map(len, inputs))),

@@ -76,7 +76,7 @@ def linear_decay(
     raise ValueError(
         f'warmup_steps {warmup_steps} and decay_steps {decay_steps} (by default'
         f' half of train_steps) together exceed train_steps {train_steps}.'
-        ' Lower them; a gin file sets them by WARMUP_STEPS and DECAY_STEPS.'
+        ' Lower one of them, in a job WARMUP_STEPS or DECAY_STEPS.'
     )
 
   def schedule(step: ArrayLike) -> jax.Array:

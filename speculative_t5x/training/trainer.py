@@ -512,8 +512,10 @@ class _Progress:
         f' {_listed(result.last.validation)}; saved {result.last_checkpoint}'
     )
     if result.best.step != result.last.step:
-      _show(f'the best: {_listed(result.best.validation)}')
-      _show(f'saved {result.best_checkpoint}')
+      _show(
+          f'best checkpoint, step {result.best.step}:'
+          f' {_listed(result.best.validation)}; saved {result.best_checkpoint}'
+      )
     return result
 
 

@@ -38,12 +38,15 @@ _DRAFT = dataclasses.replace(
 class _Infer:
   """Writes given decodes as the infer job does, and counts its runs."""
 
-  def __init__(self, target, num_examples=64, tokens=True, largest=11):
+  def __init__(
+      self, target, num_examples=64, tokens=True, largest=11, replaced_by=None
+  ):
     self.runs = 0
     self._target = target
     self._size = num_examples
     self._tokens = tokens
     self._largest = largest
+    self._written = num_examples if replaced_by is None else replaced_by
 
   def __call__(self, output_dir):
     self.runs += 1
@@ -52,13 +55,13 @@ class _Infer:
     folder.mkdir(parents=True, exist_ok=True)
     draw = lambda: rng.integers(2, self._largest + 1, rng.integers(2, 6))
     with open(folder / 'predictions.jsonl', 'w') as file:
-      for _ in range(self._size):
+      for _ in range(self._written):
         row = {'input_tokens': [*draw().tolist(), 1]}
         if self._tokens:
           row['tokens'] = [*draw().tolist(), 1]
         file.write(json.dumps(row) + '\n')
     model = types.SimpleNamespace(checkpoint=str(self._target))
-    return types.SimpleNamespace(target=model)
+    return types.SimpleNamespace(target=model, num_examples=self._size)
 
 
 def _with_other_settings(output_dir):
@@ -399,11 +402,12 @@ class TestBadInput:
           (_with_other_settings, 'DECODES_DIR: .* holds another temperature'),
           ({'tokens': False}, 'have no tokens'),
           ({'num_examples': 0}, 'has no decodes'),
+          ({'replaced_by': 16}, 'has 16 decodes and not 64: another training'),
           ({'largest': 40}, 'but the network has only 12'),
       ],
       ids=[
           'another target', 'other settings', 'no tokens', 'none',
-          'another vocabulary',
+          'of another training', 'another vocabulary',
       ],
   )
   def test_decodes_that_do_not_fit(self, target, tmp_path, infer, message):

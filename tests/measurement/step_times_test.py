@@ -285,6 +285,22 @@ class TestNumSteps:
 
 class TestEncoders:
 
+  def test_the_request_is_the_one_that_is_timed(self, monkeypatch):
+    parts, _ = parts_of(1, 1)
+    _, request, _ = programs_of(1, 1)
+    read = []
+    monkeypatch.setattr(
+        step_times, 'seconds', lambda program: read.append(program()) or 1.0
+    )
+    for token in (5, 6):
+      tokens = jnp.full_like(request.encoder_input_tokens, token)
+      parts.time_encoders(request.replace(encoder_input_tokens=tokens))
+    target, draft, other_target, other_draft = (
+        jax.tree.leaves(each.memory)[0] for each in read
+    )
+    assert not np.allclose(target, other_target)
+    assert not np.allclose(draft, other_draft)
+
   def test_nothing_runs_when_timing_begins(self, monkeypatch):
     """Calls return before they have run: a timing would include them."""
     programs, request, _ = programs_of(1, 1)

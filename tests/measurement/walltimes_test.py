@@ -80,7 +80,14 @@ def sweep(decoder):
     return lambda *args: made.append(cls(*args)) or made[-1]
 
   programs = part_programs.PartPrograms(decoder)
+  bind_encoders, encoded = programs.bind_encoders, []
+
+  def watch_encoders(request):
+    encoded.append(request.encoder_input_tokens.tolist())
+    return bind_encoders(request)
+
   with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(programs, 'bind_encoders', watch_encoders)
     patch.setattr(interleaved, '_timed', watch)
     patch.setattr(interleaved, 'run', watch_run)
     patch.setattr(step_times, 'Parts', keep(step_times.Parts, parts))
@@ -96,9 +103,10 @@ def sweep(decoder):
       found[-1].__dict__.update(
           record=measured.record, plain=measured.plain,
           speculative=measured.speculative, timed=list(timed),
-          parts=parts[-1], readers=readers[-1],
+          parts=parts[-1], readers=readers[-1], encoded=list(encoded),
       )  # fmt: skip
       timed.clear()
+      encoded.clear()
   return found
 
 
@@ -178,6 +186,19 @@ class TestRecord:
       )
       assert record.floor_ms == 1e3 * each.readers.floor_s() > 0
       assert record.floor_ratio == record.t1_ms / record.floor_ms
+
+  def test_encoders_are_timed_on_each_batch(self, sweep):
+    """Their time depends on how long the inputs are."""
+    for each, (temperature, seed) in zip(
+        sweep, TEMPERATURES_AND_SEEDS, strict=True
+    ):
+      expected = [
+          batch.encoder_input_tokens.tolist()
+          for batch in batches(temperature, seed)
+          for _ in range(REPEATS)
+      ]
+      # Compiled on the first batch.
+      assert each.encoded == [expected[0], *expected]
 
   def test_number_of_rounds(self, sweep):
     for each in sweep:

@@ -20,7 +20,7 @@ from speculative_t5x.tpu_aot import programs
 from speculative_t5x.tpu_aot import reading
 from tests.tpu_aot import libtpu
 
-GAMMA, LENGTH, INPUTS_LENGTH = 3, 32, 16
+GAMMA, LENGTH, INPUTS_LENGTH = 3, 32, 32  # two widths of the encoder
 SLOTS = LENGTH + GAMMA + 1
 # All widths differ, so that sizes identify arrays.
 TARGET = t5.T5Config(

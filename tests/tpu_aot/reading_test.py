@@ -67,6 +67,23 @@ class TestReadLoop:
     assert found.inner_trip is None
 
 
+  def test_loops_of_a_given_scope_are_ignored(self):
+    """The encoder runs at one of several widths, and each is a loop."""
+    text = hlo_texts.program(_work('step', 10), others=NOTHING)
+    wide = hlo_texts.counted('wide', 9, _work('encoded', 1000))
+    wide = wide.replace('direction=LT', 'direction=EQ')  # no known bound
+    looped = hlo_texts.looped('wide', 'jit(loop)/input_width/while')
+    text = text.replace('ENTRY', wide + '\nENTRY')
+    text = text.replace('  ROOT %loop', f'  {looped}\n  ROOT %loop')
+    read = lambda **named: reading.read_loop(
+        hlo.parse(text), hlo_texts.SHAPES, **named
+    )
+    with pytest.raises(ValueError, match='one decoding loop.*, got 2'):
+      read(num_trips={'input': 1})
+    found = read(num_trips={'input_width': 1})
+    assert found.trip == reading.Reading(cycles=10, num_operations=1)
+
+
 class TestInnerTrip:
 
   LATER = hlo_texts.counted('later', 6, _work('draft', 100))
