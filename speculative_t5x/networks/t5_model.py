@@ -78,8 +78,8 @@ def run_encoder(
 ) -> Encoded:
   """Runs the encoder; takes what `encode` takes.
 
-  Without a reverse-mode gradient, see `input_widths.at_smallest`; training calls
-  `Transformer.encode`.
+  Without a reverse-mode gradient, see `input_widths.at_smallest`: a network in
+  training calls `Transformer.encode`.
   """
   tokens = sharding.constrain(encoder_input_tokens, ('batch', 'length'))
   is_input = tokens != padding
