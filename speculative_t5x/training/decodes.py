@@ -57,7 +57,6 @@ class Decodes:
         network's vocabulary.
     """
     folder = epath.Path(self.folder) / self.name
-    print(f'decodes of the target, {self.name}: {folder}', file=sys.stderr)
     try:
       record = _when_free(lambda: self.infer(output_dir=str(folder)))
     except chunks.OtherSettingsError as error:

