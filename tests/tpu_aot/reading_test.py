@@ -66,7 +66,6 @@ class TestReadLoop:
     assert found.trip == reading.Reading(cycles=10, num_operations=1)
     assert found.inner_trip is None
 
-
   def test_loops_of_a_given_scope_are_ignored(self):
     """The encoder runs at one of several widths, and each is a loop."""
     text = hlo_texts.program(_work('step', 10), others=NOTHING)
