@@ -18,12 +18,14 @@ from speculative_t5x import loading
 from speculative_t5x.jobs import distill
 from speculative_t5x.outputs import chunks
 from speculative_t5x.outputs import folder_lock
+from speculative_t5x.tasks import ende
 from speculative_t5x.training import decodes
 from speculative_t5x.training import divergences
 from speculative_t5x.training import on_policy
 from speculative_t5x.training import origins
 from speculative_t5x.training import schedules
 from speculative_t5x.training import steps
+from speculative_t5x.training import task_examples
 from speculative_t5x.training import trainer
 from tests import checkpoints_by_hand
 from tests import tiny
@@ -394,6 +396,17 @@ class TestBadInput:
   def test_error_names_the_setting(self, target, tmp_path, changes, message):
     with pytest.raises(ValueError, match=message):
       _distill(target, tmp_path, **changes)
+
+  def test_missing_split_is_found_before_anything_is_decoded(
+      self, target, tmp_path
+  ):
+    infer = _Infer(target)
+    missing = task_examples.References(
+        ende.BULLETINS, 'dev', {'inputs': 8, 'targets': 8}
+    )
+    with pytest.raises(ValueError, match='bulletins_ende.*no split dev'):
+      _distill(target, tmp_path, infer, references=[missing])
+    assert not infer.runs
 
   @pytest.mark.parametrize(
       ('infer', 'message'),

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests that chunks are reused if, and only if, they are complete and valid."""
 
+import functools
 import json
 
 from etils import epath
@@ -28,6 +29,7 @@ def folder(request, tmp_path):
       yield epath.Path('memory://bucket/output')
 
 
+@functools.cache  # asks git for the commit
 def _record(**values):
   return provenance.new_record('infer', **({'temperature': 0.0} | values))
 
