@@ -48,8 +48,8 @@ _BENCHMARK_SERIES = {
     'losses': 'multi30k/losses.ndjson',
 }
 _TRAININGS = (
-    'bulletins_target', 'bulletins_draft', 'multi30k_target',
-    'multi30k_decoder',
+    'bulletins_target', 'bulletins_draft', 'bulletins_summary_target',
+    'bulletins_summary_draft', 'multi30k_target', 'multi30k_decoder',
 )  # fmt: skip
 _TASKS = 'translation', 'summaries', 'post-editing'
 _MODULES = (
