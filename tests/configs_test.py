@@ -260,9 +260,9 @@ class TestMethods:
     assert alone.checkpoint_path == embedded.draft_checkpoint(pair)
     assert [*both.sources] == [copied, alone]
 
-  def test_each_task_has_its_costs(self):
+  def test_a_task_may_have_its_own_costs(self):
     self._settings('summaries')
-    gin.parse_config('summaries/COST_COEFFICIENT = 0.75')
+    gin.parse_config('summaries/expected_speed.ExpectedSpeed.c = 0.75')
     names = []
     for scope in ('translation', 'summaries', 'post_editing'):
       with gin.config_scope(scope):
