@@ -59,8 +59,8 @@ _NOT_GENERATED = {
             '95 percent', '4 percent', '3 percent', '0.75', '0.95', '1.03'
         },
         'sizes': {
-            '10.6M', '0.9M', '9.2M', '1.6M', '16 MB', '18 MB', '24 GB', '24 MB',
-            '29 MB', '32 MB', '64 MB',
+            '10.6M', '0.9M', '9.2M', '1.6M', '2 MB', '16 MB', '18 MB', '24 GB',
+            '24 MB', '29 MB', '32 MB', '64 MB',
         },
         'the paper': {'3.4x', '2.2x', '0.02', '0.04'},
         'by hand': {'5 percent', '9 percent'},
