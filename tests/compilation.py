@@ -1,15 +1,18 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Counts compilations, and compiles with optimizations on request."""
+"""Counts compilations, frees programs, and compiles with optimizations."""
 
 from collections.abc import Iterator
 import contextlib
 import math
+import pathlib
 
 import jax
 import jaxtyping
 
 _EVENT = '/jax/core/compile/backend_compile_duration'
+# Half of what Linux allows a process by default (vm.max_map_count).
+_MOST_MAPS = 32_000
 _num_compiled = 0
 
 
@@ -24,6 +27,17 @@ jax.monitoring.register_event_duration_secs_listener(_hear)
 def count() -> int:
   """Returns the number of programs compiled so far, including cached ones."""
   return _num_compiled
+
+
+def free_if_many() -> None:
+  """Frees all programs if they take many of the process's memory maps.
+
+  A program for CPUs takes several maps. The whole suite in one process would
+  need more than Linux allows, and XLA crashes when it gets none.
+  """
+  maps = pathlib.Path('/proc/self/maps')
+  if maps.exists() and maps.read_bytes().count(b'\n') > _MOST_MAPS:
+    jax.clear_caches()
 
 
 @contextlib.contextmanager

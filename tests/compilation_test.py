@@ -1,0 +1,32 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests that compiled programs are freed before memory maps run out."""
+
+import sys
+
+import jax
+import pytest
+
+from tests import compilation
+
+
+@pytest.mark.parametrize(
+    ('most', 'num_kept'),
+    [
+        (10**9, 1),
+        pytest.param(
+            0,
+            0,
+            marks=pytest.mark.skipif(
+                sys.platform != 'linux', reason='only Linux lists its maps'
+            ),
+        ),
+    ],
+)
+def test_programs_are_freed_if_many(monkeypatch, most, num_kept):
+  monkeypatch.setattr(compilation, '_MOST_MAPS', most)
+  program = jax.jit(lambda x: x + 1)
+  assert program(1) == 2
+  compilation.free_if_many()
+  assert program._cache_size() == num_kept
+  assert program(1) == 2
