@@ -17,7 +17,8 @@
 #
 # Options:
 #   --dry-run             prints all commands and the chip-hours, runs nothing
-#   --program=<program>   speculative-t5x (default), t5x.eval or t5x.infer
+#   --program=<program>   speculative-t5x (default), t5x.train, t5x.eval or
+#                         t5x.infer
 #   --chips=1             lets the job use one chip of its host; default: all
 #   --time-limit=2h       from the machine's start to its deletion (s, m or h)
 #   --trace               writes an xprof trace to <output dir>/trace

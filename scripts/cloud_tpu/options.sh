@@ -103,9 +103,9 @@ check_program() {
         'jobs of speculative-t5x run on one host. Choose a type with one' \
         'host, such as v4-8, or run T5X: --program=t5x.eval.'
       ;;
-    t5x.eval | t5x.infer) ;;
-    *) fail "--program=${PROGRAM} is not one of speculative-t5x, t5x.eval and" \
-      't5x.infer.' ;;
+    t5x.train | t5x.eval | t5x.infer) ;;
+    *) fail "--program=${PROGRAM} is not one of speculative-t5x, t5x.train," \
+      't5x.eval and t5x.infer.' ;;
   esac
   case "${CHIPS}" in
     all) ;;

@@ -5,9 +5,9 @@
   python -m scripts.cloud_tpu.worker_main --output_dir=<folder> [--trace] \
     [--num_hosts=4] <program> <its arguments>
 
-A program is `speculative-t5x`, `t5x.eval` or `t5x.infer`. It gets the output
-folder by its own flag. The trace, for xprof, is written to `trace` in that
-folder.
+A program is `speculative-t5x`, `t5x.train`, `t5x.eval` or `t5x.infer`. It gets
+the output folder by its own flag. The trace, for xprof, is written to `trace` in
+that folder.
 """
 
 import argparse
@@ -27,6 +27,7 @@ from speculative_t5x.runtime import compilation_cache
 # Each program's flag for the output folder; T5X's values are gin expressions.
 _OUTPUT_FLAGS = {
     'speculative-t5x': '--output_dir={}',
+    't5x.train': '--gin.MODEL_DIR="{}"',
     't5x.eval': '--gin.EVAL_OUTPUT_DIR="{}"',
     't5x.infer': '--gin.INFER_OUTPUT_DIR="{}"',
 }

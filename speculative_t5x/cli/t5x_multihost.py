@@ -1,14 +1,13 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-r"""Runs T5X's eval or infer script on several hosts.
+r"""Runs T5X's train, eval or infer script on several hosts.
 
-  python -m speculative_t5x.cli.t5x_multihost {eval,infer} \
+  python -m speculative_t5x.cli.t5x_multihost {train,eval,infer} \
     [--coordinator_address=HOST:PORT --process_count=N --process_index=I] \
     <flags of the T5X script>
 
 Every host runs the same command with its own index, which counts from 0. The
-address is that of host 0. The three flags have the names of T5X's train script,
-and may be left out where JAX finds the other hosts itself, as on a Cloud TPU.
+address is that of host 0. The three flags may be left out where JAX finds the other hosts itself, as on a Cloud TPU.
 """
 
 import argparse
@@ -28,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int | str | None:
   parser = argparse.ArgumentParser(
       usage=usage.strip(), description=description, allow_abbrev=False
   )
-  parser.add_argument('script', choices=['eval', 'infer'])
+  parser.add_argument('script', choices=['train', 'eval', 'infer'])
   parser.add_argument('--coordinator_address')
   parser.add_argument('--process_count', type=int)
   parser.add_argument('--process_index', type=int)
@@ -81,7 +80,7 @@ def run_script(name: str, arguments: Sequence[str]) -> int | str | None:
   """Runs a script of T5X as `python -m` does, and returns its exit status.
 
   Args:
-    name: 'eval' or 'infer'.
+    name: 'train', 'eval' or 'infer'.
     arguments: flags of the script.
   """
   module = f't5x.{name}'

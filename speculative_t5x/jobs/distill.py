@@ -3,10 +3,12 @@
 """The distill job: trains a draft on its target's distributions."""
 
 from collections.abc import Callable, Mapping, Sequence
+import dataclasses
 import inspect
 import sys
 
 from etils import epath
+import jax
 
 from speculative_t5x import checkpoints
 from speculative_t5x import sharding
@@ -17,6 +19,7 @@ from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
 from speculative_t5x.networks import t5_sizes
 from speculative_t5x.outputs import folder_lock
+from speculative_t5x.outputs import kept_data
 from speculative_t5x.speculation import ranges
 from speculative_t5x.training import acceptance
 from speculative_t5x.training import batches
@@ -49,6 +52,7 @@ def distill(
     on_policy: on_policy_lib.Settings = on_policy_lib.Settings(),  # noqa: B008
     dropout_rate: float = 0.0,
     target_config: t5.T5Config | None = None,
+    end_of_sequence: int = t5_model.SPECIAL_IDS.end,
     mesh_shape: Sequence[int] = (1, 1),
 ) -> trainer.Result:
   """Trains a draft, or resumes from the newest checkpoint in `model_dir`.
@@ -71,6 +75,8 @@ def distill(
     dropout_rate: of the draft in training, in [0, 1).
     target_config: the target's network; None for the sizes that its checkpoint
       states.
+    end_of_sequence: of the vocabulary, at which the draft's own samples end
+      unless the target's checkpoint states the id.
     mesh_shape: number of devices along the data and the model axis.
   Raises:
     ValueError: if an argument is of another kind, if target, draft and data
@@ -80,11 +86,13 @@ def distill(
     OSError: if the folder cannot be written to.
   """
   _check(decodes, references, validation)
-  ranges.check_settings(ranges.DROPOUT_RATE, dropout_rate=dropout_rate)
+  ranges.check_settings(ranges.RATE_BELOW_1, dropout_rate=dropout_rate)
   ranges.check_settings(_DIVERGENCE, divergence=divergence)
-  _check_on_policy(on_policy, divergence)
+  if on_policy.share:
+    _check_on_policy(on_policy, divergence, settings)
   model_dir = epath.Path(model_dir)
   mesh = sharding.from_shape(mesh_shape)
+  sharding.check_batch(mesh, settings.batch_size // settings.num_parts)
   with folder_lock.hold(model_dir):
     opened = pairing.open_checkpoint(pairing.TARGET_PATH, checkpoint_path)
     _check_vocabulary_files(checkpoint_path, draft.checkpoint_path)
@@ -101,10 +109,16 @@ def distill(
     # What takes least time comes first: a wrong setting then fails early.
     tokenized = [each.read(target.config) for each in references]
     measured_on = {
-        temperature: batches.in_order(read(each), settings.batch_size)
-        for temperature, each in validation.items()
+        temperature: read(each) for temperature, each in validation.items()
     }
     examples = batches.join([*map(read, decodes), *tokenized])
+    kept_data.check(
+        model_dir,
+        {
+            'training examples': jax.tree.leaves(examples),
+            'validation examples': jax.tree.leaves(measured_on),
+        },
+    )
     objective = distillation.Distillation(
         target.params,
         target.config,
@@ -116,13 +130,20 @@ def distill(
       samples = on_policy_lib.Samples(
           objective,
           on_policy,
-          opened.special_ids or t5_model.SPECIAL_IDS,
+          opened.special_ids
+          or dataclasses.replace(t5_model.SPECIAL_IDS, end=end_of_sequence),
           settings.batch_size,
           settings.seed,
       )
     return trainer.train(
         objective,
-        acceptance.Validation(objective, measured_on),
+        acceptance.Validation(
+            objective,
+            {
+                temperature: batches.in_order(each, settings.batch_size)
+                for temperature, each in measured_on.items()
+            },
+        ),
         examples,
         learning_rate_fn,
         settings,
@@ -173,11 +194,12 @@ def _check_special_ids(target: checkpoints.Checkpoint) -> None:
     )
 
 
-def _check_on_policy(on_policy, divergence) -> None:
+def _check_on_policy(on_policy, divergence, settings) -> None:
   """Checks that the target teaches the draft on its own samples."""
+  on_policy.num_per_batch(settings.batch_size)
+  trainer.check_period(settings, on_policy.period)
   # Gin wraps the functions that it provides.
-  chosen = inspect.unwrap(divergence)
-  if on_policy.share and chosen is divergences.cross_entropy:
+  if inspect.unwrap(divergence) is divergences.cross_entropy:
     raise ValueError(
         'By cross entropy the draft would learn its own samples. Set'
         ' ON_POLICY_SHARE to 0, or choose another file of configs/divergences.'

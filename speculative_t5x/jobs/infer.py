@@ -396,8 +396,9 @@ def _write(
   Returns:
     The record, and the lines of `predictions.jsonl`.
   """
-  # A job may resume on another machine: its texts are then those of both.
-  identity = dataclasses.replace(settings, device=None, host=None)
+  # A job may resume on another machine, or on a mesh of other devices: its texts
+  # are then those of both. {} is the mesh of a single device.
+  identity = dataclasses.replace(settings, device=None, host=None, mesh={})
   chunks = chunks_lib.Chunks(output_dir, identity, options, 'infer')
   chunks.check_alone()
   folder = output_folder.OutputFolder(output_dir, 'infer')

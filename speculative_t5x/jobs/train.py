@@ -9,11 +9,13 @@ from collections.abc import Mapping, Sequence
 import functools
 
 from etils import epath
+import jax
 
 from speculative_t5x import checkpoints
 from speculative_t5x import sharding
 from speculative_t5x.networks import t5
 from speculative_t5x.outputs import folder_lock
+from speculative_t5x.outputs import kept_data
 from speculative_t5x.training import batches
 from speculative_t5x.training import cross_entropy
 from speculative_t5x.training import losses
@@ -67,6 +69,13 @@ def train(
   )
   with folder_lock.hold(model_dir):
     examples, validation = read(train_split), read(validation_split)
+    kept_data.check(
+        model_dir,
+        {
+            'training examples': jax.tree.leaves(examples),
+            'validation examples': jax.tree.leaves(validation),
+        },
+    )
     objective = cross_entropy.CrossEntropy(network_config, loss_config)
     return trainer.train(
         objective,

@@ -84,7 +84,7 @@ class T5Config:
       name = jnp.dtype(self.dtype).name
     except TypeError:
       name = self.dtype
-    ranges.check_settings(ranges.DROPOUT_RATE, dropout_rate=self.dropout_rate)
+    ranges.check_settings(ranges.RATE_BELOW_1, dropout_rate=self.dropout_rate)
     # float16 cannot represent the logit of a masked position.
     if name not in ('float32', 'bfloat16'):
       raise ValueError(f'dtype must be float32 or bfloat16, got {name}.')

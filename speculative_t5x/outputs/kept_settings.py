@@ -47,6 +47,8 @@ def keep(
     whole_files.replace(folder, FILE_NAME, text.encode())
   try:
     yield
+  except folder_lock.FolderInUseError:
+    raise  # the settings are also those of the job at work
   except BaseException:
     if not checkpoints.step_folders(folder):
       file.unlink(missing_ok=True)

@@ -40,7 +40,7 @@ class Kind:
 
 NUMBER = Kind('be a number')
 RATE = Kind('lie in [0, 1]', is_allowed=lambda x: 0 <= x <= 1)
-DROPOUT_RATE = Kind('lie in [0, 1)', is_allowed=lambda x: 0 <= x < 1)
+RATE_BELOW_1 = Kind('lie in [0, 1)', is_allowed=lambda x: 0 <= x < 1)
 POSITIVE_RATE = Kind('lie in (0, 1]', is_allowed=lambda x: 0 < x <= 1)
 COSINE = Kind('lie in [-1, 1]', is_allowed=lambda x: -1 <= x <= 1)
 COEFFICIENT = Kind(

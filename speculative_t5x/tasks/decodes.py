@@ -12,9 +12,9 @@ import os
 from typing import Any
 
 from etils import epath
-import seqio
 import tensorflow as tf
 
+from speculative_t5x.tasks import metric_fns
 from speculative_t5x.tasks import predictions
 from speculative_t5x.tasks import seqio_tasks
 
@@ -53,8 +53,9 @@ def register(
   seqio_tasks.replace_task(
       NAME,
       seqio_tasks.source_of_columns(lambda split: _read(files[split]), files),
-      preprocessors=[_as_tensors, seqio.CacheDatasetPlaceholder()],
-      metric_fns=(),
+      # Nothing is worth a cache: with `use_cached`, seqio reads the files too.
+      preprocessors=[_as_tensors],
+      metric_fns=[metric_fns.speculation],
       vocabulary_file=vocabulary_file,
   )
   return NAME

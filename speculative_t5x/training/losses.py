@@ -17,7 +17,13 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 import numpy as np
 
+from speculative_t5x.speculation import ranges
+
 _NORMALIZERS = ('NUM_REAL_TARGET_TOKENS', 'NUM_TOTAL_TARGET_TOKENS')
+_NORMALIZER = dataclasses.replace(
+    ranges.POSITIVE,
+    allowed=f'be None, one of {_NORMALIZERS}, or a number above 0',
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,16 +45,13 @@ class LossConfig:
   loss_normalizing_factor: float | str | None = None
 
   def __post_init__(self):
-    if not 0.0 <= self.label_smoothing < 1.0:
-      raise ValueError(
-          f'label_smoothing must be in [0, 1). Got {self.label_smoothing}.'
-      )
+    ranges.check_settings(ranges.COEFFICIENT, z_loss=self.z_loss)
+    ranges.check_settings(
+        ranges.RATE_BELOW_1, label_smoothing=self.label_smoothing
+    )
     factor = self.loss_normalizing_factor
-    if isinstance(factor, str) and factor not in _NORMALIZERS:
-      raise ValueError(
-          'loss_normalizing_factor must be None, a number or one of'
-          f' {_NORMALIZERS}. Got {factor!r}.'
-      )
+    if factor is not None and factor not in _NORMALIZERS:
+      ranges.check_settings(_NORMALIZER, loss_normalizing_factor=factor)
 
   def divisor(self, metrics: 'Metrics', num_positions: int) -> ArrayLike:
     """Returns the number that the batch's sum is divided by.

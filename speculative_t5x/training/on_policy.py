@@ -16,6 +16,7 @@ import numpy as np
 from speculative_t5x.drafters import nothing
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import loop
+from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.training import distillation
@@ -37,16 +38,23 @@ class Settings:
   temperature: float = 1.0
 
   def __post_init__(self):
-    if not 0 <= self.share <= 1:
+    ranges.check_settings(ranges.RATE, share=self.share)
+    ranges.check_settings(ranges.COUNT, period=self.period)
+    ranges.check_settings(ranges.COEFFICIENT, temperature=self.temperature)
+
+  def num_per_batch(self, batch_size: int) -> int:
+    """Returns the examples of a batch whose targets are samples.
+
+    Raises:
+      ValueError: if a share above 0 is less than one example.
+    """
+    count = round(self.share * batch_size)
+    if self.share and not count:
       raise ValueError(
-          'The share of on-policy samples must lie in [0, 1], got'
-          f' {self.share}.'
+          f'A share of {self.share} of a batch of {batch_size} examples is'
+          ' none. Raise the share of on-policy samples, or the batch size.'
       )
-    if self.period < 1:
-      raise ValueError(
-          'The period of on-policy samples must be at least 1 step, got'
-          f' {self.period}.'
-      )
+    return count
 
 
 class Samples:
@@ -69,16 +77,10 @@ class Samples:
       batch_size: of the training; also decoded at once.
       seed: of the samples.
     Raises:
-      ValueError: if the share of a batch is less than one example, or for a
-        temperature below 0.
+      ValueError: if the share of a batch is less than one example.
     """
     self.period = settings.period
-    self.num_per_batch = round(settings.share * batch_size)
-    if not self.num_per_batch:
-      raise ValueError(
-          f'A share of {settings.share} of a batch of {batch_size} examples is'
-          ' none. Raise the share of on-policy samples, or the batch size.'
-      )
+    self.num_per_batch = settings.num_per_batch(batch_size)
     self._objective = objective
     self._sampling = sampling_lib.make_sampling(settings.temperature)
     self._special_ids = special_ids

@@ -66,8 +66,7 @@ class Scratch:
           'A draft model from scratch needs its sizes. Set DRAFT_CONFIG, as a'
           ' file of configs/models does.'
       )
-    if not config.num_encoder_layers:
-      config = dataclasses.replace(config, encoder_dim=target.config.emb_dim)
+    config = _for_target(config, target.config)
     return drafts.Network(config), steps.init_params(config, seed)
 
 
@@ -87,9 +86,10 @@ class FromCheckpoint:
       self, target: cutting.Network, seed: int
   ) -> tuple[drafts.Draft, drafts.Params]:
     """See `Origin.make`."""
-    del target, seed
+    del seed
     opened = pairing.open_checkpoint(pairing.DRAFT_PATH, self.checkpoint_path)
-    return _as_draft(read(opened, self.config))
+    config = self.config and _for_target(self.config, target.config)
+    return _as_draft(read(opened, config))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,6 +121,7 @@ class FromTarget:
         ranges.Kind(f'{_LAYERS}, or None', (Sequence, type(None))),
         encoder_layers=self.encoder_layers,
     )
+    ranges.check_settings(ranges.FLAG, shares_encoder=self.shares_encoder)
 
   def make(
       self, target: cutting.Network, seed: int
@@ -165,6 +166,13 @@ class ExitHead:
       decoder = {**params['decoder'], 'logits_dense': tied}
       params = {**params, 'decoder': decoder}
     return drafts.ExitHead(config), early_exit.take_head(params)
+
+
+def _for_target(config: t5.T5Config, target: t5.T5Config) -> t5.T5Config:
+  """Returns a config whose decoder alone reads the target's encoder."""
+  if config.num_encoder_layers:
+    return config
+  return dataclasses.replace(config, encoder_dim=target.emb_dim)
 
 
 def _as_draft(network: cutting.Network) -> tuple[drafts.Draft, drafts.Params]:

@@ -51,6 +51,19 @@ def read(
   return batches.trim_padding(examples)
 
 
+def end_of_sequence(name: str, split: str) -> int:
+  """Returns the id that ends the sequences of a task.
+
+  Args:
+    name: see `read`.
+    split: see `read`.
+  Raises:
+    ValueError: if there is no such task or split, or if the vocabulary cannot
+      be read.
+  """
+  return examples_lib.vocabulary_of(examples_lib.find_task(name, split)).eos_id
+
+
 def _dataset(
     name: str, split: str, task_feature_lengths: Mapping[str, int]
 ) -> tf.data.Dataset:

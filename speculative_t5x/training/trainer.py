@@ -100,6 +100,23 @@ class Settings:
     return step == self.train_steps or step % self.checkpoint_period == 0
 
 
+def check_period(settings: Settings, period: int) -> None:
+  """Checks that a resumed training draws samples as an uninterrupted one does.
+
+  Args:
+    settings: of the training.
+    period: steps between two draws.
+  Raises:
+    ValueError: if the period does not divide that of checkpoints.
+  """
+  if settings.checkpoint_period % period:
+    raise ValueError(
+        f'Samples are drawn every {period} steps, which does not divide the'
+        f' checkpoint_period of {settings.checkpoint_period}: a resumed'
+        ' training could not draw the same ones. Choose a divisor.'
+    )
+
+
 class Validation(Protocol):
   """Measures parameters at each checkpoint."""
 
@@ -188,7 +205,8 @@ def train(
     OSError: if the folder cannot be written to; earlier checkpoints stay.
   """
   _check_batch_size(settings.batch_size, examples)
-  _check_period(settings, samples)
+  if samples:
+    check_period(settings, samples.period)
   sharding.check_batch(mesh, settings.batch_size // settings.num_parts)
   optimizer = adafactor.make(learning_rate_fn)
   state = _newest(init, optimizer, model_dir, settings.train_steps)
@@ -251,8 +269,10 @@ class _Feed:
   """Provides the batches of each device call, truncated to a common length.
 
   The device holds one copy of the examples per length. There are few lengths,
-  because each causes a compilation of the train step. Samples lie behind the
-  examples, until the next ones replace them.
+  because each causes a compilation of the train step. Dropout masks depend on
+  the length. It is therefore that of all steps up to the next multiple of
+  `steps_per_call`, wherever checkpoints divide them into calls. Samples lie
+  behind the examples, until the next ones replace them.
   """
 
   def __init__(
@@ -264,6 +284,7 @@ class _Feed:
     self._given = examples
     self._samples = samples
     self._train_steps = settings.train_steps
+    self._steps_per_call = settings.steps_per_call
     self._drawn = range(0)  # the steps whose samples were drawn
     self._put(examples)
     batch_size = settings.batch_size
@@ -297,16 +318,28 @@ class _Feed:
     Returns:
       The examples, and indices [last - first, batch] int32 into them.
     """
-    indices = self._shuffle.indices(first, last)
-    if self._samples:
-      if first not in self._drawn:
-        self._draw(first, params)
-      indices[:, : self._samples.num_per_batch] = self._places(first, last)
-    longest = int(self._lengths[indices].max())
+    if self._samples and first not in self._drawn:
+      self._draw(first, params)
+    longest = int(self._lengths[self._indices(*self._window(first))].max())
     length = -(-longest // _LENGTH_STEP) * _LENGTH_STEP
     if length not in self._cut:
       self._cut[length] = self._examples.cut(length)
-    return self._cut[length], indices
+    return self._cut[length], self._indices(first, last)
+
+  def _window(self, step: int) -> tuple[int, int]:
+    """Returns the steps among which a step has its length: first, and end."""
+    periods = self._steps_per_call, *self.periods
+    floors = (step // period * period for period in periods)
+    first = max(self._drawn.start, *floors)
+    end = min((step // period + 1) * period for period in periods)
+    return first, min(end, self._train_steps)
+
+  def _indices(self, first: int, last: int) -> np.ndarray:
+    """Returns the indices of steps `first` to `last - 1`; see `batches`."""
+    indices = self._shuffle.indices(first, last)
+    if self._samples:
+      indices[:, : self._samples.num_per_batch] = self._places(first, last)
+    return indices
 
   def _draw(self, first: int, params: steps.Params) -> None:
     """Draws samples for the steps from `first` to the end of the period."""
@@ -402,6 +435,7 @@ class _Saver:
     self._begin_window()
 
   def _measure(self, state: adafactor.TrainState) -> history.Point:
+    training = _training(self._window, time.monotonic() - self._started)
     measured = self._validation(state.params)
     step = int(state.step)
     # A gradient can be NaN although the loss of its step was finite.
@@ -412,7 +446,7 @@ class _Saver:
       )
     return history.Point(
         step,
-        _training(self._window, time.monotonic() - self._started),
+        training,
         measured,
         self._validation.score(measured),
         time.time(),
@@ -537,16 +571,6 @@ def _check_batch_size(batch_size: int, examples: batches.Examples) -> None:
     raise ValueError(
         f'batch_size {batch_size} exceeds the {examples.num_examples} training'
         ' examples. Lower it.'
-    )
-
-
-def _check_period(settings: Settings, samples: Samples | None) -> None:
-  """Checks that a resumed training draws as an uninterrupted one does."""
-  if samples and settings.checkpoint_period % samples.period:
-    raise ValueError(
-        f'Samples are drawn every {samples.period} steps, which does not divide'
-        f' the checkpoint_period of {settings.checkpoint_period}: a resumed'
-        ' training could not draw the same ones. Choose a divisor.'
     )
 
 

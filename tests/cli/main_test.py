@@ -677,6 +677,9 @@ class TestBadInput:
           ('PATIENCE=0', 'patience must be a whole number and at least 1, got'),
           ('TRAIN_STEPS=2.5', 'train_steps must be a whole number and at leas'),
           ('DRAFT_DECODER_LAYERS=1', 'decoder_layers must be numbers of layer'),
+          ('DRAFT_SHARES_ENCODER=false', 'shares_encoder must be True or Fals'),
+          ('ON_POLICY_PERIOD=50.0', 'period must be a whole number and at lea'),
+          ('ON_POLICY_SHARE=half', 'share must lie in [0, 1], got'),
           # Set in one scope, and another value in another scope
           ('VALIDATION_EXAMPLES=0', 'num_examples must be a whole number and '),
       ],

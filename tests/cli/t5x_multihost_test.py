@@ -26,6 +26,7 @@ def calls(monkeypatch):
   return made
 
 
+@pytest.mark.parametrize('script', ['train', 'eval', 'infer'])
 @pytest.mark.parametrize(
     ('flags', 'connection'),
     [
@@ -40,11 +41,11 @@ def calls(monkeypatch):
         ),
     ],
 )
-def test_connects_before_the_script_runs(calls, flags, connection):
+def test_connects_before_the_script_runs(calls, script, flags, connection):
   """The script gets the flags that are not the launcher's."""
   own = ['--gin_file=a.gin', '--gin.SPLIT="test"', '--process=abbreviated']
-  assert t5x_multihost.main(['infer', *flags, *own]) == 3
-  assert calls == [connection, ('infer', own)]
+  assert t5x_multihost.main([script, *flags, *own]) == 3
+  assert calls == [connection, (script, own)]
 
 
 @pytest.mark.parametrize(
@@ -79,9 +80,9 @@ def test_invalid_flags(calls, capsys, flags, message):
 
 def test_another_script(calls, capsys):
   with pytest.raises(SystemExit):
-    t5x_multihost.main(['train'])
+    t5x_multihost.main(['export'])
   assert not calls
-  assert "'train' (choose from 'eval', 'infer')" in capsys.readouterr().err
+  assert "'export' (choose from 'train', 'eval'," in capsys.readouterr().err
 
 
 def test_no_other_hosts(calls, monkeypatch, capsys):

@@ -208,6 +208,28 @@ class TestDistill:
     assert resumed.last.validation == whole.last.validation
     assert resumed.last.training['loss'] == whole.last.training['loss']
 
+  def test_samples_end_at_the_end_of_the_vocabulary(
+      self, target, tmp_path, monkeypatch
+  ):
+    """T5X's layout does not state the id."""
+    seen = []
+    make = on_policy.Samples
+
+    def samples(objective, settings, special_ids, *rest):
+      seen.append(special_ids.end)
+      return make(objective, settings, special_ids, *rest)
+
+    monkeypatch.setattr(on_policy, 'Samples', samples)
+    for options in ({}, {'end_of_sequence': 3}):
+      _distill(
+          target,
+          tmp_path / str(len(seen)),
+          on_policy=on_policy.Settings(share=0.5, period=3),
+          train_steps=1,
+          **options,
+      )
+    assert seen == [1, 3]
+
   def test_goes_on_from_a_checkpoint(self, target, distilled, tmp_path):
     """At a learning rate of 0, the measures stay those of the checkpoint."""
     _, result = distilled
@@ -271,6 +293,22 @@ def with_vocabulary(target, tmp_path_factory):
 
 
 class TestBadInput:
+
+  def test_another_target_at_the_same_path(self, target, distilled, tmp_path):
+    """Its decodes differ, on which the training must not go on."""
+    shutil.copytree(distilled[0] / 'model', tmp_path / 'model')
+    with pytest.raises(ValueError, match='other training examples and valid'):
+      _distill(target, tmp_path, _Infer(target, largest=10))
+    (tmp_path / 'model' / 'data.json').unlink()
+    _distill(target, tmp_path, _Infer(target, largest=10))
+
+  def test_checkpoint_of_another_network_than_its_config(
+      self, target, distilled, tmp_path
+  ):
+    config = dataclasses.replace(_DRAFT, mlp_dim=9)
+    draft = origins.FromCheckpoint(distilled[1].last_checkpoint, config)
+    with pytest.raises(ValueError, match='mlp'):
+      _distill(target, tmp_path, draft=draft)
 
   def test_other_vocabulary(self, with_vocabulary, tmp_path):
     one, other = with_vocabulary / 'one', with_vocabulary / 'other'

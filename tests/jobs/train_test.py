@@ -422,6 +422,18 @@ class TestFeed:
       assert examples.inputs.shape == examples.targets.shape
     assert len(seen) > 1
 
+  def test_length_does_not_depend_on_where_calls_end(self):
+    """Dropout masks depend on it, and a resumed job may have other periods."""
+    length = lambda *call: self._feed().batches(*call, None)[0].inputs.shape
+    for step in range(0, 8, 2):
+      whole = length(step, step + 2)
+      assert whole == length(step, step + 1) == length(step + 1, step + 2)
+    longest = [
+        self.LENGTHS[self._feed().batches(i, i + 1, None)[1]].max()
+        for i in range(8)
+    ]
+    assert longest[::2] != longest[1::2]
+
   def test_order_depends_on_the_seed(self):
     orders = [
         self._feed(seed).batches(0, 4, params=None)[1] for seed in (0, 0, 1)

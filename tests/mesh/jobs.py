@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of a pair and of the eval command on a mesh."""
+"""Tests of a pair and of the eval and infer commands on a mesh."""
 
 import json
 import pathlib
@@ -59,9 +59,9 @@ class TestPair:
       spread.decode_plain(texts[:3])
 
 
-class TestEvalCommand:
+class TestCommands:
 
-  def run(self, wide_pair, output, *flags):
+  def run(self, wide_pair, output, *flags, job='eval'):
     folder, config = wide_pair
     sizes = (
         'vocab_size', 'emb_dim', 'num_heads', 'num_encoder_layers',
@@ -75,7 +75,7 @@ class TestEvalCommand:
                 'from speculative_t5x.networks import t5',
                 'from speculative_t5x.tasks import ende',
                 "include 'configs/drafters/draft_model.gin'",
-                "include 'configs/runs/eval.gin'",
+                f"include 'configs/runs/{job}.gin'",
                 'TARGET_CONFIG = @t5.T5Config()',
                 'DRAFT_CONFIG = @t5.T5Config()',
                 "MIXTURE_OR_TASK_NAME = 'bulletins_ende'",
@@ -92,11 +92,11 @@ class TestEvalCommand:
     )
     status = main.main(
         [
-            'eval',
+            job,
             f'--gin_file={gin_file}',
             f'--gin.CHECKPOINT_PATH={folder / "target"}',
             f'--gin.DRAFT_CHECKPOINT_PATH={folder / "draft"}',
-            f'--gin.EVAL_OUTPUT_DIR={output}',
+            f'--output_dir={output}',
             *flags,
         ]
     )
@@ -118,6 +118,16 @@ class TestEvalCommand:
     assert record['quality'] == expected['quality']
     assert record['greedy'] == {'identical': 6, 'near_tie': 0, 'mismatch': 0}
     assert predictions == expected_predictions
+
+  def test_infer_resumes_on_another_mesh(self, wide_pair, tmp_path, capsys):
+    """As the decodes of a training do, whose MESH_SHAPE may change."""
+    run = lambda *flags: self.run(wide_pair, tmp_path, *flags, job='infer')
+    record, predictions = run()
+    capsys.readouterr()
+    spread, again = run('--gin.MESH_SHAPE=(4, 2)')
+    assert 'finished chunks are taken from' in capsys.readouterr().err
+    assert predictions == again
+    assert (record['mesh'], spread['mesh']) == ({}, {'data': 4, 'model': 2})
 
 
 def test_walltime_refuses_a_batch_that_the_mesh_does_not_divide(

@@ -101,6 +101,14 @@ def test_another_job_at_work(tmp_path):
   assert not (tmp_path / 'settings.json').exists()
 
 
+def test_another_job_that_took_the_folder_first(tmp_path):
+  """Its settings are these, and must stay."""
+  with pytest.raises(folder_lock.FolderInUseError):
+    with kept_settings.keep(tmp_path, _SETTINGS, _FREE):
+      raise folder_lock.FolderInUseError
+  assert _kept(tmp_path) == _SETTINGS
+
+
 def test_damaged_file(tmp_path):
   _run(tmp_path)
   (tmp_path / 'settings.json').write_text('{')

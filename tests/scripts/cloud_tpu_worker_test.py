@@ -257,7 +257,11 @@ class TestWorkerMain:
 
   @pytest.mark.parametrize(
       ('name', 'macro'),
-      [('t5x.eval', 'EVAL_OUTPUT_DIR'), ('t5x.infer', 'INFER_OUTPUT_DIR')],
+      [
+          ('t5x.train', 'MODEL_DIR'),
+          ('t5x.eval', 'EVAL_OUTPUT_DIR'),
+          ('t5x.infer', 'INFER_OUTPUT_DIR'),
+      ],
   )
   @pytest.mark.usefixtures('without_t5x')
   def test_t5x(self, tmp_path, monkeypatch, capsys, hosts_met, name, macro):

@@ -22,6 +22,7 @@ from tests import tiny
 from tests.t5x_guest import jobs
 from tests.t5x_guest import tiny_pair
 
+RATE = 'acceptance_rate/temperature_'
 STEPS, SAVED = 6, 2  # of a training; between two checkpoints
 TARGET = tiny.config(
     vocab_size=2048, num_encoder_layers=1, num_decoder_layers=1
@@ -121,8 +122,11 @@ def flags(folder, output, *bindings):
   ]
 
 
-def train(folder, output, *bindings, devices=1):
-  done = jobs.run('train', *flags(folder, output, *bindings), devices=devices)
+def train(folder, output, *bindings, devices=1, gin_file=None):
+  files = [f'--gin_file={gin_file}'] if gin_file else []
+  done = jobs.run(
+      'train', *flags(folder, output, *bindings), *files, devices=devices
+  )
   assert done.returncode == 0, done.stderr[-4000:]
   return output
 
@@ -142,6 +146,14 @@ def logged(folder, name):
         if value.tag == name:
           found[event.step] = float(tf.make_ndarray(value.tensor))
   return found
+
+
+def write_decodes(path, rng):
+  """Writes random decodes as the infer job does with TOKENS=True."""
+  draw = lambda: [*rng.integers(5, 2000, rng.integers(5, 30)).tolist(), 1]
+  rows = [{'input_tokens': draw(), 'tokens': draw()} for _ in range(64)]
+  path.write_text(''.join(json.dumps(row) + '\n' for row in rows))
+  return path
 
 
 def params_of(path, role):
@@ -173,7 +185,7 @@ class TestTraining:
   def test_evaluation_logs_acceptance_rates(self, trained):
     folder = trained / 'training_eval/bulletins_ende'
     for temperature in (0, 1):
-      rates = logged(folder, f'acceptance_rate/temperature_{temperature}')
+      rates = logged(folder, f'{RATE}{temperature}')
       assert list(rates) == list(range(SAVED, STEPS + 1, SAVED))
       assert all(0 <= rate < 1 for rate in rates.values())
     assert rates[STEPS] > rates[SAVED]
@@ -194,6 +206,41 @@ class TestTraining:
     cut = [x.split()[1] for x in info if "'model'" in x and '/' in x]
     assert any('target/' in name for name in cut)
     assert not any('draft/' in name for name in cut)
+
+  def test_two_hosts_have_the_losses_of_one(self, folder, trained, tmp_path):
+    """The target is split over two processes on this machine."""
+    training = flags(folder, tmp_path, *jobs.TWO_HOSTS)
+    for done in jobs.run_on_hosts('train', *training):
+      assert done.returncode == 0, done.stderr[-4000:]
+    one, other = (
+        logged(x / 'train', 'loss_per_nonpadding_target_token')
+        for x in (trained, tmp_path)
+    )
+    assert other == pytest.approx(one, rel=1e-4)
+    assert_equal(
+        params_of(tmp_path, 'target'), params_of(trained, 'target'),
+        rtol=0, atol=0,
+    )  # fmt: skip
+
+  def test_decodes_of_the_target_are_its_examples(self, folder, tmp_path):
+    """They need no cache of seqio, which T5X's run files ask for."""
+    rng = np.random.default_rng(0)
+    decodes = {
+        name: write_decodes(tmp_path / f'{name}.jsonl', rng)
+        for name in ('TRAIN_DECODES', 'VALIDATION_DECODES')
+    }
+    output = train(
+        folder,
+        tmp_path / 'out',
+        *(f'{name}={jobs.quoted(path)}' for name, path in decodes.items()),
+        f'VOCABULARY_FILE={jobs.quoted(bulletins.VOCABULARY_FILE)}',
+        'USE_CACHED_TASKS=True',
+        "TASK_FEATURE_LENGTHS={'inputs': 40, 'targets': 40}",
+        gin_file='configs/tasks/decodes.gin',
+    )
+    assert len(logged(output / 'training_eval/decodes', f'{RATE}1')) == 3
+    config = (output / 'config.gin').read_text()
+    assert "TASK_FEATURE_LENGTHS = {'inputs': 40, 'targets': 40}" in config
 
   def test_killed_training_goes_on_as_if_it_had_not_been(
       self, folder, trained, tmp_path

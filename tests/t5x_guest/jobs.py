@@ -20,6 +20,11 @@ from tests import simulated_devices
 
 CHECKOUT = pathlib.Path(__file__).parents[2]
 NUM_EXAMPLES = 64  # what the oracle has decoded
+# Bindings that split a target over two processes of one device each.
+TWO_HOSTS = (
+    'partitioning.PjitPartitioner.num_partitions=None',
+    'partitioning.PjitPartitioner.model_parallel_submesh=(2, 1)',
+)
 _SECONDS = 600
 
 

@@ -19,10 +19,6 @@ MESH_4X2 = (
 )
 MODEL_2 = MESH_4X2  # for two devices
 # Hosts and the devices of a host over which the target is split.
-TWO_HOSTS = (
-    'partitioning.PjitPartitioner.num_partitions=None',
-    'partitioning.PjitPartitioner.model_parallel_submesh=(2, 1)',
-)
 SAMPLED = ('TEMPERATURE=1.0', 'SEED=3')
 # Files of configs/t5x that no other file includes.
 TASKS = ('wmt_ende', 'cnn_dailymail', 'xsum')
@@ -324,7 +320,7 @@ class TestSeveralHosts:
   def test_eval_with_the_target_split_over_both(
       self, shared, oracle, data, tmp_path
   ):
-    self.run('eval', shared, tmp_path, *TWO_HOSTS, data=data)
+    self.run('eval', shared, tmp_path, *jobs.TWO_HOSTS, data=data)
     assert jobs.bleu(tmp_path) == pytest.approx(oracle['greedy_bleu'])
     assert jobs.translations(tmp_path) == texts(data, oracle['greedy_tokens'])
     cut = partitioned(tmp_path)

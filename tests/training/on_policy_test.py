@@ -252,14 +252,14 @@ class TestBadInput:
       [
           ({'share': -0.1}, r'must lie in \[0, 1\], got -0.1'),
           ({'share': 1.5}, r'must lie in \[0, 1\], got 1.5'),
-          ({'share': 0.5, 'period': 0}, 'at least 1 step, got 0'),
+          ({'share': 'half'}, r'must lie in \[0, 1\], got .half'),
+          ({'period': 0}, 'period must be a whole number and at least 1, got'),
+          ({'period': 50.0}, 'period must be a whole number'),
+          ({'period': None}, 'period must be a whole number'),
+          ({'temperature': -1.0}, 'temperature must be finite and at least 0'),
       ],
   )
   def test_settings(self, options, message):
     with pytest.raises(ValueError, match=message):
       on_policy.Settings(**options)
 
-  def test_temperature(self):
-    draft, _, _ = _own_encoder()
-    with pytest.raises(ValueError, match='temperature must be finite'):
-      _samples(draft, temperature=-1.0)

@@ -153,7 +153,16 @@ class TestBatchMetrics:
     assert config.divisor(metrics, targets.size) == divisor
 
   @pytest.mark.parametrize(
-      'bad', [{'label_smoothing': 1.0}, {'loss_normalizing_factor': 'TOKENS'}]
+      'bad',
+      [
+          {'label_smoothing': 1.0},
+          {'label_smoothing': None},
+          {'z_loss': None},
+          {'z_loss': -0.1},
+          {'loss_normalizing_factor': 'TOKENS'},
+          {'loss_normalizing_factor': 0},
+          {'loss_normalizing_factor': -1.0},
+      ],
   )
   def test_bad_settings(self, bad):
     with pytest.raises(ValueError, match=next(iter(bad))):
