@@ -6,8 +6,8 @@
     [--num_hosts=4] <program> <its arguments>
 
 A program is `speculative-t5x`, `t5x.train`, `t5x.eval` or `t5x.infer`. It gets
-the output folder by its own flag. The trace, for xprof, is written to `trace` in
-that folder.
+the output folder by its own flag. The trace, for xprof, is written to `trace`
+in that folder.
 """
 
 import argparse

@@ -63,7 +63,7 @@ def make(results: pathlib.Path) -> dict[str, Any]:
   A job's file is a `records.Records`; a benchmark's is its record, or a list of
   them. `tpu` has the tpu-preflight records by folder name, `methods` those of
   the methods job by task, and `trained` the best checkpoint's measures of each
-  training.
+  training, and `cut_history` those of all checkpoints of the recipe `cut`.
   """
   found = {name: records.read(results / path) for name, path in _FILES.items()}
   for name, path in _BENCHMARKS.items():
@@ -82,6 +82,9 @@ def make(results: pathlib.Path) -> dict[str, Any]:
       name: records.read_best_point(results / 'training' / name)
       for name in _TRAININGS
   }
+  found['cut_history'] = records.read_history(
+      results / 'multi30k/recipes/cut/seed_0'
+  )
   found['interleaving_factor'] = readings.interleaving_factor
   for module in _MODULES:
     found |= {

@@ -97,16 +97,16 @@ def read_entries(path: pathlib.Path) -> list[Entry]:
 
 
 def read_best_point(folder: pathlib.Path) -> Entry:
-  """Reads the measures of a training's best checkpoint.
+  """Reads the measures of a training's best checkpoint; see `read_history`."""
+  return max(read_history(folder), key=lambda point: point.score)
+
+
+def read_history(folder: pathlib.Path) -> list[Entry]:
+  """Reads the measures of a training's checkpoints.
 
   Args:
     folder: with the history that the training wrote.
   Raises:
     ValueError: if the history cannot be read; names it.
   """
-  path = folder / history.FILE_NAME
-  try:
-    points = json.loads(path.read_text(), object_hook=Entry)
-    return max(points, key=lambda point: point.score)
-  except (OSError, ValueError) as error:
-    raise ValueError(f'{path} cannot be read: {error}') from error
+  return read_entry(folder / history.FILE_NAME)

@@ -7,7 +7,8 @@ r"""Runs T5X's train, eval or infer script on several hosts.
     <flags of the T5X script>
 
 Every host runs the same command with its own index, which counts from 0. The
-address is that of host 0. The three flags may be left out where JAX finds the other hosts itself, as on a Cloud TPU.
+address is that of host 0. The three flags may be left out where JAX finds the
+other hosts itself, as on a Cloud TPU.
 """
 
 import argparse

@@ -396,8 +396,8 @@ def _write(
   Returns:
     The record, and the lines of `predictions.jsonl`.
   """
-  # A job may resume on another machine, or on a mesh of other devices: its texts
-  # are then those of both. {} is the mesh of a single device.
+  # A job may resume on another machine, or on a mesh of other devices: its
+  # texts are then those of both. {} is the mesh of a single device.
   identity = dataclasses.replace(settings, device=None, host=None, mesh={})
   chunks = chunks_lib.Chunks(output_dir, identity, options, 'infer')
   chunks.check_alone()
