@@ -693,6 +693,8 @@ class TestBadInput:
     flags = ['distill', '--gin_file=configs/runs/distill_bulletins.gin']
     if name.startswith('DRAFT_'):
       flags.append('--gin_file=configs/origins/target_layers.gin')
+    if name == 'DRAFT_SHARES_ENCODER':
+      flags.append('--gin.DRAFT_DECODER_LAYERS=(0,)')
     error = fails(
         [
             *flags,
