@@ -18,6 +18,7 @@ import numpy as np
 from speculative_t5x import run_record
 from speculative_t5x import sharding
 from speculative_t5x import token_decoder
+from speculative_t5x.networks import preparation
 from speculative_t5x.rules import description
 from speculative_t5x.speculation import contracts
 
@@ -78,9 +79,14 @@ def _lenience(rule: contracts.Rule) -> float | None:
 
 
 def network_configs(decoder: token_decoder.TokenDecoder) -> list[str]:
-  """Returns the configs of target and draft models, which no record has."""
+  """Returns the configs of target and draft models, which no record has.
+
+  They are those of a single CPU device: on others parameters are stored in
+  another form, which changes no value.
+  """
   models = decoder.target, *decoder.loaded_drafter.models
-  return [repr(model.config) for model in models]
+  merged = [preparation.merge_config(model.config) for model in models]
+  return [repr(dataclasses.replace(each, min_block=1)) for each in merged]
 
 
 def origin() -> dict[str, str | None]:
