@@ -15,6 +15,7 @@ from etils import epath
 import numpy as np
 
 from speculative_t5x import checkpoints
+from speculative_t5x.outputs import kept_settings
 from speculative_t5x.outputs import whole_files
 
 FILE_NAME = 'data.json'
@@ -35,7 +36,7 @@ def check(
   digests = {name: _digest(arrays) for name, arrays in data.items()}
   file = folder / FILE_NAME
   if checkpoints.step_folders(folder) and file.exists():
-    earlier = _read(file)
+    earlier = kept_settings.read(file, 'data')
     changed = [name for name in digests if digests[name] != earlier.get(name)]
     if changed:
       raise ValueError(
@@ -47,16 +48,6 @@ def check(
     return
   text = json.dumps(digests, indent=1, sort_keys=True) + '\n'
   whole_files.replace(folder, FILE_NAME, text.encode())
-
-
-def _read(file: epath.Path) -> Mapping[str, str]:
-  try:
-    return json.loads(file.read_text())
-  except ValueError as error:
-    raise ValueError(
-        f'{file} is damaged ({error}). Remove it to resume the training without'
-        ' a check of its data.'
-    ) from error
 
 
 def _digest(arrays: Sequence[np.ndarray]) -> str:

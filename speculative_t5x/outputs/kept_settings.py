@@ -57,16 +57,28 @@ def keep(
     raise
 
 
-def _check_same(
-    file: epath.Path, settings: Mapping[str, str], may_change: Collection[str]
-) -> None:
+def read(file: epath.Path, what: str) -> Mapping[str, str]:
+  """Reads a file of values that are kept beside checkpoints.
+
+  Args:
+    file: of a JSON object.
+    what: it keeps, a plural.
+  Raises:
+    ValueError: if the file is damaged.
+  """
   try:
-    earlier = json.loads(file.read_text())
+    return json.loads(file.read_text())
   except ValueError as error:
     raise ValueError(
         f'{file} is damaged ({error}). Remove it to resume the training without'
-        ' a check of its settings.'
+        f' a check of its {what}.'
     ) from error
+
+
+def _check_same(
+    file: epath.Path, settings: Mapping[str, str], may_change: Collection[str]
+) -> None:
+  earlier = read(file, 'settings')
   missing = 'no value'
   differences = [
       f'{name} was {earlier.get(name, missing)} and is now'
