@@ -195,11 +195,11 @@ class TextDecoder:
       texts: inputs, none empty.
       temperature: 0 is argmax.
       topk: keep the k likeliest tokens; 0 is off.
-      topp: keep the likeliest tokens of this mass; 0 is off.
+      topp: keep the likeliest tokens of this mass; 0 or 1 is off.
       minp: keep tokens at least this share as likely as the likeliest; 0 is
         off.
       typicalp: keep the tokens of this mass whose information is closest to the
-        entropy; 0 is off.
+        entropy; 0 or 1 is off.
       draft_temperature: None for the target's. It changes the acceptance rate
         and never the distribution of the outputs.
       seed: with the example id, all that a sample depends on, up to rounding.

@@ -41,10 +41,10 @@ class Workload:
     target_config: its network; None for the sizes that the checkpoint states.
     dtype: to decode in, where `target_config` is None.
     topk: keep the k likeliest tokens; 0 is off.
-    topp: keep the likeliest tokens of this mass; 0 is off.
+    topp: keep the likeliest tokens of this mass; 0 or 1 is off.
     minp: keep tokens at least this share as likely as the likeliest; 0 is off.
     typicalp: keep the tokens of this mass whose information is closest to the
-      entropy; 0 is off.
+      entropy; 0 or 1 is off.
     seed: of the samples.
     rule: which draft tokens are accepted, see `speculative_t5x.rules`.
     mesh_shape: number of devices over which the examples of a batch are split,

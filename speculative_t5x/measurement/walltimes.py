@@ -87,6 +87,8 @@ def measure(
       name=name,
       between=time_parts,
   )
+  for decoded in plain.decoded:
+    token_decoder.check_finite(decoded)
   record = add_runs(settings, plain.tally(), speculative.tally())
   record = _add_parts(record, parts)
   if decoder.mesh is None:  # on a mesh, one device reads a part of the bytes

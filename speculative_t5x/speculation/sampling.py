@@ -6,7 +6,9 @@ Temperature, top-k, top-p, min-p and typical sampling turn logits into a single
 distribution to sample from; argmax is the special case of all mass on one
 token. Other modules work only with distributions. They are applied in this
 order, the first three as in T5X, each to the distribution that the one before
-leaves; all but the temperature are off at 0.
+leaves; all but the temperature are off at 0, top-p and typical sampling at 1
+too. If a logit is NaN, no token has a positive probability, so that the
+log-probability of whatever is drawn is not finite.
 
 Legend: vocab. `...` stands for any leading axes.
 """
@@ -29,12 +31,12 @@ class Sampling:
     temperature: float32 scalar; at most 1e-4 means argmax.
     topk: int32 scalar; keeps the k most likely tokens, with ties; 0 for off.
     topp: float32 scalar in [0, 1]; keeps the most likely tokens whose total
-      probability reaches this value, with ties; 0 for off.
+      probability reaches this value, with ties; 0 or 1 for off.
     minp: float32 scalar in [0, 1]; keeps the tokens that are at least this
       share as likely as the likeliest; 0 for off.
     typicalp: float32 scalar in [0, 1]; keeps the tokens whose information is
       closest to the entropy and whose total probability reaches this value,
-      with ties; 0 for off.
+      with ties; 0 or 1 for off.
   """
 
   temperature: Array
@@ -101,7 +103,8 @@ def standardize(
     logits: [..., vocab]; -inf for a token that cannot occur.
     sampling: the parameters of sampling.
   Returns:
-    Probabilities [..., vocab], at least float32; rows sum to 1.
+    Probabilities [..., vocab], at least float32; rows sum to 1, but a row with
+    a logit that is NaN has no positive value.
   Reference: Leviathan et al. (2023), Section 2.2, arXiv:2211.17192v2.
   """
   dtype = jnp.float64 if logits.dtype == jnp.float64 else jnp.float32
@@ -115,13 +118,13 @@ def standardize(
 
 def _argmax_probs(logits: jax.Array) -> jax.Array:
   # The first of the largest logits, found in two passes: jnp.argmax is far
-  # slower on CPU.
+  # slower on CPU. XLA's max may pass over NaN: its index -1 comes first and is
+  # that of no token.
   index = lax.broadcasted_iota(jnp.int32, logits.shape, logits.ndim - 1)
   largest = jnp.max(logits, axis=-1, keepdims=True)
+  others = jnp.where(jnp.isnan(logits), -1, logits.shape[-1])
   first = jnp.min(
-      jnp.where(logits == largest, index, logits.shape[-1]),
-      axis=-1,
-      keepdims=True,
+      jnp.where(logits == largest, index, others), axis=-1, keepdims=True
   )
   return (index == first).astype(logits.dtype)
 
@@ -129,21 +132,24 @@ def _argmax_probs(logits: jax.Array) -> jax.Array:
 def _tempered_probs(logits: jax.Array, sampling: Sampling) -> jax.Array:
   temperature = jnp.maximum(sampling.temperature, MIN_TEMPERATURE)
   logits = logits / temperature.astype(logits.dtype)
+  # All of the mass is not a part: its computed sum may be less than 1.
+  is_part = lambda mass: (mass > 0) & (mass < 1)
   rules = (
-      (_keep_topk, sampling.topk),
-      (_keep_topp, sampling.topp),
-      (_keep_minp, sampling.minp),
-      (_keep_typicalp, sampling.typicalp),
+      (_keep_topk, sampling.topk, sampling.topk > 0),
+      (_keep_topp, sampling.topp, is_part(sampling.topp)),
+      (_keep_minp, sampling.minp, sampling.minp > 0),
+      (_keep_typicalp, sampling.typicalp, is_part(sampling.typicalp)),
   )
-  for keep, value in rules:
-    logits = lax.cond(value > 0, keep, lambda logits, _: logits, logits, value)
+  for keep, value, is_on in rules:
+    logits = lax.cond(is_on, keep, lambda logits, _: logits, logits, value)
   return jax.nn.softmax(logits)
 
 
 def _keep_topk(logits: jax.Array, topk: jax.Array) -> jax.Array:
   keys = _ordered_ints(logits)
   enough = lambda is_kept: jnp.sum(is_kept, axis=-1, dtype=jnp.int32) >= topk
-  return jnp.where(_largest_upper_set(keys, enough), logits, -jnp.inf)
+  is_kept = _largest_upper_set(keys, enough) | jnp.isnan(logits)
+  return jnp.where(is_kept, logits, -jnp.inf)
 
 
 def _keep_topp(logits: jax.Array, topp: jax.Array) -> jax.Array:
@@ -155,7 +161,8 @@ def _keep_minp(logits: jax.Array, minp: jax.Array) -> jax.Array:
   """Reference: Nguyen et al. (2024), arXiv:2407.01082."""
   largest = jnp.max(logits, axis=-1, keepdims=True)
   relative = jnp.exp(logits - largest)  # to the likeliest token
-  return jnp.where(relative >= minp.astype(logits.dtype), logits, -jnp.inf)
+  # NaN is not less than anything, so that it stays.
+  return jnp.where(relative < minp.astype(logits.dtype), -jnp.inf, logits)
 
 
 def _keep_typicalp(logits: jax.Array, typicalp: jax.Array) -> jax.Array:

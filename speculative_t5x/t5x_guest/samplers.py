@@ -95,10 +95,10 @@ def speculative_sample(
     seed: int32.
     temperature: at most 1e-4 is argmax.
     topk: keep the k likeliest tokens; 0 is off.
-    topp: keep the likeliest tokens of this mass; 0 is off.
+    topp: keep the likeliest tokens of this mass; 0 or 1 is off.
     minp: keep tokens at least this share as likely as the likeliest; 0 is off.
     typicalp: keep the tokens of this mass whose information is closest to the
-      entropy; 0 is off.
+      entropy; 0 or 1 is off.
     draft_temperature: None for the target's. No value changes the
       distribution of the outputs.
     rule: which draft tokens are accepted. One that is not lossless may write
