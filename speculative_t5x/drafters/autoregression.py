@@ -127,9 +127,11 @@ def draft(
     drafted = widths.when(is_wanted(drafted), draw_first, drafted)
   with jax.named_scope(LATER):
     drafted = lax.while_loop(is_wanted, draw_later, drafted)
-  num_fed = jnp.where(
-      drafted.num_steps > 0, view.num_tokens + drafted.num_steps, num_fed
-  )
+  # A row that wants nothing is fed along with the others. If it was behind by
+  # more than the first call feeds, tokens are missing between: it stays behind,
+  # and all that was written past them is written again once it catches up.
+  was_fed = (drafted.num_steps > 0) & (view.num_tokens - num_fed < first_block)
+  num_fed = jnp.where(was_fed, view.num_tokens + drafted.num_steps, num_fed)
   found = contracts.Draft(
       tokens=drafted.tokens.T,
       lengths=drafted.lengths,

@@ -71,8 +71,8 @@ class TestConfidence:
   @pytest.mark.parametrize('kind', [confidence.Confidence, confidence.Entropy])
   def test_threshold_follows_the_acceptance(self, kind):
     policy = kind(0.5, tuning=0.1, acceptance=0.75)
-    state = policy.update(policy.init(3), outcome([4, 0, 0], [4, 2, 0]))
-    np.testing.assert_allclose(state, [0.475, 0.575, 0.5])
+    state = policy.update(policy.init(4), outcome([4, 0, 0, 1], [4, 2, 0, 4]))
+    np.testing.assert_allclose(state, [0.475, 0.575, 0.5, 0.55])
     fixed = kind(0.5)
     state = fixed.update(fixed.init(2), outcome([4, 0], [4, 2]))
     assert state.tolist() == [0.5, 0.5]
@@ -246,13 +246,16 @@ class TestNames:
 class TestMarginalGain:
 
   @staticmethod
-  def length(policy, alpha, probs):
-    """Returns the draft tokens of a draft with these probabilities."""
+  def length(policy, alpha, probs, num_before=0):
+    """Returns the draft tokens of a draft with these probabilities.
+
+    Those of a drafter before it are not among them.
+    """
     tested = 1e6  # the prior has no weight any more
     state = running_rate.Tested(
         jnp.full((1,), alpha * tested), jnp.full((1,), tested)
     )
-    progress = policy.begin(state, jnp.zeros((1,), jnp.int32), GAMMA)
+    progress = policy.begin(state, jnp.array([num_before]), GAMMA)
     for count, prob in enumerate(probs, 1):
       logits = jnp.log(jnp.array([[prob, 1 - prob]]))
       continues, progress = policy.continues(
@@ -292,6 +295,7 @@ class TestMarginalGain:
     """Tokens up to the next width take no more time to verify."""
     policy = marginal_gain.MarginalGain(0.01, {2: 1.1, 4: 1.2, 6: 3.0})
     assert self.length(policy, 0.9, [0.8] * GAMMA) == 3
+    assert self.length(policy, 0.9, [0.8] * 3, num_before=2) == 1
     assert self.length(policy, 0.9, [0.1] * GAMMA) < 3
 
   def test_wants_all_or_nothing(self):

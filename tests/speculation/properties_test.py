@@ -5,6 +5,8 @@
 The models are tables. A program is compiled once per shape; everything else is
 data: the tables, the limits (0 is a row of padding, so that the limits are also
 the batch size), the number of draft tokens wanted, the temperatures, the seed.
+Rows want their own numbers of draft tokens, and some of their tokens come from
+a drafter before the model, so that it falls behind in some rows only.
 """
 
 import dataclasses
@@ -17,8 +19,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from speculative_t5x.drafters import autoregression
 from speculative_t5x.drafters import draft_model
+from speculative_t5x.drafters import in_order
 from speculative_t5x.networks import t5_model
+from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling
@@ -35,22 +40,64 @@ TEMPERATURES = 0.0, 0.3, 1.0, 3.0
 
 
 @dataclasses.dataclass(frozen=True)
+class Likeliest:
+  """Drafts the likeliest tokens by a table: none, some or all of a block."""
+
+  max_draft_tokens: int
+  num_uniforms: int = 0
+
+  def init(self, params, context, rows, slots):
+    return context.inputs, None
+
+  def propose(self, params, memory, state, view):
+    read = lambda ago: jnp.take_along_axis(
+        jnp.pad(view.sequences, ((0, 0), (2, 0))),
+        view.num_tokens[:, None] + 2 - ago,
+        axis=1,
+    )[:, 0]
+    before, last = read(2), read(1)
+    lengths = (view.num_tokens + last) % (self.max_draft_tokens + 1)
+    tokens = []
+    for _ in range(self.max_draft_tokens):
+      logits = params[memory, before, last]
+      before, last = last, jnp.argmax(logits, axis=-1).astype(jnp.int32)
+      tokens.append(last)
+    lengths = jnp.minimum(lengths, view.num_wanted)
+    draft = contracts.Draft(jnp.stack(tokens, axis=1), lengths)
+    return draft, state, view.target.cache
+
+
+@dataclasses.dataclass(frozen=True)
 class Shape:
   """What a program is compiled for."""
 
   rows: int
   length: int
   gamma: int
-  has_draft_model: bool  # or else drafts of point masses
+  drafts_by: str  # 'model', 'point masses', or 'both': some, then the model
 
   @property
   def drafter(self):
-    if self.has_draft_model:
-      return draft_model.DraftModel(MODEL, self.gamma, VOCAB)
-    return repeat_last.RepeatLast(MODEL, self.gamma)
+    model = draft_model.DraftModel(MODEL, self.gamma, VOCAB)
+    some = Likeliest(self.gamma)
+    return {
+        'model': model,
+        'point masses': repeat_last.RepeatLast(MODEL, self.gamma),
+        'both': in_order.InOrder((some, model), MODEL),
+    }[self.drafts_by]
+
+  def draft_params(self, tables):
+    """Returns the drafter's parameters, given those of the draft model."""
+    every = {'model': tables, 'point masses': None, 'both': (tables, tables)}
+    return every[self.drafts_by]
 
 
-SHAPES = Shape(1, 4, 2, True), Shape(4, 9, 4, True), Shape(6, 7, 1, False)
+SHAPES = (
+    Shape(1, 4, 2, 'model'),
+    Shape(4, 9, 4, 'model'),
+    Shape(6, 7, 1, 'point masses'),
+    Shape(3, 16, 3, 'both'),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +108,7 @@ class Case:
     shape: of the program.
     tables: [rows], which table each row uses.
     tables_seed: of the tables.
-    share: of the target's tables in those of the draft model; 1 accepts all.
+    share: of the target's tables in those of the draft model.
     end_bias: added to the logits of the end of sequence.
     limits: [rows] in [0, length].
     wanted: [rows][length], draft tokens wanted by tokens committed; those
@@ -82,14 +129,29 @@ class Case:
   draft_temperature: float
   seed: int
 
+  @property
+  def has_equal_draft(self) -> bool:
+    """Whether the drafter draws from the target's own distribution."""
+    return (
+        self.shape.drafts_by == 'model'
+        and self.share == 1
+        and self.temperature == self.draft_temperature
+    )
+
+  def alone(self, row: int) -> 'Case':
+    """Returns the case of one row beside padding."""
+    limits = [0] * len(self.limits)
+    limits[row] = self.limits[row]
+    return dataclasses.replace(self, limits=limits)
+
   def params(self) -> tuple[np.ndarray, np.ndarray]:
     """Returns the tables of target and draft model, float32."""
     target, other = (
         table_model.random_logits(2 * self.tables_seed + i, NUM_TABLES, VOCAB)
         for i in range(2)
     )
-    draft = self.share * target + (1 - self.share) * other
     target[..., EOS] += self.end_bias
+    draft = self.share * target + (1 - self.share) * other
     return target.astype(np.float32), draft.astype(np.float32)
 
 
@@ -97,6 +159,7 @@ class Case:
 def cases(draw, shapes) -> Case:
   """Draws a case of one of the shapes."""
   shape = draw(strategies.sampled_from(shapes))
+  temperature = draw(strategies.sampled_from(TEMPERATURES))
   integers = strategies.integers
   per_row = lambda one: draw(
       strategies.lists(one, min_size=shape.rows, max_size=shape.rows)
@@ -114,8 +177,10 @@ def cases(draw, shapes) -> Case:
       end_bias=draw(strategies.sampled_from([-9.0, 0.0, 2.0])),
       limits=per_row(integers(0, shape.length)),
       wanted=per_row(wanted),
-      temperature=draw(strategies.sampled_from(TEMPERATURES)),
-      draft_temperature=draw(strategies.sampled_from(TEMPERATURES)),
+      temperature=temperature,
+      draft_temperature=draw(
+          strategies.sampled_from([temperature, *TEMPERATURES])
+      ),
       seed=draw(integers(-(2**31), 2**31 - 1)),
   )
 
@@ -157,7 +222,7 @@ def compiled(shape: Shape):
         target,
         sampling.as_arrays(temperatures[0], 0, 0, 0, 0),
         shape.drafter,
-        draft if shape.has_draft_model else None,
+        shape.draft_params(draft),
         sampling.as_arrays(temperatures[1], 0, 0, 0, 0),
         policy=Scheduled(wanted, limits),
     )
@@ -194,6 +259,8 @@ def check(case: Case, state, counts) -> None:
   assert np.all(counts.num_tested <= drafted)
   assert np.all(drafted <= counts.num_computed)
   assert np.all(counts.num_computed <= case.shape.gamma * num_calls)
+  if case.has_equal_draft:
+    np.testing.assert_array_equal(accepted, counts.num_tested)
   for histogram in (counts.accepted_histogram, counts.drafted_histogram):
     np.testing.assert_array_equal(histogram.sum(axis=1), num_calls)
   columns = zip(state.sequences, num_tokens, case.limits, strict=True)
@@ -204,6 +271,13 @@ def check(case: Case, state, counts) -> None:
       for at in range(count):
         before = table_model.place(tuple(tokens[:at].tolist()))
         assert tokens[at] == table[before].argmax()
+
+
+def of_row(decoded, row: int) -> list[np.ndarray]:
+  """Returns what was decoded and counted in a row."""
+  state, counts = decoded
+  kept = state.sequences, state.num_calls, state.log_probs, counts
+  return [leaf[row] for leaf in jax.tree.leaves(kept)]
 
 
 def check_tokens(tokens: list[int], count: int, limit: int) -> None:
@@ -236,6 +310,38 @@ def make_property(settings, shapes):
 
 def test_counts_and_ends():
   make_property(SETTINGS, SHAPES)()
+
+
+def check_rows_are_their_own(shapes):
+  """Decodes rows together and alone: every leaf must be equal."""
+  for shape in shapes:
+    program = compiled(shape)
+    rows, places = range(shape.rows), range(shape.length)
+    for seed in range(40):
+      case = Case(
+          shape,
+          tables=[row % NUM_TABLES for row in rows],
+          tables_seed=seed,
+          share=0.9,
+          end_bias=-3.0,
+          limits=[shape.length] * shape.rows,
+          wanted=[
+              [(seed * row + at) % (shape.gamma + 1) for at in places]
+              for row in rows
+          ],
+          temperature=1.0,
+          draft_temperature=1.0,
+          seed=seed,
+      )
+      together = decode(program, case)
+      for row in rows:
+        alone = decode(program, case.alone(row))
+        for one, other in zip(of_row(together, row), of_row(alone, row)):
+          np.testing.assert_array_equal(one, other)
+
+
+def test_rows_are_their_own():
+  check_rows_are_their_own(SHAPES[1:])
 
 
 def commit_after_end(monkeypatch):
@@ -288,3 +394,23 @@ def test_a_planted_fault_is_found(plant, monkeypatch):
   found = hypothesis.settings(SETTINGS, phases=[hypothesis.Phase.generate])
   with pytest.raises(AssertionError):
     make_property(found, SHAPES[1:2])()
+
+
+def leave_rows_behind(monkeypatch):
+  """Takes all rows for fed as soon as one drafts."""
+  draft = autoregression.draft
+
+  def all_fed(decode, cache, num_fed, first_tokens, view, gamma):
+    found, cache, num_fed = draft(
+        decode, cache, num_fed, first_tokens, view, gamma
+    )
+    fed = jnp.maximum(num_fed, view.num_tokens + 1)
+    return found, cache, jnp.where(jnp.any(found.lengths > 0), fed, num_fed)
+
+  monkeypatch.setattr(autoregression, 'draft', all_fed)
+
+
+def test_a_row_that_is_left_behind_is_found(monkeypatch):
+  leave_rows_behind(monkeypatch)
+  with pytest.raises(AssertionError):
+    check_rows_are_their_own(SHAPES[3:])
