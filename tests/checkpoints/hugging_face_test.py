@@ -161,6 +161,18 @@ class TestVariants:
       (folder / name).write_bytes(b'x')
     assert_holds(folder, T5_1_1)
 
+  def test_a_copy_that_the_index_does_not_name_is_ignored(self, tmp_path):
+    """Shards that are used again can hold earlier versions of a tensor."""
+    by_hand.write_hugging_face(
+        tmp_path, fields_of(T5_1_1), tensors_of(T5_1_1), shards=2
+    )
+    index = json.loads((tmp_path / 'model.safetensors.index.json').read_text())
+    (other,) = {*index['weight_map'].values()} - {index['weight_map'][WO]}
+    shard = safetensors.numpy.load_file(tmp_path / other)
+    shard[WO] = np.zeros_like(tensors_of(T5_1_1)[WO])
+    safetensors.numpy.save_file(shard, tmp_path / other)
+    assert_holds(tmp_path, T5_1_1)
+
   def test_safetensors_library_reads_the_same(self, tmp_path):
     """It does so for every dtype of a weight."""
     for dtype in (jnp.float32, jnp.bfloat16, jnp.float16):

@@ -142,11 +142,12 @@ def counts(state):
 class TestForcedStep:
   """Tier 2: given uniforms; equal distributions accept every draft token."""
 
-  def test_end_inside_the_draft(self):
+  @pytest.mark.parametrize('limit', [3, 4, 9])
+  def test_end_inside_the_draft(self, limit):
     """This is the run record's worked block: a b end c, without c."""
-    state = scripted_step([A, B, EOS, C])
+    state = scripted_step([A, B, EOS, C], limit=limit)
     assert committed(state) == [A, B, EOS]
-    assert counts(state) == (3, 4, 3, 3, 1)
+    assert counts(state) == (3, min(4, limit), 3, 3, 1)
     assert state.has_ended.tolist() == [True]
     assert state.num_calls.tolist() == [1]
     assert state.statistics.drafted_histogram.tolist() == [[0, 0, 0, 1, 0]]
