@@ -11,9 +11,10 @@ Legend: gamma (draft tokens per block).
 
 from collections.abc import Mapping
 import dataclasses
-import json
 import typing
 from typing import Any
+
+from speculative_t5x import json_lines
 
 SCHEMA_VERSION = 1
 
@@ -224,8 +225,7 @@ def to_json(record: RunRecord) -> str:
   Raises:
     ValueError: for a number that is not finite.
   """
-  values = dataclasses.asdict(record)
-  return json.dumps(values, ensure_ascii=False, allow_nan=False)
+  return json_lines.dumps(dataclasses.asdict(record))
 
 
 def from_dict(values: Mapping[str, Any], kind: type = RunRecord) -> Any:

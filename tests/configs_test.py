@@ -15,6 +15,7 @@ import pytest
 from speculative_t5x import embedded
 from speculative_t5x.cli import commands
 from speculative_t5x.cli import gin_text
+from speculative_t5x.cli import kinds
 from speculative_t5x.cli import main
 from speculative_t5x.jobs import paper
 from speculative_t5x.jobs import walltime
@@ -96,6 +97,8 @@ def test_parses(name):
   # Files of tasks and models configure no job.
   names = [name] if name in _RUNS + _PAPER else [_EVAL, name]
   assert '# Macros:' in _parse(*names)
+  if set(names) == {name}:
+    kinds.check(gin.config)  # defaults are of the kinds of their arguments
 
 
 @pytest.mark.parametrize('name', _RUNS + _PAPER)

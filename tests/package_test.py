@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the project as a whole: costs of imports, and contents of files."""
 
+import ast
 import graphlib
 import itertools
 import pathlib
@@ -190,6 +191,20 @@ class TestFiles:
         if text and not _LICENCE.match(re.sub(r'\A#!.*\n', '', text))
     ]
     assert not without
+
+  def test_text_files_are_utf_8_in_every_locale(self):
+    calls = [
+        node
+        for path in _CHECKOUT.glob('speculative_t5x/**/*.py')
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ('read_text', 'write_text')
+    ]
+    assert calls
+    for call in calls:
+      given = {each.arg: ast.unparse(each.value) for each in call.keywords}
+      assert given.get('encoding') == "'utf-8'", ast.unparse(call)
 
   def test_no_file_names_a_machine_or_a_registry(self):
     found = []

@@ -38,8 +38,6 @@ class Folder:
 
   def __post_init__(self):
     store_lib.check(count=self.count, min_similarity=self.min_similarity)
-    ranges.check_settings(ranges.PATH, path=self.path)
-    ranges.check_settings(ranges.FLAG, append=self.append)
     if self.max_answers is not None:
       ranges.check_settings(ranges.COUNT, max_answers=self.max_answers)
 

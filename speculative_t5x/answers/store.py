@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from etils import epath
 import numpy as np
 
+from speculative_t5x import json_lines
 from speculative_t5x.answers import embedding
 from speculative_t5x.answers import versions
 from speculative_t5x.outputs import folder_lock
@@ -242,7 +243,7 @@ class Store:
 
   def _lines(self) -> bytes:
     lines = [
-        json.dumps([key, *answer], ensure_ascii=False)
+        json_lines.dumps([key, *answer])
         for key, answer in self._answers.items()
     ]
     return ''.join(f'{line}\n' for line in lines).encode()

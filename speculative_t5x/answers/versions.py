@@ -100,7 +100,7 @@ def write(
     for name, data in files.items():
       (path / name).write_bytes(data)
     text = json.dumps({**manifest, 'files': hashes})
-    (path / _MANIFEST).write_text(text)
+    (path / _MANIFEST).write_text(text, encoding='utf-8')
   except OSError as error:
     raise whole_files.cannot_write(folder, error) from error
   for other, path in others.items():

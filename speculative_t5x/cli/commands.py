@@ -15,7 +15,6 @@ class Job:
     gin_file: gin file whose head comment is the command's help.
     summary: one-line description of the job.
     output_macro: macro that --output_dir sets.
-    needs_output: whether an output folder is required.
     flags: names of further flags; each sets the macro of the same name in upper
       case.
     is_complete: whether `gin_file` is read without --gin_file.
@@ -34,7 +33,6 @@ class Job:
   gin_file: str
   summary: str
   output_macro: str = 'OUTPUT_DIR'
-  needs_output: bool = True
   flags: tuple[str, ...] = ()
   is_complete: bool = False
   on_host: bool = False
@@ -73,7 +71,6 @@ JOBS = {
         'configs/runs/infer.gin',
         'decodes lines of text, or the inputs of a task',
         output_macro='INFER_OUTPUT_DIR',
-        needs_output=False,
         is_resumed=True,
         optional=(*_CONFIGS, 'DRAFTER'),
     ),
@@ -83,7 +80,6 @@ JOBS = {
         'configs/runs/compare.gin',
         'compares two runs of eval or infer: identical up to rounding?',
         output_macro='COMPARE_OUTPUT_DIR',
-        needs_output=False,
         flags=('first', 'second'),
         is_complete=True,
         optional=(*_CONFIGS, 'DRAFTER'),
@@ -145,7 +141,6 @@ JOBS = {
         'configs/runs/check_pair.gin',
         'checks whether two checkpoints can be used as a pair',
         output_macro='CHECK_OUTPUT_DIR',
-        needs_output=False,
         is_complete=True,
         on_host=True,
     ),
@@ -154,7 +149,6 @@ JOBS = {
         'tpu_preflight',
         'configs/runs/tpu_preflight.gin',
         'compiles T5 1.1 for a TPU without one, and analyses it',
-        needs_output=False,
         flags=('target', 'draft', 'topology'),
         is_complete=True,
         on_host=True,

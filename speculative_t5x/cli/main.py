@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import contextlib
 import dataclasses
 import difflib
+import functools
 import importlib
+import io
 import itertools
 import os
 import pathlib
@@ -27,6 +29,7 @@ import speculative_t5x
 from speculative_t5x import sharding
 from speculative_t5x.cli import commands
 from speculative_t5x.cli import gin_text
+from speculative_t5x.cli import kinds
 from speculative_t5x.outputs import kept_settings
 from speculative_t5x.runtime import compilation_cache
 from speculative_t5x.runtime import interruption
@@ -44,7 +47,8 @@ _BINDING_FLAG = re.compile(r'--gin\.([^=\s]+)=(.*)', re.DOTALL)
 _CHOICES = {'RULE', 'POLICY'}
 _BARE_STRING = re.compile(r'-|[\w./~][^\'"()\[\]{}%@]*')
 
-_INTERRUPTED = 128 + signal.SIGINT  # the status that shells expect
+# The statuses that shells expect.
+_INTERRUPTED, _PIPE_CLOSED = 128 + signal.SIGINT, 128 + signal.SIGPIPE
 
 # Exceptions that gin raises for a file or a binding that it cannot read.
 _GIN_ERRORS = (
@@ -89,15 +93,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
   An invalid command line prints one error on stderr and returns status 2; other
   bad input returns status 1. An interrupt prints one line and returns status
-  130. Any other exception is a bug and keeps its traceback.
+  130. It ends with status 141, without a line, when the reader of its output
+  has seen enough. Any other exception is a bug and keeps its traceback.
   """
   argv = list(sys.argv[1:] if argv is None else argv)
+  _print_utf_8()
   try:
     if argv == ['--version']:
-      print(f'speculative-t5x {speculative_t5x.__version__}')
+      print(f'speculative-t5x {speculative_t5x.__version__}', flush=True)
       return 0
     if not argv or {'-h', '--help'} & set(argv):
-      print(_help(argv))
+      print(_help(argv), flush=True)
       return 0 if argv else 2
     with interruption.remembered():
       todo = _parse(argv)
@@ -105,6 +111,11 @@ def main(argv: Sequence[str] | None = None) -> int:
       for command in todo:
         _configure(command)()
         interruption.check()
+    sys.stdout.flush()
+  except BrokenPipeError:
+    # The reader has seen enough. Nothing is left to flush at the end.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return _PIPE_CLOSED
   except (UsageError, gin_text.GinFileError) as error:
     print(f'error: {error}', file=sys.stderr)
     return 2
@@ -125,6 +136,14 @@ def main(argv: Sequence[str] | None = None) -> int:
   return 0
 
 
+def _print_utf_8() -> None:
+  """Has stdout and stderr written as UTF-8 in every locale."""
+  for stream in (sys.stdout, sys.stderr):
+    if isinstance(stream, io.TextIOWrapper):  # not in a notebook
+      # Names of files may hold bytes that are not UTF-8.
+      stream.reconfigure(encoding='utf-8', errors='surrogateescape')
+
+
 def _help(argv: list[str]) -> str:
   """Returns the help of a command or of its first named part.
 
@@ -138,7 +157,7 @@ def _help(argv: list[str]) -> str:
   if job.folder and (parts := [x for x in argv[1:] if not x.startswith('-')]):
     gin_file = f'{job.folder}/{_check_parts(job, parts[:1])[0]}.gin'
   path = gin_text.find(gin_file, [str(root) for root in _config_roots()])
-  text = path.read_text()
+  text = path.read_text(encoding='utf-8')
   head = itertools.takewhile(lambda x: x.startswith('#'), text.splitlines())
   # The first three lines are the licence.
   return '\n'.join(line[2:] for line in itertools.islice(head, 3, None))
@@ -237,9 +256,10 @@ def _configure(command: _CommandLine) -> Callable[[], object]:
   with _quiet_tensorflow():
     job = getattr(_import(command.job.module), command.function)
   gin.clear_config()  # removes the config of an earlier command
-  # Keep only the reader of plain files. The other reader treats a folder as a
-  # Python package and fails on folders without an __init__.py.
-  del gin.config._FILE_READERS[1:]
+  # Keep only the reader of plain files, in UTF-8. The other reader treats a
+  # folder as a Python package and fails on folders without an __init__.py.
+  open_text = functools.partial(open, encoding='utf-8')
+  gin.config._FILE_READERS[:] = [(open_text, os.path.isfile)]
   # Otherwise gin would always search the current folder first, and then the
   # folders of earlier commands.
   gin.config._LOCATION_PREFIXES[:] = _search_paths(command)
@@ -322,7 +342,7 @@ def _import_hint(source: str, message: str) -> str:
 
 
 def _finalize(gin, job: commands.Job) -> None:
-  """Checks that required values are set, and locks the configuration."""
+  """Checks that values are set and of their kinds, locks the configuration."""
   if names := _REQUIRED.findall(gin.config_str()):
     flags = ' '.join(
         f'--{name.lower()}=...'
@@ -343,6 +363,10 @@ def _finalize(gin, job: commands.Job) -> None:
       ) from error
     raise
   _check_references(gin)
+  try:
+    kinds.check(gin.config)
+  except ValueError as error:
+    raise UsageError(error) from error
 
 
 def _check_references(gin) -> None:
@@ -385,8 +409,7 @@ def _run(gin, settings: commands.Job, job: Callable) -> None:
         ' configs/runs.'
     ) from error
   output = gin.get_bindings(f'{settings.output_macro}/macro')
-  if output:
-    _check_output(settings, output['value'])
+  _check_output(settings, output.get('value'))
   if not settings.on_host:
     # Only then, because counting processes opens the devices, which some parts
     # of the job `paper` do not need.
@@ -453,9 +476,7 @@ def _macro_of(gin, text: str) -> str | None:
 
 def _check_output(job: commands.Job, value: object) -> None:
   """Rejects an output folder with an empty name, the current folder."""
-  if value is None and not job.needs_output:
-    return
-  if not isinstance(value, str | os.PathLike) or not os.fspath(value).strip():
+  if value is not None and not os.fspath(value).strip():
     raise UsageError(
         f'{job.output_macro} must name a folder, got {value!r}. Give one:'
         ' --output_dir=<folder>. A shell variable in it may be unset.'

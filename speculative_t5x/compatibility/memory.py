@@ -208,7 +208,7 @@ def available_bytes() -> int:
         ' XLA_PYTHON_CLIENT_ALLOCATOR=platform. Unset that variable.'
     )
   if _MEMINFO.exists():
-    text = _MEMINFO.read_text()
+    text = _MEMINFO.read_text(encoding='utf-8')
     if found := re.search(r'^MemAvailable:\s+(\d+) kB', text, re.M):
       return int(found[1]) * 1024
   return os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE')

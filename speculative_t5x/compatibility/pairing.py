@@ -7,13 +7,10 @@ import dataclasses
 from speculative_t5x import checkpoints
 from speculative_t5x import loading
 from speculative_t5x.networks import t5
-from speculative_t5x.speculation import ranges
 
 TARGET_PATH, DRAFT_PATH = 'CHECKPOINT_PATH', 'DRAFT_CHECKPOINT_PATH'
 _ROLES = {TARGET_PATH: 'target', DRAFT_PATH: 'draft'}
 _TARGET_CONFIG, _DRAFT_CONFIG = 'TARGET_CONFIG', 'DRAFT_CONFIG'
-# A network as a setting gives it.
-CONFIG = ranges.Kind('be a t5.T5Config or None', (t5.T5Config, type(None)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +41,6 @@ def open_checkpoint(
     path_name: TARGET_PATH or DRAFT_PATH.
     path: of the checkpoint.
   """
-  ranges.check_settings(ranges.PATH, **{path_name: path})
   try:
     return checkpoints.open(path).of(_ROLES[path_name])
   except checkpoints.CheckpointError as error:

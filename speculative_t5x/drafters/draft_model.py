@@ -199,16 +199,9 @@ class FromCheckpoint:
   short_vocabulary_size: int = 1024
 
   def __post_init__(self):
-    ranges.check_settings(ranges.FLAG, model_parallel=self.model_parallel)
     ranges.check_settings(
         ranges.COUNT, short_vocabulary_size=self.short_vocabulary_size
     )
-    ranges.check_settings(
-        ranges.OPTIONAL_PATH,
-        vocabulary_file=self.vocabulary_file,
-        short_vocabulary=self.short_vocabulary,
-    )
-    ranges.check_settings(pairing.CONFIG, config=self.config)
 
   def find(
       self,

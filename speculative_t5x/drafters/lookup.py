@@ -255,7 +255,6 @@ class FromContext:
     ranges.check_settings(
         ranges.COUNT, max_ngram=self.max_ngram, min_ngram=self.min_ngram
     )
-    ranges.check_settings(ranges.FLAG, only_hints=self.only_hints)
     if self.min_ngram > self.max_ngram:
       raise ValueError(
           f'min_ngram must be at most max_ngram, got min_ngram {self.min_ngram}'

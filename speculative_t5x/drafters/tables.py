@@ -161,7 +161,6 @@ class FromFile:
 
   def __post_init__(self):
     ranges.check_settings(_ORDER, order=self.order)
-    ranges.check_settings(ranges.PATH, path=self.path)
 
   def find(
       self,

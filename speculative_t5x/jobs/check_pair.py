@@ -7,8 +7,6 @@ Reads vocabularies, and the names, shapes and dtypes of parameters: no weights.
 
 from collections.abc import Mapping, Sequence
 
-import jax.numpy as jnp
-
 from speculative_t5x.compatibility import candidates
 from speculative_t5x.compatibility import checks
 from speculative_t5x.compatibility import facts
@@ -31,7 +29,7 @@ def check_pair(
     gamma: int,
     batch_size: int,
     num_decodes: int = 1,
-    dtype: jnp.dtype = jnp.float32,
+    dtype: str = 'float32',
     vocabulary_file: str | None = None,
     draft_vocabulary_file: str | None = None,
     mixture_or_task_name: str | None = None,

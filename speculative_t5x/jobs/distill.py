@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The distill job: trains a draft on its target's distributions."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 import inspect
 import sys
@@ -32,10 +32,6 @@ from speculative_t5x.training import origins
 from speculative_t5x.training import schedules
 from speculative_t5x.training import task_examples
 from speculative_t5x.training import trainer
-
-_DIVERGENCE = ranges.Kind(
-    'be a function, as a file of configs/divergences sets it', Callable
-)
 
 
 def distill(
@@ -87,7 +83,6 @@ def distill(
   """
   _check(decodes, references, validation)
   ranges.check_settings(ranges.RATE_BELOW_1, dropout_rate=dropout_rate)
-  ranges.check_settings(_DIVERGENCE, divergence=divergence)
   if on_policy.share:
     _check_on_policy(on_policy, divergence, settings)
   model_dir = epath.Path(model_dir)

@@ -14,6 +14,7 @@ import seqio
 
 from speculative_t5x import batching
 from speculative_t5x import hints as hints_lib
+from speculative_t5x import json_lines
 from speculative_t5x import run_record
 from speculative_t5x import sharding
 from speculative_t5x import token_decoder
@@ -322,7 +323,7 @@ def _decode_chunk(
       padding=decoder.target_model.special_ids.padding,
   )
   return chunks_lib.Content(
-      [json.dumps(row, ensure_ascii=False) for row in rows],
+      [json_lines.dumps(row) for row in rows],
       {
           **tallied,
           'greedy': counted and dataclasses.asdict(counted),

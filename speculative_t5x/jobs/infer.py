@@ -17,6 +17,7 @@ import numpy as np
 from speculative_t5x import answers as answers_lib
 from speculative_t5x import batching
 from speculative_t5x import hints as hints_lib
+from speculative_t5x import json_lines
 from speculative_t5x import run_record
 from speculative_t5x import token_decoder
 from speculative_t5x import vocabularies
@@ -163,7 +164,7 @@ def infer(
   )
   if drafter is not None:
     source.check_source(drafter)
-  temperature = arguments.one('temperature', temperature)
+  temperature = float(temperature)
   if draft_temperature is None:
     draft_temperature = temperature
   for each in (temperature, draft_temperature):
@@ -500,10 +501,7 @@ def _decode_chunk(
   for decoded in run.decoded:
     token_decoder.check_finite(decoded)
   return chunks_lib.Content(
-      [
-          json.dumps(row, ensure_ascii=False)
-          for row in _rows(setup, part, hints, run)
-      ],
+      [json_lines.dumps(row) for row in _rows(setup, part, hints, run)],
       {
           'run': dataclasses.asdict(run.tally()),
           'truncated_inputs': sum(each.is_truncated for each in part),

@@ -52,15 +52,10 @@ def measure_methods(
 
 def _check(tasks: Sequence[Task]) -> None:
   """Checks tasks before the first is measured."""
-  try:
-    names = [name for name, _ in tasks]
-    jobs = [job for _, job in tasks]
-  except (TypeError, ValueError):
-    names, jobs = [], []
-  if not names or not all(map(callable, jobs)):
+  names = [name for name, _ in tasks]
+  if not names:
     raise ValueError(
-        'Tasks must be pairs of a name and a walltime job, at least one, got'
-        f" {tasks!r}. Give TASKS = [('translation',"
+        "There is no task. Give TASKS = [('translation',"
         ' @translation/walltime.measure_walltime)].'
     )
   for name in names:
@@ -82,8 +77,5 @@ def _check(tasks: Sequence[Task]) -> None:
 
 
 def _is_plain(name: str) -> bool:
-  return (
-      isinstance(name, str)
-      and name.strip('. ') != ''
-      and not {'/', '\\', '|', '\n', '\r'} & set(name)
-  )
+  is_empty = not name.strip('. ')
+  return not is_empty and not {'/', '\\', '|', '\n', '\r'} & set(name)

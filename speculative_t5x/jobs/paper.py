@@ -80,15 +80,9 @@ def table4(
 
 
 def _write_speeds(name, output_dir, target_size, shapes, measured) -> None:
-  measured = measured or {}
-  if not isinstance(measured, Mapping):
-    raise ValueError(
-        "Measured rows and their results must be given as {('EnDe', 'small',"
-        f" 0.0): 'results.jsonl'}}; got {measured!r}."
-    )
   found = {
-      key: _find_record(path, _published_row(key))
-      for key, path in measured.items()
+      key: _find_record(path, published.row(*key))
+      for key, path in (measured or {}).items()
   }
   name_of = lambda row: (row.task, row.draft, row.temperature)
   rows = [r for r in published.TABLES_2_AND_4 if name_of(r) not in found]
@@ -116,16 +110,6 @@ def _simulate(
     )
     folder.finish()
   return records
-
-
-def _published_row(key: RowName) -> published.Row:
-  try:
-    return published.row(*key)
-  except TypeError as error:  # more or fewer than three, or no tuple
-    raise ValueError(
-        'Measured rows are named by task, draft and temperature, as'
-        f" ('EnDe', 'small', 0.0); got {key!r}."
-    ) from error
 
 
 def _find_record(path: Path, row: published.Row) -> run_record.RunRecord:
@@ -277,7 +261,7 @@ def _write(
     output_dir: Path, name: str, text: str, *, is_shown: bool = True
 ) -> None:
   with _open(output_dir) as folder:
-    (folder / name).write_text(text.rstrip('\n') + '\n')
+    (folder / name).write_text(text.rstrip('\n') + '\n', encoding='utf-8')
   if is_shown:
     print(text)
   print(f'Written: {folder / name}')

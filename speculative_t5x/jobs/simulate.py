@@ -46,11 +46,6 @@ def simulate(
   """
   if isinstance(draft_size, str):
     draft_size = [draft_size]
-  if not isinstance(draft_size, Sequence):
-    raise ValueError(
-        f'draft_size must be a size or several in parentheses, got'
-        f' {draft_size!r}.'
-    )
   pairings = [
       simulation.Pairing(*values)
       for values in itertools.product(

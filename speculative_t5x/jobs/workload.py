@@ -22,7 +22,6 @@ from speculative_t5x.networks import t5
 from speculative_t5x.rules import description
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
-from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import verification
 from speculative_t5x.tasks import examples as examples_lib
@@ -74,14 +73,6 @@ class Workload:
     draft_length.check(self.policy)
     token_decoder.check_int32('seed', self.seed)
     description.check(self.rule)
-    ranges.check_settings(
-        ranges.NUMBER,
-        topk=self.topk,
-        topp=self.topp,
-        minp=self.minp,
-        typicalp=self.typicalp,
-    )
-    ranges.check_settings(pairing.CONFIG, target_config=self.target_config)
 
   @property
   def length(self) -> int:

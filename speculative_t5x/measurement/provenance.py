@@ -151,7 +151,7 @@ def describe_host() -> run_record.Host:
 def _cpu_name() -> str:
   cpuinfo = pathlib.Path('/proc/cpuinfo')
   if cpuinfo.exists():
-    for line in cpuinfo.read_text().splitlines():
+    for line in cpuinfo.read_text(encoding='utf-8').splitlines():
       if line.startswith('model name'):
         return line.partition(':')[2].strip()
   return platform.processor()

@@ -85,7 +85,7 @@ def _open_locked(lock: epath.Path) -> TextIO:
   while True:
     lock.parent.mkdir(parents=True, exist_ok=True)
     try:
-      file = open(lock, 'a+', errors='replace')
+      file = open(lock, 'a+', encoding='utf-8', errors='replace')
     except FileNotFoundError:
       if os.path.islink(lock):
         raise  # a dangling link, for which retrying would not end
@@ -117,12 +117,13 @@ def _is_in_place(file: TextIO, lock: epath.Path) -> bool:
 def _held_object(lock: epath.Path) -> Iterator[None]:
   lock.parent.mkdir(parents=True, exist_ok=True)
   if lock.exists():
+    holder = lock.read_text(encoding='utf-8')
     raise FolderInUseError(
-        f'The folder {lock.parent} is in use by another job'
-        f' ({lock.read_text()}). Wait until it ends, or give another folder. If'
-        f' it is no longer running, remove {lock}.'
+        f'The folder {lock.parent} is in use by another job ({holder}). Wait'
+        ' until it ends, or give another folder. If it is no longer running,'
+        f' remove {lock}.'
     )
-  lock.write_text(_description())
+  lock.write_text(_description(), encoding='utf-8')
   try:
     yield
   finally:

@@ -67,7 +67,7 @@ def read(file: epath.Path, what: str) -> Mapping[str, str]:
     ValueError: if the file is damaged.
   """
   try:
-    return json.loads(file.read_text())
+    return json.loads(file.read_text(encoding='utf-8'))
   except ValueError as error:
     raise ValueError(
         f'{file} is damaged ({error}). Remove it to resume the training without'

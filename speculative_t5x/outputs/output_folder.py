@@ -52,7 +52,7 @@ class OutputFolder:
         (self._path / name).unlink(missing_ok=True)
       # Fail before decoding, not after it.
       probe = self._path / 'records' / 'probe'
-      probe.write_text('')
+      probe.write_text('', encoding='utf-8')
       probe.unlink()
     except OSError as error:
       raise whole_files.cannot_write(self._path, error) from error
@@ -144,7 +144,8 @@ class OutputFolder:
       self._write(_PREDICTIONS, rows)
     parts = [self._path / f'records/{name}.json' for name in self._names]
     # Not `splitlines`, which would also split at Unicode line separators.
-    records = (part.read_text().removesuffix('\n') for part in parts)
+    texts = (part.read_text(encoding='utf-8') for part in parts)
+    records = (text.removesuffix('\n') for text in texts)
     return self._write(_RESULTS, records)
 
   def _take(

@@ -23,7 +23,7 @@ def write(path: str | os.PathLike[str], files: Mapping[str, str]) -> None:
   try:
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
-      (folder / name).write_text(text)
+      (folder / name).write_text(text, encoding='utf-8')
   except OSError as error:
     raise whole_files.cannot_write(folder, error) from error
 

@@ -93,6 +93,6 @@ def first_object(path: epath.Path) -> dict[str, object] | None:
   """Returns the JSON object at the start of a file, or None."""
   # A job that is killed during a write leaves a truncated file.
   with contextlib.suppress(ValueError, RecursionError):
-    value, _ = json.JSONDecoder().raw_decode(path.read_text())
+    value, _ = json.JSONDecoder().raw_decode(path.read_text(encoding='utf-8'))
     return value if isinstance(value, dict) else None
   return None

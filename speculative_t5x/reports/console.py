@@ -33,7 +33,7 @@ def to_text(report: console_lib.RenderableType) -> str:
   """
   page = _page(color_system=None)
   page.print(report)
-  lines = page.file.getvalue().splitlines()
+  lines = page.file.getvalue().removesuffix('\n').split('\n')
   return '\n'.join(line.rstrip() for line in lines)
 
 

@@ -4,11 +4,11 @@
 
 from collections.abc import Sequence
 import dataclasses
-import json
 from typing import Any
 
 from rich import console as console_lib
 
+from speculative_t5x import json_lines
 from speculative_t5x import run_record
 from speculative_t5x.measurement import near_ties
 from speculative_t5x.reports import cells
@@ -97,7 +97,7 @@ def to_json(compared: Compared) -> str:
       **dataclasses.asdict(compared.counts),
       'differences': [_as_json(row) for row in compared.rows],
   }
-  return json.dumps(line, allow_nan=False)
+  return json_lines.dumps(line)
 
 
 def _as_json(row: Row) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def read(path: str | os.PathLike[str]) -> list[run_record.RunRecord]:
     ValueError: for a file that cannot be read, or holds something else.
   """
   try:
-    lines = epath.Path(path).read_text().split('\n')
+    lines = epath.Path(path).read_text(encoding='utf-8').split('\n')
     found = [json.loads(line) for line in lines if line]
     if not all(isinstance(x, dict) and 'schema_version' in x for x in found):
       raise ValueError('a line of it is no run record')

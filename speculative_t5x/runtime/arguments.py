@@ -23,31 +23,14 @@ def several(name: str, values: Any) -> list[float]:
   """Returns one number or several as a list without duplicates.
 
   Raises:
-    ValueError: if a value is not a number; names the argument.
+    ValueError: if there is none, or one is NaN; names the argument.
   """
-  try:
-    is_truth = np.asarray(values).dtype == bool
-    found = np.atleast_1d(np.asarray(values, float))
-  except (TypeError, ValueError):
-    is_truth, found = False, np.empty(0)
-  # NaN is None, or no number either.
-  if is_truth or not found.size or found.ndim > 1 or np.isnan(found).any():
+  found = np.atleast_1d(np.asarray(values, float))
+  if not found.size or np.isnan(found).any():
     raise ValueError(
         f'{name} must be a number or several in parentheses, got {values!r}.'
     )
   return list(dict.fromkeys(found.tolist()))
-
-
-def one(name: str, value: Any) -> float:
-  """Returns one number.
-
-  Raises:
-    ValueError: if it is not a number, or several; names the argument.
-  """
-  found = several(name, value)
-  if len(found) > 1:
-    raise ValueError(f'{name} must be one number, got {value!r}.')
-  return found[0]
 
 
 def several_counts(name: str, values: Any) -> list[int]:

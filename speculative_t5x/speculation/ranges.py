@@ -10,7 +10,6 @@ All raise ValueError with the first value that is out of range.
 from collections.abc import Callable
 import dataclasses
 import numbers
-import os
 from typing import Any
 
 import numpy as np
@@ -33,12 +32,11 @@ class Kind:
 
   def includes(self, value: object) -> bool:
     """Returns whether a value is of this kind."""
-    if isinstance(value, bool) and self.types is not bool:
+    if isinstance(value, bool):
       return False
     return isinstance(value, self.types) and bool(self.is_allowed(value))
 
 
-NUMBER = Kind('be a number')
 RATE = Kind('lie in [0, 1]', is_allowed=lambda x: 0 <= x <= 1)
 RATE_BELOW_1 = Kind('lie in [0, 1)', is_allowed=lambda x: 0 <= x < 1)
 POSITIVE_RATE = Kind('lie in (0, 1]', is_allowed=lambda x: 0 < x <= 1)
@@ -53,9 +51,6 @@ COUNT = Kind(
 NATURAL = Kind(
     'be a whole number and at least 0', numbers.Integral, lambda x: x >= 0
 )
-FLAG = Kind('be True or False', bool)
-PATH = Kind('be a path', (str, os.PathLike))
-OPTIONAL_PATH = Kind('be a path or None', (str, os.PathLike, type(None)))
 
 
 def check_settings(kind: Kind, **values: object) -> None:

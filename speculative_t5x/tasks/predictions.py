@@ -157,7 +157,8 @@ def read_rows(path: epath.Path) -> list[dict[str, Any]]:
   """
   rows = []
   # Not `splitlines`, which would also split at Unicode line separators.
-  for number, line in enumerate(path.read_text().split('\n'), start=1):
+  lines = path.read_text(encoding='utf-8').split('\n')
+  for number, line in enumerate(lines, start=1):
     if not line:
       continue
     try:

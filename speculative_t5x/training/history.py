@@ -46,8 +46,8 @@ class History:
     self._model_dir = model_dir
     path = model_dir / FILE_NAME
     try:
-      rows = json.loads(path.read_text()) if path.exists() else []
-      points = [Point(**row) for row in rows]
+      text = path.read_text(encoding='utf-8') if path.exists() else '[]'
+      points = [Point(**row) for row in json.loads(text)]
     except (ValueError, TypeError) as error:
       raise ValueError(
           f'{path} is damaged ({error}). Remove it: the best checkpoint is then'

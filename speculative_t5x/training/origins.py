@@ -14,12 +14,9 @@ from speculative_t5x import loading
 from speculative_t5x.compatibility import pairing
 from speculative_t5x.drafters import early_exit
 from speculative_t5x.networks import t5
-from speculative_t5x.speculation import ranges
 from speculative_t5x.training import cutting
 from speculative_t5x.training import drafts
 from speculative_t5x.training import steps
-
-_LAYERS = 'be numbers of layers in parentheses, such as (0, 2)'
 
 
 class Origin(Protocol):
@@ -79,7 +76,7 @@ class FromCheckpoint:
     config: of its network; None for the sizes that the checkpoint states.
   """
 
-  checkpoint_path: checkpoints.Path | None
+  checkpoint_path: checkpoints.Path
   config: t5.T5Config | None = None
 
   def make(
@@ -112,16 +109,6 @@ class FromTarget:
   mlp_dim: int | None = None
   shares_encoder: bool = False
   checkpoint_path = None
-
-  def __post_init__(self):
-    ranges.check_settings(
-        ranges.Kind(_LAYERS, Sequence), decoder_layers=self.decoder_layers
-    )
-    ranges.check_settings(
-        ranges.Kind(f'{_LAYERS}, or None', (Sequence, type(None))),
-        encoder_layers=self.encoder_layers,
-    )
-    ranges.check_settings(ranges.FLAG, shares_encoder=self.shares_encoder)
 
   def make(
       self, target: cutting.Network, seed: int

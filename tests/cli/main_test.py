@@ -157,6 +157,7 @@ def fails(capsys, tmp_path):
 def parsed(monkeypatch):
   """Returns a function from flags to the value of a macro."""
   monkeypatch.chdir(_ROOT)
+  monkeypatch.setattr(main.kinds, 'check', lambda _: None)  # of the seed
 
   def value(argument, name='SEED'):
     paths = ('CHECKPOINT_PATH', 'DRAFT_CHECKPOINT_PATH', 'EVAL_OUTPUT_DIR')
@@ -238,6 +239,95 @@ class TestValues:
       assert found == f'from {name}'
 
 
+class TestKinds:
+  """A setting of another kind than its argument is refused at once."""
+
+  @pytest.mark.parametrize(
+      ('command', 'settings'),
+      [
+          (
+              'eval --gin_file=configs/runs/demo.gin'
+              ' --gin_file=configs/policies/schedule.gin',
+              [
+                  'GAMMA=five', 'GAMMA=2.0', 'GAMMA=True', 'GAMMA=(1, 2)',
+                  'DRAFTER=None', 'DRAFTER=draft_model', 'TEMPERATURE=warm',
+                  'TEMPERATURE=(0.0, None)', 'TEMPERATURE=True', 'TOPK="3"',
+                  'MINP=low', 'CHECKPOINT_PATH=2024', 'DRAFT_CONFIG=small',
+                  "MIXTURE_OR_TASK_NAME=['a']", 'DRAFT_MODEL_PARALLEL=false',
+                  'DRAFT_VOCABULARY_FILE=3', 'EVAL_OUTPUT_DIR=5',
+                  'EVAL_OUTPUT_DIR=None', 'TASK_FEATURE_LENGTHS=96',
+                  "TASK_FEATURE_LENGTHS={'inputs': '96', 'targets': 96}",
+                  'MESH_SHAPE=8', 'LOGGERS=tensorboard', 'DRAFT_LENGTHS=3',
+                  "WORKLOAD={'split': 'test'}",
+              ],
+          ),
+          (
+              'infer --gin_file=configs/runs/infer_paraphrases.gin'
+              ' --gin.ANSWERS_PATH=x',
+              [
+                  'INPUTS=2024', "INPUTS=('a', 3)", 'VOCABULARY_FILE=3',
+                  'SCORES=yes', 'STATISTICS=1', 'TOKENS=no', 'ANSWERS=yes',
+                  'TEMPERATURE=(0.0, 1.0)', 'LOOKUP_ONLY_HINTS=yes',
+                  'ANSWERS_APPEND=false', 'INPUT_FIELD=None',
+              ],
+          ),
+          (
+              'walltime --gin_file=configs/runs/walltime_bulletins.gin',
+              ['ONE_AT_A_TIME=false', 'GAMMA=(1, 2.5)', 'DRAFTERS=[None]'],
+          ),
+          (
+              'methods --gin_file=configs/runs/methods.gin',
+              ["TASKS=[('a', 'walltime')]", 'TASKS=None', 'TASKS=[(1, 2, 3)]'],
+          ),
+          (
+              'distill --gin_file=configs/runs/distill_bulletins.gin'
+              ' --gin_file=configs/origins/target_layers.gin'
+              ' --gin.DRAFT_DECODER_LAYERS=(0,)',
+              [
+                  'DIVERGENCE=nothing', 'TRAIN_STEPS=2.5', 'MODEL_DIR=3',
+                  'DRAFT_DECODER_LAYERS=1', 'DRAFT_SHARES_ENCODER=false',
+                  'DRAFT_ENCODER_LAYERS=(None,)', 'ON_POLICY_SHARE=half',
+                  'DROPOUT_RATE=None',
+              ],
+          ),
+          ('simulate', ['DRAFT_SIZE=3', 'ALPHA=much', 'TARGET_SIZE=11']),
+          (
+              'paper table2',
+              ['MEASURED=x', "MEASURED={('EnDe', 'small'): 'x'}"],
+          ),
+      ],
+  )  # fmt: skip
+  def test_is_refused(self, fails, monkeypatch, tmp_path, command, settings):
+    monkeypatch.chdir(_ROOT)
+    name = commands.JOBS[command.split()[0]].output_macro
+    for setting in settings:
+      macro, _, value = setting.partition('=')
+      output = f'--gin.{name}={tmp_path / "out"}'
+      error = fails([*command.split(), output, f'--gin.{setting}'], 2)
+      assert error.startswith(f'{macro} must be '), setting
+      found = gin.config._CONFIG[macro, 'gin.macro']['value']
+      assert f', got {found!r}.' in error and '\n' not in error
+      assert value.strip('\'"')[:4] in error
+    assert not list(tmp_path.iterdir())
+
+  def test_value_in_a_scope_or_behind_macros(self, fails, tmp_path):
+    (tmp_path / 'own.gin').write_text(
+        'from __gin__ import dynamic_registration\n'
+        'from speculative_t5x.jobs import evaluation\n'
+        "include 'configs/runs/demo.gin'\n"
+        "COUNT = 'two'\nREPEATS = %COUNT\n"
+    )
+    flags = ['eval', f'--gin_file={tmp_path / "own.gin"}']
+    assert fails(flags, 2).startswith("COUNT must be a whole number, got 'two'")
+    bad = '--gin.a/evaluation.evaluate.gamma=5.0'
+    error = fails([*flags, '--gin.COUNT=2', bad], 2)
+    assert error.startswith('a/') and 'gamma must be a whole number' in error
+
+  def test_string_that_looks_like_a_number(self, fails):
+    error = fails(['compare', '--gin.FIRST=2024', '--second=x'], 2)
+    assert error.endswith('"\'2024\'".')
+
+
 class TestUsage:
 
   def test_help(self, capsys):
@@ -277,6 +367,21 @@ class TestUsage:
     assert '\n- TARGET_SIZE' in shown and 'paper table2' in shown
     assert main.main(['paper', 'table9', '-h']) == 2
     assert "there is no 'table9'" in capsys.readouterr().err
+
+  def test_output_is_utf_8_in_every_locale(self, monkeypatch):
+    stdout = io.TextIOWrapper(io.BytesIO(), 'ascii')
+    monkeypatch.setattr(sys, 'stdout', stdout)
+    monkeypatch.setattr(main, '_help', lambda _: '\u2581T\xfcr \udcff')
+    assert main.main(['--help']) == 0
+    assert stdout.buffer.getvalue() == '\u2581T\xfcr '.encode() + b'\xff\n'
+
+  def test_reader_of_the_output_that_ends_early(self, monkeypatch, capsys):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, 'w') as stdout:
+      monkeypatch.setattr(sys, 'stdout', stdout)
+      assert main.main(['--help']) == 141
+    assert capsys.readouterr().err == ''
 
   def test_no_arguments(self, capsys):
     assert main.main([]) == 2
@@ -615,22 +720,17 @@ class TestBadInput:
       [
           ('--gin.GAMMA=0', 'gamma must be a whole number and at least 1'),
           ('--gin.GAMMA=-1', 'gamma must be'),
-          ('--gin.GAMMA=five', "gamma must be a whole number .* 'five'"),
-          ('--gin.DRAFTER=None', 'DRAFTER must be a source .* Got None'),
           (
               '--gin.DRAFTER=@draft_model.FromCheckpoint',
               'with parentheses.* Got <class',
           ),
           ('--gin.TEMPERATURE=-0.5', 'temperature must be'),
           ('--gin.TEMPERATURE=(0.0, -0.5)', 'temperature must be'),
-          ('--gin.TEMPERATURE=warm', "temperature must be .* 'warm'"),
           ('--gin.TOPP=-0.1', 'topp must lie in'),
           ('--gin.TOPP=1.1', 'topp must lie in'),
           ('--gin.MINP=1.1', 'minp must lie in'),
           ('--gin.TYPICALP=-0.1', 'typicalp must lie in'),
           ('--gin.TOPK=-1', 'topk must be'),
-          ('--gin.TOPK="3"', "topk must be a number, got '3'"),
-          ('--gin.MINP=low', "minp must be a number, got 'low'"),
           ('--gin.NUM_EXAMPLES=0', 'num_examples must be'),
           ('--gin.NUM_EXAMPLES=100000', 'num_examples is 100000, but'),
           ('--gin.SPLIT=dev', 'no split dev'),
@@ -655,11 +755,10 @@ class TestBadInput:
   @pytest.mark.parametrize(
       ('file', 'name', 'value'),
       [
-          ('policies/confidence', 'CONFIDENCE', "'abc'"),
-          ('policies/schedule', 'DRAFT_LENGTHS', '3'),
-          ('rules/lenience', 'LENIENCE', "'abc'"),
-          ('policies/expected_speed', 'COST_COEFFICIENT', "'abc'"),
-          ('policies/marginal_gain', 'COST_COEFFICIENT', 'None'),
+          ('policies/confidence', 'CONFIDENCE', '1.5'),
+          ('policies/schedule', 'DRAFT_LENGTHS', '(3, -1)'),
+          ('rules/lenience', 'LENIENCE', '-0.5'),
+          ('policies/expected_speed', 'COST_COEFFICIENT', '-1.0'),
       ],
   )
   def test_setting_of_a_rule_or_a_policy(self, fails, flags, file, name, value):
@@ -672,14 +771,10 @@ class TestBadInput:
   @pytest.mark.parametrize(
       ('setting', 'message'),
       [
-          ('DIVERGENCE=nothing', 'divergence must be a function, as a file of'),
           ('DROPOUT_RATE=1.0', 'dropout_rate must lie in [0, 1), got 1.0.'),
           ('PATIENCE=0', 'patience must be a whole number and at least 1, got'),
-          ('TRAIN_STEPS=2.5', 'train_steps must be a whole number and at leas'),
-          ('DRAFT_DECODER_LAYERS=1', 'decoder_layers must be numbers of layer'),
-          ('DRAFT_SHARES_ENCODER=false', 'shares_encoder must be True or Fals'),
-          ('ON_POLICY_PERIOD=50.0', 'period must be a whole number and at lea'),
-          ('ON_POLICY_SHARE=half', 'share must lie in [0, 1], got'),
+          ('ON_POLICY_PERIOD=0', 'period must be a whole number and at lea'),
+          ('ON_POLICY_SHARE=1.5', 'share must lie in [0, 1], got'),
           # Set in one scope, and another value in another scope
           ('VALIDATION_EXAMPLES=0', 'num_examples must be a whole number and '),
       ],
@@ -691,10 +786,6 @@ class TestBadInput:
     monkeypatch.setattr(compilation_cache, 'enable', lambda _: None)
     name = setting.partition('=')[0]
     flags = ['distill', '--gin_file=configs/runs/distill_bulletins.gin']
-    if name.startswith('DRAFT_'):
-      flags.append('--gin_file=configs/origins/target_layers.gin')
-    if name == 'DRAFT_SHARES_ENCODER':
-      flags.append('--gin.DRAFT_DECODER_LAYERS=(0,)')
     error = fails(
         [
             *flags,
@@ -1075,7 +1166,6 @@ class TestOutputDir:
           ('--output_dir=', "''"),
           ('--output_dir= ', "' '"),
           ("--gin.{macro}=''", "''"),
-          ('--gin.{macro}=5', '5'),
       ],
   )
   def test_value_that_names_no_folder(
@@ -1088,10 +1178,6 @@ class TestOutputDir:
         ' --output_dir=<folder>. A shell variable in it may be unset.'
     )
     assert list(tmp_path.iterdir()) == []
-
-  def test_none(self, fails):
-    error = fails(['simulate', '--gin.OUTPUT_DIR=None'], 2)
-    assert error.startswith('OUTPUT_DIR must name a folder, got None.')
 
   @pytest.mark.parametrize(
       ('flags', 'folder'),

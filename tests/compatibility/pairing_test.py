@@ -60,8 +60,3 @@ def test_one_checkpoint_for_both(folder):
     _check(folder, target='draft')
   assert 'is of another network' in str(error.value)
   assert 'swapped' not in str(error.value)
-
-
-def test_path_that_is_none_of_a_file():
-  with pytest.raises(ValueError, match='CHECKPOINT_PATH must be a path, got 3'):
-    pairing.open_checkpoint(pairing.TARGET_PATH, 3)

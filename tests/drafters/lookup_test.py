@@ -355,11 +355,6 @@ class TestMistakes:
     with pytest.raises(ValueError, match='m.._ngram must be'):
       lookup.FromContext(**bounds)
 
-  @pytest.mark.parametrize('value', ['yes', None, 1])
-  def test_only_hints_is_true_or_false(self, value):
-    with pytest.raises(ValueError, match='only_hints must be True or False'):
-      lookup.FromContext(only_hints=value)
-
   def test_load_is_missing(self):
     with pytest.raises(ValueError, match=r'Give FromContext\(\.\.\.\)\.load'):
       source_lib.check_loaded(lookup.FromContext())

@@ -390,10 +390,6 @@ class TestBadInput:
               'logits of 12 tokens and the draft model of 13',
           ),
           ({'draft': origins.Scratch(None)}, 'Set DRAFT_CONFIG'),
-          (
-              {'draft': origins.FromCheckpoint(None)},
-              'DRAFT_CHECKPOINT_PATH must be a path, got None',
-          ),
           ({'draft': origins.FromTarget([2])}, 'of the layers 0 to 1'),
           (
               {'draft': origins.FromTarget([0], num_heads=3)},
@@ -407,7 +403,6 @@ class TestBadInput:
               {'draft': origins.FromTarget([0], mlp_dim=0)},
               'mlp_dim must be a whole number from 1 to 48, got 0',
           ),
-          ({'divergence': 'x'}, 'divergence must be a function, .* got .x'),
           ({'dropout_rate': 1.0}, r'dropout_rate must lie in \[0, 1\), got 1'),
           ({'dropout_rate': -0.1}, r'dropout_rate must lie in \[0, 1\), got -'),
           ({'dropout_rate': 'x'}, r'dropout_rate must lie in \[0, 1\), got .x'),

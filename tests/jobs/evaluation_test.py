@@ -566,7 +566,6 @@ class TestBadInput:
           ({'num_examples': 0}, 'num_examples must be'),
           ({'temperature': -1.0}, 'temperature must be'),
           ({'temperature': (0.0, -1.0)}, 'temperature must be'),
-          ({'temperature': 'warm'}, "must be a number .*'warm'"),
           ({'temperature': ()}, 'must be a number'),
           ({'temperature': float('nan')}, 'temperature must be'),
           ({'temperature': float('inf')}, 'temperature must be'),

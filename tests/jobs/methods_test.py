@@ -95,11 +95,7 @@ class TestBadInput:
   @pytest.mark.parametrize(
       ('tasks', 'message'),
       [
-          ([], 'Tasks must be pairs .* at least one, got'),
-          ({}, 'Tasks must be pairs'),
-          ([('a', _interrupt), ('b',)], 'Tasks must be pairs'),
-          ([('a', 'walltime')], 'Tasks must be pairs'),
-          (None, 'Tasks must be pairs .* got None'),
+          ([], 'There is no task'),
           (
               [('a', _interrupt), ('b', _interrupt), ('a', _interrupt)],
               "Two tasks have the name 'a'. Give each a name of its own.",
@@ -109,7 +105,6 @@ class TestBadInput:
           ([('', _interrupt)], 'The name of a task'),
           ([('methods.md', _interrupt)], 'The job itself writes methods.md'),
           ([('job.lock', _interrupt)], 'The job itself writes job.lock'),
-          ([(1, _interrupt)], 'The name of a task'),
           ([('a|b', _interrupt)], 'The name of a task'),
       ],
   )

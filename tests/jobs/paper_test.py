@@ -252,16 +252,6 @@ class TestMeasured:
     with pytest.raises(ValueError, match='no row for EnDe, xl, temperature'):
       _speeds(paper.table2, tmp_path, measured={('EnDe', 'xl', 0.0): path})
 
-  def test_no_rows_at_all(self, tmp_path):
-    with pytest.raises(ValueError, match="as {.*}; got 'mine.jsonl'"):
-      _speeds(paper.table2, tmp_path, measured='mine.jsonl')
-
-  @pytest.mark.parametrize('key', ['EnDe', 0.0, ('EnDe', 'small')])
-  def test_a_name_that_is_no_row(self, tmp_path, key):
-    path = _results(tmp_path / 'mine.jsonl', records.measured())
-    with pytest.raises(ValueError, match='named by task, draft and temp'):
-      _speeds(paper.table2, tmp_path, measured={key: path})
-
 
 def _measured_ngrams(drafter):
   """Returns the record of a table's drafter, its order in name and alpha."""

@@ -120,5 +120,5 @@ def _read_text(stem: str) -> str:
 
 def _read_sums() -> dict[str, str]:
   """Returns hashes by file name, read from the format of `sha256sum`."""
-  lines = (_FOLDER / 'SHA256SUMS').read_text().splitlines()
+  lines = (_FOLDER / 'SHA256SUMS').read_text(encoding='utf-8').splitlines()
   return {name: digest for digest, name in (line.split() for line in lines)}

@@ -1,0 +1,20 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Values as lines of JSON that every reader takes for one line each."""
+
+import json
+from typing import Any
+
+# Line ends to some readers of text, which JSON allows within strings. JSON
+# itself escapes all characters below U+0020.
+_ESCAPED = {ord(each): f'\\u{ord(each):04x}' for each in '\x85\u2028\u2029'}
+
+
+def dumps(value: Any) -> str:
+  """Returns a value as one line of JSON, without the newline.
+
+  Raises:
+    ValueError: for NaN and infinities, which JSON does not have.
+  """
+  text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+  return text.translate(_ESCAPED)
