@@ -9,6 +9,7 @@ import shutil
 import tracemalloc
 import types
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -24,8 +25,10 @@ from speculative_t5x.jobs import evaluation
 from speculative_t5x.jobs import infer
 from speculative_t5x.measurement import interleaved
 from speculative_t5x.measurement import provenance
+from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
 from speculative_t5x.outputs import folder_lock
+from speculative_t5x.rules import lenience
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import ende
@@ -87,7 +90,8 @@ def run(paths, decoders, tmp_path, monkeypatch):
   """Returns a function that runs the job in `out` and returns its rows."""
 
   def load(workload, drafter, vocabulary, **options):
-    key = type(drafter), options['num_decodes']
+    is_lossless = workload.rule.is_lossless
+    key = type(drafter), options['num_decodes'], is_lossless
     if key not in decoders:
       decoders[key] = _load(workload, drafter, vocabulary, **options)
     return decoders[key]
@@ -173,6 +177,24 @@ class TestPredictions:
       assert record[key] == sum(each[key] for each in counts) > 0
       per_position = [each[f'{key}_per_position'] for each in counts]
       assert record[key] == np.sum(per_position)
+
+  def test_scores_of_a_rule_that_is_not_lossless(self, run):
+    """They are the target's own, which temperature 0 does not set to 0."""
+    lenient = lenience.make_rule(1e-3)
+    rows = run(_TEXTS[:2], rule=lenient, scores=True, tokens=True)
+    for row in rows:
+      tokens = jnp.asarray([row['tokens']])
+      logits = t5.Transformer(_CONFIG).apply(
+          {'params': tiny.params(_CONFIG)},
+          jnp.asarray([row['input_tokens']]),
+          jnp.pad(tokens[:, :-1], ((0, 0), (1, 0))),
+          tokens,
+          enable_dropout=False,
+      )
+      log_probs = jax.nn.log_softmax(logits)
+      expected = jnp.take_along_axis(log_probs, tokens[..., None], -1).sum()
+      assert row['score'] == pytest.approx(float(expected), abs=1e-3)
+      assert row['score'] < -1
 
   def test_inputs_of_a_task_are_those_of_the_eval_job(
       self, run, paths, tmp_path
