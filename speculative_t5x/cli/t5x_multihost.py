@@ -13,16 +13,22 @@ other hosts itself, as on a Cloud TPU.
 
 import argparse
 from collections.abc import Sequence
+import os
 import runpy
 import sys
+import threading
 
 import jax
+
+_WAIT_S = 110  # JAX aborts after 300
 
 
 def main(argv: Sequence[str] | None = None) -> int | str | None:
   """Connects the hosts, runs the script and returns its exit status.
 
-  An invalid command line prints an error and exits with status 2.
+  An invalid command line prints an error and exits with status 2. A connection
+  that fails, or takes more than two minutes, prints an error and exits with
+  status 1.
   """
   _, usage, description = __doc__.split('\n\n')
   parser = argparse.ArgumentParser(
@@ -35,6 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int | str | None:
   options, arguments = parser.parse_known_args(argv)
   if error := _connection_error(options):
     parser.error(error)
+  waiting = threading.Timer(_WAIT_S, _give_up, [options])
+  waiting.start()
   try:
     # Before T5X is imported, because the devices must not be in use yet.
     jax.distributed.initialize(
@@ -42,13 +50,34 @@ def main(argv: Sequence[str] | None = None) -> int | str | None:
         options.process_count,
         options.process_index,
     )
+  except RuntimeError as error:
+    return (
+        f'error: The connection at {options.coordinator_address} fails'
+        f' ({error}). Pass an address of host 0, and a port that is free there.'
+    )
   except ValueError as error:
     parser.error(
         f'JAX finds no other hosts ({str(error).rstrip(".")}). Pass'
         ' --coordinator_address, --process_count and --process_index, or run'
         f' python -m t5x.{options.script} on a single host.'
     )
+  finally:
+    waiting.cancel()
   return run_script(options.script, arguments)
+
+
+def _give_up(options: argparse.Namespace) -> None:
+  """Ends the process before JAX does, which aborts with a stack of C++."""
+  print(
+      f'error: The hosts did not connect within {_WAIT_S} s. Start the command'
+      ' on all hosts at the same time, each with its own --process_index, and'
+      ' check that --coordinator_address'
+      f' ({options.coordinator_address or "found by JAX"}) is host 0, and that'
+      ' the others reach its port.',
+      file=sys.stderr,
+      flush=True,
+  )
+  os._exit(1)  # the main thread is in C++
 
 
 def _connection_error(options: argparse.Namespace) -> str | None:

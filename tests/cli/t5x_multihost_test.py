@@ -5,6 +5,9 @@
 `t5x_guest.jobs_test` runs the jobs.
 """
 
+import os
+import threading
+
 import jax
 import pytest
 
@@ -83,6 +86,38 @@ def test_another_script(calls, capsys):
     t5x_multihost.main(['export'])
   assert not calls
   assert "'export' (choose from 'train', 'eval'," in capsys.readouterr().err
+
+
+_FIRST = [_ADDRESS, '--process_count=2', '--process_index=0']
+
+
+def test_port_in_use(calls, monkeypatch):
+  def initialize(*_):
+    raise RuntimeError('Failed to start RPC server')
+
+  monkeypatch.setattr(jax.distributed, 'initialize', initialize)
+  status = t5x_multihost.main(['eval', *_FIRST])  # text is printed, status 1
+  assert status.startswith('error: ') and not calls
+  assert '10.0.0.2:1234 fails' in status and 'free' in status
+
+
+def test_host_that_waits_for_others_ends(calls, monkeypatch, capsys):
+  """JAX itself would abort the process after five minutes."""
+  ended = threading.Event()
+  monkeypatch.setattr(t5x_multihost, '_WAIT_S', 0)
+  monkeypatch.setattr(os, '_exit', lambda status: status == 1 and ended.set())
+  monkeypatch.setattr(jax.distributed, 'initialize', lambda *_: ended.wait(60))
+  t5x_multihost.main(['eval', *_FIRST])
+  assert ended.is_set()
+  error = capsys.readouterr().err
+  assert error.count('\n') == 1 and '10.0.0.2:1234' in error
+
+
+def test_host_that_connects_is_not_ended(calls, monkeypatch):
+  t5x_multihost.main(['eval', *_FIRST])
+  assert t5x_multihost._WAIT_S < 120
+  timers = [t for t in threading.enumerate() if isinstance(t, threading.Timer)]
+  assert all(timer.finished.is_set() for timer in timers)
 
 
 def test_no_other_hosts(calls, monkeypatch, capsys):
