@@ -207,8 +207,17 @@ def _unknown(flag: str, job: commands.Job) -> str:
   known = [x.rstrip('=') for x in (_FILE_FLAG, _PATH_FLAG, _OUTPUT_FLAG, *own)]
   if name in known or name.startswith(_BINDING_PREFIX):
     return f'{flag!r} has no value. Write {name}=VALUE, with "=" in between.'
-  remedy = _did_you_mean(name, known)
+  remedy = _did_you_mean(name, known) or _as_setting(flag, job)
   return f'the flag {flag!r} is unknown.{remedy}\n{commands.USAGE}'
+
+
+def _as_setting(flag: str, job: commands.Job) -> str:
+  """Returns a hint at the setting that a flag may mean, empty for none."""
+  name, _, value = flag.removeprefix('--').partition('=')
+  known = sorted({*_macros_of(job).mentioned, *commands.PROVIDERS})
+  meant = name.upper().replace('-', '_')
+  close = difflib.get_close_matches(meant, known, n=1)
+  return f' Did you mean --gin.{close[0]}={value or "VALUE"}?' if close else ''
 
 
 def _check_parts(job: commands.Job, parts: list[str]) -> list[str]:
@@ -549,13 +558,18 @@ def _provider(name: str) -> str:
 
 def _users(name: str) -> str:
   """Returns a hint at the commands that use a macro, empty without any."""
-  roots = [str(root) for root in _config_roots()]
   users = [
       command
       for command, job in commands.JOBS.items()
-      if name in gin_text.read_macros([job.gin_file], roots).used
+      if name in _macros_of(job).used
   ]
   return f' It is a setting of: {", ".join(users)}.' if users else ''
+
+
+def _macros_of(job: commands.Job) -> gin_text.Macros:
+  """Returns the macros of the gin file that configures a command."""
+  roots = [str(root) for root in _config_roots()]
+  return gin_text.read_macros([job.gin_file], roots)
 
 
 def _did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -152,6 +152,7 @@ def evaluate(
         rescale_log_probs=workload.rule.is_lossless,
         matmul_precision=workload.matmul_precision,
     )
+    workload_lib.note_unstopped_drafts(decoder)
     if any(examples.hints):
       workload_lib.note_unread_hints(decoder)
     setup = _Setup(

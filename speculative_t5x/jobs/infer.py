@@ -188,6 +188,7 @@ def infer(
         num_decodes=num_decodes,
         mesh=mesh,
     )
+    workload_lib.note_unstopped_drafts(decoder)
     with_answers = None
     if answers is not None:
       lengths = workload.task_feature_lengths

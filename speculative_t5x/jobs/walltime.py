@@ -251,9 +251,13 @@ def _measure_drafter(
   }
   found = _Found([], [])
   for each in workloads:
+    variant = decoder.with_drafter(
+        decoder.loaded_drafter, gammas[0], each.policy
+    )
+    workload_lib.note_unstopped_drafts(variant)
     measured = _measure_workload(
         dataclasses.replace(setup, workload=each),
-        decoder.with_drafter(decoder.loaded_drafter, gammas[0], each.policy),
+        variant,
         alphas,
         gammas,
         batch_sizes,

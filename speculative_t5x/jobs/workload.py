@@ -166,6 +166,23 @@ def note_unread_hints(decoder: token_decoder.TokenDecoder) -> None:
     )
 
 
+def note_unstopped_drafts(decoder: token_decoder.TokenDecoder) -> None:
+  """Prints a line on stderr if drafts give a policy nothing to stop them by.
+
+  Policies stop a draft by the distributions of its tokens. A drafter that
+  draws no token, as lookup, has none.
+  """
+  drafters = getattr(decoder.drafter, 'drafters', (decoder.drafter,))
+  draws_none = any(x.max_draft_tokens and not x.num_uniforms for x in drafters)
+  if draws_none and not isinstance(decoder.policy, draft_length.DraftsOn):
+    print(
+        f'The policy {decoder.policy.name} cannot stop what the drafter'
+        f' {decoder.loaded_drafter.description.name} chooses without a'
+        ' distribution. There GAMMA alone limits the drafts.',
+        file=sys.stderr,
+    )
+
+
 def pad_batch(mesh: jax.sharding.Mesh | None, batch_size: int) -> int:
   """Returns a batch size that the data axis divides.
 

@@ -158,7 +158,7 @@ def describe(advice: Advice) -> str:
         f' {speedup:.2f}x: run it to be sure.'
     )
   if verdict == intervals.Verdict.SLOWER:
-    return f'{said} Decode plainly.'
+    return f'{said} Decode plainly, or try another drafter.'
   return said
 
 

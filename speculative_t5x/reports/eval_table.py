@@ -109,6 +109,7 @@ def _verdict(record: run_record.RunRecord) -> str:
     case intervals.Verdict.SLOWER:
       return at + (
           f'speculation does not pay: {record.speedup:.2f}x the speed of'
-          ' plain decoding. Decode this target plainly on this machine.'
+          ' plain decoding. On this machine the target is faster without this'
+          ' drafter; another one may pay.'
       )
   return at + 'these examples show no difference in speed.'

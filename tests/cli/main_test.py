@@ -401,7 +401,15 @@ class TestUsage:
               ['eval', '--gin-file=x.gin'],
               "the flag '--gin-file=x.gin' is unknown. Did you mean --gin_file",
           ),
-          (['eval', '--gamma=3'], "the flag '--gamma=3' is unknown"),
+          (
+              ['eval', '--gamma=3'],
+              "the flag '--gamma=3' is unknown. Did you mean --gin.GAMMA=3?",
+          ),
+          (
+              ['infer', '--draft-checkpoint-path=x'],
+              "the flag '--draft-checkpoint-path=x' is unknown. Did you mean"
+              ' --gin.DRAFT_CHECKPOINT_PATH=x?',
+          ),
           (['simulate', 'base'], "the flag 'base' is unknown"),
           (['paper', '--table1'], "the flag '--table1' is unknown"),
       ],

@@ -217,7 +217,7 @@ class TestDescribe:
   def test_a_loss(self):
     found = told(speedup=0.8, interval=(0.7, 0.9))
     assert found.startswith('speculation does not pay: at best 0.80x measured')
-    assert found.endswith('at gamma 3. Decode plainly.')
+    assert found.endswith('at gamma 3. Decode plainly, or try another drafter.')
 
   def test_a_gamma_that_was_not_run(self):
     untried = (5, 1.3)

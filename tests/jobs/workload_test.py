@@ -1,0 +1,43 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What jobs say of a drafter and a policy that do not go together."""
+
+import types
+
+import pytest
+
+from speculative_t5x.drafters import in_order
+from speculative_t5x.drafters import nothing
+from speculative_t5x.jobs import workload
+from speculative_t5x.policies import confidence
+from speculative_t5x.speculation import draft_length
+from tests import tiny_drafters
+
+_LOOKUP = tiny_drafters.make_lookup(2)
+_MODEL = tiny_drafters.of_model(tiny_drafters.TARGET, 2, None).drafter
+_BOTH = in_order.InOrder((_LOOKUP, _MODEL), tiny_drafters.TARGET)
+
+
+@pytest.mark.parametrize(
+    ('drafter', 'policy', 'is_said'),
+    [
+        (_LOOKUP, confidence.Confidence(), True),
+        (_LOOKUP, confidence.Entropy(), True),
+        (_LOOKUP, draft_length.Fixed(), False),
+        (_BOTH, confidence.Confidence(), True),
+        (_MODEL, confidence.Confidence(), False),
+        (nothing.Nothing(), confidence.Confidence(), False),
+    ],
+)
+def test_policy_that_cannot_stop_drafts(capsys, drafter, policy, is_said):
+  loaded = types.SimpleNamespace(
+      description=types.SimpleNamespace(name='the drafter')
+  )
+  workload.note_unstopped_drafts(
+      types.SimpleNamespace(
+          drafter=drafter, policy=policy, loaded_drafter=loaded
+      )
+  )
+  said = capsys.readouterr().err
+  assert (policy.name in said and 'the drafter' in said) == is_said
+  assert said.count('\n') == is_said
