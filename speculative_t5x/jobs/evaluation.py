@@ -139,9 +139,9 @@ def evaluate(
     _check_shown_example(shown_example, len(examples.tokens))
     target = workload_lib.bind_vocabulary(target, examples)
     # The drafter first: it is read sooner, and may not fit.
-    loaded_drafter = workload_lib.find_drafter(
-        drafter, target, examples.vocabulary
-    ).load()
+    loaded_drafter = workload_lib.load_drafter(
+        workload_lib.find_drafter(drafter, target, examples.vocabulary)
+    )
     decoder = token_decoder.TokenDecoder(
         workload_lib.load_target(target, examples.vocabulary),
         loaded_drafter,
@@ -237,6 +237,7 @@ def _evaluate_at(setup: _Setup, chunks: chunks_lib.Chunks) -> _Result:
       )
       for side in _SIDES
   )
+  progress.say(f'temperature {settings.temperature:g}: scoring')
   metrics = {side: _judge(setup.examples, found, side) for side in _SIDES}
   qualities = {side: task_metrics.quality(metrics[side]) for side in _SIDES}
   record = dataclasses.replace(
@@ -405,6 +406,7 @@ def _show(setup: _Setup, number: int) -> None:
   request = _requests(
       dataclasses.replace(setup, examples=only, batch_size=num_rows), 0.0, 0.0
   )[0]
+  progress.say(f'tracing example {number}')
   blocks = tracing.trace(setup.decoder, request)
   pieces = setup.examples.vocabulary.id_to_piece
   inputs = setup.examples.inputs[number]

@@ -21,6 +21,7 @@ from speculative_t5x import json_lines
 from speculative_t5x import run_record
 from speculative_t5x import token_decoder
 from speculative_t5x import vocabularies
+from speculative_t5x.checkpoints import regular_files
 from speculative_t5x.drafters import nothing
 from speculative_t5x.drafters import source
 from speculative_t5x.jobs import workload as workload_lib
@@ -197,6 +198,8 @@ def infer(
       )
       with_answers = _find_answers(answers, decoder, embedder)
     way = decoder.plain if drafter is None else decoder.speculative
+    num_inputs = _num_inputs(workload, paths, num_examples)
+    total = None if num_inputs is None else -(-num_inputs // batch_size)
     setup = _Setup(
         workload,
         decoder,
@@ -209,7 +212,7 @@ def infer(
         drafter is not None,
         with_answers,
         interleaved.Timer([with_answers or way]),
-        stack.enter_context(progress.Progress('infer', None)),
+        stack.enter_context(progress.Progress('infer', total)),
     )
     read = _read(
         workload,
@@ -319,6 +322,29 @@ def _read(
   return inputs_lib.from_lines(lines, vocabulary, lengths)
 
 
+def _num_inputs(
+    workload: workload_lib.Workload,
+    paths: Sequence[str] | None,
+    num_examples: int | None,
+) -> int | None:
+  """Returns how many inputs there are to decode, None if it is not known."""
+  if paths is None:
+    name, split = workload.mixture_or_task_name, workload.split
+    found = examples_lib.find_task(name, split).num_input_examples(split)
+  elif text_files.STANDARD_INPUT in paths or any(
+      map(regular_files.is_remote, paths)
+  ):
+    return None  # they can be read once, or reading them takes long
+  else:
+    found = sum(map(_num_lines, paths))
+  return found if None in (found, num_examples) else min(found, num_examples)
+
+
+def _num_lines(path: str) -> int:
+  with open(path, 'rb') as file:
+    return sum(1 for _ in file)
+
+
 def _watch(
     inputs: Iterator[inputs_lib.Input], decoder: token_decoder.TokenDecoder
 ) -> Iterator[inputs_lib.Input]:
@@ -347,7 +373,7 @@ def _load(
   loaded_drafter = nothing.LOADED
   if drafter is not None:
     found = workload_lib.find_drafter(drafter, target, vocabulary)
-    loaded_drafter = found.load()
+    loaded_drafter = workload_lib.load_drafter(found)
   return token_decoder.TokenDecoder(
       workload_lib.load_target(target, vocabulary),
       loaded_drafter,

@@ -34,6 +34,7 @@ from speculative_t5x.reports import advice
 from speculative_t5x.reports import readings
 from speculative_t5x.reports import walltime_summary
 from speculative_t5x.runtime import arguments
+from speculative_t5x.runtime import progress
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import sampling as sampling_lib
@@ -204,7 +205,7 @@ def _load_decoders(
   """Yields the target with one drafter after another."""
   decoder = None
   for drafter in drafters:
-    loaded = drafter.load()
+    loaded = workload_lib.load_drafter(drafter)
     if decoder is None:
       decoder = token_decoder.TokenDecoder(
           workload_lib.load_target(target, examples.vocabulary),
@@ -329,6 +330,7 @@ def _find_alpha(setup: _Setup, decoder, temperature, max_gamma) -> _Alpha:
       decoder,
       _requests(setup, decoder, _ALPHA_BATCH * num_rows, temperature),
       setup.alpha_tokens,
+      name=title,
   )
   estimate = intervals.estimate_alpha([text.betas for text in texts])
   if estimate.num < setup.alpha_tokens:
@@ -391,6 +393,7 @@ def _measure(
   ]
   found = walltimes.measure(programs, batches, settings, name)
   examples = setup.examples.first(count)
+  progress.say(f'{name}: scoring')
 
   def judge(run: interleaved.Run) -> dict[str, float]:
     read = predictions_lib.read(run, count, decoder, examples.vocabulary)

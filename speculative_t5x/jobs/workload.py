@@ -20,6 +20,7 @@ from speculative_t5x.drafters import source
 from speculative_t5x.measurement import provenance
 from speculative_t5x.networks import t5
 from speculative_t5x.rules import description
+from speculative_t5x.runtime import progress
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import sampling as sampling_lib
@@ -136,6 +137,7 @@ class Workload:
       self, target: loading.ModelSource, num_examples: int | None = None
   ) -> examples_lib.Examples:
     """Reads the split; see `tasks.examples.load`."""
+    progress.say(f'reading {self.mixture_or_task_name}, {self.split}')
     return examples_lib.load(
         self.mixture_or_task_name,
         self.split,
@@ -172,13 +174,14 @@ def note_unstopped_drafts(decoder: token_decoder.TokenDecoder) -> None:
   Policies stop a draft by the distributions of its tokens. A drafter that
   draws no token, as lookup, has none.
   """
+  name = decoder.loaded_drafter.description.name  # None in plain decoding
   drafters = getattr(decoder.drafter, 'drafters', (decoder.drafter,))
-  draws_none = any(x.max_draft_tokens and not x.num_uniforms for x in drafters)
-  if draws_none and not isinstance(decoder.policy, draft_length.DraftsOn):
+  draws_none = any(not each.num_uniforms for each in drafters)
+  may_stop = not isinstance(decoder.policy, draft_length.DraftsOn)
+  if name and draws_none and may_stop:
     print(
-        f'The policy {decoder.policy.name} cannot stop what the drafter'
-        f' {decoder.loaded_drafter.description.name} chooses without a'
-        ' distribution. There GAMMA alone limits the drafts.',
+        f'The policy {decoder.policy.name} cannot stop what the drafter {name}'
+        ' chooses without a distribution. There GAMMA alone limits the drafts.',
         file=sys.stderr,
     )
 
@@ -231,6 +234,12 @@ def find_drafter(
   return found
 
 
+def load_drafter(found: source.FoundDrafter) -> source.LoadedDrafter:
+  """Loads a drafter."""
+  progress.say('loading the drafter')
+  return found.load()
+
+
 def load_target(
     target: loading.ModelSource, vocabulary: vocabularies.Vocabulary
 ) -> loading.Model:
@@ -239,6 +248,7 @@ def load_target(
   Raises:
     ValueError: if it does not fit its config or the vocabulary.
   """
+  progress.say(f'loading {target.checkpoint.folder}')
   model = target.load()
   loading.check_vocabulary_fits(vocabulary.num_pieces, 'target', model)
   return model

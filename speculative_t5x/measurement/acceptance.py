@@ -21,6 +21,7 @@ import numpy as np
 
 from speculative_t5x import token_decoder
 from speculative_t5x.measurement import forced
+from speculative_t5x.runtime import progress
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling as sampling_lib
@@ -246,6 +247,8 @@ def collect(
     decoder: token_decoder.TokenDecoder,
     requests: Iterable[token_decoder.Request],
     num_tokens: int,
+    *,
+    name: str = 'acceptance',
 ) -> list[Text]:
   """Decodes plainly and scores, until so many tokens are written.
 
@@ -253,14 +256,17 @@ def collect(
     decoder: both models.
     requests: what to decode; fewer tokens come out if they end before.
     num_tokens: at least so many; what is decoded with the last one is kept.
+    name: what the progress lines begin with.
   """
   texts, total = [], 0
-  for request in requests:
-    decoded = jax.device_get(decoder.plain(request))
-    token_decoder.check_finite(decoded)
-    found = score(decoder, request, decoded)
-    texts += found
-    total += sum(len(text.betas) for text in found)
-    if total >= num_tokens:
-      break
+  with progress.Progress(name, num_tokens, 'tokens') as shown:
+    for request in requests:
+      decoded = jax.device_get(decoder.plain(request))
+      token_decoder.check_finite(decoded)
+      found = score(decoder, request, decoded)
+      texts += found
+      total += sum(len(text.betas) for text in found)
+      shown.show(min(total, num_tokens))
+      if total >= num_tokens:
+        break
   return texts

@@ -118,6 +118,7 @@ class Timer:
   def warm_up(self, batch: token_decoder.Request) -> None:
     """Compiles the ways by untimed calls, unless that was done before."""
     if self._compile_s is None:
+      progress.say('compiling and warming up')
       self._compile_s = [_warm_up(way, batch) for way in self._ways]
 
   def run(

@@ -23,6 +23,7 @@ from speculative_t5x.measurement import part_sums
 from speculative_t5x.measurement import read_floor
 from speculative_t5x.measurement import step_times
 from speculative_t5x.measurement import tallies
+from speculative_t5x.runtime import progress
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import theory
@@ -64,6 +65,7 @@ def measure(
       times, and the parts are timed `rounds` times, spread over the batches.
     name: what the progress lines begin with.
   """
+  progress.say(f'{name}: compiling the parts')
   decoder, request = programs.decoder, batches[0]
   rows = len(request.limits) * decoder.num_decodes
   inputs_length = request.encoder_input_tokens.shape[1]
@@ -89,6 +91,7 @@ def measure(
   )
   for decoded in plain.decoded:
     token_decoder.check_finite(decoded)
+  progress.say(f'{name}: counting operations and memory')
   record = add_runs(settings, plain.tally(), speculative.tally())
   record = _add_parts(record, parts)
   if decoder.mesh is None:  # on a mesh, one device reads a part of the bytes

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Shows how many batches of a job are done."""
+"""Says what a job does, and how much of it is done."""
 
 import sys
 import time
@@ -13,6 +13,16 @@ from speculative_t5x.runtime import interruption
 _SECONDS_BETWEEN_LINES = 10
 
 
+def say(text: str) -> None:
+  """Says on stderr what begins and may take long.
+
+  Raises:
+    KeyboardInterrupt: if there was an interrupt; see `interruption`.
+  """
+  interruption.check()
+  print(f'{text} ...', file=sys.stderr, flush=True)
+
+
 class Progress:
   """Shows how many batches are done: as a bar on a terminal, else in lines.
 
@@ -20,13 +30,15 @@ class Progress:
   would disturb the timing in between.
   """
 
-  def __init__(self, name: str, total: int | None):
+  def __init__(self, name: str, total: int | None, unit: str = 'batches'):
     """Shows nothing yet.
 
     Args:
       name: what the bar or each line begins with.
       total: number of batches; None if it is not known.
+      unit: what is counted, if not batches.
     """
+    self._unit = unit
     terminal = console.Console(stderr=True)
     self._bar = progress.Progress(
         progress.TextColumn('{task.description}', markup=False),
@@ -61,13 +73,13 @@ class Progress:
     is_due = task.finished or now - self._last_line >= _SECONDS_BETWEEN_LINES
     if self._bar.disable and is_due:
       self._last_line = now
-      print(_line(task), file=sys.stderr)
+      print(_line(task, self._unit), file=sys.stderr)
 
 
-def _line(task: progress.Task) -> str:
+def _line(task: progress.Task, unit: str) -> str:
   if task.total is None:
-    return f'{task.description}: batches done: {task.completed:.0f}'
-  line = f'{task.description}: {task.completed:.0f} of {task.total:.0f} batches'
+    return f'{task.description}: {unit} done: {task.completed:.0f}'
+  line = f'{task.description}: {task.completed:.0f} of {task.total:.0f} {unit}'
   if task.time_remaining is not None:  # known after two batches
     line += f', {task.time_remaining:.0f} s left'
   return line

@@ -145,10 +145,12 @@ def fails(capsys, tmp_path):
     assert main.main(flags) == status
     shown = capsys.readouterr()
     assert shown.out == ''
-    assert shown.err.startswith('error: ') and shown.err.count('error: ') == 1
-    assert 'Traceback' not in shown.err and 'In call to' not in shown.err
+    *phases, error = shown.err.removesuffix('\n').split('error: ')
+    said = ''.join(phases).splitlines()
+    assert len(phases) == 1 and all(line.endswith(' ...') for line in said)
+    assert 'Traceback' not in error and 'In call to' not in error
     assert not list(tmp_path.rglob('results.jsonl'))
-    return shown.err.removeprefix('error: ').removesuffix('\n')
+    return error
 
   return run
 
@@ -958,7 +960,7 @@ def _python(arguments, cwd, **variables):
 
 class TestProcess:
 
-  def test_success(self, flags, tmp_path):
+  def test_success(self, folder, flags, tmp_path):
     """Progress is printed on stderr, and only the table on stdout."""
     more = ['--gin.TEMPERATURE=(0.0, 1.0)', '--gin.NUM_EXAMPLES=6']
     # Otherwise libtpu, if installed, would wait for other processes.
@@ -966,8 +968,18 @@ class TestProcess:
     done = _command([*flags, *more], tmp_path, **several)
     assert done.returncode == 0, done.stderr
     assert done.stderr.splitlines() == [
-        'temperature 0: 3 of 3 batches, 0 s left',
-        'temperature 1: 3 of 3 batches, 0 s left',
+        'reading bulletins_ende, validation ...',
+        'loading the drafter ...',
+        f'loading {folder / "target" / "checkpoint_1"} ...',
+        *(
+            line.format(temperature)
+            for temperature in (0, 1)
+            for line in (
+                'compiling and warming up ...',
+                'temperature {}: 3 of 3 batches, 0 s left',
+                'temperature {}: scoring ...',
+            )
+        ),
     ]
     assert 'all 6 greedy outputs are identical' in done.stdout
     text = (tmp_path / 'output' / 'results.jsonl').read_text()

@@ -407,7 +407,7 @@ class TestMostFrequent:
 
 @pytest.mark.parametrize(
     'setting',
-    [{'order': [1]}, {'order': True}, {'order': 3}, {'path': None}],
+    [{'order': [1]}, {'order': True}, {'order': 3}],
     ids=str,
 )
 def test_bad_settings(setting):

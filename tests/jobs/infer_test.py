@@ -144,11 +144,12 @@ class TestPredictions:
         _TEXTS, temperature=1.0, output_dir=tmp_path / 'other', **changes
     )
 
-  def test_several_files(self, run, tmp_path):
+  def test_several_files(self, run, tmp_path, capsys):
     for i, text in enumerate(_TEXTS):
       (tmp_path / f'{i}.txt').write_text(text)  # without a newline
     files = [str(tmp_path / f'{i}.txt') for i in range(len(_TEXTS))]
     rows = run(None, inputs=files, temperature=1.0)
+    assert 'infer: 4 of 4 batches' in capsys.readouterr().err
     assert rows == run(
         _TEXTS, temperature=1.0, output_dir=tmp_path / 'one_file'
     )
@@ -566,7 +567,7 @@ class _Repeating:
   """A decoder whose outputs are its inputs."""
 
   target_model = t5_model.T5Model(_CONFIG)
-  loaded_drafter = nothing.LOADED
+  loaded_drafter, drafter = nothing.LOADED, nothing.Nothing(1)
   policy = draft_length.Fixed()
   num_decodes, length, gamma, mesh, matmul_precision = 1, 16, 1, None, None
   target = types.SimpleNamespace(
@@ -801,10 +802,8 @@ class TestEarlierAnswers:
           ('count', '1'),
           ('min_similarity', 2),
           ('min_similarity', None),
-          ('append', 'yes'),
           ('max_answers', 1.5),
           ('max_answers', 0),
-          ('path', None),
       ],
   )
   def test_bad_options(self, name, value):

@@ -215,7 +215,7 @@ def again(ran, paths, tmp_path, monkeypatch):
     }
     return found._replace(record=dataclasses.replace(settings, **timed))
 
-  def collect(decoder, requests, num_tokens):
+  def collect(decoder, requests, num_tokens, *, name):
     state.num_collected += 1
     state.requests = list(requests)
     return ran.texts[int(state.requests[0].sampling.temperature > 0)]
@@ -351,7 +351,7 @@ class TestFiles:
 
   def test_line_before_each_phase(self, ran):
     """The line comes before the first batch is timed."""
-    lines = [line for line in ran.err.splitlines() if 'compiling' in line]
+    lines = [line for line in ran.err.splitlines() if 'compiling and m' in line]
     pair = 'draft/checkpoint_2'
     assert lines == [
         f'alpha of {pair}, temperature 0: compiling and measuring',
@@ -495,6 +495,7 @@ class TestInterrupted:
     capsys.readouterr()
     again.run()
     lines = capsys.readouterr().err.splitlines()
+    lines = [line for line in lines if not line.endswith(' ...')]  # phases
     found = [f': taken from {tmp_path}' in line for line in lines]
     assert found == [True, True, True, False]  # alphas, then configurations
     assert lines[3].endswith('compiling and measuring')

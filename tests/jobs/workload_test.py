@@ -26,12 +26,14 @@ _BOTH = in_order.InOrder((_LOOKUP, _MODEL), tiny_drafters.TARGET)
         (_LOOKUP, draft_length.Fixed(), False),
         (_BOTH, confidence.Confidence(), True),
         (_MODEL, confidence.Confidence(), False),
-        (nothing.Nothing(), confidence.Confidence(), False),
+        (nothing.Nothing(2), confidence.Confidence(), False),
     ],
 )
 def test_policy_that_cannot_stop_drafts(capsys, drafter, policy, is_said):
   loaded = types.SimpleNamespace(
-      description=types.SimpleNamespace(name='the drafter')
+      description=types.SimpleNamespace(
+          name=None if isinstance(drafter, nothing.Nothing) else 'the drafter'
+      )
   )
   workload.note_unstopped_drafts(
       types.SimpleNamespace(
