@@ -43,7 +43,8 @@ def check(config: types.ModuleType) -> None:
         wrapped.__init__ if inspect.isclass(wrapped) else wrapped
     )
     for argument, value in bindings.items():
-      kind, name = kinds[argument], f'{scope}/{selector}.{argument}'
+      kind = kinds.get(argument, Any)
+      name = f'{scope}/{selector}.{argument}'
       macro, value = _follow(config, value)
       value = _resolve(config, value)
       if not _includes(kind, value):

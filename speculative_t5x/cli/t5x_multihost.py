@@ -21,6 +21,7 @@ import threading
 import jax
 
 _WAIT_S = 110  # JAX aborts after 300
+_FOUND = 'found by JAX'
 
 
 def main(argv: Sequence[str] | None = None) -> int | str | None:
@@ -52,8 +53,9 @@ def main(argv: Sequence[str] | None = None) -> int | str | None:
     )
   except RuntimeError as error:
     return (
-        f'error: The connection at {options.coordinator_address} fails'
-        f' ({error}). Pass an address of host 0, and a port that is free there.'
+        f'error: JAX cannot connect the hosts ({error}). Check that'
+        f' --coordinator_address ({options.coordinator_address or _FOUND}) is'
+        ' host 0, and that its port is free there.'
     )
   except ValueError as error:
     parser.error(
@@ -72,7 +74,7 @@ def _give_up(options: argparse.Namespace) -> None:
       f'error: The hosts did not connect within {_WAIT_S} s. Start the command'
       ' on all hosts at the same time, each with its own --process_index, and'
       ' check that --coordinator_address'
-      f' ({options.coordinator_address or "found by JAX"}) is host 0, and that'
+      f' ({options.coordinator_address or _FOUND}) is host 0, and that'
       ' the others reach its port.',
       file=sys.stderr,
       flush=True,

@@ -293,5 +293,5 @@ def test_fits_the_contract(method):
 
 @pytest.mark.parametrize('value', ['1024', 0])
 def test_size_of_a_short_vocabulary(value):
-  with pytest.raises(ValueError, match=f'vocabulary_size must .* got {value!r}'):
+  with pytest.raises(ValueError, match=f'must be .* got {value!r}'):
     draft_model.FromCheckpoint('draft', short_vocabulary_size=value)
