@@ -66,19 +66,18 @@ def cut(ids: Sequence[int], limit: int, end: int) -> list[int]:
 
 
 def text_ids(
-    ids: Sequence[int], special_ids: contracts.SpecialIds, num_pieces: int
+    ids: Sequence[int], special_ids: contracts.SpecialIds
 ) -> list[int]:
-  """Returns the decoded ids that have a piece, up to the end of sequence.
+  """Returns the decoded ids up to the end of sequence, without padding.
 
   Args:
     ids: of one decoded row.
     special_ids: of the model.
-    num_pieces: size of the vocabulary. Ids beyond it only pad the logits.
   """
   ids = list(ids)
   if special_ids.end in ids:
     ids = ids[: ids.index(special_ids.end)]
-  return [i for i in ids if i != special_ids.padding and i < num_pieces]
+  return [i for i in ids if i != special_ids.padding]
 
 
 def requests(

@@ -341,21 +341,30 @@ def check_end(
     )
 
 
-def check_vocabulary_fits(
-    vocab_size: int, name: str, model: Model | ModelSource
-) -> None:
-  """Checks that a model has a logit for every piece of a vocabulary.
+def fit_vocabulary(
+    vocabulary: vocabularies.Vocabulary,
+    target: Model | ModelSource,
+    drafts: Sequence[Model | ModelSource] = (),
+) -> vocabularies.Vocabulary:
+  """Returns a vocabulary with the sentinels that its target has logits for.
 
   Args:
-    vocab_size: pieces of the vocabulary.
-    name: of the model, for the message.
-    model: the target or the draft model, with or without its weights.
+    vocabulary: of the target.
+    target: with or without its weights.
+    drafts: the networks that draft for it, likewise. They need no logits for
+      sentinels.
   Raises:
-    vocabularies.VocabularyError: if it has fewer logits than that.
+    vocabularies.VocabularyError: if a model has fewer logits than there are
+      pieces.
   """
-  if vocab_size > model.config.vocab_size:
-    raise vocabularies.VocabularyError(
-        f'The vocabulary has {vocab_size} pieces, the {name} only'
-        f' {model.config.vocab_size} logits: they are not of one family. Pass'
-        ' the vocabulary that both models were trained with.'
-    )
+  vocabulary = vocabulary.within(target.config.vocab_size)
+  sizes = [('target', vocabulary.num_ids, target)]
+  sizes += [('draft', vocabulary.num_pieces, each) for each in drafts]
+  for name, size, model in sizes:
+    if size > model.config.vocab_size:
+      raise vocabularies.VocabularyError(
+          f'The vocabulary has {size} pieces, the {name} only'
+          f' {model.config.vocab_size} logits: they are not of one family. Pass'
+          ' the vocabulary that both models were trained with.'
+      )
+  return vocabulary

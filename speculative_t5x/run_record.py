@@ -153,6 +153,7 @@ class RunRecord:
   split: str | None = None
   num_examples: int | None = None
   truncated_inputs: int | None = None
+  unknown_inputs: int | None = None
   target: ModelDescription | None = None
   drafter: DrafterDescription | None = None
   verification: Verification | None = None
@@ -168,6 +169,7 @@ class RunRecord:
   batch_size: int | None = None
   inputs_length: int | None = None
   targets_length: int | None = None
+  num_valid_tokens: int | None = None
   device: Device | None = None
   host: Host | None = None
   mesh: Mapping[str, int] | None = None

@@ -34,6 +34,8 @@ class Output:
     scores: [examples, num_decodes] float32, log-probabilities.
     sequences: [examples, num_decodes, length] int32.
     num_truncated: inputs that were cut to their limit.
+    num_unknown: inputs with text that the vocabulary does not know, see
+      `vocabularies.Vocabulary.knows`.
     statistics: counts and rates of the batch under the names of the run record
       (`docs/run_record.md`).
     decoded: tokens and counts per row, before sorting, as numpy arrays.
@@ -43,6 +45,7 @@ class Output:
   scores: np.ndarray
   sequences: np.ndarray
   num_truncated: int
+  num_unknown: int
   statistics: dict[str, object]
   decoded: token_decoder.Decoded
 
@@ -112,12 +115,8 @@ class TextDecoder:
       if value is not None and value < 1:
         raise ValueError(f'{name} must be at least 1, got {value}.')
     source.check_loaded(drafter)
-    num_pieces = vocabulary.num_pieces
-    name = str(vocabulary.path)
-    loading.check_end(name, vocabulary.eos_id, target.special_ids)
-    loading.check_vocabulary_fits(num_pieces, 'target', target)
-    for model in drafter.models:
-      loading.check_vocabulary_fits(num_pieces, 'draft', model)
+    loading.check_end(vocabulary.name, vocabulary.eos_id, target.special_ids)
+    vocabulary = loading.fit_vocabulary(vocabulary, target, drafter.models)
     self._rescale_log_probs = rescale_log_probs
     self.vocabulary = vocabulary
     self.inputs_length = inputs_length
@@ -130,7 +129,7 @@ class TextDecoder:
         num_decodes=num_decodes,
         policy=policy,
         rescale_log_probs=rescale_log_probs,
-        num_valid_tokens=num_pieces if mask_padded_ids else None,
+        num_valid_tokens=vocabulary.num_ids if mask_padded_ids else None,
         matmul_precision=matmul_precision,
     )
 
@@ -155,7 +154,7 @@ class TextDecoder:
     total = counts.total([decoded])
     statistics = counts.count_run(total) | counts.count_speculation(total)
     statistics |= counts.acceptance_rates(statistics)
-    return self._output(decoded, num_truncated, statistics)
+    return self._output(texts, decoded, num_truncated, statistics)
 
   def decode_plain(self, texts: Sequence[str], **options) -> Output:
     """Decodes by the target alone, one token per target call.
@@ -169,7 +168,7 @@ class TextDecoder:
     request, num_truncated = self.make_request(texts, **options)
     decoded = jax.device_get(self.tokens.plain(request))
     statistics = counts.count_run(counts.total([decoded]))
-    return self._output(decoded, num_truncated, statistics)
+    return self._output(texts, decoded, num_truncated, statistics)
 
   def make_request(
       self,
@@ -289,8 +288,14 @@ class TextDecoder:
           ' TextDecoder with rescale_log_probs=False.'
       )
 
+  def count_unknown(self, texts: Sequence[str]) -> int:
+    """Returns how many texts the vocabulary does not know in full."""
+    encode, knows = self.vocabulary.encode, self.vocabulary.knows
+    return sum(not knows(text, encode(text)) for text in texts)
+
   def _output(
       self,
+      inputs: Sequence[str],
       decoded: token_decoder.Decoded,
       num_truncated: int,
       statistics: dict[str, object],
@@ -300,13 +305,17 @@ class TextDecoder:
         decoded, self.tokens.num_decodes
     )
     texts = [[self._detokenize(ids) for ids in x] for x in sequences.tolist()]
-    return Output(texts, scores, sequences, num_truncated, statistics, decoded)
+    return Output(
+        texts,
+        scores,
+        sequences,
+        num_truncated,
+        self.count_unknown(inputs),
+        statistics,
+        decoded,
+    )
 
   def _detokenize(self, ids: list[int]) -> str:
     return self.vocabulary.decode(
-        batching.text_ids(
-            ids,
-            self.tokens.target_model.special_ids,
-            self.vocabulary.num_pieces,
-        )
+        batching.text_ids(ids, self.tokens.target_model.special_ids)
     )

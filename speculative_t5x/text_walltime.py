@@ -71,6 +71,7 @@ def measure(
       'walltime',
       num_examples=len(texts),
       truncated_inputs=sum(num_truncated for _, num_truncated in made),
+      unknown_inputs=decoder.count_unknown(texts),
       topk=0,
       topp=0.0,
       minp=0.0,

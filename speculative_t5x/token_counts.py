@@ -5,9 +5,10 @@
 n-gram drafters and short draft vocabularies are made from these counts. They
 lie in one file, which is bound to a vocabulary.
 
-Legend: pieces (of the vocabulary), contexts (pieces + 1: each piece as the
-previous token, and last the beginning of a text), kept (continuations that are
-stored per context).
+Legend: pieces (of the vocabulary, and what the texts hold beyond: sentinels, or
+ids that only pad the head of the model that wrote them), contexts (pieces + 1:
+each piece as the previous token, and last the beginning of a text), kept
+(continuations that are stored per context).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,6 +27,7 @@ FILE_NAME = 'token_counts.npz'
 NUM_KEPT = 64  # continuations per context, unless told otherwise
 _ARRAYS = 'counts', 'totals', 'num_next', 'next_tokens', 'next_counts'
 _CHUNK = 4096  # texts that are sorted together
+_MAX_IDS = 2**24  # far above those of any vocabulary
 
 
 class TableError(ValueError):
@@ -44,8 +46,7 @@ class TokenCounts:
       frequent one first.
     next_counts: [contexts, kept] int64, how often these follow; 0 fills a row.
     eos_id: end of sequence of the vocabulary.
-    vocabulary: what identifies the vocabulary; None if it has no pieces, as one
-      of bytes.
+    vocabulary: what identifies the vocabulary; None if that is not known.
     origin: which texts were counted.
   """
 
@@ -196,21 +197,23 @@ def count(
 
   Args:
     texts: token ids of each, the end of sequence included; read once.
-    num_pieces: size of the vocabulary.
+    num_pieces: size of the vocabulary; more if the texts hold larger ids.
     eos_id: see `TokenCounts`.
     num_kept: continuations to store per context, at least 1.
     vocabulary: see `TokenCounts`.
     origin: likewise.
   Raises:
-    ValueError: if there is no token, or one outside the vocabulary.
+    ValueError: if there is no token, or one that is no id.
   """
   if num_kept < 1:
     raise ValueError(
         f'At least 1 continuation must be kept per token, got {num_kept}.'
     )
-  previous, following, counts = _count_pairs(texts, num_pieces)
+  previous, following, counts = _count_pairs(texts)
   if not counts.size:
     raise ValueError('The texts have no tokens. Give others.')
+  num_pieces = max(num_pieces, int(following.max()) + 1)
+  previous = np.where(previous == _MAX_IDS, num_pieces, previous)
   contexts = num_pieces + 1
   # Within a context the most frequent comes first, and smaller ids before.
   order = np.lexsort((following, -counts, previous))
@@ -238,32 +241,35 @@ def count(
 
 
 def _count_pairs(
-    texts: Iterable[Sequence[int]], num_pieces: int
+    texts: Iterable[Sequence[int]],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-  """Returns contexts, tokens after them, and how often they do, all int64."""
+  """Returns contexts, tokens after them, and how often they do, all int64.
+
+  The beginning of a text is the context _MAX_IDS.
+  """
   pairs, counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
   for chunk in _chunks(texts):
-    found = np.concatenate([_pairs(ids, num_pieces) for ids in chunk])
+    found = np.concatenate([_pairs(ids) for ids in chunk])
     pairs, index = np.unique(
         np.concatenate([pairs, found]), return_inverse=True
     )
     ones = np.ones(found.size, np.int64)
     counts = _sum_by(index, np.concatenate([counts, ones]), pairs.size)
-  previous, following = np.divmod(pairs, num_pieces)
+  previous, following = np.divmod(pairs, _MAX_IDS)
   return previous, following, counts
 
 
-def _pairs(ids: Sequence[int], num_pieces: int) -> np.ndarray:
-  """Returns one number per token: its context times the pieces, and itself."""
+def _pairs(ids: Sequence[int]) -> np.ndarray:
+  """Returns one number per token: its context times _MAX_IDS, and itself."""
   ids = np.asarray(ids, np.int64)
-  if ids.size and not 0 <= ids.min() <= ids.max() < num_pieces:
+  if ids.size and not 0 <= ids.min() <= ids.max() < _MAX_IDS:
     wrong = ids.min() if ids.min() < 0 else ids.max()
     raise ValueError(
-        f'A text has the token {wrong}, which is outside the vocabulary of'
-        f' {num_pieces} pieces. Give the vocabulary of the texts.'
+        f'A text has the token {wrong}, which is no id of a vocabulary. Give'
+        ' other texts.'
     )
-  previous = np.concatenate([[num_pieces], ids[:-1]])[: ids.size]
-  return previous * num_pieces + ids
+  previous = np.concatenate([[_MAX_IDS], ids[:-1]])[: ids.size]
+  return previous * _MAX_IDS + ids
 
 
 def _chunks(texts: Iterable[Sequence[int]]) -> Iterator[list[Sequence[int]]]:

@@ -28,8 +28,8 @@ class TestTextIds:
 
   def test_special_ids_of_the_model_count(self):
     ids = contracts.SpecialIds(end=2, padding=1, start=0)
-    found = batching.text_ids([0, 5, 1, 9, 2, 6], ids, num_pieces=9)
-    assert found == [0, 5]
+    found = batching.text_ids([0, 5, 1, 9, 2, 6], ids)
+    assert found == [0, 5, 9]
 
 
 class TestRequests:

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of loading models, and of the errors."""
 
+import types
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,6 +16,7 @@ from speculative_t5x import vocabularies
 from speculative_t5x.networks import preparation
 from speculative_t5x.speculation import contracts
 from tests import tiny
+from tests import vocabulary_files
 from tests.checkpoints import madlad_test
 
 
@@ -140,15 +143,29 @@ class TestSpecialIds:
 
 class TestVocabularyFits:
 
-  def test_as_many_logits_or_more(self):
-    model = tiny.model(tiny.config(vocab_size=64))
-    loading.check_vocabulary_fits(64, 'target', model)
-    loading.check_vocabulary_fits(60, 'target', model)
-
-  def test_more_pieces_than_logits(self):
-    model = tiny.model(tiny.config(vocab_size=64))
+  @pytest.mark.parametrize(
+      'target, draft, num_ids, narrow',
+      [
+          (130, 130, 124, None),  # 24 pieces and 100 sentinels
+          (124, 24, 124, None),  # the draft never proposes sentinels
+          (123, 130, 24, None),
+          (24, 24, 24, None),
+          (23, 24, None, 'target'),
+          (130, 23, None, 'draft'),
+      ],
+  )
+  def test_widths(self, tmp_path, target, draft, num_ids, narrow):
+    vocabulary = vocabularies.load(vocabulary_files.train(tmp_path / 'a.model'))
+    missing = 24 - vocabulary.num_pieces
+    target, draft = (
+        types.SimpleNamespace(config=tiny.config(vocab_size=size - missing))
+        for size in (target, draft)
+    )
+    fit = lambda: loading.fit_vocabulary(vocabulary, target, [draft])
+    if narrow is None:
+      assert fit().num_ids == num_ids - missing
+      return
     with pytest.raises(
-        vocabularies.VocabularyError,
-        match='65 pieces, the draft only 64 logits',
+        vocabularies.VocabularyError, match=f'the {narrow} only'
     ):
-      loading.check_vocabulary_fits(65, 'draft', model)
+      fit()

@@ -52,7 +52,7 @@ def vocabulary(**options) -> vocabularies.Vocabulary:
   with tempfile.TemporaryDirectory() as folder:
     path = pathlib.Path(folder) / 'spiece.model'
     path.write_bytes(model.getvalue())
-    return vocabularies.load(path)
+    return vocabularies.load(path).within(CONFIG.vocab_size)
 
 
 @functools.cache
@@ -78,9 +78,7 @@ def text_of(ids) -> str:
   """Detokenizes by hand."""
   ids = ids.tolist()
   ids = ids[: ids.index(1)] if 1 in ids else ids
-  return vocabulary().decode(
-      [i for i in ids if 0 < i < vocabulary().num_pieces]
-  )
+  return vocabulary().decode([i for i in ids if i > 0])
 
 
 class TestDecode:
@@ -187,11 +185,19 @@ class TestPaddedIds:
     assert np.any(run(pair()) >= num_pieces)
     assert np.all(run(pair(mask_padded_ids=True)) < num_pieces)
 
-  def test_ids_without_a_piece_are_left_out_of_texts(self):
+  def test_ids_without_a_piece_are_shown_as_unknown(self):
     word = vocabulary().encode('red')
     ids = [*word, 60, 0, *word, 1, *word]
     special_ids = contracts.SpecialIds(end=1, padding=0, start=0)
-    assert batching.text_ids(ids, special_ids, 60) == [*word, *word]
+    ids = batching.text_ids(ids, special_ids)
+    assert ids == [*word, 60, *word]
+    unknown = vocabulary().decode([vocabulary().unk_id])
+    assert vocabulary().decode(ids) == f'red{unknown} red'
+
+  def test_unknown_text_is_counted(self):
+    assert pair().decode_plain(TEXTS).num_unknown == 0
+    texts = ['a red bell', 'the <extra_id_0> bell', 'the bell 漢']
+    assert pair().decode(texts).num_unknown == 2
 
 
 class TestRequest:

@@ -24,7 +24,6 @@ from speculative_t5x.networks import t5_model
 _MAX_BATCH = 64
 _MIN_LENGTH = 16
 _PROBE_LENGTH = 32
-_SENTINEL = '<extra_id_'
 # Of one encoder in float32 and in bfloat16, or on two devices, the vectors of
 # the probe differ by less; those of two encoders by far more.
 _MIN_PROBE_SIMILARITY = 0.999
@@ -88,8 +87,7 @@ class Embedder:
           f'inputs_length must be at least 1, got {inputs_length}.'
       )
     loading.check_end('of the inputs', vocabulary.eos_id, model.special_ids)
-    loading.check_vocabulary_fits(vocabulary.num_pieces, 'target', model)
-    self.vocabulary = vocabulary
+    self.vocabulary = loading.fit_vocabulary(vocabulary, model)
     self.model = model
     self._inputs_length = inputs_length
     self._padding = model.special_ids.padding
@@ -100,7 +98,9 @@ class Embedder:
   @functools.cached_property
   def fingerprint(self) -> Fingerprint:
     """Of the encoder and the vocabulary; runs the encoder once."""
-    pieces = _pieces(self.vocabulary)
+    # Without T5's sentinels, which some files leave out.
+    piece = self.vocabulary.id_to_piece
+    pieces = [piece(i) for i in range(self.vocabulary.num_pieces)]
     ids = np.linspace(1, len(pieces) - 1, _PROBE_LENGTH, dtype=int)
     (probe,) = self._embed_rows([ids.tolist()])
     return Fingerprint(
@@ -139,14 +139,6 @@ class Embedder:
     with sharding.scope(self.model.mesh, self.model.rules):
       vectors = self._jit_embed(self.model.params, tokens)
     return np.asarray(vectors)[: len(rows)]
-
-
-def _pieces(vocabulary: vocabularies.Vocabulary) -> list[str]:
-  """Returns the pieces without T5's sentinels, which some files leave out."""
-  pieces = [vocabulary.id_to_piece(i) for i in range(vocabulary.num_pieces)]
-  while _SENTINEL in pieces[-1]:
-    pieces.pop()
-  return pieces
 
 
 def _power_of_two(count: int) -> int:

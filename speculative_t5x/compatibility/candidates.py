@@ -52,7 +52,7 @@ def read_pair(
     target: the target model.
     draft: the draft model.
     dtype: to decode in, where no config is given.
-    num_ids: ids of the vocabularies; None for the numbers of their pieces.
+    num_ids: ids of the vocabularies; None for those of the files.
   Returns:
     The candidates of the target and of the draft model.
   """
@@ -121,23 +121,6 @@ def read_model(
   )
 
 
-def read_vocabulary(path: str, num_ids: int | None = None) -> facts.Vocabulary:
-  """Reads a vocabulary and hashes its file.
-
-  Args:
-    path: file of the vocabulary, or a folder that holds one.
-    num_ids: number of its ids; None for the number of its pieces.
-  Raises:
-    vocabularies.VocabularyError: if there is none, or it cannot be read.
-  """
-  pieces = vocabularies.load(path)
-  return facts.Vocabulary(
-      hashlib.sha256(pieces.path.read_bytes()).hexdigest(),
-      num_ids or pieces.num_pieces,
-      pieces,
-  )
-
-
 def find_vocabulary(checkpoint_path: str) -> str | None:
   """Returns the folder of a checkpoint if it holds a vocabulary, or None."""
   files = (epath.Path(checkpoint_path) / name for name in vocabularies.NAMES)
@@ -184,7 +167,11 @@ def _add_vocabulary(
     candidate: facts.Candidate, path: str, num_ids: int | None
 ) -> facts.Candidate:
   try:
-    vocabulary = read_vocabulary(path, num_ids)
+    pieces = vocabularies.load(path)
   except vocabularies.VocabularyError as error:
     return candidate.with_problem(str(error))
+  if candidate.config is not None:
+    pieces = pieces.within(candidate.config.vocab_size)
+  sha256 = hashlib.sha256(pieces.path.read_bytes()).hexdigest()
+  vocabulary = facts.Vocabulary(sha256, num_ids or pieces.num_ids, pieces)
   return dataclasses.replace(candidate, vocabulary=vocabulary)

@@ -138,10 +138,11 @@ def _vocabulary_fits(
 ) -> facts.Finding:
   num_ids = [c.vocabulary.num_ids for c in (target, draft)]
   finding = facts.Finding('vocabulary: ids', *map(str, num_ids))
+  needed = num_ids[0], target.vocabulary.pieces.num_pieces  # as in `loading`
   too_narrow = [
       f'The {name} has only {c.config.vocab_size} logits.'
-      for name, c in (('target', target), ('draft', draft))
-      if c.config and max(num_ids) > c.config.vocab_size
+      for name, c, size in zip(('target', 'draft'), (target, draft), needed)
+      if c.config and size > c.config.vocab_size
   ]
   if not too_narrow:
     return finding

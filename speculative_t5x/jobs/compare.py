@@ -38,7 +38,7 @@ from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.tasks import predictions as predictions_lib
 
 # Settings that must agree: always, for samples, and for speculative samples.
-_ALWAYS = 'target', 'num_decodes', 'targets_length'
+_ALWAYS = 'target', 'num_decodes', 'targets_length', 'num_valid_tokens'
 _SAMPLED = 'topk', 'topp', 'minp', 'typicalp', 'seed'
 _SPECULATIVE = 'gamma', 'gamma_policy', 'drafter', 'verification'
 # Where a checkpoint lies and how it lies on devices changes no token.
@@ -340,7 +340,10 @@ class _Decoders:
     record = run.record
     mesh = _mesh_shape(record)
     gamma = record.gamma if run.is_speculative else 1
-    key = mesh, gamma, run.needs_drafter, record.matmul_precision
+    key = (
+        mesh, gamma, run.needs_drafter, record.matmul_precision,
+        record.num_valid_tokens,
+    )  # fmt: skip
     if key not in self._decoders:
       found, target = self._target(record, mesh)
       self._decoders[key] = token_decoder.TokenDecoder(
@@ -351,6 +354,7 @@ class _Decoders:
           gamma=gamma,
           length=record.targets_length,
           num_decodes=record.num_decodes,
+          num_valid_tokens=record.num_valid_tokens,
           matmul_precision=record.matmul_precision,
       )
     return self._decoders[key]

@@ -143,13 +143,14 @@ def evaluate(
         workload_lib.find_drafter(drafter, target, examples.vocabulary)
     )
     decoder = token_decoder.TokenDecoder(
-        workload_lib.load_target(target, examples.vocabulary),
+        workload_lib.load_target(target),
         loaded_drafter,
         gamma=gamma,
         length=workload.length,
         num_decodes=num_decodes,
         policy=workload.policy,
         rescale_log_probs=workload.rule.is_lossless,
+        num_valid_tokens=workload.num_valid_tokens(examples.vocabulary),
         matmul_precision=workload.matmul_precision,
     )
     workload_lib.note_unstopped_drafts(decoder)
@@ -389,6 +390,7 @@ def _settings(
       draft_temperature,
       num_examples=len(setup.examples.tokens),
       truncated_inputs=setup.examples.num_truncated,
+      unknown_inputs=setup.examples.num_unknown,
       batch_size=setup.batch_size,
       repeats=setup.repeats,
   )

@@ -10,7 +10,6 @@ import json
 import sys
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -18,6 +17,7 @@ from speculative_t5x import answers as answers_lib
 from speculative_t5x import batching
 from speculative_t5x import hints as hints_lib
 from speculative_t5x import json_lines
+from speculative_t5x import loading
 from speculative_t5x import run_record
 from speculative_t5x import token_decoder
 from speculative_t5x import vocabularies
@@ -181,13 +181,15 @@ def infer(
     if output_dir is not None:
       stack.enter_context(folder_lock.hold(output_dir))
     vocabulary = _vocabulary(workload, paths, vocabulary_file)
+    target = workload.find_target(mesh)
+    vocabulary = loading.fit_vocabulary(vocabulary, target)
     decoder = _load(
         workload,
+        target,
         drafter,
         vocabulary,
         gamma=gamma,
         num_decodes=num_decodes,
-        mesh=mesh,
     )
     workload_lib.note_unstopped_drafts(decoder)
     with_answers = None
@@ -359,29 +361,28 @@ def _watch(
 
 def _load(
     workload: workload_lib.Workload,
+    target: loading.ModelSource,
     drafter: source.Source | None,
     vocabulary: vocabularies.Vocabulary,
     *,
     gamma: int,
     num_decodes: int,
-    mesh: jax.sharding.Mesh | None,
 ) -> token_decoder.TokenDecoder:
   """Loads the drafter, if there is one, and the target."""
-  target = workload.find_target(mesh).with_vocabulary(
-      'of the inputs', vocabulary.eos_id
-  )
+  target = target.with_vocabulary('of the inputs', vocabulary.eos_id)
   loaded_drafter = nothing.LOADED
   if drafter is not None:
     found = workload_lib.find_drafter(drafter, target, vocabulary)
     loaded_drafter = workload_lib.load_drafter(found)
   return token_decoder.TokenDecoder(
-      workload_lib.load_target(target, vocabulary),
+      workload_lib.load_target(target),
       loaded_drafter,
       gamma=gamma if drafter is not None else 1,
       length=workload.length,
       num_decodes=num_decodes,
       policy=workload.policy,
       rescale_log_probs=workload.rule.is_lossless,
+      num_valid_tokens=workload.num_valid_tokens(vocabulary),
       matmul_precision=workload.matmul_precision,
   )
 
@@ -440,6 +441,7 @@ def _write(
       **origins[0],
       num_examples=sum(num_rows),
       truncated_inputs=sum(each['truncated_inputs'] for each in values),
+      unknown_inputs=sum(each['unknown_inputs'] for each in values),
       **_counted(
           tallies.join(
               [run_record.from_dict(v['run'], tallies.Tally) for v in values]
@@ -448,7 +450,7 @@ def _write(
   )
   folder.add(record, chunks)
   results = folder.finish()
-  for note in readings.truncation_notes([record]):
+  for note in readings.input_notes([record]):
     print(note)
   print(f'Predictions: {results.parent / "predictions.jsonl"}')
   return record, chunks
@@ -532,6 +534,7 @@ def _decode_chunk(
       {
           'run': dataclasses.asdict(run.tally()),
           'truncated_inputs': sum(each.is_truncated for each in part),
+          'unknown_inputs': sum(not each.is_known for each in part),
       },
   )
 

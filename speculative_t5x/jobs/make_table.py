@@ -10,7 +10,6 @@ from etils import epath
 from speculative_t5x import checkpoints
 from speculative_t5x import token_counts
 from speculative_t5x import vocabularies
-from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.outputs import folder_lock
 from speculative_t5x.outputs import whole_files
 from speculative_t5x.runtime import arguments
@@ -65,20 +64,20 @@ def make_table(
     texts = itertools.chain.from_iterable(
         predictions_lib.read_tokens(epath.Path(path)) for path in paths
     )
-  pieces = workload_lib.comparable(vocabulary)
+  identity = vocabularies.fingerprint(vocabulary)
   with folder_lock.hold(output_dir):
     counts = token_counts.count(
         itertools.islice(texts, num_examples),
-        num_pieces=vocabulary.num_pieces,
+        num_pieces=identity.num_pieces,
         eos_id=vocabulary.eos_id,
         num_kept=continuations,
-        vocabulary=pieces and vocabularies.fingerprint(pieces),
+        vocabulary=identity,
         origin=origin,
     )
     path = whole_files.write_bytes(
         epath.Path(output_dir), token_counts.FILE_NAME, [counts.to_bytes()]
     )
-  _show(counts, path)
+  _show(counts, path, identity.num_pieces)
   return counts
 
 
@@ -99,12 +98,19 @@ def _vocabulary(
   return task_vocabulary.TaskVocabulary(examples_lib.vocabulary_of(task))
 
 
-def _show(counts: token_counts.TokenCounts, path: epath.Path) -> None:
+def _show(
+    counts: token_counts.TokenCounts, path: epath.Path, num_pieces: int
+) -> None:
   total, num_different = counts.counts.sum(), (counts.counts > 0).sum()
   print(
       f'Counted {total:,} tokens of {counts.origin}: {num_different:,} of'
       f' {counts.num_pieces:,} pieces occur.'
   )
+  if num_others := counts.counts[num_pieces:].sum():
+    print(
+        f'  {num_others:,} of the tokens are sentinels, or have no piece in the'
+        ' vocabulary'
+    )
   for size in (2**n for n in range(8, 16) if 2**n < num_different):
     share = counts.coverage(counts.most_frequent(size))
     print(f'  the {size:,} most frequent are {100 * share:.2f} % of them')

@@ -208,10 +208,11 @@ def _load_decoders(
     loaded = workload_lib.load_drafter(drafter)
     if decoder is None:
       decoder = token_decoder.TokenDecoder(
-          workload_lib.load_target(target, examples.vocabulary),
+          workload_lib.load_target(target),
           loaded,
           gamma=gamma,
           length=workload.length,
+          num_valid_tokens=workload.num_valid_tokens(examples.vocabulary),
           matmul_precision=workload.matmul_precision,
       )
     else:
@@ -403,6 +404,7 @@ def _measure(
   record = dataclasses.replace(
       found.record,
       truncated_inputs=examples.num_truncated,
+      unknown_inputs=examples.num_unknown,
       quality=run_record.BothRuns(judge(found.plain), judge(found.speculative)),
   )
   is_greedy = temperature <= sampling_lib.MIN_TEMPERATURE

@@ -8,7 +8,6 @@ import sys
 from typing import Any
 
 import jax
-import seqio
 
 from speculative_t5x import loading
 from speculative_t5x import run_record
@@ -26,7 +25,6 @@ from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import verification
 from speculative_t5x.tasks import examples as examples_lib
-from speculative_t5x.tasks import task_vocabulary
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,6 +50,8 @@ class Workload:
     matmul_precision: JAX's setting; 'highest' multiplies float32 in float32
       on TPU and GPU too.
     policy: how many draft tokens are wanted, see `speculative_t5x.policies`.
+    mask_padded_ids: whether ids beyond the vocabulary, which only pad the
+      logits to a round width, get probability 0. T5X lets them take part.
   """
 
   mixture_or_task_name: str | None
@@ -69,6 +69,7 @@ class Workload:
   mesh_shape: Sequence[int] = (1, 1)
   matmul_precision: str | None = 'highest'
   policy: contracts.DraftLengthPolicy = draft_length.Fixed()  # noqa: RUF009
+  mask_padded_ids: bool = False
 
   def __post_init__(self):
     draft_length.check(self.policy)
@@ -80,6 +81,12 @@ class Workload:
     """The most tokens of an output; 0 where the lengths do not say."""
     lengths = self.task_feature_lengths
     return lengths.get('targets', 0) if isinstance(lengths, Mapping) else 0
+
+  def num_valid_tokens(
+      self, vocabulary: vocabularies.Vocabulary
+  ) -> int | None:
+    """Returns the number from which on ids are masked; None for no mask."""
+    return vocabulary.num_ids if self.mask_padded_ids else None
 
   def sampling(self, temperature: float) -> sampling_lib.Sampling:
     """Returns the sampling at a temperature.
@@ -212,8 +219,9 @@ def bind_vocabulary(
   """Returns the target with the special ids of the task's vocabulary.
 
   Raises:
-    vocabularies.VocabularyError: if the target has others.
+    vocabularies.VocabularyError: if the target has others, or too few logits.
   """
+  loading.fit_vocabulary(examples.vocabulary, target)
   name = f'of {examples.task.name}'
   return target.with_vocabulary(name, examples.vocabulary.eos_id)
 
@@ -228,9 +236,8 @@ def find_drafter(
   Raises:
     ValueError: if it does not fit the target or the vocabulary.
   """
-  found = drafter.find(target, comparable(vocabulary))
-  for model in found.models:
-    loading.check_vocabulary_fits(vocabulary.num_pieces, 'draft', model)
+  found = drafter.find(target, vocabulary)
+  loading.fit_vocabulary(vocabulary, target, found.models)
   return found
 
 
@@ -240,26 +247,7 @@ def load_drafter(found: source.FoundDrafter) -> source.LoadedDrafter:
   return found.load()
 
 
-def load_target(
-    target: loading.ModelSource, vocabulary: vocabularies.Vocabulary
-) -> loading.Model:
-  """Loads a target.
-
-  Raises:
-    ValueError: if it does not fit its config or the vocabulary.
-  """
+def load_target(target: loading.ModelSource) -> loading.Model:
+  """Loads a target."""
   progress.say(f'loading {target.checkpoint.folder}')
-  model = target.load()
-  loading.check_vocabulary_fits(vocabulary.num_pieces, 'target', model)
-  return model
-
-
-def comparable(
-    vocabulary: vocabularies.Vocabulary,
-) -> vocabularies.Vocabulary | None:
-  """Returns what other vocabularies are compared with, if anything."""
-  if not isinstance(vocabulary, task_vocabulary.TaskVocabulary):
-    return vocabulary
-  if not isinstance(vocabulary.vocabulary, seqio.SentencePieceVocabulary):
-    return None
-  return vocabularies.load(vocabulary.vocabulary.sentencepiece_model_file)
+  return target.load()

@@ -69,6 +69,7 @@ def describe_decoding(
       'targets_length': decoder.length,
       'mesh': sharding.describe(decoder.mesh),
       'matmul_precision': decoder.matmul_precision,
+      'num_valid_tokens': decoder.target_model.num_valid_tokens,
   }
 
 

@@ -17,8 +17,8 @@ SETTINGS = (
     'job', 'task', 'split', 'num_examples', 'target', 'drafter', 'verification',
     'gamma', 'gamma_policy', 'temperature', 'topk', 'topp', 'minp', 'typicalp',
     'num_decodes', 'seed', 'batch_size', 'inputs_length', 'targets_length',
-    'device', 'host', 'mesh', 'matmul_precision', 'simulated_acceptance',
-    'repeats', 'rounds',
+    'num_valid_tokens', 'device', 'host', 'mesh', 'matmul_precision',
+    'simulated_acceptance', 'repeats', 'rounds',
 )  # fmt: skip
 CODE = ('package_version', 'commit')
 # Keys stored with a part, by which its validity is checked on resumption.

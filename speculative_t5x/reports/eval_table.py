@@ -25,7 +25,7 @@ def render(records: list[run_record.RunRecord]) -> console_lib.Group:
   return console_lib.Group(
       _heading(records[0]),
       console.table(_HEADER, map(_row, records)),
-      *readings.truncation_notes(records),
+      *readings.input_notes(records),
       *map(_quality, records),
       *map(_verdict, records),
   )

@@ -49,7 +49,7 @@ def render(
   """
   records = [record for each in tasks.values() for record in each]
   parts = [walltime_summary.setup(records)]
-  parts += readings.truncation_notes(records)
+  parts += readings.input_notes(records)
   for (temperature, batch_size), table in tables(tasks).items():
     parts.append(f'## Temperature {temperature:g}, batch {batch_size}')
     parts.append(table)

@@ -59,14 +59,22 @@ def policy(record: run_record.RunRecord) -> str:
   return record.gamma_policy or draft_length.Fixed.name
 
 
-def truncation_notes(records: Iterable[run_record.RunRecord]) -> list[str]:
-  """Returns one sentence for each length that inputs were truncated to."""
+def input_notes(records: Iterable[run_record.RunRecord]) -> list[str]:
+  """Returns sentences on inputs that were truncated or are in part unknown."""
+  records = [*records]
   notes = [
       f'{record.truncated_inputs} of {record.num_examples} inputs were'
       f' truncated to {record.inputs_length} tokens. A larger'
       ' TASK_FEATURE_LENGTHS keeps them whole.'
       for record in records
       if record.truncated_inputs
+  ]
+  notes += [
+      f'{record.unknown_inputs} of {record.num_examples} inputs have text that'
+      ' the vocabulary does not know: unknown pieces, or control tokens such as'
+      ' <2de> that it splits.'
+      for record in records
+      if record.unknown_inputs
   ]
   return list(dict.fromkeys(notes))
 

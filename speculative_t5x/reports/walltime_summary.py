@@ -38,7 +38,7 @@ def render(records: Sequence[run_record.RunRecord]) -> markdown.Page:
       for record in records
       for warning in record.warnings or ()
   ]
-  truncated = '\n'.join(readings.truncation_notes(records))
+  truncated = '\n'.join(readings.input_notes(records))
   parts = [setup(records), truncated, table, _KEYS, '\n'.join(warnings)]
   return markdown.Page('\n\n'.join(part for part in parts if part))
 

@@ -28,6 +28,7 @@ from speculative_t5x.t5x_guest import hosts
 from speculative_t5x.t5x_guest import network_config
 from speculative_t5x.t5x_guest import pair_module
 from speculative_t5x.t5x_guest import samplers
+from speculative_t5x.tasks import task_vocabulary
 
 # They restore checkpoints in their own way, which knows one model only.
 _UNSUPPORTED_HOSTS = {
@@ -56,6 +57,7 @@ class SpeculativeModel(models.EncoderDecoderModel):
       *,
       drafter: draft_module.DraftModule | source.WithoutParameters,
       gamma: int,
+      mask_padded_ids: bool = False,
       **kwargs,
   ):
     """Sets up the model.
@@ -69,6 +71,9 @@ class SpeculativeModel(models.EncoderDecoderModel):
       drafter: drafts for the target. One with a `module` has parameters, which
         T5X holds beside the target's.
       gamma: draft tokens per block, at least 1.
+      mask_padded_ids: whether ids beyond the vocabulary, which only pad the
+        logits to a round width, get probability 0 in this package's decode
+        functions. In T5X's own they take part.
       **kwargs: of `t5x.models.EncoderDecoderModel`.
     Raises:
       ValueError: for a gamma below 1, or networks that cannot be decoded.
@@ -85,16 +90,13 @@ class SpeculativeModel(models.EncoderDecoderModel):
     self._target_config = network_config.read('target', module)
     self._drafter = drafter
     self._gamma = gamma
+    self._mask_padded_ids = mask_padded_ids
     # Checks gamma. The vocabulary, which may be in a bucket, is not read yet.
     self._make_drafter(t5_model.T5Model(self._target_config))
     vocabulary = getattr(drafter, 'vocabulary', None)
     if vocabulary is not None:
-      vocabularies.check_same(
-          *(
-              vocabularies.load(each.sentencepiece_model_file)
-              for each in (output_vocabulary, vocabulary)
-          )
-      )
+      both = output_vocabulary, vocabulary
+      vocabularies.check_same(*map(task_vocabulary.TaskVocabulary, both))
 
   def get_initial_variables(
       self, rng, input_shapes, input_types=None
@@ -178,7 +180,10 @@ class SpeculativeModel(models.EncoderDecoderModel):
     # and start built in.
     end = self.output_vocabulary.eos_id or t5_model.SPECIAL_IDS.end
     special_ids = dataclasses.replace(t5_model.SPECIAL_IDS, end=end)
-    return t5_model.T5Model(config, special_ids=special_ids)
+    num_valid = None
+    if self._mask_padded_ids:
+      num_valid = self.output_vocabulary.vocab_size
+    return t5_model.T5Model(config, num_valid, special_ids=special_ids)
 
   def _bind_drafter(
       self, target: t5_model.T5Model, params: Mapping[str, Any]

@@ -35,6 +35,7 @@ class Examples:
     targets: references, postprocessed for the task's metrics.
     is_truncated: [examples] bool, True where the input was truncated to
       inputs_length.
+    is_known: [examples] bool, see `vocabularies.Vocabulary.knows`.
     hints: token ids of each example's hints, see `hints.encode`.
   """
 
@@ -44,11 +45,16 @@ class Examples:
   inputs: list[str]
   targets: list[Any]
   is_truncated: np.ndarray
+  is_known: np.ndarray
   hints: list[list[list[int]]]
 
   @property
   def num_truncated(self) -> int:
     return int(np.sum(self.is_truncated))
+
+  @property
+  def num_unknown(self) -> int:
+    return int(np.sum(~self.is_known))
 
   def first(self, count: int) -> 'Examples':
     """Returns the first `count` examples."""
@@ -92,7 +98,7 @@ def load(
   """
   columns = zip(*stream(mixture_or_task_name, split, lengths, num_examples))
   rows, *columns = columns
-  example_ids, inputs, targets, is_truncated, hints = columns
+  example_ids, inputs, targets, is_truncated, is_known, hints = columns
   if num_examples is not None and len(rows) < num_examples:
     raise ValueError(
         f'num_examples is {num_examples}, but split {split} of'
@@ -106,6 +112,7 @@ def load(
       list(inputs),
       list(targets),
       np.asarray(is_truncated),
+      np.asarray(is_known),
       list(hints),
   )
 
@@ -119,6 +126,7 @@ class Example(NamedTuple):
     text: input text.
     target: reference.
     is_truncated: whether the input was truncated.
+    is_known: whether it was encoded without unknown pieces.
     hints: token ids of its hints.
   """
 
@@ -127,6 +135,7 @@ class Example(NamedTuple):
   text: str
   target: Any
   is_truncated: bool
+  is_known: bool
   hints: list[list[int]]
 
 
@@ -159,6 +168,7 @@ def stream(
         text,
         _target(task, full),
         len(full['inputs']) > lengths['inputs'],
+        vocabulary.knows(text, full['inputs'].tolist()),
         hints_lib.encode(
             _hints(task, example), vocabulary, lengths.get('hints')
         ),

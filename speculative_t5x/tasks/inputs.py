@@ -22,6 +22,7 @@ class Input(NamedTuple):
     text: of the line or the example.
     tokens: at most inputs_length, the end of sequence included.
     is_truncated: whether the text has more tokens.
+    is_known: whether it was encoded without unknown pieces.
     hints: token ids of the input's hints, see `hints.encode`.
   """
 
@@ -29,6 +30,7 @@ class Input(NamedTuple):
   text: str
   tokens: Sequence[int]
   is_truncated: bool
+  is_known: bool
   hints: Sequence[Sequence[int]] = ()
 
 
@@ -62,6 +64,7 @@ def from_lines(
         line.text,
         tokens,
         len(ids) >= inputs_length,
+        vocabulary.knows(line.text, ids),
         hints_lib.encode(line.hints, vocabulary, lengths.get('hints')),
     )
 
@@ -76,5 +79,6 @@ def from_task(
         example.text,
         example.tokens.tolist(),
         example.is_truncated,
+        example.is_known,
         example.hints,
     )

@@ -69,9 +69,7 @@ def read(
   sequences, scores = run.best_last(num_examples, decoder.num_decodes)
   texts = [
       [
-          vocabulary.decode(
-              batching.text_ids(ids, special_ids, vocabulary.num_pieces)
-          )
+          vocabulary.decode(batching.text_ids(ids, special_ids))
           for ids in decodes
       ]
       for decodes in sequences.tolist()

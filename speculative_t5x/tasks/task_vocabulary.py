@@ -3,34 +3,38 @@
 """The vocabulary of a seqio task behind the interface of `vocabularies`."""
 
 from collections.abc import Sequence
-import dataclasses
 
 import seqio
 
+from speculative_t5x import vocabularies
 
-@dataclasses.dataclass(frozen=True)
-class TaskVocabulary:
-  """Encodes and decodes as seqio does; see `vocabularies.Vocabulary`.
 
-  Attributes:
-    vocabulary: of the task.
-  """
+class TaskVocabulary(vocabularies.Vocabulary):
+  """Encodes and decodes as seqio does; see `vocabularies.Vocabulary`."""
 
-  vocabulary: seqio.Vocabulary
-
-  @property
-  def num_pieces(self) -> int:
-    return self.vocabulary.vocab_size
-
-  @property
-  def eos_id(self) -> int:
-    return self.vocabulary.eos_id
-
-  def id_to_piece(self, i: int) -> str:
-    return self.vocabulary.tokenizer.IdToPiece(i)
+  def __init__(self, vocabulary: seqio.Vocabulary):
+    """Binds a vocabulary of any kind."""
+    self._vocabulary = vocabulary
+    self.name = type(vocabulary).__name__
+    self.num_ids = vocabulary.vocab_size
+    self.pad_id = vocabulary.pad_id
+    self.eos_id = vocabulary.eos_id
+    self.unk_id = vocabulary.unk_id
 
   def encode(self, text: str) -> list[int]:
-    return list(self.vocabulary.encode(text))
+    return list(self._vocabulary.encode(text))
 
   def decode(self, ids: Sequence[int]) -> str:
-    return self.vocabulary.decode(ids)
+    return self._vocabulary.decode(ids)
+
+  def id_to_piece(self, i: int) -> str:
+    if i >= self.num_ids:
+      return f'<id {i}>'
+    if isinstance(self._vocabulary, seqio.SentencePieceVocabulary):
+      return self._vocabulary.tokenizer.IdToPiece(i)
+    if i in (self.pad_id, self.eos_id):
+      return '<pad>' if i == self.pad_id else '</s>'
+    if i >= self.num_ids - self._vocabulary.extra_ids:
+      return f'<extra_id_{self.num_ids - 1 - i}>'
+    # A byte that is part of a character has no text.
+    return str(self._vocabulary.decode([i])) or f'<id {i}>'

@@ -104,9 +104,28 @@ class TestPredictions:
       run(tmp_path / 'table', predictions=str(tmp_path / 'no.jsonl'))
     assert not (tmp_path / 'table').exists()
 
-  def test_of_another_vocabulary(self, tmp_path):
-    path = write_rows(tmp_path / 'predictions.jsonl', {'tokens': [5, 3000]})
-    with pytest.raises(ValueError, match='token 3000, which is outside'):
+  @pytest.mark.parametrize(
+      'settings',
+      [{}, {'vocabulary_file': bulletins.VOCABULARY_FILE}],
+      ids=['vocabulary of the task', 'vocabulary of a file'],
+  )
+  def test_ids_without_a_piece(self, tmp_path, capsys, settings):
+    """The target wrote them: its head is wider than its vocabulary."""
+    path = write_rows(tmp_path / 'predictions.jsonl', {'tokens': [5, 2053, 5]})
+    counts = run(tmp_path / 'table', predictions=path, **settings)
+    assert counts.counts.nonzero()[0].tolist() == [5, 2053]
+    assert (counts.num_pieces, counts.totals[[5, 2053, -1]].tolist()) == (
+        2054, [1, 1, 1]
+    )  # fmt: skip
+    assert '1 of the tokens are sentinels' in capsys.readouterr().out
+    vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)
+    counts.check_fits('', 2054, 1, vocabulary)
+    with pytest.raises(token_counts.TableError, match='only 2053 logits'):
+      counts.check_fits('', 2053, 1, vocabulary)
+
+  def test_no_ids(self, tmp_path):
+    path = write_rows(tmp_path / 'predictions.jsonl', {'tokens': [5, 10**9]})
+    with pytest.raises(ValueError, match='token 1000000000, which is no id'):
       run(tmp_path / 'table', predictions=path)
 
 

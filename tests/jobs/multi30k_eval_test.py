@@ -55,9 +55,7 @@ def _texts_of_t5x():
   with np.load(path) as oracle:
     return [
         vocabulary.decode(
-            batching.text_ids(
-                ids.tolist(), t5_model.SPECIAL_IDS, vocabulary.num_pieces
-            )
+            batching.text_ids(ids.tolist(), t5_model.SPECIAL_IDS)
         )
         for ids in oracle['greedy_tokens']
     ]

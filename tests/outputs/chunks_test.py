@@ -160,7 +160,7 @@ class TestDamage:
 # Settings of a record by which configurations are not told apart.
 _NO_IDENTITY = {
     'schema_version', 'created', 'package_version', 'commit',
-    'truncated_inputs', 'lossless',
+    'truncated_inputs', 'unknown_inputs', 'lossless',
 }  # fmt: skip
 
 

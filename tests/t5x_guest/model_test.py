@@ -266,6 +266,26 @@ class TestVocabulary:
       np.testing.assert_array_equal(run(decode_fn), expected)
 
 
+  @pytest.mark.parametrize('mask, expected', [(False, None), (True, 60)])
+  def test_ids_beyond_it(self, mask, expected):
+    """If they are masked, neither model writes one."""
+    found = []
+
+    def decode(target, drafter, example_ids, length, eos_id, num_decodes):
+      models = target.model, drafter.drafter.model
+      found.extend(model.num_valid_tokens for model in models)
+      shape = (example_ids.shape[0], num_decodes, length)
+      return jnp.ones(shape, jnp.int32), jnp.zeros(shape[:2])
+
+    model = tiny_pair.model(
+        decode,
+        output_vocabulary=seqio.PassThroughVocabulary(size=60, eos_id=1),
+        mask_padded_ids=mask,
+    )
+    predict(model, tiny_pair.batch(2))
+    assert found == [expected] * 2
+
+
 class TestInitialVariables:
 
   def variables(self, **kwargs):
@@ -414,5 +434,11 @@ class TestRefusals:
     path = vocabulary_files.train(tmp_path / 'other.model')
     other = seqio.SentencePieceVocabulary(str(path))
     with pytest.raises(vocabularies.VocabularyError, match='pieces'):
+      tiny_pair.model(output_vocabulary=own, draft_vocabulary=other)
+    tiny_pair.model(output_vocabulary=own, draft_vocabulary=own)
+
+  def test_bytes(self):
+    own, other = seqio.ByteVocabulary(), seqio.PassThroughVocabulary(259, 1)
+    with pytest.raises(vocabularies.VocabularyError, match='pieces|Id '):
       tiny_pair.model(output_vocabulary=own, draft_vocabulary=other)
     tiny_pair.model(output_vocabulary=own, draft_vocabulary=own)
