@@ -217,7 +217,7 @@ class TestEval:
 
   def test_macros(self):
     config = _parse('configs/runs/eval_multi30k.gin')
-    for name in (*_PROMISED, 'MULTI30K_DIR'):
+    for name in (*_PROMISED, 'MULTI30K_DIR', 'VOCABULARY_FILE'):
       assert re.search(rf'^{name} = ', config, re.MULTILINE), name
 
   @pytest.mark.parametrize('role', ['target', 'draft'])

@@ -92,8 +92,9 @@ def short_vocabulary(gamma: int) -> pairs.Pair:
 
 
 TINY_LIMITS = 3, 2
+# The heads of networks are wider than the vocabulary, and the rest is masked.
 CONFIG = tiny.config(
-    **(network_enumeration.SIZES | {'vocab_size': VOCAB}),
+    **(network_enumeration.SIZES | {'vocab_size': VOCAB + 1}),
     num_decoder_layers=2,
 )
 
@@ -101,7 +102,7 @@ CONFIG = tiny.config(
 def of_network(drafter: source.LoadedDrafter, gamma: int) -> pairs.Pair:
   """Returns the pair of the target that is a network, in float32."""
   target = tiny.model(CONFIG)
-  model = t5_model.T5Model(target.config)
+  model = t5_model.T5Model(target.config, num_valid_tokens=VOCAB)
   inputs = tiny.encoder_tokens(len(TINY_LIMITS), 5, VOCAB)
   depth = max(TINY_LIMITS) - 1 + gamma
   logits = teacher_forced(target, inputs, depth)
@@ -121,7 +122,7 @@ def of_network(drafter: source.LoadedDrafter, gamma: int) -> pairs.Pair:
 def teacher_forced(
     target: loading.Model, inputs: jax.Array, depth: int
 ) -> np.ndarray:
-  """Returns logits after every text, [examples, *tokens, length, vocab]."""
+  """Returns masked logits of all texts, [examples, *tokens, length, vocab]."""
   texts = list(itertools.product(range(VOCAB), repeat=depth))
   fed = jnp.pad(jnp.array(texts, jnp.int32), ((0, 0), (1, 0)))
   encoded, memory = t5_model.encode(target.config, target.params, inputs)
@@ -135,8 +136,10 @@ def teacher_forced(
           )
       )
   )(encoded, memory.is_input)
-  shape = len(inputs), *[VOCAB] * depth, depth + 1, VOCAB
-  return np.asarray(found, np.float64).reshape(shape)
+  shape = len(inputs), *[VOCAB] * depth, depth + 1, CONFIG.vocab_size
+  found = np.asarray(found, np.float64).reshape(shape)
+  found[..., VOCAB:] = -np.inf
+  return found
 
 
 def of_shared_encoder(gamma: int) -> pairs.Pair:

@@ -916,13 +916,14 @@ class TestBadInput:
     assert (tmp_path / 'file').read_text() == 'mine'
 
   def test_empty_line(self, fails, flags, tmp_path):
-    shutil.copy(bulletins.VOCABULARY_FILE, tmp_path / 'ende4k.model')
+    own = shutil.copy(bulletins.VOCABULARY_FILE, tmp_path / 'own.model')
     for name in ('train', 'val', 'test_2016_flickr'):
       for language in ('en', 'de'):
         lines = b'one\n\nthree\n' if language == 'en' else b'a\nb\nc\n'
         path = tmp_path / f'{name}.{language}.gz'
         path.write_bytes(gzip.compress(lines))
     task = [f'--gin_file={_MULTI30K}', f'--gin.MULTI30K_DIR={tmp_path}']
+    task.append(f'--gin.VOCABULARY_FILE={own}')  # in place of the folder's
     error = fails(['eval', *task, *flags[2:]], 1)
     assert f'{tmp_path / "val.en.gz"}, line 2 is empty' in error
 

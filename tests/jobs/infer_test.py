@@ -89,11 +89,11 @@ def decoders():
 def run(paths, decoders, tmp_path, monkeypatch):
   """Returns a function that runs the job in `out` and returns its rows."""
 
-  def load(workload, drafter, vocabulary, **options):
-    is_lossless = workload.rule.is_lossless
-    key = type(drafter), options['num_decodes'], is_lossless
+  def load(workload, target, drafter, vocabulary, **options):
+    is_lossless, is_masked = workload.rule.is_lossless, workload.mask_padded_ids
+    key = type(drafter), options['num_decodes'], is_lossless, is_masked
     if key not in decoders:
-      decoders[key] = _load(workload, drafter, vocabulary, **options)
+      decoders[key] = _load(workload, target, drafter, vocabulary, **options)
     return decoders[key]
 
   monkeypatch.setattr(infer, '_load', load)
@@ -216,6 +216,11 @@ class TestPredictions:
     assert first['input'] == long and first['prediction']
     assert second['input'] == _TEXTS[0]
     assert _record(tmp_path)['truncated_inputs'] >= 1
+
+  def test_unknown_text_is_counted(self, run, tmp_path, capsys):
+    run(['The train <2yue> is late.', _TEXTS[0], 'The 漢 is late.'])
+    assert _record(tmp_path)['unknown_inputs'] == 2
+    assert '2 of 3 inputs have text' in capsys.readouterr().out
 
 
 class TestLines:
@@ -631,6 +636,25 @@ def test_memory_does_not_grow_with_the_lines(
       assert row['example_id'] == number
       assert row['input'] == row['prediction'] == texts[number % 100]
   assert number == num_lines - 1
+
+
+@pytest.mark.parametrize('mask, expected', [(False, None), (True, 2048)])
+def test_masked_ids(paths, mask, expected):
+  arguments = _arguments(paths, mask_padded_ids=mask)
+  workload = arguments['workload']
+  vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE).within(2048)
+  decoder = _load(
+      workload,
+      workload.find_target(None),
+      arguments['drafter'],
+      vocabulary,
+      gamma=3,
+      num_decodes=1,
+  )
+  models = decoder.target_model, decoder.drafter.model
+  assert [model.num_valid_tokens for model in models] == [expected] * 2
+  record = workload.new_record('infer', decoder, 0.0, 0.0)
+  assert record.num_valid_tokens == expected
 
 
 def test_vocabulary_of_the_checkpoint_folder(paths, tmp_path):
