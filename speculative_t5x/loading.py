@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import dataclasses
 import functools
 import pathlib
+import sys
 from typing import Any
 
 from flax import core
@@ -142,6 +143,9 @@ def find_model(
 ) -> ModelSource:
   """Returns what is known of a model before its weights are read.
 
+  Settings of decoding in a Hugging Face folder that are not applied here are
+  named in a line on stderr.
+
   Args:
     checkpoint: opened.
     config: of the network; None for the sizes that the checkpoint states, see
@@ -161,6 +165,8 @@ def find_model(
         f'{checkpoint.folder}: {_ENCODER_ERRORS[is_decoder]}'
     )
   special_ids = checkpoint.special_ids or t5_model.SPECIAL_IDS
+  if (line := checkpoint.unapplied_settings) is not None:
+    print(line, file=sys.stderr)
   return ModelSource(checkpoint, config, special_ids, mesh, rules)
 
 

@@ -162,12 +162,23 @@ class Checkpoint:
     for padding. The decoder starts from padding where no start is named.
 
     Raises:
-      CheckpointError: if a file is damaged, or if an id is null, is one of
-        several, or is not an id of the vocabulary.
+      CheckpointError: if a file is damaged or forces tokens, or if an id is
+        null, is one of several, or is not an id of the vocabulary.
     """
     if self.layout is not layouts.Layout.HUGGING_FACE:
       return None
     return self._reader.special_ids
+
+  @property
+  def unapplied_settings(self) -> str | None:
+    """A line on settings of decoding that only transformers follows, if any.
+
+    Raises:
+      CheckpointError: if a file is damaged.
+    """
+    if self.layout is not layouts.Layout.HUGGING_FACE:
+      return None
+    return self._reader.unapplied_settings
 
   def check_shapes(self, expected: trees.Params) -> None:
     """Compares the parameters with a network's, both ways.

@@ -19,6 +19,7 @@ import numpy as np
 from speculative_t5x.checkpoints import errors
 from speculative_t5x.checkpoints import file_arrays
 from speculative_t5x.checkpoints import hugging_face_config
+from speculative_t5x.checkpoints import hugging_face_generation
 from speculative_t5x.checkpoints import hugging_face_ids
 from speculative_t5x.checkpoints import hugging_face_names as names_of
 from speculative_t5x.checkpoints import json_file
@@ -71,6 +72,11 @@ class Reader:
     """
     vocab_size = self.config_fields['vocab_size']
     return hugging_face_ids.read(self._folder, self._config, vocab_size)
+
+  @functools.cached_property
+  def unapplied_settings(self) -> str | None:
+    """The result of `hugging_face_generation.unapplied`."""
+    return hugging_face_generation.unapplied(self._folder, self._config)
 
   @functools.cached_property
   def specs(self) -> dict[str, jax.ShapeDtypeStruct]:

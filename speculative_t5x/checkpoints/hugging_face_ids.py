@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 from etils import epath
 
 from speculative_t5x.checkpoints import errors
-from speculative_t5x.checkpoints import hugging_face_config
+from speculative_t5x.checkpoints import hugging_face_generation
 from speculative_t5x.speculation import contracts
 
-_GENERATION_CONFIG = 'generation_config.json'
 _END = 'eos_token_id'
 _PADDING = 'pad_token_id'
 # The decoder starts from the first of them that is named. transformers has no
@@ -40,14 +39,15 @@ def read(
     config: from `hugging_face_config.read`.
     vocab_size: of the network.
   Raises:
-    errors.CheckpointError: if generation_config.json is damaged, or if an id is
-      missing, is one of several, or is not an id of the vocabulary, or if end
-      and padding are the same.
+    errors.CheckpointError: if generation_config.json is damaged or forces
+      tokens, or if an id is missing, is one of several, or is not an id of the
+      vocabulary, or if end and padding are the same.
   """
   sources = {folder / 'config.json': config}
-  if _GENERATION_CONFIG in {child.name for child in folder.iterdir()}:
-    file = folder / _GENERATION_CONFIG
-    sources = {file: hugging_face_config.read_json(file), **sources}
+  if (generation := hugging_face_generation.read(folder)) is not None:
+    sources = {folder / hugging_face_generation.FILE: generation, **sources}
+  # transformers takes all settings from the first of them.
+  hugging_face_generation.check(*next(iter(sources.items())))
   end, padding, start = (
       _checked(_first(sources, names), vocab_size)
       for names in ((_END,), (_PADDING,), _STARTS)

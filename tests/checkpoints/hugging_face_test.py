@@ -272,6 +272,19 @@ class TestSpecialIds:
     assert len(str(error.value).splitlines()) == 1
     assert str(folder / f'{file}.json') in str(error.value)
 
+  @pytest.mark.parametrize('file', ['config', 'generation_config'])
+  @pytest.mark.parametrize(
+      'name', ['forced_bos_token_id', 'forced_eos_token_id']
+  )
+  def test_forced_tokens(self, folder, file, name):
+    forcing, nothing = {name: 5}, {name: None}
+    given = dict(generation=forcing) if file != 'config' else forcing
+    with pytest.raises(checkpoints.CheckpointError, match=f'{name} 5') as error:
+      self.read(folder, **given)
+    assert str(folder / f'{file}.json') in str(error.value)
+    # As in transformers, config.json counts without the other file only.
+    assert self.read(folder, nothing, **forcing) == (1, 0, 0)
+
   def test_end_that_is_padding(self, folder):
     with pytest.raises(checkpoints.CheckpointError, match='has 0 as end of se'):
       self.read(folder, eos_token_id=0)
@@ -298,6 +311,48 @@ class TestSpecialIds:
     fields = fields_of(T5_1_1, eos_token_id=None)
     (folder / 'config.json').write_text(json.dumps(fields))
     assert_holds(folder, T5_1_1)
+
+
+class TestUnappliedSettings:
+
+  @pytest.mark.parametrize(
+      'config, generation, expected',
+      [
+          ({}, None, None),
+          ({'num_beams': 1, 'do_sample': False, 'min_length': 0}, None, None),
+          ({'num_beams': 4}, {}, None),  # the other file counts
+          ({'num_beams': 4}, None, 'num_beams 4'),
+          (
+              {},
+              {
+                  'num_beams': 4, 'no_repeat_ngram_size': 3, 'temperature': 0.7,
+                  'suppress_tokens': [5], 'repetition_penalty': 1.0,
+                  'max_length': 200,
+              },
+              'num_beams 4; no_repeat_ngram_size 3; suppress_tokens [5]',
+          ),
+          (
+              {}, {'do_sample': True, 'top_k': 50},
+              'do_sample True; top_k 50',
+          ),
+          (
+              {'task_specific_params': {'summarization': {'num_beams': 4}}}, {},
+              'task_specific_params of summarization',
+          ),
+      ],
+  )  # fmt: skip
+  def test_are_named(self, folder, capsys, config, generation, expected):
+    (folder / 'config.json').write_text(json.dumps(fields_of(T5_1_1, **config)))
+    if generation is not None:
+      file = folder / 'generation_config.json'
+      file.write_text(json.dumps(generation))
+    loading.find_model(checkpoints.open(folder))
+    said = capsys.readouterr().err
+    if expected is None:
+      assert not said
+    else:
+      (line,) = said.splitlines()
+      assert line.startswith(str(folder)) and line.endswith(f': {expected}.')
 
 
 def _write_legacy(folder, step, params):
