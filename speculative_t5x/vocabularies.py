@@ -31,6 +31,7 @@ _ADDED_TOKENS = 'added_tokens.json'
 _SPECIAL_TOKENS = (_TOKENIZER_CONFIG, 'special_tokens_map.json')
 _SENTINEL = re.compile('▁?<extra_id_[0-9]+>')
 _NUM_SENTINELS = 100  # of T5, in T5X and in transformers
+_MAX_SENTINELS = 10_000  # a larger number is a damaged file's
 _CONTROL = re.compile(r'<\w+>')  # such as MADLAD-400's <2de>
 
 
@@ -134,24 +135,20 @@ class SentencePieceVocabulary(Vocabulary):
     path: the file that it was read from.
   """
 
-  def __init__(self, path: epath.Path, num_sentinels: int | None = None):
+  def __init__(self, path: epath.Path):
     """Reads the model.
 
-    Args:
-      path: of the file.
-      num_sentinels: to add to the pieces of the file; None for none if the file
-        has some, else for `extra_ids` of the tokenizer_config.json beside it,
-        else for T5's 100.
+    Sentinels that the file leaves out are added: as many as `extra_ids` of the
+    tokenizer_config.json beside it says, else T5's 100.
+
     Raises:
       VocabularyError: if it is damaged, or names no padding or end of sequence.
     """
     self.path = path
     self.name = str(path)
     self._processor = self._in_file = _read_sentencepiece(path)
-    if num_sentinels is None:
-      num_sentinels = self._missing_sentinels()
-    if num_sentinels:
-      self._processor = _with_sentinels(self._processor, num_sentinels)
+    if count := self._missing_sentinels():
+      self._processor = _with_sentinels(self._processor, count)
     self.num_ids = self._processor.get_piece_size()
     self.unk_id = self._processor.unk_id()
     self.pad_id = _special_id(
@@ -188,7 +185,7 @@ class SentencePieceVocabulary(Vocabulary):
       return 0
     file = self.path.parent / _TOKENIZER_CONFIG
     count = _read_json(file).get('extra_ids', _NUM_SENTINELS)
-    if type(count) is not int or count < 0:
+    if type(count) is not int or not 0 <= count <= _MAX_SENTINELS:
       raise VocabularyError(
           f'{file} has extra_ids {count!r}, which is no number of sentinels.'
           ' Copy or download it again.'
@@ -232,9 +229,8 @@ class TokenizerVocabulary(Vocabulary):
 
   def decode(self, ids: Sequence[int]) -> str:
     special = self.pad_id, self.eos_id
-    has_piece = lambda i: self._tokenizer.id_to_token(i) is not None
     known = [
-        int(i) if has_piece(int(i)) else self.unk_id
+        int(i) if self._has_piece(int(i)) else self.unk_id
         for i in ids
         if i not in special
     ]
@@ -244,7 +240,10 @@ class TokenizerVocabulary(Vocabulary):
     )
 
   def id_to_piece(self, i: int) -> str:
-    return self._tokenizer.id_to_token(i) or f'<id {i}>'
+    return self._tokenizer.id_to_token(i) if self._has_piece(i) else f'<id {i}>'
+
+  def _has_piece(self, i: int) -> bool:
+    return i < self.num_ids and self._tokenizer.id_to_token(i) is not None
 
 
 def load(path: epath.PathLike) -> Vocabulary:
@@ -450,6 +449,8 @@ def _check_added_tokens(path: epath.Path, vocabulary: Vocabulary) -> None:
   try:
     added = [(config, int(i), x['content']) for i, x in listed[0].items()]
     added += [(plain, int(i), token) for token, i in listed[1].items()]
+    if any(i < 0 for _, i, _ in added):
+      raise ValueError('a negative id')
   except (AttributeError, KeyError, TypeError, ValueError) as error:
     raise VocabularyError(
         f'The added tokens in {config} or {plain} cannot be read ({error!r}).'

@@ -387,7 +387,12 @@ class TestRefused:
           ('{"pad_token": 7}', 'pad_token 7, which is no text'),
           ('{"pad_token": {"content": [1]}}', 'which is no text'),
           ('{"extra_ids": -1}', 'extra_ids -1, which is no number'),
+          ('{"extra_ids": 1000000000}', 'extra_ids 1000000000, which'),
           ('{"added_tokens_decoder": [7]}', 'added tokens .* cannot be read'),
+          (
+              '{"added_tokens_decoder": {"-1": {"content": "a"}}}',
+              'a negative id',
+          ),
       ],
   )
   def test_damaged_configs(self, spiece, text, match):

@@ -182,17 +182,18 @@ def again(ran, paths, tmp_path, monkeypatch):
   )
 
   def find_target(self, mesh):
+    target = ran.decoder.target
+
+    def load():
+      state.num_targets += 1
+      path = f'{self.checkpoint_path}/1'
+      return dataclasses.replace(target, checkpoint=path)
+
     found = types.SimpleNamespace(
-        path=self.checkpoint_path, special_ids=ran.decoder.target.special_ids
+        config=target.config, special_ids=target.special_ids, load=load
     )
     found.with_vocabulary = lambda *_: found
     return found
-
-  def load_target(target, vocabulary):
-    state.num_targets += 1
-    return dataclasses.replace(
-        ran.decoder.target, checkpoint=f'{target.path}/1'
-    )
 
   def find_drafter(drafter, target, vocabulary):
     (draft,) = ran.decoder.loaded_drafter.models
@@ -221,7 +222,6 @@ def again(ran, paths, tmp_path, monkeypatch):
     return ran.texts[int(state.requests[0].sampling.temperature > 0)]
 
   monkeypatch.setattr(workload.Workload, 'find_target', find_target)
-  monkeypatch.setattr(workload, 'load_target', load_target)
   monkeypatch.setattr(workload, 'find_drafter', find_drafter)
   monkeypatch.setattr(walltimes, 'measure', measure)
   monkeypatch.setattr(acceptance, 'collect', collect)
