@@ -68,6 +68,7 @@ def _evaluate(paths, output_dir, **changes):
       'temperature': (0.0, 1.0),
       'batch_size': _BATCH_SIZE,
       'seed': 5,
+      'mask_padded_ids': True,  # there are none
   }
   arguments = {**arguments, **paths, **changes}
   return evaluation.evaluate(
@@ -139,6 +140,7 @@ class TestRecord:
       expected = {
           'schema_version': 1, 'job': 'eval', 'task': 'bulletins_ende',
           'split': 'validation', 'num_examples': 6, 'gamma': 3,
+          'unknown_inputs': 0, 'num_valid_tokens': 2048,
           'gamma_policy': 'fixed', 'temperature': temperature, 'topk': 0,
           'topp': 0.0, 'minp': 0.0, 'typicalp': 0.0,
           'num_decodes': 1, 'seed': 5, 'batch_size': 4, 'mesh': {},

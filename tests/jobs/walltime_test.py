@@ -66,6 +66,7 @@ _NULL = {
     'oracle_speedup': 'only at batch size 1',
     'simulated_acceptance': 'acceptance is earned here',
     'commit': 'an installed package has none',
+    'num_valid_tokens': 'no ids are masked',
     'compile_s.baseline': 'another test compiled the same program',
     'compile_s.speculative': 'another test compiled the same program',
     'greedy': 'only for temperature 0',
