@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The infer job: lines of text in, predictions out, in constant memory."""
 
+import collections
 from collections.abc import Callable, Iterable, Iterator, Sequence
 import contextlib
 import dataclasses
@@ -42,6 +43,8 @@ from speculative_t5x.tasks import predictions as predictions_lib
 from speculative_t5x.tasks import task_vocabulary
 from speculative_t5x.tasks import text_files
 
+# Counts of the inputs of a chunk, under their names in a record.
+_COUNTED = 'num_examples', 'truncated_inputs', 'unknown_inputs'
 # Decodes a chunk, or finds it: see `chunks.Chunks.take`.
 _Take = Callable[[int, Any, Callable[[], chunks_lib.Content]], Any]
 
@@ -227,8 +230,12 @@ def infer(
     read = itertools.islice(read, num_examples)
     read = _watch(read, decoder)
     if output_dir is None:
-      for _ in _take_chunks(setup, read, _print):
-        pass
+      counted = collections.Counter()
+      for values in _take_chunks(setup, read, _print):
+        counted.update({name: values[name] for name in _COUNTED})
+      record = dataclasses.replace(_settings(setup, paths), **counted)
+      for note in readings.input_notes([record]):
+        print(note, file=sys.stderr)
       return None
     options = {
         'input_field': input_field,
@@ -432,16 +439,14 @@ def _write(
   chunks.check_alone()
   folder = output_folder.OutputFolder(output_dir, 'infer')
   found = [
-      (chunk.origin, chunk.values, len(chunk.rows))
+      (chunk.origin, chunk.values)
       for chunk in _take_chunks(setup, inputs, chunks.take)
   ]
-  origins, values, num_rows = zip(*found, strict=True)
+  origins, values = zip(*found, strict=True)
   record = dataclasses.replace(
       settings,
       **origins[0],
-      num_examples=sum(num_rows),
-      truncated_inputs=sum(each['truncated_inputs'] for each in values),
-      unknown_inputs=sum(each['unknown_inputs'] for each in values),
+      **{name: sum(each[name] for each in values) for name in _COUNTED},
       **_counted(
           tallies.join(
               [run_record.from_dict(v['run'], tallies.Tally) for v in values]
@@ -475,11 +480,16 @@ def _counted(tally: tallies.Tally) -> dict[str, Any]:
   }
 
 
-def _print(number: int, inputs: Any, decode: Callable) -> None:
-  """Prints the predictions of a chunk; stands for `chunks.Chunks.take`."""
-  for row in decode().rows:
+def _print(number: int, inputs: Any, decode: Callable) -> dict[str, Any]:
+  """Prints the predictions of a chunk and returns its values.
+
+  Stands for `chunks.Chunks.take`.
+  """
+  content = decode()
+  for row in content.rows:
     print(row)
   sys.stdout.flush()
+  return content.values
 
 
 def _take_chunks(
@@ -533,6 +543,7 @@ def _decode_chunk(
       [json_lines.dumps(row) for row in _rows(setup, part, hints, run)],
       {
           'run': dataclasses.asdict(run.tally()),
+          'num_examples': len(part),
           'truncated_inputs': sum(each.is_truncated for each in part),
           'unknown_inputs': sum(not each.is_known for each in part),
       },

@@ -332,14 +332,16 @@ class TestJsonl:
   def test_standard_input_to_standard_output(
       self, run, paths, monkeypatch, capsys
   ):
-    expected = run(_TEXTS)
-    text = ''.join(f'{json.dumps({"inputs": text})}\n' for text in _TEXTS)
+    texts = [*_TEXTS, 'The <2yue> train is late.']
+    expected = run(texts)
+    text = ''.join(f'{json.dumps({"inputs": text})}\n' for text in texts)
     stdin = types.SimpleNamespace(buffer=io.BytesIO(text.encode()))
     monkeypatch.setattr('sys.stdin', stdin)
     capsys.readouterr()
     infer.infer(**_arguments(paths, inputs='-', input_format='jsonl'))
-    printed = capsys.readouterr().out
-    assert [json.loads(row) for row in printed.splitlines()] == expected
+    printed = capsys.readouterr()
+    assert [json.loads(row) for row in printed.out.splitlines()] == expected
+    assert '1 of 8 inputs have text' in printed.err
 
 
 class TestRecord:
