@@ -99,7 +99,7 @@ lock: $(INSTALLED)  ## pins all requirements anew (LOCK_ARGS=--upgrade: newest)
 	$(call LOCK,3.11)
 	$(call LOCK,3.12,-py312)
 
-pages: $(INSTALLED)  ## writes the numbers of README and docs from results/
+pages: $(INSTALLED)  ## writes numbers and figures from results/
 	$(VENV)/bin/python -m scripts.pages
 
 bulletins: $(INSTALLED)  ## writes the embedded corpus anew

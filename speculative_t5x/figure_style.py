@@ -10,16 +10,18 @@ import base64
 from collections.abc import Sequence
 import functools
 import io
-import os
-import pathlib
 from typing import Any
 
 from matplotlib import axes as axes_lib
+from matplotlib import colormaps
+from matplotlib import colors
 from matplotlib import figure as figure_lib
 from matplotlib import patheffects
 from matplotlib import style
 from matplotlib import text as text_lib
 import numpy as np
+
+from speculative_t5x import digest
 
 COLUMN_IN = 3.3  # width of a column, inches
 PAGE_IN = 6.75  # width of a page, inches
@@ -31,17 +33,22 @@ SMALL = 6  # points
 
 # From dark to light, so that their order shows in grey.
 COLORS = ('#000000', '#1f3a78', '#2f6f9f', '#3f9a8c', '#8fae3a')
-DASHES = ('-', '--', '-.', ':', (0, (4, 1, 1, 1, 1, 1)))
-MARKERS = 'os^Dv*PX<>ph'
+Dashes = str | tuple[int, Sequence[int]]
+DASHES: tuple[Dashes, ...] = ('-', '--', '-.', ':', (0, (4, 1, 1, 1, 1, 1)))
+MARKERS = 'os^Dv*PX<>'
+# Of the pairs that have been run, a marker and a colour each.
+PAIR_COLORS = tuple(map(colors.to_hex, colormaps['tab10'].colors))
+CURVE_COLOR = '#555555'
 POINT_COLOR = '#e69f00'
 MARK_POINTS = 4  # diameter of a marker
 
 # Leaves out the date and the version, so that the same figure gives the same
-# bytes.
+# bytes. The key of the records' digest is one that the format knows.
 _METADATA = {
     'pdf': {'CreationDate': None, 'Creator': None, 'Producer': None},
     'png': {'Software': None},
 }
+_DIGEST_KEY = {'pdf': 'Keywords', 'png': 'Description'}
 
 # Starts from matplotlib's defaults, whatever the settings of the user are.
 applied = functools.partial(
@@ -77,21 +84,51 @@ class Figure(figure_lib.Figure):
     return {'image/png': base64.b64encode(for_screen(self)).decode()}
 
 
-def for_screen(figure: figure_lib.Figure) -> bytes:
-  """Returns a figure, drawn under `applied`, as PNG for a screen."""
+def for_screen(
+    figure: figure_lib.Figure, records: Sequence[Any] = ()
+) -> bytes:
+  """Returns a figure as PNG for a screen; see `render`."""
+  return render(
+      figure, records=records, dots_per_inch=_SCREEN_DOTS_PER_INCH
+  )
+
+
+def render(
+    figure: figure_lib.Figure,
+    kind: str = 'png',
+    *,
+    records: Sequence[Any] = (),
+    dots_per_inch: int = _DOTS_PER_INCH,
+) -> bytes:
+  """Returns the file of a figure, with the same bytes for the same figure.
+
+  Args:
+    figure: drawn under `applied`.
+    kind: 'png' or 'pdf'.
+    records: what the figure was made from, whose digest is kept in the
+      metadata; see `digest.of`.
+    dots_per_inch: resolution.
+  """
+  metadata = dict(_METADATA[kind])
+  if records:
+    metadata[_DIGEST_KEY[kind]] = digest.note(records)
   file = io.BytesIO()
   with applied():
-    figure.savefig(
-        file, dpi=_SCREEN_DOTS_PER_INCH, metadata=_METADATA['png'], format='png'
-    )
+    figure.savefig(file, dpi=dots_per_inch, metadata=metadata, format=kind)
   return file.getvalue()
 
 
 def panels(
-    x_label: str, y_labels: Sequence[str]
+    x_label: str, y_labels: Sequence[str], axes_in: float = _AXES_IN
 ) -> tuple[figure_lib.Figure, list[axes_lib.Axes]]:
-  """Returns an empty figure, a column wide, with axes below each other."""
-  size = COLUMN_IN, _REST_IN + _AXES_IN * len(y_labels)
+  """Returns an empty figure, a column wide, with axes below each other.
+
+  Args:
+    x_label: of all axes.
+    y_labels: of each.
+    axes_in: height of each, inches.
+  """
+  size = COLUMN_IN, _REST_IN + axes_in * len(y_labels)
   figure = Figure(size, layout='constrained')
   all_axes = figure.subplots(len(y_labels), sharex=True, squeeze=False)[:, 0]
   for axes, y_label in zip(all_axes, y_labels):
@@ -150,24 +187,3 @@ def note(
       zorder=4,
       **options,
   )
-
-
-def save(
-    figure: figure_lib.Figure, path: str | os.PathLike
-) -> tuple[pathlib.Path, pathlib.Path]:
-  """Writes path.pdf and path.png, with the same bytes for the same figure.
-
-  Args:
-    figure: drawn under `applied`.
-    path: without a suffix; its folder is created.
-  Returns:
-    The paths of the two files.
-  """
-  pdf, png = (pathlib.Path(f'{os.fspath(path)}.{kind}') for kind in _METADATA)
-  pdf.parent.mkdir(parents=True, exist_ok=True)
-  with applied():
-    for file in (pdf, png):
-      figure.savefig(
-          file, dpi=_DOTS_PER_INCH, metadata=_METADATA[file.suffix[1:]]
-      )
-  return pdf, png

@@ -14,7 +14,7 @@ hyphens, which end a comment.
 
   spans.py            finds, checks and writes generated spans
   checkout.py         renders all pages, and the reports in `results`
-  reports.py          renders those reports
+  reports.py          renders those reports, and draws the pictures there
   records.py          reads the files of `results`, with keys as attributes
   names.py            the names that expressions can use
   formats.py          formats numbers

@@ -12,6 +12,7 @@ from scripts.pages import records
 from scripts.pages import tpu_tables
 from scripts.pages import training_tables
 from scripts.pages import walltime_tables
+from speculative_t5x import token_counts
 from speculative_t5x.reports import readings
 
 _FILES = {
@@ -65,6 +66,7 @@ def make(results: pathlib.Path) -> dict[str, Any]:
   them. `tpu` has the tpu-preflight records by folder name, `methods` those of
   the methods job by task, and `trained` the best checkpoint's measures of each
   training, and `cut_history` those of all checkpoints of the recipe `cut`.
+  `token_counts` are those of the embedded corpus, by the make-table job.
   """
   found = {name: records.read(results / path) for name, path in _FILES.items()}
   for name, path in _BENCHMARKS.items():
@@ -86,6 +88,7 @@ def make(results: pathlib.Path) -> dict[str, Any]:
   found['cut_history'] = records.read_history(
       results / 'multi30k/recipes/cut/seed_0'
   )
+  found['token_counts'] = token_counts.load(results / 'token_counts')
   found['interleaving_factor'] = readings.interleaving_factor
   for module in _MODULES:
     found |= {

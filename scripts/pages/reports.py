@@ -1,15 +1,63 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Renders the reports in `results` from the records beside them."""
+"""Renders the reports and pictures in `results` from the records beside them.
+"""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+import dataclasses
 import pathlib
+import sys
+from typing import Any
+
+from etils import epath
+from matplotlib import figure as figure_lib
+from PIL import Image
 
 from scripts.pages import records
+from speculative_t5x import digest
+from speculative_t5x import figure_style
+from speculative_t5x import run_record
+from speculative_t5x.paper import figures
 from speculative_t5x.paper import points
 from speculative_t5x.paper import tables
 from speculative_t5x.reports import methods_table
 from speculative_t5x.tpu_aot import report
+from speculative_t5x.training import curves
+from speculative_t5x.training import history
+
+# Of pairs with weights, and of sizes with simulated acceptance.
+_MEASURED = (
+    'walltime_bulletins.jsonl', 'walltime_multi30k.jsonl',
+    'multi30k/walltime.jsonl',
+)  # fmt: skip
+_SIMULATED = 'paper/table2.jsonl', 'simulate_xl.jsonl'
+# Of these only alpha is shown.
+_NGRAMS = ('paper/ngrams.jsonl',)
+
+
+@dataclasses.dataclass(frozen=True)
+class Picture:
+  """A PNG file and what it shows.
+
+  Attributes:
+    path: of the file.
+    records: what it is made from.
+    render: returns its bytes.
+  """
+
+  path: pathlib.Path
+  records: Sequence[Any]
+  render: Callable[[], bytes]
+
+  def is_current(self) -> bool:
+    """Returns whether the file has the digest of its records."""
+    return self.path.exists() and is_made_from(self.path, self.records)
+
+
+def is_made_from(path: pathlib.Path, found: Sequence[Any]) -> bool:
+  """Returns whether a PNG file has the digest of records."""
+  with Image.open(path) as image:
+    return image.info.get('Description') == digest.note(found)
 
 
 def render(results: pathlib.Path) -> Iterator[tuple[pathlib.Path, str]]:
@@ -19,8 +67,43 @@ def render(results: pathlib.Path) -> Iterator[tuple[pathlib.Path, str]]:
         records.read_entry(path)
     ) + '\n'
   yield results / 'methods/methods.md', _methods(results) + '\n'
+  yield results / 'paper/table1.md', tables.table_1() + '\n'
   yield results / 'paper/table2.md', _table_2(results) + '\n'
-  yield results / 'paper/table3.md', _table_3(results) + '\n'
+  table = tables.table_3(_read(results, *_MEASURED, *_NGRAMS))
+  yield results / 'paper/table3.md', table + '\n'
+
+
+def pictures(results: pathlib.Path) -> Iterator[Picture]:
+  """Yields the pictures that are drawn from records alone."""
+  measured = _read(results, *_MEASURED)
+  simulated = _read(results, *_SIMULATED)
+  for name, draw, found in (
+      ('figure2', figures.figure_2, measured + simulated),
+      ('figure3', figures.figure_3, measured),
+      ('figure4', figures.figure_4, measured + simulated),
+  ):
+    path = results / f'paper/{name}.png'
+    yield Picture(path, found, lambda d=draw, f=found: _draw(d, f))
+  for path in sorted(results.glob(f'training/*/{history.FILE_NAME}')):
+    trained = history.History(epath.Path(path.parent), sys.maxsize)
+    yield Picture(
+        path.with_name(curves.FILE_NAME),
+        trained.points,
+        lambda t=trained: figure_style.for_screen(
+            curves.draw(t.points, t.best.step), t.points
+        ),
+    )
+
+
+def _read(results: pathlib.Path, *names: str) -> list[run_record.RunRecord]:
+  return [record for name in names for record in records.read(results / name)]
+
+
+def _draw(
+    draw: Callable[[Sequence[points.Point]], figure_lib.Figure],
+    found: Sequence[run_record.RunRecord],
+) -> bytes:
+  return figure_style.render(draw(points.from_records(found)), records=found)
 
 
 def _methods(results: pathlib.Path) -> str:
@@ -31,9 +114,3 @@ def _methods(results: pathlib.Path) -> str:
 def _table_2(results: pathlib.Path) -> str:
   found = records.read(results / 'paper/table2.jsonl')
   return tables.tables_2_and_4(tables.pair_simulated(found))
-
-
-def _table_3(results: pathlib.Path) -> str:
-  names = 'walltime_bulletins.jsonl', 'walltime_multi30k.jsonl'
-  found = [record for name in names for record in records.read(results / name)]
-  return tables.table_3(points.alphas(found))

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import contextlib
 import json
 import os
-import pathlib
-import tempfile
+from typing import Any
 
 from etils import epath
 from matplotlib import figure as figure_lib
@@ -158,8 +157,7 @@ def table3(
         drafters=[ngrams.FromFile(str(counts), order) for order in (1, 2)],
         gamma=_NGRAM_GAMMA,
     )
-  alphas = points_lib.alphas([*found, *added])
-  _write(output_dir, 'table3.md', tables.table_3(alphas))
+  _write(output_dir, 'table3.md', tables.table_3([*found, *added]))
 
 
 def figure1(
@@ -180,19 +178,19 @@ def figure1(
   console.show(shown)
   page = decoded_sentence.page(shown)
   _write(output_dir, 'figure1.html', page, is_shown=False)
-  _save(output_dir, 'figure1', decoded_sentence.draw(shown))
+  text = console.to_text(shown)
+  _save(output_dir, 'figure1', decoded_sentence.draw(shown), [text])
 
 
 def figure2(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
   """Tokens a target call over alpha; see `figure4` for the arguments."""
-  points = _points(output_dir, records, _ALL, points_lib.curve_label)
-  _save(output_dir, 'figure2', figures.figure_2(points))
+  _draw(output_dir, 'figure2', figures.figure_2, _read(output_dir, records))
 
 
 def figure3(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
   """Draws the best gamma over alpha; see `figure4` for the arguments."""
-  points = _points(output_dir, records, (_MEASURED,), runs.label)
-  _save(output_dir, 'figure3', figures.figure_3(points))
+  measured = _read(output_dir, records, (_MEASURED,))
+  _draw(output_dir, 'figure3', figures.figure_3, measured)
 
 
 def figure4(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
@@ -204,8 +202,7 @@ def figure4(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
   Raises:
     ValueError: for results without a record to be laid over it.
   """
-  points = _points(output_dir, records, _ALL, points_lib.curve_label)
-  _save(output_dir, 'figure4', figures.figure_4(points))
+  _draw(output_dir, 'figure4', figures.figure_4, _read(output_dir, records))
 
 
 def figure5(
@@ -225,18 +222,17 @@ def figure5(
     rounds: how often loops and parts are timed.
   """
   rows = measured_loops.measure(decoder, text, gammas, rounds=rounds)
-  events = json.dumps(loop_trace.to_trace_events(rows))
-  _write(output_dir, 'figure5.json', events, is_shown=False)
-  _save(output_dir, 'figure5', loop_trace.draw(rows))
+  events = loop_trace.to_trace_events(rows)
+  _write(output_dir, 'figure5.json', json.dumps(events), is_shown=False)
+  _save(output_dir, 'figure5', loop_trace.draw(rows), [events])
 
 
-def _points(
+def _read(
     output_dir: Path,
     records: Path | Sequence[Path],
-    folders: Sequence[str],
-    label: Callable[[run_record.RunRecord], str],
-) -> list[points_lib.Point]:
-  """Returns the measured points of the output folder and of given files."""
+    folders: Sequence[str] = _ALL,
+) -> list[run_record.RunRecord]:
+  """Returns the records of the output folder's folders and of given files."""
   measured = [epath.Path(output_dir) / f / 'results.jsonl' for f in folders]
   found = [x for path in measured if path.exists() for x in runs.read(path)]
   for path in _paths(records):
@@ -247,7 +243,17 @@ def _points(
           ' results.jsonl of a walltime or simulate job.'
       )
     found += added
-  return points_lib.from_records(found, label)
+  return found
+
+
+def _draw(
+    output_dir: Path,
+    name: str,
+    draw: Callable[[Sequence[points_lib.Point]], figure_lib.Figure],
+    records: Sequence[run_record.RunRecord],
+) -> None:
+  points = points_lib.from_records(records)
+  _save(output_dir, name, draw(points), records)
 
 
 def _paths(records: Path | Sequence[Path]) -> Sequence[Path]:
@@ -267,13 +273,18 @@ def _write(
   print(f'Written: {folder / name}')
 
 
-def _save(output_dir: Path, name: str, figure: figure_lib.Figure) -> None:
-  # The folder may be remote, which matplotlib does not write to.
-  with tempfile.TemporaryDirectory() as local:
-    for path in figure_style.save(figure, pathlib.Path(local) / name):
-      with _open(output_dir) as folder:
-        (folder / path.name).write_bytes(path.read_bytes())
-      print(f'Written: {folder / path.name}')
+def _save(
+    output_dir: Path,
+    name: str,
+    figure: figure_lib.Figure,
+    records: Sequence[Any],
+) -> None:
+  for kind in ('pdf', 'png'):
+    picture = figure_style.render(figure, kind, records=records)
+    with _open(output_dir) as folder:
+      path = folder / f'{name}.{kind}'
+      path.write_bytes(picture)
+    print(f'Written: {path}')
 
 
 @contextlib.contextmanager

@@ -3,15 +3,18 @@
 """Figures 2, 3 and 4 of the paper, with measured runs as points.
 
 `theory` computes the curves over the paper's range of alpha, which is widened
-if a point lies outside. The marker of a point stands for the label of its run.
-The number beside it is its gamma; markers that overlap share a list of gammas.
+if a point lies outside. A pair has one colour and one marker, filled at
+temperature 0 and open above it. The number beside a point is its gamma; markers
+that overlap share a list of gammas. A dash is what the theory gives at the
+alpha and c of a run, which the curves of Figures 3 and 4 do not have.
 
 Legend: alpha (mean probability that a draft token is accepted); gamma (draft
 tokens per target call); c (time of a draft step over that of a target step,
 Definition 3.7).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+import dataclasses
 import functools
 import itertools
 import math
@@ -31,22 +34,39 @@ from speculative_t5x.speculation import theory
 _ALPHA_LABEL = 'acceptance probability α'
 _NUM_ALPHAS = 401
 _MARGIN = 0.02  # of alpha, beyond a point outside the paper's range
-_LONG_LABEL = 24  # characters; with longer labels a legend has one column
-_LINE = 52  # characters per line of a legend
-_TITLE = 'runs (number: γ{})'
+_AXES_IN = 2.2  # height, inches
+_LINE = 58  # characters per line of a legend
+_MARKERS = 'number: γ; filled: T = 0, open: T > 0'
 
 Points = Sequence[points_lib.Point]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Look:
+  """How a pair is drawn."""
+
+  marker: str
+  color: str
+
+  def options(self, point: points_lib.Point) -> dict[str, str]:
+    """Returns the options of a point's marker."""
+    is_open = point.temperature > 0
+    face = 'white' if is_open else self.color
+    return {'marker': self.marker, 'facecolor': face, 'edgecolor': self.color}
+
+
+_Looks = Mapping[str, _Look]
 
 
 def figure_2(points: Points = ()) -> figure_lib.Figure:
   """Draws the tokens per target call over alpha: Equation (1), and measured.
 
   Raises:
-    ValueError: if there are more labels than markers.
+    ValueError: if there are more pairs than markers.
   """
   with figure_style.applied():
     figure, (axes,) = figure_style.panels(
-        _ALPHA_LABEL, ['tokens per target call']
+        _ALPHA_LABEL, ['tokens per target call'], _AXES_IN
     )
     alphas = _alphas(points)
     gammas = published.FIGURE_2_GAMMAS
@@ -56,19 +76,17 @@ def figure_2(points: Points = ()) -> figure_lib.Figure:
     tops += [theory.expected_tokens(published.FIGURE_ALPHAS[1], math.inf)]
     tops += [point.tokens_per_call for point in points]
     axes.set_ylim(0, 1.05 * max(tops))
-    for curve, gamma, color, dashes in zip(
-        curves, gammas, figure_style.COLORS, figure_style.DASHES
-    ):
-      axes.plot(alphas, curve, color=color, linestyle=dashes)
+    for curve, gamma, dashes in zip(curves, gammas, figure_style.DASHES):
       name = f'γ = {gamma:g}'.replace('inf', '∞')
+      _draw_curve(axes, alphas, curve, dashes)
       figure_style.label_end(axes, alphas, curve, name)
     baseline = np.ones_like(alphas)
-    axes.plot(alphas, baseline, color='#888888', linewidth=0.8)
+    _draw_curve(axes, alphas, baseline, '-')
     figure_style.label_end(axes, alphas, baseline, 'plain')
-    marks = _marks(points)
+    looks = _looks(points)
     tokens = [point.tokens_per_call for point in points]
-    _scatter(axes, points, tokens, marks)
-    _name_marks(figure, marks, _TITLE.format(''), {x: x for x in marks})
+    _scatter(axes, points, tokens, looks)
+    _name_pairs(figure, looks, [_MARKERS])
     _number(axes, points, tokens)
   return figure
 
@@ -76,110 +94,124 @@ def figure_2(points: Points = ()) -> figure_lib.Figure:
 def figure_3(points: Points = ()) -> figure_lib.Figure:
   """Draws the best integer gamma over alpha: Section 3.5, and measured.
 
+  The legend says which gammas were run, since the best may lie beyond them, and
+  which is the best by Theorem 3.8 at the alpha and c of the run.
+
   Args:
-    points: those with the same label are a sweep of gamma. The fastest point of
-      a sweep is drawn, with a bar over the adjacent gammas whose intervals
-      overlap its own. Labels with a single gamma are left out.
+    points: those of one pair, temperature and alpha are a sweep of gamma. The
+      fastest point of a sweep is drawn, with a bar over the adjacent gammas
+      whose intervals overlap its own. Single gammas are left out.
   Raises:
-    ValueError: if there are more labels than markers.
+    ValueError: if there are more pairs than markers.
   """
   with figure_style.applied():
     figure, (axes,) = figure_style.panels(
-        _ALPHA_LABEL, ['best γ (draft tokens per target call)']
+        _ALPHA_LABEL, ['best γ (draft tokens per target call)'], _AXES_IN
     )
     sweeps = _sweeps(points)
-    best = {label: _fastest(sweep) for label, sweep in sweeps.items()}
-    alphas = _alphas(best.values())
+    best = [_fastest(sweep) for sweep in sweeps]
+    expected = [_expected_gamma(point) for point in best]
+    alphas = _alphas(best)
     costs = published.FIGURE_3_COST_COEFFICIENTS
     tops = [theory.optimal_gamma(published.FIGURE_ALPHAS[1], costs[0])]
-    tops += [point.gamma for point in best.values()]
+    tops += [*expected, *(point.gamma for point in best)]
     top = 1.08 * max(tops)
     axes.set_ylim(0, top)
-    for cost, color, dashes in zip(
-        costs, figure_style.COLORS, figure_style.DASHES
-    ):
+    for cost, dashes in zip(costs, figure_style.DASHES):
       gammas = theory.optimal_gamma(alphas, cost, math.ceil(top) + 1)
-      axes.plot(
-          alphas, gammas, color=color, linestyle=dashes, label=f'c = {cost:g}',
-          drawstyle='steps-mid',
-      )  # fmt: skip
+      (curve,) = _draw_curve(axes, alphas, gammas, dashes)
+      curve.set(label=f'c = {cost:g}', drawstyle='steps-mid')
     axes.legend(loc='upper left')
-    marks = _marks(best.values())
-    for label, point in best.items():
-      _draw_bar(axes, point.alpha, *_indistinguishable(sweeps[label], point))
-    gammas = [point.gamma for point in best.values()]
-    _scatter(axes, best.values(), gammas, marks)
-    names = {
-        # Keeps lines of the legend from ending within the brackets.
-        label: f'{label} (c\xa0=\xa0{point.cost_coefficient:.2g})'
-        for label, point in best.items()
-    }
-    _name_marks(figure, marks, _TITLE.format('; bar: intervals overlap'), names)
-    _number(axes, list(best.values()), gammas)
+    looks = _looks(best)
+    for sweep, point in zip(sweeps, best, strict=True):
+      _draw_bar(axes, point, _indistinguishable(sweep, point), looks)
+    gammas = [point.gamma for point in best]
+    _draw_theory(axes, best, expected, looks)
+    _scatter(axes, best, gammas, looks)
+    _name_pairs(
+        figure,
+        looks,
+        [_MARKERS, 'bar: intervals overlap; dash: Theorem 3.8 at α and c'],
+        map(_sweep_words, sweeps, best, expected),
+    )
+    _number(axes, best, gammas)
   return figure
 
 
 def figure_4(points: Points = ()) -> figure_lib.Figure:
   """Draws speed and operations, over those of plain decoding, over alpha.
 
-  The curves assume that c and c-hat are 0. The paper draws both in the same
-  axes. Here they have their own, to leave room for points: above, the speed
-  (Theorem 3.8) with its 95 percent interval; below, the operations (Theorem
-  3.11) of runs in which they were counted.
+  The curves assume that c and c-hat are 0; the dashes have the c of each run.
+  The paper draws both in the same axes. Here they have their own, to leave room
+  for points: above, the speed (Theorem 3.8) with its 95 percent interval;
+  below, the operations (Theorem 3.11) of runs in which they were counted.
 
   Raises:
-    ValueError: if there are more labels than markers.
+    ValueError: if there are more pairs than markers.
   """
   with figure_style.applied():
     figure, (above, below) = figure_style.panels(
-        _ALPHA_LABEL, ['speed (times plain)', 'operations (times plain)']
+        _ALPHA_LABEL,
+        ['speed (times plain)', 'operations (times plain)'],
+        _AXES_IN,
     )
     alphas = _alphas(points)
-    marks = _marks(points)
-    _draw_speeds(above, alphas, points, marks)
+    looks = _looks(points)
+    _draw_speeds(above, alphas, points, looks)
     counted = [p for p in points if p.operations_factor is not None]
-    _draw_operations(below, alphas, counted, marks)
-    title = _TITLE.format('; bar: 95% interval')
-    _name_marks(figure, marks, title, {label: label for label in marks})
+    _draw_operations(below, alphas, counted, looks)
+    notes = [_MARKERS, 'bar: 95% interval; dash: Theorem 3.8 at α and c']
+    _name_pairs(figure, looks, notes)
     _number(above, points, [point.speedup for point in points])
     _number(below, counted, [point.operations_factor for point in counted])
   return figure
 
 
 def _draw_speeds(
-    axes: axes_lib.Axes,
-    alphas: np.ndarray,
-    points: Points,
-    marks: dict[str, str],
+    axes: axes_lib.Axes, alphas: np.ndarray, points: Points, looks: _Looks
 ) -> None:
-  for gamma, color in zip(published.FIGURE_4_GAMMAS, figure_style.COLORS):
+  for gamma in published.FIGURE_4_GAMMAS:
     speed = theory.walltime_factor(alphas, gamma, 0)
-    axes.plot(alphas, speed, color=color)
+    _draw_curve(axes, alphas, speed, '-')
     figure_style.label_end(axes, alphas, speed, f'γ = {gamma}')
   for point in points:
     if point.speedup_ci95 is not None:
-      _draw_bar(axes, point.alpha, *point.speedup_ci95)
-  _scatter(axes, points, [point.speedup for point in points], marks)
+      _draw_bar(axes, point, point.speedup_ci95, looks)
+  expected = [
+      float(theory.walltime_factor(p.alpha, p.gamma, p.cost_coefficient))
+      for p in points
+  ]
+  _draw_theory(axes, points, expected, looks)
+  _scatter(axes, points, [point.speedup for point in points], looks)
   axes.set_ylim(bottom=0)
 
 
 def _draw_operations(
-    axes: axes_lib.Axes,
-    alphas: np.ndarray,
-    points: Points,
-    marks: dict[str, str],
+    axes: axes_lib.Axes, alphas: np.ndarray, points: Points, looks: _Looks
 ) -> None:
   figure_style.scale_at_right(axes)  # the curves are named on the left
-  for gamma, color in zip(published.FIGURE_4_GAMMAS, figure_style.COLORS):
+  for gamma in published.FIGURE_4_GAMMAS:
     operations = theory.operations_factor(alphas, gamma, 0)
-    axes.plot(alphas, operations, color=color, linestyle=':')
+    _draw_curve(axes, alphas, operations, ':')
     start = alphas[0], operations[0]
     figure_style.note(
         axes, f'γ = {gamma}', start, (-3, 0), ha='right', va='center'
     )
   operations = [point.operations_factor for point in points]
-  _scatter(axes, points, operations, marks, color='white')
+  _scatter(axes, points, operations, looks)
   axes.set_ylim(bottom=0)
+
+
+def _draw_curve(
+    axes: axes_lib.Axes,
+    alphas: np.ndarray,
+    values: np.ndarray,
+    dashes: figure_style.Dashes,
+) -> list[lines.Line2D]:
+  return axes.plot(
+      alphas, values, color=figure_style.CURVE_COLOR, linestyle=dashes,
+      linewidth=0.8,
+  )  # fmt: skip
 
 
 def _alphas(points: Iterable[points_lib.Point]) -> np.ndarray:
@@ -193,20 +225,38 @@ def _alphas(points: Iterable[points_lib.Point]) -> np.ndarray:
   return np.linspace(low, high, _NUM_ALPHAS)
 
 
-def _sweeps(points: Points) -> dict[str, list[points_lib.Point]]:
-  """Returns the points by label, for labels with more than one gamma."""
+def _sweeps(points: Points) -> list[Points]:
+  """Returns the points that differ in gamma only, those of several gammas."""
   sweeps = {}
   for point in points:
-    sweeps.setdefault(point.label, []).append(point)
-  return {
-      label: sweep
-      for label, sweep in sweeps.items()
+    key = point.label, point.temperature, point.alpha
+    sweeps.setdefault(key, []).append(point)
+  return [
+      sweep
+      for sweep in sweeps.values()
       if len({point.gamma for point in sweep}) > 1
-  }
+  ]
 
 
 def _fastest(sweep: Points) -> points_lib.Point:
   return max(sweep, key=lambda point: point.speedup)
+
+
+def _expected_gamma(point: points_lib.Point) -> int:
+  return int(theory.optimal_gamma(point.alpha, point.cost_coefficient))
+
+
+def _sweep_words(
+    sweep: Points, best: points_lib.Point, expected: int
+) -> tuple[str, str]:
+  """Returns the label of a sweep, and a line of the legend on it."""
+  run = {point.gamma for point in sweep}
+  limit = ', largest' if best.gamma == max(run) else ''
+  return best.label, (
+      f'T = {best.temperature:g}: γ {best.gamma}{limit} of'
+      f' {numbering.listed(run)}; theory {expected} at'
+      f' c\xa0=\xa0{best.cost_coefficient:.2g}'
+  )
 
 
 def _indistinguishable(
@@ -229,33 +279,52 @@ def _overlaps(point: points_lib.Point, best: points_lib.Point) -> bool:
   return point.speedup_ci95[1] >= best.speedup_ci95[0]
 
 
-def _marks(points: Iterable[points_lib.Point]) -> dict[str, str]:
-  """Returns the marker of each label."""
+def _looks(points: Iterable[points_lib.Point]) -> _Looks:
+  """Returns the look of each pair."""
   labels = list(dict.fromkeys(point.label for point in points))
-  if len(labels) > len(figure_style.MARKERS):
+  looks = [*map(_Look, figure_style.MARKERS, figure_style.PAIR_COLORS)]
+  if len(labels) > len(looks):
     raise ValueError(
-        f'A figure has markers for {len(figure_style.MARKERS)} labels; got'
-        f' {len(labels)}. Draw fewer runs per figure.'
+        f'A figure has markers for {len(looks)} pairs; got {len(labels)}. Draw'
+        ' fewer runs per figure.'
     )
-  return dict(zip(labels, figure_style.MARKERS))
+  return dict(zip(labels, looks))
 
 
-def _draw_bar(axes: axes_lib.Axes, x: float, low: float, high: float) -> None:
-  axes.vlines(x, low, high, color='black', linewidth=0.7, clip_on=False)
+def _draw_bar(
+    axes: axes_lib.Axes,
+    point: points_lib.Point,
+    ends: tuple[float, float],
+    looks: _Looks,
+) -> None:
+  color = looks[point.label].color
+  axes.vlines(point.alpha, *ends, color=color, linewidth=0.9, clip_on=False)
+
+
+def _draw_theory(
+    axes: axes_lib.Axes,
+    points: Points,
+    heights: Sequence[float],
+    looks: _Looks,
+) -> None:
+  for point, height in zip(points, heights, strict=True):
+    axes.plot(
+        [point.alpha], [height], marker='_', color=looks[point.label].color,
+        markersize=1.8 * figure_style.MARK_POINTS, markeredgewidth=1.2,
+        linestyle='', clip_on=False,
+    )  # fmt: skip
 
 
 def _scatter(
     axes: axes_lib.Axes,
-    points: Iterable[points_lib.Point],
+    points: Points,
     heights: Sequence[float],
-    marks: dict[str, str],
-    color: str = figure_style.POINT_COLOR,
+    looks: _Looks,
 ) -> None:
-  for point, height in zip(points, heights):
+  for point, height in zip(points, heights, strict=True):
     axes.scatter(
-        point.alpha, height, s=figure_style.MARK_POINTS**2,
-        marker=marks[point.label], facecolor=color, edgecolor='black',
-        linewidth=0.6, zorder=3, clip_on=False,
+        point.alpha, height, s=figure_style.MARK_POINTS**2, linewidth=0.8,
+        zorder=3, clip_on=False, **looks[point.label].options(point),
     )  # fmt: skip
 
 
@@ -271,32 +340,37 @@ def _number(
   )
 
 
-def _name_marks(
+def _name_pairs(
     figure: figure_lib.Figure,
-    marks: dict[str, str],
-    title: str,
-    names: dict[str, str],
+    looks: _Looks,
+    notes: Sequence[str],
+    remarks: Iterable[tuple[str, str]] = (),
 ) -> None:
-  """Adds a legend below the axes, and makes the figure taller by it."""
-  if not marks:
+  """Adds a legend below the axes, and makes the figure taller by it.
+
+  Args:
+    figure: that is otherwise finished.
+    looks: of the pairs, by their labels.
+    notes: on how to read the marks, a line each.
+    remarks: labels, each with a further line on its pair.
+  """
+  if not looks:
     return
-  texts = {key: textwrap.fill(name, _LINE) for key, name in names.items()}
+  texts = {label: textwrap.wrap(label, _LINE) for label in looks}
+  for label, remark in remarks:
+    texts[label] += textwrap.wrap(remark, _LINE, subsequent_indent='   ')
   handles = [
       lines.Line2D(
-          [], [], linestyle='', marker=marker, markersize=4,
-          markerfacecolor=figure_style.POINT_COLOR, markeredgecolor='black',
-          markeredgewidth=0.6, label=texts[label],
+          [], [], linestyle='', marker=look.marker, markersize=4,
+          color=look.color, label='\n'.join(texts[label]),
       )
-      for label, marker in marks.items()
+      for label, look in looks.items()
   ]  # fmt: skip
-  columns = 1 if max(map(len, texts.values())) > _LONG_LABEL else 2
-  num_lines = sum(text.count('\n') + 1 for text in texts.values()) / columns
-  num_lines = math.ceil(num_lines) + 1  # the title
+  num_lines = len(notes) + sum(map(len, texts.values()))
   width, height = figure.get_size_inches()
   legend_height = figure_style.LEGEND_LINE_IN * num_lines
   figure.set_size_inches(width, height + legend_height)
   figure.legend(
-      handles=handles, loc='outside lower center', ncols=columns,
-      title=title, title_fontsize=6.5, handlelength=1,
-      labelspacing=0.3, columnspacing=1,
+      handles=handles, loc='outside lower center', title='\n'.join(notes),
+      title_fontsize=6.5, handlelength=1, labelspacing=0.3,
   )  # fmt: skip

@@ -51,16 +51,16 @@ class _Group:
   def box(self) -> transforms.Bbox:
     return transforms.Bbox.union(self.boxes)
 
-  @property
-  def text(self) -> str:
-    """The list of gammas, such as "2, 4" or "1–3, 5"."""
-    runs = []
-    for gamma in sorted(self.gammas):
-      if runs and gamma == runs[-1][-1] + 1:
-        runs[-1].append(gamma)
-      else:
-        runs.append([gamma])
-    return ', '.join(map(_run_text, runs))
+
+def listed(gammas: Iterable[int]) -> str:
+  """Returns a list of gammas, such as "2, 4" or "1–3, 5"."""
+  runs = []
+  for gamma in sorted(gammas):
+    if runs and gamma == runs[-1][-1] + 1:
+      runs[-1].append(gamma)
+    else:
+      runs.append([gamma])
+  return ', '.join(map(_run_text, runs))
 
 
 def _run_text(run: Sequence[int]) -> str:
@@ -126,6 +126,7 @@ def number(axes: axes_lib.Axes, marks: Iterable[Mark]) -> None:
     marks: to be numbered.
   """
   axes.figure.draw_without_rendering()  # moves the axes to their final place
+  axes.figure.set_layout_engine('none')  # where the numbers are to stay right
   texts = [_spaced(axes, text.get_window_extent()) for text in axes.texts]
   groups = _groups(axes, [(mark, _box(axes, mark)) for mark in marks])
   places = [list(_places(axes, group)) for group in groups]
@@ -178,7 +179,7 @@ def _groups(
 
 def _places(axes: axes_lib.Axes, group: _Group) -> Iterator[_Place]:
   """Yields places beside the marks, then farther away, the preferred first."""
-  measured = figure_style.note(axes, group.text, (0, 0), (0, 0))
+  measured = figure_style.note(axes, listed(group.gammas), (0, 0), (0, 0))
   text = measured.get_window_extent()
   measured.remove()
   marks = group.box
@@ -227,7 +228,7 @@ def _write(axes: axes_lib.Axes, group: _Group, place: _Place) -> None:
   }
   figure_style.note(
       axes,
-      group.text,
+      listed(group.gammas),
       axes.transData.inverted().transform(start),
       pixels * 72 / axes.figure.dpi,
       ha='center',

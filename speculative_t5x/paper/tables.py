@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from speculative_t5x import run_record
 from speculative_t5x.paper import differences
+from speculative_t5x.paper import points
 from speculative_t5x.paper import published
 from speculative_t5x.reports import cells
 from speculative_t5x.reports import markdown
@@ -27,18 +28,21 @@ _NOTE = (
     ' 5% or more, each with its factor.'
 )
 _HEADER_2_AND_4 = (
-    'task', 'draft', 'T', 'gamma', 'acceptance', 'alpha', 'paper', 'c', 'paper',
-    'EXP', 'paper', 'EMP', 'paper', 'verdict', 'tokens/call', 'Eq. (1)',
-    'bound', 'efficiency', 'why it differs',
+    'task', 'draft', 'T', 'gamma', 'acceptance', 'alpha', "paper's alpha", 'c',
+    "paper's c", 'EXP', "paper's EXP", 'EMP', "paper's EMP", 'verdict',
+    'tokens/call', 'Eq. (1)', 'bound', 'efficiency', 'why it differs',
 )  # fmt: skip
+_HEADLINE_2_AND_4 = 'task', 'draft', 'T', 'EMP', "paper's EMP", 'verdict'
 
 
 def table_1() -> markdown.Page:
   """Returns Table 1: the factors of Theorems 3.8 and 3.11, and the paper's."""
   header = (
-      'alpha', 'gamma', 'operations', 'paper', 'speed', 'paper', 'agrees'
+      'alpha', 'gamma', 'operations', "paper's operations", 'speed',
+      "paper's speed", 'agrees',
   )  # fmt: skip
-  return markdown.Page(markdown.table(header, map(_factors, published.TABLE_1)))
+  table = markdown.table(header, map(_factors, published.TABLE_1))
+  return markdown.page([table])
 
 
 def _factors(row: published.Factors) -> list[str]:
@@ -90,7 +94,8 @@ def tables_2_and_4(pairing: Pairing) -> markdown.Page:
     pairing: the rows of `published.TABLES_2_AND_4`, each with the record of a
       run with its gamma and temperature, or None if there is no such run.
   Returns:
-    The setup of the runs, the table, and a note on how to read it.
+    The setup of the runs, a table of the speedups, one of everything, and a
+    note on how to read it.
   Raises:
     ValueError: for a missing or repeated row, or a record whose gamma or
       temperature differs from that of its row.
@@ -105,9 +110,10 @@ def tables_2_and_4(pairing: Pairing) -> markdown.Page:
   for row, record in pairing:
     _check_pair(row, record)
   measured = [record for _, record in pairing if record is not None]
-  table = markdown.table(_HEADER_2_AND_4, (_compare(*pair) for pair in pairing))
+  rows = [_compare(*pair) for pair in pairing]
+  table = markdown.with_headline(_HEADER_2_AND_4, rows, _HEADLINE_2_AND_4)
   setups = f'{walltime_summary.setup(measured)} {_paper_setup()}'
-  return markdown.Page('\n\n'.join([setups, table, _NOTE]))
+  return markdown.page([setups, table, _NOTE], measured)
 
 
 def _check_pair(
@@ -175,20 +181,19 @@ def _why(row: published.Row, record: run_record.RunRecord) -> str:
   return '; '.join(reasons) or 'nothing by 5% or more'
 
 
-def table_3(
-    estimates: Iterable[tuple[str, float, run_record.Alpha]],
-) -> markdown.Page:
+def table_3(records: Sequence[run_record.RunRecord]) -> markdown.Page:
   """Returns Table 3: measured alphas, then the paper's.
 
   Args:
-    estimates: label, temperature and alpha, as `points.alphas` returns them.
+    records: of any job; see `points.alphas`.
   """
-  header = ('drafter', 'T', 'alpha', '95% interval', 'tokens', 'paper')
+  header = ('drafter', 'T', 'alpha', '95% interval', 'tokens', "paper's")
   rows = [
       [name, f'{temperature:g}', *_estimated(estimate), cells.MISSING]
-      for name, temperature, estimate in estimates
+      for name, temperature, estimate in points.alphas(records)
   ]
-  return markdown.Page(markdown.table(header, [*rows, *_published_alphas()]))
+  table = markdown.table(header, [*rows, *_published_alphas()])
+  return markdown.page([table], records)
 
 
 def _published_alphas() -> Iterator[list[str]]:

@@ -53,7 +53,7 @@ def render(
   for (temperature, batch_size), table in tables(tasks).items():
     parts.append(f'## Temperature {temperature:g}, batch {batch_size}')
     parts.append(table)
-  return markdown.Page('\n\n'.join([*parts, _LEGEND]))
+  return markdown.page([*parts, _LEGEND], records)
 
 
 def tables(

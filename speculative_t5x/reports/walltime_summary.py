@@ -20,6 +20,7 @@ _HEADER = (
     't1 ms', 't1/floor', 'verify/t1', 'interleaved', 'Thm 3.8', 'bound',
     'speedup', 'verdict', 'efficiency',
 )  # fmt: skip
+_HEADLINE = 'drafter', 'T', 'gamma', 'tokens/call', 'speedup', 'verdict'
 _KEYS = (
     'Keys of the record: alpha `alpha`, simulated `simulated_acceptance`;'
     ' tokens/call `tokens_per_target_call`; t1/floor `floor_ratio`; verify/t1'
@@ -31,8 +32,10 @@ _KEYS = (
 
 
 def render(records: Sequence[run_record.RunRecord]) -> markdown.Page:
-  """Returns a table with one line per record, and notes on how to read it."""
-  table = markdown.table(_HEADER, map(_summarize, records))
+  """Returns tables with one line per record, and notes on how to read them."""
+  table = markdown.with_headline(
+      _HEADER, map(_summarize, records), _HEADLINE
+  )
   warnings = [
       f'- {runs.label(record)}, gamma {record.gamma}: {warning}.'
       for record in records
@@ -40,7 +43,7 @@ def render(records: Sequence[run_record.RunRecord]) -> markdown.Page:
   ]
   truncated = '\n'.join(readings.input_notes(records))
   parts = [setup(records), truncated, table, _KEYS, '\n'.join(warnings)]
-  return markdown.Page('\n\n'.join(part for part in parts if part))
+  return markdown.page(parts, records)
 
 
 def _summarize(record: run_record.RunRecord) -> list[str]:

@@ -42,8 +42,8 @@ argmax too. -: not compiled with this draft and gamma, or several chips, whose
 waiting for each other has no cycles."""
 
 
-def render(record: Record) -> str:
-  """Returns the report, in Markdown."""
+def render(record: Record) -> markdown.Page:
+  """Returns the report."""
   sections = [
       _heading(record),
       _memory(record),
@@ -53,7 +53,7 @@ def render(record: Record) -> str:
       _drafts(record),
       _table_2(record),
   ]
-  return '\n\n'.join(section for section in sections if section)
+  return markdown.page(sections, [record])
 
 
 def _heading(record: Record) -> str:

@@ -87,7 +87,7 @@ def write(
   Raises:
     OSError: if the folder cannot be written to. The earlier picture stays.
   """
-  picture = figure_style.for_screen(draw(points, best_step))
+  picture = figure_style.for_screen(draw(points, best_step), points)
   return whole_files.replace(model_dir, FILE_NAME, picture)
 
 

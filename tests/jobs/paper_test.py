@@ -34,6 +34,7 @@ from tests.paper import records
 _SHAPES = simulation.Shapes(
     num_examples=2, inputs_length=5, targets_length=8, repeats=1, rounds=1
 )
+_PAIR = 'bulletins_ende: draft/checkpoint_4 for target/checkpoint_2, bfloat16'
 _TEXT = 'On Friday, the IC 182 arrives at platform 11.'
 _TIMED = (
     'baseline', 'speculative', 'tokens_per_target_call', 'encoder_s', 't1_ms',
@@ -105,8 +106,9 @@ def pair():
 
 
 def _cells(path):
-  """The header and the rows of the table in a file."""
-  lines = [x for x in path.read_text().splitlines() if x.startswith('|')]
+  """The header and the rows of the last table in a file."""
+  *_, table = path.read_text().split('\n\nDetails:\n\n')
+  lines = [x for x in table.splitlines() if x.startswith('|')]
   cells = [[c.strip() for c in line.strip('|').split('|')] for line in lines]
   assert len({len(row) for row in cells}) == 1
   return cells[0], cells[2:]
@@ -286,12 +288,10 @@ class TestTable3:
     paper.table3(tmp_path, measure)
     assert measure.folders == [str(tmp_path / 'measured')]
     _, rows = _cells(tmp_path / 'table3.md')
-    name = 'bulletins_ende: draft/checkpoint_4, T={}, bfloat16'
     own = ['[0.690, 0.710]', '10000', '-']
     assert rows[:2] == [
-        [name.format(0), '0', '0.800', *own],
-        [name.format(1), '1', '0.550', *own],
-    ]
+        [_PAIR, '0', '0.800', *own], [_PAIR, '1', '0.550', *own]
+    ]  # fmt: skip
 
   def test_unigrams_and_bigrams(self, measure, tmp_path):
     """Of counts that are made once."""
@@ -309,7 +309,7 @@ class TestTable3:
     assert measure.folders == folders * 2
     _, rows = _cells(tmp_path / 'table3.md')
     assert [row[:3] for row in rows[2:4]] == [
-        [f'bulletins_ende: {name}, T=0, bfloat16', '0', alpha]
+        [_PAIR.replace('draft/checkpoint_4', name), '0', alpha]
         for name, alpha in (('1 of token_counts', '0.100'),
                             ('2 of token_counts', '0.200'))
     ]  # fmt: skip
@@ -336,7 +336,8 @@ class TestTable3:
     paper.table3(tmp_path, measure, path if is_alone else (path,))
     _, rows = _cells(tmp_path / 'table3.md')
     assert len(rows) == 3 + 32
-    assert rows[2][:3] == ['mine: other, T=0, bfloat16', '0', '0.900']
+    name = 'mine: other for target/checkpoint_2, bfloat16'
+    assert rows[2][:3] == [name, '0', '0.900']
 
   def test_of_another_target(self, measure, tmp_path):
     """Neither alpha takes the place of the other."""
@@ -346,10 +347,9 @@ class TestTable3:
     )
     paper.table3(tmp_path, measure, path)
     _, rows = _cells(tmp_path / 'table3.md')
-    name = 'bulletins_ende: draft/checkpoint_4, T=0, bfloat16, for'
     assert [rows[0][::2][:2], rows[2][::2][:2]] == [
-        [f'{name} target/checkpoint_2', '0.800'],
-        [f'{name} other/1', '0.900'],
+        [_PAIR, '0.800'],
+        [_PAIR.replace('target/checkpoint_2', 'other/1'), '0.900'],
     ]
 
   def test_measured_twice(self, measure, tmp_path):
@@ -357,10 +357,7 @@ class TestTable3:
     paper.table3(tmp_path, measure, same)
     assert len(_cells(tmp_path / 'table3.md')[1]) == 2 + 32
     other = _results(tmp_path / 'other.jsonl', records.measured(2, alpha=0.7))
-    message = (
-        'bulletins_ende: draft/checkpoint_4, T=0, bfloat16 was measured twice,'
-        ' with alpha 0.8 and 0.7.'
-    )
+    message = f'{_PAIR}, T=0 was measured twice, with alpha 0.8 and 0.7.'
     with pytest.raises(ValueError, match=re.escape(message)):
       paper.table3(tmp_path, measure, [same, other])
 
@@ -397,10 +394,10 @@ class TestFigures2To4:
     found = {name: len(each) for name, each in points.items()}
     assert found == {'figure_2': 14, 'figure_3': 2, 'figure_4': 14}
     assert {point.label for point in points['figure_2']} == {
-        't5_1_1_small for t5_1_1_xl, simulated',
-        't5_1_1_base for t5_1_1_xl, simulated',
-        't5_1_1_large for t5_1_1_xl, simulated',
-        f'{swept[0].task}: draft/checkpoint_4, T=0, bfloat16',
+        'T5 1.1 small for T5 1.1 XL, simulated',
+        'T5 1.1 base for T5 1.1 XL, simulated',
+        'T5 1.1 large for T5 1.1 XL, simulated',
+        _PAIR,
     }
 
   @pytest.mark.parametrize('make', _FIGURES)
@@ -427,9 +424,7 @@ class TestFigures2To4:
       paths.append(_results(tmp_path / f'{name}.jsonl', *swept))
     paper.figure3(tmp_path, paths)
     labels = [point.label for point in points['figure_3']]
-    label = (
-        'draft/checkpoint_4 for {}, T=0, bfloat16, simulated acceptance 0.75'
-    )
+    label = 'draft/checkpoint_4 for {}, bfloat16, simulated'
     assert labels == 2 * [label.format('base')] + 2 * [label.format('xl')]
 
   @pytest.mark.parametrize('make', _FIGURES)

@@ -3,18 +3,26 @@
 """Figures hold the paper's curves and the points that were measured."""
 
 import dataclasses
+import io
+import json
 
 import matplotlib
 from matplotlib import collections
+from matplotlib import colors
 import numpy as np
+from PIL import Image
 import pytest
 
+from speculative_t5x import digest
 from speculative_t5x import figure_style
+from speculative_t5x import run_record
 from speculative_t5x.paper import figures
 from speculative_t5x.paper import points as points_lib
+from tests.paper import records
 
 _POINT = points_lib.Point(
     label='a draft',
+    temperature=0.0,
     alpha=0.7,
     gamma=5,
     cost_coefficient=0.04,
@@ -48,6 +56,15 @@ def _marked(axes):
   ]
 
 
+def _dashes(axes):
+  """Places of what the theory gives for a run."""
+  return [
+      (line.get_xdata()[0], line.get_ydata()[0])
+      for line in axes.lines
+      if line.get_marker() == '_'
+  ]
+
+
 def _settings():
   """Those of the process; matplotlib chooses its backend on being asked."""
   names = matplotlib.rcParams.keys() - {'backend'}
@@ -76,7 +93,11 @@ class TestCurves:
       'points', [[], _sweep((3, 2.0), (5, 2.2))], ids=['bare', 'measured']
   )
   def test_number_of_lines(self, make, counts, points):
-    assert [len(axes.lines) for axes in make(points).axes] == counts
+    curves = [
+        [line for line in axes.lines if line.get_marker() == 'None']
+        for axes in make(points).axes
+    ]
+    assert list(map(len, curves)) == counts
 
   @pytest.mark.parametrize('make', _FIGURES)
   def test_labelled_and_a_column_wide(self, make):
@@ -130,7 +151,10 @@ class TestPoints:
     figure = figures.figure_3(_sweep((2, 1.5), (4, 1.72), (6, 1.7), (8, 1.6)))
     (axes,) = figure.axes
     assert _marked(axes) == [(0.7, 4)]
-    assert _legend(figure) == ['a draft (c\xa0=\xa00.04)']
+    # Theorem 3.8 at the alpha and c of the sweep; both lie within those run.
+    assert _dashes(axes) == [(0.7, 6)]
+    words = 'T = 0: γ 4 of 2, 4, 6, 8; theory 6 at c\xa0=\xa00.04'
+    assert _legend(figure) == [f'a draft\n{words}']
     # The intervals of gammas 4 and 6 overlap.
     (bar,) = axes.collections[0].get_segments()
     assert bar[:, 1].tolist() == [4, 6]
@@ -158,20 +182,44 @@ class TestPoints:
     (bar,) = axes.collections[0].get_segments()
     assert bar[:, 1].tolist() == [4, 4]
 
-  @pytest.mark.parametrize(
-      'make, title',
-      [
-          (figures.figure_2, 'runs (number: γ)'),
-          (
-              figures.figure_3,
-              'runs (number: γ; bar: intervals overlap)',
-          ),
-          (figures.figure_4, 'runs (number: γ; bar: 95% interval)'),
-      ],
-  )
-  def test_what_numbers_and_bars_are(self, make, title):
-    (legend,) = make(_sweep((3, 2.0), (5, 2.2))).legends
-    assert legend.get_title().get_text() == title
+  def test_figure_3_says_which_gammas_were_run(self):
+    """The best lies beyond them: 7 of 7 does not refute the theory."""
+    points = [
+        *_sweep((3, 1.5), (5, 1.7), (7, 1.9), alpha=0.9, cost_coefficient=0.02),
+        *_sweep((3, 1.5), (7, 1.4), temperature=1.0),
+    ]
+    figure = figures.figure_3(points)
+    (words,) = _legend(figure)  # one pair
+    assert words.split('\n') == [
+        'a draft',
+        'T = 0: γ 7, largest of 3, 5, 7; theory 19 at c\xa0=\xa00.02',
+        'T = 1: γ 3 of 3, 7; theory 6 at c\xa0=\xa00.04',
+    ]
+    assert _dashes(figure.axes[0]) == [(0.9, 19), (0.7, 6)]
+
+  @pytest.mark.parametrize('make', _FIGURES)
+  def test_a_pair_has_one_color(self, make):
+    """Filled at temperature 0 and open above it; a marker each."""
+    points = [
+        point
+        for label, temperature in (('a', 0.0), ('a', 1.0), ('b', 0.0))
+        for point in _sweep(
+            (3, 2.0), (5, 2.2), label=label, temperature=temperature
+        )
+    ]
+    figure = make(points)
+    for axes in figure.axes:
+      drawn = [
+          (colors.to_hex(each.get_edgecolor()[0]),
+           colors.to_hex(each.get_facecolor()[0]))
+          for each in axes.collections
+          if isinstance(each, collections.PathCollection)
+      ]  # fmt: skip
+      first, second = figure_style.PAIR_COLORS[:2]
+      looks = (first, first), (first, '#ffffff'), (second, second)
+      assert set(drawn) == set(looks)
+    handles = figure.legends[0].legend_handles
+    assert len({handle.get_marker() for handle in handles}) == 2
 
   def test_figure_3_leaves_out_what_is_no_sweep(self):
     figure = figures.figure_3([_POINT])
@@ -185,6 +233,12 @@ class TestPoints:
     speed, operations = figure.axes
     assert _marked(speed) == [(0.7, 2.0), (0.6, 2.0)]
     assert _marked(operations) == [(0.7, 2.2)]
+    # Theorem 3.8 at c 0.04 and gamma 5, as computed by hand.
+    expected = [
+        (alpha, (1 - alpha**6) / (1 - alpha) / (5 * 0.04 + 1))
+        for alpha in (0.7, 0.6)
+    ]
+    np.testing.assert_allclose(_dashes(speed), expected)
     assert _legend(figure) == ['a draft', 'another']
 
   def test_marks_that_lie_together_share_a_text(self):
@@ -206,36 +260,51 @@ class TestPoints:
   def test_too_many_labels(self, make):
     points = [
         point
-        for i in range(13)
+        for i in range(11)
         for point in _sweep((3, 1.1), (5, 1.2), label=str(i))
     ]
-    with pytest.raises(ValueError, match='markers for 12 labels; got 13'):
+    with pytest.raises(ValueError, match='markers for 10 pairs; got 11'):
       make(points)
 
 
-class TestSave:
+class TestRender:
 
   @pytest.mark.parametrize('make', _FIGURES)
-  def test_the_same_bytes_in_both_files(self, make, tmp_path):
+  def test_the_same_bytes(self, make):
     points = _sweep((3, 2.0), (5, 2.2))
-    first = figure_style.save(make(points), tmp_path / 'new' / 'at_c_0.1')
     figure = make(points)
-    second = figure_style.save(figure, str(tmp_path / 'second'))
-    third = figure_style.save(figure, tmp_path / 'third')
-    assert [path.name for path in first] == ['at_c_0.1.pdf', 'at_c_0.1.png']
-    for paths in zip(first, second, third):
-      contents = {path.read_bytes() for path in paths}
+    for kind, start in (('pdf', b'%PDF'), ('png', b'\x89PNG')):
+      contents = {
+          figure_style.render(each, kind, records=[{'a': 1}])
+          for each in (make(points), figure, figure)
+      }
       assert len(contents) == 1
-    pdf, png = (path.read_bytes() for path in first)
-    assert pdf.startswith(b'%PDF') and b'CreationDate' not in pdf
-    assert png.startswith(b'\x89PNG')
-    width = int.from_bytes(png[16:20], 'big')
-    assert width == 990  # 3.3 inches
+      (content,) = contents
+      assert content.startswith(start) and b'CreationDate' not in content
+      note = digest.note([{'a': 1}])
+      assert note.encode() in content
+    image = Image.open(io.BytesIO(content))
+    assert image.width == 990  # 3.3 inches
+    assert image.text == {'Description': note}
 
-  def test_the_process_keeps_its_settings(self, tmp_path):
+  def test_the_process_keeps_its_settings(self):
     with matplotlib.rc_context({'font.size': 33, 'lines.linewidth': 9}):
       before = _settings()
       figure = figures.figure_2()
-      figure_style.save(figure, tmp_path / 'figure')
+      figure_style.render(figure)
       assert _settings() == before
-    assert figure.axes[0].lines[0].get_linewidth() == 1.1
+    assert figure.axes[0].xaxis.label.get_fontsize() == 7.5
+
+
+class TestDigest:
+
+  def test_of_what_the_records_say(self):
+    """Neither their order nor a key without a value counts."""
+    made = [records.measured(), records.measured(3)]
+    found = digest.of(made)
+    assert found == digest.of(made[::-1])
+    dicts = [json.loads(run_record.to_json(each)) for each in made]
+    assert found == digest.of([each | {'new_key': None} for each in dicts])
+    changed = records.changed(made[0], 'alpha', value=0.71)
+    assert found != digest.of([changed, made[1]])
+    assert found != digest.of(made[:1])

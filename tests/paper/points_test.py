@@ -7,25 +7,49 @@ import dataclasses
 import pytest
 
 from speculative_t5x.paper import points
-from speculative_t5x.reports import runs
 from tests.paper import records
 
-_NAME = 'bulletins_ende: draft/checkpoint_4, T=0, bfloat16'
+_NAME = 'bulletins_ende: draft/checkpoint_4 for target/checkpoint_2, bfloat16'
 
 
-class TestCurveLabel:
+class TestPairLabel:
 
-  def test_merges_rates_and_temperatures(self):
-    expected = 'draft/checkpoint_4 for target/checkpoint_2, bfloat16, simulated'
+  def test_is_that_of_all_temperatures_and_rates(self):
+    for record in (records.measured(), records.measured(3, 1.0)):
+      assert points.pair_label(record) == _NAME
     for record in (
         records.simulated(),
         records.simulated(0.5, temperature=1.0),
     ):
-      assert points.curve_label(record) == expected
+      expected = _NAME.removeprefix('bulletins_ende: ')
+      assert points.pair_label(record) == f'{expected}, simulated'
 
-  def test_measured_runs_are_told_apart_by_temperature(self):
-    for record in (records.measured(), records.measured(temperature=1.0)):
-      assert points.curve_label(record) == runs.label(record)
+  @pytest.mark.parametrize(
+      'draft, target, label',
+      [
+          (('model', 't5_1_1_small', None), ('t5_1_1_xl', None),
+           'T5 1.1 small for T5 1.1 XL'),
+          (('model', 'draft/checkpoint_3000', 'a/draft/checkpoint_3000'),
+           ('target/checkpoint_2500', 'a/target/checkpoint_2500'),
+           'draft model 77M for 11.1B'),
+          (('shared_encoder', 'x/checkpoint_1', 'x/checkpoint_1'),
+           ('y/checkpoint_2', 'y/checkpoint_2'),
+           'shared encoder 77M for 11.1B'),
+          (('lookup', 'lookup_1_3', None), ('y/checkpoint_2', 'y'),
+           'lookup_1_3 for 11.1B'),
+      ],
+  )  # fmt: skip
+  def test_checkpoints_are_named_by_their_sizes(self, draft, target, label):
+    kind, name, checkpoint = draft
+    record = records.measured(task=None)
+    record = records.changed(
+        record, 'drafter', kind=kind, name=name, checkpoint=checkpoint
+    )
+    name, checkpoint = target
+    record = records.changed(
+        record, 'target', name=name, checkpoint=checkpoint
+    )
+    assert points.pair_label(record) == f'{label}, bfloat16'
 
 
 class TestAlphas:
@@ -36,7 +60,7 @@ class TestAlphas:
     other = records.changed(records.measured(alpha=0.6), 'target', name='b/2')
     found = points.alphas([plain, *swept, other])
     assert [(name, alpha.value) for name, _, alpha in found] == [
-        (f'{_NAME}, for target/checkpoint_2', 0.7), (f'{_NAME}, for b/2', 0.6)
+        (_NAME, 0.7), (_NAME.replace('target/checkpoint_2', 'b/2'), 0.6)
     ]  # fmt: skip
 
   def test_two_of_one_label(self):
@@ -51,7 +75,8 @@ class TestPoints:
     record = records.measured(3, 1.0, operations_factor=1.4)
     (point,) = points.from_records([record])
     assert point == points.Point(
-        label='bulletins_ende: draft/checkpoint_4, T=1, bfloat16',
+        label=_NAME,
+        temperature=1.0,
         alpha=0.7,
         gamma=3,
         cost_coefficient=records.COST,
@@ -91,16 +116,10 @@ class TestPoints:
 
   def test_a_simulated_rate_is_alpha(self):
     (point,) = points.from_records([records.simulated(0.75)])
-    assert point.alpha == 0.75 and point.label.endswith(' 0.75')
-
-  def test_labels_of_the_callers(self):
-    record = records.measured()
-    (point,) = points.from_records([record], label=lambda r: r.task)
-    assert point.label == 'bulletins_ende'
+    assert point.alpha == 0.75 and point.label.endswith(', simulated')
 
   def test_labels_are_told_apart(self):
     other = records.changed(records.measured(), 'device', kind='cpu')
-    found = points.from_records(
-        [records.measured(), other], label=lambda r: 'a'
-    )
-    assert [point.label for point in found] == ['a, on TPU v5', 'a, on cpu']
+    found = points.from_records([records.measured(), other])
+    labels = [f'{_NAME}, on TPU v5', f'{_NAME}, on cpu']
+    assert [point.label for point in found] == labels

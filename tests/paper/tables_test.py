@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 
+from speculative_t5x import digest
 from speculative_t5x import run_record
 from speculative_t5x.paper import published
 from speculative_t5x.paper import tables
@@ -13,7 +14,8 @@ from tests.paper import records
 
 
 def _cells(table):
-  """Returns the header, and the cells of the rows."""
+  """Returns the header, and the cells of the rows, of the last table."""
+  *_, table = table.split('\n\nDetails:\n\n')
   lines = [line for line in table.splitlines() if line.startswith('|')]
   cells = [[c.strip() for c in line.strip('|').split('|')] for line in lines]
   assert len({len(row) for row in cells}) == 1
@@ -57,9 +59,20 @@ class TestTables2And4:
     ]  # fmt: skip
     assert why.startswith('verification takes 1.5 target steps (x0.73); 2.50')
 
+  def test_the_headline_fits_a_screen(self):
+    """What is to be seen first: speedup, the paper's, verdict."""
+    page = tables.tables_2_and_4(_pairing())
+    header, rows = _cells(page.partition('\n\nDetails:')[0])
+    names = ['task', 'draft', 'T', 'EMP', "paper's EMP", 'verdict']
+    assert header == names
+    all_names, full = _cells(page)
+    assert len(set(all_names)) == len(all_names)
+    places = [all_names.index(name) for name in names]
+    assert rows == [[row[i] for i in places] for row in full]
+
   def test_the_papers_numbers(self):
     header, rows = _cells(tables.tables_2_and_4(_pairing()))
-    columns = [i for i, name in enumerate(header) if name == 'paper']
+    columns = [i for i, name in enumerate(header) if "paper's" in name]
     found = [[row[i] for i in columns] for row in rows]
     assert found == [
         [
@@ -148,12 +161,19 @@ class TestTable3:
   def test_rows(self):
     estimate = run_record.Alpha(0.6543, (0.64, 0.67), num_tokens=10_000)
     single = run_record.Alpha(0.1, None, num_tokens=9)
-    _, rows = _cells(
-        tables.table_3([('small', 1.0, estimate), ('copy', 0.0, single)])
+    known = [
+        dataclasses.replace(records.measured(3, temperature), alpha=alpha)
+        for temperature, alpha in ((1.0, estimate), (0.0, single))
+    ]
+    page = tables.table_3(known)
+    assert page.splitlines()[-1] == f'<!-- {digest.note(known)} -->'
+    _, rows = _cells(page)
+    name = (
+        'bulletins_ende: draft/checkpoint_4 for target/checkpoint_2, bfloat16'
     )
     assert rows[:2] == [
-        ['small', '1', '0.654', '[0.640, 0.670]', '10000', '-'],
-        ['copy', '0', '0.100', '-', '9', '-'],
+        [name, '1', '0.654', '[0.640, 0.670]', '10000', '-'],
+        [name, '0', '0.100', '-', '9', '-'],
     ]
     bigram = ['EnDe: bigram, for T5-XXL', '1', '-', '-', '-', '0.19']
     assert bigram in rows[2:]

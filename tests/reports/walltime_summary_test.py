@@ -11,7 +11,8 @@ from tests.paper import records
 
 
 def _cells(table):
-  """Returns the header, and the cells of the rows."""
+  """Returns the header, and the cells of the rows, of the last table."""
+  *_, table = table.split('\n\nDetails:\n\n')
   lines = [line for line in table.splitlines() if line.startswith('|')]
   cells = [[c.strip() for c in line.strip('|').split('|')] for line in lines]
   assert len({len(row) for row in cells}) == 1
@@ -43,12 +44,17 @@ class TestRender:
         '1.10 [0.70, 1.10]', 'no difference shown', '0.80',
     ]  # fmt: skip
 
+    headline, _ = _cells(table.partition('\n\nDetails:')[0])
+    assert headline == [
+        'drafter', 'T', 'gamma', 'tokens/call', 'speedup', 'verdict'
+    ]  # fmt: skip
+
   def test_keys_of_the_columns(self):
     """No column is called predicted, which advice is, and in another way."""
     table = walltime_summary.render([records.measured(warnings=['too hot'])])
     header, _ = _cells(table)
     assert header[-5:-3] == ['Thm 3.8', 'bound'] and 'predicted' not in header
-    *_, legend, warning = table.split('\n\n')
+    *_, legend, warning, _ = table.split('\n\n')
     assert 'Thm 3.8 `predicted_speedup`; bound `bound_speedup`' in legend
     keys = set(re.findall('`(.*?)`', legend))
     assert keys and keys <= set(run_record.KEYS)
