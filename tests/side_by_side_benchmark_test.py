@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of `benchmarks/side_by_side`: its statistics, tokens and options."""
 
+import dataclasses
+import functools
 import gzip
 import importlib
 import json
@@ -17,15 +19,14 @@ from benchmarks.side_by_side import measuring
 from benchmarks.side_by_side import options
 from benchmarks.side_by_side import worker
 from speculative_t5x import checkpoints
+from speculative_t5x.measurement import provenance
 from tests import tiny
 from tests import vocabulary_files
 
 
-def _timings(seconds, written=None):
-  seconds = list(seconds)
-  # One input per entry, unless outputs are given.
-  written = [()] * len(seconds) if written is None else written
-  return measuring.Timings(seconds, list(written))
+def _timings(seconds, written=()):
+  """Of one repeat."""
+  return measuring.Timings([[x] for x in seconds], list(written))
 
 
 class TestUntilEnd:
@@ -46,42 +47,53 @@ class TestUntilEnd:
     assert measuring.until_end(np.array(ids, np.int32)) == expected
 
 
-class TestTimeInterleaved:
+@pytest.fixture
+def no_pause(monkeypatch):
+  monkeypatch.setattr(measuring, 'PAUSE_S', 0)
 
-  @pytest.fixture(autouse=True)
-  def no_pause(self, monkeypatch):
-    monkeypatch.setattr(measuring, 'PAUSE_S', 0)
 
-  def _decode_two_inputs(self, repeats):
+@pytest.mark.usefixtures('no_pause')
+class TestTimeRound:
+
+  def test_each_way_takes_a_turn_per_repeat(self):
+    """Its times are kept by input and repeat."""
     calls = []
     names = ['plain', 'other', 'third']
     timings = {name: measuring.Timings() for name in names}
     rng = np.random.default_rng(0)
-    for number in (10, 11):
-      interleaved = {
-          name: measuring.Interleaved(
-              lambda name=name, number=number: (
-                  calls.append(name) or [number, 1, 0]
-              ),
-              lambda name=name: calls.append(name) or 0.5,
-          )
-          for name in names
-      }
-      measuring.time_interleaved(interleaved, timings, repeats, rng)
-    return calls, timings
 
-  def test_each_way_runs_once_per_repeat_after_a_warm_up(self):
-    calls, timings = self._decode_two_inputs(repeats=5)
-    rounds = [tuple(calls[i : i + 3]) for i in range(0, len(calls), 3)]
-    assert len(rounds) == 2 * (1 + 5)
-    assert all(sorted(each) == ['other', 'plain', 'third'] for each in rounds)
-    assert len(set(rounds)) > 1
+    def turn(name):
+      calls.append(name)
+      repeat = calls.count(name)
+      return [repeat, repeat + 0.5]
+
+    turns = {name: functools.partial(turn, name) for name in names}
+    for _ in range(2):
+      measuring.time_round(turns, timings, 5, rng)
+    orders = [tuple(calls[i : i + 3]) for i in range(0, len(calls), 3)]
+    assert len(orders) == 2 * 5 and len(set(orders)) > 1
+    assert all(sorted(each) == sorted(names) for each in orders)
+    first = [(1, 2, 3, 4, 5), (1.5, 2.5, 3.5, 4.5, 5.5)]
+    second = [(6, 7, 8, 9, 10), (6.5, 7.5, 8.5, 9.5, 10.5)]
     for each in timings.values():
-      assert each.seconds == [0.5] * 10
+      assert each.seconds == first + second
 
-  def test_tokens_of_each_input_are_stored_once(self):
-    _, timings = self._decode_two_inputs(repeats=3)
-    assert [each.written for each in timings.values()] == 3 * [[(10,), (11,)]]
+  def test_the_first_of_a_turn_is_not_timed(self, monkeypatch):
+    """It finds the caches as another process left them."""
+    clock = [0.0]
+    last = [None]
+
+    def decode(name):
+      clock[0] += 1.0 if last[0] == 'ours' else 7.0  # cold
+      last[0] = 'ours'
+      return [name]
+
+    monkeypatch.setattr(measuring.time, 'perf_counter', lambda: clock[0])
+    decodes = [functools.partial(decode, number) for number in range(3)]
+    for _ in range(2):
+      last[0] = 'another process'
+      assert measuring.take_turn(decodes) == [1.0, 1.0, 1.0]
+    assert clock[0] == 2 * (7 + 3)
 
 
 class TestSummarize:
@@ -122,7 +134,7 @@ class TestSummarize:
     intervals = []
     for repeats in (1, 50):
       timings = {
-          name: measuring.Timings(np.repeat(own, repeats).tolist(), [()] * 8)
+          name: measuring.Timings(np.repeat(own[:, None], repeats, axis=1))
           for name, own in zip(('plain', 'own'), seconds, strict=True)
       }
       over = measuring.summarize(timings, ['plain'])['own']['over_plain']
@@ -171,35 +183,113 @@ class TestCompareTokens:
 
 
 class _Process:
-  """Stands for a process, and keeps what it was asked."""
+  """Stands for the process of a system, and keeps what it was asked.
 
-  def __init__(self):
+  Attributes:
+    SECONDS: that a turn takes, by system and number of threads.
+    started: all processes, by system and number of threads.
+  """
+
+  SECONDS = {'ctranslate2': {'1': 1.0, '2': 4.0}, 't5x': {'1': 3.0, '2': 2.0}}
+  started = {}
+
+  def __init__(self, name, module, system, threads, *_):
+    assert name == system and module == worker.__name__
+    self._name = name
+    self._seconds = self.SECONDS.get(name, {}).get(threads, 5.0)
     self.requests = []
+    self.is_open = False
+    self.started.setdefault((name, threads), []).append(self)
+
+  def __enter__(self):
+    self.is_open = True
+    return self
+
+  def __exit__(self, *_):
+    self.is_open = False
 
   def ask(self, *request):
+    assert self.is_open
     self.requests.append(request)
-    return [7, 1, 0] if request[0] == 'prepare' else 0.25
+    match request:
+      case ['describe']:
+        if self._name == 'transformers':
+          return {'missing': "No module named 'torch'"}
+        places = ['whole']
+        if self._name == 'speculative_t5x':
+          places += ['from_encoded']
+        way = {'speculative_t5x': 'plain'}.get(self._name, self._name)
+        return {'versions': {self._name: '1'}, 'ways': {way: places}}
+      case ['prepare', _, _, numbers]:
+        self._numbers = numbers
+        return [[7, 1, 0] for _ in numbers]
+      case ['time', _, _]:
+        return [self._seconds] * len(self._numbers)
 
 
-class TestTimeWays:
+@pytest.mark.usefixtures('no_pause')
+class TestRun:
 
-  def test_each_system_is_asked_for_its_ways(self, monkeypatch):
-    monkeypatch.setattr(measuring, 'PAUSE_S', 0)
-    systems = {'ours': _Process(), 'other': _Process()}
-    ways = {
-        'ours': {'plain': ['whole', 'from_encoded']},
-        'other': {'whole_only': ['whole']},
+  @pytest.fixture
+  def record(self, monkeypatch):
+    monkeypatch.setattr(_Process, 'started', {})
+    monkeypatch.setattr(side_by_side.processes, 'Process', _Process)
+    host = provenance.describe_host()
+    monkeypatch.setattr(
+        side_by_side.provenance,
+        'describe_host',
+        lambda: dataclasses.replace(host, cores=2),
+    )
+    return side_by_side.run(6, 3, ['--size=base'])
+
+  def test_the_better_number_of_threads_counts(self, record):
+    threads = record['threads']
+    assert threads['ctranslate2'] == {'used': 1, 'trial_s': {1: 4.0, 2: 16.0}}
+    assert threads['t5x'] == {'used': 2, 'trial_s': {1: 12.0, 2: 8.0}}
+    assert threads['plain']['used'] == 1  # as fast
+    whole = record['whole']
+    assert whole['ctranslate2']['walltime_s'] == 6 * 3 * 1.0
+    assert whole['t5x']['walltime_s'] == 6 * 3 * 2.0
+    assert whole['t5x']['over_plain']['ratio'] == 2.0 / 5.0
+    json.dumps(record)
+    # The other number was tried and not measured.
+    number = {key: len(each) for key, each in _Process.started.items()}
+    assert number['ctranslate2', '1'] == number['t5x', '2'] == 2
+    assert number['ctranslate2', '2'] == number['t5x', '1'] == 1
+    everyone = [x for each in _Process.started.values() for x in each]
+    assert not any(process.is_open for process in everyone)
+
+  def test_rounds_of_several_inputs(self, record):
+    assert record['round_inputs'] == measuring.ROUND_INPUTS == 4
+    process = _Process.started['t5x', '2'][-1]
+    of_round = lambda numbers: [
+        ('prepare', 't5x', 'whole', numbers), *[('time', 't5x', 'whole')] * 3
+    ]  # fmt: skip
+    assert process.requests == [*of_round([0, 1, 2, 3]), *of_round([4, 5])]
+    tokens = {'tokens': 6, 'rows_that_differ': 0}
+    assert record['outputs'] == dict.fromkeys(record['threads'], tokens)
+
+  def test_missing_systems_are_named(self, record):
+    assert record['not_installed'] == {
+        'transformers': "No module named 'torch'"
     }
-    timings = side_by_side.time_ways(systems, ways, num_inputs=2, repeats=3)
-    assert timings['whole'].keys() == {'plain', 'whole_only'}
-    assert timings['from_encoded'].keys() == {'plain'}
-    assert timings['whole']['whole_only'].written == [(7,), (7,)]
-    assert timings['from_encoded']['plain'].seconds == [0.25] * 6
-    per_input = lambda number: [
-        ('prepare', 'whole_only', 'whole', number),
-        *[('time', 'whole_only', 'whole')] * 3,
-    ]
-    assert systems['other'].requests == [*per_input(0), *per_input(1)]
+    systems = {'speculative_t5x', 'ctranslate2', 't5x'}
+    assert record['versions'].keys() == systems
+    assert record['whole'].keys() == {'plain', 'ctranslate2', 't5x'}
+    places = record['from_encoded']
+    assert places['plain']['walltime_s'] == 6 * 3 * 5.0
+    assert places['ctranslate2'] is places['t5x'] is None
+
+  def test_a_process_keeps_to_its_cores(self, monkeypatch):
+    """Its systems take their threads from them."""
+    kept = []
+    monkeypatch.setattr(worker.os, 'sched_getaffinity', lambda _: {5, 2, 9})
+    monkeypatch.setattr(
+        worker.os, 'sched_setaffinity', lambda _, cores: kept.append(cores)
+    )
+    for count in (1, 2, 4):
+      worker.use_cores(count)
+    assert kept == [[2], [2, 5], [2, 5, 9]]
 
 
 @pytest.fixture(scope='module')
@@ -254,52 +344,18 @@ class TestMulti30k:
     json.dumps(described)
     places = ['whole'] if draft == 'decoder' else ['whole', 'from_encoded']
     assert described['ways']['speculative'] == places
-    expected = [
-        measuring.until_end(system.prepare('plain', 'whole', number))
-        for number in range(2)
+    prepare = lambda *way: [
+        measuring.until_end(ids) for ids in system.prepare(*way, [0, 1])
     ]
+    expected = prepare('plain', 'whole')
     assert expected[0] != expected[1]
     for place in places:
-      for number in range(2):
-        found = system.prepare('speculative', place, number)
-        assert measuring.until_end(found) == expected[number]
-      assert system.time('speculative', place) > 0
+      assert prepare('speculative', place) == expected
+      seconds = system.time('speculative', place)
+      assert len(seconds) == 2 and min(seconds) > 0
 
 
 class TestSystems:
-
-  def test_missing_systems_are_named(self, monkeypatch):
-    class Missing(_Process):
-
-      def __init__(self, name, *_):
-        super().__init__()
-        self._name = name
-
-      def __enter__(self):
-        return self
-
-      def __exit__(self, *_):
-        pass
-
-      def ask(self, *request):
-        if request != ('describe',):
-          return super().ask(*request)
-        if self._name == 'transformers':
-          return {'missing': "No module named 'torch'"}
-        way = 'plain' if self._name == 'speculative_t5x' else self._name
-        versions = {self._name: '1'}
-        return {'versions': versions, 'ways': {way: ['whole']}}
-
-    monkeypatch.setattr(measuring, 'PAUSE_S', 0)
-    monkeypatch.setattr(side_by_side.processes, 'Process', Missing)
-    found = side_by_side.run(1, 1, ['--size=base'])
-    assert found['not_installed'] == {
-        'transformers': "No module named 'torch'"
-    }
-    systems = {'speculative_t5x', 'ctranslate2', 't5x'}
-    assert found['versions'].keys() == systems
-    assert found['whole'].keys() == {'plain', 'ctranslate2', 't5x'}
-    assert set(found['from_encoded'].values()) == {None}
 
   def test_every_system_has_a_module(self):
     folder = pathlib.Path(side_by_side.__file__).parent

@@ -51,8 +51,8 @@ class TestCase:
 def test_ratio_is_of_speeds():
   rounds = 7
   timings = {
-      worker.OURS: measuring.Timings([1.0, 3.0] * rounds, [()] * rounds),
-      worker.T5X: measuring.Timings([2.0, 4.0] * rounds, [()] * rounds),
+      worker.OURS: measuring.Timings([[1.0, 3.0]] * rounds),
+      worker.T5X: measuring.Timings([[2.0, 4.0]] * rounds),
   }
   found = throughput.summarize(timings, num_target_tokens=100)
   assert found['target_tokens_per_second'] == {

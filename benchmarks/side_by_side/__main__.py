@@ -4,9 +4,14 @@
 
 All systems decode the same inputs with the same weights, in float32 on the CPU,
 at batch 1, with 64 input tokens and at most 64 output tokens. Each is in a
-process of its own. They are timed interleaved for each input, in a random order
-per repeat, without compilation. Each is timed as a whole (from token ids to
-token ids), and from the output of the encoders on.
+process of its own. They take turns in a random order per repeat, without
+compilation. In its turn a system decodes several inputs, of which the first is
+not timed: its weights are not yet in the caches. Each system is timed as a
+whole (from token ids to token ids), and from the output of the encoders on.
+
+Each way of decoding is first tried with one thread and with as many as there
+are cores, as the fewer are often faster. The better number counts, also for
+this package, and the record says which (`threads`).
 
   python -m benchmarks.side_by_side --oracle=<folder of t5x_oracle>
   python -m benchmarks.side_by_side --multi30k=<folder> --target=<checkpoint> \\
@@ -36,10 +41,11 @@ that are not installed are listed. The supported versions are
   pip install torch==2.13.0 'transformers>=4.57,<5' ctranslate2==4.8.5
 
 (transformers 5 ties the head of every T5 to its embedding) and T5X at cc342d4,
-see requirements-t5x.txt.
+see requirements-t5x.txt. They need Linux, which tells a process its cores.
 """
 
-from collections.abc import Mapping
+import collections
+from collections.abc import Mapping, Sequence
 import contextlib
 import dataclasses
 import functools
@@ -58,50 +64,106 @@ from speculative_t5x.measurement import provenance
 
 REFERENCES = ('plain', 'speculative')
 
+_TRIALS = 2  # of each number of threads, the better of which counts
+
+Start = tuple[str, str]  # a way, and the place that it starts from
 Timings = Mapping[str, Mapping[str, measuring.Timings]]
 
 
+@dataclasses.dataclass(frozen=True)
+class Tried:
+  """What a system is, and how fast its ways are by the number of threads.
+
+  Attributes:
+    name: of the system.
+    versions: of its packages.
+    ways: by name, the places that they can start from.
+    seconds: by way and number of threads.
+  """
+
+  name: str
+  versions: Mapping[str, str]
+  ways: Mapping[str, list[str]]
+  seconds: Mapping[str, Mapping[int, float]]
+
+  def threads(self, way: str) -> int:
+    """Returns the number of threads with which a way is fastest."""
+    return min(self.seconds[way], key=self.seconds[way].get)
+
+
+def start(
+    name: str, threads: int, arguments: Sequence[str]
+) -> processes.Process:
+  """Starts the process of a system."""
+  words = name, str(threads), *arguments
+  return processes.Process(name, worker.__name__, *words)
+
+
+def try_threads(
+    name: str, numbers: Sequence[int], arguments: Sequence[str]
+) -> Tried | str:
+  """Decodes a round of inputs with one thread, and with one per core.
+
+  Args:
+    name: of the system.
+    numbers: of the inputs.
+    arguments: of the command line, for the processes.
+  Returns:
+    The times; why there are none if the system is not installed.
+  """
+  seconds = collections.defaultdict(dict)
+  for threads in sorted({1, provenance.describe_host().cores}):
+    with start(name, threads, arguments) as process:
+      described = process.ask('describe')
+      if 'missing' in described:
+        return described['missing']
+      for way in described['ways']:
+        process.ask('prepare', way, measuring.PLACES[0], numbers)
+        turn = functools.partial(process.ask, 'time', way, measuring.PLACES[0])
+        seconds[way][threads] = min(sum(turn()) for _ in range(_TRIALS))
+        print(
+            f'{way}, threads: {threads}, {seconds[way][threads]:.3f} s',
+            file=sys.stderr,
+        )
+  return Tried(name, described['versions'], described['ways'], seconds)
+
+
 def time_ways(
-    systems: Mapping[str, processes.Process],
-    ways: Mapping[str, Mapping[str, list[str]]],
-    num_inputs: int,
-    repeats: int,
+    found: Mapping[Start, processes.Process], num_inputs: int, repeats: int
 ) -> Timings:
   """Times all ways on all inputs, with and without the encoders.
 
   Args:
-    systems: processes by name.
-    ways: of each system, by name, the places that they can start from.
+    found: by way and place to start from, the process that decodes.
     num_inputs: how many inputs are decoded.
     repeats: how often each input is timed.
   Returns:
     The timings by place and way.
   """
   rng = np.random.default_rng(0)
-  found = {
-      (way, place): systems[name]
-      for name, of_system in ways.items()
-      for way, places in of_system.items()
-      for place in places
-  }
   timings = {
       place: {way: measuring.Timings() for way, p in found if p == place}
       for place in measuring.PLACES
   }
-  for number in range(num_inputs):
+  for numbers in rounds(num_inputs):
     for place, timed in timings.items():
-      interleaved = {
-          way: measuring.Interleaved(
-              functools.partial(
-                  found[way, place].ask, 'prepare', way, place, number
-              ),
-              functools.partial(found[way, place].ask, 'time', way, place),
-          )
-          for way in timed
-      }
-      measuring.time_interleaved(interleaved, timed, repeats, rng)
-    print(f'{number + 1} of {num_inputs} inputs', file=sys.stderr)
+      turns = {}
+      for way, each in timed.items():
+        ask = found[way, place].ask
+        each.written += map(
+            measuring.until_end, ask('prepare', way, place, numbers)
+        )
+        turns[way] = functools.partial(ask, 'time', way, place)
+      measuring.time_round(turns, timed, repeats, rng)
+    print(f'{numbers[-1] + 1} of {num_inputs} inputs', file=sys.stderr)
   return timings
+
+
+def rounds(num_inputs: int) -> list[list[int]]:
+  """Returns the numbers of the inputs of each round."""
+  step = measuring.ROUND_INPUTS
+  numbers = list(range(num_inputs))
+  return [numbers[i : i + step] for i in range(0, num_inputs, step)]
 
 
 def run(
@@ -114,33 +176,34 @@ def run(
     repeats: how often each input is timed.
     arguments: of the command line, for the processes.
   """
+  first, *_ = rounds(num_inputs)
+  tried = {name: try_threads(name, first, arguments) for name in worker.SYSTEMS}
+  systems = [each for each in tried.values() if isinstance(each, Tried)]
   with contextlib.ExitStack() as stack:
-    systems = {
-        name: stack.enter_context(
-            processes.Process(name, worker.__name__, name, *arguments)
+    started = {
+        (each.name, threads): stack.enter_context(
+            start(each.name, threads, arguments)
         )
-        for name in worker.SYSTEMS
+        for each in systems
+        for threads in sorted(set(map(each.threads, each.ways)))
     }
-    described = {name: each.ask('describe') for name, each in systems.items()}
-    missing = {
-        name: found['missing']
-        for name, found in described.items()
-        if 'missing' in found
+    found = {
+        (way, place): started[each.name, each.threads(way)]
+        for each in systems
+        for way, places in each.ways.items()
+        for place in places
     }
-    ways = {
-        name: found['ways']
-        for name, found in described.items()
-        if name not in missing
-    }
-    timings = time_ways(systems, ways, num_inputs, repeats)
-  names = [way for of_system in ways.values() for way in of_system]
+    timings = time_ways(found, num_inputs, repeats)
+  names = [way for each in systems for way in each.ways]
   return {
-      'versions': {
-          package: version
-          for name in ways
-          for package, version in described[name]['versions'].items()
+      'versions': {k: v for each in systems for k, v in each.versions.items()},
+      'not_installed': {k: v for k, v in tried.items() if isinstance(v, str)},
+      'round_inputs': measuring.ROUND_INPUTS,
+      'threads': {
+          way: {'used': each.threads(way), 'trial_s': each.seconds[way]}
+          for each in systems
+          for way in each.ways
       },
-      'not_installed': missing,
       'outputs': measuring.compare_tokens([*timings.values()], REFERENCES[0]),
       **{
           place: dict.fromkeys(names) | measuring.summarize(timed, REFERENCES)

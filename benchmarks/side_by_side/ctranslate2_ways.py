@@ -8,6 +8,7 @@ Inputs have no padding, as is usual for a batch of one.
 from concurrent import futures
 import functools
 import multiprocessing
+import os
 import pathlib
 import tempfile
 
@@ -16,7 +17,6 @@ import numpy as np
 
 from benchmarks.side_by_side import cases
 from benchmarks.side_by_side import measuring
-from speculative_t5x.measurement import provenance
 from speculative_t5x.networks import t5_model
 
 
@@ -46,7 +46,7 @@ def _load(target: cases.Network) -> ctranslate2.Translator:
         device='cpu',
         compute_type='float32',
         inter_threads=1,
-        intra_threads=provenance.describe_host().cores,
+        intra_threads=len(os.sched_getaffinity(0)),
     )
 
 

@@ -8,6 +8,7 @@ usual for a batch of one.
 
 from collections.abc import Callable
 import functools
+import os
 
 import numpy as np
 import torch
@@ -17,7 +18,6 @@ from transformers import modeling_outputs
 from benchmarks.side_by_side import cases
 from benchmarks.side_by_side import measuring
 from speculative_t5x.checkpoints import hugging_face_names
-from speculative_t5x.measurement import provenance
 from speculative_t5x.networks import layers
 from speculative_t5x.networks import t5_model
 
@@ -31,7 +31,7 @@ def versions() -> dict[str, str]:
 
 def make_ways(case: cases.Case) -> dict[str, measuring.Way]:
   """Returns `generate`, and assisted `generate` if there is a draft."""
-  torch.set_num_threads(provenance.describe_host().cores)
+  torch.set_num_threads(len(os.sched_getaffinity(0)))
   target = _make_generator(case.target)
   generate = functools.partial(_generate, target)
   ways = {

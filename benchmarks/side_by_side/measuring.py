@@ -2,6 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times ways of decoding interleaved, and compares their times and tokens.
 
+Ways take turns, and each decodes a round of several inputs in its turn. What is
+decoded first in a turn is not timed: it follows the decoding of another
+process, whose weights are then in the caches in the place of its own.
+
 Legend: inputs, repeats, length (of the outputs).
 """
 
@@ -22,7 +26,10 @@ PAUSE_S = 0.02
 
 PLACES = 'whole', 'from_encoded'  # where decoding starts, see `Way`
 
+ROUND_INPUTS = 4  # inputs that are timed in a turn
+
 Decode = Callable[[], Sequence[int]]
+Turn = Callable[[], Sequence[float]]  # returns the seconds of each input
 Start = Callable[[np.ndarray], Decode]
 Tokens = tuple[int, ...]
 Record = dict[str, Any]
@@ -46,29 +53,16 @@ class Way:
   from_encoded: Start | None
 
 
-@dataclasses.dataclass(frozen=True)
-class Interleaved:
-  """A way of decoding that is timed interleaved with others.
-
-  Attributes:
-    decode: decodes, and returns the token ids.
-    seconds: decodes, and returns the seconds that it took.
-  """
-
-  decode: Decode
-  seconds: Callable[[], float]
-
-
 @dataclasses.dataclass
 class Timings:
   """The times and outputs of one way of decoding, for all inputs.
 
   Attributes:
-    seconds: [inputs * repeats], in the order of inputs.
+    seconds: [inputs, repeats].
     written: [inputs] output tokens.
   """
 
-  seconds: list[float] = dataclasses.field(default_factory=list)
+  seconds: list[Sequence[float]] = dataclasses.field(default_factory=list)
   written: list[Tokens] = dataclasses.field(default_factory=list)
 
 
@@ -80,29 +74,40 @@ def until_end(ids: Sequence[int]) -> Tokens:
   return tuple(ids)
 
 
-def time_interleaved(
-    interleaved: Mapping[str, Interleaved],
+def time_round(
+    ways: Mapping[str, Turn],
     timings: Mapping[str, Timings],
     repeats: int,
     rng: np.random.Generator,
 ) -> None:
-  """Decodes an input in every way, `repeats` times after a warm-up.
+  """Decodes a round of inputs in every way, `repeats` times.
 
   The order is random in each repeat, so that no way always follows the same
   other one.
 
   Args:
-    interleaved: what each way does, by its name.
-    timings: timings by name, to which seconds and tokens are added.
-    repeats: number of times that each way is timed.
+    ways: the turn of each way, by its name.
+    timings: timings by name, to which seconds are added.
+    repeats: number of times that each input is timed.
     rng: generator of the orders.
   """
-  for name, way in interleaved.items():
-    timings[name].written.append(until_end(way.decode()))
+  taken = {name: [] for name in ways}
   for _ in range(repeats):
-    for name in rng.permutation(list(interleaved)):
+    for name in rng.permutation(list(ways)):
       time.sleep(PAUSE_S)
-      timings[name].seconds.append(interleaved[name].seconds())
+      taken[name].append(ways[name]())
+  for name, turns in taken.items():
+    timings[name].seconds += zip(*turns, strict=True)
+
+
+def take_turn(decodes: Sequence[Decode]) -> list[float]:
+  """Decodes the inputs of a round, after the last of them without timing it.
+
+  Returns:
+    The seconds of each.
+  """
+  decodes[-1]()
+  return [seconds(decode) for decode in decodes]
 
 
 def seconds(decode: Callable[[], object]) -> float:
@@ -126,7 +131,7 @@ def summarize(
   """
   return {
       name: {
-          'walltime_s': sum(own.seconds),
+          'walltime_s': float(np.sum(own.seconds)),
           **{
               f'over_{reference}': _ratio(own, timings[reference])
               for reference in references
@@ -139,12 +144,10 @@ def summarize(
 
 def _ratio(own: Timings, reference: Timings) -> Record:
   # Repeats of an input are not independent, so they are summed per input.
-  of_inputs = lambda timings: np.reshape(
-      timings.seconds, (len(timings.written), -1)
-  ).sum(axis=1)
+  times, others = (np.sum(x.seconds, axis=1) for x in (own, reference))
   return {
-      'ratio': sum(own.seconds) / sum(reference.seconds),
-      'ci95': intervals.ratio_interval(of_inputs(own), of_inputs(reference)),
+      'ratio': float(np.sum(times) / np.sum(others)),
+      'ci95': intervals.ratio_interval(times, others),
   }
 
 

@@ -2,10 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The process of one system, which decodes when it is asked to.
 
-  python -m benchmarks.side_by_side.worker <system> <options of the benchmark>
+  python -m benchmarks.side_by_side.worker <system> <threads> \\
+    <options of the benchmark>
 """
 
+from collections.abc import Sequence
 import importlib
+import os
 import sys
 from typing import Any
 
@@ -35,7 +38,7 @@ class System:
     self._inputs = case.inputs
     self._ways = module.make_ways(case)
     self._versions = module.versions()
-    self._decodes: dict[tuple[str, str], measuring.Decode] = {}
+    self._decodes: dict[tuple[str, str], list[measuring.Decode]] = {}
 
   def describe(self) -> dict[str, Any]:
     """Returns the versions, and each way's places to start from."""
@@ -47,19 +50,31 @@ class System:
         },
     }
 
-  def prepare(self, way: str, place: str, number: int) -> list[int]:
-    """Decodes an input without timing it, and returns its token ids."""
+  def prepare(
+      self, way: str, place: str, numbers: Sequence[int]
+  ) -> list[list[int]]:
+    """Decodes inputs without timing them, and returns their token ids."""
     start = getattr(self._ways[way], place)
-    decode = self._decodes[way, place] = start(self._inputs[number])
-    return [int(token) for token in decode()]
+    decodes = [start(self._inputs[number]) for number in numbers]
+    self._decodes[way, place] = decodes
+    return [[int(token) for token in decode()] for decode in decodes]
 
-  def time(self, way: str, place: str) -> float:
-    """Decodes the input that was prepared, and returns the seconds."""
-    return measuring.seconds(self._decodes[way, place])
+  def time(self, way: str, place: str) -> list[float]:
+    """Decodes the inputs that were prepared; see `measuring.take_turn`."""
+    return measuring.take_turn(self._decodes[way, place])
+
+
+def use_cores(count: int) -> None:
+  """Keeps this process to some cores, from which systems take their threads.
+
+  JAX has no other setting. It is called before the first computation.
+  """
+  os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
 
 
 def main() -> None:
-  name, *given = sys.argv[1:]
+  name, threads, *given = sys.argv[1:]
+  use_cores(int(threads))
   case = options.read_case(options.parse(given))
   try:
     system = System(name, case)

@@ -77,21 +77,16 @@ def run(case: cases.Case, rounds: int, repeats: int) -> dict[str, Any]:
         )
         for way in worker.WAYS
     }
-    interleaved = {
-        way: _interleaved(process) for way, process in started.items()
-    }
+    turns = {way: _turn(process) for way, process in started.items()}
     for number in range(rounds):
-      measuring.time_interleaved(interleaved, timings, repeats, rng)
+      measuring.time_round(turns, timings, repeats, rng)
       print(f'{number + 1} of {rounds} rounds', file=sys.stderr)
   return summarize(timings, case.num_target_tokens)
 
 
-def _interleaved(process: processes.Process) -> measuring.Interleaved:
-  def train() -> tuple[()]:
-    process.ask()
-    return ()  # no tokens are written
-
-  return measuring.Interleaved(train, process.ask)
+def _turn(process: processes.Process) -> measuring.Turn:
+  # Many steps, of which the first, with cold caches, takes little longer.
+  return lambda: [process.ask()]
 
 
 def summarize(
@@ -108,7 +103,7 @@ def summarize(
   ratio = measuring.summarize(timings, [worker.OURS])[worker.T5X]
   return {
       'target_tokens_per_second': {
-          way: num_target_tokens * len(each.seconds) / sum(each.seconds)
+          way: num_target_tokens / float(np.mean(each.seconds))
           for way, each in timings.items()
       },
       'speculative_t5x_over_t5x': ratio[f'over_{worker.OURS}'],

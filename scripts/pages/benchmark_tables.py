@@ -9,6 +9,7 @@ from scripts.pages import records as records_lib
 from speculative_t5x.reports import markdown
 
 _SYSTEMS = {
+    'plain, this package': 'plain',
     'plain, this package in a T5X model': 'plain_in_t5x',
     "T5X's `temperature_sample`": 't5x',
     'Hugging Face `generate`': 'transformers',
@@ -30,17 +31,30 @@ _NUM_ROWS = ('1', '2', '4', '8')
 
 
 def side_by_side_table(cases: Mapping[str, records_lib.Entry]) -> str:
-  """Returns the time of each system over plain decoding, by case."""
+  """Returns the time of each system over plain decoding, by case.
+
+  With the number of threads that was the better one, if several were tried.
+  """
   header = ['time over plain decoding by this package']
-  parts = []
-  for name, case in cases.items():
+  places = 'whole', 'from_encoded'
+  for name in cases:
     header += [f'{name}, with encoder', f'{name}, without encoder']
-    parts += [case['whole'], case['from_encoded']]
-  rows = [['plain, this package', *(['1'] * len(parts))]]
-  for name, system in _SYSTEMS.items():
-    timed = (part.get(system) for part in parts)
-    rows.append([name, *(formats.ratio(x and x.over_plain) for x in timed)])
+  rows = [
+      [name]
+      + [_beside(x, place, way) for x in cases.values() for place in places]
+      for name, way in _SYSTEMS.items()
+  ]
   return markdown.table(header, rows)
+
+
+def _beside(case: records_lib.Entry, place: str, way: str) -> str:
+  timed = case[place].get(way)
+  if timed is None:
+    return '-'
+  ratio = '1' if way == 'plain' else formats.ratio(timed.over_plain)
+  if 'threads' not in case:
+    return ratio
+  return f'{ratio} (threads: {case.threads[way].used})'
 
 
 def shared_caches_table(records: list[records_lib.Entry]) -> str:
