@@ -17,9 +17,12 @@ import jax
 from matplotlib import pyplot as plt
 import pytest
 
+from scripts.pages import reports
 from speculative_t5x import checkpoints
 from speculative_t5x import embedded
 from speculative_t5x import loading
+from speculative_t5x.reports import console
+from speculative_t5x.reports import token_trace
 from speculative_t5x.tasks import bulletins
 from tests import checkpoints_by_hand
 from tests import compilation
@@ -73,6 +76,13 @@ def _is_picture(shown: Any) -> bool:
   return data.startswith(b'\x89PNG')
 
 
+def _check_trace(shown: token_trace.TokenTrace) -> None:
+  """Checks that accepted, rejected and resampled tokens are to be seen."""
+  _, _, calls = console.to_text(shown).partition('one line per call')
+  assert '[-' in calls and '{+' in calls
+  assert 'line-through' in shown._repr_html_()
+
+
 @pytest.fixture
 def unchecked_types():
   with compilation.unchecked_types():  # measuring lowers programs
@@ -84,8 +94,10 @@ class TestQuickstart:
 
   def test_runs(self):
     variables, shown = _run('quickstart', _FEW)
-    assert 'line-through' in shown['tokens']._repr_html_()
-    assert shown['measure']._repr_markdown_().count('| draft/') == 1
+    _check_trace(shown['tokens'])
+    table, _, _ = shown['measure']._repr_markdown_().partition('Details:')
+    assert table.count('| draft/') == 1
+    assert '| speedup | verdict |' in table
     (axes,) = variables['axes'].figure.axes
     assert len(axes.lines) == 4 and 'γ' in axes.get_xlabel()
 
@@ -102,7 +114,10 @@ class TestPaper:
     figures = [name for name in shown if 'figure' in name and name != 'figure1']
     assert len(figures) == 6
     assert all(_is_picture(shown[name]) for name in figures)
-    assert 'line-through' in shown['figure1']._repr_html_()
+    _check_trace(shown['figure1'])
+    # The same text and gamma as in configs/paper/figure1.gin.
+    text = console.to_text(shown['figure1'])
+    assert reports.is_made_from(_ROOT / 'results/paper/figure1.png', [text])
 
 
 @pytest.fixture
@@ -136,10 +151,13 @@ class TestYourOwnCheckpoint:
     settings = {} if is_t5x else request.getfixturevalue('hugging_face')
     variables, shown = _run('your_own_checkpoint', settings)
     assert variables['output'].texts == [
-        ['Am Freitag kommt der IC 182 aus Bonn um 21:25 Uhr auf Gleis 11 an.']
+        [
+            'Jede fünfte Wohnung in Graz steht leer, deshalb plant die Stadt'
+            ' zehn neue Schulen.'
+        ]
     ]
     assert variables['report'].errors == ()
-    assert shown['tokens']._repr_html_()
+    _check_trace(shown['tokens'])
     printed = capsys.readouterr().out
     assert ('Hugging Face safetensors\n' in printed) != is_t5x
     assert printed.endswith('T5X by Orbax\n918528 parameters\n')

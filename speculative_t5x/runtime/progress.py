@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Says what a job does, and how much of it is done."""
 
+import html
 import sys
 import time
 
@@ -14,20 +15,24 @@ _SECONDS_BETWEEN_LINES = 10
 
 
 def say(text: str) -> None:
-  """Says on stderr what begins and may take long.
+  """Says what begins and may take long: on stderr, but not in a notebook.
 
   Raises:
     KeyboardInterrupt: if there was an interrupt; see `interruption`.
   """
   interruption.check()
-  print(f'{text} ...', file=sys.stderr, flush=True)
+  # A notebook shows stderr in red.
+  in_notebook = console.Console().is_jupyter
+  file = sys.stdout if in_notebook else sys.stderr
+  print(f'{text} ...', file=file, flush=True)
 
 
 class Progress:
-  """Shows how many batches are done: as a bar on a terminal, else in lines.
+  """Shows how many batches are done: as a bar where one can be drawn.
 
-  It writes to stderr, and only within `show`: a thread that redraws the bar
-  would disturb the timing in between.
+  On a terminal and in a notebook it is a bar, elsewhere lines. It is written to
+  stderr (in a notebook, to the output of the cell), and only within `show`: a
+  thread that redraws the bar would disturb the timing in between.
   """
 
   def __init__(self, name: str, total: int | None, unit: str = 'batches'):
@@ -51,6 +56,7 @@ class Progress:
     )
     self._task = self._bar.add_task(name, total=total)
     self._last_line = time.monotonic()
+    self._cell = _Cell() if terminal.is_jupyter else None
 
   def __enter__(self) -> 'Progress':
     self._bar.start()
@@ -70,10 +76,38 @@ class Progress:
     if num_done == task.completed:
       return
     self._bar.update(self._task, completed=num_done, refresh=True)
+    if self._cell is not None:
+      self._cell.show(task, _line(task, self._unit))
+      return
     is_due = task.finished or now - self._last_line >= _SECONDS_BETWEEN_LINES
     if self._bar.disable and is_due:
       self._last_line = now
       print(_line(task, self._unit), file=sys.stderr)
+
+
+class _Cell:
+  """A bar in the output of a notebook's cell, where stderr would be red."""
+
+  def __init__(self):
+    self._handle = None
+    self._html = ''
+
+  def _repr_html_(self) -> str:
+    return self._html
+
+  def show(self, task: progress.Task, line: str) -> None:
+    """Draws the bar and a line in the place of the earlier ones."""
+    from IPython import display  # is there in every notebook, and only there
+
+    total = '' if task.total is None else f' max="{task.total:.0f}"'
+    self._html = (
+        f'<progress value="{task.completed:.0f}"{total}></progress>'
+        f' {html.escape(line)}'
+    )
+    if self._handle is None:
+      self._handle = display.display(self, display_id=True)
+    else:
+      self._handle.update(self)
 
 
 def _line(task: progress.Task, unit: str) -> str:

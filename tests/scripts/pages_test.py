@@ -213,6 +213,14 @@ class TestPages:
     ]
     assert not stale, 'run `make pages`'
 
+  def test_other_pictures_stand_beside_their_records(self):
+    results = _ROOT / 'results'
+    drawn = {each.path for each in reports.pictures(results)}
+    drawn.add(results / 'paper/figure1.png')  # notebooks_test decodes its text
+    for path in {*results.glob('**/*.png')} - drawn:
+      record = json.loads(path.with_suffix('.json').read_text())
+      assert reports.is_made_from(path, [record]), path
+
   def test_picture_of_another_record_is_drawn(self, copied):
     """Alone: the others are as they were."""
     record = copied / 'results/training/bulletins_draft/history.json'
