@@ -292,7 +292,7 @@ def lines(options: argparse.Namespace) -> Iterator[str]:
     for temperature, requests in batches.items():
       found = lengths.measure(requests, options.repeats, name)
       labels = {'task': name, 'temperature': temperature}
-      yield json.dumps(labels | found | setting)
+      yield json.dumps(labels | found | setting, allow_nan=False)
 
 
 def main(given: Sequence[str] | None = None) -> None:

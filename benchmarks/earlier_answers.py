@@ -209,7 +209,8 @@ def main(given: Sequence[str] | None = None) -> None:
           'repeats': options.repeats,
           'host': dataclasses.asdict(provenance.describe_host()),
           'device': dataclasses.asdict(provenance.describe_device()),
-      }
+      },
+      allow_nan=False,
   )
   print(line)
   if options.output is not None:

@@ -152,7 +152,8 @@ def main():
               'repeats': arguments.repeats,
               'host': dataclasses.asdict(provenance.describe_host()),
               'device': dataclasses.asdict(provenance.describe_device()),
-          }
+          },
+          allow_nan=False,
       )
   )
 

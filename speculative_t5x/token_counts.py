@@ -138,7 +138,8 @@ class TokenCounts:
     }
     file = io.BytesIO()
     arrays = {name: getattr(self, name) for name in _ARRAYS}
-    np.savez_compressed(file, facts=json.dumps(facts), **arrays)
+    text = json.dumps(facts, allow_nan=False)
+    np.savez_compressed(file, facts=text, **arrays)
     return file.getvalue()
 
 

@@ -130,7 +130,7 @@ def lines(options: argparse.Namespace) -> Iterator[str]:
     if name != recipes.BASELINE and recipes.BASELINE in points:
       baseline = points[recipes.BASELINE]
       line['over_references'] = differences(points[name], baseline)
-    yield json.dumps(line | setting)
+    yield json.dumps(line | setting, allow_nan=False)
 
 
 def _summary(name: str, points: Mapping[int, history.Point]) -> dict:

@@ -123,7 +123,8 @@ def main():
               **run(case, options.rounds, options.repeats),
               'host': dataclasses.asdict(provenance.describe_host()),
               'device': dataclasses.asdict(provenance.describe_device()),
-          }
+          },
+          allow_nan=False,
       )
   )
 

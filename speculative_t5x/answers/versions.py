@@ -99,7 +99,7 @@ def write(
     path.mkdir(parents=True, exist_ok=True)
     for name, data in files.items():
       (path / name).write_bytes(data)
-    text = json.dumps({**manifest, 'files': hashes})
+    text = json.dumps({**manifest, 'files': hashes}, allow_nan=False)
     (path / _MANIFEST).write_text(text, encoding='utf-8')
   except OSError as error:
     raise whole_files.cannot_write(folder, error) from error

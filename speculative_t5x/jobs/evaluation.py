@@ -342,7 +342,7 @@ def _identity(examples: examples_lib.Examples) -> list[Any]:
   """Returns what the predictions of examples depend on, as JSON."""
   columns = examples.example_ids.tolist(), examples.tokens.tolist()
   hints = [examples.hints] if any(examples.hints) else []
-  return [*columns, examples.inputs, examples.targets, *hints]
+  return [*columns, examples.inputs, examples.references, *hints]
 
 
 def _judge(

@@ -56,9 +56,9 @@ def make_table(
   vocabulary = _vocabulary(mixture_or_task_name, split, paths, vocabulary_file)
   if paths is None:
     origin = f'{mixture_or_task_name}, {split}'
-    texts: Iterator = examples_lib.stream_targets(
-        mixture_or_task_name, split, task_feature_lengths
-    )
+    task = examples_lib.find_task(mixture_or_task_name, split)
+    read = examples_lib.read(task, split, task_feature_lengths)
+    texts: Iterator = (cut['targets'] for _, cut in read)
   else:
     origin = ', '.join(paths)
     texts = itertools.chain.from_iterable(

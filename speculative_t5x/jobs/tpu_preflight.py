@@ -92,7 +92,7 @@ def tpu_preflight(
   if output_dir is not None:
     files = {
         'tpu_preflight.md': text + '\n',
-        'tpu_preflight.json': json.dumps(record) + '\n',
+        'tpu_preflight.json': json.dumps(record, allow_nan=False) + '\n',
     }
     text_files.write(output_dir, files)
   return record

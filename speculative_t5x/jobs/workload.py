@@ -25,6 +25,7 @@ from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import verification
 from speculative_t5x.tasks import examples as examples_lib
+from speculative_t5x.tasks import task_metrics
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,11 +144,13 @@ class Workload:
   def load_examples(
       self, target: loading.ModelSource, num_examples: int | None = None
   ) -> examples_lib.Examples:
-    """Reads the split; see `tasks.examples.load`."""
-    progress.say(f'reading {self.mixture_or_task_name}, {self.split}')
+    """Reads the split; see `tasks.examples.load` and `task_metrics.check`."""
+    name, split = self.mixture_or_task_name, self.split
+    task_metrics.check(examples_lib.find_task(name, split))
+    progress.say(f'reading {name}, {split}')
     return examples_lib.load(
-        self.mixture_or_task_name,
-        self.split,
+        name,
+        split,
         self.task_feature_lengths,
         num_examples,
         padding=target.special_ids.padding,

@@ -115,7 +115,7 @@ class Chunks:
     Raises:
       OSError: if the chunk cannot be written.
     """
-    digest = _digest(json.dumps(inputs))
+    digest = _digest(json.dumps(inputs, allow_nan=False))
     path = self._folder / self._file(number)
     chunk = _read(path) if path.exists() else None
     if path.exists() and (reason := self._why_not(chunk, digest)):

@@ -30,7 +30,8 @@ NAME_PREFIX = 'temperature_'
 def settings_of(record: run_record.RunRecord) -> dict[str, Any]:
   """Returns the values of a record that identify its configuration, as JSON."""
   values = dataclasses.asdict(record)
-  return json.loads(json.dumps({key: values[key] for key in SETTINGS}))
+  settings = {key: values[key] for key in SETTINGS}
+  return json.loads(json.dumps(settings, allow_nan=False))
 
 
 def name_of(record: run_record.RunRecord) -> str:

@@ -131,7 +131,7 @@ class OutputFolder:
     """Writes values that several configurations share, for resumption."""
     name = f'{part}/{configurations.name_of(settings)}.json'
     origin = configurations.origin_of(settings)
-    self._write(name, [json.dumps(values | origin)])
+    self._write(name, [json.dumps(values | origin, allow_nan=False)])
 
   def add_text(self, name: str, text: str) -> epath.Path:
     """Writes a file beside the results."""

@@ -8,6 +8,8 @@ Legend: examples, inputs_length.
 from collections.abc import Iterator, Mapping
 import dataclasses
 import itertools
+import json
+import sys
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +24,10 @@ from speculative_t5x.runtime import quiet
 from speculative_t5x.tasks import example_ids as example_ids_lib
 from speculative_t5x.tasks import task_vocabulary
 
+# Truncates and then appends EOS, as the last step of T5's tasks.
+_TRIM = seqio.preprocessors.append_eos_after_trim
+_SEED = 0  # of what preprocessors draw
+
 
 @dataclasses.dataclass(frozen=True)
 class Examples:
@@ -33,10 +39,12 @@ class Examples:
     example_ids: [examples] int32, from the data set or hashes of the inputs.
     inputs: input texts.
     targets: references, postprocessed for the task's metrics.
+    references: the same as JSON, which files hold.
     is_truncated: [examples] bool, True where the input was truncated to
       inputs_length.
     is_known: [examples] bool, see `vocabularies.Vocabulary.knows`.
     hints: token ids of each example's hints, see `hints.encode`.
+    features: all features of each example, which postprocessors may need.
   """
 
   task: seqio.Task
@@ -44,9 +52,11 @@ class Examples:
   example_ids: np.ndarray
   inputs: list[str]
   targets: list[Any]
+  references: list[Any]
   is_truncated: np.ndarray
   is_known: np.ndarray
   hints: list[list[list[int]]]
+  features: list[Mapping[str, Any]]
 
   @property
   def num_truncated(self) -> int:
@@ -92,51 +102,63 @@ def load(
     padding: id that fills the tokens.
   Raises:
     ValueError: for an unknown task or split, a length that is missing or below
-      1, an empty input, an example id that is not a 32-bit integer, fewer
-      examples than `num_examples` or none at all, or different
-      vocabularies for inputs and targets.
+      1, an empty input, a text that is not UTF-8, a reference that JSON cannot
+      hold, an example id that is not a 32-bit integer, fewer examples than
+      `num_examples` or none at all, or different vocabularies for inputs and
+      targets.
   """
-  columns = zip(*stream(mixture_or_task_name, split, lengths, num_examples))
-  rows, *columns = columns
-  example_ids, inputs, targets, is_truncated, is_known, hints = columns
-  if num_examples is not None and len(rows) < num_examples:
+  task = find_task(mixture_or_task_name, split)
+  examples, targets, references = [], [], []
+  for example in stream(mixture_or_task_name, split, lengths, num_examples):
+    target = _target(task, example)
+    references.append(_reference(target, example.place))
+    targets.append(target)
+    examples.append(example)
+  if num_examples is not None and len(examples) < num_examples:
     raise ValueError(
         f'num_examples is {num_examples}, but split {split} of'
-        f' {mixture_or_task_name} has {len(rows)} examples. Give at most that'
-        ' number.'
+        f' {mixture_or_task_name} has {len(examples)} examples. Give at most'
+        ' that number.'
     )
   return Examples(
-      find_task(mixture_or_task_name, split),
-      batching.pad(rows, lengths['inputs'], padding),
-      np.asarray(example_ids, np.int32),
-      list(inputs),
-      list(targets),
-      np.asarray(is_truncated),
-      np.asarray(is_known),
-      list(hints),
+      task,
+      batching.pad([x.tokens for x in examples], lengths['inputs'], padding),
+      np.asarray([x.example_id for x in examples], np.int32),
+      [x.text for x in examples],
+      targets,
+      references,
+      np.asarray([x.is_truncated for x in examples]),
+      np.asarray([x.is_known for x in examples]),
+      [x.hints for x in examples],
+      [x.features for x in examples],
   )
 
 
 class Example(NamedTuple):
-  """One example of a task; its fields are as in `Examples`.
+  """One example of a task.
 
   Attributes:
+    place: number of the example, task and split, for errors.
     tokens: [at most inputs_length] int32, not padded.
     example_id: from the data set, or a hash of the inputs.
     text: input text.
-    target: reference.
     is_truncated: whether the input was truncated.
     is_known: whether it was encoded without unknown pieces.
     hints: token ids of its hints.
+    target_tokens: [any] int32, of the reference, not truncated.
+    features: all features, inputs and targets truncated as seqio's evaluator
+      passes them to postprocessors.
   """
 
+  place: str
   tokens: np.ndarray
   example_id: int
   text: str
-  target: Any
   is_truncated: bool
   is_known: bool
   hints: list[list[int]]
+  target_tokens: np.ndarray
+  features: Mapping[str, Any]
 
 
 def stream(
@@ -145,62 +167,90 @@ def stream(
     lengths: Mapping[str, int],
     num_examples: int | None = None,
 ) -> Iterator[Example]:
-  """Yields examples one at a time; arguments and errors are those of `load`."""
-  quiet.keep_tensorflow_off_accelerators()
-  check_lengths(lengths)
+  """Yields examples one at a time, without looking at their references.
+
+  Arguments and errors are those of `load`.
+  """
   task = find_task(mixture_or_task_name, split)
   _check_vocabularies(task)
   vocabulary = task_vocabulary.TaskVocabulary(vocabulary_of(task))
-  number = -1
-  for number, (example, full) in enumerate(
-      _read(task, split, lengths, num_examples)
+  place = None
+  for number, (full, cut) in enumerate(
+      read(task, split, lengths, num_examples)
   ):
-    ids = np.asarray(example['inputs'], np.int32)
-    text = _input_text(task, example)
+    place = f'Example {number} of {task.name}, split {split}'
     if len(full['inputs']) <= 1:  # only EOS
-      raise ValueError(
-          f'Example {number} of {task.name}, split {split}, has an empty'
-          ' input. Remove it from the data.'
-      )
+      raise ValueError(f'{place}: the input is empty. Remove it from the data.')
+    ids = np.asarray(cut['inputs'], np.int32)
+    text = _text(task, 'inputs', cut['inputs'], cut, place)
     yield Example(
+        place,
         ids,
-        _example_id(example, ids, f'{number} of {task.name}'),
+        _example_id(cut, ids, place),
         text,
-        _target(task, full),
-        len(full['inputs']) > lengths['inputs'],
-        vocabulary.knows(text, full['inputs'].tolist()),
-        hints_lib.encode(
-            _hints(task, example), vocabulary, lengths.get('hints')
-        ),
+        len(full['inputs']) > len(ids),
+        vocabulary.knows(text, np.asarray(full['inputs']).tolist()),
+        hints_lib.encode(_hints(cut, place), vocabulary, lengths.get('hints')),
+        full['targets'],
+        cut,
     )
-  if number < 0:
+  if place is None:
     raise ValueError(
         f'Split {split} of {task.name} is empty. Give another split.'
     )
 
 
-def stream_targets(
-    mixture_or_task_name: str,
+def read(
+    task: seqio.Task,
     split: str,
     lengths: Mapping[str, int],
     num_examples: int | None = None,
-) -> Iterator[np.ndarray]:
-  """Yields the token ids of each reference, truncated, with EOS.
+) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+  """Yields the features of each example, in full and truncated, in one pass.
 
-  Arguments and errors are those of `load`; the inputs are not looked at.
+  Preprocessors may draw at random, as templates are drawn, and a source may
+  have no fixed order: a second pass would yield other examples. Draws of TF and
+  seqio are the same in every call, so that a job that resumes meets the
+  examples that it began with.
+
+  Args:
+    task: with the features `inputs` and `targets`.
+    split: name of the split.
+    lengths: see `load`.
+    num_examples: number of examples to read, from the first on; None for all.
+  Raises:
+    ValueError: for a length that is missing or below 1.
   """
-  quiet.keep_tensorflow_off_accelerators()
   check_lengths(lengths)
-  task = find_task(mixture_or_task_name, split)
+  quiet.keep_tensorflow_off_accelerators()
+  lengths = {name: lengths[name] for name in ('inputs', 'targets')}
+  is_ended = _TRIM in task.preprocessors
+  # Nothing that follows this preprocessor depends on whether it truncated.
+  whole = task.replace(
+      preprocessors=[
+          seqio.preprocessors.append_eos if each is _TRIM else each
+          for each in task.preprocessors
+      ]
+  )
+  tf.random.set_seed(_SEED)
   with quiet.quiet_stderr():  # SentencePiece logs how it normalizes
-    dataset = task.get_dataset(
-        sequence_length=dict(lengths),
+    examples = whole.get_dataset(
+        sequence_length=lengths,
         split=split,
         shuffle=False,
         use_cached=False,
-    )
-    for example in itertools.islice(dataset.as_numpy_iterator(), num_examples):
-      yield example['targets']
+        trim_output_features=False,
+    ).as_numpy_iterator()
+    first = list(itertools.islice(examples, 1))
+  examples = itertools.chain(first, examples)
+  for full in itertools.islice(examples, num_examples):
+    cut = dict(full)
+    for name, length in lengths.items():
+      cut[name] = full[name][:length].copy()
+      feature = task.output_features[name]
+      if is_ended and feature.add_eos and len(full[name]) > length:
+        cut[name][-1] = feature.vocabulary.eos_id
+    yield full, cut
 
 
 def check_lengths(lengths: Mapping[str, int]) -> None:
@@ -273,22 +323,7 @@ def _check_vocabularies(task: seqio.Task) -> None:
     )
 
 
-def _read(task, split, lengths, num_examples) -> Iterator[tuple[Any, Any]]:
-  """Yields pairs of a truncated example and the same example in full."""
-  lengths = {key: x for key, x in lengths.items() if key != 'hints'}
-  read = lambda sequence_length: task.get_dataset(
-      sequence_length=sequence_length,
-      split=split,
-      shuffle=False,
-      use_cached=False,
-  ).as_numpy_iterator()
-  with quiet.quiet_stderr():  # SentencePiece logs how it normalizes
-    pairs = zip(read(lengths), read(None), strict=True)
-    first = list(itertools.islice(pairs, 1))
-  yield from itertools.islice(itertools.chain(first, pairs), num_examples)
-
-
-def _example_id(example, tokens: np.ndarray, name: str) -> int:
+def _example_id(example, tokens: np.ndarray, place: str) -> int:
   """Returns the data set's id of an example, or else a hash of its inputs."""
   found = example.get(example_ids_lib.EXAMPLE_ID)
   if found is None:
@@ -297,37 +332,68 @@ def _example_id(example, tokens: np.ndarray, name: str) -> int:
     token_decoder.check_int32(example_ids_lib.EXAMPLE_ID, found)
   except ValueError as error:
     raise ValueError(
-        f'Example {name}: {error} Give each example such an id, or remove the'
-        ' feature; ids are then hashes of the inputs.'
+        f'{place}: {error} Give each example such an id, or remove the feature;'
+        ' ids are then hashes of the inputs.'
     ) from error
   return int(found)
 
 
-def _hints(task: seqio.Task, example) -> list[str]:
+def _hints(example, place: str) -> list[str]:
   """Returns the texts of the feature `hints`, tokenized or not."""
   found = example.get('hints_pretokenized', example.get('hints', ()))
   texts = np.atleast_1d(found).tolist()
   if not all(isinstance(text, bytes) for text in texts):
     raise ValueError(
-        f'The feature hints of {task.name} is not text, got {found!r}. Give a'
-        ' text or several as `hints`, or as `hints_pretokenized`.'
+        f'{place}: the feature hints is not text, got {found!r}. Give a text or'
+        ' several as `hints`, or as `hints_pretokenized`.'
     )
-  return [text.decode() for text in texts]
+  return [_decode(text, 'hints', place) for text in texts]
 
 
-def _input_text(task: seqio.Task, example) -> str:
-  if 'inputs_pretokenized' in example:
-    return example['inputs_pretokenized'].decode()
-  return task.output_features['inputs'].vocabulary.decode(
-      example['inputs'].tolist()
-  )
+def _text(task: seqio.Task, name: str, tokens, example, place: str) -> str:
+  """Returns the text of a feature, as it was before it became tokens."""
+  found = example.get(f'{name}_pretokenized')
+  if found is None:
+    return task.output_features[name].vocabulary.decode(tokens.tolist())
+  return _decode(found, name, place)
 
 
-def _target(task: seqio.Task, example) -> Any:
-  if 'targets_pretokenized' in example:
-    text = example['targets_pretokenized'].decode()
-  else:
-    text = task.output_features['targets'].vocabulary.decode(
-        example['targets'].tolist()
+def _decode(data: bytes, name: str, place: str) -> str:
+  try:
+    return data.decode()
+  except UnicodeDecodeError as error:
+    raise ValueError(
+        f'{place}: the feature {name} is not UTF-8 text, got {data!r}. Correct'
+        ' the data.'
+    ) from error
+
+
+def _target(task: seqio.Task, example: Example) -> Any:
+  """Returns the reference of an example, postprocessed."""
+  features = example.features
+  text = _text(task, 'targets', example.target_tokens, features, example.place)
+  return task.postprocess_fn(text, example=features, is_target=True)
+
+
+def _reference(target: Any, place: str) -> Any:
+  """Returns a postprocessed reference as JSON.
+
+  Raises:
+    ValueError: if JSON cannot hold it.
+  """
+  try:
+    text = json.dumps(
+        target,
+        ensure_ascii=False,
+        allow_nan=False,
+        cls=seqio.TensorAndNumpyEncoder,
+        max_ndarray_size=sys.maxsize,
     )
-  return task.postprocess_fn(text, example=example, is_target=True)
+    text.encode()  # no lone surrogates
+  except (AttributeError, TypeError, ValueError) as error:
+    raise ValueError(
+        f'{place}: the reference {target!r} cannot be written as JSON'
+        f" ({error}). Change the task's postprocessor, or leave out the"
+        ' example.'
+    ) from error
+  return json.loads(text)

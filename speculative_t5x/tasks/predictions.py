@@ -101,7 +101,7 @@ def rows(
   columns = {
       'example_id': examples.example_ids.tolist(),
       'input': examples.inputs,
-      'target': examples.targets,
+      'target': examples.references,
       **{name: unwrap(side.texts) for name, side in sides.items()},
       **{
           f'{name}_score': unwrap(side.scores.tolist())

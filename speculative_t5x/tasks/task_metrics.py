@@ -27,6 +27,8 @@ def compute(
 ) -> MetricValues:
   """Computes all metrics of a task from outputs that were decoded once.
 
+  As in seqio's evaluator, postprocessors see the example of an output.
+
   Args:
     examples: with the references.
     texts: one decoded text per example.
@@ -34,7 +36,8 @@ def compute(
   """
   task = examples.task
   best = [
-      task.postprocess_fn(text, example=None, is_target=False) for text in texts
+      task.postprocess_fn(text, example=features, is_target=False)
+      for text, features in zip(texts, examples.features, strict=True)
   ]
   values: dict[str, Any] = {}
   for metric_fn in task.predict_metric_fns:
@@ -47,6 +50,23 @@ def compute(
       else seqio.metrics.Scalar(value)
       for name, value in values.items()
   }
+
+
+def check(task: seqio.Task) -> None:
+  """Checks that all metrics of a task can be computed from outputs.
+
+  Raises:
+    ValueError: naming a metric of the references' scores, or one that is not a
+      function.
+  """
+  num_objects = len(task.metric_objs) - len(task.metric_fns)
+  others = [*task.score_metric_fns, *task.metric_objs[:num_objects]]
+  if others:
+    raise ValueError(
+        f'The metric {others[0]!r} of task {task.name} is not a function of'
+        ' targets and predictions, and would not be computed. Register a copy'
+        ' of the task without it, by `task.replace(name=..., metric_fns=...)`.'
+    )
 
 
 def quality(values: MetricValues) -> dict[str, float]:

@@ -64,7 +64,7 @@ class History:
     """
     self.points.append(point)
     rows = [dataclasses.asdict(each) for each in self.points]
-    text = json.dumps(rows, indent=1) + '\n'
+    text = json.dumps(rows, indent=1, allow_nan=False) + '\n'
     whole_files.replace(self._model_dir, FILE_NAME, text.encode())
 
   @property

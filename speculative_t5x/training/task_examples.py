@@ -5,11 +5,8 @@
 from collections.abc import Mapping
 import dataclasses
 
-import tensorflow as tf
-
 from speculative_t5x import batching
 from speculative_t5x.networks import t5
-from speculative_t5x.runtime import quiet
 from speculative_t5x.tasks import examples as examples_lib
 from speculative_t5x.training import batches
 
@@ -35,9 +32,16 @@ def read(
       in the network's range.
   """
   examples_lib.check_lengths(task_feature_lengths)
-  with quiet.quiet_stderr():  # SentencePiece logs how it normalizes
-    dataset = _dataset(name, split, task_feature_lengths)
-    rows = [tuple(x[f] for f in FEATURES) for x in dataset.as_numpy_iterator()]
+  if set(task_feature_lengths) != set(FEATURES):
+    raise ValueError(
+        f'task_feature_lengths must have exactly the keys {FEATURES}. Got'
+        f' {dict(task_feature_lengths)}.'
+    )
+  task = examples_lib.find_task(name, split)
+  rows = [
+      [cut[feature] for feature in FEATURES]
+      for _, cut in examples_lib.read(task, split, task_feature_lengths)
+  ]
   if not rows:
     raise ValueError(
         f'Split {split!r} of {name!r} has no examples. Pass another split.'
@@ -62,21 +66,6 @@ def end_of_sequence(name: str, split: str) -> int:
       be read.
   """
   return examples_lib.vocabulary_of(examples_lib.find_task(name, split)).eos_id
-
-
-def _dataset(
-    name: str, split: str, task_feature_lengths: Mapping[str, int]
-) -> tf.data.Dataset:
-  """Returns one epoch of a split, in order."""
-  if set(task_feature_lengths) != set(FEATURES):
-    raise ValueError(
-        f'task_feature_lengths must have exactly the keys {FEATURES}. Got'
-        f' {dict(task_feature_lengths)}.'
-    )
-  quiet.keep_tensorflow_off_accelerators()
-  return examples_lib.find_task(name, split).get_dataset(
-      dict(task_feature_lengths), split=split, shuffle=False, num_epochs=1
-  )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of reading a split of a task as arrays."""
 
+import itertools
+
 import numpy as np
 import pytest
 import seqio
@@ -12,8 +14,55 @@ from speculative_t5x.tasks import ende
 from speculative_t5x.tasks import examples
 from speculative_t5x.tasks import metric_fns
 from speculative_t5x.tasks import seqio_tasks
+from speculative_t5x.training import task_examples
+from tests import tiny
 
 _LENGTHS = {'inputs': 8, 'targets': 8}
+
+
+@seqio.map_over_dataset(num_seeds=1)
+def _draw(example, seed):
+  """Puts a number before all texts of an example, as a template is drawn."""
+  number = tf.random.stateless_uniform([], seed, 0, 1000, tf.int32)
+  number = tf.strings.as_string(number)
+  names = 'inputs', 'targets', 'hints'
+  return {name: number + ' ' + example['inputs'] for name in names}
+
+
+def _draw_without_seed(dataset):
+  """Draws by an operation of TensorFlow that seqio gives no seed."""
+  return dataset.map(
+      lambda x: {
+          'number': tf.strings.as_string(
+              tf.random.uniform([], 0, 1000, tf.int32)
+          ),
+          **x,
+      }
+  ).map(
+      lambda x: {
+          name: x['number'] + ' ' + x['inputs']
+          for name in ('inputs', 'targets', 'hints')
+      }
+  )
+
+
+def _in_another_order():
+  """Returns a source that begins with another example whenever it is read."""
+  starts = itertools.count()
+  texts = [f'{number} bells of the town' for number in range(30)]
+
+  def generate():
+    start = next(starts)
+    for text in texts[start:] + texts[:start]:
+      yield {name: text for name in ('inputs', 'targets', 'hints')}
+
+  def dataset(split, shuffle_files):
+    del split, shuffle_files
+    text = tf.TensorSpec([], tf.string)
+    features = {'inputs': text, 'targets': text, 'hints': text}
+    return tf.data.Dataset.from_generator(generate, output_signature=features)
+
+  return seqio.FunctionDataSource(dataset, splits=('validation',))
 
 
 def _feature(vocabulary=None):
@@ -27,7 +76,16 @@ def add_task():
   """Returns a function that registers a task of rows of token ids."""
   names = []
 
-  def add(rows, *, inputs=None, targets=None, name='examples_test', **features):
+  def add(
+      rows,
+      *,
+      inputs=None,
+      targets=None,
+      name='examples_test',
+      steps=(seqio.preprocessors.append_eos_after_trim,),
+      postprocess_fn=None,
+      **features,
+  ):
     def dataset(split, shuffle_files, seed=None):
       del split, shuffle_files, seed
       ragged = tf.ragged.constant(rows, tf.int32, ragged_rank=1)
@@ -39,7 +97,8 @@ def add_task():
     seqio.TaskRegistry.add(
         name,
         source=seqio.FunctionDataSource(dataset, splits=('validation',)),
-        preprocessors=[seqio.preprocessors.append_eos_after_trim],
+        preprocessors=steps,
+        postprocess_fn=postprocess_fn,
         output_features={
             'inputs': inputs or _feature(),
             'targets': targets or _feature(),
@@ -66,6 +125,106 @@ def texts_task():
   )
   yield name
   seqio.TaskRegistry.remove(name)
+
+
+@pytest.fixture(params=['seed', 'no seed', 'order'])
+def random_task(request):
+  """Registers a task whose every reading may yield other examples."""
+  name = 'examples_test_random'
+  pairs = [(f'bells of the town of number {i}', '') for i in range(20)]
+  source = seqio_tasks.source_of_pairs(lambda split: pairs, ('validation',))
+  draws = {'seed': [_draw], 'no seed': [_draw_without_seed]}
+  seqio_tasks.add_task(
+      name,
+      _in_another_order() if request.param == 'order' else source,
+      preprocessors=draws.get(request.param, []),
+      metric_fns=(),
+      vocabulary_file=bulletins.VOCABULARY_FILE,
+  )
+  yield name
+  seqio.TaskRegistry.remove(name)
+
+
+class TestOneReading:
+  """Input, reference and hints of an example come from the same draw."""
+
+  def test_belong_together(self, random_task):
+    lengths = {'inputs': 6, 'targets': 6}
+    loaded = examples.load(random_task, 'validation', lengths, 20)
+    encode = loaded.vocabulary.encode
+    assert loaded.num_truncated == 20
+    assert len({text.split()[0] for text in loaded.inputs}) > 10
+    assert loaded.targets == loaded.references == loaded.inputs
+    for number, text in enumerate(loaded.inputs):
+      assert loaded.tokens[number].tolist() == [*encode(text)[:5], 1]
+      assert loaded.hints[number] == [[*encode(text), 1]]
+
+  @pytest.mark.parametrize('random_task', ['seed'], indirect=True)
+  def test_every_job_meets_the_same_draws(self, random_task):
+    lengths = {'inputs': 6, 'targets': 6}
+    loaded = examples.load(random_task, 'validation', lengths)
+    again = examples.stream(random_task, 'validation', lengths)
+    assert [each.text for each in again] == loaded.inputs
+    config = tiny.config(vocab_size=2048)
+    trained = task_examples.read(random_task, 'validation', lengths, config)
+    assert trained.inputs[:, :6].tolist() == loaded.tokens.tolist()
+    assert trained.targets[:, :6].tolist() == loaded.tokens.tolist()
+
+  @pytest.mark.parametrize('add_eos', [True, False])
+  @pytest.mark.parametrize(
+      'steps',
+      [
+          [seqio.preprocessors.append_eos_after_trim],
+          [seqio.preprocessors.append_eos_after_trim, lambda x: x],
+          [seqio.preprocessors.append_eos],
+          [],
+      ],
+  )
+  def test_truncated_as_seqio_does(self, add_task, steps, add_eos):
+    rows = [list(range(3, 3 + length)) for length in (2, 6, 7, 8, 9, 12)]
+    feature = seqio.Feature(_feature().vocabulary, add_eos=add_eos)
+    name = add_task(rows, inputs=feature, targets=feature, steps=steps)
+    task = seqio.TaskRegistry.get(name)
+    expected = task.get_dataset(_LENGTHS, 'validation', shuffle=False)
+    in_full = task.get_dataset(None, 'validation', shuffle=False)
+    for (full, cut), short, long in zip(
+        examples.read(task, 'validation', _LENGTHS),
+        expected.as_numpy_iterator(),
+        in_full.as_numpy_iterator(),
+        strict=True,
+    ):
+      for name in ('inputs', 'targets'):
+        np.testing.assert_array_equal(full[name], long[name])
+        np.testing.assert_array_equal(cut[name], short[name], strict=True)
+
+
+class TestReferences:
+
+  @pytest.mark.parametrize(
+      ('target', 'expected'),
+      [
+          ({'answers': ('a', b'b'), 'id': np.int64(3)},
+           {'answers': ['a', 'b'], 'id': 3}),
+          (np.arange(40, dtype=np.float32), [float(i) for i in range(40)]),
+          (tf.constant([True]), [True]),
+          (None, None),
+      ],
+  )  # fmt: skip
+  def test_are_json(self, add_task, target, expected):
+    name = add_task([[30, 40]], postprocess_fn=lambda *_, **__: target)
+    loaded = examples.load(name, 'validation', _LENGTHS)
+    assert loaded.references == [expected]
+    assert loaded.targets[0] is target  # metrics get them as they are
+
+  @pytest.mark.parametrize(
+      'target', [float('nan'), [np.float32('inf')], {1}, {np.int64(1): 2}, 1j]
+  )
+  def test_that_are_not_are_refused(self, add_task, target):
+    name = add_task([[30, 40]], postprocess_fn=lambda *_, **__: target)
+    with pytest.raises(ValueError, match='Example 0 .*: the reference .*JSON'):
+      examples.load(name, 'validation', _LENGTHS)
+    # Inputs without references are decoded nevertheless.
+    assert len(list(examples.stream(name, 'validation', _LENGTHS))) == 1
 
 
 class TestLoad:
@@ -105,7 +264,7 @@ class TestLoad:
 
   def test_hints_that_are_no_text(self, add_task):
     task = add_task([[30, 40]], hints=[[3, 4]])
-    with pytest.raises(ValueError, match='feature hints of .* is not text'):
+    with pytest.raises(ValueError, match='feature hints is not text'):
       examples.load(task, 'validation', _LENGTHS)
 
   def test_whole_split(self):
@@ -179,7 +338,7 @@ class TestFirst:
 class TestBadInput:
 
   def test_empty_input(self, texts_task):
-    with pytest.raises(ValueError, match='Example 1 of .* has an empty input'):
+    with pytest.raises(ValueError, match='Example 1 of .* is empty'):
       examples.load(texts_task, 'validation', _LENGTHS)
     # It is not among the requested examples.
     one = examples.load(texts_task, 'validation', _LENGTHS, 1)
@@ -192,19 +351,24 @@ class TestBadInput:
           ([1.5, 1.2], tf.float64, 0, '1.5'),
           ([0, 2**31], tf.int64, 1, '2147483648'),
           ([0, 2**64 - 1], tf.uint64, 1, '18446744073709551615'),
-          ([[0], [1]], tf.int32, 0, '[0]'),
+          ([[0], [1]], tf.int32, 0, r'\[0\]'),
           (['a', 'b'], tf.string, 0, "b'a'"),
       ],
   )
   def test_example_ids(self, add_task, ids, dtype, number, shown):
     name = add_task([[3], [4]], example_id=tf.constant(ids, dtype))
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises(
+        ValueError, match=f'Example {number} of {name}, .*got {shown}'
+    ):
       examples.load(name, 'validation', _LENGTHS)
-    assert str(caught.value) == (
-        f'Example {number} of {name}: example_id must be an integer of 32 bits,'
-        f' got {shown}. Give each example such an id, or remove the'
-        ' feature; ids are then hashes of the inputs.'
-    )
+
+  @pytest.mark.parametrize(
+      'name', ['inputs_pretokenized', 'targets_pretokenized', 'hints']
+  )
+  def test_text_that_is_not_utf8(self, add_task, name):
+    task = add_task([[3], [4]], **{name: [b'a', b'\xff']})
+    with pytest.raises(ValueError, match=f'Example 1 of {task}, .*xff'):
+      examples.load(task, 'validation', _LENGTHS)
 
   def test_too_few(self, add_task):
     name = add_task([[3]] * 5)

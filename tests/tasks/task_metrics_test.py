@@ -12,7 +12,9 @@ import pytest
 import seqio
 import tensorflow as tf
 
+from speculative_t5x import batching
 from speculative_t5x.tasks import bulletins
+from speculative_t5x.tasks import examples as examples_lib
 from speculative_t5x.tasks import metric_fns
 from speculative_t5x.tasks import seqio_tasks
 from speculative_t5x.tasks import task_metrics
@@ -51,9 +53,15 @@ def task():
   seqio.TaskRegistry.remove(_NAME)
 
 
+def _examples(task, targets):
+  return types.SimpleNamespace(
+      task=task, targets=targets, features=[{}] * len(targets)
+  )
+
+
 @pytest.fixture(scope='module')
 def computed(task):
-  examples = types.SimpleNamespace(task=task, targets=['a', 'b'])
+  examples = _examples(task, ['a', 'b'])
   return task_metrics.compute(examples, ['a', 'c'], _AUX_VALUES)
 
 
@@ -81,7 +89,7 @@ class TestMetrics:
     counted = seqio.TaskRegistry.get(f'{name}_counted')
     for each in (name, counted.name):
       seqio.TaskRegistry.remove(each)
-    examples = types.SimpleNamespace(task=counted, targets=['a', 'b'])
+    examples = _examples(counted, ['a', 'b'])
     values = task_metrics.compute(examples, ['a', 'c'], _AUX_VALUES)
     assert _numbers(values) == {'same': 0.5, **_RATES}
     assert not counted.predict_metric_fns
@@ -91,7 +99,7 @@ class TestMetrics:
     assert histogram.values.tolist() == [3, 1]
 
   def test_histogram_leaves_out_examples_without_a_call(self, task):
-    examples = types.SimpleNamespace(task=task, targets=['a', 'b', 'c'])
+    examples = _examples(task, ['a', 'b', 'c'])
     padded = {
         name: np.concatenate([value, np.zeros_like(value[:1])])
         for name, value in _AUX_VALUES.items()
@@ -101,17 +109,65 @@ class TestMetrics:
     histogram = values['tokens_per_target_call/examples']
     assert histogram.values.tolist() == [3, 1]
 
-  def test_predictions_are_postprocessed(self, task):
-    changed = task.replace(
-        name='changed',
-        postprocess_fn=lambda text, example, is_target: text.upper(),
+  def test_joined_with_examples_as_seqio_does(self):
+    """Outputs are postprocessed with the features of their example."""
+    pairs = [('rain', 'Regen'), ('wind and snow', 'Wind'), ('sun', 'Sonne')]
+    name, seen = f'{_NAME}_joined', []
+
+    def keep(targets, predictions, aux_values):
+      seen.append((targets, list(predictions), len(aux_values['scores'])))
+      return {}
+
+    seqio_tasks.add_task(
+        name,
+        seqio_tasks.source_of_pairs(lambda split: pairs, ('validation',)),
+        metric_fns=[keep],
+        vocabulary_file=bulletins.VOCABULARY_FILE,
     )
-    examples = types.SimpleNamespace(task=changed, targets=['A', 'B'])
-    values = task_metrics.compute(examples, ['a', 'b'], {})
-    assert _numbers(values) == {'same': 1}
+    task = seqio.TaskRegistry.get(name).replace(
+        postprocess_fn=lambda text, example, is_target: (
+            text,
+            is_target,
+            example['inputs_pretokenized'],
+            example['inputs'].tolist(),
+            example['targets'].tolist(),
+        )
+    )
+    seqio.TaskRegistry.remove(name)
+    seqio.TaskRegistry.add_provider(name, task)
+    lengths = {'inputs': 3, 'targets': 16}
+    texts = ['Regen', 'Schnee', '']
+    loaded = examples_lib.load(name, 'validation', lengths)
+    aux_values = {'scores': np.zeros(3)}
+    task_metrics.compute(loaded, texts, aux_values)
+    encoded = [loaded.vocabulary.encode(text) for text in texts]
+    seqio.Evaluator(
+        name,
+        seqio.EncDecFeatureConverter(pack=False),
+        sequence_length=lengths,
+        async_compute_metrics=False,
+    ).evaluate(
+        compute_metrics=True,
+        predict_fn=None,
+        predict_with_aux_fn=lambda _: (
+            list(enumerate(batching.pad(encoded, 16))), aux_values
+        ),
+    )  # fmt: skip
+    seqio.TaskRegistry.remove(name)
+    ours, of_seqio = seen
+    assert ours == of_seqio
+    assert [each[2] for each in ours[1]] == [b'rain', b'wind and snow', b'sun']
+
+  def test_metrics_that_would_be_left_out_are_refused(self, task):
+    task_metrics.check(task)
+    scored = lambda targets, scores: {}
+    other = task.metric_objs[0]
+    for changes in {'metric_fns': [scored]}, {'metric_objs': [other]}:
+      with pytest.raises(ValueError, match='would not be computed'):
+        task_metrics.check(task.replace(**changes))
 
   def test_without_counts_there_are_none_of_speculation(self, task):
-    examples = types.SimpleNamespace(task=task, targets=['a'])
+    examples = _examples(task, ['a'])
     values = task_metrics.compute(examples, ['a'], {})
     assert _numbers(values) == {'same': 1}
 
