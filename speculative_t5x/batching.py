@@ -85,7 +85,7 @@ def requests(
     example_ids: np.ndarray,
     *,
     batch_size: int,
-    length: int,
+    length: int | np.ndarray,
     seed: int,
     sampling: sampling_lib.Sampling,
     draft_sampling: sampling_lib.Sampling,
@@ -99,7 +99,7 @@ def requests(
     tokens: [examples, inputs_length] int32.
     example_ids: [examples] int32.
     batch_size: examples per batch.
-    length: the most tokens per output.
+    length: the most tokens per output, or [examples] of them.
     seed: of the samples.
     sampling: the target's, which the outputs follow.
     draft_sampling: the drafter's.
@@ -115,12 +115,13 @@ def requests(
         ' Give one row of hints per input, of padding where there are none.'
     )
   fill = functools.partial(_fill_rows, count=batch_size)
+  limits = np.broadcast_to(np.asarray(length, np.int32), len(tokens))
   for start in range(0, len(tokens), batch_size):
     part = slice(start, start + batch_size)
     yield token_decoder.Request(
         encoder_input_tokens=fill(tokens[part], value=padding),
         example_ids=fill(example_ids[part]),
-        limits=fill(np.full(len(tokens[part]), length, np.int32)),
+        limits=fill(limits[part]),
         seed=jnp.asarray(seed, jnp.int32),
         sampling=sampling,
         draft_sampling=draft_sampling,

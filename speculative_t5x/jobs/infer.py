@@ -109,6 +109,7 @@ def infer(
     input_field: str = 'inputs',
     input_format: str | None = None,
     hints_field: str | None = text_files.HINTS,
+    on_empty: str = inputs_lib.REFUSE,
     vocabulary_file: str | None = None,
     answers: answers_lib.Folder | None = None,
     output_dir: str | None = None,
@@ -136,6 +137,7 @@ def infer(
     input_format: see `text_files.read`.
     hints_field: see `text_files.read`. Unused for the inputs of a task, whose
       hints are its feature `hints`.
+    on_empty: what to do with lines without text, see `inputs.ON_EMPTY`.
     vocabulary_file: for the lines of files; None for the task's vocabulary, or
       that in the folder of the checkpoint if the workload has no task.
     answers: a store of earlier answers, which become hints; None for none.
@@ -174,6 +176,11 @@ def infer(
   for each in (temperature, draft_temperature):
     workload.sampling(each)  # before anything is read
   _check_answers(answers, output_dir)
+  if on_empty not in inputs_lib.ON_EMPTY:
+    raise ValueError(
+        f'on_empty must be one of {", ".join(inputs_lib.ON_EMPTY)}, got'
+        f' {on_empty!r}.'
+    )
   examples_lib.check_lengths(workload.task_feature_lengths)
   paths = [inputs] if isinstance(inputs, str) else inputs
   if paths is not None:
@@ -226,6 +233,7 @@ def infer(
         field=input_field,
         file_format=input_format,
         hints_field=hints_field,
+        on_empty=on_empty,
     )
     read = itertools.islice(read, num_examples)
     read = _watch(read, decoder)
@@ -285,7 +293,8 @@ def _find_answers(
 def _answers_in(rows: Iterable[str]) -> Iterator[tuple[str, str]]:
   """Yields the inputs of lines of predictions, and the best outputs."""
   for row in map(json.loads, rows):
-    yield row['input'], predictions_lib.best_of(row['prediction'])
+    if row['input'].strip():
+      yield row['input'], predictions_lib.best_of(row['prediction'])
 
 
 def _vocabulary(
@@ -312,6 +321,7 @@ def _read(
     workload: workload_lib.Workload,
     paths: Sequence[str] | None,
     vocabulary: vocabularies.Vocabulary,
+    on_empty: str,
     **options: str | None,
 ) -> Iterator[inputs_lib.Input]:
   """Returns the inputs of files, or of the task if there is no file.
@@ -320,6 +330,7 @@ def _read(
     workload: of the job.
     paths: of files.
     vocabulary: of the inputs.
+    on_empty: see `inputs.from_lines`.
     **options: of `text_files.read`.
   """
   lengths = workload.task_feature_lengths
@@ -327,8 +338,8 @@ def _read(
     return inputs_lib.from_task(
         workload.mixture_or_task_name, workload.split, lengths
     )
-  lines = text_files.read(paths, **options)
-  return inputs_lib.from_lines(lines, vocabulary, lengths)
+  lines = text_files.read(paths, taken=predictions_lib.TAKEN, **options)
+  return inputs_lib.from_lines(lines, vocabulary, lengths, on_empty)
 
 
 def _num_inputs(
@@ -509,8 +520,8 @@ def _take_chunks(
 
 def _identity(each: inputs_lib.Input) -> list[Any]:
   """Returns what the prediction of an input depends on, as JSON."""
-  hints = [each.hints] if each.hints else []
-  return [each.example_id, each.text, list(each.tokens), *hints]
+  others = [x for x in (each.hints, dict(each.fields)) if x]
+  return [each.example_id, each.text, list(each.tokens), *others]
 
 
 def _num_batches(setup: _Setup, part: list[inputs_lib.Input]) -> int:
@@ -567,7 +578,9 @@ def _requests(
       ),
       np.asarray([each.example_id for each in part], np.int32),
       batch_size=setup.batch_size,
-      length=setup.decoder.length,
+      length=np.where(
+          [each.is_empty for each in part], 0, setup.decoder.length
+      ),
       seed=setup.workload.seed,
       sampling=setup.workload.sampling(setup.temperature),
       draft_sampling=setup.workload.sampling(setup.draft_temperature),
@@ -610,5 +623,5 @@ def _rows(
     columns[predictions_lib.INPUT_TOKENS] = [list(x.tokens) for x in part]
     columns |= predictions_lib.hint_tokens(hints[: len(part)])
     columns[predictions_lib.TOKENS] = predictions_lib.unwrap(found.tokens)
-  for row in zip(*columns.values(), strict=True):
-    yield dict(zip(columns, row, strict=True))
+  for each, row in zip(part, zip(*columns.values(), strict=True), strict=True):
+    yield {**dict(zip(columns, row, strict=True)), **each.fields}

@@ -223,7 +223,8 @@ def figure5(
   """
   rows = measured_loops.measure(decoder, text, gammas, rounds=rounds)
   events = loop_trace.to_trace_events(rows)
-  _write(output_dir, 'figure5.json', json.dumps(events, allow_nan=False), is_shown=False)
+  text = json.dumps(events, allow_nan=False)
+  _write(output_dir, 'figure5.json', text, is_shown=False)
   _save(output_dir, 'figure5', loop_trace.draw(rows), [events])
 
 

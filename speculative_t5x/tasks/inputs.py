@@ -3,13 +3,18 @@
 """Inputs without references, one at a time, from files or from a task."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+import types
+from typing import Any, NamedTuple
 
 from speculative_t5x import batching
 from speculative_t5x import hints as hints_lib
 from speculative_t5x import vocabularies
 from speculative_t5x.tasks import examples
 from speculative_t5x.tasks import text_files
+
+# What to do with a line that has no text: raise an error, give it an empty
+# output, or leave it out.
+ON_EMPTY = REFUSE, PASS, SKIP = 'refuse', 'pass', 'skip'
 
 
 class Input(NamedTuple):
@@ -24,6 +29,8 @@ class Input(NamedTuple):
     is_truncated: whether the text has more tokens.
     is_known: whether it was encoded without unknown pieces.
     hints: token ids of the input's hints, see `hints.encode`.
+    fields: further fields of the input, which its prediction repeats.
+    is_empty: whether there is nothing to decode.
   """
 
   example_id: int
@@ -32,12 +39,15 @@ class Input(NamedTuple):
   is_truncated: bool
   is_known: bool
   hints: Sequence[Sequence[int]] = ()
+  fields: Mapping[str, Any] = types.MappingProxyType({})
+  is_empty: bool = False
 
 
 def from_lines(
     lines: Iterable[text_files.Line],
     vocabulary: vocabularies.Vocabulary,
     lengths: Mapping[str, int],
+    on_empty: str = REFUSE,
 ) -> Iterator[Input]:
   """Yields the inputs of lines.
 
@@ -46,18 +56,25 @@ def from_lines(
     vocabulary: of the target.
     lengths: most tokens of 'inputs', the end of sequence included. If it has
       'hints', those of an input are cut to that.
+    on_empty: what to do with a line that is empty or of spaces only. Without
+      an input of its own, later outputs are not on the lines of their inputs.
   Raises:
-    ValueError: naming file and line, for a line that is empty or of spaces
-      only. Without an output, later outputs would not be on the lines of their
-      inputs.
+    ValueError: if such lines are refused, naming file and line, or if there is
+      no other line.
   """
   end, inputs_length = vocabulary.eos_id, lengths['inputs']
+  line, has_text = None, False
   for number, line in enumerate(lines):
     ids = vocabulary.encode(line.text)
-    if not ids or not line.text.strip():
+    is_empty = not ids or not line.text.strip()
+    if is_empty and on_empty == REFUSE:
       raise ValueError(
-          f'{line.place} has no text. Remove the line, or give it some text.'
+          f'{line.place} has no text. Remove the line, or give it some text,'
+          " or set ON_EMPTY to 'pass' or 'skip'."
       )
+    if is_empty and on_empty == SKIP:
+      continue
+    has_text |= not is_empty
     tokens = batching.cut([*ids, end], inputs_length, end)
     yield Input(
         number,
@@ -66,6 +83,12 @@ def from_lines(
         len(ids) >= inputs_length,
         vocabulary.knows(line.text, ids),
         hints_lib.encode(line.hints, vocabulary, lengths.get('hints')),
+        line.fields,
+        is_empty,
+    )
+  if line is not None and not has_text:
+    raise ValueError(
+        f'No line up to {line.place}, the last one, has text. Give other files.'
     )
 
 

@@ -22,6 +22,11 @@ from speculative_t5x.tasks import examples as examples_lib
 
 # Keys of a row.
 INPUT_TOKENS, HINT_TOKENS, TOKENS = 'input_tokens', 'hint_tokens', 'tokens'
+# All of a row of the infer job, and what `read_pairs` looks for.
+TAKEN = (
+    *('example_id', 'input', 'prediction', 'score', 'statistics'),
+    *(INPUT_TOKENS, HINT_TOKENS, TOKENS, f'baseline_{TOKENS}'),
+)
 
 
 @dataclasses.dataclass(frozen=True)

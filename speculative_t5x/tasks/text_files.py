@@ -3,10 +3,11 @@
 """Reads the lines of text and JSONL files, one at a time."""
 
 import codecs
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 import contextlib
 import json
 import sys
+import types
 from typing import Any, BinaryIO, NamedTuple
 
 from etils import epath
@@ -23,11 +24,13 @@ class Line(NamedTuple):
     place: name of the file and number of the line, for errors.
     text: without the newline; of a JSON object the text of its field.
     hints: of a JSON object, texts that the output may repeat.
+    fields: of a JSON object, all but that of the text.
   """
 
   place: str
   text: str
   hints: tuple[str, ...] = ()
+  fields: Mapping[str, Any] = types.MappingProxyType({})
 
 
 def check(
@@ -69,12 +72,13 @@ def read(
     field: str,
     hints_field: str | None = HINTS,
     file_format: str | None = None,
+    taken: Collection[str] = (),
 ) -> Iterator[Line]:
   """Yields the lines of files, one file after another.
 
   A line ends with a newline, or a carriage return and a newline, and with
   nothing else that Unicode counts as an end of line. A byte-order mark is no
-  part of the first line.
+  part of the first line. A blank line of a JSONL file is a line without text.
 
   Args:
     paths: of files, local or remote; '-' is the standard input.
@@ -83,9 +87,11 @@ def read(
       object may lack 'hints' and no other field. None to read no hints.
     file_format: 'text' or 'jsonl'; None for JSONL where the name of a file
       ends in .jsonl, and text elsewhere.
+    taken: names that other fields of the objects may not have.
   Raises:
     ValueError: naming file and line, for a file without lines, a line that is
-      not UTF-8, or an object without a field or with another type of value.
+      not UTF-8, an object without a field or with another type of value, or
+      other fields that have a name of `taken` or are not strict JSON.
   """
   for path in paths:
     is_json = _is_json(path, file_format)
@@ -97,8 +103,8 @@ def read(
         if number == 1:
           data = data.removeprefix(codecs.BOM_UTF8)
         text = _decode(data, place)
-        if is_json:
-          yield _parse(text, field, hints_field, place)
+        if is_json and text.strip():
+          yield _parse(text, field, hints_field, taken, place)
         else:
           yield Line(place, text)
     if not number:
@@ -130,7 +136,13 @@ def _decode(data: bytes, place: str) -> str:
     ) from error
 
 
-def _parse(text: str, field: str, hints_field: str | None, place: str) -> Line:
+def _parse(
+    text: str,
+    field: str,
+    hints_field: str | None,
+    taken: Collection[str],
+    place: str,
+) -> Line:
   """Returns what a JSON object holds."""
   try:
     found = json.loads(text)
@@ -147,7 +159,7 @@ def _parse(text: str, field: str, hints_field: str | None, place: str) -> Line:
           f'{place} has no field {name!r}; it has {", ".join(found) or "none"}.'
           f' Set {remedy}.'
       )
-  value = found[field]
+  value = found.pop(field)
   if not _is_text(value):
     raise ValueError(
         f'{place}: the field {field!r} is not a Unicode text. Write it as a'
@@ -162,7 +174,26 @@ def _parse(text: str, field: str, hints_field: str | None, place: str) -> Line:
         ' Unicode text nor a list of them. Write a string, a list of strings'
         ' or null, or set HINTS_FIELD to another field or to None.'
     )
-  return Line(place, value, tuple(texts))
+  if clashing := found.keys() & set(taken):
+    raise ValueError(
+        f'{place} has the field {min(clashing)!r}, which is written beside the'
+        ' fields of the input. Rename it.'
+    )
+  if not _is_strict(found):
+    raise ValueError(
+        f'{place} holds a number that is not finite, or text that is not'
+        ' Unicode, and its fields are written again. Correct it.'
+    )
+  return Line(place, value, tuple(texts), found)
+
+
+def _is_strict(value: Any) -> bool:
+  """Returns whether any reader of JSON can read a value."""
+  try:
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return bool(text.encode())
+  except ValueError:
+    return False
 
 
 def _is_text(value: Any) -> bool:
@@ -170,7 +201,4 @@ def _is_text(value: Any) -> bool:
 
   JSON can spell those, and UTF-8 cannot.
   """
-  try:
-    return isinstance(value, str) and bool(value.encode() or True)
-  except UnicodeEncodeError:
-    return False
+  return isinstance(value, str) and _is_strict(value)

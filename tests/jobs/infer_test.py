@@ -322,12 +322,60 @@ class TestHints:
 
 class TestJsonl:
 
-  def test_field(self, run, tmp_path):
+  def test_fields(self, run, tmp_path):
+    """One is decoded; its prediction has the others, changed ones too."""
     path = tmp_path / 'in.jsonl'
-    objects = [{'id': i, 'source': text} for i, text in enumerate(_TEXTS)]
-    path.write_text('\n'.join(map(json.dumps, objects)))
-    rows = run(None, inputs=str(path), input_field='source')
-    assert [row['input'] for row in rows] == _TEXTS
+    expected = run(_TEXTS, output_dir=tmp_path / 'text')
+    for target in ('T\u00fcr', 'Tor'):
+      others = [
+          {'id': f'x{i}', 'target': target, 'hints': None, 'a': {'b': [i, 0.5]}}
+          for i in range(len(_TEXTS))
+      ]
+      objects = [
+          {'source': text, **each}
+          for text, each in zip(_TEXTS, others, strict=True)
+      ]
+      path.write_text('\n'.join(map(json.dumps, objects)))
+      rows = run(None, inputs=str(path), input_field='source')
+      assert rows == [
+          row | each for row, each in zip(expected, others, strict=True)
+      ]
+
+  @pytest.mark.parametrize('name', ['in.txt', 'in.jsonl'])
+  def test_lines_without_text(self, run, tmp_path, name):
+    texts = [_TEXTS[0], '', _TEXTS[1], ' ', '', _TEXTS[2], '\t']
+    write = lambda x: json.dumps({'inputs': x}) if x and name[3] == 'j' else x
+    path = tmp_path / name
+    path.write_text(''.join(f'{write(text)}\n' for text in texts))
+    options = {'temperature': 1.0, 'scores': True, 'tokens': True}
+    found = {
+        on_empty: run(
+            None,
+            inputs=str(path),
+            on_empty=on_empty,
+            output_dir=tmp_path / on_empty,
+            **options,
+        )
+        for on_empty in ('skip', 'pass')
+    }
+    expected = run(
+        [text if text.strip() else 'rain' for text in texts], **options
+    )
+    assert found['skip'] == [expected[i] for i in (0, 2, 5)]
+    for row, want, text in zip(found['pass'], expected, texts, strict=True):
+      if text.strip():
+        assert row == want
+      else:
+        assert row['prediction'] == '' and row['score'] == 0
+        assert row['input'] == text and row['tokens'] == []
+    path.write_text('\n\n')
+    with pytest.raises(ValueError, match='No line up to .*line 2'):
+      run(
+          None,
+          inputs=str(path),
+          on_empty='skip',
+          output_dir=tmp_path / 'blank',
+      )
 
   def test_standard_input_to_standard_output(
       self, run, paths, monkeypatch, capsys
@@ -543,6 +591,11 @@ class TestBadInput:
           ('in.jsonl', b'{"inputs": "\\ud800"}\n', 'line 1: the field'),
           ('in.jsonl', b'["inputs"]\n', 'line 1 is not a JSON object'),
           ('in.jsonl', b'[' * 10**6, 'line 1 is not a JSON object'),
+          ('in.jsonl', b'\n{"inputs": "a"}\n', 'line 1 has no text'),
+          ('in.jsonl', b'{"inputs": "a", "x": NaN}\n', 'line 1 .* not finite'),
+          ('in.jsonl', b'{"inputs": "a", "x": 1e999}\n', 'line 1 .* finite'),
+          ('in.jsonl', b'{"inputs": "a", "\\ud800": 1}\n', 'line 1 .* finite'),
+          ('in.jsonl', b'{"inputs": "a", "score": 1}\n', "line 1 .*'score'"),
       ],
   )
   def test_file(self, run, tmp_path, name, content, message):
@@ -559,6 +612,7 @@ class TestBadInput:
           ({'inputs': None}, 'nothing to decode. Set INPUTS'),
           ({'inputs': '-', 'vocabulary_file': None}, 'no vocabulary in'),
           ({'gamma': 0}, 'gamma must be'),
+          ({'on_empty': 'keep'}, "on_empty must be .*'keep'"),
           ({'temperature': -1.0}, 'temperature must be'),
           ({'chunk_batches': 0}, 'chunk_batches must be'),
           ({'task_feature_lengths': {'inputs': 8}}, 'must give the maximum'),
