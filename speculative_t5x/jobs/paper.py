@@ -223,8 +223,8 @@ def figure5(
   """
   rows = measured_loops.measure(decoder, text, gammas, rounds=rounds)
   events = loop_trace.to_trace_events(rows)
-  text = json.dumps(events, allow_nan=False)
-  _write(output_dir, 'figure5.json', text, is_shown=False)
+  trace = json.dumps(events, allow_nan=False)
+  _write(output_dir, 'figure5.json', trace, is_shown=False)
   _save(output_dir, 'figure5', loop_trace.draw(rows), [events])
 
 
