@@ -10,7 +10,6 @@ Reference: Agarwal et al. (2024), "On-policy distillation", arXiv:2306.13649.
 import dataclasses
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.drafters import nothing
@@ -73,7 +72,8 @@ class Samples:
     Args:
       objective: of the training.
       settings: how many, and how often; the share is above 0.
-      special_ids: of the vocabulary.
+      special_ids: of the vocabulary; batches are padded with 0, as drafts are
+        trained.
       batch_size: of the training; also decoded at once.
       seed: of the samples.
     Raises:
@@ -120,7 +120,7 @@ class Samples:
   def _decode_batch(
       self, objective, params, inputs, sample_ids, limits, *, length
   ) -> jax.Array:
-    """Decodes a batch, one token per step, and returns it padded with 0."""
+    """Decodes a batch, one token per step."""
     model, params, inputs = objective.draft.decoding(
         params, objective.target_config, objective.target_params, inputs
     )
@@ -139,5 +139,4 @@ class Samples:
     )
     keys = state_lib.row_keys(self._seed, sample_ids)
     state, _, _ = loop.decode(setup, inputs, keys, limits, length=length)
-    is_token = jnp.arange(length) < state.num_tokens[:, None]
-    return jnp.where(is_token, state.sequences, 0)
+    return state.sequences

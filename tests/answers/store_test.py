@@ -303,6 +303,16 @@ class TestFolder:
     assert len(answers.Store.load(tmp_path, embedder)) == 8
     assert _versions(tmp_path) == ['version_3', 'version_4']
 
+  def test_append_to_a_full_store(self, store, embedder, tmp_path):
+    """New answers must not take the keys of those that were kept."""
+    store.save(tmp_path)
+    answers.Store.load(tmp_path, embedder, max_answers=3).save(tmp_path)
+    loaded = answers.Store.load(tmp_path, embedder)
+    loaded.add(['Mann Mann'], ['new'])
+    assert len(loaded) == 3
+    found = _found(loaded, [*_TEXTS, 'Mann Mann'], min_similarity=0.9999)
+    assert found == [[], [], [], [_OUTPUTS[3]], [_OUTPUTS[4]], ['new']]
+
   def test_bound_below_one(self, store, embedder, tmp_path):
     store.save(tmp_path)
     with pytest.raises(ValueError, match='max_answers must be a whole'):

@@ -87,14 +87,15 @@ def test_folder_of_a_step_with_other_files_remains(tmp_path, save, other):
   assert file.read_text() == 'mine'
 
 
-def test_other_errors_are_raised_unchanged(tmp_path):
+@pytest.mark.parametrize('error', [ValueError, KeyboardInterrupt])
+def test_other_errors_are_raised_unchanged(tmp_path, error):
   def params():
     yield 'a', _MANY
-    raise ValueError('mine')
+    raise error('mine')
 
-  with pytest.raises(ValueError, match='^mine$') as caught:
+  with pytest.raises(error, match='^mine$') as caught:
     checkpoints.save_each(tmp_path / 'new', 2, params())
-  assert caught.type is ValueError
+  assert caught.type is error
   assert not list(tmp_path.iterdir())
 
 

@@ -300,6 +300,13 @@ class TestComparable:
     with pytest.raises(ValueError, match=message):
       run(changed(record=lambda line: {**line, **changes}))
 
+  def test_samples_of_another_policy(self, run, changed):
+    """Both have it, so that no setting differs."""
+    policy = {'gamma_policy': 'confidence'}
+    folder = changed(record=lambda line: {**line, **policy})
+    with pytest.raises(ValueError, match='policy confidence are not known'):
+      run(folder, first=folder)
+
   def test_other_inputs(self, run, changed):
     other = changed(row=lambda row: {**row, 'input_tokens': [7, 1]})
     with pytest.raises(ValueError, match='their rows differ in input_tokens'):

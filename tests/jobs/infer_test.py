@@ -849,6 +849,11 @@ class TestEarlierAnswers:
       run(_TEXTS, answers=folder, output_dir=tmp_path / 'out', **options)
     assert not (tmp_path / 'store').exists()
 
+  def test_the_best_of_several_decodes_is_appended(self):
+    rows = [('a', ['worst', 'best']), ('b', 'only')]
+    lines = [json.dumps({'input': x, 'prediction': y}) for x, y in rows]
+    assert list(infer._answers_in(lines)) == [('a', 'best'), ('b', 'only')]
+
   def test_plain_decoding_fills_a_store(self, run, store, tmp_path):
     """Also one that has answers, which it cannot use."""
     folder = answers.Folder(store, append=True)

@@ -262,6 +262,9 @@ class TestSeconds:
     assert parts.times(slice(1)).target_encoder_s == 2.0
     assert parts.times(encoded=slice(1)).target_encoder_s == 5.0
     assert parts.times(encoded=slice(1)).t1_ms == 2000.0
+    assert parts.width_ms() == (2000.0, 2000.0)
+    assert parts.width_ms(slice(1, 3)) == (1500.0, 1500.0)
+    assert parts.call_ms() == 2000.0
 
 
 class TestNumSteps:

@@ -70,11 +70,12 @@ def test_without_a_checkpoint_any_settings_begin(tmp_path):
   assert _kept(tmp_path)['RATE'] == '0.3'
 
 
-def test_job_that_fails_at_once_leaves_nothing(tmp_path):
+@pytest.mark.parametrize('error', [KeyError, KeyboardInterrupt])
+def test_job_that_fails_at_once_leaves_nothing(tmp_path, error):
   folder = tmp_path / 'model'
-  with pytest.raises(KeyError):
+  with pytest.raises(error):
     with kept_settings.keep(folder, _SETTINGS, _FREE):
-      raise KeyError
+      raise error
   assert not folder.exists()
 
 

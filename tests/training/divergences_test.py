@@ -138,3 +138,13 @@ class TestGradients:
     value, gradient = jax.value_and_grad(divergence, argnums=1)(p, q)
     assert value == pytest.approx(float(without), abs=1e-6)
     assert np.isfinite(gradient).all() and gradient[2] == 0
+
+  @pytest.mark.parametrize('bad', [np.nan, np.inf])
+  @pytest.mark.parametrize('divergence', _ALL)
+  def test_one_bad_logit_is_never_a_loss(self, divergence, bad):
+    """Of the target's or the draft's logits, in any size of vocabulary."""
+    for vocab in (3, 5000):
+      good = jnp.linspace(-1.0, 1.0, vocab)
+      broken = good.at[vocab // 2].set(bad)
+      for pair in ((broken, good), (good, broken)):
+        assert np.isnan(jax.jit(divergence)(*pair))
