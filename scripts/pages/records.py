@@ -90,8 +90,9 @@ def read_entries(path: pathlib.Path) -> list[Entry]:
     ValueError: if the file cannot be read; names it.
   """
   try:
-    lines = path.read_text().splitlines()
-    return [json.loads(line, object_hook=Entry) for line in lines]
+    # Not `splitlines`, which would also split at Unicode line separators.
+    lines = path.read_text().split('\n')
+    return [json.loads(line, object_hook=Entry) for line in lines if line]
   except (OSError, ValueError) as error:
     raise ValueError(f'{path} cannot be read: {error}') from error
 

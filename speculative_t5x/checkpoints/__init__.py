@@ -19,6 +19,7 @@ from speculative_t5x.checkpoints.layouts import step_folders
 from speculative_t5x.checkpoints.saving import save
 from speculative_t5x.checkpoints.saving import save_each
 from speculative_t5x.checkpoints.trees import flatten
+from speculative_t5x.checkpoints.trees import is_finite
 from speculative_t5x.checkpoints.trees import nest
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     'Path',
     'flatten',
     'is_cut_off',
+    'is_finite',
     'nest',
     'open',
     'save',

@@ -273,8 +273,8 @@ class Checkpoint:
       The step, the parameters and the optimizer's state, in the given dtypes.
     Raises:
       CheckpointError: as `restore_params`, and if the optimizer's state is
-        missing, differs from `param_states` in name or shape, or lies in
-        another layout than `save` writes.
+        missing, is not finite, differs from `param_states` in name or shape,
+        or lies in another layout than `save` writes.
     """
     if self.layout is not layouts.Layout.ORBAX:
       raise errors.CheckpointError(
@@ -303,7 +303,7 @@ class Checkpoint:
         {'target': params, 'state': states},
     )
     restored = self._reader.restore(wanted)
-    self._check_finite(restored['target'])
+    self._check_finite(restored)
     state = restored['state']
     return int(state['step']), restored['target'], state['param_states']
 
@@ -320,7 +320,7 @@ class Checkpoint:
       )
 
   def _check_finite(self, params: trees.Params) -> None:
-    flat = trees.flatten(jax.tree.map(_is_finite, params))
+    flat = trees.flatten(jax.tree.map(trees.is_finite, params))
     if bad := sorted(name for name, value in flat.items() if not bool(value)):
       raise errors.CheckpointError(
           f'{self.folder} holds numbers that are not finite (NaN or infinity)'
@@ -450,8 +450,3 @@ def _place(array: np.ndarray, wanted: jax.ShapeDtypeStruct) -> jax.Array:
   return jax.make_array_from_callback(
       wanted.shape, wanted.sharding, lambda index: array[index]
   )
-
-
-@jax.jit
-def _is_finite(x: jax.Array) -> jax.Array:
-  return jnp.isfinite(x).all()

@@ -8,6 +8,9 @@ A name joins the keys on the way to a leaf: `decoder/layers_0/mlp/wo/kernel`.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+
 Params = Any  # nested mappings
 
 # What Orbax reads or writes in one call, which costs some 0.1 s.
@@ -35,6 +38,12 @@ def nest(flat: Mapping[str, Any]) -> Params:
       node = node.setdefault(parent, {})
     node[key] = leaf
   return tree
+
+
+@jax.jit
+def is_finite(x: jax.Array) -> jax.Array:
+  """Returns whether no number is NaN or infinite, [] bool."""
+  return jnp.isfinite(x).all()
 
 
 def batches(leaves: Iterable[tuple[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -5,7 +5,7 @@
 Objects in a bucket allow nothing else, and appear only when they are complete.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 import contextlib
 import json
 import os
@@ -24,7 +24,7 @@ def write(folder: epath.Path, name: str, lines: Iterable[str]) -> epath.Path:
     lines: without their newlines, encoded as UTF-8.
   Raises:
     OSError: if the folder cannot be written to. What was written of the file
-      is removed.
+      is removed, also after an interrupt.
   """
   return write_bytes(folder, name, (f'{line}\n'.encode() for line in lines))
 
@@ -34,16 +34,11 @@ def write_bytes(
 ) -> epath.Path:
   """Writes the parts of a file one after another; see `write`."""
   path = folder / name
-  try:
+  with _removed_on_failure(folder, path):
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open('wb') as file:
       for part in parts:
         file.write(part)
-  except OSError as error:
-    # A truncated file must not pass for a complete one.
-    with contextlib.suppress(OSError):
-      path.unlink(missing_ok=True)
-    raise cannot_write(folder, error) from error
   return path
 
 
@@ -57,20 +52,35 @@ def replace(folder: epath.Path, name: str, data: bytes) -> epath.Path:
   Raises:
     OSError: if the folder cannot be written to.
   """
-  path = new = folder / name
+  path, new = folder / name, folder / f'{name}.new'
   # An object is replaced once it is complete, a file truncated at once.
-  if not regular_files.is_remote(folder):
-    new = folder / f'{name}.new'
-  try:
-    new.write_bytes(data)
-    if new != path:
+  if regular_files.is_remote(folder):
+    with _removed_on_failure(folder, None):
+      path.write_bytes(data)
+  else:
+    with _removed_on_failure(folder, new):
+      new.write_bytes(data)
       os.replace(new, path)
-  except OSError as error:
-    if new != path:
-      with contextlib.suppress(OSError):
-        new.unlink(missing_ok=True)
-    raise cannot_write(folder, error) from error
   return path
+
+
+@contextlib.contextmanager
+def _removed_on_failure(
+    folder: epath.Path, path: epath.Path | None
+) -> Iterator[None]:
+  """Removes a file whose writing fails or is interrupted.
+
+  A truncated file must not pass for a complete one.
+  """
+  try:
+    yield
+  except BaseException as error:
+    with contextlib.suppress(OSError):
+      if path is not None:
+        path.unlink(missing_ok=True)
+    if isinstance(error, OSError):
+      raise cannot_write(folder, error) from error
+    raise
 
 
 def cannot_write(path: epath.Path, error: OSError) -> OSError:

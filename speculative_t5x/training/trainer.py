@@ -438,10 +438,15 @@ class _Saver:
     training = _training(self._window, time.monotonic() - self._started)
     measured = self._validation(state.params)
     step = int(state.step)
-    # A gradient can be NaN although the loss of its step was finite.
-    if not all(map(math.isfinite, measured.values())):
+    # A gradient can be NaN although the loss of its step was finite, and a
+    # second moment too large for float32 would stop its parameter for good.
+    if not (
+        all(map(math.isfinite, measured.values()))
+        and all(map(checkpoints.is_finite, jax.tree.leaves(state)))
+    ):
       raise ValueError(
-          f'The validation after step {step} is not finite.'
+          f'The training state or the validation after step {step} is not'
+          ' finite.'
           + _after_failure(self._model_dir)
       )
     return history.Point(

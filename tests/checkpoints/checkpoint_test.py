@@ -114,6 +114,16 @@ class TestRestore:
     assert_equal(restored, params)
     assert_equal(restored_states, states)
 
+  @pytest.mark.parametrize('broken', [0, 1], ids=['params', 'states'])
+  def test_state_that_is_not_finite(self, tmp_path, params, broken):
+    """A training that resumed from it would go on without a word."""
+    whole = [params, steps.with_states(params)]
+    saved = list(whole)
+    saved[broken] = jax.tree.map(lambda x: x * jnp.nan, whole[broken])
+    checkpoints.save(tmp_path, 1, *saved)
+    with pytest.raises(checkpoints.CheckpointError, match='are not finite'):
+      checkpoints.open(tmp_path).restore_state(*whole)
+
   def test_state_of_no_optimizer(self, folder, params):
     with pytest.raises(checkpoints.CheckpointError, match='optimizer'):
       checkpoints.open(folder).restore_state(params, steps.with_states(params))

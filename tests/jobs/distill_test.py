@@ -190,6 +190,22 @@ class TestDistill:
     loss = result.last.training['loss']
     assert 0 < loss < 1  # a total variation distance
 
+  def test_parameters_in_training_are_float32(self, tmp_path):
+    """Whatever the checkpoints of target and draft hold."""
+    halved = jax.tree.map(
+        lambda x: x.astype('bfloat16'), tiny.params(_TARGET)
+    )
+    path = checkpoints.save(tmp_path, 1, halved)
+    target = origins.read(checkpoints.open(path), None)
+    for origin in (
+        origins.FromCheckpoint(path),
+        origins.FromTarget([0]),
+        origins.ExitHead(1),
+        origins.Scratch(dataclasses.replace(_DRAFT, dtype='bfloat16')),
+    ):
+      _, params = origin.make(target, 0)
+      assert {str(x.dtype) for x in jax.tree.leaves(params)} == {'float32'}
+
   def test_resumed_equals_uninterrupted_on_policy(self, target, tmp_path):
     def run(name, steps):
       return _distill(
@@ -449,11 +465,12 @@ class TestBadInput:
           ({'tokens': False}, 'have no tokens'),
           ({'num_examples': 0}, 'has no decodes'),
           ({'replaced_by': 16}, 'has 16 decodes and not 64: another training'),
+          ({'replaced_by': 65}, 'has 65 decodes and not 64: another training'),
           ({'largest': 40}, 'but the network has only 12'),
       ],
       ids=[
           'another target', 'other settings', 'no tokens', 'none',
-          'of another training', 'another vocabulary',
+          'fewer', 'more', 'another vocabulary',
       ],
   )
   def test_decodes_that_do_not_fit(self, target, tmp_path, infer, message):

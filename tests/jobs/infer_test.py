@@ -17,6 +17,7 @@ import pytest
 from speculative_t5x import answers
 from speculative_t5x import checkpoints
 from speculative_t5x import run_record
+from speculative_t5x import sharding
 from speculative_t5x import token_decoder
 from speculative_t5x import vocabularies
 from speculative_t5x.drafters import lookup
@@ -454,11 +455,17 @@ class TestResume:
     run([f'{long}a'])
     assert run([f'{long}b'])[0]['input'] == f'{long}b'
 
-  def test_on_another_machine(self, run, monkeypatch):
+  def test_on_another_machine(self, run, decoders, monkeypatch):
+    """Of another processor, or of several that hold the target otherwise."""
     expected = run(_TEXTS)
     firsts = _fail_at(monkeypatch, 9, None)
     host = run_record.Host('another processor', 3)
     monkeypatch.setattr(provenance, 'describe_host', lambda: host)
+    monkeypatch.setattr(sharding, 'describe', lambda mesh: {'data': 2})
+    config = dataclasses.replace(_CONFIG, min_block=4)
+    for decoder in decoders.values():
+      target = dataclasses.replace(decoder.target, config=config)
+      monkeypatch.setattr(decoder, 'target', target)
     assert run(_TEXTS) == expected and not firsts
 
   def test_bad_line_loses_nothing(self, run, tmp_path, monkeypatch):

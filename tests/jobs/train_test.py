@@ -380,15 +380,18 @@ class TestBadInput:
     with pytest.raises(OSError, match='The output folder .* cannot be writ'):
       _train(tmp_path / 'file' / 'model')
 
-  @pytest.mark.parametrize(('first_loss', 'at'), [(np.nan, 1), (1.0, 2)])
-  def test_non_finite_loss(self, tmp_path, monkeypatch, first_loss, at):
-    # Where the losses still are numbers, the validation before saving finds
-    # the parameters that are not.
+  @pytest.mark.parametrize(
+      ('first_loss', 'at', 'broken'),
+      [(np.nan, 1, 'params'), (1.0, 2, 'params'), (1.0, 2, 'opt_state')],
+  )
+  def test_non_finite_loss(self, tmp_path, monkeypatch, first_loss, at, broken):
+    # Where the losses still are numbers, the check before saving finds the
+    # parameters or the moments that are not.
     def diverge(objective, state, examples, indices):
       values = np.array([first_loss, 1.0])
-      params = jax.tree.map(lambda x: np.nan * x, state.params)
+      changed = jax.tree.map(lambda x: np.nan * x, getattr(state, broken))
       metrics = losses.Metrics(values, values, values, values)
-      return state.replace(step=state.step + 2, params=params), metrics
+      return state.replace(step=state.step + 2, **{broken: changed}), metrics
 
     monkeypatch.setattr(steps, 'make_train_steps', lambda *_: diverge)
     with pytest.raises(

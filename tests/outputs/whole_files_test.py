@@ -47,3 +47,25 @@ class TestReplace:
     with pytest.raises(OSError, match=f'{tmp_path} cannot be written to'):
       whole_files.replace(epath.Path(tmp_path), 'file', b'text')
     assert [each.name for each in tmp_path.iterdir()] == ['file']
+
+
+def test_interrupted(tmp_path, monkeypatch):
+  """Whole lines of a part of a file would pass for the file."""
+
+  def lines():
+    yield 'a line'
+    raise KeyboardInterrupt
+
+  folder = epath.Path(tmp_path)
+  with pytest.raises(KeyboardInterrupt):
+    whole_files.write(folder, 'file', lines())
+  assert not list(tmp_path.iterdir())
+
+  def interrupt(*_):
+    raise KeyboardInterrupt
+
+  whole_files.replace(folder, 'file', b'text')
+  monkeypatch.setattr(whole_files.os, 'replace', interrupt)
+  with pytest.raises(KeyboardInterrupt):
+    whole_files.replace(folder, 'file', b'another')
+  assert [each.read_text() for each in tmp_path.iterdir()] == ['text']

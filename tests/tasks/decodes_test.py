@@ -11,7 +11,8 @@ from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import decodes
 
 _ROWS = [
-    {'input_tokens': [5, 6, 1], 'tokens': [7, 1]},
+    # What Unicode counts as an end of line is none in a file.
+    {'input': 'a\u2028b\x85c', 'input_tokens': [5, 6, 1], 'tokens': [7, 1]},
     {'input_tokens': [8, 1], 'tokens': [9, 10, 11, 12]},  # at its limit: no end
     # Of two decodes, each is an example.
     {'input_tokens': [13, 1], 'tokens': [[14, 1], [15, 16, 1]]},
@@ -19,7 +20,8 @@ _ROWS = [
 
 
 def write(path, rows):
-  path.write_text(''.join(json.dumps(row) + '\n' for row in rows))
+  lines = [f'{json.dumps(row, ensure_ascii=False)}\n' for row in rows]
+  path.write_text(''.join(lines))
   return path
 
 
