@@ -2,10 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests that a checkpoint is saved completely or not at all."""
 
+import threading
+import time
+
+from etils import epath
 import numpy as np
 import pytest
 
 from speculative_t5x import checkpoints
+from speculative_t5x.checkpoints import unfinished
 from tests import full_disk
 
 _MANY = np.random.default_rng(0).random((100, 100), np.float32)
@@ -96,6 +101,25 @@ def test_other_errors_are_raised_unchanged(tmp_path, error):
   with pytest.raises(error, match='^mine$') as caught:
     checkpoints.save_each(tmp_path / 'new', 2, params())
   assert caught.type is error
+  assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize('error', [OSError, KeyboardInterrupt])
+def test_threads_that_write_on_leave_nothing(tmp_path, error):
+  """Orbax writes in threads, which an error does not end."""
+  step_folder = epath.Path(tmp_path / 'checkpoint_2')
+
+  class Late(threading.Thread):  # Orbax has a class of its own
+
+    def run(self):
+      time.sleep(0.1)
+      (tmp_path / 'checkpoint_2.orbax-checkpoint-tmp').mkdir()
+
+  late = Late()
+  with pytest.raises(error), unfinished.nothing_left_behind(step_folder):
+    late.start()
+    raise error
+  late.join()
   assert not list(tmp_path.iterdir())
 
 
