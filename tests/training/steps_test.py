@@ -94,6 +94,13 @@ class TestCrossEntropy:
     )
     np.testing.assert_allclose(loss, 0.0, atol=1e-6)
 
+  @pytest.mark.parametrize('bad', [np.nan, np.inf])
+  @pytest.mark.parametrize('vocab', [7, 5000])
+  def test_one_bad_logit_is_never_a_loss(self, vocab, bad):
+    loss = jax.jit(functools.partial(losses.cross_entropy, label_smoothing=0.1))
+    logits = jnp.linspace(-1.0, 1.0, vocab).at[vocab // 2].set(bad)
+    assert not np.isfinite(loss(logits, jnp.array(4))[0])
+
   def test_gradient(self):
     logits, z_weight = _logits((7,)), 0.25
     loss = lambda x: losses.cross_entropy(x, jnp.array(4), z_loss=z_weight)[0]
