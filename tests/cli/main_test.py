@@ -842,10 +842,16 @@ class TestBadInput:
     ]
     assert 'patience' in fails(flags, 1)
     other = ['--gin.BATCH_SIZE=7', '--gin.t5.T5Config.mlp_dim=9']
-    error = fails([*flags, '--gin.TRAIN_STEPS=10', *other], 1)
+    free = {
+        'TRAIN_STEPS': 10, 'CHECKPOINT_PERIOD': 7, 'KEEP': 3, 'PATIENCE': 2,
+        'NUM_PARTS': 4, 'MESH_SHAPE': (2, 1),
+    }  # fmt: skip
+    changed = [f'--gin.{name}={value}' for name, value in free.items()]
+    error = fails([*flags[:-1], *changed, *other], 1)
     assert f'{tmp_path} has a training with other settings: BATCH_SIZE' in error
     assert 'was 32 and is now 7; ' in error
     assert 't5.T5Config.mlp_dim was no value and is now 9. Give' in error
+    assert not [name for name in free if name in error]
 
   def test_flag_that_refers_to_what_no_gin_file_uses(self, fails, tmp_path):
     # Gin remembers what any file of the process has used; no file uses this.
