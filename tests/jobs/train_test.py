@@ -382,16 +382,21 @@ class TestBadInput:
 
   @pytest.mark.parametrize(
       ('first_loss', 'at', 'broken'),
-      [(np.nan, 1, 'params'), (1.0, 2, 'params'), (1.0, 2, 'opt_state')],
+      [
+          (np.nan, 1, 'params'), (np.inf, 1, None),
+          (1.0, 2, 'params'), (1.0, 2, 'opt_state'),
+      ],
   )
   def test_non_finite_loss(self, tmp_path, monkeypatch, first_loss, at, broken):
     # Where the losses still are numbers, the check before saving finds the
     # parameters or the moments that are not.
     def diverge(objective, state, examples, indices):
       values = np.array([first_loss, 1.0])
-      changed = jax.tree.map(lambda x: np.nan * x, getattr(state, broken))
-      metrics = losses.Metrics(values, values, values, values)
-      return state.replace(step=state.step + 2, **{broken: changed}), metrics
+      state = state.replace(step=state.step + 2)
+      if broken is not None:
+        nan = jax.tree.map(lambda x: np.nan * x, getattr(state, broken))
+        state = state.replace(**{broken: nan})
+      return state, losses.Metrics(values, values, values, values)
 
     monkeypatch.setattr(steps, 'make_train_steps', lambda *_: diverge)
     with pytest.raises(

@@ -26,7 +26,7 @@ def test_the_same_data_resumes(tmp_path):
 
 @pytest.mark.parametrize(
     'texts',
-    [_TEXTS + 1, _TEXTS.T, _TEXTS[:2], _TEXTS.astype(np.int16)],
+    [_TEXTS + 1, _TEXTS.reshape(4, 3), _TEXTS[:2], _TEXTS.astype(np.int16)],
     ids=['values', 'shape', 'number', 'type'],
 )
 def test_other_data_is_refused(tmp_path, texts):
