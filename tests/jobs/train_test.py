@@ -291,7 +291,7 @@ class TestBest:
     return give
 
   def test_best_is_kept_beside_the_newest(self, scores, tmp_path):
-    scores(1.0, 3.0, 2.0, 1.0, 0.0)
+    scores(1.0, 3.0, 3.0, 1.0, 0.0)  # the first of equal ones
     result = _train(tmp_path, train_steps=5, checkpoint_period=1, keep=1)
     assert (result.best.step, result.last.step) == (2, 5)
     assert result.best_checkpoint == str(tmp_path / 'checkpoint_2')

@@ -11,7 +11,8 @@ _TEXTS, _OTHERS = np.arange(12).reshape(3, 4), np.ones((2, 2))
 
 
 def _check(folder, texts=_TEXTS, others=_OTHERS):
-  kept_data.check(folder, {'texts': [texts, texts[:1]], 'others': [others]})
+  data = {'texts': [texts, texts.ravel()[:4]], 'others': [others]}
+  kept_data.check(folder, data)
 
 
 def _begin(folder):
