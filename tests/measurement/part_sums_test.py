@@ -41,6 +41,12 @@ class TestAdaptiveSeconds:
     expected = part_sums.speculative_seconds(TIMES, 7, GAMMA)
     assert found == pytest.approx(expected)
 
+  def test_one_width_and_calls_without_a_draft(self):
+    """Each of three draft tokens is the first one of its block."""
+    found = part_sums.adaptive_seconds(TIMES, 3, np.array([7]), [5.0])
+    draft_ms = 3 * TIMES.t_draft2_ms
+    assert found == pytest.approx(0.75 + (draft_ms + 7 * 5.0) / 1e3)
+
   def test_no_steps(self):
     with pytest.raises(ValueError, match='steps must be finite and above 0'):
       part_sums.adaptive_seconds(TIMES, 0, np.zeros(4), WIDTH_MS)

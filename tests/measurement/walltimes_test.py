@@ -336,6 +336,14 @@ class TestWindows:
       found = self.windows(15, 100, np.where(np.arange(15) == odd, 50.0, 1.0))
       assert found == [1.0] * 100
 
+  def test_encoders_are_those_of_the_batch(self):
+    parts = types.SimpleNamespace(
+        times=lambda rounds, encoded: encoded, width_ms=lambda rounds: ()
+    )
+    found = walltimes._windows(parts, np.arange(3), 3, repeats=2)
+    own = [slice(0, 2), slice(2, 4), slice(4, 6)]
+    assert [window.times for window in found] == own
+
   def test_few_rounds_are_one_window(self):
     assert self.windows(3, 8, np.array([1.0, 2.0, 9.0])) == [2.0] * 8
 
