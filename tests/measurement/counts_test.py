@@ -57,7 +57,7 @@ def _total():
       num_calls=[1],
       num_computed=[2],
       num_cut_short=[0],
-      num_steps=1,
+      num_steps=3,
   )
   return counts.total([first, second])
 
@@ -68,7 +68,7 @@ class TestCounts:
     assert counts.count_run(_total()) == {
         'tokens': 10,
         'target_calls': 5,
-        'loop_steps': 4,
+        'loop_steps': 6,
     }
 
   def test_speculation(self):
@@ -100,8 +100,8 @@ class TestCounts:
     }
 
   def test_padded_share(self):
-    """Of 3 rows times 3 steps and 1 times 1, five were used."""
-    assert counts.padded_share(_total()) == pytest.approx(1 - 5 / 10)
+    """Of 3 rows times 3 steps and 1 times 3, five were used."""
+    assert counts.padded_share(_total()) == pytest.approx(1 - 5 / 12)
 
   def test_parts_add_up(self):
     batch = decoded(
