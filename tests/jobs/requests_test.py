@@ -28,7 +28,7 @@ _OWN, _DRAFTS, _SEED, _LENGTH = 0.7, 0.4, 11, 6
 _TOKENS = np.array([[5, 6, 1], [7, 1, 0]], np.int32)
 _EXAMPLES = types.SimpleNamespace(
     tokens=_TOKENS, example_ids=np.array([3, 9]), hints=[[[8, 1]], []],
-    num_truncated=0,
+    num_truncated=0, num_unknown=0,
 )  # fmt: skip
 
 
@@ -65,7 +65,14 @@ def _of_walltime(setup):
 
 def _of_infer(setup):
   made = [
-      inputs.Input(int(i), '', tuple(row[row > 0].tolist()), False, hints)
+      inputs.Input(
+          int(i),
+          text='',
+          tokens=tuple(row[row > 0].tolist()),
+          is_truncated=False,
+          is_known=True,
+          hints=hints,
+      )
       for i, row, hints in zip(
           _EXAMPLES.example_ids, _TOKENS, _EXAMPLES.hints, strict=True
       )
