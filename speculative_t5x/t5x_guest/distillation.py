@@ -64,12 +64,12 @@ class DistillationModel(model_lib.SpeculativeModel):
       divergence: of `training.divergences`, the loss.
       **kwargs: see `SpeculativeModel`.
     Raises:
-      ValueError: for a drafter without parameters, a draft model of another
-        number of logits, another optimizer, or as `SpeculativeModel`.
+      ValueError: for another drafter, a draft model of another number of
+        logits, another optimizer, or as `SpeculativeModel`.
     """
     if not isinstance(drafter, draft_module.DraftModule):
       raise ValueError(
-          'Only a draft model can be distilled, and DRAFTER has no parameters.'
+          f'Only a draft model can be distilled, and DRAFTER is {drafter!r}.'
           ' Give a file configs/t5x/draft_*.gin.'
       )
     super().__init__(

@@ -68,17 +68,19 @@ class SpeculativeModel(models.EncoderDecoderModel):
       output_vocabulary: of the target.
       optimizer_def: T5X's, for jobs that train; decoding does not use it.
       decode_fn: one of `samplers`, or one of T5X's.
-      drafter: drafts for the target. One with a `module` has parameters, which
-        T5X holds beside the target's.
+      drafter: drafts for the target: a draft model, whose parameters T5X holds
+        beside the target's, or one that needs none, which has a `make`.
       gamma: draft tokens per block, at least 1.
       mask_padded_ids: whether ids beyond the vocabulary, which only pad the
         logits to a round width, get probability 0 in this package's decode
         functions. In T5X's own they take part.
       **kwargs: of `t5x.models.EncoderDecoderModel`.
     Raises:
-      ValueError: for a gamma below 1, or networks that cannot be decoded.
+      ValueError: for a drafter that T5X's jobs cannot load, a gamma below 1, or
+        networks that cannot be decoded.
       vocabularies.VocabularyError: if the drafter's vocabulary is another.
     """
+    _check_drafter(drafter)
     super().__init__(
         pair_module.Pair(module, getattr(drafter, 'module', None)),
         input_vocabulary,
@@ -196,6 +198,15 @@ class SpeculativeModel(models.EncoderDecoderModel):
 
   def _make_drafter(self, target: t5_model.T5Model) -> contracts.Drafter:
     return source.make_drafter(self._drafter.make, target, self._gamma)
+
+
+def _check_drafter(drafter: Any) -> None:
+  if isinstance(drafter, type) or not hasattr(drafter, 'make'):
+    raise ValueError(
+        f"DRAFTER is {drafter!r}, which T5X's jobs cannot load. Give a file"
+        ' configs/t5x/draft_*.gin for a draft model, or for another drafter'
+        ' configs/drafters/lookup.gin or configs/drafters/uniform.gin.'
+    )
 
 
 def _check_supported(

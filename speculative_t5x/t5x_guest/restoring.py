@@ -141,7 +141,9 @@ def read(
   return params, {role: each.step for role, each in opened.items()}
 
 
-def _open(role: str, path: checkpoints.Path) -> checkpoints.Checkpoint:
+def _open(role: str, path: checkpoints.Path | None) -> checkpoints.Checkpoint:
+  if path is None:
+    raise checkpoints.CheckpointError('a path is needed, and none is given.')
   return checkpoints.open(path).of(role)
 
 

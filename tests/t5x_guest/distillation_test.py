@@ -400,7 +400,7 @@ class TestBadInput:
 
   def test_drafter_without_parameters(self):
     drafter = source.WithoutParameters(repeat_last.RepeatLast, 'repeat_last')
-    with pytest.raises(ValueError, match='DRAFTER has no parameters'):
+    with pytest.raises(ValueError, match='DRAFTER is WithoutParameters'):
       tiny_pair.distillation(drafter=drafter)
 
   def test_optimizer_of_optax(self):

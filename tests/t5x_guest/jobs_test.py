@@ -145,13 +145,22 @@ source.WithoutParameters:
 """
 
 
-@pytest.mark.parametrize('use_orbax', [True, False])
-def test_drafter_from_outside_the_package(
-    shared, oracle, data, tmp_path, use_orbax
+@pytest.mark.parametrize(
+    ('use_orbax', 'gin_files'),
+    [
+        (True, ['{folder}/own.gin']),
+        (
+            False,
+            ['configs/t5x/eval_multi30k.gin', 'configs/drafters/lookup.gin'],
+        ),
+    ],
+    ids=['from outside the package', 'lookup behind a complete job'],
+)
+def test_drafter_without_parameters(
+    shared, oracle, data, tmp_path, use_orbax, gin_files
 ):
   """It is named in gin alone, and has no checkpoint."""
-  gin_file = tmp_path / 'own.gin'
-  gin_file.write_text(_OTHER_DRAFTER)
+  (tmp_path / 'own.gin').write_text(_OTHER_DRAFTER)
   target = shared / 't5x_oracle/target/t5x_orbax/checkpoint_2500'
   output = tmp_path / 'output'
   settings = {
@@ -163,12 +172,14 @@ def test_drafter_from_outside_the_package(
   }
   done = jobs.run(
       'eval',
-      f'--gin_file={gin_file}',
+      *(f'--gin_file={file.format(folder=tmp_path)}' for file in gin_files),
       *(f'--gin.{name}={value}' for name, value in settings.items()),
   )
   succeeded(done)
   assert abs(jobs.bleu(output) - oracle['greedy_bleu']) < 0.01
   assert jobs.translations(output) == texts(data, oracle['greedy_tokens'])
+  rows = jobs.read_jsonl(next(output.glob('inference_eval/*-002500.jsonl')))
+  assert 0 < sum(row['aux_accepted'] for row in rows)
 
 
 _SMALL_MODELS = """
@@ -441,6 +452,13 @@ class TestBadInput:
     )
     self.failed(done, 'draft (DRAFT_CHECKPOINT_PATH)', str(missing))
     assert not missing.exists()
+
+  def test_draft_model_as_jobs_of_this_package_load_it(
+      self, shared, data, tmp_path
+  ):
+    gin_file = 'configs/drafters/draft_model.gin'
+    done = run_with('eval', gin_file, shared, data, tmp_path)
+    self.failed(done, 'DRAFTER is FromCheckpoint', 'configs/t5x/draft_*.gin')
 
   def test_target_of_another_size(self, shared, data, tmp_path):
     done = jobs.run_multi30k(

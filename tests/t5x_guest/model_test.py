@@ -16,6 +16,10 @@ from t5x.examples.t5 import network
 
 from speculative_t5x import t5x_guest
 from speculative_t5x import vocabularies
+from speculative_t5x.drafters import draft_model
+from speculative_t5x.drafters import early_exit
+from speculative_t5x.drafters import shared_encoder
+from speculative_t5x.drafters import tables
 from speculative_t5x.networks import t5
 from speculative_t5x.t5x_guest import network_config
 from speculative_t5x.tasks import bulletins
@@ -108,6 +112,18 @@ class TestDecoding:
     np.testing.assert_array_equal(keyed, first)
     seeded = predict(model, batch, decoder_params={'seed': jnp.int32(1)})[0]
     assert (seeded != first).any()
+
+  @SAMPLERS
+  def test_all_of_the_mass_and_none_are_off(self, sampler):
+    """Gin may write them as integers."""
+    found, expected = (
+        predict(
+            tiny_pair.model(functools.partial(sampler, **SAMPLED, **rules)),
+            tiny_pair.batch(6),
+        )
+        for rules in ({'topp': 1.0, 'minp': 0, 'typicalp': 1}, {})
+    )
+    jax.tree.map(np.testing.assert_array_equal, found, expected)
 
   def test_values_may_be_traced(self):
     """T5X's callers pass traced values, which need no compilation."""
@@ -395,6 +411,22 @@ class TestRefusals:
   def test_gamma_0(self):
     with pytest.raises(ValueError, match='gamma must be at least 1'):
       tiny_pair.model(gamma=0)
+
+  @pytest.mark.parametrize('make', [tiny_pair.model, tiny_pair.distillation])
+  @pytest.mark.parametrize(
+      'drafter',
+      [
+          draft_model.FromCheckpoint('draft'),
+          shared_encoder.FromCheckpoint('draft'),
+          early_exit.OfTarget(1),
+          tables.FromFile('table'),
+          t5x_guest.DraftModule,  # without parentheses
+          None,
+      ],
+  )
+  def test_drafter_that_cannot_be_loaded(self, make, drafter):
+    with pytest.raises(ValueError, match=r'configs/t5x/draft_\*.gin'):
+      make(drafter=drafter)
 
   def test_network_that_is_not_t5xs(self):
     target, _ = tiny_pair.modules()

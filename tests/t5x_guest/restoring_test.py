@@ -167,6 +167,11 @@ class TestRefusals:
     assert str(tmp_path / 'typo') in str(error.value)
     assert not (tmp_path / 'typo').exists()
 
+  def test_draft_model_without_a_path(self, folder):
+    """A complete job needs none until its drafter turns out to be one."""
+    with pytest.raises(checkpoints.CheckpointError, match='DRAFT_CHECKPOINT'):
+      restore(folder / 'target', None)
+
   @pytest.mark.parametrize(
       'overrides, name',
       [
