@@ -175,6 +175,12 @@ def test_arguments_reach_the_plain_loop(changes):
   assert differ(found, compiled(sample_plainly)(given({}))) == has_changed
 
 
+def test_all_of_the_mass_is_off():
+  """Gin may write the values as integers."""
+  found = sample(BASE | {'topp': 1.0, 'minp': 0, 'typicalp': 1})
+  jax.tree.map(np.testing.assert_array_equal, found, sample(BASE))
+
+
 @pytest.mark.parametrize('rescale', [True, False])
 @pytest.mark.parametrize('function', [sample, sample_plainly])
 def test_defaults(monkeypatch, function, rescale):

@@ -296,13 +296,14 @@ class TestTraining:
     assert_equal(state.params['draft'], random.params['draft'])
     assert jax.tree.structure(state) == jax.tree.structure(random)
 
-  def test_begins_with_a_draft_model_from_a_checkpoint(self, folder):
-    pair = folder / 'pair'
-    state = initializer(tiny_pair.distillation(), pair, pair).from_scratch(
-        jax.random.PRNGKey(0)
-    )
-    assert_equal(state.params, PARAMS)
-    assert int(state.step) == 0
+  def test_begins_with_a_pair_in_float32_however_it_was_stored(self, tmp_path):
+    half = jax.tree.map(lambda x: x.astype(jnp.bfloat16), PARAMS)
+    checkpoints.save(tmp_path, 40, half)
+    made = initializer(tiny_pair.distillation(), tmp_path, tmp_path)
+    state = made.from_scratch(jax.random.PRNGKey(0))
+    assert_equal(state.params, half)
+    dtypes = {x.dtype.name for x in jax.tree.leaves(state.params)}
+    assert dtypes == {'float32'} and int(state.step) == 0
 
   @pytest.mark.parametrize(
       'num_microbatches, is_model_parallel', [(None, False), (2, True)]

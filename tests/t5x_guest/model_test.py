@@ -113,17 +113,13 @@ class TestDecoding:
     seeded = predict(model, batch, decoder_params={'seed': jnp.int32(1)})[0]
     assert (seeded != first).any()
 
-  @SAMPLERS
-  def test_all_of_the_mass_and_none_are_off(self, sampler):
-    """Gin may write them as integers."""
-    found, expected = (
-        predict(
-            tiny_pair.model(functools.partial(sampler, **SAMPLED, **rules)),
-            tiny_pair.batch(6),
-        )
-        for rules in ({'topp': 1.0, 'minp': 0, 'typicalp': 1}, {})
-    )
-    jax.tree.map(np.testing.assert_array_equal, found, expected)
+  def test_every_bit_of_an_example_id_counts(self):
+    """Hashes of inputs, which T5X's jobs take, have 32."""
+    ids = jnp.int32([0, 1, 2**16, 2**30, -(2**31), -1])
+    batch = jax.tree.map(lambda x: x[jnp.zeros_like(ids)], tiny_pair.batch(1))
+    sample = functools.partial(t5x_guest.speculative_sample, **SAMPLED)
+    texts = predict(tiny_pair.model(sample), batch | {'example_id': ids})[0]
+    assert len(np.unique(texts, axis=0)) == len(ids)
 
   def test_values_may_be_traced(self):
     """T5X's callers pass traced values, which need no compilation."""
@@ -337,6 +333,14 @@ class TestInitialVariables:
   def test_model_parallel_draft_model(self):
     variables = self.variables(draft_is_model_parallel=True)
     assert 'vocab' in {n for a in self.axes(variables, 'draft') for n in a}
+
+  def test_rules_of_the_draft_model(self):
+    with partitioning.axis_rules([('vocab', 'model')]):
+      rules = [
+          dict(t5x_guest.DraftModule(None, None, is_model_parallel).rules)
+          for is_model_parallel in (False, True)
+      ]
+    assert [each.get('vocab') for each in rules] == [None, 'model']
 
   def test_parameters_are_no_constants_of_the_program(self):
     text = (
