@@ -115,20 +115,24 @@ class ModelSource:
       checkpoints.CheckpointError: if they differ from the network's in name or
         shape, or cannot be read.
     """
-    params = self.checkpoint.restore_params(
-        abstract_params(self.config),
-        self.config.dtype,
-        None
-        if self.mesh is None
-        else param_shardings(self.config, self.mesh, self.rules),
+    leaves = checkpoints.flatten(
+        self.checkpoint.restore_params(
+            abstract_params(self.config),
+            self.config.dtype,
+            None
+            if self.mesh is None
+            else param_shardings(self.config, self.mesh, self.rules),
+        )
     )
-    return make_model(
+    # What is replaced is given up before the next one is prepared.
+    given_up = (leaves.popitem() for _ in range(len(leaves)))
+    return _make_model(
         self.config,
-        params,
+        given_up,
         str(self.checkpoint.folder),
-        mesh=self.mesh,
-        rules=self.rules,
-        special_ids=self.special_ids,
+        self.mesh,
+        self.rules,
+        self.special_ids,
     )
 
 
@@ -276,13 +280,41 @@ def make_model(
     rules: which axes are partitioned over the mesh.
     special_ids: see `Model`.
   """
-  num_params = sum(x.size for x in jax.tree.leaves(params))
-  config, params = preparation.prepare(config, params)
+  leaves = checkpoints.flatten(params).items()
+  return _make_model(config, leaves, checkpoint, mesh, rules, special_ids)
+
+
+def _make_model(
+    config: t5.T5Config,
+    leaves: preparation.Leaves,
+    checkpoint: str | None,
+    mesh: jax.sharding.Mesh | None,
+    rules: sharding.Rules,
+    special_ids: contracts.SpecialIds,
+) -> Model:
+  """Returns a model of named parameters, which are prepared as they come."""
+  num_params = count_params(config)
+  leaves = preparation.prepare_each(config, leaves)
+  prepared = preparation.prepare_config(config, jax.default_backend())
   if mesh is None:
-    config, params = preparation.merge(config, params)
+    leaves = preparation.merge_each(config, leaves)
+    prepared = preparation.merge_config(prepared)
   else:
-    params = jax.device_put(params, param_shardings(config, mesh, rules))
-  return Model(config, params, num_params, checkpoint, mesh, rules, special_ids)
+    leaves = _place_each(leaves, param_shardings(prepared, mesh, rules))
+  params = checkpoints.nest(dict(leaves))
+  return Model(
+      prepared, params, num_params, checkpoint, mesh, rules, special_ids
+  )
+
+
+def _place_each(
+    leaves: preparation.Leaves, shardings: contracts.Params
+) -> preparation.Leaves:
+  """Puts named parameters on a mesh."""
+  where = checkpoints.flatten(shardings)
+  for name, leaf in leaves:
+    yield name, jax.device_put(leaf, where[name])
+    del leaf
 
 
 def shorten_head(model: Model, ids: Sequence[int]) -> Model:

@@ -13,8 +13,10 @@ from speculative_t5x import checkpoints
 from speculative_t5x import loading
 from speculative_t5x import run_record
 from speculative_t5x import vocabularies
-from speculative_t5x.networks import preparation
+from speculative_t5x.compatibility import memory
 from speculative_t5x.speculation import contracts
+from tests import checkpoints_by_hand as by_hand
+from tests import live_bytes
 from tests import tiny
 from tests import vocabulary_files
 from tests.checkpoints import madlad_test
@@ -46,11 +48,9 @@ class TestLoadModel:
     config = tiny.config(dtype=dtype)
     model = loading.load_model(folder, config)
     params = jax.tree.map(lambda x: x.astype(dtype), tiny.params(config))
-    expected_config, expected = preparation.merge(
-        *preparation.prepare(config, params)
-    )
-    assert model.config == expected_config
-    jax.tree.map(np.testing.assert_array_equal, model.params, expected)
+    expected = loading.make_model(config, params)
+    assert model.config == expected.config
+    jax.tree.map(np.testing.assert_array_equal, model.params, expected.params)
     dtypes = {x.dtype for x in jax.tree.leaves(model.params)}
     assert dtypes == {jnp.dtype(dtype)}
 
@@ -89,6 +89,55 @@ class TestLoadModel:
     with pytest.raises(checkpoints.CheckpointError, match='mistyped'):
       loading.load_model(tmp_path / 'mistyped', tiny.config())
     assert list(tmp_path.iterdir()) == []
+
+
+_WRITERS = {
+    'Orbax': lambda folder, config, params: checkpoints.save(folder, 1, params),
+    'legacy': lambda folder, config, params: by_hand.write_legacy(
+        folder, params
+    ),
+    'Hugging Face': lambda folder, config, params: by_hand.write_hugging_face(
+        folder,
+        by_hand.hugging_face_config(config),
+        by_hand.hugging_face_tensors(config, params),
+    ),
+}
+_TIED = {'mlp_activations': ('relu',), 'logits_via_embedding': True}
+
+
+class TestPeakWhileLoading:
+  """It is what check-pair and tpu-preflight promise, to the byte."""
+
+  def promised(self, config):
+    workload = memory.Workload(1, 1, inputs_length=1, targets_length=1, gamma=1)
+    found = memory.target_bytes(config, workload)
+    return found.params + found.loading
+
+  @pytest.mark.parametrize(
+      'overrides', [{}, _TIED | {'dtype': jnp.bfloat16}], ids=['T5 1.1', '1.0']
+  )
+  @pytest.mark.parametrize('layout', _WRITERS)
+  def test_weights_and_the_parts_of_one_kernel(
+      self, tmp_path, layout, overrides
+  ):
+    config = tiny.config(**overrides)
+    _WRITERS[layout](tmp_path, config, tiny.params(config))
+    with live_bytes.follow() as peak:
+      model = loading.load_model(tmp_path, config)
+    (found,) = peak.values()
+    assert found == self.promised(config)
+    held = sum(x.nbytes for x in jax.tree.leaves(model.params))
+    layer = model.params['decoder']['layers_0']
+    assert found - held <= sum(x.nbytes for x in jax.tree.leaves(layer))
+
+  def test_short_head(self, folder):
+    with live_bytes.follow() as peak:
+      loading.shorten_head(loading.load_model(folder), range(8))
+    (found,) = peak.values()
+    # The short head is not there while kernels are merged.
+    assert found + 8 * 32 * 4 + 64 * 4 == self.promised(
+        tiny.config(head_size=8)
+    )
 
 
 def test_shapes_without_weights():

@@ -6,7 +6,7 @@ Pure functions of names, shapes, dtypes and vocabularies. They read neither
 weights nor files; `candidates` does.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 import math
 
 import jax.numpy as jnp
@@ -312,22 +312,26 @@ def _memory_findings(
       row('memory: caches', 'cache'),
       row('memory: cross keys, values', 'cross'),
       row('memory: logits of a block', 'logits'),
-      _device_memory(*(size.total for size in sizes), device_memory_gib),
+      row('memory: while loaded', 'loading'),
+      _device_memory(sizes, device_memory_gib),
   ]
 
 
 def _device_memory(
-    target: int, draft: int, device_memory_gib: float | None
+    sizes: Sequence[memory.DeviceBytes], device_memory_gib: float | None
 ) -> facts.Finding:
-  finding = facts.Finding('memory per device', _text(target), _text(draft))
+  finding = facts.Finding(
+      'memory per device', *(_text(size.total) for size in sizes)
+  )
+  peak = memory.peak_bytes(sizes)
   if device_memory_gib is None:
     return finding.judged(
         'note',
-        f'{_text(target + draft)} in total, not compared with a device. Give'
+        f'{_text(peak)} in total, not compared with a device. Give'
         ' DEVICE_MEMORY_GIB to compare.',
     )
-  remedy = f'{_text(target + draft)} in total, of {device_memory_gib:g} GiB.'
-  if target + draft <= device_memory_gib * _GIB:
+  remedy = f'{_text(peak)} in total, of {device_memory_gib:g} GiB.'
+  if peak <= device_memory_gib * _GIB:
     return finding.judged('note', remedy)
   return finding.judged(
       'error',
@@ -347,17 +351,17 @@ def _assumptions(workload: memory.Workload) -> tuple[str, ...]:
   data, model = workload.mesh_shape
   counted = (
       'Memory is estimated from parameters, caches, keys and values of the'
-      ' inputs, and logits of a block. Activations and temporary buffers are'
-      ' not included'
+      ' inputs, and logits of a block. While models are loaded, memory holds'
+      ' parameters and, beside them, what one of them is made from; the larger'
+      ' of both counts. Activations and temporary buffers are not included.'
   )
   if (data, model) == (1, 1):
-    merging = ', nor the second copy of merged kernels while a model is loaded.'
-    return (counted + merging,)
+    return (counted,)
   draft = 'partitioned likewise'
   if not workload.draft_model_parallel:
     draft = 'replicated'
   return (
-      f'{counted}.',
+      counted,
       f'A mesh of {data} (data) by {model} (model) devices: examples are'
       " partitioned over 'data'; the target's heads, vocabulary and"
       " feed-forward units are partitioned over 'model' if their numbers are"

@@ -3,11 +3,12 @@
 """Estimates the device memory that decoding needs, from shapes alone.
 
 The estimate includes arrays that are held for the whole decoding of a batch:
-parameters, caches, keys and values of the inputs, and the logits of a block. It
-does not include activations of the encoder, temporary buffers, and the second
-copy of kernels that are merged while a model is loaded.
+parameters, caches, keys and values of the inputs, and the logits of a block; or
+the peak while the models are loaded, if that is higher. It does not include
+activations of the encoder and temporary buffers.
 """
 
+import collections
 from collections.abc import Sequence
 import dataclasses
 import gc
@@ -19,8 +20,10 @@ import re
 import jax
 import jax.numpy as jnp
 
+from speculative_t5x import checkpoints
 from speculative_t5x import loading
 from speculative_t5x import sharding
+from speculative_t5x.networks import preparation
 from speculative_t5x.networks import t5
 from speculative_t5x.speculation import state as state_lib
 
@@ -93,16 +96,27 @@ class DeviceBytes:
     cross: keys and values of cross-attention.
     logits: float32 logits of a block; for a draft, the distributions of its
       draft tokens.
+    loading: what is held beside the parameters while the model is loaded: the
+      parts of the largest merged kernel, and a head before it is shortened.
   """
 
   params: int
   cache: int
   cross: int
   logits: int
+  loading: int = 0
 
   @property
   def total(self) -> int:
+    """Bytes that are held for the whole decoding of a batch."""
     return self.params + self.cache + self.cross + self.logits
+
+
+def peak_bytes(models: Sequence[DeviceBytes]) -> int:
+  """Returns the most bytes per device while models are loaded and decode."""
+  params = sum(each.params for each in models)
+  loading = max(each.loading for each in models)
+  return max(sum(each.total for each in models), params + loading)
 
 
 def target_bytes(config: t5.T5Config, workload: Workload) -> DeviceBytes:
@@ -151,10 +165,11 @@ def _device_bytes(
   slots = state_lib.cache_slots(workload.targets_length, workload.gamma)
   position = _position_bytes(config, mesh, rules)
   return DeviceBytes(
-      params=_params_bytes(config, mesh, rules),
+      params=sum(_leaf_bytes(config, mesh, rules).values()),
       cache=workload.rows * slots * position,
       cross=workload.examples * workload.inputs_length * position,
       logits=_logits_bytes(workload, row_logits),
+      loading=_loading_bytes(config, mesh, rules),
   )
 
 
@@ -162,21 +177,39 @@ def _logits_bytes(workload: Workload, row_logits: int) -> int:
   return workload.rows * row_logits * jnp.dtype(jnp.float32).itemsize
 
 
-def _params_bytes(
+def _leaf_bytes(
     config: t5.T5Config,
     mesh: jax.sharding.AbstractMesh,
     rules: sharding.Rules,
-) -> int:
+) -> dict[str, int]:
+  """Returns the bytes of each prepared parameter, by name."""
   # A tied head is also stored transposed.
   config = dataclasses.replace(
       config, separate_head=config.logits_via_embedding
   )
+  itemsize = jnp.dtype(config.dtype).itemsize
   sizes = jax.tree.map(
-      lambda param, where: math.prod(where.shard_shape(param.shape)),
+      lambda param, where: itemsize * math.prod(where.shard_shape(param.shape)),
       loading.abstract_params(config),
       loading.param_shardings(config, mesh, rules),
   )
-  return sum(jax.tree.leaves(sizes)) * jnp.dtype(config.dtype).itemsize
+  return checkpoints.flatten(sizes)
+
+
+def _loading_bytes(
+    config: t5.T5Config,
+    mesh: jax.sharding.AbstractMesh,
+    rules: sharding.Rules,
+) -> int:
+  whole = dataclasses.replace(config, head_size=None)
+  sizes = _leaf_bytes(whole, mesh, rules)
+  merged = collections.Counter()
+  if mesh.size == 1:
+    for name, size in sizes.items():
+      if kernel := preparation.merged_kernel(config, name):
+        merged[kernel[0]] += size
+  largest = max(merged.values(), default=0)
+  return largest + (sizes[preparation.HEAD] if config.head_size else 0)
 
 
 def _position_bytes(

@@ -5,9 +5,11 @@
 This is separate from the network, so that saved trees always have T5X's layout.
 """
 
+from collections.abc import Iterable
 import dataclasses
 from typing import Any
 
+from flax import traverse_util
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,6 +18,7 @@ from speculative_t5x.networks import layers
 from speculative_t5x.networks import t5
 
 Params = Any
+Leaves = Iterable[tuple[str, jax.Array]]  # by names such as HEAD
 
 # A TPU multiplies a matrix by one vector on its vector unit, several times more
 # slowly than it reads the matrix. It multiplies by four vectors on its matrix
@@ -23,7 +26,8 @@ Params = Any
 # tpu-preflight` compiles and compares both.
 _MIN_BLOCKS = {'tpu': 4}
 
-_SELF_ATTENTION_NAMES = ('query', 'key', 'value')
+_EMBEDDING = 'token_embedder/embedding'
+HEAD = 'decoder/logits_dense/kernel'
 
 
 def prepare_config(config: t5.T5Config, platform: str) -> t5.T5Config:
@@ -54,16 +58,23 @@ def prepare(config: t5.T5Config, params: Params) -> tuple[t5.T5Config, Params]:
     The config and the parameters to decode with. Values change only by the
     cast.
   """
-  if config.logits_via_embedding:
-    head = {'kernel': params['token_embedder']['embedding'].T}
-  else:
-    head = params['decoder']['logits_dense']
-  config = prepare_config(config, jax.default_backend())
-  cast = jax.tree.map(lambda x: jnp.asarray(x, config.dtype), params)
-  return config, {**cast, 'decoder': {**cast['decoder'], 'logits_dense': head}}
+  leaves = traverse_util.flatten_dict(params, sep='/').items()
+  prepared = traverse_util.unflatten_dict(
+      dict(prepare_each(config, leaves)), sep='/'
+  )
+  return prepare_config(config, jax.default_backend()), prepared
 
 
-def merge(config: t5.T5Config, params: Params) -> tuple[t5.T5Config, Params]:
+def prepare_each(config: t5.T5Config, leaves: Leaves) -> Leaves:
+  """Prepares named parameters one at a time; holds none: see `prepare`."""
+  for name, leaf in leaves:
+    if name == _EMBEDDING and config.logits_via_embedding:
+      yield HEAD, leaf.T
+    yield name, leaf if name == HEAD else jnp.asarray(leaf, config.dtype)
+    del leaf  # or it would stay while the next one is read
+
+
+def merge_each(config: t5.T5Config, leaves: Leaves) -> Leaves:
   """Merges kernels that share an input, for decoding on one device.
 
   The query, key and value kernels of self-attention become one kernel, and so
@@ -72,24 +83,55 @@ def merge(config: t5.T5Config, params: Params) -> tuple[t5.T5Config, Params]:
   would split it across heads.
 
   Args:
-    config: the config that `prepare` returned.
-    params: the parameters that `prepare` returned.
-  Returns:
-    The config and the parameters to decode with. Values are unchanged.
+    config: the config of the network.
+    leaves: named parameters, as `prepare_each` yields them. Those that wait for
+      the others of their kernel are held, and no more.
+  Yields:
+    The parameters of the network of `merge_config`. Values are unchanged.
   """
-  mlp_names = tuple(layers.mlp_input_names(config.mlp_activations))
-  stacks = {'encoder': 'attention', 'decoder': 'self_attention'}
-  merged = {
-      name: _merge_stack(part, stacks[name], mlp_names)
-      if name in stacks
-      else part
-      for name, part in params.items()
-  }
-  return merge_config(config), merged
+  waiting = {}
+  for name, leaf in leaves:
+    if merged := merged_kernel(config, name):
+      waiting[name] = leaf
+      name, parts = merged
+      if not waiting.keys() >= set(parts):
+        continue
+      leaf = jnp.concatenate([waiting.pop(part) for part in parts], axis=1)
+      leaf.block_until_ready()  # only then is the memory of its parts free
+    yield name, leaf
+    del leaf
+
+
+def merged_kernel(
+    config: t5.T5Config, name: str
+) -> tuple[str, tuple[str, ...]] | None:
+  """Returns the name of the merged kernel that a kernel becomes a part of.
+
+  Args:
+    config: the config of the network.
+    name: of the parameter, e.g. decoder/layers_0/mlp/wi_0/kernel.
+  Returns:
+    That name, and the names of all parts, in order; None for what is not
+    merged.
+  """
+  block, _, part = name.removesuffix('/kernel').rpartition('/')
+  match block.rpartition('/')[2]:
+    case 'attention' | 'self_attention':
+      merged, parts = 'query_key_value', ('query', 'key', 'value')
+    case 'mlp':
+      merged, parts = 'wi', layers.mlp_input_names(config.mlp_activations)
+    case _:
+      return None
+  if part not in parts:
+    return None
+  return (
+      f'{block}/{merged}/merged/kernel',
+      tuple(f'{block}/{part}/kernel' for part in parts),
+  )
 
 
 def merge_config(config: t5.T5Config) -> t5.T5Config:
-  """Returns the config of the network that takes the output of `merge`."""
+  """Returns the config of the network that takes the output of `merge_each`."""
   return dataclasses.replace(config, merge_projections=True)
 
 
@@ -99,8 +141,8 @@ def shorten_head(
   """Restricts the head to some tokens; all others get logit -inf.
 
   Args:
-    config: the config that `prepare` or `merge` returned.
-    params: the parameters that it returned.
+    config: the config of a prepared network.
+    params: its parameters.
     ids: [n] int, the tokens, different from each other.
   Returns:
     The config and the parameters to decode with. The remaining logits are
@@ -134,26 +176,3 @@ def _check_ids(ids: np.ndarray, vocab_size: int) -> None:
         f'A short vocabulary has tokens from {min(ids)} to {max(ids)}, but the'
         f' network has only {vocab_size} logits. Take tokens of its vocabulary.'
     )
-
-
-def _merge_stack(stack: Params, attention: str, mlp_names) -> Params:
-  return {
-      name: _merge_layer(part, attention, mlp_names)
-      if name.startswith('layers_')
-      else part
-      for name, part in stack.items()
-  }
-
-
-def _merge_layer(layer: Params, attention: str, mlp_names) -> Params:
-  merged_attention = _merge_kernels(
-      layer[attention], _SELF_ATTENTION_NAMES, 'query_key_value'
-  )
-  merged_mlp = _merge_kernels(layer['mlp'], mlp_names, 'wi')
-  return {**layer, attention: merged_attention, 'mlp': merged_mlp}
-
-
-def _merge_kernels(block: Params, names: tuple[str, ...], to: str) -> Params:
-  kernels = [block[name]['kernel'] for name in names]
-  rest = {name: part for name, part in block.items() if name not in names}
-  return {**rest, to: {'merged': {'kernel': jnp.concatenate(kernels, axis=1)}}}

@@ -70,7 +70,7 @@ class Bench:
     )
 
   def needed_bytes(self, target: str, draft: str, gamma: int) -> int:
-    """Returns the bytes that decoding needs per device, by an estimate."""
+    """Returns the bytes that a pair needs per device, by an estimate."""
     shapes = self._shapes
     mesh_shape = sharding.describe(self._place.mesh).values()
     workload = memory.Workload(
@@ -86,7 +86,7 @@ class Bench:
         memory.target_bytes(self._config(target), workload),
         self._find(target, draft).num_bytes(workload),
     )
-    return sum(each.total for each in held)
+    return memory.peak_bytes(held)
 
   def describe_target(self, target: str) -> Description:
     """Returns roofline times of the target, and its steps in both forms."""

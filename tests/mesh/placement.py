@@ -17,6 +17,7 @@ from speculative_t5x import loading
 from speculative_t5x import sharding
 from speculative_t5x.networks import t5_model
 from tests import compilation
+from tests import live_bytes
 from tests import tiny
 from tests.mesh import pairs
 from tests.optimized import compiled_loop
@@ -77,21 +78,18 @@ class TestParameters:
       assert len(x.addressable_shards) == 8
       assert {s.data.shape for s in x.addressable_shards} == {x.shape}
 
-  def test_parameters_are_read_onto_the_mesh(self, folder, monkeypatch):
-    """No single device needs memory for all of them."""
-    restored = []
-    restore = checkpoints.Checkpoint.restore_params
-
-    def restore_and_keep(*args):
-      restored.append(restore(*args))
-      return restored[-1]
-
-    monkeypatch.setattr(
-        checkpoints.Checkpoint, 'restore_params', restore_and_keep
-    )
-    self.load(folder, sharding.MODEL_PARALLEL)
-    found = shard_shapes(restored[0])
-    assert found['token_embedder/embedding'] == (16, 32)
+  @pytest.mark.parametrize(
+      'rules', [sharding.MODEL_PARALLEL, sharding.REPLICATED]
+  )
+  def test_parameters_are_read_onto_the_mesh(self, folder, rules):
+    """No device needs memory for more than its shards."""
+    with live_bytes.follow() as peak:
+      model = self.load(folder, rules)
+    leaves = jax.tree.leaves(model.params)
+    held = sum(x.addressable_shards[0].data.nbytes for x in leaves)
+    assert len(peak) == 8
+    # Each has a flag that says whether it is finite.
+    assert set(peak.values()) == {held + len(leaves)}
 
   def test_transposed_head_is_partitioned(self):
     config = tiny.config(

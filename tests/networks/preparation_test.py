@@ -25,7 +25,8 @@ T5_1_0 = {'mlp_activations': ('relu',), 'logits_via_embedding': True}
 
 
 def prepare_and_merge(config, params):
-  return preparation.merge(*preparation.prepare(config, params))
+  model = loading.make_model(config, params)
+  return model.config, model.params
 
 
 @pytest.mark.parametrize('prepare', [preparation.prepare, prepare_and_merge])
