@@ -123,8 +123,8 @@ class Reader:
   @functools.cached_property
   def _parameters(self) -> _Tensors:
     """The tensors of the network, by T5X's names."""
-    is_tied = self._fields['logits_via_embedding']
-    return _parameters(self._folder, self._tensors, is_tied)
+    is_scaled = self._fields['logits_via_embedding']
+    return _parameters(self._folder, self._tensors, is_scaled)
 
 
 def _check_layers(
@@ -160,16 +160,17 @@ def _is_transposed(name: str) -> bool:
 
 
 def _parameters(
-    folder: epath.Path, tensors: _Tensors, is_tied: bool
+    folder: epath.Path, tensors: _Tensors, is_scaled: bool
 ) -> _Tensors:
   """Returns the tensors of the network, by T5X's names."""
+  head = names_of.t5x_name(names_of.HEAD)
   parameters: _Tensors = {}
   unknown = []
   for name in sorted(tensors.keys() - set(names_of.IGNORED)):
     ours = names_of.t5x_name(name)
     if ours is None:
       unknown.append(name)
-    elif ours != names_of.EMBEDDING and not (is_tied and name == names_of.HEAD):
+    elif ours != names_of.EMBEDDING and not (is_scaled and ours == head):
       parameters[ours] = tensors[name]
   if unknown:
     raise errors.CheckpointError(
@@ -177,21 +178,18 @@ def _parameters(
         ' is of another network, or quantized, or holds adapters: pass the'
         ' plain model.'
     )
-  parameters[names_of.EMBEDDING] = _embedding(folder, tensors, is_tied)
-  if not is_tied and names_of.HEAD not in tensors:
-    raise errors.CheckpointError(
-        f'{folder} holds no {names_of.HEAD}, though its config.json says that'
-        ' the head is not the embedding (tie_word_embeddings, or'
-        ' scale_decoder_outputs, is false). Download it again.'
-    )
+  embedding = _embedding(folder, tensors, is_scaled)
+  parameters[names_of.EMBEDDING] = embedding
+  if not is_scaled:  # transformers stores no head that is the embedding
+    parameters.setdefault(head, embedding)
   return parameters
 
 
 def _embedding(
-    folder: epath.Path, tensors: _Tensors, is_tied: bool
+    folder: epath.Path, tensors: _Tensors, is_scaled: bool
 ) -> file_arrays.FileArray:
   """Returns the embedding by the first of its names that is stored."""
-  candidates = (*names_of.EMBEDDINGS, *([names_of.HEAD] if is_tied else []))
+  candidates = (*names_of.EMBEDDINGS, *([names_of.HEAD] if is_scaled else []))
   for name in candidates:
     if name in tensors:
       return tensors[name]
@@ -215,8 +213,9 @@ def _check_copies(
       raise errors.CheckpointError(
           f'{folder} holds a {name} that differs from the embedding, though T5'
           ' has one for both stacks, and for the head too where config.json'
-          ' says so (tie_word_embeddings, true where it is not given). Correct'
-          ' config.json, or pass another model.'
+          ' does not say otherwise (scale_decoder_outputs, or without it'
+          ' tie_word_embeddings, is false). Correct config.json, or pass another'
+          ' model.'
       )
 
 

@@ -13,13 +13,11 @@ from speculative_t5x.checkpoints import json_file
 _DEFAULTS = {
     't5': {
         'feed_forward_proj': 'relu',
-        'tie_word_embeddings': True,
         'pad_token_id': 0,
         'eos_token_id': 1,
     },
     'mt5': {
         'feed_forward_proj': 'gated-gelu',
-        'tie_word_embeddings': False,
         'pad_token_id': 0,
         'eos_token_id': 1,
         'decoder_start_token_id': 0,
@@ -79,18 +77,23 @@ def fields(file: epath.Path, config: dict[str, Any]) -> dict[str, Any]:
       **sizes,
       'num_decoder_layers': num_decoder_layers,
       'mlp_activations': _ACTIVATIONS[config['feed_forward_proj']],
-      'logits_via_embedding': bool(_is_tied(config)),
+      'logits_via_embedding': _is_scaled(config),
   }
 
 
-def _is_tied(config: dict[str, Any]) -> bool | None:
+def _is_scaled(config: dict[str, Any]) -> bool:
   """Returns whether the output head is the scaled embedding, as in T5 1.0.
 
-  From version 5 on, transformers writes that as scale_decoder_outputs, and
-  tie_word_embeddings true for every T5.
+  An unscaled head may be the embedding too. From version 5 on, transformers
+  writes tie_word_embeddings true for every model; scale_decoder_outputs says
+  which T5 scales, and no mT5 does.
   """
-  tied = config.get('scale_decoder_outputs')
-  return config['tie_word_embeddings'] if tied is None else tied
+  if config['model_type'] == 'mt5':
+    return False
+  is_scaled = config.get('scale_decoder_outputs')
+  if is_scaled is None:
+    is_scaled = config.get('tie_word_embeddings')
+  return is_scaled is not False
 
 
 def _with_defaults(file: epath.Path, config: dict[str, Any]) -> dict[str, Any]:
@@ -116,12 +119,12 @@ def _check_network(file: epath.Path, config: dict[str, Any]) -> None:
         f'{file} has feed_forward_proj {errors.shown(activations)}; only'
         f' {", ".join(_ACTIVATIONS)} are known here.'
     )
-  if not isinstance(_is_tied(config), bool | None):
-    raise errors.CheckpointError(
-        f'{file} has {errors.shown(_is_tied(config))} for whether the head is'
-        ' the embedding (tie_word_embeddings, scale_decoder_outputs), which is'
-        ' neither true nor false. Copy or download it again.'
-    )
+  for name in ('tie_word_embeddings', 'scale_decoder_outputs'):
+    if not isinstance(config.get(name), bool | None):
+      raise errors.CheckpointError(
+          f'{file} has {name} {errors.shown(config[name])}, which is neither'
+          ' true nor false. Copy or download it again.'
+      )
   function = _FUNCTIONS[activations]
   for name, value in (*_FIXED.items(), ('dense_act_fn', function)):
     if config.get(name) not in (None, value):

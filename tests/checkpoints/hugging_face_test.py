@@ -149,12 +149,37 @@ class TestVariants:
     by_hand.write_hugging_face(tmp_path, fields, tensors_of(config))
     assert_holds(tmp_path, config)
 
-  def test_mt5(self, tmp_path):
-    """The defaults of mT5 are those of T5 1.1."""
-    fields = fields_of(T5_1_1, model_type='mt5')
-    del fields['feed_forward_proj'], fields['tie_word_embeddings']
+  @pytest.mark.parametrize('tied', [None, True, False])
+  def test_mt5(self, tmp_path, tied):
+    """The defaults of mT5 are those of T5 1.1; transformers 5 writes true."""
+    fields = fields_of(T5_1_1, model_type='mt5', tie_word_embeddings=tied)
+    del fields['feed_forward_proj']
     by_hand.write_hugging_face(tmp_path, fields, tensors_of(T5_1_1))
     assert_holds(tmp_path, T5_1_1)
+
+  @pytest.mark.parametrize(
+      'overrides',
+      [
+          dict(tie_word_embeddings=True, scale_decoder_outputs=False),
+          dict(tie_word_embeddings=False),
+          dict(tie_word_embeddings=True, model_type='mt5'),
+      ],
+  )
+  def test_unscaled_head_that_is_the_embedding(self, tmp_path, overrides):
+    """transformers 5 reads it so, and stores no head."""
+    tensors = tensors_of(T5_1_1)
+    del tensors['lm_head.weight']
+    by_hand.write_hugging_face(
+        tmp_path, fields_of(T5_1_1, **overrides), tensors
+    )
+    checkpoint = checkpoints.open(tmp_path)
+    assert t5.T5Config(**checkpoint.config_fields) == T5_1_1
+    found = restore(tmp_path)
+    embedding = tensors['shared.weight']
+    np.testing.assert_array_equal(found['token_embedder/embedding'], embedding)
+    np.testing.assert_array_equal(
+        found['decoder/logits_dense/kernel'], embedding.T
+    )
 
   def test_other_files_are_ignored(self, folder):
     for name in ('pytorch_model.bin', 'tf_model.h5', 'flax_model.msgpack'):
@@ -389,8 +414,8 @@ class TestRefused:
           (dict(vocab_size=0), 'vocab_size 0'),
           (dict(model_type=['t5']), r"type \['t5'\]"),
           (dict(feed_forward_proj={}), 'feed_forward_proj {}'),
-          (dict(tie_word_embeddings='no'), "'no' for whether the head"),
-          (dict(scale_decoder_outputs=1), '1 for whether the head'),
+          (dict(tie_word_embeddings='no'), "tie_word_embeddings 'no'"),
+          (dict(scale_decoder_outputs=1), 'scale_decoder_outputs 1'),
           (dict(num_heads=[9] * 10**4), 'num_heads .9, 9, .*[.]{3},'),
       ],
   )
@@ -506,7 +531,6 @@ class TestRefused:
       [
           (WO, 'lacks encoder/layers_1/mlp/wo/kernel'),
           ('shared.weight', 'no embedding: none of shared.weight'),
-          ('lm_head.weight', 'no lm_head.weight'),
       ],
   )
   def test_missing_tensor(self, tmp_path, lost, match):
