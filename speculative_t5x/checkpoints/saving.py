@@ -12,6 +12,9 @@ from speculative_t5x.checkpoints import layouts
 from speculative_t5x.checkpoints import trees
 from speculative_t5x.checkpoints import unfinished
 
+# Orbax looks only whether it is there, and names the folder's path in it.
+_MARKER = 'commit_success.txt'
+
 
 def save(
     path: layouts.Path,
@@ -61,7 +64,8 @@ def save_each(
 ) -> epath.Path:
   """Writes `checkpoint_<step>` like `save`, from parameters as they come.
 
-  Some are held at a time, so that a model may be larger than the memory.
+  Some are held at a time, so that a model may be larger than the memory. What
+  is written names no path of this machine, so that it may be passed on.
 
   Args:
     path: folder that will hold `checkpoint_<step>`.
@@ -86,4 +90,5 @@ def save_each(
       ocp.partial.save(step_folder, {'target': trees.nest(batch)})
       del batch  # or it would stay while the next one is read
     ocp.partial.finalize(step_folder)
+    (step_folder / _MARKER).write_text('Checkpoint commit was successful')
   return step_folder

@@ -104,6 +104,8 @@ class TestWritten:
     converted = tmp_path / 'new' / 'converted' / same.name
     assert tree_on_disk(converted) == tree_on_disk(same)
     assert checkpoints.open(converted).step == step
+    files = [file for file in converted.rglob('*') if file.is_file()]
+    assert not [f for f in files if bytes(tmp_path) in f.read_bytes()]
 
   @LAYOUTS
   def test_cast(self, tmp_path, params, layout):
