@@ -14,6 +14,7 @@ from speculative_t5x.checkpoints.checkpoint import open
 from speculative_t5x.checkpoints.errors import CheckpointError
 from speculative_t5x.checkpoints.layouts import Layout
 from speculative_t5x.checkpoints.layouts import Path
+from speculative_t5x.checkpoints.layouts import check_folder
 from speculative_t5x.checkpoints.layouts import is_cut_off
 from speculative_t5x.checkpoints.layouts import step_folders
 from speculative_t5x.checkpoints.saving import save
@@ -27,6 +28,7 @@ __all__ = [
     'CheckpointError',
     'Layout',
     'Path',
+    'check_folder',
     'flatten',
     'is_cut_off',
     'is_finite',

@@ -214,8 +214,8 @@ def _check_copies(
           f'{folder} holds a {name} that differs from the embedding, though T5'
           ' has one for both stacks, and for the head too where config.json'
           ' does not say otherwise (scale_decoder_outputs, or without it'
-          ' tie_word_embeddings, is false). Correct config.json, or pass another'
-          ' model.'
+          ' tie_word_embeddings, is false). Correct config.json, or pass'
+          ' another model.'
       )
 
 

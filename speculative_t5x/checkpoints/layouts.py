@@ -4,6 +4,7 @@
 
 import enum
 import operator
+import os
 import re
 
 from etils import epath
@@ -20,6 +21,10 @@ _UNFINISHED = re.compile(r'.+\.(orbax-checkpoint-)?tmp-.+')
 # Orbax writes the metadata last, so a save that was cut off lacks it.
 _WRITTEN_LAST = 'state/_METADATA'
 _CUT_OFF = {'state', '_CHECKPOINT_METADATA'}
+# In a path TensorStore takes a backslash for a slash. When Orbax saves, it also
+# takes a bracket for a pattern, and what it writes is not whole.
+_MISREAD = re.compile(r'\\')
+_MISWRITTEN = re.compile(r'[\\[]')
 _MESH_INDEX = re.compile(r'model\.ckpt-\d+\.index')
 _PICKLE = re.compile(r'pytorch_model.*\.bin(\.index\.json)?')
 _SAFETENSORS = ('model.safetensors', 'model.safetensors.index.json')
@@ -97,8 +102,8 @@ def new_step_folder(path: Path, step: int) -> epath.Path:
   """Returns where the checkpoint of a step is to be saved in a folder.
 
   Raises:
-    CheckpointError: for a step that would not be found again, or that is there
-      already.
+    CheckpointError: as `check_folder`, and for a step that would not be found
+      again, or that is there already.
   """
   try:
     number = operator.index(step)  # not of 7.0, whose name would be another
@@ -109,6 +114,7 @@ def new_step_folder(path: Path, step: int) -> epath.Path:
         f'No checkpoint can be saved in {path} at step {errors.shown(step)}.'
         f' Pass a whole number from 0 to {MAX_STEP}.'
     )
+  check_folder(path)
   folder = _absolute(path) / f'checkpoint_{number}'
   if folder.exists() and not is_cut_off(folder):
     raise errors.CheckpointError(
@@ -116,6 +122,23 @@ def new_step_folder(path: Path, step: int) -> epath.Path:
         ' another folder.'
     )
   return folder
+
+
+def check_folder(path: Path) -> None:
+  """Checks that checkpoints can be saved in a folder of this path.
+
+  Raises:
+    CheckpointError: if Orbax would write elsewhere, or what is not whole.
+  """
+  _check_path(_absolute(path), _MISWRITTEN)
+
+
+def _check_path(folder: epath.Path, misread: re.Pattern) -> None:
+  if found := misread.search(os.fspath(folder)):
+    raise errors.CheckpointError(
+        f'The path {folder} has a {found[0]}, which Orbax does not take for a'
+        ' part of a name. Rename or choose another folder.'
+    )
 
 
 def _absolute(path: Path) -> epath.Path:
@@ -154,6 +177,7 @@ def _layout_of(folder: epath.Path) -> Layout | None:
 
 
 def _check_finished(folder: epath.Path) -> None:
+  _check_path(folder, _MISREAD)
   if _UNFINISHED.fullmatch(folder.name):
     raise _unfinished(folder, 'its name says so')
   if not (folder / _WRITTEN_LAST).exists():

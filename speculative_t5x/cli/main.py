@@ -42,10 +42,13 @@ _FILE_FLAG, _PATH_FLAG = '--gin_file=', '--gin_search_paths='
 _OUTPUT_FLAG, _BINDING_PREFIX = '--output_dir=', '--gin.'
 _OWN_FLAG = re.compile(r'--(\w+)=(.*)', re.DOTALL)
 _BINDING_FLAG = re.compile(r'--gin\.([^=\s]+)=(.*)', re.DOTALL)
-# A path or a word, from which a shell removes quotes.
 # Macros that the file of a job sets to their defaults.
 _CHOICES = {'RULE', 'POLICY'}
-_BARE_STRING = re.compile(r'-|[\w./~][^\'"()\[\]{}%@]*')
+# A word or a path, from which a shell removes quotes. After a slash there may
+# be anything, for no other value has one outside of quotes.
+_BARE_STRING = re.compile(
+    r'-|[./~].*|\w[^\'"()\[\]{}%@]*(/.*)?', re.DOTALL
+)
 
 # The statuses that shells expect.
 _INTERRUPTED, _PIPE_CLOSED = 128 + signal.SIGINT, 128 + signal.SIGPIPE

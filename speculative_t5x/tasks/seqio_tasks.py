@@ -164,7 +164,7 @@ def add_prefix(
 
 
 def _load_vocabulary(path) -> seqio.SentencePieceVocabulary:
-  path = os.fspath(path)
+  path = os.fspath(epath.Path(path))
   # A remote file is looked up when texts are tokenized.
   if '://' not in path and not epath.Path(path).is_file():
     raise FileNotFoundError(

@@ -205,6 +205,7 @@ def train(
     OSError: if the folder cannot be written to; earlier checkpoints stay.
   """
   _check_batch_size(settings.batch_size, examples)
+  checkpoints.check_folder(model_dir)
   if samples:
     check_period(settings, samples.period)
   sharding.check_batch(mesh, settings.batch_size // settings.num_parts)

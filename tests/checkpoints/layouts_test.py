@@ -69,6 +69,32 @@ class TestFind:
     assert str(layouts._absolute('gs://bucket/model')) == 'gs://bucket/model'
 
 
+  def test_url_of_a_file(self, folder):
+    assert checkpoints.open(folder.as_uri()).folder.parent == folder
+    with pytest.raises(ValueError, match='file:///a/b'):
+      checkpoints.open('file://a/b')
+
+
+class TestPathsThatOrbaxMisreads:
+  """TensorStore wrote to a/b, and what Orbax wrote in [a] could not be read."""
+
+  @pytest.mark.parametrize('name', ['a\\b', '[a]'])
+  def test_nothing_is_written(self, tmp_path, name):
+    for save in (checkpoints.save, checkpoints.save_each):
+      with pytest.raises(checkpoints.CheckpointError, match='The path .* has'):
+        save(tmp_path / name, 1, {})
+    assert not list(tmp_path.iterdir())
+
+  @pytest.mark.parametrize('name', ['a\\b', '[a]'])
+  def test_copied(self, folder, tmp_path, name):
+    shutil.copytree(folder, tmp_path / name)
+    if name == '[a]':
+      assert checkpoints.open(tmp_path / name).step == 10
+    else:
+      with pytest.raises(checkpoints.CheckpointError, match='Rename'):
+        checkpoints.open(tmp_path / name)
+
+
 class TestRefused:
   """An error names folders that are no checkpoints, or of an unknown layout."""
 

@@ -194,6 +194,9 @@ class TestValues:
           ('gs://bucket/a-b/checkpoint_1', 'gs://bucket/a-b/checkpoint_1'),
           ('../a b/~c,d', '../a b/~c,d'),
           ('2026-11-21', '2026-11-21'),
+          (r'a\b', r'a\b'),
+          ("/it's/100%", "/it's/100%"),
+          ('runs/[1] "a"\\\'(b)@{c}', 'runs/[1] "a"\\\'(b)@{c}'),
       ],
   )
   def test_types_of_values(self, parsed, argument, value):
@@ -1026,13 +1029,26 @@ def pair_flags():
 
 class TestRemotePaths:
 
-  @pytest.mark.parametrize('scheme', ['file', 'memory'])
-  def test_unsupported(self, fails, pair_flags, scheme):
-    flag = f'--gin.CHECKPOINT_PATH={scheme}:///nowhere'
+  def test_unsupported(self, fails, pair_flags):
+    flag = '--gin.CHECKPOINT_PATH=memory:///nowhere'
     assert fails([*pair_flags, flag], 1) == (
-        f'Paths that begin with {scheme}:// are not supported. Give a local'
+        'Paths that begin with memory:// are not supported. Give a local'
         ' path, or one of a bucket (gs://).'
     )
+
+  def test_url_of_a_file_is_a_path(self, pair_flags, tmp_path):
+    folder = tmp_path / "it's" / '100%'
+    shutil.copytree(embedded.target_checkpoint(), folder / 'a')
+    output_dir = folder / 'b c'
+    flags = [
+        f'--gin.CHECKPOINT_PATH={(folder / "a").as_uri()}',
+        f'--gin.VOCABULARY_FILE={pathlib.Path(bulletins.VOCABULARY_FILE).as_uri()}',
+        f'--output_dir={output_dir.as_uri()}',
+    ]
+    assert main.main([*pair_flags, *flags]) == 0
+    assert (output_dir / 'check_pair.txt').exists()
+    # The path itself has a quote and a percent sign.
+    assert main.main([*pair_flags, f'--gin.CHECKPOINT_PATH={folder}/a']) == 0
 
   def test_error_of_tensorflow(self, fails, pair_flags, monkeypatch):
     """TensorFlow reads buckets."""
