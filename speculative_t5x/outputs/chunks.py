@@ -198,8 +198,8 @@ class Chunks:
 
 def first_files(folder: epath.Path) -> list[epath.Path]:
   """Returns the first chunk of each configuration in an output folder."""
-  pattern = f'{_FOLDER}/{configurations.NAME_PREFIX}*/{_FIRST}'
-  return sorted(folder.glob(pattern))
+  each = whole_files.listed(folder / _FOLDER, configurations.NAME_PREFIX)
+  return [path for part in each if (path := part / _FIRST).exists()]
 
 
 def _without(

@@ -58,7 +58,9 @@ class OutputFolder:
       raise whole_files.cannot_write(self._path, error) from error
 
   def _check_no_other(self, job: str) -> None:
-    records = (self._path / 'records').glob(f'{configurations.NAME_PREFIX}*')
+    records = whole_files.listed(
+        self._path / 'records', configurations.NAME_PREFIX
+    )
     firsts = chunks.first_files(self._path)
     for path in (self._path / _RESULTS, *records, *firsts):
       found = whole_files.first_object(path) if path.exists() else None

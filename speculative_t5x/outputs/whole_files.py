@@ -42,6 +42,16 @@ def write_bytes(
   return path
 
 
+def listed(folder: epath.Path, prefix: str) -> list[epath.Path]:
+  """Returns the paths in a folder whose names have a prefix, sorted.
+
+  `glob` would take a bracket in the path of the folder for a pattern.
+  """
+  if not folder.is_dir():
+    return []
+  return sorted(x for x in folder.iterdir() if x.name.startswith(prefix))
+
+
 def replace(folder: epath.Path, name: str, data: bytes) -> epath.Path:
   """Writes a file that may exist; where this fails, the earlier one stays.
 

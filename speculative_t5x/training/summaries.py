@@ -43,8 +43,8 @@ def write(
   path = whole_files.write_bytes(
       model_dir, f'{FOLDER}/{name}', [_records(points)]
   )
-  for other in path.parent.glob(f'{_PREFIX}*{_SUFFIX}'):
-    if other.name != name:
+  for other in whole_files.listed(path.parent, _PREFIX):
+    if other.name.endswith(_SUFFIX) and other.name != name:
       other.unlink()
   return path
 

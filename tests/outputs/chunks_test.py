@@ -23,7 +23,7 @@ _ROWS = ['{"text": "a\u2028ä"}', '{"text": "b"}']
 def folder(request, tmp_path):
   """Returns an output folder, local or remote."""
   if request.param == 'local':
-    yield epath.Path(tmp_path)
+    yield epath.Path(tmp_path) / '[1]'  # is no pattern
   else:
     with memory_files.enabled():
       yield epath.Path('memory://bucket/output')
