@@ -10,23 +10,26 @@ import sys
 
 import jax
 
-# The functions whose calls are watched.
-_FILES = re.compile(r'.*/(speculative_t5x|jax/_src/numpy)/.*')
+# Where arrays are made and given up.
+_FILES = re.compile(
+    r'.*/(speculative_t5x/(loading|networks/\w+|checkpoints/checkpoint)\.py'
+    r'|jax/_src/numpy/\w+\.py)'
+)
 
 
 @contextlib.contextmanager
 def follow() -> Iterator[dict[jax.Device, int]]:
-  """Yields the peak per device, above what lives at the start.
+  """Yields the peak per device, without arrays that live at the start.
 
-  The bytes are counted whenever a function of the package or of jax.numpy
-  returns.
+  The bytes are counted whenever a function that makes arrays returns.
   """
-  start, peak = _count(), collections.Counter()
+  earlier, peak = jax.live_arrays(), collections.Counter()
+  ids = {id(array) for array in earlier}
 
   def sample(frame, event, _):
     if event == 'return' and _FILES.fullmatch(frame.f_code.co_filename):
-      for device, count in _count().items():
-        peak[device] = max(peak[device], count - start[device])
+      for device, count in _count(ids).items():
+        peak[device] = max(peak[device], count)
 
   before = sys.getprofile()
   sys.setprofile(sample)
@@ -36,12 +39,12 @@ def follow() -> Iterator[dict[jax.Device, int]]:
     sys.setprofile(before)
 
 
-def _count() -> collections.Counter[jax.Device]:
+def _count(ids: set[int]) -> collections.Counter[jax.Device]:
   # An array on a mesh and the parts that it was made of share their buffers.
   buffers = {
       (shard.device, shard.data.unsafe_buffer_pointer()): shard.data.nbytes
       for array in jax.live_arrays()
-      if array.is_fully_addressable
+      if id(array) not in ids
       for shard in array.addressable_shards
   }
   count = collections.Counter()
