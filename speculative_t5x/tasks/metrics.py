@@ -103,7 +103,8 @@ def speculation(aux_values: Mapping[str, Any]) -> dict[str, float]:
     aux_values: `tokens` and `target_calls`, [examples, ...]; of a speculative
       run also `tested` and `accepted` draft tokens, [examples, ...], and
       `tested_per_position` and `accepted_per_position`, [examples, ..., gamma].
-      Other values are ignored.
+      Of `scores`, [examples, ...], it is checked that they are finite. Other
+      values are ignored.
 
   Returns:
     `tokens_per_target_call`; of a speculative run also `acceptance_rate`,
@@ -111,8 +112,19 @@ def speculation(aux_values: Mapping[str, Any]) -> dict[str, float]:
     from 1 on, as `acceptance_rate/position_1`. Rates of no calls or of no
     tested tokens are left out, as are those whose counts are missing.
 
+  Raises:
+    ValueError: for a score that is not finite, which NaN among logits leaves.
+      T5X decodes within a compiled function, which cannot raise.
+
   Reference: Leviathan et al. (2023), Definition 3.1, arXiv:2211.17192v2.
   """
+  is_finite = np.isfinite(aux_values.get('scores', ()))
+  if not np.all(is_finite):
+    example = np.argwhere(~is_finite)[0, 0]
+    raise ValueError(
+        f'The score of output {example} is not finite, and neither are the'
+        " model's logits. Decode in float32, or use another checkpoint."
+    )
   names = aux_values.keys() & {*_CALLS, *_TESTS}
   counts = {name: np.asarray(aux_values[name]) for name in names}
   rates = {}

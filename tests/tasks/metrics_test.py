@@ -154,6 +154,11 @@ class TestSpeculation:
     several = {name: [value] for name, value in self.counts.items()}
     assert metrics.speculation(several) == self.rates
 
+  @pytest.mark.parametrize('bad', [np.nan, -np.inf])
+  def test_scores_that_are_not_finite(self, bad):
+    with pytest.raises(ValueError, match='output 1 is not finite'):
+      metrics.speculation(self.counts | {'scores': [-1.0, bad]})
+
   def test_plain_decoding(self):
     counts = {'tokens': [9, 3], 'target_calls': [9, 3]}
     assert metrics.speculation(counts) == {'tokens_per_target_call': 1}
