@@ -18,7 +18,7 @@ class LocalPath:
 
   def __new__(cls, url: str) -> epath.Path:
     host, _, path = url.removeprefix(_SCHEME).partition('/')
-    if host:
+    if host not in ('', 'localhost'):
       raise ValueError(
           f'{url} is a file of the host {host!r}. Give a local path, in a URL'
           f' after three slashes: {_SCHEME}/{host}/{path}.'

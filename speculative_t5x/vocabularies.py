@@ -338,7 +338,8 @@ def _find_file(path: epath.Path) -> epath.Path:
       return path / name
   raise VocabularyError(
       f'There is no vocabulary in {path}: it holds neither {NAMES[1]} nor'
-      f' {NAMES[0]}. Copy one of them there, or pass the file.'
+      f' {NAMES[0]}. Copy one of them there, or pass the file, in jobs as'
+      ' VOCABULARY_FILE.'
   )
 
 

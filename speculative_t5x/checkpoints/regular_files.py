@@ -24,7 +24,7 @@ _KINDS = {
 
 def is_remote(path: epath.PathLike) -> bool:
   """Returns whether a path has a scheme, as `gs://bucket/model`."""
-  return '://' in os.fspath(path)
+  return '://' in os.fspath(epath.Path(path))  # file:// is not
 
 
 def check(path: epath.Path) -> None:

@@ -335,8 +335,9 @@ def _device_memory(
     return finding.judged('note', remedy)
   return finding.judged(
       'error',
-      f'{remedy} Lower BATCH_SIZE or TASK_FEATURE_LENGTHS, decode in'
-      ' bfloat16, or partition the target over more devices by MESH_SHAPE.',
+      f'{remedy} Decode in bfloat16, partition the target over more devices by'
+      ' MESH_SHAPE, or, if the parameters alone fit, lower BATCH_SIZE or'
+      ' TASK_FEATURE_LENGTHS.',
   )
 
 

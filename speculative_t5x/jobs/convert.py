@@ -39,10 +39,15 @@ def convert(
   Raises:
     checkpoints.CheckpointError: if the checkpoint cannot be read or is not
       T5's, or if the output exists already.
-    ValueError: for another role.
+    ValueError: for another role, or one of a checkpoint of one model.
   """
   checkpoint = checkpoints.open(checkpoint_path)
   if role is not None:
+    if not checkpoint.is_pair:
+      raise ValueError(
+          f'{checkpoint.folder} is a checkpoint of one model, and role is'
+          f' {role!r}. Leave out ROLE.'
+      )
     checkpoint = checkpoint.of(role)
   config = loading.read_config(checkpoint)
   checkpoint.check_shapes(loading.abstract_params(config))
@@ -60,8 +65,8 @@ def convert(
       f' {" and ".join(sorted(dtypes))}.'
   )
   print(
-      'Its sizes, for target/t5.T5Config: or draft/t5.T5Config: in a gin file,'
-      ' or for network.T5Config: in a gin file of T5X:'
+      'Its sizes, which a gin file sets under "target/t5.T5Config:" or'
+      ' "draft/t5.T5Config:", and one of T5X under "network.T5Config:":'
   )
   for name in _SIZES:
     print(f'  {name} = {getattr(config, name)!r}')

@@ -8,9 +8,11 @@ import contextlib
 import dataclasses
 import itertools
 import json
+import os
 import sys
 from typing import Any
 
+from etils import epath
 import jax.numpy as jnp
 import numpy as np
 
@@ -184,6 +186,8 @@ def infer(
   examples_lib.check_lengths(workload.task_feature_lengths)
   paths = [inputs] if isinstance(inputs, str) else inputs
   if paths is not None:
+    # A file has one name in records, also if it is given as a URL.
+    paths = [os.fspath(epath.Path(path)) for path in paths]
     text_files.check(paths, input_format, hints_field)
   mesh = workload.make_mesh()
   batch_size = workload_lib.pad_batch(mesh, batch_size)

@@ -13,6 +13,7 @@ from speculative_t5x import vocabularies
 from speculative_t5x.outputs import folder_lock
 from speculative_t5x.outputs import whole_files
 from speculative_t5x.runtime import arguments
+from speculative_t5x.runtime import progress
 from speculative_t5x.tasks import examples as examples_lib
 from speculative_t5x.tasks import predictions as predictions_lib
 from speculative_t5x.tasks import task_vocabulary
@@ -65,6 +66,7 @@ def make_table(
         predictions_lib.read_tokens(epath.Path(path)) for path in paths
     )
   identity = vocabularies.fingerprint(vocabulary)
+  progress.say(f'counting the tokens of {origin}')
   with folder_lock.hold(output_dir):
     counts = token_counts.count(
         itertools.islice(texts, num_examples),

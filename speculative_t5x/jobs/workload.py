@@ -191,7 +191,7 @@ def note_unstopped_drafts(decoder: token_decoder.TokenDecoder) -> None:
   if name and draws_none and may_stop:
     print(
         f'The policy {decoder.policy.name} cannot stop what the drafter {name}'
-        ' chooses without a distribution. There GAMMA alone limits the drafts.',
+        ' chooses without a distribution. GAMMA alone limits these drafts.',
         file=sys.stderr,
     )
 
