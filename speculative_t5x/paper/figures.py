@@ -131,7 +131,10 @@ def figure_3(points: Points = ()) -> figure_lib.Figure:
     _name_pairs(
         figure,
         looks,
-        [_MARKERS, 'bar: γ whose intervals overlap; dash: Theorem 3.8 at α and c'],
+        [
+            _MARKERS,
+            'bar: γ whose intervals overlap; dash: Theorem 3.8 at α and c',
+        ],
         map(_sweep_words, sweeps, best, expected),
     )
     _number(axes, best, gammas)
