@@ -5,6 +5,7 @@
 etils, by which the package opens every path, knows buckets only.
 """
 
+import os
 import urllib.parse
 
 from etils import epath
@@ -23,4 +24,4 @@ class LocalPath:
           f'{url} is a file of the host {host!r}. Give a local path, in a URL'
           f' after three slashes: {_SCHEME}/{host}/{path}.'
       )
-    return epath.Path('/' + urllib.parse.unquote(path))
+    return epath.Path(os.fsdecode(b'/' + urllib.parse.unquote_to_bytes(path)))

@@ -400,7 +400,9 @@ class TokenDecoder:
         request.draft_sampling,
         request.rule,
         self.policy,
-        rescale_log_probs=self._rescale_log_probs,
+        # Other rules may accept tokens that the distribution sampled from
+        # rules out, which would have no score under it.
+        rescale_log_probs=self._rescale_log_probs and request.rule.is_lossless,
     )
     return self._decode(setup, fold, request)
 

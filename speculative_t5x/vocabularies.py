@@ -32,7 +32,8 @@ _SPECIAL_TOKENS = (_TOKENIZER_CONFIG, 'special_tokens_map.json')
 _SENTINEL = re.compile('▁?<extra_id_[0-9]+>')
 _NUM_SENTINELS = 100  # of T5, in T5X and in transformers
 _MAX_SENTINELS = 10_000  # a larger number is a damaged file's
-_CONTROL = re.compile(r'<\w+>')  # such as MADLAD-400's <2de>
+# MADLAD-400's languages, as <2de>, and sentinels.
+_CONTROL = re.compile(r'<(?:2\w+|extra_id_\d+)>')
 
 
 class VocabularyError(ValueError):
@@ -458,7 +459,8 @@ def _check_added_tokens(path: epath.Path, vocabulary: Vocabulary) -> None:
         ' Copy or download both again.'
     ) from error
   for file, i, token in added:
-    if (found := vocabulary.id_to_piece(i).removeprefix('▁')) != token:
+    found = vocabulary.id_to_piece(i)
+    if token not in (found, found.removeprefix('▁')):
       raise VocabularyError(
           f'{file} adds the token {token!r} with id {i}, which is {found!r} in'
           f' {path}. Save the tokenizer again by transformers 5, which writes'

@@ -20,7 +20,7 @@ _NAMES = {
     str: 'a string',
     types.NoneType: 'None',
 }
-_LITERALS = *_NAMES, dict, list, tuple
+_LITERALS = *_NAMES, bytes, complex, dict, list, set, tuple
 _REFERENCE = 'a reference that begins with @'
 _UNIONS = typing.Union, types.UnionType
 
@@ -56,13 +56,16 @@ def check(config: types.ModuleType) -> None:
 
 def _follow(config: types.ModuleType, value: Any) -> tuple[str, Any]:
   """Returns the name of the macro that holds a value, if any, and the value."""
-  macro = ''
+  macros = ['']
   while isinstance(value, config.ConfigurableReference):
     held = config._CONFIG.get(value.config_key, {})
     if value.config_key[1] != 'gin.macro' or 'value' not in held:
       break
     macro, value = value.config_key[0], held['value']
-  return macro, value
+    if macro in macros:
+      raise ValueError(f'{macro} refers to itself. Give it a value.')
+    macros.append(macro)
+  return macros[-1], value
 
 
 def _resolve(config: types.ModuleType, value: Any) -> Any:

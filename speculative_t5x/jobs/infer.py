@@ -260,7 +260,7 @@ def infer(
     settings = _settings(setup, paths)
     record, rows = _write(setup, read, output_dir, settings, options)
     if answers is not None and answers.append:
-      answers.add(embedder, _answers_in(rows))
+      answers.add(embedder, _answers_in(rows, vocabulary))
     return record
 
 
@@ -294,10 +294,12 @@ def _find_answers(
   return _WithAnswers(answers.finder(decoder, store))
 
 
-def _answers_in(rows: Iterable[str]) -> Iterator[tuple[str, str]]:
+def _answers_in(
+    rows: Iterable[str], vocabulary: vocabularies.Vocabulary
+) -> Iterator[tuple[str, str]]:
   """Yields the inputs of lines of predictions, and the best outputs."""
   for row in map(json.loads, rows):
-    if row['input'].strip():
+    if not inputs_lib.is_empty(row['input'], vocabulary.encode(row['input'])):
       yield row['input'], predictions_lib.best_of(row['prediction'])
 
 
@@ -354,7 +356,11 @@ def _num_inputs(
   """Returns how many inputs there are to decode, None if it is not known."""
   if paths is None:
     name, split = workload.mixture_or_task_name, workload.split
-    found = examples_lib.find_task(name, split).num_input_examples(split)
+    task = examples_lib.find_task(name, split)
+    try:
+      found = task.num_input_examples(split)
+    except KeyError:  # a source may know only some of its splits
+      return None
   elif text_files.STANDARD_INPUT in paths or any(
       map(regular_files.is_remote, paths)
   ):

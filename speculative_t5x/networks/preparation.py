@@ -88,6 +88,8 @@ def merge_each(config: t5.T5Config, leaves: Leaves) -> Leaves:
       the others of their kernel are held, and no more.
   Yields:
     The parameters of the network of `merge_config`. Values are unchanged.
+  Raises:
+    ValueError: at the end, if a part of a merged kernel is missing.
   """
   waiting = {}
   for name, leaf in leaves:
@@ -100,6 +102,11 @@ def merge_each(config: t5.T5Config, leaves: Leaves) -> Leaves:
       leaf.block_until_ready()  # only then is the memory of its parts free
     yield name, leaf
     del leaf
+  if waiting:
+    raise ValueError(
+        f'The parameters have {min(waiting)} without the others that it is'
+        ' merged with. Give all parameters of the network.'
+    )
 
 
 def merged_kernel(

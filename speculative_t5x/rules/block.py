@@ -94,7 +94,10 @@ def _residual_masses(
   gamma, vocab_size = draft.tokens.shape[1], target_probs.shape[-1]
   p = target_probs[:, 1:gamma]
   q = verification.draft_probs(draft, vocab_size, p.dtype)[:, 1:]
-  excess = jnp.maximum(weights[:, : p.shape[1], None] * p - q, 0)
+  p = weights[:, : p.shape[1], None] * p
+  # A token whose q is NaN was not drawn from q and is always rejected, so that
+  # the prefix before it is as good as the whole draft.
+  excess = jnp.where(jnp.isnan(q), p, jnp.maximum(p - q, 0))
   masses = jnp.sum(excess, axis=-1)
   return jnp.pad(masses, ((0, 0), (0, gamma - p.shape[1])))
 

@@ -219,20 +219,17 @@ def read(
     lengths: see `load`.
     num_examples: number of examples to read, from the first on; None for all.
   Raises:
-    ValueError: for a length that is missing or below 1.
+    ValueError: for a length that is missing or below 1, or a task that
+      truncates before its last preprocessor.
   """
   check_lengths(lengths)
   quiet.keep_tensorflow_off_accelerators()
   lengths = {name: lengths[name] for name in ('inputs', 'targets')}
-  is_ended = _TRIM in task.preprocessors
-  # Nothing that follows this preprocessor depends on whether it truncated.
-  whole = task.replace(
-      preprocessors=[
-          seqio.preprocessors.append_eos if each is _TRIM else each
-          for each in task.preprocessors
-      ]
-  )
+  whole = _without_trim(task)
+  is_ended = whole is not task
   tf.random.set_seed(_SEED)
+  # Draws that keep a state are then made in order, other maps stay parallel.
+  tf.config.experimental.enable_op_determinism()
   with quiet.quiet_stderr():  # SentencePiece logs how it normalizes
     examples = whole.get_dataset(
         sequence_length=lengths,
@@ -251,6 +248,31 @@ def read(
       if is_ended and feature.add_eos and len(full[name]) > length:
         cut[name][-1] = feature.vocabulary.eos_id
     yield full, cut
+
+
+def _without_trim(task: seqio.Task) -> seqio.Task:
+  """Returns a task that appends EOS where it truncated before.
+
+  Raises:
+    ValueError: if it truncates before its last preprocessor, which might depend
+      on that.
+  """
+  steps = [
+      each
+      for each in task.preprocessors
+      if not isinstance(each, seqio.CacheDatasetPlaceholder)
+  ]
+  is_trim = [getattr(each, 'func', each) is _TRIM for each in steps]
+  if not any(is_trim):
+    return task
+  if any(is_trim[:-1]):
+    raise ValueError(
+        f'Task {task.name} has preprocessors after append_eos_after_trim, which'
+        ' would see truncated examples. Make it the last one.'
+    )
+  return task.replace(
+      preprocessors=[*steps[:-1], seqio.preprocessors.append_eos]
+  )
 
 
 def check_lengths(lengths: Mapping[str, int]) -> None:
@@ -390,7 +412,7 @@ def _reference(target: Any, place: str) -> Any:
         max_ndarray_size=sys.maxsize,
     )
     text.encode()  # no lone surrogates
-  except (AttributeError, TypeError, ValueError) as error:
+  except (AttributeError, RecursionError, TypeError, ValueError) as error:
     raise ValueError(
         f'{place}: the reference {target!r} cannot be written as JSON'
         f" ({error}). Change the task's postprocessor, or leave out the"

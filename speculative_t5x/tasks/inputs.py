@@ -43,6 +43,11 @@ class Input(NamedTuple):
   is_empty: bool = False
 
 
+def is_empty(text: str, ids: Sequence[int]) -> bool:
+  """Returns whether a text, encoded as `ids`, has nothing to decode."""
+  return not ids or not text.strip()
+
+
 def from_lines(
     lines: Iterable[text_files.Line],
     vocabulary: vocabularies.Vocabulary,
@@ -66,15 +71,15 @@ def from_lines(
   line, has_text = None, False
   for number, line in enumerate(lines):
     ids = vocabulary.encode(line.text)
-    is_empty = not ids or not line.text.strip()
-    if is_empty and on_empty == REFUSE:
+    has_none = is_empty(line.text, ids)
+    if has_none and on_empty == REFUSE:
       raise ValueError(
           f'{line.place} has no text. Remove the line, or give it some text,'
           " or set ON_EMPTY to 'pass' or 'skip'."
       )
-    if is_empty and on_empty == SKIP:
+    if has_none and on_empty == SKIP:
       continue
-    has_text |= not is_empty
+    has_text |= not has_none
     tokens = batching.cut([*ids, end], inputs_length, end)
     yield Input(
         number,
@@ -84,7 +89,7 @@ def from_lines(
         vocabulary.knows(line.text, ids),
         hints_lib.encode(line.hints, vocabulary, lengths.get('hints')),
         line.fields,
-        is_empty,
+        has_none,
     )
   if line is not None and not has_text:
     raise ValueError(

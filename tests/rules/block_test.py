@@ -104,9 +104,11 @@ def _stops_at_the_first_failure(original):
 
 
 def _whole_is_gamma(original):
-  """The whole draft is taken for gamma tokens in rows of shorter drafts."""
+  """Drafts are taken for gamma tokens, with no mass behind shorter ones."""
 
   def longest(weights, masses, lengths, uniforms):
+    count = jnp.arange(1, weights.shape[1] + 1)
+    masses = jnp.where(count < lengths[:, None], masses, 0)
     found = original(
         weights, masses, jnp.full_like(lengths, weights.shape[1]), uniforms
     )

@@ -92,6 +92,24 @@ class TestEveryRule:
     assert np.all(np.isfinite(found.next_weights))
     assert np.all(np.sum(found.next_weights, axis=-1) > 0)
 
+  @pytest.mark.parametrize(
+      'rule', [x for x in EXACT if x.name != 'exact_match'], ids=by_name
+  )
+  def test_a_draft_ends_before_nan(self, rule):
+    """A token of a q that is NaN was not drawn from it."""
+    scores, draft, uniforms = random_arguments(256, 3)
+    draft = draft.replace(is_point_mass=jnp.zeros((256, 3), bool))
+    cut = draft.replace(lengths=jnp.minimum(draft.lengths, 1))
+    nan = draft.replace(probs=draft.probs.at[:, 1].set(jnp.nan))
+    found, expected = (rule(scores, each, uniforms) for each in (nan, cut))
+    np.testing.assert_array_equal(found.num_accepted, expected.num_accepted)
+    normalized = lambda x: x / jnp.sum(x, axis=-1, keepdims=True)
+    np.testing.assert_allclose(
+        normalized(found.next_weights),
+        normalized(expected.next_weights),
+        rtol=1e-5,
+    )
+
   @pytest.mark.parametrize('rule', [*EXACT, *LOSSY], ids=by_name)
   def test_never_accepts_an_impossible_token(self, rule):
     scores, draft, _ = random_arguments(64, 2)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of reading a split of a task as arrays."""
 
+import functools
 import itertools
 
 import numpy as np
@@ -159,7 +160,13 @@ class TestOneReading:
       assert loaded.tokens[number].tolist() == [*encode(text)[:5], 1]
       assert loaded.hints[number] == [[*encode(text), 1]]
 
-  @pytest.mark.parametrize('random_task', ['seed'], indirect=True)
+  def test_a_trim_before_other_preprocessors_is_refused(self, add_task):
+    trim = seqio.preprocessors.append_eos_after_trim
+    name = add_task([[3, 4]], steps=[trim, lambda x: x])
+    with pytest.raises(ValueError, match='Make it the last one'):
+      examples.load(name, 'validation', _LENGTHS)
+
+  @pytest.mark.parametrize('random_task', ['seed', 'no seed'], indirect=True)
   def test_every_job_meets_the_same_draws(self, random_task):
     lengths = {'inputs': 6, 'targets': 6}
     loaded = examples.load(random_task, 'validation', lengths)
@@ -175,7 +182,7 @@ class TestOneReading:
       'steps',
       [
           [seqio.preprocessors.append_eos_after_trim],
-          [seqio.preprocessors.append_eos_after_trim, lambda x: x],
+          [functools.partial(seqio.preprocessors.append_eos_after_trim)],
           [seqio.preprocessors.append_eos],
           [],
       ],
