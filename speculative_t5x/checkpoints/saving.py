@@ -90,5 +90,6 @@ def save_each(
       ocp.partial.save(step_folder, {'target': trees.nest(batch)})
       del batch  # or it would stay while the next one is read
     ocp.partial.finalize(step_folder)
-    (step_folder / _MARKER).write_text('Checkpoint commit was successful')
+    text = 'Checkpoint commit was successful'
+    (step_folder / _MARKER).write_text(text, encoding='utf-8')
   return step_folder

@@ -857,9 +857,12 @@ class TestEarlierAnswers:
     assert not (tmp_path / 'store').exists()
 
   def test_the_best_of_several_decodes_is_appended(self):
-    rows = [('a', ['worst', 'best']), ('b', 'only')]
+    rows = [('a', ['worst', 'best']), ('b', 'only'), ('▁', 'of no text')]
     lines = [json.dumps({'input': x, 'prediction': y}) for x, y in rows]
-    assert list(infer._answers_in(lines)) == [('a', 'best'), ('b', 'only')]
+    vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)
+    assert list(infer._answers_in(lines, vocabulary)) == [
+        ('a', 'best'), ('b', 'only')
+    ]  # fmt: skip
 
   def test_plain_decoding_fills_a_store(self, run, store, tmp_path):
     """Also one that has answers, which it cannot use."""

@@ -191,7 +191,10 @@ def again(ran, paths, tmp_path, monkeypatch):
       return dataclasses.replace(target, checkpoint=path)
 
     found = types.SimpleNamespace(
-        config=target.config, special_ids=target.special_ids, load=load
+        config=target.config,
+        special_ids=target.special_ids,
+        checkpoint=types.SimpleNamespace(folder=self.checkpoint_path),
+        load=load,
     )
     found.with_vocabulary = lambda *_: found
     return found

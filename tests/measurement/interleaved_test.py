@@ -133,7 +133,7 @@ class TestRun:
       assert run.seconds.shape == (2,) and (run.seconds > 0).all()
     shown = capsys.readouterr()
     assert shown.out == ''
-    assert shown.err == 'a test: 2 of 2 batches, 0 s left\n'
+    assert shown.err.endswith('\na test: 2 of 2 batches, 0 s left\n')
 
   def test_between_comes_before_each_batch_is_decoded(self):
     decoder = _Decoder()
