@@ -1107,7 +1107,7 @@ class TestCheckPair:
     shown = capsys.readouterr()
     (line,) = shown.err.splitlines()
     assert line.startswith('error: The pair cannot work. ')
-    assert 'of 0.01 GiB. Lower BATCH_SIZE' in line
+    assert 'of 0.01 GiB. Decode in bfloat16' in line
     assert 'emb_dim' in shown.out and 'can work' not in shown.out
 
   def test_required_macros_are_named(self, capsys):

@@ -234,7 +234,7 @@ class TestMemory:
     assert not _check(*pair, total / 2**30, **changes).errors
     (found,) = _check(*pair, (total - 1) / 2**30, **changes).errors
     assert found.name == 'memory per device'
-    assert 'Lower BATCH_SIZE' in found.remedy
+    assert 'lower BATCH_SIZE' in found.remedy
 
   def test_no_memory_given(self, pair):
     report = _check(*pair, None)

@@ -147,7 +147,7 @@ class TestFailures:
 
   def test_too_little_memory(self, fails):
     reason = fails(device_memory_gib=0.001)
-    assert 'MiB in total, of 0.001 GiB. Lower BATCH_SIZE' in reason
+    assert 'MiB in total, of 0.001 GiB. Decode in bfloat16' in reason
 
   @pytest.mark.parametrize(
       ('changes', 'message'),
