@@ -26,30 +26,30 @@ import pathlib
 from typing import Any
 
 from benchmarks import json_lines
-from speculative_t5x import batching
 from speculative_t5x import embedded
-from speculative_t5x import hints as hints_lib
-from speculative_t5x import token_decoder
+from speculative_t5x.decoder import batching
+from speculative_t5x.decoder import counts
+from speculative_t5x.decoder import hints as hints_lib
+from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import lookup
-from speculative_t5x.measurement import counts
-from speculative_t5x.measurement import interleaved
-from speculative_t5x.measurement import part_programs
-from speculative_t5x.measurement import part_sums
-from speculative_t5x.measurement import provenance
-from speculative_t5x.measurement import step_times
+from speculative_t5x.loading import quiet
 from speculative_t5x.policies import confidence
 from speculative_t5x.policies import expected_speed
 from speculative_t5x.policies import marginal_gain
-from speculative_t5x.runtime import arguments
-from speculative_t5x.runtime import progress
-from speculative_t5x.runtime import quiet
+from speculative_t5x.research import arguments
+from speculative_t5x.research import progress
+from speculative_t5x.research.measurement import interleaved
+from speculative_t5x.research.measurement import part_programs
+from speculative_t5x.research.measurement import part_sums
+from speculative_t5x.research.measurement import provenance
+from speculative_t5x.research.measurement import step_times
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import widths
+from speculative_t5x.tasks import bulletin_summaries  # noqa: F401  likewise
 from speculative_t5x.tasks import ende  # noqa: F401  registers a task
 from speculative_t5x.tasks import examples as examples_lib
 from speculative_t5x.tasks import post_editing  # noqa: F401  likewise
-from speculative_t5x.tasks import summaries  # noqa: F401  likewise
 
 _ROUNDS = 15  # of the parts
 

@@ -36,19 +36,19 @@ from typing import Any
 
 import numpy as np
 
-from speculative_t5x import answers
-from speculative_t5x import batching
 from speculative_t5x import embedded
-from speculative_t5x import text_decoder
-from speculative_t5x.answers import store as store_lib
+from speculative_t5x.decoder import answers
+from speculative_t5x.decoder import batching
+from speculative_t5x.decoder import counts
+from speculative_t5x.decoder import text_decoder
+from speculative_t5x.decoder.answers import store as store_lib
 from speculative_t5x.drafters import lookup
-from speculative_t5x.drafters import source
-from speculative_t5x.measurement import counts
-from speculative_t5x.measurement import interleaved
-from speculative_t5x.measurement import provenance
-from speculative_t5x.runtime import arguments
-from speculative_t5x.runtime import progress
-from speculative_t5x.runtime import quiet
+from speculative_t5x.loading import quiet
+from speculative_t5x.loading.drafters import source
+from speculative_t5x.research import arguments
+from speculative_t5x.research import progress
+from speculative_t5x.research.measurement import interleaved
+from speculative_t5x.research.measurement import provenance
 from speculative_t5x.tasks import paraphrases
 
 _FILL_BATCH = 20

@@ -29,8 +29,8 @@ from jax import lax
 import jax.numpy as jnp
 import numpy as np
 
-from speculative_t5x.measurement import provenance
-from speculative_t5x.measurement import step_times
+from speculative_t5x.research.measurement import provenance
+from speculative_t5x.research.measurement import step_times
 
 ROWS = (1, 2, 4, 8)
 _MANY_ROWS = 512  # enough that arithmetic dominates the time

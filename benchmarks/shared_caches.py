@@ -27,9 +27,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x import embedded
-from speculative_t5x.measurement import part_programs
-from speculative_t5x.measurement import provenance
-from speculative_t5x.measurement import step_times
+from speculative_t5x.research.measurement import part_programs
+from speculative_t5x.research.measurement import provenance
+from speculative_t5x.research.measurement import step_times
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import uniforms as uniforms_lib
 

@@ -26,21 +26,21 @@ import sys
 
 import jax
 
-from speculative_t5x import loading
-from speculative_t5x import random_models
-from speculative_t5x import run_record
-from speculative_t5x import simulation
-from speculative_t5x import token_decoder
+from speculative_t5x.decoder import compilation_cache
+from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import draft_model
-from speculative_t5x.measurement import read_floor
-from speculative_t5x.networks import t5_published
-from speculative_t5x.outputs import folder_lock
-from speculative_t5x.outputs import output_folder
-from speculative_t5x.paper import published
-from speculative_t5x.reports import walltime_summary
-from speculative_t5x.runtime import arguments
-from speculative_t5x.runtime import compilation_cache
-from speculative_t5x.runtime import quiet
+from speculative_t5x.jobs.outputs import output_folder
+from speculative_t5x.loading import models
+from speculative_t5x.loading import quiet
+from speculative_t5x.loading.files import folder_lock
+from speculative_t5x.research import arguments
+from speculative_t5x.research import run_record
+from speculative_t5x.research.measurement import read_floor
+from speculative_t5x.research.paper import published
+from speculative_t5x.research.reports import walltime_summary
+from speculative_t5x.research.simulation import random_models
+from speculative_t5x.research.simulation import simulated_walltimes
+from speculative_t5x.research.simulation import t5_published
 
 _NOTE = (
     'Each line gives the time of a plain decoding step, without the encoder,'
@@ -77,7 +77,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
   parser.add_argument(
       '--rounds',
       type=int,
-      default=simulation.Shapes.rounds,
+      default=simulated_walltimes.Shapes.rounds,
       help='number of times that the parts are timed',
   )
   parser.add_argument('--output_dir', required=True, metavar='DIR')
@@ -100,7 +100,9 @@ def choose_rows(drafts: Sequence[str]) -> list[published.Row]:
   return [row for row in published.TABLES_2_AND_4 if row.draft in drafts]
 
 
-def make_shapes(options: argparse.Namespace) -> list[simulation.Shapes]:
+def make_shapes(
+    options: argparse.Namespace,
+) -> list[simulated_walltimes.Shapes]:
   """Returns the shapes to decode, one per batch size.
 
   Raises:
@@ -112,7 +114,7 @@ def make_shapes(options: argparse.Namespace) -> list[simulation.Shapes]:
   for batch_size in options.batch_size:
     arguments.check(batch_size=batch_size, batches=options.batches)
   return [
-      simulation.Shapes(
+      simulated_walltimes.Shapes(
           num_examples=options.batches * batch_size,
           batch_size=batch_size,
           inputs_length=options.inputs_length,
@@ -128,7 +130,7 @@ def make_shapes(options: argparse.Namespace) -> list[simulation.Shapes]:
 def measure(
     targets: Sequence[str],
     rows: Sequence[published.Row],
-    all_shapes: Sequence[simulation.Shapes],
+    all_shapes: Sequence[simulated_walltimes.Shapes],
     output_dir: str | os.PathLike[str],
 ) -> list[run_record.RunRecord]:
   """Measures every target with all rows of the tables at all shapes.
@@ -146,7 +148,9 @@ def measure(
   for size in targets:  # checks all sizes before the first measurement
     t5_published.make_config(size, all_shapes[0].dtype)
   pairings = [
-      simulation.Pairing(r.draft, r.alpha, r.gamma, float(r.temperature))
+      simulated_walltimes.Pairing(
+          r.draft, r.alpha, r.gamma, float(r.temperature)
+      )
       for r in rows
   ]
   with folder_lock.hold(output_dir):
@@ -154,7 +158,7 @@ def measure(
     for size in targets:
       of_size = []
       for shapes in all_shapes:
-        found, _ = simulation.measure_pairings(
+        found, _ = simulated_walltimes.measure_pairings(
             size, pairings, shapes, output_dir
         )
         num_bytes = count_step_bytes(size, shapes)
@@ -177,13 +181,13 @@ def _write(records, texts, output_dir) -> None:
   print(f'Records: {folder.finish()}')
 
 
-def count_step_bytes(size: str, shapes: simulation.Shapes) -> int:
+def count_step_bytes(size: str, shapes: simulated_walltimes.Shapes) -> int:
   """Returns the bytes that a target step must read, without allocating them."""
   config = t5_published.make_config(size, shapes.dtype)
   params = jax.eval_shape(
       functools.partial(random_models.random_params, config)
   )
-  model = loading.Model(config, params, loading.count_params(config))
+  model = models.Model(config, params, models.count_params(config))
   decoder = token_decoder.TokenDecoder(
       model,
       draft_model.from_model(model),

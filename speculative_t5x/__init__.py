@@ -19,6 +19,6 @@ Speculative Decoding", ICML 2023, arXiv:2211.17192v2.
   jobs           what the command line runs, set up by gin
 """
 
-import speculative_t5x.file_urls  # noqa: F401 (for all of the package)
+import speculative_t5x.loading.files.file_urls  # noqa: F401 (everywhere)
 
 __version__ = '0.1.0'

@@ -23,8 +23,8 @@ from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import step as step_lib
 from speculative_t5x.speculation import verification
-from speculative_t5x.testing import programs
 from speculative_t5x.testing import reachable
+from speculative_t5x.testing import step_programs
 from tests import combinations
 from tests import tiny_drafters
 from tests.speculation import distribution_test
@@ -68,9 +68,9 @@ def make_program(
     gamma: int = 2,
     sampling: str = 'as it is',
     policy: contracts.DraftLengthPolicy | None = None,
-) -> programs.Program:
+) -> step_programs.Program:
   """Returns a program with one policy, or with any in each row."""
-  return programs.Program(
+  return step_programs.Program(
       tiny_drafters.make(drafter, gamma),
       policy or combinations.PolicyOfRow(),
       sampling_lib.make_sampling(**SAMPLINGS[sampling]),
@@ -94,7 +94,7 @@ def decisions(drafter: str, rule: str) -> reachable.Decisions:
 
 
 def reach(
-    program: programs.Program, rule: str, policy: str, known=None
+    program: step_programs.Program, rule: str, policy: str, known=None
 ) -> reachable.Reached:
   """Enumerates with a rule and a policy of a program for all of them."""
   number = list(combinations.RULES).index(rule)
@@ -108,7 +108,7 @@ def reach(
   return reachable.reach(program, own_rule, known, state)
 
 
-def error(program: programs.Program, found: reachable.Reached) -> float:
+def error(program: step_programs.Program, found: reachable.Reached) -> float:
   """Returns the largest error of the probability of an output."""
   largest = max(
       abs(p.get(output, 0.0) - own.get(output, 0.0))
@@ -273,7 +273,7 @@ SAMPLES = 10_000  # per combination and call of the jitted loop
 
 
 def sample(
-    program: programs.Program, choices, num_calls: int = 1
+    program: step_programs.Program, choices, num_calls: int = 1
 ) -> dict[tuple[str, str], tuple[float, float]]:
   """Returns how far outputs of the jitted loop are from the target's.
 
@@ -310,7 +310,7 @@ def sample(
 
 
 def _decode(
-    program: programs.Program, rules: jax.Array, policies: jax.Array, seed
+    program: step_programs.Program, rules: jax.Array, policies: jax.Array, seed
 ) -> state_lib.State:
   """Returns the states after the loop, of rows of the first example."""
   setup, batch, state = program.start(

@@ -13,14 +13,14 @@ import gin
 import pytest
 
 from speculative_t5x import embedded
-from speculative_t5x.cli import commands
-from speculative_t5x.cli import gin_text
-from speculative_t5x.cli import kinds
-from speculative_t5x.cli import main
 from speculative_t5x.jobs import paper
 from speculative_t5x.jobs import walltime
+from speculative_t5x.jobs.command_line import commands
+from speculative_t5x.jobs.command_line import gin_text
+from speculative_t5x.jobs.command_line import kinds
+from speculative_t5x.jobs.command_line import main
 from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_published
+from speculative_t5x.research.simulation import t5_published
 from tests import shared
 
 _ROOT = pathlib.Path(__file__).parents[1]

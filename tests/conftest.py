@@ -11,7 +11,7 @@ cheap_compilation.set_up()  # before JAX is imported
 import jax  # noqa: E402
 import pytest  # noqa: E402
 
-from speculative_t5x.measurement import step_times  # noqa: E402
+from speculative_t5x.research.measurement import step_times  # noqa: E402
 from tests import command_state  # noqa: E402
 from tests import compilation  # noqa: E402
 from tests import process_state  # noqa: E402

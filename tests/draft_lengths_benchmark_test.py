@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from benchmarks import draft_lengths
-from speculative_t5x.measurement import interleaved
-from speculative_t5x.measurement import part_sums
+from speculative_t5x.research.measurement import interleaved
+from speculative_t5x.research.measurement import part_sums
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import pytest
 from benchmarks.draft_recipes import __main__ as draft_recipes
 from benchmarks.draft_recipes import jobs
 from benchmarks.draft_recipes import recipes
-from speculative_t5x import run_record
-from speculative_t5x.cli import main
+from speculative_t5x.jobs.command_line import main
+from speculative_t5x.research import run_record
 from speculative_t5x.training import history
 
 _FOLDERS = ['--multi30k=a', '--target=b', '--work=c']
@@ -66,7 +66,7 @@ def test_jobs_take_the_options(name, job, tmp_path, capsys):
   """Gin accepts all files and macros: the only error is a missing folder."""
   draft = _trained_draft(name, tmp_path)
   command = getattr(draft, f'{job}_command')()
-  assert command[2] == 'speculative_t5x.cli.main'
+  assert command[2] == 'speculative_t5x.jobs.command_line.main'
   assert main.main(command[3:]) != 0
   assert str(tmp_path / 'missing') in capsys.readouterr().err
 

@@ -16,17 +16,17 @@ import numpy as np
 import pytest
 
 from speculative_t5x import embedded
-from speculative_t5x import loading
-from speculative_t5x import token_counts
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import early_exit
 from speculative_t5x.drafters import in_order
 from speculative_t5x.drafters import lookup
 from speculative_t5x.drafters import shared_encoder
-from speculative_t5x.drafters import source
 from speculative_t5x.drafters import tables
-from speculative_t5x.measurement import greedy
-from speculative_t5x.measurement import near_ties
+from speculative_t5x.loading import models
+from speculative_t5x.loading import token_counts
+from speculative_t5x.loading.drafters import source
+from speculative_t5x.research.measurement import greedy
+from speculative_t5x.research.measurement import near_ties
 from speculative_t5x.tasks import bulletins
 from tests import combinations
 from tests import repeat_last
@@ -68,9 +68,9 @@ def of_model(task) -> source.LoadedDrafter:
 
 
 def of_short_vocabulary(task) -> source.LoadedDrafter:
-  draft = loading.load_model(embedded.draft_checkpoint(task))
+  draft = models.load_model(embedded.draft_checkpoint(task))
   ids = counts(task).most_frequent(256)
-  return draft_model.from_model(loading.shorten_head(draft, ids))
+  return draft_model.from_model(models.shorten_head(draft, ids))
 
 
 def of_table(task, order) -> source.LoadedDrafter:

@@ -17,10 +17,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from speculative_t5x import loading
 from speculative_t5x import testing
 from speculative_t5x.drafters import draft_model
-from speculative_t5x.drafters import source
+from speculative_t5x.loading import models
+from speculative_t5x.loading.drafters import source
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import contracts
@@ -75,7 +75,7 @@ class Case(enumeration.Case):
     rule: which draft tokens are kept.
   """
 
-  target: loading.Model = None
+  target: models.Model = None
   target_logits: Logits = None
   drafter: source.LoadedDrafter = None
   draft_logits: Logits = None
@@ -306,7 +306,7 @@ def make_case(
       gamma=gamma,
       sampling=rules,
       draft_sampling=rules,
-      target=loading.make_model(config, params),
+      target=models.make_model(config, params),
       target_logits=teacher_forced(config, params),
       drafter=drafter,
       draft_logits=draft_logits,

@@ -18,11 +18,11 @@ from matplotlib import pyplot as plt
 import pytest
 
 from scripts.pages import reports
-from speculative_t5x import checkpoints
 from speculative_t5x import embedded
-from speculative_t5x import loading
-from speculative_t5x.reports import console
-from speculative_t5x.reports import token_trace
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import models
+from speculative_t5x.research.reports import console
+from speculative_t5x.research.reports import token_trace
 from speculative_t5x.tasks import bulletins
 from tests import checkpoints_by_hand
 from tests import compilation
@@ -129,8 +129,8 @@ def hugging_face(tmp_path_factory):
       ('DRAFT', embedded.draft_checkpoint()),
   ):
     checkpoint = checkpoints.open(path)
-    config = loading.read_config(checkpoint)
-    params = checkpoint.restore_params(loading.abstract_params(config))
+    config = models.read_config(checkpoint)
+    params = checkpoint.restore_params(models.abstract_params(config))
     folder = checkpoints_by_hand.write_hugging_face(
         tmp_path_factory.mktemp(name),
         checkpoints_by_hand.hugging_face_config(config),

@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x import checkpoints
-from speculative_t5x import loading
-from speculative_t5x import token_decoder
+from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import draft_model
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import models
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import sampling
@@ -40,9 +40,9 @@ class Oracle:
     with np.load(self.folder / 'oracle.npz') as arrays:
       self.arrays = dict(arrays)
     self.params = checkpoints.open(self.folder / 't5x_orbax').restore_params(
-        loading.abstract_params(self.config)
+        models.abstract_params(self.config)
     )
-    self.model = loading.make_model(self.config, self.params)
+    self.model = models.make_model(self.config, self.params)
 
   def logits(self, rows, targets):
     """Returns teacher-forced logits of the network of a checkpoint's tree."""

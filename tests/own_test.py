@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from speculative_t5x import checkpoints
-from speculative_t5x.cli import main
+from speculative_t5x.jobs.command_line import main
+from speculative_t5x.loading import checkpoints
 from tests import tiny
 
 _PAGE = pathlib.Path(__file__).parents[1] / 'docs/own.md'

@@ -88,7 +88,7 @@ class TestImport:
   def test_core_loads_no_heavy_package(self):
     """This includes the jobs that read no task."""
     jobs = 'speculative_t5x.jobs.simulate, speculative_t5x.jobs.paper'
-    jobs += ', speculative_t5x.answers'
+    jobs += ', speculative_t5x.decoder.answers'
     loaded = _loaded(jobs)
     assert 'speculative_t5x.jobs.paper' in loaded
     assert not _packages(loaded) & set(_HEAVY)

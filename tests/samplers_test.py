@@ -20,10 +20,10 @@ from speculative_t5x.drafters import nothing
 from speculative_t5x.networks import t5_model
 from speculative_t5x.rules import block
 from speculative_t5x.rules import lenience
-from speculative_t5x.speculation import decodes
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling
+from speculative_t5x.speculation import score_order
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.testing import table_model
 from tests.t5x_guest import limits
@@ -122,7 +122,7 @@ def by_the_loop(options):
           ),
       },
   )
-  return decodes.best_last(state.log_probs, every, DECODES)
+  return score_order.best_last(state.log_probs, every, DECODES)
 
 
 def by_the_plain_loop(options):
@@ -130,7 +130,7 @@ def by_the_plain_loop(options):
       options, nothing.Nothing(), None, options['temperature']
   )
   every = state.sequences, state.log_probs, own
-  return decodes.best_last(state.log_probs, every, DECODES)
+  return score_order.best_last(state.log_probs, every, DECODES)
 
 
 @functools.cache

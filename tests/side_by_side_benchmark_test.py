@@ -18,8 +18,8 @@ from benchmarks.side_by_side import cases
 from benchmarks.side_by_side import measuring
 from benchmarks.side_by_side import options
 from benchmarks.side_by_side import worker
-from speculative_t5x import checkpoints
-from speculative_t5x.measurement import provenance
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.research.measurement import provenance
 from tests import tiny
 from tests import vocabulary_files
 

@@ -12,12 +12,12 @@ import sys
 import pytest
 
 from benchmarks import simulated_pairs
-from speculative_t5x import run_record
-from speculative_t5x import simulation
-from speculative_t5x.networks import t5_published
-from speculative_t5x.paper import published
-from speculative_t5x.runtime import compilation_cache
-from tests.measurement import read_floor_test
+from speculative_t5x.decoder import compilation_cache
+from speculative_t5x.research import run_record
+from speculative_t5x.research.paper import published
+from speculative_t5x.research.simulation import simulated_walltimes
+from speculative_t5x.research.simulation import t5_published
+from tests.research.measurement import read_floor_test
 
 _ROOT = pathlib.Path(__file__).parents[1]
 # Two targets made tiny, a row of the paper, twice, and none of what jobs need
@@ -27,8 +27,8 @@ import sys
 absent = 'tensorflow', 'tensorflow_datasets', 'seqio', 'gin', 'matplotlib'
 sys.modules.update(dict.fromkeys(absent))
 from benchmarks import simulated_pairs
-from speculative_t5x.networks import t5_published
-from speculative_t5x.paper import published
+from speculative_t5x.research.simulation import t5_published
+from speculative_t5x.research.paper import published
 sizes = dict(emb_dim=16, num_heads=2, num_layers=1, mlp_dim=16, head_dim=8)
 t5_published.SIZES |= dict.fromkeys(('small', 'base', 'large'), sizes)
 t5_published.VOCAB_SIZE = 64
@@ -90,7 +90,7 @@ class TestBytes:
   @pytest.mark.parametrize('dtype', ['float32', 'bfloat16'])
   def test_as_counted_by_hand(self, monkeypatch, rows, dtype):
     length, inputs = read_floor_test.LENGTH, read_floor_test.INPUTS_LENGTH
-    shapes = simulation.Shapes(
+    shapes = simulated_walltimes.Shapes(
         batch_size=rows,
         inputs_length=inputs,
         targets_length=length,
@@ -102,7 +102,7 @@ class TestBytes:
 
   def test_bytes_of_the_largest_target(self):
     """Nothing is allocated, or this would take 22 GB."""
-    shapes = simulation.Shapes(dtype='bfloat16')
+    shapes = simulated_walltimes.Shapes(dtype='bfloat16')
     assert 11e9 < simulated_pairs.count_step_bytes('xxl', shapes) < 11.5e9
 
 
@@ -132,7 +132,9 @@ class TestBadInput:
   @pytest.fixture(autouse=True)
   def nothing_measured(self, monkeypatch):
     monkeypatch.setattr(
-        simulation, 'measure_pairings', lambda *_: pytest.fail('measured')
+        simulated_walltimes,
+        'measure_pairings',
+        lambda *_: pytest.fail('measured'),
     )
 
   @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from speculative_t5x import loading
-from speculative_t5x import token_decoder
+from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import draft_model
+from speculative_t5x.loading import models
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
 
@@ -49,7 +49,7 @@ def params(config: t5.T5Config, *, noise: float = 0.0) -> Any:
     Nested dicts. Values have an initializer's scale, norms are not all ones.
   """
   leaves, structure = jax.tree.flatten_with_path(
-      loading.abstract_params(config)
+      models.abstract_params(config)
   )
   values, start = [], 1
   for path, leaf in leaves:
@@ -64,12 +64,12 @@ def params(config: t5.T5Config, *, noise: float = 0.0) -> Any:
   return jax.tree.unflatten(structure, values)
 
 
-def model(config: t5.T5Config, *, noise: float = 0.0) -> loading.Model:
+def model(config: t5.T5Config, *, noise: float = 0.0) -> models.Model:
   """Returns the tiny network ready to decode."""
-  return loading.make_model(config, params(config, noise=noise))
+  return models.make_model(config, params(config, noise=noise))
 
 
-def drafter(model: loading.Model, gamma: int) -> draft_model.DraftModel:
+def drafter(model: models.Model, gamma: int) -> draft_model.DraftModel:
   """Returns a drafter with a tiny network, for a target of its vocabulary."""
   config = model.config
   return draft_model.DraftModel(

@@ -14,15 +14,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from speculative_t5x import loading
-from speculative_t5x import token_counts
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import early_exit
 from speculative_t5x.drafters import in_order
 from speculative_t5x.drafters import lookup
 from speculative_t5x.drafters import shared_encoder
-from speculative_t5x.drafters import source
 from speculative_t5x.drafters import tables
+from speculative_t5x.loading import models
+from speculative_t5x.loading import token_counts
+from speculative_t5x.loading.drafters import source
 from speculative_t5x.networks import layers
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import contracts
@@ -120,7 +120,7 @@ def of_network(drafter: source.LoadedDrafter, gamma: int) -> pairs.Pair:
 
 
 def teacher_forced(
-    target: loading.Model, inputs: jax.Array, depth: int
+    target: models.Model, inputs: jax.Array, depth: int
 ) -> np.ndarray:
   """Returns masked logits of all texts, [examples, *tokens, length, vocab]."""
   texts = list(itertools.product(range(VOCAB), repeat=depth))

@@ -31,9 +31,9 @@ from scipy import special
 from benchmarks import json_lines
 from benchmarks.draft_recipes import jobs
 from benchmarks.draft_recipes import recipes
-from speculative_t5x.measurement import provenance
-from speculative_t5x.runtime import arguments
-from speculative_t5x.runtime import quiet
+from speculative_t5x.loading import quiet
+from speculative_t5x.research import arguments
+from speculative_t5x.research.measurement import provenance
 from speculative_t5x.training import history
 
 _COMPARED = ('acceptance_t0', 'acceptance_t1')

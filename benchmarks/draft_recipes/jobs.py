@@ -15,7 +15,7 @@ import sys
 from typing import Any
 
 from benchmarks.draft_recipes import recipes
-from speculative_t5x.reports import runs
+from speculative_t5x.research.reports import runs
 from speculative_t5x.training import history
 
 _CONFIGS = pathlib.Path(__file__).parents[2] / 'configs'
@@ -141,7 +141,7 @@ class Draft:
   ) -> list[str]:
     macros = {'MULTI30K_DIR': self.multi30k, **macros}
     return [
-        *(sys.executable, '-m', 'speculative_t5x.cli.main', job),
+        *(sys.executable, '-m', 'speculative_t5x.jobs.command_line.main', job),
         *(f'--gin_file={_CONFIGS / name}.gin' for name in gin_files),
         *options,
         *(f'--gin.{name}={_literal(x)}' for name, x in macros.items()),

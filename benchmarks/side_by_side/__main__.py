@@ -60,7 +60,7 @@ from benchmarks.side_by_side import cases
 from benchmarks.side_by_side import measuring
 from benchmarks.side_by_side import options as options_lib
 from benchmarks.side_by_side import worker
-from speculative_t5x.measurement import provenance
+from speculative_t5x.research.measurement import provenance
 
 REFERENCES = ('plain', 'speculative')
 

@@ -13,14 +13,14 @@ import pathlib
 import jax
 import numpy as np
 
-from speculative_t5x import batching
-from speculative_t5x import checkpoints
-from speculative_t5x import loading
-from speculative_t5x import random_models
-from speculative_t5x import vocabularies
+from speculative_t5x.decoder import batching
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import models as models_lib
+from speculative_t5x.loading import vocabularies
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
-from speculative_t5x.networks import t5_published
+from speculative_t5x.research.simulation import random_models
+from speculative_t5x.research.simulation import t5_published
 from speculative_t5x.speculation import contracts
 from speculative_t5x.tasks import multi30k
 
@@ -78,7 +78,7 @@ def _read_network(folder: pathlib.Path) -> Network:
   sizes = json.loads((folder / 'oracle.json').read_text())['config']
   config = t5.T5Config(**sizes)
   params = checkpoints.open(folder / 't5x_orbax').restore_params(
-      loading.abstract_params(config)
+      models_lib.abstract_params(config)
   )
   return Network(config, params)
 
@@ -117,8 +117,9 @@ def read_multi30k(
 
 def _read_checkpoint(path: pathlib.Path) -> Network:
   opened = checkpoints.open(path)
-  config = loading.read_config(opened)
-  return Network(config, opened.restore_params(loading.abstract_params(config)))
+  config = models_lib.read_config(opened)
+  params = opened.restore_params(models_lib.abstract_params(config))
+  return Network(config, params)
 
 
 def make_random(size: str, num_inputs: int, gamma: int) -> Case:

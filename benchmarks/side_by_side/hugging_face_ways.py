@@ -17,7 +17,7 @@ from transformers import modeling_outputs
 
 from benchmarks.side_by_side import cases
 from benchmarks.side_by_side import measuring
-from speculative_t5x.checkpoints import hugging_face_names
+from speculative_t5x.loading.checkpoints import hugging_face_names
 from speculative_t5x.networks import layers
 from speculative_t5x.networks import t5_model
 

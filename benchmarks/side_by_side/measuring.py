@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from speculative_t5x.measurement import intervals
 from speculative_t5x.networks import t5_model
+from speculative_t5x.research.measurement import intervals
 
 # Threads spin for some milliseconds after their work. The pause lets them go to
 # sleep, so that those of one system do not occupy a core while the next one is

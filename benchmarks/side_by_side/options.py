@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pathlib
 
 from benchmarks.side_by_side import cases
-from speculative_t5x.networks import t5_published
+from speculative_t5x.research.simulation import t5_published
 
 _NUM_RANDOM_INPUTS = 8
 _NUM_TEXT_INPUTS = 64

@@ -13,11 +13,11 @@ import numpy as np
 
 from benchmarks.side_by_side import cases
 from benchmarks.side_by_side import measuring
-from speculative_t5x import loading
-from speculative_t5x import token_decoder
+from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import nothing
 from speculative_t5x.drafters import shared_encoder
+from speculative_t5x.loading import models as models_lib
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import loop
@@ -34,7 +34,7 @@ def versions() -> dict[str, str]:
 def make_ways(case: cases.Case) -> dict[str, measuring.Way]:
   """Returns plain decoding, and speculative decoding if there is a draft."""
   target, draft = [
-      network and loading.make_model(network.config, network.params)
+      network and models_lib.make_model(network.config, network.params)
       for network in (case.target, case.draft)
   ]
   shares_encoder = draft and not draft.config.num_encoder_layers
@@ -112,8 +112,8 @@ class _Encoded:
 
 def from_encoded(
     case: cases.Case,
-    target: cases.Network | loading.Model,
-    draft: cases.Network | loading.Model | None,
+    target: cases.Network | models_lib.Model,
+    draft: cases.Network | models_lib.Model | None,
 ) -> measuring.Start:
   """Returns decoding that begins with the output of both encoders.
 

@@ -21,10 +21,10 @@ from benchmarks.side_by_side import cases
 from benchmarks.side_by_side import measuring
 from benchmarks.side_by_side import ours
 from speculative_t5x import t5x_guest
-from speculative_t5x.measurement import provenance
 from speculative_t5x.networks import preparation
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
+from speculative_t5x.research.measurement import provenance
 from speculative_t5x.speculation import contracts
 
 GREEDY = {'temperature': 0.0, 'topk': 0}

@@ -31,8 +31,8 @@ from benchmarks.side_by_side import measuring
 from benchmarks.side_by_side import options as side_by_side
 from benchmarks.training_throughput import cases
 from benchmarks.training_throughput import worker
-from speculative_t5x.measurement import provenance
-from speculative_t5x.networks import t5_published
+from speculative_t5x.research.measurement import provenance
+from speculative_t5x.research.simulation import t5_published
 
 
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:

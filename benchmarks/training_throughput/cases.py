@@ -8,7 +8,7 @@ import json
 import numpy as np
 
 from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_published
+from speculative_t5x.research.simulation import t5_published
 from speculative_t5x.training import batches
 
 DTYPES = ('float32', 'bfloat16')

@@ -121,7 +121,7 @@ check_program() {
 check_job() {
   local argument file
   [[ ${PROGRAM} != speculative-t5x ]] ||
-    [[ $(<speculative_t5x/cli/commands.py) == *"    '${JOB[0]}': Job("* ]] ||
+    [[ $(<speculative_t5x/jobs/command_line/commands.py) == *"    '${JOB[0]}': Job("* ]] ||
     fail "'${JOB[0]}' is not a job of speculative-t5x. See" \
       'speculative-t5x --help.'
   for argument in "${JOB[@]}"; do

@@ -20,9 +20,9 @@ import tempfile
 from etils import epath
 import jax
 
-from speculative_t5x.cli import main as package_main
-from speculative_t5x.cli import t5x_multihost
-from speculative_t5x.runtime import compilation_cache
+from speculative_t5x.decoder import compilation_cache
+from speculative_t5x.jobs.command_line import main as package_main
+from speculative_t5x.jobs.command_line import t5x_multihost
 
 # Each program's flag for the output folder; T5X's values are gin expressions.
 _OUTPUT_FLAGS = {

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from scripts.pages import formats
 from scripts.pages import records as records_lib
-from speculative_t5x.reports import markdown
+from speculative_t5x.research.reports import markdown
 
 _SYSTEMS = {
     'plain, this package': 'plain',

@@ -5,7 +5,7 @@
 from collections.abc import Iterable, Sequence
 
 from scripts.pages import records
-from speculative_t5x import run_record
+from speculative_t5x.research import run_record
 
 
 def number(value: float, form: str = '.2f') -> str:

@@ -12,8 +12,8 @@ from scripts.pages import records
 from scripts.pages import tpu_tables
 from scripts.pages import training_tables
 from scripts.pages import walltime_tables
-from speculative_t5x import token_counts
-from speculative_t5x.reports import readings
+from speculative_t5x.loading import token_counts
+from speculative_t5x.research.reports import readings
 
 _FILES = {
     'demo': 'eval_bulletins.jsonl',

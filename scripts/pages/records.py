@@ -7,8 +7,8 @@ import pathlib
 import re
 from typing import Any
 
-from speculative_t5x import run_record
-from speculative_t5x.reports import runs
+from speculative_t5x.research import run_record
+from speculative_t5x.research.reports import runs
 from speculative_t5x.training import history
 
 

@@ -14,14 +14,14 @@ from matplotlib import figure as figure_lib
 from PIL import Image
 
 from scripts.pages import records
-from speculative_t5x import digest
-from speculative_t5x import figure_style
-from speculative_t5x import run_record
-from speculative_t5x.paper import figures
-from speculative_t5x.paper import points
-from speculative_t5x.paper import tables
-from speculative_t5x.reports import methods_table
-from speculative_t5x.tpu_aot import report
+from speculative_t5x.research import figure_style
+from speculative_t5x.research import run_record
+from speculative_t5x.research.paper import figures
+from speculative_t5x.research.paper import markdown_tables
+from speculative_t5x.research.paper import points
+from speculative_t5x.research.reports import digest
+from speculative_t5x.research.reports import methods_table
+from speculative_t5x.research.tpu_aot import report
 from speculative_t5x.training import curves
 from speculative_t5x.training import history
 
@@ -67,9 +67,9 @@ def render(results: pathlib.Path) -> Iterator[tuple[pathlib.Path, str]]:
         records.read_entry(path)
     ) + '\n'
   yield results / 'methods/methods.md', _methods(results) + '\n'
-  yield results / 'paper/table1.md', tables.table_1() + '\n'
+  yield results / 'paper/table1.md', markdown_tables.table_1() + '\n'
   yield results / 'paper/table2.md', _table_2(results) + '\n'
-  table = tables.table_3(_read(results, *_MEASURED, *_NGRAMS))
+  table = markdown_tables.table_3(_read(results, *_MEASURED, *_NGRAMS))
   yield results / 'paper/table3.md', table + '\n'
 
 
@@ -113,4 +113,4 @@ def _methods(results: pathlib.Path) -> str:
 
 def _table_2(results: pathlib.Path) -> str:
   found = records.read(results / 'paper/table2.jsonl')
-  return tables.tables_2_and_4(tables.pair_simulated(found))
+  return markdown_tables.tables_2_and_4(markdown_tables.pair_simulated(found))

@@ -5,8 +5,8 @@
 from collections.abc import Mapping, Sequence
 
 from scripts.pages import records as records_lib
-from speculative_t5x.reports import markdown
-from speculative_t5x.tpu_aot import report
+from speculative_t5x.research.reports import markdown
+from speculative_t5x.research.tpu_aot import report
 
 _GIB = 2**30
 

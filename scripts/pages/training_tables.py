@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from scripts.pages import formats
 from scripts.pages import records as records_lib
-from speculative_t5x.reports import markdown
+from speculative_t5x.research.reports import markdown
 
 _TEMPERATURES = 0, 1
 _GAMMAS = 3, 5, 7

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 from scripts.pages import formats
 from scripts.pages import records as records_lib
-from speculative_t5x import run_record
-from speculative_t5x.paper import published
-from speculative_t5x.reports import console
-from speculative_t5x.reports import eval_table
-from speculative_t5x.reports import markdown
-from speculative_t5x.reports import methods_table as methods_lib
-from speculative_t5x.reports import readings
+from speculative_t5x.research import run_record
+from speculative_t5x.research.paper import published
+from speculative_t5x.research.reports import console
+from speculative_t5x.research.reports import eval_table
+from speculative_t5x.research.reports import markdown
+from speculative_t5x.research.reports import methods_table as methods_lib
+from speculative_t5x.research.reports import readings
 
 _COLUMNS = {
     'T': lambda record: f'{record.temperature:g}',

@@ -16,17 +16,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from speculative_t5x import checkpoints
-from speculative_t5x import loading
-from speculative_t5x import run_record
-from speculative_t5x import sharding
-from speculative_t5x import token_counts
-from speculative_t5x import vocabularies
-from speculative_t5x.compatibility import pairing
 from speculative_t5x.drafters import autoregression
-from speculative_t5x.drafters import source
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import models
+from speculative_t5x.loading import token_counts
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.compatibility import pairing
+from speculative_t5x.loading.drafters import source
+from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
+from speculative_t5x.research import run_record
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
 
@@ -205,7 +205,7 @@ class FromCheckpoint:
 
   def find(
       self,
-      target: loading.ModelSource,
+      target: models.ModelSource,
       vocabulary: vocabularies.Vocabulary | None,
   ) -> source.FoundDrafter:
     """See `source.Source.find`."""
@@ -214,16 +214,16 @@ class FromCheckpoint:
 
   def _find_model(
       self,
-      target: loading.ModelSource,
+      target: models.ModelSource,
       vocabulary: vocabularies.Vocabulary | None,
       is_decoder: bool = False,
-  ) -> loading.ModelSource:
+  ) -> models.ModelSource:
     """Returns the draft model, which fits the target."""
     if vocabulary is not None and self.vocabulary_file is not None:
       vocabularies.check_same(
           vocabulary, vocabularies.load(self.vocabulary_file)
       )
-    found = loading.find_model(
+    found = models.find_model(
         pairing.open_checkpoint(pairing.DRAFT_PATH, self.checkpoint_path),
         self.config,
         dtype=target.config.dtype,
@@ -241,16 +241,16 @@ class FromCheckpoint:
 
   def _found(
       self,
-      found: loading.ModelSource,
+      found: models.ModelSource,
       vocabulary: vocabularies.Vocabulary | None,
-      make: Callable[[loading.Model], source.LoadedDrafter],
+      make: Callable[[models.Model], source.LoadedDrafter],
   ) -> source.FoundDrafter:
     ids = self._find_short_vocabulary(found, vocabulary)
     return source.FoundDrafter(lambda: self._load(found, ids, make), (found,))
 
   def _find_short_vocabulary(
       self,
-      found: loading.ModelSource,
+      found: models.ModelSource,
       vocabulary: vocabularies.Vocabulary | None,
   ) -> np.ndarray | None:
     """Returns the tokens of the head; None for all."""
@@ -267,20 +267,20 @@ class FromCheckpoint:
 
   def _load(
       self,
-      found: loading.ModelSource,
+      found: models.ModelSource,
       ids: np.ndarray | None,
-      make: Callable[[loading.Model], source.LoadedDrafter],
+      make: Callable[[models.Model], source.LoadedDrafter],
   ) -> source.LoadedDrafter:
     if ids is None:
       return make(found.load())
-    loaded = make(loading.shorten_head(found.load(), ids))
+    loaded = make(models.shorten_head(found.load(), ids))
     description = dataclasses.replace(
         loaded.description, table=str(self.short_vocabulary)
     )
     return dataclasses.replace(loaded, description=description)
 
 
-def from_model(draft: loading.Model) -> source.LoadedDrafter:
+def from_model(draft: models.Model) -> source.LoadedDrafter:
   """Returns the drafter that decodes with a loaded model."""
 
   def make(target: t5_model.T5Model, max_draft_tokens: int) -> DraftModel:

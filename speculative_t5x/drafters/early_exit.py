@@ -15,15 +15,15 @@ import dataclasses
 
 import jax.numpy as jnp
 
-from speculative_t5x import checkpoints
-from speculative_t5x import loading
-from speculative_t5x import run_record
-from speculative_t5x import vocabularies
-from speculative_t5x.compatibility import pairing
 from speculative_t5x.drafters import autoregression
-from speculative_t5x.drafters import source
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import models
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.compatibility import pairing
+from speculative_t5x.loading.drafters import source
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
+from speculative_t5x.research import run_record
 from speculative_t5x.speculation import contracts
 
 KIND = 'early_exit'  # in a run record
@@ -154,14 +154,14 @@ def with_head(
   return {**params, 'decoder': {**params['decoder'], **head['decoder']}}
 
 
-def truncate(target: loading.Model, exit_layer: int) -> loading.Model:
+def truncate(target: models.Model, exit_layer: int) -> models.Model:
   """Returns the target cut after a decoder layer, with its encoder and head.
 
   Raises:
     ValueError: as `truncate_config`.
   """
   config = truncate_config(target.config, exit_layer)
-  kept = loading.abstract_params(config)['decoder']
+  kept = models.abstract_params(config)['decoder']
   decoder = {name: target.params['decoder'][name] for name in kept}
   return dataclasses.replace(
       target, config=config, params={**target.params, 'decoder': decoder}
@@ -180,7 +180,7 @@ class OfTarget:
 
   def find(
       self,
-      target: loading.ModelSource,
+      target: models.ModelSource,
       vocabulary: vocabularies.Vocabulary | None,
   ) -> source.FoundDrafter:
     """See `source.Source.find`."""
@@ -202,7 +202,7 @@ class FromCheckpoint(OfTarget):
 
   def find(
       self,
-      target: loading.ModelSource,
+      target: models.ModelSource,
       vocabulary: vocabularies.Vocabulary | None,
   ) -> source.FoundDrafter:
     """See `source.Source.find`."""
@@ -222,14 +222,14 @@ class FromCheckpoint(OfTarget):
     )
 
   def _read(
-      self, checkpoint: checkpoints.Checkpoint, target: loading.ModelSource
+      self, checkpoint: checkpoints.Checkpoint, target: models.ModelSource
   ) -> contracts.Params:
     config = head_config(target.config, self.exit_layer)
     shardings = target.mesh and take_head(
-        loading.param_shardings(config, target.mesh, target.rules)
+        models.param_shardings(config, target.mesh, target.rules)
     )
     return checkpoint.restore_params(
-        take_head(loading.abstract_params(config)), config.dtype, shardings
+        take_head(models.abstract_params(config)), config.dtype, shardings
     )
 
 
@@ -250,7 +250,7 @@ def of_config(target: t5.T5Config, exit_layer: int) -> source.LoadedDrafter:
       run_record.DrafterDescription(
           kind=KIND,
           name=f'early_exit_{exit_layer}',
-          num_params=loading.count_params(network),
+          num_params=models.count_params(network),
           dtype=jnp.dtype(target.dtype).name,
       ),
   )

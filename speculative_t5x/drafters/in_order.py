@@ -12,10 +12,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from speculative_t5x import loading
-from speculative_t5x import run_record
-from speculative_t5x import vocabularies
-from speculative_t5x.drafters import source
+from speculative_t5x.loading import models
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.drafters import source
+from speculative_t5x.research import run_record
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import uniforms as uniforms_lib
 
@@ -181,7 +181,7 @@ class FromSources:
 
   def find(
       self,
-      target: loading.ModelSource,
+      target: models.ModelSource,
       vocabulary: vocabularies.Vocabulary | None,
   ) -> source.FoundDrafter:
     """See `source.Source.find`."""

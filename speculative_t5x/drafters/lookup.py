@@ -15,10 +15,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from speculative_t5x import loading
-from speculative_t5x import run_record
-from speculative_t5x import vocabularies
-from speculative_t5x.drafters import source
+from speculative_t5x.loading import models
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.drafters import source
+from speculative_t5x.research import run_record
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
 
@@ -271,7 +271,7 @@ class FromContext:
 
   def find(
       self,
-      target: loading.ModelSource,
+      target: models.ModelSource,
       vocabulary: vocabularies.Vocabulary | None,
   ) -> source.FoundDrafter:
     """See `source.Source.find`."""

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from speculative_t5x import run_record
-from speculative_t5x.drafters import source
+from speculative_t5x.loading.drafters import source
+from speculative_t5x.research import run_record
 from speculative_t5x.speculation import contracts
 
 

@@ -9,11 +9,11 @@ encoder output to heads of its own.
 
 import dataclasses
 
-from speculative_t5x import loading
-from speculative_t5x import vocabularies
-from speculative_t5x.compatibility import pairing
 from speculative_t5x.drafters import draft_model
-from speculative_t5x.drafters import source
+from speculative_t5x.loading import models
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.compatibility import pairing
+from speculative_t5x.loading.drafters import source
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import contracts
 
@@ -30,7 +30,7 @@ class FromCheckpoint(draft_model.FromCheckpoint):
 
   def find(
       self,
-      target: loading.ModelSource,
+      target: models.ModelSource,
       vocabulary: vocabularies.Vocabulary | None,
   ) -> source.FoundDrafter:
     """See `source.Source.find`."""
@@ -39,7 +39,7 @@ class FromCheckpoint(draft_model.FromCheckpoint):
     return self._found(found, vocabulary, from_model)
 
 
-def from_model(draft: loading.Model) -> source.LoadedDrafter:
+def from_model(draft: models.Model) -> source.LoadedDrafter:
   """Returns the drafter that decodes with a loaded decoder."""
   loaded = draft_model.from_model(draft)
 

@@ -29,14 +29,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from speculative_t5x import checkpoints
-from speculative_t5x import loading
-from speculative_t5x import run_record
-from speculative_t5x import sharding
-from speculative_t5x import token_counts
-from speculative_t5x import vocabularies
 from speculative_t5x.drafters import draft_model
-from speculative_t5x.drafters import source
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import models
+from speculative_t5x.loading import token_counts
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.drafters import source
+from speculative_t5x.networks import sharding
+from speculative_t5x.research import run_record
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
 
@@ -164,7 +164,7 @@ class FromFile:
 
   def find(
       self,
-      target: loading.ModelSource,
+      target: models.ModelSource,
       vocabulary: vocabularies.Vocabulary | None,
   ) -> source.FoundDrafter:
     """See `source.Source.find`."""

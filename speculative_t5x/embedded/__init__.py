@@ -12,10 +12,10 @@ worth.
 import dataclasses
 import pathlib
 
-from speculative_t5x import loading
-from speculative_t5x import text_decoder
-from speculative_t5x import vocabularies
+from speculative_t5x.decoder import text_decoder
 from speculative_t5x.drafters import draft_model
+from speculative_t5x.loading import models
+from speculative_t5x.loading import vocabularies
 from speculative_t5x.tasks import bulletins
 
 _FOLDER = pathlib.Path(__file__).parent
@@ -78,9 +78,9 @@ def load_decoder(
       'inputs_length': pair.inputs_length,
       'targets_length': pair.targets_length,
   }
-  draft = loading.load_model(draft_checkpoint(task))
+  draft = models.load_model(draft_checkpoint(task))
   return text_decoder.TextDecoder(
-      loading.load_model(target_checkpoint(task)),
+      models.load_model(target_checkpoint(task)),
       draft_model.from_model(draft),
       vocabularies.load(bulletins.VOCABULARY_FILE),
       gamma=gamma,

@@ -7,14 +7,14 @@ Reads vocabularies, and the names, shapes and dtypes of parameters: no weights.
 
 from collections.abc import Mapping, Sequence
 
-from speculative_t5x.compatibility import candidates
-from speculative_t5x.compatibility import checks
-from speculative_t5x.compatibility import facts
-from speculative_t5x.compatibility import memory
+from speculative_t5x.jobs.outputs import report_files
+from speculative_t5x.loading.compatibility import candidates
+from speculative_t5x.loading.compatibility import checks
+from speculative_t5x.loading.compatibility import facts
+from speculative_t5x.loading.compatibility import memory
 from speculative_t5x.networks import t5
-from speculative_t5x.outputs import text_files
-from speculative_t5x.reports import console
-from speculative_t5x.reports import pair_report
+from speculative_t5x.research.reports import console
+from speculative_t5x.research.reports import pair_report
 
 
 class PairError(ValueError):
@@ -99,7 +99,7 @@ def check_pair(
   console.show(table)
   if output_dir is not None:
     text = f'{console.to_text(table)}\n{conclusion}\n'
-    text_files.write(output_dir, {'check_pair.txt': text})
+    report_files.write(output_dir, {'check_pair.txt': text})
   if report.errors:
     raise PairError(conclusion)
   print(conclusion)

@@ -15,24 +15,24 @@ from typing import Any
 from etils import epath
 import numpy as np
 
-from speculative_t5x import batching
-from speculative_t5x import hints as hints_lib
-from speculative_t5x import loading
-from speculative_t5x import run_record
-from speculative_t5x import sharding
-from speculative_t5x import token_decoder
-from speculative_t5x import vocabularies
+from speculative_t5x.decoder import batching
+from speculative_t5x.decoder import hints as hints_lib
+from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import nothing
-from speculative_t5x.drafters import source
 from speculative_t5x.jobs import workload as workload_lib
-from speculative_t5x.measurement import decisions
-from speculative_t5x.measurement import greedy
-from speculative_t5x.measurement import near_ties
+from speculative_t5x.jobs.outputs import report_files
+from speculative_t5x.loading import models
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.drafters import source
+from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
-from speculative_t5x.outputs import text_files
-from speculative_t5x.reports import console
-from speculative_t5x.reports import divergence
-from speculative_t5x.reports import runs as runs_lib
+from speculative_t5x.research import run_record
+from speculative_t5x.research.measurement import decisions
+from speculative_t5x.research.measurement import greedy
+from speculative_t5x.research.measurement import near_ties
+from speculative_t5x.research.reports import console
+from speculative_t5x.research.reports import divergence
+from speculative_t5x.research.reports import runs as runs_lib
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.tasks import predictions as predictions_lib
@@ -104,7 +104,7 @@ def compare(
       written nevertheless.
   """
   if output_dir is not None:
-    text_files.check_writable(output_dir)
+    report_files.check_writable(output_dir)
   pairs = _pair(_read(first), _read(second))
   for pair in pairs:
     _check_comparable(*pair, drafter)
@@ -113,7 +113,7 @@ def compare(
   console.show(divergence.render(compared))
   if output_dir is not None:
     lines = [f'{divergence.to_json(each)}\n' for each in compared]
-    text_files.write(output_dir, {'divergence.jsonl': ''.join(lines)})
+    report_files.write(output_dir, {'divergence.jsonl': ''.join(lines)})
   if mismatches := [row for each in compared for row in each.mismatches]:
     raise greedy.MismatchError(
         f'{len(mismatches)} outputs differ by more than rounding, the first'
@@ -327,7 +327,7 @@ class _Decoders:
     self._target_config = target_config
     self._vocabulary_file = vocabulary_file
     self._drafter = drafter
-    self._targets: dict[Any, tuple[loading.ModelSource, loading.Model]] = {}
+    self._targets: dict[Any, tuple[models.ModelSource, models.Model]] = {}
     self._drafters: dict[Any, source.LoadedDrafter] = {}
     self._decoders: dict[Any, token_decoder.TokenDecoder] = {}
 
@@ -361,7 +361,7 @@ class _Decoders:
 
   def _target(
       self, record: run_record.RunRecord, mesh: tuple[int, int]
-  ) -> tuple[loading.ModelSource, loading.Model]:
+  ) -> tuple[models.ModelSource, models.Model]:
     if mesh not in self._targets:
       workload = self.workload(record)
       found = workload.find_target(workload.make_mesh())
@@ -377,7 +377,7 @@ class _Decoders:
       self,
       record: run_record.RunRecord,
       mesh: tuple[int, int],
-      target: loading.ModelSource,
+      target: models.ModelSource,
   ) -> source.LoadedDrafter:
     if mesh not in self._drafters:
       source.check_source(self._drafter)

@@ -4,9 +4,9 @@
 
 import math
 
-from speculative_t5x import checkpoints
-from speculative_t5x import loading
-from speculative_t5x.outputs import folder_lock
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import models
+from speculative_t5x.loading.files import folder_lock
 
 _SIZES = (
     'vocab_size', 'emb_dim', 'num_heads', 'num_encoder_layers',
@@ -49,8 +49,8 @@ def convert(
           f' {role!r}. Leave out ROLE.'
       )
     checkpoint = checkpoint.of(role)
-  config = loading.read_config(checkpoint)
-  checkpoint.check_shapes(loading.abstract_params(config))
+  config = models.read_config(checkpoint)
+  checkpoint.check_shapes(models.abstract_params(config))
   with folder_lock.hold(output_dir):
     written = checkpoints.save_each(
         output_dir,

@@ -10,23 +10,23 @@ import sys
 from etils import epath
 import jax
 
-from speculative_t5x import checkpoints
-from speculative_t5x import sharding
-from speculative_t5x import vocabularies
-from speculative_t5x.compatibility import candidates
-from speculative_t5x.compatibility import pairing
+from speculative_t5x.jobs import target_decodes as decodes_lib
+from speculative_t5x.jobs.outputs import kept_data
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.compatibility import candidates
+from speculative_t5x.loading.compatibility import pairing
+from speculative_t5x.loading.families import t5_sizes
+from speculative_t5x.loading.files import folder_lock
+from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
-from speculative_t5x.networks import t5_sizes
-from speculative_t5x.outputs import folder_lock
-from speculative_t5x.outputs import kept_data
 from speculative_t5x.speculation import ranges
-from speculative_t5x.training import acceptance
 from speculative_t5x.training import batches
-from speculative_t5x.training import decodes as decodes_lib
 from speculative_t5x.training import distillation
 from speculative_t5x.training import divergences
-from speculative_t5x.training import drafts
+from speculative_t5x.training import draft_acceptance
+from speculative_t5x.training import draft_kinds
 from speculative_t5x.training import on_policy as on_policy_lib
 from speculative_t5x.training import origins
 from speculative_t5x.training import schedules
@@ -94,7 +94,7 @@ def distill(
     target = origins.read(opened, target_config, mesh)
     _check_special_ids(opened)
     network, params = draft.make(target, settings.seed)
-    drafts.check_vocab_sizes(
+    draft_kinds.check_vocab_sizes(
         target.config, network.config, "the draft model's vocab_size"
     )
     if not network.config.num_encoder_layers:
@@ -117,7 +117,7 @@ def distill(
     objective = distillation.Distillation(
         target.params,
         target.config,
-        drafts.with_dropout(network, dropout_rate),
+        draft_kinds.with_dropout(network, dropout_rate),
         divergence,
     )
     samples = None
@@ -132,7 +132,7 @@ def distill(
       )
     return trainer.train(
         objective,
-        acceptance.Validation(
+        draft_acceptance.Validation(
             objective,
             {
                 temperature: batches.in_order(each, settings.batch_size)

@@ -12,28 +12,28 @@ from etils import epath
 import numpy as np
 import seqio
 
-from speculative_t5x import batching
-from speculative_t5x import hints as hints_lib
-from speculative_t5x import json_lines
-from speculative_t5x import run_record
-from speculative_t5x import sharding
-from speculative_t5x import token_decoder
-from speculative_t5x.drafters import source
+from speculative_t5x.decoder import batching
+from speculative_t5x.decoder import hints as hints_lib
+from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import workload as workload_lib
-from speculative_t5x.measurement import greedy
-from speculative_t5x.measurement import interleaved
-from speculative_t5x.measurement import provenance
-from speculative_t5x.measurement import tallies
-from speculative_t5x.measurement import tracing
-from speculative_t5x.measurement import walltimes
-from speculative_t5x.outputs import chunks as chunks_lib
-from speculative_t5x.outputs import folder_lock
-from speculative_t5x.outputs import output_folder
-from speculative_t5x.reports import console
-from speculative_t5x.reports import eval_table
-from speculative_t5x.reports import token_trace
-from speculative_t5x.runtime import arguments
-from speculative_t5x.runtime import progress
+from speculative_t5x.jobs.outputs import chunks as chunks_lib
+from speculative_t5x.jobs.outputs import output_folder
+from speculative_t5x.loading.drafters import source
+from speculative_t5x.loading.files import folder_lock
+from speculative_t5x.loading.files import json_lines
+from speculative_t5x.networks import sharding
+from speculative_t5x.research import arguments
+from speculative_t5x.research import progress
+from speculative_t5x.research import run_record
+from speculative_t5x.research.measurement import greedy
+from speculative_t5x.research.measurement import interleaved
+from speculative_t5x.research.measurement import provenance
+from speculative_t5x.research.measurement import tallies
+from speculative_t5x.research.measurement import tracing
+from speculative_t5x.research.measurement import walltimes
+from speculative_t5x.research.reports import console
+from speculative_t5x.research.reports import eval_table
+from speculative_t5x.research.reports import token_trace
 from speculative_t5x.speculation import sampling
 from speculative_t5x.tasks import examples as examples_lib
 from speculative_t5x.tasks import predictions as predictions_lib

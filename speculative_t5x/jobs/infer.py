@@ -16,29 +16,29 @@ from etils import epath
 import jax.numpy as jnp
 import numpy as np
 
-from speculative_t5x import answers as answers_lib
-from speculative_t5x import batching
-from speculative_t5x import hints as hints_lib
-from speculative_t5x import json_lines
-from speculative_t5x import loading
-from speculative_t5x import run_record
-from speculative_t5x import token_decoder
-from speculative_t5x import vocabularies
-from speculative_t5x.checkpoints import regular_files
+from speculative_t5x.decoder import answers as answers_lib
+from speculative_t5x.decoder import batching
+from speculative_t5x.decoder import counts
+from speculative_t5x.decoder import hints as hints_lib
+from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import nothing
-from speculative_t5x.drafters import source
 from speculative_t5x.jobs import workload as workload_lib
-from speculative_t5x.measurement import counts
-from speculative_t5x.measurement import interleaved
-from speculative_t5x.measurement import provenance
-from speculative_t5x.measurement import tallies
-from speculative_t5x.measurement import walltimes
-from speculative_t5x.outputs import chunks as chunks_lib
-from speculative_t5x.outputs import folder_lock
-from speculative_t5x.outputs import output_folder
-from speculative_t5x.reports import readings
-from speculative_t5x.runtime import arguments
-from speculative_t5x.runtime import progress
+from speculative_t5x.jobs.outputs import chunks as chunks_lib
+from speculative_t5x.jobs.outputs import output_folder
+from speculative_t5x.loading import models
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.drafters import source
+from speculative_t5x.loading.files import folder_lock
+from speculative_t5x.loading.files import json_lines
+from speculative_t5x.loading.files import regular_files
+from speculative_t5x.research import arguments
+from speculative_t5x.research import progress
+from speculative_t5x.research import run_record
+from speculative_t5x.research.measurement import interleaved
+from speculative_t5x.research.measurement import provenance
+from speculative_t5x.research.measurement import tallies
+from speculative_t5x.research.measurement import walltimes
+from speculative_t5x.research.reports import readings
 from speculative_t5x.tasks import examples as examples_lib
 from speculative_t5x.tasks import inputs as inputs_lib
 from speculative_t5x.tasks import predictions as predictions_lib
@@ -196,7 +196,7 @@ def infer(
       stack.enter_context(folder_lock.hold(output_dir))
     vocabulary = _vocabulary(workload, paths, vocabulary_file)
     target = workload.find_target(mesh)
-    vocabulary = loading.fit_vocabulary(vocabulary, target)
+    vocabulary = models.fit_vocabulary(vocabulary, target)
     decoder = _load(
         workload,
         target,
@@ -389,7 +389,7 @@ def _watch(
 
 def _load(
     workload: workload_lib.Workload,
-    target: loading.ModelSource,
+    target: models.ModelSource,
     drafter: source.Source | None,
     vocabulary: vocabularies.Vocabulary,
     *,

@@ -7,13 +7,13 @@ import itertools
 
 from etils import epath
 
-from speculative_t5x import checkpoints
-from speculative_t5x import token_counts
-from speculative_t5x import vocabularies
-from speculative_t5x.outputs import folder_lock
-from speculative_t5x.outputs import whole_files
-from speculative_t5x.runtime import arguments
-from speculative_t5x.runtime import progress
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import token_counts
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.files import folder_lock
+from speculative_t5x.loading.files import whole_files
+from speculative_t5x.research import arguments
+from speculative_t5x.research import progress
 from speculative_t5x.tasks import examples as examples_lib
 from speculative_t5x.tasks import predictions as predictions_lib
 from speculative_t5x.tasks import task_vocabulary

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 
 from etils import epath
 
-from speculative_t5x import run_record
-from speculative_t5x.outputs import folder_lock
-from speculative_t5x.outputs import whole_files
-from speculative_t5x.reports import methods_table
+from speculative_t5x.loading.files import folder_lock
+from speculative_t5x.loading.files import whole_files
+from speculative_t5x.research import run_record
+from speculative_t5x.research.reports import methods_table
 
 Records = Sequence[run_record.RunRecord]
 _TABLE = 'methods.md'

@@ -16,24 +16,24 @@ from typing import Any
 from etils import epath
 from matplotlib import figure as figure_lib
 
-from speculative_t5x import figure_style
-from speculative_t5x import run_record
-from speculative_t5x import simulation
-from speculative_t5x import text_decoder
-from speculative_t5x import token_counts
+from speculative_t5x.decoder import text_decoder
 from speculative_t5x.drafters import tables as ngrams
-from speculative_t5x.outputs import folder_lock
-from speculative_t5x.outputs import whole_files
-from speculative_t5x.paper import decoded_sentence
-from speculative_t5x.paper import figures
-from speculative_t5x.paper import loop_trace
-from speculative_t5x.paper import measured_loops
-from speculative_t5x.paper import points as points_lib
-from speculative_t5x.paper import published
-from speculative_t5x.paper import tables
-from speculative_t5x.reports import console
-from speculative_t5x.reports import runs
-from speculative_t5x.reports import token_trace
+from speculative_t5x.loading import token_counts
+from speculative_t5x.loading.files import folder_lock
+from speculative_t5x.loading.files import whole_files
+from speculative_t5x.research import figure_style
+from speculative_t5x.research import run_record
+from speculative_t5x.research.paper import decoded_sentence
+from speculative_t5x.research.paper import figures
+from speculative_t5x.research.paper import loop_trace
+from speculative_t5x.research.paper import markdown_tables
+from speculative_t5x.research.paper import measured_loops
+from speculative_t5x.research.paper import points as points_lib
+from speculative_t5x.research.paper import published
+from speculative_t5x.research.reports import console
+from speculative_t5x.research.reports import runs
+from speculative_t5x.research.reports import token_trace
+from speculative_t5x.research.simulation import simulated_walltimes
 
 _ALL = _SIMULATED, _MEASURED = 'simulated', 'measured'  # folders of records
 _TABLE, _OF_TABLE = 'token_counts', 'measured_ngrams'  # folders of Table 3
@@ -45,13 +45,13 @@ RowName = tuple[str, str, float]  # task, draft and temperature, as published
 
 def table1(output_dir: Path) -> None:
   """Operations and speed for given alphas and gammas, computed."""
-  _write(output_dir, 'table1.md', tables.table_1())
+  _write(output_dir, 'table1.md', markdown_tables.table_1())
 
 
 def table2(
     output_dir: Path,
     target_size: str | None,
-    shapes: simulation.Shapes,
+    shapes: simulated_walltimes.Shapes,
     measured: Mapping[RowName, Path] | None = None,
 ) -> None:
   """Speedups of T5 1.1 beside Table 2's; see `table4` for the arguments."""
@@ -61,7 +61,7 @@ def table2(
 def table4(
     output_dir: Path,
     target_size: str | None,
-    shapes: simulation.Shapes,
+    shapes: simulated_walltimes.Shapes,
     measured: Mapping[RowName, Path] | None = None,
 ) -> None:
   """Writes predicted and measured speedups beside Table 4's, of the same runs.
@@ -89,7 +89,7 @@ def _write_speeds(name, output_dir, target_size, shapes, measured) -> None:
     records = _simulate(output_dir, target_size, shapes, rows)
     found |= {name_of(r): x for r, x in zip(rows, records, strict=True)}
   pairing = [(row, found[name_of(row)]) for row in published.TABLES_2_AND_4]
-  _write(output_dir, name, tables.tables_2_and_4(pairing))
+  _write(output_dir, name, markdown_tables.tables_2_and_4(pairing))
 
 
 def _simulate(
@@ -97,14 +97,14 @@ def _simulate(
 ) -> list[run_record.RunRecord]:
   """Measures each row's sizes at the paper's alpha; one record per row."""
   pairings = [
-      simulation.Pairing(
+      simulated_walltimes.Pairing(
           row.draft, row.alpha, row.gamma, float(row.temperature)
       )
       for row in rows
   ]
   path = epath.Path(output_dir) / _SIMULATED
   with folder_lock.hold(path):
-    records, folder = simulation.measure_pairings(
+    records, folder = simulated_walltimes.measure_pairings(
         target_size, pairings, shapes, path
     )
     folder.finish()
@@ -157,7 +157,7 @@ def table3(
         drafters=[ngrams.FromFile(str(counts), order) for order in (1, 2)],
         gamma=_NGRAM_GAMMA,
     )
-  _write(output_dir, 'table3.md', tables.table_3([*found, *added]))
+  _write(output_dir, 'table3.md', markdown_tables.table_3([*found, *added]))
 
 
 def figure1(

@@ -10,11 +10,11 @@ neither a task nor checkpoints.
 from collections.abc import Sequence
 import itertools
 
-from speculative_t5x import run_record
-from speculative_t5x import simulation
-from speculative_t5x.outputs import folder_lock
-from speculative_t5x.reports import walltime_summary
-from speculative_t5x.runtime import arguments
+from speculative_t5x.loading.files import folder_lock
+from speculative_t5x.research import arguments
+from speculative_t5x.research import run_record
+from speculative_t5x.research.reports import walltime_summary
+from speculative_t5x.research.simulation import simulated_walltimes
 
 
 def simulate(
@@ -25,7 +25,7 @@ def simulate(
     gamma: int | Sequence[int],
     output_dir: str,
     temperature: float | Sequence[float] = 0.0,
-    shapes: simulation.Shapes,
+    shapes: simulated_walltimes.Shapes,
 ) -> list[run_record.RunRecord]:
   """Measures every combination of draft, gamma, rate and temperature.
 
@@ -47,7 +47,7 @@ def simulate(
   if isinstance(draft_size, str):
     draft_size = [draft_size]
   pairings = [
-      simulation.Pairing(*values)
+      simulated_walltimes.Pairing(*values)
       for values in itertools.product(
           draft_size,
           arguments.several('alpha', alpha),
@@ -56,7 +56,7 @@ def simulate(
       )
   ]
   with folder_lock.hold(output_dir):
-    records, folder = simulation.measure_pairings(
+    records, folder = simulated_walltimes.measure_pairings(
         target_size, pairings, shapes, output_dir
     )
     results = folder.finish()

@@ -12,17 +12,17 @@ import itertools
 import json
 from typing import Any
 
-from speculative_t5x import sharding
-from speculative_t5x.drafters import by_name
-from speculative_t5x.measurement import provenance
-from speculative_t5x.networks import t5_published
-from speculative_t5x.outputs import text_files
-from speculative_t5x.paper import published
-from speculative_t5x.runtime import arguments
-from speculative_t5x.tpu_aot import abstract_pair
-from speculative_t5x.tpu_aot import bench as bench_lib
-from speculative_t5x.tpu_aot import report
-from speculative_t5x.tpu_aot import topology as topology_lib
+from speculative_t5x.jobs.outputs import report_files
+from speculative_t5x.networks import sharding
+from speculative_t5x.research import arguments
+from speculative_t5x.research.measurement import provenance
+from speculative_t5x.research.paper import published
+from speculative_t5x.research.simulation import by_name
+from speculative_t5x.research.simulation import t5_published
+from speculative_t5x.research.tpu_aot import abstract_pair
+from speculative_t5x.research.tpu_aot import bench as bench_lib
+from speculative_t5x.research.tpu_aot import report
+from speculative_t5x.research.tpu_aot import topology as topology_lib
 
 _GIB = 2**30
 
@@ -71,7 +71,7 @@ def tpu_preflight(
   for each in drafts:
     _check_fits(bench, place.topology, target_size, each, max(gammas))
   if output_dir is not None:
-    text_files.check_writable(output_dir)
+    report_files.check_writable(output_dir)
   record = _describe(place, shapes) | {
       't5x_step': bench.describe_t5x(target_size),
       'row_writes': bench.describe_row_writes(target_size, max(gammas)),
@@ -94,7 +94,7 @@ def tpu_preflight(
         'tpu_preflight.md': text + '\n',
         'tpu_preflight.json': json.dumps(record, allow_nan=False) + '\n',
     }
-    text_files.write(output_dir, files)
+    report_files.write(output_dir, files)
   return record
 
 

@@ -11,11 +11,11 @@ import functools
 from etils import epath
 import jax
 
-from speculative_t5x import checkpoints
-from speculative_t5x import sharding
+from speculative_t5x.jobs.outputs import kept_data
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading.files import folder_lock
+from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
-from speculative_t5x.outputs import folder_lock
-from speculative_t5x.outputs import kept_data
 from speculative_t5x.training import batches
 from speculative_t5x.training import cross_entropy
 from speculative_t5x.training import losses

@@ -14,27 +14,27 @@ import itertools
 import math
 import sys
 
-from speculative_t5x import batching
-from speculative_t5x import hints as hints_lib
-from speculative_t5x import loading
-from speculative_t5x import run_record
-from speculative_t5x import sharding
-from speculative_t5x import token_decoder
-from speculative_t5x.drafters import source
+from speculative_t5x.decoder import batching
+from speculative_t5x.decoder import hints as hints_lib
+from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import workload as workload_lib
-from speculative_t5x.measurement import acceptance
-from speculative_t5x.measurement import greedy
-from speculative_t5x.measurement import interleaved
-from speculative_t5x.measurement import intervals
-from speculative_t5x.measurement import part_programs
-from speculative_t5x.measurement import walltimes
-from speculative_t5x.outputs import folder_lock
-from speculative_t5x.outputs import output_folder
-from speculative_t5x.reports import advice
-from speculative_t5x.reports import readings
-from speculative_t5x.reports import walltime_summary
-from speculative_t5x.runtime import arguments
-from speculative_t5x.runtime import progress
+from speculative_t5x.jobs.outputs import output_folder
+from speculative_t5x.loading import models
+from speculative_t5x.loading.drafters import source
+from speculative_t5x.loading.files import folder_lock
+from speculative_t5x.networks import sharding
+from speculative_t5x.research import arguments
+from speculative_t5x.research import progress
+from speculative_t5x.research import run_record
+from speculative_t5x.research.measurement import acceptance
+from speculative_t5x.research.measurement import greedy
+from speculative_t5x.research.measurement import interleaved
+from speculative_t5x.research.measurement import intervals
+from speculative_t5x.research.measurement import part_programs
+from speculative_t5x.research.measurement import walltimes
+from speculative_t5x.research.reports import advice
+from speculative_t5x.research.reports import readings
+from speculative_t5x.research.reports import walltime_summary
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import sampling as sampling_lib
@@ -197,7 +197,7 @@ def _vary(
 
 def _load_decoders(
     workload: workload_lib.Workload,
-    target: loading.ModelSource,
+    target: models.ModelSource,
     drafters: Sequence[source.FoundDrafter],
     examples: examples_lib.Examples,
     gamma: int,
@@ -223,7 +223,7 @@ def _load_decoders(
 
 def _load_examples(
     workload: workload_lib.Workload,
-    target: loading.ModelSource,
+    target: models.ModelSource,
     num_examples: int,
 ) -> examples_lib.Examples:
   """Reads all of a split, of which the first are timed."""

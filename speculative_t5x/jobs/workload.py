@@ -9,17 +9,17 @@ from typing import Any
 
 import jax
 
-from speculative_t5x import loading
-from speculative_t5x import run_record
-from speculative_t5x import sharding
-from speculative_t5x import token_decoder
-from speculative_t5x import vocabularies
-from speculative_t5x.compatibility import pairing
-from speculative_t5x.drafters import source
-from speculative_t5x.measurement import provenance
+from speculative_t5x.decoder import token_decoder
+from speculative_t5x.loading import models
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.compatibility import pairing
+from speculative_t5x.loading.drafters import source
+from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
+from speculative_t5x.research import progress
+from speculative_t5x.research import run_record
+from speculative_t5x.research.measurement import provenance
 from speculative_t5x.rules import description
-from speculative_t5x.runtime import progress
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import sampling as sampling_lib
@@ -142,7 +142,7 @@ class Workload:
     return sharding.from_shape(self.mesh_shape)
 
   def load_examples(
-      self, target: loading.ModelSource, num_examples: int | None = None
+      self, target: models.ModelSource, num_examples: int | None = None
   ) -> examples_lib.Examples:
     """Reads the split; see `tasks.examples.load` and `task_metrics.check`."""
     name, split = self.mixture_or_task_name, self.split
@@ -156,9 +156,9 @@ class Workload:
         padding=target.special_ids.padding,
     )
 
-  def find_target(self, mesh: jax.sharding.Mesh | None) -> loading.ModelSource:
+  def find_target(self, mesh: jax.sharding.Mesh | None) -> models.ModelSource:
     """Returns the target whose weights are still to be read."""
-    return loading.find_model(
+    return models.find_model(
         pairing.open_checkpoint(pairing.TARGET_PATH, self.checkpoint_path),
         self.target_config,
         dtype=self.dtype,
@@ -217,21 +217,21 @@ def pad_batch(mesh: jax.sharding.Mesh | None, batch_size: int) -> int:
 
 
 def bind_vocabulary(
-    target: loading.ModelSource, examples: examples_lib.Examples
-) -> loading.ModelSource:
+    target: models.ModelSource, examples: examples_lib.Examples
+) -> models.ModelSource:
   """Returns the target with the special ids of the task's vocabulary.
 
   Raises:
     vocabularies.VocabularyError: if the target has others, or too few logits.
   """
-  loading.fit_vocabulary(examples.vocabulary, target)
+  models.fit_vocabulary(examples.vocabulary, target)
   name = f'of {examples.task.name}'
   return target.with_vocabulary(name, examples.vocabulary.eos_id)
 
 
 def find_drafter(
     drafter: source.Source,
-    target: loading.ModelSource,
+    target: models.ModelSource,
     vocabulary: vocabularies.Vocabulary,
 ) -> source.FoundDrafter:
   """Finds a drafter for a target; reads no weights.
@@ -240,7 +240,7 @@ def find_drafter(
     ValueError: if it does not fit the target or the vocabulary.
   """
   found = drafter.find(target, vocabulary)
-  loading.fit_vocabulary(vocabulary, target, found.models)
+  models.fit_vocabulary(vocabulary, target, found.models)
   return found
 
 
@@ -250,7 +250,7 @@ def load_drafter(found: source.FoundDrafter) -> source.LoadedDrafter:
   return found.load()
 
 
-def load_target(target: loading.ModelSource) -> loading.Model:
+def load_target(target: models.ModelSource) -> models.Model:
   """Loads a target."""
   progress.say(f'loading {target.checkpoint.folder}')
   return target.load()

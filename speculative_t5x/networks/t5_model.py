@@ -13,8 +13,8 @@ from flax import struct
 import jax
 import jax.numpy as jnp
 
-from speculative_t5x import sharding
 from speculative_t5x.networks import input_widths
+from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
 from speculative_t5x.speculation import contracts
 

@@ -6,9 +6,9 @@ The only package that needs T5X; T5X's gin files import it, nothing else does.
 See `configs/t5x`.
 """
 
-from speculative_t5x.t5x_guest.distillation import DistillationModel
+from speculative_t5x.t5x_guest.distillation_model import DistillationModel
 from speculative_t5x.t5x_guest.draft_module import DraftModule
-from speculative_t5x.t5x_guest.example_ids import ExampleIdConverter
+from speculative_t5x.t5x_guest.example_id_converter import ExampleIdConverter
 from speculative_t5x.t5x_guest.initializing import PairInitializer
 from speculative_t5x.t5x_guest.model import SpeculativeModel
 from speculative_t5x.t5x_guest.restoring import PairRestorer

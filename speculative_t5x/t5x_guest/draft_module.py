@@ -10,9 +10,9 @@ from flax.linen import partitioning
 import jax
 import seqio
 
-from speculative_t5x import sharding
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.networks import preparation
+from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import contracts
 from speculative_t5x.t5x_guest import network_config

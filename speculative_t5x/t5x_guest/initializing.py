@@ -9,7 +9,7 @@ import jax
 from t5x import train_state as train_state_lib
 from t5x import utils
 
-from speculative_t5x import checkpoints
+from speculative_t5x.loading import checkpoints
 from speculative_t5x.t5x_guest import restoring
 
 

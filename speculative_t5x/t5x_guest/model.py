@@ -16,14 +16,14 @@ import jax
 import seqio
 from t5x import models
 
-from speculative_t5x import vocabularies
-from speculative_t5x.drafters import source
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.drafters import source
 from speculative_t5x.networks import preparation
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import contracts
 from speculative_t5x.t5x_guest import draft_module
-from speculative_t5x.t5x_guest import example_ids
+from speculative_t5x.t5x_guest import example_id_converter
 from speculative_t5x.t5x_guest import hosts
 from speculative_t5x.t5x_guest import network_config
 from speculative_t5x.t5x_guest import pair_module
@@ -45,7 +45,7 @@ class SpeculativeModel(models.EncoderDecoderModel):
   see `samplers`.
   """
 
-  FEATURE_CONVERTER_CLS = example_ids.ExampleIdConverter
+  FEATURE_CONVERTER_CLS = example_id_converter.ExampleIdConverter
 
   def __init__(
       self,
@@ -225,13 +225,14 @@ def _check_supported(
 
 
 def _example_ids(batch: Mapping[str, jax.Array]) -> jax.Array:
-  if example_ids.EXAMPLE_ID not in batch:
+  if example_id_converter.EXAMPLE_ID not in batch:
     raise ValueError(
-        f'The batch has no {example_ids.EXAMPLE_ID}, which samples depend on.'
+        f'The batch has no {example_id_converter.EXAMPLE_ID}, which samples'
+        ' depend on.'
         ' Convert features by t5x_guest.ExampleIdConverter, the default of'
         ' SpeculativeModel.'
     )
-  return batch[example_ids.EXAMPLE_ID]
+  return batch[example_id_converter.EXAMPLE_ID]
 
 
 def _refuse_other_hosts() -> None:
@@ -241,5 +242,5 @@ def _refuse_other_hosts() -> None:
       raise NotImplementedError(
           f"T5X's {name} restores one checkpoint in a way of its own, which"
           ' does not reach a target and a draft. Use t5x/eval.py or'
-          ' t5x/infer.py, or speculative_t5x.text_decoder.TextDecoder.'
+          ' t5x/infer.py, or speculative_t5x.decoder.text_decoder.TextDecoder.'
       )

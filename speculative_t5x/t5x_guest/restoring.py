@@ -11,7 +11,7 @@ from flax import core as flax_core
 import jax
 import jax.numpy as jnp
 
-from speculative_t5x import checkpoints
+from speculative_t5x.loading import checkpoints
 from speculative_t5x.t5x_guest import hosts
 
 

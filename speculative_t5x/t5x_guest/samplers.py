@@ -15,15 +15,15 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from speculative_t5x import token_decoder
+from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import nothing
 from speculative_t5x.rules import description
 from speculative_t5x.speculation import contracts
-from speculative_t5x.speculation import decodes
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.speculation import score_order
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import verification
 
@@ -246,6 +246,6 @@ def _best_last(
   counts = {
       'tokens': state.num_tokens, 'target_calls': state.num_calls, **counts
   }  # fmt: skip
-  return decodes.best_last(
+  return score_order.best_last(
       state.log_probs, (state.sequences, state.log_probs, counts), num_decodes
   )

@@ -16,11 +16,11 @@ import numpy as np
 import seqio
 import tensorflow as tf
 
-from speculative_t5x import batching
-from speculative_t5x import hints as hints_lib
-from speculative_t5x import token_decoder
-from speculative_t5x import vocabularies
-from speculative_t5x.runtime import quiet
+from speculative_t5x.decoder import batching
+from speculative_t5x.decoder import hints as hints_lib
+from speculative_t5x.decoder import token_decoder
+from speculative_t5x.loading import quiet
+from speculative_t5x.loading import vocabularies
 from speculative_t5x.tasks import example_ids as example_ids_lib
 from speculative_t5x.tasks import task_vocabulary
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import types
 from typing import Any, NamedTuple
 
-from speculative_t5x import batching
-from speculative_t5x import hints as hints_lib
-from speculative_t5x import vocabularies
+from speculative_t5x.decoder import batching
+from speculative_t5x.decoder import hints as hints_lib
+from speculative_t5x.loading import vocabularies
 from speculative_t5x.tasks import examples
 from speculative_t5x.tasks import text_files
 

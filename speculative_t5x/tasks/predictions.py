@@ -13,11 +13,11 @@ from typing import Any
 from etils import epath
 import numpy as np
 
-from speculative_t5x import batching
-from speculative_t5x import token_decoder
-from speculative_t5x import vocabularies
-from speculative_t5x.measurement import counts as counts_lib
-from speculative_t5x.measurement import interleaved
+from speculative_t5x.decoder import batching
+from speculative_t5x.decoder import counts as counts_lib
+from speculative_t5x.decoder import token_decoder
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.tasks import examples as examples_lib
 
 # Keys of a row.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import seqio
 
-from speculative_t5x import vocabularies
+from speculative_t5x.loading import vocabularies
 
 
 class TaskVocabulary(vocabularies.Vocabulary):

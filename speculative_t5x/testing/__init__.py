@@ -26,6 +26,6 @@ from speculative_t5x.testing.rules import emissions as emissions
 from speculative_t5x.testing.rules import join as join
 from speculative_t5x.testing.rules import mean_accepted as mean_accepted
 from speculative_t5x.testing.rules import outputs as outputs
-from speculative_t5x.testing.tables import KINDS as KINDS
-from speculative_t5x.testing.tables import Tables as Tables
-from speculative_t5x.testing.tables import random_tables as random_tables
+from speculative_t5x.testing.table_pairs import KINDS as KINDS
+from speculative_t5x.testing.table_pairs import Tables as Tables
+from speculative_t5x.testing.table_pairs import random_tables as random_tables

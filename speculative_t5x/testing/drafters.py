@@ -4,7 +4,7 @@
 
 from collections.abc import Sequence
 
-from speculative_t5x.drafters import source
+from speculative_t5x.loading.drafters import source
 from speculative_t5x.policies import confidence
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length

@@ -11,9 +11,9 @@ from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import verification
 from speculative_t5x.testing import pairs
-from speculative_t5x.testing import programs
 from speculative_t5x.testing import reachable
 from speculative_t5x.testing import rules
+from speculative_t5x.testing import step_programs
 
 # Of probabilities, which production computes in float32.
 ROUNDING = 1e-5
@@ -38,7 +38,7 @@ def check(
   Raises:
     AssertionError: see `check_drafter`.
   """
-  program = programs.Program(pair, policy, sampling_lib.make_sampling())
+  program = step_programs.Program(pair, policy, sampling_lib.make_sampling())
   lengths = set()
   vocab_size = pair.target.vocab_size
   for setting in rules.samplings(temperatures, vocab_size):

@@ -18,10 +18,10 @@ import numpy as np
 
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import state as state_lib
-from speculative_t5x.testing import drafts as drafts_lib
-from speculative_t5x.testing import programs
+from speculative_t5x.testing import all_drafts as drafts_lib
 from speculative_t5x.testing import rows as rows_lib
 from speculative_t5x.testing import rules
+from speculative_t5x.testing import step_programs
 
 
 class Decisions:
@@ -52,7 +52,7 @@ class Paths(NamedTuple):
 
 
 def paths(
-    program: programs.Program, rule, examples, state, decisions: Decisions
+    program: step_programs.Program, rule, examples, state, decisions: Decisions
 ) -> Paths:
   """Returns all paths of a step.
 
@@ -149,7 +149,7 @@ class Reached(NamedTuple):
 
 
 def reach(
-    program: programs.Program,
+    program: step_programs.Program,
     rule: contracts.Rule,
     decisions: Decisions,
     state: state_lib.State | None = None,
@@ -174,7 +174,7 @@ def reach(
     made = paths(program, rule, examples, state, decisions)
     num_paths += len(made.rows)
     examples, weights = examples[made.rows], weights[made.rows] * made.weights
-    before = programs.take(state, made.rows)
+    before = step_programs.take(state, made.rows)
     state = program.step(rule, examples, before, made.uniforms)
     lengths |= _chosen_lengths(program, examples, state.outcome)
     merged = {}
@@ -187,7 +187,7 @@ def reach(
         merged.setdefault(key, []).append(row)
     rows = np.array([each[0] for each in merged.values()], int)
     weights = np.array([np.sum(weights[each]) for each in merged.values()])
-    examples, state = examples[rows], programs.take(state, rows)
+    examples, state = examples[rows], step_programs.take(state, rows)
   return Reached(found, num_paths, lengths)
 
 
@@ -239,7 +239,7 @@ def exact_distribution(
 
 
 def exact_distributions(
-    program: programs.Program,
+    program: step_programs.Program,
 ) -> list[dict[tuple[int, ...], float]]:
   """Returns the target's distribution over the outputs of each example."""
   end = program.pair.target.special_ids.end

@@ -7,15 +7,15 @@ import numpy as np
 
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import state as state_lib
-from speculative_t5x.testing import programs
+from speculative_t5x.testing import step_programs
 
-_HALF = programs.ROWS // 2
+_HALF = step_programs.ROWS // 2
 _ROUNDS = 8  # by chance, the others may decide alike in one of them
 _ROUNDING = 1e-5  # of a policy's numbers
 
 
 def check(
-    program: programs.Program,
+    program: step_programs.Program,
     rule: contracts.Rule,
     examples: np.ndarray,
     state: state_lib.State,
@@ -51,13 +51,13 @@ def _check_once(program, rule, examples, state, rng) -> None:
     after = program.step(
         rule,
         examples[rows[order]],
-        programs.take(state, rows[order]),
+        step_programs.take(state, rows[order]),
         uniforms[order],
     )
     return _results(after)
 
   own = np.arange(_HALF)
-  mixed = rng.permutation(programs.ROWS)
+  mixed = rng.permutation(step_programs.ROWS)
   place = np.argsort(mixed)[:_HALF]
   first = step(np.concatenate([own, _HALF + own]))
   second = step(np.concatenate([own, 2 * _HALF + own])[mixed])

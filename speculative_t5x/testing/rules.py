@@ -25,7 +25,7 @@ from speculative_t5x.rules import description
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.testing import boxes as boxes_lib
-from speculative_t5x.testing import tables as tables_lib
+from speculative_t5x.testing import table_pairs as tables_lib
 
 # A rule, or any function with its arguments and result.
 Rule = Callable[..., contracts.Verdict]

@@ -9,7 +9,7 @@ from flax import struct
 import jax
 from jax.typing import ArrayLike
 
-from speculative_t5x import loading
+from speculative_t5x.loading import models
 from speculative_t5x.networks import t5
 from speculative_t5x.training import batches
 from speculative_t5x.training import losses
@@ -30,7 +30,7 @@ class CrossEntropy:
 
   def shardings(self, mesh: jax.sharding.Mesh) -> Any:
     """See `steps.Objective.shardings`."""
-    return loading.param_shardings(self.config, mesh)
+    return models.param_shardings(self.config, mesh)
 
   def loss(
       self, params: Any, batch: batches.Examples, dropout_key: jax.Array

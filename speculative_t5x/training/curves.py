@@ -15,8 +15,8 @@ from etils import epath
 from matplotlib import axes as axes_lib
 from matplotlib import figure as figure_lib
 
-from speculative_t5x import figure_style
-from speculative_t5x.outputs import whole_files
+from speculative_t5x.loading.files import whole_files
+from speculative_t5x.research import figure_style
 from speculative_t5x.training import history
 
 FILE_NAME = 'curves.png'

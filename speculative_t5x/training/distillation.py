@@ -15,7 +15,7 @@ from jax.typing import ArrayLike
 from speculative_t5x.networks import t5
 from speculative_t5x.training import batches
 from speculative_t5x.training import divergences
-from speculative_t5x.training import drafts
+from speculative_t5x.training import draft_kinds
 from speculative_t5x.training import losses
 from speculative_t5x.training import steps
 
@@ -36,7 +36,7 @@ class Distillation:
 
   target_params: Any
   target_config: t5.T5Config = struct.field(pytree_node=False)
-  draft: drafts.Draft = struct.field(pytree_node=False)
+  draft: draft_kinds.Draft = struct.field(pytree_node=False)
   divergence: divergences.Divergence = struct.field(pytree_node=False)
 
   def shardings(self, mesh: jax.sharding.Mesh) -> Any:
@@ -81,7 +81,9 @@ class Distillation:
     target = self._target_outputs(batch)
     return target.logits, self.draft.logits(params, batch, target, **kwargs)
 
-  def _target_outputs(self, batch: batches.Examples) -> drafts.TargetOutputs:
+  def _target_outputs(
+      self, batch: batches.Examples
+  ) -> draft_kinds.TargetOutputs:
     target = t5.Transformer(self.target_config)
     encoded = target.apply(
         {'params': self.target_params},
@@ -105,7 +107,7 @@ class Distillation:
         decoder[f'layers_{i}']['__call__'][0]
         for i in range(self.target_config.num_decoder_layers)
     )
-    return drafts.TargetOutputs(encoded, layers, logits)
+    return draft_kinds.TargetOutputs(encoded, layers, logits)
 
   def divisor(self, metrics: losses.Metrics, num_positions: int) -> ArrayLike:
     """See `steps.Objective.divisor`: a mean over tokens."""

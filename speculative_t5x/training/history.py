@@ -8,7 +8,7 @@ import json
 
 from etils import epath
 
-from speculative_t5x.outputs import whole_files
+from speculative_t5x.loading.files import whole_files
 
 FILE_NAME = 'history.json'
 

@@ -9,13 +9,13 @@ from typing import Protocol
 import jax
 import jax.numpy as jnp
 
-from speculative_t5x import checkpoints
-from speculative_t5x import loading
-from speculative_t5x.compatibility import pairing
 from speculative_t5x.drafters import early_exit
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import models
+from speculative_t5x.loading.compatibility import pairing
 from speculative_t5x.networks import t5
 from speculative_t5x.training import cutting
-from speculative_t5x.training import drafts
+from speculative_t5x.training import draft_kinds
 from speculative_t5x.training import steps
 
 
@@ -30,7 +30,7 @@ class Origin(Protocol):
 
   def make(
       self, target: cutting.Network, seed: int
-  ) -> tuple[drafts.Draft, drafts.Params]:
+  ) -> tuple[draft_kinds.Draft, draft_kinds.Params]:
     """Returns the draft and its first parameters, in float32.
 
     Args:
@@ -55,7 +55,7 @@ class Scratch:
 
   def make(
       self, target: cutting.Network, seed: int
-  ) -> tuple[drafts.Draft, drafts.Params]:
+  ) -> tuple[draft_kinds.Draft, draft_kinds.Params]:
     """See `Origin.make`."""
     config = self.config
     if config is None:
@@ -64,7 +64,7 @@ class Scratch:
           ' file of configs/models does.'
       )
     config = _for_target(config, target.config)
-    return drafts.Network(config), steps.init_params(config, seed)
+    return draft_kinds.Network(config), steps.init_params(config, seed)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,7 +81,7 @@ class FromCheckpoint:
 
   def make(
       self, target: cutting.Network, seed: int
-  ) -> tuple[drafts.Draft, drafts.Params]:
+  ) -> tuple[draft_kinds.Draft, draft_kinds.Params]:
     """See `Origin.make`."""
     del seed
     opened = pairing.open_checkpoint(pairing.DRAFT_PATH, self.checkpoint_path)
@@ -112,7 +112,7 @@ class FromTarget:
 
   def make(
       self, target: cutting.Network, seed: int
-  ) -> tuple[drafts.Draft, drafts.Params]:
+  ) -> tuple[draft_kinds.Draft, draft_kinds.Params]:
     """See `Origin.make`."""
     del seed
     config = target.config
@@ -143,7 +143,7 @@ class ExitHead:
 
   def make(
       self, target: cutting.Network, seed: int
-  ) -> tuple[drafts.Draft, drafts.Params]:
+  ) -> tuple[draft_kinds.Draft, draft_kinds.Params]:
     """See `Origin.make`."""
     del seed
     config = early_exit.head_config(target.config, self.exit_layer)
@@ -152,7 +152,7 @@ class ExitHead:
       tied = {'kernel': params['token_embedder']['embedding'].T}
       decoder = {**params['decoder'], 'logits_dense': tied}
       params = {**params, 'decoder': decoder}
-    return drafts.ExitHead(config), early_exit.take_head(params)
+    return draft_kinds.ExitHead(config), early_exit.take_head(params)
 
 
 def _for_target(config: t5.T5Config, target: t5.T5Config) -> t5.T5Config:
@@ -162,8 +162,10 @@ def _for_target(config: t5.T5Config, target: t5.T5Config) -> t5.T5Config:
   return dataclasses.replace(config, encoder_dim=target.emb_dim)
 
 
-def _as_draft(network: cutting.Network) -> tuple[drafts.Draft, drafts.Params]:
-  return drafts.Network(network.config), network.params
+def _as_draft(
+    network: cutting.Network,
+) -> tuple[draft_kinds.Draft, draft_kinds.Params]:
+  return draft_kinds.Network(network.config), network.params
 
 
 def read(
@@ -178,10 +180,10 @@ def read(
     config: of the network; None for the sizes that the checkpoint states.
     mesh: over which the parameters are partitioned; None for one device.
   """
-  config = config or loading.read_config(checkpoint)
+  config = config or models.read_config(checkpoint)
   params = checkpoint.restore_params(
-      loading.abstract_params(config),
+      models.abstract_params(config),
       jnp.float32,
-      mesh and loading.param_shardings(config, mesh),
+      mesh and models.param_shardings(config, mesh),
   )
   return cutting.Network(config, params)

@@ -20,8 +20,8 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 import optax
 
-from speculative_t5x import loading
-from speculative_t5x import sharding
+from speculative_t5x.loading import models
+from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
 from speculative_t5x.training import adafactor
 from speculative_t5x.training import batches
@@ -59,7 +59,7 @@ class Objective(Protocol):
 def init_params(config: t5.T5Config, seed: int) -> Params:
   """Returns randomly initialised float32 parameters."""
   params_key, _ = _keys(seed)
-  init = jax.jit(functools.partial(loading.init_variables, config))
+  init = jax.jit(functools.partial(models.init_variables, config))
   return init(params_key)['params']
 
 

@@ -5,7 +5,7 @@
 from collections.abc import Mapping
 import dataclasses
 
-from speculative_t5x import batching
+from speculative_t5x.decoder import batching
 from speculative_t5x.networks import t5
 from speculative_t5x.tasks import examples as examples_lib
 from speculative_t5x.training import batches

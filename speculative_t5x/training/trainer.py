@@ -21,19 +21,19 @@ import jax
 import numpy as np
 import optax
 
-from speculative_t5x import checkpoints
-from speculative_t5x import sharding
-from speculative_t5x import token_decoder
-from speculative_t5x.runtime import interruption
+from speculative_t5x.decoder import token_decoder
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import ranges
 from speculative_t5x.training import adafactor
 from speculative_t5x.training import batches
 from speculative_t5x.training import curves
 from speculative_t5x.training import history
+from speculative_t5x.training import interruption
 from speculative_t5x.training import losses
 from speculative_t5x.training import schedules
 from speculative_t5x.training import steps
-from speculative_t5x.training import summaries
+from speculative_t5x.training import tensorboard
 
 _LENGTH_STEP = 8  # batches are padded to multiples of this length
 
@@ -431,7 +431,7 @@ class _Saver:
     Nothing is lost if this fails: the checkpoint and its measures are saved.
     """
     points = self._history.points
-    summaries.write(self._model_dir, points, self._created)
+    tensorboard.write(self._model_dir, points, self._created)
     curves.write(self._model_dir, points, self._history.best.step)
     self._begin_window()
 

@@ -14,11 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x import checkpoints
-from speculative_t5x import loading
-from speculative_t5x import token_decoder
+from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import early_exit
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import models
 from speculative_t5x.networks import t5
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import loop
@@ -295,7 +295,7 @@ class TestHead:
     target = tiny.model(CONFIG)
     source = early_exit.FromCheckpoint(2, checkpoint)
     return source.find(
-        loading.ModelSource(None, CONFIG, target.special_ids), None
+        models.ModelSource(None, CONFIG, target.special_ids), None
     ).load()
 
   def test_drafts_what_a_model_of_its_own_would(self, found):
@@ -342,7 +342,7 @@ class TestHead:
     other = tiny.config(num_decoder_layers=NUM_LAYERS, emb_dim=24)
     checkpoint = checkpoints.save(tmp_path, 1, _other_head(other))
     source = early_exit.FromCheckpoint(2, checkpoint)
-    target = loading.ModelSource(None, CONFIG)
+    target = models.ModelSource(None, CONFIG)
     with pytest.raises(checkpoints.CheckpointError, match='checkpoint_1'):
       source.find(target, None).load()
 

@@ -13,14 +13,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x import checkpoints
-from speculative_t5x import text_decoder
-from speculative_t5x import token_decoder
-from speculative_t5x import vocabularies
-from speculative_t5x.cli import main
-from speculative_t5x.drafters import source
-from speculative_t5x.measurement import acceptance
-from speculative_t5x.measurement import operations
+from speculative_t5x.decoder import text_decoder
+from speculative_t5x.decoder import token_decoder
+from speculative_t5x.jobs.command_line import main
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.drafters import source
+from speculative_t5x.research.measurement import acceptance
+from speculative_t5x.research.measurement import operations
 from speculative_t5x.speculation import contracts
 from speculative_t5x.tasks import bulletins
 from tests import compilation
@@ -36,7 +36,7 @@ TEXTS = ['The train from Bonn is late.', 'It will rain in Turin today.']
 _GIN = """
 from __gin__ import dynamic_registration
 
-from speculative_t5x.drafters import source
+from speculative_t5x.loading.drafters import source
 from speculative_t5x.networks import t5
 from speculative_t5x.tasks import ende
 from tests import repeat_last

@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x import run_record
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import in_order
-from speculative_t5x.drafters import source
+from speculative_t5x.loading.drafters import source
+from speculative_t5x.research import run_record
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import uniforms as uniforms_lib

@@ -13,10 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x import batching
 from speculative_t5x import embedded
+from speculative_t5x.decoder import batching
 from speculative_t5x.drafters import lookup
-from speculative_t5x.drafters import source as source_lib
+from speculative_t5x.loading.drafters import source as source_lib
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import outcome as outcome_lib

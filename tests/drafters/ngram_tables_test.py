@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 
 from speculative_t5x import embedded
-from speculative_t5x import loading
-from speculative_t5x import text_decoder
-from speculative_t5x import token_counts
-from speculative_t5x import vocabularies
+from speculative_t5x.decoder import text_decoder
 from speculative_t5x.drafters import draft_model
-from speculative_t5x.drafters import source
 from speculative_t5x.drafters import tables
-from speculative_t5x.measurement import acceptance
-from speculative_t5x.measurement import operations
+from speculative_t5x.loading import models
+from speculative_t5x.loading import token_counts
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.drafters import source
 from speculative_t5x.networks import t5_model
+from speculative_t5x.research.measurement import acceptance
+from speculative_t5x.research.measurement import operations
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.testing import table_model
@@ -267,7 +267,7 @@ def save(counts, folder):
 
 def find(folder, vocabulary=None, config=CONFIG, order=2, **special_ids):
   ids = dataclasses.replace(SPECIAL_IDS, **special_ids)
-  target = loading.ModelSource(None, config, ids)
+  target = models.ModelSource(None, config, ids)
   return tables.FromFile(folder, order).find(target, vocabulary)
 
 
@@ -282,7 +282,7 @@ class TestFromFile:
       assert loaded.description.table == str(tmp_path)
     else:
       made = source.WithoutParameters(tables.make_uniform, kind)
-      loaded = made.find(loading.ModelSource(None, CONFIG), None).load()
+      loaded = made.find(models.ModelSource(None, CONFIG), None).load()
     assert loaded.description.kind == loaded.description.name == kind
     decoder = text_decoder.TextDecoder(
         tiny.model(CONFIG), loaded, vocabulary,

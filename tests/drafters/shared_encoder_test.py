@@ -10,11 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x import checkpoints
-from speculative_t5x import loading
-from speculative_t5x import token_decoder
+from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import shared_encoder
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import models
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import sampling as sampling_lib
 from tests import network_enumeration
@@ -52,7 +52,7 @@ def make_case(gamma=2, **options) -> network_enumeration.Case:
   params = tiny.params(config, noise=0.5)
   return network_enumeration.make_case(
       TINIEST,
-      shared_encoder.from_model(loading.make_model(config, params)),
+      shared_encoder.from_model(models.make_model(config, params)),
       network_enumeration.teacher_forced(config, params),
       gamma=gamma,
       **options,
@@ -113,7 +113,7 @@ class TestMutants:
     assert found > 100 * TOLERANCE
 
 
-def target() -> loading.Model:
+def target() -> models.Model:
   return tiny.model(CONFIG)
 
 
@@ -150,11 +150,11 @@ class TestNetwork:
     theirs = tiny.params(CONFIG)
     # T5 embeds both inputs by one table.
     ours['token_embedder'] = theirs['token_embedder']
-    whole = loading.make_model(
+    whole = models.make_model(
         dataclasses.replace(config, num_encoder_layers=2),
         {**ours, 'encoder': theirs['encoder']},
     )
-    alone = loading.make_model(config, ours)
+    alone = models.make_model(config, ours)
     inputs = tiny.encoder_tokens(rows, 9)
     output, memory = t5_model.encode(CONFIG, theirs, inputs)
     fed = tiny.encoder_tokens(rows, 5) + 1
@@ -181,7 +181,7 @@ class TestNetwork:
     np.testing.assert_allclose(*found, atol=1e-5)
 
   def test_tree_has_no_encoder(self):
-    params = loading.abstract_params(DRAFTS['other width'])
+    params = models.abstract_params(DRAFTS['other width'])
     assert params.keys() == {'decoder', 'token_embedder'}
     attention = params['decoder']['layers_0']['encoder_decoder_attention']
     assert attention['key']['kernel'].shape == (32, 16)
@@ -218,7 +218,7 @@ class TestDecoding:
     del params['encoder']
     config = dataclasses.replace(CONFIG, num_encoder_layers=0)
     own = decoder().with_drafter(
-        shared_encoder.from_model(loading.make_model(config, params)), GAMMA
+        shared_encoder.from_model(models.make_model(config, params)), GAMMA
     )
     found = own.speculative(request(temperature=1.0))
     assert found.statistics.num_rejections.sum() == 0
@@ -228,7 +228,7 @@ class TestDecoding:
 def find(path, kind=shared_encoder, target_config=CONFIG):
   checkpoint = checkpoints.open(save(path / 'target', target_config))
   return kind.FromCheckpoint(str(path / 'draft')).find(
-      loading.find_model(checkpoint), None
+      models.find_model(checkpoint), None
   )
 
 
@@ -247,7 +247,7 @@ class TestFromCheckpoint:
     description = loaded.description
     assert description.kind == 'shared_encoder'
     assert description.name == 'draft/checkpoint_7'
-    assert description.num_params == loading.count_params(DRAFTS[name])
+    assert description.num_params == models.count_params(DRAFTS[name])
     given = shared_encoder.from_model(tiny.model(DRAFTS[name]))
     jax.tree.map(np.testing.assert_array_equal, loaded.params, given.params)
     drafters = [
@@ -275,4 +275,4 @@ class TestFromCheckpoint:
   def test_decoder_as_the_target(self, tmp_path):
     folder = save(tmp_path, DRAFTS['other width'])
     with pytest.raises(ValueError, match='The network has no encoder'):
-      loading.load_model(folder)
+      models.load_model(folder)

@@ -9,12 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x import checkpoints
 from speculative_t5x import embedded
-from speculative_t5x import loading
-from speculative_t5x import token_counts
-from speculative_t5x import vocabularies
 from speculative_t5x.drafters import draft_model
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import models
+from speculative_t5x.loading import token_counts
+from speculative_t5x.loading import vocabularies
 from speculative_t5x.networks import layers
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import sampling as sampling_lib
@@ -55,7 +55,7 @@ class TestLogits:
   )
   def test_are_those_of_the_whole_head(self, overrides, rows, at):
     whole = tiny.model(tiny.config(**overrides))
-    short = loading.shorten_head(whole, IDS)
+    short = models.shorten_head(whole, IDS)
     at = None if at is None else jnp.full((rows,), at, jnp.int32)
     expected = decode_block(whole, rows, at)
     found = decode_block(short, rows, at)
@@ -68,16 +68,16 @@ class TestLogits:
 
   def test_head_is_as_small(self):
     whole = tiny.model(tiny.config())
-    short = loading.shorten_head(whole, IDS)
+    short = models.shorten_head(whole, IDS)
     kernel = short.params['decoder']['logits_dense']['kernel']
     assert kernel.shape == (32, len(IDS)) and short.config.head_size == 6
     shapes = lambda tree: jax.tree.map(lambda x: x.shape, tree)
-    assert shapes(short.params) == shapes(loading.abstract_params(short.config))
+    assert shapes(short.params) == shapes(models.abstract_params(short.config))
 
   def test_other_tokens_need_no_compilation(self):
     """Which tokens these are is a value and not part of the program."""
     whole = tiny.model(tiny.config())
-    one, two = (loading.shorten_head(whole, ids) for ids in (IDS, IDS[::-1]))
+    one, two = (models.shorten_head(whole, ids) for ids in (IDS, IDS[::-1]))
     assert one.config == two.config
     at = jnp.zeros((1,), jnp.int32)
     np.testing.assert_array_equal(
@@ -99,7 +99,7 @@ class TestBadInput:
   )
   def test_ids(self, ids, message):
     with pytest.raises(ValueError, match=message):
-      loading.shorten_head(tiny.model(tiny.config()), ids)
+      models.shorten_head(tiny.model(tiny.config()), ids)
 
 
 VOCAB, LIMITS, KEPT = 4, (4, 2), np.array([1, 3, 0])
@@ -194,7 +194,7 @@ def find(folder, vocabulary=None, **settings):
   path = checkpoints.open(embedded.target_checkpoint())
   return draft_model.FromCheckpoint(
       embedded.draft_checkpoint(), short_vocabulary=folder, **settings
-  ).find(loading.find_model(path), vocabulary)
+  ).find(models.find_model(path), vocabulary)
 
 
 class TestEmbeddedPair:

@@ -4,13 +4,13 @@
 
 import pytest
 
-from speculative_t5x import checkpoints
 from speculative_t5x import embedded
 from speculative_t5x.jobs import check_pair
+from speculative_t5x.loading import checkpoints
 from speculative_t5x.tasks import bulletins
 from tests import tiny
 from tests import vocabulary_files
-from tests.compatibility import saved_pair
+from tests.loading.compatibility import saved_pair
 
 
 @pytest.fixture(scope='module')

@@ -12,15 +12,15 @@ import types
 import numpy as np
 import pytest
 
-from speculative_t5x import checkpoints
-from speculative_t5x import run_record
-from speculative_t5x import vocabularies
-from speculative_t5x.cli import main
 from speculative_t5x.drafters import lookup
 from speculative_t5x.jobs import compare
 from speculative_t5x.jobs import evaluation
 from speculative_t5x.jobs import infer as infer_lib
-from speculative_t5x.measurement import greedy
+from speculative_t5x.jobs.command_line import main
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.research import run_record
+from speculative_t5x.research.measurement import greedy
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import ende
 from tests import tiny

@@ -8,12 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x import checkpoints
-from speculative_t5x import loading
-from speculative_t5x.checkpoints import saving
-from speculative_t5x.checkpoints import trees
-from speculative_t5x.checkpoints import unfinished
 from speculative_t5x.jobs import convert
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import models
+from speculative_t5x.loading.checkpoints import saving
+from speculative_t5x.loading.checkpoints import trees
+from speculative_t5x.loading.checkpoints import unfinished
 from speculative_t5x.networks import t5
 from tests import checkpoints_by_hand as by_hand
 from tests import full_disk
@@ -57,7 +57,7 @@ def run(tmp_path, **arguments):
 def written(tmp_path, dtype=None):
   folder = tmp_path / 'new' / 'converted'
   assert checkpoints.open(folder).layout is checkpoints.Layout.ORBAX
-  expected = loading.abstract_params(CONFIG)
+  expected = models.abstract_params(CONFIG)
   return checkpoints.flatten(
       checkpoints.open(folder).restore_params(expected, dtype)
   )

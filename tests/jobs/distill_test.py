@@ -13,13 +13,13 @@ import jax
 import numpy as np
 import pytest
 
-from speculative_t5x import checkpoints
-from speculative_t5x import loading
 from speculative_t5x.jobs import distill
-from speculative_t5x.outputs import chunks
-from speculative_t5x.outputs import folder_lock
+from speculative_t5x.jobs import target_decodes
+from speculative_t5x.jobs.outputs import chunks
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import models
+from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.tasks import ende
-from speculative_t5x.training import decodes
 from speculative_t5x.training import divergences
 from speculative_t5x.training import on_policy
 from speculative_t5x.training import origins
@@ -80,7 +80,7 @@ def target(tmp_path_factory):
 
 
 def _distill(target, folder, infer=None, **changes):
-  made = lambda name: decodes.Decodes(
+  made = lambda name: target_decodes.Decodes(
       infer or _Infer(target), folder / 'decodes', name
   )
   settings = {
@@ -125,7 +125,7 @@ class TestDistill:
 
     with contextlib.ExitStack() as other, pytest.MonkeyPatch.context() as patch:
       other.enter_context(folder_lock.hold(folder))
-      patch.setattr(decodes.time, 'sleep', free_after_some_tries)
+      patch.setattr(target_decodes.time, 'sleep', free_after_some_tries)
       result = _distill(target, tmp_path)
     assert len(told) == 3
     assert result.last.validation == distilled[1].last.validation
@@ -143,7 +143,7 @@ class TestDistill:
     history = json.loads((folder / 'model/history.json').read_text())
     assert [point['step'] for point in history] == [3, 6]
     params = checkpoints.open(result.best_checkpoint).restore_params(
-        loading.abstract_params(_DRAFT)
+        models.abstract_params(_DRAFT)
     )
     assert all(np.isfinite(x).all() for x in jax.tree.leaves(params))
 
@@ -387,7 +387,7 @@ class TestBadInput:
       # Step 4 has a loss, and leaves parameters that are not finite.
       _distill(target, tmp_path, learning_rate_fn=lambda step: np.nan * step)
     kept = tmp_path / 'model' / 'checkpoint_3'
-    checkpoints.open(kept).restore_params(loading.abstract_params(_DRAFT))
+    checkpoints.open(kept).restore_params(models.abstract_params(_DRAFT))
     assert sorted(checkpoints.step_folders(tmp_path / 'model')) == [3]
     resumed = _distill(target, tmp_path)
     assert resumed.last.validation == distilled[1].last.validation

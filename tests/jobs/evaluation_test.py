@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 import seqio
 
-from speculative_t5x import checkpoints
-from speculative_t5x import run_record
-from speculative_t5x import token_decoder
-from speculative_t5x import vocabularies
+from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import evaluation
-from speculative_t5x.measurement import greedy
-from speculative_t5x.measurement import interleaved
-from speculative_t5x.measurement import near_ties
-from speculative_t5x.reports import runs
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.research import run_record
+from speculative_t5x.research.measurement import greedy
+from speculative_t5x.research.measurement import interleaved
+from speculative_t5x.research.measurement import near_ties
+from speculative_t5x.research.reports import runs
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import ende
 from speculative_t5x.tasks import metrics

@@ -14,21 +14,21 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x import answers
-from speculative_t5x import checkpoints
-from speculative_t5x import run_record
-from speculative_t5x import sharding
-from speculative_t5x import token_decoder
-from speculative_t5x import vocabularies
+from speculative_t5x.decoder import answers
+from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import lookup
 from speculative_t5x.drafters import nothing
 from speculative_t5x.jobs import evaluation
 from speculative_t5x.jobs import infer
-from speculative_t5x.measurement import interleaved
-from speculative_t5x.measurement import provenance
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.files import folder_lock
+from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
-from speculative_t5x.outputs import folder_lock
+from speculative_t5x.research import run_record
+from speculative_t5x.research.measurement import interleaved
+from speculative_t5x.research.measurement import provenance
 from speculative_t5x.rules import lenience
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.tasks import bulletins

@@ -20,8 +20,8 @@ import signal
 import sys
 import time
 
-from speculative_t5x.measurement import interleaved
-from speculative_t5x.outputs import whole_files
+from speculative_t5x.loading.files import whole_files
+from speculative_t5x.research.measurement import interleaved
 from tests.jobs import resumed_jobs
 
 

@@ -7,9 +7,9 @@ import json
 import numpy as np
 import pytest
 
-from speculative_t5x import token_counts
-from speculative_t5x import vocabularies
 from speculative_t5x.jobs import make_table
+from speculative_t5x.loading import token_counts
+from speculative_t5x.loading import vocabularies
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import ende  # registers the task
 

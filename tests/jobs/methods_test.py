@@ -6,13 +6,13 @@ import functools
 
 import pytest
 
-from speculative_t5x import checkpoints
 from speculative_t5x.drafters import lookup
 from speculative_t5x.jobs import methods
 from speculative_t5x.jobs import walltime
+from speculative_t5x.loading import checkpoints
 from speculative_t5x.policies import expected_speed
-from speculative_t5x.reports import methods_table
-from speculative_t5x.reports import runs
+from speculative_t5x.research.reports import methods_table
+from speculative_t5x.research.reports import runs
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.tasks import ende
 from tests import compilation

@@ -8,9 +8,9 @@ import pathlib
 import numpy as np
 import pytest
 
-from speculative_t5x import batching
-from speculative_t5x import vocabularies
-from speculative_t5x.cli import main
+from speculative_t5x.decoder import batching
+from speculative_t5x.jobs.command_line import main
+from speculative_t5x.loading import vocabularies
 from speculative_t5x.networks import t5_model
 from tests import shared
 

@@ -10,28 +10,28 @@ import types
 
 import pytest
 
-from speculative_t5x import random_models
-from speculative_t5x import run_record
-from speculative_t5x import simulation
-from speculative_t5x import text_decoder
-from speculative_t5x import token_counts
-from speculative_t5x import vocabularies
-from speculative_t5x.compatibility import memory
+from speculative_t5x.decoder import text_decoder
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.jobs import paper
-from speculative_t5x.measurement import tracing
-from speculative_t5x.measurement import walltimes
-from speculative_t5x.networks import t5_published
-from speculative_t5x.paper import figures
-from speculative_t5x.paper import loop_trace
-from speculative_t5x.paper import published
-from speculative_t5x.reports import console
-from speculative_t5x.reports import token_trace
+from speculative_t5x.loading import token_counts
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.compatibility import memory
+from speculative_t5x.research import run_record
+from speculative_t5x.research.measurement import tracing
+from speculative_t5x.research.measurement import walltimes
+from speculative_t5x.research.paper import figures
+from speculative_t5x.research.paper import loop_trace
+from speculative_t5x.research.paper import published
+from speculative_t5x.research.reports import console
+from speculative_t5x.research.reports import token_trace
+from speculative_t5x.research.simulation import random_models
+from speculative_t5x.research.simulation import simulated_walltimes
+from speculative_t5x.research.simulation import t5_published
 from speculative_t5x.tasks import bulletins
 from tests import tiny
-from tests.paper import records
+from tests.research.paper import records
 
-_SHAPES = simulation.Shapes(
+_SHAPES = simulated_walltimes.Shapes(
     num_examples=2, inputs_length=5, targets_length=8, repeats=1, rounds=1
 )
 _PAIR = 'bulletins_ende: draft/checkpoint_4 for target/checkpoint_2, bfloat16'

@@ -12,7 +12,7 @@ import sys
 
 import pytest
 
-from speculative_t5x import checkpoints
+from speculative_t5x.loading import checkpoints
 from speculative_t5x.tasks import bulletins
 from tests import tiny
 from tests.jobs import resumed_jobs

@@ -12,22 +12,22 @@ import jax
 import numpy as np
 import pytest
 
-from speculative_t5x import loading
-from speculative_t5x import random_models
-from speculative_t5x import run_record
-from speculative_t5x import simulation
-from speculative_t5x.compatibility import memory
 from speculative_t5x.jobs import simulate
-from speculative_t5x.measurement import part_programs
-from speculative_t5x.measurement import walltimes
-from speculative_t5x.networks import t5_published
-from speculative_t5x.reports import runs
+from speculative_t5x.loading import models as models_lib
+from speculative_t5x.loading.compatibility import memory
+from speculative_t5x.research import run_record
+from speculative_t5x.research.measurement import part_programs
+from speculative_t5x.research.measurement import walltimes
+from speculative_t5x.research.reports import runs
+from speculative_t5x.research.simulation import random_models
+from speculative_t5x.research.simulation import simulated_walltimes
+from speculative_t5x.research.simulation import t5_published
 from speculative_t5x.speculation import theory
 from tests import compilation
 
 pytestmark = pytest.mark.long
 
-_SHAPES = simulation.Shapes(
+_SHAPES = simulated_walltimes.Shapes(
     num_examples=8,
     batch_size=4,
     inputs_length=5,
@@ -167,7 +167,7 @@ class TestRecord:
     expected = {
         'name': f't5_1_1_{size}',
         'checkpoint': None,
-        'num_params': loading.count_params(config),
+        'num_params': models_lib.count_params(config),
         'dtype': 'float32',
     }
     assert vars(getattr(ran.record, role)).items() >= expected.items()
@@ -202,7 +202,7 @@ class TestDraftsThatShareTheTarget:
   def test_measured(self, tmp_path, name, kind):
     (record,) = _simulate(tmp_path, draft_size=name)
     assert (record.drafter.kind, record.drafter.name) == (kind, name)
-    base = loading.count_params(t5_published.make_config('base'))
+    base = models_lib.count_params(t5_published.make_config('base'))
     assert 0 < record.drafter.num_params < base
     assert min(record.encoder_s.draft, record.encoder_s.target) > 0
     assert record.c >= 0 and record.ops_coefficient > 0
@@ -229,7 +229,9 @@ class TestTables:
     assert [r.drafter.name for r in records] == list(self.SIZES)
 
   def test_bytes_of_the_table_count(self):
-    needed = lambda name: simulation._needed_bytes('base', [name], 2, _SHAPES)
+    needed = lambda name: simulated_walltimes._needed_bytes(
+        'base', [name], 2, _SHAPES
+    )
     assert needed('bigram') - needed('unigram') == 4 * 2 * 64 * 64
 
 
@@ -440,7 +442,9 @@ class TestMemory:
   def test_a_cpu_keeps_copies_in_float32(self, monkeypatch):
     """A program on a CPU holds float32 copies of narrower weights."""
     shapes = dataclasses.replace(_SHAPES, dtype='bfloat16')
-    needed = lambda: simulation._needed_bytes('xxl', ['small'], 2, shapes)
+    needed = lambda: simulated_walltimes._needed_bytes(
+        'xxl', ['small'], 2, shapes
+    )
     sizes = [t5_published.make_config(size) for size in ('xxl', 'small')]
     params = sum(
         x.nbytes
@@ -448,10 +452,10 @@ class TestMemory:
         for x in jax.tree.leaves(random_models.make_model(size).params)
     )
     on_cpu = needed()
-    monkeypatch.setattr(simulation, '_copy_bytes', lambda *_: 0)
+    monkeypatch.setattr(simulated_walltimes, '_copy_bytes', lambda *_: 0)
     assert on_cpu - needed() == params
     monkeypatch.undo()
-    assert simulation._copy_bytes(100, 'float32') == 0
+    assert simulated_walltimes._copy_bytes(100, 'float32') == 0
 
   @pytest.mark.parametrize(
       ('free_for', 'asked', 'remedies'),
@@ -469,9 +473,9 @@ class TestMemory:
   def test_error_names_sizes_that_fit(
       self, refused, monkeypatch, free_for, asked, remedies
   ):
-    monkeypatch.setattr(simulation, '_copy_bytes', lambda *_: 0)
+    monkeypatch.setattr(simulated_walltimes, '_copy_bytes', lambda *_: 0)
     # Half of its bytes are more than those of all others.
-    monkeypatch.setattr(simulation, '_copy_bytes', lambda *_: 0)
+    monkeypatch.setattr(simulated_walltimes, '_copy_bytes', lambda *_: 0)
     wide = t5_published.SIZES['xxl'] | {'emb_dim': 1024}
     monkeypatch.setitem(t5_published.SIZES, 'xxl', wide)
     needed = lambda size, dtype: _needed(size, ['small'], 2, dtype=dtype)
@@ -496,7 +500,7 @@ class TestMemory:
         for x in leaves
         if np.ndim(x) == 4 and x.dtype == np.float32
     }
-    workload = simulation._workload(decoder.gamma, _SHAPES)
+    workload = simulated_walltimes._workload(decoder.gamma, _SHAPES)
     target, draft = (
         memory.target_bytes(model.config, workload)
         for model in (decoder.target, *decoder.loaded_drafter.models)
@@ -519,7 +523,7 @@ class TestMemory:
     assert record.target.name == f't5_1_1_{size}'
 
   def test_bfloat16_fits_more(self, measured, tmp_path, monkeypatch):
-    monkeypatch.setattr(simulation, '_copy_bytes', lambda *_: 0)
+    monkeypatch.setattr(simulated_walltimes, '_copy_bytes', lambda *_: 0)
     needed = _needed('large', ['small'], gamma=2, dtype='bfloat16')
     monkeypatch.setattr(memory, 'available_bytes', lambda: needed)
     assert needed < _needed('large', ['small'], gamma=2)

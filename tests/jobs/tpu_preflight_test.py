@@ -11,20 +11,20 @@ import types
 import jax
 import pytest
 
-from speculative_t5x import loading
 from speculative_t5x.jobs import tpu_preflight
-from speculative_t5x.networks import t5_published
-from speculative_t5x.paper import published
-from speculative_t5x.tpu_aot import bench
-from speculative_t5x.tpu_aot import chips
-from speculative_t5x.tpu_aot import programs
-from speculative_t5x.tpu_aot import reading
-from speculative_t5x.tpu_aot import report
-from speculative_t5x.tpu_aot import row_writes
-from speculative_t5x.tpu_aot import t5x_step
-from speculative_t5x.tpu_aot import topology
+from speculative_t5x.loading import models
+from speculative_t5x.research.paper import published
+from speculative_t5x.research.simulation import t5_published
+from speculative_t5x.research.tpu_aot import bench
+from speculative_t5x.research.tpu_aot import chips
+from speculative_t5x.research.tpu_aot import programs
+from speculative_t5x.research.tpu_aot import reading
+from speculative_t5x.research.tpu_aot import report
+from speculative_t5x.research.tpu_aot import row_writes
+from speculative_t5x.research.tpu_aot import t5x_step
+from speculative_t5x.research.tpu_aot import topology
 from tests import compilation
-from tests.tpu_aot import libtpu
+from tests.research.tpu_aot import libtpu
 
 GAMMA = 3
 SHAPES = dict(inputs_length=16, targets_length=32)
@@ -49,8 +49,8 @@ def tiny_sizes():
     patch.setattr(t5_published, 'SIZES', sizes)
     patch.setattr(t5_published, 'VOCAB_SIZE', VOCAB_SIZE)
     # Programs of all rows of Table 2, the same each time.
-    shapes = functools.cache(loading.abstract_params)
-    patch.setattr(loading, 'abstract_params', shapes)
+    shapes = functools.cache(models.abstract_params)
+    patch.setattr(models, 'abstract_params', shapes)
     yield
 
 
@@ -153,7 +153,7 @@ class TestRun:
     model = find(ran.record)
     assert model['name'] == f't5_1_1_{size}'
     config = t5_published.make_config(size)
-    assert model['num_params'] == loading.count_params(config)
+    assert model['num_params'] == models.count_params(config)
     assert [call['block'] for call in model['calls']] == [1, 8]
     assert set(model['steps']) == {'one_row', 'padded'}
     for call in model['calls']:

@@ -19,9 +19,9 @@ import seqio
 from tensorboard.backend.event_processing import event_accumulator
 import tensorflow as tf
 
-from speculative_t5x import checkpoints
-from speculative_t5x import loading
 from speculative_t5x.jobs import train
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import models
 from speculative_t5x.networks import t5
 from speculative_t5x.training import batches
 from speculative_t5x.training import cross_entropy
@@ -30,7 +30,7 @@ from speculative_t5x.training import history
 from speculative_t5x.training import losses
 from speculative_t5x.training import schedules
 from speculative_t5x.training import steps
-from speculative_t5x.training import summaries
+from speculative_t5x.training import tensorboard
 from speculative_t5x.training import trainer
 from tests import full_disk
 
@@ -99,7 +99,7 @@ def _train(model_dir, **changes):
 
 def _params(folder):
   return checkpoints.open(folder).restore_params(
-      loading.abstract_params(_CONFIG)
+      models.abstract_params(_CONFIG)
   )
 
 
@@ -200,7 +200,7 @@ class TestTrain:
       [
           (checkpoints, 'save', 'checkpoint_6', [3]),
           (history.whole_files, 'replace', 'history.json', [3, 6]),
-          (summaries, 'write', 'tensorboard', [6]),
+          (tensorboard, 'write', 'tensorboard', [6]),
           (curves, 'write', 'curves.png', [6]),
       ],
       ids=['checkpoint', 'history', 'tensorboard', 'curves'],
@@ -258,7 +258,7 @@ class TestTrain:
 
   def test_checkpoint_of_parameters_alone(self, tmp_path):
     params = jax.tree.map(
-        lambda x: np.zeros(x.shape, x.dtype), loading.abstract_params(_CONFIG)
+        lambda x: np.zeros(x.shape, x.dtype), models.abstract_params(_CONFIG)
     )
     checkpoints.save(tmp_path, 4, params)
     with pytest.raises(ValueError, match='folder of its own'):
@@ -480,7 +480,7 @@ class TestConfigs:
     )
     with gin.config_scope(name):
       config = gin.get_configurable(t5.T5Config)()
-    params = loading.abstract_params(config)
+    params = models.abstract_params(config)
     assert sum(x.size for x in jax.tree.leaves(params)) == num_params
     assert (config.dtype, config.dropout_rate) == ('float32', dropout_rate)
 

@@ -23,24 +23,24 @@ import numpy as np
 import pytest
 import seqio
 
-from speculative_t5x import checkpoints
-from speculative_t5x import loading
-from speculative_t5x import run_record
-from speculative_t5x import token_decoder
+from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import draft_model
-from speculative_t5x.drafters import source
 from speculative_t5x.jobs import walltime
 from speculative_t5x.jobs import workload
-from speculative_t5x.measurement import acceptance
-from speculative_t5x.measurement import greedy
-from speculative_t5x.measurement import interleaved
-from speculative_t5x.measurement import intervals
-from speculative_t5x.measurement import walltimes
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import models
+from speculative_t5x.loading.drafters import source
 from speculative_t5x.policies import expected_speed
 from speculative_t5x.policies import marginal_gain
 from speculative_t5x.policies import schedule
-from speculative_t5x.reports import advice
-from speculative_t5x.reports import runs
+from speculative_t5x.research import run_record
+from speculative_t5x.research.measurement import acceptance
+from speculative_t5x.research.measurement import greedy
+from speculative_t5x.research.measurement import interleaved
+from speculative_t5x.research.measurement import intervals
+from speculative_t5x.research.measurement import walltimes
+from speculative_t5x.research.reports import advice
+from speculative_t5x.research.reports import runs
 from speculative_t5x.rules import exact_match
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
@@ -658,7 +658,7 @@ class TestBadInput:
       self, again, paths, tmp_path, monkeypatch, wrong, message
   ):
     """It is refused before anything is loaded or measured for the first."""
-    target = loading.find_model(checkpoints.open(paths.target), _CONFIG)
+    target = models.find_model(checkpoints.open(paths.target), _CONFIG)
     monkeypatch.setattr(
         workload,
         'find_drafter',

@@ -16,9 +16,9 @@ import shutil
 
 import pytest
 
-from speculative_t5x import checkpoints
-from speculative_t5x.cli import main
-from speculative_t5x.outputs import folder_lock
+from speculative_t5x.jobs.command_line import main
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.tasks import bulletins
 from tests import tiny
 

@@ -10,16 +10,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x import loading
-from speculative_t5x import sharding
-from speculative_t5x import token_counts
-from speculative_t5x import token_decoder
+from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import early_exit
 from speculative_t5x.drafters import shared_encoder
 from speculative_t5x.drafters import tables
-from speculative_t5x.measurement import near_ties
+from speculative_t5x.loading import models
+from speculative_t5x.loading import token_counts
+from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
+from speculative_t5x.research.measurement import near_ties
 from tests import shared
 from tests import tiny
 from tests.mesh import pairs
@@ -64,8 +64,8 @@ def short_decoder(shape=None, rules=sharding.REPLICATED):
   """Returns the tiny pair, its draft model with a head of 24 tokens."""
   decoder = pairs.decoder(shape, rules)
   draft, mesh = pairs.params(pairs.DRAFT), pairs.mesh_of(shape)
-  model = loading.make_model(pairs.DRAFT, draft, mesh=mesh, rules=rules)
-  short = draft_model.from_model(loading.shorten_head(model, range(1, 25)))
+  model = models.make_model(pairs.DRAFT, draft, mesh=mesh, rules=rules)
+  short = draft_model.from_model(models.shorten_head(model, range(1, 25)))
   return decoder.with_drafter(short, pairs.GAMMA)
 
 
@@ -93,7 +93,7 @@ def sharing_decoder(kind, shape=None):
   if kind == 'early_exit':
     drafter = early_exit.of_config(SHARING_TARGET, 1)
   else:
-    draft = loading.make_model(
+    draft = models.make_model(
         SHARING_DRAFT,
         pairs.params(SHARING_DRAFT),
         mesh=mesh,
@@ -101,7 +101,7 @@ def sharing_decoder(kind, shape=None):
     )
     drafter = shared_encoder.from_model(draft)
   return token_decoder.TokenDecoder(
-      loading.make_model(
+      models.make_model(
           SHARING_TARGET, pairs.params(SHARING_TARGET), mesh=mesh
       ),
       drafter,
@@ -275,7 +275,7 @@ class TestOracle:
     folder = _SHARED / 't5x_oracle' / name
     sizes = json.loads((folder / 'oracle.json').read_text())['config']
     sizes['dtype'] = jnp.dtype(sizes['dtype'])
-    return loading.load_model(
+    return models.load_model(
         folder / 't5x_orbax', t5.T5Config(**sizes), mesh=mesh, rules=rules
     )
 

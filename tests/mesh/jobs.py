@@ -7,13 +7,13 @@ import pathlib
 
 import pytest
 
-from speculative_t5x import checkpoints
-from speculative_t5x import loading
-from speculative_t5x import sharding
-from speculative_t5x import text_decoder
-from speculative_t5x import vocabularies
-from speculative_t5x.cli import main
+from speculative_t5x.decoder import text_decoder
 from speculative_t5x.drafters import draft_model
+from speculative_t5x.jobs.command_line import main
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import models
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.networks import sharding
 from speculative_t5x.tasks import bulletins
 from tests import tiny
 from tests.mesh import pairs
@@ -39,7 +39,7 @@ class TestPair:
     texts = [text for text, _ in bulletins.read_pairs('validation')[:4]]
 
     def pair(shape):
-      load = lambda name: loading.load_model(
+      load = lambda name: models.load_model(
           folder / name, config, mesh=pairs.mesh_of(shape)
       )
       return text_decoder.TextDecoder(

@@ -7,10 +7,10 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from speculative_t5x import loading
-from speculative_t5x import sharding
-from speculative_t5x import token_decoder
+from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import draft_model
+from speculative_t5x.loading import models
+from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import sampling
 from tests import tiny
 
@@ -39,9 +39,9 @@ def decoder(
   """Returns the tiny pair on a mesh, or on one device."""
   mesh = mesh_of(shape)
   return token_decoder.TokenDecoder(
-      loading.make_model(TARGET, params(TARGET), mesh=mesh),
+      models.make_model(TARGET, params(TARGET), mesh=mesh),
       draft_model.from_model(
-          loading.make_model(DRAFT, params(DRAFT), mesh=mesh, rules=rules)
+          models.make_model(DRAFT, params(DRAFT), mesh=mesh, rules=rules)
       ),
       gamma=GAMMA,
       length=LENGTH,

@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x import checkpoints
-from speculative_t5x import loading
-from speculative_t5x import sharding
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import models
+from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5_model
 from tests import compilation
 from tests import live_bytes
@@ -55,7 +55,7 @@ class TestParameters:
 
   def load(self, folder, rules):
     mesh = pairs.mesh_of((2, 4))
-    return loading.load_model(folder, pairs.TARGET, mesh=mesh, rules=rules)
+    return models.load_model(folder, pairs.TARGET, mesh=mesh, rules=rules)
 
   def test_each_device_holds_its_shard(self, folder):
     model = self.load(folder, sharding.MODEL_PARALLEL)
@@ -95,7 +95,7 @@ class TestParameters:
     config = tiny.config(
         num_heads=8, logits_via_embedding=True, num_encoder_layers=1
     )
-    model = loading.make_model(
+    model = models.make_model(
         config, pairs.params(config), mesh=pairs.mesh_of((2, 4))
     )
     found = shard_shapes(model.params)

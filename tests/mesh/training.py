@@ -6,19 +6,19 @@ import jax
 import numpy as np
 import pytest
 
-from speculative_t5x import checkpoints
-from speculative_t5x import loading
-from speculative_t5x import sharding
 from speculative_t5x.drafters import early_exit
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import models
+from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
-from speculative_t5x.training import acceptance
 from speculative_t5x.training import adafactor
 from speculative_t5x.training import batches
 from speculative_t5x.training import cross_entropy
 from speculative_t5x.training import distillation
 from speculative_t5x.training import divergences
-from speculative_t5x.training import drafts
+from speculative_t5x.training import draft_acceptance
+from speculative_t5x.training import draft_kinds
 from speculative_t5x.training import losses
 from speculative_t5x.training import on_policy
 from speculative_t5x.training import schedules
@@ -44,11 +44,11 @@ def _examples():
 
 
 def _network():
-  return drafts.Network(_TARGET), steps.init_params(_TARGET, 1)
+  return draft_kinds.Network(_TARGET), steps.init_params(_TARGET, 1)
 
 
 def _head():
-  draft = drafts.ExitHead(early_exit.head_config(_TARGET, 1))
+  draft = draft_kinds.ExitHead(early_exit.head_config(_TARGET, 1))
   return draft, early_exit.take_head(steps.init_params(_TARGET, 1))
 
 
@@ -56,7 +56,7 @@ def _train(folder, mesh, num_parts=1, make_draft=_network):
   """Distils for three steps, and returns the result."""
   target = steps.init_params(_TARGET, 0)
   if mesh is not None:
-    target = jax.device_put(target, loading.param_shardings(_TARGET, mesh))
+    target = jax.device_put(target, models.param_shardings(_TARGET, mesh))
   draft, params = make_draft()
   objective = distillation.Distillation(
       target, _TARGET, draft, divergences.forward_kl
@@ -71,7 +71,7 @@ def _train(folder, mesh, num_parts=1, make_draft=_network):
   decodes = batches.in_order(_examples(), 16)
   return trainer.train(
       objective,
-      acceptance.Validation(objective, {0: decodes, 1: decodes}),
+      draft_acceptance.Validation(objective, {0: decodes, 1: decodes}),
       _examples(),
       schedules.rsqrt_decay(learning_rate=0.03, warmup_steps=1),
       trainer.Settings(
@@ -96,7 +96,7 @@ def alone(tmp_path_factory):
 
 def _params(folder):
   return checkpoints.open(folder).restore_params(
-      loading.abstract_params(_TARGET)
+      models.abstract_params(_TARGET)
   )
 
 

@@ -6,10 +6,10 @@ import math
 
 import pytest
 
-from speculative_t5x import run_record
-from speculative_t5x import sharding
-from speculative_t5x.measurement import part_programs
-from speculative_t5x.measurement import walltimes
+from speculative_t5x.networks import sharding
+from speculative_t5x.research import run_record
+from speculative_t5x.research.measurement import part_programs
+from speculative_t5x.research.measurement import walltimes
 from tests import compilation
 from tests.mesh import pairs
 

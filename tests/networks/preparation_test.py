@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x import loading
+from speculative_t5x.loading import models
 from speculative_t5x.networks import preparation
 from speculative_t5x.networks import t5
 from tests import tiny
@@ -25,7 +25,7 @@ T5_1_0 = {'mlp_activations': ('relu',), 'logits_via_embedding': True}
 
 
 def prepare_and_merge(config, params):
-  model = loading.make_model(config, params)
+  model = models.make_model(config, params)
   return model.config, model.params
 
 
@@ -78,7 +78,7 @@ def test_tree_is_that_of_the_prepared_network(overrides):
   config = tiny.config(**overrides)
   prepared_config, prepared = prepare_and_merge(config, tiny.params(config))
   shapes = lambda tree: jax.tree.map(lambda x: x.shape, tree)
-  assert shapes(prepared) == shapes(loading.abstract_params(prepared_config))
+  assert shapes(prepared) == shapes(models.abstract_params(prepared_config))
   layer = prepared['decoder']['layers_0']
   assert set(layer['self_attention']) == {'query_key_value', 'out'}
   # The decoder gives queries, the encoder gives keys and values.

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x import loading
-from speculative_t5x import token_decoder
+from speculative_t5x.decoder import token_decoder
+from speculative_t5x.loading import models
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import sampling
@@ -280,7 +280,7 @@ class TestBlocks:
     """Decodes blocks; returns their logits and the expected ones."""
     config, params, fed, whole, context = self.whole(rows, dtype)
     if is_prepared:
-      model = loading.make_model(config, params)
+      model = models.make_model(config, params)
       config, params = model.config, model.params
     config = dataclasses.replace(config, min_block=min_block)
     decoder = t5_model.T5Model(config)

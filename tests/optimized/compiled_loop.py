@@ -14,7 +14,7 @@ from jax import lax
 import jax.numpy as jnp
 import pytest
 
-from speculative_t5x import token_decoder
+from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome

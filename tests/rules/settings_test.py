@@ -7,16 +7,16 @@ import json
 import numpy as np
 import pytest
 
-from speculative_t5x import checkpoints
-from speculative_t5x import run_record
-from speculative_t5x import text_decoder
-from speculative_t5x import text_walltime
-from speculative_t5x import vocabularies
-from speculative_t5x.cli import main
-from speculative_t5x.drafters import source
+from speculative_t5x.decoder import text_decoder
 from speculative_t5x.jobs import workload
-from speculative_t5x.measurement import decisions
-from speculative_t5x.reports import walltime_summary
+from speculative_t5x.jobs.command_line import main
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.drafters import source
+from speculative_t5x.research import run_record
+from speculative_t5x.research.measurement import decisions
+from speculative_t5x.research.measurement import text_walltime
+from speculative_t5x.research.reports import walltime_summary
 from speculative_t5x.rules import block
 from speculative_t5x.rules import description
 from speculative_t5x.rules import lenience
@@ -36,7 +36,7 @@ LENIENCE = 'lenience(lenience=0.0)'
 _GIN = """
 from __gin__ import dynamic_registration
 
-from speculative_t5x.drafters import source
+from speculative_t5x.loading.drafters import source
 from speculative_t5x.tasks import ende
 from tests import repeat_last
 

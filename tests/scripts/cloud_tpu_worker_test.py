@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import pytest
 
 from scripts.cloud_tpu import worker_main
-from speculative_t5x.runtime import compilation_cache
+from speculative_t5x.decoder import compilation_cache
 from tests.scripts import fake_cloud
 
 _SCRIPTS = fake_cloud.CHECKOUT / 'scripts/cloud_tpu'

@@ -72,10 +72,10 @@ class Cloud:
         ignore=shutil.ignore_patterns('__pycache__'),
     )
     shutil.copytree(CHECKOUT / 'configs', self.checkout / 'configs')
-    (self.checkout / 'speculative_t5x/cli').mkdir(parents=True)
+    (self.checkout / 'speculative_t5x/jobs/command_line').mkdir(parents=True)
     shutil.copy(
-        CHECKOUT / 'speculative_t5x/cli/commands.py',
-        self.checkout / 'speculative_t5x/cli',
+        CHECKOUT / 'speculative_t5x/jobs/command_line/commands.py',
+        self.checkout / 'speculative_t5x/jobs/command_line',
     )
     for path in CHECKOUT.glob('requirements*.txt'):
       (self.checkout / path.name).symlink_to(path)

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 # alpha, gamma, operations, speed.
-from speculative_t5x.measurement import intervals
-from speculative_t5x.measurement import part_sums
+from speculative_t5x.research.measurement import intervals
+from speculative_t5x.research.measurement import part_sums
 from speculative_t5x.speculation import theory
 
 TABLE_1 = (

@@ -12,9 +12,9 @@ from t5x import adafactor
 from t5x import utils
 import tensorflow as tf
 
-from speculative_t5x import checkpoints
-from speculative_t5x import loading
-from speculative_t5x.compatibility import pairing
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import models
+from speculative_t5x.loading.compatibility import pairing
 from speculative_t5x.networks import t5_model
 from speculative_t5x.tasks import bulletins
 from tests import shared as shared_lib
@@ -273,7 +273,7 @@ class TestTraining:
 class TestUse:
 
   def test_loaded_draft_model_has_t5xs_logits(self, trained):
-    loaded = loading.find_model(
+    loaded = models.find_model(
         pairing.open_checkpoint(pairing.DRAFT_PATH, str(trained))
     ).load()
     inputs, fed = tiny.encoder_tokens(3, 8), tiny.encoder_tokens(3, 6)

@@ -39,7 +39,7 @@ def run(script: str, *flags: str, devices: int = 1, cwd=CHECKOUT):
 
 def run_on_hosts(script: str, *flags: str, count: int = 2):
   """Runs a script in connected processes; returns the ended processes."""
-  program = ['speculative_t5x.cli.t5x_multihost', script]
+  program = ['speculative_t5x.jobs.command_line.t5x_multihost', script]
 
   def run_one(index):
     own = [

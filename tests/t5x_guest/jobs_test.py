@@ -123,7 +123,7 @@ _OTHER_DRAFTER = """
 from __gin__ import dynamic_registration
 
 import seqio
-from speculative_t5x.drafters import source
+from speculative_t5x.loading.drafters import source
 from t5x import utils
 from tests import repeat_last
 

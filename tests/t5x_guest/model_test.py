@@ -15,11 +15,11 @@ from t5x import models
 from t5x.examples.t5 import network
 
 from speculative_t5x import t5x_guest
-from speculative_t5x import vocabularies
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import early_exit
 from speculative_t5x.drafters import shared_encoder
 from speculative_t5x.drafters import tables
+from speculative_t5x.loading import vocabularies
 from speculative_t5x.networks import t5
 from speculative_t5x.t5x_guest import network_config
 from speculative_t5x.tasks import bulletins

@@ -9,13 +9,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from t5x import models
+from t5x import models as t5x_models
 from t5x import utils
 
-from speculative_t5x import checkpoints
-from speculative_t5x import loading
 from speculative_t5x import t5x_guest
 from speculative_t5x.jobs import convert
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import models
 from tests import shared as shared_lib
 from tests.t5x_guest import tiny_pair
 
@@ -243,8 +243,8 @@ def test_t5x_itself_restores_what_convert_writes(tmp_path, layout):
   source = shared / 't5x_oracle/draft' / layout
   convert.convert(checkpoint_path=source, output_dir=tmp_path)
   (written,) = tmp_path.iterdir()
-  config = loading.read_config(checkpoints.open(source))
-  model = models.EncoderDecoderModel(
+  config = models.read_config(checkpoints.open(source))
+  model = t5x_models.EncoderDecoderModel(
       tiny_pair.transformer(config), None, None, None
   )
   on_devices = tiny_pair.partitioner()
@@ -260,5 +260,5 @@ def test_t5x_itself_restores_what_convert_writes(tmp_path, layout):
       use_orbax=True,
   )
   assert int(state.step) == checkpoints.open(source).step
-  expected = loading.abstract_params(config)
+  expected = models.abstract_params(config)
   assert_equal(state.params, checkpoints.open(source).restore_params(expected))

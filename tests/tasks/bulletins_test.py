@@ -160,9 +160,9 @@ class TestShippedReports:
 
   def test_task(self):
     seqio = pytest.importorskip('seqio')
-    from speculative_t5x.tasks import summaries
+    from speculative_t5x.tasks import bulletin_summaries
 
-    task = seqio.get_mixture_or_task(summaries.BULLETINS_SUMMARY)
+    task = seqio.get_mixture_or_task(bulletin_summaries.BULLETINS_SUMMARY)
     dataset = task.get_dataset(
         {'inputs': 160, 'targets': 64}, 'test', shuffle=False
     )

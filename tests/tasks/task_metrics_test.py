@@ -12,7 +12,7 @@ import pytest
 import seqio
 import tensorflow as tf
 
-from speculative_t5x import batching
+from speculative_t5x.decoder import batching
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import examples as examples_lib
 from speculative_t5x.tasks import metric_fns

@@ -7,7 +7,7 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from speculative_t5x import figure_style
+from speculative_t5x.research import figure_style
 from speculative_t5x.training import curves
 from speculative_t5x.training import history
 from tests import full_disk

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x import loading
+from speculative_t5x.loading import models
 from speculative_t5x.networks import t5
 from speculative_t5x.training import cutting
 
@@ -28,7 +28,7 @@ def network():
   rng = np.random.default_rng(0)
   params = jax.tree.map(
       lambda x: rng.normal(0, 0.5, x.shape).astype(np.float32),
-      loading.abstract_params(_CONFIG),
+      models.abstract_params(_CONFIG),
   )
   return cutting.Network(_CONFIG, params)
 
@@ -50,7 +50,7 @@ def _edit(params, edit):
 
 
 def _check_form(network):
-  expected = loading.abstract_params(network.config)
+  expected = models.abstract_params(network.config)
   shapes = lambda tree: jax.tree.map(jnp.shape, tree)
   assert shapes(dict(network.params)) == shapes(expected)
 

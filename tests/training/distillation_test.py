@@ -11,7 +11,7 @@ from speculative_t5x.training import batches
 from speculative_t5x.training import cutting
 from speculative_t5x.training import distillation
 from speculative_t5x.training import divergences
-from speculative_t5x.training import drafts
+from speculative_t5x.training import draft_kinds
 from speculative_t5x.training import schedules
 from speculative_t5x.training import steps
 from tests import tiny
@@ -49,7 +49,7 @@ def test_learns_the_target(target_params, shares_encoder):
   objective = distillation.Distillation(
       target_params,
       _TARGET,
-      drafts.Network(draft.config),
+      draft_kinds.Network(draft.config),
       divergences.forward_kl,
   )
   optimizer = adafactor.make(
@@ -75,13 +75,13 @@ def test_loss_is_a_sum_over_tokens(target_params):
   objective = distillation.Distillation(
       target_params,
       _TARGET,
-      drafts.Network(draft.config),
+      draft_kinds.Network(draft.config),
       divergences.total_variation,
   )
   examples = _examples(4)
   key = jax.random.key(0)
   no_dropout = objective.replace(
-      draft=drafts.with_dropout(objective.draft, 0.0)
+      draft=draft_kinds.with_dropout(objective.draft, 0.0)
   )
   loss, metrics = no_dropout.loss(draft.params, examples, key)
   p, q = (
@@ -103,7 +103,7 @@ def test_cross_entropy_does_not_run_the_target(target_params):
   def operations(divergence):
     draft = _draft(target_params, shares_encoder=False)
     objective = distillation.Distillation(
-        target_params, _TARGET, drafts.Network(draft.config), divergence
+        target_params, _TARGET, draft_kinds.Network(draft.config), divergence
     )
     loss = lambda params, target_params, examples: objective.replace(
         target_params=target_params
@@ -120,7 +120,7 @@ def test_no_gradient_reaches_the_target(target_params):
   objective = distillation.Distillation(
       target_params,
       _TARGET,
-      drafts.Network(draft.config),
+      draft_kinds.Network(draft.config),
       divergences.reverse_kl,
   )
   gradient = jax.grad(

@@ -9,17 +9,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x import loading
-from speculative_t5x import token_decoder
+from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import early_exit
 from speculative_t5x.drafters import nothing
+from speculative_t5x.loading import models
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.training import batches
 from speculative_t5x.training import cutting
 from speculative_t5x.training import distillation
 from speculative_t5x.training import divergences
-from speculative_t5x.training import drafts
+from speculative_t5x.training import draft_kinds
 from speculative_t5x.training import losses
 from speculative_t5x.training import on_policy
 from speculative_t5x.training import schedules
@@ -36,7 +36,7 @@ def _params(seed):
 
 
 def _own_encoder():
-  return drafts.Network(_CONFIG), _params(1), _params(1)
+  return draft_kinds.Network(_CONFIG), _params(1), _params(1)
 
 
 def _targets_encoder():
@@ -45,13 +45,13 @@ def _targets_encoder():
   # The draft has embeddings of its own, which the encoder must not read.
   embedder = jax.tree.map(lambda x: -x, target['token_embedder'])
   params = {**network.params, 'token_embedder': embedder}
-  return drafts.Network(network.config), params, None
+  return draft_kinds.Network(network.config), params, None
 
 
 def _exit_head():
   config = early_exit.head_config(_CONFIG, 2)
   head = early_exit.take_head(_params(1))
-  return drafts.ExitHead(config), head, {**_params(0), **_decoder(head)}
+  return draft_kinds.ExitHead(config), head, {**_params(0), **_decoder(head)}
 
 
 def _decoder(head):
@@ -87,7 +87,7 @@ def _plain(params, inputs, ids, temperature):
         lambda *given: dataclasses.replace(make(*given), forbidden=(0,)),
     )
     decoder = token_decoder.TokenDecoder(
-        loading.make_model(_CONFIG, params), nothing.LOADED, gamma=1,
+        models.make_model(_CONFIG, params), nothing.LOADED, gamma=1,
         length=_LENGTH,
     )  # fmt: skip
   sampling = sampling_lib.make_sampling(temperature)

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from speculative_t5x.networks import t5
-from speculative_t5x.training import acceptance
 from speculative_t5x.training import batches
 from speculative_t5x.training import distillation
 from speculative_t5x.training import divergences
-from speculative_t5x.training import drafts
+from speculative_t5x.training import draft_acceptance
+from speculative_t5x.training import draft_kinds
 from speculative_t5x.training import steps
 
 _CONFIG = t5.T5Config(
@@ -34,7 +34,7 @@ class TestExpectedTokens:
   def test_by_hand(self):
     reached = jnp.array([[1.0, 1.0, 0.0, 1.0, 1.0]])
     is_token = jnp.array([[True, True, True, True, False]])
-    found = acceptance.expected_tokens(reached, is_token, (1, 2, 7))
+    found = draft_acceptance.expected_tokens(reached, is_token, (1, 2, 7))
     # From token 0: two are accepted, the third is the target's own.
     expected = [[2, 3, 3], [2, 2, 2], [1, 1, 1], [1, 1, 1], [0, 0, 0]]
     np.testing.assert_array_equal(found[0], expected)
@@ -63,7 +63,7 @@ class TestExpectedTokens:
       ).T
       reached = jnp.asarray(np.minimum(1, q / p))[None]
       is_token = jnp.ones((1, length), bool)
-      found = acceptance.expected_tokens(reached, is_token, (gamma,))
+      found = draft_acceptance.expected_tokens(reached, is_token, (gamma,))
       mean += np.prod(p) * float(found[0, 0, 0])
     assert mean == pytest.approx(expected, abs=1e-5)
 
@@ -74,7 +74,10 @@ def models():
   target, draft = (steps.init_params(_CONFIG, seed) for seed in (0, 1))
   grow = lambda params: jax.tree.map(lambda x: 3 * x, params)
   objective = distillation.Distillation(
-      grow(target), _CONFIG, drafts.Network(_CONFIG), divergences.forward_kl
+      grow(target),
+      _CONFIG,
+      draft_kinds.Network(_CONFIG),
+      divergences.forward_kl,
   )
   return objective, grow(draft)
 
@@ -92,7 +95,9 @@ class TestValidation:
   def test_the_target_itself_is_always_accepted(self, models):
     objective, _ = models
     decodes = batches.in_order(_decodes(), 4)
-    validation = acceptance.Validation(objective, {0: decodes, 1: decodes})
+    validation = draft_acceptance.Validation(
+        objective, {0: decodes, 1: decodes}
+    )
     found = validation(objective.target_params)
     for temperature in (0, 1):
       assert found[f'acceptance_t{temperature}'] == pytest.approx(1, abs=1e-6)
@@ -106,7 +111,7 @@ class TestValidation:
     """Acceptance by distributions that are computed one by one."""
     objective, params = models
     examples = _decodes()
-    validation = acceptance.Validation(
+    validation = draft_acceptance.Validation(
         objective, {t: batches.in_order(examples, 4) for t in (0, 1)}
     )
     found = validation(params)
@@ -132,12 +137,15 @@ class TestValidation:
     objective, params = models
     examples = _decodes()
     decodes = batches.in_order(examples, 4)
-    found = acceptance.Validation(objective, {0: decodes, 1: decodes})(params)
+    validation = draft_acceptance.Validation(
+        objective, {0: decodes, 1: decodes}
+    )
+    found = validation(params)
     p, q = (
         np.asarray(jax.nn.softmax(x), np.float64)
         for x in objective.logits(params, examples, enable_dropout=False)
     )
-    for gamma in acceptance.GAMMAS:
+    for gamma in draft_acceptance.GAMMAS:
       made = []
       for row, targets in enumerate(examples.targets):
         for start in np.flatnonzero(targets > 0):

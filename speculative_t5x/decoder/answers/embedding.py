@@ -1,0 +1,172 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Inputs as vectors: the mean of what the target's encoder makes of them.
+
+Legend: texts, inputs_length, embed (width of the encoder).
+"""
+
+from collections.abc import Sequence
+import dataclasses
+import functools
+import hashlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from speculative_t5x.decoder import batching
+from speculative_t5x.loading import models
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.networks import sharding
+from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_model
+
+_MAX_BATCH = 64
+_MIN_LENGTH = 16
+_PROBE_LENGTH = 32
+# Of one encoder in float32 and in bfloat16, or on two devices, the vectors of
+# the probe differ by less; those of two encoders by far more.
+_MIN_PROBE_SIMILARITY = 0.999
+
+
+@dataclasses.dataclass(frozen=True)
+class Fingerprint:
+  """What tells whether vectors and token ids are of one encoder.
+
+  It names no path, so that a checkpoint may be moved or converted, and does
+  not depend on the decoder.
+
+  Attributes:
+    vocabulary: hash of its pieces.
+    probe: vector of a fixed input, normalized.
+  """
+
+  vocabulary: str
+  probe: tuple[float, ...]
+
+  def difference(self, other: 'Fingerprint') -> str | None:
+    """Returns how another one differs, in words; None if it does not."""
+    if self.vocabulary != other.vocabulary:
+      return 'another vocabulary'
+    if len(self.probe) != len(other.probe):
+      return 'an encoder of another width'
+    if np.dot(self.probe, other.probe) < _MIN_PROBE_SIMILARITY:
+      return 'another encoder'
+    return None
+
+
+class Embedder:
+  """Computes vectors of inputs by the encoder of a model.
+
+  Compiles once per shape. Batches and lengths are powers of two, so that there
+  are few shapes.
+
+  Attributes:
+    model: the target.
+    vocabulary: of the target.
+  """
+
+  def __init__(
+      self,
+      model: models.Model,
+      vocabulary: vocabularies.Vocabulary,
+      inputs_length: int,
+  ):
+    """Binds model and vocabulary; compiles nothing yet.
+
+    Args:
+      model: the target.
+      vocabulary: of the target.
+      inputs_length: inputs are cut to this many tokens, end included.
+    Raises:
+      vocabularies.VocabularyError: if the vocabulary is not the model's.
+      ValueError: for a length below 1.
+    """
+    if inputs_length < 1:
+      raise ValueError(
+          f'inputs_length must be at least 1, got {inputs_length}.'
+      )
+    models.check_end('of the inputs', vocabulary.eos_id, model.special_ids)
+    self.vocabulary = models.fit_vocabulary(vocabulary, model)
+    self.model = model
+    self._inputs_length = inputs_length
+    self._padding = model.special_ids.padding
+    self._jit_embed = jax.jit(
+        functools.partial(_embed, model.config, self._padding)
+    )
+
+  @functools.cached_property
+  def fingerprint(self) -> Fingerprint:
+    """Of the encoder and the vocabulary; runs the encoder once."""
+    # Without T5's sentinels, which some files leave out.
+    piece = self.vocabulary.id_to_piece
+    pieces = [piece(i) for i in range(self.vocabulary.num_pieces)]
+    ids = np.linspace(1, len(pieces) - 1, _PROBE_LENGTH, dtype=int)
+    (probe,) = self._embed_rows([ids.tolist()])
+    return Fingerprint(
+        hashlib.sha256('\n'.join(pieces).encode()).hexdigest(),
+        tuple(probe.tolist()),
+    )
+
+  def embed(self, texts: Sequence[str]) -> np.ndarray:
+    """Returns the normalized vectors of inputs, [texts, embed] float32.
+
+    Raises:
+      ValueError: for an empty input.
+    """
+    end = self.vocabulary.eos_id
+    rows = []
+    for number, text in enumerate(texts):
+      if not (ids := self.vocabulary.encode(text)):
+        raise ValueError(
+            f'Input {number} is empty. Remove it, or give it some text.'
+        )
+      rows.append(batching.cut([*ids, end], self._inputs_length, end))
+    # Inputs of one length share a batch, so that little is padding.
+    order = sorted(range(len(rows)), key=lambda i: len(rows[i]))
+    vectors = np.zeros((len(rows), self.model.config.emb_dim), np.float32)
+    for part in batching.parts(order, _MAX_BATCH):
+      vectors[part] = self._embed_rows([rows[i] for i in part])
+    return vectors
+
+  def _embed_rows(self, rows: Sequence[Sequence[int]]) -> np.ndarray:
+    """Returns the vectors of at most _MAX_BATCH rows of ids."""
+    length = max(_power_of_two(max(map(len, rows))), _MIN_LENGTH)
+    size = sharding.round_up(self.model.mesh, _power_of_two(len(rows)))
+    # A row without tokens would have no mean.
+    filled = [*rows, *[rows[0]] * (size - len(rows))]
+    tokens = jnp.asarray(batching.pad(filled, length, self._padding))
+    with sharding.scope(self.model.mesh, self.model.rules):
+      vectors = self._jit_embed(self.model.params, tokens)
+    return np.asarray(vectors)[: len(rows)]
+
+
+def _power_of_two(count: int) -> int:
+  """Returns the least power of two from a count on."""
+  return 1 << (count - 1).bit_length()
+
+
+def _embed(
+    config: t5.T5Config, padding: int, params, tokens: jax.Array
+) -> jax.Array:
+  encoded = t5_model.run_encoder(config, params, tokens, padding)
+  return pool(encoded.output, tokens, padding)
+
+
+def pool(features: jax.Array, tokens: jax.Array, padding: int) -> jax.Array:
+  """Returns the mean encoder output of each row's tokens, normalized.
+
+  Args:
+    features: [texts, length, embed], the output of the encoder.
+    tokens: [texts, length] int32.
+    padding: the id that fills rows.
+  Returns:
+    [texts, embed] float32; zeros for a row without tokens.
+  """
+  is_token = (tokens != padding)[..., None]
+  total = jnp.sum(
+      jnp.where(is_token, features.astype(jnp.float32), 0.0), axis=1
+  )
+  # The mean has the direction of the sum.
+  norm = jnp.linalg.norm(total, axis=-1, keepdims=True)
+  return total / jnp.where(norm > 0, norm, 1)

@@ -1,0 +1,135 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Token ids as batches to decode, and decoded ids as the ids of a text.
+
+Strings, the examples of a task and random tokens all become requests here.
+
+Legend: examples, inputs_length.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+import functools
+import itertools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from speculative_t5x.decoder import token_decoder
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.speculation import verification
+
+
+def parts(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
+  """Yields lists of `size` items, read one list at a time; the last is shorter.
+
+  Args:
+    items: any number of them.
+    size: of a list, at least 1.
+  """
+  remaining = iter(items)
+  while part := list(itertools.islice(remaining, size)):
+    yield part
+
+
+def pad(
+    rows: Sequence[Sequence[int]], length: int, padding: int = 0
+) -> np.ndarray:
+  """Stacks token sequences, cut to `length` and padded to it.
+
+  Args:
+    rows: integers, one sequence per row.
+    length: of every row of the result.
+    padding: id that fills a row.
+  Returns:
+    [len(rows), length] int32.
+  """
+  padded = np.full((len(rows), length), padding, np.int32)
+  for filled, row in zip(padded, rows, strict=True):
+    filled[: len(row)] = row[:length]
+  return padded
+
+
+def cut(ids: Sequence[int], limit: int, end: int) -> list[int]:
+  """Cuts tokens to a limit, the last one being the end, as T5X's tasks do.
+
+  Args:
+    ids: of a text, the end of sequence included.
+    limit: the most tokens that remain.
+    end: of sequence.
+  """
+  if len(ids) <= limit:
+    return list(ids)
+  return [*ids[: limit - 1], end]
+
+
+def text_ids(
+    ids: Sequence[int], special_ids: contracts.SpecialIds
+) -> list[int]:
+  """Returns the decoded ids up to the end of sequence, without padding.
+
+  Args:
+    ids: of one decoded row.
+    special_ids: of the model.
+  """
+  ids = list(ids)
+  if special_ids.end in ids:
+    ids = ids[: ids.index(special_ids.end)]
+  return [i for i in ids if i != special_ids.padding]
+
+
+def requests(
+    tokens: np.ndarray,
+    example_ids: np.ndarray,
+    *,
+    batch_size: int,
+    length: int | np.ndarray,
+    seed: int,
+    sampling: sampling_lib.Sampling,
+    draft_sampling: sampling_lib.Sampling,
+    rule: contracts.Rule = verification.TOKENWISE,
+    padding: int = 0,
+    hints: np.ndarray | None = None,
+) -> Iterator[token_decoder.Request]:
+  """Yields batches of one shape; rows of padding fill the last one.
+
+  Args:
+    tokens: [examples, inputs_length] int32.
+    example_ids: [examples] int32.
+    batch_size: examples per batch.
+    length: the most tokens per output, or [examples] of them.
+    seed: of the samples.
+    sampling: the target's, which the outputs follow.
+    draft_sampling: the drafter's.
+    rule: which draft tokens are accepted.
+    padding: the id that fills inputs and hints.
+    hints: [examples, any] int32, see `contracts.Context`; None without.
+  Raises:
+    ValueError: for hints of another number of examples.
+  """
+  if hints is not None and len(hints) != len(tokens):
+    raise ValueError(
+        f'There are hints for {len(hints)} examples and {len(tokens)} inputs.'
+        ' Give one row of hints per input, of padding where there are none.'
+    )
+  fill = functools.partial(_fill_rows, count=batch_size)
+  limits = np.broadcast_to(np.asarray(length, np.int32), len(tokens))
+  for start in range(0, len(tokens), batch_size):
+    part = slice(start, start + batch_size)
+    yield token_decoder.Request(
+        encoder_input_tokens=fill(tokens[part], value=padding),
+        example_ids=fill(example_ids[part]),
+        limits=fill(limits[part]),
+        seed=jnp.asarray(seed, jnp.int32),
+        sampling=sampling,
+        draft_sampling=draft_sampling,
+        rule=rule,
+        hints=None if hints is None else fill(hints[part], value=padding),
+    )
+
+
+def _fill_rows(x: np.ndarray, count: int, value: int = 0) -> jax.Array:
+  width = [(0, count - len(x))] + [(0, 0)] * (x.ndim - 1)
+  return jnp.asarray(np.pad(x, width, constant_values=value))

@@ -1,0 +1,170 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Counts and rates of a run, under the names of the run record."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from flax import struct
+import jax
+import numpy as np
+
+from speculative_t5x.decoder import token_decoder
+from speculative_t5x.speculation import outcome as outcome_lib
+
+
+@struct.dataclass
+class SpeculationCounts:
+  """Sums of `outcome.Statistics` over rows.
+
+  Attributes:
+    accepted_histogram: blocks by number of accepted draft tokens.
+    tested_histogram: blocks by number of accepted or rejected draft tokens.
+    drafted_histogram: blocks by number of draft tokens.
+    num_computed: draft tokens that were computed.
+    num_cut_short: blocks without a resampled or bonus token.
+  """
+
+  accepted_histogram: tuple[int, ...]
+  tested_histogram: tuple[int, ...]
+  drafted_histogram: tuple[int, ...]
+  num_computed: int
+  num_cut_short: int
+
+
+@struct.dataclass
+class Counts:
+  """Sums over the rows of some batches, from which all counts follow.
+
+  Attributes:
+    tokens: output tokens.
+    target_calls: target calls of rows that had not ended.
+    loop_steps: steps of the compiled loop.
+    row_steps: loop steps times rows, with ended rows and padding rows.
+    speculation: None for plain decoding.
+  """
+
+  tokens: int
+  target_calls: int
+  loop_steps: int
+  row_steps: int
+  speculation: SpeculationCounts | None
+
+
+def total(batches: Sequence[token_decoder.Decoded]) -> Counts:
+  """Returns the counts of a run, plain or speculative, over all its batches.
+
+  Args:
+    batches: one or more, as numpy arrays.
+  """
+  return add([_of_batch(batch) for batch in batches])
+
+
+def add(parts: Sequence[Counts]) -> Counts:
+  """Returns the sums of one or more counts of the same way of decoding."""
+  return jax.tree.map(lambda *values: sum(values), *parts)
+
+
+def _of_batch(batch: token_decoder.Decoded) -> Counts:
+  statistics = batch.statistics
+  return Counts(
+      tokens=int(np.sum(batch.num_tokens)),
+      target_calls=int(np.sum(batch.num_calls)),
+      loop_steps=int(batch.num_steps),
+      row_steps=int(batch.num_steps) * len(batch.num_calls),
+      speculation=None if statistics is None else _of_statistics(statistics),
+  )
+
+
+def _of_statistics(statistics: outcome_lib.Statistics) -> SpeculationCounts:
+  columns = lambda histogram: tuple(np.sum(histogram, axis=0).tolist())
+  return SpeculationCounts(
+      accepted_histogram=columns(statistics.accepted_histogram),
+      tested_histogram=columns(statistics.tested_histogram),
+      drafted_histogram=columns(statistics.drafted_histogram),
+      num_computed=int(np.sum(statistics.num_computed)),
+      num_cut_short=int(np.sum(statistics.num_cut_short)),
+  )
+
+
+def count_run(counts: Counts) -> dict[str, int]:
+  """Returns the counts that every run has."""
+  return {
+      'tokens': counts.tokens,
+      'target_calls': counts.target_calls,
+      'loop_steps': counts.loop_steps,
+  }
+
+
+def count_speculation(counts: Counts) -> dict[str, Any]:
+  """Returns the counts that only a speculative run has.
+
+  Acceptance per position is unconditional: draft tokens accepted at position i
+  over draft tokens proposed there.
+  """
+  sums = counts.speculation
+  accepted_at, tested_at, drafted_at = (
+      outcome_lib.tokens_per_position(np.asarray(histogram))
+      for histogram in (
+          sums.accepted_histogram,
+          sums.tested_histogram,
+          sums.drafted_histogram,
+      )
+  )
+  return {
+      'drafted': int(drafted_at.sum()),
+      'drafted_computed': sums.num_computed,
+      'tested': int(tested_at.sum()),
+      'accepted': int(accepted_at.sum()),
+      'cut_short': sums.num_cut_short,
+      'acceptance_histogram': sums.accepted_histogram,
+      'per_position_acceptance': tuple(map(_ratio, accepted_at, drafted_at)),
+  }
+
+
+def per_example(
+    batches: Sequence[token_decoder.Decoded], num_decodes: int
+) -> dict[str, np.ndarray]:
+  """Returns the counts of each example, summed over its decodes.
+
+  Args:
+    batches: of one run, plain or speculative, as numpy arrays.
+    num_decodes: rows per example.
+  Returns:
+    `tokens` and `target_calls`, [examples]; of a speculative run also the
+    counts of `outcome.Statistics.named`.
+  """
+  columns = [_columns(batch) for batch in batches]
+  by_example = lambda x: x.reshape(-1, num_decodes, *x.shape[1:]).sum(axis=1)
+  return {
+      name: by_example(np.concatenate([each[name] for each in columns]))
+      for name in columns[0]
+  }
+
+
+def _columns(batch: token_decoder.Decoded) -> dict[str, np.ndarray]:
+  found = {'tokens': batch.num_tokens, 'target_calls': batch.num_calls}
+  statistics = batch.statistics
+  return found if statistics is None else found | statistics.named()
+
+
+def acceptance_rates(speculative: Mapping[str, Any]) -> dict[str, float | None]:
+  """Returns the rates of a record, from the counts of its speculative run."""
+  accepted, calls = speculative['accepted'], speculative['target_calls']
+  per_call = _ratio(accepted, calls)
+  return {
+      'draft_acceptance_rate': _ratio(accepted, speculative['drafted']),
+      'accepted_per_tested': _ratio(accepted, speculative['tested']),
+      'mean_acceptance_length': None if per_call is None else 1 + per_call,
+      'tokens_per_target_call': _ratio(speculative['tokens'], calls),
+  }
+
+
+def padded_share(counts: Counts) -> float | None:
+  """Returns the share of row-steps spent on ended rows or padding rows."""
+  used = _ratio(counts.target_calls, counts.row_steps)
+  return None if used is None else 1 - used
+
+
+def _ratio(numerator, denominator) -> float | None:
+  return float(numerator) / float(denominator) if denominator else None

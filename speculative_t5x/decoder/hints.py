@@ -1,0 +1,102 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Hints: texts supplied with an input that its output may repeat.
+
+An earlier version of the output, a previous translation, a template. Drafters
+that read hints make drafts of them.
+
+Legend: examples, width (of the hints of a batch).
+"""
+
+from collections.abc import Sequence
+import itertools
+
+import numpy as np
+
+from speculative_t5x.decoder import batching
+from speculative_t5x.loading import vocabularies
+
+# The hints of one input: a text, several in order of preference, or none.
+Hints = str | Sequence[str] | None
+
+_MIN_WIDTH = 32  # to search fewer positions takes as long
+
+
+def encode(
+    hints: Hints,
+    vocabulary: vocabularies.Vocabulary,
+    limit: int | None = None,
+) -> list[list[int]]:
+  """Returns the token ids of one input's hints, without empty ones.
+
+  Each ends with the end of sequence, so that a draft may end the output, unless
+  it was cut.
+
+  Args:
+    hints: of one input.
+    vocabulary: of the target.
+    limit: all hints together are cut to this many tokens, counting one between
+      two of them; None for no limit.
+  Raises:
+    TypeError: for anything else than texts.
+  """
+  encoded = []
+  room = limit
+  for text in _texts(hints):
+    if not (ids := vocabulary.encode(text)):
+      continue
+    ids = [*ids, vocabulary.eos_id]
+    if room is not None:
+      ids = ids[: max(room, 0)]
+      room -= len(ids) + 1
+    if ids:
+      encoded.append(ids)
+  return encoded
+
+
+def _texts(hints: Hints) -> list[str]:
+  texts = [] if hints is None else [hints] if isinstance(hints, str) else hints
+  if not isinstance(texts, Sequence) or not all(
+      isinstance(text, str) for text in texts
+  ):
+    raise TypeError(
+        f'Hints are a text, a list of texts, or None; got {hints!r}.'
+    )
+  return list(texts)
+
+
+def stack(
+    encoded: Sequence[Sequence[Sequence[int]]], padding: int, room: int = 0
+) -> np.ndarray | None:
+  """Returns the hints of a batch as `contracts.Context` has them.
+
+  A new width compiles again. Widths are therefore powers of two.
+
+  Args:
+    encoded: the hints of each example, see `encode`.
+    padding: id between two hints of an example, and behind the last one.
+    room: tokens that fit at least, so that batches with fewer have one width.
+  Returns:
+    [examples, width] int32; None if no example has hints and there is no room.
+  """
+  rows = []
+  for texts in encoded:
+    parted = [i for ids in texts for i in (padding, *ids)]
+    rows.append(parted[1:])
+  longest = max(map(len, rows), default=0)
+  if not (longest or room):
+    return None
+  longest = max(longest, room, _MIN_WIDTH)
+  return batching.pad(rows, 1 << (longest - 1).bit_length(), padding)
+
+
+def unstack(stacked: np.ndarray, padding: int) -> list[list[list[int]]]:
+  """Returns the hints of each example that `stack` has put together."""
+  return [
+      [
+          list(ids)
+          for is_text, ids in itertools.groupby(row, padding.__ne__)
+          if is_text
+      ]
+      for row in stacked.tolist()
+  ]

@@ -1,0 +1,445 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Token ids in, token ids out: both encoders and the loop, compiled once.
+
+Legend: examples, num_decodes (samples per example), rows (examples times
+num_decodes, an example's next to each other), inputs_length, length (of the
+outputs), gamma (draft tokens per block).
+"""
+
+from collections.abc import Iterator
+import contextlib
+import copy
+import functools
+import operator
+import reprlib
+from typing import Any
+
+from flax import struct
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from speculative_t5x.drafters import nothing
+from speculative_t5x.loading import models
+from speculative_t5x.loading.drafters import source
+from speculative_t5x.networks import sharding
+from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_model
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import draft_length
+from speculative_t5x.speculation import loop
+from speculative_t5x.speculation import outcome as outcome_lib
+from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.speculation import score_order
+from speculative_t5x.speculation import state as state_lib
+from speculative_t5x.speculation import verification
+
+
+@struct.dataclass
+class Request:
+  """A batch to decode. New values do not recompile, new shapes do.
+
+  Attributes:
+    encoder_input_tokens: [examples, inputs_length] int32, padded.
+    example_ids: [examples] int32. Up to rounding, a row's sample depends on
+      seed, example id and decode number alone, whatever else is in the batch.
+    limits: [examples] int32, most tokens of each output, at most the decoder's
+      length; 0 for an example that only pads the batch.
+    seed: int32 scalar.
+    sampling: the target's; the outputs follow its distribution.
+    draft_sampling: the drafter's.
+    rule: which draft tokens are accepted. Only a rule that `is_lossless` keeps
+      the distribution of the outputs.
+    hints: [examples, any] int32, see `contracts.Context`; None without hints.
+    features: [examples, inputs_length, embed], the output of the target's
+      encoder for these tokens (`TokenDecoder.encode`), so that it does not run
+      again; None to run it.
+    rule_class: the class of `rule`, set from it.
+  """
+
+  encoder_input_tokens: jax.Array
+  example_ids: jax.Array
+  limits: jax.Array
+  seed: jax.Array
+  sampling: sampling_lib.Sampling
+  draft_sampling: sampling_lib.Sampling
+  rule: contracts.Rule = verification.TOKENWISE
+  hints: jax.Array | None = None
+  features: jax.Array | None = None
+  rule_class: type | None = struct.field(pytree_node=False, default=None)
+
+  def __post_init__(self):
+    # JAX 0.10.2 compares registered dataclasses by their fields and not by
+    # their class: `jax.jit` may run the program of another rule whose fields
+    # are alike. As a static field, the class is compared.
+    object.__setattr__(self, 'rule_class', type(self.rule))
+
+
+@struct.dataclass
+class Decoded:
+  """Token ids, and what happened on the way.
+
+  Attributes:
+    sequences: [rows, length] int32, with the end of sequence, padding after.
+    num_tokens: [rows] int32, end of sequence included.
+    log_probs: [rows] float32.
+    num_calls: [rows] int32, target calls.
+    num_steps: int32 scalar, see `loop.Work`.
+    num_draft_steps: int32 scalar, likewise.
+    calls_by_width: [widths] int32, likewise.
+    statistics: counts per row; None for plain decoding.
+  """
+
+  sequences: jax.Array
+  num_tokens: jax.Array
+  log_probs: jax.Array
+  num_calls: jax.Array
+  num_steps: jax.Array
+  num_draft_steps: jax.Array
+  calls_by_width: jax.Array
+  statistics: outcome_lib.Statistics | None
+
+
+def check_int32(name: str, value: int) -> None:
+  """Checks that a number fits a request.
+
+  Any integer type will do. A float will not, even if it is whole: float32
+  merges large example ids.
+
+  Raises:
+    ValueError: naming what is no integer or not of 32 bits.
+  """
+  limits = np.iinfo(np.int32)
+  try:
+    fits = limits.min <= operator.index(value) <= limits.max
+  except TypeError:
+    fits = False
+  if not fits:
+    plain = value.tolist() if hasattr(value, 'tolist') else value
+    raise ValueError(
+        f'{name} must be an integer of 32 bits, got {reprlib.repr(plain)}.'
+    )
+
+
+def check_finite(decoded: Decoded) -> None:
+  """Checks that no logits were lost to overflow on the way.
+
+  Raises:
+    ValueError: if a row's log-probability is not finite.
+  """
+  bad = np.flatnonzero(~np.isfinite(decoded.log_probs))
+  if bad.size:
+    raise ValueError(
+        f'Row {bad[0]} of a batch has log-probability'
+        f" {decoded.log_probs[bad[0]]}: the model's logits are not finite."
+        ' Decode in float32, or use another checkpoint.'
+    )
+
+
+def best_last(
+    decoded: Decoded, num_decodes: int
+) -> tuple[np.ndarray, np.ndarray]:
+  """Returns the decodes of each example by score, in T5X's order.
+
+  Args:
+    decoded: as numpy arrays.
+    num_decodes: rows per example.
+  Returns:
+    Sequences [examples, num_decodes, length] int32 and their log-probabilities
+    [examples, num_decodes] float32, ascending; equal ones as they were decoded.
+  """
+  columns = decoded.sequences, decoded.log_probs
+  return jax.device_get(
+      score_order.best_last(decoded.log_probs, columns, num_decodes)
+  )
+
+
+class TokenDecoder:
+  """A target and a drafter as compiled functions from tokens to tokens.
+
+  All parameters lie on one device or on one mesh. On a mesh the examples of a
+  request are split along its data axis.
+  """
+
+  def __init__(
+      self,
+      target: models.Model,
+      drafter: source.LoadedDrafter,
+      *,
+      gamma: int,
+      length: int,
+      num_decodes: int = 1,
+      policy: contracts.DraftLengthPolicy = draft_length.Fixed(),  # noqa: B008
+      rescale_log_probs: bool = True,
+      num_valid_tokens: int | None = None,
+      may_end: bool = True,
+      matmul_precision: str | None = None,
+  ):
+    """Binds target and drafter; compiles nothing yet. All arguments are static.
+
+    Args:
+      target: the model whose distribution the outputs follow.
+      drafter: drafts for it, see `drafters.source`.
+      gamma: draft tokens per block, at least 1.
+      length: of the longest output, at least 1.
+      num_decodes: samples per example.
+      policy: how many draft tokens are wanted of each row.
+      rescale_log_probs: score under the distribution sampled from (True, T5X's
+        default), or under the model's own (False).
+      num_valid_tokens: if given, only ids below this number are written.
+      may_end: whether the end of sequence may be written. Without it every
+        output has as many tokens as its limit allows.
+      matmul_precision: JAX's setting for matrix products; None leaves it.
+    Raises:
+      ValueError: for gamma, length or num_decodes below 1, a gamma above the
+        length, something that is no policy, or a drafter that does not fit the
+        target.
+    """
+    for name, value in (('length', length), ('num_decodes', num_decodes)):
+      if value < 1:
+        raise ValueError(f'{name} must be at least 1, got {value}.')
+    self.target = target
+    self.mesh = target.mesh
+    self.length = length
+    self.num_decodes = num_decodes
+    self.matmul_precision = matmul_precision
+    draft_length.check(policy)
+    self.policy = policy
+    self._rescale_log_probs = rescale_log_probs
+    self.target_model = t5_model.T5Model(
+        target.config,
+        num_valid_tokens,
+        () if may_end else (target.special_ids.end,),
+        target.special_ids,
+    )
+    self._jit_encode = jax.jit(
+        functools.partial(_features, target.config, target.special_ids.padding)
+    )
+    # Bound to a copy that has no drafter yet: all that is made by
+    # `with_drafter` shares it, and must not keep a replaced drafter in memory.
+    self._jit_plain = jax.jit(copy.copy(self)._plain)
+    self._bind_drafter(drafter, gamma)
+
+  def _bind_drafter(self, drafter: source.LoadedDrafter, gamma: int) -> None:
+    source.check_loaded(drafter)
+    if jax.tree.leaves(drafter.params) and self.mesh != drafter.mesh:
+      raise sharding.MeshError(
+          f'The target lies on the mesh {sharding.describe(self.mesh)} and'
+          f' the drafter on {sharding.describe(drafter.mesh)} ({{}} is one'
+          ' device). Load both onto one mesh.'
+      )
+    self.loaded_drafter = drafter
+    self.drafter = self.make_drafter(gamma)
+    if gamma > self.length:
+      raise ValueError(
+          f'gamma is {gamma}, but an output has at most {self.length} tokens:'
+          f' more draft tokens cannot be kept. Give at most {self.length}.'
+      )
+    self.gamma = gamma
+    self._jit_speculative = jax.jit(
+        lambda *args: _decoded(*self._speculative(outcome_lib.COUNTING, *args))
+    )
+    self._jit_traced = jax.jit(
+        functools.partial(self._speculative, outcome_lib.TRACING)
+    )
+
+  def make_drafter(self, gamma: int) -> contracts.Drafter:
+    """Returns the drafter of another gamma; see `source.make_drafter`."""
+    return source.make_drafter(
+        self.loaded_drafter.make, self.target_model, gamma
+    )
+
+  def with_drafter(
+      self,
+      drafter: source.LoadedDrafter,
+      gamma: int,
+      policy: contracts.DraftLengthPolicy | None = None,
+  ) -> 'TokenDecoder':
+    """Returns a decoder of the same target with another drafter or gamma.
+
+    What has been compiled for plain decoding stays compiled.
+
+    Args:
+      drafter: drafts for the target.
+      gamma: draft tokens per block.
+      policy: another one, or None for the same.
+    """
+    other = copy.copy(self)
+    other.policy = policy or self.policy
+    other._bind_drafter(drafter, gamma)
+    return other
+
+  @property
+  def reads_hints(self) -> bool:
+    """Whether the drafter uses the hints of a request."""
+    return getattr(self.drafter, 'reads_hints', False)
+
+  def check_reads_hints(self) -> None:
+    """Raises ValueError unless the drafter uses the hints of a request."""
+    if not self.reads_hints:
+      drafter = self.loaded_drafter.description
+      name = drafter.name or drafter.kind
+      who = f'The drafter {name}' if name else 'Plain decoding'
+      raise ValueError(
+          f'{who} does not read hints, and earlier answers are hints. Use a'
+          ' drafter that does: lookup.FromContext, in jobs'
+          ' configs/drafters/lookup.gin.'
+      )
+
+  def encode(self, request: Request) -> jax.Array:
+    """Returns the features of a request, see `Request`; asynchronous."""
+    request = self.place(request)
+    with self.scope():
+      return self._jit_encode(self.target.params, request.encoder_input_tokens)
+
+  def speculative(self, request: Request) -> Decoded:
+    """Decodes speculatively; asynchronous, as all of JAX."""
+    request = self.place(self._without_unread(request))
+    with self.scope():
+      return self._jit_speculative(
+          self.target.params, self.loaded_drafter.params, request
+      )
+
+  def traced(self, request: Request) -> outcome_lib.Trace:
+    """Decodes speculatively and returns the outcome of every target call."""
+    request = self.place(self._without_unread(request))
+    with self.scope():
+      _, _, trace = self._jit_traced(
+          self.target.params, self.loaded_drafter.params, request
+      )
+    return trace
+
+  def plain(self, request: Request) -> Decoded:
+    """Decodes by the target alone, one token per call."""
+    request = self.place(request.replace(hints=None))
+    with self.scope():
+      return self._jit_plain(self.target.params, request)
+
+  def compile_speculative(self, request: Request) -> jax.stages.Compiled:
+    """Returns the compiled program of `speculative`, to be read or timed.
+
+    A request of `jax.ShapeDtypeStruct`s must give their shardings.
+    """
+    request = self.place(self._without_unread(request))
+    with self.scope():
+      return self._jit_speculative.lower(
+          self.target.params, self.loaded_drafter.params, request
+      ).compile()
+
+  def compile_plain(self, request: Request) -> jax.stages.Compiled:
+    """Returns the compiled program of `plain`; see `compile_speculative`."""
+    request = self.place(request.replace(hints=None))
+    with self.scope():
+      return self._jit_plain.lower(self.target.params, request).compile()
+
+  def _without_unread(self, request: Request) -> Request:
+    """Returns a request that does not compile again for unread hints."""
+    return request if self.reads_hints else request.replace(hints=None)
+
+  def place(self, request: Request) -> Request:
+    """Puts a request where it is decoded, if it does not lie there yet.
+
+    Raises:
+      sharding.MeshError: if the data axis does not divide the examples.
+    """
+    if self.mesh is None:
+      return request
+    sharding.check_batch(self.mesh, len(request.example_ids))
+    if isinstance(request.example_ids, jax.ShapeDtypeStruct):
+      return request
+    rows = sharding.named_sharding(
+        self.mesh, sharding.REPLICATED, ['batch'], request.example_ids.shape
+    )
+    whole = sharding.replicated(self.mesh)
+    return jax.tree.map(
+        lambda x: jax.device_put(x, rows if jnp.ndim(x) else whole), request
+    )
+
+  @contextlib.contextmanager
+  def scope(self) -> Iterator[None]:
+    """Enters the context in which the models are traced and called."""
+    with (
+        jax.default_matmul_precision(self.matmul_precision),
+        sharding.scope(self.mesh, self.target.rules),
+    ):
+      yield
+
+  def _decode(
+      self, setup: state_lib.Setup, fold: outcome_lib.Fold, request: Request
+  ) -> tuple[state_lib.State, loop.Work, Any]:
+    keys = state_lib.row_keys(
+        request.seed, request.example_ids, self.num_decodes
+    )
+    # A limit past the buffers would have the loop write beyond their ends.
+    limits = jnp.minimum(request.limits, self.length)
+    return loop.decode(
+        setup,
+        request.encoder_input_tokens,
+        keys,
+        jnp.repeat(limits, self.num_decodes),
+        length=self.length,
+        hints=request.hints,
+        features=request.features,
+        fold=fold,
+    )
+
+  def _speculative(
+      self,
+      fold: outcome_lib.Fold,
+      target_params: contracts.Params,
+      draft_params: contracts.Params,
+      request: Request,
+  ) -> tuple[state_lib.State, loop.Work, Any]:
+    setup = state_lib.Setup(
+        self.target_model,
+        target_params,
+        request.sampling,
+        self.drafter,
+        draft_params,
+        request.draft_sampling,
+        request.rule,
+        self.policy,
+        # Other rules may accept tokens that the distribution sampled from
+        # rules out, which would have no score under it.
+        rescale_log_probs=self._rescale_log_probs and request.rule.is_lossless,
+    )
+    return self._decode(setup, fold, request)
+
+  def _plain(
+      self, target_params: contracts.Params, request: Request
+  ) -> Decoded:
+    setup = state_lib.Setup(
+        self.target_model,
+        target_params,
+        request.sampling,
+        nothing.Nothing(),
+        None,
+        request.sampling,
+        rescale_log_probs=self._rescale_log_probs,
+    )
+    return _decoded(*self._decode(setup, outcome_lib.NOTHING, request))
+
+
+def _features(
+    config: t5.T5Config,
+    padding: int,
+    params: contracts.Params,
+    tokens: jax.Array,
+) -> jax.Array:
+  return t5_model.run_encoder(config, params, tokens, padding).output
+
+
+def _decoded(
+    state: state_lib.State,
+    work: loop.Work,
+    statistics: outcome_lib.Statistics | None,
+) -> Decoded:
+  return Decoded(
+      sequences=state.sequences,
+      num_tokens=state.num_tokens,
+      log_probs=state.log_probs,
+      num_calls=state.num_calls,
+      **work._asdict(),
+      statistics=statistics,
+  )

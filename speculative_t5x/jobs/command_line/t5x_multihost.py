@@ -1,0 +1,129 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+r"""Runs T5X's train, eval or infer script on several hosts.
+
+  python -m speculative_t5x.jobs.command_line.t5x_multihost {train,eval,infer} \
+    [--coordinator_address=HOST:PORT --process_count=N --process_index=I] \
+    <flags of the T5X script>
+
+Every host runs the same command with its own index, which counts from 0. The
+address is that of host 0. The three flags may be left out where JAX finds the
+other hosts itself, as on a Cloud TPU.
+"""
+
+import argparse
+from collections.abc import Sequence
+import os
+import runpy
+import sys
+import threading
+
+import jax
+
+_WAIT_S = 110  # JAX aborts after 300
+_FOUND = 'found by JAX'
+
+
+def main(argv: Sequence[str] | None = None) -> int | str | None:
+  """Connects the hosts, runs the script and returns its exit status.
+
+  An invalid command line prints an error and exits with status 2. A connection
+  that fails, or takes more than two minutes, prints an error and exits with
+  status 1.
+  """
+  _, usage, description = __doc__.split('\n\n')
+  parser = argparse.ArgumentParser(
+      usage=usage.strip(), description=description, allow_abbrev=False
+  )
+  parser.add_argument('script', choices=['train', 'eval', 'infer'])
+  parser.add_argument('--coordinator_address')
+  parser.add_argument('--process_count', type=int)
+  parser.add_argument('--process_index', type=int)
+  options, arguments = parser.parse_known_args(argv)
+  if error := _connection_error(options):
+    parser.error(error)
+  waiting = threading.Timer(_WAIT_S, _give_up, [options])
+  waiting.start()
+  try:
+    # Before T5X is imported, because the devices must not be in use yet.
+    jax.distributed.initialize(
+        options.coordinator_address,
+        options.process_count,
+        options.process_index,
+    )
+  except RuntimeError as error:
+    return (
+        f'error: JAX cannot connect the hosts ({error}). Check that'
+        f' --coordinator_address ({options.coordinator_address or _FOUND}) is'
+        ' host 0, and that its port is free there.'
+    )
+  except ValueError as error:
+    parser.error(
+        f'JAX finds no other hosts ({str(error).rstrip(".")}). Pass'
+        ' --coordinator_address, --process_count and --process_index, or run'
+        f' python -m t5x.{options.script} on a single host.'
+    )
+  finally:
+    waiting.cancel()
+  return run_script(options.script, arguments)
+
+
+def _give_up(options: argparse.Namespace) -> None:
+  """Ends the process before JAX does, which aborts with a stack of C++."""
+  print(
+      f'error: The hosts did not connect within {_WAIT_S} s. Start the command'
+      ' on all hosts at the same time, each with its own --process_index, and'
+      ' check that --coordinator_address'
+      f' ({options.coordinator_address or _FOUND}) is host 0, and that'
+      ' the others reach its port.',
+      file=sys.stderr,
+      flush=True,
+  )
+  os._exit(1)  # the main thread is in C++
+
+
+def _connection_error(options: argparse.Namespace) -> str | None:
+  """Returns what is wrong with the flags of the connection, if anything."""
+  address, count, index = (
+      options.coordinator_address,
+      options.process_count,
+      options.process_index,
+  )
+  given = [value is not None for value in (address, count, index)]
+  if not any(given):
+    return None
+  if not all(given):
+    return (
+        'Pass all of --coordinator_address, --process_count and'
+        ' --process_index, or none where JAX finds the other hosts itself.'
+    )
+  host, _, port = address.rpartition(':')
+  if not host or not port.isdecimal():
+    return f'--coordinator_address={address} has no port. Pass HOST:PORT.'
+  if not 0 <= index < count:
+    return (
+        f'--process_index={index} is not below --process_count={count}.'
+        ' Indices count from 0.'
+    )
+  return None
+
+
+def run_script(name: str, arguments: Sequence[str]) -> int | str | None:
+  """Runs a script of T5X as `python -m` does, and returns its exit status.
+
+  Args:
+    name: 'train', 'eval' or 'infer'.
+    arguments: flags of the script.
+  """
+  module = f't5x.{name}'
+  sys.argv = [module, *arguments]
+  try:
+    # T5X's gin files import the script as `__main__`.
+    runpy.run_module(module, run_name='__main__', alter_sys=True)
+  except SystemExit as error:
+    return error.code
+  return 0
+
+
+if __name__ == '__main__':
+  sys.exit(main())

@@ -1,0 +1,106 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What a target decoded from the inputs of a task, as examples to train on."""
+
+from collections.abc import Callable
+import dataclasses
+import sys
+import time
+from typing import TypeVar
+
+from etils import epath
+
+from speculative_t5x.decoder import batching
+from speculative_t5x.jobs.outputs import chunks
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading.files import folder_lock
+from speculative_t5x.networks import t5
+from speculative_t5x.research import run_record
+from speculative_t5x.tasks import predictions
+from speculative_t5x.training import batches
+from speculative_t5x.training import interruption
+
+_PREDICTIONS = 'predictions.jsonl'
+_POLL_S = 1.0
+_T = TypeVar('_T')
+
+
+@dataclasses.dataclass(frozen=True)
+class Decodes:
+  """The predictions of an infer job, made once and kept in its folder.
+
+  The job is resumed where it was interrupted. What is damaged is made again.
+  Several trainings can share a folder: while one makes them, others wait.
+
+  Attributes:
+    infer: an infer job that takes `output_dir`, and writes tokens.
+    folder: of all decodes.
+    name: of the folder of these in it.
+  """
+
+  infer: Callable[..., run_record.RunRecord]
+  folder: checkpoints.Path
+  name: str
+
+  def read(
+      self, target: checkpoints.Path, config: t5.T5Config
+  ) -> batches.Examples:
+    """Decodes what is missing, and returns all as examples.
+
+    Args:
+      target: folder of the target, as the record of a job names it.
+      config: of a network that reads the examples.
+    Raises:
+      ValueError: if the folder has decodes of other settings, if the job has
+        another target or wrote no tokens, if another training replaced the
+        decodes by those of more or fewer inputs, or if a token is outside the
+        network's vocabulary.
+    """
+    folder = epath.Path(self.folder) / self.name
+    try:
+      record = _when_free(lambda: self.infer(output_dir=str(folder)))
+    except chunks.OtherSettingsError as error:
+      raise ValueError(f'DECODES_DIR: {error}') from error
+    if record.target.checkpoint != str(target):
+      raise ValueError(
+          f'The infer job of {folder} decodes {record.target.checkpoint}, and'
+          f' the draft model is distilled from {target}. Give both the same'
+          ' CHECKPOINT_PATH.'
+      )
+    pairs = _when_free(lambda: _read_pairs(folder))
+    path = folder / _PREDICTIONS
+    if not pairs:
+      raise ValueError(f'{path} has no decodes. Give another task or split.')
+    if len(pairs) != record.num_examples:
+      raise ValueError(
+          f'{path} has {len(pairs)} decodes and not {record.num_examples}:'
+          ' another training with another DECODES_EXAMPLES replaced them.'
+          ' Give each a DECODES_DIR of its own.'
+      )
+    inputs, outputs = zip(*pairs, strict=True)
+    examples = batches.Examples(
+        batching.pad(inputs, max(map(len, inputs))),
+        batching.pad(outputs, max(map(len, outputs))),
+    )
+    batches.check_tokens(examples, config, str(path))
+    return batches.trim_padding(examples)
+
+
+def _read_pairs(folder: epath.Path) -> list:
+  """Returns the tokens of inputs and outputs."""
+  with folder_lock.hold(folder):  # another training's job rewrites the file
+    return list(predictions.read_pairs(folder / _PREDICTIONS))
+
+
+def _when_free(action: Callable[[], _T]) -> _T:
+  """Returns an action's result, once no other job writes to its folder."""
+  is_told = False
+  while True:
+    try:
+      return action()
+    except folder_lock.FolderInUseError as error:
+      if not is_told:
+        print(f'Waiting for the decodes. {error}', file=sys.stderr)
+      is_told = True
+    time.sleep(_POLL_S)
+    interruption.check()

@@ -1,0 +1,177 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Reads what is known of the two models of a pair without their weights.
+
+Reads vocabularies, and the names, shapes and dtypes of parameters.
+"""
+
+import dataclasses
+import hashlib
+
+from etils import epath
+import jax.numpy as jnp
+
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import models
+from speculative_t5x.loading import quiet
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.compatibility import facts
+from speculative_t5x.loading.compatibility import pairing
+from speculative_t5x.networks import t5
+
+
+@dataclasses.dataclass(frozen=True)
+class Given:
+  """What a user gives of one model.
+
+  Attributes:
+    checkpoint_path: folder of the checkpoint, of any layout.
+    config: the network; None for the sizes that the checkpoint states.
+    vocabulary_file: a SentencePiece model or a tokenizer.json; None for the one
+      in the folder of the checkpoint, if there is one.
+  """
+
+  checkpoint_path: str
+  config: t5.T5Config | None = None
+  vocabulary_file: str | None = None
+
+
+def read_pair(
+    target: Given,
+    draft: Given,
+    *,
+    dtype: jnp.dtype = jnp.float32,
+    num_ids: int | None = None,
+) -> tuple[facts.Candidate, facts.Candidate]:
+  """Reads a target and a draft model, without their weights.
+
+  Whatever cannot be read or does not fit is among the problems of a candidate.
+  A draft model without a vocabulary gets the target's, marked as assumed.
+
+  Args:
+    target: the target model.
+    draft: the draft model.
+    dtype: to decode in, where no config is given.
+    num_ids: ids of the vocabularies; None for those of the files.
+  Returns:
+    The candidates of the target and of the draft model.
+  """
+  given = target, draft
+  roles = pairing.make_roles(
+      _open_or_none(target.checkpoint_path, 'target'),
+      _open_or_none(draft.checkpoint_path, 'draft'),
+      target.config,
+      draft.config,
+  )
+  candidates = [
+      read_model(each.checkpoint_path, role, other, dtype)
+      for each, role, other in zip(given, roles, reversed(roles), strict=True)
+  ]
+  files = [
+      each.vocabulary_file or find_vocabulary(each.checkpoint_path)
+      for each in given
+  ]
+  read_target, read_draft = (
+      candidate if file is None else _add_vocabulary(candidate, file, num_ids)
+      for candidate, file in zip(candidates, files, strict=True)
+  )
+  if files[1] is None and read_target.vocabulary is not None:
+    assumed = dataclasses.replace(read_target.vocabulary, is_assumed=True)
+    read_draft = dataclasses.replace(read_draft, vocabulary=assumed)
+  return read_target, read_draft
+
+
+def read_model(
+    path: str,
+    role: pairing.Role,
+    other: pairing.Role,
+    dtype: jnp.dtype = jnp.float32,
+) -> facts.Candidate:
+  """Reads a checkpoint's shapes and sizes, and checks them against its role.
+
+  Args:
+    path: folder of the checkpoint.
+    role: the role of the model in the pair.
+    other: the role of the other model, to tell whether the two look swapped.
+    dtype: to decode in, where the role has no config.
+  Returns:
+    A candidate without a vocabulary. Its problems name the setting of the
+    checkpoint if that cannot be read or holds another network.
+  """
+  try:
+    checkpoint = role.checkpoint or checkpoints.open(path)
+    specs = checkpoint.specs
+    config = models.read_config(checkpoint, dtype)
+  except checkpoints.CheckpointError as error:
+    return facts.Candidate(path).with_problem(f'{role.path_name}: {error}')
+  source = facts.FROM_PARAMETERS
+  if checkpoint.layout is checkpoints.Layout.HUGGING_FACE:
+    source = 'config.json'
+  candidate = facts.Candidate(
+      path, checkpoint.layout.value, specs, config, source
+  )
+  try:
+    pairing.check_network(role, role.config or config, other)
+  except checkpoints.CheckpointError as error:
+    return candidate.with_problem(str(error))
+  if role.config is None:
+    return candidate
+  return dataclasses.replace(
+      candidate, config=role.config, config_source=role.config_name
+  )
+
+
+def find_vocabulary(checkpoint_path: str) -> str | None:
+  """Returns the folder of a checkpoint if it holds a vocabulary, or None."""
+  files = (epath.Path(checkpoint_path) / name for name in vocabularies.NAMES)
+  return checkpoint_path if any(file.is_file() for file in files) else None
+
+
+def find_task_vocabulary(name: str) -> tuple[str, int]:
+  """Returns the file of a task's vocabulary and its number of ids.
+
+  The ids include those that the task adds to the pieces (`extra_ids`).
+
+  Args:
+    name: a registered seqio task or mixture.
+  Raises:
+    ValueError: if there is no such task.
+    vocabularies.VocabularyError: if its vocabulary is no SentencePiece model.
+  """
+  with quiet.quiet_stderr():  # TensorFlow, which comes along, writes there
+    import seqio  # the one thing here that needs it
+  try:
+    task = seqio.get_mixture_or_task(name)
+  except ValueError as error:
+    raise ValueError(
+        f'There is no task named {name}. A gin file that imports the module of'
+        ' a task registers it.'
+    ) from error
+  vocabulary = task.output_features['targets'].vocabulary
+  if not isinstance(vocabulary, seqio.SentencePieceVocabulary):
+    raise vocabularies.VocabularyError(
+        f'The vocabulary of {name} is a {type(vocabulary).__name__}; a pair is'
+        ' checked by SentencePiece models. Give VOCABULARY_FILE.'
+    )
+  return vocabulary.sentencepiece_model_file, vocabulary.vocab_size
+
+
+def _open_or_none(path: str, role: str) -> checkpoints.Checkpoint | None:
+  try:
+    return checkpoints.open(path).of(role)
+  except checkpoints.CheckpointError:
+    return None  # `read_model` says why
+
+
+def _add_vocabulary(
+    candidate: facts.Candidate, path: str, num_ids: int | None
+) -> facts.Candidate:
+  try:
+    pieces = vocabularies.load(path)
+  except vocabularies.VocabularyError as error:
+    return candidate.with_problem(str(error))
+  if candidate.config is not None:
+    pieces = pieces.within(candidate.config.vocab_size)
+  sha256 = hashlib.sha256(pieces.path.read_bytes()).hexdigest()
+  vocabulary = facts.Vocabulary(sha256, num_ids or pieces.num_ids, pieces)
+  return dataclasses.replace(candidate, vocabulary=vocabulary)

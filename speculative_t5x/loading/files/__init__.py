@@ -1,0 +1,3 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Files and folders, read and written whole."""

@@ -1,0 +1,118 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Writes files as a whole: never appended to.
+
+Objects in a bucket allow nothing else, and appear only when they are complete.
+"""
+
+from collections.abc import Iterable, Iterator
+import contextlib
+import json
+import os
+
+from etils import epath
+
+from speculative_t5x.loading.files import regular_files
+
+
+def write(folder: epath.Path, name: str, lines: Iterable[str]) -> epath.Path:
+  """Writes the lines of a file, one at a time, and returns its path.
+
+  Args:
+    folder: an output folder, which errors name.
+    name: path of the file in the folder; missing folders are made.
+    lines: without their newlines, encoded as UTF-8.
+  Raises:
+    OSError: if the folder cannot be written to. What was written of the file
+      is removed, also after an interrupt.
+  """
+  return write_bytes(folder, name, (f'{line}\n'.encode() for line in lines))
+
+
+def write_bytes(
+    folder: epath.Path, name: str, parts: Iterable[bytes]
+) -> epath.Path:
+  """Writes the parts of a file one after another; see `write`."""
+  path = folder / name
+  with _removed_on_failure(folder, path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open('wb') as file:
+      for part in parts:
+        file.write(part)
+  return path
+
+
+def listed(folder: epath.Path, prefix: str) -> list[epath.Path]:
+  """Returns the paths in a folder whose names have a prefix, sorted.
+
+  `glob` would take a bracket in the path of the folder for a pattern.
+  """
+  if not folder.is_dir():
+    return []
+  return sorted(x for x in folder.iterdir() if x.name.startswith(prefix))
+
+
+def replace(folder: epath.Path, name: str, data: bytes) -> epath.Path:
+  """Writes a file that may exist; where this fails, the earlier one stays.
+
+  Args:
+    folder: see `write`.
+    name: see `write`.
+    data: the new contents.
+  Raises:
+    OSError: if the folder cannot be written to.
+  """
+  path, new = folder / name, folder / f'{name}.new'
+  # An object is replaced once it is complete, a file truncated at once.
+  if regular_files.is_remote(folder):
+    with _removed_on_failure(folder, None):
+      path.write_bytes(data)
+  else:
+    with _removed_on_failure(folder, new):
+      new.write_bytes(data)
+      os.replace(new, path)
+  return path
+
+
+@contextlib.contextmanager
+def _removed_on_failure(
+    folder: epath.Path, path: epath.Path | None
+) -> Iterator[None]:
+  """Removes a file whose writing fails or is interrupted.
+
+  A truncated file must not pass for a complete one.
+  """
+  try:
+    yield
+  except BaseException as error:
+    with contextlib.suppress(OSError):
+      if path is not None:
+        path.unlink(missing_ok=True)
+    if isinstance(error, OSError):
+      raise cannot_write(folder, error) from error
+    raise
+
+
+def cannot_write(path: epath.Path, error: OSError) -> OSError:
+  """Returns an error for an output folder that cannot be written to.
+
+  Args:
+    path: path of the folder.
+    error: the error of the write.
+  """
+  reason = error.strerror or ' '.join(str(error).split())
+  if isinstance(error, FileExistsError | NotADirectoryError):
+    reason = 'it or one of its parents is a file'
+  return OSError(
+      f'The output folder {path} cannot be written to ({reason}). Give another'
+      ' one, or check its free space and permissions.'
+  )
+
+
+def first_object(path: epath.Path) -> dict[str, object] | None:
+  """Returns the JSON object at the start of a file, or None."""
+  # A job that is killed during a write leaves a truncated file.
+  with contextlib.suppress(ValueError, RecursionError):
+    value, _ = json.JSONDecoder().raw_decode(path.read_text(encoding='utf-8'))
+    return value if isinstance(value, dict) else None
+  return None

@@ -1,0 +1,408 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Models and vocabularies read from disk, checked before they are used."""
+
+from collections.abc import Mapping, Sequence
+import dataclasses
+import functools
+import pathlib
+import sys
+from typing import Any
+
+from flax import core
+from flax.linen import partitioning
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.families import t5_sizes
+from speculative_t5x.networks import preparation
+from speculative_t5x.networks import sharding
+from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_model
+from speculative_t5x.research import run_record
+from speculative_t5x.speculation import contracts
+
+_ENCODER_ERRORS = {
+    False: (
+        'The network has no encoder, so it can only draft for a target whose'
+        ' encoder it shares. Pass an encoder-decoder, or a decoder as the draft'
+        ' of drafters.shared_encoder.'
+    ),
+    True: (
+        'The network has an encoder of its own, and a draft that shares the'
+        " target's has none. Pass a decoder alone, or draft with"
+        ' drafters.draft_model.'
+    ),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+  """A network and its parameters, ready to decode.
+
+  Attributes:
+    config: of the network that `params` fits.
+    params: parameters on the device or the mesh, prepared for decoding.
+    num_params: number of parameters in the checkpoint.
+    checkpoint: the path that they were read from, or None.
+    mesh: the mesh of the parameters; None for one device.
+    rules: which axes of the parameters are partitioned over the mesh.
+    special_ids: of the vocabulary that the network was trained with.
+  """
+
+  config: t5.T5Config
+  params: contracts.Params = dataclasses.field(repr=False)
+  num_params: int
+  checkpoint: str | None = None
+  mesh: jax.sharding.Mesh | None = None
+  rules: sharding.Rules = sharding.MODEL_PARALLEL
+  special_ids: contracts.SpecialIds = t5_model.SPECIAL_IDS
+
+  def describe(self) -> run_record.ModelDescription:
+    """Returns name, checkpoint, size and dtype, for the run record."""
+    path = pathlib.PurePosixPath(self.checkpoint) if self.checkpoint else None
+    return run_record.ModelDescription(
+        name=f'{path.parent.name}/{path.name}' if path else None,
+        checkpoint=self.checkpoint,
+        num_params=self.num_params,
+        dtype=jnp.dtype(self.config.dtype).name,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelSource:
+  """A checkpoint and the network that it is loaded as; no weights yet.
+
+  Attributes:
+    checkpoint: opened; its metadata are read once.
+    config: of the network.
+    special_ids: see `Model`.
+    mesh: see `Model`.
+    rules: see `Model`.
+  """
+
+  checkpoint: checkpoints.Checkpoint
+  config: t5.T5Config
+  special_ids: contracts.SpecialIds = t5_model.SPECIAL_IDS
+  mesh: jax.sharding.Mesh | None = None
+  rules: sharding.Rules = sharding.MODEL_PARALLEL
+
+  def with_vocabulary(self, name: str, eos_id: int) -> 'ModelSource':
+    """Returns the source with the special ids of its vocabulary.
+
+    The layouts of T5X do not store special ids. Padding and start are 0 there,
+    as T5X has them built in, and the end of sequence is the vocabulary's.
+
+    Args:
+      name: of the vocabulary, for the message.
+      eos_id: its end of sequence.
+    Raises:
+      vocabularies.VocabularyError: if the checkpoint states another end.
+    """
+    if self.checkpoint.special_ids is None:
+      special_ids = dataclasses.replace(self.special_ids, end=eos_id)
+      return dataclasses.replace(self, special_ids=special_ids)
+    check_end(name, eos_id, self.special_ids)
+    return self
+
+  def load(self) -> Model:
+    """Reads the weights, in the dtype of the network.
+
+    Raises:
+      checkpoints.CheckpointError: if they differ from the network's in name or
+        shape, or cannot be read.
+    """
+    leaves = checkpoints.flatten(
+        self.checkpoint.restore_params(
+            abstract_params(self.config),
+            self.config.dtype,
+            None
+            if self.mesh is None
+            else param_shardings(self.config, self.mesh, self.rules),
+        )
+    )
+    # What is replaced is given up before the next one is prepared.
+    given_up = (leaves.popitem() for _ in range(len(leaves)))
+    return _make_model(
+        self.config,
+        given_up,
+        str(self.checkpoint.folder),
+        self.mesh,
+        self.rules,
+        self.special_ids,
+    )
+
+
+def find_model(
+    checkpoint: checkpoints.Checkpoint,
+    config: t5.T5Config | None = None,
+    *,
+    dtype: Any = jnp.float32,
+    mesh: jax.sharding.Mesh | None = None,
+    rules: sharding.Rules = sharding.MODEL_PARALLEL,
+    is_decoder: bool = False,
+) -> ModelSource:
+  """Returns what is known of a model before its weights are read.
+
+  Settings of decoding in a Hugging Face folder that are not applied here are
+  named in a line on stderr.
+
+  Args:
+    checkpoint: opened.
+    config: of the network; None for the sizes that the checkpoint states, see
+      `read_config`.
+    dtype: to decode in, where `config` is None.
+    mesh: to load it onto; None for one device.
+    rules: which axes are partitioned over the mesh.
+    is_decoder: whether it is a decoder alone, without an encoder of its own.
+  Raises:
+    checkpoints.CheckpointError: if `config` is None and the checkpoint is of
+      another network; if it has an encoder and should not, or the reverse.
+  """
+  if config is None:
+    config = read_config(checkpoint, dtype)
+  if is_decoder != (config.num_encoder_layers == 0):
+    raise checkpoints.CheckpointError(
+        f'{checkpoint.folder}: {_ENCODER_ERRORS[is_decoder]}'
+    )
+  special_ids = checkpoint.special_ids or t5_model.SPECIAL_IDS
+  if (line := checkpoint.unapplied_settings) is not None:
+    print(line, file=sys.stderr)
+  return ModelSource(checkpoint, config, special_ids, mesh, rules)
+
+
+def read_config(
+    checkpoint: checkpoints.Checkpoint, dtype: Any = jnp.float32
+) -> t5.T5Config:
+  """Returns the network that a checkpoint states; reads no weights.
+
+  Args:
+    checkpoint: opened.
+    dtype: to decode in.
+  Returns:
+    The sizes that a Hugging Face folder's config.json says, or that the shapes
+    of T5X's parameters tell; they do not tell the activations, which are taken
+    to be those of T5 1.0 for one input projection and of T5 1.1 for two.
+  Raises:
+    checkpoints.CheckpointError: if there is no checkpoint, one of another
+      network, or a pair.
+  """
+  if (sizes := checkpoint.config_fields) is not None:
+    return t5.T5Config(**sizes, dtype=dtype)
+  checkpoint.check_is_one_model()
+  try:
+    return t5_sizes.read_config(checkpoint.specs, dtype=dtype)
+  except t5_sizes.SizesError as error:
+    raise checkpoints.CheckpointError(
+        f'{checkpoint.folder}: {error}'
+    ) from error
+
+
+def abstract_params(config: t5.T5Config) -> contracts.Params:
+  """Returns names and shapes of a network's parameters; creates none."""
+  return core.unfreeze(_abstract_variables(config)['params'])
+
+
+@functools.cache
+def _abstract_variables(config: t5.T5Config) -> core.FrozenDict:
+  init = functools.partial(init_variables, config)
+  return core.freeze(jax.eval_shape(init, jax.random.key(0)))
+
+
+def init_variables(config: t5.T5Config, key: jax.Array) -> Mapping[str, Any]:
+  """Returns random parameters, `params`, and their axes, `params_axes`."""
+  init = functools.partial(t5.Transformer(config).init, enable_dropout=False)
+  inputs = [jnp.ones((1, 1), jnp.int32)] * 3
+  if not config.num_encoder_layers:  # a decoder alone
+    init = functools.partial(init, method='decode')
+    encoded = jnp.zeros((1, 1, config.width_of_inputs), config.dtype)
+    inputs = [encoded, *inputs]
+  return init(key, *inputs)
+
+
+@functools.cache
+def count_params(config: t5.T5Config) -> int:
+  """Returns the number of parameters in a checkpoint of the network."""
+  stored = dataclasses.replace(config, separate_head=False, head_size=None)
+  return sum(x.size for x in jax.tree.leaves(abstract_params(stored)))
+
+
+def param_shardings(
+    config: t5.T5Config,
+    mesh: sharding.Mesh,
+    rules: sharding.Rules = sharding.MODEL_PARALLEL,
+) -> contracts.Params:
+  """Returns the shardings of a network's parameters on a mesh.
+
+  What the mesh does not divide stays whole: with 6 heads and a model axis of 4
+  every device holds all of the attention. Heads are never cut apart, though
+  their number times their width might be divisible.
+
+  Args:
+    config: of the network.
+    mesh: with axes data and model.
+    rules: for the axes that the network names.
+  Returns:
+    A tree of `jax.sharding.NamedSharding` like `abstract_params`.
+  """
+  variables = _abstract_variables(config)
+  axes = core.unfreeze(partitioning.get_axis_names(variables['params_axes']))
+
+  def place(param, names):
+    shape = [
+        config.num_heads if name == 'joined_kv' else size
+        for name, size in zip(names, param.shape, strict=True)
+    ]
+    return sharding.named_sharding(mesh, rules, names, shape)
+
+  return jax.tree.map(place, core.unfreeze(variables['params']), axes)
+
+
+def make_model(
+    config: t5.T5Config,
+    params: contracts.Params,
+    checkpoint: str | None = None,
+    *,
+    mesh: jax.sharding.Mesh | None = None,
+    rules: sharding.Rules = sharding.MODEL_PARALLEL,
+    special_ids: contracts.SpecialIds = t5_model.SPECIAL_IDS,
+) -> Model:
+  """Returns a model of given parameters, under T5X's names.
+
+  Args:
+    config: of the network.
+    params: its parameter tree.
+    checkpoint: the path that they were read from, or None.
+    mesh: to put them on; None for one device.
+    rules: which axes are partitioned over the mesh.
+    special_ids: see `Model`.
+  """
+  leaves = checkpoints.flatten(params).items()
+  return _make_model(config, leaves, checkpoint, mesh, rules, special_ids)
+
+
+def _make_model(
+    config: t5.T5Config,
+    leaves: preparation.Leaves,
+    checkpoint: str | None,
+    mesh: jax.sharding.Mesh | None,
+    rules: sharding.Rules,
+    special_ids: contracts.SpecialIds,
+) -> Model:
+  """Returns a model of named parameters, which are prepared as they come."""
+  num_params = count_params(config)
+  leaves = preparation.prepare_each(config, leaves)
+  prepared = preparation.prepare_config(config, jax.default_backend())
+  if mesh is None:
+    leaves = preparation.merge_each(config, leaves)
+    prepared = preparation.merge_config(prepared)
+  else:
+    leaves = _place_each(leaves, param_shardings(prepared, mesh, rules))
+  params = checkpoints.nest(dict(leaves))
+  return Model(
+      prepared, params, num_params, checkpoint, mesh, rules, special_ids
+  )
+
+
+def _place_each(
+    leaves: preparation.Leaves, shardings: contracts.Params
+) -> preparation.Leaves:
+  """Puts named parameters on a mesh."""
+  where = checkpoints.flatten(shardings)
+  for name, leaf in leaves:
+    yield name, jax.device_put(leaf, where[name])
+    del leaf
+
+
+def shorten_head(model: Model, ids: Sequence[int]) -> Model:
+  """Returns a draft model whose head has logits for some tokens only.
+
+  It never drafts others: they get logit -inf. Decoding stays exact, and the
+  head, often the largest part of a small model's step, takes less time.
+
+  Args:
+    model: loaded.
+    ids: of the tokens. One of them must be the end of sequence, which could
+      never be drafted otherwise.
+  Raises:
+    ValueError: if the end of sequence is missing, or an id is repeated or
+      outside the model's vocabulary.
+  """
+  if model.special_ids.end not in ids:
+    raise ValueError(
+        'A short vocabulary must have the end of sequence,'
+        f' {model.special_ids.end}. Add it.'
+    )
+  config, params = preparation.shorten_head(
+      model.config, model.params, np.asarray(ids)
+  )
+  if model.mesh is not None:
+    shardings = param_shardings(config, model.mesh, model.rules)
+    params = jax.device_put(params, shardings)
+  return dataclasses.replace(model, config=config, params=params)
+
+
+def load_model(
+    path: checkpoints.Path,
+    config: t5.T5Config | None = None,
+    **options: Any,
+) -> Model:
+  """Loads a checkpoint.
+
+  Args:
+    path: a `checkpoint_<step>` folder of T5X, a folder of several (the newest
+      is taken), or a Hugging Face folder.
+    config: see `find_model`.
+    **options: likewise.
+  Raises:
+    checkpoints.CheckpointError: if it cannot be read, or is of another network.
+  """
+  return find_model(checkpoints.open(path), config, **options).load()
+
+
+def check_end(
+    name: str, eos_id: int, special_ids: contracts.SpecialIds
+) -> None:
+  """Checks that a vocabulary and a model have one end of sequence.
+
+  Raises:
+    vocabularies.VocabularyError: naming both.
+  """
+  if eos_id != special_ids.end:
+    raise vocabularies.VocabularyError(
+        f'The vocabulary {name} has end-of-sequence id {eos_id}, the target'
+        f' {special_ids.end}: they are not of one family. Pass the vocabulary'
+        ' that the target was trained with.'
+    )
+
+
+def fit_vocabulary(
+    vocabulary: vocabularies.Vocabulary,
+    target: Model | ModelSource,
+    drafts: Sequence[Model | ModelSource] = (),
+) -> vocabularies.Vocabulary:
+  """Returns a vocabulary with the sentinels that its target has logits for.
+
+  Args:
+    vocabulary: of the target.
+    target: with or without its weights.
+    drafts: the networks that draft for it, likewise. They need no logits for
+      sentinels.
+  Raises:
+    vocabularies.VocabularyError: if a model has fewer logits than there are
+      pieces.
+  """
+  vocabulary = vocabulary.within(target.config.vocab_size)
+  sizes = [('target', vocabulary.num_ids, target)]
+  sizes += [('draft', vocabulary.num_pieces, each) for each in drafts]
+  for name, size, model in sizes:
+    if size > model.config.vocab_size:
+      raise vocabularies.VocabularyError(
+          f'The vocabulary has {size} pieces, the {name} only'
+          f' {model.config.vocab_size} logits: they are not of one family. Pass'
+          ' the vocabulary that both models were trained with.'
+      )
+  return vocabulary

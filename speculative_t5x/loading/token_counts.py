@@ -1,0 +1,286 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""How often tokens occur in texts, and after which token.
+
+n-gram drafters and short draft vocabularies are made from these counts. They
+lie in one file, which is bound to a vocabulary.
+
+Legend: pieces (of the vocabulary, and what the texts hold beyond: sentinels, or
+ids that only pad the head of the model that wrote them), contexts (pieces + 1:
+each piece as the previous token, and last the beginning of a text), kept
+(continuations that are stored per context).
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+import dataclasses
+import io
+import itertools
+import json
+import zipfile
+
+from etils import epath
+import numpy as np
+
+from speculative_t5x.loading import vocabularies
+
+FILE_NAME = 'token_counts.npz'
+NUM_KEPT = 64  # continuations per context, unless told otherwise
+_ARRAYS = 'counts', 'totals', 'num_next', 'next_tokens', 'next_counts'
+_CHUNK = 4096  # texts that are sorted together
+_MAX_IDS = 2**24  # far above those of any vocabulary
+
+
+class TableError(ValueError):
+  """Token counts that cannot be read, or are of another vocabulary."""
+
+
+@dataclasses.dataclass(frozen=True)
+class TokenCounts:
+  """Counts of tokens and of pairs of tokens.
+
+  Attributes:
+    counts: [pieces] int64, occurrences of each token.
+    totals: [contexts] int64, tokens that follow each context.
+    num_next: [contexts] int64, different tokens that follow each context.
+    next_tokens: [contexts, kept] int32, the most frequent of them, the most
+      frequent one first.
+    next_counts: [contexts, kept] int64, how often these follow; 0 fills a row.
+    eos_id: end of sequence of the vocabulary.
+    vocabulary: what identifies the vocabulary; None if that is not known.
+    origin: which texts were counted.
+  """
+
+  counts: np.ndarray
+  totals: np.ndarray
+  num_next: np.ndarray
+  next_tokens: np.ndarray
+  next_counts: np.ndarray
+  eos_id: int
+  vocabulary: vocabularies.Fingerprint | None
+  origin: str
+
+  @property
+  def num_pieces(self) -> int:
+    return self.counts.size
+
+  def most_frequent(self, size: int) -> np.ndarray:
+    """Returns the most frequent tokens, always with the end of sequence.
+
+    Args:
+      size: how many, at least 1. Tokens that do not occur are left out.
+    Returns:
+      Their ids, ascending, int32.
+    Raises:
+      ValueError: for a size below 1.
+    """
+    if size < 1:
+      raise ValueError(
+          f'A short vocabulary must have at least 1 token, got {size}.'
+      )
+    others = np.flatnonzero(self.counts)
+    others = others[others != self.eos_id]
+    ranked = others[np.argsort(-self.counts[others], kind='stable')]
+    is_ranked_before = self.counts[ranked] > self.counts[self.eos_id]
+    position = min(int(np.sum(is_ranked_before)), size - 1)
+    ranked = np.insert(ranked, position, self.eos_id)
+    return np.sort(ranked[:size]).astype(np.int32)
+
+  def coverage(self, ids: np.ndarray) -> float:
+    """Returns the share of all counted tokens that are among `ids`."""
+    return float(np.sum(self.counts[ids]) / np.sum(self.counts))
+
+  def check_fits(
+      self,
+      path: epath.PathLike,
+      vocab_size: int,
+      eos_id: int,
+      vocabulary: vocabularies.Vocabulary | None,
+  ) -> None:
+    """Checks that the counts are of a model's vocabulary.
+
+    Args:
+      path: that they were read from, for the message.
+      vocab_size: width of the model's logits.
+      eos_id: the model's end of sequence.
+      vocabulary: the model's; None if there is none to compare with.
+    Raises:
+      TableError: if they are not.
+    """
+    remedy = (
+        " Make a table with the model's vocabulary, by speculative-t5x"
+        ' make-table.'
+    )
+    if self.num_pieces > vocab_size:
+      raise TableError(
+          f'The table in {path} is of a vocabulary of {self.num_pieces} pieces,'
+          f' but the model has only {vocab_size} logits.{remedy}'
+      )
+    if self.eos_id != eos_id:
+      raise TableError(
+          f'The table in {path} has end-of-sequence id {self.eos_id}, the model'
+          f' has {eos_id}.{remedy}'
+      )
+    if vocabulary is None or self.vocabulary is None:
+      return
+    if (other := vocabularies.fingerprint(vocabulary)) != self.vocabulary:
+      raise TableError(
+          f'The table in {path} is of another vocabulary'
+          f' ({self.vocabulary.show()}) than the model'
+          f' ({other.show()}).{remedy}'
+      )
+
+  def to_bytes(self) -> bytes:
+    """Returns the content of the file."""
+    facts = {
+        'eos_id': self.eos_id,
+        'vocabulary': self.vocabulary and dataclasses.asdict(self.vocabulary),
+        'origin': self.origin,
+    }
+    file = io.BytesIO()
+    arrays = {name: getattr(self, name) for name in _ARRAYS}
+    text = json.dumps(facts, allow_nan=False)
+    np.savez_compressed(file, facts=text, **arrays)
+    return file.getvalue()
+
+
+def load(folder: epath.PathLike) -> TokenCounts:
+  """Reads the counts that the make-table job wrote to a folder.
+
+  Raises:
+    TableError: if there are none, or they cannot be read.
+  """
+  path = epath.Path(folder) / FILE_NAME
+  if not path.is_file():
+    raise TableError(
+        f'There is no {FILE_NAME} in {folder}. Give the output folder of'
+        ' speculative-t5x make-table.'
+    )
+  try:
+    with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
+      facts = json.loads(str(file['facts']))
+      arrays = {name: file[name] for name in _ARRAYS}
+    fingerprint = facts.pop('vocabulary')
+    found = TokenCounts(
+        **arrays,
+        **facts,
+        vocabulary=fingerprint and vocabularies.Fingerprint(**fingerprint),
+    )
+    _check_shapes(found)
+    return found
+  except (EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as e:
+    raise TableError(
+        f'{path} is damaged ({e}). Make it again, by speculative-t5x'
+        ' make-table.'
+    ) from e
+
+
+def _check_shapes(counts: TokenCounts) -> None:
+  contexts = counts.num_pieces + 1
+  kept = counts.next_tokens.shape[-1]
+  shapes = [getattr(counts, name).shape for name in _ARRAYS[1:]]
+  if shapes != [(contexts,)] * 2 + [(contexts, kept)] * 2:
+    raise ValueError(f'its arrays have shapes {shapes}')
+  ids = counts.next_tokens
+  if ids.size and not 0 <= ids.min() <= ids.max() < counts.num_pieces:
+    raise ValueError('it has ids outside its vocabulary')
+
+
+def count(
+    texts: Iterable[Sequence[int]],
+    *,
+    num_pieces: int,
+    eos_id: int,
+    num_kept: int,
+    vocabulary: vocabularies.Fingerprint | None = None,
+    origin: str = '',
+) -> TokenCounts:
+  """Counts the tokens of texts and the pairs of tokens next to each other.
+
+  Args:
+    texts: token ids of each, the end of sequence included; read once.
+    num_pieces: size of the vocabulary; more if the texts hold larger ids.
+    eos_id: see `TokenCounts`.
+    num_kept: continuations to store per context, at least 1.
+    vocabulary: see `TokenCounts`.
+    origin: likewise.
+  Raises:
+    ValueError: if there is no token, or one that is no id.
+  """
+  if num_kept < 1:
+    raise ValueError(
+        f'At least 1 continuation must be kept per token, got {num_kept}.'
+    )
+  previous, following, counts = _count_pairs(texts)
+  if not counts.size:
+    raise ValueError('The texts have no tokens. Give others.')
+  num_pieces = max(num_pieces, int(following.max()) + 1)
+  previous = np.where(previous == _MAX_IDS, num_pieces, previous)
+  contexts = num_pieces + 1
+  # Within a context the most frequent comes first, and smaller ids before.
+  order = np.lexsort((following, -counts, previous))
+  previous, following, counts = (
+      x[order] for x in (previous, following, counts)
+  )
+  rank = np.arange(counts.size) - np.searchsorted(previous, previous)
+  is_kept = rank < num_kept
+  at = previous[is_kept], rank[is_kept]
+  num_kept = int(np.max(rank[is_kept])) + 1
+  next_tokens = np.zeros((contexts, num_kept), np.int32)
+  next_counts = np.zeros((contexts, num_kept), np.int64)
+  next_tokens[at] = following[is_kept]
+  next_counts[at] = counts[is_kept]
+  return TokenCounts(
+      counts=_sum_by(following, counts, num_pieces),
+      totals=_sum_by(previous, counts, contexts),
+      num_next=np.bincount(previous, minlength=contexts),
+      next_tokens=next_tokens,
+      next_counts=next_counts,
+      eos_id=eos_id,
+      vocabulary=vocabulary,
+      origin=origin,
+  )
+
+
+def _count_pairs(
+    texts: Iterable[Sequence[int]],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+  """Returns contexts, tokens after them, and how often they do, all int64.
+
+  The beginning of a text is the context _MAX_IDS.
+  """
+  pairs, counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
+  for chunk in _chunks(texts):
+    found = np.concatenate([_pairs(ids) for ids in chunk])
+    pairs, index = np.unique(
+        np.concatenate([pairs, found]), return_inverse=True
+    )
+    ones = np.ones(found.size, np.int64)
+    counts = _sum_by(index, np.concatenate([counts, ones]), pairs.size)
+  previous, following = np.divmod(pairs, _MAX_IDS)
+  return previous, following, counts
+
+
+def _pairs(ids: Sequence[int]) -> np.ndarray:
+  """Returns one number per token: its context times _MAX_IDS, and itself."""
+  ids = np.asarray(ids, np.int64)
+  if ids.size and not 0 <= ids.min() <= ids.max() < _MAX_IDS:
+    wrong = ids.min() if ids.min() < 0 else ids.max()
+    raise ValueError(
+        f'A text has the token {wrong}, which is no id of a vocabulary. Give'
+        ' other texts.'
+    )
+  previous = np.concatenate([[_MAX_IDS], ids[:-1]])[: ids.size]
+  return previous * _MAX_IDS + ids
+
+
+def _chunks(texts: Iterable[Sequence[int]]) -> Iterator[list[Sequence[int]]]:
+  texts = iter(texts)
+  while chunk := list(itertools.islice(texts, _CHUNK)):
+    yield chunk
+
+
+def _sum_by(index: np.ndarray, values: np.ndarray, size: int) -> np.ndarray:
+  """Returns the sums of values with equal index, [size] int64."""
+  sums = np.zeros(size, np.int64)
+  np.add.at(sums, index, values)
+  return sums

@@ -1,0 +1,480 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Vocabularies: text to ids and back, with one interface for every kind.
+
+Here are SentencePiece's files and Hugging Face's tokenizers, which turn text
+into the same ids where they were made from one another.
+`tasks.task_vocabulary` has those of seqio tasks.
+"""
+
+import abc
+from collections.abc import Callable, Sequence
+import copy
+import dataclasses
+import functools
+import hashlib
+import re
+from typing import Any
+
+from etils import epath
+import sentencepiece
+from sentencepiece import sentencepiece_model_pb2
+
+from speculative_t5x.loading.files import json_file
+
+_TOKENIZER = 'tokenizer.json'
+# In the folder of a model; transformers reads the first where it finds both.
+NAMES = (_TOKENIZER, 'spiece.model')
+# Files beside a vocabulary that name its special tokens, the first one first.
+_TOKENIZER_CONFIG = 'tokenizer_config.json'
+_ADDED_TOKENS = 'added_tokens.json'
+_SPECIAL_TOKENS = (_TOKENIZER_CONFIG, 'special_tokens_map.json')
+_SENTINEL = re.compile('▁?<extra_id_[0-9]+>')
+_NUM_SENTINELS = 100  # of T5, in T5X and in transformers
+_MAX_SENTINELS = 10_000  # a larger number is a damaged file's
+# MADLAD-400's languages, as <2de>, and sentinels.
+_CONTROL = re.compile(r'<(?:2\w+|extra_id_\d+)>')
+
+
+class VocabularyError(ValueError):
+  """A vocabulary that is missing, damaged or of another kind than expected."""
+
+
+class Vocabulary(abc.ABC):
+  """What decoding needs of a vocabulary.
+
+  T5's sentinels (`<extra_id_0>`) take the last ids, counted down from the end.
+  Some files hold them and some leave them out.
+
+  Attributes:
+    name: for messages.
+    num_ids: its size; ids run from 0 to num_ids - 1. The head of a model may be
+      wider, so that ids without a piece can be decoded.
+    pad_id: id of padding.
+    eos_id: id of the end of sequence.
+    unk_id: id of the unknown piece; None if every text has pieces.
+  """
+
+  name: str
+  num_ids: int
+  pad_id: int
+  eos_id: int
+  unk_id: int | None
+
+  @functools.cached_property
+  def num_pieces(self) -> int:
+    """Its size without the sentinels at its end."""
+    size = self.num_ids
+    while size and _SENTINEL.fullmatch(self.id_to_piece(size - 1)):
+      size -= 1
+    return size
+
+  @abc.abstractmethod
+  def encode(self, text: str) -> list[int]:
+    """Returns the ids of a text, without an end of sequence."""
+
+  @abc.abstractmethod
+  def decode(self, ids: Sequence[int]) -> str:
+    """Returns the text of ids; padding and the end of sequence have none.
+
+    An id without a piece is shown as the unknown piece is, if there is one.
+    """
+
+  @abc.abstractmethod
+  def id_to_piece(self, i: int) -> str:
+    """Returns the piece of an id, or `<id 5>` for an id without one."""
+
+  def within(self, num_logits: int) -> 'Vocabulary':
+    """Returns the vocabulary without sentinels that a model does not have.
+
+    Args:
+      num_logits: of the model. Only sentinels that a file leaves out, and that
+        are therefore an assumption, are ever dropped.
+    """
+    del num_logits
+    return self
+
+  def knows(self, text: str, ids: Sequence[int]) -> bool:
+    """Returns whether a text was encoded without unknown pieces.
+
+    A control token (`<2de>`) that was split is unknown too: its pieces mean
+    something else to the model.
+
+    Args:
+      text: that was encoded.
+      ids: of it.
+    """
+    if self.unk_id in ids:
+      return False
+    tokens = set(_CONTROL.findall(text))
+    return not tokens or tokens <= {
+        self.id_to_piece(i).removeprefix('▁') for i in ids
+    }
+
+
+@dataclasses.dataclass(frozen=True)
+class Fingerprint:
+  """Identifies a vocabulary in files that are bound to it.
+
+  Attributes:
+    num_pieces: its size, without the sentinels at its end.
+    sha256: hash of these pieces.
+  """
+
+  num_pieces: int
+  sha256: str
+
+  def show(self) -> str:
+    """Returns a text for messages."""
+    return f'{self.num_pieces} pieces, hash {self.sha256[:8]}'
+
+
+class SentencePieceVocabulary(Vocabulary):
+  """A SentencePiece model (`spiece.model`); see `Vocabulary`.
+
+  Attributes:
+    path: the file that it was read from.
+  """
+
+  def __init__(self, path: epath.Path):
+    """Reads the model.
+
+    Sentinels that the file leaves out are added: as many as `extra_ids` of the
+    tokenizer_config.json beside it says, else T5's 100.
+
+    Raises:
+      VocabularyError: if it is damaged, or names no padding or end of sequence.
+    """
+    self.path = path
+    self.name = str(path)
+    self._processor = self._in_file = _read_sentencepiece(path)
+    if count := self._missing_sentinels():
+      self._processor = _with_sentinels(self._processor, count)
+    self.num_ids = self._processor.get_piece_size()
+    self.unk_id = self._processor.unk_id()
+    self.pad_id = _special_id(
+        path, 'pad_token', self._find, self._processor.pad_id()
+    )
+    self.eos_id = _special_id(
+        path, 'eos_token', self._find, self._processor.eos_id()
+    )
+
+  def encode(self, text: str) -> list[int]:
+    return self._processor.encode(text)
+
+  def decode(self, ids: Sequence[int]) -> str:
+    return self._processor.decode(
+        [int(i) if i < self.num_ids else self.unk_id for i in ids]
+    )
+
+  def id_to_piece(self, i: int) -> str:
+    if i >= self.num_ids:
+      return f'<id {i}>'
+    return self._processor.id_to_piece(i)
+
+  def within(self, num_logits: int) -> Vocabulary:
+    if self.num_ids <= num_logits:
+      return self
+    other = copy.copy(self)
+    other._processor = self._in_file
+    other.num_ids = self._in_file.get_piece_size()
+    return other
+
+  def _missing_sentinels(self) -> int:
+    last = self._in_file.get_piece_size() - 1
+    if _SENTINEL.fullmatch(self._in_file.id_to_piece(last)):
+      return 0
+    file = self.path.parent / _TOKENIZER_CONFIG
+    count = _read_json(file).get('extra_ids', _NUM_SENTINELS)
+    if type(count) is not int or not 0 <= count <= _MAX_SENTINELS:
+      raise VocabularyError(
+          f'{file} has extra_ids {count!r}, which is no number of sentinels.'
+          ' Copy or download it again.'
+      )
+    return count
+
+  def _find(self, piece: str) -> int | None:
+    i = self._processor.piece_to_id(piece)  # the unknown piece's if none
+    return i if self._processor.id_to_piece(i) == piece else None
+
+
+class TokenizerVocabulary(Vocabulary):
+  """A `tokenizer.json` of Hugging Face's tokenizers; see `Vocabulary`.
+
+  Unlike a SentencePiece model it encodes a text that spells a special token
+  (`</s>`) as that token.
+
+  Attributes:
+    path: the file that it was read from.
+  """
+
+  def __init__(self, path: epath.Path):
+    """Reads the file.
+
+    Raises:
+      VocabularyError: if it is damaged, or names no padding or end of sequence.
+    """
+    self.path = path
+    self.name = str(path)
+    self._tokenizer = _read_tokenizer(path)
+    vocabulary = self._tokenizer.get_vocab(with_added_tokens=True)
+    self.num_ids = 1 + max(vocabulary.values(), default=-1)
+    find = vocabulary.get
+    self.pad_id = _special_id(path, 'pad_token', find, find('<pad>'))
+    self.eos_id = _special_id(path, 'eos_token', find, find('</s>'))
+    _, unknown = _named_beside(path, 'unk_token') or (None, '<unk>')
+    self.unk_id = find(unknown)
+
+  def encode(self, text: str) -> list[int]:
+    return self._tokenizer.encode(text, add_special_tokens=False).ids
+
+  def decode(self, ids: Sequence[int]) -> str:
+    special = self.pad_id, self.eos_id
+    known = [
+        int(i) if self._has_piece(int(i)) else self.unk_id
+        for i in ids
+        if i not in special
+    ]
+    # Sentinels and added tokens are special too, and part of the text.
+    return self._tokenizer.decode(
+        [i for i in known if i is not None], skip_special_tokens=False
+    )
+
+  def id_to_piece(self, i: int) -> str:
+    return self._tokenizer.id_to_token(i) if self._has_piece(i) else f'<id {i}>'
+
+  def _has_piece(self, i: int) -> bool:
+    return i < self.num_ids and self._tokenizer.id_to_token(i) is not None
+
+
+def load(path: epath.PathLike) -> Vocabulary:
+  """Reads a vocabulary.
+
+  Args:
+    path: a SentencePiece .model file, a tokenizer.json, or a folder that holds
+      tokenizer.json or spiece.model; as in transformers, the first counts if it
+      holds both.
+  Raises:
+    VocabularyError: if there is no vocabulary, or if it is damaged, names no
+      padding or end of sequence, or lacks a token that was added to it.
+  """
+  path = _find_file(epath.Path(path))
+  match path.suffix:
+    case '.model':
+      vocabulary = SentencePieceVocabulary(path)
+    case '.json':
+      vocabulary = TokenizerVocabulary(path)
+    case _:
+      raise VocabularyError(
+          f'{path} is of an unknown kind of vocabulary. Pass a SentencePiece'
+          f' .model file or a {_TOKENIZER} of Hugging Face.'
+      )
+  _check_added_tokens(path, vocabulary)
+  return vocabulary
+
+
+def fingerprint(vocabulary: Vocabulary) -> Fingerprint:
+  """Returns what identifies a vocabulary.
+
+  Vocabularies that `check_same` takes for one have the same fingerprint.
+  """
+  pieces = [vocabulary.id_to_piece(i) for i in range(vocabulary.num_pieces)]
+  ids = vocabulary.pad_id, vocabulary.eos_id
+  text = '\0'.join([*pieces, *map(str, ids)])
+  return Fingerprint(len(pieces), hashlib.sha256(text.encode()).hexdigest())
+
+
+def check_same(target: Vocabulary, draft: Vocabulary) -> None:
+  """Checks that an id means the same piece to the target and to the draft.
+
+  Sentinels after the last piece of the smaller vocabulary are no difference:
+  T5's spiece.model leaves them out.
+
+  Raises:
+    VocabularyError: naming the special ids, the sizes, or the first piece that
+      differs.
+  """
+  for role in ('eos_id', 'pad_id'):
+    ids = getattr(target, role), getattr(draft, role)
+    if ids[0] != ids[1]:
+      raise VocabularyError(
+          f"The target's vocabulary has {role} {ids[0]}, the draft's {ids[1]}."
+          ' Draft tokens are ids, so both must be one vocabulary.'
+      )
+  # Without sentinels that are assumed, which would differ if only one has them.
+  target, draft = (x.within(x.num_pieces) for x in (target, draft))
+  smaller, larger = sorted((target, draft), key=lambda x: x.num_ids)
+  if larger.num_pieces > smaller.num_ids:
+    raise VocabularyError(
+        f"The target's vocabulary has {target.num_ids} pieces, the draft's"
+        f' {draft.num_ids}. Draft tokens are ids, so both must be one'
+        ' vocabulary.'
+    )
+  for i in range(smaller.num_ids):
+    pieces = [x.id_to_piece(i) for x in (target, draft)]
+    if pieces[0] != pieces[1] and not _are_sentinel(*pieces):
+      raise VocabularyError(
+          f"Id {i} is {pieces[0]!r} in the target's vocabulary and"
+          f" {pieces[1]!r} in the draft's. Draft tokens are ids, so both must"
+          ' be one vocabulary.'
+      )
+
+
+def _are_sentinel(one: str, other: str) -> bool:
+  """Returns whether both pieces are one sentinel, with or without a space."""
+  is_one = one.removeprefix('▁') == other.removeprefix('▁')
+  return is_one and _SENTINEL.fullmatch(one) is not None
+
+
+def _find_file(path: epath.Path) -> epath.Path:
+  if path.is_file():
+    return path
+  if not path.is_dir():
+    raise VocabularyError(
+        f'There is no vocabulary at {path}. Pass a SentencePiece .model file, a'
+        f' {_TOKENIZER}, or a folder that holds one.'
+    )
+  for name in NAMES:
+    if (path / name).is_file():
+      return path / name
+  raise VocabularyError(
+      f'There is no vocabulary in {path}: it holds neither {NAMES[1]} nor'
+      f' {NAMES[0]}. Copy one of them there, or pass the file, in jobs as'
+      ' VOCABULARY_FILE.'
+  )
+
+
+def _read_sentencepiece(
+    path: epath.Path,
+) -> sentencepiece.SentencePieceProcessor:
+  data = path.read_bytes()
+  try:
+    if not data:
+      raise RuntimeError('it is empty')
+    return sentencepiece.SentencePieceProcessor(model_proto=data)
+  except RuntimeError as error:
+    raise VocabularyError(
+        f'{path} is not a SentencePiece model: {error}. Copy or download it'
+        ' again.'
+    ) from error
+
+
+def _with_sentinels(
+    processor: sentencepiece.SentencePieceProcessor, count: int
+) -> sentencepiece.SentencePieceProcessor:
+  """Returns a processor with T5's sentinels at its end, as seqio adds them."""
+  proto = sentencepiece_model_pb2.ModelProto()
+  proto.ParseFromString(processor.serialized_model_proto())
+  for i in reversed(range(count)):
+    proto.pieces.add(
+        piece=f'▁<extra_id_{i}>', type=proto.SentencePiece.USER_DEFINED
+    )
+  return sentencepiece.SentencePieceProcessor(
+      model_proto=proto.SerializeToString()
+  )
+
+
+def _read_tokenizer(path: epath.Path) -> Any:
+  try:
+    import tokenizers  # not needed with SentencePiece
+  except ModuleNotFoundError as error:
+    raise VocabularyError(
+        f'{path} needs the package tokenizers, which is not installed. Install'
+        " it: pip install 'speculative_t5x[jobs]'."
+    ) from error
+
+  try:
+    tokenizer = tokenizers.Tokenizer.from_buffer(path.read_bytes())
+  except ValueError as error:
+    raise VocabularyError(
+        f'{path} is not a {_TOKENIZER}: {error}. Copy or download it again.'
+    ) from error
+  # The file may ask for both, and lengths are decided elsewhere.
+  tokenizer.no_truncation()
+  tokenizer.no_padding()
+  return tokenizer
+
+
+def _special_id(
+    path: epath.Path,
+    role: str,
+    find: Callable[[str], int | None],
+    default: int | None,
+) -> int:
+  """Returns a special id: of the token that files name, else the default.
+
+  Args:
+    path: of the vocabulary.
+    role: eos_token or pad_token.
+    find: gives the id of a piece, None if there is none.
+    default: the vocabulary's own; None or -1 if it has none.
+  """
+  if (named := _named_beside(path, role)) is not None:
+    file, token = named
+    if (i := find(token)) is None:
+      raise VocabularyError(
+          f'{file} has {role} {token!r}, which is no piece of {path}. Copy'
+          ' both from one model.'
+      )
+    return i
+  if default is None or default < 0:
+    raise VocabularyError(
+        f'{path} has no {role}. Put the {_TOKENIZER_CONFIG} of its model'
+        ' beside it.'
+    )
+  return default
+
+
+def _named_beside(path: epath.Path, role: str) -> tuple[epath.Path, str] | None:
+  """Returns the token for a role and the file beside that names it, if any."""
+  for file in (path.parent / name for name in _SPECIAL_TOKENS):
+    token = _read_json(file).get(role)
+    if isinstance(token, dict):  # with how it is matched in text
+      token = token.get('content')
+    if isinstance(token, str):
+      return file, token
+    if token is not None:
+      raise VocabularyError(
+          f'{file} has {role} {token!r}, which is no text. Copy or download it'
+          ' again.'
+      )
+  return None
+
+
+def _check_added_tokens(path: epath.Path, vocabulary: Vocabulary) -> None:
+  """Checks that a vocabulary has the tokens that were added to its model.
+
+  transformers keeps them beside the file too, and reads both.
+  """
+  config, plain = (path.parent / x for x in (_TOKENIZER_CONFIG, _ADDED_TOKENS))
+  listed = _read_json(config).get('added_tokens_decoder', {}), _read_json(plain)
+  try:
+    added = [(config, int(i), x['content']) for i, x in listed[0].items()]
+    added += [(plain, int(i), token) for token, i in listed[1].items()]
+    if any(i < 0 for _, i, _ in added):
+      raise ValueError('a negative id')
+  except (AttributeError, KeyError, TypeError, ValueError) as error:
+    raise VocabularyError(
+        f'The added tokens in {config} or {plain} cannot be read ({error!r}).'
+        ' Copy or download both again.'
+    ) from error
+  for file, i, token in added:
+    found = vocabulary.id_to_piece(i)
+    if token not in (found, found.removeprefix('▁')):
+      raise VocabularyError(
+          f'{file} adds the token {token!r} with id {i}, which is {found!r} in'
+          f' {path}. Save the tokenizer again by transformers 5, which writes'
+          f' all tokens to {_TOKENIZER}.'
+      )
+
+
+def _read_json(file: epath.Path) -> dict[str, Any]:
+  """Returns a JSON object; an empty one if there is no file."""
+  if not file.is_file():
+    return {}
+  try:
+    return json_file.read(file)
+  except (OSError, ValueError) as error:
+    raise VocabularyError(
+        f'{file} cannot be read as JSON: {error}. Copy or download it again.'
+    ) from error

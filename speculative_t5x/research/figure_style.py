@@ -1,0 +1,189 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The style of all figures: for a two-column paper, and readable in grey.
+
+A line style, a marker or a word repeats what a colour says. The settings of the
+process stay as they are: figures are made and saved under `applied`.
+"""
+
+import base64
+from collections.abc import Sequence
+import functools
+import io
+from typing import Any
+
+from matplotlib import axes as axes_lib
+from matplotlib import colormaps
+from matplotlib import colors
+from matplotlib import figure as figure_lib
+from matplotlib import patheffects
+from matplotlib import style
+from matplotlib import text as text_lib
+import numpy as np
+
+from speculative_t5x.research.reports import digest
+
+COLUMN_IN = 3.3  # width of a column, inches
+PAGE_IN = 6.75  # width of a page, inches
+_AXES_IN, _REST_IN = 1.1, 1.4  # heights of each axes, and of the labels
+LEGEND_LINE_IN = 0.12
+_DOTS_PER_INCH = 300
+_SCREEN_DOTS_PER_INCH = 200
+SMALL = 6  # points
+
+# From dark to light, so that their order shows in grey.
+COLORS = ('#000000', '#1f3a78', '#2f6f9f', '#3f9a8c', '#8fae3a')
+Dashes = str | tuple[int, Sequence[int]]
+DASHES: tuple[Dashes, ...] = ('-', '--', '-.', ':', (0, (4, 1, 1, 1, 1, 1)))
+MARKERS = 'os^Dv*PX<>'
+# Of the pairs that have been run, a marker and a colour each.
+PAIR_COLORS = tuple(map(colors.to_hex, colormaps['tab10'].colors))
+CURVE_COLOR = '#555555'
+POINT_COLOR = '#e69f00'
+MARK_POINTS = 4  # diameter of a marker
+
+# Leaves out the date and the version, so that the same figure gives the same
+# bytes. The key of the records' digest is one that the format knows.
+_METADATA = {
+    'pdf': {'CreationDate': None, 'Creator': None, 'Producer': None},
+    'png': {'Software': None},
+}
+_DIGEST_KEY = {'pdf': 'Keywords', 'png': 'Description'}
+
+# Starts from matplotlib's defaults, whatever the settings of the user are.
+applied = functools.partial(
+    style.context,
+    (
+        'default',
+        {
+            'font.size': 7,
+            'axes.labelsize': 7.5,
+            'axes.linewidth': 0.6,
+            'axes.spines.right': False,
+            'axes.spines.top': False,
+            'axes.xmargin': 0,
+            'grid.color': '#dddddd',
+            'grid.linewidth': 0.4,
+            'legend.fontsize': 6.5,
+            'legend.frameon': False,
+            'legend.handlelength': 2.4,
+            'lines.linewidth': 1.1,
+            'pdf.fonttype': 42,  # TrueType, as journals require
+            'xtick.major.width': 0.6,
+            'ytick.major.width': 0.6,
+        },
+    ),
+)
+
+
+class Figure(figure_lib.Figure):
+  """A figure that notebooks show in its own style, whatever theirs is."""
+
+  def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+    del options  # the types to include or exclude; there is only one
+    return {'image/png': base64.b64encode(for_screen(self)).decode()}
+
+
+def for_screen(
+    figure: figure_lib.Figure, records: Sequence[Any] = ()
+) -> bytes:
+  """Returns a figure as PNG for a screen; see `render`."""
+  return render(
+      figure, records=records, dots_per_inch=_SCREEN_DOTS_PER_INCH
+  )
+
+
+def render(
+    figure: figure_lib.Figure,
+    kind: str = 'png',
+    *,
+    records: Sequence[Any] = (),
+    dots_per_inch: int = _DOTS_PER_INCH,
+) -> bytes:
+  """Returns the file of a figure, with the same bytes for the same figure.
+
+  Args:
+    figure: drawn under `applied`.
+    kind: 'png' or 'pdf'.
+    records: what the figure was made from, whose digest is kept in the
+      metadata; see `digest.of`.
+    dots_per_inch: resolution.
+  """
+  metadata = dict(_METADATA[kind])
+  if records:
+    metadata[_DIGEST_KEY[kind]] = digest.note(records)
+  file = io.BytesIO()
+  with applied():
+    figure.savefig(file, dpi=dots_per_inch, metadata=metadata, format=kind)
+  return file.getvalue()
+
+
+def panels(
+    x_label: str, y_labels: Sequence[str], axes_in: float = _AXES_IN
+) -> tuple[figure_lib.Figure, list[axes_lib.Axes]]:
+  """Returns an empty figure, a column wide, with axes below each other.
+
+  Args:
+    x_label: of all axes.
+    y_labels: of each.
+    axes_in: height of each, inches.
+  """
+  size = COLUMN_IN, _REST_IN + axes_in * len(y_labels)
+  figure = Figure(size, layout='constrained')
+  all_axes = figure.subplots(len(y_labels), sharex=True, squeeze=False)[:, 0]
+  for axes, y_label in zip(all_axes, y_labels):
+    axes.set_ylabel(y_label)
+    axes.grid(True)
+    axes.set_axisbelow(True)
+  all_axes[-1].set_xlabel(x_label)
+  return figure, list(all_axes)
+
+
+def scale_at_right(axes: axes_lib.Axes) -> None:
+  """Moves the y axis from the left to the right."""
+  axes.yaxis.tick_right()
+  axes.yaxis.set_label_position('right')
+  axes.spines['left'].set_visible(False)
+  axes.spines['right'].set_visible(True)
+
+
+def label_end(
+    axes: axes_lib.Axes, x: np.ndarray, y: np.ndarray, text: str
+) -> None:
+  """Names a curve at its right end, or above the point where it leaves."""
+  inside = np.flatnonzero(y <= axes.get_ylim()[1])
+  last = inside[-1]
+  if last == len(x) - 1:
+    note(axes, text, (x[last], y[last]), (3, 0), va='center')
+  else:
+    note(axes, text, (x[last], y[last]), (0, 3), ha='center', va='bottom')
+
+
+def note(
+    axes: axes_lib.Axes,
+    text: str,
+    position: tuple[float, float],
+    offset: tuple[float, float],
+    **options: Any,
+) -> text_lib.Annotation:
+  """Writes small text near a position of the axes.
+
+  Args:
+    axes: to write on.
+    text: to be written.
+    position: in data coordinates.
+    offset: of the text from the position, in points.
+    **options: of `Axes.annotate`, such as the alignment of the text.
+  """
+  return axes.annotate(
+      text,
+      position,
+      offset,
+      textcoords='offset points',
+      fontsize=SMALL,
+      annotation_clip=False,
+      # A white outline keeps it readable over lines.
+      path_effects=[patheffects.withStroke(linewidth=1.2, foreground='white')],
+      zorder=4,
+      **options,
+  )

@@ -1,0 +1,92 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Compares greedy speculative outputs with plain greedy outputs."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from speculative_t5x.decoder import token_decoder
+from speculative_t5x.research import run_record
+from speculative_t5x.research.measurement import interleaved
+from speculative_t5x.research.measurement import near_ties
+
+# In float32, near ties are so rare that a larger share indicates a bug.
+MAX_NEAR_TIE_SHARE = 0.005
+
+
+class MismatchError(RuntimeError):
+  """Outputs differ by more than rounding explains, which is a bug."""
+
+
+def compare(
+    decoder: token_decoder.TokenDecoder,
+    batches: list[token_decoder.Request],
+    plain: interleaved.Run,
+    speculative: interleaved.Run,
+) -> run_record.Greedy | None:
+  """Counts the rows with identical outputs, near ties and mismatches.
+
+  Args:
+    decoder: the decoder of both runs.
+    batches: the decoded batches.
+    plain: the run of plain decoding, at temperature 0.
+    speculative: the run of speculative decoding, at temperature 0.
+  Returns:
+    Counts by kind; None if there are several decodes per example, which are
+    equal at temperature 0.
+  """
+  if decoder.num_decodes > 1:
+    return None
+  identical = near_tie = mismatch = 0
+  for batch, one, other in zip(
+      batches, plain.decoded, speculative.decoded, strict=True
+  ):
+    found = near_ties.compare(decoder, batch, one.sequences, other.sequences)
+    num_padding = int(np.sum(np.asarray(batch.limits) == 0))
+    identical += found.num_identical - num_padding
+    near_tie += len(found.near_ties)
+    mismatch += len(found.mismatches)
+  return run_record.Greedy(identical, near_tie, mismatch)
+
+
+def add(
+    parts: Sequence[Mapping[str, int] | None],
+) -> run_record.Greedy | None:
+  """Returns the sums of the counts of several parts of a run.
+
+  Args:
+    parts: as JSON objects; all None if nothing was compared.
+  """
+  if parts[0] is None:
+    return None
+  return run_record.Greedy(**{k: sum(p[k] for p in parts) for k in parts[0]})
+
+
+def check(records: Sequence[run_record.RunRecord]) -> None:
+  """Checks that no record has a mismatch or too many near ties.
+
+  Raises:
+    MismatchError: if a record has.
+  """
+  for record in records:
+    greedy = record.greedy
+    if greedy is None:
+      continue
+    if greedy.mismatch:
+      raise MismatchError(
+          f'{greedy.mismatch} greedy outputs differ from plain decoding by'
+          ' more than rounding. This is a bug; please report it with the'
+          ' record.'
+      )
+    # A single near tie can occur even among few examples.
+    most = max(1, MAX_NEAR_TIE_SHARE * record.num_examples)
+    is_exact = (
+        record.device.platform == 'cpu' and record.target.dtype == 'float32'
+    )
+    if is_exact and greedy.near_tie > most:
+      raise MismatchError(
+          f'{greedy.near_tie} of {record.num_examples} greedy outputs'
+          ' differ by rounding, more than float32 on CPU explains. This is a'
+          ' bug; please report it with the record.'
+      )

@@ -1,0 +1,215 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The same batches decoded plainly and speculatively, each timed.
+
+Legend: batches, repeats.
+"""
+
+from collections.abc import Callable, Sequence
+import dataclasses
+import time
+
+import jax
+import numpy as np
+
+from speculative_t5x.decoder import compilation_cache
+from speculative_t5x.decoder import counts
+from speculative_t5x.decoder import token_decoder
+from speculative_t5x.research import progress
+from speculative_t5x.research.measurement import intervals
+from speculative_t5x.research.measurement import tallies
+
+WARMUP = 2  # untimed calls of each way: one compiles, one runs
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+  """One way of decoding all batches.
+
+  Attributes:
+    decoded: one per batch, as numpy arrays, padding rows included.
+    seconds: [batches], from token ids on the device to token ids on the
+      device, the encoders included, no compilation; the median of the repeats.
+    compile_s: what the first call took longer than the second; None if JAX's
+      compilation cache had one of its programs.
+  """
+
+  decoded: list[token_decoder.Decoded]
+  seconds: np.ndarray
+  compile_s: float | None
+
+  @property
+  def walltime_s(self) -> float:
+    return float(self.seconds.sum())
+
+  def best_last(
+      self, num_examples: int, num_decodes: int
+  ) -> tuple[np.ndarray, np.ndarray]:
+    """See `token_decoder.best_last`; without the padding rows."""
+    parts = [token_decoder.best_last(d, num_decodes) for d in self.decoded]
+    sequences, scores = map(np.concatenate, zip(*parts, strict=True))
+    return sequences[:num_examples], scores[:num_examples]
+
+  def tokens(
+      self, num_examples: int, num_decodes: int
+  ) -> list[list[list[int]]]:
+    """Returns the tokens of each decode, without those of padding rows.
+
+    Args:
+      num_examples: number of examples in the run.
+      num_decodes: samples per example.
+    Returns:
+      [num_examples][num_decodes] token ids, the end of sequence included, in
+      the order of the decode numbers.
+    """
+    rows = [
+        row[:count].tolist()
+        for decoded in self.decoded
+        for row, count in zip(
+            decoded.sequences, decoded.num_tokens, strict=True
+        )
+    ]
+    starts = range(0, num_examples * num_decodes, num_decodes)
+    return [rows[start : start + num_decodes] for start in starts]
+
+  def tally(self) -> tallies.Tally:
+    """Returns the counts and times without the tokens."""
+    return tallies.Tally(
+        counts.total(self.decoded), tuple(self.seconds.tolist()), self.compile_s
+    )
+
+
+def order(num_ways: int, number: int) -> list[int]:
+  """Returns the ways in the order of one round.
+
+  Which way came before matters: it leaves its data in the caches. Over
+  `num_ways` rounds (twice as many for an odd number) each way has each place
+  equally often, and each other way right before it equally often.
+
+  Args:
+    num_ways: at least 1.
+    number: of the round.
+  Reference: Williams (1949), designs balanced for residual effects.
+  """
+  zigzag = [(i + 1) // 2 * (-1) ** (i + 1) for i in range(num_ways)]
+  if num_ways % 2 and number // num_ways % 2:
+    zigzag.reverse()
+  return [(way + number) % num_ways for way in zigzag]
+
+
+class Timer:
+  """Decodes batches in one or several ways, interleaved, and times each.
+
+  All ways see the same state of the machine: each batch is decoded in all of
+  them, in an order that changes, see `order`.
+  """
+
+  def __init__(self, ways: Sequence[Callable], *, repeats: int = 1):
+    """Binds the ways; calls none yet.
+
+    Args:
+      ways: functions from a request to a `token_decoder.Decoded`.
+      repeats: how often each batch is timed.
+    """
+    self._ways = ways
+    self._repeats = repeats
+    self._compile_s: list[float | None] | None = None
+
+  def warm_up(self, batch: token_decoder.Request) -> None:
+    """Compiles the ways by untimed calls, unless that was done before."""
+    if self._compile_s is None:
+      progress.say('compiling and warming up')
+      self._compile_s = [_warm_up(way, batch) for way in self._ways]
+
+  def run(
+      self,
+      batches: Sequence[token_decoder.Request],
+      *,
+      first: int = 0,
+      before: Callable[[int], object] = lambda number: None,
+      after: Callable[[int], object] = lambda num_done: None,
+  ) -> tuple[Run, ...]:
+    """Decodes batches, after a warm-up by the first batch ever decoded.
+
+    Args:
+      batches: of one shape.
+      first: number of the first of these batches in the job.
+      before: called with the number of each batch before it is decoded.
+      after: called with the number of batches done so far in the job.
+    Returns:
+      One run per way.
+    """
+    self.warm_up(batches[0])
+    decoded = [[] for _ in self._ways]
+    seconds = np.zeros((len(self._ways), len(batches), self._repeats))
+    for index, batch in enumerate(batches):
+      before(first + index)
+      for repeat in range(self._repeats):
+        outputs = [None] * len(self._ways)
+        for way in order(len(self._ways), first + index + repeat):
+          outputs[way], seconds[way, index, repeat] = _timed(
+              self._ways[way], batch
+          )
+      for way, output in enumerate(outputs):
+        decoded[way].append(jax.device_get(output))
+      after(first + index + 1)
+    medians = np.median(seconds, axis=-1)
+    return tuple(
+        Run(*parts)
+        for parts in zip(decoded, medians, self._compile_s, strict=True)
+    )
+
+
+def run(
+    decoder: token_decoder.TokenDecoder,
+    batches: list[token_decoder.Request],
+    *,
+    repeats: int,
+    name: str,
+    between: Callable[[int], object] = lambda number: None,
+) -> tuple[Run, Run]:
+  """Decodes every batch in both ways, interleaved, after a warm-up.
+
+  Args:
+    decoder: both ways.
+    batches: of one shape.
+    repeats: how often each batch is timed.
+    name: what the progress lines begin with.
+    between: called with the number of each batch before it is decoded, so that
+      what it measures sees the same state of the machine.
+  Returns:
+    The plain and the speculative run.
+  """
+  timer = Timer((decoder.plain, decoder.speculative), repeats=repeats)
+  with progress.Progress(name, len(batches)) as shown:
+    return timer.run(batches, before=between, after=shown.show)
+
+
+def _timed(way: Callable, batch) -> tuple[token_decoder.Decoded, float]:
+  start = time.perf_counter()
+  output = jax.block_until_ready(way(batch))
+  return output, time.perf_counter() - start
+
+
+def _warm_up(way: Callable, batch) -> float | None:
+  with compilation_cache.watch() as loaded:
+    _, first = _timed(way, batch)
+  _, second = _timed(way, batch)
+  return None if loaded else max(first - second, 0.0)
+
+
+def speedup(
+    plain: Run | tallies.Tally, speculative: Run | tallies.Tally
+) -> float:
+  """Returns plain over speculative walltime on the same examples."""
+  return plain.walltime_s / speculative.walltime_s
+
+
+def speedup_interval(
+    plain: Run | tallies.Tally, speculative: Run | tallies.Tally
+) -> tuple[float, float] | None:
+  """Returns the 95 percent interval of the speedup, None for too few batches.
+
+  It is a paired bootstrap over batches, see `intervals.ratio_interval`.
+  """
+  return intervals.ratio_interval(plain.seconds, speculative.seconds)

@@ -1,0 +1,111 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Arithmetic operations of the parts, counted in the programs themselves.
+
+Counted are the calls of the two decoders, as in Section 3.4 of Leviathan et
+al. (2023): neither the encoders nor what chooses tokens from logits.
+"""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+
+from speculative_t5x.decoder import token_decoder
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import state as state_lib
+
+
+@dataclasses.dataclass(frozen=True)
+class Operations:
+  """Floating-point operations of the networks' calls, for a whole batch.
+
+  Attributes:
+    target: of one target call on one position per row.
+    verify: of one on gamma + 1 positions per row.
+    draft: of a draft of gamma tokens; 0 for a drafter without a network.
+    draft_token: of the last token of a draft of two.
+  """
+
+  target: float
+  verify: float
+  draft: float
+  draft_token: float
+
+  @property
+  def ops_coefficient(self) -> float:
+    """c-hat, operations per token, drafter over target: Definition 3.10."""
+    return self.draft_token / self.target
+
+  def factor(self, baseline_steps: int, speculative_steps: int) -> float:
+    """Returns speculative over plain operations for the steps of each loop."""
+    speculative = speculative_steps * (self.verify + self.draft)
+    return speculative / (baseline_steps * self.target)
+
+
+def count(
+    decoder: token_decoder.TokenDecoder, request: token_decoder.Request
+) -> Operations:
+  """Counts the operations of decoding batches like the request."""
+  rows = len(request.limits) * decoder.num_decodes
+  slots = state_lib.cache_slots(decoder.length, decoder.gamma)
+  target_params, draft_params = map(
+      _shapes, (decoder.target.params, decoder.loaded_drafter.params)
+  )
+  tokens = request.encoder_input_tokens
+  started = jax.eval_shape(
+      lambda params: decoder.target_model.start(params, tokens, rows, slots),
+      target_params,
+  )
+  view = contracts.TargetView(target_params, started.memory, started.cache)
+  context = contracts.Context(tokens, request.hints, view, started.features)
+
+  def target(block: int) -> float:
+    return _flops(decoder.target_model, view, rows, block, wants_one=False)
+
+  @functools.cache
+  def draft_call(model, block: int, wants_one: bool, begin) -> float:
+    arguments = jax.eval_shape(
+        lambda *shapes: begin(*shapes, rows, slots), draft_params, context
+    )
+    return _flops(model, arguments, rows, block, wants_one)
+
+  def draft(max_draft_tokens: int) -> float:
+    drafter = decoder.make_drafter(max_draft_tokens)
+    calls = getattr(drafter, 'model_calls', tuple)()
+    return sum(
+        call.count
+        * draft_call(call.model, call.block, call.wants_one, call.begin)
+        for call in calls
+        if call.count
+    )
+
+  return Operations(
+      target=target(1),
+      verify=target(decoder.gamma + 1),
+      draft=draft(decoder.gamma),
+      draft_token=draft(2) - draft(1),
+  )
+
+
+def _shapes(tree: contracts.Params) -> contracts.Params:
+  return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), tree)
+
+
+def _flops(
+    model: contracts.Model,
+    arguments: tuple[contracts.Params, contracts.Memory, contracts.Cache],
+    rows: int,
+    block: int,
+    wants_one: bool,
+) -> float:
+  """Operations of one call of a decoder, by the compiler's analysis of it."""
+  fed = jax.ShapeDtypeStruct((rows, block), jnp.int32)
+  positions = jax.ShapeDtypeStruct((rows,), jnp.int32)
+  at = positions if wants_one else None
+  # No other platform's client analyses what it has not compiled.
+  with jax.default_device(jax.local_devices(backend='cpu')[0]):
+    lowered = jax.jit(model.decode).lower(*arguments, fed, positions, at)
+  # A table may compute nothing.
+  return float(lowered.cost_analysis().get('flops', 0))

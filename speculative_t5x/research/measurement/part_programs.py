@@ -1,0 +1,334 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The parts of decoding as compiled programs, each a loop of its own.
+
+Each part is what the loop runs, standardization and drawing included. A row
+stands in one place of its sequence all the time; shapes are fixed, so that
+every place costs the same.
+
+Legend: rows (examples times decodes), gamma (draft tokens per block), slots,
+vocab.
+"""
+
+from collections.abc import Callable
+import dataclasses
+import functools
+from typing import NamedTuple
+
+import jax
+from jax import lax
+import jax.numpy as jnp
+
+from speculative_t5x.decoder import token_decoder
+from speculative_t5x.drafters import nothing
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import draft_length
+from speculative_t5x.speculation import loop
+from speculative_t5x.speculation import outcome as outcome_lib
+from speculative_t5x.speculation import state as state_lib
+from speculative_t5x.speculation import step as step_lib
+from speculative_t5x.speculation import uniforms as uniforms_lib
+from speculative_t5x.speculation import widths
+
+MAX_STEPS = 64  # in one run of a loop
+_TOKEN = 5  # any token that does not end a row
+
+
+@dataclasses.dataclass(frozen=True)
+class _Constant:
+  """Drafts the same tokens at no cost, so that only verification is timed.
+
+  Its parameter is the number of draft tokens, int32 scalar; None for gamma.
+  """
+
+  max_draft_tokens: int
+  vocab_size: int
+  drafts_all_wanted: bool
+  num_uniforms: int = 0
+
+  def init(self, params, context, rows, slots):
+    return None, None
+
+  def propose(self, params, memory, state, view):
+    shape = (view.num_tokens.shape[0], self.max_draft_tokens)
+    lengths = view.num_wanted
+    draft = contracts.Draft(
+        tokens=jnp.full(shape, _TOKEN, jnp.int32),
+        lengths=lengths if params is None else jnp.minimum(lengths, params),
+        probs=jnp.full((*shape, self.vocab_size), 1 / self.vocab_size),
+    )
+    return draft, state, view.target.cache
+
+
+def width_names(gamma: int) -> dict[int, str]:
+  """Returns the names of the parts that verify at each width, ascending.
+
+  These are the target calls of a loop whose drafts may be short.
+  """
+  return {w: f't_width_{w}' for w in widths.of_block(gamma + 1)}
+
+
+class _Began(NamedTuple):
+  """Batch and state of each kind of step, at the first token."""
+
+  plain: tuple[state_lib.Batch, state_lib.State]
+  verify: tuple[state_lib.Batch, state_lib.State]
+  call: tuple[state_lib.Batch, state_lib.State]
+
+
+class PartPrograms:
+  """The parts of decoding with one drafter at one gamma.
+
+  Compiled at the first call of a shape, and for no other distribution or input
+  again.
+
+  Attributes:
+    decoder: whose parts they are.
+  """
+
+  def __init__(self, decoder: token_decoder.TokenDecoder):
+    self.decoder = decoder
+    vocab_size = decoder.target.config.vocab_size
+    self._constant = _Constant(decoder.gamma, vocab_size, True)
+    self._start_target = jax.jit(self._read_by_target)
+    self._init_draft = jax.jit(self._read_by_drafter)
+    self._begin = jax.jit(functools.partial(self._begin_one, decoder.drafter))
+    self._begin_plain = jax.jit(self._begin_without_memory)
+    self._plain = self._jit_loop(nothing.Nothing())
+    self._verify = self._jit_loop(self._constant)
+    self._verify_some = self._jit_loop(
+        dataclasses.replace(self._constant, drafts_all_wanted=False)
+    )
+    self._call = self._jit_loop(decoder.drafter)
+    self._drafts = jax.jit(self._draft_loop, static_argnums=0)
+
+  def bind(
+      self, request: token_decoder.Request, num_steps: int = MAX_STEPS
+  ) -> dict[str, Callable[[], object]]:
+    """Returns the programs for batches like the request, without arguments.
+
+    Args:
+      request: the batch.
+      num_steps: per run of a loop; no number compiles again.
+    Returns:
+      Loops of `num_steps` steps: `t1`, `t_verify`, `t_draft2` (drafts of one
+      token), `drafts` (of gamma tokens, and at least of two, so that a later
+      draft token can be told from the first), `t_call` (drafting and
+      verification, as in the decoding loop), and for each width of verification
+      a key of `width_names`.
+    """
+    decoder, gamma = self.decoder, self.decoder.gamma
+    target, draft = decoder.target.params, decoder.loaded_drafter.params
+    table = self._uniforms(request)
+    began = self._begin_all(target, draft, request, table)
+    batch, state = began.call
+    count = jnp.int32(num_steps)
+    drafted = (count, target, draft, request, table, batch, state)
+    alone = (count, target, None, request, table)
+    bind = functools.partial
+    return {
+        't1': bind(self._plain, *alone, *began.plain),
+        't_verify': bind(self._verify, *alone, *began.verify),
+        **{
+            name: bind(
+                self._verify_some,
+                count,
+                target,
+                jnp.int32(width - 1),
+                request,
+                table,
+                *began.verify,
+            )
+            for width, name in width_names(gamma).items()
+        },
+        't_draft2': bind(self._drafts, 1, *drafted),
+        'drafts': bind(self._drafts, max(gamma, 2), *drafted),
+        't_call': bind(self._call, *drafted),
+    }
+
+  def bind_encoders(
+      self, request: token_decoder.Request
+  ) -> dict[str, Callable[[], object]]:
+    """Returns the programs that read the inputs of a batch, without arguments.
+
+    A batch of short inputs takes less time, see `networks.input_widths`.
+
+    Args:
+      request: the batch.
+    Returns:
+      `encoder_target`, which makes the target's memory and empty cache, and
+      `encoder_draft`, which makes what the drafter does not share of them.
+    """
+    target = self.decoder.target.params
+    draft = self.decoder.loaded_drafter.params
+    start = functools.partial(self._start_target, target, request)
+    # A run that is still under way would be timed with the next one.
+    started = jax.block_until_ready(start())
+    context = contracts.Context(
+        request.encoder_input_tokens,
+        request.hints,
+        contracts.TargetView(target, started.memory, started.cache),
+        started.features,
+    )
+    return {
+        'encoder_target': start,
+        'encoder_draft': functools.partial(self._init_draft, draft, context),
+    }
+
+  def lower_verify(self, request: token_decoder.Request) -> jax.stages.Lowered:
+    """Lowers the loop `t_verify`, to be compiled for absent devices.
+
+    Args:
+      request: of shapes alone, as the decoder's parameters are.
+    """
+    decoder = self.decoder
+    params = decoder.target.params
+    with decoder.scope():
+      table = jax.eval_shape(lambda: self._uniforms(request))
+      began = jax.eval_shape(
+          functools.partial(self._begin_one, self._constant),
+          params,
+          None,
+          request,
+      )
+      count = jax.ShapeDtypeStruct((), jnp.int32)
+      return self._verify.lower(count, params, None, request, table, *began)
+
+  def _num_rows(self, request: token_decoder.Request) -> int:
+    return request.limits.shape[0] * self.decoder.num_decodes
+
+  @property
+  def _position(self) -> int:
+    return self.decoder.length // 4  # about the middle of a typical output
+
+  def _setup(self, drafter, params, draft_params, request) -> state_lib.Setup:
+    return state_lib.Setup(
+        self.decoder.target_model,
+        params,
+        request.sampling,
+        drafter,
+        draft_params,
+        request.draft_sampling,
+        request.rule,
+        # Not that of the decoder, which might want other lengths than timed.
+        draft_length.Fixed(),
+    )
+
+  def _begin_one(self, drafter, params, draft_params, request):
+    count = self._num_rows(request)
+    keys = state_lib.row_keys(request.seed, jnp.zeros((count,), int))
+    return state_lib.begin(
+        self._setup(drafter, params, draft_params, request),
+        request.encoder_input_tokens,
+        keys,
+        jnp.full((count,), self.decoder.length, jnp.int32),
+        length=self.decoder.length,
+        hints=request.hints,
+    )
+
+  def _begin_all(self, params, draft_params, request, table) -> _Began:
+    """Begins each kind of step; they share what is large where they can."""
+    batch, state = self._begin(params, draft_params, request)
+    # After one step no network has tokens to catch up on.
+    one = (jnp.int32(1), params, draft_params, request, table)
+    state = self._call(*one, batch, state)
+    plain_batch, plain_state = self._begin_plain(params, request)
+    return _Began(
+        (plain_batch.replace(memory=batch.memory), plain_state),
+        (batch.replace(draft_memory=None), state.replace(draft_state=None)),
+        (batch, state),
+    )
+
+  def _begin_without_memory(self, params, request):
+    batch, state = self._begin_one(nothing.Nothing(), params, None, request)
+    return batch.replace(memory=None), state
+
+  def _jit_loop(self, drafter: contracts.Drafter) -> Callable:
+    """Returns a compiled loop of steps with a drafter."""
+
+    def steps(num_steps, params, draft_params, request, table, batch, state):
+      setup = self._setup(drafter, params, draft_params, request)
+      count = step_lib.num_uniforms(setup)
+
+      def body(i, state):
+        state = self._rewound(i, state)
+        uniforms = loop.uniforms_at(table, state.num_calls)[:, :count]
+        return step_lib.step(setup, batch, state, uniforms)[0]
+
+      return lax.fori_loop(0, num_steps, body, state)
+
+    return jax.jit(steps)
+
+  def _read_by_target(self, params, request) -> contracts.Started:
+    return self.decoder.target_model.start(
+        params,
+        request.encoder_input_tokens,
+        self._num_rows(request),
+        state_lib.cache_slots(self.decoder.length, self.decoder.gamma),
+        request.features,
+    )
+
+  def _read_by_drafter(
+      self, draft_params, context: contracts.Context
+  ) -> contracts.Memory:
+    slots = state_lib.cache_slots(self.decoder.length, self.decoder.gamma)
+    rows = self.decoder.num_decodes * context.inputs.shape[0]
+    return self.decoder.drafter.init(draft_params, context, rows, slots)[0]
+
+  def _draft_loop(
+      self, gamma: int, num_steps, params, draft_params, request, table,
+      batch: state_lib.Batch, state: state_lib.State,
+  ):  # fmt: skip
+    """Makes drafts of gamma tokens, each after the same number of tokens."""
+    drafter = self.decoder.make_drafter(gamma)
+    count, length = self._num_rows(request), self.decoder.length
+    rows = lambda value: jnp.full((count,), value, jnp.int32)
+    width = min(gamma, length)
+
+    def body(i, carry):
+      state, cache, sequences = carry
+      view = contracts.View(
+          sequences=sequences,
+          num_tokens=rows(self._position),
+          num_wanted=rows(gamma),
+          uniforms=uniforms_lib.Uniforms(
+              table[i % length][:, : drafter.num_uniforms],
+              f'The drafter {type(drafter).__name__}',
+          ),
+          sampling=request.draft_sampling,
+          target=contracts.TargetView(params, batch.memory, cache),
+          last_outcome=outcome_lib.none_yet(count, gamma),
+      )
+      draft, state, cache = drafter.propose(
+          draft_params, batch.draft_memory, state, view
+      )
+      # The next draft must depend on this one, or it could be hoisted.
+      tokens = draft.tokens[:, :width]
+      return state, cache, sequences.at[:, :width].set(tokens)
+
+    sequences = jnp.full((count, length), _TOKEN, jnp.int32)
+    state, _, sequences = lax.fori_loop(
+        0,
+        num_steps,
+        body,
+        (state.draft_state, state.target_cache, sequences),
+    )
+    return state, sequences
+
+  def _rewound(self, i, state: state_lib.State) -> state_lib.State:
+    """Returns the state with all rows at the timed position."""
+    fill = lambda x, value: jnp.full_like(x, value)
+    return state.replace(
+        num_tokens=fill(state.num_tokens, self._position),
+        num_calls=fill(state.num_calls, i % self.decoder.length),
+        has_ended=fill(state.has_ended, False),
+    )
+
+  def _uniforms(self, request: token_decoder.Request) -> jax.Array:
+    """Returns uniforms for each part, [calls, rows, the most per call, 2]."""
+    decoder = self.decoder
+    gamma = max(decoder.gamma, 2)  # `drafts` makes two at least
+    drafter = decoder.make_drafter(gamma)
+    count = drafter.num_uniforms + gamma + 1
+    shape = (decoder.length, self._num_rows(request), count, 2)
+    return jax.random.bits(jax.random.key(0), shape, jnp.uint32)

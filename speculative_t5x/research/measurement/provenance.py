@@ -1,0 +1,158 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""When a record is made, by which code, and on which machine."""
+
+import dataclasses
+import datetime
+import hashlib
+import importlib.metadata
+import os
+import pathlib
+import platform
+import subprocess
+from typing import Any
+
+import jax
+import numpy as np
+
+from speculative_t5x.decoder import token_decoder
+from speculative_t5x.networks import preparation
+from speculative_t5x.networks import sharding
+from speculative_t5x.research import run_record
+from speculative_t5x.rules import description
+from speculative_t5x.speculation import contracts
+
+
+def new_record(job: str, **values: Any) -> run_record.RunRecord:
+  """Returns a record of this code and machine with the given values.
+
+  Args:
+    job: name of the job.
+    **values: further fields of the record; the others are None.
+  """
+  return run_record.RunRecord(
+      job=job,
+      **origin(),
+      device=describe_device(),
+      host=describe_host(),
+      **values,
+  )
+
+
+def describe_decoding(
+    decoder: token_decoder.TokenDecoder,
+    rule: contracts.Rule,
+    temperature: float,
+    draft_temperature: float,
+) -> dict[str, Any]:
+  """Returns the fields of a record that describe the decoding.
+
+  Args:
+    decoder: target, drafter and gamma.
+    rule: which draft tokens are accepted.
+    temperature: of the target.
+    draft_temperature: of the drafter.
+  """
+  return {
+      'target': decoder.target.describe(),
+      'drafter': dataclasses.replace(
+          decoder.loaded_drafter.description, temperature=draft_temperature
+      ),
+      'verification': run_record.Verification(
+          description.describe(rule), _lenience(rule)
+      ),
+      'lossless': rule.is_lossless,
+      'gamma': decoder.gamma,
+      'gamma_policy': decoder.policy.name,
+      'temperature': temperature,
+      'num_decodes': decoder.num_decodes,
+      'targets_length': decoder.length,
+      'mesh': sharding.describe(decoder.mesh),
+      'matmul_precision': decoder.matmul_precision,
+      'num_valid_tokens': decoder.target_model.num_valid_tokens,
+  }
+
+
+def _lenience(rule: contracts.Rule) -> float | None:
+  """Returns the factor of the rule `lenience`, None of other rules."""
+  value = getattr(rule, 'lenience', None)
+  return None if value is None else float(str(np.asarray(value)))
+
+
+def network_configs(decoder: token_decoder.TokenDecoder) -> list[str]:
+  """Returns the configs of target and draft models, which no record has.
+
+  They are those of a single CPU device: on others parameters are stored in
+  another form, which changes no value.
+  """
+  models = decoder.target, *decoder.loaded_drafter.models
+  merged = [preparation.merge_config(model.config) for model in models]
+  return [repr(dataclasses.replace(each, min_block=1)) for each in merged]
+
+
+def origin() -> dict[str, str | None]:
+  """Returns when a record is made, and by which code."""
+  now = datetime.datetime.now(datetime.UTC)
+  return {
+      'created': now.isoformat('T', 'seconds'),
+      'package_version': _package_version(),
+      'commit': commit_of(pathlib.Path(__file__).parents[2]),
+  }
+
+
+def _package_version() -> str:
+  import speculative_t5x  # it imports nothing of this module's
+
+  return speculative_t5x.__version__
+
+
+def commit_of(folder: pathlib.Path) -> str | None:
+  """Returns the commit of the checkout that holds a folder, None without one.
+
+  If files of the folder that git tracks have been changed since, a plus sign
+  and a hash of the changes follow.
+  """
+  git = lambda *command: subprocess.run(
+      ['git', '--no-optional-locks', '-C', str(folder), *command],
+      capture_output=True,
+      check=True,
+  ).stdout
+  try:
+    # An installed package may lie within the checkout of something else.
+    git('ls-files', '--error-unmatch', '.')
+    commit = git('rev-parse', 'HEAD').decode().strip()
+    changes = git('diff', '--no-ext-diff', 'HEAD', '--', '.')
+  except (OSError, subprocess.CalledProcessError):
+    return None
+  if not changes:
+    return commit
+  return f'{commit}+{hashlib.sha256(changes).hexdigest()[:8]}'
+
+
+def describe_device() -> run_record.Device:
+  """Returns the accelerator and the software that drives it."""
+  device = jax.devices()[0]
+  libtpu = device.client.platform_version if device.platform == 'tpu' else None
+  return run_record.Device(
+      platform=device.platform,
+      kind=device.device_kind,
+      count=jax.device_count(),
+      processes=jax.process_count(),
+      jax=jax.__version__,
+      jaxlib=importlib.metadata.version('jaxlib'),
+      libtpu=libtpu,
+  )
+
+
+def describe_host() -> run_record.Host:
+  """Returns the processor of this machine and the cores of this process."""
+  return run_record.Host(_cpu_name(), len(os.sched_getaffinity(0)))
+
+
+def _cpu_name() -> str:
+  cpuinfo = pathlib.Path('/proc/cpuinfo')
+  if cpuinfo.exists():
+    for line in cpuinfo.read_text(encoding='utf-8').splitlines():
+      if line.startswith('model name'):
+        return line.partition(':')[2].strip()
+  return platform.processor()

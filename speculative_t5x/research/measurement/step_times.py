@@ -1,0 +1,134 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Times the parts of decoding.
+
+Legend: gamma (draft tokens per block).
+"""
+
+from collections.abc import Callable, Hashable, Mapping
+import math
+import time
+
+import jax
+import numpy as np
+
+from speculative_t5x.decoder import token_decoder
+from speculative_t5x.research.measurement import part_programs
+from speculative_t5x.research.measurement import part_sums
+
+# Minimum seconds of a timed loop; with a large model, few steps take longer.
+_LOOP_S = 0.25
+_MIN_STEPS = 4
+
+
+class Parts:
+  """The parts of a pair's decoding, timed in rounds.
+
+  Attributes:
+    num_steps: steps per run of a loop.
+    seconds: seconds by part: of `encoder_target` and `encoder_draft` one value
+      per batch that they were timed on, and of a step of `t1`, `t_verify`,
+      `t_draft2`, `t_draft`, `t_call` (see `docs/run_record.md`) and of
+      `part_programs.width_names` one value per round.
+  """
+
+  def __init__(
+      self,
+      programs: part_programs.PartPrograms,
+      request: token_decoder.Request,
+  ):
+    """Runs each part once to compile it.
+
+    Args:
+      programs: programs of the pair's parts.
+      request: a batch of the shape to decode.
+    """
+    self._decoder = programs.decoder
+    self._bind_encoders = programs.bind_encoders
+    request = self._decoder.place(request)
+    with self._decoder.scope():
+      single = programs.bind(request, 1)
+      encoders = self._bind_encoders(request)
+      for program in (*encoders.values(), *single.values()):
+        jax.block_until_ready(program())
+      wanted = math.ceil(_LOOP_S / seconds(single['t1']))
+      most = part_programs.MAX_STEPS
+      self.num_steps = min(max(wanted, _MIN_STEPS), most)
+      self._programs = programs.bind(request, self.num_steps)
+    names = (*encoders, *self._programs, 't_draft')
+    self.seconds: dict[str, list[float]] = {
+        name: [] for name in names if name != 'drafts'
+    }
+
+  def time_encoders(self, request: token_decoder.Request) -> None:
+    """Times what reads the inputs of a batch, once."""
+    request = self._decoder.place(request)
+    with self._decoder.scope():
+      for name, program in self._bind_encoders(request).items():
+        self.seconds[name].append(seconds(program))
+
+  def time_round(self) -> None:
+    """Times a step of every loop once."""
+    with self._decoder.scope():
+      spans = {name: seconds(run) for name, run in self._programs.items()}
+    drafts = spans.pop('drafts')
+    later = max(self._decoder.gamma, 2) - 1
+    spans['t_draft'] = max(drafts - spans['t_draft2'], 0.0) / later
+    for name, span in spans.items():
+      self.seconds[name].append(span / self.num_steps)
+
+  def times(
+      self, rounds: slice = slice(None), encoded: slice = slice(None)
+  ) -> part_sums.StepTimes:
+    """Returns the median times; those of the encoders are for one batch.
+
+    Args:
+      rounds: the rounds to use; by default all.
+      encoded: the timings of the encoders to use; by default all.
+    """
+    median = lambda name, part: float(np.median(self.seconds[name][part]))
+    steps = ('t1', 't_verify', 't_draft', 't_draft2')
+    return part_sums.StepTimes(
+        median('encoder_target', encoded),
+        median('encoder_draft', encoded),
+        *(median(name, rounds) * 1e3 for name in steps),
+    )
+
+  def width_ms(self, rounds: slice = slice(None)) -> tuple[float, ...]:
+    """Returns the median milliseconds of verification at each width.
+
+    Args:
+      rounds: the rounds to use; by default all.
+    """
+    names = part_programs.width_names(self._decoder.gamma).values()
+    return tuple(
+        float(np.median(self.seconds[name][rounds])) * 1e3 for name in names
+    )
+
+  def call_ms(self) -> float:
+    """Returns the median milliseconds of a step, drafting and verification."""
+    return float(np.median(self.seconds['t_call'])) * 1e3
+
+
+def seconds(program: Callable[[], object]) -> float:
+  """Returns the seconds of one call, until its results are ready."""
+  start = time.perf_counter()
+  jax.block_until_ready(program())
+  return time.perf_counter() - start
+
+
+def seconds_interleaved(
+    programs: Mapping[Hashable, Callable[[], object]], repeats: int
+) -> dict[Hashable, np.ndarray]:
+  """Times programs interleaved, after a warm-up.
+
+  Returns:
+    Seconds of each program, [repeats].
+  """
+  for program in programs.values():
+    jax.block_until_ready(program())
+  rounds = [
+      [seconds(program) for program in programs.values()]
+      for _ in range(repeats)
+  ]
+  return dict(zip(programs, np.transpose(rounds), strict=True))

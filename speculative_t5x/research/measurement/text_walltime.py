@@ -1,0 +1,122 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Walltimes of plain and speculative decoding of given texts.
+
+The walltime job measures the examples of a task in the same way, and resumes
+after an interruption.
+"""
+
+from collections.abc import Sequence
+import dataclasses
+import math
+
+from speculative_t5x.decoder import text_decoder
+from speculative_t5x.decoder import token_decoder
+from speculative_t5x.research import arguments
+from speculative_t5x.research import run_record
+from speculative_t5x.research.measurement import acceptance
+from speculative_t5x.research.measurement import greedy
+from speculative_t5x.research.measurement import intervals
+from speculative_t5x.research.measurement import part_programs
+from speculative_t5x.research.measurement import provenance
+from speculative_t5x.research.measurement import walltimes
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.speculation import verification
+
+
+def measure(
+    decoder: text_decoder.TextDecoder,
+    texts: Sequence[str],
+    gammas: int | Sequence[int],
+    *,
+    temperature: float = 0.0,
+    seed: int = 0,
+    rule: contracts.Rule = verification.TOKENWISE,
+    repeats: int = 3,
+    rounds: int = walltimes.ROUNDS,
+) -> list[run_record.RunRecord]:
+  """Measures speedup, alpha, c and the bound of the speedup, at batch size 1.
+
+  Args:
+    decoder: target, drafter and vocabulary.
+    texts: inputs, decoded one at a time.
+    gammas: draft tokens per target call, one or several.
+    temperature: 0 is argmax.
+    seed: with the position of a text, all that a sample depends on.
+    rule: which draft tokens are accepted.
+    repeats: how often each text is timed; the median counts.
+    rounds: how often the parts are timed.
+  Returns:
+    One record per gamma, as the walltime job writes it, without a task and its
+    metrics.
+  Raises:
+    ValueError: for a value out of range, or an empty input.
+    greedy.MismatchError: if greedy outputs differ by more than rounding.
+  """
+  if isinstance(texts, str) or not texts:
+    raise ValueError(
+        f'texts must be a list of at least one input, got {texts!r}.'
+    )
+  arguments.check(repeats=repeats, rounds=rounds)
+  gammas = arguments.several_counts('gammas', gammas)
+  arguments.check_gammas(gammas, decoder.tokens.length)
+  options = {'temperature': temperature, 'seed': seed, 'rule': rule}
+  made = [
+      decoder.make_request([text], example_ids=[number], **options)
+      for number, text in enumerate(texts)
+  ]
+  requests = [decoder.tokens.place(request) for request, _ in made]
+  settings = provenance.new_record(
+      'walltime',
+      num_examples=len(texts),
+      truncated_inputs=sum(num_truncated for _, num_truncated in made),
+      unknown_inputs=decoder.count_unknown(texts),
+      topk=0,
+      topp=0.0,
+      minp=0.0,
+      typicalp=0.0,
+      seed=seed,
+      batch_size=1,
+      inputs_length=decoder.inputs_length,
+      repeats=repeats,
+      rounds=rounds,
+      alpha=_estimate_alpha(decoder.tokens, requests),
+  )
+  records = []
+  for gamma in gammas:
+    tokens = decoder.tokens.with_drafter(decoder.tokens.loaded_drafter, gamma)
+    described = provenance.describe_decoding(
+        tokens, rule, temperature, temperature
+    )
+    record = dataclasses.replace(settings, **described)
+    records.append(_measure(tokens, requests, record, rule))
+  greedy.check(records)
+  return records
+
+
+def _estimate_alpha(
+    decoder: token_decoder.TokenDecoder,
+    requests: Sequence[token_decoder.Request],
+) -> run_record.Alpha:
+  scored = acceptance.collect(decoder, requests, math.inf)
+  found = intervals.estimate_alpha([text.betas for text in scored])
+  return run_record.Alpha(found.value, found.ci95, found.num)
+
+
+def _measure(
+    decoder: token_decoder.TokenDecoder,
+    requests: list[token_decoder.Request],
+    settings: run_record.RunRecord,
+    rule: contracts.Rule,
+) -> run_record.RunRecord:
+  programs = part_programs.PartPrograms(decoder)
+  record, plain, speculative = walltimes.measure(
+      programs, requests, settings, f'gamma {decoder.gamma}'
+  )
+  record = walltimes.add_alpha(record, record.alpha, rule)
+  is_greedy = record.temperature <= sampling_lib.MIN_TEMPERATURE
+  if is_greedy and rule.is_lossless:
+    counted = greedy.compare(decoder, requests, plain, speculative)
+    record = dataclasses.replace(record, greedy=counted)
+  return record

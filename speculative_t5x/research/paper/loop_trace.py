@@ -1,0 +1,300 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""How the time of one example is spent: Figure 5 of the paper.
+
+Of Leviathan et al. (2023), arXiv:2211.17192v2. A row shows one way to decode
+the example. It is assembled from the times of parts, each compiled and measured
+separately, since taking the compiled loop apart would change it. The time that
+the loop takes beyond its parts is shown at the end of each step.
+"""
+
+from collections.abc import Sequence
+import dataclasses
+import enum
+
+from matplotlib import axes as axes_lib
+from matplotlib import figure as figure_lib
+from matplotlib import patches
+
+from speculative_t5x.research import figure_style
+from speculative_t5x.research.measurement import part_sums
+
+_ROUNDING = 1e-9  # relative, of a sum of times
+
+
+class Kind(enum.StrEnum):
+  """A part of the work on one example.
+
+  Attributes:
+    TARGET_ENCODER: runs once, before decoding.
+    DRAFT_ENCODER: runs once, before decoding.
+    DRAFT: a draft step, which makes one draft token.
+    TARGET_STEP: one target call, on one position in plain decoding, and on
+      gamma + 1 positions in verification.
+    COMMIT: the time of a step beyond its parts: committing tokens, other
+      bookkeeping of the loop, and cache misses because draft and target evict
+      each other. Sampling and the acceptance test are part of the steps.
+  """
+
+  TARGET_ENCODER = 'target_encoder'
+  DRAFT_ENCODER = 'draft_encoder'
+  DRAFT = 'draft'
+  TARGET_STEP = 'target_step'
+  COMMIT = 'commit'
+
+
+@dataclasses.dataclass(frozen=True)
+class Span:
+  """A part and its time, in milliseconds from the start of the row."""
+
+  kind: Kind
+  start_ms: float
+  duration_ms: float
+
+  @property
+  def end_ms(self) -> float:
+    return self.start_ms + self.duration_ms
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+  """One way to decode the example, as consecutive spans."""
+
+  label: str
+  spans: tuple[Span, ...]
+
+  @property
+  def walltime_ms(self) -> float:
+    return self.spans[-1].end_ms
+
+  @property
+  def num_target_calls(self) -> int:
+    return sum(span.kind == Kind.TARGET_STEP for span in self.spans)
+
+
+def plain_row(
+    times: part_sums.StepTimes,
+    num_tokens: int,
+    walltime_ms: float | None = None,
+) -> Row:
+  """Returns the row of decoding by the target alone.
+
+  Args:
+    times: of this example at batch size 1, its encoders included.
+    num_tokens: tokens of the output, the end included; one target call each.
+    walltime_ms: measured time of the whole example; None leaves commits out.
+  Raises:
+    ValueError: for num_tokens below 1, or a walltime below the sum of the
+      parts.
+  """
+  encoders = [(Kind.TARGET_ENCODER, times.target_encoder_s * 1e3)]
+  step = [(Kind.TARGET_STEP, times.t1_ms)]
+  _check_count('num_tokens', num_tokens)
+  return _row('plain', encoders, step, num_tokens, walltime_ms)
+
+
+def speculative_row(
+    times: part_sums.StepTimes,
+    gamma: int,
+    num_calls: int,
+    walltime_ms: float | None = None,
+) -> Row:
+  """Returns the row of speculative decoding with a draft model.
+
+  Args:
+    times: of this example at batch size 1 and this gamma, its encoders
+      included.
+    gamma: draft tokens per target call.
+    num_calls: target calls of the example.
+    walltime_ms: measured time of the whole example; None leaves commits out.
+  Raises:
+    ValueError: for a gamma or num_calls below 1, or a walltime below the sum of
+      the parts.
+  """
+  _check_count('gamma', gamma)
+  _check_count('num_calls', num_calls)
+  encoders = [
+      (Kind.TARGET_ENCODER, times.target_encoder_s * 1e3),
+      (Kind.DRAFT_ENCODER, times.draft_encoder_s * 1e3),
+  ]
+  drafts = [times.t_draft2_ms] + [times.t_draft_ms] * (gamma - 1)
+  step = [(Kind.DRAFT, draft_ms) for draft_ms in drafts]
+  step.append((Kind.TARGET_STEP, times.t_verify_ms))
+  return _row(f'γ = {gamma}', encoders, step, num_calls, walltime_ms)
+
+
+def _row(
+    label: str,
+    encoders: list[tuple[Kind, float]],
+    step: list[tuple[Kind, float]],
+    num_steps: int,
+    walltime_ms: float | None,
+) -> Row:
+  if walltime_ms is not None:
+    parts_ms = _total(encoders) + num_steps * _total(step)
+    commit_ms = _left_over(label, walltime_ms, parts_ms) / num_steps
+    step = [*step, (Kind.COMMIT, commit_ms)]
+  spans, now_ms = [], 0.0
+  for kind, duration_ms in encoders + step * num_steps:
+    spans.append(Span(kind, now_ms, duration_ms))
+    now_ms = spans[-1].end_ms
+  return Row(label, tuple(spans))
+
+
+def _total(parts: list[tuple[Kind, float]]) -> float:
+  return sum(duration_ms for _, duration_ms in parts)
+
+
+def _left_over(label: str, walltime_ms: float, parts_ms: float) -> float:
+  left_ms = walltime_ms - parts_ms
+  if not left_ms >= -_ROUNDING * parts_ms:
+    raise ValueError(
+        f'The walltime_ms of "{label}" must be at least the sum of its parts,'
+        f' {parts_ms:.6g}; got {walltime_ms:.6g}. Measure both on the same idle'
+        ' machine, or leave walltime_ms out.'
+    )
+  return max(left_ms, 0.0)
+
+
+def _check_count(name: str, value: int) -> None:
+  if value < 1:
+    raise ValueError(f'{name} must be at least 1, got {value}.')
+
+
+@dataclasses.dataclass(frozen=True)
+class _Look:
+  name: str
+  colour: str
+  hatch: str
+
+
+# The colour stands for the model, and a hatch for its encoder. In grey the
+# target is dark, the draft is light, and the commit is nearly white.
+_LOOKS = {
+    Kind.TARGET_ENCODER: _Look('target encoder', '#0b4f8a', '////'),
+    Kind.DRAFT_ENCODER: _Look('draft encoder', '#e8911c', '\\\\\\\\'),
+    Kind.DRAFT: _Look('draft step', '#e8911c', ''),
+    Kind.TARGET_STEP: _Look('target step', '#0b4f8a', ''),
+    Kind.COMMIT: _Look('commit and rest of a step', '#d0d0d0', ''),
+}
+_ROW_HEIGHT, _REST_HEIGHT = 0.34, 0.85  # inches
+_BAR = 0.72  # height of a bar over that of a row
+_ROOM = 1.18  # width of the axes over that of the longest row
+_EDGE = 0.5  # points
+# Narrower bars have no edge: viewers draw an edge at least a pixel wide, which
+# would cover the bar.
+_MIN_EDGED = 2.5  # points
+
+
+def draw(rows: Sequence[Row]) -> figure_lib.Figure:
+  """Draws rows along one time axis, with their numbers of target calls.
+
+  Raises:
+    ValueError: if there is no row.
+  """
+  if not rows:
+    raise ValueError('There must be at least one row to draw, got none.')
+  with figure_style.applied():
+    height = _ROW_HEIGHT * len(rows) + _REST_HEIGHT
+    figure = figure_style.Figure(
+        (figure_style.PAGE_IN, height), layout='constrained'
+    )
+    axes = figure.add_subplot()
+    _set_axes(axes, rows)
+    for place, row in enumerate(rows):
+      _draw_row(axes, place, row)
+    _draw_legend(figure, rows)
+  return figure
+
+
+def _set_axes(axes: axes_lib.Axes, rows: Sequence[Row]) -> None:
+  axes.set_xlim(0, _ROOM * max(row.walltime_ms for row in rows))
+  axes.set_xlabel('time from the start of encoding (ms)')
+  axes.set_ylim(len(rows) - 0.5, -0.5)  # the first row on top
+  axes.set_yticks(range(len(rows)), [row.label for row in rows])
+  axes.tick_params('y', length=0)
+  axes.spines['left'].set_visible(False)
+
+
+def _draw_row(axes: axes_lib.Axes, place: int, row: Row) -> None:
+  points_per_ms = 72 * figure_style.PAGE_IN / axes.get_xlim()[1]
+  for kind, look in _LOOKS.items():
+    spans = [span for span in row.spans if span.kind == kind]
+    widths = [points_per_ms * span.duration_ms for span in spans]
+    axes.broken_barh(
+        [(span.start_ms, span.duration_ms) for span in spans],
+        (place - _BAR / 2, _BAR),
+        facecolor=look.colour,
+        edgecolor='white',
+        hatch=look.hatch,
+        linewidth=[_EDGE * (width >= _MIN_EDGED) for width in widths],
+    )
+  calls = row.num_target_calls
+  axes.text(
+      row.walltime_ms,
+      place,
+      f'  {calls} target call' + ('' if calls == 1 else 's'),
+      va='center',
+  )
+
+
+def _draw_legend(figure: figure_lib.Figure, rows: Sequence[Row]) -> None:
+  kinds = {span.kind for row in rows for span in row.spans}
+  handles = [
+      patches.Patch(
+          facecolor=look.colour,
+          edgecolor='white',
+          hatch=look.hatch,
+          label=look.name,
+      )
+      for kind, look in _LOOKS.items()
+      if kind in kinds
+  ]
+  figure.legend(
+      handles=handles,
+      loc='outside upper center',
+      ncols=len(handles),
+  )
+
+
+_PROCESS = 1  # viewers reserve 0 for idle time
+
+
+def to_trace_events(rows: Sequence[Row]) -> dict:
+  """Returns the rows in the trace event format of Perfetto.
+
+  Each row is a thread of one process, and each span is a complete event ('X')
+  of its thread. Write the result to a file by `json.dump`, and open the file at
+  https://ui.perfetto.dev or chrome://tracing.
+
+  Times are whole microseconds, the unit of the format, so that no event begins
+  before the previous one ends.
+  """
+  events = []
+  for thread, row in enumerate(rows, start=1):
+    events += _name_events(thread, row)
+    events += [_span_event(thread, span) for span in row.spans]
+  return {'traceEvents': events, 'displayTimeUnit': 'ms'}
+
+
+def _name_events(thread: int, row: Row) -> list[dict]:
+  calls = row.num_target_calls
+  where = {'ph': 'M', 'pid': _PROCESS, 'tid': thread}
+  name = f'{row.label}, target calls: {calls}'
+  return [
+      {**where, 'name': 'thread_name', 'args': {'name': name}},
+      {**where, 'name': 'thread_sort_index', 'args': {'sort_index': thread}},
+  ]
+
+
+def _span_event(thread: int, span: Span) -> dict:
+  start_us = round(span.start_ms * 1e3)
+  return {
+      'name': _LOOKS[span.kind].name,
+      'cat': str(span.kind),
+      'ph': 'X',
+      'ts': start_us,
+      'dur': round(span.end_ms * 1e3) - start_us,
+      'pid': _PROCESS,
+      'tid': thread,
+  }

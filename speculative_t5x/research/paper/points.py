@@ -1,0 +1,136 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What run records contribute to Table 3 and to Figures 2, 3 and 4.
+
+Legend: gamma (draft tokens per target call); c (time of a draft step over that
+of a target step, Definition 3.7).
+"""
+
+from collections.abc import Sequence
+import dataclasses
+import math
+
+from speculative_t5x.research import run_record
+from speculative_t5x.research.reports import readings
+from speculative_t5x.research.reports import runs
+
+
+def pair_label(record: run_record.RunRecord) -> str:
+  """Returns the pair of a run by sizes and kinds, and its unusual settings.
+
+  Runs of other gammas and temperatures share it, and so do all rates of a
+  simulated acceptance. A checkpoint is named by its size, not by its folder.
+  """
+  words = f'{_draft_name(record.drafter)} for {_target_name(record.target)}'
+  if record.task:
+    words = f'{record.task}: {words}'
+  simulated = ['simulated'] if readings.is_simulated(record) else []
+  return ', '.join([words, *runs.unusual_settings(record), *simulated])
+
+
+def _draft_name(drafter: run_record.DrafterDescription) -> str:
+  if drafter.checkpoint is None or drafter.num_params is None:
+    return _published_name(readings.model_name(drafter))
+  kind = 'draft model' if drafter.kind == 'model' else drafter.kind
+  return f'{kind.replace("_", " ")} {readings.size(drafter.num_params)}'
+
+
+def _target_name(target: run_record.ModelDescription) -> str:
+  if target.checkpoint is None or target.num_params is None:
+    return _published_name(readings.model_name(target))
+  return readings.size(target.num_params)
+
+
+def _published_name(name: str) -> str:
+  """Returns 't5_1_1_small' as the paper writes it."""
+  size = name.removeprefix('t5_1_1_')
+  if size == name:
+    return name
+  return f'T5 1.1 {size.upper() if size in ("xl", "xxl") else size}'
+
+
+def alphas(
+    records: Sequence[run_record.RunRecord],
+) -> list[tuple[str, float, run_record.Alpha]]:
+  """Returns the measured alphas for Table 3, one per pair and temperature.
+
+  Args:
+    records: of any job; those without a measured alpha are left out.
+  Returns:
+    Label, temperature and the record's estimate of alpha.
+  Raises:
+    ValueError: for two alphas with the same label and temperature.
+  """
+  known = [record for record in records if record.alpha is not None]
+  found = {}
+  for record, name in zip(known, runs.labels(known, pair_label), strict=True):
+    first = found.setdefault((name, record.temperature), record.alpha)
+    if first.value != record.alpha.value:
+      raise ValueError(
+          f'{name}, T={record.temperature:g} was measured twice, with alpha'
+          f' {first.value} and {record.alpha.value}. Pass the records of one'
+          ' run alone, or give another output folder.'
+      )
+  return [(*key, estimate) for key, estimate in found.items()]
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+  """A measured run as a point in a figure of the paper.
+
+  Attributes:
+    label: of its pair; see `pair_label` and `runs.labels`.
+    temperature: of the target.
+    alpha: see `readings.alpha`.
+    gamma: draft tokens per target call.
+    cost_coefficient: c.
+    tokens_per_call: committed tokens per target call.
+    speedup: plain over speculative walltime.
+    speedup_ci95: its 95 percent interval, None for too few batches.
+    operations_factor: speculative over plain operations, None if not counted.
+  """
+
+  label: str
+  temperature: float
+  alpha: float
+  gamma: int
+  cost_coefficient: float
+  tokens_per_call: float
+  speedup: float
+  speedup_ci95: tuple[float, float] | None
+  operations_factor: float | None
+
+
+def from_records(records: Sequence[run_record.RunRecord]) -> list[Point]:
+  """Returns one point per record that has the values of a point.
+
+  Args:
+    records: of any job. Left out are plain runs, and runs whose alpha, c,
+      tokens per call or speedup was not measured or is not finite.
+  """
+  complete = [record for record in records if _is_complete(record)]
+  names = runs.labels(complete, pair_label)
+  return [
+      Point(
+          label=name,
+          temperature=record.temperature,
+          alpha=readings.alpha(record),
+          gamma=record.gamma,
+          cost_coefficient=record.c,
+          tokens_per_call=record.tokens_per_target_call,
+          speedup=record.speedup,
+          speedup_ci95=record.speedup_ci95,
+          operations_factor=_finite(record.operations_factor),
+      )
+      for record, name in zip(complete, names, strict=True)
+  ]
+
+
+def _is_complete(record: run_record.RunRecord) -> bool:
+  needed = ('gamma', 'c', 'tokens_per_target_call', 'speedup')
+  numbers = [readings.alpha(record), *(getattr(record, key) for key in needed)]
+  return record.drafter is not None and None not in map(_finite, numbers)
+
+
+def _finite(number: float | None) -> float | None:
+  return number if number is not None and math.isfinite(number) else None

@@ -1,0 +1,119 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Says what a job does, and how much of it is done."""
+
+import html
+import sys
+import time
+
+from rich import console
+from rich import progress
+
+from speculative_t5x.training import interruption
+
+_SECONDS_BETWEEN_LINES = 10
+
+
+def say(text: str) -> None:
+  """Says what begins and may take long: on stderr, but not in a notebook.
+
+  Raises:
+    KeyboardInterrupt: if there was an interrupt; see `interruption`.
+  """
+  interruption.check()
+  # A notebook shows stderr in red.
+  in_notebook = console.Console().is_jupyter
+  file = sys.stdout if in_notebook else sys.stderr
+  print(f'{text} ...', file=file, flush=True)
+
+
+class Progress:
+  """Shows how many batches are done: as a bar where one can be drawn.
+
+  On a terminal and in a notebook it is a bar, elsewhere lines. It is written to
+  stderr (in a notebook, to the output of the cell), and only within `show`: a
+  thread that redraws the bar would disturb the timing in between.
+  """
+
+  def __init__(self, name: str, total: int | None, unit: str = 'batches'):
+    """Shows nothing yet.
+
+    Args:
+      name: what the bar or each line begins with.
+      total: number of batches; None if it is not known.
+      unit: what is counted, if not batches.
+    """
+    self._unit = unit
+    terminal = console.Console(stderr=True)
+    self._bar = progress.Progress(
+        progress.TextColumn('{task.description}', markup=False),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TimeRemainingColumn(),
+        console=terminal,
+        auto_refresh=False,
+        disable=not terminal.is_terminal,
+    )
+    self._task = self._bar.add_task(name, total=total)
+    self._last_line = time.monotonic()
+    self._cell = _Cell() if terminal.is_jupyter else None
+
+  def __enter__(self) -> 'Progress':
+    self._bar.start()
+    return self
+
+  def __exit__(self, *error: object) -> None:
+    self._bar.stop()
+
+  def show(self, num_done: int) -> None:
+    """Shows that so many batches are done.
+
+    Raises:
+      KeyboardInterrupt: if there was an interrupt; see `interruption`.
+    """
+    interruption.check()
+    task, now = self._bar.tasks[self._task], time.monotonic()
+    if num_done == task.completed:
+      return
+    self._bar.update(self._task, completed=num_done, refresh=True)
+    if self._cell is not None:
+      self._cell.show(task, _line(task, self._unit))
+      return
+    is_due = task.finished or now - self._last_line >= _SECONDS_BETWEEN_LINES
+    if self._bar.disable and is_due:
+      self._last_line = now
+      print(_line(task, self._unit), file=sys.stderr)
+
+
+class _Cell:
+  """A bar in the output of a notebook's cell, where stderr would be red."""
+
+  def __init__(self):
+    self._handle = None
+    self._html = ''
+
+  def _repr_html_(self) -> str:
+    return self._html
+
+  def show(self, task: progress.Task, line: str) -> None:
+    """Draws the bar and a line in the place of the earlier ones."""
+    from IPython import display  # is there in every notebook, and only there
+
+    total = '' if task.total is None else f' max="{task.total:.0f}"'
+    self._html = (
+        f'<progress value="{task.completed:.0f}"{total}></progress>'
+        f' {html.escape(line)}'
+    )
+    if self._handle is None:
+      self._handle = display.display(self, display_id=True)
+    else:
+      self._handle.update(self)
+
+
+def _line(task: progress.Task, unit: str) -> str:
+  if task.total is None:
+    return f'{task.description}: {unit} done: {task.completed:.0f}'
+  line = f'{task.description}: {task.completed:.0f} of {task.total:.0f} {unit}'
+  if task.time_remaining is not None:  # known after two batches
+    line += f', {task.time_remaining:.0f} s left'
+  return line

@@ -1,0 +1,188 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Advice on gamma, and on whether to decode speculatively at all.
+
+The measured speedup counts for each gamma that was run. For gammas in between
+the speedup is interpolated, by a model that combines the text that the target
+wrote (see `theory.expected_calls`) and the times of the parts.
+
+Legend: gamma (draft tokens per block).
+"""
+
+from collections.abc import Sequence
+import dataclasses
+
+import numpy as np
+
+from speculative_t5x.research import run_record
+from speculative_t5x.research.measurement import acceptance
+from speculative_t5x.research.measurement import intervals
+from speculative_t5x.research.measurement import part_sums
+from speculative_t5x.research.measurement import walltimes
+from speculative_t5x.research.reports import readings
+from speculative_t5x.speculation import draft_length
+from speculative_t5x.speculation import theory
+from speculative_t5x.speculation import widths
+
+
+@dataclasses.dataclass(frozen=True)
+class Advice:
+  """The best gamma of a draft model.
+
+  Attributes:
+    measured: the record of the best run.
+    untried: a gamma that was not run, and its expected speedup, which is larger
+      than the measured one; None if there is no such gamma, or under a policy
+      that adapts the length of drafts.
+  """
+
+  measured: run_record.RunRecord
+  untried: tuple[int, float] | None
+
+
+def tokens_per_call(
+    texts: Sequence[acceptance.Text], max_gamma: int
+) -> np.ndarray:
+  """Returns the expected tokens per target call on some texts.
+
+  Args:
+    texts: that the target wrote.
+    max_gamma: at least 1.
+  Returns:
+    [max_gamma] float, for gamma 1, 2, ...
+  """
+  gammas = np.arange(1, max_gamma + 1)
+  calls = sum(theory.expected_calls(t.acceptance_probs, gammas) for t in texts)
+  return sum(len(t.acceptance_probs) for t in texts) / calls
+
+
+def expect_speedups(
+    records: Sequence[run_record.RunRecord], tokens_by_gamma: Sequence[float]
+) -> np.ndarray:
+  """Returns the expected speedups for gamma 1, 2, ..., to the largest one run.
+
+  For a gamma that was run it is the measured speedup.
+
+  Args:
+    records: of runs that differ in gamma only, at least one.
+    tokens_by_gamma: expected tokens per target call for gamma 1, 2, ...
+  """
+  records = sorted(records, key=lambda record: record.gamma)
+  ran = [record.gamma for record in records]
+  modelled = _modelled_speedups(records, tokens_by_gamma)
+  ratios = [r.speedup / modelled[r.gamma - 1] for r in records]
+  return modelled * np.interp(np.arange(1, ran[-1] + 1), ran, ratios)
+
+
+def _modelled_speedups(records, tokens_by_gamma) -> np.ndarray:
+  """Returns the speedups that follow from the times of the parts.
+
+  The times of a record are divided by its own target step, since the speed of
+  the machine may have changed between records.
+  """
+  ran = [record.gamma for record in records]
+  gammas = np.arange(1, ran[-1] + 1)
+  parts = [
+      np.array(dataclasses.astuple(walltimes.step_times_of(record)))
+      / record.t1_ms
+      for record in records
+  ]
+  middle = part_sums.StepTimes(*np.median(parts, axis=0).tolist())
+  verify = np.interp(gammas, ran, [r.t_verify_ms / r.t1_ms for r in records])
+  steps = float(np.median([r.baseline.loop_steps for r in records]))
+  return np.array(
+      [
+          part_sums.bound_speedup(
+              dataclasses.replace(middle, t_verify_ms=float(each)),
+              baseline_steps=steps,
+              speculative_steps=steps / tokens,
+              gamma=int(gamma),
+          )
+          for gamma, each, tokens in zip(gammas, verify, tokens_by_gamma)
+      ]
+  )
+
+
+def advise(
+    records: Sequence[run_record.RunRecord], tokens_by_gamma: Sequence[float]
+) -> Advice:
+  """Returns the fastest run, and a gamma that may be faster.
+
+  See `expect_speedups` for the arguments.
+  """
+  measured = max(records, key=_by_gain)
+  if readings.policy(measured) != draft_length.Fixed.name:
+    return Advice(measured, None)  # the model is of drafts of a fixed length
+  expected = expect_speedups(records, tokens_by_gamma)
+  for record in records:
+    expected[record.gamma - 1] = 0  # it is measured
+  best = int(np.argmax(expected))
+  gains = expected[best] > max(measured.speedup, 1)
+  return Advice(measured, (best + 1, float(expected[best])) if gains else None)
+
+
+def _by_gain(record: run_record.RunRecord) -> tuple[bool, float]:
+  verdict = intervals.verdict(record.speedup_ci95)
+  is_faster = verdict == intervals.Verdict.FASTER
+  return is_faster, record.speedup
+
+
+def describe(advice: Advice) -> str:
+  """Returns the advice as text, which claims no gain that was not measured."""
+  record = advice.measured
+  gamma = record.gamma
+  measured = (
+      f'{record.speedup:.2f}x measured,'
+      f' {record.bound_speedup:.2f}x by the times of the parts'
+  )
+  verdict = intervals.verdict(record.speedup_ci95)
+  match verdict:
+    case intervals.Verdict.FASTER:
+      said = f'use gamma {gamma}: {measured}.'
+    case intervals.Verdict.SLOWER:
+      said = f'speculation does not pay: at best {measured}, at gamma {gamma}.'
+    case intervals.Verdict.NO_INTERVAL:
+      said = (
+          'too few batches to say whether speculation pays: at best'
+          f' {measured}, at gamma {gamma}.'
+      )
+    case _:
+      said = (
+          f'speculation shows no gain: at best {measured}, at gamma {gamma},'
+          ' with an interval that includes 1.'
+      )
+  if advice.untried:
+    gamma, speedup = advice.untried
+    return (
+        f'{said} Gamma {gamma} was not run and is expected to give'
+        f' {speedup:.2f}x: run it to be sure.'
+    )
+  if verdict == intervals.Verdict.SLOWER:
+    return f'{said} Decode plainly, or try another drafter.'
+  return said
+
+
+def describe_costs(records: Sequence[run_record.RunRecord]) -> str | None:
+  """Returns what a draft length that adapts could gain, and what it needs.
+
+  None if that was not measured: at batch sizes above 1, under a policy that
+  adapts, or for drafts of one token.
+
+  Args:
+    records: of runs that differ in gamma only, at least one.
+  """
+  record = max(records, key=lambda each: each.gamma)
+  if record.oracle_speedup is None or record.gamma == 1:
+    return None
+  sizes = widths.of_block(record.gamma + 1)
+  first, *later = record.t_width_ms
+  ratios = ', '.join(
+      f'{size}: {ms / first:.2f}'
+      for size, ms in zip(sizes[1:], later, strict=True)
+  )
+  return (
+      f'the best possible draft lengths up to gamma {record.gamma} would give'
+      f' {record.oracle_speedup:.2f}x. For configs/policies/marginal_gain.gin:'
+      f' --gin.COST_COEFFICIENT={record.c:.3f}'
+      f" --gin.VERIFY_COST_RATIO='{{{ratios}}}'."
+  )

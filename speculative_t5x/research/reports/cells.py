@@ -1,0 +1,36 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""How the cells of tables write the values of run records."""
+
+from collections.abc import Sequence
+
+from speculative_t5x.research import run_record
+from speculative_t5x.research.reports import readings
+
+MISSING = '-'
+
+
+def number(value: float | None, decimals: int = 2) -> str:
+  """Returns a number with a fixed count of decimals."""
+  return MISSING if value is None else f'{value:.{decimals}f}'
+
+
+def interval(bounds: Sequence[float] | None, decimals: int = 2) -> str:
+  """Returns the bounds of an interval, in brackets."""
+  if bounds is None:
+    return MISSING
+  low, high = (number(bound, decimals) for bound in bounds)
+  return f'[{low}, {high}]'
+
+
+def speedup(record: run_record.RunRecord) -> str:
+  """Returns the speedup of a run, with its interval if there is one."""
+  value, bounds = record.speedup, record.speedup_ci95
+  if value is None or bounds is None:
+    return number(value)
+  return f'{number(value)} {interval(bounds)}'
+
+
+def acceptance(record: run_record.RunRecord) -> str:
+  """Returns how the acceptance of a run came about."""
+  return 'simulated' if readings.is_simulated(record) else 'measured'

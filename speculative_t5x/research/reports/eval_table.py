@@ -1,0 +1,115 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The report that the eval job prints of its run records."""
+
+from rich import console as console_lib
+
+from speculative_t5x.research import run_record
+from speculative_t5x.research.measurement import intervals
+from speculative_t5x.research.reports import cells
+from speculative_t5x.research.reports import console
+from speculative_t5x.research.reports import readings
+
+_HEADER = (
+    'temperature', 'gamma', 'tokens/call', 'accepted/drafted',
+    'accepted/tested', 'plain s', 'speculative s', 'speedup', '95% interval',
+)  # fmt: skip
+
+
+def render(records: list[run_record.RunRecord]) -> console_lib.Group:
+  """Returns a table with one line per record, and what follows from it.
+
+  Args:
+    records: of one job, at least one.
+  """
+  return console_lib.Group(
+      _heading(records[0]),
+      console.table(_HEADER, map(_row, records)),
+      *readings.input_notes(records),
+      *map(_quality, records),
+      *map(_verdict, records),
+  )
+
+
+def _heading(record: run_record.RunRecord) -> str:
+  device, host = record.device, record.host
+  return (
+      f'{record.task}, {record.split}: {record.num_examples} examples,'
+      f' batch {record.batch_size}{_decodes(record)}; target'
+      f' {record.target.num_params / 1e6:.1f}M, {_drafter(record)},'
+      f' {record.target.dtype};'
+      f' {device.count} x {device.kind}, {host.cores} cores'
+      f' ({host.cpu}){_mesh(record)}'
+  )
+
+
+def _drafter(record: run_record.RunRecord) -> str:
+  drafter = record.drafter
+  if drafter.num_params is None:
+    name = f'drafter {drafter.name}'
+  else:
+    name = f'draft {drafter.num_params / 1e6:.1f}M parameters'
+  return ', '.join([name, *readings.rule_and_policy(record)])
+
+
+def _decodes(record: run_record.RunRecord) -> str:
+  count = record.num_decodes
+  return f' x {count} decodes' if count and count > 1 else ''
+
+
+def _mesh(record: run_record.RunRecord) -> str:
+  axes = [f'{name} {size}' for name, size in (record.mesh or {}).items()]
+  return f'; mesh: {", ".join(axes)}' if axes else ''
+
+
+def _row(record: run_record.RunRecord) -> tuple[str, ...]:
+  return (
+      f'{record.temperature:g}',
+      str(record.gamma),
+      cells.number(record.tokens_per_target_call),
+      cells.number(record.draft_acceptance_rate),
+      cells.number(record.accepted_per_tested),
+      cells.number(record.baseline.walltime_s),
+      cells.number(record.speculative.walltime_s),
+      cells.number(record.speedup) + 'x',
+      cells.interval(record.speedup_ci95),
+  )
+
+
+def _quality(record: run_record.RunRecord) -> str:
+  quality = record.quality
+  metrics = ', '.join(
+      f'{name} plain {cells.number(value)}, speculative'
+      f' {cells.number(quality.speculative[name])}'
+      for name, value in quality.baseline.items()
+  )
+  line = f'temperature {record.temperature:g}: {metrics}'
+  greedy = record.greedy
+  if greedy is None:
+    return line
+  if greedy.near_tie == greedy.mismatch == 0:
+    return f'{line}; all {greedy.identical} greedy outputs are identical'
+  return (
+      f'{line}; greedy outputs: {greedy.identical} identical,'
+      f' {greedy.near_tie} near ties, {greedy.mismatch} mismatches'
+  )
+
+
+def _verdict(record: run_record.RunRecord) -> str:
+  """Returns whether speculation pays: never if the interval includes 1."""
+  at = f'temperature {record.temperature:g}: '
+  match intervals.verdict(record.speedup_ci95):
+    case intervals.Verdict.NO_INTERVAL:
+      return at + 'too few batches to say whether speculation pays.'
+    case intervals.Verdict.FASTER:
+      return at + (
+          f'speculation pays: {record.speedup:.2f}x the speed of plain'
+          ' decoding.'
+      )
+    case intervals.Verdict.SLOWER:
+      return at + (
+          f'speculation does not pay: {record.speedup:.2f}x the speed of'
+          ' plain decoding. On this machine the target is faster without this'
+          ' drafter; another one may pay.'
+      )
+  return at + 'these examples show no difference in speed.'

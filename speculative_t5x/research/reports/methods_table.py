@@ -1,0 +1,144 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The table of the methods job: drafters, rules and policies on several tasks.
+
+It is made from run records alone:
+
+  methods_table.render({'translation': runs.read('<folder>/results.jsonl')})
+"""
+
+import collections
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from speculative_t5x.research import run_record
+from speculative_t5x.research.reports import cells
+from speculative_t5x.research.reports import markdown
+from speculative_t5x.research.reports import readings
+from speculative_t5x.research.reports import runs
+from speculative_t5x.research.reports import walltime_summary
+
+_LEGEND = (
+    'Each task has the `speedup` over plain decoding, with its 95 percent'
+    ' interval, and `tokens_per_target_call`. Bold is the largest speedup of a'
+    " task with a rule whose outputs follow the target's distribution. A"
+    ' drafter and a policy are named by their kinds if no task has two of the'
+    f' kind. {cells.MISSING} was not measured.'
+)
+
+
+class _Method(NamedTuple):
+  """What a row is about; the names of its fields head the columns."""
+
+  drafter: str
+  rule: str
+  policy: str
+  gamma: str
+
+
+_Cells = Mapping[_Method, run_record.RunRecord]
+
+
+def render(
+    tasks: Mapping[str, Sequence[run_record.RunRecord]],
+) -> markdown.Page:
+  """Returns a table per temperature and batch size, with a row per method.
+
+  Args:
+    tasks: for each task its name and the records of one walltime job.
+  """
+  records = [record for each in tasks.values() for record in each]
+  parts = [walltime_summary.setup(records)]
+  parts += readings.input_notes(records)
+  for (temperature, batch_size), table in tables(tasks).items():
+    parts.append(f'## Temperature {temperature:g}, batch {batch_size}')
+    parts.append(table)
+  return markdown.page([*parts, _LEGEND], records)
+
+
+def tables(
+    tasks: Mapping[str, Sequence[run_record.RunRecord]],
+) -> dict[tuple[float, int], str]:
+  """Returns the tables of `render` by temperature and batch size."""
+  names, labels, records = [], [], []
+  for name, each in tasks.items():
+    names += [name] * len(each)
+    labels += runs.labels(each, lambda x: readings.model_name(x.drafter))
+    records += each
+  methods = _methods(names, labels, records)
+  found: dict[tuple[float, int], dict[str, dict]] = {}
+  for name, method, record in zip(names, methods, records, strict=True):
+    setting = record.temperature, record.batch_size
+    columns = found.setdefault(setting, {name: {} for name in tasks})
+    columns[name][method] = record
+  return {setting: _table(found[setting]) for setting in sorted(found)}
+
+
+def _methods(
+    tasks: Sequence[str],
+    labels: Sequence[str],
+    records: Sequence[run_record.RunRecord],
+) -> list[_Method]:
+  """Returns the method of each record; `labels` are those of the drafters."""
+  drafters = _shorten(tasks, labels, [x.drafter.kind for x in records])
+  policies = [readings.policy(record) for record in records]
+  kinds = [policy.partition('(')[0] for policy in policies]
+  policies = _shorten(tasks, policies, kinds)
+  return [
+      _Method(drafter, readings.rule(record), policy, str(record.gamma))
+      for drafter, policy, record in zip(
+          drafters, policies, records, strict=True
+      )
+  ]
+
+
+def _shorten(
+    tasks: Sequence[str], labels: Sequence[str], kinds: Sequence[str | None]
+) -> list[str]:
+  """Returns kinds, and labels where a task has several of one kind.
+
+  Draft models and measured costs are a task's own, and share a row.
+  """
+  different = set(zip(tasks, labels, kinds, strict=True))
+  counts = collections.Counter((task, kind) for task, _, kind in different)
+  several = {kind for (_, kind), count in counts.items() if count > 1}
+  return [
+      label if kind is None or kind in several else kind
+      for label, kind in zip(labels, kinds, strict=True)
+  ]
+
+
+def _table(columns: Mapping[str, _Cells]) -> str:
+  """Returns the table of one setting; `columns` has the records per task."""
+  methods = dict.fromkeys(x for each in columns.values() for x in each)
+  header = [*_Method._fields]
+  for task in columns:
+    header += [f'{task}: speedup', f'{task}: tokens/call']
+  best = {task: _best(each) for task, each in columns.items()}
+  rows = []
+  for method in methods:
+    row = [*method]
+    for task, each in columns.items():
+      row += _cells(each.get(method), is_best=method == best[task])
+    rows.append(row)
+  return markdown.table(header, rows)
+
+
+def _best(found: _Cells) -> _Method | None:
+  """Returns the fastest method with a lossless rule."""
+  speedups = {
+      method: record.speedup
+      for method, record in found.items()
+      if record.lossless is not False and record.speedup is not None
+  }
+  return max(speedups, key=speedups.get, default=None)
+
+
+def _cells(record: run_record.RunRecord | None, is_best: bool) -> list[str]:
+  if record is None:
+    return [cells.MISSING, cells.MISSING]
+  speedup = cells.speedup(record)
+  return [
+      f'**{speedup}**' if is_best else speedup,
+      cells.number(record.tokens_per_target_call),
+  ]

@@ -1,0 +1,129 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Values that reports derive from a run record.
+
+`docs/run_record.md` explains the keys of a record.
+
+Legend: gamma (draft tokens per target call).
+"""
+
+from collections.abc import Iterable
+
+from speculative_t5x.research import run_record
+from speculative_t5x.research.measurement import intervals
+from speculative_t5x.speculation import draft_length
+from speculative_t5x.speculation import verification as tokenwise
+
+Model = run_record.ModelDescription | run_record.DrafterDescription
+
+
+def alpha(record: run_record.RunRecord) -> float | None:
+  """Returns the alpha of a run, None if it is not known.
+
+  It is the rate of the simulated acceptance if there is one, and otherwise the
+  alpha measured by Corollary 3.6.
+  """
+  if is_simulated(record):
+    return record.simulated_acceptance
+  return record.alpha and record.alpha.value
+
+
+def is_simulated(record: run_record.RunRecord) -> bool:
+  """Returns whether draft tokens were accepted at a given rate."""
+  return record.simulated_acceptance is not None
+
+
+def rule_note(record: run_record.RunRecord) -> str | None:
+  """Returns the rule of a run, None for that of the paper.
+
+  It says so if the outputs do not follow the target's distribution.
+  """
+  if is_simulated(record) or rule(record) == tokenwise.TOKENWISE.name:
+    return None
+  return f'rule {rule(record)}'
+
+
+def rule(record: run_record.RunRecord) -> str:
+  """Returns the rule of a run.
+
+  It says so if the outputs do not follow the target's distribution.
+  """
+  if record.verification is None:
+    return tokenwise.TOKENWISE.name
+  lossy = ', not lossless' if record.lossless is False else ''
+  return f'{record.verification.rule}{lossy}'
+
+
+def policy(record: run_record.RunRecord) -> str:
+  """Returns the draft length policy of a run, with its numbers."""
+  return record.gamma_policy or draft_length.Fixed.name
+
+
+def input_notes(records: Iterable[run_record.RunRecord]) -> list[str]:
+  """Returns sentences on inputs that were truncated or are in part unknown."""
+  records = [*records]
+  notes = [
+      f'{record.truncated_inputs} of {record.num_examples} inputs were'
+      f' truncated to {record.inputs_length} tokens. A larger'
+      ' TASK_FEATURE_LENGTHS keeps them whole.'
+      for record in records
+      if record.truncated_inputs
+  ]
+  notes += [
+      f'{record.unknown_inputs} of {record.num_examples} inputs have text that'
+      ' the vocabulary does not know: unknown pieces, or control tokens such as'
+      ' <2de> that it splits.'
+      for record in records
+      if record.unknown_inputs
+  ]
+  return list(dict.fromkeys(notes))
+
+
+def verdict(record: run_record.RunRecord) -> str:
+  """Returns the `intervals.Verdict` on a speedup, or that there is none."""
+  if record.speedup is None:
+    return 'not measured'
+  return intervals.verdict(record.speedup_ci95)
+
+
+def interleaving_factor(record: run_record.RunRecord) -> float | None:
+  """Returns the time of a speculative step over the sum of its parts' times.
+
+  The step interleaves drafting and verification; the parts were timed
+  separately. The factor is above 1 if draft and target evict each other from
+  the caches, and None if it was not measured.
+  """
+  if record.t_call_ms is None:
+    return None
+  later_ms = (record.gamma - 1) * record.t_draft_ms
+  parts_ms = record.t_draft2_ms + later_ms + record.t_verify_ms
+  return record.t_call_ms / parts_ms
+
+
+def method(record: run_record.RunRecord) -> str:
+  """Returns the drafter, and rule and policy if they are not the paper's."""
+  return ', '.join([model_name(record.drafter), *rule_and_policy(record)])
+
+
+def rule_and_policy(record: run_record.RunRecord) -> list[str]:
+  """Returns the rule and the policy if they are not those of the paper."""
+  words = [note] if (note := rule_note(record)) else []
+  if policy(record) != draft_length.Fixed.name:
+    words.append(policy(record))
+  return words
+
+
+def model_name(model: Model) -> str:
+  """Returns the name of a checkpoint, or the kind and size of its model."""
+  if model.name:
+    return model.name
+  kind = getattr(model, 'kind', None) or 'no checkpoint'
+  count = model.num_params
+  return kind if count is None else f'{kind} {size(count)}'
+
+
+def size(num_params: float) -> str:
+  """Returns a number of parameters in millions or billions, with 3 digits."""
+  if num_params >= 999.5e6:
+    return f'{num_params / 1e9:.3g}B'
+  return f'{num_params / 1e6:.3g}M'

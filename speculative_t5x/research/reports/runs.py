@@ -1,0 +1,132 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Run records read from files, and their labels in tables and figures.
+
+Runs that share a label differ in gamma only, so that a label names a sweep.
+
+Legend: gamma (draft tokens per target call).
+"""
+
+from collections.abc import Callable, Sequence
+import json
+import operator
+import os
+
+from etils import epath
+
+from speculative_t5x.research import run_record
+from speculative_t5x.research.reports import readings
+
+# Settings that a label mentions only if runs differ in them, and its words.
+_IF_DIFFERENT = {
+    'target.name': 'for',
+    'target.num_params': 'target of',
+    'target.checkpoint': 'target at',
+    'drafter.checkpoint': 'draft at',
+    'drafter.num_params': 'draft of',
+    'drafter.dtype': 'draft in',
+    'drafter.short_vocabulary': 'short vocabulary of',
+    'drafter.table': 'table at',
+    'split': 'split',
+    'num_decodes': 'decodes',
+    'inputs_length': 'inputs of',
+    'targets_length': 'outputs of',
+    'device.kind': 'on',
+    'device.count': 'devices',
+    'mesh': 'mesh',
+    'host.cpu': 'by',
+    'host.cores': 'cores',
+    'matmul_precision': 'precision',
+}
+
+
+def read(path: str | os.PathLike[str]) -> list[run_record.RunRecord]:
+  """Reads the records of a file that has one per line, as results.jsonl.
+
+  See `run_record.from_dict` for records of other versions.
+
+  Raises:
+    ValueError: for a file that cannot be read, or holds something else.
+  """
+  try:
+    lines = epath.Path(path).read_text(encoding='utf-8').split('\n')
+    found = [json.loads(line) for line in lines if line]
+    if not all(isinstance(x, dict) and 'schema_version' in x for x in found):
+      raise ValueError('a line of it is no run record')
+    return [run_record.from_dict(values) for values in found]
+  except (OSError, TypeError, ValueError) as error:
+    raise ValueError(
+        f'{path} cannot be read as run records ({error}). Pass the'
+        ' results.jsonl of a walltime job.'
+    ) from error
+
+
+def label(record: run_record.RunRecord) -> str:
+  """Returns the settings of a speculative run, except gamma.
+
+  They are the task and the drafter, the target if acceptance is simulated, the
+  temperature, all settings that differ from the defaults, and the rate of the
+  simulated acceptance.
+  """
+  parts = [pair_label(record), f'T={record.temperature:g}']
+  parts += unusual_settings(record)
+  if readings.is_simulated(record):
+    parts.append(f'simulated acceptance {record.simulated_acceptance:g}')
+  return ', '.join(parts)
+
+
+def pair_label(record: run_record.RunRecord) -> str:
+  """Returns task and drafter, and the target if acceptance is simulated."""
+  name = readings.model_name(record.drafter)
+  if readings.is_simulated(record):
+    name += f' for {readings.model_name(record.target)}'
+  return f'{record.task}: {name}' if record.task else name
+
+
+def unusual_settings(record: run_record.RunRecord) -> list[str]:
+  """Returns the settings of a run that differ from the defaults."""
+  dtype = record.target.dtype or 'float32'
+  draft_temperature = record.drafter.temperature
+  settings = (
+      (
+          f'draft T={draft_temperature}',
+          draft_temperature not in (None, record.temperature),
+      ),
+      (f'batch {record.batch_size}', record.batch_size != 1),
+      (f'topk {record.topk}', record.topk),
+      (f'topp {record.topp}', record.topp),
+      (f'minp {record.minp}', record.minp),
+      (f'typicalp {record.typicalp}', record.typicalp),
+      (dtype, dtype != 'float32'),
+  )
+  unusual = [words for words, is_set in settings if is_set]
+  return unusual + readings.rule_and_policy(record)
+
+
+def labels(
+    records: Sequence[run_record.RunRecord],
+    label: Callable[[run_record.RunRecord], str] = label,
+) -> list[str]:
+  """Returns one label per record, different for different settings.
+
+  If records with the same label differ in a setting that it does not mention,
+  the setting is appended.
+
+  Args:
+    records: of speculative runs.
+    label: returns the label of a record without such settings. Settings other
+      than those of the model, the data and the machine may be left out, to
+      merge runs under one label.
+  """
+  names = [label(record) for record in records]
+  for key, words in _IF_DIFFERENT.items():
+    look_up = operator.attrgetter(key)
+    settings = [str(look_up(record)) for record in records]
+    by_name = {}
+    for name, setting in zip(names, settings, strict=True):
+      by_name.setdefault(name, set()).add(setting)
+    names = [
+        f'{name}, {words} {setting}' if len(by_name[name]) > 1 else name
+        for name, setting in zip(names, settings, strict=True)
+    ]
+  return names

@@ -1,0 +1,117 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A decoded sentence with the fate of each draft token, as in Figure 1.
+
+Of Leviathan et al. (2023), arXiv:2211.17192v2. Colour shows whether a token was
+accepted, rejected or added by the target, and so does its form: rejected tokens
+are struck through, those of the target bold and underlined. Where text has no
+styles they stand in brackets, as in a word diff: [-rejected-] {+target+}.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from rich import console as console_lib
+from rich import style
+from rich import table
+from rich import text as text_lib
+
+from speculative_t5x.decoder import text_decoder
+from speculative_t5x.research.measurement import tracing
+from speculative_t5x.research.reports import console as report_console
+
+# Dark text on a light ground, readable on any terminal and in grey.
+ACCEPTED = style.Style.parse('#145a32 on #dcf3e4')
+REJECTED = style.Style.parse('strike #97201a on #fce4e1')
+FROM_TARGET = style.Style.parse('bold underline #103f91 on #c9dbff')
+
+_BRACKETS = {ACCEPTED: '{}', REJECTED: '[-{}-]', FROM_TARGET: '{{+{}+}}'}
+_LEGEND = {
+    ACCEPTED: 'accepted draft token',
+    REJECTED: 'rejected draft token',
+    FROM_TARGET: 'resampled or bonus token of the target',
+}
+
+
+def trace(
+    decoder: text_decoder.TextDecoder, text: str, **options: Any
+) -> 'TokenTrace':
+  """Decodes a text speculatively and returns the report of its output.
+
+  Args:
+    decoder: decodes it.
+    text: the input.
+    **options: of `TextDecoder.make_request`, such as the temperature.
+  """
+  request, _ = decoder.make_request([text], **options)
+  blocks = tracing.trace(decoder.tokens, request)
+  return TokenTrace(blocks, decoder.vocabulary.id_to_piece, text)
+
+
+class TokenTrace:
+  """A report of one output, with one line per target call.
+
+  A notebook shows it in colour.
+
+  Attributes:
+    blocks: as `tracing.trace` returns them.
+    id_to_piece: gives the piece of a token id; SentencePiece's own shows a
+      space as '▁'.
+    sentence: the input, printed first; None to leave it out.
+  """
+
+  def __init__(
+      self,
+      blocks: Sequence[tracing.Block],
+      id_to_piece: Callable[[int], str],
+      sentence: str | None = None,
+  ):
+    self.blocks = blocks
+    self.id_to_piece = id_to_piece
+    self.sentence = sentence
+
+  def _repr_html_(self) -> str:
+    return report_console.to_html(self)
+
+  def __rich_console__(
+      self, console: console_lib.Console, options: console_lib.ConsoleOptions
+  ) -> Iterator[console_lib.RenderableType]:
+    has_styles = console.color_system is not None
+    if self.sentence is not None:
+      yield text_lib.Text(f'Input: {self.sentence}')
+    yield text_lib.Text(', ').join(
+        _marked(meaning, mark, has_styles) for mark, meaning in _LEGEND.items()
+    )
+    yield text_lib.Text(self._counts() + '\n')
+    lines = table.Table.grid(padding=(0, 2, 0, 0))
+    lines.add_column(justify='right')
+    lines.add_column(overflow='fold')
+    for number, block in enumerate(self.blocks, start=1):
+      lines.add_row(str(number), self._line(block, has_styles))
+    yield lines
+
+  def _line(self, block: tracing.Block, has_styles: bool) -> text_lib.Text:
+    tokens = [(token, ACCEPTED) for token in block.accepted]
+    tokens += [(block.rejected, REJECTED), (block.from_target, FROM_TARGET)]
+    return text_lib.Text(' ').join(
+        _marked(self.id_to_piece(token), mark, has_styles)
+        for token, mark in tokens
+        if token is not None
+    )
+
+  def _counts(self) -> str:
+    num_tokens = sum(block.num_committed for block in self.blocks)
+    return (
+        f'{_count(num_tokens, "token")} in'
+        f' {_count(len(self.blocks), "target call")}, one line per call'
+    )
+
+
+def _marked(words: str, mark: style.Style, has_styles: bool) -> text_lib.Text:
+  if has_styles:
+    return text_lib.Text(words, mark)
+  return text_lib.Text(_BRACKETS[mark].format(words))
+
+
+def _count(number: int, noun: str) -> str:
+  return f'{number} {noun}' if number == 1 else f'{number} {noun}s'

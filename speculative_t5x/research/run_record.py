@@ -1,0 +1,257 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The run record: one JSON object per configuration that was run.
+
+The fields of these classes are the keys of the JSON objects, in their order.
+Keys are stable. A value that does not apply or was not measured is None, null
+in JSON, and never left out. `docs/run_record.md` explains every key.
+
+Legend: gamma (draft tokens per block).
+"""
+
+from collections.abc import Mapping
+import dataclasses
+import typing
+from typing import Any
+
+from speculative_t5x.loading.files import json_lines
+
+SCHEMA_VERSION = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelDescription:
+  """The target, or the network of a draft model."""
+
+  name: str | None = None
+  checkpoint: str | None = None  # its path
+  num_params: int | None = None
+  dtype: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class DrafterDescription:
+  """The drafter; a drafter without parameters has a kind and a name only."""
+
+  kind: str | None = None
+  name: str | None = None
+  checkpoint: str | None = None  # its path
+  num_params: int | None = None
+  dtype: str | None = None
+  model_parallel: bool | None = None  # partitioned as the target is
+  temperature: float | None = None
+  short_vocabulary: int | None = None  # tokens of its head, if not all
+  table: str | None = None  # path of the token counts that it was made from
+
+
+@dataclasses.dataclass(frozen=True)
+class Verification:
+  """The rule by which draft tokens are accepted."""
+
+  rule: str  # its name, with its parameters
+  lenience: float | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Device:
+  """The accelerator and the software that drives it."""
+
+  platform: str
+  kind: str
+  count: int  # of devices
+  processes: int
+  jax: str
+  jaxlib: str
+  libtpu: str | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Host:
+  """The processor of the machine and the cores given to the process."""
+
+  cpu: str
+  cores: int
+
+
+@dataclasses.dataclass(frozen=True)
+class PlainRun:
+  """Counts and walltime of plain decoding."""
+
+  tokens: int
+  target_calls: int  # of each row that has not ended
+  loop_steps: int  # of the compiled loop
+  walltime_s: float
+  tokens_per_s: float
+
+
+@dataclasses.dataclass(frozen=True)
+class SpeculativeRun:
+  """Counts and walltime of speculative decoding."""
+
+  tokens: int
+  target_calls: int  # of each row that has not ended
+  loop_steps: int  # of the compiled loop
+  drafted: int  # up to the end of sequence and the length limit
+  drafted_computed: int
+  tested: int  # accepted or rejected
+  accepted: int
+  cut_short: int  # blocks without a resampled or bonus token
+  acceptance_histogram: tuple[int, ...]  # blocks by accepted draft tokens
+  per_position_acceptance: tuple[float | None, ...]  # accepted over drafted
+  walltime_s: float
+  tokens_per_s: float
+
+
+@dataclasses.dataclass(frozen=True)
+class BothRuns:
+  """A value of plain decoding, and the same of speculative decoding."""
+
+  baseline: Any
+  speculative: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class EncoderSeconds:
+  """Seconds of the target's and of the drafter's encoder."""
+
+  target: float
+  draft: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Alpha:
+  """Alpha by Corollary 3.6, with its 95 percent interval."""
+
+  value: float
+  ci95: tuple[float, float] | None
+  num_tokens: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Greedy:
+  """Rows by how their greedy outputs compare with plain decoding."""
+
+  identical: int
+  near_tie: int
+  mismatch: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunRecord:
+  """One configuration of a job: its settings, and what was measured.
+
+  Rates lie in [0, 1]. Times are seconds, unless the name ends in `_ms`.
+  """
+
+  # Settings.
+  schema_version: int = SCHEMA_VERSION
+  created: str | None = None
+  package_version: str | None = None
+  commit: str | None = None
+  job: str | None = None
+  task: str | None = None
+  split: str | None = None
+  num_examples: int | None = None
+  truncated_inputs: int | None = None
+  unknown_inputs: int | None = None
+  target: ModelDescription | None = None
+  drafter: DrafterDescription | None = None
+  verification: Verification | None = None
+  gamma: int | None = None
+  gamma_policy: str | None = None
+  temperature: float | None = None
+  topk: int | None = None
+  topp: float | None = None
+  minp: float | None = None
+  typicalp: float | None = None
+  num_decodes: int | None = None
+  seed: int | None = None
+  batch_size: int | None = None
+  inputs_length: int | None = None
+  targets_length: int | None = None
+  num_valid_tokens: int | None = None
+  device: Device | None = None
+  host: Host | None = None
+  mesh: Mapping[str, int] | None = None
+  matmul_precision: str | None = None
+  lossless: bool | None = None
+  simulated_acceptance: float | None = None
+  # Counts.
+  baseline: PlainRun | None = None
+  speculative: SpeculativeRun | None = None
+  draft_acceptance_rate: float | None = None
+  accepted_per_tested: float | None = None
+  mean_acceptance_length: float | None = None
+  tokens_per_target_call: float | None = None
+  padded_share: float | None = None
+  # Times.
+  encoder_s: EncoderSeconds | None = None
+  t1_ms: float | None = None
+  t_verify_ms: float | None = None
+  t_draft_ms: float | None = None
+  t_draft2_ms: float | None = None
+  t_call_ms: float | None = None
+  t_width_ms: tuple[float, ...] | None = None
+  c: float | None = None
+  verify_cost_ratio: float | None = None
+  floor_ms: float | None = None
+  floor_ratio: float | None = None
+  alpha: Alpha | None = None
+  predicted_speedup: float | None = None
+  bound_speedup: float | None = None
+  oracle_speedup: float | None = None
+  speedup: float | None = None
+  speedup_ci95: tuple[float, float] | None = None
+  decode_speedup: float | None = None
+  loop_efficiency: float | None = None
+  reference: None = None
+  compile_s: BothRuns | None = None
+  repeats: int | None = None
+  rounds: int | None = None
+  warmup: int | None = None
+  peak_memory_bytes: BothRuns | None = None
+  ops_coefficient: float | None = None
+  operations_factor: float | None = None
+  warnings: tuple[str, ...] | None = None
+  # Quality.
+  quality: BothRuns | None = None  # metrics of the task by name
+  greedy: Greedy | None = None
+
+
+KEYS = tuple(field.name for field in dataclasses.fields(RunRecord))
+
+
+def to_json(record: RunRecord) -> str:
+  """Returns a record as one line of JSON.
+
+  Raises:
+    ValueError: for a number that is not finite.
+  """
+  return json_lines.dumps(dataclasses.asdict(record))
+
+
+def from_dict(values: Mapping[str, Any], kind: type = RunRecord) -> Any:
+  """Returns the record that a JSON object holds.
+
+  Objects of other versions can be read: a missing key is None, at any level,
+  and an unknown key is ignored.
+
+  Args:
+    values: the JSON object.
+    kind: class of the result, a dataclass.
+  """
+  return kind(
+      **{
+          field.name: _decode(field.type, values.get(field.name))
+          for field in dataclasses.fields(kind)
+      }
+  )
+
+
+def _decode(field_type: Any, value: Any) -> Any:
+  """Returns a value of a JSON object as a field of this type holds it."""
+  if isinstance(value, list):
+    return tuple(value)
+  kind, *_ = typing.get_args(field_type) or [field_type]
+  is_nested = dataclasses.is_dataclass(kind) and isinstance(value, Mapping)
+  return from_dict(value, kind) if is_nested else value

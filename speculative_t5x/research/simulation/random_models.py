@@ -1,0 +1,78 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Models and tables of any size with random weights, for simulated acceptance.
+
+Both models of such a pair run in full; only the acceptance of draft tokens is
+drawn at a given rate alpha. The walltime is therefore that of a pair of these
+sizes with this alpha. The outputs are meaningless and do not follow the
+target's distribution.
+"""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from speculative_t5x.drafters import tables
+from speculative_t5x.loading import models
+from speculative_t5x.networks import preparation
+from speculative_t5x.networks import t5
+from speculative_t5x.speculation import contracts
+
+
+def make_model(config: t5.T5Config, seed: int = 0) -> models.Model:
+  """Makes a model with random weights on the device, prepared for decoding.
+
+  Arrays are made one at a time in the config's dtype, so that memory holds only
+  one copy. A short head has the first tokens.
+  """
+  if config.head_size is not None:
+    whole = make_model(dataclasses.replace(config, head_size=None), seed)
+    return models.shorten_head(whole, range(config.head_size))
+  prepared = preparation.merge_config(
+      preparation.prepare_config(config, jax.default_backend())
+  )
+  num_params = models.count_params(config)
+  return models.Model(prepared, random_params(prepared, seed), num_params)
+
+
+def make_table(shapes: tables.Table, seed: int = 0) -> tables.Table:
+  """Makes a table of random distributions on the device.
+
+  Args:
+    shapes: of its arrays, as `tables.abstract_table` returns them.
+    seed: of the values.
+  """
+  vocab_size, num_kept = shapes.next_tokens.shape
+  rng = np.random.default_rng(seed)
+  weights = rng.dirichlet(np.ones(num_kept + 1), vocab_size)
+  # Each token's continuations differ from each other and lie far apart.
+  steps = rng.choice(vocab_size, num_kept, replace=False)
+  table = tables.Table(
+      unigram=rng.dirichlet(np.ones(vocab_size)),
+      backoff=weights[:, 0],
+      next_tokens=(np.arange(vocab_size)[:, None] + steps) % vocab_size,
+      next_probs=weights[:, 1:],
+  )
+  return jax.tree.map(lambda x, like: jnp.asarray(x, like.dtype), table, shapes)
+
+
+def random_params(config: t5.T5Config, seed: int = 0) -> contracts.Params:
+  """Returns random weights of suitable scale, in the config's dtype."""
+  leaves, tree = jax.tree.flatten(models.abstract_params(config))
+  # The fastest generator: no result depends on the values.
+  keys = jax.random.split(jax.random.key(seed, impl='rbg'), len(leaves))
+  dtype = jnp.dtype(config.dtype)
+  values = [_random(leaf.shape, dtype, key) for leaf, key in zip(leaves, keys)]
+  return jax.tree.unflatten(tree, values)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _random(shape: tuple[int, ...], dtype: jnp.dtype, key) -> jax.Array:
+  if len(shape) == 1:  # the scale of a norm
+    return jnp.ones(shape, dtype)
+  # Uniform with variance 1 / inputs, which is cheaper than normal.
+  bound = (3 / shape[0]) ** 0.5
+  return jax.random.uniform(key, shape, dtype, -bound, bound)

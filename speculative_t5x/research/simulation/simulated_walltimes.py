@@ -1,0 +1,357 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Walltimes of T5 1.1 with drafts of any size, with simulated acceptance.
+
+Target and draft run with random weights on random inputs; draft tokens are
+accepted at a given rate.
+"""
+
+from collections.abc import Sequence
+import dataclasses
+import os
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from speculative_t5x.decoder import batching
+from speculative_t5x.decoder import token_decoder
+from speculative_t5x.jobs.outputs import output_folder
+from speculative_t5x.loading import models as models_lib
+from speculative_t5x.loading.compatibility import memory
+from speculative_t5x.loading.drafters import source
+from speculative_t5x.networks import sharding
+from speculative_t5x.networks import t5
+from speculative_t5x.research import arguments
+from speculative_t5x.research import run_record
+from speculative_t5x.research.measurement import part_programs
+from speculative_t5x.research.measurement import provenance
+from speculative_t5x.research.measurement import walltimes
+from speculative_t5x.research.simulation import by_name
+from speculative_t5x.research.simulation import random_models
+from speculative_t5x.research.simulation import t5_published
+from speculative_t5x.speculation import draft_length
+from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.speculation import simulated_acceptance
+from speculative_t5x.speculation import theory
+
+_FIRST_TOKEN = 3  # below are padding, the end and the unknown token
+
+
+@dataclasses.dataclass(frozen=True)
+class Pairing:
+  """A draft model beside the target, and its acceptance rate.
+
+  Attributes:
+    draft: its name, see `drafters.by_name`.
+    alpha: probability that a draft token is accepted, in [0, 1].
+    gamma: draft tokens per block.
+    temperature: of both models.
+  """
+
+  draft: str
+  alpha: float
+  gamma: int
+  temperature: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Shapes:
+  """What is decoded.
+
+  Attributes:
+    num_examples: random inputs.
+    batch_size: decoded together.
+    inputs_length: tokens of each.
+    targets_length: tokens of each output; none ends before.
+    dtype: 'float32' or 'bfloat16', of weights and products.
+    repeats: how often each batch is timed; the median counts.
+    rounds: how often the parts are timed.
+    seed: of the inputs and of what is drawn.
+    matmul_precision: JAX's setting.
+  """
+
+  num_examples: int = 16
+  batch_size: int = 1
+  inputs_length: int = 64
+  targets_length: int = 64
+  dtype: str = 'float32'
+  repeats: int = 1
+  rounds: int = walltimes.ROUNDS
+  seed: int = 0
+  matmul_precision: str | None = 'highest'
+
+  def __post_init__(self):
+    values = dataclasses.asdict(self)
+    for name in ('dtype', 'seed', 'matmul_precision'):
+      del values[name]
+    arguments.check(**values)
+    token_decoder.check_int32('seed', self.seed)
+
+
+def measure_pairings(
+    target_size: str | None,
+    pairings: Sequence[Pairing],
+    shapes: Shapes,
+    output_dir: str | os.PathLike[str],
+) -> tuple[list[run_record.RunRecord], output_folder.OutputFolder]:
+  """Measures one target with several drafts.
+
+  What the folder has of an earlier run is not measured again.
+
+  Returns:
+    One record per pairing, in their order, and the folder of the records.
+  Raises:
+    ValueError: as for `simulate`; the folder has not been touched then.
+  """
+  if not pairings:
+    raise ValueError('No draft_size was given. Give one, or several.')
+  for pairing in pairings:
+    simulated_acceptance.make_rule(pairing.alpha)  # before anything is made
+    sampling_lib.make_sampling(pairing.temperature)
+  arguments.check_gammas([p.gamma for p in pairings], shapes.targets_length)
+  drafts = sorted({p.draft for p in pairings})
+  gamma = max(p.gamma for p in pairings)
+  target_size = _choose_target(target_size, drafts, gamma, shapes)
+  folder = output_folder.OutputFolder(output_dir, 'walltime')
+  bench = _Bench(target_size, shapes, folder, len(pairings))
+  measured = {p: bench.measure(p) for p in sorted(pairings, key=_by_program)}
+  return [measured[pairing] for pairing in pairings], folder
+
+
+def _by_program(pairing: Pairing) -> tuple:
+  """Pairings of one model and program come after one another."""
+  return pairing.draft, pairing.gamma, pairing.alpha
+
+
+class _Bench:
+  """One target, and the draft that was measured last."""
+
+  def __init__(self, target_size: str, shapes: Shapes, folder, total: int):
+    self._target_size = target_size
+    self._target_name = by_name.network_name(target_size)
+    self._target_config = t5_published.make_config(target_size, shapes.dtype)
+    self._shapes = shapes
+    self._folder = folder
+    self._total = total  # pairings
+    self._programs: part_programs.PartPrograms | None = None
+    self._made_for: tuple[str, int] | None = None  # draft and gamma
+
+  def measure(self, pairing: Pairing) -> run_record.RunRecord:
+    """Returns the record of a pairing, from the folder or measured."""
+    settings = self._settings(pairing)
+    name = (
+        f'{self._target_size} and {pairing.draft}, gamma {pairing.gamma},'
+        f' alpha {pairing.alpha:g}, temperature {pairing.temperature:g}'
+    )
+    record = self._folder.find(settings, name, self._total)
+    if record is None:
+      record = walltimes.measure(
+          self._programs_for(pairing), self._requests(pairing), settings, name
+      ).record
+      predicted = theory.walltime_factor(pairing.alpha, pairing.gamma, record.c)
+      record = dataclasses.replace(record, predicted_speedup=float(predicted))
+    self._folder.add(record)
+    return record
+
+  def _programs_for(self, pairing: Pairing) -> part_programs.PartPrograms:
+    made_for = pairing.draft, pairing.gamma
+    if self._made_for != made_for:
+      decoder = self._make_decoder(pairing)
+      self._programs = part_programs.PartPrograms(decoder)
+      self._made_for = made_for
+    return self._programs
+
+  def _make_decoder(self, pairing: Pairing) -> token_decoder.TokenDecoder:
+    if self._programs is None:
+      target = _random_model(self._target_name, self._target_config, seed=1)
+      return token_decoder.TokenDecoder(
+          target,
+          self._make_drafter(pairing, target),
+          gamma=pairing.gamma,
+          length=self._shapes.targets_length,
+          may_end=False,
+          matmul_precision=self._shapes.matmul_precision,
+      )
+    decoder = self._programs.decoder
+    drafter = decoder.loaded_drafter
+    if self._made_for[0] != pairing.draft:
+      drafter = self._make_drafter(pairing, decoder.target)
+    return decoder.with_drafter(drafter, pairing.gamma)
+
+  def _make_drafter(
+      self, pairing: Pairing, target: models_lib.Model
+  ) -> source.LoadedDrafter:
+    draft = by_name.find(pairing.draft, self._target_config)
+    return draft.load(
+        target,
+        lambda config: _random_model(draft.describe().name, config, seed=2),
+        lambda shapes: random_models.make_table(shapes, seed=2),
+    )
+
+  def _requests(self, pairing: Pairing) -> list[token_decoder.Request]:
+    shapes = self._shapes
+    sampling = sampling_lib.make_sampling(pairing.temperature)
+    shape = (shapes.num_examples, shapes.inputs_length)
+    rng = np.random.default_rng(shapes.seed)
+    return list(
+        batching.requests(
+            rng.integers(
+                _FIRST_TOKEN, t5_published.VOCAB_SIZE, shape, np.int32
+            ),
+            np.arange(shapes.num_examples, dtype=np.int32),
+            batch_size=shapes.batch_size,
+            length=shapes.targets_length,
+            seed=shapes.seed,
+            sampling=sampling,
+            draft_sampling=sampling,
+            rule=simulated_acceptance.make_rule(pairing.alpha),
+        )
+    )
+
+  def _settings(self, pairing: Pairing) -> run_record.RunRecord:
+    """Returns a record before anything is measured."""
+    shapes = self._shapes
+    rule = simulated_acceptance.make_rule(pairing.alpha)
+    draft = by_name.find(pairing.draft, self._target_config)
+    return provenance.new_record(
+        'walltime',
+        num_examples=shapes.num_examples,
+        truncated_inputs=0,
+        target=run_record.ModelDescription(
+            name=self._target_name,
+            num_params=models_lib.count_params(self._target_config),
+            dtype=shapes.dtype,
+        ),
+        drafter=dataclasses.replace(
+            draft.describe(), temperature=pairing.temperature
+        ),
+        verification=run_record.Verification(rule.name),
+        lossless=rule.is_lossless,
+        gamma=pairing.gamma,
+        gamma_policy=draft_length.Fixed.name,
+        temperature=pairing.temperature,
+        topk=0,
+        topp=0.0,
+        minp=0.0,
+        typicalp=0.0,
+        num_decodes=1,
+        seed=shapes.seed,
+        batch_size=shapes.batch_size,
+        inputs_length=shapes.inputs_length,
+        targets_length=shapes.targets_length,
+        mesh=sharding.describe(None),
+        matmul_precision=shapes.matmul_precision,
+        simulated_acceptance=pairing.alpha,
+        repeats=shapes.repeats,
+        rounds=shapes.rounds,
+    )
+
+
+def _random_model(
+    name: str, config: t5.T5Config, seed: int
+) -> models_lib.Model:
+  count = models_lib.count_params(config)
+  print(f'making {name}, {count:,} random weights', file=sys.stderr)
+  model = random_models.make_model(config, seed)
+  jax.block_until_ready(model.params)
+  return model
+
+
+def _workload(gamma: int, shapes: Shapes) -> memory.Workload:
+  return memory.Workload(
+      batch_size=shapes.batch_size,
+      num_decodes=1,
+      inputs_length=shapes.inputs_length,
+      targets_length=shapes.targets_length,
+      gamma=gamma,
+  )
+
+
+def _needed_bytes(
+    target_size: str, names: Sequence[str], gamma: int, shapes: Shapes
+) -> int:
+  """Returns the bytes of the target, the drafts and the measurement.
+
+  While a draft is made, the last one is still there. The parts that are timed
+  beside the runs have caches, keys and values of their own.
+  """
+  workload = _workload(gamma, shapes)
+  config = t5_published.make_config(target_size, shapes.dtype)
+  target = memory.target_bytes(config, workload)
+  drafts = [by_name.find(name, config).num_bytes(workload) for name in names]
+  models = target.total + sum(sorted(draft.total for draft in drafts)[-2:])
+  parts = 2 * target.cache + target.cross
+  parts += max(draft.cache + draft.cross for draft in drafts)
+  running = target.params + max(draft.params for draft in drafts)
+  copies = _copy_bytes(running, shapes.dtype)
+  return models + parts + copies + walltimes.OWN_BYTES
+
+
+def _copy_bytes(num_bytes: int, dtype: str) -> int:
+  """Returns the bytes of running programs beside weights of this size.
+
+  XLA:CPU multiplies in float32. It converts narrower weights before the loop,
+  and keeps the copies until the loop has ended.
+  """
+  width = jnp.dtype(dtype).itemsize
+  is_converted = jax.default_backend() == 'cpu' and width < 4
+  return num_bytes * 4 // width if is_converted else 0
+
+
+def _choose_target(
+    target_size: str | None,
+    names: Sequence[str],
+    gamma: int,
+    shapes: Shapes,
+) -> str:
+  """Returns the target asked for, or the largest that fits; allocates nothing.
+
+  Raises:
+    ValueError: if it does not fit the memory, with the bytes needed, those
+      there are, and what would fit; if there is no draft of a name.
+  """
+  available = memory.available_bytes()
+  needed = lambda size, shapes: _needed_bytes(size, names, gamma, shapes)
+  fits = lambda size, shapes: (
+      _has_drafts(size, names) and needed(size, shapes) <= available
+  )
+  # The largest one has every draft that any target has.
+  largest_config = t5_published.make_config(target_size or 'xxl')
+  for name in names:
+    by_name.find(name, largest_config)
+  if target_size is not None and fits(target_size, shapes):
+    return target_size
+  sizes = list(t5_published.SIZES)
+  largest = next((s for s in reversed(sizes) if fits(s, shapes)), None)
+  if target_size is None and largest is not None:
+    return largest
+  asked = target_size or sizes[0]
+  remedies = []
+  if largest is not None:
+    remedies.append(f'TARGET_SIZE={largest}, the largest that fits')
+  halved = dataclasses.replace(shapes, dtype='bfloat16')
+  if shapes.dtype != halved.dtype and fits(asked, halved):
+    remedies.append(f'DTYPE={halved.dtype}')
+  remedy = ', or '.join(remedies) or 'smaller drafts'
+  raise ValueError(
+      f'T5 1.1 {asked} with {", ".join(names)} in {shapes.dtype} needs'
+      f' {_in_bytes(needed(asked, shapes))}, and {_in_bytes(available)} are'
+      f' free on this device. Give {remedy}.'
+  )
+
+
+def _has_drafts(target_size: str, names: Sequence[str]) -> bool:
+  """Returns whether a target has the layers that the drafts name."""
+  config = t5_published.make_config(target_size)
+  try:
+    for name in names:
+      by_name.find(name, config)
+  except ValueError:
+    return False
+  return True
+
+
+def _in_bytes(count: int) -> str:
+  return f'{count:,} bytes ({count / 2**30:.1f} GiB)'

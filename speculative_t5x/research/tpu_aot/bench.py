@@ -1,0 +1,325 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Compiles pairs of T5 1.1 models for one topology and describes the programs.
+
+The descriptions are entries of the record that the tpu-preflight job writes;
+`report` explains their keys.
+"""
+
+from collections.abc import Callable, Hashable, Sequence
+import dataclasses
+import sys
+from typing import Any
+
+from speculative_t5x.decoder import token_decoder
+from speculative_t5x.drafters import draft_model
+from speculative_t5x.loading import models
+from speculative_t5x.loading.compatibility import memory
+from speculative_t5x.loading.drafters import source
+from speculative_t5x.networks import sharding
+from speculative_t5x.networks import t5
+from speculative_t5x.research.paper import published
+from speculative_t5x.research.simulation import by_name
+from speculative_t5x.research.simulation import t5_published
+from speculative_t5x.research.tpu_aot import abstract_pair
+from speculative_t5x.research.tpu_aot import programs
+from speculative_t5x.research.tpu_aot import roofline
+from speculative_t5x.research.tpu_aot import row_writes
+from speculative_t5x.research.tpu_aot import t5x_step
+from speculative_t5x.speculation import state as state_lib
+
+PREFIX = 't5_1_1_'  # a network's name is this prefix and its size
+_ONE_ROW = 1
+_BLOCKS = (1, 8)  # positions per call, for the roofline times
+
+Description = dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Shapes:
+  """The shapes of the decoded batch and the partitioning over devices.
+
+  Attributes:
+    batch_size: examples per batch.
+    inputs_length: tokens per input.
+    targets_length: tokens per output.
+    dtype: 'bfloat16' or 'float32', of weights and products.
+    mesh_shape: numbers of devices along the data and model axes; None for all
+      devices along the model axis.
+    draft_model_parallel: whether the draft model is partitioned along the model
+      axis, as the target is.
+  """
+
+  batch_size: int = 1
+  inputs_length: int = 512
+  targets_length: int = 128
+  dtype: str = 'bfloat16'
+  mesh_shape: Sequence[int] | None = None
+  draft_model_parallel: bool = False
+
+
+class Bench:
+  """Compiles programs for one place and logs the name of each to stderr."""
+
+  def __init__(self, place: abstract_pair.Place, shapes: Shapes):
+    self._place = place
+    self._shapes = shapes
+    self._models: dict[Hashable, models.Model] = {}
+    self._request = abstract_pair.make_request(
+        place, shapes.batch_size, shapes.inputs_length
+    )
+
+  def needed_bytes(self, target: str, draft: str, gamma: int) -> int:
+    """Returns the bytes that a pair needs per device, by an estimate."""
+    shapes = self._shapes
+    mesh_shape = sharding.describe(self._place.mesh).values()
+    workload = memory.Workload(
+        batch_size=shapes.batch_size,
+        num_decodes=1,
+        inputs_length=shapes.inputs_length,
+        targets_length=shapes.targets_length,
+        gamma=gamma,
+        mesh_shape=tuple(mesh_shape) or (1, 1),
+        draft_model_parallel=shapes.draft_model_parallel,
+    )
+    held = (
+        memory.target_bytes(self._config(target), workload),
+        self._find(target, draft).num_bytes(workload),
+    )
+    return memory.peak_bytes(held)
+
+  def describe_target(self, target: str) -> Description:
+    """Returns roofline times of the target, and its steps in both forms."""
+    config = self._config(target)
+    return self._describe_model(by_name.network_name(target), config, config)
+
+  def describe_draft(self, target: str, draft: str) -> Description:
+    """Returns what `describe_target` does of the network that drafts.
+
+    A table has no step outside of the loop.
+    """
+    found = self._find(target, draft)
+    if not isinstance(found, by_name.NamedNetwork):
+      about = found.describe()
+      return {
+          'name': about.name,
+          'num_params': about.num_params,
+          'calls': [],
+          'steps': {},
+      }
+    return self._describe_model(
+        by_name.network_name(draft),
+        found.config,
+        _step_config(found.config),
+        self._draft_rules if found.is_own else sharding.MODEL_PARALLEL,
+    )
+
+  def _describe_model(
+      self,
+      name: str,
+      stored: t5.T5Config,
+      config: t5.T5Config,
+      rules: sharding.Rules = sharding.MODEL_PARALLEL,
+  ) -> Description:
+    """Describes a network.
+
+    Args:
+      name: of the network.
+      stored: what a checkpoint holds.
+      config: of an encoder-decoder that makes the same steps.
+      rules: how it lies on a mesh.
+    """
+    model = self._make(config, rules)
+    return {
+        'name': name,
+        'num_params': models.count_params(stored),
+        'calls': [self._count(model, block) for block in _BLOCKS],
+        'steps': {
+            form: self._compile(
+                f'one step of {name}, {form.replace("_", " ")}',
+                programs.compile_plain,
+                self._make(config, rules, min_block),
+            )
+            for form, min_block in (('one_row', _ONE_ROW), ('padded', None))
+        },
+    }
+
+  def describe_verify(self, target: str, gamma: int) -> Description:
+    """Compiles the verification of gamma draft tokens by the target."""
+    model = self._target(target)
+    return {
+        'gamma': gamma,
+        'call': self._count(model, gamma + 1),
+        'program': self._compile(
+            f'verification by {PREFIX}{target}, gamma {gamma}',
+            programs.compile_verify,
+            model,
+            gamma=gamma,
+        ),
+    }
+
+  def describe_pair(self, target: str, draft: str, gamma: int) -> Description:
+    """Compiles a pair's whole decoding loop."""
+    name = by_name.network_name(draft)
+    model = self._target(target)
+    return {
+        'draft': name,
+        'gamma': gamma,
+        'loop': self._compile(
+            f'loop of {PREFIX}{target} with {name}, gamma {gamma}',
+            programs.compile_speculative,
+            model,
+            self._find(target, draft).load(
+                model,
+                lambda config: self._make(config, self._draft_rules),
+                lambda shapes: abstract_pair.make_table(shapes, self._place),
+            ),
+            gamma,
+        ),
+    }
+
+  def describe_row(self, target: str, row: published.Row) -> Description:
+    """Returns the roofline cost coefficient and speedup of a Table 2 row."""
+    model = self._target(target)
+    draft = self._make(self._config(row.draft), self._draft_rules)
+    calls = (
+        self._call(model, 1),
+        self._call(draft, 1),
+        self._call(model, row.gamma + 1),
+    )
+    plain, draft, verify = (
+        call.seconds(self._place.topology.chip) for call in calls
+    )
+    return {
+        'c': draft / plain,
+        'speedup': roofline.speedup(row, plain, draft, verify),
+    }
+
+  def describe_row_writes(self, target: str, gamma: int) -> list[Description]:
+    """Compiles both forms of writing rows to the cache, for several rows."""
+    if self._rows == 1 or self._place.mesh is not None:
+      return []
+    return [
+        {
+            'form': name,
+            'block': block,
+            'program': self._run(
+                f'{name} of {block} positions per row, {self._rows} rows',
+                lambda form=form, block=block: row_writes.compile_form(
+                    form,
+                    self._config(target),
+                    self._place,
+                    rows=self._rows,
+                    block=block,
+                    slots=self._slots(gamma),
+                ),
+            ),
+        }
+        for block in (1, gamma + 1)
+        for name, form in row_writes.FORMS.items()
+    ]
+
+  def describe_t5x(self, target: str) -> Description | None:
+    """Compiles T5X's own step if T5X is importable, for one device."""
+    if self._place.mesh is not None or not t5x_step.IS_IMPORTABLE:
+      return None
+    return self._run(
+        f"T5X's own step, {PREFIX}{target}",
+        lambda: t5x_step.compile_plain(
+            self._config(target),
+            self._place,
+            examples=self._shapes.batch_size,
+            inputs_length=self._shapes.inputs_length,
+            length=self._shapes.targets_length,
+        ),
+    )
+
+  @property
+  def _rows(self) -> int:
+    """Rows per device."""
+    mesh = sharding.describe(self._place.mesh)
+    return self._shapes.batch_size // mesh.get(sharding.DATA_AXIS, 1)
+
+  def _slots(self, gamma: int) -> int:
+    return state_lib.cache_slots(self._shapes.targets_length, gamma)
+
+  def _config(self, size: str) -> t5.T5Config:
+    return t5_published.make_config(size, self._shapes.dtype)
+
+  def _find(self, target: str, draft: str) -> by_name.NamedDraft:
+    return by_name.find(draft, self._config(target))
+
+  @property
+  def _draft_rules(self) -> sharding.Rules:
+    if self._shapes.draft_model_parallel:
+      return sharding.MODEL_PARALLEL
+    return sharding.REPLICATED
+
+  def _target(self, size: str) -> models.Model:
+    return self._make(self._config(size))
+
+  def _make(
+      self,
+      config: t5.T5Config,
+      rules: sharding.Rules = sharding.MODEL_PARALLEL,
+      min_block: int | None = None,
+  ) -> models.Model:
+    key = config, rules, min_block
+    if key not in self._models:  # tracing the shapes of XXL takes a second
+      self._models[key] = abstract_pair.make_model(
+          config, self._place, rules, min_block
+      )
+    return self._models[key]
+
+  def _call(self, model: models.Model, block: int) -> roofline.Call:
+    return roofline.count(
+        model,
+        rows=self._rows,
+        block=block,
+        slots=self._slots(block - 1),
+        inputs_length=self._shapes.inputs_length,
+    )
+
+  def _count(self, model: models.Model, block: int) -> Description:
+    call = self._call(model, block)
+    seconds = call.seconds(self._place.topology.chip)
+    return {'block': block, **vars(call), 'seconds': seconds}
+
+  def _compile(
+      self,
+      name: str,
+      compile_program: Callable[..., programs.Program],
+      target: models.Model,
+      drafter: source.LoadedDrafter | None = None,
+      gamma: int = 1,
+  ) -> Description:
+    decoder = token_decoder.TokenDecoder(
+        target,
+        drafter or draft_model.from_model(target),
+        gamma=gamma,
+        length=self._shapes.targets_length,
+    )
+    return self._run(name, lambda: compile_program(decoder, self._request))
+
+  def _run(
+      self, name: str, make: Callable[[], programs.Program]
+  ) -> Description:
+    print(f'compiling {name}', file=sys.stderr)
+    program = make()
+    chip = self._place.topology.chip
+    return {
+        **dataclasses.asdict(program),
+        'step_s': chip.seconds(program.step.cycles),
+    }
+
+
+def _step_config(network: t5.T5Config) -> t5.T5Config:
+  """Returns the config of an encoder-decoder whose steps are a network's.
+
+  The encoder is not read in a step, nor are the kernels that depend on its
+  width.
+  """
+  num_encoder_layers = network.num_encoder_layers or 1
+  return dataclasses.replace(
+      network, num_encoder_layers=num_encoder_layers, encoder_dim=None
+  )

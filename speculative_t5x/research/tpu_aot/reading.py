@@ -1,0 +1,310 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Counts what one trip of a compiled loop does, from its instructions.
+
+An inner loop counts once per trip. Of a conditional's branches, one without a
+further conditional counts: the sampling code branches first on argmax, and its
+other branch has conditionals on top-k, top-p and the like.
+"""
+
+from collections.abc import Iterable, Mapping
+import dataclasses
+from typing import NamedTuple
+
+from speculative_t5x.research.tpu_aot import hlo
+
+_OTHER_COLLECTIVES = ('reduce-scatter', 'all-to-all', 'collective-permute')
+_TRANSFERS = ('infeed', 'outfeed', 'send', 'recv')
+_CALLBACK = 'callback'  # part of the target's name in a call to the host
+_PRODUCTS = ('dot', 'convolution')
+_SLICE_UPDATE = 'dynamic-update-slice'
+# Opcodes that compute nothing: aliases, and asynchronous copies between HBM and
+# on-chip memory, which overlap with computation.
+_NO_WORK = (
+    'bitcast', 'get-tuple-element', 'parameter', 'tuple', 'constant',
+    'copy-start', 'copy-done', 'slice-start', 'slice-done', 'async-done',
+)  # fmt: skip
+# Custom calls that compute nothing and only manage buffers.
+_NO_CALLS = ('ConcatBitcast', 'AllocateBuffer')
+_LARGE = 2**16  # elements; copying a smaller array takes negligible time
+
+
+@dataclasses.dataclass(frozen=True)
+class Shapes:
+  """Shapes by which arrays are recognised.
+
+  The sizes of each shape are sorted and axes of size 1 are left out, because
+  the compiler may transpose arrays.
+
+  Attributes:
+    caches: shapes of the decoders' self-attention keys and values.
+    params: shapes of the large parameters.
+    vocab_size: size of the last axis of the logits.
+  """
+
+  caches: frozenset[tuple[int, ...]]
+  params: frozenset[tuple[int, ...]]
+  vocab_size: int
+
+
+def make_shapes(
+    caches: Iterable[tuple[int, ...]],
+    params: Iterable[tuple[int, ...]],
+    vocab_size: int,
+) -> Shapes:
+  """Makes `Shapes` from array shapes, without small parameters."""
+  large = [s for s in params if hlo.Array('s8', s).num_bytes >= _LARGE]
+  return Shapes(
+      frozenset(map(_unordered, caches)),
+      frozenset(map(_unordered, large)),
+      vocab_size,
+  )
+
+
+def _unordered(shape: tuple[int, ...]) -> tuple[int, ...]:
+  return tuple(sorted(size for size in shape if size > 1))
+
+
+@dataclasses.dataclass(frozen=True)
+class Reading:
+  """Counts for one trip of a loop.
+
+  Attributes:
+    cycles: the compiler's estimate. It gives none, counted as 0, for
+      asynchronous copies from HBM, in-place slice updates and collectives.
+    num_operations: instructions with an estimate.
+    all_reduces: all-reduce operations.
+    all_gathers: all-gather operations.
+    other_collectives: other collective operations.
+    host_transfers: transfers to or from the host, in any branch.
+    cache_bytes_written: bytes of new positions written to caches in place.
+    cache_bytes_remade: bytes of caches that are rewritten as a whole.
+    weight_bytes_copied: bytes of parameters copied to another layout or dtype.
+    vector_products: products of weights with a vector, by sums on the vector
+      unit.
+    float32_products: products with a float32 operand on the matrix unit.
+    scatter_trips: trips of loops that write row by row.
+    vocabulary_passes: instructions on arrays as wide as the logits.
+  """
+
+  cycles: int = 0
+  num_operations: int = 0
+  all_reduces: int = 0
+  all_gathers: int = 0
+  other_collectives: int = 0
+  host_transfers: int = 0
+  cache_bytes_written: int = 0
+  cache_bytes_remade: int = 0
+  weight_bytes_copied: int = 0
+  vector_products: int = 0
+  float32_products: int = 0
+  scatter_trips: int = 0
+  vocabulary_passes: int = 0
+
+  def __add__(self, other: 'Reading') -> 'Reading':
+    return Reading(
+        *map(sum, zip(dataclasses.astuple(self), dataclasses.astuple(other)))
+    )
+
+  def times(self, count: int) -> 'Reading':
+    """Returns the counts of `count` trips."""
+    return Reading(*(count * value for value in dataclasses.astuple(self)))
+
+
+class Loop(NamedTuple):
+  """Counts for a program's decoding loop.
+
+  Attributes:
+    trip: one trip, with its inner loops.
+    inner_trip: one trip of the inner loop that is asked for, else of the one
+      with the most cycles per trip, among the loops of the traced function;
+      None if there is none.
+  """
+
+  trip: Reading
+  inner_trip: Reading | None
+
+
+def read_loop(
+    program: hlo.Program,
+    shapes: Shapes,
+    num_trips: Mapping[str, int] | None = None,
+    repeated: str | None = None,
+) -> Loop:
+  """Analyses the decoding loop, whose number of trips depends on data.
+
+  Args:
+    program: with one such loop.
+    shapes: by which arrays are recognised.
+    num_trips: the trips of other loops whose number depends on data too, by a
+      scope of the traced function.
+    repeated: the scope of the inner loop that is reported by itself, where
+      there is one.
+  Raises:
+    ValueError: if the program does not have exactly one such loop, or if the
+      number of trips of an inner loop is unknown.
+  """
+  reader = _Reader(program, shapes, num_trips or {})
+  loops = [
+      loop
+      for loop in program.loops(program.entry)
+      if reader.num_trips(loop) is None
+  ]
+  if len(loops) != 1:
+    raise ValueError(
+        'A program with one decoding loop was expected, got'
+        f' {len(loops)} loops.'
+    )
+  (body,) = loops[0].called['body']
+  transfers = sum(map(_is_transfer, program.within(body)))
+  trip = dataclasses.replace(reader.read(body), host_transfers=transfers)
+  inner = [loop for loop in program.loops(body) if not _is_scatter(loop)]
+  named = [loop for loop in inner if repeated in _scopes(loop)]
+  trips = [reader.read(loop.called['body'][0]) for loop in named or inner]
+  return Loop(trip, max(trips, key=lambda x: x.cycles, default=None))
+
+
+def _scopes(loop: hlo.Instruction) -> list[str]:
+  return loop.op_name.split('/')
+
+
+def _is_scatter(loop: hlo.Instruction) -> bool:
+  return loop.op_name.endswith('scatter')
+
+
+def _is_transfer(instruction: hlo.Instruction) -> bool:
+  is_call = instruction.opcode == 'custom-call'
+  return instruction.opcode in _TRANSFERS or (
+      is_call and _CALLBACK in instruction.target
+  )
+
+
+def _count(instructions: list[hlo.Instruction], kind: str) -> int:
+  # An asynchronous operation is a start and a done; only the start counts.
+  return sum(i.opcode in (kind, f'{kind}-start') for i in instructions)
+
+
+class _Reader:
+  """Analyses computations of one program."""
+
+  def __init__(
+      self, program: hlo.Program, shapes: Shapes, num_trips: Mapping[str, int]
+  ):
+    self._program = program
+    self._shapes = shapes
+    self._num_trips = num_trips
+
+  def num_trips(self, loop: hlo.Instruction) -> int | None:
+    """Returns a loop's number of trips; None if it is not known."""
+    known = (self._num_trips.get(scope) for scope in _scopes(loop))
+    trips = next((count for count in known if count is not None), None)
+    return self._program.num_trips(loop) if trips is None else trips
+
+  def read(self, computation: str) -> Reading:
+    """Returns the counts of a computation."""
+    parts = map(self._read, self._program.of(computation))
+    return sum(parts, start=Reading())
+
+  def _read(self, instruction: hlo.Instruction) -> Reading:
+    if instruction.opcode in _NO_WORK or instruction.target in _NO_CALLS:
+      return Reading()
+    if instruction.opcode == 'while':
+      return self._read_inner_loop(instruction)
+    if instruction.opcode == 'conditional':
+      return self._read_branch(instruction)
+    if instruction.opcode == 'call':
+      return self.read(*instruction.called['to_apply'])
+    return self._read_operation(instruction)
+
+  def _read_branch(self, conditional: hlo.Instruction) -> Reading:
+    branches = [
+        name
+        for role, names in conditional.called.items()
+        if role.endswith(('_computation', '_computations'))
+        for name in names
+    ]
+    is_nested = lambda name: any(
+        part.opcode == 'conditional' for part in self._program.of(name)
+    )
+    last = [name for name in branches if not is_nested(name)] or branches
+    return min(map(self.read, last), key=lambda branch: branch.cycles)
+
+  def _read_inner_loop(self, loop: hlo.Instruction) -> Reading:
+    trips = self.num_trips(loop)
+    if trips is None:
+      raise ValueError(
+          f'The loop {loop.name} within the decoding loop has an unknown number'
+          ' of trips.'
+      )
+    (body,) = loop.called['body']
+    total = self.read(body).times(trips)
+    return total + Reading(scatter_trips=trips if _is_scatter(loop) else 0)
+
+  def _read_operation(self, operation: hlo.Instruction) -> Reading:
+    parts = self._parts(operation)
+    taken = self._program.taken(operation)
+    return Reading(
+        cycles=operation.cycles,
+        num_operations=int(operation.cycles > 0),
+        all_reduces=_count(parts, 'all-reduce'),
+        all_gathers=_count(parts, 'all-gather'),
+        other_collectives=sum(_count(parts, x) for x in _OTHER_COLLECTIVES),
+        cache_bytes_written=self._bytes_written(parts),
+        cache_bytes_remade=self._bytes_remade(operation, parts),
+        weight_bytes_copied=sum(
+            x.num_bytes for x in operation.arrays if self._is_param(x)
+        ),
+        vector_products=int(
+            any(map(self._is_param, taken)) and _is_vector_product(parts)
+        ),
+        float32_products=sum(map(self._is_float32_product, parts)),
+        vocabulary_passes=int(
+            any(map(self._is_logits, (*operation.arrays, *taken)))
+        ),
+    )
+
+  def _parts(self, operation: hlo.Instruction) -> list[hlo.Instruction]:
+    """Returns the instruction and those of the computations that it calls."""
+    inner = (
+        part
+        for role in ('calls', 'to_apply')
+        for name in operation.called.get(role, ())
+        for part in self._program.within(name)
+    )
+    return [operation, *inner]
+
+  def _updates(self, parts) -> list[hlo.Instruction]:
+    updates = [part for part in parts if part.opcode == _SLICE_UPDATE]
+    return [update for update in updates if self._is_cache(update.arrays[0])]
+
+  def _bytes_written(self, parts) -> int:
+    return sum(
+        self._program.taken(update)[1].num_bytes
+        for update in self._updates(parts)
+    )
+
+  def _bytes_remade(self, operation, parts) -> int:
+    if self._updates(parts):
+      return 0
+    return sum(x.num_bytes for x in operation.arrays if self._is_cache(x))
+
+  def _is_float32_product(self, part: hlo.Instruction) -> bool:
+    is_product = part.opcode in _PRODUCTS
+    return is_product and any(
+        x.dtype == 'f32' for x in self._program.taken(part)
+    )
+
+  def _is_cache(self, array: hlo.Array) -> bool:
+    return _unordered(array.shape) in self._shapes.caches
+
+  def _is_param(self, array: hlo.Array) -> bool:
+    return _unordered(array.shape) in self._shapes.params
+
+  def _is_logits(self, array: hlo.Array) -> bool:
+    is_wide = self._shapes.vocab_size in array.shape
+    return is_wide and not self._is_param(array)
+
+
+def _is_vector_product(parts: list[hlo.Instruction]) -> bool:
+  opcodes = {part.opcode for part in parts}
+  return 'reduce' in opcodes and opcodes.isdisjoint(_PRODUCTS)

@@ -1,0 +1,81 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Compiles T5X's own decoding for a TPU, where T5X can be imported."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+
+from speculative_t5x.loading import models
+from speculative_t5x.networks import t5
+from speculative_t5x.research.tpu_aot import abstract_pair
+from speculative_t5x.research.tpu_aot import programs
+from speculative_t5x.research.tpu_aot import reading
+
+# Imported here and not in the function that uses it: T5X's modules register
+# with gin, and gin's registry is locked while a job runs.
+try:
+  import seqio
+  from t5x import decoding
+  from t5x import models
+  from t5x.examples.t5 import network
+except ImportError:
+  IS_IMPORTABLE = False
+else:
+  IS_IMPORTABLE = True
+
+
+def compile_plain(
+    config: t5.T5Config,
+    place: abstract_pair.Place,
+    *,
+    examples: int,
+    inputs_length: int,
+    length: int,
+) -> programs.Program:
+  """Compiles argmax decoding by T5X's `temperature_sample`.
+
+  Args:
+    config: the config of the network.
+    place: one device.
+    examples: examples per batch.
+    inputs_length: tokens per input.
+    length: tokens per output.
+  """
+  model = _make_model(config)
+  where = place.replicated()
+  dtype = jnp.dtype(config.dtype)
+  params = jax.tree.map(
+      lambda x: jax.ShapeDtypeStruct(x.shape, dtype, sharding=where),
+      models.abstract_params(config),
+  )
+  tokens = lambda size: jax.ShapeDtypeStruct(
+      (examples, size), jnp.int32, sharding=where
+  )
+  batch = {
+      'encoder_input_tokens': tokens(inputs_length),
+      'decoder_input_tokens': tokens(length),
+  }
+  shapes = reading.make_shapes(
+      caches=[(examples, config.num_heads, config.head_dim, length)],
+      params=[x.shape for x in jax.tree.leaves(params)],
+      vocab_size=config.vocab_size,
+  )
+  lowered = jax.jit(model.predict_batch).lower
+  return programs.compile_loop(lambda: lowered(params, batch).compile(), shapes)
+
+
+def _make_model(config: t5.T5Config):
+  names = network.T5Config.__dataclass_fields__
+  known = {n: getattr(config, n) for n in names if hasattr(config, n)}
+  vocabulary = seqio.PassThroughVocabulary(config.vocab_size, eos_id=1)
+  return models.EncoderDecoderModel(
+      module=network.Transformer(network.T5Config(**known)),
+      input_vocabulary=vocabulary,
+      output_vocabulary=vocabulary,
+      optimizer_def=None,
+      decode_fn=functools.partial(
+          decoding.temperature_sample, temperature=0.0, topk=0
+      ),
+  )

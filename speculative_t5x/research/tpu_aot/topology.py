@@ -1,0 +1,124 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Descriptions of TPU topologies from libtpu, without the hardware."""
+
+from collections.abc import Sequence
+import dataclasses
+import importlib.metadata
+import math
+import os
+import re
+
+import jax
+from jax.experimental import topologies
+from packaging import requirements
+
+from speculative_t5x.loading import quiet
+from speculative_t5x.research.tpu_aot import chips
+
+_NAME = re.compile(r'(\w+):(\d+(?:x\d+){1,2})')
+_INSTALL = "in a checkout, pip install '.[tpu-aot]'"
+# Without these variables libtpu queries the TPU machine's metadata server, and
+# only one process per machine can load it.
+_ENVIRONMENT = {
+    'TPU_WORKER_HOSTNAMES': 'localhost',
+    'TPU_SKIP_MDS_QUERY': '1',
+    'ALLOW_MULTIPLE_LIBTPU_LOAD': '1',
+}
+_PAIRED_CORES = ('v4',)  # two cores per chip, by default two devices
+
+
+class TopologyError(ValueError):
+  """A topology cannot be described, or libtpu is missing or does not match."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Topology:
+  """A topology of chips of one generation.
+
+  Attributes:
+    name: e.g. 'v4:2x2x1'.
+    chip: published figures per chip.
+    devices: one per chip; programs can be compiled for them but not run.
+  """
+
+  name: str
+  chip: chips.Chip
+  devices: Sequence[jax.Device]
+
+
+def describe(name: str) -> Topology:
+  """Returns a topology for which programs can be compiled.
+
+  Args:
+    name: the generation and the chips along each axis, e.g. 'v4:2x2x1' or
+      'v5e:2x2'.
+  Raises:
+    TopologyError: if the topology is unknown, or if libtpu is missing or does
+      not match JAX.
+  """
+  match = _NAME.fullmatch(name) if isinstance(name, str) else None
+  chip = chips.CHIPS.get(match[1]) if match else None
+  if chip is None:
+    raise TopologyError(
+        f'There is no topology {name!r}. Write a generation'
+        f' ({", ".join(chips.CHIPS)}) and the chips along each axis, as in'
+        ' v4:2x2x1 or v5e:2x2 (a v4-8 machine is v4:2x2x1, a v5litepod-4 is'
+        ' v5e:2x2).'
+    )
+  check_libtpu()
+  for variable, value in _ENVIRONMENT.items():
+    os.environ.setdefault(variable, value)
+  try:
+    with quiet.quiet_stderr():
+      found = topologies.get_topology_desc(
+          name, platform='tpu', **_options(chip, match[2])
+      )
+  except RuntimeError as error:
+    raise TopologyError(
+        f'libtpu does not know the topology {name}: {error}. Choose the'
+        ' topology of a host or a slice, as in v4:1x1x1, v4:2x2x1 or v5e:2x4.'
+    ) from error
+  return Topology(name, chip, tuple(found.devices))
+
+
+def _options(chip: chips.Chip, bounds: str) -> dict[str, object]:
+  options = {}
+  if chip.name in _PAIRED_CORES:
+    options['chip_config_name'] = 'megacore'
+  if math.prod(map(int, bounds.split('x'))) == 1:
+    options['chips_per_host_bounds'] = (1, 1, 1)
+  return options
+
+
+def check_libtpu() -> str:
+  """Checks that libtpu is installed in a version that JAX accepts.
+
+  Returns:
+    The version of libtpu.
+  Raises:
+    TopologyError: if libtpu is missing or does not match JAX.
+  """
+  try:
+    found = importlib.metadata.version('libtpu')
+  except importlib.metadata.PackageNotFoundError as error:
+    raise TopologyError(
+        "libtpu, the compiler for TPUs, is not installed. Install the package's"
+        f' extra: {_INSTALL}.'
+    ) from error
+  wanted = _wanted_libtpu()
+  if wanted is not None and found not in wanted.specifier:
+    raise TopologyError(
+        f'libtpu {found} does not match JAX {jax.__version__}, which requires'
+        f' {wanted.name}{wanted.specifier}. Install that version: {_INSTALL}.'
+    )
+  return found
+
+
+def _wanted_libtpu() -> requirements.Requirement | None:
+  """Returns the requirement of libtpu in JAX's extra for TPUs."""
+  for text in importlib.metadata.requires('jax') or ():
+    requirement = requirements.Requirement(text)
+    if requirement.name == 'libtpu':
+      return requirement
+  return None

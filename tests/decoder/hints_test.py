@@ -1,0 +1,76 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of hints as token ids."""
+
+import pytest
+
+from speculative_t5x.decoder import hints
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.tasks import bulletins
+
+TEXT, OTHER = 'Der Zug ist da.', 'Es regnet.'
+
+
+@pytest.fixture(scope='module')
+def vocabulary():
+  return vocabularies.load(bulletins.VOCABULARY_FILE)
+
+
+class TestEncode:
+
+  def test_texts_end_with_the_end_of_sequence(self, vocabulary):
+    one, other = ([*vocabulary.encode(x), 1] for x in (TEXT, OTHER))
+    assert hints.encode(TEXT, vocabulary) == [one]
+    assert hints.encode([TEXT, OTHER], vocabulary) == [one, other]
+    assert hints.encode(('', TEXT, ' '), vocabulary) == [one]
+    for nothing in (None, '', [], ['', '']):
+      assert hints.encode(nothing, vocabulary) == []
+
+  def test_limit_counts_what_is_stacked(self, vocabulary):
+    full = hints.encode([TEXT, OTHER], vocabulary)
+    (whole,) = hints.stack([full], 0)
+    for limit in range(1, sum(map(len, full)) + 3):
+      cut = hints.encode([TEXT, OTHER], vocabulary, limit)
+      (row,) = hints.stack([cut], 0)
+      expected = whole[:limit].tolist()
+      assert row[: len(expected)].tolist() == expected
+      assert not row[limit:].any()
+
+  @pytest.mark.parametrize('wrong', [3, [TEXT, None], {'a': TEXT}, [[TEXT]]])
+  def test_no_text(self, vocabulary, wrong):
+    with pytest.raises(TypeError, match='Hints are a text, a list of texts'):
+      hints.encode(wrong, vocabulary)
+
+
+class TestStack:
+
+  def test_padding_parts_texts(self):
+    rows = hints.stack([[[5, 1], [6, 7, 1]], [], [[8]]], 0)
+    assert rows[:, :7].tolist() == [
+        [5, 1, 0, 6, 7, 1, 0],
+        [0, 0, 0, 0, 0, 0, 0],
+        [8, 0, 0, 0, 0, 0, 0],
+    ]
+
+  def test_without_any(self):
+    assert hints.stack([[], []], 0) is None
+
+  @pytest.mark.parametrize(
+      ('length', 'width'), [(0, 64), (1, 64), (40, 64), (64, 64), (65, 128)]
+  )
+  def test_room(self, length, width):
+    rows = hints.stack([[[5] * length], []], 0, room=40)
+    assert rows.shape == (2, width)
+    assert (rows != 0).sum() == length
+
+  @pytest.mark.parametrize('padding', [0, 3])
+  def test_unstack(self, padding):
+    encoded = [[[5, 1], [6, 7, 1]], [], [[8] * 32]]
+    rows = hints.stack(encoded, padding)
+    assert hints.unstack(rows, padding) == encoded
+
+  @pytest.mark.parametrize(
+      ('length', 'width'), [(1, 32), (32, 32), (33, 64), (64, 64), (65, 128)]
+  )
+  def test_few_widths(self, length, width):
+    assert hints.stack([[[5] * length]], 0).shape == (1, width)

@@ -1,0 +1,396 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of decoding texts, with a tiny T5 and a tiny vocabulary."""
+
+import functools
+import io
+import pathlib
+import tempfile
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import sentencepiece
+
+from speculative_t5x.decoder import batching
+from speculative_t5x.decoder import text_decoder
+from speculative_t5x.drafters import draft_model
+from speculative_t5x.drafters import lookup
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.speculation import contracts
+from tests import tiny
+
+CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
+INPUTS_LENGTH, LENGTH, GAMMA = 12, 10, 2
+TEXTS = ['a red bell', 'the big bell is old', 'it is red']
+SENTENCES = [
+    'a red bell',
+    'the big bell is old',
+    'it is a big red bell',
+    'it is red',
+    'the old bell is big',
+    'a big bell',
+    'the bell is red',
+    'it is old',
+]
+
+
+@functools.cache
+def vocabulary(**options) -> vocabularies.Vocabulary:
+  """Returns a vocabulary of about 40 pieces; there are 64 logits."""
+  settings = dict(pad_id=0, eos_id=1, unk_id=2, bos_id=-1) | options
+  model = io.BytesIO()
+  sentencepiece.SentencePieceTrainer.train(
+      sentence_iterator=iter(SENTENCES),
+      model_writer=model,
+      vocab_size=40,
+      hard_vocab_limit=False,
+      num_threads=1,
+      minloglevel=2,
+      **settings,
+  )
+  with tempfile.TemporaryDirectory() as folder:
+    path = pathlib.Path(folder) / 'spiece.model'
+    path.write_bytes(model.getvalue())
+    return vocabularies.load(path).within(CONFIG.vocab_size)
+
+
+@functools.cache
+def models():
+  draft = tiny.model(CONFIG, noise=0.15)
+  return tiny.model(CONFIG), draft_model.from_model(draft)
+
+
+@functools.cache
+def pair(**options) -> text_decoder.TextDecoder:
+  settings = dict(
+      gamma=GAMMA,
+      inputs_length=INPUTS_LENGTH,
+      targets_length=LENGTH,
+      matmul_precision='highest',
+  )
+  return text_decoder.TextDecoder(
+      *models(), vocabulary(), **(settings | options)
+  )
+
+
+def text_of(ids) -> str:
+  """Detokenizes by hand."""
+  ids = ids.tolist()
+  ids = ids[: ids.index(1)] if 1 in ids else ids
+  return vocabulary().decode([i for i in ids if i > 0])
+
+
+class TestDecode:
+
+  def test_greedy_equals_plain(self):
+    found, expected = pair().decode(TEXTS), pair().decode_plain(TEXTS)
+    assert found.texts == expected.texts
+    np.testing.assert_array_equal(found.sequences, expected.sequences)
+    np.testing.assert_array_equal(found.scores, np.zeros((3, 1)))
+    assert found.decoded.num_calls.sum() < expected.decoded.num_calls.sum()
+
+  def test_shapes_and_types(self):
+    found = pair().decode(TEXTS, temperature=1.0)
+    assert found.sequences.shape == (3, 1, LENGTH)
+    assert found.scores.shape == (3, 1)
+    assert np.all(found.scores < 0)
+    assert found.num_truncated == 0
+    assert [len(decodes) for decodes in found.texts] == [1, 1, 1]
+    for (text,), (ids,) in zip(found.texts, found.sequences):
+      assert text == text_of(ids)
+    assert any(text for (text,) in found.texts)
+
+  def test_samples_depend_on_example_id_and_seed(self):
+    run = lambda **options: pair().decode(TEXTS, temperature=1.0, **options)
+    first = run(example_ids=[7, 8, 9], seed=3)
+    np.testing.assert_array_equal(
+        first.sequences, run(example_ids=[7, 8, 9], seed=3).sequences
+    )
+    default = run(seed=3).sequences
+    np.testing.assert_array_equal(
+        default, run(example_ids=[0, 1, 2], seed=3).sequences
+    )
+    for other in (run(seed=4).sequences, first.sequences):
+      assert np.any(default != other, axis=(1, 2)).all()
+
+  def test_values_do_not_recompile(self):
+    pair().decode(TEXTS), pair().decode_plain(TEXTS)
+    tokens = pair().tokens
+    sizes = lambda: (
+        tokens._jit_speculative._cache_size(),
+        tokens._jit_plain._cache_size(),
+    )
+    before = sizes()
+    for options in (
+        dict(temperature=0.7, topk=5, seed=4),
+        dict(temperature=1.3, topp=0.9, draft_temperature=0.0),
+        dict(temperature=1.1, minp=0.1, typicalp=0.9),
+        dict(example_ids=[4, 2, 9]),
+    ):
+      pair().decode(TEXTS[::-1], **options)
+      pair().decode_plain(TEXTS[::-1], **options)
+    assert sizes() == before
+
+
+@pytest.fixture(scope='module')
+def several():
+  return pair(num_decodes=3).decode(TEXTS, temperature=1.0, seed=5)
+
+
+class TestNumDecodes:
+
+  def test_best_comes_last(self, several):
+    assert several.scores.shape == (3, 3)
+    assert np.all(np.diff(several.scores, axis=1) >= 0)
+    assert np.any(np.diff(several.scores, axis=1) > 0)
+
+  def test_scores_texts_and_tokens_have_the_same_order(self, several):
+    decoded = several.decoded
+    sequences = decoded.sequences.reshape(3, 3, LENGTH)
+    scores = decoded.log_probs.reshape(3, 3)
+    for example in range(3):
+      as_decoded = {
+          (score, tokens.tobytes())
+          for score, tokens in zip(scores[example], sequences[example])
+      }
+      as_sorted = {
+          (score, tokens.tobytes())
+          for score, tokens in zip(
+              several.scores[example], several.sequences[example]
+          )
+      }
+      assert len(as_decoded) == 3
+      assert as_sorted == as_decoded
+      for text, ids in zip(several.texts[example], several.sequences[example]):
+        assert text == text_of(ids)
+
+  def test_first_decode_is_that_of_a_single_one(self, several):
+    single = pair().decode(TEXTS, temperature=1.0, seed=5)
+    np.testing.assert_array_equal(
+        several.decoded.sequences[::3], single.sequences[:, 0]
+    )
+    np.testing.assert_allclose(
+        several.decoded.log_probs[::3], single.scores[:, 0], atol=1e-3
+    )
+
+
+class TestPaddedIds:
+
+  def test_masked_ids_are_never_written(self):
+    """All 64 ids are about equally likely, and about 40 are pieces."""
+    num_pieces = vocabulary().num_pieces
+    assert num_pieces < CONFIG.vocab_size
+    run = lambda pair: pair.decode_plain(TEXTS, temperature=8.0).sequences
+    assert np.any(run(pair()) >= num_pieces)
+    assert np.all(run(pair(mask_padded_ids=True)) < num_pieces)
+
+  def test_ids_without_a_piece_are_shown_as_unknown(self):
+    word = vocabulary().encode('red')
+    ids = [*word, 60, 0, *word, 1, *word]
+    special_ids = contracts.SpecialIds(end=1, padding=0, start=0)
+    ids = batching.text_ids(ids, special_ids)
+    assert ids == [*word, 60, *word]
+    unknown = vocabulary().decode([vocabulary().unk_id])
+    assert vocabulary().decode(ids) == f'red{unknown} red'
+
+  def test_unknown_text_is_counted(self):
+    assert pair().decode_plain(TEXTS).num_unknown == 0
+    texts = ['a red bell', 'the <extra_id_0> bell', 'the bell 漢']
+    assert pair().decode(texts).num_unknown == 2
+
+
+class TestRequest:
+
+  def test_tokens(self):
+    request, num_truncated = pair().make_request(TEXTS)
+    assert num_truncated == 0
+    for text, row in zip(TEXTS, request.encoder_input_tokens.tolist()):
+      ids = vocabulary().encode(text)
+      padding = [0] * (INPUTS_LENGTH - len(ids) - 1)
+      assert row == [*ids, 1, *padding]
+    assert request.limits.tolist() == [LENGTH] * 3
+    assert request.example_ids.tolist() == [0, 1, 2]
+
+  @pytest.mark.parametrize('seed', [-(2**31), -1, 0, 2**31 - 1])
+  def test_seed_keeps_all_bits(self, seed):
+    request, _ = pair().make_request(TEXTS, seed=seed)
+    assert request.seed.dtype == np.int32
+    assert int(request.seed) == seed
+
+  def test_example_ids_keep_all_bits(self):
+    ids = [-5, 2**24 + 1, -(2**31)]
+    request, _ = pair().make_request(TEXTS, example_ids=ids)
+    assert request.example_ids.dtype == np.int32
+    assert request.example_ids.tolist() == ids
+
+  def test_long_input_is_cut_and_ends_with_eos(self):
+    long = 'the big bell is old it is a big red bell it is red'
+    request, num_truncated = pair().make_request(['a red bell', long, long])
+    ids = vocabulary().encode(long)
+    assert num_truncated == 2
+    assert len(ids) >= INPUTS_LENGTH
+    assert request.encoder_input_tokens[1].tolist() == [
+        *ids[: INPUTS_LENGTH - 1],
+        1,
+    ]
+
+  def test_input_of_maximal_length_is_not_cut(self):
+    ids = list(range(2, 2 + INPUTS_LENGTH - 1)) + [1]
+    assert batching.cut(ids, INPUTS_LENGTH, 1) == ids
+    assert batching.cut(ids, INPUTS_LENGTH - 1, 1) == [*ids[:-2], 1]
+    assert batching.cut(ids, 1, 1) == [1]
+
+  def test_number_of_inputs_that_were_cut(self):
+    """An input that just fits with its end is not cut."""
+    long = 'the big bell is old it is a big red bell it is red'
+    fits = len(vocabulary().encode('a red bell')) + 1
+    tight = pair(inputs_length=fits)
+    assert tight.make_request(['a red bell', long])[1] == 1
+    assert tight.decode(['a red bell', long]).num_truncated == 1
+    assert tight.decode_plain(['a red bell', long]).num_truncated == 1
+
+  @pytest.mark.parametrize('empty', ['', '  ', '\n\t', '\u200b'])
+  def test_empty_input(self, empty):
+    with pytest.raises(ValueError, match='Input 1 is empty'):
+      pair().make_request(['a red bell', empty])
+
+  @pytest.mark.parametrize(
+      'bad', [1.5, 1.0, 2**31, -(2**31) - 1, 'a', None, [1], np.array([1])]
+  )
+  def test_example_ids_that_are_no_integers(self, bad):
+    ids = [7] * len(TEXTS)
+    ids[1] = bad
+    said = r'example_ids\[1\] must be an integer of 32 bits, got '
+    with pytest.raises(ValueError, match=said):
+      pair().make_request(TEXTS, example_ids=ids)
+
+  def test_example_ids_of_any_integer_type(self):
+    ids = [7] * len(TEXTS)
+    for bound in (2**31 - 1, np.int64(-(2**31)), np.uint8(3), jnp.int32(3)):
+      ids[1] = bound
+      request, _ = pair().make_request(TEXTS, example_ids=ids)
+      assert int(request.example_ids[1]) == int(bound)
+
+  def test_draft_model_uses_the_targets_temperature(self):
+    request, _ = pair().make_request(TEXTS, temperature=0.5, topk=3)
+    assert float(request.draft_sampling.temperature) == 0.5
+    assert int(request.draft_sampling.topk) == 3
+    request, _ = pair().make_request(
+        TEXTS, temperature=0.5, draft_temperature=0.0
+    )
+    assert float(request.sampling.temperature) == 0.5
+    assert float(request.draft_sampling.temperature) == 0
+
+  @pytest.mark.parametrize(
+      ('name', 'value'),
+      [
+          ('temperature', -1.0),
+          ('topk', -1),
+          ('topp', 1.5),
+          ('minp', 1.5),
+          ('typicalp', -0.5),
+          ('draft_temperature', -1.0),
+          ('seed', 2**31),
+      ],
+  )
+  def test_option_out_of_range(self, name, value):
+    with pytest.raises(ValueError, match=name.removeprefix('draft_')):
+      pair().make_request(TEXTS, **{name: value})
+
+
+class TestHints:
+
+  @staticmethod
+  def looking_up(**options):
+    settings = dict(gamma=4, inputs_length=INPUTS_LENGTH, targets_length=LENGTH)
+    return text_decoder.TextDecoder(
+        models()[0],
+        lookup.FromContext().load(),
+        vocabulary(),
+        **(settings | options),
+    )
+
+  def test_outputs_are_those_without_hints(self):
+    found = self.looking_up()
+    plain = found.decode_plain(TEXTS)
+    hints = [plain.texts[0][-1], None, ['a bell', plain.texts[2][-1]]]
+    output = found.decode(TEXTS, hints=hints)
+    np.testing.assert_array_equal(output.sequences, plain.sequences)
+    unaided = found.decode(TEXTS)
+    np.testing.assert_array_equal(unaided.sequences, plain.sequences)
+    unread = found.decode_plain(TEXTS, hints=hints)
+    np.testing.assert_array_equal(unread.sequences, plain.sequences)
+
+  def test_drafter_that_does_not_read_them(self):
+    with pytest.raises(ValueError, match='does not read hints.*FromContext'):
+      pair().decode(TEXTS, hints=['a', None, None])
+    pair().decode(TEXTS, hints=[None, None, None])
+
+  def test_lengths_recompile_seldom(self):
+    found = self.looking_up()
+    found.decode(TEXTS, hints=['a', None, None])
+    size = found.tokens._jit_speculative._cache_size()
+    for count in (2, 5, 9):
+      found.decode(TEXTS, hints=[' '.join(['bell'] * count), 'a red', None])
+    assert found.tokens._jit_speculative._cache_size() == size
+
+  def test_are_cut_to_their_length(self):
+    found = self.looking_up(hints_length=3)
+    request, _ = found.make_request(TEXTS, hints=['the big bell is old'] * 3)
+    assert (request.hints[:, :3] > 1).all() and not request.hints[:, 3:].any()
+
+  @pytest.mark.parametrize(
+      ('hints', 'given'),
+      [(['a'], '1 entries'), (['a'] * 4, '4 entries'), ('abc', 'one text')],
+  )
+  def test_of_another_number(self, hints, given):
+    with pytest.raises(ValueError, match=f'entry per input, got {given} and 3'):
+      pair().make_request(TEXTS, hints=hints)
+
+
+class TestArguments:
+
+  @pytest.mark.parametrize(
+      ('name', 'said'),
+      [
+          ('gamma', 'gamma'),
+          ('inputs_length', 'inputs_length'),
+          ('targets_length', 'length'),
+          ('num_decodes', 'num_decodes'),
+      ],
+  )
+  def test_below_one(self, name, said):
+    with pytest.raises(ValueError, match=f'{said} must be at least 1'):
+      pair(**{name: 0})
+
+  @pytest.mark.parametrize('narrow', ['target', 'draft'])
+  def test_vocabulary_wider_than_the_logits(self, narrow):
+    both = dict(zip(('target', 'draft'), models()))
+    model = tiny.model(
+        tiny.config(vocab_size=16, num_encoder_layers=1, num_decoder_layers=1)
+    )
+    both[narrow] = (
+        model if narrow == 'target' else draft_model.from_model(model)
+    )
+    with pytest.raises(
+        vocabularies.VocabularyError, match=f'the {narrow} only 16'
+    ):
+      text_decoder.TextDecoder(
+          *both.values(),
+          vocabulary(),
+          gamma=1,
+          inputs_length=4,
+          targets_length=4,
+      )
+
+  def test_vocabulary_of_another_end(self):
+    other = vocabulary(eos_id=2, unk_id=1)
+    with pytest.raises(vocabularies.VocabularyError, match='id 2.* target 1:'):
+      text_decoder.TextDecoder(
+          *models(), other, gamma=2, inputs_length=8, targets_length=8
+      )
+
+  def test_unknown_option(self):
+    with pytest.raises(TypeError, match='temprature'):
+      pair().decode(TEXTS, temprature=1.0)

@@ -1,0 +1,676 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of decoding token ids with a tiny T5, in float32 at full precision."""
+
+import copy
+import dataclasses
+import functools
+import gc
+import types
+from typing import NamedTuple
+import weakref
+
+from flax import struct
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from speculative_t5x.decoder import counts
+from speculative_t5x.decoder import token_decoder
+from speculative_t5x.drafters import draft_model
+from speculative_t5x.networks import t5_model
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import loop
+from speculative_t5x.speculation import sampling
+from speculative_t5x.speculation import verification
+from tests import compilation
+from tests import tiny
+
+ROWS, LENGTH, GAMMA = 32, 14, 3
+CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
+
+
+@functools.cache
+def models():
+  """Returns a target, and a draft model with a moderate acceptance rate."""
+  draft = tiny.model(CONFIG, noise=0.15)
+  return tiny.model(CONFIG), draft_model.from_model(draft)
+
+
+@functools.cache
+def decoder() -> token_decoder.TokenDecoder:
+  return token_decoder.TokenDecoder(
+      *models(), gamma=GAMMA, length=LENGTH, matmul_precision='highest'
+  )
+
+
+def request(
+    order=None,
+    limits=LENGTH,
+    seed=0,
+    draft_temperature=None,
+    temperature=1.0,
+    **rules,
+) -> token_decoder.Request:
+  """Returns a request of examples in an order, by default all."""
+  order = np.arange(ROWS) if order is None else np.asarray(order)
+  if draft_temperature is None:
+    draft_temperature = temperature
+  return token_decoder.Request(
+      tiny.encoder_tokens(ROWS, 9)[order],
+      jnp.asarray(order, jnp.int32),
+      jnp.broadcast_to(jnp.asarray(limits, jnp.int32), order.shape),
+      jnp.int32(seed),
+      sampling.make_sampling(temperature, **rules),
+      sampling.make_sampling(draft_temperature),
+  )
+
+
+def speculative(**options) -> token_decoder.Decoded:
+  return jax.device_get(decoder().speculative(request(**options)))
+
+
+def plain(**options) -> token_decoder.Decoded:
+  return jax.device_get(decoder().plain(request(**options)))
+
+
+@functools.cache
+def whole():
+  return speculative(seed=1)
+
+
+def assert_rows_equal(one, two, rows):
+  """Checks that results of the given rows are equal."""
+  for name in ('sequences', 'num_tokens', 'num_calls'):
+    np.testing.assert_array_equal(getattr(one, name), getattr(two, name)[rows])
+  np.testing.assert_allclose(one.log_probs, two.log_probs[rows], atol=1e-3)
+  jax.tree.map(
+      lambda x, y: np.testing.assert_array_equal(x, y[rows]),
+      one.statistics,
+      two.statistics,
+  )
+
+
+class TestGreedy:
+  """Tier 5: greedy outputs are those of plain decoding."""
+
+  @pytest.mark.parametrize('draft_temperature', [0.0, 1.5])
+  def test_equals_plain_decoding(self, draft_temperature):
+    found = speculative(temperature=0.0, draft_temperature=draft_temperature)
+    expected = plain(temperature=0.0)
+    np.testing.assert_array_equal(found.sequences, expected.sequences)
+    np.testing.assert_array_equal(found.num_tokens, expected.num_tokens)
+    np.testing.assert_array_equal(found.log_probs, np.zeros(ROWS))
+    stats = found.statistics
+    assert stats.num_rejections.sum() > ROWS
+    assert stats.accepted_histogram[:, 1:].sum() > ROWS
+
+  def test_takes_fewer_target_calls(self):
+    found = speculative(temperature=0.0)
+    expected = plain(temperature=0.0)
+    np.testing.assert_array_equal(expected.num_calls, expected.num_tokens)
+    assert found.num_calls.sum() < 0.8 * expected.num_calls.sum()
+
+  def test_outputs_of_rows_differ(self):
+    """Otherwise the tests here would show little."""
+    found = speculative(temperature=0.0)
+    assert len(np.unique(found.sequences, axis=0)) > 4
+
+
+class TestBatch:
+  """Tier 6, up to near ties, of which these seeds have none."""
+
+  def test_in_another_order(self):
+    order = np.random.default_rng(0).permutation(ROWS)
+    assert_rows_equal(speculative(seed=1, order=order), whole(), order)
+
+  def test_alone(self):
+    for row in range(0, ROWS, 2):
+      assert_rows_equal(speculative(seed=1, order=[row]), whole(), [row])
+
+  def test_with_padding_rows(self):
+    is_padding = np.arange(ROWS) % 4 == 2
+    found = speculative(seed=1, limits=np.where(is_padding, 0, LENGTH))
+    rows = lambda x: x[~is_padding] if x.shape[:1] == (ROWS,) else x
+    assert_rows_equal(
+        jax.tree.map(rows, found), whole(), np.flatnonzero(~is_padding)
+    )
+    assert not found.sequences[is_padding].any()
+    assert not found.num_calls[is_padding].any()
+
+  def test_seed_matters(self):
+    is_other = speculative(seed=2).sequences != whole().sequences
+    assert np.any(is_other, axis=1).mean() > 0.9
+
+  @pytest.mark.parametrize('way', [speculative, plain])
+  def test_limits_are_capped_at_the_length(self, way):
+    found, expected = way(seed=1, limits=LENGTH + 40), way(seed=1)
+    jax.tree.map(np.testing.assert_array_equal, found, expected)
+    assert np.any(found.num_tokens == LENGTH)
+
+  def test_rows_of_a_request(self, monkeypatch):
+    """Keys use all bits of seed and id, and limits are capped."""
+    ids = np.array([5, -5, 2**24, 2**24 + 1, -(2**31)], np.int32)
+    limits = [3, 0, LENGTH, LENGTH + 1, 2]
+    asked = request(order=range(5), limits=limits, seed=-7)
+    several = copy.copy(decoder())
+    several.num_decodes = 2
+    found = []
+    monkeypatch.setattr(loop, 'decode', lambda *args, **_: found.extend(args))
+    several._decode(None, None, asked.replace(example_ids=jnp.asarray(ids)))
+    *_, keys, row_limits = found
+    start = jax.random.key(-7, impl='threefry2x32')
+    expected = [
+        jax.random.fold_in(jax.random.fold_in(start, example), decode)
+        for example in ids.view(np.uint32)
+        for decode in range(2)
+    ]
+    np.testing.assert_array_equal(
+        jax.random.key_data(keys), [*map(jax.random.key_data, expected)]
+    )
+    assert row_limits.tolist() == [3, 3, 0, 0, *[LENGTH] * 4, 2, 2]
+
+
+class TestFeatures:
+  """Decoding reuses what the target's encoder computed before."""
+
+  @pytest.mark.parametrize('way', ['speculative', 'plain'])
+  @pytest.mark.parametrize('temperature', [0.0, 1.0])
+  def test_outputs_are_the_same(self, way, temperature):
+    asked = request(seed=1, temperature=temperature)
+    given = asked.replace(features=decoder().encode(asked))
+    found, expected = (
+        jax.device_get(getattr(decoder(), way)(x)) for x in (given, asked)
+    )
+    assert_rows_equal(found, expected, slice(None))
+
+  def test_encoder_does_not_run(self):
+    """An encoder whose parameters are lost changes nothing."""
+    target, drafter = models()
+    lost = jax.tree.map(
+        lambda x: jnp.full_like(x, jnp.nan), target.params['encoder']
+    )
+    broken = token_decoder.TokenDecoder(
+        dataclasses.replace(target, params={**target.params, 'encoder': lost}),
+        drafter,
+        gamma=GAMMA,
+        length=LENGTH,
+        matmul_precision='highest',
+    )
+    asked = request(seed=1)
+    given = asked.replace(features=decoder().encode(asked))
+    found = jax.device_get(broken.speculative(given))
+    assert_rows_equal(found, whole(), slice(None))
+    assert np.isnan(broken.encode(asked)).all()
+
+  def test_features_of_other_rows_are_used(self):
+    """Fault: each row gets the features of the next one."""
+    asked = request(temperature=0.0)
+    features = jnp.roll(decoder().encode(asked), -1, axis=0)
+    wrong = jax.device_get(
+        decoder().speculative(asked.replace(features=features))
+    )
+    is_other = wrong.sequences != plain(temperature=0.0).sequences
+    assert np.any(is_other, axis=1).mean() > 0.5
+
+  def test_shape_and_dtype(self):
+    features = decoder().encode(request())
+    assert features.shape == (ROWS, 9, CONFIG.emb_dim)
+    assert features.dtype == CONFIG.dtype
+
+  @pytest.mark.parametrize(
+      'change',
+      [
+          lambda x: x[:-1],
+          lambda x: x[:, :-1],
+          lambda x: x[..., :-1],
+          lambda x: x[0],
+          lambda x: x.astype(jnp.bfloat16),
+      ],
+  )
+  def test_other_shapes_and_dtypes_are_refused(self, change):
+    asked = request()
+    features = change(decoder().encode(asked))
+    with pytest.raises(ValueError, match='Give what the same target has'):
+      decoder().speculative(asked.replace(features=features))
+
+  def test_values_do_not_recompile(self):
+    sizes = []
+    for seed in range(3):
+      asked = request(seed=seed, order=np.roll(np.arange(ROWS), seed))
+      decoder().speculative(asked.replace(features=decoder().encode(asked)))
+      compiled = decoder()._jit_encode, decoder()._jit_speculative
+      sizes.append([each._cache_size() for each in compiled])
+    assert sizes[1:] == sizes[:-1]
+
+
+class TestDecodes:
+
+  @staticmethod
+  def plain(num_decodes):
+    """Returns sequences [examples, num_decodes, length] as decoded."""
+    several = token_decoder.TokenDecoder(
+        *models(),
+        gamma=GAMMA,
+        length=LENGTH,
+        num_decodes=num_decodes,
+        matmul_precision='highest',
+    )
+    decoded = several.plain(request(order=range(6)))
+    return np.asarray(decoded.sequences).reshape(6, num_decodes, LENGTH)
+
+  def test_samples_do_not_depend_on_their_number(self):
+    four, eight = self.plain(4), self.plain(8)
+    np.testing.assert_array_equal(four, eight[:, :4])
+    np.testing.assert_array_equal(four[:, 0], plain(order=range(6)).sequences)
+    assert len(np.unique(eight.reshape(48, -1), axis=0)) > 40
+
+  def test_order_is_t5xs(self):
+    """The best is last, and equal scores stay in order."""
+    scores = np.array([[-1.0, -3.0, -2.0], [-5.0, -1.0, -5.0]], np.float32)
+    decoded = token_decoder.Decoded(
+        sequences=np.arange(12, dtype=np.int32).reshape(6, 2),
+        num_tokens=None,
+        log_probs=scores.reshape(-1),
+        num_calls=None,
+        num_steps=None,
+        num_draft_steps=None,
+        calls_by_width=None,
+        statistics=None,
+    )
+    sequences, found = token_decoder.best_last(decoded, 3)
+    order = jnp.argsort(scores, axis=-1)  # T5X sorts by this
+    np.testing.assert_array_equal(sequences[..., 0] // 2 % 3, order)
+    np.testing.assert_array_equal(found, np.sort(scores, axis=-1))
+
+
+class TestCounts:
+
+  @pytest.mark.parametrize('temperature', [0.0, 1.0])
+  def test_tokens_add_up(self, temperature):
+    limits = np.arange(ROWS) % (LENGTH + 1)
+    found = speculative(temperature=temperature, limits=limits)
+    stats = found.statistics
+    accepted = stats.accepted_histogram @ np.arange(GAMMA + 1)
+    np.testing.assert_array_equal(
+        found.num_tokens, accepted + found.num_calls - stats.num_cut_short
+    )
+    assert np.all(found.num_tokens <= limits)
+    assert found.num_steps == found.num_calls.max()
+
+  def test_a_plain_run_has_no_statistics(self):
+    found = plain()
+    assert found.statistics is None
+    assert found.num_steps == found.num_calls.max()
+
+
+class TestCompilation:
+
+  def test_values_do_not_recompile(self):
+    speculative(), plain()
+    sizes = lambda: (
+        decoder()._jit_speculative._cache_size(),
+        decoder()._jit_plain._cache_size(),
+    )
+    before = sizes()
+    outputs = set()
+    for i in range(10):
+      options = dict(
+          seed=i,
+          temperature=0.3 * i,
+          topk=5 * (i % 3),
+          topp=0.09 * i,
+          limits=LENGTH - i % 2,
+          order=np.roll(np.arange(ROWS), i),
+      )
+      outputs.add(
+          speculative(draft_temperature=0.1 * i, **options).sequences.tobytes()
+      )
+      plain(**options)
+    assert sizes() == before
+    assert len(outputs) == 10
+
+
+class TestPlain:
+
+  def test_draft_sampling_does_not_matter(self):
+    found = plain(seed=1, draft_temperature=0.0)
+    np.testing.assert_array_equal(found.sequences, plain(seed=1).sequences)
+
+  def test_scores_of_the_models_own_distribution(self):
+    own = token_decoder.TokenDecoder(
+        *models(),
+        gamma=GAMMA,
+        length=LENGTH,
+        rescale_log_probs=False,
+        matmul_precision='highest',
+    )
+    asked = request(temperature=0.0)
+    found, expected = own.plain(asked), own.speculative(asked)
+    np.testing.assert_array_equal(found.sequences, expected.sequences)
+    np.testing.assert_allclose(found.log_probs, expected.log_probs, atol=1e-3)
+    assert np.all(found.log_probs < 0)
+
+
+class Alternating(NamedTuple):
+  """Wants 0, 1, ..., gamma draft tokens in turn, then 0 again."""
+
+  name = 'alternating'
+  is_constant = False
+
+  def init(self, rows):
+    return jnp.zeros((rows,), jnp.int32)
+
+  def num_wanted(self, state, num_remaining, gamma):
+    return state % (gamma + 1)
+
+  def begin(self, state, num_drafted, gamma):
+    return None
+
+  def continues(self, state, progress, logits, tokens, gamma):
+    return jnp.ones(tokens.shape, bool), progress
+
+  def update(self, state, outcome):
+    return state + 1
+
+
+def with_policy(policy) -> token_decoder.TokenDecoder:
+  """Returns the decoder with another draft length policy."""
+  return token_decoder.TokenDecoder(
+      *models(),
+      gamma=GAMMA,
+      length=LENGTH,
+      policy=policy,
+      matmul_precision='highest',
+  )
+
+
+def check_computed(outcomes, wanted, limits):
+  """Checks that drafts end where they must, and nowhere else."""
+  is_end = outcomes.draft_tokens == t5_model.SPECIAL_IDS.end
+  to_end = np.where(is_end.any(-1), is_end.argmax(-1) + 1, GAMMA)
+  expected = np.minimum(
+      np.minimum(wanted, limits - outcomes.num_before), to_end
+  )
+  np.testing.assert_array_equal(
+      outcomes.num_computed, np.where(outcomes.is_active, expected, 0)
+  )
+
+
+class TestPolicy:
+
+  def test_fewer_draft_tokens(self):
+    """As many as are wanted are counted, and no output changes."""
+    fewer = with_policy(Alternating())
+    found = jax.device_get(fewer.speculative(request(temperature=0.0)))
+    expected = speculative(temperature=0.0)
+    np.testing.assert_array_equal(found.sequences, expected.sequences)
+    trace = jax.device_get(fewer.traced(request(temperature=0.0)))
+    calls = np.arange(len(trace.outcomes.num_before))[:, None]
+    check_computed(trace.outcomes, calls % (GAMMA + 1), LENGTH)
+    # The first call of every row drafts nothing.
+    assert np.all(found.statistics.drafted_histogram[:, 0] > 0)
+    assert found.statistics.accepted_histogram[:, GAMMA].sum() > 0
+
+
+class Wanting(NamedTuple):
+  """Wants the same number of draft tokens of each row."""
+
+  number: int
+  shape: tuple[int, ...] | None = None
+  name = 'wanting'
+  is_constant = False
+
+  def init(self, rows):
+    return None
+
+  def num_wanted(self, state, num_remaining, gamma):
+    return jnp.full(self.shape or num_remaining.shape, self.number, jnp.int32)
+
+  def begin(self, state, num_drafted, gamma):
+    return None
+
+  def continues(self, state, progress, logits, tokens, gamma):
+    return jnp.ones(tokens.shape, bool), progress
+
+  def update(self, state, outcome):
+    return None
+
+
+class TestOddPolicies:
+
+  def decode(self, policy):
+    asked = request(temperature=0.0)
+    return jax.device_get(with_policy(policy).speculative(asked))
+
+  @pytest.mark.parametrize(('number', 'wanted'), [(-3, 0), (99, GAMMA)])
+  def test_numbers_are_clipped(self, number, wanted):
+    found = self.decode(Wanting(number))
+    np.testing.assert_array_equal(
+        found.sequences, speculative(temperature=0.0).sequences
+    )
+    assert found.statistics.drafted_histogram[:, wanted].sum() > 0
+    assert not found.statistics.drafted_histogram[:, wanted + 1 :].any()
+
+  def test_one_number_for_all_rows(self):
+    with pytest.raises(
+        ValueError, match=r'wanting wants .* shape \(1,\) .* ins'
+    ):
+      self.decode(Wanting(1, (1,)))
+
+
+class UpToLimit(NamedTuple):
+  """Wants no draft token that cannot be accepted."""
+
+  name = 'up_to_limit'
+  is_constant = False
+
+  def init(self, rows):
+    return None
+
+  def num_wanted(self, state, num_remaining, gamma):
+    return jnp.clip(num_remaining, 0, gamma)
+
+  def begin(self, state, num_drafted, gamma):
+    return None
+
+  def continues(self, state, progress, logits, tokens, gamma):
+    return jnp.ones(tokens.shape, bool), progress
+
+  def update(self, state, outcome):
+    return None
+
+
+class TestRemaining:
+
+  def test_policy_sees_what_remains(self):
+    fewer = with_policy(UpToLimit())
+    limits = 1 + np.arange(ROWS) % LENGTH
+    trace = jax.device_get(
+        fewer.traced(request(temperature=0.0, limits=limits))
+    )
+    outcomes = trace.outcomes
+    remaining = limits - outcomes.num_before
+    check_computed(outcomes, GAMMA, limits)
+    assert np.any(outcomes.is_active & (remaining < GAMMA))
+
+
+def test_tested_draft_tokens_of_a_trace_and_of_statistics():
+  statistics = whole().statistics
+  outcomes = jax.device_get(decoder().traced(request(seed=1))).outcomes
+  record = counts.count_speculation(counts.total([whole()]))
+  assert record['tested'] > record['accepted']
+  assert statistics.num_tested.sum() == record['tested']
+  np.testing.assert_array_equal(
+      outcomes.num_tested.sum(axis=0), statistics.num_tested
+  )
+
+
+class TestMayEnd:
+
+  @pytest.mark.parametrize('temperature', [0.0, 1.0])
+  def test_every_output_has_its_limit(self, temperature):
+    endless = _endless()
+    limits = 1 + np.arange(ROWS) % LENGTH
+    asked = request(temperature=temperature, limits=limits)
+    for way in (endless.plain, endless.speculative):
+      found = jax.device_get(way(asked))
+      np.testing.assert_array_equal(found.num_tokens, limits)
+      assert not np.any(found.sequences == t5_model.SPECIAL_IDS.end)
+      assert np.isfinite(found.log_probs).all()
+    usual = plain(temperature=temperature).sequences
+    assert np.any(
+        usual == t5_model.SPECIAL_IDS.end
+    )  # otherwise nothing was forbidden
+
+  def test_the_end_is_that_of_the_target(self):
+    """Id 1 is then a token as any other."""
+    special_ids = contracts.SpecialIds(end=7, padding=0, start=0)
+    target, draft = (
+        dataclasses.replace(
+            tiny.model(CONFIG, noise=x), special_ids=special_ids
+        )
+        for x in (0.0, 0.15)
+    )
+    other = token_decoder.TokenDecoder(
+        target,
+        draft_model.from_model(draft),
+        gamma=GAMMA,
+        length=LENGTH,
+        may_end=False,
+        matmul_precision='highest',
+    )
+    for way in (other.plain, other.speculative):
+      found = jax.device_get(way(request()))
+      np.testing.assert_array_equal(found.num_tokens, LENGTH)
+      assert not np.any(found.sequences == 7)
+      assert np.any(found.sequences == 1)
+
+  def test_greedy_outputs_agree(self):
+    asked = request(temperature=0.0)
+    one, other = _endless().plain(asked), _endless().speculative(asked)
+    np.testing.assert_array_equal(one.sequences, other.sequences)
+
+
+@functools.cache
+def _endless():
+  return token_decoder.TokenDecoder(
+      *models(),
+      gamma=GAMMA,
+      length=LENGTH,
+      may_end=False,
+      matmul_precision='highest',
+  )
+
+
+class TestWithDrafter:
+
+  def test_another_draft_and_gamma(self):
+    worse = draft_model.from_model(tiny.model(CONFIG, noise=1.0))
+    other = decoder().with_drafter(worse, 2)
+    found = jax.device_get(other.speculative(request(temperature=0.0)))
+    expected = speculative(temperature=0.0)
+    np.testing.assert_array_equal(found.sequences, expected.sequences)
+    assert found.statistics.accepted_histogram.shape == (ROWS, 3)
+    assert found.num_calls.sum() > expected.num_calls.sum()
+    # The original decoder is unchanged.
+    assert (decoder().gamma, other.gamma) == (GAMMA, 2)
+    assert decoder().loaded_drafter is models()[1]
+    assert other.loaded_drafter is worse and other.target is decoder().target
+
+  def test_plain_decoding_stays_compiled(self):
+    plain(temperature=0.0)
+    other = decoder().with_drafter(decoder().loaded_drafter, GAMMA + 1)
+    before = compilation.count()
+    found = other.plain(request(temperature=0.0))
+    assert compilation.count() == before
+    np.testing.assert_array_equal(
+        found.sequences, plain(temperature=0.0).sequences
+    )
+
+  def test_replaced_drafter_is_released(self):
+    target, draft = tiny.model(CONFIG), tiny.model(CONFIG, noise=0.5)
+    replaced = weakref.ref(draft)
+    other = token_decoder.TokenDecoder(
+        target, draft_model.from_model(draft), gamma=2, length=4
+    )
+    other = other.with_drafter(models()[1], 2)
+    del draft
+    gc.collect()
+    assert replaced() is None
+    assert other.loaded_drafter is models()[1]
+
+  def test_bad_gamma(self):
+    with pytest.raises(ValueError, match='gamma must be at least 1'):
+      decoder().with_drafter(decoder().loaded_drafter, 0)
+
+  def test_gamma_above_the_length(self):
+    length = decoder().length
+    with pytest.raises(ValueError, match=f'Give at most {length}.$'):
+      decoder().with_drafter(decoder().loaded_drafter, length + 1)
+
+
+def test_matmul_precision_is_in_force_where_programs_are_traced():
+  with decoder().scope():
+    assert jax.config.jax_default_matmul_precision == 'highest'
+
+
+class TestRuleClass:
+  """A compiled program is never run for a rule of another class."""
+
+  def make_class(self):
+    @struct.dataclass
+    class Other(verification.Tokenwise):
+      pass
+
+    return Other
+
+  def test_requests_of_other_classes_differ(self):
+    structures = [
+        jax.tree.structure(request().replace(rule=self.make_class()()))
+        for _ in range(2)
+    ]
+    assert structures[0] != structures[1]
+
+  def test_requests_of_one_class_are_equal(self):
+    rule = self.make_class()
+    one, other = (request(seed=i).replace(rule=rule()) for i in range(2))
+    assert jax.tree.structure(one) == jax.tree.structure(other)
+
+  def test_class_stays_with_the_request(self):
+    rule = self.make_class()
+    changed = jax.tree.map(
+        jnp.zeros_like, request().replace(rule=rule()).replace(seed=3)
+    )
+    assert changed.rule_class is rule
+    assert jax.jit(lambda x: x)(changed).rule_class is rule
+
+  def test_programs(self):
+    """JAX looks programs up by a hash of which it compares a part at first."""
+    program = jax.jit(lambda request: request.rule.number())
+    for i in range(300):
+      rule = self.make_class()
+      rule.number = lambda _, i=i: i
+      assert program(request().replace(rule=rule())) == i
+
+
+def test_default_rule_is_the_papers():
+  assert request().rule is verification.TOKENWISE
+
+
+class TestArguments:
+
+  @pytest.mark.parametrize('name', ['gamma', 'length', 'num_decodes'])
+  def test_below_one(self, name):
+    options = dict(gamma=2, length=3, num_decodes=1) | {name: 0}
+    with pytest.raises(ValueError, match=f'{name} must be at least 1'):
+      token_decoder.TokenDecoder(*models(), **options)
+
+
+@pytest.mark.parametrize('bad', [np.nan, np.inf, -np.inf])
+def test_non_finite_scores(bad):
+  scores = np.array([-1.0, bad], np.float32)
+  decoded = types.SimpleNamespace(log_probs=scores)
+  with pytest.raises(ValueError, match='^Row 1 of a batch has log-probability'):
+    token_decoder.check_finite(decoded)

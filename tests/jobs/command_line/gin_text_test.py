@@ -1,0 +1,76 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of reading macros and includes of gin files without gin."""
+
+import pytest
+
+from speculative_t5x.jobs.command_line import gin_text
+
+_TEXT = """# A = %B
+import gin.torch
+from __gin__ import dynamic_registration
+C = 1
+scope/D = {'x': [%E, '# %F'],  # %G
+           'I = ': %scope/H}
+c.d.e = %gin.REQUIRED
+call:
+  J = @scope/call(%K)
+  l = (
+M, %L)
+include "other.gin"
+N= 2"""
+
+
+def _read(folder, *names):
+  return gin_text.read_macros(names, ['nowhere', str(folder)])
+
+
+def test_macros(tmp_path):
+  (tmp_path / 'a.gin').write_text(_TEXT)
+  (tmp_path / 'other.gin').write_text('\nC = 2\nP = %N')
+  macros = _read(tmp_path, 'a.gin')
+  assert macros.places == {
+      'C': f'{tmp_path / "other.gin"}, line 2',
+      'scope/D': f'{tmp_path / "a.gin"}, line 5',
+      'P': f'{tmp_path / "other.gin"}, line 3',
+      'N': f'{tmp_path / "a.gin"}, line 13',
+  }
+  assert macros.used == {'E', 'scope/H', 'gin', 'K', 'L', 'N'}
+  assert macros.mentioned == {*macros.places, *macros.used}
+
+
+def test_several_files(tmp_path):
+  for name, text in (('a', 'X = %Y'), ('b', "include 'a'\nY = %X")):
+    (tmp_path / name).write_text(text)
+  macros = _read(tmp_path, 'a', 'b')  # a file may be read twice
+  assert macros.places.keys() == macros.used == {'X', 'Y'}
+
+
+@pytest.mark.parametrize(
+    ('value', 'names'),
+    [
+        ('3', set()),
+        ("'%A'", set()),
+        ('%A', {'A'}),
+        ('[@a/b(), %a/C, %D]', {'a/C', 'D'}),
+    ],
+)
+def test_used_in_a_value(value, names):
+  assert gin_text.used_in(value) == names
+
+
+@pytest.mark.parametrize(
+    ('name', 'remedy'),
+    [
+        ('runs/dmo.gin', 'Did you mean runs/demo.gin?'),
+        ('runs/train.gin', '--gin_search_paths=<folder>.'),
+        ('other/demo.gin', '--gin_search_paths=<folder>.'),
+        ('', 'a shell variable may be unset.'),
+    ],
+)
+def test_missing_file(tmp_path, name, remedy):
+  (tmp_path / 'runs').mkdir()
+  (tmp_path / 'runs/demo.gin').write_text('')
+  with pytest.raises(gin_text.GinFileError) as error:
+    gin_text.find(name, ['nowhere', str(tmp_path)])
+  assert str(error.value).endswith(remedy)

@@ -1,0 +1,133 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of T5X's scripts on several hosts: the command line.
+
+`t5x_guest.jobs_test` runs the jobs.
+"""
+
+import os
+import threading
+
+import jax
+import pytest
+
+from speculative_t5x.jobs.command_line import t5x_multihost
+
+_ADDRESS = '--coordinator_address=10.0.0.2:1234'
+
+
+@pytest.fixture
+def calls(monkeypatch):
+  """Records the connection and the script instead of making them."""
+  made = []
+  monkeypatch.setattr(
+      jax.distributed, 'initialize', lambda *args: made.append(args)
+  )
+  monkeypatch.setattr(
+      t5x_multihost, 'run_script', lambda *args: made.append(args) or 3
+  )
+  return made
+
+
+@pytest.mark.parametrize('script', ['train', 'eval', 'infer'])
+@pytest.mark.parametrize(
+    ('flags', 'connection'),
+    [
+        ([], (None, None, None)),
+        (
+            [_ADDRESS, '--process_count=2', '--process_index=1'],
+            ('10.0.0.2:1234', 2, 1),
+        ),
+        (
+            ['--process_index=0', '--process_count=1', _ADDRESS],
+            ('10.0.0.2:1234', 1, 0),
+        ),
+    ],
+)
+def test_connects_before_the_script_runs(calls, script, flags, connection):
+  """The script gets the flags that are not the launcher's."""
+  own = ['--gin_file=a.gin', '--gin.SPLIT="test"', '--process=abbreviated']
+  assert t5x_multihost.main([script, *flags, *own]) == 3
+  assert calls == [connection, (script, own)]
+
+
+@pytest.mark.parametrize(
+    ('flags', 'message'),
+    [
+        ([_ADDRESS], 'Pass all of --coordinator_address, --process_count and'),
+        (['--process_count=2', '--process_index=0'], 'Pass all of'),
+        (
+            ['--coordinator_address=a', '--process_count=2',
+             '--process_index=0'],
+            '--coordinator_address=a has no port. Pass HOST:PORT.',
+        ),
+        (
+            ['--coordinator_address=:1234', '--process_count=2',
+             '--process_index=0'],
+            '--coordinator_address=:1234 has no port. Pass HOST:PORT.',
+        ),
+        (
+            [_ADDRESS, '--process_count=2', '--process_index=2'],
+            '--process_index=2 is not below --process_count=2. Indices count',
+        ),
+        ([_ADDRESS, '--process_count=2', '--process_index=-1'], 'from 0'),
+        ([_ADDRESS, '--process_count=two', '--process_index=0'], "'two'"),
+    ],
+)  # fmt: skip
+def test_invalid_flags(calls, capsys, flags, message):
+  with pytest.raises(SystemExit) as ended:
+    t5x_multihost.main(['eval', *flags])
+  assert ended.value.code == 2 and not calls
+  assert message in capsys.readouterr().err
+
+
+def test_another_script(calls, capsys):
+  with pytest.raises(SystemExit):
+    t5x_multihost.main(['export'])
+  assert not calls
+  assert "'export' (choose from 'train', 'eval'," in capsys.readouterr().err
+
+
+_FIRST = [_ADDRESS, '--process_count=2', '--process_index=0']
+
+
+def test_port_in_use(calls, monkeypatch):
+  def initialize(*_):
+    raise RuntimeError('Failed to start RPC server')
+
+  monkeypatch.setattr(jax.distributed, 'initialize', initialize)
+  status = t5x_multihost.main(['eval', *_FIRST])  # text is printed, status 1
+  assert status.startswith('error: ') and not calls
+  assert '10.0.0.2:1234' in status and 'port is free' in status
+
+
+def test_host_that_waits_for_others_ends(calls, monkeypatch, capsys):
+  """JAX itself would abort the process after five minutes."""
+  ended = threading.Event()
+  monkeypatch.setattr(t5x_multihost, '_WAIT_S', 0)
+  monkeypatch.setattr(os, '_exit', lambda status: status == 1 and ended.set())
+  monkeypatch.setattr(jax.distributed, 'initialize', lambda *_: ended.wait(60))
+  t5x_multihost.main(['eval', *_FIRST])
+  assert ended.is_set()
+  error = capsys.readouterr().err
+  assert error.count('\n') == 1 and '10.0.0.2:1234' in error
+
+
+def test_host_that_connects_is_not_ended(calls, monkeypatch):
+  t5x_multihost.main(['eval', *_FIRST])
+  assert t5x_multihost._WAIT_S < 120
+  timers = [t for t in threading.enumerate() if isinstance(t, threading.Timer)]
+  assert all(timer.finished.is_set() for timer in timers)
+
+
+def test_no_other_hosts(calls, monkeypatch, capsys):
+  def initialize(*_):
+    raise ValueError('coordinator_address should be defined.')
+
+  monkeypatch.setattr(jax.distributed, 'initialize', initialize)
+  with pytest.raises(SystemExit) as ended:
+    t5x_multihost.main(['eval'])
+  assert ended.value.code == 2 and not calls
+  error = capsys.readouterr().err
+  assert 'JAX finds no other hosts (coordinator_address should be' in error
+  assert 'or run python -m t5x.eval on a single host.' in error

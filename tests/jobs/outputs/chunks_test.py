@@ -1,0 +1,196 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests that chunks are reused if, and only if, they are complete and valid."""
+
+import functools
+import json
+
+from etils import epath
+import pytest
+
+from speculative_t5x.jobs.outputs import chunks as chunks_lib
+from speculative_t5x.jobs.outputs import configurations
+from speculative_t5x.jobs.outputs import output_folder
+from speculative_t5x.research import run_record
+from speculative_t5x.research.measurement import provenance
+from tests import full_disk
+from tests import memory_files
+
+_ROWS = ['{"text": "a\u2028ä"}', '{"text": "b"}']
+
+
+@pytest.fixture(params=['local', 'memory'])
+def folder(request, tmp_path):
+  """Returns an output folder, local or remote."""
+  if request.param == 'local':
+    yield epath.Path(tmp_path) / '[1]'  # is no pattern
+  else:
+    with memory_files.enabled():
+      yield epath.Path('memory://bucket/output')
+
+
+@functools.cache  # asks git for the commit
+def _record(**values):
+  return provenance.new_record('infer', **({'temperature': 0.0} | values))
+
+
+def _chunks(folder, options=None, **values):
+  return chunks_lib.Chunks(folder, _record(**values), options or {}, 'a job')
+
+
+def _take(chunks, number=0, inputs=('a', 'b'), values=None):
+  """Takes a chunk; returns it, and whether it was decoded."""
+  calls = []
+
+  def decode():
+    calls.append(number)
+    return chunks_lib.Content(_ROWS, values or {'count': number})
+
+  return chunks.take(number, inputs, decode), bool(calls)
+
+
+class TestTake:
+
+  def test_finished_chunk_is_reused(self, folder, capsys):
+    made, is_decoded = _take(_chunks(folder))
+    assert is_decoded and made.rows == _ROWS and made.values == {'count': 0}
+    found, is_decoded = _take(_chunks(folder))
+    assert found == made and not is_decoded
+    assert 'a job: finished chunks are taken from' in capsys.readouterr().err
+
+  def test_rows_are_in_order(self, folder):
+    chunks = _chunks(folder)
+    for number in range(12):
+      _take(chunks, number)
+    assert list(chunks) == 12 * _ROWS
+    assert list(chunks) == 12 * _ROWS  # also a second time
+
+  def test_chunks_beyond_the_inputs_are_left_out(self, folder):
+    chunks = _chunks(folder)
+    for number in range(3):
+      _take(chunks, number)
+    fewer = _chunks(folder)
+    _take(fewer, 0)
+    assert list(fewer) == _ROWS
+
+  @pytest.mark.parametrize(
+      ('inputs', 'options', 'reason'),
+      [
+          (['a', 'c'], {}, 'has other inputs'),
+          (['a', 'b'], {'chunk_batches': 2}, 'has another chunk_batches'),
+      ],
+  )
+  def test_changes(self, folder, capsys, inputs, options, reason):
+    _take(_chunks(folder, {'chunk_batches': 1} if options else {}))
+    _, is_decoded = _take(_chunks(folder, options), inputs=inputs)
+    assert is_decoded
+    assert reason in capsys.readouterr().err
+
+  def test_another_format(self, folder, capsys, monkeypatch):
+    with monkeypatch.context() as patch:
+      patch.setattr(chunks_lib, '_FORMAT', {'chunk_format': 1})
+      _take(_chunks(folder))
+    assert _take(_chunks(folder))[1]
+    assert 'has another chunk_format' in capsys.readouterr().err
+
+  def test_values_are_as_they_are_read(self, folder):
+    made, _ = _take(_chunks(folder), values={'seconds': (0.1, 1 / 3)})
+    found, _ = _take(_chunks(folder))
+    assert made.values == found.values == {'seconds': [0.1, 1 / 3]}
+
+
+def _path(tmp_path):
+  (path,) = tmp_path.glob('chunks/*/000000.jsonl')
+  return path
+
+
+class TestDamage:
+
+  def test_file_truncated_anywhere(self, tmp_path, capsys):
+    made, _ = _take(_chunks(tmp_path))
+    path = _path(tmp_path)
+    complete = path.read_bytes()
+    for size in range(len(complete)):
+      path.write_bytes(complete[:size])
+      found, is_decoded = _take(_chunks(tmp_path))
+      assert is_decoded and found.rows == made.rows
+    assert f'again, because {path} is damaged' in capsys.readouterr().err
+
+  def test_file_with_zeros(self, tmp_path):
+    _take(_chunks(tmp_path))
+    path = _path(tmp_path)
+    complete = path.read_bytes()
+    path.write_bytes(complete[:100] + bytes(50) + complete[150:])
+    assert _take(_chunks(tmp_path))[1]
+
+  def test_file_that_changes_during_the_job(self, tmp_path):
+    chunks = _chunks(tmp_path)
+    _take(chunks)
+    _path(tmp_path).write_text('')
+    with pytest.raises(ValueError, match='000000.jsonl was changed.*Run the'):
+      list(chunks)
+
+  def test_full_disk(self, tmp_path):
+    chunks = _chunks(tmp_path)
+    _take(chunks, 0)
+    with full_disk.full_disk(100), pytest.raises(OSError, match='cannot be wr'):
+      _take(chunks, 1)
+    again = _chunks(tmp_path)
+    assert [_take(again, number)[1] for number in (0, 1)] == [False, True]
+
+  @pytest.mark.parametrize('way', ['rewritten', 'moved there'])
+  def test_replaced_checkpoint(self, tmp_path, capsys, way):
+    for name, text in (('checkpoint', 'one'), ('other', 'two')):
+      (tmp_path / name / 'state').mkdir(parents=True)
+      (tmp_path / name / 'state/weights').write_text(text)
+    target = run_record.ModelDescription(
+        checkpoint=str(tmp_path / 'checkpoint')
+    )
+    take = lambda: _take(_chunks(tmp_path / 'out', target=target))[1]
+    assert take() and not take()
+    if way == 'rewritten':
+      (tmp_path / 'checkpoint/state/weights').write_text('three')
+    else:  # keeps all times
+      (tmp_path / 'checkpoint').rename(tmp_path / 'old')
+      (tmp_path / 'other').rename(tmp_path / 'checkpoint')
+    assert take() and not take()
+    assert 'is of other checkpoints' in capsys.readouterr().err
+
+
+# Settings of a record by which configurations are not told apart.
+_NO_IDENTITY = {
+    'schema_version', 'created', 'package_version', 'commit',
+    'truncated_inputs', 'unknown_inputs', 'lossless',
+}  # fmt: skip
+
+
+class TestOtherConfigurations:
+
+  def test_all_settings_are_compared(self):
+    keys = run_record.KEYS[: run_record.KEYS.index('baseline')]
+    expected = {*keys, 'repeats', 'rounds'} - _NO_IDENTITY
+    assert set(configurations.SETTINGS) == expected
+
+  def test_lie_beside(self, folder):
+    _take(_chunks(folder, seed=1))
+    _take(_chunks(folder, seed=2))
+    assert not _take(_chunks(folder, seed=1))[1]
+    assert len(chunks_lib.first_files(folder)) == 2
+
+  def test_are_refused_where_asked(self, folder):
+    _take(_chunks(folder, seed=1))
+    _chunks(folder, seed=1).check_alone()
+    with pytest.raises(ValueError, match='results with another topk, seed. G'):
+      _chunks(folder, seed=2, topk=3).check_alone()
+
+  def test_another_job_is_refused(self, folder):
+    _take(_chunks(folder))
+    with pytest.raises(ValueError, match='results of another job, infer'):
+      output_folder.OutputFolder(folder, 'eval')
+
+
+def test_a_chunk_is_one_json_object_per_line_and_a_checksum(tmp_path):
+  _take(_chunks(tmp_path))
+  header, *rows, checksum = _path(tmp_path).read_text()[:-1].split('\n')
+  assert json.loads(header)['job'] == 'infer'
+  assert rows == _ROWS and len(checksum) == 64

@@ -1,0 +1,200 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of a folder like google/madlad400-3b-mt's, compared with transformers.
+
+MADLAD-400 is a T5 1.1 with special ids of its own: padding 1, end of sequence
+2, decoder start 0, which is also the unknown piece. Its files hold the
+embedding as `decoder.embed_tokens.weight` alone, beside a head of its own.
+
+OUTPUTS and TOP_LOGITS are what `T5ForConditionalGeneration` of transformers
+4.57.6 computed in float32 for the folder that `write` writes. At every step the
+likeliest id leads by more than 0.06.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from speculative_t5x.decoder import batching
+from speculative_t5x.decoder import token_decoder
+from speculative_t5x.drafters import draft_model
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import models
+from speculative_t5x.networks import t5
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import sampling
+from tests import checkpoints_by_hand as by_hand
+from tests import tiny
+
+CONFIG = tiny.config(
+    head_dim=24
+)  # like MADLAD-400's, 2 heads of 24 are wider than 32
+EMBEDDING = 'decoder.embed_tokens.weight'
+IDS = contracts.SpecialIds(end=2, padding=1, start=0)
+
+# Without padding. Some hold id 0, which is an ordinary token here.
+INPUTS = (
+    (44, 26, 6, 49, 2),
+    (16, 59, 10, 2),
+    (21, 52, 13, 37, 36, 46, 6, 2),
+    (30, 20, 38, 5, 0, 48, 60, 18, 2),
+    (0, 25, 46, 43, 14, 5, 54, 2),
+)
+# Greedy, of at most 12 tokens. Ids 0 and 1 are generated as any other.
+OUTPUTS = (
+    (36, 46, 53, 18, 2),
+    (58, 13, 42, 27, 51, 0, 5, 31, 53, 47, 51, 0),
+    (1, 61, 61, 61, 61, 61, 61, 61, 61, 61, 61, 61),
+    (57, 21, 53, 23, 22, 18, 2),
+    (57, 21, 53, 57, 21, 53, 57, 31, 53, 61, 1, 59),
+)
+# For the tokens of the first two outputs.
+TOP_LOGITS = (
+    (4.4672, 4.2295, 5.6043, 5.7203, 5.0639),
+    (
+        5.3997, 4.7284, 2.9667, 4.7577, 5.6044, 4.2778,
+        4.9236, 5.4015, 7.4676, 4.3012, 4.9337, 4.0435,
+    ),
+)  # fmt: skip
+
+
+def tensors():
+  found = by_hand.hugging_face_tensors(CONFIG, tiny.params(CONFIG))
+  found[EMBEDDING] = found.pop('shared.weight')
+  return found
+
+
+def write(folder, tensors):
+  """Writes a folder with MADLAD-400's special ids."""
+  fields = by_hand.hugging_face_config(
+      CONFIG, pad_token_id=1, eos_token_id=2, decoder_start_token_id=0
+  )
+  return by_hand.write_hugging_face(folder, fields, tensors)
+
+
+@pytest.fixture(scope='module')
+def checkpoint(tmp_path_factory):
+  folder = tmp_path_factory.mktemp('madlad')
+  return checkpoints.open(write(folder, tensors()))
+
+
+def padded(rows, length, fill):
+  return jnp.asarray([[*row, *[fill] * (length - len(row))] for row in rows])
+
+
+def teacher_forced(params, inputs, decoder_inputs):
+  """Returns logits [batch, length, vocab]; masks only padding of inputs."""
+  is_input = inputs != IDS.padding
+  length = decoder_inputs.shape[1]
+
+  def run(network):
+    encoded = network.encoder(
+        network.token_embedder(inputs),
+        mask=is_input[:, None, :, None] & is_input[:, None, None, :],
+        deterministic=True,
+    )
+    return network.decoder(
+        network.token_embedder(decoder_inputs),
+        encoded,
+        mask=jnp.tril(jnp.ones((1, 1, length, length), bool)),
+        cross_mask=is_input[:, None, None, :],
+        deterministic=True,
+    )
+
+  with jax.default_matmul_precision('highest'):
+    return t5.Transformer(CONFIG).apply({'params': params}, method=run)
+
+
+class TestLoading:
+
+  def test_config(self, checkpoint):
+    assert t5.T5Config(**checkpoint.config_fields) == CONFIG
+    assert models.read_config(checkpoint) == CONFIG
+
+  def test_special_ids(self, checkpoint):
+    assert checkpoint.special_ids == IDS
+
+  def test_specs(self, checkpoint):
+    expected = checkpoints.flatten(models.abstract_params(CONFIG))
+    assert {n: x.shape for n, x in checkpoint.specs.items()} == {
+        n: x.shape for n, x in expected.items()
+    }
+
+  def test_parameters(self, checkpoint):
+    jax.tree.map(
+        np.testing.assert_array_equal,
+        checkpoint.restore_params(models.abstract_params(CONFIG)),
+        tiny.params(CONFIG),
+    )
+
+
+class TestLogits:
+
+  def test_equal_transformers(self, checkpoint):
+    params = checkpoint.restore_params(models.abstract_params(CONFIG))
+    inputs = padded(INPUTS, 9, IDS.padding)
+    outputs = padded(OUTPUTS, 12, IDS.padding)
+    start = jnp.full((len(INPUTS), 1), IDS.start)
+    decoder_inputs = jnp.concatenate([start, outputs[:, :-1]], axis=1)
+    logits = np.asarray(teacher_forced(params, inputs, decoder_inputs))
+    for row, expected in zip(logits, OUTPUTS):
+      found = row.argmax(axis=-1)[: len(expected)]
+      np.testing.assert_array_equal(found, expected)
+    for row, expected in zip(logits, TOP_LOGITS):
+      found = row.max(axis=-1)[: len(expected)]
+      np.testing.assert_allclose(found, expected, atol=2e-4)
+
+
+class TestDecoding:
+
+  @pytest.mark.parametrize('way', ['plain', 'speculative'])
+  def test_equals_transformers(self, checkpoint, way):
+    model = models.load_model(checkpoint.folder)
+    decoder = token_decoder.TokenDecoder(
+        model,
+        draft_model.from_model(model),
+        gamma=3,
+        length=12,
+        matmul_precision='highest',
+    )
+    greedy = sampling.make_sampling(0.0)
+    (request,) = batching.requests(
+        batching.pad(INPUTS, 9, IDS.padding),
+        np.arange(len(INPUTS), dtype=np.int32),
+        batch_size=len(INPUTS),
+        length=12,
+        seed=0,
+        sampling=greedy,
+        draft_sampling=greedy,
+        padding=IDS.padding,
+    )
+    decoded = jax.device_get(getattr(decoder, way)(request))
+    np.testing.assert_array_equal(
+        decoded.sequences, batching.pad(OUTPUTS, 12, IDS.padding)
+    )
+    assert decoded.num_tokens.tolist() == [len(row) for row in OUTPUTS]
+
+
+class TestRefused:
+
+  def refuse(self, folder, match):
+    with pytest.raises(checkpoints.CheckpointError, match=match) as error:
+      checkpoints.open(folder).restore_params(models.abstract_params(CONFIG))
+    assert len(str(error.value).splitlines()) == 1
+    assert str(folder) in str(error.value)
+
+  def test_missing_embedding(self, tmp_path):
+    """The head is not used as the embedding."""
+    found = tensors()
+    del found[EMBEDDING]
+    names = 'shared.weight, encoder.*, decoder.embed_tokens.weight'
+    write(tmp_path, found)
+    self.refuse(tmp_path, f'no embedding: none of {names}. Download it again')
+
+  def test_two_embeddings(self, tmp_path):
+    found = tensors()
+    found['encoder.embed_tokens.weight'] = found[EMBEDDING] + 1
+    self.refuse(
+        write(tmp_path, found), 'decoder.embed_tokens.weight that differs'
+    )

@@ -1,0 +1,138 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests that a checkpoint is saved completely or not at all."""
+
+import threading
+import time
+
+from etils import epath
+import numpy as np
+import pytest
+
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading.checkpoints import unfinished
+from tests import full_disk
+
+_MANY = np.random.default_rng(0).random((100, 100), np.float32)
+
+
+def _save(path, step):
+  checkpoints.save(path, step, {'a': _MANY}, {'a': {'m': _MANY}})
+
+
+def _save_each(path, step):
+  checkpoints.save_each(path, step, [('a', _MANY), ('b/c', _MANY)])
+
+
+@pytest.mark.parametrize('save', [_save, _save_each])
+class TestFullDisk:
+
+  def test_earlier_checkpoints_remain(self, tmp_path, caplog, save):
+    save(tmp_path, 1)
+    before = sorted(tmp_path.rglob('*'))
+    with full_disk.full_disk(1000) as reason:
+      with pytest.raises(checkpoints.CheckpointError) as caught:
+        save(tmp_path, 2)
+    assert str(caught.value) == (
+        f'The checkpoint {tmp_path / "checkpoint_2"} cannot be written'
+        f' ({reason}). Nothing of it is left, and earlier ones are kept. Give'
+        ' another folder, or the space and the rights to write there.'
+    )
+    assert not caplog.records
+    assert sorted(tmp_path.rglob('*')) == before
+    save(tmp_path, 2)
+    assert sorted(checkpoints.step_folders(tmp_path)) == [1, 2]
+
+  def test_new_folders_are_removed(self, tmp_path, save):
+    with full_disk.full_disk(1000):
+      with pytest.raises(checkpoints.CheckpointError, match='cannot be writt'):
+        save(tmp_path / 'a' / 'b', 2)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize('save', [_save, _save_each])
+def test_existing_step(tmp_path, save):
+  save(tmp_path, 2)
+  before = sorted(tmp_path.rglob('*'))
+  with full_disk.full_disk(1000):
+    with pytest.raises(checkpoints.CheckpointError, match='is a checkpoint at'):
+      save(tmp_path, 2)
+  assert sorted(tmp_path.rglob('*')) == before
+
+
+@pytest.mark.parametrize('save', [_save, _save_each])
+@pytest.mark.parametrize('name', ['orbax-checkpoint-tmp', 'partial_save.x'])
+def test_files_of_a_killed_process_are_removed(tmp_path, save, name):
+  left = tmp_path / f'checkpoint_2.{name}'
+  (left / 'state').mkdir(parents=True)
+  save(tmp_path, 2)
+  assert [path.name for path in tmp_path.iterdir()] == ['checkpoint_2']
+
+
+@pytest.mark.parametrize('save', [_save, _save_each])
+@pytest.mark.parametrize('left', ['_CHECKPOINT_METADATA', 'state/a/.zarray'])
+def test_step_that_a_killed_process_left_in_a_bucket(tmp_path, save, left):
+  """There the files are written under their final names."""
+  save(tmp_path, 1)
+  file = tmp_path / 'checkpoint_2' / left
+  file.parent.mkdir(parents=True)
+  file.write_text('')
+  save(tmp_path, 2)
+  assert checkpoints.open(tmp_path).step == 2
+
+
+@pytest.mark.parametrize('save', [_save, _save_each])
+@pytest.mark.parametrize('other', ['notes.txt', 'checkpoint', 'target/a'])
+def test_folder_of_a_step_with_other_files_remains(tmp_path, save, other):
+  file = tmp_path / 'checkpoint_2' / other
+  file.parent.mkdir(parents=True)
+  file.write_text('mine')
+  with pytest.raises(checkpoints.CheckpointError, match='is a checkpoint at'):
+    save(tmp_path, 2)
+  assert file.read_text() == 'mine'
+
+
+@pytest.mark.parametrize('error', [ValueError, KeyboardInterrupt])
+def test_other_errors_are_raised_unchanged(tmp_path, error):
+  def params():
+    yield 'a', _MANY
+    raise error('mine')
+
+  with pytest.raises(error, match='^mine$') as caught:
+    checkpoints.save_each(tmp_path / 'new', 2, params())
+  assert caught.type is error
+  assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize('error', [OSError, KeyboardInterrupt])
+def test_threads_that_write_on_leave_nothing(tmp_path, error):
+  """Orbax writes in threads, which an error does not end."""
+  step_folder = epath.Path(tmp_path / 'checkpoint_2')
+
+  class Late(threading.Thread):  # Orbax has a class of its own
+
+    def run(self):
+      time.sleep(0.1)
+      (tmp_path / 'checkpoint_2.orbax-checkpoint-tmp').mkdir()
+
+  late = Late()
+  with pytest.raises(error), unfinished.nothing_left_behind(step_folder):
+    late.start()
+    raise error
+  late.join()
+  assert not list(tmp_path.iterdir())
+
+
+def test_files_that_others_write_meanwhile_remain(tmp_path):
+  """They are in a folder that did not exist when saving began."""
+  new = tmp_path / 'new'
+
+  def params():
+    yield 'a', _MANY
+    (new / 'notes.txt').write_text('mine')
+    raise checkpoints.CheckpointError('damaged')
+
+  with pytest.raises(checkpoints.CheckpointError, match='^damaged$'):
+    checkpoints.save_each(new / 'model', 3, params())
+  assert (new / 'notes.txt').read_text() == 'mine'
+  assert not (new / 'model' / 'checkpoint_3').exists()

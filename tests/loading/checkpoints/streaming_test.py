@@ -1,0 +1,132 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests that reading holds one tensor in memory at a time.
+
+Each case is read by a process of its own, which says by how much its peak
+resident memory (VmHWM, set back before reading) rose above where it began. No
+file is mapped into memory, so that counts all that reading takes; pages that
+the system caches belong to no process.
+"""
+
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from speculative_t5x.loading import checkpoints
+from tests import checkpoints_by_hand as by_hand
+from tests import tiny
+
+_MB = 2**20
+_RESET = pathlib.Path('/proc/self/clear_refs')
+pytestmark = pytest.mark.skipif(
+    not _RESET.exists(), reason='needs the memory records of Linux'
+)
+# Memory of threads and allocators, independent of the checkpoint.
+_SLACK = 4 * _MB
+
+_READ = """
+import sys
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading.checkpoints import hugging_face
+from speculative_t5x.loading.checkpoints import legacy
+
+def resident(field):
+  for line in open('/proc/self/status'):
+    if line.startswith(field):
+      return 1024 * int(line.split()[1])
+
+opened = checkpoints.open(sys.argv[1])
+is_legacy = opened.layout is checkpoints.Layout.LEGACY
+reader = (legacy if is_legacy else hugging_face).Reader(opened.folder)
+specs = reader.specs
+names = sorted(specs, key=lambda name: specs[name].size)
+for name, array in reader.read(names[:1]):
+  del array  # threads are started
+open('/proc/self/clear_refs', 'w').write('5')
+start = resident('VmRSS')
+total = 0
+for name, array in reader.read(names):
+  total += array.nbytes
+  array[0].sum()
+  del array
+print(total, resident('VmHWM') - start)
+"""
+
+
+def generate(num_bytes: int):
+  """Returns T5's config and parameters of about `num_bytes` bytes in float32.
+
+  The embedding and the head are its largest tensors, as in a T5. Values are
+  random, so that they compress as weights do.
+  """
+  width = 16 * int((num_bytes / 4 / 255) ** 0.5 / 16)
+  config = tiny.config(
+      vocab_size=32 * width,
+      emb_dim=width,
+      num_heads=2,
+      head_dim=width // 2,
+      mlp_dim=4 * width,
+      num_encoder_layers=5,
+      num_decoder_layers=5,
+  )
+  rng = np.random.default_rng(0)
+  specs = checkpoints.flatten(tiny.loading.abstract_params(config))
+  return config, checkpoints.nest(
+      {
+          name: rng.random(spec.shape, np.float32) - 0.5
+          for name, spec in specs.items()
+      }
+  )
+
+
+def write(layout: str, folder: pathlib.Path, num_bytes: int) -> int:
+  """Writes a checkpoint and returns the size of its largest tensor in bytes."""
+  config, params = generate(num_bytes)
+  flat = checkpoints.flatten(params)
+  largest = max(x.nbytes for x in flat.values())
+  if layout == 'hugging_face':
+    by_hand.write_hugging_face(
+        folder,
+        by_hand.hugging_face_config(config),
+        by_hand.hugging_face_tensors(config, params),
+        shards=2,
+    )
+  else:
+    # T5X splits at 64 MB, so its larger tensors have several chunks.
+    by_hand.write_legacy(
+        folder,
+        params,
+        inline=flat if layout == 'msgpack' else None,
+        max_chunk=largest // 16,
+    )
+  return largest
+
+
+@pytest.mark.parametrize(
+    'num_bytes',
+    [64 * _MB, pytest.param(2**30, marks=pytest.mark.exhaustive)],
+)
+@pytest.mark.parametrize('layout', ['zarr', 'msgpack', 'hugging_face'])
+def test_at_most_twice_the_largest_tensor(tmp_path, layout, num_bytes):
+  largest = write(layout, tmp_path / 'model', num_bytes)
+  done = subprocess.run(
+      [sys.executable, '-c', _READ, str(tmp_path / 'model')],
+      check=True,
+      stdout=subprocess.PIPE,
+      text=True,
+      env=dict(
+          PYTHONPATH=':'.join(path or '.' for path in sys.path),
+          JAX_PLATFORMS='cpu',
+          MALLOC_MMAP_THRESHOLD_=str(_MB),
+      ),
+  )
+  total, peak = map(int, done.stdout.split())
+  print(
+      f'{layout}: {total / _MB:.0f} MiB read with {peak / _MB:.1f} MiB; the'
+      f' largest tensor has {largest / _MB:.1f} MiB'
+  )
+  assert total > 0.9 * num_bytes > 5 * largest
+  assert peak <= 2 * largest + _SLACK

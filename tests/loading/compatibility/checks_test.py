@@ -1,0 +1,257 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the findings about a pair, from shapes and vocabularies alone."""
+
+import dataclasses
+import pathlib
+import tempfile
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import models
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.compatibility import checks
+from speculative_t5x.loading.compatibility import facts
+from speculative_t5x.loading.compatibility import memory
+from tests import tiny
+from tests import vocabulary_files
+
+_WORKLOAD = memory.Workload(
+    batch_size=2, num_decodes=1, inputs_length=16, targets_length=16, gamma=3
+)
+
+
+def _vocabulary(text='ein Mann geht', sha256='0' * 64, extra_ids=0):
+  with tempfile.TemporaryDirectory() as folder:
+    path = pathlib.Path(folder) / 'a.model'
+    pieces = vocabularies.load(vocabulary_files.train(path, text=text))
+  return facts.Vocabulary(sha256, pieces.num_pieces + extra_ids, pieces)
+
+
+@pytest.fixture(scope='module')
+def vocabulary():
+  return _vocabulary()
+
+
+def _candidate(vocabulary, dtype=jnp.float32, **overrides):
+  config = tiny.config(**overrides)
+  specs = {
+      name: jax.ShapeDtypeStruct(spec.shape, dtype)
+      for name, spec in checkpoints.flatten(
+          models.abstract_params(config)
+      ).items()
+  }
+  return facts.Candidate(
+      'a folder', 'T5X by Orbax', specs, config, 'TARGET_CONFIG', vocabulary
+  )
+
+
+@pytest.fixture(scope='module')
+def pair(vocabulary):
+  return (
+      _candidate(vocabulary),
+      _candidate(vocabulary, num_decoder_layers=1),
+  )
+
+
+def _finding(report, name):
+  (found,) = [f for f in report.findings if f.name == name]
+  return found
+
+
+def _verdicts(report):
+  return {f.name: f.verdict for f in report.findings if f.verdict != 'ok'}
+
+
+def _check(target, draft, device_memory_gib=1.0, **changes):
+  workload = dataclasses.replace(_WORKLOAD, **changes)
+  return checks.check(target, draft, workload, device_memory_gib)
+
+
+def test_a_good_pair(pair):
+  report = _check(*pair)
+  assert not report.errors
+  assert _verdicts(report) == {'memory per device': 'note'}
+  assert _finding(report, 'layers: encoder + decoder').draft == '2 + 1'
+  assert _finding(report, 'heads').target == '2 x 16'
+  assert _finding(report, 'relative positions').target == '2 heads, 32 buckets'
+  assert _finding(report, 'output head').target == 'separate'
+  counts = _finding(report, 'parameters')
+  assert int(counts.target.replace(',', '')) == sum(
+      x.size for x in pair[0].specs.values()
+  )
+
+
+class TestVocabularies:
+
+  def test_other_files_of_the_same_pieces(self, pair):
+    other = dataclasses.replace(pair[1].vocabulary, sha256='1' * 64)
+    draft = dataclasses.replace(pair[1], vocabulary=other)
+    found = _finding(_check(pair[0], draft), 'vocabulary: SHA-256')
+    assert found.verdict == 'note' and 'the same pieces' in found.remedy
+    assert (found.target, found.draft) == ('0' * 12, '1' * 12)
+
+  def test_another_piece(self, pair):
+    other = _vocabulary('ein Mann gehr', '1' * 64)
+    draft = dataclasses.replace(pair[1], vocabulary=other)
+    (found,) = _check(pair[0], draft).errors
+    assert found.name == 'vocabulary: SHA-256'
+    pieces = [v.vocabulary.pieces for v in (pair[0], draft)]
+    first = next(
+        i
+        for i in range(pieces[0].num_pieces)
+        if len({v.id_to_piece(i) for v in pieces}) == 2
+    )
+    assert found.remedy.startswith(
+        f"Id {first} is {pieces[0].id_to_piece(first)!r} in the target's"
+    )
+
+  def test_another_size(self, pair):
+    other = _vocabulary('a man walks on', '1' * 64)
+    draft = dataclasses.replace(pair[1], vocabulary=other)
+    (found,) = _check(pair[0], draft).errors
+    assert "pieces, the draft's" in found.remedy
+
+  def test_none(self, pair):
+    candidates = [dataclasses.replace(c, vocabulary=None) for c in pair]
+    report = _check(*candidates)
+    assert not report.errors
+    found = _finding(report, 'vocabulary')
+    assert found.verdict == 'warning' and 'not checked' in found.remedy
+
+  @pytest.mark.parametrize(
+      ('missing', 'narrow'),
+      [((1, 0), 'target'), ((0, 1), 'draft'), ((0, 0), '')],
+  )
+  def test_pieces_without_a_logit(self, vocabulary, missing, narrow):
+    widths = [vocabulary.num_ids - n for n in missing]
+    pair = [
+        _candidate(vocabulary, vocab_size=widths[0]),
+        _candidate(vocabulary, vocab_size=widths[1], num_decoder_layers=1),
+    ]
+    errors = _check(*pair).errors
+    assert [f.name for f in errors] == ['vocabulary: ids'] * bool(narrow)
+    if narrow:
+      assert f'The {narrow} has only {min(widths)} logits' in errors[0].remedy
+
+  def test_ids_that_a_task_adds_need_logits(self, pair):
+    (found,) = _check(
+        *(
+            dataclasses.replace(c, vocabulary=_vocabulary(extra_ids=100))
+            for c in pair
+        )
+    ).errors
+    assert found.name == 'vocabulary: ids'
+    assert int(found.target) == pair[0].vocabulary.num_ids + 100
+
+
+class TestSizes:
+
+  @pytest.mark.parametrize(
+      ('width', 'message'), [(48, 'never proposes'), (80, 'are dropped')]
+  )
+  def test_logits_of_another_width(self, pair, vocabulary, width, message):
+    draft = _candidate(vocabulary, vocab_size=width, num_decoder_layers=1)
+    report = _check(pair[0], draft)
+    assert not report.errors
+    found = _finding(report, 'logits')
+    assert found.verdict == 'note' and message in found.remedy
+    assert found.draft == str(width)
+
+  def test_draft_model_that_is_not_smaller(self, pair):
+    report = _check(pair[1], pair[0])
+    assert not report.errors
+    assert _verdicts(report)['parameters'] == 'warning'
+    # A draft model of the same size is no better.
+    assert _verdicts(_check(pair[0], pair[0]))['parameters'] == 'warning'
+
+  def test_activations_are_assumed_for_parameters(self, pair):
+    draft = dataclasses.replace(pair[1], config_source=facts.FROM_PARAMETERS)
+    found = _finding(_check(pair[0], draft), 'mlp_activations')
+    assert found.verdict == 'note' and 'assumed' in found.remedy
+
+  def test_dtypes(self, pair, vocabulary):
+    draft = _candidate(vocabulary, jnp.bfloat16, num_decoder_layers=1)
+    report = _check(pair[0], draft)
+    assert _finding(report, 'dtype stored').draft == 'bfloat16'
+    assert _finding(report, 'dtype to decode in').draft == 'float32'
+
+  def test_head_tied_to_the_embedding(self, pair, vocabulary):
+    draft = _candidate(vocabulary, logits_via_embedding=True)
+    found = _finding(_check(pair[0], draft), 'output head')
+    assert (found.target, found.draft) == ('separate', 'the embedding')
+
+  @pytest.mark.parametrize('name', ['inputs_length', 'targets_length'])
+  def test_long_sequences(self, pair, name):
+    for length, verdict in ((128, 'ok'), (129, 'note')):
+      report = _check(*pair, **{name: length})
+      found = _finding(report, 'lengths of inputs, targets')
+      assert found.verdict == verdict and not report.errors
+
+
+class TestProblems:
+
+  def test_problems_are_errors(self, pair):
+    target = pair[0].with_problem('Worn out.').with_problem('Bent.')
+    report = _check(target, pair[1].with_problem('Lost.'))
+    assert [(f.name, f.remedy) for f in report.errors] == [
+        ('target', 'Worn out.'), ('target', 'Bent.'), ('draft', 'Lost.')
+    ]  # fmt: skip
+
+  def test_unreadable_model(self, pair):
+    """The report still shows the other model."""
+    lost = facts.Candidate('nowhere').with_problem('Lost.')
+    for report in (_check(pair[0], lost), _check(lost, pair[1])):
+      (found,) = report.errors
+      assert found.remedy == 'Lost.'
+      found = _finding(report, 'emb_dim')
+      assert sorted([found.target, found.draft]) == ['32', '?']
+      assert 'memory per device' not in {f.name for f in report.findings}
+      assert not report.assumptions
+
+
+class TestMemory:
+
+  @pytest.mark.parametrize('is_small', [False, True])
+  def test_fits_to_the_byte(self, pair, is_small):
+    """Loading needs more than decoding if little is decoded."""
+    one = dict.fromkeys(
+        ('batch_size', 'inputs_length', 'targets_length', 'gamma'), 1
+    )
+    changes = one if is_small else {}
+    workload = dataclasses.replace(_WORKLOAD, **changes)
+    target, draft = (candidate.config for candidate in pair)
+    sizes = (
+        memory.target_bytes(target, workload),
+        memory.draft_bytes(draft, workload, 64),
+    )
+    total = sum(size.total for size in sizes)
+    if is_small:  # query, key and value before they are merged
+      total = sum(size.params for size in sizes) + 4 * 3 * 32 * 32
+    assert not _check(*pair, total / 2**30, **changes).errors
+    (found,) = _check(*pair, (total - 1) / 2**30, **changes).errors
+    assert found.name == 'memory per device'
+    assert 'lower BATCH_SIZE' in found.remedy
+
+  def test_no_memory_given(self, pair):
+    report = _check(*pair, None)
+    assert not report.errors
+    assert 'not compared' in _finding(report, 'memory per device').remedy
+
+  @pytest.mark.parametrize('value', [0, -1.0, float('nan'), '16'])
+  def test_invalid_memory_size(self, pair, value):
+    with pytest.raises(ValueError, match='device_memory_gib must be'):
+      _check(*pair, value)
+
+  def test_assumptions(self, pair):
+    counted = _check(*pair).assumptions
+    *same, mesh = _check(*pair, mesh_shape=(2, 2)).assumptions
+    assert tuple(same) == counted
+    assert 'A mesh of 2 (data) by 2 (model)' in mesh
+
+  def test_units(self):
+    assert checks._text(3 * 2**19) == '1.50 MiB'
+    assert checks._text(5 * 2**38) == '1,280.00 GiB'

@@ -1,0 +1,187 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of memory estimates, against counts by hand and allocated arrays."""
+
+import dataclasses
+import os
+import types
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from speculative_t5x.loading import models
+from speculative_t5x.loading.compatibility import memory
+from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_model
+from speculative_t5x.speculation import state as state_lib
+from tests import tiny
+
+_WORKLOAD = memory.Workload(
+    batch_size=3, num_decodes=2, inputs_length=7, targets_length=11, gamma=4
+)
+
+
+def _num_bytes(tree) -> int:
+  return sum(x.nbytes for x in jax.tree.leaves(tree))
+
+
+class TestByHand:
+  """Width 32, 2 heads of 16, 2 layers per stack, mlp 48, 64 ids."""
+
+  # A layer: two norms and 4 * 32 * 32 + 3 * 32 * 48 in the encoder; three norms
+  # and twice the attention in the decoder.
+  encoder = 2 * (2 * 32 + 4096 + 4608) + 32 + 2 * 32
+  decoder = 2 * (3 * 32 + 2 * 4096 + 4608) + 32 + 2 * 32
+  embedding = 64 * 32
+
+  def test_target(self):
+    found = memory.target_bytes(tiny.config(), _WORKLOAD)
+    params = self.encoder + self.decoder + 2 * self.embedding
+    assert found.params == 4 * params
+    # Keys and values, two layers, 32 wide: 6 rows of 11 + 4 + 1 slots, 3
+    # examples of 7 inputs.
+    assert found.cache == 4 * 2 * 2 * 32 * 6 * 16
+    assert found.cross == 4 * 2 * 2 * 32 * 3 * 7
+    assert found.logits == 4 * 6 * 5 * 64
+    assert found.total == (
+        found.params + found.cache + found.cross + found.logits
+    )
+
+  def test_draft_model(self):
+    """Scores are of gamma tokens, with as many logits as the target."""
+    target = memory.target_bytes(tiny.config(), _WORKLOAD)
+    found = memory.draft_bytes(tiny.config(), _WORKLOAD, 100)
+    assert found.logits == 4 * 6 * 4 * 100
+    assert dataclasses.replace(found, logits=target.logits) == target
+
+  def test_bfloat16(self):
+    """All sizes but those of the logits are halved."""
+    found = memory.target_bytes(tiny.config(dtype=jnp.bfloat16), _WORKLOAD)
+    full = memory.target_bytes(tiny.config(), _WORKLOAD)
+    for name in ('params', 'cache', 'cross'):
+      assert 2 * getattr(found, name) == getattr(full, name)
+    assert found.logits == full.logits
+
+  def test_mesh(self):
+    """Each of two rows of devices holds half of the target per device."""
+    workload = dataclasses.replace(_WORKLOAD, batch_size=6, mesh_shape=(2, 2))
+    found = memory.target_bytes(tiny.config(), workload)
+    norms = 2 * 2 * 32 + 32 + 2 * 3 * 32 + 32
+    params = self.encoder + self.decoder + 2 * self.embedding
+    assert found.params == 4 * (norms + (params - norms) // 2)
+    one = memory.target_bytes(tiny.config(), _WORKLOAD)
+    assert (2 * found.cache, 2 * found.cross) == (one.cache, one.cross)
+    assert found.logits == one.logits
+    # Kernels are merged on one device only.
+    assert (found.loading, one.loading) == (0, 4 * 3 * 32 * 32)
+    draft = memory.draft_bytes(tiny.config(), workload, 64)
+    one = memory.draft_bytes(tiny.config(), _WORKLOAD, 64)
+    assert draft == dataclasses.replace(one, loading=0)
+    parallel = dataclasses.replace(workload, draft_model_parallel=True)
+    draft = memory.draft_bytes(tiny.config(), parallel, 64)
+    assert (draft.params, draft.cache) == (found.params, found.cache)
+
+  def test_indivisible_heads(self):
+    workload = dataclasses.replace(_WORKLOAD, mesh_shape=(1, 4))
+    found = memory.target_bytes(tiny.config(), workload)
+    one = memory.target_bytes(tiny.config(), _WORKLOAD)
+    assert (found.cache, found.cross) == (one.cache, one.cross)
+    # Embedding, head and feed-forward blocks are still partitioned.
+    cut = 2 * self.embedding + 4 * 4608
+    assert one.params - found.params == 4 * cut * 3 // 4
+
+
+@pytest.mark.parametrize(
+    'overrides',
+    [
+        {},
+        {'dtype': jnp.bfloat16},
+        {'logits_via_embedding': True},
+        {'mlp_activations': ('relu',), 'num_decoder_layers': 3},
+    ],
+)
+class TestAllocated:
+
+  def test_parameters(self, overrides):
+    config = tiny.config(**overrides)
+    found = memory.target_bytes(config, _WORKLOAD)
+    # `load_model` reads them in this form.
+    params = jax.tree.map(lambda x: x.astype(config.dtype), tiny.params(config))
+    model = models.make_model(config, params)
+    assert found.params == _num_bytes(model.params)
+
+  def test_cache(self, overrides):
+    config = tiny.config(**overrides)
+    cache = t5.init_cache(config, (6,), state_lib.cache_slots(11, 4))
+    found = memory.target_bytes(config, _WORKLOAD)
+    assert found.cache == _num_bytes(cache)
+
+  def test_cross_keys_and_values(self, overrides):
+    model = tiny.model(tiny.config(**overrides))
+    _, context = t5_model.encode(
+        model.config, model.params, tiny.encoder_tokens(3, 7)
+    )
+    found = memory.target_bytes(tiny.config(**overrides), _WORKLOAD)
+    assert found.cross == _num_bytes(context.cross)
+
+
+class TestWorkload:
+
+  @pytest.mark.parametrize(
+      ('changes', 'message'),
+      [
+          ({'gamma': 0}, 'gamma must be a whole number and at least 1, got 0'),
+          ({'batch_size': 1.5}, 'batch_size must be .* got 1.5'),
+          ({'num_decodes': '2'}, "num_decodes must be .* got '2'"),
+          ({'inputs_length': 0}, 'inputs_length must be'),
+          ({'mesh_shape': (1, 0)}, 'model must be .* got 0'),
+          ({'mesh_shape': 2}, 'mesh_shape must be two numbers .* got 2'),
+          ({'mesh_shape': (2, 1, 1)}, 'mesh_shape must be two numbers'),
+          ({'mesh_shape': (2, 1)}, 'batch_size 3 cannot be split evenly over'),
+      ],
+  )
+  def test_invalid_values(self, changes, message):
+    with pytest.raises(ValueError, match=message):
+      dataclasses.replace(_WORKLOAD, **changes)
+
+
+class TestAvailable:
+
+  @pytest.fixture
+  def machine(self, monkeypatch, tmp_path):
+    """Returns a function that fakes memory sizes and returns those found."""
+
+    def found(stats, text=None, platform='cpu'):
+      device = types.SimpleNamespace(
+          memory_stats=lambda: stats, platform=platform
+      )
+      monkeypatch.setattr(jax, 'local_devices', lambda: [device])
+      monkeypatch.setattr(memory, '_MEMINFO', tmp_path / 'meminfo')
+      if text is not None:
+        (tmp_path / 'meminfo').write_text(text)
+      return memory.available_bytes()
+
+    return found
+
+  def test_memory_of_a_device(self, machine):
+    stats = {'bytes_limit': 1000, 'bytes_in_use': 300, 'num_allocs': 7}
+    assert machine(stats, 'MemAvailable: 5 kB\n') == 700
+
+  @pytest.mark.parametrize('stats', [None, {}])
+  def test_memory_of_the_host(self, machine, stats):
+    text = 'MemTotal:  99 kB\nMemFree:  3 kB\nMemAvailable:     12 kB\n'
+    assert machine(stats, text) == 12 * 1024
+
+  @pytest.mark.parametrize('text', [None, 'MemTotal: 99 kB\n'])
+  def test_host_without_available_memory(self, machine, text):
+    """The total memory is used."""
+    total = os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE')
+    assert machine(None, text) == total
+
+  def test_device_without_memory_statistics(self, machine):
+    with pytest.raises(ValueError, match='gpu does not report .* Unset that'):
+      machine({}, 'MemAvailable: 12 kB\n', platform='gpu')
+
+  def test_this_machine(self):
+    assert memory.available_bytes() > 0

@@ -1,0 +1,85 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of reading sizes from names and shapes of parameters."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import models
+from speculative_t5x.loading.families import t5_sizes
+from tests import tiny
+
+# All sizes differ, so that none can be mistaken for another.
+_SIZES = dict(
+    vocab_size=60,
+    emb_dim=36,
+    num_heads=3,
+    num_encoder_layers=4,
+    num_decoder_layers=2,
+    head_dim=5,
+    mlp_dim=28,
+)
+
+
+def _specs(**overrides):
+  config = tiny.config(**(_SIZES | overrides))
+  return checkpoints.flatten(models.abstract_params(config))
+
+
+class TestReadConfig:
+
+  @pytest.mark.parametrize(
+      'overrides',
+      [
+          {},
+          {'logits_via_embedding': True},
+          {'mlp_activations': ('relu',)},
+          {'mlp_activations': ('relu',), 'logits_via_embedding': True},
+          {'num_decoder_layers': 11},
+          {'dtype': jnp.bfloat16},
+      ],
+  )
+  def test_all_sizes(self, overrides):
+    config = tiny.config(**(_SIZES | overrides))
+    found = t5_sizes.read_config(_specs(**overrides), dtype=config.dtype)
+    assert found == config
+
+  def test_scanned_layers(self):
+    """T5X's scalable network stacks the layers in one array."""
+    specs = {
+        name.replace('decoder/layers_0', 'decoder/decoder'): spec
+        for name, spec in _specs().items()
+        if 'layers_1' not in name
+    }
+    with pytest.raises(t5_sizes.SizesError, match='layers are scanned'):
+      t5_sizes.read_config(specs, dtype=jnp.float32)
+
+  @pytest.mark.parametrize(
+      'name',
+      ['token_embedder/embedding', 'decoder/relpos_bias/rel_embedding'],
+  )
+  def test_missing_parameters(self, name):
+    specs = _specs()
+    del specs[name]
+    with pytest.raises(t5_sizes.SizesError, match=f'{name} is missing'):
+      t5_sizes.read_config(specs, dtype=jnp.float32)
+
+  def test_another_rank(self):
+    name = 'decoder/layers_0/self_attention/query/kernel'
+    specs = _specs() | {name: jax.ShapeDtypeStruct((36, 3, 5), jnp.float32)}
+    with pytest.raises(t5_sizes.SizesError, match=r'has shape \(36, 3, 5\)'):
+      t5_sizes.read_config(specs, dtype=jnp.float32)
+
+  @pytest.mark.parametrize('num_heads', [4, 10**6])
+  def test_fractional_number_of_heads(self, num_heads):
+    name = 'decoder/relpos_bias/rel_embedding'
+    bias = jax.ShapeDtypeStruct((num_heads, 32), jnp.float32)
+    with pytest.raises(t5_sizes.SizesError, match='not a multiple of the'):
+      t5_sizes.read_config(_specs() | {name: bias}, dtype=jnp.float32)
+
+  def test_other_projections(self):
+    specs = _specs(mlp_activations=('gelu', 'linear', 'linear'))
+    with pytest.raises(t5_sizes.SizesError, match='3 input projections'):
+      t5_sizes.read_config(specs, dtype=jnp.float32)

@@ -1,0 +1,220 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of loading models, and of the errors."""
+
+import types
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import models
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.compatibility import memory
+from speculative_t5x.research import run_record
+from speculative_t5x.speculation import contracts
+from tests import checkpoints_by_hand as by_hand
+from tests import live_bytes
+from tests import tiny
+from tests import vocabulary_files
+from tests.loading.checkpoints import madlad_test
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory):
+  folder = tmp_path_factory.mktemp('model')
+  checkpoints.save(folder, 3, tiny.params(tiny.config()))
+  return folder
+
+
+class TestReadConfig:
+
+  def test_config_of_the_network(self, folder):
+    config = models.read_config(checkpoints.open(folder), jnp.bfloat16)
+    assert config == tiny.config(dtype=jnp.bfloat16)
+
+  def test_another_network(self, tmp_path):
+    checkpoints.save(tmp_path, 1, {'bert': {'kernel': jnp.zeros((2, 3))}})
+    with pytest.raises(checkpoints.CheckpointError, match='is not a T5'):
+      models.read_config(checkpoints.open(tmp_path))
+
+
+class TestLoadModel:
+
+  @pytest.mark.parametrize('dtype', [jnp.float32, jnp.bfloat16])
+  def test_params_are_prepared_in_the_networks_dtype(self, folder, dtype):
+    config = tiny.config(dtype=dtype)
+    model = models.load_model(folder, config)
+    params = jax.tree.map(lambda x: x.astype(dtype), tiny.params(config))
+    expected = models.make_model(config, params)
+    assert model.config == expected.config
+    jax.tree.map(np.testing.assert_array_equal, model.params, expected.params)
+    dtypes = {x.dtype for x in jax.tree.leaves(model.params)}
+    assert dtypes == {jnp.dtype(dtype)}
+
+  def test_tied_head_counts_once(self):
+    config = tiny.config(logits_via_embedding=True)
+    params = tiny.params(config)
+    model = models.make_model(config, params)
+    assert model.num_params == sum(x.size for x in jax.tree.leaves(params))
+
+  def test_description(self, folder):
+    config = tiny.config()
+    model = models.load_model(folder, config)
+    assert model.checkpoint == str(folder / 'checkpoint_3')
+    sizes = [np.size(x) for x in jax.tree.leaves(tiny.params(config))]
+    assert model.num_params == sum(sizes)
+
+  @pytest.mark.parametrize(
+      'overrides, message',
+      [
+          (dict(num_decoder_layers=1), 'also holds decoder/layers_1'),
+          (dict(num_encoder_layers=3), 'lacks encoder/layers_2'),
+          (dict(emb_dim=16), 'instead of'),
+          (dict(num_heads=4), 'instead of'),
+          (dict(head_dim=8), 'instead of'),
+      ],
+  )
+  def test_sizes_that_differ_from_the_checkpoint(
+      self, folder, overrides, message
+  ):
+    with pytest.raises(checkpoints.CheckpointError, match=message) as error:
+      models.load_model(folder, tiny.config(**overrides))
+    assert 'Set the sizes of the network' in str(error.value)
+
+  def test_mistyped_path(self, tmp_path):
+    """There is one error, and no folder is created."""
+    with pytest.raises(checkpoints.CheckpointError, match='mistyped'):
+      models.load_model(tmp_path / 'mistyped', tiny.config())
+    assert list(tmp_path.iterdir()) == []
+
+
+_WRITERS = {
+    'Orbax': lambda folder, config, params: checkpoints.save(folder, 1, params),
+    'legacy': lambda folder, config, params: by_hand.write_legacy(
+        folder, params
+    ),
+    'Hugging Face': lambda folder, config, params: by_hand.write_hugging_face(
+        folder,
+        by_hand.hugging_face_config(config),
+        by_hand.hugging_face_tensors(config, params),
+    ),
+}
+_TIED = {'mlp_activations': ('relu',), 'logits_via_embedding': True}
+
+
+class TestPeakWhileLoading:
+  """It is what check-pair and tpu-preflight promise, to the byte."""
+
+  def promised(self, config):
+    workload = memory.Workload(1, 1, inputs_length=1, targets_length=1, gamma=1)
+    found = memory.target_bytes(config, workload)
+    return found.params + found.loading
+
+  @pytest.mark.parametrize(
+      'overrides', [{}, _TIED | {'dtype': jnp.bfloat16}], ids=['T5 1.1', '1.0']
+  )
+  @pytest.mark.parametrize('layout', _WRITERS)
+  def test_weights_and_the_parts_of_one_kernel(
+      self, tmp_path, layout, overrides
+  ):
+    config = tiny.config(**overrides)
+    _WRITERS[layout](tmp_path, config, tiny.params(config))
+    with live_bytes.follow() as peak:
+      model = models.load_model(tmp_path, config)
+    (found,) = peak.values()
+    assert found == self.promised(config)
+    held = sum(x.nbytes for x in jax.tree.leaves(model.params))
+    layer = model.params['decoder']['layers_0']
+    assert found - held <= sum(x.nbytes for x in jax.tree.leaves(layer))
+
+  def test_short_head(self, folder):
+    with live_bytes.follow() as peak:
+      models.shorten_head(models.load_model(folder), range(8))
+    (found,) = peak.values()
+    # The short head is not there while kernels are merged.
+    assert found + 8 * 32 * 4 + 64 * 4 == self.promised(
+        tiny.config(head_size=8)
+    )
+
+
+def test_shapes_without_weights():
+  """A network of base size has names and shapes without arrays."""
+  config = tiny.config(emb_dim=4096, mlp_dim=10240, vocab_size=32128)
+  leaves = jax.tree.leaves(models.abstract_params(config))
+  assert {type(leaf) for leaf in leaves} == {jax.ShapeDtypeStruct}
+
+
+class TestDescribe:
+
+  def test_without_a_checkpoint(self):
+    config = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
+    params = tiny.params(config)
+    assert tiny.model(config).describe() == run_record.ModelDescription(
+        name=None,
+        checkpoint=None,
+        num_params=sum(x.size for x in jax.tree.leaves(params)),
+        dtype='float32',
+    )
+
+  def test_name_is_the_end_of_the_path(self):
+    config = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
+    model = models.make_model(
+        config, tiny.params(config), 'gs://bucket/t5_base/checkpoint_1000'
+    )
+    described = model.describe()
+    assert described.name == 't5_base/checkpoint_1000'
+    assert described.checkpoint == 'gs://bucket/t5_base/checkpoint_1000'
+
+
+class TestSpecialIds:
+
+  def test_t5x_takes_the_vocabulary_s_end(self, folder):
+    found = models.find_model(checkpoints.open(folder))
+    bound = found.with_vocabulary('of a task', 7)
+    assert found.special_ids == contracts.SpecialIds(1, 0, 0)
+    assert bound.special_ids == contracts.SpecialIds(7, 0, 0)
+    assert bound.load().special_ids == bound.special_ids
+
+  def test_hugging_face_states_its_own(self, tmp_path):
+    madlad_test.write(tmp_path, madlad_test.tensors())
+    found = models.find_model(checkpoints.open(tmp_path))
+    assert found.with_vocabulary('of a task', 2) is found
+    assert found.load().special_ids == madlad_test.IDS
+    with pytest.raises(
+        vocabularies.VocabularyError,
+        match='of a task has end-of-sequence id 1, the target 2',
+    ):
+      found.with_vocabulary('of a task', 1)
+
+
+class TestVocabularyFits:
+
+  @pytest.mark.parametrize(
+      'target, draft, num_ids, narrow',
+      [
+          (130, 130, 124, None),  # 24 pieces and 100 sentinels
+          (124, 24, 124, None),  # the draft never proposes sentinels
+          (123, 130, 24, None),
+          (24, 24, 24, None),
+          (23, 24, None, 'target'),
+          (130, 23, None, 'draft'),
+      ],
+  )
+  def test_widths(self, tmp_path, target, draft, num_ids, narrow):
+    vocabulary = vocabularies.load(vocabulary_files.train(tmp_path / 'a.model'))
+    missing = 24 - vocabulary.num_pieces
+    target, draft = (
+        types.SimpleNamespace(config=tiny.config(vocab_size=size - missing))
+        for size in (target, draft)
+    )
+    fit = lambda: models.fit_vocabulary(vocabulary, target, [draft])
+    if narrow is None:
+      assert fit().num_ids == num_ids - missing
+      return
+    with pytest.raises(
+        vocabularies.VocabularyError, match=f'the {narrow} only'
+    ):
+      fit()

@@ -1,0 +1,484 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of vocabularies of both kinds: reading, comparing and refusing."""
+
+import dataclasses
+import itertools
+import json
+import pathlib
+import shutil
+
+import pytest
+import sentencepiece
+from sentencepiece import sentencepiece_model_pb2
+import seqio
+import tokenizers
+from tokenizers import decoders
+from tokenizers import models
+from tokenizers import normalizers
+from tokenizers import pre_tokenizers
+from tokenizers import processors
+
+import speculative_t5x
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.tasks import task_vocabulary
+from tests import vocabulary_files
+
+BULLETINS = (
+    pathlib.Path(speculative_t5x.__file__).parent
+    / 'tasks/bulletins/bulletins.model'
+)
+SENTENCES = (
+    'Der Zug nach Köln fährt um 14:35 Uhr.',
+    'The train from Bonn will be 20 minutes late.',
+    'ÄÖÜ äöü ß 0123456789',
+    '  two  spaces   here ',
+    'half ½, ﬁ and\ttabs',
+    '漢字 and an emoji 😀',
+    ' ',
+    '',
+)
+
+
+def convert(model_file, path, num_sentinels=0):
+  """Writes a SentencePiece model as a tokenizer.json; returns the file."""
+  proto = sentencepiece_model_pb2.ModelProto()
+  proto.ParseFromString(model_file.read_bytes())
+  tokenizer = tokenizers.Tokenizer(
+      models.Unigram(
+          [(piece.piece, piece.score) for piece in proto.pieces],
+          proto.trainer_spec.unk_id,
+      )
+  )
+  charsmap = proto.normalizer_spec.precompiled_charsmap
+  tokenizer.normalizer = normalizers.Sequence(
+      [
+          *([normalizers.Precompiled(charsmap)] if charsmap else []),
+          normalizers.Strip(),
+          normalizers.Replace(tokenizers.Regex(' {2,}'), ' '),
+      ]
+  )
+  tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme='always')
+  tokenizer.decoder = decoders.Metaspace(prepend_scheme='always')
+  unknown = proto.pieces[proto.trainer_spec.unk_id].piece
+  tokenizer.add_special_tokens(['<pad>', '</s>', unknown])
+  tokenizer.add_special_tokens(
+      [f'<extra_id_{i}>' for i in reversed(range(num_sentinels))]
+  )
+  end = tokenizer.token_to_id('</s>')
+  tokenizer.post_processor = processors.TemplateProcessing(
+      single=['$A', '</s>'], special_tokens=[('</s>', end)]
+  )
+  tokenizer.enable_truncation(3)
+  tokenizer.enable_padding(length=8)
+  path.parent.mkdir(exist_ok=True)
+  path.write_text(tokenizer.to_str())
+  return path
+
+
+@pytest.fixture
+def spiece(tmp_path):
+  return vocabulary_files.train(tmp_path / 'spiece.model')
+
+
+class TestSentencePiece:
+
+  def test_text_and_ids(self, spiece):
+    vocabulary = vocabularies.load(spiece)
+    ids = vocabulary.encode('a man')
+    assert vocabulary.decode(ids) == 'a man'
+    assert vocabulary.decode([*ids, 1, 0]) == 'a man'
+    assert vocabulary.eos_id not in ids
+
+  def test_facts(self, spiece):
+    vocabulary = vocabularies.load(str(spiece))
+    assert vocabulary.path == spiece
+    assert (vocabulary.pad_id, vocabulary.eos_id) == (0, 1)
+    processor = sentencepiece.SentencePieceProcessor(str(spiece))
+    assert vocabulary.num_pieces == processor.get_piece_size()
+    assert vocabulary.id_to_piece(1) == '</s>'
+
+  def test_other_special_ids(self, tmp_path):
+    path = vocabulary_files.train(
+        tmp_path / 'a.model', pad_id=3, eos_id=2, unk_id=0, bos_id=1
+    )
+    vocabulary = vocabularies.load(path)
+    assert (vocabulary.pad_id, vocabulary.eos_id) == (3, 2)
+
+  @pytest.mark.parametrize('token', ['<s>', {'content': '<s>', 'lstrip': True}])
+  @pytest.mark.parametrize(
+      'name', ['tokenizer_config.json', 'special_tokens_map.json']
+  )
+  def test_padding_named_by_a_config(self, tmp_path, name, token):
+    """MADLAD-400 pads with the beginning of sequence."""
+    path = vocabulary_files.train(
+        tmp_path / 'a.model', pad_id=-1, eos_id=2, unk_id=0, bos_id=1
+    )
+    (tmp_path / name).write_text(json.dumps({'pad_token': token}))
+    vocabulary = vocabularies.load(path)
+    assert (vocabulary.pad_id, vocabulary.eos_id) == (1, 2)
+
+
+class TestTokenizer:
+
+  @pytest.mark.parametrize('text', SENTENCES)
+  def test_encodes_like_the_original_model(self, tmp_path, text):
+    one = vocabularies.load(BULLETINS)
+    other = vocabularies.load(convert(BULLETINS, tmp_path / 'tokenizer.json'))
+    ids = one.encode(text)
+    assert other.encode(text) == ids
+    if 2 not in ids:  # unknown pieces differ
+      assert other.decode(ids) == one.decode(ids)
+      assert other.decode([*ids, 1, 0]) == one.decode([*ids, 1, 0])
+
+  @pytest.mark.parametrize('text', [' ein  Mann\tgeht', 'ﬁve Ｍen', 'walks'])
+  def test_normalizes_like_the_original_model(self, spiece, tmp_path, text):
+    """It uses the character table that SentencePiece models usually have."""
+    one = vocabularies.load(spiece)
+    other = vocabularies.load(convert(spiece, tmp_path / 'tokenizer.json'))
+    assert other.encode(text) == one.encode(text)
+
+  def test_facts(self, tmp_path):
+    path = convert(BULLETINS, tmp_path / 'tokenizer.json')
+    vocabulary = vocabularies.load(path)
+    assert vocabulary.path == path
+    assert vocabulary.num_pieces == 2048
+    assert (vocabulary.pad_id, vocabulary.eos_id) == (0, 1)
+    assert vocabulary.id_to_piece(1) == '</s>'
+
+  def test_special_tokens_named_by_a_config(self, tmp_path):
+    path = convert(BULLETINS, tmp_path / 'tokenizer.json')
+    fields = {'eos_token': '<pad>', 'pad_token': {'content': '</s>'}}
+    (tmp_path / 'tokenizer_config.json').write_text(json.dumps(fields))
+    vocabulary = vocabularies.load(path)
+    assert (vocabulary.pad_id, vocabulary.eos_id) == (1, 0)
+
+  def test_unused_ids(self, tmp_path):
+    model = models.WordLevel({'<pad>': 0, '</s>': 1, 'a': 4}, unk_token='a')
+    path = tmp_path / 'tokenizer.json'
+    path.write_text(tokenizers.Tokenizer(model).to_str())
+    vocabulary = vocabularies.load(path)
+    assert vocabulary.num_ids == vocabulary.num_pieces == 5
+    assert [vocabulary.id_to_piece(i) for i in (2, 4)] == ['<id 2>', 'a']
+
+
+NUM_SENTINELS = 100
+
+
+def from_spiece(folder):
+  return vocabularies.load(shutil.copy(BULLETINS, folder / 'spiece.model'))
+
+
+def from_tokenizer(folder):
+  convert(BULLETINS, folder / 'tokenizer.json', NUM_SENTINELS)
+  return vocabularies.load(folder)
+
+
+def from_both(folder):
+  """T5's public folders hold both files."""
+  shutil.copy(BULLETINS, folder / 'spiece.model')
+  return from_tokenizer(folder)
+
+
+def with_its_own(folder):
+  """mT5's spiece.model holds the sentinels."""
+  proto = sentencepiece_model_pb2.ModelProto()
+  proto.ParseFromString(BULLETINS.read_bytes())
+  for i in reversed(range(NUM_SENTINELS)):
+    proto.pieces.add(piece=f'▁<extra_id_{i}>', type=4)
+  path = folder / 'spiece.model'
+  path.write_bytes(proto.SerializeToString())
+  return vocabularies.load(path)
+
+
+def from_task(folder):
+  return task_vocabulary.TaskVocabulary(
+      seqio.SentencePieceVocabulary(str(BULLETINS), extra_ids=NUM_SENTINELS)
+  )
+
+
+KINDS = from_spiece, from_tokenizer, from_both, with_its_own, from_task
+
+
+@pytest.fixture(params=KINDS, ids=lambda kind: kind.__name__)
+def any_kind(request, tmp_path):
+  return request.param(tmp_path)
+
+
+class TestAllKinds:
+  """2,048 pieces and T5's 100 sentinels, however they are read."""
+
+  def test_facts(self, any_kind):
+    assert (any_kind.num_pieces, any_kind.num_ids) == (2048, 2148)
+    assert (any_kind.pad_id, any_kind.eos_id, any_kind.unk_id) == (0, 1, 2)
+    assert any_kind.within(2148) is any_kind
+
+  def test_sentinels_are_counted_down_from_the_end(self, any_kind):
+    text = 'The <extra_id_0> walks <extra_id_99>'
+    ids = any_kind.encode(text)
+    assert ids == [19, 2147, 5, 2034, 2044, 2041, 2031, 2043, 2048]
+    assert any_kind.decode([*ids, 1]).replace('<', ' <').split() == text.split()
+    assert any_kind.id_to_piece(2147).removeprefix('▁') == '<extra_id_0>'
+
+  def test_ids_without_a_piece(self, any_kind):
+    assert any_kind.id_to_piece(2148) == '<id 2148>'
+    unknown = any_kind.decode([2])
+    assert unknown.strip()
+    assert any_kind.decode([19, 3000]) == any_kind.decode([19, 2])
+
+  @pytest.mark.parametrize(
+      'text, is_known',
+      [
+          ('The <extra_id_0> walks', True),
+          ('The <2yue> walks', False),
+          ('The <extra_id_100> walks', False),
+          ('The 漢 walks', False),
+      ],
+  )
+  def test_unknown_text(self, any_kind, text, is_known):
+    assert any_kind.knows(text, any_kind.encode(text)) == is_known
+
+  def test_known_and_unknown_control_tokens(self, tmp_path):
+    """MADLAD-400 has <2de>, and pieces of which <2yue> can be made."""
+    path = vocabulary_files.train(
+        tmp_path / 'a.model', text='<2yue>', user_defined_symbols=['<2de>']
+    )
+    vocabulary = vocabularies.load(path)
+    for text, is_known in (('<2de> a man', True), ('<2yue> a man', False)):
+      ids = vocabulary.encode(text)
+      assert vocabulary.unk_id not in ids
+      assert vocabulary.knows(text, ids) == is_known
+
+  def test_are_the_same(self, tmp_path):
+    kinds = []
+    for kind in KINDS:
+      (tmp_path / kind.__name__).mkdir()
+      kinds.append(kind(tmp_path / kind.__name__))
+    for one, other in itertools.permutations(kinds, 2):
+      vocabularies.check_same(one, other)
+    assert len({vocabularies.fingerprint(x) for x in kinds}) == 1
+
+  def test_bytes(self):
+    """ByT5's vocabulary has ids and no pieces."""
+    vocabulary = task_vocabulary.TaskVocabulary(seqio.ByteVocabulary(125))
+    assert (vocabulary.num_pieces, vocabulary.num_ids) == (259, 384)
+    ids = vocabulary.encode('aä')
+    assert vocabulary.decode([*ids, 383, 400]) == 'aä'
+    shown = [vocabulary.id_to_piece(i) for i in (0, 1, *ids, 383, 384)]
+    assert shown == [
+        '<pad>', '</s>', 'a', '<id 198>', '<id 167>', '<extra_id_0>', '<id 384>'
+    ]  # fmt: skip
+    for text, is_known in (('aä', True), ('<extra_id_0>', False)):
+      assert vocabulary.knows(text, vocabulary.encode(text)) == is_known
+    vocabularies.check_same(vocabulary, vocabulary)
+
+
+class TestSentinels:
+
+  @pytest.mark.parametrize('count', [0, 5])
+  def test_number_named_by_a_config(self, spiece, count):
+    (spiece.parent / 'tokenizer_config.json').write_text(
+        json.dumps({'extra_ids': count})
+    )
+    vocabulary = vocabularies.load(spiece)
+    assert vocabulary.num_ids == vocabulary.num_pieces + count
+    is_one = len(vocabulary.encode('<extra_id_4>')) == 1
+    assert is_one == (count == 5)
+
+  def test_model_without_logits_for_them(self, spiece):
+    vocabulary = vocabularies.load(spiece)
+    narrow = vocabulary.within(vocabulary.num_ids - 1)
+    assert narrow.num_ids == narrow.num_pieces == vocabulary.num_pieces
+    text = 'a <extra_id_0> man'
+    assert max(narrow.encode(text)) < narrow.num_ids
+    assert not narrow.knows(text, narrow.encode(text))
+    assert max(vocabulary.encode(text)) == vocabulary.num_ids - 1
+
+
+class TestAddedTokens:
+
+  def test_tokenizer_json_counts_before_spiece_model(self, tmp_path):
+    """Fine-tuning adds tokens to it alone."""
+    path = convert(BULLETINS, tmp_path / 'tokenizer.json', NUM_SENTINELS)
+    tokenizer = tokenizers.Tokenizer.from_file(str(path))
+    tokenizer.add_tokens(['<new>'])
+    path.write_text(tokenizer.to_str())
+    shutil.copy(BULLETINS, tmp_path / 'spiece.model')
+    vocabulary = vocabularies.load(tmp_path)
+    assert vocabulary.path == path
+    assert vocabulary.encode('<new> Zug') == [2148, 1177]
+    assert vocabulary.decode([2148, 1177]) == '<new> Zug'
+
+  @pytest.mark.parametrize(
+      'name, content',
+      [
+          ('added_tokens.json', {'<new>': 2148}),
+          (
+              'tokenizer_config.json',
+              {'added_tokens_decoder': {'2148': {'content': '<new>'}}},
+          ),
+      ],
+  )
+  def test_missing_in_the_file(self, any_kind, tmp_path, name, content):
+    if not (path := getattr(any_kind, 'path', None)):
+      return  # of a task
+    known = {'<extra_id_0>': 2147, '<unk>': 2}
+    if name == 'tokenizer_config.json':
+      known = {
+          'added_tokens_decoder': {
+              str(i): {'content': token} for token, i in known.items()
+          }
+      }
+    (tmp_path / name).write_text(json.dumps(known))
+    vocabularies.load(path)
+    (tmp_path / name).write_text(json.dumps(content))
+    with pytest.raises(vocabularies.VocabularyError, match="'<new>' with id"):
+      vocabularies.load(path)
+
+
+class TestRefused:
+
+  def refuse(self, path, match):
+    with pytest.raises(vocabularies.VocabularyError, match=match) as error:
+      vocabularies.load(path)
+    assert len(str(error.value).splitlines()) == 1
+    assert str(path) in str(error.value)
+
+  def test_missing_file(self, tmp_path):
+    self.refuse(tmp_path / 'no.model', 'no vocabulary at .*Pass a Sentence')
+    self.refuse(tmp_path, 'neither spiece.model nor tokenizer.json')
+
+  @pytest.mark.parametrize('name', ['vocab.txt', 'spiece', 'spiece.model.gz'])
+  def test_unknown_kind(self, tmp_path, name):
+    (tmp_path / name).write_text('a')
+    self.refuse(tmp_path / name, 'unknown kind .*Pass a SentencePiece')
+
+  @pytest.mark.parametrize('content', [b'', b'no model', b'\n\x07\n\x05'])
+  def test_no_sentencepiece_model(self, tmp_path, content):
+    path = tmp_path / 'a.model'
+    path.write_bytes(content)
+    self.refuse(path, 'not a SentencePiece model: .*again')
+
+  @pytest.mark.parametrize('content', [b'', b'{}', b'\xff', b'{"model": 1}'])
+  def test_no_tokenizer(self, tmp_path, content):
+    path = tmp_path / 'tokenizer.json'
+    path.write_bytes(content)
+    self.refuse(path, 'not a tokenizer.json: .*again')
+
+  @pytest.mark.parametrize('role', ['pad', 'eos'])
+  def test_no_special_token(self, tmp_path, role):
+    match = f'no {role}_token.*tokenizer_config.json of its model'
+    path = vocabulary_files.train(
+        tmp_path / 'a.model', **{f'{role}_id': -1, 'unk_id': 3}
+    )
+    self.refuse(path, match)
+    pieces = {'pad': '</s>', 'eos': '<pad>'}
+    model = models.WordLevel({pieces[role]: 0, 'a': 1}, unk_token='a')
+    path = tmp_path / 'tokenizer.json'
+    path.write_text(tokenizers.Tokenizer(model).to_str())
+    self.refuse(path, match)
+
+  @pytest.mark.parametrize(
+      'text, match',
+      [
+          ('{', 'cannot be read as JSON'),
+          ('[]', 'cannot be read as JSON'),
+          ('{"eos_token": "<end>"}', "eos_token '<end>', which is no piece"),
+          ('{"pad_token": 7}', 'pad_token 7, which is no text'),
+          ('{"pad_token": {"content": [1]}}', 'which is no text'),
+          ('{"extra_ids": -1}', 'extra_ids -1, which is no number'),
+          ('{"extra_ids": 1000000000}', 'extra_ids 1000000000, which'),
+          ('{"added_tokens_decoder": [7]}', 'added tokens .* cannot be read'),
+          (
+              '{"added_tokens_decoder": {"-1": {"content": "a"}}}',
+              'a negative id',
+          ),
+      ],
+  )
+  def test_damaged_configs(self, spiece, text, match):
+    file = spiece.parent / 'tokenizer_config.json'
+    file.write_text(text)
+    with pytest.raises(vocabularies.VocabularyError, match=match) as error:
+      vocabularies.load(spiece)
+    assert str(file) in str(error.value)
+
+
+@dataclasses.dataclass
+class Listed(vocabularies.Vocabulary):
+  """A vocabulary of given pieces."""
+
+  pieces: list[str]
+  pad_id: int = 0
+  eos_id: int = 1
+  encode = decode = None
+
+  @property
+  def num_ids(self):
+    return len(self.pieces)
+
+  def id_to_piece(self, i):
+    return self.pieces[i]
+
+
+class TestCheckSame:
+
+  def both_ways(self, one, other):
+    vocabularies.check_same(one, other)
+    vocabularies.check_same(other, one)
+
+  def test_across_kinds(self, spiece, tmp_path):
+    converted = convert(spiece, tmp_path / 'tokenizer.json')
+    self.both_ways(vocabularies.load(spiece), vocabularies.load(converted))
+
+  def test_sentinels_do_not_matter(self, spiece, tmp_path):
+    converted = convert(spiece, tmp_path / 'tokenizer.json', num_sentinels=100)
+    one, other = vocabularies.load(spiece), vocabularies.load(converted)
+    assert other.num_ids == one.num_ids == one.num_pieces + 100
+    self.both_ways(one, other)
+    self.both_ways(one.within(one.num_pieces), other)
+    assert vocabularies.fingerprint(one) == vocabularies.fingerprint(other)
+
+  def test_other_sentinels(self, spiece, tmp_path):
+    """With another number of them, the last ids mean others."""
+    paths = [tmp_path / str(i) / 'tokenizer.json' for i in (100, 101)]
+    for path in paths:
+      convert(spiece, path, num_sentinels=int(path.parent.name))
+    one, other = map(vocabularies.load, paths)
+    with pytest.raises(vocabularies.VocabularyError, match='<extra_id_100>'):
+      vocabularies.check_same(one, other)
+    self.both_ways(vocabularies.load(spiece), other)  # says nothing of them
+
+  def test_sizes(self, spiece):
+    one, other = vocabularies.load(spiece), vocabularies.load(BULLETINS)
+    with pytest.raises(vocabularies.VocabularyError) as error:
+      vocabularies.check_same(one, other)
+    assert f"target's vocabulary has {one.num_pieces} pieces" in str(
+        error.value
+    )
+    assert "the draft's 2048" in str(error.value)
+
+  @pytest.mark.parametrize('position', [0, 1, 2, 3])
+  def test_one_piece(self, position):
+    pieces = ['<pad>', '</s>', 'a', 'b']
+    other = [*pieces]
+    other[position] = 'c'
+    with pytest.raises(
+        vocabularies.VocabularyError, match=f"Id {position} is '"
+    ):
+      vocabularies.check_same(Listed(pieces), Listed(other))
+
+  @pytest.mark.parametrize('role', ['pad_id', 'eos_id'])
+  def test_special_ids(self, role):
+    pieces = ['<pad>', '</s>', 'a', 'b']
+    with pytest.raises(vocabularies.VocabularyError, match=f"{role} .*'s 3"):
+      vocabularies.check_same(Listed(pieces), Listed(pieces, **{role: 3}))
+
+  @pytest.mark.parametrize('is_converted', [False, True])
+  def test_pieces(self, spiece, tmp_path, is_converted):
+    path = vocabulary_files.train(tmp_path / 'b.model', text='ein Mann gehx')
+    if is_converted:
+      path = convert(path, tmp_path / 'tokenizer.json')
+    one, other = vocabularies.load(spiece), vocabularies.load(path)
+    assert one.num_pieces == other.num_pieces
+    with pytest.raises(vocabularies.VocabularyError, match="Id [0-9]+ is '"):
+      vocabularies.check_same(one, other)

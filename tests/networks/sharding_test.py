@@ -1,0 +1,227 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the placement of parameters on a mesh, from names and sizes alone.
+
+The tests in `mesh` decode on devices.
+"""
+
+import json
+import pathlib
+
+from flax.linen import partitioning
+import jax
+import jax.numpy as jnp
+import pytest
+
+from speculative_t5x.decoder import token_decoder
+from speculative_t5x.drafters import draft_model
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import models
+from speculative_t5x.networks import sharding
+from tests import tiny
+
+_TREE = pathlib.Path(__file__).parent / 'networks/golden/parameter_tree.json'
+
+
+def abstract_mesh(data, model):
+  return jax.sharding.AbstractMesh((data, model), ('data', 'model'))
+
+
+def specs(mesh, rules=sharding.MODEL_PARALLEL, **overrides):
+  """Returns the mesh axes of each axis of each parameter, by name."""
+  config = tiny.config(**overrides)
+  shardings = models.param_shardings(config, mesh, rules)
+  expected = jax.tree.structure(models.abstract_params(config))
+  assert jax.tree.structure(shardings) == expected
+  assert all(s.mesh == mesh for s in jax.tree.leaves(shardings))
+  return {
+      name: tuple(s.spec) for name, s in checkpoints.flatten(shardings).items()
+  }
+
+
+class TestRules:
+
+  def test_rules_are_t5xs(self):
+    """They cover every name that T5X's network gives to an axis."""
+    tree = json.loads(_TREE.read_text())
+    names = {name for leaf in tree.values() for name in leaf['axes']}
+    rules = dict(sharding.MODEL_PARALLEL)
+    assert names <= rules.keys()
+    cut = {name for name in names if rules[name] == 'model'}
+    assert cut == {'vocab', 'mlp', 'heads', 'joined_kv'}
+    assert {rules[name] for name in names - cut} == {None}
+    assert rules['batch'] == 'data'
+    assert rules['kv'] is rules['length'] is None
+
+  def test_replicated_model_does_not_use_the_model_axis(self):
+    assert dict(sharding.REPLICATED) == {'batch': 'data'}
+
+
+class TestParamShardings:
+
+  @pytest.mark.parametrize('model', [2, 4])
+  def test_every_parameter(self, model):
+    found = specs(abstract_mesh(2, model), num_heads=4, num_encoder_layers=1)
+    tree = json.loads(_TREE.read_text())
+    rules = dict(sharding.MODEL_PARALLEL)
+    assert found.keys() == tree.keys()
+    for name, spec in found.items():
+      assert spec == tuple(rules[axis] for axis in tree[name]['axes']), name
+
+  def test_parameters_are_not_partitioned_along_data(self):
+    for spec in specs(abstract_mesh(8, 1)).values():
+      assert 'data' not in spec
+
+  def test_indivisible_heads_are_replicated(self):
+    """6 heads of width 16 have 96 columns, which 4 devices could divide."""
+    found = specs(abstract_mesh(2, 4), num_heads=6)
+    layer = 'decoder/layers_0/'
+    for kernel in ('query', 'key', 'value', 'out'):
+      name = f'{layer}self_attention/{kernel}/kernel'
+      assert found[name] == (None, None)
+    assert found['decoder/relpos_bias/rel_embedding'] == (None, None)
+    assert found[f'{layer}mlp/wi_0/kernel'] == (None, 'model')
+    assert found[f'{layer}mlp/wo/kernel'] == ('model', None)
+    assert found['token_embedder/embedding'] == ('model', None)
+
+  @pytest.mark.parametrize(
+      'overrides, name',
+      [
+          (dict(mlp_dim=50), 'decoder/layers_0/mlp/wi_0/kernel'),
+          (dict(vocab_size=63), 'token_embedder/embedding'),
+          (dict(vocab_size=63), 'decoder/logits_dense/kernel'),
+      ],
+  )
+  def test_other_indivisible_axes_are_replicated(self, overrides, name):
+    assert 'model' in specs(abstract_mesh(1, 4), num_heads=4)[name]
+    found = specs(abstract_mesh(1, 4), num_heads=4, **overrides)
+    assert found[name] == (None, None)
+    assert found['decoder/relpos_bias/rel_embedding'] == ('model', None)
+
+  def test_replicated(self):
+    found = specs(abstract_mesh(2, 2), sharding.REPLICATED)
+    assert {axis for spec in found.values() for axis in spec} == {None}
+
+  def test_the_transposed_head(self):
+    found = specs(
+        abstract_mesh(2, 2), logits_via_embedding=True, separate_head=True
+    )
+    assert found['token_embedder/embedding'] == ('model', None)
+    assert found['decoder/logits_dense/kernel'] == (None, 'model')
+
+
+class TestNamedSharding:
+
+  def test_one_name_along_two_axes(self):
+    """T5X's rules do so if slices are connected by a slower network."""
+    mesh = jax.sharding.AbstractMesh((2, 4, 1), ('replica', 'data', 'model'))
+    rules = (('batch', ('replica', 'data')),)
+    spec = lambda rows: sharding.named_sharding(
+        mesh, rules, ('batch', 'length'), (rows, 5)
+    ).spec
+    assert tuple(spec(16)) == (('replica', 'data'), None)
+    assert tuple(spec(12)) == (None, None)
+
+  def test_as_many_names_as_axes(self):
+    with pytest.raises(ValueError, match='longer'):
+      sharding.named_sharding(
+          abstract_mesh(1, 1), sharding.MODEL_PARALLEL, ('batch',), (2, 3)
+      )
+
+
+class TestMakeMesh:
+
+  def test_one_device(self):
+    mesh = sharding.make_mesh(1, 1)
+    assert sharding.describe(mesh) == {'data': 1, 'model': 1}
+    assert mesh.devices.item() == jax.devices()[0]
+    assert sharding.describe(None) == {}
+
+  def test_several_processes(self, monkeypatch):
+    devices = jax.devices()
+    monkeypatch.setattr(jax, 'process_count', lambda: 2)
+    with pytest.raises(sharding.MeshError, match='JAX connects 2 processes'):
+      sharding.make_mesh(1, 1)
+    assert sharding.make_mesh(1, 1, devices).size == 1
+
+  def test_too_many_parts(self):
+    count = jax.device_count()
+    with pytest.raises(sharding.MeshError) as error:
+      sharding.make_mesh(count + 1, 3)
+    assert str(error.value) == (
+        f'A mesh of {count + 1} x 3 (data x model) needs {3 * count + 3}'
+        f' devices, and there are {count}. Choose a smaller mesh.'
+    )
+
+  @pytest.mark.parametrize(
+      'shape, message',
+      [
+          ((0, 1), 'data axis of the mesh must be .* got 0'),
+          ((1, -2), 'model axis of the mesh must be .* got -2'),
+          ((1, 1.5), 'model axis of the mesh must be .* got 1.5'),
+          (('two', 1), "data axis of the mesh must be .* got 'two'"),
+      ],
+  )
+  def test_sizes(self, shape, message):
+    with pytest.raises(sharding.MeshError, match=message):
+      sharding.make_mesh(*shape)
+
+
+class TestCheckBatch:
+
+  def test_divided(self):
+    sharding.check_batch(None, 3)
+    sharding.check_batch(abstract_mesh(1, 8), 3)
+    sharding.check_batch(abstract_mesh(4, 2), 8)
+    assert sharding.round_up(None, 3) == 3
+    for size in range(5, 9):
+      assert sharding.round_up(abstract_mesh(4, 2), size) == 8
+
+  @pytest.mark.parametrize('batch_size', [1, 6])
+  def test_not_divided(self, batch_size):
+    with pytest.raises(sharding.MeshError) as error:
+      sharding.check_batch(abstract_mesh(4, 2), batch_size)
+    assert str(error.value) == (
+        f'batch_size {batch_size} cannot be split evenly along the data axis of'
+        " the mesh {'data': 4, 'model': 2}. Choose a multiple of 4."
+    )
+
+
+class TestConstrain:
+
+  def lowered(self, function=None):
+    function = function or (lambda x: sharding.constrain(x, ('batch', 'heads')))
+    return jax.jit(function).lower(jnp.zeros((8, 4))).as_text()
+
+  def test_does_nothing_without_a_mesh(self):
+    plain = self.lowered(lambda x: x)
+    assert self.lowered() == plain
+    with partitioning.axis_rules(sharding.MODEL_PARALLEL):
+      assert self.lowered() == plain
+
+  def test_does_nothing_without_rules(self):
+    with jax.set_mesh(sharding.make_mesh(1, 1)):
+      assert 'sharding_constraint' not in self.lowered()
+
+  def test_scope_of_no_mesh(self):
+    with sharding.scope(None, sharding.MODEL_PARALLEL):
+      assert 'sharding_constraint' not in self.lowered()
+
+  def test_in_scope(self):
+    with sharding.scope(sharding.make_mesh(1, 1), sharding.MODEL_PARALLEL):
+      assert '{"data"}, {"model"}' in self.lowered()
+    assert 'sharding_constraint' not in self.lowered()
+
+
+class TestTokenDecoder:
+
+  def test_target_and_draft_model_need_one_mesh(self):
+    config = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
+    alone = tiny.model(config)
+    spread = models.make_model(
+        config, tiny.params(config), mesh=sharding.make_mesh(1, 1)
+    )
+    with pytest.raises(sharding.MeshError, match='Load both onto one mesh'):
+      token_decoder.TokenDecoder(
+          spread, draft_model.from_model(alone), gamma=2, length=3
+      )

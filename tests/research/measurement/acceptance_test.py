@@ -1,0 +1,271 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of acceptance on given text."""
+
+import dataclasses
+import functools
+
+import jax
+from jax import lax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from speculative_t5x.decoder import token_decoder
+from speculative_t5x.drafters import draft_model
+from speculative_t5x.networks import t5_model
+from speculative_t5x.research.measurement import acceptance
+from speculative_t5x.research.measurement import intervals
+from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.speculation import theory
+from tests import tiny
+
+ROWS, LENGTH, GAMMA, OTHER_GAMMA = 32, 12, 3, 5
+CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
+INPUTS = tiny.encoder_tokens(ROWS, 9)
+
+
+@functools.cache
+def decoder() -> token_decoder.TokenDecoder:
+  return tiny.decoder(
+      CONFIG, gamma=GAMMA, length=LENGTH, matmul_precision='highest'
+  )
+
+
+def request(
+    seed=0, temperature=1.0, topk=0, limits=LENGTH, draft_temperature=None
+):
+  sampling = draft_sampling = sampling_lib.make_sampling(temperature, topk)
+  if draft_temperature is not None:
+    draft_sampling = sampling_lib.make_sampling(draft_temperature)
+  return token_decoder.Request(
+      INPUTS,
+      jnp.arange(ROWS, dtype=jnp.int32),
+      jnp.broadcast_to(jnp.asarray(limits, jnp.int32), (ROWS,)),
+      jnp.int32(seed),
+      sampling,
+      draft_sampling,
+  )
+
+
+def plain_texts(**options):
+  """Returns the plain outputs of the target, and their scores."""
+  asked = request(**options)
+  decoded = jax.device_get(decoder().plain(asked))
+  return decoded, acceptance.score(decoder(), asked, decoded)
+
+
+def recorded(**options):
+  """Returns a speculative run, its scores, and where blocks began."""
+  asked = request(**options)
+  decoded = jax.device_get(decoder().speculative(asked))
+  trace = jax.device_get(decoder().traced(asked))
+  starts = [
+      row[:num].tolist()
+      for row, num in zip(trace.outcomes.num_before.T, decoded.num_calls)
+  ]
+  return decoded, acceptance.score(decoder(), asked, decoded), starts
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _one_by_one(config, params, sequences, sampling):
+  """Returns the distribution of each token, one call per token."""
+  _, context = t5_model.encode(config, params, INPUTS)
+  network = t5_model.T5Model(config)
+
+  def step(carry, token):
+    cache, fed, position = carry
+    logits, cache = network.decode(
+        params, context, cache, fed[:, None], position, None
+    )
+    distribution = sampling_lib.standardize(logits[:, 0], sampling)
+    return (cache, token, position + 1), distribution
+
+  start = jnp.zeros((ROWS,), jnp.int32)
+  cache = network.init_cache(ROWS, LENGTH)
+  _, distributions = lax.scan(step, (cache, start, start), sequences.T)
+  return jnp.moveaxis(distributions, 0, 1)
+
+
+def distributions_of(model, decoded, sampling):
+  with jax.default_matmul_precision('highest'):
+    return np.asarray(
+        _one_by_one(
+            model.config, model.params, jnp.asarray(decoded.sequences), sampling
+        )
+    )
+
+
+def expected_calls(texts, gamma=GAMMA):
+  return np.array(
+      [theory.expected_calls(t.acceptance_probs, gamma) for t in texts]
+  )
+
+
+class TestScore:
+
+  @pytest.mark.parametrize(
+      'settings',
+      [dict(temperature=0.0), dict(), dict(topk=4, draft_temperature=0.6)],
+      ids=['greedy', 'sampled', 'two samplings'],
+  )
+  def test_scores_match_distributions_per_token(self, settings):
+    asked = request(**settings)
+    decoded, texts = plain_texts(**settings)
+    target = distributions_of(decoder().target, decoded, asked.sampling)
+    (model,) = decoder().loaded_drafter.models
+    draft = distributions_of(model, decoded, asked.draft_sampling)
+    betas = theory.acceptance_probability(target, draft)
+    take = lambda distributions: np.take_along_axis(
+        distributions, decoded.sequences[..., None], axis=-1
+    )[..., 0]
+    written, drafted = take(target), take(draft)
+    assert len(texts) == ROWS
+    for row, text in enumerate(texts):
+      at = np.s_[row, : decoded.num_tokens[row]]
+      acceptance_probs = np.minimum(drafted[at] / written[at], 1)
+      assert text.betas.shape == acceptance_probs.shape
+      np.testing.assert_allclose(text.betas, betas[at], atol=2e-5)
+      np.testing.assert_allclose(
+          text.acceptance_probs, acceptance_probs, atol=1e-4
+      )
+    # Some draft tokens are accepted and some rejected.
+    assert 0.1 < np.concatenate([t.betas for t in texts]).mean() < 0.95
+
+  def test_draft_model_equal_to_the_target(self):
+    """Sums of probabilities can slightly exceed 1."""
+    same = decoder().with_drafter(
+        draft_model.from_model(decoder().target), GAMMA
+    )
+    asked = request()
+    decoded = jax.device_get(same.plain(asked))
+    betas = [text.betas for text in acceptance.score(same, asked, decoded)]
+    np.testing.assert_allclose(np.concatenate(betas), 1, atol=1e-6)
+    assert intervals.estimate_alpha(betas).value <= 1
+
+  def test_greedy_acceptance_is_0_or_1(self):
+    _, texts = plain_texts(temperature=0.0)
+    betas = np.concatenate([text.betas for text in texts])
+    assert set(betas.tolist()) == {0.0, 1.0}
+    acceptance_probs = np.concatenate([text.acceptance_probs for text in texts])
+    np.testing.assert_array_equal(betas, acceptance_probs)
+
+  def test_padding_rows_have_no_text(self):
+    decoded, texts = plain_texts(limits=np.where(np.arange(ROWS) < 3, 5, 0))
+    assert [len(text.betas) for text in texts] == decoded.num_tokens[
+        :3
+    ].tolist()
+
+
+class TestTheLoop:
+  """Scores predict the acceptance of draft tokens in the loop."""
+
+  def test_greedy_acceptance_in_the_loop(self):
+    decoded, texts, starts = recorded(temperature=0.0)
+    tested = list(_tested(decoded, texts, starts))
+    assert {accepted for accepted, _ in tested} == {True, False}
+    assert all(accepted == beta for accepted, beta in tested)
+
+  def test_sampled_acceptance_in_the_loop(self):
+    """Each tested draft token is accepted with probability beta."""
+    tested = []
+    for seed in range(20):
+      tested += _tested(*recorded(seed=seed))
+    accepted, betas = np.array(tested, float).T
+    deviation = np.sqrt(np.sum(betas * (1 - betas)))
+    assert len(accepted) > 2000
+    assert abs(np.sum(accepted - betas)) < 5 * deviation
+    # The test distinguishes beta from beta squared.
+    assert abs(np.sum(accepted - betas**2)) > 5 * deviation
+
+  @pytest.mark.parametrize('gamma', [GAMMA, OTHER_GAMMA])
+  def test_greedy_calls(self, gamma):
+    asked = request(temperature=0.0)
+    written, texts = plain_texts(temperature=0.0)
+    found = _speculative(gamma)(asked)
+    np.testing.assert_array_equal(found.sequences, written.sequences)
+    np.testing.assert_array_equal(found.num_calls, expected_calls(texts, gamma))
+    assert len(set(found.num_calls.tolist())) > 3
+
+  def test_sampled_calls_given_the_text(self):
+    """The mean is over runs that wrote these texts."""
+    differences, others = [], []
+    for seed in range(20):
+      decoded, texts, _ = recorded(seed=seed)
+      differences.append(decoded.num_calls - expected_calls(texts))
+      others.append(decoded.num_calls - expected_calls(texts, GAMMA - 1))
+    assert _sigmas(np.concatenate(differences)) < 5
+    assert _sigmas(np.concatenate(others)) > 5
+
+  def test_sampled_calls_from_plain_texts(self):
+    """A job scores texts of plain decoding, not those of the run."""
+    expected, calls = [], []
+    for seed in range(20):
+      expected.append(expected_calls(plain_texts(seed=seed)[1]))
+      calls.append(recorded(seed=100 + seed)[0].num_calls)
+    expected, calls = np.concatenate(expected), np.concatenate(calls)
+    error = np.sqrt((expected.var() + calls.var()) / calls.size)
+    assert abs(expected.mean() - calls.mean()) < 5 * error
+    assert error < 0.02 * calls.mean()
+
+
+def _tested(decoded, texts, starts):
+  """Returns whether each tested draft token was accepted, and its beta."""
+  for row, text in enumerate(texts):
+    num_tokens = int(decoded.num_tokens[row])
+    for start, end in zip(starts[row], [*starts[row][1:], num_tokens]):
+      # A block is its accepted tokens and one more, unless it was cut short.
+      is_cut_short = end == num_tokens and decoded.statistics.num_cut_short[row]
+      num_accepted = end - start - (not is_cut_short)
+      for position in range(start, start + num_accepted):
+        yield True, text.betas[position]
+      is_rejected = num_accepted < GAMMA and start + num_accepted < end
+      if is_rejected:
+        yield False, text.betas[start + num_accepted]
+
+
+@functools.cache
+def _speculative(gamma):
+  other = decoder().with_drafter(decoder().loaded_drafter, gamma)
+  return lambda asked: jax.device_get(other.speculative(asked))
+
+
+def _sigmas(differences):
+  error = differences.std() / np.sqrt(differences.size)
+  return abs(differences.mean()) / error
+
+
+class TestCollect:
+
+  def test_stops_after_enough_tokens(self):
+    asked = []
+
+    def requests():
+      for seed in range(10):
+        asked.append(seed)
+        yield request(seed=seed)
+
+    first = sum(len(t.betas) for t in plain_texts()[1])
+    found = acceptance.collect(decoder(), requests(), first + 1)
+    # Batches are complete, and no unneeded batch is decoded.
+    assert asked == [0, 1]
+    assert len(found) == 2 * ROWS
+    np.testing.assert_array_equal(found[0].betas, plain_texts()[1][0].betas)
+
+  def test_ends_with_the_requests(self):
+    found = acceptance.collect(decoder(), [request()], 10**6)
+    assert len(found) == ROWS
+
+  def test_non_finite_logits(self):
+    model = decoder().target
+    broken = token_decoder.TokenDecoder(
+        dataclasses.replace(
+            model, params=jax.tree.map(lambda x: x * jnp.nan, model.params)
+        ),
+        decoder().loaded_drafter,
+        gamma=GAMMA,
+        length=LENGTH,
+        matmul_precision='highest',
+    )
+    with pytest.raises(ValueError, match='logits are not finite'):
+      acceptance.collect(broken, [request()], 1)

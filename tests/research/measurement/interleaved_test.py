@@ -1,0 +1,229 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of interleaved decoding, and of statistics of its seconds."""
+
+import collections
+import itertools
+import types
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from speculative_t5x.decoder import batching
+from speculative_t5x.research.measurement import interleaved
+from speculative_t5x.speculation import sampling
+from speculative_t5x.speculation import simulated_acceptance
+from speculative_t5x.speculation import verification
+
+
+def _requests(count, batch_size, **options):
+  setting = sampling.make_sampling(1.0, 0, 0.0)
+  draft_setting = sampling.make_sampling(0.5, 0, 0.0)
+  return list(
+      batching.requests(
+          np.arange(1, count * 3 + 1, dtype=np.int32).reshape(count, 3),
+          np.arange(100, 100 + count, dtype=np.int32),
+          batch_size=batch_size,
+          length=7,
+          seed=11,
+          sampling=setting,
+          draft_sampling=draft_setting,
+          **options,
+      )
+  )
+
+
+def _run_of(seconds):
+  return interleaved.Run([], np.asarray(seconds, float), 0.0)
+
+
+class TestRequests:
+
+  def test_last_batch_is_padded_with_rows_of_limit_0(self):
+    first, last = _requests(5, 4)
+    assert first.encoder_input_tokens.shape == (4, 3)
+    assert first.limits.tolist() == [7, 7, 7, 7]
+    assert first.example_ids.tolist() == [100, 101, 102, 103]
+    assert last.encoder_input_tokens.tolist() == [[13, 14, 15]] + 3 * [
+        [0, 0, 0]
+    ]
+    assert last.limits.tolist() == [7, 0, 0, 0]
+    assert last.example_ids[0] == 104
+
+  def test_a_full_last_batch(self):
+    requests = _requests(4, 2)
+    assert [r.limits.tolist() for r in requests] == [[7, 7], [7, 7]]
+
+  def test_settings(self):
+    for request in _requests(3, 2):
+      assert int(request.seed) == 11
+      assert float(request.sampling.temperature) == 1.0
+      assert float(request.draft_sampling.temperature) == 0.5
+      assert request.rule is verification.TOKENWISE
+
+  def test_example_ids_keep_all_bits(self):
+    ids = np.array([-5, 2**24 + 1, -(2**31)], np.int32)
+    setting = sampling.make_sampling()
+    (request,) = batching.requests(
+        np.ones((3, 2), np.int32), ids,
+        batch_size=3, length=1, seed=0, sampling=setting,
+        draft_sampling=setting,
+    )  # fmt: skip
+    assert request.example_ids.dtype == jnp.int32
+    assert request.example_ids.tolist() == ids.tolist()
+
+  def test_rule(self):
+    rule = simulated_acceptance.make_rule(0.25)
+    assert all(r.rule is rule for r in _requests(3, 2, rule=rule))
+
+
+class _Decoder:
+  """A decoder that returns the batch's number and records its calls."""
+
+  def __init__(self):
+    self.calls = []
+
+  def plain(self, batch):
+    return self._decode('plain', batch)
+
+  def speculative(self, batch):
+    return self._decode('speculative', batch)
+
+  def _decode(self, way, batch):
+    self.calls.append((way, int(batch)))
+    sequences = jnp.full((2, 3), batch + (10 if way == 'speculative' else 0))
+    return {'sequences': sequences, 'log_probs': jnp.zeros((2,))}
+
+
+class TestOrder:
+
+  @pytest.mark.parametrize('count', range(1, 8))
+  def test_places_and_neighbours_are_balanced(self, count):
+    num_rounds = count * (1 + count % 2)
+    rounds = [interleaved.order(count, i) for i in range(num_rounds)]
+    assert all(sorted(ways) == list(range(count)) for ways in rounds)
+    for place in range(count):
+      found = collections.Counter(ways[place] for ways in rounds)
+      assert set(found.values()) == {num_rounds // count}
+    pairs = collections.Counter(
+        p for r in rounds for p in itertools.pairwise(r)
+    )
+    assert len(pairs) == count * (count - 1)
+    assert len(set(pairs.values())) <= 1
+
+
+class TestRun:
+
+  def test_alternates_after_a_warm_up(self, capsys):
+    decoder = _Decoder()
+    plain, speculative = interleaved.run(
+        decoder, [jnp.asarray(0), jnp.asarray(1)], repeats=2, name='a test'
+    )
+    ways = ('plain', 'speculative')
+    assert decoder.calls == [
+        *((way, 0) for way in ways for _ in range(interleaved.WARMUP)),
+        *((way, 0) for way in (*ways, *reversed(ways))),
+        *((way, 1) for way in (*reversed(ways), *ways)),
+    ]
+    for run, start in ((plain, 0), (speculative, 10)):
+      values = [int(d['sequences'][0, 0]) for d in run.decoded]
+      assert values == [start, start + 1]
+      assert all(isinstance(d['sequences'], np.ndarray) for d in run.decoded)
+      assert run.seconds.shape == (2,) and (run.seconds > 0).all()
+    shown = capsys.readouterr()
+    assert shown.out == ''
+    assert shown.err.endswith('\na test: 2 of 2 batches, 0 s left\n')
+
+  def test_between_comes_before_each_batch_is_decoded(self):
+    decoder = _Decoder()
+    interleaved.run(
+        decoder,
+        [jnp.asarray(0), jnp.asarray(1)],
+        repeats=2,
+        name='',
+        between=lambda number: decoder.calls.append(('between', number)),
+    )
+    warm_up, timed = decoder.calls[:4], decoder.calls[4:]
+    assert 'between' not in dict(warm_up)
+    assert [timed.index(('between', number)) for number in (0, 1)] == [0, 5]
+    assert len(timed) == 10
+
+  def test_seconds_are_the_median_of_the_repeats(self, monkeypatch):
+    seconds = iter([9.0, 1.0, 8.0, 1.0, *(4.0, 1.0), *(2.0, 5.0), *(9.0, 7.0)])
+    # The warm-up runs each way in turn; then ways are interleaved.
+    monkeypatch.setattr(
+        interleaved, '_timed', lambda *_: (jnp.zeros(()), next(seconds))
+    )
+    plain, speculative = interleaved.run(
+        _Decoder(), [jnp.asarray(0)], repeats=3, name=''
+    )
+    assert (plain.compile_s, speculative.compile_s) == (8.0, 7.0)
+    assert plain.seconds.tolist() == [5.0]  # of 4, 5 and 9
+    assert speculative.seconds.tolist() == [2.0]  # of 1, 2 and 7
+
+
+class TestResults:
+
+  def test_padding_rows_are_left_out(self):
+    decoded = [
+        types.SimpleNamespace(
+            sequences=np.full((4, 3), i), log_probs=np.full((4,), -i)
+        )
+        for i in (1, 2)
+    ]
+    run = interleaved.Run(decoded, np.ones(2), 0.0)
+    sequences, scores = run.best_last(6, num_decodes=1)
+    assert sequences[:, 0, 0].tolist() == [1, 1, 1, 1, 2, 2]
+    assert scores[:, 0].tolist() == [-1, -1, -1, -1, -2, -2]
+
+  def test_decodes_of_an_example_are_sorted(self):
+    decoded = types.SimpleNamespace(
+        sequences=np.arange(6)[:, None], log_probs=-np.array([1, 2, 0, 3, 3, 9])
+    )
+    run = interleaved.Run([decoded, decoded], np.ones(2), 0.0)
+    sequences, scores = run.best_last(3, num_decodes=3)
+    assert sequences[..., 0].tolist() == [[1, 0, 2], [5, 3, 4], [1, 0, 2]]
+    assert scores.tolist() == [[-2, -1, 0], [-9, -3, -3], [-2, -1, 0]]
+
+
+class TestSpeedup:
+
+  def test_speedup_is_the_ratio_of_sums(self):
+    plain, speculative = _run_of([1.0, 9.0]), _run_of([1.0, 3.0])
+    assert interleaved.speedup(plain, speculative) == 2.5
+
+  @pytest.mark.parametrize('num_batches', [1, 2, 5])
+  def test_few_batches_have_no_interval(self, num_batches):
+    run = _run_of([1.0] * num_batches)
+    assert interleaved.speedup_interval(run, run) is None
+
+  def test_resamples_pairs(self):
+    """Unequal batches with equal speedups have a narrow interval."""
+    seconds = np.array([1.0, 10.0, 100.0, 3.0, 2.0, 7.0])
+    interval = interleaved.speedup_interval(
+        _run_of(2 * seconds), _run_of(seconds)
+    )
+    assert interval == pytest.approx([2.0, 2.0])
+
+  def test_interval_is_known_for_two_kinds_of_batches(self):
+    interval = interleaved.speedup_interval(
+        _run_of([1.0, 3.0] * 6), _run_of([1.0, 1.0] * 6)
+    )
+    # Of 12 batches at most one is of the other kind in 0.3 percent of
+    # resamples, and at most two in 1.9; the bounds are at 1.04 percent.
+    assert interval == pytest.approx([4 / 3, 8 / 3])
+
+  def test_more_batches_narrow_the_interval(self):
+    rng = np.random.default_rng(3)
+    noise = rng.uniform(0.5, 1.5, 400)
+    widths = []
+    for count in (10, 400):
+      low, high = interleaved.speedup_interval(
+          _run_of(1.5 * noise[:count]), _run_of(np.ones(count))
+      )
+      expected = 1.5 * noise[:count].mean()
+      assert low < expected < high
+      widths.append(high - low)
+    # The width follows the root of the number of batches: 6.3 times.
+    assert 4 < widths[0] / widths[1] < 9

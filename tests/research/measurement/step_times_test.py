@@ -1,0 +1,335 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests that the timed parts do the work of a step.
+
+No test depends on times.
+"""
+
+import collections
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from speculative_t5x.decoder import token_decoder
+from speculative_t5x.networks import t5_model
+from speculative_t5x.policies import schedule
+from speculative_t5x.research.measurement import part_programs
+from speculative_t5x.research.measurement import step_times
+from speculative_t5x.speculation import sampling
+from speculative_t5x.speculation import simulated_acceptance
+from tests import compilation
+from tests import tiny
+
+LENGTH = 12
+CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
+SHAPES = [(1, 1), (3, 4)]  # rows and gamma
+LOOP_S = step_times._LOOP_S  # the original, because tests use a shorter one
+ENCODERS = 'encoder_target', 'encoder_draft'
+STEPS = 't1', 't_verify', 't_draft2', 't_call'
+WIDTHS = {1: (1, 2), 4: (1, 2, 4, 5)}  # of verification, by gamma
+
+
+@dataclasses.dataclass(frozen=True)
+class _Counted:
+  """A model that records the tokens it is fed whenever it is run."""
+
+  model: t5_model.T5Model
+  name: str
+  calls: list = dataclasses.field(hash=False)
+
+  def __getattr__(self, name):
+    return getattr(self.model, name)
+
+  def decode(self, params, memory, cache, tokens, positions, at):
+    keep = lambda tokens: self.calls.append((self.name, np.asarray(tokens)))
+    jax.debug.callback(keep, tokens)
+    return self.model.decode(params, memory, cache, tokens, positions, at)
+
+
+@functools.cache
+def programs_of(rows, gamma):
+  """Returns the programs of a pair, a batch, and the tokens fed."""
+  calls = []
+  decoder = tiny.decoder(CONFIG, gamma=gamma, length=LENGTH)
+  target, make = decoder.target_model, decoder.loaded_drafter.make
+
+  def make_counted(_, max_draft_tokens):
+    drafter = make(target, max_draft_tokens)
+    counted = _Counted(drafter.model, 'draft', calls)
+    return dataclasses.replace(drafter, model=counted)
+
+  decoder = decoder.with_drafter(
+      dataclasses.replace(decoder.loaded_drafter, make=make_counted), gamma
+  )
+  decoder.target_model = _Counted(target, 'target', calls)
+  setting = sampling.make_sampling(1.0)
+  ids = jnp.arange(rows, dtype=jnp.int32)
+  limits = jnp.full((rows,), LENGTH, jnp.int32)
+  request = token_decoder.Request(
+      tiny.encoder_tokens(rows, 9), ids, limits, jnp.int32(0), setting, setting
+  )
+  return part_programs.PartPrograms(decoder), request, calls
+
+
+@functools.cache
+def parts_of(rows, gamma):
+  """Returns the parts, and the list of tokens fed from now on."""
+  programs, request, calls = programs_of(rows, gamma)
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(step_times, '_LOOP_S', 1e3)  # for as many steps as there are
+    return step_times.Parts(programs, request), calls
+
+
+def _heard(calls):
+  """Returns the tokens fed since the last call."""
+  jax.effects_barrier()
+  found = list(calls)
+  calls.clear()
+  return found
+
+
+@pytest.mark.parametrize(('rows', 'gamma'), SHAPES)
+class TestWork:
+
+  def test_each_part_runs_its_steps(self, rows, gamma):
+    parts, calls = parts_of(rows, gamma)
+    _heard(calls)
+    steps, found = parts.num_steps, {}
+    for name, program in parts._programs.items():
+      jax.block_until_ready(program())
+      found[name] = collections.Counter(
+          (who, fed.shape) for who, fed in _heard(calls)
+      )
+    drafted = max(gamma, 2)
+    later = {('draft', (rows, 1)): steps * (gamma - 1)} if gamma > 1 else {}
+    assert found == {
+        't1': {('target', (rows, 1)): steps},
+        't_verify': {('target', (rows, gamma + 1)): steps},
+        **{
+            f't_width_{width}': {('target', (rows, width)): steps}
+            for width in WIDTHS[gamma]
+        },
+        't_draft2': {('draft', (rows, 2)): steps},
+        'drafts': {
+            ('draft', (rows, 2)): steps,
+            ('draft', (rows, 1)): steps * (drafted - 1),
+        },
+        't_call': {
+            ('draft', (rows, 2)): steps,
+            **later,
+            ('target', (rows, gamma + 1)): steps,
+        },
+    }
+
+  def test_each_draft_is_drawn_anew(self, rows, gamma):
+    """Later draft tokens are fed drawn tokens, with new uniforms each time."""
+    parts, calls = parts_of(rows, gamma)
+    _heard(calls)
+    _, sequences = jax.block_until_ready(parts._programs['drafts']())
+    fed = {f.tobytes() for _, f in _heard(calls) if f.shape == (rows, 1)}
+    assert len(fed) >= 8
+    # The next draft reads the text including this one.
+    assert np.any(sequences[:, :gamma] != part_programs._TOKEN)
+
+  def test_a_round_times_every_part_once(self, rows, gamma):
+    parts, calls = parts_of(rows, gamma)
+    before = compilation.count()
+    for spans in parts.seconds.values():
+      spans.clear()
+    parts.time_round()
+    parts.time_round()
+    for _ in range(3):
+      parts.time_encoders(programs_of(rows, gamma)[1])
+    assert compilation.count() == before
+    names = {*STEPS, *(f't_width_{width}' for width in WIDTHS[gamma])}
+    found = {name: len(spans) for name, spans in parts.seconds.items()}
+    steps = dict.fromkeys((*names, 't_draft'), 2)
+    assert found == steps | dict.fromkeys(ENCODERS, 3)
+    names |= {*ENCODERS}
+    assert all(min(parts.seconds[name]) > 0 for name in names)
+    assert min(parts.seconds['t_draft']) >= 0
+    _heard(calls)
+
+
+class TestSettings:
+  """Parts use the settings of the request, like its run."""
+
+  @pytest.mark.parametrize('alpha', [0.0, 1.0])
+  def test_rule(self, alpha):
+    programs, request, calls = programs_of(3, 4)
+    # Padding rows cost as much as other rows.
+    request = request.replace(
+        rule=simulated_acceptance.make_rule(alpha),
+        limits=jnp.zeros((3,), jnp.int32),
+    )
+    parts = programs.bind(request, num_steps=5)
+    for name in ('t_verify', 't_call'):
+      state = jax.device_get(parts[name]())
+      assert state.num_calls.tolist() == [5, 5, 5]
+      found = state.outcome
+      assert np.all(found.num_drafted > 0)
+      kept = found.num_drafted if alpha else np.zeros(3)
+      np.testing.assert_array_equal(found.num_accepted, kept)
+    _heard(calls)
+
+  def test_each_model_has_its_own_sampling(self):
+    programs, request, calls = programs_of(3, 4)
+
+    def run(name, temperature, draft_temperature):
+      asked = request.replace(
+          sampling=sampling.make_sampling(temperature),
+          draft_sampling=sampling.make_sampling(draft_temperature),
+      )
+      return jax.device_get(programs.bind(asked, num_steps=5)[name]())
+
+    for name in ('t1', 't_verify', 't_call'):
+      state = run(name, 0.0, 2.0)
+      assert not state.log_probs.any()  # those of argmax
+      assert run(name, 2.0, 0.0).log_probs.all()
+    drafts = lambda *temperatures: run('drafts', *temperatures)[1].tolist()
+    assert drafts(0.0, 2.0) == drafts(2.0, 2.0) != drafts(2.0, 0.0)
+    _heard(calls)
+
+  @pytest.mark.parametrize('lengths', [(0,), (1,)])
+  def test_no_policy_shortens_what_is_timed(self, lengths):
+    programs, request, calls = programs_of(3, 4)
+    decoder = programs.decoder
+    parts = part_programs.PartPrograms(
+        decoder.with_drafter(
+            decoder.loaded_drafter, 4, schedule.Schedule(lengths)
+        )
+    ).bind(request, num_steps=2)
+    widths = {f't_width_{width}': width for width in WIDTHS[4]}
+    for name, width in ({'t_verify': 5, 't_call': 5} | widths).items():
+      jax.block_until_ready(parts[name]())
+      fed = [tokens.shape for who, tokens in _heard(calls) if who == 'target']
+      assert fed[-2:] == [(3, width)] * 2
+
+  def test_rows_do_not_advance(self):
+    programs, request, calls = programs_of(3, 4)
+    state = programs.bind(request, num_steps=5)['t1']()
+    assert state.num_tokens.tolist() == [LENGTH // 4 + 1] * 3
+    assert state.num_calls.tolist() == [5] * 3
+    _heard(calls)
+
+
+class TestSeconds:
+
+  @pytest.mark.parametrize(('rows', 'gamma'), SHAPES)
+  @pytest.mark.parametrize(('drafts', 'later'), [(4.0, 3.0), (0.5, 0.0)])
+  def test_later_draft_step_is_the_cost_of_a_longer_draft(
+      self, monkeypatch, rows, gamma, drafts, later
+  ):
+    """A fake clock gives the times of parts; the result is never negative."""
+    parts, _ = parts_of(rows, gamma)
+    spans = {'t1': 2.0, 't_verify': 3.0, 't_draft2': 1.0, 'drafts': drafts,
+             't_call': 6.0}  # fmt: skip
+    spans |= {f't_width_{width}': 0.5 * width for width in WIDTHS[gamma]}
+    by_program = {
+        id(program): spans[name] for name, program in parts._programs.items()
+    }
+    monkeypatch.setattr(
+        step_times, 'seconds', lambda program: by_program[id(program)]
+    )
+    for values in parts.seconds.values():
+      values.clear()
+    parts.time_round()
+    for name, span in zip(ENCODERS, (7.0, 5.0), strict=True):
+      parts.seconds[name].append(span)
+    times = parts.times()
+    assert times.target_encoder_s == 7.0
+    assert times.draft_encoder_s == 5.0
+    seconds = lambda ms: ms / 1e3 * parts.num_steps
+    assert seconds(times.t1_ms) == pytest.approx(2.0)
+    assert seconds(times.t_verify_ms) == pytest.approx(3.0)
+    assert seconds(times.t_draft2_ms) == pytest.approx(1.0)
+    assert seconds(parts.call_ms()) == pytest.approx(6.0)
+    widths_s = [seconds(ms) for ms in parts.width_ms()]
+    assert widths_s == pytest.approx([0.5 * w for w in WIDTHS[gamma]])
+    later_draft = later / (max(gamma, 2) - 1)
+    assert seconds(times.t_draft_ms) == pytest.approx(later_draft)
+
+  def test_median(self):
+    parts, _ = parts_of(1, 1)
+    for values in parts.seconds.values():
+      values[:] = [5.0, 1.0, 2.0]
+    assert parts.times().t1_ms == 2000.0
+    assert parts.times(slice(1, 3)).t1_ms == 1500.0
+    assert parts.times(slice(1)).target_encoder_s == 2.0
+    assert parts.times(encoded=slice(1)).target_encoder_s == 5.0
+    assert parts.times(encoded=slice(1)).t1_ms == 2000.0
+    assert parts.width_ms() == (2000.0, 2000.0)
+    assert parts.width_ms(slice(1, 3)) == (1500.0, 1500.0)
+    assert parts.call_ms() == 2000.0
+
+
+class TestNumSteps:
+
+  @pytest.mark.parametrize(
+      ('step_s', 'num_steps'), [(1e-3, 64), (0.01, 25), (0.1, 4), (3.0, 4)]
+  )
+  def test_slow_steps_run_fewer_times(self, monkeypatch, step_s, num_steps):
+    assert parts_of(1, 1)[0].num_steps == part_programs.MAX_STEPS
+    programs, request, calls = programs_of(1, 1)
+    monkeypatch.setattr(step_times, 'seconds', lambda program: step_s)
+    monkeypatch.setattr(step_times, '_LOOP_S', LOOP_S)
+    before = compilation.count()
+    parts = step_times.Parts(programs, request)
+    assert compilation.count() == before
+    assert parts.num_steps == num_steps
+    _heard(calls)
+    jax.block_until_ready(parts._programs['t1']())
+    assert len(_heard(calls)) == num_steps
+
+
+class TestEncoders:
+
+  def test_the_request_is_the_one_that_is_timed(self, monkeypatch):
+    parts, _ = parts_of(1, 1)
+    _, request, _ = programs_of(1, 1)
+    read = []
+    monkeypatch.setattr(
+        step_times, 'seconds', lambda program: read.append(program()) or 1.0
+    )
+    for token in (5, 6):
+      tokens = jnp.full_like(request.encoder_input_tokens, token)
+      parts.time_encoders(request.replace(encoder_input_tokens=tokens))
+    target, draft, other_target, other_draft = (
+        jax.tree.leaves(each.memory)[0] for each in read
+    )
+    assert not np.allclose(target, other_target)
+    assert not np.allclose(draft, other_draft)
+
+  def test_nothing_runs_when_timing_begins(self, monkeypatch):
+    """Calls return before they have run: a timing would include them."""
+    programs, request, _ = programs_of(1, 1)
+    under_way = []
+
+    def ready(x):
+      under_way.clear()
+      return wait(x)
+
+    def start(*args):
+      under_way.append(args)
+      return started(*args)
+
+    wait, started = jax.block_until_ready, programs._start_target
+    monkeypatch.setattr(jax, 'block_until_ready', ready)
+    monkeypatch.setattr(programs, '_start_target', start)
+    programs.bind_encoders(request)
+    assert not under_way
+
+  def test_encoders_read_the_inputs(self):
+    """Each model's encoder uses its own weights."""
+    programs, request, _ = programs_of(3, 4)
+    encoders = programs.bind_encoders(request)
+    target = encoders['encoder_target']().memory
+    draft = encoders['encoder_draft']().memory
+    keys = np.asarray(target.cross[0].keys)
+    assert keys.shape[0] == 3 and keys.shape[-1] == 9
+    assert len({row.tobytes() for row in keys}) == 3
+    assert not np.allclose(keys, draft.cross[0].keys)

@@ -1,0 +1,102 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Texts are measured as the walltime job measures the examples of a task."""
+
+import pytest
+
+from speculative_t5x.decoder import text_decoder
+from speculative_t5x.drafters import draft_model
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.research.measurement import text_walltime
+from speculative_t5x.research.paper import points
+from speculative_t5x.research.reports import walltime_summary
+from speculative_t5x.tasks import bulletins
+from tests import compilation
+from tests import tiny
+
+TEXTS = ['The train is late.', 'It rains. ' * 9, 'Bread is cheap.']
+
+
+@pytest.fixture(scope='module', autouse=True)
+def unchecked_types():
+  with compilation.unchecked_types():  # it lowers programs
+    yield
+
+
+@pytest.fixture(scope='module')
+def decoder():
+  config = tiny.config(
+      vocab_size=2048, num_encoder_layers=1, num_decoder_layers=1
+  )
+  return text_decoder.TextDecoder(
+      tiny.model(config),
+      draft_model.from_model(tiny.model(config, noise=0.1)),
+      vocabularies.load(bulletins.VOCABULARY_FILE),
+      gamma=2,
+      inputs_length=16,
+      targets_length=12,
+  )
+
+
+@pytest.fixture(scope='module')
+def greedy(decoder):
+  """Returns the records of gamma 1 and 2 at temperature 0."""
+  return text_walltime.measure(decoder, TEXTS, (1, 2), repeats=1, rounds=1)
+
+
+class TestMeasure:
+
+  def test_settings(self, greedy):
+    assert [record.gamma for record in greedy] == [1, 2]
+    for record in greedy:
+      assert record.num_examples == len(TEXTS) and record.batch_size == 1
+      assert record.truncated_inputs == 1
+      assert (record.inputs_length, record.targets_length) == (16, 12)
+      assert record.lossless and record.temperature == 0
+
+  def test_times(self, greedy):
+    for record in greedy:
+      plain, speculative = record.baseline, record.speculative
+      ratio = plain.walltime_s / speculative.walltime_s
+      assert record.speedup == pytest.approx(ratio)
+      assert record.t1_ms > 0 and record.bound_speedup > 0
+    assert len(points.from_records(greedy)) == 2  # all that a figure needs
+    assert '; given texts, 3 examples;' in walltime_summary.render(greedy)
+
+  def test_counts_are_those_of_decoding(self, decoder, greedy):
+    outputs = [decoder.decode([text]).statistics for text in TEXTS]
+    for key in ('tokens', 'target_calls', 'accepted', 'tested'):
+      total = sum(output[key] for output in outputs)
+      assert getattr(greedy[1].speculative, key) == total
+    assert greedy[1].greedy.identical == len(TEXTS)
+
+  def test_alpha_is_of_all_tokens(self, greedy):
+    assert greedy[0].alpha == greedy[1].alpha
+    assert greedy[0].alpha.num_tokens == greedy[0].baseline.tokens
+
+  def test_samples(self, decoder):
+    (record,) = text_walltime.measure(
+        decoder, TEXTS[:2], 2, temperature=1.0, seed=3, repeats=1, rounds=1
+    )
+    expected = [
+        decoder.decode([text], temperature=1.0, seed=3, example_ids=[number])
+        for number, text in enumerate(TEXTS[:2])
+    ]
+    tokens = sum(output.statistics['tokens'] for output in expected)
+    assert record.speculative.tokens == tokens
+    assert record.greedy is None and record.drafter.temperature == 1
+
+  @pytest.mark.parametrize(
+      ('texts', 'gammas', 'options', 'message'),
+      [
+          ('a text', 2, {}, 'texts must be a list'),
+          ([], 2, {}, 'texts must be a list'),
+          (TEXTS, (0, 2), {}, 'gammas must be a whole number'),
+          (TEXTS, 13, {}, 'gamma 13 is longer than the outputs'),
+          (TEXTS, 2, {'repeats': 0}, 'repeats must be a whole number'),
+          (TEXTS, 2, {'rounds': 0}, 'rounds must be a whole number'),
+      ],
+  )
+  def test_refused(self, decoder, texts, gammas, options, message):
+    with pytest.raises(ValueError, match=message):
+      text_walltime.measure(decoder, texts, gammas, **options)

@@ -1,0 +1,424 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of measured records: their values, and that no compilation is timed."""
+
+import json
+import types
+
+import jax
+import numpy as np
+import pytest
+
+from speculative_t5x.decoder import batching
+from speculative_t5x.decoder import counts
+from speculative_t5x.research import run_record
+from speculative_t5x.research.measurement import interleaved
+from speculative_t5x.research.measurement import operations
+from speculative_t5x.research.measurement import part_programs
+from speculative_t5x.research.measurement import part_sums
+from speculative_t5x.research.measurement import read_floor
+from speculative_t5x.research.measurement import step_times
+from speculative_t5x.research.measurement import walltimes
+from speculative_t5x.speculation import sampling
+from tests import compilation
+from tests import tiny
+
+EXAMPLES, BATCH_SIZE, LENGTH, GAMMA = 70, 32, 12, 3
+REPEATS, ROUNDS = 2, 7
+CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
+# The first configuration, and others with the same programs.
+TEMPERATURES_AND_SEEDS = [(0.0, 0), (1.0, 0), (1.0, 1), (0.3, 2)]
+
+
+@pytest.fixture(scope='module', autouse=True)
+def unchecked_types():
+  with compilation.unchecked_types():
+    yield
+
+
+def batches(temperature, seed):
+  setting = sampling.make_sampling(temperature)
+  return list(
+      batching.requests(
+          np.asarray(tiny.encoder_tokens(EXAMPLES, 9)),
+          np.arange(EXAMPLES, dtype=np.int32),
+          batch_size=BATCH_SIZE,
+          length=LENGTH,
+          seed=seed,
+          sampling=setting,
+          draft_sampling=setting,
+      )
+  )
+
+
+@pytest.fixture(scope='module')
+def decoder():
+  return tiny.decoder(
+      CONFIG, gamma=GAMMA, length=LENGTH, matmul_precision='highest'
+  )
+
+
+@pytest.fixture(scope='module')
+def sweep(decoder):
+  """Returns a measurement of each configuration, and what was observed."""
+  timed, parts, readers, found = [], [], [], []
+  time_it, run = interleaved._timed, interleaved.run
+
+  def watch(way, batch):
+    before = compilation.count()
+    result = time_it(way, batch)
+    timed.append((way.__name__, compilation.count() - before))
+    return result
+
+  def watch_run(*args, **options):
+    before = compilation.count()
+    result = run(*args, **options)
+    found[-1].num_compiled = compilation.count() - before
+    return result
+
+  def keep(cls, made):
+    return lambda *args: made.append(cls(*args)) or made[-1]
+
+  programs = part_programs.PartPrograms(decoder)
+  bind_encoders, encoded = programs.bind_encoders, []
+
+  def watch_encoders(request):
+    encoded.append(request.encoder_input_tokens.tolist())
+    return bind_encoders(request)
+
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(programs, 'bind_encoders', watch_encoders)
+    patch.setattr(interleaved, '_timed', watch)
+    patch.setattr(interleaved, 'run', watch_run)
+    patch.setattr(step_times, 'Parts', keep(step_times.Parts, parts))
+    patch.setattr(read_floor, 'Readers', keep(read_floor.Readers, readers))
+    for temperature, seed in TEMPERATURES_AND_SEEDS:
+      found.append(types.SimpleNamespace())
+      measured = walltimes.measure(
+          programs,
+          batches(temperature, seed),
+          run_record.RunRecord(gamma=GAMMA, repeats=REPEATS, rounds=ROUNDS),
+          'a test',
+      )
+      found[-1].__dict__.update(
+          record=measured.record, plain=measured.plain,
+          speculative=measured.speculative, timed=list(timed),
+          parts=parts[-1], readers=readers[-1], encoded=list(encoded),
+      )  # fmt: skip
+      timed.clear()
+      encoded.clear()
+  return found
+
+
+class TestCompilation:
+  """Walltimes contain no compilation."""
+
+  def test_only_the_first_call_per_way_compiles(self, sweep):
+    first = sweep[0].timed
+    assert interleaved.WARMUP == 2
+    plain, speculative, counted = first[:2], first[2:4], first[4:]
+    for warm_up, name in ((plain, 'plain'), (speculative, 'speculative')):
+      assert {way for way, _ in warm_up} == {name}
+      num_compiled = [num for _, num in warm_up]
+      assert num_compiled[0] > 0 and num_compiled[1] == 0
+    assert len(counted) == 2 * 3 * REPEATS
+    assert {num for _, num in counted} == {0}
+
+  def test_timed_parts_do_not_compile(self, sweep):
+    """Programs are compiled in the warm-up of the first run."""
+    assert sweep[0].num_compiled == sum(num for _, num in sweep[0].timed)
+
+  def test_other_temperatures_and_seeds_compile_nothing(self, sweep):
+    outputs = set()
+    for each in sweep[1:]:
+      assert len(each.timed) == len(sweep[0].timed)
+      assert {num for _, num in each.timed} == {0}
+      assert each.num_compiled == 0
+      outputs.add(np.stack([d.sequences for d in each.plain.decoded]).tobytes())
+    assert len(outputs) == len(sweep) - 1  # outputs differ nevertheless
+
+
+class TestRecord:
+
+  def test_keys(self, sweep):
+    expected = {
+        'baseline', 'speculative', 'draft_acceptance_rate',
+        'accepted_per_tested', 'mean_acceptance_length',
+        'tokens_per_target_call', 'padded_share', 'speedup', 'speedup_ci95',
+        'compile_s', 'warmup', 'encoder_s', 't1_ms', 't_verify_ms',
+        't_draft_ms', 't_draft2_ms', 't_call_ms', 't_width_ms', 'c',
+        'verify_cost_ratio',
+        'floor_ms', 'floor_ratio', 'bound_speedup', 'decode_speedup',
+        'loop_efficiency', 'warnings', 'ops_coefficient', 'operations_factor',
+        'peak_memory_bytes',
+    }  # fmt: skip
+    may_be_none = {'speedup_ci95', 'decode_speedup'}
+    for each in sweep:
+      settings = {'schema_version', 'gamma', 'repeats', 'rounds'}
+      values = vars(each.record).items()
+      found = {key for key, value in values if value is not None}
+      assert found | may_be_none == expected | settings
+      line = run_record.to_json(each.record)
+      assert run_record.from_dict(json.loads(line)) == each.record
+
+  def test_runs_are_under_their_names(self, sweep):
+    for each in sweep:
+      runs = {'baseline': each.plain, 'speculative': each.speculative}
+      for name, run in runs.items():
+        side = getattr(each.record, name)
+        assert side.walltime_s == run.walltime_s
+        assert side.tokens == sum(d.num_tokens.sum() for d in run.decoded)
+        assert side.tokens_per_s == side.tokens / run.walltime_s
+        assert side.target_calls == sum(d.num_calls.sum() for d in run.decoded)
+        assert getattr(each.record.compile_s, name) == run.compile_s
+      padded_share = counts.padded_share(each.speculative.tally().counts)
+      assert each.record.padded_share == padded_share
+
+  def test_parts(self, sweep):
+    for each in sweep:
+      record = each.record
+      median = {k: np.median(v) for k, v in each.parts.seconds.items()}
+      for name in ('t1', 't_verify', 't_draft', 't_draft2', 't_call'):
+        assert getattr(record, f'{name}_ms') == 1e3 * median[name]
+      assert record.c == pytest.approx(record.t_draft_ms / record.t1_ms)
+      assert record.verify_cost_ratio == pytest.approx(
+          record.t_verify_ms / record.t1_ms
+      )
+      assert record.floor_ms == 1e3 * each.readers.floor_s() > 0
+      assert record.floor_ratio == record.t1_ms / record.floor_ms
+
+  def test_encoders_are_timed_on_each_batch(self, sweep):
+    """Their time depends on how long the inputs are."""
+    for each, (temperature, seed) in zip(
+        sweep, TEMPERATURES_AND_SEEDS, strict=True
+    ):
+      expected = [
+          batch.encoder_input_tokens.tolist()
+          for batch in batches(temperature, seed)
+          for _ in range(REPEATS)
+      ]
+      # Compiled on the first batch.
+      assert each.encoded == [expected[0], *expected]
+
+  def test_number_of_rounds(self, sweep):
+    for each in sweep:
+      found = {name: len(x) for name, x in each.parts.seconds.items()}
+      encoders = {found.pop('encoder_target'), found.pop('encoder_draft')}
+      assert encoders == {3 * REPEATS}  # on each of the batches
+      assert set(found.values()) == {ROUNDS}
+      assert {len(x) for x in each.readers.seconds.values()} == {ROUNDS}
+
+  def test_floor_is_of_a_step_of_the_batch(self, sweep, decoder):
+    expected = read_floor.step_bytes(decoder, BATCH_SIZE, 9)
+    assert {each.readers.num_bytes for each in sweep} == {expected}
+
+  def test_bound_follows_from_the_steps_of_the_run(self, sweep):
+    """It uses the times measured beside each batch."""
+    for each in sweep:
+      record = each.record
+      windows = _windows(each.parts.seconds, len(each.plain.decoded))
+      plain_s = sum(
+          part_sums.plain_seconds(times, int(decoded.num_steps))
+          for times, decoded in zip(windows, each.plain.decoded, strict=True)
+      )
+      speculative_s = sum(
+          part_sums.adaptive_seconds(
+              times,
+              int(decoded.num_draft_steps),
+              decoded.calls_by_width,
+              [times.t_verify_ms],
+          )
+          for times, decoded in zip(
+              windows, each.speculative.decoded, strict=True
+          )
+      )
+      for name in ('target', 'draft'):
+        assert getattr(record.encoder_s, name) == pytest.approx(
+            sum(getattr(times, f'{name}_encoder_s') for times in windows)
+        )
+      bound = record.bound_speedup
+      assert bound == pytest.approx(plain_s / speculative_s)
+      assert record.loop_efficiency == record.speedup / bound
+      assert record.speedup == (
+          each.plain.walltime_s / each.speculative.walltime_s
+      )
+
+  def test_operations_follow_from_the_steps_of_the_run(self, sweep, decoder):
+    counted = operations.count(decoder, batches(0.0, 0)[0])
+    for each in sweep:
+      expected = counted.factor(
+          each.record.baseline.loop_steps,
+          each.record.speculative.loop_steps,
+      )
+      assert each.record.operations_factor == expected
+      assert each.record.ops_coefficient == counted.ops_coefficient == 1
+
+  def test_memory_holds_at_least_the_weights(self, sweep, decoder):
+    nbytes = lambda model: sum(x.nbytes for x in jax.tree.leaves(model.params))
+    for each in sweep:
+      found = each.record.peak_memory_bytes
+      assert found.baseline > nbytes(decoder.target)
+      (draft,) = decoder.loaded_drafter.models
+      both = nbytes(decoder.target) + nbytes(draft)
+      assert found.speculative > both
+      assert found.speculative > found.baseline
+
+
+class TestPeakBytes:
+
+  @staticmethod
+  def found(analysis):
+    return walltimes._peak_bytes(
+        types.SimpleNamespace(memory_analysis=lambda: analysis)
+    )
+
+  def test_aliased_buffers_count_once(self):
+    analysis = types.SimpleNamespace(
+        argument_size_in_bytes=1000,
+        output_size_in_bytes=300,
+        temp_size_in_bytes=20,
+        alias_size_in_bytes=250,
+        generated_code_size_in_bytes=9,
+    )
+    assert self.found(analysis) == 1000 + 300 + 20 - 250
+
+  def test_backend_without_memory_statistics(self):
+    assert self.found(None) is None
+
+
+def _windows(seconds, num_batches):
+  """Returns times of the parts by batch.
+
+  Those of steps are medians of five rounds, those of encoders of the repeats.
+  """
+  # Before the first, second and third of three batches: 2, 3 and 2 rounds.
+  first_rounds = [0, 2, 2]
+  assert num_batches == 3
+  windows = []
+  for batch, first in enumerate(first_rounds):
+    median = {k: np.median(v[first : first + 5]) for k, v in seconds.items()}
+    own = slice(batch * REPEATS, (batch + 1) * REPEATS)
+    median |= {
+        name: np.median(seconds[name][own])
+        for name in ('encoder_target', 'encoder_draft')
+    }
+    steps = ('t1', 't_verify', 't_draft', 't_draft2')
+    windows.append(
+        part_sums.StepTimes(
+            median['encoder_target'],
+            median['encoder_draft'],
+            *(1e3 * median[name] for name in steps),
+        )
+    )
+  return windows
+
+
+class TestWindows:
+
+  def windows(self, num_rounds, num_batches, seconds):
+    parts = types.SimpleNamespace(
+        times=lambda rounds, encoded: float(np.median(seconds[rounds])),
+        width_ms=lambda rounds: (),
+    )
+    places = np.linspace(0, num_batches - 1, num_rounds).round().astype(int)
+    windows = walltimes._windows(parts, places, num_batches, 1)
+    return [window.times for window in windows]
+
+  def test_windows_follow_a_slowing_machine(self):
+    found = self.windows(15, 100, np.arange(15.0))
+    assert found[0] == 2 and found[-1] == 12
+    assert np.all(np.diff(found) >= 0) and len(found) == 100
+    # Rounds came before batches 0, 7, ..., 42 and 50.
+    assert found[49:51] == [6, 7]
+
+  def test_one_outlier_does_not_matter(self):
+    for odd in range(15):
+      found = self.windows(15, 100, np.where(np.arange(15) == odd, 50.0, 1.0))
+      assert found == [1.0] * 100
+
+  def test_encoders_are_those_of_the_batch(self):
+    parts = types.SimpleNamespace(
+        times=lambda rounds, encoded: encoded, width_ms=lambda rounds: ()
+    )
+    found = walltimes._windows(parts, np.arange(3), 3, repeats=2)
+    own = [slice(0, 2), slice(2, 4), slice(4, 6)]
+    assert [window.times for window in found] == own
+
+  def test_few_rounds_are_one_window(self):
+    assert self.windows(3, 8, np.array([1.0, 2.0, 9.0])) == [2.0] * 8
+
+
+def _compared(plain_s, speculative_s):
+  """Compares 1.1 s of plain parts with 0.95 s of speculative ones."""
+
+  def run(seconds, *steps):
+    decoded = [
+        types.SimpleNamespace(
+            num_steps=n,
+            num_draft_steps=3 * n,
+            calls_by_width=np.array([n]),
+        )
+        for n in steps
+    ]
+    return interleaved.Run(decoded, np.array([seconds]), 0.0)
+
+  # The machine is three times as fast at the second batch.
+  windows = [
+      walltimes._Window(times, (times.t1_ms, 2.0, times.t_verify_ms))
+      for times in (
+          part_sums.StepTimes(0.075, 0.0375, 1.5, 2.25, 0.15, 0.45),
+          part_sums.StepTimes(0.025, 0.0125, 0.5, 0.75, 0.05, 0.15),
+      )
+  ]
+  record = run_record.RunRecord(gamma=3, speedup=plain_s / speculative_s)
+  return walltimes._add_bound(
+      record, run(plain_s, 400, 800), run(speculative_s, 200, 200), windows
+  )
+
+
+class TestAddBound:
+
+  def test_runs_as_long_as_their_parts(self):
+    found = _compared(1.1, 0.95)
+    assert found.bound_speedup == pytest.approx(1.1 / 0.95)
+    assert found.loop_efficiency == pytest.approx(1)
+    assert found.decode_speedup == pytest.approx(1.0 / 0.8)
+    assert found.warnings == ()
+
+  @pytest.mark.parametrize('plain_s', [1.06, 1.14])
+  def test_plain_steps_slower_than_the_timed_part(self, plain_s):
+    (warning,) = _compared(plain_s, 1.0).warnings
+    ratio = plain_s - 0.1
+    assert warning.startswith(f'plain decoding took {ratio:.3f} times t1')
+
+  @pytest.mark.parametrize('plain_s', [1.08, 1.12])
+  def test_small_difference(self, plain_s):
+    assert _compared(plain_s, 1.0).warnings == ()
+
+  def test_run_faster_than_its_parts(self):
+    (warning,) = _compared(1.1, 0.9).warnings
+    assert warning.startswith('loop efficiency 1.056 is above 1.02: the')
+
+  @pytest.mark.parametrize('seconds', [(1.1, 0.14), (0.09, 1.0)])
+  def test_run_shorter_than_its_encoders_has_no_decode_speedup(self, seconds):
+    assert _compared(*seconds).decode_speedup is None
+
+
+class TestStepTimesOf:
+
+  def test_times_are_under_their_names(self):
+    record = run_record.RunRecord(
+        encoder_s=run_record.EncoderSeconds(target=1.0, draft=2.0),
+        t1_ms=3.0,
+        t_verify_ms=4.0,
+        t_draft_ms=5.0,
+        t_draft2_ms=6.0,
+    )
+    assert walltimes.step_times_of(record) == part_sums.StepTimes(
+        target_encoder_s=1.0,
+        draft_encoder_s=2.0,
+        t1_ms=3.0,
+        t_verify_ms=4.0,
+        t_draft_ms=5.0,
+        t_draft2_ms=6.0,
+    )

@@ -1,0 +1,208 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tables hold the paper's numbers and those that were measured."""
+
+import dataclasses
+
+import pytest
+
+from speculative_t5x.research import run_record
+from speculative_t5x.research.paper import markdown_tables
+from speculative_t5x.research.paper import published
+from speculative_t5x.research.reports import digest
+from tests.research.paper import records
+
+
+def _cells(table):
+  """Returns the header, and the cells of the rows, of the last table."""
+  *_, table = table.split('\n\nDetails:\n\n')
+  lines = [line for line in table.splitlines() if line.startswith('|')]
+  cells = [[c.strip() for c in line.strip('|').split('|')] for line in lines]
+  assert len({len(row) for row in cells}) == 1
+  return cells[0], cells[2:]
+
+
+def _pairing(**changes):
+  return [
+      (row, records.measured(row.gamma, row.temperature, **changes))
+      for row in published.TABLES_2_AND_4
+  ]
+
+
+class TestTable1:
+
+  def test_all_rows_agree(self):
+    _, rows = _cells(markdown_tables.table_1())
+    assert [row[-1] for row in rows] == ['yes'] * 6
+    assert rows[-1] == ['0.9', '10', '1.6031', '1.60', '6.8619', '6.86', 'yes']
+
+  def test_a_wrong_number_does_not(self, monkeypatch):
+    wrong = published.Factors(0.6, 2, operations=1.53, speed=1.97)
+    monkeypatch.setattr(published, 'TABLE_1', (wrong,))
+    _, rows = _cells(markdown_tables.table_1())
+    assert [row[-1] for row in rows] == ['no']
+
+
+class TestTables2And4:
+
+  def test_a_row(self):
+    _, rows = _cells(markdown_tables.tables_2_and_4(_pairing()))
+    assert len(rows) == 12
+    cells = rows[0]
+    why = cells.pop()
+    # 1000 tokens in 10 s and 2 s of encoders, at 80 percent of the bound:
+    # 0.8 * 12 / (2.1 + 400 * 18.5 ms).
+    assert cells == [
+        'EnDe', 'small ★', '0', '7', 'measured', '0.70', '0.75', '0.050',
+        '0.02', '2.33', '3.2', '1.01 [0.96, 1.06]', '3.4',
+        'no difference shown', '2.50', '3.14', '1.26', '0.80',
+    ]  # fmt: skip
+    assert why.startswith('verification takes 1.5 target steps (x0.73); 2.50')
+
+  def test_the_headline_fits_a_screen(self):
+    """What is to be seen first: speedup, the paper's, verdict."""
+    page = markdown_tables.tables_2_and_4(_pairing())
+    header, rows = _cells(page.partition('\n\nDetails:')[0])
+    names = ['task', 'draft', 'T', 'EMP', "paper's EMP", 'verdict']
+    assert header == names
+    all_names, full = _cells(page)
+    assert len(set(all_names)) == len(all_names)
+    places = [all_names.index(name) for name in names]
+    assert rows == [[row[i] for i in places] for row in full]
+
+  def test_the_papers_numbers(self):
+    header, rows = _cells(markdown_tables.tables_2_and_4(_pairing()))
+    columns = [i for i, name in enumerate(header) if "paper's" in name]
+    found = [[row[i] for i in columns] for row in rows]
+    assert found == [
+        [
+            f'{row.alpha:.2f}', f'{row.cost_coefficient:.2f}',
+            f'{row.predicted:.1f}', f'{row.measured:.1f}',
+        ]
+        for row in published.TABLES_2_AND_4
+    ]  # fmt: skip
+
+  @pytest.mark.parametrize(
+      'interval, verdict',
+      [
+          ([0.9, 1.3], 'no difference shown'),
+          ([0.7, 0.9], 'slower'),
+          ([1.1, 1.3], 'faster'),
+      ],
+  )
+  def test_verdicts(self, interval, verdict):
+    table = markdown_tables.tables_2_and_4(_pairing(speedup_ci95=interval))
+    header, rows = _cells(table)
+    assert {row[header.index('verdict')] for row in rows} == {verdict}
+
+  def test_not_run(self):
+    pairing = [(row, None) for row in published.TABLES_2_AND_4]
+    table = markdown_tables.tables_2_and_4(pairing)
+    assert table.startswith('Nothing was run.')
+    header, rows = _cells(table)
+    for cells, row in zip(rows, published.TABLES_2_AND_4):
+      assert cells[header.index('acceptance')] == 'not run'
+      assert cells[header.index('EMP')] == '-'
+      assert cells[header.index('EMP') + 1] == f'{row.measured:.1f}'
+      assert cells.count('-') == 10
+
+  def test_simulated(self):
+    pairing = _pairing()
+    row, record = pairing[0]
+    simulated = {'simulated_acceptance': 0.75, 'alpha': None}
+    pairing[0] = row, dataclasses.replace(record, **simulated)
+    header, rows = _cells(markdown_tables.tables_2_and_4(pairing))
+    marks = [row[header.index('acceptance')] for row in rows]
+    assert marks == ['simulated'] + ['measured'] * 11
+    assert rows[0][header.index('alpha')] == '0.75'
+
+  def test_heading(self):
+    heading = markdown_tables.tables_2_and_4(_pairing()).partition('\n')[0]
+    assert heading == (
+        'Measured: 1 x TPU v5, 8 cores (A processor), jax 0.10.2;'
+        ' bulletins_ende, 64 examples; bfloat16; batch 1; at most 96 input and'
+        ' 48 output tokens; repeats 3; seed 5; target target/checkpoint_2'
+        ' 11.1B; draft draft/checkpoint_4 77M. The paper: one TPU-v4; batch 1;'
+        ' target T5-XXL 11B; draft small 77M, base 250M, large 800M; ★ its best'
+        ' draft.'
+    )
+
+  def test_nothing_to_explain(self):
+    row = published.row('EnDe', 'base', 1)  # EMP is 2.4, Theorem 3.8 2.35
+    exact = dict.fromkeys(
+        ('encoder_s', 'verify_cost_ratio', 'loop_efficiency')
+    ) | {'c': 0.04}
+    record = records.measured(5, 1, row.alpha, 2.82, **exact)
+    pairing = [
+        (each, record if each == row else None)
+        for each in published.TABLES_2_AND_4
+    ]
+    _, rows = _cells(markdown_tables.tables_2_and_4(pairing))
+    assert rows[4][-1] == 'nothing by 5% or more'
+
+  @pytest.mark.parametrize('key, value', [('gamma', 6), ('temperature', 0.5)])
+  def test_a_record_of_other_settings(self, key, value):
+    pairing = _pairing()
+    row, record = pairing[0]
+    pairing[0] = row, dataclasses.replace(record, **{key: value})
+    with pytest.raises(ValueError, match=f'EnDe small .* {key} {value}'):
+      markdown_tables.tables_2_and_4(pairing)
+
+  def test_a_row_that_is_missing_or_there_twice(self):
+    pairing = _pairing()
+    with pytest.raises(ValueError, match='got 11 rows, 11 of them'):
+      markdown_tables.tables_2_and_4(pairing[1:])
+    with pytest.raises(ValueError, match='got 12 rows, 11 of them'):
+      markdown_tables.tables_2_and_4([pairing[1], *pairing[1:]])
+
+
+class TestTable3:
+
+  def test_rows(self):
+    estimate = run_record.Alpha(0.6543, (0.64, 0.67), num_tokens=10_000)
+    single = run_record.Alpha(0.1, None, num_tokens=9)
+    known = [
+        dataclasses.replace(records.measured(3, temperature), alpha=alpha)
+        for temperature, alpha in ((1.0, estimate), (0.0, single))
+    ]
+    page = markdown_tables.table_3(known)
+    assert page.splitlines()[-1] == f'<!-- {digest.note(known)} -->'
+    _, rows = _cells(page)
+    name = (
+        'bulletins_ende: draft/checkpoint_4 for target/checkpoint_2, bfloat16'
+    )
+    assert rows[:2] == [
+        [name, '1', '0.654', '[0.640, 0.670]', '10000', '-'],
+        [name, '0', '0.100', '-', '9', '-'],
+    ]
+    bigram = ['EnDe: bigram, for T5-XXL', '1', '-', '-', '-', '0.19']
+    assert bigram in rows[2:]
+
+
+class TestPairSimulated:
+
+  def test_each_record_is_with_its_row(self):
+    rows = published.TABLES_2_AND_4
+    drafter = records.simulated().drafter
+    found = [
+        records.simulated(
+            row.alpha,
+            gamma=row.gamma,
+            temperature=float(row.temperature),
+            drafter=dataclasses.asdict(
+                dataclasses.replace(drafter, name=f't5_1_1_{row.draft}')
+            ),
+        )
+        for row in rows[1:]
+    ]
+    pairing = markdown_tables.pair_simulated(reversed(found))
+    assert pairing == [*zip(rows, [None, *found])]
+
+
+@pytest.mark.parametrize(
+    'page',
+    [markdown_tables.table_1(), markdown_tables.table_3([])],
+    ids=['1', '3'],
+)
+def test_a_notebook_renders_it(page):
+  assert page._repr_markdown_() == page and '| --- |' in page

@@ -1,0 +1,125 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Run records give alphas for Table 3, and points for figures."""
+
+import dataclasses
+
+import pytest
+
+from speculative_t5x.research.paper import points
+from tests.research.paper import records
+
+_NAME = 'bulletins_ende: draft/checkpoint_4 for target/checkpoint_2, bfloat16'
+
+
+class TestPairLabel:
+
+  def test_is_that_of_all_temperatures_and_rates(self):
+    for record in (records.measured(), records.measured(3, 1.0)):
+      assert points.pair_label(record) == _NAME
+    for record in (
+        records.simulated(),
+        records.simulated(0.5, temperature=1.0),
+    ):
+      expected = _NAME.removeprefix('bulletins_ende: ')
+      assert points.pair_label(record) == f'{expected}, simulated'
+
+  @pytest.mark.parametrize(
+      'draft, target, label',
+      [
+          (('model', 't5_1_1_small', None), ('t5_1_1_xl', None),
+           'T5 1.1 small for T5 1.1 XL'),
+          (('model', 'draft/checkpoint_3000', 'a/draft/checkpoint_3000'),
+           ('target/checkpoint_2500', 'a/target/checkpoint_2500'),
+           'draft model 77M for 11.1B'),
+          (('shared_encoder', 'x/checkpoint_1', 'x/checkpoint_1'),
+           ('y/checkpoint_2', 'y/checkpoint_2'),
+           'shared encoder 77M for 11.1B'),
+          (('lookup', 'lookup_1_3', None), ('y/checkpoint_2', 'y'),
+           'lookup_1_3 for 11.1B'),
+      ],
+  )  # fmt: skip
+  def test_checkpoints_are_named_by_their_sizes(self, draft, target, label):
+    kind, name, checkpoint = draft
+    record = records.measured(task=None)
+    record = records.changed(
+        record, 'drafter', kind=kind, name=name, checkpoint=checkpoint
+    )
+    name, checkpoint = target
+    record = records.changed(
+        record, 'target', name=name, checkpoint=checkpoint
+    )
+    assert points.pair_label(record) == f'{label}, bfloat16'
+
+
+class TestAlphas:
+
+  def test_one_for_all_gammas(self):
+    swept = [records.measured(gamma) for gamma in (1, 3)]
+    plain = dataclasses.replace(records.measured(), alpha=None, drafter=None)
+    other = records.changed(records.measured(alpha=0.6), 'target', name='b/2')
+    found = points.alphas([plain, *swept, other])
+    assert [(name, alpha.value) for name, _, alpha in found] == [
+        (_NAME, 0.7), (_NAME.replace('target/checkpoint_2', 'b/2'), 0.6)
+    ]  # fmt: skip
+
+  def test_two_of_one_label(self):
+    found = [records.measured(), records.measured(alpha=0.6)]
+    with pytest.raises(ValueError, match='twice, with alpha 0.7 and 0.6'):
+      points.alphas(found)
+
+
+class TestPoints:
+
+  def test_values(self):
+    record = records.measured(3, 1.0, operations_factor=1.4)
+    (point,) = points.from_records([record])
+    assert point == points.Point(
+        label=_NAME,
+        temperature=1.0,
+        alpha=0.7,
+        gamma=3,
+        cost_coefficient=records.COST,
+        tokens_per_call=2.5,
+        speedup=record.speedup,
+        speedup_ci95=record.speedup_ci95,
+        operations_factor=1.4,
+    )
+
+  @pytest.mark.parametrize(
+      'key',
+      ['drafter', 'gamma', 'alpha', 'c', 'tokens_per_target_call', 'speedup'],
+  )
+  def test_incomplete_records_are_left_out(self, key):
+    complete = records.measured()
+    incomplete = dataclasses.replace(complete, **{key: None})
+    assert len(points.from_records([complete, incomplete])) == 1
+    assert points.from_records([incomplete]) == []
+
+  @pytest.mark.parametrize('value', [float('nan'), float('inf')])
+  @pytest.mark.parametrize('key', ['c', 'tokens_per_target_call', 'speedup'])
+  def test_numbers_that_are_not_finite_are_left_out(self, key, value):
+    assert points.from_records([records.measured(**{key: value})]) == []
+
+  def test_an_alpha_that_is_no_number_is_left_out(self):
+    nan = float('nan')
+    for value in (nan, None):
+      record = records.changed(records.measured(), 'alpha', value=value)
+      assert points.from_records([record]) == []
+    assert points.from_records([records.simulated(nan)]) == []
+
+  @pytest.mark.parametrize('factor', [None, float('nan')])
+  def test_operations_and_an_interval_may_be_missing(self, factor):
+    record = records.measured(speedup_ci95=None, operations_factor=factor)
+    (point,) = points.from_records([record])
+    assert point.speedup_ci95 is None and point.operations_factor is None
+
+  def test_a_simulated_rate_is_alpha(self):
+    (point,) = points.from_records([records.simulated(0.75)])
+    assert point.alpha == 0.75 and point.label.endswith(', simulated')
+
+  def test_labels_are_told_apart(self):
+    other = records.changed(records.measured(), 'device', kind='cpu')
+    found = points.from_records([records.measured(), other])
+    labels = [f'{_NAME}, on TPU v5', f'{_NAME}, on cpu']
+    assert [point.label for point in found] == labels

@@ -1,0 +1,87 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Run records that were made up, for tests."""
+
+import dataclasses
+
+from speculative_t5x.research import run_record
+from speculative_t5x.research.measurement import part_sums
+from speculative_t5x.speculation import theory
+
+TOKENS = 1000  # of the run
+ENCODER_S = 2.0  # of the target
+T1_MS = 10.0
+COST = 0.05
+VERIFY_RATIO = 1.5
+LOOP_EFFICIENCY = 0.8
+
+
+def measured(
+    gamma=7, temperature=0.0, alpha=0.7, tokens_per_call=2.5, **values
+):
+  """A record of a run at batch size 1, whose values fit each other."""
+  times = part_sums.StepTimes(
+      target_encoder_s=ENCODER_S,
+      draft_encoder_s=0.1,
+      t1_ms=T1_MS,
+      t_verify_ms=VERIFY_RATIO * T1_MS,
+      t_draft_ms=COST * T1_MS,
+      t_draft2_ms=COST * T1_MS,
+  )
+  calls = TOKENS / tokens_per_call
+  steps = {'baseline_steps': TOKENS, 'speculative_steps': calls, 'gamma': gamma}
+  bound = part_sums.bound_speedup(times, **steps)
+  speedup = LOOP_EFFICIENCY * bound
+  plain_s = ENCODER_S + TOKENS * T1_MS / 1e3
+  decode_s = plain_s - ENCODER_S, plain_s / speedup - ENCODER_S - 0.1
+  record = {
+      'job': 'walltime',
+      'task': 'bulletins_ende',
+      'num_examples': 64,
+      'target': _model('target/checkpoint_2', 11_100_000_000),
+      'drafter': _model('draft/checkpoint_4', 77_000_000) | {'kind': 'model'},
+      'gamma': gamma,
+      'temperature': temperature,
+      'seed': 5,
+      'batch_size': 1,
+      'inputs_length': 96,
+      'targets_length': 48,
+      'device': {'kind': 'TPU v5', 'count': 1, 'jax': '0.10.2'},
+      'host': {'cpu': 'A processor', 'cores': 8},
+      'baseline': {'walltime_s': plain_s, 'loop_steps': TOKENS},
+      'speculative': {'loop_steps': calls},
+      'tokens_per_target_call': tokens_per_call,
+      'encoder_s': {'target': ENCODER_S, 'draft': 0.1},
+      't1_ms': T1_MS,
+      't_verify_ms': VERIFY_RATIO * T1_MS,
+      't_draft_ms': COST * T1_MS,
+      't_draft2_ms': COST * T1_MS,
+      't_call_ms': 1.1 * (gamma * COST + VERIFY_RATIO) * T1_MS,
+      'c': COST,
+      'verify_cost_ratio': VERIFY_RATIO,
+      'alpha': {'value': alpha, 'ci95': [0.69, 0.71], 'num_tokens': 10_000},
+      'predicted_speedup': float(theory.walltime_factor(alpha, gamma, COST)),
+      'bound_speedup': bound,
+      'decode_speedup': decode_s[0] / decode_s[1],
+      'speedup': speedup,
+      'speedup_ci95': [0.95 * speedup, 1.05 * speedup],
+      'loop_efficiency': LOOP_EFFICIENCY,
+      'repeats': 3,
+  }
+  return run_record.from_dict(record | values)
+
+
+def simulated(rate=0.75, **values):
+  """A record of a run with simulated acceptance, without alpha."""
+  record = measured(simulated_acceptance=rate, task=None, **values)
+  return dataclasses.replace(record, alpha=None)
+
+
+def changed(record, key, **values):
+  """The record with other values in one of its nested dataclasses."""
+  nested = dataclasses.replace(getattr(record, key), **values)
+  return dataclasses.replace(record, **{key: nested})
+
+
+def _model(name, num_params):
+  return {'name': name, 'num_params': num_params, 'dtype': 'bfloat16'}

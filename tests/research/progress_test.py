@@ -1,0 +1,95 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the progress of a job, on a terminal and in a pipe."""
+
+import sys
+import threading
+import types
+
+import pytest
+from rich import console
+
+from speculative_t5x.research import progress
+
+
+class TestProgress:
+
+  @pytest.fixture
+  def clock(self, monkeypatch):
+    """Returns a clock that the test sets."""
+    now = types.SimpleNamespace(seconds=100.0)
+    monkeypatch.setattr(progress.time, 'monotonic', lambda: now.seconds)
+    return now
+
+  def test_lines_in_a_pipe(self, clock, capsys):
+    with progress.Progress('a [name]', 4) as shown:
+      for num_done, seconds in ((1, 109.0), (2, 111.0), (3, 120.0), (4, 121.0)):
+        clock.seconds = seconds
+        shown.show(num_done)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.rsplit(',', 1)[0] for line in lines] == [
+        'a [name]: 2 of 4 batches', 'a [name]: 4 of 4 batches'
+    ]  # fmt: skip
+    assert all(line.endswith(' s left') for line in lines)
+
+  def test_other_units(self, clock, capsys):
+    with progress.Progress('alpha', 9, 'tokens') as shown:
+      shown.show(9)
+    assert capsys.readouterr().err.startswith('alpha: 9 of 9 tokens')
+
+  def test_unknown_total(self, clock, capsys):
+    with progress.Progress('infer', None) as shown:
+      clock.seconds += 11
+      shown.show(3)
+    assert capsys.readouterr().err == 'infer: batches done: 3\n'
+
+  def test_bar_on_a_terminal(self, monkeypatch, capsys):
+    """The bar is drawn in `show`, not by a thread."""
+    monkeypatch.setenv('TTY_COMPATIBLE', '1')
+    monkeypatch.setenv('COLUMNS', '80')
+    num_threads = threading.active_count()
+    with progress.Progress('a [name]', 2) as shown:
+      shown.show(1)
+      assert threading.active_count() == num_threads
+      drawn = capsys.readouterr().err
+      assert 'a [name]' in drawn and '1/2' in drawn and '\x1b[' in drawn
+      assert capsys.readouterr().err == ''
+      shown.show(2)
+    assert '2/2' in capsys.readouterr().err
+
+  def test_bar_in_a_notebook(self, monkeypatch, capsys):
+    """One, in the output of the cell; stderr would be red there."""
+    drawn = []
+    handle = types.SimpleNamespace(
+        update=lambda shown: drawn.append(('again', shown._repr_html_()))
+    )
+
+    def display(shown, display_id):
+      assert display_id
+      drawn.append(('new', shown._repr_html_()))
+      return handle
+
+    package = types.ModuleType('IPython')
+    package.display = types.SimpleNamespace(display=display)
+    monkeypatch.setitem(sys.modules, 'IPython', package)
+    monkeypatch.setattr(console, '_is_jupyter', lambda: True)
+    with progress.Progress('a <b>', 2) as shown:
+      shown.show(1)
+      shown.show(2)
+    (new, first), (again, second) = drawn
+    assert (new, again) == ('new', 'again')
+    assert first.startswith(
+        '<progress value="1" max="2"></progress> a &lt;b&gt;: 1 of 2 batches'
+    )
+    assert 'value="2"' in second and '2 of 2 batches' in second
+    assert capsys.readouterr() == ('', '')
+
+  @pytest.mark.parametrize('is_terminal', [False, True])
+  def test_interrupt_ends_the_bar(self, monkeypatch, capsys, is_terminal):
+    monkeypatch.setenv('TTY_COMPATIBLE', str(int(is_terminal)))
+    monkeypatch.setattr(progress.interruption, '_was_interrupted', True)
+    with pytest.raises(KeyboardInterrupt):
+      with progress.Progress('', 2) as shown:
+        shown.show(1)
+    if is_terminal:
+      assert '\x1b[?25h' in capsys.readouterr().err  # the cursor is back

@@ -1,0 +1,130 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The report of the eval job holds the numbers of its records."""
+
+import dataclasses
+
+import pytest
+
+from speculative_t5x.research import run_record
+from speculative_t5x.research.measurement import provenance
+from speculative_t5x.research.reports import console
+from speculative_t5x.research.reports import eval_table
+
+
+def _record(**values):
+  model = {'num_params': 11_700_000, 'dtype': 'float32'}
+  defaults = {
+      'task': 'bulletins_ende', 'split': 'validation', 'num_examples': 8,
+      'batch_size': 4, 'temperature': 0.0, 'gamma': 5, 'target': model,
+      'drafter': {**model, 'num_params': 900_000},
+      'tokens_per_target_call': 2.25, 'draft_acceptance_rate': 0.5,
+      'accepted_per_tested': None, 'speedup': 1.5,
+      'speedup_ci95': [1.4, 1.6],
+      'baseline': {'walltime_s': 3.0}, 'speculative': {'walltime_s': 2.0},
+      'quality': {
+          'baseline': {'bleu': 30.299}, 'speculative': {'bleu': 30.301}
+      },
+      'greedy': {'identical': 8, 'near_tie': 0, 'mismatch': 0},
+  }  # fmt: skip
+  machine = dataclasses.asdict(provenance.new_record('eval'))
+  return run_record.from_dict(machine | defaults | values)
+
+
+def _lines(*records):
+  return console.to_text(eval_table.render(list(records))).splitlines()
+
+
+class TestHeading:
+
+  def heading(self, **values):
+    return _lines(_record(**values))[0]
+
+  def test_one_decode_on_one_device(self):
+    heading = self.heading(num_decodes=1, mesh={})
+    assert 'batch 4; target' in heading
+    assert 'mesh' not in heading
+
+  def test_several_decodes(self):
+    assert 'batch 4 x 3 decodes; target' in self.heading(num_decodes=3)
+
+  def test_mesh(self):
+    heading = self.heading(mesh={'data': 4, 'model': 2})
+    assert heading.endswith('; mesh: data 4, model 2')
+
+
+def _verdict(**values):
+  return _lines(_record(**values))[-1]
+
+
+class TestTable:
+
+  def test_lines(self):
+    records = [_record(), _record(temperature=0.5, greedy=None, gamma=10)]
+    heading, header, *rows = _lines(*records)
+    assert heading.startswith(
+        'bulletins_ende, validation: 8 examples, batch 4; target 11.7M, draft'
+        ' 0.9M parameters, float32; '
+    )
+    assert len({len(line) for line in (header, *rows[:2])}) == 1
+    assert rows[0].split() == [
+        '0', '5', '2.25', '0.50', '-', '3.00', '2.00', '1.50x', '[1.40,',
+        '1.60]',
+    ]  # fmt: skip
+    assert rows[1].split()[:2] == ['0.5', '10']
+    assert rows[2] == (
+        'temperature 0: bleu plain 30.30, speculative 30.30; all 8 greedy'
+        ' outputs are identical'
+    )
+    assert rows[3] == 'temperature 0.5: bleu plain 30.30, speculative 30.30'
+    assert len(rows) == 6
+
+  def test_truncated_inputs(self):
+    values = {'truncated_inputs': 3, 'inputs_length': 24}
+    cut = [_record(temperature=t, **values) for t in (0.0, 1.0)]
+    lines = _lines(*cut)
+    found = [line for line in lines if 'inputs' in line]
+    assert found == [
+        '3 of 8 inputs were truncated to 24 tokens. A larger'
+        ' TASK_FEATURE_LENGTHS keeps them whole.'
+    ]
+    assert 'inputs' not in '\n'.join(_lines(_record(truncated_inputs=0)))
+
+  @pytest.mark.parametrize('key', ['near_tie', 'mismatch'])
+  def test_greedy_outputs_that_differ(self, key):
+    counts = {'identical': 7, 'near_tie': 0, 'mismatch': 0, key: 1}
+    text = '\n'.join(_lines(_record(greedy=counts)))
+    assert 'identical\n' not in text
+    assert (
+        f'7 identical, {counts["near_tie"]} near ties,'
+        f' {counts["mismatch"]} mismatches'
+    ) in text
+
+
+class TestVerdict:
+
+  def test_pays(self):
+    verdict = _verdict()
+    assert verdict.startswith('temperature 0: speculation pays: 1.50x the')
+
+  @pytest.mark.parametrize(
+      ('speedup', 'interval'),
+      [
+          (1.2, [0.99, 1.4]),
+          (1.2, [1.0, 1.4]),
+          (0.9, [0.8, 1.0]),
+          (1.0, [1.0, 1.0]),
+      ],
+  )
+  def test_is_open_where_the_interval_includes_1(self, speedup, interval):
+    verdict = _verdict(speedup=speedup, speedup_ci95=interval)
+    assert 'show no difference in speed' in verdict
+    assert 'pay' not in verdict and 'x the' not in verdict
+
+  def test_does_not_pay(self):
+    verdict = _verdict(speedup=0.8, speedup_ci95=[0.7, 0.9])
+    assert 'does not pay' in verdict and '0.80x' in verdict
+
+  def test_few_batches(self):
+    assert 'too few batches' in _verdict(speedup_ci95=None)
+    assert _lines(_record(speedup_ci95=None))[2].endswith('-')

@@ -1,0 +1,83 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Values that reports derive from run records."""
+
+import dataclasses
+
+import pytest
+
+from speculative_t5x.research import run_record
+from speculative_t5x.research.reports import readings
+from tests.research.paper import records
+
+_TARGET, _DRAFTER = run_record.ModelDescription, run_record.DrafterDescription
+
+
+class TestVerdict:
+
+  @pytest.mark.parametrize(
+      'interval, verdict',
+      [
+          ([1.01, 1.2], 'faster'),
+          ([0.99, 1.2], 'no difference shown'),
+          ([1.004, 1.2], 'no difference shown'),  # is printed as 1.00
+          ([0.8, 0.996], 'no difference shown'),
+          ([0.8, 0.99], 'slower'),
+          (None, 'no interval'),
+      ],
+  )
+  def test_is_by_the_interval(self, interval, verdict):
+    record = records.measured(speedup=1.1, speedup_ci95=interval)
+    assert readings.verdict(record) == verdict
+
+  def test_of_a_run_that_was_not_timed(self):
+    record = records.measured(speedup=None, speedup_ci95=None)
+    assert readings.verdict(record) == 'not measured'
+
+
+class TestAlpha:
+
+  def test_measured(self):
+    assert readings.alpha(records.measured(alpha=0.6)) == 0.6
+
+  def test_simulated(self):
+    """The models' own alpha says nothing of such a run."""
+    record = records.measured(alpha=0.1, simulated_acceptance=0.75)
+    assert readings.alpha(record) == 0.75
+
+  def test_a_rate_of_0_is_simulated_too(self):
+    record = records.measured(simulated_acceptance=0.0)
+    assert readings.is_simulated(record) and readings.alpha(record) == 0.0
+
+  def test_unknown(self):
+    record = dataclasses.replace(records.measured(), alpha=None)
+    assert readings.alpha(record) is None
+
+
+class TestInterleavingFactor:
+
+  @pytest.mark.parametrize('gamma', [1, 7])
+  def test_over_the_sum_of_the_parts(self, gamma):
+    assert readings.interleaving_factor(
+        records.measured(gamma)
+    ) == pytest.approx(1.1)
+
+  def test_unknown(self):
+    assert (
+        readings.interleaving_factor(records.measured(t_call_ms=None)) is None
+    )
+
+
+class TestModelName:
+
+  @pytest.mark.parametrize(
+      'model, name',
+      [
+          (_TARGET(name='a/b', num_params=5), 'a/b'),
+          (_DRAFTER(kind='model', num_params=77_000_000), 'model 77M'),
+          (_DRAFTER(kind='bigram'), 'bigram'),
+          (_TARGET(num_params=11_000_000_000), 'no checkpoint 11B'),
+      ],
+  )
+  def test_models_without_checkpoints_are_told_apart(self, model, name):
+    assert readings.model_name(model) == name

@@ -1,0 +1,124 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Runs are read from files, and told apart by their labels."""
+
+import pytest
+
+from speculative_t5x.research import run_record
+from speculative_t5x.research.reports import runs
+from tests.research.paper import records
+
+_NAME = 'bulletins_ende: draft/checkpoint_4, T=0, bfloat16'
+
+
+class TestRead:
+
+  def test_lines(self, tmp_path):
+    """A separator within a text ends no line, and none need end the file."""
+    written = [records.measured(), records.measured(task='a\u2028b')]
+    text = '\n'.join(map(run_record.to_json, written))
+    (tmp_path / 'results.jsonl').write_text(text)
+    assert runs.read(tmp_path / 'results.jsonl') == written
+
+  @pytest.mark.parametrize(
+      'content', [None, b'{"a": \n', b'\xff\xfe\x00', b'[1]\n', b'{"a": 1}\n']
+  )
+  def test_something_else(self, content, tmp_path):
+    path = tmp_path / 'results.jsonl'
+    if content is not None:
+      path.write_bytes(content)
+    with pytest.raises(ValueError) as error:
+      runs.read(path)
+    assert str(error.value).startswith(f'{path} cannot be read as run records')
+
+
+class TestLabel:
+
+  @pytest.mark.parametrize(
+      'values, label',
+      [
+          ({}, _NAME),
+          ({'gamma': 2, 'alpha': 0.1}, _NAME),
+          ({'temperature': 0.5}, _NAME.replace('T=0', 'T=0.5')),
+          ({'task': None}, _NAME.removeprefix('bulletins_ende: ')),
+          ({'batch_size': 8}, _NAME.replace('T=0', 'T=0, batch 8')),
+          ({'topk': 40}, _NAME.replace('T=0', 'T=0, topk 40')),
+          ({'topk': 0, 'topp': 0.9}, _NAME.replace('T=0', 'T=0, topp 0.9')),
+          ({'minp': 0.1}, _NAME.replace('T=0', 'T=0, minp 0.1')),
+          ({'typicalp': 0.9}, _NAME.replace('T=0', 'T=0, typicalp 0.9')),
+      ],
+  )
+  def test_says_what_is_not_usual(self, values, label):
+    assert runs.label(records.measured(**values)) == label
+
+  def test_the_usual_dtype_is_left_out(self):
+    record = records.changed(records.measured(), 'target', dtype='float32')
+    assert runs.label(record) == _NAME.removesuffix(', bfloat16')
+
+  def test_a_draft_of_another_temperature(self):
+    record = records.changed(records.measured(), 'drafter', temperature=0.5)
+    assert 'T=0, draft T=0.5' in runs.label(record)
+
+  def test_simulated(self):
+    pair = 'draft/checkpoint_4 for target/checkpoint_2'
+    record = records.simulated()
+    assert runs.label(record) == (
+        f'{pair}, T=0, bfloat16, simulated acceptance 0.75'
+    )
+
+
+class TestLabels:
+
+  @pytest.mark.parametrize(
+      'changed, ends',
+      [
+          (
+              records.changed(records.measured(), 'target', name='b/2'),
+              [', for target/checkpoint_2', ', for b/2'],
+          ),
+          (
+              records.changed(
+                  records.measured(), 'drafter', checkpoint='/b/draft'
+              ),
+              [', draft at None', ', draft at /b/draft'],
+          ),
+          (
+              records.changed(records.measured(), 'drafter', dtype='float32'),
+              [', draft in bfloat16', ', draft in float32'],
+          ),
+          (
+              records.changed(records.measured(), 'device', kind='cpu'),
+              [', on TPU v5', ', on cpu'],
+          ),
+          (
+              records.measured(inputs_length=64),
+              [', inputs of 96', ', inputs of 64'],
+          ),
+          (
+              records.measured(targets_length=64),
+              [', outputs of 48', ', outputs of 64'],
+          ),
+      ],
+  )
+  def test_what_differs_is_added(self, changed, ends):
+    found = runs.labels([records.measured(), changed])
+    assert found == [_NAME + end for end in ends]
+
+  def test_no_more_than_is_needed(self):
+    """A target of another name has another checkpoint too."""
+    other = records.changed(
+        records.measured(), 'target', name='b/2', checkpoint='/b/2'
+    )
+    assert runs.labels([records.measured(), other])[1] == f'{_NAME}, for b/2'
+
+  def test_gammas_share_a_label(self):
+    assert runs.labels([records.measured(g) for g in (1, 3)]) == [_NAME] * 2
+
+  def test_what_other_labels_say_is_not_added(self):
+    other = records.changed(records.measured(task='b'), 'device', kind='cpu')
+    assert runs.labels([records.measured(), other])[0] == _NAME
+
+  def test_simulated_sweeps_of_two_targets(self):
+    other = records.changed(records.simulated(), 'target', name='b/2')
+    one, two = runs.labels([records.simulated(), other])
+    assert one != two and 'for b/2' in two

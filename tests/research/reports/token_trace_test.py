@@ -1,0 +1,110 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A decoded sentence shows the fate of each token, with and without styles."""
+
+import io
+
+import pytest
+from rich import console as console_lib
+from rich import style
+
+from speculative_t5x.research.measurement import tracing
+from speculative_t5x.research.reports import console
+from speculative_t5x.research.reports import token_trace
+
+SCRIPT = '<script>[bold]:smile:'
+PIECES = ['▁Die', '▁Donau', 'dampf', 'schiff', '▁', '7', '[/]', SCRIPT]
+BLOCKS = [
+    tracing.Block((0, 1, 2), 7, 3),
+    tracing.Block((), 4, 5),
+    tracing.Block((4, 6, 7), None, 5),
+    tracing.Block((7,), None, None),
+]
+
+
+def trace(blocks=BLOCKS, sentence=None):
+  return token_trace.TokenTrace(blocks, PIECES.__getitem__, sentence)
+
+
+def segments(blocks, width=100):
+  """Styled segments of each line, of a terminal with colours."""
+  terminal = console_lib.Console(
+      file=io.StringIO(), width=width, color_system='truecolor'
+  )
+  lines = terminal.render_lines(trace(blocks), pad=False)
+  return [
+      [(part.text, part.style or style.Style()) for part in line]
+      for line in lines[3:]
+  ]
+
+
+class TestPlainText:
+
+  def test_one_line_per_call(self):
+    lines = console.to_text(trace()).splitlines()
+    assert lines[-4:] == [
+        f'1  ▁Die ▁Donau dampf [-{SCRIPT}-] {{+schiff+}}',
+        '2  [-▁-] {+7+}',
+        f'3  ▁ [/] {SCRIPT} {{+7+}}',
+        f'4  {SCRIPT}',
+    ]
+
+  def test_legend(self):
+    legend = console.to_text(trace()).splitlines()[0]
+    assert legend == (
+        'accepted draft token, [-rejected draft token-], {+resampled or bonus'
+        ' token of the target+}'
+    )
+
+  @pytest.mark.parametrize(
+      ('blocks', 'expected'),
+      [
+          (BLOCKS, '10 tokens in 4 target calls, one line per call'),
+          ([tracing.Block((), 3, 4)], '1 token in 1 target call,'),
+          ([], '0 tokens in 0 target calls'),
+      ],
+  )
+  def test_counts(self, blocks, expected):
+    assert console.to_text(trace(blocks)).splitlines()[1].startswith(expected)
+
+  def test_sentence(self):
+    sentence = f'{SCRIPT} [red]a[/red] ' * 40
+    first = console.to_text(trace(sentence=sentence)).splitlines()[0]
+    assert first == f'Input: {sentence}'.rstrip()
+
+  def test_many_calls_stay_aligned(self):
+    lines = console.to_text(trace(BLOCKS * 3)).splitlines()
+    assert lines[-12].startswith(' 1  ▁Die') and lines[-1].startswith('12  ')
+
+
+def test_notebook_page():
+  page = trace(sentence=SCRIPT)._repr_html_()
+  assert SCRIPT not in page and '&lt;script&gt;[bold]:smile:' in page
+  assert page.count('line-through') == 1 + 2  # the legend, two rejections
+  assert page.count('background-color') == 3 + 12  # and all tokens
+  # One line per call, in a block that keeps lines and spaces.
+  assert page.startswith('<pre') and '\n4  <span' in page
+
+
+class TestStyles:
+
+  def test_forms_differ_without_colours(self):
+    accepted, rejected, target = [
+        look
+        for _, look in segments([tracing.Block((0,), 1, 2)])[0]
+        if look.bgcolor
+    ]
+    assert not (accepted.strike or accepted.bold or accepted.underline)
+    assert rejected.strike and not rejected.bold
+    assert target.bold and target.underline and not target.strike
+
+  def test_no_brackets(self):
+    texts = [text for text, look in segments(BLOCKS)[0] if look.bgcolor]
+    assert texts == ['▁Die', '▁Donau', 'dampf', SCRIPT, 'schiff']
+
+  def test_long_lines_keep_their_indent(self):
+    lines = segments([tracing.Block((0, 1) * 40, None, 2)], width=40)
+    texts = [''.join(text for text, _ in line) for line in lines]
+    *_, first = (i for i, text in enumerate(texts) if text.startswith('1  '))
+    assert len(texts[first:]) > 10
+    assert all(text.startswith('   ▁') for text in texts[first + 1 :])

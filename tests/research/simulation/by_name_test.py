@@ -1,0 +1,110 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of drafts by name: tables and bad names."""
+
+import jax
+import numpy as np
+import pytest
+
+from speculative_t5x.drafters import tables
+from speculative_t5x.loading import token_counts
+from speculative_t5x.loading.compatibility import memory
+from speculative_t5x.research.simulation import by_name
+from speculative_t5x.research.simulation import random_models
+from speculative_t5x.research.simulation import t5_published
+from tests import tiny
+
+BASE = t5_published.make_config('base')
+WORKLOAD = memory.Workload(
+    batch_size=2, num_decodes=1, inputs_length=8, targets_length=8, gamma=3
+)
+# One float32 per token in each of two arrays.
+UNIGRAM = 2 * 32_128
+
+
+def load(draft):
+  """Returns the drafter with a random table."""
+  target = tiny.model(tiny.config())
+  return draft.load(
+      target, make_model=None, make_table=random_models.make_table
+  )
+
+
+class TestTables:
+
+  @pytest.mark.parametrize(
+      ('name', 'num_params'),
+      [('unigram', UNIGRAM), ('bigram', UNIGRAM + 2 * 64 * 32_128)],
+  )
+  @pytest.mark.parametrize('dtype', ['float32', 'bfloat16'])
+  def test_sizes(self, name, num_params, dtype):
+    """A table has 4 bytes per number, in any dtype of the target."""
+    draft = by_name.find(name, t5_published.make_config('base', dtype))
+    described = draft.describe()
+    assert (described.kind, described.name) == (name, name)
+    assert described.num_params == num_params
+    found = draft.num_bytes(WORKLOAD)
+    assert found == memory.DeviceBytes(
+        params=4 * num_params, cache=0, cross=0, logits=4 * 2 * 3 * 32_128
+    )
+
+  @pytest.mark.parametrize('name', ['unigram', 'bigram'])
+  def test_loaded_drafter_has_these_sizes(self, name):
+    draft = by_name.find(name, BASE)
+    loaded = load(draft)
+    assert loaded.make is tables.make_ngram
+    assert loaded.description == draft.describe()
+    held = sum(x.nbytes for x in jax.tree.leaves(loaded.params))
+    assert held == draft.num_bytes(WORKLOAD).params
+
+  @pytest.mark.parametrize(('order', 'name'), tables.KINDS.items())
+  def test_shapes_are_those_of_counted_texts(self, order, name):
+    """One token has more continuations than are kept."""
+    texts = [[2, token, 1] for token in range(3, 99)]
+    counts = token_counts.count(
+        texts, num_pieces=100, eos_id=1, num_kept=token_counts.NUM_KEPT
+    )
+    smoothed = tables.smooth(counts, order, 128, 0)
+    found = load(by_name.NamedTable(order, 128)).params
+    describe = lambda tree: jax.tree.map(lambda x: (x.shape, x.dtype), tree)
+    assert describe(found) == describe(smoothed)
+
+
+class TestRandomTables:
+
+  @pytest.mark.parametrize('order', [1, 2])
+  @pytest.mark.parametrize('vocab_size', [9, 200])
+  def test_distributions(self, order, vocab_size):
+    found = load(by_name.NamedTable(order, vocab_size)).params
+    np.testing.assert_allclose(np.sum(found.unigram), 1, rtol=1e-5)
+    sums = found.backoff + np.sum(found.next_probs, axis=1)
+    np.testing.assert_allclose(sums, 1, rtol=1e-5)
+    for row in np.asarray(found.next_tokens):
+      assert len(set(row.tolist())) == len(row)
+      assert all(0 <= token < vocab_size for token in row)
+
+  def test_seed(self):
+    shapes = tables.abstract_table(2, 50)
+    make = lambda seed: np.asarray(
+        random_models.make_table(shapes, seed).next_probs
+    )
+    np.testing.assert_array_equal(make(1), make(1))
+    assert (make(1) != make(2)).all()
+
+
+class TestBadNames:
+
+  @pytest.mark.parametrize(
+      ('name', 'message'),
+      [
+          ('trigram', "no draft 'trigram'. Choose one of small, .*, bigram"),
+          ('bigram_9', "no draft 'bigram_9'"),
+          ('bigram_short_9', "no draft 'bigram_short_9': a table has no head"),
+          ('early_exit_2_short_9', 'early exit has that of the target'),
+          ('small_short_1', 'a short head has 2 to 32128 tokens'),
+          ('small_short_32129', 'a short head has 2 to 32128 tokens'),
+      ],
+  )
+  def test_refused(self, name, message):
+    with pytest.raises(ValueError, match=message):
+      by_name.find(name, BASE)

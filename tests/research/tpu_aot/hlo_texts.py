@@ -1,0 +1,125 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Small programs in the form in which XLA prints programs for a TPU."""
+
+from speculative_t5x.research.tpu_aot import reading
+
+HEADS, HEAD_DIM, SLOTS = 4, 64, 36
+EMBED, WIDE, VOCAB = 256, 512, 4096
+CACHE_BYTES = 2 * HEADS * HEAD_DIM * SLOTS
+# The values that programs of `program` carry from trip to trip.
+SHAPES = reading.make_shapes(
+    caches=[(HEADS, HEAD_DIM, SLOTS)],
+    params=[(EMBED, WIDE), (EMBED, VOCAB), (EMBED,)],
+    vocab_size=VOCAB,
+)
+
+CACHE = 'bf16[4,64,36]{1,2,0:T(8,128)(2,1)S(3)}'
+WEIGHTS = 'bf16[256,512]{1,0:T(8,128)(2,1)S(3)}'
+VECTOR = 'bf16[1,256]{1,0:T(2,128)(2,1)S(3)}'
+PRODUCT = 'bf16[1,512]{1,0:T(2,128)(2,1)S(3)}'
+LOGITS = 'f32[1,4096]{1,0:T(1,128)S(3)}'
+COUNT = 's32[]{:T(128)}'
+
+_CARRIED = (
+    COUNT, CACHE, CACHE, WEIGHTS, VECTOR,
+    f'/*index=5*/{LOGITS}', 'bf16[256]{0:T(256)(128)(2,1)}',
+    'bf16[256,4096]{1,0:T(8,128)(2,1)}', 'bf16[4,64,2]{1,2,0:T(8,128)(2,1)}',
+)  # fmt: skip
+_NAMES = (
+    'count', 'keys', 'values', 'weights', 'vector', 'logits', 'norm', 'head',
+    'new',
+)  # fmt: skip
+_CARRY = f'({", ".join(_CARRIED)})'
+
+_PROGRAM = """HloModule jit_loop, is_scheduled=true
+
+%is_unfinished (carry.0: (s32[])) -> pred[] {{
+  %carry.0 = {carry} parameter(0)
+  %count.0 = s32[]{{:T(128)}} get-tuple-element(%carry.0), index=0
+  %limit = s32[]{{:T(128)}} get-tuple-element(%carry.0), index=0
+  ROOT %lt.0 = pred[]{{:T(512)}} compare(%count.0, %limit), direction=LT
+}}
+
+{others}
+
+%advance (carry.1: (s32[])) -> (s32[]) {{
+  %carry.1 = {carry} parameter(0)
+{carried}
+{body}
+  ROOT %next = {carry} tuple({names})
+}}
+
+ENTRY %main.9 (carry.2: (s32[])) -> (s32[]) {{
+  %carry.2 = {carry} parameter(0)
+  ROOT %loop = {carry} while(%carry.2), condition=%is_unfinished, body=%advance
+}}
+"""
+
+
+def program(*body: str, others: str = '') -> str:
+  """Returns a program with one loop whose end depends on data.
+
+  Args:
+    *body: instructions of a trip. They may take %count, %keys, %values,
+      %weights, %vector, %logits, %norm, %head and %new, which is two positions
+      for the cache.
+    others: computations that they call, from `computation` and `counted`.
+  """
+  carried = [
+      f'  %{name} = {kind} get-tuple-element(%carry.1), index={i}'
+      for i, (name, kind) in enumerate(zip(_NAMES, _CARRIED))
+  ]
+  return _PROGRAM.format(
+      carry=_CARRY,
+      others=others,
+      carried='\n'.join(carried),
+      body=_indented(body),
+      names=', '.join(f'%{name}' for name in _NAMES),
+  )
+
+
+def computation(name: str, *lines: str) -> str:
+  """Returns a computation; the last line is its root."""
+  *first, last = lines
+  body = _indented((*first, f'ROOT {last}'))
+  return f'%{name} (unused.{name}: s32[]) -> s32[] {{\n{body}\n}}\n'
+
+
+def counted(name: str, bound: int, *lines: str) -> str:
+  """Returns the computations of a loop that `looped` runs a number of times."""
+  condition = computation(
+      f'{name}.condition',
+      f'%{name}.carry = ({COUNT}) parameter(0)',
+      f'%{name}.i = {COUNT} get-tuple-element(%{name}.carry), index=0',
+      f'%{name}.bound = {COUNT} constant({bound})',
+      f'%{name}.lt = pred[]{{:T(512)}} compare(%{name}.i, %{name}.bound),'
+      ' direction=LT',
+  )
+  return condition + computation(f'{name}.body', *lines)
+
+
+def looped(name: str, op_name: str = 'jit(loop)/while/body/while') -> str:
+  """Returns the lines that run a loop of `counted` from 0 on."""
+  return '\n  '.join(
+      [
+          f'%{name}.zero = {COUNT} constant(0)',
+          f'%{name}.start = ({COUNT}) tuple(%{name}.zero)',
+          f'%{name} = ({COUNT}) while(%{name}.start),'
+          f' condition=%{name}.condition, body=%{name}.body,'
+          f' metadata={{op_name="{op_name}" stack_frame_id=7}}',
+      ]
+  )
+
+
+def estimated(cycles: int) -> str:
+  """Returns the end of an instruction with an estimate of cycles."""
+  return (
+      ', backend_config={"flag_configs":[],"window_config":{'
+      f'"kernel_window_bounds":["1"],"estimated_cycles":"{cycles}",'
+      '"iteration_bounds":["1"]},"used_scoped_memory_configs":[]}'
+  )
+
+
+def _indented(lines) -> str:
+  return '\n'.join(f'  {line}' for line in lines)

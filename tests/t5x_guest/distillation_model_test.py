@@ -1,0 +1,428 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of distillation in T5X: the loss, and what is trained."""
+
+import functools
+
+import flax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from t5x import adafactor
+from t5x import trainer
+from t5x import utils
+import tensorflow as tf
+
+from speculative_t5x import t5x_guest
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading.drafters import source
+from speculative_t5x.t5x_guest import freezing
+from speculative_t5x.training import batches
+from speculative_t5x.training import distillation
+from speculative_t5x.training import divergences
+from speculative_t5x.training import draft_acceptance
+from speculative_t5x.training import draft_kinds
+from tests import repeat_last
+from tests import tiny
+from tests.t5x_guest import tiny_pair
+
+PARAMS = flax.core.unfreeze(tiny_pair.params())
+CONFIGS = tiny_pair.configs(dropout_rate=0.0)
+SHAPES = {
+    'encoder_input_tokens': (4, 9),
+    'decoder_input_tokens': (4, tiny_pair.LENGTH),
+}
+RATE = 'acceptance_rate/temperature_'
+
+
+def objective(divergence=divergences.forward_kl):
+  """Returns the objective of this package's own training."""
+  target, draft = CONFIGS
+  return distillation.Distillation(
+      PARAMS['target'], target, draft_kinds.Network(draft), divergence
+  )
+
+
+def examples(batch):
+  return batches.Examples(
+      batch['encoder_input_tokens'], batch['decoder_target_tokens']
+  )
+
+
+def loss_of(model, batch, key=None):
+  return jax.jit(model.loss_fn)(PARAMS, batch, key)
+
+
+def logits(batch):
+  """Returns the logits of target and draft, in this package's networks."""
+  return objective().logits(
+      PARAMS['draft'], examples(batch), enable_dropout=False
+  )
+
+
+class TestLoss:
+
+  @pytest.mark.parametrize(
+      'divergence',
+      [
+          divergences.forward_kl,
+          divergences.cross_entropy,
+          divergences.reverse_kl,
+          divergences.jensen_shannon,
+          divergences.total_variation,
+      ],
+  )
+  def test_and_gradient_are_those_of_this_packages_training(self, divergence):
+    batch = tiny_pair.batch(4)
+    model = tiny_pair.distillation(divergence=divergence)
+    found, gradient = jax.value_and_grad(
+        lambda params: model.loss_fn(params, batch, None)[0]
+    )(PARAMS)
+    expected, expected_gradient = jax.value_and_grad(
+        lambda params: objective(divergence).loss(
+            params, examples(batch), jax.random.key(0)
+        )[0]
+    )(PARAMS['draft'])
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    jax.tree.map(
+        functools.partial(np.testing.assert_allclose, rtol=2e-3, atol=2e-4),
+        gradient['draft'],
+        expected_gradient,
+    )
+    assert all(x.any() for x in jax.tree.leaves(gradient['draft']))
+    assert not any(x.any() for x in jax.tree.leaves(gradient['target']))
+
+  def test_no_gradient_reaches_the_target_whatever_the_divergence(self):
+    squared = lambda p, q, tokens: jnp.sum((p - q) ** 2, axis=-1)
+    model = tiny_pair.distillation(divergence=squared)
+    gradient = jax.grad(
+        lambda params: model.loss_fn(params, tiny_pair.batch(2), None)[0]
+    )(PARAMS)
+    assert all(x.any() for x in jax.tree.leaves(gradient['draft']))
+    assert not any(x.any() for x in jax.tree.leaves(gradient['target']))
+
+  def test_forward_kl_is_the_default(self):
+    batch = tiny_pair.batch(2)
+    losses = [
+        float(loss_of(tiny_pair.distillation(**kwargs), batch)[0])
+        for kwargs in ({}, {'divergence': divergences.forward_kl})
+    ]
+    assert losses[0] == losses[1] > 0
+
+  def test_metrics_are_of_the_draft_model_against_the_target(self):
+    batch = tiny_pair.batch(16)  # the draft agrees with the target in 2 tokens
+    _, metrics = loss_of(tiny_pair.distillation(), batch)
+    validation = draft_acceptance.Validation(
+        objective(),
+        {t: jax.tree.map(lambda x: x[None], examples(batch)) for t in (0, 1)},
+    )(PARAMS['draft'])
+    found = {
+        name: metric.compute()
+        for name, metric in metrics.items()
+        if 'timing' not in name
+    }
+    num_tokens = int((batch['decoder_target_tokens'] > 0).sum())
+    near = functools.partial(pytest.approx, rel=1e-5)
+    assert found[f'{RATE}0'] == near(validation['acceptance_t0'])
+    assert found[f'{RATE}1'] == near(validation['acceptance_t1'])
+    assert 0 < found[f'{RATE}0'] < found[f'{RATE}1'] < 1
+    assert found['accuracy'] == near(validation['acceptance_t0'])
+    assert found['loss_per_nonpadding_target_token'] == near(
+        validation['divergence_t0']
+    )
+    assert found['non_padding_fraction/loss_weights'] == near(
+        num_tokens / batch['decoder_target_tokens'].size
+    )
+    assert found['z_loss_per_all_target_tokens'] == 0
+
+  def test_tokens_of_weight_0_have_no_loss(self):
+    batch = tiny_pair.batch(4)
+    chosen = np.zeros_like(batch['decoder_loss_weights'])
+    chosen[1, 2] = chosen[3, 0] = 1
+    loss, metrics = loss_of(
+        tiny_pair.distillation(), batch | {'decoder_loss_weights': chosen}
+    )
+    per_token = divergences.forward_kl(*logits(batch))
+    expected = per_token[1, 2] + per_token[3, 0]
+    np.testing.assert_allclose(loss, expected, rtol=1e-5)
+    rate = 1 - divergences.total_variation(*logits(batch))
+    np.testing.assert_allclose(
+        metrics[f'{RATE}1'].compute(), (rate[1, 2] + rate[3, 0]) / 2, rtol=1e-5
+    )
+
+  def test_without_weights_padding_has_no_loss(self):
+    batch = tiny_pair.batch(4)
+    expected = loss_of(tiny_pair.distillation(), batch)[0]
+    del batch['decoder_loss_weights']
+    found = loss_of(tiny_pair.distillation(), batch)[0]
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+  @pytest.mark.parametrize(
+      'factor', [7.0, 'NUM_REAL_TARGET_TOKENS', 'NUM_TOTAL_TARGET_TOKENS']
+  )
+  def test_normalizing_factors(self, factor):
+    batch = tiny_pair.batch(4)
+    tokens = batch['decoder_target_tokens']
+    divisor = {
+        'NUM_REAL_TARGET_TOKENS': (tokens > 0).sum(),
+        'NUM_TOTAL_TARGET_TOKENS': tokens.size,
+    }.get(factor, factor)
+    model = tiny_pair.distillation(loss_normalizing_factor=factor)
+    summed = loss_of(tiny_pair.distillation(), batch)[0]
+    np.testing.assert_allclose(
+        loss_of(model, batch)[0], summed / divisor, rtol=1e-5
+    )
+
+  @pytest.mark.parametrize('role, has_dropout', [(0, False), (1, True)])
+  def test_only_the_draft_model_has_dropout(self, role, has_dropout):
+    pair = [*tiny_pair.modules(dropout_rate=0.0)]
+    pair[role] = tiny_pair.modules(dropout_rate=0.5)[role]
+    model = tiny_pair.distillation(pair=pair)
+    batch = tiny_pair.batch(4)
+    plain = float(loss_of(model, batch)[0])
+    one, other = (
+        float(loss_of(model, batch, jax.random.PRNGKey(i))[0]) for i in (0, 1)
+    )
+    assert (one != other) == (abs(one - plain) > 1e-3 * plain) == has_dropout
+
+
+class TestPackedExamples:
+
+  @pytest.fixture(scope='class')
+  def converted(self):
+    """Returns six examples packed into few rows, and one per row."""
+    rows = [
+        {
+            'inputs': np.trim_zeros(np.asarray(x)),
+            'targets': np.trim_zeros(np.asarray(y)),
+        }
+        for x, y in zip(
+            tiny.encoder_tokens(6, 9), tiny.encoder_tokens(6, 7), strict=True
+        )
+    ]
+    lengths = {'inputs': 20, 'targets': 16}
+    spec = {name: tf.TensorSpec([None], tf.int32) for name in lengths}
+    dataset = tf.data.Dataset.from_generator(
+        lambda: rows, output_signature=spec
+    )
+
+    def convert(pack):
+      converter = t5x_guest.ExampleIdConverter(pack=pack)
+      found = converter(dataset, lengths).batch(6).as_numpy_iterator()
+      return jax.tree.map(jnp.asarray, dict(next(found)))
+
+    return convert(True), convert(False)
+
+  @pytest.mark.parametrize(
+      'factor', [None, 'NUM_REAL_TARGET_TOKENS', 'AVERAGE_PER_SEQUENCE']
+  )
+  def test_have_the_loss_and_the_rates_of_unpacked_ones(
+      self, converted, factor
+  ):
+    packed, _ = converted
+    assert len(packed['decoder_target_tokens']) < 6
+    assert packed['decoder_segment_ids'].max() > 1
+    model = tiny_pair.distillation(loss_normalizing_factor=factor)
+    (one, one_metrics), (other, other_metrics) = (
+        loss_of(model, batch) for batch in converted
+    )
+    np.testing.assert_allclose(one, other, rtol=1e-5)
+    for name in (f'{RATE}0', f'{RATE}1'):
+      np.testing.assert_allclose(
+          one_metrics[name].compute(), other_metrics[name].compute(), rtol=1e-5
+      )
+    counted = one_metrics['effective_batch_size/decoder'].total
+    assert int(counted) == 6
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory):
+  folder = tmp_path_factory.mktemp('pair')
+  checkpoints.save(folder / 'target', 1500, PARAMS['target'])
+  checkpoints.save(folder / 'pair', 40, PARAMS)
+  return folder
+
+
+def initializer(model, target, draft=None):
+  return t5x_guest.PairInitializer(
+      optimizer_def=model.optimizer_def,
+      init_fn=model.get_initial_variables,
+      input_shapes=SHAPES,
+      partitioner=tiny_pair.partitioner(),
+      checkpoint_path=target,
+      draft_checkpoint_path=draft,
+  )
+
+
+def assert_equal(one, other):
+  one, other = map(flax.core.unfreeze, (one, other))
+  jax.tree.map(np.testing.assert_array_equal, one, other)
+
+
+def trained(model, state, steps=3, num_microbatches=None):
+  """Returns the state after some steps of T5X's trainer."""
+  step = jax.jit(
+      functools.partial(
+          trainer.train_with_lr, model=model, num_microbatches=num_microbatches
+      )
+  )
+  for i in range(steps):
+    state, _ = step(
+        state,
+        tiny_pair.batch(4, first=4 * i),
+        jnp.float32(0.1),
+        jax.random.PRNGKey(i),
+    )
+  return state
+
+
+class TestTraining:
+
+  def test_begins_with_the_target_and_a_random_draft_model(self, folder):
+    model = tiny_pair.distillation()
+    make = lambda seed: initializer(model, folder / 'target').from_scratch(
+        jax.random.PRNGKey(seed)
+    )
+    state = make(0)
+    assert_equal(state.params['target'], PARAMS['target'])
+    assert int(state.step) == 0
+    random = utils.TrainStateInitializer(
+        model.optimizer_def,
+        model.get_initial_variables,
+        SHAPES,
+        tiny_pair.partitioner(),
+    ).from_scratch(jax.random.PRNGKey(0))
+    assert_equal(state.params['draft'], random.params['draft'])
+    assert jax.tree.structure(state) == jax.tree.structure(random)
+
+  def test_begins_with_a_pair_in_float32_however_it_was_stored(self, tmp_path):
+    half = jax.tree.map(lambda x: x.astype(jnp.bfloat16), PARAMS)
+    checkpoints.save(tmp_path, 40, half)
+    made = initializer(tiny_pair.distillation(), tmp_path, tmp_path)
+    state = made.from_scratch(jax.random.PRNGKey(0))
+    assert_equal(state.params, half)
+    dtypes = {x.dtype.name for x in jax.tree.leaves(state.params)}
+    assert dtypes == {'float32'} and int(state.step) == 0
+
+  @pytest.mark.parametrize(
+      'num_microbatches, is_model_parallel', [(None, False), (2, True)]
+  )
+  def test_changes_the_draft_model_alone(
+      self, folder, num_microbatches, is_model_parallel
+  ):
+    model = tiny_pair.distillation(is_model_parallel=is_model_parallel)
+    state = initializer(model, folder / 'target').from_scratch(
+        jax.random.PRNGKey(0)
+    )
+    before = state.params['draft']
+    after = trained(model, state, num_microbatches=num_microbatches)
+    assert_equal(after.params['target'], PARAMS['target'])
+    changed = jax.tree.map(
+        lambda x, y: bool((x != y).any()), before, after.params['draft']
+    )
+    assert all(jax.tree.leaves(changed))
+    assert int(after.step) == 3
+
+  def test_optimizer_has_no_state_of_the_target(self, folder):
+    model = tiny_pair.distillation()
+    state = initializer(model, folder / 'target').from_scratch(
+        jax.random.PRNGKey(0)
+    )
+    assert not jax.tree.leaves(state.param_states['target'])
+    saved = state.state_dict()['state']['param_states']
+    assert saved.keys() == {'draft'}
+    num_params = len(jax.tree.leaves(PARAMS['draft']))
+    assert len(jax.tree.leaves(saved)) == 4 * num_params
+
+  @pytest.mark.parametrize('is_model_parallel', [False, True])
+  def test_step_is_that_of_training_the_draft_model_alone(
+      self, folder, is_model_parallel
+  ):
+    """The optimizer is T5X's, with parameters factored as T5X does."""
+    model = tiny_pair.distillation(is_model_parallel=is_model_parallel)
+    pair = folder / 'pair'
+    state = initializer(model, pair, pair).from_scratch(jax.random.PRNGKey(0))
+    alone = tiny_pair.factored_adafactor()
+    optimizer = alone.create(flax.core.freeze(PARAMS['draft']))
+
+    @jax.jit
+    def step(state, optimizer):
+      loss = lambda params: model.loss_fn(params, tiny_pair.batch(4), None)[0]
+      gradient = jax.grad(loss)(state.params)
+      return (
+          state.apply_gradient(gradient, learning_rate=0.1),
+          optimizer.apply_gradient(gradient['draft'], learning_rate=0.1),
+      )
+
+    for _ in range(2):
+      state, optimizer = step(state, optimizer)
+    jax.tree.map(
+        functools.partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-6),
+        flax.core.unfreeze(state.params['draft']),
+        flax.core.unfreeze(optimizer.target),
+    )
+    # A row per unit of the feed-forward layer, and no full second moments.
+    one = optimizer.state.param_states['decoder']['layers_0']['mlp']['wo']
+    assert one['kernel'].v.size == 1 < one['kernel'].v_row.size
+
+  @pytest.mark.parametrize('use_orbax', [True, False])
+  def test_t5x_saves_and_restores_the_state(self, folder, tmp_path, use_orbax):
+    model = tiny_pair.distillation()
+    made = initializer(model, folder / 'target')
+    state = trained(model, made.from_scratch(jax.random.PRNGKey(0)))
+    save = utils.SaveCheckpointConfig(period=1)
+    make = lambda restore, path: utils.create_checkpoint_manager_and_restore(
+        made,
+        tiny_pair.partitioner(),
+        restore,
+        path,
+        None,
+        save_checkpoint_cfg=save,
+        model_dir=str(tmp_path),
+        use_orbax=use_orbax,
+    )
+    _, manager = make(None, None)
+    manager.save(state)
+    manager.wait_until_finished()
+    newest = utils.RestoreCheckpointConfig(str(tmp_path), dtype='float32')
+    restored, _ = make(newest, str(tmp_path / 'checkpoint_3'))
+    assert jax.tree.structure(restored) == jax.tree.structure(state)
+    assert_equal(restored.state_dict(), state.state_dict())
+    assert int(restored.step) == 3
+
+
+class TestBadInput:
+
+  def test_other_vocabulary(self):
+    pair = tiny_pair.modules()[0], tiny_pair.modules(vocab_size=128)[1]
+    with pytest.raises(ValueError, match='64 tokens and the draft model of 12'):
+      tiny_pair.distillation(pair=pair)
+
+  def test_drafter_without_parameters(self):
+    drafter = source.WithoutParameters(repeat_last.RepeatLast, 'repeat_last')
+    with pytest.raises(ValueError, match='DRAFTER is WithoutParameters'):
+      tiny_pair.distillation(drafter=drafter)
+
+  def test_optimizer_of_optax(self):
+    with pytest.raises(ValueError, match='OPTIMIZER is a OptaxWrapper'):
+      tiny_pair.distillation(optimizer_def=tiny_pair.OPTIMIZER)
+
+  @pytest.mark.parametrize(
+      'role, macro',
+      [('target', 'CHECKPOINT_PATH'), ('draft', 'DRAFT_CHECKPOINT_PATH')],
+  )
+  def test_missing_checkpoint(self, folder, tmp_path, role, macro):
+    paths = {'target': folder / 'target', 'draft': folder / 'pair'}
+    paths[role] = tmp_path / 'typo'
+    made = initializer(tiny_pair.distillation(), *paths.values())
+    with pytest.raises(checkpoints.CheckpointError) as error:
+      made.from_scratch(jax.random.PRNGKey(0))
+    assert f'{role} ({macro})' in str(error.value)
+    assert not (tmp_path / 'typo').exists()
+
+
+def test_optimizer_without_rules_of_factoring_is_taken():
+  optimizer = freezing.DraftOptimizer(adafactor.Adafactor())
+  state = optimizer.init_state(flax.core.freeze(PARAMS))
+  assert not jax.tree.leaves(state.param_states['target'])
