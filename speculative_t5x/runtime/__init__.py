@@ -1,3 +1,0 @@
-# Copyright 2026 The speculative_t5x Authors.
-# SPDX-License-Identifier: Apache-2.0
-"""Process-level services for jobs: stderr, interrupts, compilation cache."""
