@@ -31,8 +31,8 @@ from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import counts
 from speculative_t5x.decoder import hints as hints_lib
 from speculative_t5x.decoder import token_decoder
-from speculative_t5x.drafters import lookup
 from speculative_t5x.loading import quiet
+from speculative_t5x.loading.drafters import lookup_source
 from speculative_t5x.policies import confidence
 from speculative_t5x.policies import expected_speed
 from speculative_t5x.policies import marginal_gain
@@ -113,7 +113,7 @@ class Workload:
     pair = embedded.load_decoder(task=task.pair)
     self._decoder = pair.tokens
     self._drafter = (
-        lookup.FromContext().load()
+        lookup_source.FromContext().load()
         if task.copies
         else pair.tokens.loaded_drafter
     )

@@ -42,8 +42,8 @@ from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import counts
 from speculative_t5x.decoder import text_decoder
 from speculative_t5x.decoder.answers import store as store_lib
-from speculative_t5x.drafters import lookup
 from speculative_t5x.loading import quiet
+from speculative_t5x.loading.drafters import lookup_source
 from speculative_t5x.loading.drafters import source
 from speculative_t5x.research import arguments
 from speculative_t5x.research import progress
@@ -96,7 +96,7 @@ def parse_arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
         repeats=options.repeats,
     )
     store_lib.check(count=options.count, min_similarity=options.min_similarity)
-    options.drafter = lookup.FromContext(
+    options.drafter = lookup_source.FromContext(
         options.max_ngram, options.min_ngram, options.only_hints
     )
   except ValueError as error:
@@ -105,7 +105,7 @@ def parse_arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def load_decoder(
-    gamma: int, drafter: source.LoadedDrafter
+    gamma: int, drafter: source.Drafting
 ) -> text_decoder.TextDecoder:
   """Returns the embedded target with another drafter."""
   pair = embedded.load_decoder()

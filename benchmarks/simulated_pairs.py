@@ -28,10 +28,10 @@ import jax
 
 from speculative_t5x.decoder import compilation_cache
 from speculative_t5x.decoder import token_decoder
-from speculative_t5x.drafters import draft_model
 from speculative_t5x.jobs.outputs import output_folder
 from speculative_t5x.loading import models
 from speculative_t5x.loading import quiet
+from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.research import arguments
 from speculative_t5x.research import run_record
@@ -190,7 +190,7 @@ def count_step_bytes(size: str, shapes: simulated_walltimes.Shapes) -> int:
   model = models.Model(config, params, models.count_params(config))
   decoder = token_decoder.TokenDecoder(
       model,
-      draft_model.from_model(model),
+      draft_model_source.from_model(model),
       gamma=1,
       length=shapes.targets_length,
   )

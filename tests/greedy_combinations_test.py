@@ -16,15 +16,16 @@ import numpy as np
 import pytest
 
 from speculative_t5x import embedded
-from speculative_t5x.drafters import draft_model
-from speculative_t5x.drafters import early_exit
-from speculative_t5x.drafters import in_order
-from speculative_t5x.drafters import lookup
-from speculative_t5x.drafters import shared_encoder
 from speculative_t5x.drafters import tables
 from speculative_t5x.loading import models
 from speculative_t5x.loading import token_counts
+from speculative_t5x.loading.drafters import draft_model_source
+from speculative_t5x.loading.drafters import early_exit_source
+from speculative_t5x.loading.drafters import in_order_source
+from speculative_t5x.loading.drafters import lookup_source
+from speculative_t5x.loading.drafters import shared_encoder_source
 from speculative_t5x.loading.drafters import source
+from speculative_t5x.loading.drafters import table_source
 from speculative_t5x.research.measurement import greedy
 from speculative_t5x.research.measurement import near_ties
 from speculative_t5x.tasks import bulletins
@@ -63,35 +64,35 @@ def counts(task):
   )
 
 
-def of_model(task) -> source.LoadedDrafter:
+def of_model(task) -> source.Drafting:
   return decoder(task).tokens.loaded_drafter
 
 
-def of_short_vocabulary(task) -> source.LoadedDrafter:
+def of_short_vocabulary(task) -> source.Drafting:
   draft = models.load_model(embedded.draft_checkpoint(task))
   ids = counts(task).most_frequent(256)
-  return draft_model.from_model(models.shorten_head(draft, ids))
+  return draft_model_source.from_model(models.shorten_head(draft, ids))
 
 
-def of_table(task, order) -> source.LoadedDrafter:
+def of_table(task, order) -> source.Drafting:
   target = decoder(task).tokens.target
-  table = tables.smooth(
+  table = table_source.smooth(
       counts(task), order, target.config.vocab_size, target.special_ids.start
   )
-  return tables.from_table(table, order)
+  return table_source.from_table(table, order)
 
 
-def of_lookup(task=None) -> source.LoadedDrafter:
-  return lookup.FromContext().load()
+def of_lookup(task=None) -> source.Drafting:
+  return lookup_source.FromContext().load()
 
 
-def of_first_layer(task) -> source.LoadedDrafter:
+def of_first_layer(task) -> source.Drafting:
   """Returns the target's first decoder layer on its encoder's output."""
-  first = early_exit.truncate(decoder(task).tokens.target, 1)
+  first = early_exit_source.truncate(decoder(task).tokens.target, 1)
   params = {k: v for k, v in first.params.items() if k != 'encoder'}
   config = dataclasses.replace(first.config, num_encoder_layers=0)
   own = dataclasses.replace(first, config=config, params=params)
-  return shared_encoder.from_model(own)
+  return shared_encoder_source.from_model(own)
 
 
 DRAFTERS = {
@@ -104,13 +105,13 @@ DRAFTERS = {
     'bigram': lambda task: of_table(task, 2),
     'lookup': of_lookup,
     'lookup in hints': of_lookup,
-    'lookup then model': lambda task: in_order.in_order(
+    'lookup then model': lambda task: in_order_source.from_drafters(
         [of_lookup(), of_model(task)]
     ),
     'external': lambda task: source.WithoutParameters(
         repeat_last.RepeatLast, 'repeat_last'
     ).load(),
-    'early exit': lambda task: early_exit.of_config(
+    'early exit': lambda task: early_exit_source.of_config(
         decoder(task).tokens.target.config, 1
     ),
     'shared encoder': of_first_layer,

@@ -77,7 +77,7 @@ class Case(enumeration.Case):
 
   target: models.Model = None
   target_logits: Logits = None
-  drafter: source.LoadedDrafter = None
+  drafter: source.Drafting = None
   draft_logits: Logits = None
   inputs: jax.Array = None
   rule: contracts.Rule = verification.TOKENWISE
@@ -288,7 +288,7 @@ def error(case: Case) -> float:
 
 def make_case(
     config: t5.T5Config,
-    drafter: source.LoadedDrafter,
+    drafter: source.Drafting,
     draft_logits: Logits,
     *,
     gamma: int,

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from speculative_t5x.decoder import token_decoder
-from speculative_t5x.drafters import draft_model
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
+from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import sampling
@@ -89,7 +89,7 @@ def decoded(oracles):
   )
   make = lambda model: token_decoder.TokenDecoder(
       model.model,
-      draft_model.from_model(draft.model),
+      draft_model_source.from_model(draft.model),
       gamma=5,
       length=LENGTH,
       rescale_log_probs=False,

@@ -23,7 +23,7 @@ from speculative_t5x.tasks import ende
 
 include 'configs/runs/eval.gin'
 
-DRAFTER = @lookup.FromContext()
+DRAFTER = @lookup_source.FromContext()
 MIXTURE_OR_TASK_NAME = 'bulletins_ende'
 TASK_FEATURE_LENGTHS = {'inputs': 24, 'targets': 12}
 NUM_EXAMPLES = 4

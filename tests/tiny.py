@@ -17,6 +17,7 @@ import numpy as np
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.loading import models
+from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
 
@@ -94,7 +95,7 @@ def decoder(
     noise: of the draft model, see `params`.
     **options: see `token_decoder.TokenDecoder`.
   """
-  draft = draft_model.from_model(model(config, noise=noise))
+  draft = draft_model_source.from_model(model(config, noise=noise))
   return token_decoder.TokenDecoder(
       model(config), draft, gamma=gamma, length=length, **options
   )

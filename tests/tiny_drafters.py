@@ -15,14 +15,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.drafters import draft_model
-from speculative_t5x.drafters import early_exit
 from speculative_t5x.drafters import in_order
 from speculative_t5x.drafters import lookup
-from speculative_t5x.drafters import shared_encoder
 from speculative_t5x.drafters import tables
 from speculative_t5x.loading import models
 from speculative_t5x.loading import token_counts
+from speculative_t5x.loading.drafters import early_exit_source
+from speculative_t5x.loading.drafters import shared_encoder_source
 from speculative_t5x.loading.drafters import source
+from speculative_t5x.loading.drafters import table_source
 from speculative_t5x.networks import layers
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import contracts
@@ -67,7 +68,7 @@ def of_ngrams(order: int, gamma: int) -> pairs.Pair:
   """Returns the pair of an n-gram table, in float64."""
   texts = [[2, 0, 2, 1], [0, 0, 2, 1], [2, 2, 1], [2, 0, 1], [1]]
   counts = token_counts.count(texts, num_pieces=VOCAB, eos_id=1, num_kept=2)
-  table = tables.smooth(counts, order, VOCAB, TARGET.special_ids.start)
+  table = table_source.smooth(counts, order, VOCAB, TARGET.special_ids.start)
   widen = lambda x: np.float64(x) if x.dtype == np.float32 else x
   drafter = tables.make_ngram(TARGET, gamma)
   return of_tables(drafter, jax.tree.map(widen, table))
@@ -99,7 +100,7 @@ CONFIG = tiny.config(
 )
 
 
-def of_network(drafter: source.LoadedDrafter, gamma: int) -> pairs.Pair:
+def of_network(drafter: source.Drafting, gamma: int) -> pairs.Pair:
   """Returns the pair of the target that is a network, in float32."""
   target = tiny.model(CONFIG)
   model = t5_model.T5Model(target.config, num_valid_tokens=VOCAB)
@@ -150,7 +151,7 @@ def of_shared_encoder(gamma: int) -> pairs.Pair:
       emb_dim=6,
       encoder_dim=CONFIG.emb_dim,
   )
-  drafter = shared_encoder.from_model(tiny.model(config, noise=0.5))
+  drafter = shared_encoder_source.from_model(tiny.model(config, noise=0.5))
   return of_network(drafter, gamma)
 
 
@@ -165,7 +166,7 @@ _MAKERS = {
     'lookup then model': lookup_then_model,
     'external': lambda gamma: of_tables(repeat_last.RepeatLast(TARGET, gamma)),
     'early exit': lambda gamma: of_network(
-        early_exit.of_config(CONFIG, 1), gamma
+        early_exit_source.of_config(CONFIG, 1), gamma
     ),
     'shared encoder': of_shared_encoder,
 }

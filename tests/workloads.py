@@ -5,8 +5,8 @@
 import dataclasses
 from typing import Any
 
-from speculative_t5x.drafters import draft_model
 from speculative_t5x.jobs import workload
+from speculative_t5x.loading.drafters import draft_model_source
 
 _NAMES = {field.name for field in dataclasses.fields(workload.Workload)}
 
@@ -19,6 +19,6 @@ def job_arguments(**values: Any) -> dict[str, Any]:
 
 def drafter(
     path: str, config: Any = None, **options: Any
-) -> draft_model.FromCheckpoint:
+) -> draft_model_source.FromCheckpoint:
   """Returns a draft model in a checkpoint."""
-  return draft_model.FromCheckpoint(path, config, **options)
+  return draft_model_source.FromCheckpoint(path, config, **options)

@@ -71,7 +71,7 @@ class TextDecoder:
   def __init__(
       self,
       target: models.Model,
-      drafter: source.LoadedDrafter,
+      drafter: source.Drafting,
       vocabulary: vocabularies.Vocabulary,
       *,
       gamma: int,
@@ -114,7 +114,7 @@ class TextDecoder:
     ):
       if value is not None and value < 1:
         raise ValueError(f'{name} must be at least 1, got {value}.')
-    source.check_loaded(drafter)
+    source.check_drafting(drafter)
     models.check_end(vocabulary.name, vocabulary.eos_id, target.special_ids)
     vocabulary = models.fit_vocabulary(vocabulary, target, drafter.models)
     self._rescale_log_probs = rescale_log_probs

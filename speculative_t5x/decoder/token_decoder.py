@@ -165,7 +165,7 @@ class TokenDecoder:
   def __init__(
       self,
       target: models.Model,
-      drafter: source.LoadedDrafter,
+      drafter: source.Drafting,
       *,
       gamma: int,
       length: int,
@@ -221,8 +221,8 @@ class TokenDecoder:
     self._jit_plain = jax.jit(copy.copy(self)._plain)
     self._bind_drafter(drafter, gamma)
 
-  def _bind_drafter(self, drafter: source.LoadedDrafter, gamma: int) -> None:
-    source.check_loaded(drafter)
+  def _bind_drafter(self, drafter: source.Drafting, gamma: int) -> None:
+    source.check_drafting(drafter)
     if jax.tree.leaves(drafter.params) and self.mesh != drafter.mesh:
       raise sharding.MeshError(
           f'The target lies on the mesh {sharding.describe(self.mesh)} and'
@@ -245,14 +245,12 @@ class TokenDecoder:
     )
 
   def make_drafter(self, gamma: int) -> contracts.Drafter:
-    """Returns the drafter of another gamma; see `source.make_drafter`."""
-    return source.make_drafter(
-        self.loaded_drafter.make, self.target_model, gamma
-    )
+    """Returns the drafter of another gamma; see `source.Drafting`."""
+    return self.loaded_drafter.drafter(self.target_model, gamma)
 
   def with_drafter(
       self,
-      drafter: source.LoadedDrafter,
+      drafter: source.Drafting,
       gamma: int,
       policy: contracts.DraftLengthPolicy | None = None,
   ) -> 'TokenDecoder':
@@ -283,7 +281,7 @@ class TokenDecoder:
       who = f'The drafter {name}' if name else 'Plain decoding'
       raise ValueError(
           f'{who} does not read hints, and earlier answers are hints. Use a'
-          ' drafter that does: lookup.FromContext, in jobs'
+          ' drafter that does: lookup_source.FromContext, in jobs'
           ' configs/drafters/lookup.gin.'
       )
 

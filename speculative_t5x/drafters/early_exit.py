@@ -16,17 +16,10 @@ import dataclasses
 import jax.numpy as jnp
 
 from speculative_t5x.drafters import autoregression
-from speculative_t5x.loading import checkpoints
-from speculative_t5x.loading import models
-from speculative_t5x.loading import vocabularies
-from speculative_t5x.loading.compatibility import pairing
-from speculative_t5x.loading.drafters import source
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
-from speculative_t5x.research import run_record
 from speculative_t5x.speculation import contracts
 
-KIND = 'early_exit'  # in a run record
 _HEAD = ('decoder_norm', 'logits_dense')
 
 
@@ -152,105 +145,3 @@ def with_head(
   if head is None:
     return params
   return {**params, 'decoder': {**params['decoder'], **head['decoder']}}
-
-
-def truncate(target: models.Model, exit_layer: int) -> models.Model:
-  """Returns the target cut after a decoder layer, with its encoder and head.
-
-  Raises:
-    ValueError: as `truncate_config`.
-  """
-  config = truncate_config(target.config, exit_layer)
-  kept = models.abstract_params(config)['decoder']
-  decoder = {name: target.params['decoder'][name] for name in kept}
-  return dataclasses.replace(
-      target, config=config, params={**target.params, 'decoder': decoder}
-  )
-
-
-@dataclasses.dataclass(frozen=True)
-class OfTarget:
-  """The target's first layers as a drafter: see `source.Source`.
-
-  Attributes:
-    exit_layer: how many decoder layers of the target draft.
-  """
-
-  exit_layer: int
-
-  def find(
-      self,
-      target: models.ModelSource,
-      vocabulary: vocabularies.Vocabulary | None,
-  ) -> source.FoundDrafter:
-    """See `source.Source.find`."""
-    drafter = of_config(target.config, self.exit_layer)
-    return source.FoundDrafter(lambda: drafter)
-
-
-@dataclasses.dataclass(frozen=True)
-class FromCheckpoint(OfTarget):
-  """The target's first layers with a head from a checkpoint.
-
-  Attributes:
-    exit_layer: how many decoder layers of the target draft: those that the head
-      was trained for.
-    checkpoint_path: of the head, with T5X's names: see `take_head`.
-  """
-
-  checkpoint_path: checkpoints.Path
-
-  def find(
-      self,
-      target: models.ModelSource,
-      vocabulary: vocabularies.Vocabulary | None,
-  ) -> source.FoundDrafter:
-    """See `source.Source.find`."""
-    without_head = of_config(target.config, self.exit_layer)
-    checkpoint = pairing.open_checkpoint(
-        pairing.DRAFT_PATH, self.checkpoint_path
-    )
-    return source.FoundDrafter(
-        lambda: dataclasses.replace(
-            without_head,
-            description=dataclasses.replace(
-                without_head.description, checkpoint=str(checkpoint.folder)
-            ),
-            params=self._read(checkpoint, target),
-            mesh=target.mesh,
-        )
-    )
-
-  def _read(
-      self, checkpoint: checkpoints.Checkpoint, target: models.ModelSource
-  ) -> contracts.Params:
-    config = head_config(target.config, self.exit_layer)
-    shardings = target.mesh and take_head(
-        models.param_shardings(config, target.mesh, target.rules)
-    )
-    return checkpoint.restore_params(
-        take_head(models.abstract_params(config)), config.dtype, shardings
-    )
-
-
-def of_config(target: t5.T5Config, exit_layer: int) -> source.LoadedDrafter:
-  """Returns the drafter for targets of a config; there is nothing to load.
-
-  Raises:
-    ValueError: as `truncate_config`.
-  """
-  network = network_config(target, exit_layer)
-
-  def make(target: t5_model.T5Model, max_draft_tokens: int) -> EarlyExit:
-    truncate_config(target.config, exit_layer)
-    return EarlyExit(target, exit_layer, max_draft_tokens)
-
-  return source.LoadedDrafter(
-      make,
-      run_record.DrafterDescription(
-          kind=KIND,
-          name=f'early_exit_{exit_layer}',
-          num_params=models.count_params(network),
-          dtype=jnp.dtype(target.dtype).name,
-      ),
-  )

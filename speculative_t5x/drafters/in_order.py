@@ -5,22 +5,15 @@
 Legend: rows, gamma (draft tokens per block), vocab.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 import dataclasses
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from speculative_t5x.loading import models
-from speculative_t5x.loading import vocabularies
-from speculative_t5x.loading.drafters import source
-from speculative_t5x.research import run_record
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import uniforms as uniforms_lib
-
-# What else tells drafters of one name apart, in a run record.
-_IDENTITY = 'checkpoint', 'dtype', 'model_parallel', 'short_vocabulary', 'table'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -157,73 +150,3 @@ def _is_point_mass(draft: contracts.Draft) -> jax.Array:
   if draft.is_point_mass is not None:
     return draft.is_point_mass
   return jnp.full(draft.tokens.shape, draft.probs is None)
-
-
-@dataclasses.dataclass(frozen=True)
-class FromSources:
-  """Drafters in a given order: see `source.Source`.
-
-  Attributes:
-    sources: where the drafters come from, the first one first.
-  """
-
-  sources: Sequence[source.Source]
-
-  def __post_init__(self):
-    object.__setattr__(self, 'sources', tuple(self.sources))
-    if len(self.sources) < 2:
-      raise ValueError(
-          f'There must be at least two drafters in order, got'
-          f' {len(self.sources)}. Name a single one as DRAFTER itself.'
-      )
-    for each in self.sources:
-      source.check_source(each)
-
-  def find(
-      self,
-      target: models.ModelSource,
-      vocabulary: vocabularies.Vocabulary | None,
-  ) -> source.FoundDrafter:
-    """See `source.Source.find`."""
-    found = [each.find(target, vocabulary) for each in self.sources]
-    return source.FoundDrafter(
-        lambda: in_order([each.load() for each in found]),
-        tuple(model for each in found for model in each.models),
-    )
-
-
-def in_order(drafters: Sequence[source.LoadedDrafter]) -> source.LoadedDrafter:
-  """Returns the drafter that drafts by several in order.
-
-  Args:
-    drafters: loaded, the first one first.
-  """
-
-  def make(target: contracts.Model, gamma: int) -> InOrder:
-    made = (source.make_drafter(each.make, target, gamma) for each in drafters)
-    return InOrder(tuple(made), target)
-
-  descriptions = [each.description for each in drafters]
-  meshes = [each.mesh for each in drafters if each.params is not None]
-  return source.LoadedDrafter(
-      make,
-      run_record.DrafterDescription(
-          kind=' then '.join(each.kind for each in descriptions),
-          name=' then '.join(each.name or each.kind for each in descriptions),
-          **{key: _join(descriptions, key) for key in _IDENTITY},
-      ),
-      params=tuple(each.params for each in drafters),
-      models=tuple(model for each in drafters for model in each.models),
-      mesh=meshes[0] if meshes else None,
-  )
-
-
-def _join(
-    descriptions: Sequence[run_record.DrafterDescription], key: str
-) -> Any:
-  """Returns the only value of a key, several as one text, or None."""
-  values = [getattr(each, key) for each in descriptions]
-  values = [each for each in values if each is not None]
-  if len(values) == 1:
-    return values[0]
-  return ' then '.join(map(str, values)) or None

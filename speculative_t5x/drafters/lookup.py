@@ -15,12 +15,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from speculative_t5x.loading import models
-from speculative_t5x.loading import vocabularies
-from speculative_t5x.loading.drafters import source
-from speculative_t5x.research import run_record
 from speculative_t5x.speculation import contracts
-from speculative_t5x.speculation import ranges
 
 # Beside token ids: what an output and each hint begin with, what ends a text,
 # and what is before the beginning of an output. Only a start equals another.
@@ -234,53 +229,4 @@ def _check_ids(name: str, tokens: object) -> None:
         f'The lookup drafter copies from token ids, and the {name} are'
         f' {type(tokens).__name__} of shape {shape} and type {dtype}. Give'
         ' integers [examples, length], or another drafter.'
-    )
-
-
-@dataclasses.dataclass(frozen=True)
-class FromContext:
-  """The source of a `Lookup`, see `source.Source`.
-
-  Attributes:
-    max_ngram: see `Lookup`.
-    min_ngram: see `Lookup`.
-    only_hints: see `Lookup`.
-  """
-
-  max_ngram: int = 3
-  min_ngram: int = 1
-  only_hints: bool = False
-
-  def __post_init__(self):
-    ranges.check_settings(
-        ranges.COUNT, max_ngram=self.max_ngram, min_ngram=self.min_ngram
-    )
-    if self.min_ngram > self.max_ngram:
-      raise ValueError(
-          f'min_ngram must be at most max_ngram, got min_ngram {self.min_ngram}'
-          f' and max_ngram {self.max_ngram}. Set LOOKUP_MIN_NGRAM and'
-          ' LOOKUP_MAX_NGRAM, for example to 1 and 3.'
-      )
-
-  def make(self, target: contracts.Model, gamma: int) -> Lookup:
-    """Returns the drafter; see `source.MakeDrafter`."""
-    padding = target.special_ids.padding
-    return Lookup(
-        gamma, self.max_ngram, self.min_ngram, padding, self.only_hints
-    )
-
-  def find(
-      self,
-      target: models.ModelSource,
-      vocabulary: vocabularies.Vocabulary | None,
-  ) -> source.FoundDrafter:
-    """See `source.Source.find`."""
-    return source.FoundDrafter(self.load)
-
-  def load(self) -> source.LoadedDrafter:
-    """Returns the drafter; there is nothing to read."""
-    searched = '_hints' if self.only_hints else ''
-    name = f'lookup{searched}_{self.min_ngram}_{self.max_ngram}'
-    return source.LoadedDrafter(
-        self.make, run_record.DrafterDescription('lookup', name)
     )

@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from speculative_t5x.loading.drafters import source
-from speculative_t5x.research import run_record
 from speculative_t5x.speculation import contracts
 
 
@@ -31,9 +29,3 @@ class Nothing(NamedTuple):
         lengths=jnp.zeros((rows,), jnp.int32),
     )
     return draft, state, view.target.cache
-
-
-# Takes the place of a drafter where none is called.
-LOADED = source.LoadedDrafter(
-    lambda target, gamma: Nothing(gamma), run_record.DrafterDescription()
-)

@@ -13,9 +13,9 @@ import dataclasses
 import pathlib
 
 from speculative_t5x.decoder import text_decoder
-from speculative_t5x.drafters import draft_model
 from speculative_t5x.loading import models
 from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.tasks import bulletins
 
 _FOLDER = pathlib.Path(__file__).parent
@@ -81,7 +81,7 @@ def load_decoder(
   draft = models.load_model(draft_checkpoint(task))
   return text_decoder.TextDecoder(
       models.load_model(target_checkpoint(task)),
-      draft_model.from_model(draft),
+      draft_model_source.from_model(draft),
       vocabularies.load(bulletins.VOCABULARY_FILE),
       gamma=gamma,
       **(lengths | options),

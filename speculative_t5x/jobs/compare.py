@@ -18,7 +18,6 @@ import numpy as np
 from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import hints as hints_lib
 from speculative_t5x.decoder import token_decoder
-from speculative_t5x.drafters import nothing
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.jobs.outputs import report_files
 from speculative_t5x.loading import models
@@ -328,7 +327,7 @@ class _Decoders:
     self._vocabulary_file = vocabulary_file
     self._drafter = drafter
     self._targets: dict[Any, tuple[models.ModelSource, models.Model]] = {}
-    self._drafters: dict[Any, source.LoadedDrafter] = {}
+    self._drafters: dict[Any, source.Drafting] = {}
     self._decoders: dict[Any, token_decoder.TokenDecoder] = {}
 
   def of(self, run: _Run) -> token_decoder.TokenDecoder:
@@ -350,7 +349,7 @@ class _Decoders:
           target,
           self._loaded_drafter(record, mesh, found)
           if run.needs_drafter
-          else nothing.LOADED,
+          else source.NOTHING,
           gamma=gamma,
           length=record.targets_length,
           num_decodes=record.num_decodes,
@@ -378,10 +377,10 @@ class _Decoders:
       record: run_record.RunRecord,
       mesh: tuple[int, int],
       target: models.ModelSource,
-  ) -> source.LoadedDrafter:
+  ) -> source.Drafting:
     if mesh not in self._drafters:
       source.check_source(self._drafter)
-      loaded = self._drafter.find(target, None).load()
+      loaded = self._drafter.find(target, None)()
       description = dataclasses.replace(
           loaded.description, temperature=record.drafter.temperature
       )

@@ -140,7 +140,7 @@ def evaluate(
     target = workload_lib.bind_vocabulary(target, examples)
     # The drafter first: it is read sooner, and may not fit.
     loaded_drafter = workload_lib.load_drafter(
-        workload_lib.find_drafter(drafter, target, examples.vocabulary)
+        drafter.find(target, examples.vocabulary)
     )
     decoder = token_decoder.TokenDecoder(
         workload_lib.load_target(target),

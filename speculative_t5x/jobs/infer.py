@@ -21,7 +21,6 @@ from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import counts
 from speculative_t5x.decoder import hints as hints_lib
 from speculative_t5x.decoder import token_decoder
-from speculative_t5x.drafters import nothing
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.jobs.outputs import chunks as chunks_lib
 from speculative_t5x.jobs.outputs import output_folder
@@ -398,9 +397,9 @@ def _load(
 ) -> token_decoder.TokenDecoder:
   """Loads the drafter, if there is one, and the target."""
   target = target.with_vocabulary('of the inputs', vocabulary.eos_id)
-  loaded_drafter = nothing.LOADED
+  loaded_drafter = source.NOTHING
   if drafter is not None:
-    found = workload_lib.find_drafter(drafter, target, vocabulary)
+    found = drafter.find(target, vocabulary)
     loaded_drafter = workload_lib.load_drafter(found)
   return token_decoder.TokenDecoder(
       workload_lib.load_target(target),

@@ -17,8 +17,8 @@ from etils import epath
 from matplotlib import figure as figure_lib
 
 from speculative_t5x.decoder import text_decoder
-from speculative_t5x.drafters import tables as ngrams
 from speculative_t5x.loading import token_counts
+from speculative_t5x.loading.drafters import table_source
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.loading.files import whole_files
 from speculative_t5x.research import figure_style
@@ -154,7 +154,9 @@ def table3(
       count(output_dir=str(counts))
     found += measure(
         output_dir=str(folder / _OF_TABLE),
-        drafters=[ngrams.FromFile(str(counts), order) for order in (1, 2)],
+        drafters=[
+            table_source.FromFile(str(counts), order) for order in (1, 2)
+        ],
         gamma=_NGRAM_GAMMA,
     )
   _write(output_dir, 'table3.md', markdown_tables.table_3([*found, *added]))

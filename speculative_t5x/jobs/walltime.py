@@ -8,7 +8,7 @@ text that the target wrote. An interrupted job goes on after the configurations
 that it finished.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 import dataclasses
 import itertools
 import math
@@ -143,7 +143,7 @@ def measure_walltime(
     examples = _load_examples(workload, target, num_examples)
     target = workload_lib.bind_vocabulary(target, examples)
     found = [  # all of them before the first is measured
-        workload_lib.find_drafter(drafter, target, examples.vocabulary)
+        drafter.find(target, examples.vocabulary)
         for drafter in drafters
     ]
     decoders = _load_decoders(workload, target, found, examples, gammas[0])
@@ -198,7 +198,7 @@ def _vary(
 def _load_decoders(
     workload: workload_lib.Workload,
     target: models.ModelSource,
-    drafters: Sequence[source.FoundDrafter],
+    drafters: Sequence[Callable[[], source.Drafting]],
     examples: examples_lib.Examples,
     gamma: int,
 ) -> Iterator[token_decoder.TokenDecoder]:

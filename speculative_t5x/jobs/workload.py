@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What jobs decode, and by which target."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import sys
 from typing import Any
@@ -229,25 +229,10 @@ def bind_vocabulary(
   return target.with_vocabulary(name, examples.vocabulary.eos_id)
 
 
-def find_drafter(
-    drafter: source.Source,
-    target: models.ModelSource,
-    vocabulary: vocabularies.Vocabulary,
-) -> source.FoundDrafter:
-  """Finds a drafter for a target; reads no weights.
-
-  Raises:
-    ValueError: if it does not fit the target or the vocabulary.
-  """
-  found = drafter.find(target, vocabulary)
-  models.fit_vocabulary(vocabulary, target, found.models)
-  return found
-
-
-def load_drafter(found: source.FoundDrafter) -> source.LoadedDrafter:
-  """Loads a drafter."""
+def load_drafter(read: Callable[[], source.Drafting]) -> source.Drafting:
+  """Reads a drafter; `read` is what `source.Source.find` returned."""
   progress.say('loading the drafter')
-  return found.load()
+  return read()
 
 
 def load_target(target: models.ModelSource) -> models.Model:

@@ -16,13 +16,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import descriptions
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.families import t5_sizes
 from speculative_t5x.networks import preparation
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
-from speculative_t5x.research import run_record
 from speculative_t5x.speculation import contracts
 
 _ENCODER_ERRORS = {
@@ -61,10 +61,10 @@ class Model:
   rules: sharding.Rules = sharding.MODEL_PARALLEL
   special_ids: contracts.SpecialIds = t5_model.SPECIAL_IDS
 
-  def describe(self) -> run_record.ModelDescription:
+  def describe(self) -> descriptions.ModelDescription:
     """Returns name, checkpoint, size and dtype, for the run record."""
     path = pathlib.PurePosixPath(self.checkpoint) if self.checkpoint else None
-    return run_record.ModelDescription(
+    return descriptions.ModelDescription(
         name=f'{path.parent.name}/{path.name}' if path else None,
         checkpoint=self.checkpoint,
         num_params=self.num_params,

@@ -14,34 +14,10 @@ import dataclasses
 import typing
 from typing import Any
 
+from speculative_t5x.loading import descriptions
 from speculative_t5x.loading.files import json_lines
 
 SCHEMA_VERSION = 1
-
-
-@dataclasses.dataclass(frozen=True)
-class ModelDescription:
-  """The target, or the network of a draft model."""
-
-  name: str | None = None
-  checkpoint: str | None = None  # its path
-  num_params: int | None = None
-  dtype: str | None = None
-
-
-@dataclasses.dataclass(frozen=True)
-class DrafterDescription:
-  """The drafter; a drafter without parameters has a kind and a name only."""
-
-  kind: str | None = None
-  name: str | None = None
-  checkpoint: str | None = None  # its path
-  num_params: int | None = None
-  dtype: str | None = None
-  model_parallel: bool | None = None  # partitioned as the target is
-  temperature: float | None = None
-  short_vocabulary: int | None = None  # tokens of its head, if not all
-  table: str | None = None  # path of the token counts that it was made from
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,8 +130,8 @@ class RunRecord:
   num_examples: int | None = None
   truncated_inputs: int | None = None
   unknown_inputs: int | None = None
-  target: ModelDescription | None = None
-  drafter: DrafterDescription | None = None
+  target: descriptions.ModelDescription | None = None
+  drafter: descriptions.DrafterDescription | None = None
   verification: Verification | None = None
   gamma: int | None = None
   gamma_policy: str | None = None

@@ -37,7 +37,7 @@ class DraftModule:
   def make(
       self, target: t5_model.T5Model, max_draft_tokens: int
   ) -> draft_model.DraftModel:
-    """See `drafters.source.LoadedDrafter.make`."""
+    """See `drafters.source.Drafting.make`."""
     config = preparation.prepare_config(self._config, jax.default_backend())
     return draft_model.DraftModel(
         dataclasses.replace(target, config=config),

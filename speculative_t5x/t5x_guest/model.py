@@ -197,7 +197,7 @@ class SpeculativeModel(models.EncoderDecoderModel):
     )
 
   def _make_drafter(self, target: t5_model.T5Model) -> contracts.Drafter:
-    return source.make_drafter(self._drafter.make, target, self._gamma)
+    return self._drafter.drafter(target, self._gamma)
 
 
 def _check_drafter(drafter: Any) -> None:

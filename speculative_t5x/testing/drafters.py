@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Judges a drafter, through the production step."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from speculative_t5x.loading.drafters import source
 from speculative_t5x.policies import confidence
@@ -17,7 +17,7 @@ _POLICIES = draft_length.Fixed(), confidence.Confidence(0.45)
 
 
 def check_drafter(
-    make: source.MakeDrafter,
+    make: Callable[[contracts.Model, int], contracts.Drafter],
     params: contracts.Params = None,
     *,
     gamma: int = 2,
@@ -35,7 +35,7 @@ def check_drafter(
 
   Args:
     make: the class of the drafter, or what makes it of a target and gamma, as
-      `LoadedDrafter.make`.
+      `source.Drafting.make`.
     params: its parameters, for a vocabulary of `vocab_size`; None without.
     gamma: draft tokens per block.
     vocab_size: of the target, at least 3; 0 is padding and start, 1 the end.
@@ -49,7 +49,7 @@ def check_drafter(
     ValueError: if the drafter does not return what `contracts.Drafter` says.
   """
   target = table_model.TextModel(vocab_size)
-  drafter = source.make_drafter(make, target, gamma)
+  drafter = source.WithoutParameters(make, '').load().drafter(target, gamma)
   reads_hints = getattr(drafter, 'reads_hints', False)
   for hints in (None, pairs.HINTS) if reads_hints else (None,):
     pair = pairs.of_tables(

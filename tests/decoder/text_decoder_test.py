@@ -14,9 +14,9 @@ import sentencepiece
 
 from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import text_decoder
-from speculative_t5x.drafters import draft_model
-from speculative_t5x.drafters import lookup
 from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.drafters import draft_model_source
+from speculative_t5x.loading.drafters import lookup_source
 from speculative_t5x.speculation import contracts
 from tests import tiny
 
@@ -58,7 +58,7 @@ def vocabulary(**options) -> vocabularies.Vocabulary:
 @functools.cache
 def models():
   draft = tiny.model(CONFIG, noise=0.15)
-  return tiny.model(CONFIG), draft_model.from_model(draft)
+  return tiny.model(CONFIG), draft_model_source.from_model(draft)
 
 
 @functools.cache
@@ -306,7 +306,7 @@ class TestHints:
     settings = dict(gamma=4, inputs_length=INPUTS_LENGTH, targets_length=LENGTH)
     return text_decoder.TextDecoder(
         models()[0],
-        lookup.FromContext().load(),
+        lookup_source.FromContext().load(),
         vocabulary(),
         **(settings | options),
     )
@@ -371,7 +371,7 @@ class TestArguments:
         tiny.config(vocab_size=16, num_encoder_layers=1, num_decoder_layers=1)
     )
     both[narrow] = (
-        model if narrow == 'target' else draft_model.from_model(model)
+        model if narrow == 'target' else draft_model_source.from_model(model)
     )
     with pytest.raises(
         vocabularies.VocabularyError, match=f'the {narrow} only 16'

@@ -18,7 +18,7 @@ import pytest
 
 from speculative_t5x.decoder import counts
 from speculative_t5x.decoder import token_decoder
-from speculative_t5x.drafters import draft_model
+from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import loop
@@ -35,7 +35,7 @@ CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
 def models():
   """Returns a target, and a draft model with a moderate acceptance rate."""
   draft = tiny.model(CONFIG, noise=0.15)
-  return tiny.model(CONFIG), draft_model.from_model(draft)
+  return tiny.model(CONFIG), draft_model_source.from_model(draft)
 
 
 @functools.cache
@@ -535,7 +535,7 @@ class TestMayEnd:
     )
     other = token_decoder.TokenDecoder(
         target,
-        draft_model.from_model(draft),
+        draft_model_source.from_model(draft),
         gamma=GAMMA,
         length=LENGTH,
         may_end=False,
@@ -567,7 +567,7 @@ def _endless():
 class TestWithDrafter:
 
   def test_another_draft_and_gamma(self):
-    worse = draft_model.from_model(tiny.model(CONFIG, noise=1.0))
+    worse = draft_model_source.from_model(tiny.model(CONFIG, noise=1.0))
     other = decoder().with_drafter(worse, 2)
     found = jax.device_get(other.speculative(request(temperature=0.0)))
     expected = speculative(temperature=0.0)
@@ -593,7 +593,7 @@ class TestWithDrafter:
     target, draft = tiny.model(CONFIG), tiny.model(CONFIG, noise=0.5)
     replaced = weakref.ref(draft)
     other = token_decoder.TokenDecoder(
-        target, draft_model.from_model(draft), gamma=2, length=4
+        target, draft_model_source.from_model(draft), gamma=2, length=4
     )
     other = other.with_drafter(models()[1], 2)
     del draft

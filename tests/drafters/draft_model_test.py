@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from speculative_t5x.drafters import draft_model
+from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import contracts
@@ -294,4 +295,4 @@ def test_fits_the_contract(method):
 @pytest.mark.parametrize('value', ['1024', 0])
 def test_size_of_a_short_vocabulary(value):
   with pytest.raises(ValueError, match=f'must be .* got {value!r}'):
-    draft_model.FromCheckpoint('draft', short_vocabulary_size=value)
+    draft_model_source.FromCheckpoint('draft', short_vocabulary_size=value)

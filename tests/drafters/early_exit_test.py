@@ -15,10 +15,11 @@ import numpy as np
 import pytest
 
 from speculative_t5x.decoder import token_decoder
-from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import early_exit
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
+from speculative_t5x.loading.drafters import draft_model_source
+from speculative_t5x.loading.drafters import early_exit_source
 from speculative_t5x.networks import t5
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import loop
@@ -54,7 +55,7 @@ def exit_logits(exit_layer: int, config: t5.T5Config = TINIEST):
 def make_case(exit_layer=1, gamma=2, **options) -> network_enumeration.Case:
   return network_enumeration.make_case(
       TINIEST,
-      early_exit.of_config(TINIEST, exit_layer),
+      early_exit_source.of_config(TINIEST, exit_layer),
       exit_logits(exit_layer),
       gamma=gamma,
       **options,
@@ -167,7 +168,7 @@ GAMMA, LENGTH = 3, 20
 def decoder(exit_layer=1, **options) -> token_decoder.TokenDecoder:
   return token_decoder.TokenDecoder(
       tiny.model(CONFIG),
-      early_exit.of_config(CONFIG, exit_layer),
+      early_exit_source.of_config(CONFIG, exit_layer),
       gamma=GAMMA,
       length=LENGTH,
       matmul_precision='highest',
@@ -293,13 +294,13 @@ class TestHead:
     """Returns the drafter of a saved head."""
     checkpoint = checkpoints.save(tmp_path, 1, _other_head(CONFIG))
     target = tiny.model(CONFIG)
-    source = early_exit.FromCheckpoint(2, checkpoint)
+    source = early_exit_source.FromCheckpoint(2, checkpoint)
     return source.find(
         models.ModelSource(None, CONFIG, target.special_ids), None
-    ).load()
+    )()
 
   def test_drafts_what_a_model_of_its_own_would(self, found):
-    model = early_exit.truncate(tiny.model(CONFIG), 2)
+    model = early_exit_source.truncate(tiny.model(CONFIG), 2)
     own = dataclasses.replace(
         model,
         config=dataclasses.replace(model.config, separate_head=True),
@@ -308,7 +309,7 @@ class TestHead:
     made = decoder()
     outputs = [
         made.with_drafter(each, GAMMA).speculative(request(temperature=1.0))
-        for each in (found, draft_model.from_model(own))
+        for each in (found, draft_model_source.from_model(own))
     ]
     jax.tree.map(np.testing.assert_array_equal, *outputs)
     assert outputs[0].statistics.num_rejections.sum() > 0
@@ -325,7 +326,9 @@ class TestHead:
     }
     case = network_enumeration.make_case(
         TINIEST,
-        dataclasses.replace(early_exit.of_config(TINIEST, 1), params=head),
+        dataclasses.replace(
+            early_exit_source.of_config(TINIEST, 1), params=head
+        ),
         network_enumeration.teacher_forced(
             dataclasses.replace(TINIEST, num_decoder_layers=1),
             {**params, 'decoder': decoder_params},
@@ -341,16 +344,16 @@ class TestHead:
   def test_head_of_another_width(self, tmp_path):
     other = tiny.config(num_decoder_layers=NUM_LAYERS, emb_dim=24)
     checkpoint = checkpoints.save(tmp_path, 1, _other_head(other))
-    source = early_exit.FromCheckpoint(2, checkpoint)
+    source = early_exit_source.FromCheckpoint(2, checkpoint)
     target = models.ModelSource(None, CONFIG)
     with pytest.raises(checkpoints.CheckpointError, match='checkpoint_1'):
-      source.find(target, None).load()
+      source.find(target, None)()
 
 
 class TestTruncate:
 
   def test_logits_are_those_of_the_first_layers(self):
-    model = early_exit.truncate(tiny.model(CONFIG), 2)
+    model = early_exit_source.truncate(tiny.model(CONFIG), 2)
     assert model.config.num_decoder_layers == 2
     assert 'layers_2' not in model.params['decoder']
 
@@ -358,12 +361,12 @@ class TestTruncate:
   def test_no_such_layer(self, exit_layer):
     message = 'exit_layer must be a whole number from 1 to 3'
     with pytest.raises(ValueError, match=message):
-      early_exit.of_config(CONFIG, exit_layer)
+      early_exit_source.of_config(CONFIG, exit_layer)
     with pytest.raises(ValueError, match=message):
-      early_exit.truncate(tiny.model(CONFIG), exit_layer)
+      early_exit_source.truncate(tiny.model(CONFIG), exit_layer)
 
   def test_target_with_fewer_layers(self):
-    drafter = early_exit.of_config(CONFIG, NUM_LAYERS)
+    drafter = early_exit_source.of_config(CONFIG, NUM_LAYERS)
     with pytest.raises(ValueError, match='exit_layer .* from 1 to 2'):
       token_decoder.TokenDecoder(
           tiny.model(tiny.config(num_decoder_layers=2)),

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from speculative_t5x.drafters import draft_model
-from speculative_t5x.drafters import early_exit
 from speculative_t5x.drafters import in_order
 from speculative_t5x.drafters import nothing
+from speculative_t5x.loading.drafters import early_exit_source
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
@@ -121,7 +121,7 @@ def check_accepted_whole(target, found, drafter, draft_params):
 
 def network_drafters(params):
   """Returns drafters that are the target, and their parameters."""
-  whole = early_exit.of_config(CONFIG, CONFIG.num_decoder_layers)
+  whole = early_exit_source.of_config(CONFIG, CONFIG.num_decoder_layers)
   return {
       'draft model': (
           draft_model.DraftModel(NETWORK, GAMMA, CONFIG.vocab_size),

@@ -10,8 +10,9 @@ import pytest
 
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import in_order
+from speculative_t5x.loading import descriptions
+from speculative_t5x.loading.drafters import in_order_source
 from speculative_t5x.loading.drafters import source
-from speculative_t5x.research import run_record
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import uniforms as uniforms_lib
@@ -134,18 +135,18 @@ class TestSources:
   def test_one_source(self):
     own = source.WithoutParameters(repeat_last.RepeatLast, 'repeat_last')
     with pytest.raises(ValueError, match='at least two drafters in order'):
-      in_order.FromSources([own])
+      in_order_source.FromSources([own])
 
   def test_no_source(self):
     own = source.WithoutParameters(repeat_last.RepeatLast, 'repeat_last')
     with pytest.raises(ValueError, match='must be a source of a drafter'):
-      in_order.FromSources([own, repeat_last.RepeatLast])
+      in_order_source.FromSources([own, repeat_last.RepeatLast])
 
   def test_loaded(self):
     own = source.WithoutParameters(repeat_last.RepeatLast, 'repeat_last').load()
-    loaded = in_order.in_order([own, own])
+    loaded = in_order_source.from_drafters([own, own])
     assert loaded.description.kind == 'repeat_last then repeat_last'
-    made = source.make_drafter(loaded.make, TARGET, 4)
+    made = loaded.drafter(TARGET, 4)
     assert made.max_draft_tokens == 4
     assert loaded.params == (None, None)
 
@@ -156,11 +157,11 @@ class TestSources:
     def describe(*models):
       loaded = [
           dataclasses.replace(
-              own, description=run_record.DrafterDescription(**each)
+              own, description=descriptions.DrafterDescription(**each)
           )
           for each in models
       ]
-      return in_order.in_order([own, *loaded]).description
+      return in_order_source.from_drafters([own, *loaded]).description
 
     model = {
         'kind': 'model', 'name': 'a/1', 'checkpoint': '/x/a/1',

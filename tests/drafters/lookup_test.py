@@ -16,6 +16,7 @@ import pytest
 from speculative_t5x import embedded
 from speculative_t5x.decoder import batching
 from speculative_t5x.drafters import lookup
+from speculative_t5x.loading.drafters import lookup_source
 from speculative_t5x.loading.drafters import source as source_lib
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import contracts
@@ -353,16 +354,16 @@ class TestMistakes:
   )
   def test_bounds_out_of_range(self, bounds):
     with pytest.raises(ValueError, match='m.._ngram must be'):
-      lookup.FromContext(**bounds)
+      lookup_source.FromContext(**bounds)
 
   def test_load_is_missing(self):
     with pytest.raises(ValueError, match=r'Give FromContext\(\.\.\.\)\.load'):
-      source_lib.check_loaded(lookup.FromContext())
+      source_lib.check_loaded(lookup_source.FromContext())
 
   @pytest.mark.parametrize('bound', [1.0, '2', True, None])
   def test_bounds_that_are_no_integers(self, bound):
     with pytest.raises(ValueError, match='max_ngram must be a whole'):
-      lookup.FromContext(max_ngram=bound)
+      lookup_source.FromContext(max_ngram=bound)
 
   @pytest.mark.parametrize(
       ('inputs', 'hints', 'message'),
@@ -387,7 +388,7 @@ class TestDecoder:
     texts = [text for text, _ in bulletins.read_reports('test')[:4]]
     request, _ = decoder.make_request(texts)
     plain = jax.device_get(decoder.tokens.plain(request))
-    found = decoder.tokens.with_drafter(lookup.FromContext().load(), 5)
+    found = decoder.tokens.with_drafter(lookup_source.FromContext().load(), 5)
     found = jax.device_get(found.speculative(request))
     np.testing.assert_array_equal(found.sequences, plain.sequences)
     assert found.num_tokens.sum() > 1.5 * found.num_calls.sum()
@@ -395,7 +396,7 @@ class TestDecoder:
   def test_hints_that_are_right_save_target_calls(self):
     config = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
     decoder = tiny.decoder(config, gamma=4, length=12).with_drafter(
-        lookup.FromContext().load(), 4
+        lookup_source.FromContext().load(), 4
     )
     tokens = tiny.encoder_tokens(3, 8)
     request = _request(tokens)

@@ -20,6 +20,7 @@ from speculative_t5x.loading import models
 from speculative_t5x.loading import token_counts
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.drafters import source
+from speculative_t5x.loading.drafters import table_source
 from speculative_t5x.networks import t5_model
 from speculative_t5x.research.measurement import acceptance
 from speculative_t5x.research.measurement import operations
@@ -85,7 +86,7 @@ class TestSmoothing:
   @pytest.mark.parametrize('num_kept', [1, 2, 3])
   @pytest.mark.parametrize('vocab_size', [VOCAB, VOCAB + 3])
   def test_agrees_with_a_plain_count(self, vocab_size, num_kept, order):
-    table = tables.smooth(count(num_kept=num_kept), order, vocab_size, 0)
+    table = table_source.smooth(count(num_kept=num_kept), order, vocab_size, 0)
     found = probabilities(table)
     expected = witten_bell(TEXTS, num_kept, order)
     for token in range(VOCAB):  # token 0 is never written: texts start there
@@ -100,7 +101,7 @@ class TestSmoothing:
     """The distribution after any token sums to 1, wherever a text begins."""
     rng = np.random.default_rng(0)
     texts = [rng.zipf(1.5, n) % 50 for n in rng.integers(1, 30, 300)]
-    table = tables.smooth(count(texts, 8, 50), 2, 64, start)
+    table = table_source.smooth(count(texts, 8, 50), 2, 64, start)
     found = probabilities(table)
     np.testing.assert_allclose(found.sum(axis=1), 1, rtol=2e-6)
     expected = witten_bell([t.tolist() for t in texts], 8, 2, 50)
@@ -179,7 +180,7 @@ def error_of(case, model):
 def make_table(order):
   return jax.tree.map(
       lambda x: x.astype(np.float64) if x.dtype == np.float32 else x,
-      tables.smooth(count(num_kept=2), order, VOCAB, SPECIAL_IDS.start),
+      table_source.smooth(count(num_kept=2), order, VOCAB, SPECIAL_IDS.start),
   )
 
 
@@ -268,7 +269,7 @@ def save(counts, folder):
 def find(folder, vocabulary=None, config=CONFIG, order=2, **special_ids):
   ids = dataclasses.replace(SPECIAL_IDS, **special_ids)
   target = models.ModelSource(None, config, ids)
-  return tables.FromFile(folder, order).find(target, vocabulary)
+  return table_source.FromFile(folder, order).find(target, vocabulary)
 
 
 class TestFromFile:
@@ -278,11 +279,11 @@ class TestFromFile:
   )
   def test_decodes(self, german, vocabulary, tmp_path, order, kind):
     if order:
-      loaded = find(save(german, tmp_path), vocabulary, order=order).load()
+      loaded = find(save(german, tmp_path), vocabulary, order=order)()
       assert loaded.description.table == str(tmp_path)
     else:
       made = source.WithoutParameters(tables.make_uniform, kind)
-      loaded = made.find(models.ModelSource(None, CONFIG), None).load()
+      loaded = made.find(models.ModelSource(None, CONFIG), None)()
     assert loaded.description.kind == loaded.description.name == kind
     decoder = text_decoder.TextDecoder(
         tiny.model(CONFIG), loaded, vocabulary,
@@ -303,8 +304,8 @@ class TestFromFile:
     decoded = jax.device_get(decoder.tokens.plain(request))
     alphas = []
     for order in (1, 2):
-      table = tables.smooth(german, order, 2048, 0)
-      loaded = tables.from_table(table, order)
+      table = table_source.smooth(german, order, 2048, 0)
+      loaded = table_source.from_table(table, order)
       tokens = decoder.tokens.with_drafter(loaded, 2)
       scored = acceptance.score(tokens, request, decoded)
       alphas.append(np.mean(np.concatenate([text.betas for text in scored])))
@@ -413,6 +414,6 @@ class TestMostFrequent:
 def test_bad_settings(setting):
   ((name, value),) = setting.items()
   with pytest.raises(ValueError) as caught:
-    tables.FromFile(**{'path': 'table', **setting})
+    table_source.FromFile(**{'path': 'table', **setting})
   assert str(caught.value).startswith(f'{name} must be')
   assert str(caught.value).endswith(f'got {value!r}.')

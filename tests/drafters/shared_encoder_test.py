@@ -15,6 +15,7 @@ from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import shared_encoder
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
+from speculative_t5x.loading.drafters import shared_encoder_source
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import sampling as sampling_lib
 from tests import network_enumeration
@@ -52,7 +53,7 @@ def make_case(gamma=2, **options) -> network_enumeration.Case:
   params = tiny.params(config, noise=0.5)
   return network_enumeration.make_case(
       TINIEST,
-      shared_encoder.from_model(models.make_model(config, params)),
+      shared_encoder_source.from_model(models.make_model(config, params)),
       network_enumeration.teacher_forced(config, params),
       gamma=gamma,
       **options,
@@ -120,7 +121,7 @@ def target() -> models.Model:
 def decoder(name='other width', **options) -> token_decoder.TokenDecoder:
   return token_decoder.TokenDecoder(
       target(),
-      shared_encoder.from_model(tiny.model(DRAFTS[name], noise=0.15)),
+      shared_encoder_source.from_model(tiny.model(DRAFTS[name], noise=0.15)),
       gamma=GAMMA,
       length=LENGTH,
       matmul_precision='highest',
@@ -218,7 +219,8 @@ class TestDecoding:
     del params['encoder']
     config = dataclasses.replace(CONFIG, num_encoder_layers=0)
     own = decoder().with_drafter(
-        shared_encoder.from_model(models.make_model(config, params)), GAMMA
+        shared_encoder_source.from_model(models.make_model(config, params)),
+        GAMMA,
     )
     found = own.speculative(request(temperature=1.0))
     assert found.statistics.num_rejections.sum() == 0
@@ -241,14 +243,12 @@ class TestFromCheckpoint:
   @pytest.mark.parametrize('name', ['other width', "target's width"])
   def test_sizes_and_weights(self, tmp_path, name):
     save(tmp_path / 'draft', DRAFTS[name])
-    found = find(tmp_path)
-    assert found.models[0].config == DRAFTS[name]
-    loaded = found.load()
+    loaded = find(tmp_path)()
     description = loaded.description
     assert description.kind == 'shared_encoder'
     assert description.name == 'draft/checkpoint_7'
     assert description.num_params == models.count_params(DRAFTS[name])
-    given = shared_encoder.from_model(tiny.model(DRAFTS[name]))
+    given = shared_encoder_source.from_model(tiny.model(DRAFTS[name]))
     jax.tree.map(np.testing.assert_array_equal, loaded.params, given.params)
     drafters = [
         each.make(t5_model.T5Model(CONFIG), GAMMA) for each in (loaded, given)

@@ -15,6 +15,7 @@ from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.loading import token_counts
 from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.networks import layers
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import sampling as sampling_lib
@@ -192,7 +193,7 @@ def folder(tmp_path_factory):
 
 def find(folder, vocabulary=None, **settings):
   path = checkpoints.open(embedded.target_checkpoint())
-  return draft_model.FromCheckpoint(
+  return draft_model_source.FromCheckpoint(
       embedded.draft_checkpoint(), short_vocabulary=folder, **settings
   ).find(models.find_model(path), vocabulary)
 
@@ -202,7 +203,7 @@ class TestEmbeddedPair:
   def test_greedy_outputs_are_those_of_plain_decoding(self, folder):
     decoder = embedded.load_decoder(gamma=4)
     vocabulary = decoder.vocabulary
-    loaded = find(folder, vocabulary, short_vocabulary_size=256).load()
+    loaded = find(folder, vocabulary, short_vocabulary_size=256)()
     whole = decoder.tokens.loaded_drafter.description
     assert loaded.description == dataclasses.replace(
         whole, short_vocabulary=256, table=str(folder)

@@ -12,13 +12,14 @@ import types
 import numpy as np
 import pytest
 
-from speculative_t5x.drafters import lookup
 from speculative_t5x.jobs import compare
 from speculative_t5x.jobs import evaluation
 from speculative_t5x.jobs import infer as infer_lib
 from speculative_t5x.jobs.command_line import main
 from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import descriptions
 from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.drafters import lookup_source
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import greedy
 from speculative_t5x.tasks import bulletins
@@ -197,8 +198,8 @@ class TestRequest:
   @pytest.fixture
   def sampled(self):
     record = run_record.RunRecord(
-        target=run_record.ModelDescription(dtype='float32'),
-        drafter=run_record.DrafterDescription(temperature=0.5),
+        target=descriptions.ModelDescription(dtype='float32'),
+        drafter=descriptions.DrafterDescription(temperature=0.5),
         temperature=1.0,
         topk=0,
         topp=0.0,
@@ -348,7 +349,7 @@ class TestHints:
               split='',
               checkpoint_path=str(pair / 'target'),
               task_feature_lengths={'inputs': 24, 'targets': _LENGTH},
-              drafter=lookup.FromContext(),
+              drafter=lookup_source.FromContext(),
               inputs=str(path),
               vocabulary_file=bulletins.VOCABULARY_FILE,
               output_dir=str(folder),
@@ -364,7 +365,7 @@ class TestHints:
 
   def test_are_those_of_the_runs(self, infer):
     folder = infer(2)
-    decoders = compare._Decoders(None, None, None, lookup.FromContext())
+    decoders = compare._Decoders(None, None, None, lookup_source.FromContext())
     (found,) = compare._read(folder)
     vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)
     for row, text in ((0, 'Der Zug'), (2, 'Um 9:25 Uhr')):
@@ -378,8 +379,8 @@ class TestHints:
     other = infer(2)
     rows = _lines(other / 'predictions.jsonl')
     folder = infer(3)
-    assert run(folder, other, drafter=lookup.FromContext())
+    assert run(folder, other, drafter=lookup_source.FromContext())
     rows[0]['hint_tokens'] = [[5, 1]]
     _write(other / 'predictions.jsonl', rows)
     with pytest.raises(ValueError, match='rows differ in hint_tokens'):
-      run(folder, other, drafter=lookup.FromContext())
+      run(folder, other, drafter=lookup_source.FromContext())

@@ -15,6 +15,7 @@ import seqio
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import evaluation
 from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import descriptions
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import greedy
@@ -148,7 +149,7 @@ class TestRecord:
           'repeats': 1, 'matmul_precision': 'highest',
       }  # fmt: skip
       assert {key: getattr(record, key) for key in expected} == expected
-      assert record.target == run_record.ModelDescription(
+      assert record.target == descriptions.ModelDescription(
           name='target/checkpoint_1',
           checkpoint=f'{paths["checkpoint_path"]}/checkpoint_1',
           num_params=152_928,

@@ -16,12 +16,14 @@ import pytest
 
 from speculative_t5x.decoder import answers
 from speculative_t5x.decoder import token_decoder
-from speculative_t5x.drafters import lookup
 from speculative_t5x.drafters import nothing
 from speculative_t5x.jobs import evaluation
 from speculative_t5x.jobs import infer
 from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import descriptions
 from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.drafters import lookup_source
+from speculative_t5x.loading.drafters import source
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
@@ -267,7 +269,10 @@ class TestHints:
     return write
 
   def _look_up(self, paths, tmp_path, name='out', **changes):
-    arguments = {'drafter': lookup.FromContext(), 'output_dir': tmp_path / name}
+    arguments = {
+        'drafter': lookup_source.FromContext(),
+        'output_dir': tmp_path / name,
+    }
     infer.infer(**_arguments(paths, **(arguments | changes)))
     return _read(tmp_path / name / 'predictions.jsonl')
 
@@ -635,11 +640,11 @@ class _Repeating:
   """A decoder whose outputs are its inputs."""
 
   target_model = t5_model.T5Model(_CONFIG)
-  loaded_drafter, drafter = nothing.LOADED, nothing.Nothing(1)
+  loaded_drafter, drafter = source.NOTHING, nothing.Nothing(1)
   policy = draft_length.Fixed()
   num_decodes, length, gamma, mesh, matmul_precision = 1, 16, 1, None, None
   target = types.SimpleNamespace(
-      describe=lambda: run_record.ModelDescription(), config=_CONFIG
+      describe=lambda: descriptions.ModelDescription(), config=_CONFIG
   )
 
   def place(self, request):
@@ -739,7 +744,9 @@ class TestEarlierAnswers:
     return str(tmp_path / 'store')
 
   def test_append_and_reuse(self, run, store, tmp_path):
-    options = dict(drafter=lookup.FromContext(), statistics=True, tokens=True)
+    options = dict(
+        drafter=lookup_source.FromContext(), statistics=True, tokens=True
+    )
     folder = answers.Folder(store, append=True)
     plain = run(_TEXTS, answers=folder, output_dir=tmp_path / 'a', **options)
     folder = answers.Folder(store)
@@ -762,7 +769,7 @@ class TestEarlierAnswers:
 
     def fill(texts=_TEXTS):
       folder = answers.Folder(store, append=True)
-      drafter = lookup.FromContext()
+      drafter = lookup_source.FromContext()
       return run(
           texts, answers=folder, drafter=drafter, output_dir=tmp_path / 'fill'
       )
@@ -772,7 +779,7 @@ class TestEarlierAnswers:
   def test_nothing_is_found(self, run, store, fill, tmp_path):
     """Answers of other inputs are no hints, and outputs stay the same."""
     fill(_TEXTS[:1])
-    options = dict(drafter=lookup.FromContext(), tokens=True)
+    options = dict(drafter=lookup_source.FromContext(), tokens=True)
     expected = run(_TEXTS[1:], output_dir=tmp_path / 'a', **options)
     folder = answers.Folder(store, min_similarity=1.0)
     rows = run(_TEXTS[1:], answers=folder, output_dir=tmp_path / 'b', **options)
@@ -795,13 +802,14 @@ class TestEarlierAnswers:
         'embed',
         lambda self, new: [texts.extend(new), embed(self, new)][1],
     )
-    run(_TEXTS, answers=answers.Folder(store), drafter=lookup.FromContext())
+    found = lookup_source.FromContext()
+    run(_TEXTS, answers=answers.Folder(store), drafter=found)
     # Four batches, and twice the first one to compile.
     assert given == 6 * [True] and not texts
 
   def test_resume(self, run, store, fill, tmp_path, monkeypatch, capsys):
     fill()
-    options = dict(drafter=lookup.FromContext(), tokens=True)
+    options = dict(drafter=lookup_source.FromContext(), tokens=True)
     folder = answers.Folder(store)
     expected = run(
         _TEXTS, answers=folder, output_dir=tmp_path / 'whole', **options
@@ -817,7 +825,7 @@ class TestEarlierAnswers:
     assert capsys.readouterr().err.count('has other inputs') == 4
 
   def test_appended_answers_are_bounded(self, run, store, tmp_path):
-    options = dict(drafter=lookup.FromContext())
+    options = dict(drafter=lookup_source.FromContext())
     for name in 'ab':
       folder = answers.Folder(store, append=True, max_answers=3)
       run(_TEXTS, answers=folder, output_dir=tmp_path / name, **options)
@@ -826,7 +834,7 @@ class TestEarlierAnswers:
     assert inputs == _TEXTS[-3:]
 
   def test_own_hints_come_first(self, run, store, tmp_path):
-    options = dict(drafter=lookup.FromContext(), tokens=True)
+    options = dict(drafter=lookup_source.FromContext(), tokens=True)
     folder = answers.Folder(store, append=True)
     run(_TEXTS, answers=folder, output_dir=tmp_path / 'a', **options)
     path = tmp_path / 'in.jsonl'
@@ -838,7 +846,7 @@ class TestEarlierAnswers:
     assert _text(own) == 'Am Montag' and _text(found) == row['prediction']
 
   def test_no_store(self, run, store):
-    options = dict(drafter=lookup.FromContext())
+    options = dict(drafter=lookup_source.FromContext())
     with pytest.raises(answers.StoreError, match='There is no store'):
       run(_TEXTS, answers=answers.Folder(store), **options)
 
@@ -874,7 +882,7 @@ class TestEarlierAnswers:
     assert inputs == _TEXTS[:2]
 
   def test_empty_store(self, run, store, decoders, monkeypatch):
-    options = dict(drafter=lookup.FromContext())
+    options = dict(drafter=lookup_source.FromContext())
     run(_TEXTS[:1], num_examples=1, **options)  # loads the decoder
     (decoder,) = list(decoders.values())[:1]
     vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)

@@ -6,10 +6,10 @@ import functools
 
 import pytest
 
-from speculative_t5x.drafters import lookup
 from speculative_t5x.jobs import methods
 from speculative_t5x.jobs import walltime
 from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading.drafters import lookup_source
 from speculative_t5x.policies import expected_speed
 from speculative_t5x.research.reports import methods_table
 from speculative_t5x.research.reports import runs
@@ -43,7 +43,7 @@ def measure(tmp_path_factory):
           target_config=_CONFIG,
           checkpoint_path=str(folder / 'target'),
           task_feature_lengths={'inputs': 24, 'targets': 16},
-          drafters=[lookup.FromContext()],
+          drafters=[lookup_source.FromContext()],
           policies=[
               draft_length.Fixed(),
               expected_speed.ExpectedSpeed(0.1, 1.5),

@@ -11,11 +11,11 @@ import types
 import pytest
 
 from speculative_t5x.decoder import text_decoder
-from speculative_t5x.drafters import draft_model
 from speculative_t5x.jobs import paper
 from speculative_t5x.loading import token_counts
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.compatibility import memory
+from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import tracing
 from speculative_t5x.research.measurement import walltimes
@@ -97,7 +97,7 @@ def pair():
   )
   return text_decoder.TextDecoder(
       tiny.model(config),
-      draft_model.from_model(tiny.model(config, noise=0.1)),
+      draft_model_source.from_model(tiny.model(config, noise=0.1)),
       vocabularies.load(bulletins.VOCABULARY_FILE),
       gamma=2,
       inputs_length=24,

@@ -24,11 +24,11 @@ import pytest
 import seqio
 
 from speculative_t5x.decoder import token_decoder
-from speculative_t5x.drafters import draft_model
 from speculative_t5x.jobs import walltime
 from speculative_t5x.jobs import workload
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
+from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.loading.drafters import source
 from speculative_t5x.policies import expected_speed
 from speculative_t5x.policies import marginal_gain
@@ -103,7 +103,7 @@ def paths(tmp_path_factory):
   )
 
 
-_find_drafter = workload.find_drafter
+_find_drafter = draft_model_source.FromCheckpoint.find
 
 
 def _measure(paths, output_dir, **changes):
@@ -204,7 +204,7 @@ def again(ran, paths, tmp_path, monkeypatch):
     draft = dataclasses.replace(
         draft, checkpoint=f'{drafter.checkpoint_path}/1'
     )
-    return source.FoundDrafter(lambda: draft_model.from_model(draft))
+    return lambda: draft_model_source.from_model(draft)
 
   def measure(programs, batches, settings, name):
     decoder = programs.decoder
@@ -226,7 +226,9 @@ def again(ran, paths, tmp_path, monkeypatch):
     return ran.texts[int(state.requests[0].sampling.temperature > 0)]
 
   monkeypatch.setattr(workload.Workload, 'find_target', find_target)
-  monkeypatch.setattr(workload, 'find_drafter', find_drafter)
+  monkeypatch.setattr(
+      draft_model_source.FromCheckpoint, 'find', find_drafter
+  )
   monkeypatch.setattr(walltimes, 'measure', measure)
   monkeypatch.setattr(acceptance, 'collect', collect)
   monkeypatch.setattr(greedy, 'compare', lambda *_: ran.records[0].greedy)
@@ -404,19 +406,19 @@ class TestSweep:
 
   def test_earlier_drafters_are_released(self, again, monkeypatch):
     """Only the last drafter is in memory while the next is read."""
-    find, loaded, held = workload.find_drafter, [], []
+    find, loaded, held = draft_model_source.FromCheckpoint.find, [], []
 
     def watch(*options):
       def load():
         gc.collect()
         held.append([drafter() is not None for drafter in loaded])
-        drafter = find(*options).load()
+        drafter = find(*options)()
         loaded.append(weakref.ref(drafter))
         return drafter
 
-      return source.FoundDrafter(load)
+      return load
 
-    monkeypatch.setattr(workload, 'find_drafter', watch)
+    monkeypatch.setattr(draft_model_source.FromCheckpoint, 'find', watch)
     again.run(drafters=[workloads.drafter(f'/drafts/{i}') for i in '123'])
     assert held == [[], [True], [False, True]]
 
@@ -660,8 +662,8 @@ class TestBadInput:
     """It is refused before anything is loaded or measured for the first."""
     target = models.find_model(checkpoints.open(paths.target), _CONFIG)
     monkeypatch.setattr(
-        workload,
-        'find_drafter',
+        draft_model_source.FromCheckpoint,
+        'find',
         lambda drafter, _, vocabulary: _find_drafter(
             drafter, target, vocabulary
         ),

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import descriptions
 from speculative_t5x.loading import models
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.compatibility import memory
-from speculative_t5x.research import run_record
 from speculative_t5x.speculation import contracts
 from tests import checkpoints_by_hand as by_hand
 from tests import live_bytes
@@ -152,7 +152,7 @@ class TestDescribe:
   def test_without_a_checkpoint(self):
     config = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
     params = tiny.params(config)
-    assert tiny.model(config).describe() == run_record.ModelDescription(
+    assert tiny.model(config).describe() == descriptions.ModelDescription(
         name=None,
         checkpoint=None,
         num_params=sum(x.size for x in jax.tree.leaves(params)),

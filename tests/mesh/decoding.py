@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from speculative_t5x.decoder import token_decoder
-from speculative_t5x.drafters import draft_model
-from speculative_t5x.drafters import early_exit
-from speculative_t5x.drafters import shared_encoder
-from speculative_t5x.drafters import tables
 from speculative_t5x.loading import models
 from speculative_t5x.loading import token_counts
+from speculative_t5x.loading.drafters import draft_model_source
+from speculative_t5x.loading.drafters import early_exit_source
+from speculative_t5x.loading.drafters import shared_encoder_source
+from speculative_t5x.loading.drafters import table_source
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
 from speculative_t5x.research.measurement import near_ties
@@ -65,7 +65,9 @@ def short_decoder(shape=None, rules=sharding.REPLICATED):
   decoder = pairs.decoder(shape, rules)
   draft, mesh = pairs.params(pairs.DRAFT), pairs.mesh_of(shape)
   model = models.make_model(pairs.DRAFT, draft, mesh=mesh, rules=rules)
-  short = draft_model.from_model(models.shorten_head(model, range(1, 25)))
+  short = draft_model_source.from_model(
+      models.shorten_head(model, range(1, 25))
+  )
   return decoder.with_drafter(short, pairs.GAMMA)
 
 
@@ -75,8 +77,8 @@ def table_decoder(shape=None):
   counts = token_counts.count(
       rng.integers(1, 64, (50, 20)), num_pieces=64, eos_id=1, num_kept=4
   )
-  table = tables.smooth(counts, 2, 64, 0)
-  loaded = tables.from_table(table, 2, mesh=pairs.mesh_of(shape))
+  table = table_source.smooth(counts, 2, 64, 0)
+  loaded = table_source.from_table(table, 2, mesh=pairs.mesh_of(shape))
   return pairs.decoder(shape).with_drafter(loaded, pairs.GAMMA)
 
 
@@ -91,7 +93,7 @@ def sharing_decoder(kind, shape=None):
   """Returns a target and a drafter that shares some of it."""
   mesh = pairs.mesh_of(shape)
   if kind == 'early_exit':
-    drafter = early_exit.of_config(SHARING_TARGET, 1)
+    drafter = early_exit_source.of_config(SHARING_TARGET, 1)
   else:
     draft = models.make_model(
         SHARING_DRAFT,
@@ -99,7 +101,7 @@ def sharing_decoder(kind, shape=None):
         mesh=mesh,
         rules=sharding.REPLICATED,
     )
-    drafter = shared_encoder.from_model(draft)
+    drafter = shared_encoder_source.from_model(draft)
   return token_decoder.TokenDecoder(
       models.make_model(
           SHARING_TARGET, pairs.params(SHARING_TARGET), mesh=mesh
@@ -263,7 +265,9 @@ class TestOracle:
     mesh = pairs.mesh_of(shape)
     return token_decoder.TokenDecoder(
         cls.load('target', mesh, sharding.MODEL_PARALLEL),
-        draft_model.from_model(cls.load('draft', mesh, sharding.REPLICATED)),
+        draft_model_source.from_model(
+            cls.load('draft', mesh, sharding.REPLICATED)
+        ),
         gamma=5,
         length=cls.LENGTH,
         rescale_log_probs=False,

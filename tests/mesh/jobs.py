@@ -8,11 +8,11 @@ import pathlib
 import pytest
 
 from speculative_t5x.decoder import text_decoder
-from speculative_t5x.drafters import draft_model
 from speculative_t5x.jobs.command_line import main
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.networks import sharding
 from speculative_t5x.tasks import bulletins
 from tests import tiny
@@ -44,7 +44,7 @@ class TestPair:
       )
       return text_decoder.TextDecoder(
           load('target'),
-          draft_model.from_model(load('draft')),
+          draft_model_source.from_model(load('draft')),
           vocabulary,
           gamma=2,
           inputs_length=24,

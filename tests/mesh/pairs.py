@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 
 from speculative_t5x.decoder import token_decoder
-from speculative_t5x.drafters import draft_model
 from speculative_t5x.loading import models
+from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import sampling
 from tests import tiny
@@ -40,7 +40,7 @@ def decoder(
   mesh = mesh_of(shape)
   return token_decoder.TokenDecoder(
       models.make_model(TARGET, params(TARGET), mesh=mesh),
-      draft_model.from_model(
+      draft_model_source.from_model(
           models.make_model(DRAFT, params(DRAFT), mesh=mesh, rules=rules)
       ),
       gamma=GAMMA,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from speculative_t5x.decoder import token_decoder
-from speculative_t5x.drafters import draft_model
+from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.speculation import sampling
 from tests import tiny
 
@@ -30,7 +30,7 @@ def decoders():
   return [
       token_decoder.TokenDecoder(
           _model(min_block),
-          draft_model.from_model(_model(min_block, noise=0.15)),
+          draft_model_source.from_model(_model(min_block, noise=0.15)),
           gamma=GAMMA,
           length=LENGTH,
           matmul_precision='highest',

@@ -14,9 +14,9 @@ import jax.numpy as jnp
 import pytest
 
 from speculative_t5x.decoder import token_decoder
-from speculative_t5x.drafters import draft_model
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
+from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.networks import sharding
 from tests import tiny
 
@@ -223,5 +223,5 @@ class TestTokenDecoder:
     )
     with pytest.raises(sharding.MeshError, match='Load both onto one mesh'):
       token_decoder.TokenDecoder(
-          spread, draft_model.from_model(alone), gamma=2, length=3
+          spread, draft_model_source.from_model(alone), gamma=2, length=3
       )

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import pytest
 
 from speculative_t5x.decoder import token_decoder
-from speculative_t5x.drafters import draft_model
+from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome
 from speculative_t5x.speculation import sampling
@@ -90,7 +90,7 @@ def decoder(length: int) -> token_decoder.TokenDecoder:
   )
   return token_decoder.TokenDecoder(
       tiny.model(target),
-      draft_model.from_model(tiny.model(draft)),
+      draft_model_source.from_model(tiny.model(draft)),
       gamma=GAMMA,
       length=length,
   )

@@ -7,6 +7,7 @@ import pathlib
 
 import pytest
 
+from speculative_t5x.loading import descriptions
 from speculative_t5x.research import run_record
 from speculative_t5x.research.reports import runs
 
@@ -81,7 +82,7 @@ class TestToJson:
   def test_one_line_that_reads_back(self):
     record = run_record.RunRecord(
         task='Übersetzung\nzwei',
-        target=run_record.ModelDescription('a', None, 5, 'float32'),
+        target=descriptions.ModelDescription('a', None, 5, 'float32'),
         verification=run_record.Verification('tokenwise'),
         mesh={'data': 2, 'model': 1},
         speedup_ci95=(1.0, 1.5),

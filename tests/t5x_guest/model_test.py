@@ -15,11 +15,11 @@ from t5x import models
 from t5x.examples.t5 import network
 
 from speculative_t5x import t5x_guest
-from speculative_t5x.drafters import draft_model
-from speculative_t5x.drafters import early_exit
-from speculative_t5x.drafters import shared_encoder
-from speculative_t5x.drafters import tables
 from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.drafters import draft_model_source
+from speculative_t5x.loading.drafters import early_exit_source
+from speculative_t5x.loading.drafters import shared_encoder_source
+from speculative_t5x.loading.drafters import table_source
 from speculative_t5x.networks import t5
 from speculative_t5x.t5x_guest import network_config
 from speculative_t5x.tasks import bulletins
@@ -420,10 +420,10 @@ class TestRefusals:
   @pytest.mark.parametrize(
       'drafter',
       [
-          draft_model.FromCheckpoint('draft'),
-          shared_encoder.FromCheckpoint('draft'),
-          early_exit.OfTarget(1),
-          tables.FromFile('table'),
+          draft_model_source.FromCheckpoint('draft'),
+          shared_encoder_source.FromCheckpoint('draft'),
+          early_exit_source.OfTarget(1),
+          table_source.FromFile('table'),
           t5x_guest.DraftModule,  # without parentheses
           None,
       ],

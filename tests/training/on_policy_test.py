@@ -11,8 +11,8 @@ import pytest
 
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import early_exit
-from speculative_t5x.drafters import nothing
 from speculative_t5x.loading import models
+from speculative_t5x.loading.drafters import source
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.training import batches
@@ -87,7 +87,7 @@ def _plain(params, inputs, ids, temperature):
         lambda *given: dataclasses.replace(make(*given), forbidden=(0,)),
     )
     decoder = token_decoder.TokenDecoder(
-        models.make_model(_CONFIG, params), nothing.LOADED, gamma=1,
+        models.make_model(_CONFIG, params), source.NOTHING, gamma=1,
         length=_LENGTH,
     )  # fmt: skip
   sampling = sampling_lib.make_sampling(temperature)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import dataclasses
 import math
 
+from speculative_t5x.loading import descriptions
 from speculative_t5x.research import run_record
 from speculative_t5x.research.reports import readings
 from speculative_t5x.research.reports import runs
@@ -28,14 +29,14 @@ def pair_label(record: run_record.RunRecord) -> str:
   return ', '.join([words, *runs.unusual_settings(record), *simulated])
 
 
-def _draft_name(drafter: run_record.DrafterDescription) -> str:
+def _draft_name(drafter: descriptions.DrafterDescription) -> str:
   if drafter.checkpoint is None or drafter.num_params is None:
     return _published_name(readings.model_name(drafter))
   kind = 'draft model' if drafter.kind == 'model' else drafter.kind
   return f'{kind.replace("_", " ")} {readings.size(drafter.num_params)}'
 
 
-def _target_name(target: run_record.ModelDescription) -> str:
+def _target_name(target: descriptions.ModelDescription) -> str:
   if target.checkpoint is None or target.num_params is None:
     return _published_name(readings.model_name(target))
   return readings.size(target.num_params)

@@ -9,12 +9,13 @@ Legend: gamma (draft tokens per target call).
 
 from collections.abc import Iterable
 
+from speculative_t5x.loading import descriptions
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import intervals
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import verification as tokenwise
 
-Model = run_record.ModelDescription | run_record.DrafterDescription
+Model = descriptions.ModelDescription | descriptions.DrafterDescription
 
 
 def alpha(record: run_record.RunRecord) -> float | None:

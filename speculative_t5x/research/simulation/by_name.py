@@ -20,15 +20,17 @@ from typing import Protocol
 import jax
 import jax.numpy as jnp
 
-from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import early_exit
-from speculative_t5x.drafters import shared_encoder
 from speculative_t5x.drafters import tables
+from speculative_t5x.loading import descriptions
 from speculative_t5x.loading import models
 from speculative_t5x.loading.compatibility import memory
+from speculative_t5x.loading.drafters import draft_model_source
+from speculative_t5x.loading.drafters import early_exit_source
+from speculative_t5x.loading.drafters import shared_encoder_source
 from speculative_t5x.loading.drafters import source
+from speculative_t5x.loading.drafters import table_source
 from speculative_t5x.networks import t5
-from speculative_t5x.research import run_record
 from speculative_t5x.research.simulation import t5_published
 
 _SHARED_ENCODER = re.compile(r'shared_encoder_(\d+)_([a-z]+)')
@@ -44,7 +46,7 @@ MakeTable = Callable[[tables.Table], tables.Table]
 class NamedDraft(Protocol):
   """A draft for one target."""
 
-  def describe(self) -> run_record.DrafterDescription:
+  def describe(self) -> descriptions.DrafterDescription:
     """Returns what a run record says of it."""
 
   def num_bytes(self, workload: memory.Workload) -> memory.DeviceBytes:
@@ -55,7 +57,7 @@ class NamedDraft(Protocol):
       target: models.Model,
       make_model: MakeModel,
       make_table: MakeTable,
-  ) -> source.LoadedDrafter:
+  ) -> source.Drafting:
     """Returns the drafter.
 
     Args:
@@ -79,9 +81,9 @@ class NamedNetwork:
   config: t5.T5Config
   is_own: bool = True
 
-  def describe(self) -> run_record.DrafterDescription:
+  def describe(self) -> descriptions.DrafterDescription:
     """See `NamedDraft.describe`."""
-    return run_record.DrafterDescription(
+    return descriptions.DrafterDescription(
         kind=self._kind,
         name=network_name(self.name),
         num_params=models.count_params(self.config),
@@ -98,20 +100,25 @@ class NamedNetwork:
   @property
   def _kind(self) -> str:
     if not self.is_own:
-      return early_exit.KIND
+      return early_exit_source.KIND
     has_encoder = self.config.num_encoder_layers > 0
-    return draft_model.KIND if has_encoder else shared_encoder.KIND
+    return (
+        draft_model_source.KIND if has_encoder else shared_encoder_source.KIND
+    )
 
   def load(
       self,
       target: models.Model,
       make_model: MakeModel,
       make_table: MakeTable,
-  ) -> source.LoadedDrafter:
+  ) -> source.Drafting:
     """See `NamedDraft.load`."""
     if not self.is_own:
-      return early_exit.of_config(target.config, self.config.num_decoder_layers)
-    module = draft_model if self._kind == draft_model.KIND else shared_encoder
+      return early_exit_source.of_config(
+          target.config, self.config.num_decoder_layers
+      )
+    is_whole = self._kind == draft_model_source.KIND
+    module = draft_model_source if is_whole else shared_encoder_source
     return module.from_model(make_model(self.config))
 
 
@@ -127,11 +134,11 @@ class NamedTable:
   order: int
   vocab_size: int
 
-  def describe(self) -> run_record.DrafterDescription:
+  def describe(self) -> descriptions.DrafterDescription:
     """See `NamedDraft.describe`."""
-    kind = tables.KINDS[self.order]
+    kind = table_source.KINDS[self.order]
     num_params = sum(x.size for x in jax.tree.leaves(self._shapes))
-    return run_record.DrafterDescription(kind, kind, num_params=num_params)
+    return descriptions.DrafterDescription(kind, kind, num_params=num_params)
 
   def num_bytes(self, workload: memory.Workload) -> memory.DeviceBytes:
     """See `NamedDraft.num_bytes`."""
@@ -144,9 +151,9 @@ class NamedTable:
       target: models.Model,
       make_model: MakeModel,
       make_table: MakeTable,
-  ) -> source.LoadedDrafter:
+  ) -> source.Drafting:
     """See `NamedDraft.load`."""
-    return source.LoadedDrafter(
+    return source.Drafting(
         tables.make_ngram,
         self.describe(),
         params=make_table(self._shapes),
@@ -155,7 +162,7 @@ class NamedTable:
 
   @property
   def _shapes(self) -> tables.Table:
-    return tables.abstract_table(self.order, self.vocab_size)
+    return table_source.abstract_table(self.order, self.vocab_size)
 
 
 def network_name(name: str) -> str:
@@ -181,13 +188,13 @@ def find(name: str, target: t5.T5Config) -> NamedDraft:
     return _shorten(name, find(found[1], target), int(found[2]))
   if found := _SHARED_ENCODER.fullmatch(name):
     return NamedNetwork(name, _decoder(target, int(found[1]), found[2]))
-  for order, kind in tables.KINDS.items():
+  for order, kind in table_source.KINDS.items():
     if name == kind:
       return NamedTable(order, target.vocab_size)
   if name not in t5_published.SIZES:
     raise ValueError(
         f'There is no draft {name!r}. Choose one of'
-        f' {", ".join([*t5_published.SIZES, *tables.KINDS.values()])},'
+        f' {", ".join([*t5_published.SIZES, *table_source.KINDS.values()])},'
         ' early_exit_<layers>, or shared_encoder_<layers>_<size>, e.g.'
         ' shared_encoder_2_small; or add _short_<tokens> to a size or to'
         ' shared_encoder.'

@@ -18,6 +18,7 @@ import numpy as np
 from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs.outputs import output_folder
+from speculative_t5x.loading import descriptions
 from speculative_t5x.loading import models as models_lib
 from speculative_t5x.loading.compatibility import memory
 from speculative_t5x.loading.drafters import source
@@ -182,7 +183,7 @@ class _Bench:
 
   def _make_drafter(
       self, pairing: Pairing, target: models_lib.Model
-  ) -> source.LoadedDrafter:
+  ) -> source.Drafting:
     draft = by_name.find(pairing.draft, self._target_config)
     return draft.load(
         target,
@@ -219,7 +220,7 @@ class _Bench:
         'walltime',
         num_examples=shapes.num_examples,
         truncated_inputs=0,
-        target=run_record.ModelDescription(
+        target=descriptions.ModelDescription(
             name=self._target_name,
             num_params=models_lib.count_params(self._target_config),
             dtype=shapes.dtype,

@@ -12,9 +12,9 @@ import sys
 from typing import Any
 
 from speculative_t5x.decoder import token_decoder
-from speculative_t5x.drafters import draft_model
 from speculative_t5x.loading import models
 from speculative_t5x.loading.compatibility import memory
+from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.loading.drafters import source
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
@@ -290,12 +290,12 @@ class Bench:
       name: str,
       compile_program: Callable[..., programs.Program],
       target: models.Model,
-      drafter: source.LoadedDrafter | None = None,
+      drafter: source.Drafting | None = None,
       gamma: int = 1,
   ) -> Description:
     decoder = token_decoder.TokenDecoder(
         target,
-        drafter or draft_model.from_model(target),
+        drafter or draft_model_source.from_model(target),
         gamma=gamma,
         length=self._shapes.targets_length,
     )

@@ -11,9 +11,9 @@ from speculative_t5x.decoder import answers
 from speculative_t5x.decoder import hints as hints_lib
 from speculative_t5x.decoder import text_decoder
 from speculative_t5x.decoder.answers import embedding
-from speculative_t5x.drafters import draft_model
-from speculative_t5x.drafters import lookup
 from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.drafters import draft_model_source
+from speculative_t5x.loading.drafters import lookup_source
 from tests import tiny
 from tests import vocabulary_files
 
@@ -29,7 +29,7 @@ def decoder(tmp_path_factory):
   path = tmp_path_factory.mktemp('vocabulary') / 'spiece.model'
   return text_decoder.TextDecoder(
       tiny.model(_CONFIG),
-      lookup.FromContext().load(),
+      lookup_source.FromContext().load(),
       vocabularies.load(vocabulary_files.train(path)),
       gamma=4,
       inputs_length=_INPUTS,
@@ -159,7 +159,7 @@ class TestFinder:
       answers.Finder(decoder.tokens, answers.Store(other))
 
   def test_drafter_that_does_not_read_hints(self, decoder, store):
-    drafter = draft_model.from_model(tiny.model(_CONFIG, noise=0.1))
+    drafter = draft_model_source.from_model(tiny.model(_CONFIG, noise=0.1))
     other = decoder.tokens.with_drafter(drafter, 2)
     with pytest.raises(ValueError, match='configs/drafters/lookup.gin'):
       answers.Finder(other, store)

@@ -734,7 +734,7 @@ class TestBadInput:
           ('--gin.GAMMA=0', 'gamma must be a whole number and at least 1'),
           ('--gin.GAMMA=-1', 'gamma must be'),
           (
-              '--gin.DRAFTER=@draft_model.FromCheckpoint',
+              '--gin.DRAFTER=@draft_model_source.FromCheckpoint',
               'with parentheses.* Got <class',
           ),
           ('--gin.TEMPERATURE=-0.5', 'temperature must be'),

@@ -11,6 +11,7 @@ import pytest
 from speculative_t5x.jobs.outputs import chunks as chunks_lib
 from speculative_t5x.jobs.outputs import configurations
 from speculative_t5x.jobs.outputs import output_folder
+from speculative_t5x.loading import descriptions
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import provenance
 from tests import full_disk
@@ -143,7 +144,7 @@ class TestDamage:
     for name, text in (('checkpoint', 'one'), ('other', 'two')):
       (tmp_path / name / 'state').mkdir(parents=True)
       (tmp_path / name / 'state/weights').write_text(text)
-    target = run_record.ModelDescription(
+    target = descriptions.ModelDescription(
         checkpoint=str(tmp_path / 'checkpoint')
     )
     take = lambda: _take(_chunks(tmp_path / 'out', target=target))[1]

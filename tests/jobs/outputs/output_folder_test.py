@@ -11,14 +11,15 @@ import pytest
 
 from speculative_t5x.jobs.outputs import configurations
 from speculative_t5x.jobs.outputs import output_folder
+from speculative_t5x.loading import descriptions
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import provenance
 from speculative_t5x.research.reports import runs
 from tests import full_disk
 
 _MODELS = {
-    'target': run_record.ModelDescription,
-    'drafter': run_record.DrafterDescription,
+    'target': descriptions.ModelDescription,
+    'drafter': descriptions.DrafterDescription,
 }
 
 

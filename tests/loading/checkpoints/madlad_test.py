@@ -18,9 +18,9 @@ import pytest
 
 from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import token_decoder
-from speculative_t5x.drafters import draft_model
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
+from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.networks import t5
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling
@@ -153,7 +153,7 @@ class TestDecoding:
     model = models.load_model(checkpoint.folder)
     decoder = token_decoder.TokenDecoder(
         model,
-        draft_model.from_model(model),
+        draft_model_source.from_model(model),
         gamma=3,
         length=12,
         matmul_precision='highest',

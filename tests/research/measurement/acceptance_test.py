@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from speculative_t5x.decoder import token_decoder
-from speculative_t5x.drafters import draft_model
+from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.networks import t5_model
 from speculative_t5x.research.measurement import acceptance
 from speculative_t5x.research.measurement import intervals
@@ -135,7 +135,7 @@ class TestScore:
   def test_draft_model_equal_to_the_target(self):
     """Sums of probabilities can slightly exceed 1."""
     same = decoder().with_drafter(
-        draft_model.from_model(decoder().target), GAMMA
+        draft_model_source.from_model(decoder().target), GAMMA
     )
     asked = request()
     decoded = jax.device_get(same.plain(asked))

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from speculative_t5x.decoder import token_decoder
-from speculative_t5x.drafters import draft_model
-from speculative_t5x.drafters import early_exit
-from speculative_t5x.drafters import in_order
-from speculative_t5x.drafters import shared_encoder
 from speculative_t5x.loading import models
+from speculative_t5x.loading.drafters import draft_model_source
+from speculative_t5x.loading.drafters import early_exit_source
+from speculative_t5x.loading.drafters import in_order_source
+from speculative_t5x.loading.drafters import shared_encoder_source
 from speculative_t5x.networks import t5
 from speculative_t5x.research.measurement import operations
 from speculative_t5x.speculation import sampling
@@ -40,7 +40,7 @@ def _count(
 ) -> operations.Operations:
   decoder = token_decoder.TokenDecoder(
       _model(TARGET),
-      drafter or draft_model.from_model(_model(DRAFT)),
+      drafter or draft_model_source.from_model(_model(DRAFT)),
       gamma=gamma,
       length=LENGTH,
       num_decodes=num_decodes,
@@ -93,14 +93,14 @@ class TestCount:
     config = dataclasses.replace(
         DRAFT, num_encoder_layers=0, emb_dim=128, encoder_dim=TARGET.emb_dim
     )
-    found = _count(drafter=shared_encoder.from_model(_model(config)))
+    found = _count(drafter=shared_encoder_source.from_model(_model(config)))
     expected = by_hand(config, 2, num_logits=1)
     expected += (GAMMA - 1) * by_hand(config, 1)
     assert 1 <= found.draft / expected < 1.03
 
   def test_early_exit(self):
     """Each call feeds one position: the target has fed all others."""
-    found = _count(drafter=early_exit.of_config(TARGET, 1))
+    found = _count(drafter=early_exit_source.of_config(TARGET, 1))
     config = dataclasses.replace(TARGET, num_decoder_layers=1)
     assert 1 <= found.draft / (GAMMA * by_hand(config, 1)) < 1.02
     assert found.draft_token < found.target
@@ -108,11 +108,13 @@ class TestCount:
   def test_drafters_in_order(self):
     """Each one's calls take its own parameters, or the target's."""
     drafters = (
-        early_exit.of_config(TARGET, 1),
-        draft_model.from_model(_model(DRAFT)),
+        early_exit_source.of_config(TARGET, 1),
+        draft_model_source.from_model(_model(DRAFT)),
     )
     alone = [_count(drafter=each).draft for each in drafters]
-    assert _count(drafter=in_order.in_order(drafters)).draft == sum(alone)
+    assert _count(drafter=in_order_source.from_drafters(drafters)).draft == sum(
+        alone
+    )
 
   def test_operations_grow_with_positions(self):
     one, many = _count(gamma=1), _count(gamma=7)

@@ -5,8 +5,8 @@
 import pytest
 
 from speculative_t5x.decoder import text_decoder
-from speculative_t5x.drafters import draft_model
 from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.research.measurement import text_walltime
 from speculative_t5x.research.paper import points
 from speculative_t5x.research.reports import walltime_summary
@@ -30,7 +30,7 @@ def decoder():
   )
   return text_decoder.TextDecoder(
       tiny.model(config),
-      draft_model.from_model(tiny.model(config, noise=0.1)),
+      draft_model_source.from_model(tiny.model(config, noise=0.1)),
       vocabularies.load(bulletins.VOCABULARY_FILE),
       gamma=2,
       inputs_length=16,

@@ -4,6 +4,7 @@
 
 import dataclasses
 
+from speculative_t5x.loading import descriptions
 from speculative_t5x.research import run_record
 from speculative_t5x.research.reports import methods_table
 from speculative_t5x.research.reports import runs
@@ -16,7 +17,7 @@ def _record(speedup, **values):
   rule = values.pop('rule', 'tokenwise')
   return dataclasses.replace(
       records.measured(temperature=values.pop('temperature', 1.0)),
-      drafter=run_record.DrafterDescription(kind=kind, name=name),
+      drafter=descriptions.DrafterDescription(kind=kind, name=name),
       verification=run_record.Verification(rule),
       speedup=speedup,
       speedup_ci95=(speedup - 0.1, speedup + 0.1),

@@ -6,11 +6,14 @@ import dataclasses
 
 import pytest
 
-from speculative_t5x.research import run_record
+from speculative_t5x.loading import descriptions
 from speculative_t5x.research.reports import readings
 from tests.research.paper import records
 
-_TARGET, _DRAFTER = run_record.ModelDescription, run_record.DrafterDescription
+_TARGET, _DRAFTER = (
+    descriptions.ModelDescription,
+    descriptions.DrafterDescription,
+)
 
 
 class TestVerdict:

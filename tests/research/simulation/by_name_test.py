@@ -9,6 +9,7 @@ import pytest
 from speculative_t5x.drafters import tables
 from speculative_t5x.loading import token_counts
 from speculative_t5x.loading.compatibility import memory
+from speculative_t5x.loading.drafters import table_source
 from speculative_t5x.research.simulation import by_name
 from speculative_t5x.research.simulation import random_models
 from speculative_t5x.research.simulation import t5_published
@@ -57,14 +58,14 @@ class TestTables:
     held = sum(x.nbytes for x in jax.tree.leaves(loaded.params))
     assert held == draft.num_bytes(WORKLOAD).params
 
-  @pytest.mark.parametrize(('order', 'name'), tables.KINDS.items())
+  @pytest.mark.parametrize(('order', 'name'), table_source.KINDS.items())
   def test_shapes_are_those_of_counted_texts(self, order, name):
     """One token has more continuations than are kept."""
     texts = [[2, token, 1] for token in range(3, 99)]
     counts = token_counts.count(
         texts, num_pieces=100, eos_id=1, num_kept=token_counts.NUM_KEPT
     )
-    smoothed = tables.smooth(counts, order, 128, 0)
+    smoothed = table_source.smooth(counts, order, 128, 0)
     found = load(by_name.NamedTable(order, 128)).params
     describe = lambda tree: jax.tree.map(lambda x: (x.shape, x.dtype), tree)
     assert describe(found) == describe(smoothed)
@@ -84,7 +85,7 @@ class TestRandomTables:
       assert all(0 <= token < vocab_size for token in row)
 
   def test_seed(self):
-    shapes = tables.abstract_table(2, 50)
+    shapes = table_source.abstract_table(2, 50)
     make = lambda seed: np.asarray(
         random_models.make_table(shapes, seed).next_probs
     )

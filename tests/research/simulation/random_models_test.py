@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from speculative_t5x.decoder import token_decoder
-from speculative_t5x.drafters import draft_model
 from speculative_t5x.loading import models
+from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.networks import t5_model
 from speculative_t5x.research.simulation import random_models
 from speculative_t5x.research.simulation import t5_published
@@ -32,7 +32,7 @@ CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
 def decoder() -> token_decoder.TokenDecoder:
   return token_decoder.TokenDecoder(
       random_models.make_model(CONFIG, seed=1),
-      draft_model.from_model(random_models.make_model(CONFIG, seed=2)),
+      draft_model_source.from_model(random_models.make_model(CONFIG, seed=2)),
       gamma=GAMMA,
       length=LENGTH,
       may_end=False,

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import pytest
 
 from speculative_t5x.decoder import token_decoder
-from speculative_t5x.drafters import draft_model
+from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
 from speculative_t5x.research.tpu_aot import abstract_pair
@@ -47,7 +47,7 @@ def _compile(
   make = abstract_pair.make_model
   decoder = token_decoder.TokenDecoder(
       make(TARGET, place, min_block=min_block),
-      draft_model.from_model(make(DRAFT, place, draft_rules, min_block)),
+      draft_model_source.from_model(make(DRAFT, place, draft_rules, min_block)),
       gamma=gamma,
       length=LENGTH,
   )

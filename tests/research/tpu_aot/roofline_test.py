@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import pytest
 
 from speculative_t5x.decoder import token_decoder
-from speculative_t5x.drafters import draft_model
+from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.networks import sharding
 from speculative_t5x.research.measurement import operations
 from speculative_t5x.research.measurement import read_floor
@@ -47,7 +47,7 @@ def _mesh(data: int, model: int) -> jax.sharding.AbstractMesh:
 
 def _decoder(model) -> token_decoder.TokenDecoder:
   return token_decoder.TokenDecoder(
-      model, draft_model.from_model(model), gamma=GAMMA, length=LENGTH
+      model, draft_model_source.from_model(model), gamma=GAMMA, length=LENGTH
   )
 
 

@@ -1,0 +1,33 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What a run record says of a model and of a drafter.
+
+The fields are keys of the JSON objects: see `docs/run_record.md`.
+"""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelDescription:
+  """The target, or the network of a draft model."""
+
+  name: str | None = None
+  checkpoint: str | None = None  # its path
+  num_params: int | None = None
+  dtype: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class DrafterDescription:
+  """The drafter; a drafter without parameters has a kind and a name only."""
+
+  kind: str | None = None
+  name: str | None = None
+  checkpoint: str | None = None  # its path
+  num_params: int | None = None
+  dtype: str | None = None
+  model_parallel: bool | None = None  # partitioned as the target is
+  temperature: float | None = None
+  short_vocabulary: int | None = None  # tokens of its head, if not all
+  table: str | None = None  # path of the token counts that it was made from

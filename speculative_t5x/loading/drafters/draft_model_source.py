@@ -1,0 +1,163 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Draft models, read from checkpoints."""
+
+from collections.abc import Callable
+import dataclasses
+import functools
+
+import numpy as np
+
+from speculative_t5x.drafters import draft_model
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import descriptions
+from speculative_t5x.loading import models
+from speculative_t5x.loading import token_counts
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.compatibility import pairing
+from speculative_t5x.loading.drafters import source
+from speculative_t5x.networks import sharding
+from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_model
+from speculative_t5x.speculation import ranges
+
+KIND = 'model'  # in a run record
+
+
+@dataclasses.dataclass(frozen=True)
+class FromCheckpoint:
+  """A draft model that is read from a checkpoint: see `source.Source`.
+
+  Attributes:
+    checkpoint_path: of any layout that `checkpoints` reads.
+    config: of its network; None for the sizes that the checkpoint states, in
+      the dtype of the target.
+    vocabulary_file: its own vocabulary, to be compared with the target's; None
+      if both are known to be the same.
+    model_parallel: whether its parameters are partitioned along the model axis
+      of the mesh, as the target's are; each device holds all of them otherwise.
+    short_vocabulary: output folder of the make-table job, from whose counts the
+      most frequent tokens are taken; only these are drafted. None for all.
+    short_vocabulary_size: how many, the end of sequence included.
+  """
+
+  checkpoint_path: checkpoints.Path
+  config: t5.T5Config | None = None
+  vocabulary_file: str | None = None
+  model_parallel: bool = False
+  short_vocabulary: checkpoints.Path | None = None
+  short_vocabulary_size: int = 1024
+
+  def __post_init__(self):
+    ranges.check_settings(
+        ranges.COUNT, short_vocabulary_size=self.short_vocabulary_size
+    )
+
+  def find(
+      self,
+      target: models.ModelSource,
+      vocabulary: vocabularies.Vocabulary | None,
+  ) -> Callable[[], source.Drafting]:
+    """See `source.Source.find`."""
+    found = self._find_model(target, vocabulary)
+    return self._found(found, vocabulary, from_model)
+
+  def _find_model(
+      self,
+      target: models.ModelSource,
+      vocabulary: vocabularies.Vocabulary | None,
+      is_decoder: bool = False,
+  ) -> models.ModelSource:
+    """Returns the draft model, which fits the target."""
+    if vocabulary is not None and self.vocabulary_file is not None:
+      vocabularies.check_same(
+          vocabulary, vocabularies.load(self.vocabulary_file)
+      )
+    found = models.find_model(
+        pairing.open_checkpoint(pairing.DRAFT_PATH, self.checkpoint_path),
+        self.config,
+        dtype=target.config.dtype,
+        mesh=target.mesh,
+        rules=sharding.MODEL_PARALLEL
+        if self.model_parallel
+        else sharding.REPLICATED,
+        is_decoder=is_decoder,
+    )
+    if found.checkpoint.special_ids is None:  # not stored: of one family
+      found = dataclasses.replace(found, special_ids=target.special_ids)
+    if vocabulary is not None:
+      models.fit_vocabulary(vocabulary, target, (found,))
+    pairing.check_networks(target, found)
+    source.check_special_ids(found.special_ids, target.special_ids)
+    return found
+
+  def _found(
+      self,
+      found: models.ModelSource,
+      vocabulary: vocabularies.Vocabulary | None,
+      make: Callable[[models.Model], source.Drafting],
+  ) -> Callable[[], source.Drafting]:
+    ids = self._find_short_vocabulary(found, vocabulary)
+    return functools.partial(self._load, found, ids, make)
+
+  def _find_short_vocabulary(
+      self,
+      found: models.ModelSource,
+      vocabulary: vocabularies.Vocabulary | None,
+  ) -> np.ndarray | None:
+    """Returns the tokens of the head; None for all."""
+    if self.short_vocabulary is None:
+      return None
+    counts = token_counts.load(self.short_vocabulary)
+    counts.check_fits(
+        self.short_vocabulary,
+        found.config.vocab_size,
+        found.special_ids.end,
+        vocabulary,
+    )
+    return counts.most_frequent(self.short_vocabulary_size)
+
+  def _load(
+      self,
+      found: models.ModelSource,
+      ids: np.ndarray | None,
+      make: Callable[[models.Model], source.Drafting],
+  ) -> source.Drafting:
+    if ids is None:
+      return make(found.load())
+    loaded = make(models.shorten_head(found.load(), ids))
+    description = dataclasses.replace(
+        loaded.description, table=str(self.short_vocabulary)
+    )
+    return dataclasses.replace(loaded, description=description)
+
+
+def from_model(draft: models.Model) -> source.Drafting:
+  """Returns the drafter that decodes with a loaded model."""
+
+  def make(
+      target: t5_model.T5Model, max_draft_tokens: int
+  ) -> draft_model.DraftModel:
+    return draft_model.DraftModel(
+        # Ids that the target forbids are not worth drafting.
+        model=dataclasses.replace(
+            target, config=draft.config, special_ids=draft.special_ids
+        ),
+        max_draft_tokens=max_draft_tokens,
+        vocab_size=target.vocab_size,
+        rules=draft.rules,
+    )
+
+  is_partitioned = draft.rules != sharding.REPLICATED
+  return source.Drafting(
+      make,
+      descriptions.DrafterDescription(
+          kind=KIND,
+          **dataclasses.asdict(draft.describe()),
+          model_parallel=draft.mesh is not None and is_partitioned,
+          short_vocabulary=draft.config.head_size,
+      ),
+      params=draft.params,
+      models=(draft,),
+      mesh=draft.mesh,
+  )

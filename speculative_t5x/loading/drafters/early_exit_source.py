@@ -1,0 +1,123 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The first layers of the target as a drafter, with or without a new head."""
+
+from collections.abc import Callable
+import dataclasses
+
+import jax.numpy as jnp
+
+from speculative_t5x.drafters import early_exit
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import descriptions
+from speculative_t5x.loading import models
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.compatibility import pairing
+from speculative_t5x.loading.drafters import source
+from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_model
+from speculative_t5x.speculation import contracts
+
+KIND = 'early_exit'  # in a run record
+
+
+def truncate(target: models.Model, exit_layer: int) -> models.Model:
+  """Returns the target cut after a decoder layer, with its encoder and head.
+
+  Raises:
+    ValueError: as `truncate_config`.
+  """
+  config = early_exit.truncate_config(target.config, exit_layer)
+  kept = models.abstract_params(config)['decoder']
+  decoder = {name: target.params['decoder'][name] for name in kept}
+  return dataclasses.replace(
+      target, config=config, params={**target.params, 'decoder': decoder}
+  )
+
+
+@dataclasses.dataclass(frozen=True)
+class OfTarget:
+  """The target's first layers as a drafter: see `source.Source`.
+
+  Attributes:
+    exit_layer: how many decoder layers of the target draft.
+  """
+
+  exit_layer: int
+
+  def find(
+      self,
+      target: models.ModelSource,
+      vocabulary: vocabularies.Vocabulary | None,
+  ) -> Callable[[], source.Drafting]:
+    """See `source.Source.find`."""
+    drafter = of_config(target.config, self.exit_layer)
+    return lambda: drafter
+
+
+@dataclasses.dataclass(frozen=True)
+class FromCheckpoint(OfTarget):
+  """The target's first layers with a head from a checkpoint.
+
+  Attributes:
+    exit_layer: how many decoder layers of the target draft: those that the head
+      was trained for.
+    checkpoint_path: of the head, with T5X's names: see `take_head`.
+  """
+
+  checkpoint_path: checkpoints.Path
+
+  def find(
+      self,
+      target: models.ModelSource,
+      vocabulary: vocabularies.Vocabulary | None,
+  ) -> Callable[[], source.Drafting]:
+    """See `source.Source.find`."""
+    without_head = of_config(target.config, self.exit_layer)
+    checkpoint = pairing.open_checkpoint(
+        pairing.DRAFT_PATH, self.checkpoint_path
+    )
+    description = dataclasses.replace(
+        without_head.description, checkpoint=str(checkpoint.folder)
+    )
+    return lambda: dataclasses.replace(
+        without_head,
+        description=description,
+        params=self._read(checkpoint, target),
+        mesh=target.mesh,
+    )
+
+  def _read(
+      self, checkpoint: checkpoints.Checkpoint, target: models.ModelSource
+  ) -> contracts.Params:
+    config = early_exit.head_config(target.config, self.exit_layer)
+    shardings = target.mesh and early_exit.take_head(
+        models.param_shardings(config, target.mesh, target.rules)
+    )
+    head = early_exit.take_head(models.abstract_params(config))
+    return checkpoint.restore_params(head, config.dtype, shardings)
+
+
+def of_config(target: t5.T5Config, exit_layer: int) -> source.Drafting:
+  """Returns the drafter for targets of a config; there is nothing to load.
+
+  Raises:
+    ValueError: as `truncate_config`.
+  """
+  network = early_exit.network_config(target, exit_layer)
+
+  def make(
+      target: t5_model.T5Model, max_draft_tokens: int
+  ) -> early_exit.EarlyExit:
+    early_exit.truncate_config(target.config, exit_layer)
+    return early_exit.EarlyExit(target, exit_layer, max_draft_tokens)
+
+  return source.Drafting(
+      make,
+      descriptions.DrafterDescription(
+          kind=KIND,
+          name=f'early_exit_{exit_layer}',
+          num_params=models.count_params(network),
+          dtype=jnp.dtype(target.dtype).name,
+      ),
+  )

@@ -1,0 +1,63 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Lookup in the context as a drafter; it has no parameters."""
+
+from collections.abc import Callable
+import dataclasses
+
+from speculative_t5x.drafters import lookup
+from speculative_t5x.loading import descriptions
+from speculative_t5x.loading import models
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.drafters import source
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import ranges
+
+
+@dataclasses.dataclass(frozen=True)
+class FromContext:
+  """The source of a `lookup.Lookup`, see `source.Source`.
+
+  Attributes:
+    max_ngram: see `lookup.Lookup`.
+    min_ngram: see `lookup.Lookup`.
+    only_hints: see `lookup.Lookup`.
+  """
+
+  max_ngram: int = 3
+  min_ngram: int = 1
+  only_hints: bool = False
+
+  def __post_init__(self):
+    ranges.check_settings(
+        ranges.COUNT, max_ngram=self.max_ngram, min_ngram=self.min_ngram
+    )
+    if self.min_ngram > self.max_ngram:
+      raise ValueError(
+          f'min_ngram must be at most max_ngram, got min_ngram {self.min_ngram}'
+          f' and max_ngram {self.max_ngram}. Set LOOKUP_MIN_NGRAM and'
+          ' LOOKUP_MAX_NGRAM, for example to 1 and 3.'
+      )
+
+  def make(self, target: contracts.Model, gamma: int) -> lookup.Lookup:
+    """Returns the drafter; see `source.Drafting`."""
+    padding = target.special_ids.padding
+    return lookup.Lookup(
+        gamma, self.max_ngram, self.min_ngram, padding, self.only_hints
+    )
+
+  def find(
+      self,
+      target: models.ModelSource,
+      vocabulary: vocabularies.Vocabulary | None,
+  ) -> Callable[[], source.Drafting]:
+    """See `source.Source.find`."""
+    return self.load
+
+  def load(self) -> source.Drafting:
+    """Returns the drafter; there is nothing to read."""
+    searched = '_hints' if self.only_hints else ''
+    name = f'lookup{searched}_{self.min_ngram}_{self.max_ngram}'
+    return source.Drafting(
+        self.make, descriptions.DrafterDescription('lookup', name)
+    )

@@ -1,0 +1,54 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Draft decoders on the target's encoder, read from checkpoints."""
+
+from collections.abc import Callable
+import dataclasses
+
+from speculative_t5x.drafters import draft_model
+from speculative_t5x.drafters import shared_encoder
+from speculative_t5x.loading import models
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.compatibility import pairing
+from speculative_t5x.loading.drafters import draft_model_source
+from speculative_t5x.loading.drafters import source
+from speculative_t5x.networks import t5_model
+
+KIND = 'shared_encoder'  # in a run record
+
+
+@dataclasses.dataclass(frozen=True)
+class FromCheckpoint(draft_model_source.FromCheckpoint):
+  """A draft decoder that is read from a checkpoint: see `source.Source`.
+
+  The checkpoint has T5X's parameter tree without `encoder`. The attributes are
+  those of `draft_model_source.FromCheckpoint`.
+  """
+
+  def find(
+      self,
+      target: models.ModelSource,
+      vocabulary: vocabularies.Vocabulary | None,
+  ) -> Callable[[], source.Drafting]:
+    """See `source.Source.find`."""
+    found = self._find_model(target, vocabulary, is_decoder=True)
+    pairing.check_width(target.config, found.config)
+    return self._found(found, vocabulary, from_model)
+
+
+def from_model(draft: models.Model) -> source.Drafting:
+  """Returns the drafter that decodes with a loaded decoder."""
+  loaded = draft_model_source.from_model(draft)
+
+  def make(
+      target: t5_model.T5Model, max_draft_tokens: int
+  ) -> draft_model.DraftModel:
+    pairing.check_width(target.config, draft.config)
+    drafter = loaded.make(target, max_draft_tokens)
+    decoder = t5_model.T5Decoder(**vars(drafter.model))
+    return dataclasses.replace(
+        drafter, model=decoder, read=shared_encoder.read_target
+    )
+
+  description = dataclasses.replace(loaded.description, kind=KIND)
+  return dataclasses.replace(loaded, make=make, description=description)

@@ -1,0 +1,158 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of n-grams as drafters, smoothed from counted texts.
+
+Probabilities are smoothed as Witten and Bell (1991) do, interpolated at every
+order: with N tokens after a context x, T(x) of them different, a token y has
+
+  q(y | x) = (N(x, y) + T(x) q(y)) / (N(x) + T(x))
+
+where q(y) is the unigram distribution, which is interpolated in the same way
+with the uniform distribution. There is nothing to tune. A token after which
+nothing was counted has the unigram distribution.
+
+A dense bigram table of 32,128 tokens would take 4 GB. Stored are the most
+frequent continuations of each token; the counts of the others are given to the
+unigram distribution.
+
+Legend: vocab (the target's), kept (continuations per token).
+"""
+
+from collections.abc import Callable
+import dataclasses
+import numbers
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from speculative_t5x.drafters import tables
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import descriptions
+from speculative_t5x.loading import models
+from speculative_t5x.loading import token_counts
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.drafters import source
+from speculative_t5x.networks import sharding
+from speculative_t5x.speculation import ranges
+
+KINDS = {1: 'unigram', 2: 'bigram'}  # by order, in a run record
+_ORDER = ranges.Kind(
+    'be 1 (unigram) or 2 (bigram)', numbers.Integral, KINDS.__contains__
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class FromFile:
+  """A unigram or bigram drafter from a file: see `source.Source`.
+
+  Attributes:
+    path: output folder of the make-table job.
+    order: 1 for unigrams, 2 for bigrams.
+  """
+
+  path: checkpoints.Path
+  order: int = 2
+
+  def __post_init__(self):
+    ranges.check_settings(_ORDER, order=self.order)
+
+  def find(
+      self,
+      target: models.ModelSource,
+      vocabulary: vocabularies.Vocabulary | None,
+  ) -> Callable[[], source.Drafting]:
+    """See `source.Source.find`."""
+    counts = token_counts.load(self.path)
+    vocab_size, special_ids = target.config.vocab_size, target.special_ids
+    counts.check_fits(self.path, vocab_size, special_ids.end, vocabulary)
+
+    def load() -> source.Drafting:
+      table = smooth(counts, self.order, vocab_size, special_ids.start)
+      return from_table(table, self.order, str(self.path), target.mesh)
+
+    return load
+
+
+def from_table(
+    table: tables.Table,
+    order: int,
+    path: str | None = None,
+    mesh: jax.sharding.Mesh | None = None,
+) -> source.Drafting:
+  """Returns the drafter of a table.
+
+  Args:
+    table: as `smooth` returns it.
+    order: of the table.
+    path: that its counts were read from, for the run record.
+    mesh: to hold it whole on every device of; None for one device.
+  """
+  if mesh is None:
+    table = jax.tree.map(jnp.asarray, table)
+  else:
+    table = jax.device_put(table, sharding.replicated(mesh))
+  kind = KINDS[order]
+  return source.Drafting(
+      tables.make_ngram,
+      descriptions.DrafterDescription(kind=kind, name=kind, table=path),
+      params=table,
+      mesh=mesh,
+  )
+
+
+def abstract_table(order: int, vocab_size: int) -> tables.Table:
+  """Returns shapes and dtypes of a table of make-table's counts by default.
+
+  Args:
+    order: 1 for unigrams, 2 for bigrams.
+    vocab_size: width of the target's logits.
+  """
+  kept = min(token_counts.NUM_KEPT, vocab_size) if order == 2 else 0
+  floats = lambda *shape: jax.ShapeDtypeStruct(shape, jnp.float32)
+  return tables.Table(
+      unigram=floats(vocab_size),
+      backoff=floats(vocab_size),
+      next_tokens=jax.ShapeDtypeStruct((vocab_size, kept), jnp.int32),
+      next_probs=floats(vocab_size, kept),
+  )
+
+
+def smooth(
+    counts: token_counts.TokenCounts, order: int, vocab_size: int, start: int
+) -> tables.Table:
+  """Returns the smoothed table of counts, in numpy arrays.
+
+  Args:
+    counts: of texts.
+    order: 1 for unigrams, 2 for bigrams.
+    vocab_size: width of the target's logits.
+    start: the decoder's first input, after which a text begins.
+  Reference: Witten and Bell (1991), method C; interpolated as in Chen and
+    Goodman (1999), Section 2.5.
+  """
+  num_kept = counts.next_counts.shape[1] if order == 2 else 0
+
+  def by_token(values: np.ndarray) -> np.ndarray:
+    """Returns values of contexts by previous token, with 0 for the others."""
+    found = np.zeros((vocab_size, *values.shape[1:]), values.dtype)
+    found[: counts.num_pieces] = values[:-1]
+    found[start] = values[-1]
+    return found
+
+  kept = by_token(counts.next_counts[:, :num_kept])
+  weights = np.maximum(by_token(counts.totals + counts.num_next), 1)
+  unigram = np.zeros(vocab_size, np.float32)
+  unigram[: counts.num_pieces] = _unigram(counts.counts)
+  return tables.Table(
+      unigram=unigram,
+      backoff=np.float32(1 - kept.sum(axis=1) / weights),
+      next_tokens=by_token(counts.next_tokens[:, :num_kept]),
+      next_probs=np.float32(kept / weights[:, None]),
+  )
+
+
+def _unigram(counts: np.ndarray) -> np.ndarray:
+  """Returns the smoothed distribution of tokens, [pieces]."""
+  num_different = np.count_nonzero(counts)
+  return (counts + num_different / counts.size) / (counts.sum() + num_different)
