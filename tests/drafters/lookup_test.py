@@ -358,7 +358,7 @@ class TestMistakes:
 
   def test_load_is_missing(self):
     with pytest.raises(ValueError, match=r'Give FromContext\(\.\.\.\)\.load'):
-      source_lib.check_loaded(lookup_source.FromContext())
+      source_lib.check_drafting(lookup_source.FromContext())
 
   @pytest.mark.parametrize('bound', [1.0, '2', True, None])
   def test_bounds_that_are_no_integers(self, bound):
