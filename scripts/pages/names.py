@@ -33,7 +33,6 @@ _FILES = {
 }
 _BENCHMARKS = {
     'beside_deep': 'multi30k/side_by_side.json',
-    'beside_deep_earlier': 'multi30k/side_by_side_earlier.json',
     'divergence_plain': 'divergence_multi30k_plain.json',
     'divergence_speculative': 'divergence_multi30k_speculative.json',
     'beside_base': 'side_by_side_base.json',
