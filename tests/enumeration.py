@@ -25,7 +25,7 @@ import numpy as np
 
 from speculative_t5x import testing
 from speculative_t5x.drafters import draft_model
-from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import t5
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import sampling as sampling_lib
@@ -321,7 +321,7 @@ def at_prefixes(state, paths, case: Case, rng) -> state_lib.State:
   for i, path in enumerate(paths):
     sequences[i, : len(path[1])] = path[1]
   fed = np.pad(sequences, ((0, 0), (1, case.gamma)))
-  fed[:, 0] = t5_model.SPECIAL_IDS.start
+  fed[:, 0] = t5.SPECIAL_IDS.start
 
   def cache(num_fed):
     stale = rng.integers(0, case.vocab_size, fed.shape, np.int32)
@@ -378,7 +378,7 @@ def _problem(
   ]
   missing = case.gamma - len(tokens)
   uniform = np.full(case.vocab_size, 1 / case.vocab_size)
-  end = t5_model.SPECIAL_IDS.end
+  end = t5.SPECIAL_IDS.end
   to_end = tokens.index(end) + 1 if end in tokens else len(tokens)
   return (
       contracts.Scores(

@@ -31,6 +31,7 @@ from speculative_t5x.research.measurement import near_ties
 from speculative_t5x.tasks import bulletins
 from tests import combinations
 from tests import repeat_last
+from tests import tiny
 from tests import tiny_drafters
 
 pytestmark = pytest.mark.long
@@ -88,7 +89,7 @@ def of_lookup(task=None) -> source.Drafting:
 
 def of_first_layer(task) -> source.Drafting:
   """Returns the target's first decoder layer on its encoder's output."""
-  first = early_exit_source.truncate(decoder(task).tokens.target, 1)
+  first = tiny.truncate(decoder(task).tokens.target, 1)
   params = {k: v for k, v in first.params.items() if k != 'encoder'}
   config = dataclasses.replace(first.config, num_encoder_layers=0)
   own = dataclasses.replace(first, config=config, params=params)
@@ -111,7 +112,7 @@ DRAFTERS = {
     'external': lambda task: source.WithoutParameters(
         repeat_last.RepeatLast, 'repeat_last'
     ).load(),
-    'early exit': lambda task: early_exit_source.of_config(
+    'early exit': lambda task: early_exit_source.of_network(
         decoder(task).tokens.target.config, 1
     ),
     'shared encoder': of_first_layer,

@@ -12,7 +12,7 @@ import dataclasses
 import jax.numpy as jnp
 import numpy as np
 
-from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import t5
 from speculative_t5x.testing import table_model
 
 NUM_ROWS = 1021  # a prime
@@ -38,7 +38,7 @@ class Model(table_model.Cached):
 
 def place(tokens: tuple[int, ...]) -> tuple[int]:
   """Returns where a table holds the distribution of the next token."""
-  fed = np.array([[t5_model.SPECIAL_IDS.start, *tokens]], np.int32)
+  fed = np.array([[t5.SPECIAL_IDS.start, *tokens]], np.int32)
   return (int(_digests(fed, np)[0, -1]),)
 
 

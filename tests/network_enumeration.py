@@ -21,8 +21,9 @@ from speculative_t5x import testing
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import source
+from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import t5_modules
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
@@ -49,7 +50,7 @@ def teacher_forced(config: t5.T5Config, params) -> Logits:
   """Returns the logits of a decoder on an encoder's output."""
 
   def logits(encoded, is_input, fed):
-    return t5.Transformer(config).apply(
+    return t5_modules.Transformer(config).apply(
         {'params': params},
         encoded,
         is_input.astype(jnp.int32),
@@ -106,7 +107,7 @@ class Case(enumeration.Case):
     """Returns p and q after every text, [examples, *tokens, length, vocab]."""
     texts = list(itertools.product(range(VOCAB), repeat=self._depth))
     fed = jnp.pad(jnp.array(texts, jnp.int32), ((0, 0), (1, 0)))
-    encoded, memory = t5_model.encode(
+    encoded, memory = tiny.encode(
         self.target.config, self.target.params, self.inputs
     )
     shape = len(self.limits), *([VOCAB] * self._depth), -1, VOCAB
@@ -138,7 +139,7 @@ class Production:
   def __init__(self, case: Case):
     self._case = case
     target = case.target
-    self._model = t5_model.T5Model(target.config)
+    self._model = network_lib.NetworkModel(target.config, t5.SPECIAL_IDS)
     self._drafter = case.drafter.make(self._model, case.gamma)
     self._step = jax.jit(self._run)
 
@@ -260,7 +261,7 @@ def exact_distribution(case: Case, example: int) -> dict:
   limit, found = case.limits[example], {}
 
   def extend(tokens, weight):
-    is_end = tokens and tokens[-1] == t5_model.SPECIAL_IDS.end
+    is_end = tokens and tokens[-1] == t5.SPECIAL_IDS.end
     if is_end or len(tokens) == limit:
       found[tokens] = weight
       return

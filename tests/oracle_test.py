@@ -14,10 +14,12 @@ from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import draft_model_source
+from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import t5_modules
 from speculative_t5x.speculation import sampling
 from tests import shared
+from tests import tiny
 
 FOLDER = shared.shared_folder()
 ORACLE = FOLDER and FOLDER / 't5x_oracle'
@@ -48,7 +50,7 @@ class Oracle:
     """Returns teacher-forced logits of the network of a checkpoint's tree."""
     targets = jnp.asarray(targets)
     apply = functools.partial(
-        t5.Transformer(self.config).apply, enable_dropout=False
+        t5_modules.Transformer(self.config).apply, enable_dropout=False
     )
     return jax.jit(apply)(
         {'params': self.params},
@@ -130,12 +132,12 @@ class TestBlocks:
     targets = oracle.arrays['decoder_target_tokens'][:rows]
     fed = jnp.pad(jnp.asarray(targets)[:, :-1], ((0, 0), (1, 0)))
     model = oracle.model
-    _, context = t5_model.encode(
+    _, context = tiny.encode(
         model.config,
         model.params,
         jnp.asarray(oracle.arrays['encoder_input_tokens'][:rows]),
     )
-    decoder = t5_model.T5Model(model.config)
+    decoder = network_lib.NetworkModel(model.config, t5.SPECIAL_IDS)
     decode = jax.jit(decoder.decode)
     cache = decoder.init_cache(rows, LENGTH + 1)
     blocks = []

@@ -17,7 +17,7 @@ import pytest
 import speculative_t5x
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import nothing
-from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import t5
 from speculative_t5x.rules import block
 from speculative_t5x.rules import lenience
 from speculative_t5x.speculation import loop
@@ -54,7 +54,7 @@ samplers = _load()
 def models():
   """Returns a target that never ends and a similar draft model."""
   tables = table_model.random_logits(1, EXAMPLES, VOCAB)
-  tables[..., t5_model.SPECIAL_IDS.end] = -np.inf
+  tables[..., t5.SPECIAL_IDS.end] = -np.inf
   other = tables + table_model.random_logits(2, EXAMPLES, VOCAB)
   drafter = draft_model.DraftModel(table_model.Model(VOCAB), GAMMA, VOCAB)
   return (
@@ -68,7 +68,7 @@ def models():
 def sample(options, rescale_log_probs=True):
   target, drafter = models()
   return samplers.speculative_sample(
-      target, drafter, IDS, LENGTH, t5_model.SPECIAL_IDS.end, DECODES,
+      target, drafter, IDS, LENGTH, t5.SPECIAL_IDS.end, DECODES,
       rescale_log_probs=rescale_log_probs, **options,
   )  # fmt: skip
 
@@ -76,7 +76,7 @@ def sample(options, rescale_log_probs=True):
 def sample_plainly(options, rescale_log_probs=True):
   target, _ = models()
   return samplers.plain_sample(
-      target, IDS, LENGTH, t5_model.SPECIAL_IDS.end, DECODES,
+      target, IDS, LENGTH, t5.SPECIAL_IDS.end, DECODES,
       rescale_log_probs=rescale_log_probs, **options,
   )  # fmt: skip
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x import testing
-from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import t5
 from speculative_t5x.speculation import contracts
 from speculative_t5x.testing import table_model
 
@@ -26,7 +26,7 @@ def exact_distribution(
   return testing.exact_distribution(
       lambda tokens: probs[table_model.place(tokens)],
       limit,
-      t5_model.SPECIAL_IDS.end,
+      t5.SPECIAL_IDS.end,
   )
 
 
@@ -35,8 +35,8 @@ def outputs(vocab_size: int, limit: int) -> list[tuple[int, ...]]:
   found = []
   for length in range(1, limit + 1):
     for tokens in itertools.product(range(vocab_size), repeat=length):
-      inner = t5_model.SPECIAL_IDS.end in tokens[:-1]
-      complete = tokens[-1] == t5_model.SPECIAL_IDS.end or length == limit
+      inner = t5.SPECIAL_IDS.end in tokens[:-1]
+      complete = tokens[-1] == t5.SPECIAL_IDS.end or length == limit
       if complete and not inner:
         found.append(tokens)
   return found

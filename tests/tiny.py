@@ -7,6 +7,7 @@ version of NumPy and JAX, and what T5X computes for them can be stored (see
 `networks/golden`).
 """
 
+import dataclasses
 import math
 from typing import Any
 
@@ -18,8 +19,9 @@ from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import draft_model_source
+from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_model
+from speculative_t5x.speculation import contracts
 
 # Spreads logits, so that near ties are rare.
 _LOGITS_SCALE = 2.0
@@ -74,7 +76,7 @@ def drafter(model: models.Model, gamma: int) -> draft_model.DraftModel:
   """Returns a drafter with a tiny network, for a target of its vocabulary."""
   config = model.config
   return draft_model.DraftModel(
-      t5_model.T5Model(config), gamma, config.vocab_size
+      network_lib.NetworkModel(config, t5.SPECIAL_IDS), gamma, config.vocab_size
   )
 
 
@@ -107,7 +109,26 @@ def encoder_tokens(rows: int, length: int, vocab_size: int = 64) -> jax.Array:
   tokens = 2 + (7 * index + 11 * row * (index + 1) + row) % (vocab_size - 2)
   num_real = length - (3 * row) % max(length - 1, 1)
   tokens = np.where(index == num_real - 1, 1, tokens)
-  return jnp.asarray(np.where(index < num_real, tokens, 0), jnp.int32)
+  tokens = np.where(index < num_real, tokens, contracts.NO_TOKEN)
+  return jnp.asarray(tokens, jnp.int32)
+
+
+def encode(
+    config: t5.T5Config, params: contracts.Params, tokens: jax.Array
+) -> tuple[jax.Array, t5.T5Memory]:
+  """Returns the features of inputs and the memory of the decoder."""
+  started = config.start(params, tokens, tokens.shape[0], 1)
+  return started.features, started.memory
+
+
+def truncate(model: models.Model, num_layers: int) -> models.Model:
+  """Returns a model cut after some decoder layers."""
+  config = model.config.first_layers(num_layers)
+  kept = models.abstract_params(config)['decoder']
+  decoder = {name: model.params['decoder'][name] for name in kept}
+  return dataclasses.replace(
+      model, config=config, params={**model.params, 'decoder': decoder}
+  )
 
 
 def _noise_like(start: int, shape: tuple[int, ...]) -> np.ndarray:

@@ -25,7 +25,8 @@ from speculative_t5x.loading.drafters import shared_encoder_source
 from speculative_t5x.loading.drafters import source
 from speculative_t5x.loading.drafters import table_source
 from speculative_t5x.networks import layers
-from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import network as network_lib
+from speculative_t5x.networks import t5
 from speculative_t5x.speculation import contracts
 from speculative_t5x.testing import pairs
 from speculative_t5x.testing import table_model
@@ -55,7 +56,7 @@ def of_model(model: contracts.Model, gamma: int, params: Any) -> pairs.Pair:
 
 
 def make_lookup(gamma: int) -> lookup.Lookup:
-  return lookup.Lookup(gamma, 2, 1, padding=0)
+  return lookup.Lookup(gamma, 2, 1)
 
 
 def lookup_then_model(gamma: int) -> pairs.Pair:
@@ -103,7 +104,9 @@ CONFIG = tiny.config(
 def of_network(drafter: source.Drafting, gamma: int) -> pairs.Pair:
   """Returns the pair of the target that is a network, in float32."""
   target = tiny.model(CONFIG)
-  model = t5_model.T5Model(target.config, num_valid_tokens=VOCAB)
+  model = network_lib.NetworkModel(
+      target.config, t5.SPECIAL_IDS, num_valid_tokens=VOCAB
+  )
   inputs = tiny.encoder_tokens(len(TINY_LIMITS), 5, VOCAB)
   depth = max(TINY_LIMITS) - 1 + gamma
   logits = teacher_forced(target, inputs, depth)
@@ -126,7 +129,7 @@ def teacher_forced(
   """Returns masked logits of all texts, [examples, *tokens, length, vocab]."""
   texts = list(itertools.product(range(VOCAB), repeat=depth))
   fed = jnp.pad(jnp.array(texts, jnp.int32), ((0, 0), (1, 0)))
-  encoded, memory = t5_model.encode(target.config, target.params, inputs)
+  encoded, memory = tiny.encode(target.config, target.params, inputs)
   logits = network_enumeration.teacher_forced(CONFIG, tiny.params(CONFIG))
   found = jax.jit(
       jax.vmap(
@@ -166,7 +169,7 @@ _MAKERS = {
     'lookup then model': lookup_then_model,
     'external': lambda gamma: of_tables(repeat_last.RepeatLast(TARGET, gamma)),
     'early exit': lambda gamma: of_network(
-        early_exit_source.of_config(CONFIG, 1), gamma
+        early_exit_source.of_network(CONFIG, 1), gamma
     ),
     'shared encoder': of_shared_encoder,
 }

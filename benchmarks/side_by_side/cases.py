@@ -18,7 +18,6 @@ from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models as models_lib
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_model
 from speculative_t5x.research.simulation import random_models
 from speculative_t5x.research.simulation import t5_published
 from speculative_t5x.speculation import contracts
@@ -159,5 +158,5 @@ def without_end(kernel: jax.Array) -> jax.Array:
   Their logits are 0, while the largest of the many random logits is positive.
   Weights forbid the ids in every system, at no cost.
   """
-  ids = np.array([t5_model.SPECIAL_IDS.padding, t5_model.SPECIAL_IDS.end])
+  ids = np.array([t5.SPECIAL_IDS.padding, t5.SPECIAL_IDS.end])
   return kernel.at[:, ids].set(0)

@@ -8,14 +8,14 @@ from ctranslate2.converters import transformers as converter
 
 from benchmarks.side_by_side import cases
 from benchmarks.side_by_side import hugging_face_ways
-from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import t5
 
 
 class IdsAsPieces:
   """A tokenizer for the converter, whose pieces are the ids as text."""
 
-  pad_token = str(t5_model.SPECIAL_IDS.padding)
-  eos_token = str(t5_model.SPECIAL_IDS.end)
+  pad_token = str(t5.SPECIAL_IDS.padding)
+  eos_token = str(t5.SPECIAL_IDS.end)
   unk_token = '2'
 
   def __init__(self, vocab_size: int):

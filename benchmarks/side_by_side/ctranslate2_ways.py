@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.side_by_side import cases
 from benchmarks.side_by_side import measuring
-from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import t5
 
 
 def versions() -> dict[str, str]:
@@ -59,7 +59,7 @@ def _convert(target: cases.Network, folder: pathlib.Path) -> None:
 def _whole(
     translator: ctranslate2.Translator, tokens: np.ndarray
 ) -> measuring.Decode:
-  pieces = [str(i) for i in tokens if i != t5_model.SPECIAL_IDS.padding]
+  pieces = [str(i) for i in tokens if i != t5.SPECIAL_IDS.padding]
 
   def decode() -> list[int]:
     results = translator.translate_batch(

@@ -19,7 +19,7 @@ from benchmarks.side_by_side import cases
 from benchmarks.side_by_side import measuring
 from speculative_t5x.loading.checkpoints import hugging_face_names
 from speculative_t5x.networks import layers
-from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import t5
 
 
 def versions() -> dict[str, str]:
@@ -90,9 +90,9 @@ def make_network(
           # Selects gelu_new, the tanh approximation, which Flax also uses.
           feed_forward_proj='gated-gelu',
           tie_word_embeddings=False,
-          pad_token_id=t5_model.SPECIAL_IDS.padding,
-          eos_token_id=t5_model.SPECIAL_IDS.end,
-          decoder_start_token_id=t5_model.SPECIAL_IDS.padding,
+          pad_token_id=t5.SPECIAL_IDS.padding,
+          eos_token_id=t5.SPECIAL_IDS.end,
+          decoder_start_token_id=t5.SPECIAL_IDS.padding,
           attn_implementation='eager',
       )
   )
@@ -119,7 +119,7 @@ def copy_params(params, model: torch.nn.Module) -> None:
 
 def _inputs(tokens: np.ndarray) -> dict[str, torch.Tensor]:
   ids = torch.tensor(
-      tokens[tokens != t5_model.SPECIAL_IDS.padding][None], dtype=torch.int64
+      tokens[tokens != t5.SPECIAL_IDS.padding][None], dtype=torch.int64
   )
   return {'input_ids': ids, 'attention_mask': torch.ones_like(ids)}
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import t5
 from speculative_t5x.research.measurement import intervals
 
 # Threads spin for some milliseconds after their work. The pause lets them go to
@@ -69,8 +69,8 @@ class Timings:
 def until_end(ids: Sequence[int]) -> Tokens:
   """Returns the token ids before EOS; all if there is no EOS."""
   ids = [int(i) for i in ids]
-  if t5_model.SPECIAL_IDS.end in ids:
-    ids = ids[: ids.index(t5_model.SPECIAL_IDS.end)]
+  if t5.SPECIAL_IDS.end in ids:
+    ids = ids[: ids.index(t5.SPECIAL_IDS.end)]
   return tuple(ids)
 
 

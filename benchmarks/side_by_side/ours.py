@@ -16,9 +16,11 @@ from benchmarks.side_by_side import measuring
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import nothing
-from speculative_t5x.drafters import shared_encoder
 from speculative_t5x.loading import models as models_lib
-from speculative_t5x.networks import t5_model
+from speculative_t5x.loading.drafters import draft_model_source
+from speculative_t5x.loading.drafters import shared_encoder_source
+from speculative_t5x.networks import network as network_lib
+from speculative_t5x.networks import t5
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import sampling
@@ -38,7 +40,7 @@ def make_ways(case: cases.Case) -> dict[str, measuring.Way]:
       for network in (case.target, case.draft)
   ]
   shares_encoder = draft and not draft.config.num_encoder_layers
-  kind = shared_encoder if shares_encoder else draft_model
+  kind = shared_encoder_source if shares_encoder else draft_model_source
   decoder = token_decoder.TokenDecoder(
       target,
       kind.from_model(draft or target),
@@ -64,7 +66,7 @@ def _whole(
     tokens: np.ndarray,
 ) -> measuring.Decode:
   request = token_decoder.Request(
-      encoder_input_tokens=jnp.asarray(tokens)[None],
+      encoder_input_tokens=_inputs(tokens),
       example_ids=jnp.zeros((1,), jnp.int32),
       limits=jnp.full((1,), cases.LENGTH, jnp.int32),
       seed=jnp.int32(0),
@@ -72,6 +74,11 @@ def _whole(
       draft_sampling=GREEDY,
   )
   return lambda: np.asarray(decode(request).sequences[0])
+
+
+def _inputs(tokens: np.ndarray) -> jax.Array:
+  """Returns one input, [1, length], whose padding is no token."""
+  return jnp.where(tokens > 0, tokens, contracts.NO_TOKEN)[None]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +90,7 @@ class _Encoded:
     index: of its memory in the inputs.
   """
 
-  model: t5_model.T5Model
+  model: network_lib.NetworkModel
   index: int
 
   @property
@@ -100,7 +107,7 @@ class _Encoded:
     """See `contracts.Model.start`."""
     return contracts.Started(
         memories[self.index],
-        self.model.init_cache(rows, slots),
+        self.model.network.init_cache(rows, slots),
         jnp.zeros((rows,), jnp.int32),
         jnp.full((rows,), self.special_ids.start, jnp.int32),
     )
@@ -108,6 +115,10 @@ class _Encoded:
   def decode(self, *args) -> tuple[jax.Array, contracts.Cache]:
     """See `contracts.Model.decode`."""
     return self.model.decode(*args)
+
+
+def _memory_of(config: t5.T5Config) -> Callable[..., t5.T5Memory]:
+  return lambda params, tokens: config.start(params, tokens, 1, 1).memory
 
 
 def from_encoded(
@@ -123,12 +134,9 @@ def from_encoded(
     draft: likewise; None for plain decoding.
   """
   models = [target] if draft is None else [target, draft]
-  encoders = [
-      jax.jit(functools.partial(t5_model.encode, model.config))
-      for model in models
-  ]
+  encoders = [jax.jit(_memory_of(model.config)) for model in models]
   wrapped = [
-      _Encoded(t5_model.T5Model(model.config), index)
+      _Encoded(network_lib.NetworkModel(model.config, t5.SPECIAL_IDS), index)
       for index, model in enumerate(models)
   ]
   drafter = nothing.Nothing()
@@ -151,9 +159,8 @@ def from_encoded(
   params = [model.params for model in models]
 
   def start(tokens: np.ndarray) -> measuring.Decode:
-    tokens = jnp.asarray(tokens)[None]
-    outputs = [encode(p, tokens) for encode, p in zip(encoders, params)]
-    memories = [memory for _, memory in outputs]
+    inputs = _inputs(tokens)
+    memories = [encode(p, inputs) for encode, p in zip(encoders, params)]
     return lambda: np.asarray(compiled(params, memories)).reshape(-1)
 
   return start

@@ -21,9 +21,8 @@ from benchmarks.side_by_side import cases
 from benchmarks.side_by_side import measuring
 from benchmarks.side_by_side import ours
 from speculative_t5x import t5x_guest
-from speculative_t5x.networks import preparation
 from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import t5_preparation
 from speculative_t5x.research.measurement import provenance
 from speculative_t5x.speculation import contracts
 
@@ -116,7 +115,7 @@ def _whole(
 
 
 def _t5x_from_encoded(target: cases.Network) -> measuring.Start:
-  encode = jax.jit(functools.partial(t5_model.encode, target.config))
+  encode = jax.jit(target.config.encode)
 
   def decode(params, batch, encoded):
     kind = functools.partial(Encoded, encoded=encoded)
@@ -126,7 +125,9 @@ def _t5x_from_encoded(target: cases.Network) -> measuring.Start:
 
   def start(tokens: np.ndarray) -> measuring.Decode:
     batch = _features(tokens)
-    encoded, _ = encode(target.params, batch['encoder_input_tokens'])
+    tokens = batch['encoder_input_tokens']
+    inputs = jnp.where(tokens > 0, tokens, contracts.NO_TOKEN)
+    encoded = encode(target.params, inputs)
     return lambda: np.asarray(compiled(target.params, batch, encoded)[0])
 
   return start
@@ -155,4 +156,4 @@ def _guest_way(
 def _prepare(network: cases.Network | None) -> cases.Network | None:
   if network is None:
     return None
-  return cases.Network(*preparation.prepare(network.config, network.params))
+  return cases.Network(*t5_preparation.prepare(network.config, network.params))

@@ -35,18 +35,20 @@ def parts(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
 
 
 def pad(
-    rows: Sequence[Sequence[int]], length: int, padding: int = 0
+    rows: Sequence[Sequence[int]],
+    length: int,
+    filler: int = contracts.NO_TOKEN,
 ) -> np.ndarray:
   """Stacks token sequences, cut to `length` and padded to it.
 
   Args:
     rows: integers, one sequence per row.
     length: of every row of the result.
-    padding: id that fills a row.
+    filler: Fills a row.
   Returns:
     [len(rows), length] int32.
   """
-  padded = np.full((len(rows), length), padding, np.int32)
+  padded = np.full((len(rows), length), filler, np.int32)
   for filled, row in zip(padded, rows, strict=True):
     filled[: len(row)] = row[:length]
   return padded
@@ -90,7 +92,6 @@ def requests(
     sampling: sampling_lib.Sampling,
     draft_sampling: sampling_lib.Sampling,
     rule: contracts.Rule = verification.TOKENWISE,
-    padding: int = 0,
     hints: np.ndarray | None = None,
 ) -> Iterator[token_decoder.Request]:
   """Yields batches of one shape; rows of padding fill the last one.
@@ -104,7 +105,6 @@ def requests(
     sampling: the target's, which the outputs follow.
     draft_sampling: the drafter's.
     rule: which draft tokens are accepted.
-    padding: the id that fills inputs and hints.
     hints: [examples, any] int32, see `contracts.Context`; None without.
   Raises:
     ValueError: for hints of another number of examples.
@@ -112,21 +112,22 @@ def requests(
   if hints is not None and len(hints) != len(tokens):
     raise ValueError(
         f'There are hints for {len(hints)} examples and {len(tokens)} inputs.'
-        ' Give one row of hints per input, of padding where there are none.'
+        ' Give one row of hints per input, of NO_TOKEN where there are none.'
     )
   fill = functools.partial(_fill_rows, count=batch_size)
+  fill_tokens = functools.partial(fill, value=contracts.NO_TOKEN)
   limits = np.broadcast_to(np.asarray(length, np.int32), len(tokens))
   for start in range(0, len(tokens), batch_size):
     part = slice(start, start + batch_size)
     yield token_decoder.Request(
-        encoder_input_tokens=fill(tokens[part], value=padding),
+        encoder_input_tokens=fill_tokens(tokens[part]),
         example_ids=fill(example_ids[part]),
         limits=fill(limits[part]),
         seed=jnp.asarray(seed, jnp.int32),
         sampling=sampling,
         draft_sampling=draft_sampling,
         rule=rule,
-        hints=None if hints is None else fill(hints[part], value=padding),
+        hints=None if hints is None else fill_tokens(hints[part]),
     )
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from speculative_t5x.decoder import batching
 from speculative_t5x.loading import vocabularies
+from speculative_t5x.speculation import contracts
 
 # The hints of one input: a text, several in order of preference, or none.
 Hints = str | Sequence[str] | None
@@ -66,7 +67,7 @@ def _texts(hints: Hints) -> list[str]:
 
 
 def stack(
-    encoded: Sequence[Sequence[Sequence[int]]], padding: int, room: int = 0
+    encoded: Sequence[Sequence[Sequence[int]]], room: int = 0
 ) -> np.ndarray | None:
   """Returns the hints of a batch as `contracts.Context` has them.
 
@@ -74,28 +75,27 @@ def stack(
 
   Args:
     encoded: the hints of each example, see `encode`.
-    padding: id between two hints of an example, and behind the last one.
     room: tokens that fit at least, so that batches with fewer have one width.
   Returns:
     [examples, width] int32; None if no example has hints and there is no room.
   """
   rows = []
   for texts in encoded:
-    parted = [i for ids in texts for i in (padding, *ids)]
+    parted = [i for ids in texts for i in (contracts.NO_TOKEN, *ids)]
     rows.append(parted[1:])
   longest = max(map(len, rows), default=0)
   if not (longest or room):
     return None
   longest = max(longest, room, _MIN_WIDTH)
-  return batching.pad(rows, 1 << (longest - 1).bit_length(), padding)
+  return batching.pad(rows, 1 << (longest - 1).bit_length())
 
 
-def unstack(stacked: np.ndarray, padding: int) -> list[list[list[int]]]:
+def unstack(stacked: np.ndarray) -> list[list[list[int]]]:
   """Returns the hints of each example that `stack` has put together."""
   return [
       [
           list(ids)
-          for is_text, ids in itertools.groupby(row, padding.__ne__)
+          for is_text, ids in itertools.groupby(row, contracts.NO_TOKEN.__ne__)
           if is_text
       ]
       for row in stacked.tolist()

@@ -237,7 +237,6 @@ class TextDecoder:
         batching.pad(
             [batching.cut(ids, limit, special_ids.end) for ids in rows],
             limit,
-            special_ids.padding,
         ),
         np.asarray(example_ids, np.int32),
         batch_size=len(rows),
@@ -246,7 +245,6 @@ class TextDecoder:
         sampling=sampling_lib.make_sampling(temperature, **rules),
         draft_sampling=sampling_lib.make_sampling(draft_temperature, **rules),
         rule=rule,
-        padding=special_ids.padding,
         hints=self._tokenize_hints(hints, len(rows)),
     )
     if answers is not None:
@@ -277,8 +275,7 @@ class TextDecoder:
         hints_lib.encode(each, self.vocabulary, self.hints_length)
         for each in hints
     ]
-    padding = self.tokens.target_model.special_ids.padding
-    return hints_lib.stack(encoded, padding)
+    return hints_lib.stack(encoded)
 
   def _check_scores(self, rule: contracts.Rule) -> None:
     if self._rescale_log_probs and not rule.is_lossless:

@@ -23,9 +23,8 @@ import numpy as np
 from speculative_t5x.drafters import nothing
 from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import source
+from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
-from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import loop
@@ -41,7 +40,8 @@ class Request:
   """A batch to decode. New values do not recompile, new shapes do.
 
   Attributes:
-    encoder_input_tokens: [examples, inputs_length] int32, padded.
+    encoder_input_tokens: [examples, inputs_length] int32, with
+      `contracts.NO_TOKEN` behind the tokens of a row.
     example_ids: [examples] int32. Up to rounding, a row's sample depends on
       seed, example id and decode number alone, whatever else is in the batch.
     limits: [examples] int32, most tokens of each output, at most the decoder's
@@ -207,14 +207,14 @@ class TokenDecoder:
     draft_length.check(policy)
     self.policy = policy
     self._rescale_log_probs = rescale_log_probs
-    self.target_model = t5_model.T5Model(
+    self.target_model = network.NetworkModel(
         target.config,
+        target.special_ids,
         num_valid_tokens,
         () if may_end else (target.special_ids.end,),
-        target.special_ids,
     )
     self._jit_encode = jax.jit(
-        functools.partial(_features, target.config, target.special_ids.padding)
+        target.config.encode
     )
     # Bound to a copy that has no drafter yet: all that is made by
     # `with_drafter` shares it, and must not keep a replaced drafter in memory.
@@ -417,15 +417,6 @@ class TokenDecoder:
         rescale_log_probs=self._rescale_log_probs,
     )
     return _decoded(*self._decode(setup, outcome_lib.NOTHING, request))
-
-
-def _features(
-    config: t5.T5Config,
-    padding: int,
-    params: contracts.Params,
-    tokens: jax.Array,
-) -> jax.Array:
-  return t5_model.run_encoder(config, params, tokens, padding).output
 
 
 def _decoded(

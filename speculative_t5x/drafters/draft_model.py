@@ -6,9 +6,8 @@ Legend: examples, rows, gamma (draft tokens per block), vocab (the target's),
 slots, length.
 """
 
-from collections.abc import Callable
 import dataclasses
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from flax import struct
 from flax.linen import partitioning
@@ -48,11 +47,6 @@ class DraftModelState:
   num_fed: jax.Array
 
 
-def read_inputs(context: contracts.Context) -> contracts.Inputs:
-  """Returns what a draft model with an encoder of its own reads."""
-  return context.inputs
-
-
 @dataclasses.dataclass(frozen=True)
 class DraftModel:
   """Drafts up to gamma tokens, one at a time, with a model of its own.
@@ -64,14 +58,15 @@ class DraftModel:
       rest probability 0; a wider one is cut and renormalised.
     rules: how the model lies on a mesh, where one is in force: its own way and
       not the target's, whose number of heads is another.
-    read: returns the inputs of the model.
+    reads_features: Whether the model reads the features of the target, as a
+      decoder on its encoder does.
   """
 
   model: contracts.Model
   max_draft_tokens: int
   vocab_size: int
   rules: sharding.Rules = sharding.REPLICATED
-  read: Callable[[contracts.Context], contracts.Inputs] = read_inputs
+  reads_features: bool = False
   drafts_all_wanted = True
 
   def __post_init__(self):
@@ -111,7 +106,9 @@ class DraftModel:
   ) -> tuple[DraftModelMemory, DraftModelState]:
     """See `contracts.Drafter.init`."""
     with partitioning.axis_rules(self.rules):
-      started = self.model.start(params, self.read(context), rows, slots)
+      started = self.model.start(
+          params, context.inputs, rows, slots, **self._features(context)
+      )
     state = DraftModelState(started.cache, jnp.zeros((rows,), jnp.int32))
     # Models without inputs have one example per row.
     sizes = [x.shape[0] for x in jax.tree.leaves(context.inputs)]
@@ -122,6 +119,9 @@ class DraftModel:
         started.first_tokens[::per_example],
     )
     return memory, state
+
+  def _features(self, context: contracts.Context) -> dict[str, Any]:
+    return {'features': context.features} if self.reads_features else {}
 
   def propose(
       self,

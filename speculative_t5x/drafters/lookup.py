@@ -72,7 +72,6 @@ class Lookup:
     max_draft_tokens: gamma.
     max_ngram: most tokens of a match, at least min_ngram.
     min_ngram: fewest tokens of a match, at least 1.
-    padding: id that fills inputs and hints.
     only_hints: whether input and output are not searched, so that nothing is
       drafted without hints.
     num_uniforms: none is drawn.
@@ -82,7 +81,6 @@ class Lookup:
   max_draft_tokens: int
   max_ngram: int
   min_ngram: int
-  padding: int
   only_hints: bool = False
   num_uniforms: int = 0
   reads_hints: bool = True
@@ -109,8 +107,8 @@ class Lookup:
             f'There are hints for {hints.shape[0]} examples and'
             f' {inputs.shape[0]} inputs. Give one row of hints per input.'
         )
-      hints = _fill(hints, self.padding, _START, before=1, after=0)
-    inputs = _fill(inputs, self.padding, _BREAK, before=1, after=1)
+      hints = _fill(hints, _START, before=1, after=0)
+    inputs = _fill(inputs, _BREAK, before=1, after=1)
     return LookupMemory(hints, inputs), jnp.zeros((rows,), jnp.int32)
 
   def propose(
@@ -214,10 +212,10 @@ def _copy(tokens: jax.Array, start: jax.Array, count: int) -> jax.Array:
 
 
 def _fill(
-    tokens: jax.Array, padding: int, value: int, *, before: int, after: int
+    tokens: jax.Array, value: int, *, before: int, after: int
 ) -> jax.Array:
-  """Replaces padding, and adds positions of the same value at both ends."""
-  tokens = jnp.where(tokens == padding, value, tokens).astype(jnp.int32)
+  """Replaces what is no token, and adds positions of one value at both ends."""
+  tokens = jnp.where(tokens < 0, value, tokens).astype(jnp.int32)
   return jnp.pad(tokens, ((0, 0), (before, after)), constant_values=value)
 
 

@@ -415,7 +415,7 @@ class _Decoders:
   def request(self, run: _Run, row: int) -> token_decoder.Request:
     """Returns the batch that held a row of a run."""
     decoder, record = self.of(run), run.record
-    size, padding = record.batch_size, decoder.target_model.special_ids.padding
+    size = record.batch_size
     start = row // size * size
     rows = run.rows[start : start + size]
     temperature = record.temperature
@@ -427,7 +427,6 @@ class _Decoders:
         batching.pad(
             [each[predictions_lib.INPUT_TOKENS] for each in rows],
             record.inputs_length,
-            padding,
         ),
         np.asarray([each['example_id'] for each in rows], np.int32),
         batch_size=size,
@@ -435,10 +434,8 @@ class _Decoders:
         seed=record.seed,
         sampling=workload.sampling(temperature),
         draft_sampling=workload.sampling(draft_temperature),
-        padding=padding,
         hints=hints_lib.stack(
-            [each.get(predictions_lib.HINT_TOKENS, []) for each in rows],
-            padding,
+            [each.get(predictions_lib.HINT_TOKENS, []) for each in rows]
         ),
     )
     return decoder.place(request)

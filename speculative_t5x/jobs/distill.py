@@ -20,7 +20,6 @@ from speculative_t5x.loading.families import t5_sizes
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import ranges
 from speculative_t5x.training import batches
 from speculative_t5x.training import distillation
@@ -48,7 +47,7 @@ def distill(
     on_policy: on_policy_lib.Settings = on_policy_lib.Settings(),  # noqa: B008
     dropout_rate: float = 0.0,
     target_config: t5.T5Config | None = None,
-    end_of_sequence: int = t5_model.SPECIAL_IDS.end,
+    end_of_sequence: int = t5.SPECIAL_IDS.end,
     mesh_shape: Sequence[int] = (1, 1),
 ) -> trainer.Result:
   """Trains a draft, or resumes from the newest checkpoint in `model_dir`.
@@ -126,7 +125,7 @@ def distill(
           objective,
           on_policy,
           opened.special_ids
-          or dataclasses.replace(t5_model.SPECIAL_IDS, end=end_of_sequence),
+          or dataclasses.replace(t5.SPECIAL_IDS, end=end_of_sequence),
           settings.batch_size,
           settings.seed,
       )

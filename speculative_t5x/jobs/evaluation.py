@@ -195,7 +195,6 @@ def _check_shown_example(number: int | None, num_examples: int) -> None:
 def _requests(
     setup: _Setup, temperature: float, draft_temperature: float
 ) -> list[token_decoder.Request]:
-  padding = setup.decoder.target_model.special_ids.padding
   requests = batching.requests(
       setup.examples.tokens,
       setup.examples.example_ids,
@@ -205,8 +204,7 @@ def _requests(
       sampling=setup.workload.sampling(temperature),
       draft_sampling=setup.workload.sampling(draft_temperature),
       rule=setup.workload.rule,
-      padding=padding,
-      hints=hints_lib.stack(setup.examples.hints, padding),
+      hints=hints_lib.stack(setup.examples.hints),
   )
   return [setup.decoder.place(request) for request in requests]
 
@@ -323,7 +321,6 @@ def _decode_chunk(
       examples,
       temperature,
       sides,
-      padding=decoder.target_model.special_ids.padding,
   )
   return chunks_lib.Content(
       [json_lines.dumps(row) for row in rows],

@@ -551,7 +551,7 @@ def _decode_chunk(
   def after(num_done):
     if setup.answers:
       found = setup.answers.last_hints
-      hints.extend(hints_lib.unstack(found, _padding(setup)))
+      hints.extend(hints_lib.unstack(found))
     setup.shown.show(num_done)
 
   (run,) = setup.timer.run(
@@ -570,20 +570,14 @@ def _decode_chunk(
   )
 
 
-def _padding(setup: _Setup) -> int:
-  return setup.decoder.target_model.special_ids.padding
-
-
 def _requests(
     setup: _Setup, part: list[inputs_lib.Input]
 ) -> list[token_decoder.Request]:
-  padding = _padding(setup)
-  hints = hints_lib.stack([each.hints for each in part], padding)
+  hints = hints_lib.stack([each.hints for each in part])
   requests = batching.requests(
       batching.pad(
           [each.tokens for each in part],
           setup.workload.task_feature_lengths['inputs'],
-          padding,
       ),
       np.asarray([each.example_id for each in part], np.int32),
       batch_size=setup.batch_size,
@@ -594,7 +588,6 @@ def _requests(
       sampling=setup.workload.sampling(setup.temperature),
       draft_sampling=setup.workload.sampling(setup.draft_temperature),
       rule=setup.workload.rule,
-      padding=padding,
       hints=hints,
   )
   return [setup.decoder.place(request) for request in requests]

@@ -298,7 +298,6 @@ def _measure_workload(
 
 def _requests(setup: _Setup, decoder, batch_size, temperature, count=None):
   sampling = setup.workload.sampling(temperature)
-  padding = decoder.target_model.special_ids.padding
   return batching.requests(
       setup.examples.tokens[:count],
       setup.examples.example_ids[:count],
@@ -308,8 +307,7 @@ def _requests(setup: _Setup, decoder, batch_size, temperature, count=None):
       sampling=sampling,
       draft_sampling=sampling,
       rule=setup.workload.rule,
-      padding=padding,
-      hints=hints_lib.stack(setup.examples.hints[:count], padding),
+      hints=hints_lib.stack(setup.examples.hints[:count]),
   )
 
 

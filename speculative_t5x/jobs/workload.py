@@ -153,7 +153,6 @@ class Workload:
         split,
         self.task_feature_lengths,
         num_examples,
-        padding=target.special_ids.padding,
     )
 
   def find_target(self, mesh: jax.sharding.Mesh | None) -> models.ModelSource:

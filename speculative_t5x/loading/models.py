@@ -2,15 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models and vocabularies read from disk, checked before they are used."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 import dataclasses
 import functools
 import pathlib
 import sys
 from typing import Any
 
-from flax import core
-from flax.linen import partitioning
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -19,10 +17,9 @@ from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import descriptions
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.families import t5_sizes
-from speculative_t5x.networks import preparation
+from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import contracts
 
 _ENCODER_ERRORS = {
@@ -50,16 +47,21 @@ class Model:
     checkpoint: the path that they were read from, or None.
     mesh: the mesh of the parameters; None for one device.
     rules: which axes of the parameters are partitioned over the mesh.
-    special_ids: of the vocabulary that the network was trained with.
+    special_ids: Special ids of the vocabulary that the network was trained
+      with; None for those of the network.
   """
 
-  config: t5.T5Config
+  config: network.Network
   params: contracts.Params = dataclasses.field(repr=False)
   num_params: int
   checkpoint: str | None = None
   mesh: jax.sharding.Mesh | None = None
   rules: sharding.Rules = sharding.MODEL_PARALLEL
-  special_ids: contracts.SpecialIds = t5_model.SPECIAL_IDS
+  special_ids: contracts.SpecialIds | None = None
+
+  def __post_init__(self):
+    if self.special_ids is None:
+      object.__setattr__(self, 'special_ids', self.config.special_ids)
 
   def describe(self) -> descriptions.ModelDescription:
     """Returns name, checkpoint, size and dtype, for the run record."""
@@ -85,10 +87,14 @@ class ModelSource:
   """
 
   checkpoint: checkpoints.Checkpoint
-  config: t5.T5Config
-  special_ids: contracts.SpecialIds = t5_model.SPECIAL_IDS
+  config: network.Network
+  special_ids: contracts.SpecialIds | None = None
   mesh: jax.sharding.Mesh | None = None
   rules: sharding.Rules = sharding.MODEL_PARALLEL
+
+  def __post_init__(self):
+    if self.special_ids is None:
+      object.__setattr__(self, 'special_ids', self.config.special_ids)
 
   def with_vocabulary(self, name: str, eos_id: int) -> 'ModelSource':
     """Returns the source with the special ids of its vocabulary.
@@ -138,7 +144,7 @@ class ModelSource:
 
 def find_model(
     checkpoint: checkpoints.Checkpoint,
-    config: t5.T5Config | None = None,
+    config: network.Network | None = None,
     *,
     dtype: Any = jnp.float32,
     mesh: jax.sharding.Mesh | None = None,
@@ -164,11 +170,11 @@ def find_model(
   """
   if config is None:
     config = read_config(checkpoint, dtype)
-  if is_decoder != (config.num_encoder_layers == 0):
+  if is_decoder != config.reads_features:
     raise checkpoints.CheckpointError(
         f'{checkpoint.folder}: {_ENCODER_ERRORS[is_decoder]}'
     )
-  special_ids = checkpoint.special_ids or t5_model.SPECIAL_IDS
+  special_ids = checkpoint.special_ids or config.special_ids
   if (line := checkpoint.unapplied_settings) is not None:
     print(line, file=sys.stderr)
   return ModelSource(checkpoint, config, special_ids, mesh, rules)
@@ -176,7 +182,7 @@ def find_model(
 
 def read_config(
     checkpoint: checkpoints.Checkpoint, dtype: Any = jnp.float32
-) -> t5.T5Config:
+) -> network.Network:
   """Returns the network that a checkpoint states; reads no weights.
 
   Args:
@@ -201,37 +207,24 @@ def read_config(
     ) from error
 
 
-def abstract_params(config: t5.T5Config) -> contracts.Params:
+def abstract_params(config: network.Network) -> contracts.Params:
   """Returns names and shapes of a network's parameters; creates none."""
-  return core.unfreeze(_abstract_variables(config)['params'])
+  return jax.tree.map(lambda x: x, _abstract_params(config))  # a copy
 
 
 @functools.cache
-def _abstract_variables(config: t5.T5Config) -> core.FrozenDict:
-  init = functools.partial(init_variables, config)
-  return core.freeze(jax.eval_shape(init, jax.random.key(0)))
-
-
-def init_variables(config: t5.T5Config, key: jax.Array) -> Mapping[str, Any]:
-  """Returns random parameters, `params`, and their axes, `params_axes`."""
-  init = functools.partial(t5.Transformer(config).init, enable_dropout=False)
-  inputs = [jnp.ones((1, 1), jnp.int32)] * 3
-  if not config.num_encoder_layers:  # a decoder alone
-    init = functools.partial(init, method='decode')
-    encoded = jnp.zeros((1, 1, config.width_of_inputs), config.dtype)
-    inputs = [encoded, *inputs]
-  return init(key, *inputs)
+def _abstract_params(config: network.Network) -> contracts.Params:
+  return jax.eval_shape(config.init, jax.random.key(0))
 
 
 @functools.cache
-def count_params(config: t5.T5Config) -> int:
+def count_params(config: network.Network) -> int:
   """Returns the number of parameters in a checkpoint of the network."""
-  stored = dataclasses.replace(config, separate_head=False, head_size=None)
-  return sum(x.size for x in jax.tree.leaves(abstract_params(stored)))
+  return sum(x.size for x in jax.tree.leaves(abstract_params(config)))
 
 
 def param_shardings(
-    config: t5.T5Config,
+    config: network.Network,
     mesh: sharding.Mesh,
     rules: sharding.Rules = sharding.MODEL_PARALLEL,
 ) -> contracts.Params:
@@ -248,27 +241,24 @@ def param_shardings(
   Returns:
     A tree of `jax.sharding.NamedSharding` like `abstract_params`.
   """
-  variables = _abstract_variables(config)
-  axes = core.unfreeze(partitioning.get_axis_names(variables['params_axes']))
-
   def place(param, names):
     shape = [
-        config.num_heads if name == 'joined_kv' else size
+        config.axis_units.get(name, size)
         for name, size in zip(names, param.shape, strict=True)
     ]
     return sharding.named_sharding(mesh, rules, names, shape)
 
-  return jax.tree.map(place, core.unfreeze(variables['params']), axes)
+  return jax.tree.map(place, abstract_params(config), config.axes())
 
 
 def make_model(
-    config: t5.T5Config,
+    config: network.Network,
     params: contracts.Params,
     checkpoint: str | None = None,
     *,
     mesh: jax.sharding.Mesh | None = None,
     rules: sharding.Rules = sharding.MODEL_PARALLEL,
-    special_ids: contracts.SpecialIds = t5_model.SPECIAL_IDS,
+    special_ids: contracts.SpecialIds | None = None,
 ) -> Model:
   """Returns a model of given parameters, under T5X's names.
 
@@ -285,31 +275,34 @@ def make_model(
 
 
 def _make_model(
-    config: t5.T5Config,
-    leaves: preparation.Leaves,
+    config: network.Network,
+    leaves: network.Leaves,
     checkpoint: str | None,
     mesh: jax.sharding.Mesh | None,
     rules: sharding.Rules,
     special_ids: contracts.SpecialIds,
 ) -> Model:
   """Returns a model of named parameters, which are prepared as they come."""
-  num_params = count_params(config)
-  leaves = preparation.prepare_each(config, leaves)
-  prepared = preparation.prepare_config(config, jax.default_backend())
-  if mesh is None:
-    leaves = preparation.merge_each(config, leaves)
-    prepared = preparation.merge_config(prepared)
-  else:
+  merged = mesh is None
+  prepared = config.prepared(jax.default_backend(), merged)
+  leaves = config.prepare(leaves, merged)
+  if mesh is not None:
     leaves = _place_each(leaves, param_shardings(prepared, mesh, rules))
   params = checkpoints.nest(dict(leaves))
   return Model(
-      prepared, params, num_params, checkpoint, mesh, rules, special_ids
+      prepared,
+      params,
+      count_params(config),
+      checkpoint,
+      mesh,
+      rules,
+      special_ids,
   )
 
 
 def _place_each(
-    leaves: preparation.Leaves, shardings: contracts.Params
-) -> preparation.Leaves:
+    leaves: network.Leaves, shardings: contracts.Params
+) -> network.Leaves:
   """Puts named parameters on a mesh."""
   where = checkpoints.flatten(shardings)
   for name, leaf in leaves:
@@ -336,9 +329,8 @@ def shorten_head(model: Model, ids: Sequence[int]) -> Model:
         'A short vocabulary must have the end of sequence,'
         f' {model.special_ids.end}. Add it.'
     )
-  config, params = preparation.shorten_head(
-      model.config, model.params, np.asarray(ids)
-  )
+  network.check_offers(model.config, 'shorten_head', 'A short vocabulary')
+  config, params = model.config.shorten_head(model.params, np.asarray(ids))
   if model.mesh is not None:
     shardings = param_shardings(config, model.mesh, model.rules)
     params = jax.device_put(params, shardings)
@@ -347,7 +339,7 @@ def shorten_head(model: Model, ids: Sequence[int]) -> Model:
 
 def load_model(
     path: checkpoints.Path,
-    config: t5.T5Config | None = None,
+    config: network.Network | None = None,
     **options: Any,
 ) -> Model:
   """Loads a checkpoint.

@@ -26,6 +26,9 @@ from speculative_t5x.speculation import uniforms as uniforms_lib
 Params = Any
 # A pytree with one row per example: token ids of an encoder, a prompt, ...
 Inputs = Any
+# Stands in inputs and hints where there is no token. No id of a vocabulary
+# means that: in some, 0 is a token like others.
+NO_TOKEN = -1
 # What decoding only reads, one row per example: keys and values of the inputs
 # and their mask. The loop never carries or rewinds it.
 Memory = Any
@@ -39,7 +42,7 @@ class SpecialIds:
 
   Attributes:
     end: of a sequence.
-    padding: fills a sequence past its end.
+    padding: fills an output past its end; may be NO_TOKEN.
     start: the decoder's first input.
   """
 
@@ -164,8 +167,8 @@ class Context(NamedTuple):
   Attributes:
     inputs: one row per example.
     hints: [examples, any] int32, token ids that an output may repeat, such as
-      an earlier version of it; padding fills a row, and parts several texts.
-      None without hints.
+      an earlier version of it. NO_TOKEN fills a row and separates several
+      texts. None without hints.
     target: has read the inputs.
     features: of the target, see `Started`.
   """

@@ -11,9 +11,9 @@ import jax
 import seqio
 
 from speculative_t5x.drafters import draft_model
-from speculative_t5x.networks import preparation
+from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
-from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import t5_preparation
 from speculative_t5x.speculation import contracts
 from speculative_t5x.t5x_guest import network_config
 
@@ -35,12 +35,12 @@ class DraftModule:
   is_model_parallel: bool = False
 
   def make(
-      self, target: t5_model.T5Model, max_draft_tokens: int
+      self, target: network.NetworkModel, max_draft_tokens: int
   ) -> draft_model.DraftModel:
     """See `drafters.source.Drafting.make`."""
-    config = preparation.prepare_config(self._config, jax.default_backend())
+    config = t5_preparation.prepare_config(self._config, jax.default_backend())
     return draft_model.DraftModel(
-        dataclasses.replace(target, config=config),
+        dataclasses.replace(target, network=config),
         max_draft_tokens,
         target.vocab_size,
         self.rules,
@@ -55,7 +55,7 @@ class DraftModule:
 
   def prepare(self, params: contracts.Params) -> contracts.Params:
     """Returns the parameters in the dtype and layout that decoding needs."""
-    return preparation.prepare(self._config, params)[1]
+    return t5_preparation.prepare(self._config, params)[1]
 
   def place_axes(
       self, axes: flax_core.FrozenDict | dict

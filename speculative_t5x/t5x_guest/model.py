@@ -13,14 +13,15 @@ from typing import Any
 from flax import core as flax_core
 import flax.linen as nn
 import jax
+import jax.numpy as jnp
 import seqio
 from t5x import models
 
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.drafters import source
-from speculative_t5x.networks import preparation
+from speculative_t5x.networks import network
 from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import t5_preparation
 from speculative_t5x.speculation import contracts
 from speculative_t5x.t5x_guest import draft_module
 from speculative_t5x.t5x_guest import example_id_converter
@@ -94,7 +95,9 @@ class SpeculativeModel(models.EncoderDecoderModel):
     self._gamma = gamma
     self._mask_padded_ids = mask_padded_ids
     # Checks gamma. The vocabulary, which may be in a bucket, is not read yet.
-    self._make_drafter(t5_model.T5Model(self._target_config))
+    self._make_drafter(
+        network.NetworkModel(self._target_config, t5.SPECIAL_IDS)
+    )
     vocabulary = getattr(drafter, 'vocabulary', None)
     if vocabulary is not None:
       both = output_vocabulary, vocabulary
@@ -174,21 +177,23 @@ class SpeculativeModel(models.EncoderDecoderModel):
       self, params: contracts.Params, tokens: jax.Array
   ) -> samplers.Target:
     # The parameters are cast and the head transposed here, once per batch.
-    config, params = preparation.prepare(self._target_config, params)
-    return samplers.Target(self._model(config), params, tokens)
+    config, params = t5_preparation.prepare(self._target_config, params)
+    # T5X takes id 0 for no token.
+    inputs = jnp.where(tokens > 0, tokens, contracts.NO_TOKEN)
+    return samplers.Target(self._model(config), params, inputs)
 
-  def _model(self, config: t5.T5Config) -> t5_model.T5Model:
+  def _model(self, config: t5.T5Config) -> network.NetworkModel:
     # T5X takes 1 for a vocabulary that has no end of sequence, and has padding
     # and start built in.
-    end = self.output_vocabulary.eos_id or t5_model.SPECIAL_IDS.end
-    special_ids = dataclasses.replace(t5_model.SPECIAL_IDS, end=end)
+    end = self.output_vocabulary.eos_id or t5.SPECIAL_IDS.end
+    special_ids = dataclasses.replace(t5.SPECIAL_IDS, end=end)
     num_valid = None
     if self._mask_padded_ids:
       num_valid = self.output_vocabulary.vocab_size
-    return t5_model.T5Model(config, num_valid, special_ids=special_ids)
+    return network.NetworkModel(config, special_ids, num_valid)
 
   def _bind_drafter(
-      self, target: t5_model.T5Model, params: Mapping[str, Any]
+      self, target: network.NetworkModel, params: Mapping[str, Any]
   ) -> samplers.Drafter:
     own = params.get('draft')
     return samplers.Drafter(
@@ -196,7 +201,7 @@ class SpeculativeModel(models.EncoderDecoderModel):
         None if own is None else self._drafter.prepare(own),
     )
 
-  def _make_drafter(self, target: t5_model.T5Model) -> contracts.Drafter:
+  def _make_drafter(self, target: network.NetworkModel) -> contracts.Drafter:
     return self._drafter.drafter(target, self._gamma)
 
 

@@ -89,7 +89,6 @@ def load(
     split: str,
     lengths: Mapping[str, int],
     num_examples: int | None = None,
-    padding: int = 0,
 ) -> Examples:
   """Reads, tokenizes and truncates a split of a task.
 
@@ -99,7 +98,6 @@ def load(
     lengths: maximum tokens of 'inputs' and 'targets', with EOS. If it has
       'hints', those of an example are cut to that.
     num_examples: number of examples to read, from the first on; None for all.
-    padding: id that fills the tokens.
   Raises:
     ValueError: for an unknown task or split, a length that is missing or below
       1, an empty input, a text that is not UTF-8, a reference that JSON cannot
@@ -122,7 +120,7 @@ def load(
     )
   return Examples(
       task,
-      batching.pad([x.tokens for x in examples], lengths['inputs'], padding),
+      batching.pad([x.tokens for x in examples], lengths['inputs']),
       np.asarray([x.example_id for x in examples], np.int32),
       [x.text for x in examples],
       targets,

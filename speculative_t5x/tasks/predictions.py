@@ -92,7 +92,6 @@ def rows(
     examples: examples_lib.Examples,
     temperature: float,
     sides: dict[str, Predictions],
-    padding: int,
 ) -> list[dict[str, Any]]:
   """Returns the rows of `predictions.jsonl`, one per example.
 
@@ -101,7 +100,6 @@ def rows(
     temperature: sampling temperature of the decoding.
     sides: predictions by their key in a row. A single decode is written as a
       text, several decodes as a list.
-    padding: id that fills the tokens of the inputs.
   """
   columns = {
       'example_id': examples.example_ids.tolist(),
@@ -112,7 +110,7 @@ def rows(
           f'{name}_score': unwrap(side.scores.tolist())
           for name, side in sides.items()
       },
-      INPUT_TOKENS: _without_padding(examples.tokens, padding),
+      INPUT_TOKENS: _without_filler(examples.tokens),
       **hint_tokens(examples.hints),
       **{
           f'{name}_{TOKENS}': unwrap(side.tokens)
@@ -134,10 +132,10 @@ def hint_tokens(
   return {HINT_TOKENS: [list(map(list, each)) for each in hints]}
 
 
-def _without_padding(tokens: np.ndarray, padding: int) -> list[list[int]]:
-  """Returns each row up to its last token that is no padding."""
+def _without_filler(tokens: np.ndarray) -> list[list[int]]:
+  """Returns the tokens of each row."""
   return [
-      row[: np.max(np.flatnonzero(row != padding), initial=-1) + 1].tolist()
+      row[: np.max(np.flatnonzero(row >= 0), initial=-1) + 1].tolist()
       for row in tokens
   ]
 

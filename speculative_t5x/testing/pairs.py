@@ -16,8 +16,8 @@ from speculative_t5x.testing import table_model
 
 LIMITS = 4, 2
 # What a drafter may copy from: the inputs, and one hint of each example.
-INPUTS = np.array([(2, 2, 2, 1), (2, 2, 1, 0)], np.int32)
-HINTS = np.array([(2, 1, 0, 0), (2, 0, 2, 2)], np.int32)
+INPUTS = np.array([(2, 2, 2, 1), (2, 2, 1, -1)], np.int32)
+HINTS = np.array([(2, 1, -1, -1), (2, -1, 2, 2)], np.int32)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -69,7 +69,7 @@ def _check_hashable(policy: contracts.DraftLengthPolicy) -> None:
 def _pairs(gamma: int, vocab_size: int) -> list[pairs.Pair]:
   target = table_model.TextModel(vocab_size)
   model = draft_model.DraftModel(target, gamma, vocab_size)
-  copying = lookup.Lookup(gamma, 2, 1, padding=target.special_ids.padding)
+  copying = lookup.Lookup(gamma, 2, 1)
   logits = pairs.draft_logits(vocab_size)
   both = in_order.InOrder((copying, model), target)
   sizes = dict(vocab_size=vocab_size, tolerance=judgement.ROUNDING)

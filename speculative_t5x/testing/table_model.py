@@ -12,12 +12,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import contracts
 
 # The value of unwritten slots. Tables have a distribution for it that no token
 # has.
 STALE = -1
+
+SPECIAL_IDS = contracts.SpecialIds(end=1, padding=0, start=0)
 
 
 class Cached:
@@ -28,7 +29,7 @@ class Cached:
   """
 
   vocab_size: int
-  special_ids = t5_model.SPECIAL_IDS
+  special_ids = SPECIAL_IDS
 
   def start(self, params, inputs, rows, slots) -> contracts.Started:
     """See `contracts.Model.start`."""
@@ -73,14 +74,14 @@ class TextModel(Model):
 
   def start(self, params, inputs, rows, slots) -> contracts.Started:
     """See `contracts.Model.start`."""
-    is_token = jnp.asarray(inputs) != self.special_ids.padding
+    is_token = jnp.asarray(inputs) >= 0
     tables = jnp.sum(is_token, axis=1, dtype=jnp.int32) % 2
     return super().start(params, tables, rows, slots)
 
 
 def place(tokens: tuple[int, ...]) -> tuple[int, ...]:
   """Returns where a table holds the distribution of the next token."""
-  return ((0, t5_model.SPECIAL_IDS.start) + tokens)[-2:]
+  return ((0, SPECIAL_IDS.start) + tokens)[-2:]
 
 
 def random_logits(

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_modules
 from speculative_t5x.training import batches
 from speculative_t5x.training import divergences
 from speculative_t5x.training import draft_kinds
@@ -84,7 +85,7 @@ class Distillation:
   def _target_outputs(
       self, batch: batches.Examples
   ) -> draft_kinds.TargetOutputs:
-    target = t5.Transformer(self.target_config)
+    target = t5_modules.Transformer(self.target_config)
     encoded = target.apply(
         {'params': self.target_params},
         batch.inputs,
@@ -99,7 +100,7 @@ class Distillation:
         enable_dropout=False,
         mutable='intermediates',
         capture_intermediates=lambda module, _: isinstance(
-            module, t5.DecoderLayer
+            module, t5_modules.DecoderLayer
         ),
     )
     decoder = captured['intermediates']['decoder']

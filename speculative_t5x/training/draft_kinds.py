@@ -10,11 +10,12 @@ import dataclasses
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import jax
+import jax.numpy as jnp
 
-from speculative_t5x.drafters import early_exit
 from speculative_t5x.loading import models
+from speculative_t5x.networks import network
 from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import t5_modules
 from speculative_t5x.speculation import contracts
 from speculative_t5x.training import batches
 from speculative_t5x.training import steps
@@ -45,11 +46,13 @@ class Decoding(NamedTuple):
     model: see `contracts.Model`.
     params: of the model.
     inputs: that it reads, one row per example.
+    features: of the target, for a decoder on its encoder; None without.
   """
 
   model: contracts.Model
   params: Params
   inputs: contracts.Inputs
+  features: jax.Array | None = None
 
 
 class Draft(Protocol):
@@ -129,10 +132,11 @@ class Network:
       inputs: jax.Array,
   ) -> Decoding:
     """See `Draft.decoding`."""
-    if self.config.num_encoder_layers:
-      return Decoding(t5_model.T5Model(self.config), params, inputs)
-    encoded = t5_model.run_encoder(target_config, target_params, inputs)
-    return Decoding(t5_model.T5Decoder(self.config), params, encoded)
+    decoding = _decoding(self.config, params, inputs)
+    if not self.config.reads_features:
+      return decoding
+    features = target_config.encode(target_params, decoding.inputs)
+    return decoding._replace(features=features)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,14 +146,14 @@ class ExitHead:
   The layers before it are the target's and are not trained.
 
   Attributes:
-    config: of these layers and the head, see `early_exit.head_config`.
+    config: of these layers and the head, whose head is its own.
   """
 
   config: t5.T5Config
 
   def shardings(self, mesh: jax.sharding.Mesh) -> Any:
     """See `Draft.shardings`."""
-    return early_exit.take_head(models.param_shardings(self.config, mesh))
+    return self.config.take_head(models.param_shardings(self.config, mesh))
 
   def logits(
       self,
@@ -160,7 +164,7 @@ class ExitHead:
   ) -> jax.Array:
     """See `Draft.logits`."""
     del batch  # The target has read it.
-    return t5.Transformer(self.config).apply(
+    return t5_modules.Transformer(self.config).apply(
         {'params': params},
         target.layers[self.config.num_decoder_layers - 1],
         method='head',
@@ -176,8 +180,18 @@ class ExitHead:
   ) -> Decoding:
     """See `Draft.decoding`."""
     del target_config
-    joined = early_exit.with_head(target_params, params)
-    return Decoding(t5_model.T5Model(self.config), joined, inputs)
+    joined = self.config.put_head(target_params, params)
+    return _decoding(self.config, joined, inputs)
+
+
+def _decoding(
+    config: t5.T5Config, params: Params, inputs: jax.Array
+) -> Decoding:
+  # Examples to train on have T5X's padding, id 0.
+  tokens = jnp.where(inputs > 0, inputs, contracts.NO_TOKEN)
+  return Decoding(
+      network.NetworkModel(config, t5.SPECIAL_IDS), params, tokens
+  )
 
 
 def with_dropout(draft: _DraftT, rate: float) -> _DraftT:

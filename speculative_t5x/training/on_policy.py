@@ -121,7 +121,7 @@ class Samples:
       self, objective, params, inputs, sample_ids, limits, *, length
   ) -> jax.Array:
     """Decodes a batch, one token per step."""
-    model, params, inputs = objective.draft.decoding(
+    model, params, inputs, features = objective.draft.decoding(
         params, objective.target_config, objective.target_params, inputs
     )
     setup = state_lib.Setup(
@@ -138,5 +138,7 @@ class Samples:
         self._sampling,
     )
     keys = state_lib.row_keys(self._seed, sample_ids)
-    state, _, _ = loop.decode(setup, inputs, keys, limits, length=length)
+    state, _, _ = loop.decode(
+        setup, inputs, keys, limits, length=length, features=features
+    )
     return state.sequences

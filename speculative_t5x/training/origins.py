@@ -9,7 +9,6 @@ from typing import Protocol
 import jax
 import jax.numpy as jnp
 
-from speculative_t5x.drafters import early_exit
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.loading.compatibility import pairing
@@ -146,13 +145,13 @@ class ExitHead:
   ) -> tuple[draft_kinds.Draft, draft_kinds.Params]:
     """See `Origin.make`."""
     del seed
-    config = early_exit.head_config(target.config, self.exit_layer)
+    config = target.config.first_layers(self.exit_layer).with_own_head()
     params = target.params
     if target.config.logits_via_embedding:
       tied = {'kernel': params['token_embedder']['embedding'].T}
       decoder = {**params['decoder'], 'logits_dense': tied}
       params = {**params, 'decoder': decoder}
-    return draft_kinds.ExitHead(config), early_exit.take_head(params)
+    return draft_kinds.ExitHead(config), config.take_head(params)
 
 
 def _for_target(config: t5.T5Config, target: t5.T5Config) -> t5.T5Config:

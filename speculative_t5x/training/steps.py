@@ -20,9 +20,9 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 import optax
 
-from speculative_t5x.loading import models
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_modules
 from speculative_t5x.training import adafactor
 from speculative_t5x.training import batches
 from speculative_t5x.training import losses
@@ -59,8 +59,7 @@ class Objective(Protocol):
 def init_params(config: t5.T5Config, seed: int) -> Params:
   """Returns randomly initialised float32 parameters."""
   params_key, _ = _keys(seed)
-  init = jax.jit(functools.partial(models.init_variables, config))
-  return init(params_key)['params']
+  return jax.jit(config.init)(params_key)
 
 
 def place(
@@ -219,7 +218,7 @@ def teacher_forced(
   """
   fed = batches.shift_right(batch.targets)
   arguments = batch.inputs, fed, batch.targets
-  network = t5.Transformer(config)
+  network = t5_modules.Transformer(config)
   if encoded is None:
     return network.apply({'params': params}, *arguments, **kwargs)
   return network.apply(

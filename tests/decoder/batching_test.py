@@ -17,10 +17,10 @@ class TestPad:
   def test_pads_and_cuts(self):
     rows = [np.array([5, 6]), np.array([], int), [1, 2, 3, 4]]
     padded = batching.pad(rows, 3)
-    np.testing.assert_array_equal(padded, [[5, 6, 0], [0, 0, 0], [1, 2, 3]])
+    np.testing.assert_array_equal(padded, [[5, 6, -1], [-1, -1, -1], [1, 2, 3]])
     assert padded.dtype == np.int32
 
-  def test_another_padding(self):
+  def test_another_filler(self):
     np.testing.assert_array_equal(batching.pad([[7]], 3, 1), [[7, 1, 1]])
 
 
@@ -44,11 +44,10 @@ class TestRequests:
         seed=3,
         sampling=GREEDY,
         draft_sampling=GREEDY,
-        padding=1,
     )
     np.testing.assert_array_equal(first.encoder_input_tokens, tokens[:2])
     np.testing.assert_array_equal(
-        last.encoder_input_tokens, [tokens[2], [1, 1, 1, 1]]
+        last.encoder_input_tokens, [tokens[2], [-1, -1, -1, -1]]
     )
     np.testing.assert_array_equal(last.limits, [5, 0])
     assert first.hints is None
@@ -63,14 +62,13 @@ class TestRequests:
         seed=3,
         sampling=GREEDY,
         draft_sampling=GREEDY,
-        padding=9,
         hints=np.asarray(hints, np.int32),
     )
 
   def test_hints_follow_their_examples(self):
     first, last = self._with_hints([[3, 4], [5, 9], [6, 7]])
     np.testing.assert_array_equal(first.hints, [[3, 4], [5, 9]])
-    np.testing.assert_array_equal(last.hints, [[6, 7], [9, 9]])
+    np.testing.assert_array_equal(last.hints, [[6, 7], [-1, -1]])
 
   def test_hints_of_another_number_of_examples(self):
     with pytest.raises(ValueError, match='hints for 2 examples and 3 inputs'):

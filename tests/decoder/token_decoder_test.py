@@ -19,7 +19,7 @@ import pytest
 from speculative_t5x.decoder import counts
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading.drafters import draft_model_source
-from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import t5
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import sampling
@@ -388,7 +388,7 @@ def with_policy(policy) -> token_decoder.TokenDecoder:
 
 def check_computed(outcomes, wanted, limits):
   """Checks that drafts end where they must, and nowhere else."""
-  is_end = outcomes.draft_tokens == t5_model.SPECIAL_IDS.end
+  is_end = outcomes.draft_tokens == t5.SPECIAL_IDS.end
   to_end = np.where(is_end.any(-1), is_end.argmax(-1) + 1, GAMMA)
   expected = np.minimum(
       np.minimum(wanted, limits - outcomes.num_before), to_end
@@ -517,11 +517,11 @@ class TestMayEnd:
     for way in (endless.plain, endless.speculative):
       found = jax.device_get(way(asked))
       np.testing.assert_array_equal(found.num_tokens, limits)
-      assert not np.any(found.sequences == t5_model.SPECIAL_IDS.end)
+      assert not np.any(found.sequences == t5.SPECIAL_IDS.end)
       assert np.isfinite(found.log_probs).all()
     usual = plain(temperature=temperature).sequences
     assert np.any(
-        usual == t5_model.SPECIAL_IDS.end
+        usual == t5.SPECIAL_IDS.end
     )  # otherwise nothing was forbidden
 
   def test_the_end_is_that_of_the_target(self):

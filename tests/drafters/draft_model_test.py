@@ -12,8 +12,9 @@ import pytest
 
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.loading.drafters import draft_model_source
+from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import t5_modules
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome as outcome_lib
@@ -194,7 +195,7 @@ def network_calls(config, inputs):
   model = tiny.model(config)
   draft = tiny.model(config, noise=0.15)
   setup = state_lib.Setup(
-      t5_model.T5Model(model.config),
+      network_lib.NetworkModel(model.config, t5.SPECIAL_IDS),
       model.params,
       sampling_lib.make_sampling(1.0),
       tiny.drafter(draft, NETWORK_GAMMA),
@@ -264,7 +265,7 @@ class TestDraftOfANetwork:
     @jax.jit
     def distributions(tokens):
       fed = jnp.pad(tokens, ((0, 0), (1, 0)))
-      logits = t5.Transformer(config).apply(
+      logits = t5_modules.Transformer(config).apply(
           {'params': params},
           inputs,
           fed,

@@ -55,7 +55,7 @@ def exit_logits(exit_layer: int, config: t5.T5Config = TINIEST):
 def make_case(exit_layer=1, gamma=2, **options) -> network_enumeration.Case:
   return network_enumeration.make_case(
       TINIEST,
-      early_exit_source.of_config(TINIEST, exit_layer),
+      early_exit_source.of_network(TINIEST, exit_layer),
       exit_logits(exit_layer),
       gamma=gamma,
       **options,
@@ -168,7 +168,7 @@ GAMMA, LENGTH = 3, 20
 def decoder(exit_layer=1, **options) -> token_decoder.TokenDecoder:
   return token_decoder.TokenDecoder(
       tiny.model(CONFIG),
-      early_exit_source.of_config(CONFIG, exit_layer),
+      early_exit_source.of_network(CONFIG, exit_layer),
       gamma=GAMMA,
       length=LENGTH,
       matmul_precision='highest',
@@ -283,7 +283,7 @@ class TestDecoding:
 def _other_head(config: t5.T5Config):
   """Returns the head of another random network."""
   params = jax.tree.map(lambda x: 2 * x, steps.init_params(config, 9))
-  return early_exit.take_head(params)
+  return CONFIG.take_head(params)
 
 
 class TestHead:
@@ -300,11 +300,11 @@ class TestHead:
     )()
 
   def test_drafts_what_a_model_of_its_own_would(self, found):
-    model = early_exit_source.truncate(tiny.model(CONFIG), 2)
+    model = tiny.truncate(tiny.model(CONFIG), 2)
     own = dataclasses.replace(
         model,
         config=dataclasses.replace(model.config, separate_head=True),
-        params=early_exit.with_head(model.params, _other_head(CONFIG)),
+        params=CONFIG.put_head(model.params, _other_head(CONFIG)),
     )
     made = decoder()
     outputs = [
@@ -318,7 +318,7 @@ class TestHead:
 
   def test_distribution_is_the_targets(self):
     head = _other_head(TINIEST)
-    params = early_exit.with_head(tiny.params(TINIEST), head)
+    params = CONFIG.put_head(tiny.params(TINIEST), head)
     decoder_params = {
         name: part
         for name, part in params['decoder'].items()
@@ -327,7 +327,7 @@ class TestHead:
     case = network_enumeration.make_case(
         TINIEST,
         dataclasses.replace(
-            early_exit_source.of_config(TINIEST, 1), params=head
+            early_exit_source.of_network(TINIEST, 1), params=head
         ),
         network_enumeration.teacher_forced(
             dataclasses.replace(TINIEST, num_decoder_layers=1),
@@ -353,7 +353,7 @@ class TestHead:
 class TestTruncate:
 
   def test_logits_are_those_of_the_first_layers(self):
-    model = early_exit_source.truncate(tiny.model(CONFIG), 2)
+    model = tiny.truncate(tiny.model(CONFIG), 2)
     assert model.config.num_decoder_layers == 2
     assert 'layers_2' not in model.params['decoder']
 
@@ -361,12 +361,12 @@ class TestTruncate:
   def test_no_such_layer(self, exit_layer):
     message = 'exit_layer must be a whole number from 1 to 3'
     with pytest.raises(ValueError, match=message):
-      early_exit_source.of_config(CONFIG, exit_layer)
+      early_exit_source.of_network(CONFIG, exit_layer)
     with pytest.raises(ValueError, match=message):
-      early_exit_source.truncate(tiny.model(CONFIG), exit_layer)
+      tiny.truncate(tiny.model(CONFIG), exit_layer)
 
   def test_target_with_fewer_layers(self):
-    drafter = early_exit_source.of_config(CONFIG, NUM_LAYERS)
+    drafter = early_exit_source.of_network(CONFIG, NUM_LAYERS)
     with pytest.raises(ValueError, match='exit_layer .* from 1 to 2'):
       token_decoder.TokenDecoder(
           tiny.model(tiny.config(num_decoder_layers=2)),

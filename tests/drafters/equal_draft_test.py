@@ -16,7 +16,8 @@ from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import in_order
 from speculative_t5x.drafters import nothing
 from speculative_t5x.loading.drafters import early_exit_source
-from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import network as network_lib
+from speculative_t5x.networks import t5
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import loop
@@ -28,9 +29,9 @@ from tests import tiny
 
 ROWS, LENGTH, GAMMA, VOCAB = 4, 14, 4, 5
 CONFIG = tiny.config()
-NETWORK = t5_model.T5Model(CONFIG)
+NETWORK = network_lib.NetworkModel(CONFIG, t5.SPECIAL_IDS)
 TABLES = table_model.Model(VOCAB)
-EOS = t5_model.SPECIAL_IDS.end
+EOS = t5.SPECIAL_IDS.end
 
 
 def known_length(num_tokens, row):
@@ -121,7 +122,7 @@ def check_accepted_whole(target, found, drafter, draft_params):
 
 def network_drafters(params):
   """Returns drafters that are the target, and their parameters."""
-  whole = early_exit_source.of_config(CONFIG, CONFIG.num_decoder_layers)
+  whole = early_exit_source.of_network(CONFIG, CONFIG.num_decoder_layers)
   return {
       'draft model': (
           draft_model.DraftModel(NETWORK, GAMMA, CONFIG.vocab_size),

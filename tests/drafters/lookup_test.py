@@ -18,7 +18,6 @@ from speculative_t5x.decoder import batching
 from speculative_t5x.drafters import lookup
 from speculative_t5x.loading.drafters import lookup_source
 from speculative_t5x.loading.drafters import source as source_lib
-from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling
@@ -60,7 +59,7 @@ def find(hints, inputs, output, alignment, bounds, only_hints=False):
   def before(source, row, place):
     if source == 'output':
       return symbols[9 + place]
-    if place > 0 and row[place - 1] != 0:
+    if place > 0 and row[place - 1] >= 0:
       return row[place - 1]
     return START if source == 'hints' and place >= 0 else None
 
@@ -80,7 +79,7 @@ def find(hints, inputs, output, alignment, bounds, only_hints=False):
   sources = ('hints', hints), ('inputs', inputs), ('output', output)
   for rank, (source, row) in enumerate(sources[:1] if only_hints else sources):
     for place, token in enumerate(row):
-      if token == 0 and source != 'output':
+      if token < 0 and source != 'output':
         continue
       number = count(source, row, place)
       distance = {
@@ -91,7 +90,7 @@ def find(hints, inputs, output, alignment, bounds, only_hints=False):
         best = key, source, place
   if best is not None:
     return best[1:]
-  if 0 <= aligned < len(hints) and hints[aligned] != 0:
+  if 0 <= aligned < len(hints) and hints[aligned] >= 0:
     if not output or before('hints', hints, aligned - 1) == symbols[-2]:
       return 'hints', aligned
   return None
@@ -114,7 +113,7 @@ def draft_of(texts: Texts, row: int, bounds, only_hints=False):
   source, place = found
   draft = []
   for token in sources[source][place : place + GAMMA]:
-    if token == 0 and source != 'output':
+    if token < 0 and source != 'output':
       break
     draft.append(token)
   if source == 'hints':
@@ -123,7 +122,7 @@ def draft_of(texts: Texts, row: int, bounds, only_hints=False):
 
 
 def make(bounds=(1, 3), gamma=GAMMA, only_hints=False):
-  return lookup.Lookup(gamma, bounds[1], bounds[0], 0, only_hints)
+  return lookup.Lookup(gamma, bounds[1], bounds[0], only_hints)
 
 
 def propose(drafter, texts: Texts):
@@ -194,9 +193,9 @@ def random_texts(seed: int) -> Texts:
   draw = lambda *shape: rng.integers(1, 4, shape, np.int32)
   hints, inputs = draw(EXAMPLES, HINTS_LENGTH), draw(EXAMPLES, INPUTS_LENGTH)
   for row in hints:
-    row[rng.integers(1, HINTS_LENGTH)] = 0
+    row[rng.integers(1, HINTS_LENGTH)] = -1
   for row in inputs:
-    row[rng.integers(3, INPUTS_LENGTH + 1) :] = 0
+    row[rng.integers(3, INPUTS_LENGTH + 1) :] = -1
   counts = lambda high: rng.integers(0, high + 1, ROWS, np.int32)
   return Texts(
       hints if seed % 3 else None,
@@ -223,13 +222,13 @@ class TestMatching:
       assert not any(draft for draft, _ in found)
 
   def test_longest_match_wins(self):
-    assert _drafted([5, 6, 7, 0, 8, 6, 9], [3, 4, 2, 0], [8, 6]) == [9]
+    assert _drafted([5, 6, 7, -1, 8, 6, 9], [3, 4, 2, -1], [8, 6]) == [9]
     assert _drafted([6, 7], [8, 6, 9, 2], [8, 6]) == [9, 2]
 
   def test_hints_come_before_the_input_and_that_before_the_output(self):
     assert _drafted([6, 7], [6, 8], [6, 9, 6]) == [7]
-    assert _drafted([0, 0], [6, 8], [6, 9, 6]) == [8]
-    assert _drafted([0, 0], [5, 8], [6, 9, 6]) == [9, 6]
+    assert _drafted([-1, -1], [6, 8], [6, 9, 6]) == [8]
+    assert _drafted([-1, -1], [5, 8], [6, 9, 6]) == [9, 6]
 
   def test_nearest_place_to_the_alignment(self):
     hints = [5, 6, 7, 5, 8, 5, 9]
@@ -242,11 +241,11 @@ class TestMatching:
 
   def test_first_block_is_the_beginning_of_the_first_hint(self):
     for bounds in BOUNDS:
-      found = _drafted([5, 6, 0, 7, 8], [5], [], bounds=bounds)
+      found = _drafted([5, 6, -1, 7, 8], [5], [], bounds=bounds)
       assert found == [5, 6]
 
   def test_nothing_is_drafted_at_the_start_without_hints(self):
-    assert _drafted(None, [5, 6], []) == _drafted([0, 0], [5, 6], []) == []
+    assert _drafted(None, [5, 6], []) == _drafted([-1, -1], [5, 6], []) == []
 
   def test_replaced_token_is_passed_over(self):
     assert _drafted([5, 6, 7], [0], [5, 9]) == [7]
@@ -285,8 +284,8 @@ def _uncommitted(function):
 
 
 def _padding_kept(function):
-  return lambda tokens, padding, value, **ends: function(
-      tokens, -9, value, **ends
+  return lambda tokens, value, **ends: function(
+      jnp.maximum(tokens, 0), value, **ends
   )
 
 
@@ -419,6 +418,5 @@ def _request(tokens):
       seed=0,
       sampling=sampling.make_sampling(0.0),
       draft_sampling=sampling.make_sampling(0.0),
-      padding=t5_model.SPECIAL_IDS.padding,
   )
   return request

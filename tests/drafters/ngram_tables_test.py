@@ -21,7 +21,7 @@ from speculative_t5x.loading import token_counts
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.drafters import source
 from speculative_t5x.loading.drafters import table_source
-from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import t5
 from speculative_t5x.research.measurement import acceptance
 from speculative_t5x.research.measurement import operations
 from speculative_t5x.speculation import sampling as sampling_lib
@@ -32,7 +32,7 @@ from tests import tabular
 from tests import tiny
 
 VOCAB, LIMITS = 4, (4, 3, 1)
-SPECIAL_IDS = t5_model.SPECIAL_IDS
+SPECIAL_IDS = t5.SPECIAL_IDS
 # Tokens of a vocabulary of 4 pieces; 1 ends a text.
 TEXTS = [[2, 3, 2, 1], [3, 3, 3, 1], [2, 2, 3, 1], [2], [2, 3, 3, 2, 2, 1], [1]]
 

@@ -12,11 +12,12 @@ import pytest
 
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import draft_model
-from speculative_t5x.drafters import shared_encoder
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
+from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.loading.drafters import shared_encoder_source
-from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import network as network_lib
+from speculative_t5x.networks import t5
 from speculative_t5x.speculation import sampling as sampling_lib
 from tests import network_enumeration
 from tests import tiny
@@ -75,30 +76,28 @@ class TestEnumeratedDistribution:
     assert network_enumeration.error(make_case(**options)) < TOLERANCE
 
 
-def _every_position_is_input(original):
-  def read(context):
-    encoded = original(context)
-    return encoded.replace(is_input=jnp.ones_like(encoded.is_input))
-
-  return read
+def _every_position_is_input(context):
+  return context._replace(inputs=jnp.maximum(context.inputs, 0))
 
 
-def _output_of_another_position(original):
-  def read(context):
-    encoded = original(context)
-    return encoded.replace(output=jnp.roll(encoded.output, 1, axis=1))
-
-  return read
+def _output_of_another_position(context):
+  return context._replace(features=jnp.roll(context.features, 1, axis=1))
 
 
 class TestMutants:
 
   @pytest.mark.parametrize(
-      'make', [_every_position_is_input, _output_of_another_position]
+      'change', [_every_position_is_input, _output_of_another_position]
   )
-  def test_what_is_read_is_found(self, make, monkeypatch):
-    mutant = make(shared_encoder._read_target)
-    monkeypatch.setattr(shared_encoder, '_read_target', mutant)
+  def test_what_is_read_is_found(self, change, monkeypatch):
+    original = draft_model.DraftModel.init
+    monkeypatch.setattr(
+        draft_model.DraftModel,
+        'init',
+        lambda self, params, context, rows, slots: original(
+            self, params, change(context), rows, slots
+        ),
+    )
     found = network_enumeration.error(make_case())
     assert found > 100 * TOLERANCE
 
@@ -157,18 +156,12 @@ class TestNetwork:
     )
     alone = models.make_model(config, ours)
     inputs = tiny.encoder_tokens(rows, 9)
-    output, memory = t5_model.encode(CONFIG, theirs, inputs)
+    output, _ = tiny.encode(CONFIG, theirs, inputs)
     fed = tiny.encoder_tokens(rows, 5) + 1
     found = []
-    for made, model, reads in (
-        (whole, t5_model.T5Model(whole.config), inputs),
-        (
-            alone,
-            t5_model.T5Decoder(alone.config),
-            t5_model.Encoded(output, memory.is_input),
-        ),
-    ):
-      started = model.start(made.params, reads, rows, 6)
+    for made, features in ((whole, None), (alone, output)):
+      model = network_lib.NetworkModel(made.config, t5.SPECIAL_IDS)
+      started = model.start(made.params, inputs, rows, 6, features)
       logits, _ = jax.jit(model.decode)(
           made.params,
           started.memory,
@@ -227,7 +220,7 @@ class TestDecoding:
     assert found.num_calls.sum() < found.num_tokens.sum() / 2
 
 
-def find(path, kind=shared_encoder, target_config=CONFIG):
+def find(path, kind=shared_encoder_source, target_config=CONFIG):
   checkpoint = checkpoints.open(save(path / 'target', target_config))
   return kind.FromCheckpoint(str(path / 'draft')).find(
       models.find_model(checkpoint), None
@@ -251,10 +244,11 @@ class TestFromCheckpoint:
     given = shared_encoder_source.from_model(tiny.model(DRAFTS[name]))
     jax.tree.map(np.testing.assert_array_equal, loaded.params, given.params)
     drafters = [
-        each.make(t5_model.T5Model(CONFIG), GAMMA) for each in (loaded, given)
+        each.make(network_lib.NetworkModel(CONFIG, t5.SPECIAL_IDS), GAMMA)
+        for each in (loaded, given)
     ]
     assert drafters[0].model == drafters[1].model
-    assert drafters[0].read == drafters[1].read
+    assert drafters[0].reads_features and drafters[1].reads_features
 
   def test_encoder_of_another_width(self, tmp_path):
     save(tmp_path / 'draft', DRAFTS['other width'])
@@ -270,7 +264,7 @@ class TestFromCheckpoint:
   def test_decoder_as_a_draft_model(self, tmp_path):
     save(tmp_path / 'draft', DRAFTS['other width'])
     with pytest.raises(ValueError, match='The network has no encoder'):
-      find(tmp_path, draft_model)
+      find(tmp_path, draft_model_source)
 
   def test_decoder_as_the_target(self, tmp_path):
     folder = save(tmp_path, DRAFTS['other width'])

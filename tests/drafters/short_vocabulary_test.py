@@ -17,7 +17,8 @@ from speculative_t5x.loading import token_counts
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.networks import layers
-from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import network as network_lib
+from speculative_t5x.networks import t5
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.testing import table_model
@@ -31,7 +32,7 @@ TIED = {'mlp_activations': ('relu',), 'logits_via_embedding': True}
 
 def decode_block(model, rows, at):
   """Returns the logits of a block of three tokens."""
-  network = t5_model.T5Model(model.config)
+  network = network_lib.NetworkModel(model.config, t5.SPECIAL_IDS)
   inputs = tiny.encoder_tokens(rows, 7)
 
   @jax.jit

@@ -25,9 +25,10 @@ from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.drafters import lookup_source
 from speculative_t5x.loading.drafters import source
 from speculative_t5x.loading.files import folder_lock
+from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import t5_modules
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.research.measurement import provenance
@@ -188,7 +189,7 @@ class TestPredictions:
     rows = run(_TEXTS[:2], rule=lenient, scores=True, tokens=True)
     for row in rows:
       tokens = jnp.asarray([row['tokens']])
-      logits = t5.Transformer(_CONFIG).apply(
+      logits = t5_modules.Transformer(_CONFIG).apply(
           {'params': tiny.params(_CONFIG)},
           jnp.asarray([row['input_tokens']]),
           jnp.pad(tokens[:, :-1], ((0, 0), (1, 0))),
@@ -639,7 +640,7 @@ class TestBadInput:
 class _Repeating:
   """A decoder whose outputs are its inputs."""
 
-  target_model = t5_model.T5Model(_CONFIG)
+  target_model = network_lib.NetworkModel(_CONFIG, t5.SPECIAL_IDS)
   loaded_drafter, drafter = source.NOTHING, nothing.Nothing(1)
   policy = draft_length.Fixed()
   num_decodes, length, gamma, mesh, matmul_precision = 1, 16, 1, None, None

@@ -11,7 +11,7 @@ import pytest
 from speculative_t5x.decoder import batching
 from speculative_t5x.jobs.command_line import main
 from speculative_t5x.loading import vocabularies
-from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import t5
 from tests import shared
 
 _SHARED = shared.shared_folder()
@@ -55,7 +55,7 @@ def _texts_of_t5x():
   with np.load(path) as oracle:
     return [
         vocabulary.decode(
-            batching.text_ids(ids.tolist(), t5_model.SPECIAL_IDS)
+            batching.text_ids(ids.tolist(), t5.SPECIAL_IDS)
         )
         for ids in oracle['greedy_tokens']
     ]

@@ -93,7 +93,7 @@ def sharing_decoder(kind, shape=None):
   """Returns a target and a drafter that shares some of it."""
   mesh = pairs.mesh_of(shape)
   if kind == 'early_exit':
-    drafter = early_exit_source.of_config(SHARING_TARGET, 1)
+    drafter = early_exit_source.of_network(SHARING_TARGET, 1)
   else:
     draft = models.make_model(
         SHARING_DRAFT,

@@ -14,8 +14,9 @@ import pytest
 
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
+from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import sharding
-from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import t5
 from tests import compilation
 from tests import live_bytes
 from tests import tiny
@@ -193,10 +194,10 @@ class TestT5XContext:
   @pytest.mark.filterwarnings('ignore:.*with mesh:DeprecationWarning')
   def test_network(self):
     """Caches, inputs and logits have the shardings of T5X's rules."""
-    model = t5_model.T5Model(pairs.TARGET)
+    model = network_lib.NetworkModel(pairs.TARGET, t5.SPECIAL_IDS)
 
     def step(params, tokens):
-      _, context = t5_model.encode(pairs.TARGET, params, tokens)
+      _, context = tiny.encode(pairs.TARGET, params, tokens)
       cache = model.init_cache(8, 5)
       first = jnp.zeros((8, 1), jnp.int32)
       return model.decode(params, context, cache, first, first[:, 0], None)

@@ -6,12 +6,10 @@ import jax
 import numpy as np
 import pytest
 
-from speculative_t5x.drafters import early_exit
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_model
 from speculative_t5x.training import adafactor
 from speculative_t5x.training import batches
 from speculative_t5x.training import cross_entropy
@@ -48,8 +46,8 @@ def _network():
 
 
 def _head():
-  draft = draft_kinds.ExitHead(early_exit.head_config(_TARGET, 1))
-  return draft, early_exit.take_head(steps.init_params(_TARGET, 1))
+  draft = draft_kinds.ExitHead(_TARGET.first_layers(1).with_own_head())
+  return draft, _TARGET.take_head(steps.init_params(_TARGET, 1))
 
 
 def _train(folder, mesh, num_parts=1, make_draft=_network):
@@ -64,7 +62,7 @@ def _train(folder, mesh, num_parts=1, make_draft=_network):
   samples = on_policy.Samples(
       objective,
       on_policy.Settings(share=0.5, period=3),
-      t5_model.SPECIAL_IDS,
+      t5.SPECIAL_IDS,
       batch_size=16,
       seed=0,
   )

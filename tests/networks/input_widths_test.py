@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from speculative_t5x.networks import input_widths
-from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import t5_modules
 from tests import tiny
 
 LENGTH = 40  # compiled at 20 and 40
@@ -82,12 +81,12 @@ def _programs():
   model = _model()
 
   def whole(params, tokens):
-    network = t5.Transformer(model.config)
+    network = t5_modules.Transformer(model.config)
     variables = {'params': params}
     output = network.apply(variables, tokens, False, method='encode')
     return output, network.apply(variables, output, method='cross_keys_values')
 
-  trimmed = functools.partial(t5_model.encode, model.config)
+  trimmed = functools.partial(tiny.encode, model.config)
   return jax.jit(whole), jax.jit(trimmed)
 
 
@@ -118,7 +117,7 @@ def test_a_width_that_cuts_an_input_is_seen(monkeypatch):
       lambda sizes, needed, *rest: right(sizes, needed - 1, *rest),
   )
   model, tokens = _model(), _tokens(21)
-  trimmed = jax.jit(functools.partial(t5_model.encode, model.config))
+  trimmed = jax.jit(functools.partial(tiny.encode, model.config))
   output, _ = _programs()[0](model.params, tokens)
   found, _ = trimmed(model.params, tokens)
   is_input = tokens != 0

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from speculative_t5x.networks import kv_cache
+from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import t5_modules
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import state as state_lib
@@ -203,7 +204,8 @@ class TestLengthLimit:
     tokens = tiny.encoder_tokens(rows_count, 7)
     setting = sampling.make_sampling(0.0)
     setup = state_lib.Setup(
-        t5_model.T5Model(target.config), target.params, setting,
+        network_lib.NetworkModel(target.config, t5.SPECIAL_IDS),
+        target.params, setting,
         tiny.drafter(draft, self.GAMMA), draft.params, setting,
     )  # fmt: skip
     ids = jnp.arange(rows_count, dtype=jnp.int32)
@@ -228,18 +230,18 @@ class TestInitCache:
 
   def test_leaves_are_separate_buffers(self):
     """The loop would copy a shared buffer."""
-    cache = t5.init_cache(tiny.config(), (2,), 9)
+    cache = t5_modules.init_cache(tiny.config(), (2,), 9)
     pointers = [x.unsafe_buffer_pointer() for x in jax.tree.leaves(cache)]
     assert len(set(pointers)) == len(pointers) == 4
 
   def test_shape_and_dtype(self):
-    cache = t5.init_cache(tiny.config(dtype=jnp.bfloat16), (2,), 9)
+    cache = t5_modules.init_cache(tiny.config(dtype=jnp.bfloat16), (2,), 9)
     for leaf in jax.tree.leaves(cache):
       assert (leaf.shape, leaf.dtype) == ((2, 2, 16, 9), jnp.bfloat16)
 
 
 def encode(model, tokens):
-  encode = functools.partial(t5_model.encode, model.config)
+  encode = functools.partial(tiny.encode, model.config)
   return jax.jit(encode)(model.params, tokens)[1]
 
 
@@ -248,7 +250,7 @@ def tiny_decoder(rows: int, slots: int):
   model = tiny.model(tiny.config(num_encoder_layers=1))
   tokens = tiny.encoder_tokens(rows, 7)
   context = encode(model, tokens)
-  decoder = t5_model.T5Model(model.config)
+  decoder = network_lib.NetworkModel(model.config, t5.SPECIAL_IDS)
 
   @jax.jit
   def decode(cache, tokens, positions):

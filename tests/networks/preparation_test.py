@@ -10,14 +10,16 @@ import numpy as np
 import pytest
 
 from speculative_t5x.loading import models
-from speculative_t5x.networks import preparation
-from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_modules
+from speculative_t5x.networks import t5_preparation
 from tests import tiny
 
 
 def logits(config, params):
   tokens = tiny.encoder_tokens(2, 6)
-  apply = functools.partial(t5.Transformer(config).apply, enable_dropout=False)
+  apply = functools.partial(
+      t5_modules.Transformer(config).apply, enable_dropout=False
+  )
   return jax.jit(apply)({'params': params}, tokens, tokens, tokens)
 
 
@@ -29,7 +31,7 @@ def prepare_and_merge(config, params):
   return model.config, model.params
 
 
-@pytest.mark.parametrize('prepare', [preparation.prepare, prepare_and_merge])
+@pytest.mark.parametrize('prepare', [t5_preparation.prepare, prepare_and_merge])
 @pytest.mark.parametrize(
     'overrides',
     [{}, {'mlp_activations': ('relu',)}, T5_1_0, {'num_heads': 3}],
@@ -58,7 +60,7 @@ def test_a_tied_head_is_stored_a_second_time():
   config = tiny.config(**T5_1_0)
   params = tiny.params(config)
   assert 'logits_dense' not in params['decoder']
-  prepared_config, prepared = preparation.prepare(config, params)
+  prepared_config, prepared = t5_preparation.prepare(config, params)
   np.testing.assert_array_equal(
       prepared['decoder'].pop('logits_dense')['kernel'],
       params['token_embedder']['embedding'].T,
@@ -69,7 +71,7 @@ def test_a_tied_head_is_stored_a_second_time():
 
 @pytest.mark.parametrize(('platform', 'block'), [('cpu', 1), ('tpu', 4)])
 def test_min_block_is_four_on_a_tpu(platform, block):
-  prepared = preparation.prepare_config(tiny.config(), platform)
+  prepared = t5_preparation.prepare_config(tiny.config(), platform)
   assert prepared.min_block == block
 
 

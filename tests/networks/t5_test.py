@@ -15,8 +15,9 @@ import pytest
 
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import models
+from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import t5_modules
 from speculative_t5x.speculation import sampling
 from tests import tiny
 from tests.networks import dropout_masks
@@ -36,14 +37,16 @@ def shift_right(tokens):
 
 
 def teacher_forced(config, params, inputs, targets):
-  apply = functools.partial(t5.Transformer(config).apply, enable_dropout=False)
+  apply = functools.partial(
+      t5_modules.Transformer(config).apply, enable_dropout=False
+  )
   inputs, targets = jnp.asarray(inputs), jnp.asarray(targets)
   fed = shift_right(targets)
   return jax.jit(apply)({'params': params}, inputs, fed, targets)
 
 
 def encode(config, params, inputs):
-  encode = functools.partial(t5_model.encode, config)
+  encode = functools.partial(tiny.encode, config)
   return jax.jit(encode)(params, inputs)[1]
 
 
@@ -52,7 +55,9 @@ class TestParameterTree:
   def variables(self, **overrides):
     tokens = jax.ShapeDtypeStruct((1, 1), jnp.int32)
     config = tiny.config(num_encoder_layers=1, **overrides)
-    init = functools.partial(t5.Transformer(config).init, enable_dropout=False)
+    init = functools.partial(
+        t5_modules.Transformer(config).init, enable_dropout=False
+    )
     return jax.eval_shape(init, jax.random.key(0), tokens, tokens, tokens)
 
   def by_name(self, tree, is_leaf=None):
@@ -116,7 +121,9 @@ class TestInitialParameters:
         num_encoder_layers=1, num_decoder_layers=1,
     )  # fmt: skip
     tokens = jnp.ones((1, 1), jnp.int32)
-    init = functools.partial(t5.Transformer(config).init, enable_dropout=False)
+    init = functools.partial(
+        t5_modules.Transformer(config).init, enable_dropout=False
+    )
     params = jax.jit(init)(jax.random.key(0), tokens, tokens, tokens)['params']
     seen = set()
     for path, leaf in jax.tree.flatten_with_path(params)[0]:
@@ -150,7 +157,7 @@ class TestDropout:
             (2, 1, 32),
         ],
     }  # fmt: skip
-    found = dropout_masks.of(t5.Transformer(dropout_masks.CONFIG))
+    found = dropout_masks.of(t5_modules.Transformer(dropout_masks.CONFIG))
     assert found == [
         (0.75, shape) for shapes in expected.values() for shape in shapes
     ]
@@ -162,7 +169,9 @@ def test_only_a_tied_head_is_scaled(is_tied):
   params = tiny.params(config)
   x = np.float32(np.random.default_rng(0).normal(size=(3, 32)))
   head_of = lambda network, x: network.decoder._logits(x)
-  logits = t5.Transformer(config).apply({'params': params}, x, method=head_of)
+  logits = t5_modules.Transformer(config).apply(
+      {'params': params}, x, method=head_of
+  )
   if is_tied:
     head = params['token_embedder']['embedding'].T / 32**0.5
   else:
@@ -283,7 +292,7 @@ class TestBlocks:
       model = models.make_model(config, params)
       config, params = model.config, model.params
     config = dataclasses.replace(config, min_block=min_block)
-    decoder = t5_model.T5Model(config)
+    decoder = network_lib.NetworkModel(config, t5.SPECIAL_IDS)
     # Unwritten slots must not matter.
     cache = jax.tree.map(
         lambda x: jnp.full_like(x, jnp.inf),
@@ -345,7 +354,7 @@ class TestBlocks:
     config, params = tiny.config(), tiny.params(tiny.config())
     config = dataclasses.replace(config, min_block=min_block)
     context = encode(config, params, tiny.encoder_tokens(rows, 7))
-    decoder = t5_model.T5Model(config)
+    decoder = network_lib.NetworkModel(config, t5.SPECIAL_IDS)
     cache = decoder.init_cache(rows, 6)
     tokens = tiny.encoder_tokens(rows, 4)
     positions = jnp.zeros((rows,), jnp.int32)
@@ -365,7 +374,7 @@ class TestBlocks:
     config, params = tiny.config(), tiny.params(tiny.config())
     inputs = tiny.encoder_tokens(2, 7)
     tokens = tiny.encoder_tokens(6, 4)
-    decoder = t5_model.T5Model(config)
+    decoder = network_lib.NetworkModel(config, t5.SPECIAL_IDS)
     positions = jnp.zeros((6,), jnp.int32)
 
     @jax.jit
@@ -394,12 +403,14 @@ class TestBlocks:
     config, params = tiny.config(), tiny.params(tiny.config())
     tokens = tiny.encoder_tokens(2, 4)
     context = encode(config, params, tokens)
-    cache = t5.init_cache(config, (2,), 6)
+    cache = t5_modules.init_cache(config, (2,), 6)
     decode = lambda decoder: jax.jit(decoder.decode)(
         params, context, cache, tokens, jnp.zeros((2,), jnp.int32), None
     )[0]
-    every = decode(t5_model.T5Model(config))
-    some = decode(t5_model.T5Model(config, num_valid_tokens=60))
+    every = decode(network_lib.NetworkModel(config, t5.SPECIAL_IDS))
+    some = decode(
+        network_lib.NetworkModel(config, t5.SPECIAL_IDS, num_valid_tokens=60)
+    )
     np.testing.assert_array_equal(some[..., :60], every[..., :60])
     assert np.all(np.isneginf(some[..., 60:]))
 
@@ -412,7 +423,7 @@ class TestProgram:
     config = tiny.config(num_decoder_layers=num_layers, vocab_size=67)
     params = tiny.params(config)
     context = encode(config, params, tiny.encoder_tokens(2, 7))
-    decoder = t5_model.T5Model(config)
+    decoder = network_lib.NetworkModel(config, t5.SPECIAL_IDS)
     program = jax.make_jaxpr(decoder.decode)(
         params,
         context,

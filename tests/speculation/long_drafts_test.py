@@ -18,7 +18,7 @@ import pytest
 
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import nothing
-from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import t5
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling as sampling_lib
@@ -26,7 +26,7 @@ from speculative_t5x.speculation import state as state_lib
 from tests import enumeration
 from tests import history
 
-EOS = t5_model.SPECIAL_IDS.end
+EOS = t5.SPECIAL_IDS.end
 
 
 def related_tables(seed, num_tables, vocab_size, share):

@@ -15,8 +15,9 @@ import pytest
 from speculative_t5x.decoder import counts as counts_lib
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import nothing
+from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import t5_modules
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import loop as loop_lib
 from speculative_t5x.speculation import outcome as outcome_lib
@@ -28,7 +29,7 @@ from speculative_t5x.testing import words
 from tests import tabular
 from tests import tiny
 
-EOS = t5_model.SPECIAL_IDS.end
+EOS = t5.SPECIAL_IDS.end
 A, B, C = 2, 3, 0
 ROW_FIELDS = ('sequences', 'num_tokens', 'has_ended', 'log_probs', 'num_calls')
 
@@ -38,7 +39,7 @@ class Constant:
   """A model with one distribution everywhere: logits [vocab]."""
 
   vocab_size: int
-  special_ids = t5_model.SPECIAL_IDS
+  special_ids = t5.SPECIAL_IDS
 
   def start(self, params, inputs, rows, slots):
     zeros = jnp.zeros((rows,), jnp.int32)
@@ -748,7 +749,8 @@ class TestCacheAfterRewind:
     inputs = tiny.encoder_tokens(batch, 9)
     rules = sampling_lib.make_sampling(1.0)
     setup = state_lib.Setup(
-        t5_model.T5Model(model.config), model.params, rules,
+        network_lib.NetworkModel(model.config, t5.SPECIAL_IDS),
+        model.params, rules,
         tiny.drafter(draft, gamma), draft.params, rules,
     )  # fmt: skip
     fold = outcome_lib.COUNTING
@@ -782,7 +784,7 @@ class TestCacheAfterRewind:
     def fresh(sequences):
       fed = jnp.pad(sequences, ((0, 0), (1, 0)))
       ones = jnp.ones_like(fed)
-      return t5.Transformer(config).apply(
+      return t5_modules.Transformer(config).apply(
           {'params': weights}, inputs, fed, ones, enable_dropout=False
       )
 

@@ -22,7 +22,7 @@ import pytest
 from speculative_t5x.drafters import autoregression
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import in_order
-from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import t5
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome as outcome_lib
@@ -34,7 +34,7 @@ from tests import repeat_last
 
 VOCAB, NUM_TABLES = 5, 3
 MODEL = table_model.Model(VOCAB)
-EOS = t5_model.SPECIAL_IDS.end
+EOS = t5.SPECIAL_IDS.end
 # Temperatures of greedy decoding, of few likely tokens and of many.
 TEMPERATURES = 0.0, 0.3, 1.0, 3.0
 

@@ -15,7 +15,8 @@ import tensorflow as tf
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.loading.compatibility import pairing
-from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import network as network_lib
+from speculative_t5x.networks import t5
 from speculative_t5x.tasks import bulletins
 from tests import shared as shared_lib
 from tests import tiny
@@ -277,7 +278,7 @@ class TestUse:
         pairing.open_checkpoint(pairing.DRAFT_PATH, str(trained))
     ).load()
     inputs, fed = tiny.encoder_tokens(3, 8), tiny.encoder_tokens(3, 6)
-    model = t5_model.T5Model(loaded.config)
+    model = network_lib.NetworkModel(loaded.config, t5.SPECIAL_IDS)
     started = model.start(loaded.params, inputs, 3, 8)
     logits = model.decode(
         loaded.params, started.memory, started.cache, fed, started.offsets, None

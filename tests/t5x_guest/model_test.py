@@ -20,7 +20,7 @@ from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.loading.drafters import early_exit_source
 from speculative_t5x.loading.drafters import shared_encoder_source
 from speculative_t5x.loading.drafters import table_source
-from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_modules
 from speculative_t5x.t5x_guest import network_config
 from speculative_t5x.tasks import bulletins
 from tests import vocabulary_files
@@ -434,7 +434,7 @@ class TestRefusals:
 
   def test_network_that_is_not_t5xs(self):
     target, _ = tiny_pair.modules()
-    pair = target, t5.Transformer(tiny_pair.configs()[1])
+    pair = target, t5_modules.Transformer(tiny_pair.configs()[1])
     with pytest.raises(ValueError, match='draft.*networks.t5.Transformer'):
       tiny_pair.model(pair=pair)
 

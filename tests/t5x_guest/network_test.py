@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 import t5x
 
-from speculative_t5x.networks import preparation
+from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import t5_modules
+from speculative_t5x.networks import t5_preparation
 from tests import tiny
 from tests.networks import dropout_masks
 from tests.t5x_guest import tiny_pair
@@ -66,7 +67,7 @@ def described(tree):
 @pytest.mark.parametrize('version, size', SIZES)
 def test_parameters_are_t5xs_at_every_size(version, size):
   config = read_sizes(version, size)
-  found = described(variables(t5.Transformer(config)))
+  found = described(variables(t5_modules.Transformer(config)))
   expected = described(variables(tiny_pair.transformer(config)))
   assert found == expected
   kernel = found['params']['encoder']['layers_0']['attention']['out']['kernel']
@@ -81,14 +82,17 @@ def test_initial_parameters_are_t5xs():
       network.init(
           jax.random.PRNGKey(3), tokens, tokens, tokens, enable_dropout=False
       )['params']
-      for network in (t5.Transformer(config), tiny_pair.transformer(config))
+      for network in (
+          t5_modules.Transformer(config),
+          tiny_pair.transformer(config),
+      )
   ]
   jax.tree.map(np.testing.assert_array_equal, *drawn)
 
 
 def test_dropout_is_where_t5x_has_it():
   config = dropout_masks.CONFIG
-  masks = dropout_masks.of(t5.Transformer(config))
+  masks = dropout_masks.of(t5_modules.Transformer(config))
   assert masks == dropout_masks.of(tiny_pair.transformer(config))
 
 
@@ -124,7 +128,7 @@ class TestLogits:
     params = tiny.params(config)
     inputs, targets = tiny.encoder_tokens(3, 8), tiny.encoder_tokens(3, 6)
     fed, expected = self.expected(config, params, inputs, targets)
-    logits = t5.Transformer(config).apply(
+    logits = t5_modules.Transformer(config).apply(
         {'params': params}, inputs, fed, targets, enable_dropout=False
     )
     is_real = np.asarray(targets > 0)
@@ -158,8 +162,8 @@ def test_logits_in_bfloat16_are_t5xs(stored, overrides):
 def in_a_block(config, params, inputs, fed):
   """Returns logits of tokens fed in one block, with the prepared tree."""
   rows, length = fed.shape
-  config, params = preparation.prepare(config, params)
-  model = t5_model.T5Model(config)
+  config, params = t5_preparation.prepare(config, params)
+  model = network_lib.NetworkModel(config, t5.SPECIAL_IDS)
   started = model.start(params, inputs, rows, length + 2)
   return model.decode(
       params, started.memory, started.cache, fed, started.offsets, None

@@ -9,6 +9,7 @@ import pytest
 
 from speculative_t5x.loading import models
 from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_modules
 from speculative_t5x.training import cutting
 
 _CONFIG = t5.T5Config(
@@ -36,7 +37,7 @@ def network():
 def _logits(network):
   rng = np.random.default_rng(1)
   inputs, targets = rng.integers(2, 16, (2, 2, 6))
-  return t5.Transformer(network.config).apply(
+  return t5_modules.Transformer(network.config).apply(
       {'params': network.params}, inputs, targets, targets, enable_dropout=False
   )
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from speculative_t5x.decoder import token_decoder
-from speculative_t5x.drafters import early_exit
 from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import source
-from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import network as network_lib
+from speculative_t5x.networks import t5
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.training import batches
 from speculative_t5x.training import cutting
@@ -49,8 +49,8 @@ def _targets_encoder():
 
 
 def _exit_head():
-  config = early_exit.head_config(_CONFIG, 2)
-  head = early_exit.take_head(_params(1))
+  config = _CONFIG.first_layers(2).with_own_head()
+  head = _CONFIG.take_head(_params(1))
   return draft_kinds.ExitHead(config), head, {**_params(0), **_decoder(head)}
 
 
@@ -70,7 +70,7 @@ def _samples(draft, temperature=1.0, **options):
   return on_policy.Samples(
       objective,
       on_policy.Settings(share=0.5, period=2, temperature=temperature),
-      t5_model.SPECIAL_IDS,
+      t5.SPECIAL_IDS,
       batch_size=4,
       seed=3,
       **options,
@@ -79,11 +79,11 @@ def _samples(draft, temperature=1.0, **options):
 
 def _plain(params, inputs, ids, temperature):
   """Returns the decoder's outputs for a whole network, without padding."""
-  make = t5_model.T5Model
+  make = network_lib.NetworkModel
   with pytest.MonkeyPatch.context() as patch:
     patch.setattr(
-        t5_model,
-        'T5Model',
+        network_lib,
+        'NetworkModel',
         lambda *given: dataclasses.replace(make(*given), forbidden=(0,)),
     )
     decoder = token_decoder.TokenDecoder(

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_modules
 from speculative_t5x.training import adafactor
 from speculative_t5x.training import batches
 from speculative_t5x.training import cross_entropy
@@ -369,7 +370,9 @@ class TestTrainSteps:
     metrics = _evaluate()(params, batches.in_order(examples, batch_size=40))
     fed = np.pad(examples.targets[:, :-1], ((0, 0), (1, 0)))
     logits = jax.jit(
-        functools.partial(t5.Transformer(_CONFIG).apply, enable_dropout=False)
+        functools.partial(
+            t5_modules.Transformer(_CONFIG).apply, enable_dropout=False
+        )
     )({'params': params}, examples.inputs, fed, examples.targets)
     of_targets = np.take_along_axis(
         _log_probs(logits), examples.targets[..., None], -1

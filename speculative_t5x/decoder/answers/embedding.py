@@ -17,9 +17,8 @@ import numpy as np
 from speculative_t5x.decoder import batching
 from speculative_t5x.loading import models
 from speculative_t5x.loading import vocabularies
+from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
-from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_model
 
 _MAX_BATCH = 64
 _MIN_LENGTH = 16
@@ -90,10 +89,7 @@ class Embedder:
     self.vocabulary = models.fit_vocabulary(vocabulary, model)
     self.model = model
     self._inputs_length = inputs_length
-    self._padding = model.special_ids.padding
-    self._jit_embed = jax.jit(
-        functools.partial(_embed, model.config, self._padding)
-    )
+    self._jit_embed = jax.jit(functools.partial(_embed, model.config))
 
   @functools.cached_property
   def fingerprint(self) -> Fingerprint:
@@ -135,7 +131,7 @@ class Embedder:
     size = sharding.round_up(self.model.mesh, _power_of_two(len(rows)))
     # A row without tokens would have no mean.
     filled = [*rows, *[rows[0]] * (size - len(rows))]
-    tokens = jnp.asarray(batching.pad(filled, length, self._padding))
+    tokens = jnp.asarray(batching.pad(filled, length))
     with sharding.scope(self.model.mesh, self.model.rules):
       vectors = self._jit_embed(self.model.params, tokens)
     return np.asarray(vectors)[: len(rows)]
@@ -147,23 +143,21 @@ def _power_of_two(count: int) -> int:
 
 
 def _embed(
-    config: t5.T5Config, padding: int, params, tokens: jax.Array
+    encoder: network.Network, params, tokens: jax.Array
 ) -> jax.Array:
-  encoded = t5_model.run_encoder(config, params, tokens, padding)
-  return pool(encoded.output, tokens, padding)
+  return pool(encoder.encode(params, tokens), tokens)
 
 
-def pool(features: jax.Array, tokens: jax.Array, padding: int) -> jax.Array:
+def pool(features: jax.Array, tokens: jax.Array) -> jax.Array:
   """Returns the mean encoder output of each row's tokens, normalized.
 
   Args:
     features: [texts, length, embed], the output of the encoder.
     tokens: [texts, length] int32.
-    padding: the id that fills rows.
   Returns:
     [texts, embed] float32; zeros for a row without tokens.
   """
-  is_token = (tokens != padding)[..., None]
+  is_token = (tokens >= 0)[..., None]
   total = jnp.sum(
       jnp.where(is_token, features.astype(jnp.float32), 0.0), axis=1
   )

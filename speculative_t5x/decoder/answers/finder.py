@@ -5,7 +5,6 @@
 Legend: examples, embed (width of the encoder).
 """
 
-import functools
 
 import jax
 import numpy as np
@@ -66,10 +65,7 @@ class Finder:
     self.store = store
     self.count = count
     self.min_similarity = min_similarity
-    self._padding = decoder.target_model.special_ids.padding
-    self._jit_pool = jax.jit(
-        functools.partial(embedding.pool, padding=self._padding)
-    )
+    self._jit_pool = jax.jit(embedding.pool)
 
   def __call__(self, request: token_decoder.Request) -> token_decoder.Request:
     """Returns a request with features, and with answers behind its hints.
@@ -82,10 +78,10 @@ class Finder:
     vectors = self._jit_pool(features, request.encoder_input_tokens)
     found = [self._answers(vector) for vector in np.asarray(vectors)]
     if request.hints is not None:
-      own = hints_lib.unstack(np.asarray(request.hints), self._padding)
+      own = hints_lib.unstack(np.asarray(request.hints))
       found = [[*x, *y] for x, y in zip(own, found, strict=True)]
     room = self.count * (self.decoder.length + 1) - 1
-    hints = hints_lib.stack(found, self._padding, room)
+    hints = hints_lib.stack(found, room)
     return request.replace(features=features, hints=hints)
 
   def _answers(self, vector: np.ndarray) -> list[list[int]]:

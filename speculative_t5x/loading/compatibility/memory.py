@@ -22,9 +22,9 @@ import jax.numpy as jnp
 
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models as models_lib
-from speculative_t5x.networks import preparation
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_preparation
 from speculative_t5x.speculation import state as state_lib
 
 _MEMINFO = pathlib.Path('/proc/meminfo')  # exists on Linux
@@ -206,10 +206,10 @@ def _loading_bytes(
   merged = collections.Counter()
   if mesh.size == 1:
     for name, size in sizes.items():
-      if kernel := preparation.merged_kernel(config, name):
+      if kernel := t5_preparation.merged_kernel(config, name):
         merged[kernel[0]] += size
   largest = max(merged.values(), default=0)
-  return largest + (sizes[preparation.HEAD] if config.head_size else 0)
+  return largest + (sizes[t5_preparation.HEAD] if config.head_size else 0)
 
 
 def _position_bytes(

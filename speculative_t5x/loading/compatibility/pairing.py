@@ -6,7 +6,7 @@ import dataclasses
 
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
-from speculative_t5x.networks import t5
+from speculative_t5x.networks import network
 
 TARGET_PATH, DRAFT_PATH = 'CHECKPOINT_PATH', 'DRAFT_CHECKPOINT_PATH'
 _ROLES = {TARGET_PATH: 'target', DRAFT_PATH: 'draft'}
@@ -27,7 +27,7 @@ class Role:
   path_name: str
   checkpoint: checkpoints.Checkpoint | None
   config_name: str
-  config: t5.T5Config | None
+  config: network.Network | None
 
 
 def open_checkpoint(
@@ -66,8 +66,8 @@ def check_networks(
 def make_roles(
     target: checkpoints.Checkpoint | None,
     draft: checkpoints.Checkpoint | None,
-    target_config: t5.T5Config | None,
-    draft_config: t5.T5Config | None,
+    target_config: network.Network | None,
+    draft_config: network.Network | None,
 ) -> tuple[Role, Role]:
   """Returns the target's role and the draft model's."""
   return (
@@ -76,7 +76,7 @@ def make_roles(
   )
 
 
-def check_network(role: Role, config: t5.T5Config, other: Role) -> None:
+def check_network(role: Role, config: network.Network, other: Role) -> None:
   """Checks the shapes of a checkpoint against a network's.
 
   Args:
@@ -99,7 +99,7 @@ def check_network(role: Role, config: t5.T5Config, other: Role) -> None:
     raise checkpoints.CheckpointError(f'{role.path_name}: {message}') from error
 
 
-def check_width(target: t5.T5Config, draft: t5.T5Config) -> None:
+def check_width(target: network.Network, draft: network.Network) -> None:
   """Checks that a draft decoder can read the output of a target's encoder.
 
   Raises:
@@ -113,7 +113,7 @@ def check_width(target: t5.T5Config, draft: t5.T5Config) -> None:
     )
 
 
-def _fits(role: Role, config: t5.T5Config | None) -> bool:
+def _fits(role: Role, config: network.Network | None) -> bool:
   if config is None or role.checkpoint is None:
     return False
   try:

@@ -16,9 +16,8 @@ from speculative_t5x.loading import token_counts
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.compatibility import pairing
 from speculative_t5x.loading.drafters import source
+from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
-from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import ranges
 
 KIND = 'model'  # in a run record
@@ -42,7 +41,7 @@ class FromCheckpoint:
   """
 
   checkpoint_path: checkpoints.Path
-  config: t5.T5Config | None = None
+  config: network.Network | None = None
   vocabulary_file: str | None = None
   model_parallel: bool = False
   short_vocabulary: checkpoints.Path | None = None
@@ -136,12 +135,12 @@ def from_model(draft: models.Model) -> source.Drafting:
   """Returns the drafter that decodes with a loaded model."""
 
   def make(
-      target: t5_model.T5Model, max_draft_tokens: int
+      target: network.NetworkModel, max_draft_tokens: int
   ) -> draft_model.DraftModel:
     return draft_model.DraftModel(
         # Ids that the target forbids are not worth drafting.
         model=dataclasses.replace(
-            target, config=draft.config, special_ids=draft.special_ids
+            target, network=draft.config, special_ids=draft.special_ids
         ),
         max_draft_tokens=max_draft_tokens,
         vocab_size=target.vocab_size,
@@ -155,7 +154,7 @@ def from_model(draft: models.Model) -> source.Drafting:
           kind=KIND,
           **dataclasses.asdict(draft.describe()),
           model_parallel=draft.mesh is not None and is_partitioned,
-          short_vocabulary=draft.config.head_size,
+          short_vocabulary=getattr(draft.config, 'head_size', None),
       ),
       params=draft.params,
       models=(draft,),

@@ -14,8 +14,7 @@ from speculative_t5x.loading import models
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.compatibility import pairing
 from speculative_t5x.loading.drafters import source
-from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import network
 from speculative_t5x.speculation import contracts
 
 KIND = 'early_exit'  # in a run record
@@ -27,7 +26,7 @@ def truncate(target: models.Model, exit_layer: int) -> models.Model:
   Raises:
     ValueError: as `truncate_config`.
   """
-  config = early_exit.truncate_config(target.config, exit_layer)
+  config = target.config.first_layers(exit_layer)
   kept = models.abstract_params(config)['decoder']
   decoder = {name: target.params['decoder'][name] for name in kept}
   return dataclasses.replace(
@@ -51,7 +50,7 @@ class OfTarget:
       vocabulary: vocabularies.Vocabulary | None,
   ) -> Callable[[], source.Drafting]:
     """See `source.Source.find`."""
-    drafter = of_config(target.config, self.exit_layer)
+    drafter = of_network(target.config, self.exit_layer)
     return lambda: drafter
 
 
@@ -62,7 +61,7 @@ class FromCheckpoint(OfTarget):
   Attributes:
     exit_layer: how many decoder layers of the target draft: those that the head
       was trained for.
-    checkpoint_path: of the head, with T5X's names: see `take_head`.
+    checkpoint_path: of the head, under the names of the network.
   """
 
   checkpoint_path: checkpoints.Path
@@ -73,7 +72,7 @@ class FromCheckpoint(OfTarget):
       vocabulary: vocabularies.Vocabulary | None,
   ) -> Callable[[], source.Drafting]:
     """See `source.Source.find`."""
-    without_head = of_config(target.config, self.exit_layer)
+    without_head = of_network(target.config, self.exit_layer)
     checkpoint = pairing.open_checkpoint(
         pairing.DRAFT_PATH, self.checkpoint_path
     )
@@ -90,26 +89,30 @@ class FromCheckpoint(OfTarget):
   def _read(
       self, checkpoint: checkpoints.Checkpoint, target: models.ModelSource
   ) -> contracts.Params:
-    config = early_exit.head_config(target.config, self.exit_layer)
-    shardings = target.mesh and early_exit.take_head(
-        models.param_shardings(config, target.mesh, target.rules)
+    first = target.config.first_layers(self.exit_layer).with_own_head()
+    shardings = target.mesh and first.take_head(
+        models.param_shardings(first, target.mesh, target.rules)
     )
-    head = early_exit.take_head(models.abstract_params(config))
-    return checkpoint.restore_params(head, config.dtype, shardings)
+    head = first.take_head(models.abstract_params(first))
+    return checkpoint.restore_params(head, first.dtype, shardings)
 
 
-def of_config(target: t5.T5Config, exit_layer: int) -> source.Drafting:
-  """Returns the drafter for targets of a config; there is nothing to load.
+def of_network(target: network.Network, exit_layer: int) -> source.Drafting:
+  """Returns the drafter for targets of a network; there is nothing to read.
 
+  Args:
+    target: Network of the targets, as a checkpoint holds it or prepared.
+    exit_layer: How many of its layers draft.
   Raises:
-    ValueError: as `truncate_config`.
+    ValueError: if the network has no such layer, or no `first_layers`.
   """
-  network = early_exit.network_config(target, exit_layer)
+  network.check_offers(target, 'first_layers', 'Early exit')
+  first = target.first_layers(exit_layer)
 
   def make(
-      target: t5_model.T5Model, max_draft_tokens: int
+      target: network.NetworkModel, max_draft_tokens: int
   ) -> early_exit.EarlyExit:
-    early_exit.truncate_config(target.config, exit_layer)
+    target.network.first_layers(exit_layer)  # or the target has no such layer
     return early_exit.EarlyExit(target, exit_layer, max_draft_tokens)
 
   return source.Drafting(
@@ -117,7 +120,7 @@ def of_config(target: t5.T5Config, exit_layer: int) -> source.Drafting:
       descriptions.DrafterDescription(
           kind=KIND,
           name=f'early_exit_{exit_layer}',
-          num_params=models.count_params(network),
-          dtype=jnp.dtype(target.dtype).name,
+          num_params=models.count_params(first.without_encoder()),
+          dtype=jnp.dtype(first.dtype).name,
       ),
   )

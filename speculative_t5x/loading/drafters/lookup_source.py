@@ -41,9 +41,9 @@ class FromContext:
 
   def make(self, target: contracts.Model, gamma: int) -> lookup.Lookup:
     """Returns the drafter; see `source.Drafting`."""
-    padding = target.special_ids.padding
+    del target
     return lookup.Lookup(
-        gamma, self.max_ngram, self.min_ngram, padding, self.only_hints
+        gamma, self.max_ngram, self.min_ngram, self.only_hints
     )
 
   def find(

@@ -6,13 +6,12 @@ from collections.abc import Callable
 import dataclasses
 
 from speculative_t5x.drafters import draft_model
-from speculative_t5x.drafters import shared_encoder
 from speculative_t5x.loading import models
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.compatibility import pairing
 from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.loading.drafters import source
-from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import network
 
 KIND = 'shared_encoder'  # in a run record
 
@@ -41,14 +40,11 @@ def from_model(draft: models.Model) -> source.Drafting:
   loaded = draft_model_source.from_model(draft)
 
   def make(
-      target: t5_model.T5Model, max_draft_tokens: int
+      target: network.NetworkModel, max_draft_tokens: int
   ) -> draft_model.DraftModel:
-    pairing.check_width(target.config, draft.config)
+    pairing.check_width(target.network, draft.config)
     drafter = loaded.make(target, max_draft_tokens)
-    decoder = t5_model.T5Decoder(**vars(drafter.model))
-    return dataclasses.replace(
-        drafter, model=decoder, read=shared_encoder.read_target
-    )
+    return dataclasses.replace(drafter, reads_features=True)
 
   description = dataclasses.replace(loaded.description, kind=KIND)
   return dataclasses.replace(loaded, make=make, description=description)

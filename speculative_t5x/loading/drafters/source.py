@@ -18,7 +18,7 @@ from speculative_t5x.drafters import nothing
 from speculative_t5x.loading import descriptions
 from speculative_t5x.loading import models as models_lib
 from speculative_t5x.loading import vocabularies
-from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import network
 from speculative_t5x.speculation import contracts
 
 
@@ -146,7 +146,7 @@ class WithoutParameters:
       vocabulary: vocabularies.Vocabulary | None,
   ) -> Callable[[], Drafting]:
     """See `Source.find`."""
-    model = t5_model.T5Model(target.config, special_ids=target.special_ids)
+    model = network.NetworkModel(target.config, target.special_ids)
     self.load().drafter(model, 1)
     return self.load
 

@@ -16,7 +16,6 @@ import jax
 import numpy as np
 
 from speculative_t5x.decoder import token_decoder
-from speculative_t5x.networks import preparation
 from speculative_t5x.networks import sharding
 from speculative_t5x.research import run_record
 from speculative_t5x.rules import description
@@ -86,8 +85,7 @@ def network_configs(decoder: token_decoder.TokenDecoder) -> list[str]:
   another form, which changes no value.
   """
   models = decoder.target, *decoder.loaded_drafter.models
-  merged = [preparation.merge_config(model.config) for model in models]
-  return [repr(dataclasses.replace(each, min_block=1)) for each in merged]
+  return [repr(model.config.prepared('cpu', merged=True)) for model in models]
 
 
 def origin() -> dict[str, str | None]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import models
-from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_modules
 from speculative_t5x.research.measurement import step_times
 from speculative_t5x.speculation import state as state_lib
 
@@ -43,9 +43,11 @@ def step_bytes(
   """
   config = decoder.target.config
   slots = state_lib.cache_slots(decoder.length, 0)
-  cached = jax.eval_shape(lambda: t5.init_cache(config, (rows,), slots))
+  cached = jax.eval_shape(lambda: t5_modules.init_cache(config, (rows,), slots))
   # The keys and values of the inputs have the cache's shape, with their length.
-  inputs = jax.eval_shape(lambda: t5.init_cache(config, (rows,), inputs_length))
+  inputs = jax.eval_shape(
+      lambda: t5_modules.init_cache(config, (rows,), inputs_length)
+  )
   weights = step_weights(decoder.target)
   return _nbytes(weights) + _nbytes(cached) + _nbytes(inputs)
 

@@ -20,7 +20,6 @@ from typing import Protocol
 import jax
 import jax.numpy as jnp
 
-from speculative_t5x.drafters import early_exit
 from speculative_t5x.drafters import tables
 from speculative_t5x.loading import descriptions
 from speculative_t5x.loading import models
@@ -114,7 +113,7 @@ class NamedNetwork:
   ) -> source.Drafting:
     """See `NamedDraft.load`."""
     if not self.is_own:
-      return early_exit_source.of_config(
+      return early_exit_source.of_network(
           target.config, self.config.num_decoder_layers
       )
     is_whole = self._kind == draft_model_source.KIND
@@ -182,7 +181,7 @@ def find(name: str, target: t5.T5Config) -> NamedDraft:
       have.
   """
   if found := _EARLY_EXIT.fullmatch(name):
-    network = early_exit.network_config(target, int(found[1]))
+    network = target.first_layers(int(found[1])).without_encoder()
     return NamedNetwork(name, network, is_own=False)
   if found := _SHORT.fullmatch(name):
     return _shorten(name, find(found[1], target), int(found[2]))

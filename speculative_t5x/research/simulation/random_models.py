@@ -17,7 +17,6 @@ import numpy as np
 
 from speculative_t5x.drafters import tables
 from speculative_t5x.loading import models
-from speculative_t5x.networks import preparation
 from speculative_t5x.networks import t5
 from speculative_t5x.speculation import contracts
 
@@ -31,9 +30,7 @@ def make_model(config: t5.T5Config, seed: int = 0) -> models.Model:
   if config.head_size is not None:
     whole = make_model(dataclasses.replace(config, head_size=None), seed)
     return models.shorten_head(whole, range(config.head_size))
-  prepared = preparation.merge_config(
-      preparation.prepare_config(config, jax.default_backend())
-  )
+  prepared = config.prepared(jax.default_backend(), merged=True)
   num_params = models.count_params(config)
   return models.Model(prepared, random_params(prepared, seed), num_params)
 

@@ -14,7 +14,6 @@ import jax.numpy as jnp
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import tables
 from speculative_t5x.loading import models
-from speculative_t5x.networks import preparation
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
 from speculative_t5x.research.tpu_aot import topology as topology_lib
@@ -87,9 +86,7 @@ def make_model(
     rules: the sharding rules on a mesh.
     min_block: see `t5.T5Config`; None for the default on a TPU.
   """
-  prepared = preparation.prepare_config(config, 'tpu')
-  if place.mesh is None:
-    prepared = preparation.merge_config(prepared)
+  prepared = config.prepared('tpu', merged=place.mesh is None)
   if min_block is not None:
     prepared = dataclasses.replace(prepared, min_block=min_block)
   params = models.abstract_params(prepared)

@@ -22,6 +22,7 @@ from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_modules
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling
 from tests import checkpoints_by_hand as by_hand
@@ -103,7 +104,7 @@ def teacher_forced(params, inputs, decoder_inputs):
     )
 
   with jax.default_matmul_precision('highest'):
-    return t5.Transformer(CONFIG).apply({'params': params}, method=run)
+    return t5_modules.Transformer(CONFIG).apply({'params': params}, method=run)
 
 
 class TestLoading:
@@ -160,14 +161,13 @@ class TestDecoding:
     )
     greedy = sampling.make_sampling(0.0)
     (request,) = batching.requests(
-        batching.pad(INPUTS, 9, IDS.padding),
+        batching.pad(INPUTS, 9),
         np.arange(len(INPUTS), dtype=np.int32),
         batch_size=len(INPUTS),
         length=12,
         seed=0,
         sampling=greedy,
         draft_sampling=greedy,
-        padding=IDS.padding,
     )
     decoded = jax.device_get(getattr(decoder, way)(request))
     np.testing.assert_array_equal(

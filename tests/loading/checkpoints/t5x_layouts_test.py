@@ -13,6 +13,7 @@ import pytest
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_modules
 from tests import shared
 
 FOLDER = shared.shared_folder()
@@ -51,7 +52,7 @@ def test_logits(name, layout):
     targets = arrays['decoder_target_tokens'][:4]
     expected = arrays['logits']
   apply = functools.partial(
-      t5.Transformer(config_of(name)).apply, enable_dropout=False
+      t5_modules.Transformer(config_of(name)).apply, enable_dropout=False
   )
   with jax.default_matmul_precision('highest'):
     logits = jax.jit(apply)(

@@ -12,8 +12,7 @@ import pytest
 
 from speculative_t5x.loading import models
 from speculative_t5x.loading.compatibility import memory
-from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import t5_modules
 from speculative_t5x.speculation import state as state_lib
 from tests import tiny
 
@@ -113,13 +112,13 @@ class TestAllocated:
 
   def test_cache(self, overrides):
     config = tiny.config(**overrides)
-    cache = t5.init_cache(config, (6,), state_lib.cache_slots(11, 4))
+    cache = t5_modules.init_cache(config, (6,), state_lib.cache_slots(11, 4))
     found = memory.target_bytes(config, _WORKLOAD)
     assert found.cache == _num_bytes(cache)
 
   def test_cross_keys_and_values(self, overrides):
     model = tiny.model(tiny.config(**overrides))
-    _, context = t5_model.encode(
+    _, context = tiny.encode(
         model.config, model.params, tiny.encoder_tokens(3, 7)
     )
     found = memory.target_bytes(tiny.config(**overrides), _WORKLOAD)

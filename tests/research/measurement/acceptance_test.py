@@ -13,7 +13,8 @@ import pytest
 
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading.drafters import draft_model_source
-from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import network as network_lib
+from speculative_t5x.networks import t5
 from speculative_t5x.research.measurement import acceptance
 from speculative_t5x.research.measurement import intervals
 from speculative_t5x.speculation import sampling as sampling_lib
@@ -70,8 +71,8 @@ def recorded(**options):
 @functools.partial(jax.jit, static_argnums=0)
 def _one_by_one(config, params, sequences, sampling):
   """Returns the distribution of each token, one call per token."""
-  _, context = t5_model.encode(config, params, INPUTS)
-  network = t5_model.T5Model(config)
+  _, context = tiny.encode(config, params, INPUTS)
+  network = network_lib.NetworkModel(config, t5.SPECIAL_IDS)
 
   def step(carry, token):
     cache, fed, position = carry

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from speculative_t5x.decoder import token_decoder
-from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import network as network_lib
+from speculative_t5x.networks import t5_modules
 from speculative_t5x.research.measurement import decisions
 from speculative_t5x.research.measurement import forced
 from speculative_t5x.research.measurement import near_ties
@@ -58,7 +58,7 @@ def teacher_forced():
   """Returns logits of every token of `sequences`, [batch, length, vocab]."""
   fed = np.pad(sequences(), ((0, 0), (1, 0)))[:, :-1]
   forward = jax.jit(
-      lambda params: t5.Transformer(CONFIG).apply(
+      lambda params: t5_modules.Transformer(CONFIG).apply(
           {'params': params},
           request().encoder_input_tokens,
           jnp.asarray(fed),
@@ -229,7 +229,7 @@ class TestCompare:
     }
     written, other = sequences()[2, 7], sequences()[2, 7] ^ 1
 
-    class Rounding(t5_model.T5Model):
+    class Rounding(network_lib.NetworkModel):
 
       def decode(self, params, memory, cache, tokens, positions, at):
         precision = jax.config.jax_default_matmul_precision

@@ -100,7 +100,7 @@ class TestCount:
 
   def test_early_exit(self):
     """Each call feeds one position: the target has fed all others."""
-    found = _count(drafter=early_exit_source.of_config(TARGET, 1))
+    found = _count(drafter=early_exit_source.of_network(TARGET, 1))
     config = dataclasses.replace(TARGET, num_decoder_layers=1)
     assert 1 <= found.draft / (GAMMA * by_hand(config, 1)) < 1.02
     assert found.draft_token < found.target
@@ -108,7 +108,7 @@ class TestCount:
   def test_drafters_in_order(self):
     """Each one's calls take its own parameters, or the target's."""
     drafters = (
-        early_exit_source.of_config(TARGET, 1),
+        early_exit_source.of_network(TARGET, 1),
         draft_model_source.from_model(_model(DRAFT)),
     )
     alone = [_count(drafter=each).draft for each in drafters]

@@ -8,7 +8,6 @@ import pytest
 
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading.drafters import draft_model_source
-from speculative_t5x.loading.drafters import early_exit_source
 from speculative_t5x.research.measurement import read_floor
 from speculative_t5x.research.measurement import step_times
 from speculative_t5x.research.simulation import random_models
@@ -60,7 +59,7 @@ class TestStepBytes:
   def test_weights_of_the_first_layers(self):
     """A step that leaves early reads the weights of a shorter network."""
     config = tiny.config(num_decoder_layers=3)
-    cut = early_exit_source.truncate(random_models.make_model(config), 1)
+    cut = tiny.truncate(random_models.make_model(config), 1)
     short = tiny.config(num_decoder_layers=1)
     expected = read_floor.step_weights(random_models.make_model(short))
     found = read_floor.step_weights(cut)

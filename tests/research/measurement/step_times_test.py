@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from speculative_t5x.decoder import token_decoder
-from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import network as network_lib
 from speculative_t5x.policies import schedule
 from speculative_t5x.research.measurement import part_programs
 from speculative_t5x.research.measurement import step_times
@@ -37,7 +37,7 @@ WIDTHS = {1: (1, 2), 4: (1, 2, 4, 5)}  # of verification, by gamma
 class _Counted:
   """A model that records the tokens it is fed whenever it is run."""
 
-  model: t5_model.T5Model
+  model: network_lib.NetworkModel
   name: str
   calls: list = dataclasses.field(hash=False)
 

@@ -14,7 +14,7 @@ import pytest
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import draft_model_source
-from speculative_t5x.networks import t5_model
+from speculative_t5x.networks import t5
 from speculative_t5x.research.simulation import random_models
 from speculative_t5x.research.simulation import t5_published
 from speculative_t5x.speculation import contracts
@@ -81,7 +81,7 @@ class TestSimulatedAcceptance:
   def test_every_output_has_the_full_length(self, alpha, temperature):
     found = decode(alpha, temperature=temperature)
     assert found.num_tokens.tolist() == [LENGTH] * ROWS
-    assert not np.any(found.sequences == t5_model.SPECIAL_IDS.end)
+    assert not np.any(found.sequences == t5.SPECIAL_IDS.end)
 
   def test_no_value_recompiles(self):
     decode(0.5, 0, 0.0), decode(0.5, 0, 1.0)

@@ -8,8 +8,8 @@ import jax
 import pytest
 
 from speculative_t5x.loading import models
-from speculative_t5x.networks import preparation
 from speculative_t5x.networks import sharding
+from speculative_t5x.networks import t5_preparation
 from speculative_t5x.research.tpu_aot import abstract_pair
 from speculative_t5x.research.tpu_aot import chips
 from speculative_t5x.research.tpu_aot import topology
@@ -93,7 +93,7 @@ class TestMakeModel:
     mesh = jax.sharding.AbstractMesh((1, 2), ('data', 'model'))
     place = abstract_pair.Place(_here(), mesh)
     divided = abstract_pair.make_model(CONFIG, place)
-    config = preparation.prepare_config(CONFIG, 'tpu')
+    config = t5_preparation.prepare_config(CONFIG, 'tpu')
     assert divided.config == config
     assert not divided.config.merge_projections
     expected = models.param_shardings(config, mesh, sharding.MODEL_PARALLEL)
@@ -133,7 +133,7 @@ def test_dtype_and_sizes_do_not_change():
   assert found.num_params == sum(
       x.size
       for x in jax.tree.leaves(
-          models.abstract_params(preparation.prepare_config(config, 'tpu'))
+          models.abstract_params(t5_preparation.prepare_config(config, 'tpu'))
       )
   )
   assert {x.dtype.name for x in jax.tree.leaves(found.params)} == {'float32'}

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.networks import layers
-from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_modules
 
 Params = Any
 Leaves = Iterable[tuple[str, jax.Array]]  # by names such as HEAD
@@ -30,7 +30,7 @@ _EMBEDDING = 'token_embedder/embedding'
 HEAD = 'decoder/logits_dense/kernel'
 
 
-def prepare_config(config: t5.T5Config, platform: str) -> t5.T5Config:
+def prepare_config(config: t5_modules.Sizes, platform: str) -> t5_modules.Sizes:
   """Returns the config of the network that takes the output of `prepare`.
 
   Args:
@@ -44,7 +44,9 @@ def prepare_config(config: t5.T5Config, platform: str) -> t5.T5Config:
   )
 
 
-def prepare(config: t5.T5Config, params: Params) -> tuple[t5.T5Config, Params]:
+def prepare(
+    config: t5_modules.Sizes, params: Params
+) -> tuple[t5_modules.Sizes, Params]:
   """Casts parameters to the network's dtype and transposes a tied head.
 
   With a block of tokens, reading a head stored as [vocab, embed] takes up to
@@ -65,7 +67,7 @@ def prepare(config: t5.T5Config, params: Params) -> tuple[t5.T5Config, Params]:
   return prepare_config(config, jax.default_backend()), prepared
 
 
-def prepare_each(config: t5.T5Config, leaves: Leaves) -> Leaves:
+def prepare_each(config: t5_modules.Sizes, leaves: Leaves) -> Leaves:
   """Prepares named parameters one at a time; holds none: see `prepare`."""
   for name, leaf in leaves:
     if name == _EMBEDDING and config.logits_via_embedding:
@@ -74,7 +76,7 @@ def prepare_each(config: t5.T5Config, leaves: Leaves) -> Leaves:
     del leaf  # or it would stay while the next one is read
 
 
-def merge_each(config: t5.T5Config, leaves: Leaves) -> Leaves:
+def merge_each(config: t5_modules.Sizes, leaves: Leaves) -> Leaves:
   """Merges kernels that share an input, for decoding on one device.
 
   The query, key and value kernels of self-attention become one kernel, and so
@@ -110,7 +112,7 @@ def merge_each(config: t5.T5Config, leaves: Leaves) -> Leaves:
 
 
 def merged_kernel(
-    config: t5.T5Config, name: str
+    config: t5_modules.Sizes, name: str
 ) -> tuple[str, tuple[str, ...]] | None:
   """Returns the name of the merged kernel that a kernel becomes a part of.
 
@@ -137,14 +139,14 @@ def merged_kernel(
   )
 
 
-def merge_config(config: t5.T5Config) -> t5.T5Config:
+def merge_config(config: t5_modules.Sizes) -> t5_modules.Sizes:
   """Returns the config of the network that takes the output of `merge_each`."""
   return dataclasses.replace(config, merge_projections=True)
 
 
 def shorten_head(
-    config: t5.T5Config, params: Params, ids: np.ndarray
-) -> tuple[t5.T5Config, Params]:
+    config: t5_modules.Sizes, params: Params, ids: np.ndarray
+) -> tuple[t5_modules.Sizes, Params]:
   """Restricts the head to some tokens; all others get logit -inf.
 
   Args:

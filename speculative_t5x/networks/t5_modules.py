@@ -1,0 +1,505 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The Flax modules of a T5 encoder-decoder that decodes blocks of tokens.
+
+The parameter tree, shapes, names and logical axes are those of
+`t5x.examples.t5.network`, so a T5X checkpoint loads without conversion.
+Decoding differs: a call decodes any number of new positions, each row is at its
+own position, cross-attention keys and values are computed once per example, and
+embeddings are looked up by a gather.
+
+Legend: batch, inputs_length, length (decoder positions of a teacher-forced
+call), block (positions decoded per call), slots (length of the cache), embed,
+vocab.
+"""
+
+from collections.abc import Sequence
+import dataclasses
+import math
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from speculative_t5x.networks import kv_cache
+from speculative_t5x.networks import layers
+from speculative_t5x.speculation import ranges
+
+Cache = tuple[kv_cache.KeysValues, ...]  # one entry per layer
+CrossKeysValues = tuple[kv_cache.KeysValues, ...]  # one entry per layer
+
+
+@dataclasses.dataclass(frozen=True)
+class Sizes:
+  """Sizes of a T5 1.0 or 1.1 network, under T5X's names.
+
+  Attributes:
+    vocab_size: rows of the embedding and width of the logits, with padding.
+    emb_dim: width of the residual stream.
+    num_heads: attention heads.
+    num_encoder_layers: layers of the encoder; 0 for a decoder alone, which
+      reads the output of another network's encoder.
+    num_decoder_layers: layers of the decoder.
+    head_dim: width of one head.
+    mlp_dim: width of the feed-forward block.
+    mlp_activations: Flax names, one per input projection; 'linear' for none.
+    encoder_dim: width of the output of that encoder; None for emb_dim.
+    dropout_rate: dropout rate in training, in [0, 1); unused in decoding.
+    logits_via_embedding: whether the embedding is also the output head, as in
+      T5 1.0.
+    dtype: dtype of activations and matrix products; logits are float32.
+    separate_head: whether a tied head is also stored transposed, for decoding
+      only (see `t5_preparation`).
+    merge_projections: whether kernels that share an input are stored as one,
+      for decoding only (see `t5_preparation`).
+    head_size: number of tokens that the head has logits for, if not all, for
+      decoding only (see `t5_preparation`).
+    min_block: minimum number of positions that a decoder call computes; padding
+      positions are discarded (see `t5_preparation`).
+  """
+
+  vocab_size: int
+  emb_dim: int = 512
+  num_heads: int = 8
+  num_encoder_layers: int = 6
+  num_decoder_layers: int = 6
+  head_dim: int = 64
+  mlp_dim: int = 2048
+  mlp_activations: Sequence[str] = ('gelu', 'linear')
+  encoder_dim: int | None = None
+  dropout_rate: float = 0.1
+  logits_via_embedding: bool = False
+  dtype: Any = jnp.float32
+  separate_head: bool = False
+  merge_projections: bool = False
+  head_size: int | None = None
+  min_block: int = 1
+
+  def __post_init__(self):
+    # Gin files give a list, which is not hashable.
+    activations = tuple(self.mlp_activations)
+    object.__setattr__(self, 'mlp_activations', activations)
+    try:
+      name = jnp.dtype(self.dtype).name
+    except TypeError:
+      name = self.dtype
+    ranges.check_settings(ranges.RATE_BELOW_1, dropout_rate=self.dropout_rate)
+    # float16 cannot represent the logit of a masked position.
+    if name not in ('float32', 'bfloat16'):
+      raise ValueError(f'dtype must be float32 or bfloat16, got {name}.')
+    if self.num_encoder_layers and self.encoder_dim is not None:
+      raise ValueError(
+          f'encoder_dim is {self.encoder_dim}, but the network has an encoder'
+          ' of its own. Set num_encoder_layers = 0 for a decoder alone.'
+      )
+
+  @property
+  def width_of_inputs(self) -> int:
+    """Width of the encoder's output that the decoder reads."""
+    return self.emb_dim if self.encoder_dim is None else self.encoder_dim
+
+
+def _attention(config: Sizes, merged: bool = False) -> layers.Attention:
+  return layers.Attention(
+      config.num_heads,
+      config.head_dim,
+      config.emb_dim,
+      config.dtype,
+      config.dropout_rate,
+      merged,
+  )
+
+
+def _mlp(config: Sizes) -> layers.GatedMlp:
+  return layers.GatedMlp(
+      config.mlp_dim,
+      config.mlp_activations,
+      config.dtype,
+      config.dropout_rate,
+      config.merge_projections,
+  )
+
+
+def _residual_dropout(config: Sizes) -> nn.Dropout:
+  # One mask for all positions, as in T5X.
+  return nn.Dropout(config.dropout_rate, broadcast_dims=(-2,))
+
+
+class EncoderLayer(nn.Module):
+  """An encoder layer: self-attention and a feed-forward block."""
+
+  config: Sizes
+
+  def setup(self):
+    self.pre_attention_layer_norm = layers.RMSNorm(self.config.dtype)
+    self.attention = _attention(self.config, self.config.merge_projections)
+    self.pre_mlp_layer_norm = layers.RMSNorm(self.config.dtype)
+    self.mlp = _mlp(self.config)
+    self.dropout = _residual_dropout(self.config)
+
+  def __call__(self, x, *, mask, bias, deterministic) -> jax.Array:
+    query, keys_values = self.attention.project(
+        self.pre_attention_layer_norm(x)
+    )
+    y = self.attention.attend(
+        query, keys_values, mask=mask, bias=bias, deterministic=deterministic
+    )
+    x = x + self.dropout(y, deterministic=deterministic)
+    y = self.mlp(self.pre_mlp_layer_norm(x), deterministic=deterministic)
+    return x + self.dropout(y, deterministic=deterministic)
+
+
+class DecoderLayer(nn.Module):
+  """A decoder layer: self-attention, cross-attention, feed-forward block."""
+
+  config: Sizes
+
+  def setup(self):
+    self.pre_self_attention_layer_norm = layers.RMSNorm(self.config.dtype)
+    self.self_attention = _attention(self.config, self.config.merge_projections)
+    self.pre_cross_attention_layer_norm = layers.RMSNorm(self.config.dtype)
+    self.encoder_decoder_attention = _attention(self.config)
+    self.pre_mlp_layer_norm = layers.RMSNorm(self.config.dtype)
+    self.mlp = _mlp(self.config)
+    self.dropout = _residual_dropout(self.config)
+
+  def __call__(
+      self, x, cross, *, mask, bias, cross_mask, deterministic
+  ) -> jax.Array:
+    """Computes all positions in one call, for training and scoring."""
+    query, keys_values = self.self_attention.project(
+        self.pre_self_attention_layer_norm(x)
+    )
+    y = self.self_attention.attend(
+        query, keys_values, mask=mask, bias=bias, deterministic=deterministic
+    )
+    x = x + self.dropout(y, deterministic=deterministic)
+    query = self._cross_query(x)
+    y = self.encoder_decoder_attention.attend(
+        query, cross, mask=cross_mask, deterministic=deterministic
+    )
+    x = x + self.dropout(y, deterministic=deterministic)
+    y = self.mlp(self.pre_mlp_layer_norm(x), deterministic=deterministic)
+    return x + self.dropout(y, deterministic=deterministic)
+
+  def decode_block(
+      self, x, cross, cache, *, block, positions, mask, bias, cross_mask
+  ) -> tuple[jax.Array, kv_cache.KeysValues]:
+    """Decodes new positions and writes the first `block` to the cache."""
+    query, new = self.self_attention.project(
+        self.pre_self_attention_layer_norm(x), block
+    )
+    cache = kv_cache.write_block(cache, new, positions)
+    x = x + self.self_attention.attend(
+        query,
+        kv_cache.read(cache, positions + block),
+        mask=mask,
+        bias=bias,
+    )
+    x = x + self._attend_shared(self._cross_query(x), cross, cross_mask)
+    x = x + self.mlp(self.pre_mlp_layer_norm(x), deterministic=True)
+    return x, cache
+
+  def _cross_query(self, x) -> jax.Array:
+    return self.encoder_decoder_attention.project_query(
+        self.pre_cross_attention_layer_norm(x)
+    )
+
+  def _attend_shared(self, query, cross, cross_mask) -> jax.Array:
+    """Computes cross-attention when several rows share an example.
+
+    The rows of an example (its decodes) become further queries to its keys.
+    """
+    if query.ndim == 3:
+      return self.encoder_decoder_attention.attend(
+          query, cross, mask=cross_mask
+      )
+    rows, block = query.shape[:2]
+    examples = cross.keys.shape[0]
+    shared = query.reshape(examples, -1, *query.shape[2:])
+    y = self.encoder_decoder_attention.attend(shared, cross, mask=cross_mask)
+    return y.reshape(rows, block, -1)
+
+
+class Encoder(nn.Module):
+  """The encoder stack, over embedded inputs."""
+
+  config: Sizes
+
+  def setup(self):
+    config = self.config
+    self.relpos_bias = layers.RelativePositionBias(
+        config.num_heads, config.dtype, bidirectional=True
+    )
+    self.layers = [
+        EncoderLayer(config) for _ in range(config.num_encoder_layers)
+    ]
+    self.encoder_norm = layers.RMSNorm(config.dtype)
+    self.input_dropout = _residual_dropout(config)
+    self.output_dropout = nn.Dropout(config.dropout_rate)
+
+  def __call__(self, x, *, mask, deterministic) -> jax.Array:
+    length = x.shape[-2]
+    bias = self.relpos_bias(jnp.arange(length), length, length)
+    x = self.input_dropout(x, deterministic=deterministic)
+    for layer in self.layers:
+      x = layer(x, mask=mask, bias=bias, deterministic=deterministic)
+    return self.output_dropout(
+        self.encoder_norm(x), deterministic=deterministic
+    )
+
+
+class Decoder(nn.Module):
+  """The decoder stack, over embedded tokens, and the output head."""
+
+  config: Sizes
+  token_embedder: layers.Embedding
+
+  def setup(self):
+    config = self.config
+    self.relpos_bias = layers.RelativePositionBias(
+        config.num_heads, config.dtype, bidirectional=False
+    )
+    self.layers = [
+        DecoderLayer(config) for _ in range(config.num_decoder_layers)
+    ]
+    self.decoder_norm = layers.RMSNorm(config.dtype)
+    self.dropout = _residual_dropout(config)
+    if config.separate_head or not config.logits_via_embedding:
+      self.logits_dense = layers.LogitsProjection(
+          config.head_size or config.vocab_size
+      )
+    if config.head_size is not None:
+      self.short_vocabulary = layers.ShortVocabulary(config.vocab_size)
+
+  def __call__(self, x, encoded, *, mask, cross_mask, deterministic):
+    length = x.shape[-2]
+    bias = self.relpos_bias(jnp.arange(length), length, length)
+    x = self.dropout(x, deterministic=deterministic)
+    for layer, cross in zip(self.layers, self.cross_keys_values(encoded)):
+      x = layer(
+          x,
+          cross,
+          mask=mask,
+          bias=bias,
+          cross_mask=cross_mask,
+          deterministic=deterministic,
+      )
+    return self.head(x, deterministic)
+
+  def head(self, x, deterministic) -> jax.Array:
+    x = self.dropout(self.decoder_norm(x), deterministic=deterministic)
+    return self._over_vocabulary(self._logits(x))
+
+  def _over_vocabulary(self, logits) -> jax.Array:
+    if self.config.head_size is None:
+      return logits
+    return self.short_vocabulary(logits)
+
+  def _logits(self, x) -> jax.Array:
+    config = self.config
+    if not config.logits_via_embedding:
+      return self.logits_dense(x)
+    head = (
+        self.logits_dense
+        if config.separate_head
+        else self.token_embedder.attend
+    )
+    # Embeddings have variance 1, so the logits of a tied head are rescaled.
+    return head(x) / math.sqrt(config.emb_dim)
+
+  def cross_keys_values(self, encoded) -> CrossKeysValues:
+    return tuple(
+        layer.encoder_decoder_attention.project_keys_values(encoded)
+        for layer in self.layers
+    )
+
+  def decode_block(self, x, cross, cache, *, positions, cross_mask, logits_at):
+    block, num_slots = x.shape[-2], cache[0].keys.shape[-1]
+    x = _pad_positions(x, self.config.min_block)
+    # Padding positions of the block take the position of its last token.
+    offsets = jnp.minimum(jnp.arange(x.shape[-2]), block - 1)
+    query_positions = positions[..., None] + offsets
+    mask = jnp.arange(num_slots) <= query_positions[..., None]
+    bias = self.relpos_bias(query_positions, num_slots, num_slots)
+    new_cache = []
+    for layer, cross_layer, cache_layer in zip(self.layers, cross, cache):
+      x, cache_layer = layer.decode_block(
+          x,
+          cross_layer,
+          cache_layer,
+          block=block,
+          positions=positions,
+          mask=mask[..., None, :, :],
+          bias=bias,
+          cross_mask=cross_mask,
+      )
+      new_cache.append(cache_layer)
+    if logits_at is None:
+      x = x[..., :block, :]
+    else:
+      index = logits_at[..., None, None]
+      x = jnp.take_along_axis(x, index, axis=-2)
+    num_wanted = x.shape[-2]
+    x = _pad_positions(self.decoder_norm(x), self.config.min_block)
+    logits = self._over_vocabulary(self._logits(x)[..., :num_wanted, :])
+    return logits, tuple(new_cache)
+
+
+def _pad_positions(x: jax.Array, count: int) -> jax.Array:
+  """Pads [..., positions, embed] with zeros to at least `count` positions."""
+  missing = max(0, count - x.shape[-2])
+  return jnp.pad(x, [(0, 0)] * (x.ndim - 2) + [(0, missing), (0, 0)])
+
+
+class Transformer(nn.Module):
+  """A T5 encoder-decoder, or a decoder alone, without `encode`.
+
+  Training and scoring use `encode`, `decode` and `__call__`, which take T5X's
+  arguments. Decoding uses `encode`, `cross_keys_values` and `decode_block`.
+  """
+
+  config: Sizes
+
+  def setup(self):
+    config = self.config
+    self.token_embedder = layers.Embedding(
+        config.vocab_size, config.emb_dim, config.dtype
+    )
+    self.encoder = Encoder(config)
+    self.decoder = Decoder(config, self.token_embedder)
+
+  def encode(
+      self,
+      encoder_input_tokens: jax.Array,
+      enable_dropout: bool = True,
+      is_input: jax.Array | None = None,
+  ) -> jax.Array:
+    """Encodes inputs.
+
+    Args:
+      encoder_input_tokens: [batch, inputs_length] int32.
+      enable_dropout: Whether to drop units, at the rate of the sizes.
+      is_input: [batch, inputs_length] bool, False where there is no token; None
+        for T5X's convention, that id 0 is no token.
+    Returns:
+      [batch, inputs_length, embed].
+    """
+    if is_input is None:
+      is_input = encoder_input_tokens > 0
+    mask = is_input[:, None, :, None] & is_input[:, None, None, :]
+    return self.encoder(
+        self.token_embedder(encoder_input_tokens),
+        mask=mask,
+        deterministic=not enable_dropout,
+    )
+
+  def decode(
+      self,
+      encoded: jax.Array,
+      encoder_input_tokens: jax.Array,
+      decoder_input_tokens: jax.Array,
+      decoder_target_tokens: jax.Array,
+      enable_dropout: bool = True,
+  ) -> jax.Array:
+    """Returns teacher-forced logits [batch, length, vocab] float32."""
+    is_target = decoder_target_tokens > 0
+    length = decoder_target_tokens.shape[-1]
+    causal = jnp.tril(jnp.ones((length, length), bool))
+    mask = causal & is_target[:, None, :, None] & is_target[:, None, None, :]
+    cross_mask = (
+        is_target[:, None, :, None]
+        & (encoder_input_tokens > 0)[:, None, None, :]
+    )
+    return self.decoder(
+        self.token_embedder(decoder_input_tokens),
+        encoded,
+        mask=mask,
+        cross_mask=cross_mask,
+        deterministic=not enable_dropout,
+    )
+
+  def head(self, x: jax.Array, enable_dropout: bool = True) -> jax.Array:
+    """Returns the logits of a decoder layer's output.
+
+    Args:
+      x: [batch, length, embed].
+      enable_dropout: see `encode`.
+    Returns:
+      [batch, length, vocab] float32.
+    """
+    return self.decoder.head(x, deterministic=not enable_dropout)
+
+  def __call__(
+      self,
+      encoder_input_tokens: jax.Array,
+      decoder_input_tokens: jax.Array,
+      decoder_target_tokens: jax.Array,
+      *,
+      enable_dropout: bool = True,
+  ) -> jax.Array:
+    """Returns teacher-forced logits [batch, length, vocab] of token ids."""
+    encoded = self.encode(encoder_input_tokens, enable_dropout)
+    return self.decode(
+        encoded,
+        encoder_input_tokens,
+        decoder_input_tokens,
+        decoder_target_tokens,
+        enable_dropout,
+    )
+
+  def cross_keys_values(self, encoded: jax.Array) -> CrossKeysValues:
+    """Returns the cross-attention keys and values of the inputs."""
+    return self.decoder.cross_keys_values(encoded)
+
+  def decode_block(
+      self,
+      tokens: jax.Array,
+      positions: jax.Array,
+      cross: CrossKeysValues,
+      is_input: jax.Array,
+      cache: Cache,
+      logits_at: jax.Array | None = None,
+  ) -> tuple[jax.Array, Cache]:
+    """Decodes a block of tokens, each row from its own position on.
+
+    With one row, all arrays have no batch axis: `tokens` is [block],
+    `positions` is a scalar, and so on (see `layers`).
+
+    Args:
+      tokens: [batch, block] int32; the decoder's first token is 0.
+      positions: [batch] int32 in [0, slots - block], the position of each row's
+        first token.
+      cross: keys and values of the inputs, [examples, heads, head_dim,
+        inputs_length]; row r belongs to example r // (batch // examples).
+      is_input: [examples, inputs_length] bool, False at padding.
+      cache: see `init_cache`; slots before a row's position must hold its
+        earlier tokens.
+      logits_at: [batch] int32 in [0, block), the one index of the block at
+        which logits are computed; None for all.
+    Returns:
+      float32 logits [batch, block, vocab] (block is 1 if `logits_at` is
+      given), and the cache with the block written.
+    """
+    return self.decoder.decode_block(
+        self.token_embedder(tokens),
+        cross,
+        cache,
+        positions=positions,
+        cross_mask=is_input[..., None, None, :],
+        logits_at=logits_at,
+    )
+
+
+def init_cache(
+    config: Sizes, batch_shape: tuple[int, ...], num_slots: int
+) -> Cache:
+  """Returns zeros [*batch_shape, heads, head_dim, slots] per layer."""
+  shape = (*batch_shape, config.num_heads, config.head_dim, num_slots)
+  # Each leaf has its own buffer: the loop would copy a shared one.
+  empty = lambda: jnp.zeros(shape, config.dtype)
+  return tuple(
+      kv_cache.KeysValues(empty(), empty())
+      for _ in range(config.num_decoder_layers)
+  )
