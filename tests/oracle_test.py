@@ -139,7 +139,7 @@ class TestBlocks:
     )
     decoder = network_lib.NetworkModel(model.config, t5.SPECIAL_IDS)
     decode = jax.jit(decoder.decode)
-    cache = decoder.init_cache(rows, LENGTH + 1)
+    cache = decoder.network.init_cache(rows, LENGTH + 1)
     blocks = []
     for start in range(0, LENGTH, block):
       logits, cache = decode(

@@ -113,6 +113,11 @@ def encoder_tokens(rows: int, length: int, vocab_size: int = 64) -> jax.Array:
   return jnp.asarray(tokens, jnp.int32)
 
 
+def t5x_inputs(tokens: np.ndarray) -> jax.Array:
+  """Returns T5X's inputs, in which id 0 is no token, as a request has them."""
+  return jnp.where(tokens > 0, tokens, contracts.NO_TOKEN)
+
+
 def encode(
     config: t5.T5Config, params: contracts.Params, tokens: jax.Array
 ) -> tuple[jax.Array, t5.T5Memory]:

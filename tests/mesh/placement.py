@@ -198,7 +198,7 @@ class TestT5XContext:
 
     def step(params, tokens):
       _, context = tiny.encode(pairs.TARGET, params, tokens)
-      cache = model.init_cache(8, 5)
+      cache = model.network.init_cache(8, 5)
       first = jnp.zeros((8, 1), jnp.int32)
       return model.decode(params, context, cache, first, first[:, 0], None)
 

@@ -260,5 +260,5 @@ def tiny_decoder(rows: int, slots: int):
       lambda cache, tokens, positions: decode(
           cache, tokens, jnp.asarray(positions, jnp.int32)
       ),
-      decoder.init_cache(rows, slots),
+      decoder.network.init_cache(rows, slots),
   )

@@ -242,7 +242,7 @@ class TestGolden:
   def request(self, golden):
     setting = sampling.make_sampling(0.0)
     return token_decoder.Request(
-        jnp.asarray(golden['encoder_input_tokens']),
+        tiny.t5x_inputs(golden['encoder_input_tokens']),
         jnp.arange(4, dtype=jnp.int32),
         jnp.full((4,), 16, jnp.int32),
         jnp.int32(0),
@@ -296,7 +296,7 @@ class TestBlocks:
     # Unwritten slots must not matter.
     cache = jax.tree.map(
         lambda x: jnp.full_like(x, jnp.inf),
-        decoder.init_cache(rows, slots),
+        decoder.network.init_cache(rows, slots),
     )
     decode = jax.jit(decoder.decode)
     for starts, length in blocks:
@@ -355,7 +355,7 @@ class TestBlocks:
     config = dataclasses.replace(config, min_block=min_block)
     context = encode(config, params, tiny.encoder_tokens(rows, 7))
     decoder = network_lib.NetworkModel(config, t5.SPECIAL_IDS)
-    cache = decoder.init_cache(rows, 6)
+    cache = decoder.network.init_cache(rows, 6)
     tokens = tiny.encoder_tokens(rows, 4)
     positions = jnp.zeros((rows,), jnp.int32)
     decode = jax.jit(
@@ -380,7 +380,7 @@ class TestBlocks:
     @jax.jit
     def logits(inputs):
       context = encode(config, params, inputs)
-      cache = decoder.init_cache(6, 6)
+      cache = decoder.network.init_cache(6, 6)
       return decoder.decode(params, context, cache, tokens, positions, None)[0]
 
     repeated = logits(jnp.repeat(inputs, 3, axis=0))
@@ -427,7 +427,7 @@ class TestProgram:
     program = jax.make_jaxpr(decoder.decode)(
         params,
         context,
-        decoder.init_cache(2, 9),
+        decoder.network.init_cache(2, 9),
         tiny.encoder_tokens(2, 3),
         jnp.zeros((2,), jnp.int32),
         None,
