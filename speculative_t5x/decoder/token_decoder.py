@@ -214,7 +214,7 @@ class TokenDecoder:
         () if may_end else (target.special_ids.end,),
     )
     self._jit_encode = jax.jit(
-        target.config.encode
+        lambda params, inputs: self.target.config.encode(params, inputs)
     )
     # Bound to a copy that has no drafter yet: all that is made by
     # `with_drafter` shares it, and must not keep a replaced drafter in memory.
@@ -286,7 +286,12 @@ class TokenDecoder:
       )
 
   def encode(self, request: Request) -> jax.Array:
-    """Returns the features of a request, see `Request`; asynchronous."""
+    """Returns the features of a request, see `Request`; asynchronous.
+
+    Raises:
+      ValueError: if the network of the target has no `encode`.
+    """
+    network.check_offers(self.target.config, 'encode', 'Reading inputs once')
     request = self.place(request)
     with self.scope():
       return self._jit_encode(self.target.params, request.encoder_input_tokens)
