@@ -82,7 +82,7 @@ def decoded(oracles):
   setting = sampling.make_sampling(0.0)
   target, draft = oracles['target'], oracles['draft']
   request = token_decoder.Request(
-      jnp.asarray(target.arrays['encoder_input_tokens']),
+      tiny.t5x_inputs(target.arrays['encoder_input_tokens']),
       jnp.arange(64, dtype=jnp.int32),
       jnp.full((64,), LENGTH, jnp.int32),
       jnp.int32(0),
@@ -135,7 +135,7 @@ class TestBlocks:
     _, context = tiny.encode(
         model.config,
         model.params,
-        jnp.asarray(oracle.arrays['encoder_input_tokens'][:rows]),
+        tiny.t5x_inputs(oracle.arrays['encoder_input_tokens'][:rows]),
     )
     decoder = network_lib.NetworkModel(model.config, t5.SPECIAL_IDS)
     decode = jax.jit(decoder.decode)

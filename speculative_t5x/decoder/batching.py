@@ -76,10 +76,8 @@ def text_ids(
     ids: of one decoded row.
     special_ids: of the model.
   """
-  ids = list(ids)
-  if special_ids.end in ids:
-    ids = ids[: ids.index(special_ids.end)]
-  return [i for i in ids if i != special_ids.padding]
+  before_end = itertools.takewhile(lambda i: i not in special_ids.ends, ids)
+  return [i for i in before_end if i != special_ids.padding]
 
 
 def requests(

@@ -211,7 +211,7 @@ class TokenDecoder:
         target.config,
         target.special_ids,
         num_valid_tokens,
-        () if may_end else (target.special_ids.end,),
+        () if may_end else target.special_ids.ends,
     )
     self._jit_encode = jax.jit(
         lambda params, inputs: self.target.config.encode(params, inputs)

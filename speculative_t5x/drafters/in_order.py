@@ -99,7 +99,7 @@ class InOrder:
         draft.tokens, jnp.clip(index, 0, gamma - 1), axis=1
     )
     is_draft = (index >= 0) & (index < draft.lengths[:, None])
-    is_end = draft.tokens == self.target.special_ids.end
+    is_end = self.target.special_ids.is_end(draft.tokens)
     is_end &= jnp.arange(gamma) < draft.lengths[:, None]
     num_wanted = view.num_wanted - draft.lengths
     return view._replace(

@@ -41,14 +41,29 @@ class SpecialIds:
   """Token ids with a meaning of their own.
 
   Attributes:
-    end: of a sequence.
+    end: Ends a sequence; the one that inputs and hints are written with.
     padding: fills an output past its end; may be NO_TOKEN.
-    start: the decoder's first input.
+    start: First input of the decoder; None where a network takes it from its
+      inputs, as a decoder alone does.
+    other_ends: Further ids that end a sequence, as of a chat model.
   """
 
   end: int
   padding: int
-  start: int
+  start: int | None
+  other_ends: tuple[int, ...] = ()
+
+  @property
+  def ends(self) -> tuple[int, ...]:
+    """All ids that end a sequence."""
+    return self.end, *self.other_ends
+
+  def is_end(self, tokens: jax.Array) -> jax.Array:
+    """Returns which tokens end a sequence, bool of the same shape."""
+    is_end = tokens == self.end
+    for each in self.other_ends:
+      is_end |= tokens == each
+    return is_end
 
 
 class Started(NamedTuple):

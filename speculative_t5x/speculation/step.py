@@ -80,7 +80,7 @@ def step(
   draft, draft_state, target_cache = _draft(
       setup, batch, state, drafter_uniforms
   )
-  end = setup.target.special_ids.end
+  special_ids = setup.target.special_ids
   num_remaining = batch.limits - state.num_tokens
   counted = _cut(setup, draft)
 
@@ -93,7 +93,9 @@ def step(
       verify,
       (target_cache, _nothing_verified(counted)),
   )
-  outcome = _outcome(state, draft, counted, verified, num_remaining, end)
+  outcome = _outcome(
+      state, draft, counted, verified, num_remaining, special_ids
+  )
   state = state.replace(
       target_cache=target_cache,
       draft_state=draft_state,
@@ -251,7 +253,7 @@ def _num_wanted(setup, batch, state) -> jax.Array:
 def _continues(setup, state, progress, logits, tokens):
   """See `contracts.View.continues`."""
   # What follows the end of sequence cannot be accepted.
-  is_end = tokens == setup.target.special_ids.end
+  is_end = setup.target.special_ids.is_end(tokens)
   gamma = setup.drafter.max_draft_tokens
   wanted, progress = draft_length.continues(
       setup.policy, state.policy_state, progress, logits, tokens, gamma
@@ -362,13 +364,13 @@ def _cut(setup: state_lib.Setup, draft: contracts.Draft) -> contracts.Draft:
   target = setup.target
   return draft.replace(
       lengths=_count_draft_tokens(
-          draft, target.special_ids.end, target.vocab_size
+          draft, target.special_ids, target.vocab_size
       )
   )
 
 
 def _count_draft_tokens(
-    draft: contracts.Draft, end: int, vocab_size: int
+    draft: contracts.Draft, special_ids: contracts.SpecialIds, vocab_size: int
 ) -> jax.Array:
   """Returns how many draft tokens can be accepted, [rows].
 
@@ -378,9 +380,8 @@ def _count_draft_tokens(
   gamma = draft.tokens.shape[1]
   index = jnp.arange(gamma, dtype=jnp.int32)
   is_id = (draft.tokens >= 0) & (draft.tokens < vocab_size)
-  last = jnp.where(
-      is_id, jnp.where(draft.tokens == end, index + 1, gamma), index
-  )
+  is_end = special_ids.is_end(draft.tokens)
+  last = jnp.where(is_id, jnp.where(is_end, index + 1, gamma), index)
   num_to_end = jnp.min(last, axis=1, initial=gamma)
   return jnp.minimum(draft.lengths, num_to_end)
 
@@ -401,15 +402,15 @@ def _outcome(
     counted: contracts.Draft,
     verified: _Verified,
     num_remaining: jax.Array,
-    end: int,
+    special_ids: contracts.SpecialIds,
 ) -> outcome_lib.Outcome:
   is_active = ~state.has_ended
   when_active = lambda n: jnp.where(is_active, n.astype(jnp.int32), 0)
   num_accepted = verified.num_accepted
   tokens = _block_tokens(draft, num_accepted, verified.next_token)
-  is_cut_short = _is_last(tokens, num_accepted, num_remaining, end)
+  is_cut_short = _is_last(tokens, num_accepted, num_remaining, special_ids)
   num_committed = num_accepted + jnp.where(is_cut_short, 0, 1)
-  is_last = _is_last(tokens, num_committed, num_remaining, end)
+  is_last = _is_last(tokens, num_committed, num_remaining, special_ids)
   return outcome_lib.Outcome(
       num_before=state.num_tokens,
       num_computed=when_active(draft.lengths),
@@ -426,11 +427,14 @@ def _outcome(
 
 
 def _is_last(
-    tokens: jax.Array, count: jax.Array, num_remaining: jax.Array, end: int
+    tokens: jax.Array,
+    count: jax.Array,
+    num_remaining: jax.Array,
+    special_ids: contracts.SpecialIds,
 ) -> jax.Array:
   """Returns whether the first `count` tokens end the row, [rows] bool."""
   index = jnp.arange(tokens.shape[1], dtype=jnp.int32)[None]
-  is_end = (tokens == end) & (index < count[:, None])
+  is_end = special_ids.is_end(tokens) & (index < count[:, None])
   return jnp.any(is_end, axis=1) | (count >= num_remaining)
 
 

@@ -196,7 +196,7 @@ def _chosen_lengths(program, examples, outcome) -> set[int]:
   drafter, target = program.pair.drafter, program.pair.target
   gamma = drafter.max_draft_tokens
   is_draft = np.arange(gamma) < outcome.num_drafted[:, None]
-  is_end = outcome.draft_tokens == target.special_ids.end
+  is_end = target.special_ids.is_end(outcome.draft_tokens)
   num_remaining = np.array(program.pair.limits)[examples] - outcome.num_before
   is_chosen = (num_remaining >= gamma) & ~np.any(is_end & is_draft, axis=1)
   return set(outcome.num_drafted[is_chosen].tolist())
