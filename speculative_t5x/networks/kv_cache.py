@@ -37,6 +37,8 @@ def write_block(
   Returns:
     The cache with the block written; all other slots are bit-equal.
   """
+  # Block of 3 at position 2 of 6 slots: slots 2, 3 and 4 are new, slot 5 keeps
+  # what an earlier and longer block left there, which nothing reads.
   if not positions.ndim:
     write = lambda c, n: _update(c, n, positions)
     return jax.tree.map(write, cache, block)
@@ -68,7 +70,8 @@ def select_rows(
   because each sum has at most one nonzero term. The block must be finite.
   """
   num_slots, length = cache.keys.shape[-1], block.keys.shape[-1]
-  index = jnp.arange(num_slots) - positions[:, None]  # each slot's block index
+  # Position 2, 5 slots: indices -2 -1 0 1 2 within the block.
+  index = jnp.arange(num_slots) - positions[:, None]
   is_new = ((index >= 0) & (index < length))[:, None, None]
   is_place = index[:, None] == jnp.arange(length)[:, None]
 
@@ -96,6 +99,7 @@ def read(cache: KeysValues, num_written: jax.Array) -> KeysValues:
     num_written: [...] int32, slots written so far in each row.
   """
   heads, head_dim, num_slots = cache.values.shape[-3:]
+  # After a block of 3 at position 2, slots 0 to 4 are written.
   is_written = jnp.arange(num_slots) < num_written[..., None]
   # Heads and head_dim are merged for the selection: with the cache's own shape,
   # XLA:CPU treats the result as a second version of the cache and copies it.

@@ -63,7 +63,7 @@ class _Stopping:
     return f'{self.kind}({", ".join(f"{x:g}" for x in values)})'
 
   def numbers(self) -> tuple[float, ...]:
-    """Returns the numbers of the certainty, for the record."""
+    """Returns the parameters of the certainty, for the record."""
     return ()
 
   def init(self, rows: int) -> jax.Array:

@@ -151,6 +151,7 @@ def advance(
       run.batch.keys, first_calls, max_steps, step_lib.num_uniforms(setup)
   )
   num_rows, widths = first_calls.shape[0], step_lib.widths(setup)
+  # Rows that fill the batch count as ended from the start.
   enough = num_rows if until is None else jnp.minimum(until, num_rows)
 
   def is_unfinished(carry):
@@ -159,6 +160,7 @@ def advance(
 
   def body(carry):
     state, kept, work = carry
+    # Call 7 of a row that had made 5 calls before this loop is entry 2.
     uniforms = uniforms_at(table, state.num_calls - first_calls)
     state, outcome = step_lib.step(setup, run.batch, state, uniforms)
     return state, fold.update(kept, outcome), work.add(outcome, widths)
@@ -213,6 +215,8 @@ def admit(run: Run, new: Run, examples: jax.Array) -> Run:
   num_rows = run.state.num_tokens.shape[0]
   per_example = _rows_per_example(new, examples)
   index = jnp.arange(per_example, dtype=jnp.int32)
+  # Two rows per example: place 3 is rows 6 and 7. A place of -1 gives rows -2
+  # and -1, which `put` moves past the end, where writes are dropped.
   rows = (examples[:, None] * per_example + index).reshape(-1)
   for leaf in jax.tree.leaves(run.kept):
     _check_entries(leaf, num_rows)

@@ -122,7 +122,8 @@ def row_keys(
 def cache_slots(length: int, gamma: int) -> int:
   """Returns the positions a cache needs so that no write is ever clamped.
 
-  A row that has ended at the limit still writes its block, after the end.
+  A row that has ended at the limit still writes its block, after the end: with
+  length 4 and gamma 2 it is fed at positions 4, 5 and 6, of 7 slots.
   """
   return length + gamma + 1
 
@@ -177,7 +178,7 @@ def begin(
   state = State(
       sequences=jnp.full_like(counts(length), setup.target.special_ids.padding),
       num_tokens=counts(),
-      has_ended=limits <= 0,
+      has_ended=limits <= 0,  # such a row only fills the batch
       log_probs=jnp.zeros((rows,), jnp.float32),
       num_calls=counts(),
       target_cache=started.cache,
@@ -208,6 +209,8 @@ def decoder_inputs(
   Returns:
     [rows, block] int32.
   """
+  # Index 2, block 3: sequence places 1, 2, 3, which are fed at the positions 2,
+  # 3 and 4 of the decoder.
   offsets = jnp.arange(-1, block - 1, dtype=index.dtype)
   at = index[:, None] + offsets[None]
   last = sequences.shape[-1] - 1

@@ -156,6 +156,8 @@ def _verify(
   """
   accept_uniforms, draw_uniforms = uniforms
   gamma = draft.tokens.shape[1]
+  # Width 3 of gamma 4: the decoder is fed the last committed token and two
+  # draft tokens, `y a b`, and gives the distributions of three tokens.
   short = jax.tree.map(lambda x: x[:, : width - 1] if x.ndim > 1 else x, draft)
   last_token = state_lib.decoder_inputs(
       state.sequences, batch.first_tokens, state.num_tokens, 1
@@ -169,6 +171,9 @@ def _verify(
         batch.offsets + state.num_tokens,
         None,
     )
+  # [rows, width, vocab]: position i is about the token after i draft tokens, so
+  # the draft token at index i is judged by position i, and the token that is
+  # drawn after n accepted ones comes from position n.
   probs = sampling_lib.standardize(logits, setup.sampling)
   verdict = setup.rule(
       contracts.Scores(logits, probs, setup.sampling),
@@ -179,6 +184,7 @@ def _verify(
   num_accepted = verdict.num_accepted
   tokens = _block_tokens(short, num_accepted, next_token)
   log_probs = _token_log_probs(tokens, logits, probs, setup.rescale_log_probs)
+  # All widths of the chain must return the same shapes.
   padding = ((0, 0), (0, gamma + 1 - width))
   return target_cache, _Verified(
       num_accepted,
@@ -213,6 +219,8 @@ def _draft(setup, batch, state, uniforms):
         view,
         setup.target.vocab_size,
     )
+  # A drafter may make more than was wanted. Where it is cut depends on no
+  # token's value, so that the cut does not bias the output.
   lengths = jnp.clip(draft.lengths, 0, view.num_wanted)
   return draft.replace(lengths=lengths), draft_state, target_cache
 
@@ -246,6 +254,8 @@ def _num_wanted(setup, batch, state) -> jax.Array:
   num_wanted = draft_length.num_wanted(
       policy, state.policy_state, num_remaining, gamma
   )
+  # With r tokens left a block of r draft tokens is enough: if all are accepted,
+  # the bonus token is past the limit and is not committed.
   num_wanted = jnp.clip(num_wanted, 0, jnp.minimum(num_remaining, gamma))
   return jnp.where(state.has_ended, 0, num_wanted)
 
@@ -377,6 +387,8 @@ def _count_draft_tokens(
   They are those up to the first end of sequence and before the first id outside
   the vocabulary, which would be looked up as another id.
   """
+  # Draft a <end> b: last is (gamma, 2, gamma), and two draft tokens remain.
+  # Draft a b 99 with a vocabulary of 64: last is (gamma, gamma, 2), the same.
   gamma = draft.tokens.shape[1]
   index = jnp.arange(gamma, dtype=jnp.int32)
   is_id = (draft.tokens >= 0) & (draft.tokens < vocab_size)
@@ -390,6 +402,8 @@ def _block_tokens(
     draft: contracts.Draft, num_accepted: jax.Array, next_token: jax.Array
 ) -> jax.Array:
   """Returns accepted draft tokens, then the drawn token, [rows, gamma + 1]."""
+  # Draft a b c, 2 accepted, z drawn: a b z z. What is past the drawn token is
+  # never committed.
   tokens = jnp.pad(draft.tokens, ((0, 0), (0, 1)))
   index = jnp.arange(tokens.shape[1], dtype=jnp.int32)[None]
   is_drawn = index >= num_accepted[:, None]
@@ -408,6 +422,8 @@ def _outcome(
   when_active = lambda n: jnp.where(is_active, n.astype(jnp.int32), 0)
   num_accepted = verified.num_accepted
   tokens = _block_tokens(draft, num_accepted, verified.next_token)
+  # The accepted tokens alone may end the row, by an end or at the limit: then
+  # the drawn token is not committed.
   is_cut_short = _is_last(tokens, num_accepted, num_remaining, special_ids)
   num_committed = num_accepted + jnp.where(is_cut_short, 0, 1)
   is_last = _is_last(tokens, num_committed, num_remaining, special_ids)
@@ -444,6 +460,8 @@ def _token_log_probs(
   """Log-probabilities of tokens [rows, block] at their own positions."""
   take = lambda x: jnp.take_along_axis(x, tokens[..., None], axis=-1)[..., 0]
   if rescaled:
+    # A token of probability 0 scores -inf: only rules that are not lossless
+    # can accept one.
     return jnp.log(take(probs)).astype(jnp.float32)
   logits = logits.astype(probs.dtype)
   total = jax.nn.logsumexp(logits, axis=-1)
@@ -468,7 +486,9 @@ def _commit(
 
 def _append(sequences: jax.Array, outcome: outcome_lib.Outcome) -> jax.Array:
   slots = jnp.arange(sequences.shape[1], dtype=jnp.int32)[None]
-  index = slots - outcome.num_before[:, None]  # of each slot within the block
+  # A row of 2 tokens x y that commits a b z: slots 0 1 2 3 4 have the indices
+  # -2 -1 0 1 2 within the block, and slots 2 to 4 get a b z.
+  index = slots - outcome.num_before[:, None]
   last = outcome.tokens.shape[1] - 1
   tokens = jnp.take_along_axis(outcome.tokens, jnp.clip(index, 0, last), axis=1)
   is_new = (index >= 0) & (index < outcome.num_committed[:, None])

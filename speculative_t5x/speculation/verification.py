@@ -54,6 +54,9 @@ def acceptance(
     uniforms: uniforms in [0, 1).
   Reference: Leviathan et al. (2023), Section 2.3, arXiv:2211.17192v2.
   """
+  # Strictly below, as a uniform can be 0: with <=, p = 0 would be accepted. The
+  # product is in the dtype of the draw, so that q is the probability with which
+  # the token was in fact drawn.
   is_below = uniforms.astype(draft_probs.dtype) * draft_probs < target_probs
   return is_below & (draft_probs > 0)
 
@@ -69,6 +72,8 @@ def residual(
 
   Reference: Leviathan et al. (2023), Section 2.3, arXiv:2211.17192v2.
   """
+  # p = (0.5, 0.3, 0.2), q = (0.7, 0.1, 0.2): weights (0, 0.2, 0), of sum 0.2,
+  # which is the probability that a token drawn from q is rejected.
   excess = jnp.maximum(target_probs - draft_probs, 0)
   has_mass = jnp.sum(excess, axis=-1, keepdims=True) > 0
   return jnp.where(has_mass, excess, target_probs)
@@ -192,6 +197,8 @@ def count_prefix(
     draft: contracts.Draft, is_accepted: Bool[Array, 'batch gamma']
 ) -> Int[Array, ' batch']:
   """Returns the number of draft tokens before the first that is rejected."""
+  # Accepted yes no yes with 3 draft tokens: cumprod 1 0 0, so 1 is accepted. A
+  # draft of 1 token has at most 1, whatever fills the block after it.
   index = jnp.arange(draft.tokens.shape[1], dtype=draft.lengths.dtype)[None]
   is_accepted &= index < draft.lengths[:, None]
   return jnp.sum(jnp.cumprod(is_accepted, axis=1), axis=1, dtype=jnp.int32)
@@ -201,6 +208,8 @@ def _draft_probs_at(
     draft: contracts.Draft, position: jax.Array, target_probs: jax.Array
 ) -> jax.Array:
   """Returns the draft token's distribution q at a position, [batch, vocab]."""
+  # With all gamma tokens accepted there is no rejected one; any will do, as the
+  # caller then takes the bonus token's distribution.
   last = draft.tokens.shape[1] - 1
   at = jnp.minimum(position, last)[:, None]
   take = lambda x, at: None if x is None else jnp.take_along_axis(x, at, axis=1)

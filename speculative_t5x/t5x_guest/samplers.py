@@ -3,8 +3,8 @@
 """Decode functions for `SpeculativeModel`, with the arguments of T5X's own.
 
 T5X's decode functions get one token's logits at a time. One that names
-`target` gets a `Target` instead, and one that names `drafter` a `Drafter` too;
-a third result becomes auxiliary values.
+`target` gets a `Target` instead of a T5X callback, and one that names `drafter`
+gets a `Drafter`; a third result becomes auxiliary values.
 
 Legend: batch (examples), rows (batch times num_decodes), length.
 """
