@@ -99,7 +99,7 @@ lock: $(INSTALLED)  ## pins all requirements anew (LOCK_ARGS=--upgrade: newest)
 	$(call LOCK,3.11)
 	$(call LOCK,3.12,-py312)
 
-pages: $(INSTALLED)  ## writes numbers and figures from results/
+pages: $(INSTALLED)  ## writes tables and figures from results/
 	$(VENV)/bin/python -m scripts.pages
 
 clean:  ## removes .venv, caches and what was built; keeps runs

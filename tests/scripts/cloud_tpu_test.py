@@ -254,9 +254,10 @@ class TestLaunch:
   def test_guard(self, cloud):
     """The machine deletes itself at the limit, which a restart leaves as is."""
     cloud.launch(*_RUN, *_JOB)
+    name = cloud.calls()[0][1]
     cloud.run(['bash', cloud.folder / 'guard'])
     text = (cloud.folder / 'guard').read_text()
-    old = re.sub(r'left=\S+', 'left=$((1 -', text, count=1)
+    old = re.sub(r'left=\S+', 'left=$((1', text, count=1)
     cloud.run(['bash', '-c', old])
     now, later = re.findall(
         r'--on-active=(\d+)s.*? delete (speculative-\S+) ',
@@ -264,7 +265,7 @@ class TestLaunch:
         re.DOTALL,
     )
     assert 7000 < int(now[0]) <= 7200 and later[0] == '1'
-    assert now[1] == cloud.calls()[0][1]
+    assert now[1] == name
 
 
 class TestWorker:
