@@ -21,11 +21,10 @@ call, the draft tokens per target call, and its share of the oracle's gain.
 import argparse
 from collections.abc import Iterator, Sequence
 import dataclasses
-import json
 import pathlib
 from typing import Any
 
-from benchmarks import json_lines
+from benchmarks import running
 from speculative_t5x import embedded
 from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import counts
@@ -36,12 +35,10 @@ from speculative_t5x.loading.drafters import lookup_source
 from speculative_t5x.policies import confidence
 from speculative_t5x.policies import expected_speed
 from speculative_t5x.policies import marginal_gain
-from speculative_t5x.research import arguments
 from speculative_t5x.research import progress
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.research.measurement import part_programs
 from speculative_t5x.research.measurement import part_sums
-from speculative_t5x.research.measurement import provenance
 from speculative_t5x.research.measurement import step_times
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
@@ -52,6 +49,7 @@ from speculative_t5x.tasks import examples as examples_lib
 from speculative_t5x.tasks import post_editing  # noqa: F401  likewise
 
 _ROUNDS = 15  # of the parts
+_TEMPERATURES = 0.0, 1.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,27 +81,17 @@ TASKS = {
 
 
 def parse_arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
-  """Parses and checks the options."""
-  parser = argparse.ArgumentParser(
-      prog='python -m benchmarks.draft_lengths',
-      description=__doc__,
-      formatter_class=argparse.RawDescriptionHelpFormatter,
+  """Parses the options."""
+  parser = running.parser('draft_lengths', __doc__)
+  parser.add_argument(
+      '--gammas',
+      type=running.several(running.positive),
+      default=(2, 3, 5, 7, 10),
   )
-  numbers = lambda kind: lambda text: tuple(map(kind, text.split(',')))
-  parser.add_argument('--gammas', type=numbers(int), default=(2, 3, 5, 7, 10))
-  parser.add_argument('--temperatures', type=numbers(float), default=(0.0, 1.0))
-  parser.add_argument('--examples', type=int, default=100)
-  parser.add_argument('--repeats', type=int, default=3)
+  parser.add_argument('--examples', type=running.positive, default=100)
+  parser.add_argument('--repeats', type=running.positive, default=3)
   parser.add_argument('--output', type=pathlib.Path, help='file for the lines')
-  options = parser.parse_args(given)
-  try:
-    arguments.check(examples=options.examples, repeats=options.repeats)
-    arguments.several_counts('gammas', options.gammas)
-    for temperature in options.temperatures:
-      sampling_lib.make_sampling(temperature)
-  except ValueError as error:
-    parser.error(str(error))
-  return options
+  return parser.parse_args(given)
 
 
 class Workload:
@@ -277,29 +265,27 @@ def describe(
 
 def lines(options: argparse.Namespace) -> Iterator[str]:
   """Yields a line of JSON per task and temperature."""
-  setting = {
-      'benchmark': 'draft_lengths',
-      'examples': options.examples,
-      'repeats': options.repeats,
-      'host': dataclasses.asdict(provenance.describe_host()),
-      'device': dataclasses.asdict(provenance.describe_device()),
-  }
   for name, task in TASKS.items():
     workload = Workload(task, options.examples)
-    batches = {each: workload.requests(each) for each in options.temperatures}
-    first, *_ = batches.values()
-    lengths = Lengths(workload, options.gammas, first)
+    batches = {each: workload.requests(each) for each in _TEMPERATURES}
+    lengths = Lengths(workload, options.gammas, batches[_TEMPERATURES[0]])
     for temperature, requests in batches.items():
       found = lengths.measure(requests, options.repeats, name)
-      labels = {'task': name, 'temperature': temperature}
-      yield json.dumps(labels | found | setting, allow_nan=False)
+      yield running.line(
+          'draft_lengths',
+          task=name,
+          temperature=temperature,
+          examples=options.examples,
+          repeats=options.repeats,
+          **found,
+      )
 
 
 def main(given: Sequence[str] | None = None) -> None:
   """Runs the benchmark."""
   options = parse_arguments(given)
   quiet.keep_libtpu_from_searching()
-  json_lines.write(lines(options), options.output)
+  running.write(lines(options), options.output)
 
 
 if __name__ == '__main__':

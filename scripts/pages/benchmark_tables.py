@@ -5,6 +5,7 @@
 from typing import Any
 
 from scripts.pages import records
+from speculative_t5x.research.reports import cells
 from speculative_t5x.research.reports import markdown
 
 _SYSTEMS = {
@@ -61,11 +62,9 @@ def side_by_side(**files: str) -> str:
 def _over_plain(timed: dict[str, Any], way: str) -> str:
   if way == 'plain':
     return '1'
-  return _ratio(timed[way]['over_plain']) if timed.get(way) else '-'
-
-
-def _ratio(measured: dict[str, Any]) -> str:
-  return f'{measured["ratio"]:.2f} {records.interval(measured["ci95"])}'
+  if not timed.get(way):
+    return cells.MISSING
+  return records.measured(timed[way]['over_plain'], 'ratio')
 
 
 def shared_caches(*files: str) -> str:
@@ -119,17 +118,16 @@ def draft_lengths(file: str, temperature: float) -> str:
     row = [f'gamma {length}' if length.isdigit() else length.replace('_', ' ')]
     for record in found:
       each = record[length]
-      interval = records.interval(each['over_best_fixed_ci95'])
-      over_best = f'{each["over_best_fixed"]:.2f} {interval}'
+      is_best = str(record['best_fixed']) == length
       row += [
-          records.speedup(each),
-          'best' if str(record['best_fixed']) == length else over_best,
+          records.measured(each, 'speedup'),
+          'best' if is_best else records.measured(each, 'over_best_fixed'),
           f'{each["tokens_per_target_call"]:.2f}',
       ]
     rows.append(row)
   oracle = ['oracle, by the times of the parts']
   for record in found:
-    oracle += [f'{record["oracle_speedup"]:.2f}x', '', '']
+    oracle += [f'{record["oracle_speedup"]:.2f}', '', '']
   return markdown.table(header, [*rows, oracle])
 
 
@@ -144,8 +142,9 @@ def earlier_answers(file: str) -> str:
     found = record[task]
     share = f'{100 * found["share_with_answer"]:.0f}%'
     for way, name in _WAYS.items():
+      speedup = records.measured(found[way], 'speedup')
       tokens = f'{found[way]["tokens_per_target_call"]:.2f}'
-      rows.append([task, share, name, records.speedup(found[way]), tokens])
+      rows.append([task, share, name, speedup, tokens])
   return markdown.table(header, rows)
 
 
@@ -171,8 +170,8 @@ def _over_references(values: list[float] | None) -> str:
   if values is None:
     return '-'
   mean, *bounds = values
-  shown = records.interval(bounds, '+.3f') if bounds else ''
-  return f'{mean:+.3f} {shown}'.rstrip()
+  interval = ', '.join(f'{each:+.3f}' for each in bounds)
+  return f'{mean:+.3f} [{interval}]' if bounds else f'{mean:+.3f}'
 
 
 def recipe_speeds(file: str, temperature: int) -> str:
@@ -185,7 +184,8 @@ def recipe_speeds(file: str, temperature: int) -> str:
     keys = [f'tokens_per_call_{x}_t{temperature}' for x in gammas]
     (speed,) = (x for x in each['speed'] if x['temperature'] == temperature)
     tokens = [f'{each["mean"][key]:.2f}' for key in keys]
-    rows.append([f'`{each["recipe"]}`', *tokens, records.speedup(speed)])
+    speedup = records.measured(speed, 'speedup')
+    rows.append([f'`{each["recipe"]}`', *tokens, speedup])
   header.append(f'speedup, gamma {found[0]["speed"][0]["gamma"]}')
   return markdown.table(header, rows)
 
@@ -199,7 +199,7 @@ def training_throughput(file: str) -> str:
       [
           "the `train` job's steps",
           f'{tokens["speculative_t5x"]:.0f}',
-          _ratio(record['speculative_t5x_over_t5x']),
+          records.measured(record['speculative_t5x_over_t5x'], 'ratio'),
       ],
   ]
   return markdown.table(['', 'target tokens per second', "over T5X's"], rows)

@@ -2,14 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the files of `results`, named by their paths in it."""
 
-from collections.abc import Sequence
 import json
 import pathlib
 from typing import Any
 
 from speculative_t5x.research import run_record
+from speculative_t5x.research.reports import cells
 from speculative_t5x.research.reports import runs as runs_lib
-from speculative_t5x.training import history
 
 RESULTS = pathlib.Path(__file__).parents[2] / 'results'
 
@@ -21,11 +20,6 @@ def runs(*names: str, **settings: Any) -> list[run_record.RunRecord]:
   return [x for x in found if all(has(x, key) for key in settings)]
 
 
-def entry(name: str) -> dict[str, Any]:
-  """Reads a file of one JSON object."""
-  return json.loads((RESULTS / name).read_text())
-
-
 def entries(name: str) -> list[dict[str, Any]]:
   """Reads a file of JSON objects, one per line."""
   # Not `splitlines`, which would also split at Unicode line separators.
@@ -33,20 +27,21 @@ def entries(name: str) -> list[dict[str, Any]]:
   return [json.loads(line) for line in lines if line]
 
 
-def best_point(training: str) -> dict[str, Any]:
-  """Reads the measures of a training's best checkpoint."""
-  points = entry(f'training/{training}/{history.FILE_NAME}')
-  return max(points, key=lambda point: point['score'])
+def entry(name: str) -> dict[str, Any]:
+  """Reads a file of one JSON object."""
+  return json.loads((RESULTS / name).read_text())
 
 
-def interval(bounds: Sequence[float] | None, form: str = '.2f') -> str:
-  """Formats an interval, as in [1.70, 1.90]."""
-  if bounds is None:
-    return '-'
-  low, high = (format(bound, form) for bound in bounds)
-  return f'[{low}, {high}]'
+def rows(report: str) -> list[dict[str, str]]:
+  """Returns the rows of a report's last table, each as its cells by column."""
+  lines = [line for line in report.splitlines() if line.startswith('|')]
+  split = [[x.strip() for x in line.strip('|').split('|')] for line in lines]
+  (*_, start) = (i for i, x in enumerate(split) if {*x} == {'---'})
+  header = split[start - 1]
+  return [dict(zip(header, each, strict=True)) for each in split[start + 1 :]]
 
 
-def speedup(values: dict[str, Any]) -> str:
-  """Formats a speedup and its interval, as in 1.80x [1.70, 1.90]."""
-  return f'{values["speedup"]:.2f}x {interval(values["speedup_ci95"])}'
+def measured(values: dict[str, Any], key: str) -> str:
+  """Formats a number of a record and its interval, as in 1.80 [1.70, 1.90]."""
+  interval = values.get(f'{key}_ci95', values.get('ci95'))
+  return f'{values[key]:.2f} {cells.interval(interval)}'

@@ -7,26 +7,20 @@ from collections.abc import Sequence
 from scripts.pages import records as records_lib
 from speculative_t5x.loading import token_counts
 from speculative_t5x.research import run_record
+from speculative_t5x.research.reports import cells
 from speculative_t5x.research.reports import console
 from speculative_t5x.research.reports import eval_table
 from speculative_t5x.research.reports import markdown
 from speculative_t5x.research.reports import methods_table
 from speculative_t5x.research.reports import readings
+from speculative_t5x.research.reports import walltime_summary
+from speculative_t5x.training import history
 
-_COLUMNS = {
-    'T': lambda x: f'{x.temperature:g}',
-    'gamma': lambda x: str(x.gamma),
-    'alpha': lambda x: _alpha(x),
-    'tokens per target call': lambda x: f'{x.tokens_per_target_call:.2f}',
-    'c': lambda x: f'{x.c:.3f}',
-    't1, ms': lambda x: f'{x.t1_ms:.2f}',
-    'over floor': lambda x: f'{x.floor_ratio:.2f}',
-    'verify/t1': lambda x: f'{x.verify_cost_ratio:.2f}',
-    'interleaved': lambda x: f'{readings.interleaving_factor(x):.2f}',
-    'bound': lambda x: f'{x.bound_speedup:.2f}',
-    'speedup': lambda x: _bold_speedup(x),
-    'efficiency': lambda x: f'{x.loop_efficiency:.2f}',
-}
+# Of the walltime job's table.
+_COLUMNS = (
+    'T', 'gamma', 'alpha', 'tokens/call', 'c', 't1 ms', 't1/floor', 'verify/t1',
+    'interleaved', 'bound', 'speedup', 'efficiency',
+)  # fmt: skip
 # The rows of the README's table: names, and files of which the best is shown.
 _HIGHLIGHTS = {
     'embedded pair, 100 bulletins': 'walltime_bulletins.jsonl',
@@ -57,22 +51,6 @@ _EMBEDDED = {
 }  # fmt: skip
 
 
-def _alpha(record: run_record.RunRecord) -> str:
-  value = f'{readings.alpha(record):.2f}'
-  if readings.is_simulated(record):
-    return f'{value}, simulated'
-  return f'{value} {records_lib.interval(record.alpha.ci95)}'
-
-
-def _speedup(record: run_record.RunRecord) -> str:
-  return f'{record.speedup:.2f}x {records_lib.interval(record.speedup_ci95)}'
-
-
-def _bold_speedup(record: run_record.RunRecord) -> str:
-  interval = records_lib.interval(record.speedup_ci95)
-  return f'**{record.speedup:.2f}x** {interval}'
-
-
 def eval_report(name: str) -> str:
   """Returns what the eval job prints of its records, as a block of code."""
   report = eval_table.render(records_lib.runs(name))
@@ -80,55 +58,53 @@ def eval_report(name: str) -> str:
 
 
 def walltime(name: str, *, earlier: str | None = None) -> str:
-  """Returns a table with one row per record, by temperature and gamma.
+  """Returns the table of the walltime job, by temperature and gamma.
 
   Args:
     name: the file of the records.
     earlier: a file with the same settings, whose speedups are shown too.
   """
-  records = records_lib.runs(name)
-  columns = dict(_COLUMNS)
-  if len({x.drafter.name for x in records}) > 1:
-    columns = {'draft': lambda x: x.drafter.name.split('_')[-1]} | columns
+  rows = records_lib.rows(
+      walltime_summary.render(_ordered(records_lib.runs(name)))
+  )
+  several = len({row['drafter'] for row in rows}) > 1
+  header = ['drafter', *_COLUMNS] if several else [*_COLUMNS]
   if earlier is not None:
-    key = lambda x: (x.temperature, x.gamma)
-    found = {key(x): _speedup(x) for x in records_lib.runs(earlier)}
-    columns['speedup, earlier'] = lambda x: found[key(x)]
-  if any(x.gamma_policy not in (None, 'fixed') for x in records):
-    columns['policy'] = lambda x: f'`{x.gamma_policy}`'
-  ordered = sorted(records, key=lambda x: (x.temperature, x.gamma))
-  rows = [[column(x) for column in columns.values()] for x in ordered]
-  return markdown.table([*columns], rows)
+    header.append('earlier speedup')
+    for row, record in zip(rows, _ordered(records_lib.runs(earlier))):
+      row['earlier speedup'] = cells.speedup(record)
+  return markdown.table(header, [[row[x] for x in header] for row in rows])
+
+
+def _ordered(
+    records: Sequence[run_record.RunRecord],
+) -> list[run_record.RunRecord]:
+  return sorted(records, key=lambda x: (x.temperature, x.gamma))
 
 
 def highlights() -> str:
-  """Returns the best speedup of each pair at its first temperature."""
+  """Returns the best speedup of each pair at temperature 0."""
   header = (
-      'pair', 'parameters', 'temperature', 'gamma', 'alpha',
-      'tokens per target call', 'speedup',
+      'pair', 'parameters', 'gamma', 'alpha', 'tokens per target call',
+      'speedup',
   )  # fmt: skip
-  return markdown.table(
-      header, [_highlight(*each) for each in _HIGHLIGHTS.items()]
-  )
-
-
-def _highlight(name: str, file: str) -> list[str]:
-  records = [
-      x
-      for x in records_lib.runs(file, temperature=0)
-      if not readings.is_simulated(x) or x.drafter.name.endswith('_small')
-  ]
-  record = max(records, key=lambda x: x.speedup)
-  models = record.target, record.drafter
-  return [
-      name,
-      ', '.join(readings.size(x.num_params) for x in models),
-      f'{record.temperature:g}',
-      str(record.gamma),
-      _alpha(record),
-      f'{record.tokens_per_target_call:.2f}',
-      _bold_speedup(record),
-  ]
+  rows = []
+  for name, file in _HIGHLIGHTS.items():
+    runs = records_lib.runs(file, temperature=0)
+    best = max(runs, key=lambda x: x.speedup)
+    models = best.target, best.drafter
+    simulated = ', simulated' if readings.is_simulated(best) else ''
+    rows.append(
+        [
+            name,
+            ', '.join(readings.size(x.num_params) for x in models),
+            str(best.gamma),
+            cells.number(readings.alpha(best)) + simulated,
+            cells.number(best.tokens_per_target_call),
+            f'**{cells.speedup(best)}**',
+        ]
+    )
+  return markdown.table(header, rows)
 
 
 def ranges() -> str:
@@ -155,10 +131,8 @@ def _range(values: Sequence[float]) -> str:
 
 def methods(temperature: float) -> str:
   """Returns the table of the methods job at a temperature, at batch 1."""
-  paths = sorted((records_lib.RESULTS / 'methods').glob('*.jsonl'))
-  order = 'translation', 'summaries', 'post-editing'
-  paths.sort(key=lambda path: order.index(path.stem))
-  found = {x.stem: records_lib.runs(f'methods/{x.name}') for x in paths}
+  tasks = 'translation', 'summaries', 'post-editing'
+  found = {x: records_lib.runs(f'methods/{x}.jsonl') for x in tasks}
   return methods_table.tables(found)[temperature, 1]
 
 
@@ -200,7 +174,13 @@ def multi30k_pair() -> str:
 
 def trained(target: str, draft: str) -> list[list[str]]:
   """Returns rows with the measures of two trainings' best checkpoints."""
-  points = [records_lib.best_point(each) for each in (target, draft)]
+  points = [
+      max(
+          records_lib.entry(f'training/{each}/{history.FILE_NAME}'),
+          key=lambda point: point['score'],
+      )
+      for each in (target, draft)
+  ]
   first, second = (each['validation'] for each in points)
   rates = [f'{second[f"acceptance_t{t}"]:.3f}' for t in (0, 1)]
   return [
