@@ -35,7 +35,6 @@ from speculative_t5x.loading.drafters import lookup_source
 from speculative_t5x.policies import confidence
 from speculative_t5x.policies import expected_speed
 from speculative_t5x.policies import marginal_gain
-from speculative_t5x.research import progress
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.research.measurement import part_programs
 from speculative_t5x.research.measurement import part_sums
@@ -185,10 +184,7 @@ class Lengths:
       name: str,
   ) -> dict[str, Any]:
     """Times all lengths on the same requests, and returns the record."""
-    timer = interleaved.Timer(list(self._ways.values()), repeats=repeats)
-    with progress.Progress(name, len(requests)) as shown:
-      timed = timer.run(requests, after=shown.show)
-    runs = dict(zip(self._ways, timed, strict=True))
+    runs = running.time_ways(self._ways, requests, repeats, name)
     plain = runs.pop('plain')
     best_gamma = min(self._gammas, key=lambda x: runs[str(x)].walltime_s)
     best = runs[str(best_gamma)]
@@ -250,16 +246,15 @@ def describe(
 ) -> dict[str, Any]:
   """Returns what the record says about a length."""
   counted = counts.total(run.decoded)
-  speedup = interleaved.speedup(plain, run)
+  over_plain = running.describe(run, plain)
+  gain = over_plain['speedup'] - 1
   num_drafted = sum(int(decoded.num_draft_steps) for decoded in run.decoded)
   return {
-      'speedup': speedup,
-      'speedup_ci95': interleaved.speedup_interval(plain, run),
+      **over_plain,
       'over_best_fixed': interleaved.speedup(best, run),
       'over_best_fixed_ci95': interleaved.speedup_interval(best, run),
-      'tokens_per_target_call': counted.tokens / counted.target_calls,
       'drafted_per_target_call': num_drafted / counted.target_calls,
-      'share_of_oracle_gain': (speedup - 1) / (oracle_speedup - 1),
+      'share_of_oracle_gain': gain / (oracle_speedup - 1),
   }
 
 

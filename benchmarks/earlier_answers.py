@@ -38,12 +38,10 @@ from benchmarks import running
 from speculative_t5x import embedded
 from speculative_t5x.decoder import answers
 from speculative_t5x.decoder import batching
-from speculative_t5x.decoder import counts
 from speculative_t5x.decoder import text_decoder
 from speculative_t5x.loading import quiet
 from speculative_t5x.loading.drafters import lookup_source
 from speculative_t5x.loading.drafters import source
-from speculative_t5x.research import progress
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.tasks import paraphrases
 
@@ -117,9 +115,7 @@ def measure(
       'lookup': tokens.speculative,
       'answers': lambda request: tokens.speculative(finder(request)),
   }
-  timer = interleaved.Timer(list(ways.values()), repeats=repeats)
-  with progress.Progress(name, len(requests)) as shown:
-    runs = dict(zip(ways, timer.run(requests, after=shown.show), strict=True))
+  runs = running.time_ways(ways, requests, repeats, name)
   return {
       'requests': len(requests),
       'answers_in_store': len(finder.store),
@@ -132,13 +128,10 @@ def measure(
 
 def describe(run: interleaved.Run, plain: interleaved.Run) -> dict[str, Any]:
   """Returns what the record says about a way."""
-  counted = counts.total(run.decoded)
   pairs = zip(run.decoded, plain.decoded, strict=True)
   return {
       'ms_per_request': 1e3 * float(np.mean(run.seconds)),
-      'speedup': interleaved.speedup(plain, run),
-      'speedup_ci95': interleaved.speedup_interval(plain, run),
-      'tokens_per_target_call': counted.tokens / counted.target_calls,
+      **running.describe(run, plain),
       'different_outputs': sum(
           not np.array_equal(x.sequences, y.sequences) for x, y in pairs
       ),

@@ -1,14 +1,20 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What benchmarks share: options on the command line, and lines of JSON."""
+"""What benchmarks share: options, processes, and lines of JSON."""
 
 import argparse
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent import futures
 import dataclasses
 import json
+import multiprocessing
 import pathlib
 from typing import Any
 
+from speculative_t5x.decoder import counts
+from speculative_t5x.decoder import token_decoder
+from speculative_t5x.research import progress
+from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.research.measurement import provenance
 
 
@@ -38,6 +44,46 @@ def positive(text: str) -> int:
 def several(kind: Callable[[str], Any]) -> Callable[[str], tuple[Any, ...]]:
   """Returns a parser of values of a kind that are separated by commas."""
   return lambda text: tuple(map(kind, text.split(',')))
+
+
+def process() -> futures.ProcessPoolExecutor:
+  """Returns a process of its own, which ends with the context.
+
+  In one process the thread pools of several systems hinder each other, so a
+  benchmark times each system in its own.
+  """
+  spawn = multiprocessing.get_context('spawn')
+  return futures.ProcessPoolExecutor(max_workers=1, mp_context=spawn)
+
+
+def time_ways(
+    ways: Mapping[str, Callable[[token_decoder.Request], Any]],
+    requests: Sequence[token_decoder.Request],
+    repeats: int,
+    name: str,
+) -> dict[str, interleaved.Run]:
+  """Times ways of decoding the same requests interleaved.
+
+  Args:
+    ways: By name, what decodes a request.
+    requests: What is decoded.
+    repeats: How often each request is timed.
+    name: What is timed, for the progress on a terminal.
+  """
+  timer = interleaved.Timer(list(ways.values()), repeats=repeats)
+  with progress.Progress(name, len(requests)) as shown:
+    return dict(zip(ways, timer.run(requests, after=shown.show), strict=True))
+
+
+def describe(run: interleaved.Run, plain: interleaved.Run) -> dict[str, Any]:
+  """Returns the speedup of a run over plain decoding, and its tokens per call.
+  """
+  counted = counts.total(run.decoded)
+  return {
+      'speedup': interleaved.speedup(plain, run),
+      'speedup_ci95': interleaved.speedup_interval(plain, run),
+      'tokens_per_target_call': counted.tokens / counted.target_calls,
+  }
 
 
 def line(benchmark: str, **values: Any) -> str:

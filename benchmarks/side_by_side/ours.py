@@ -16,8 +16,9 @@ from benchmarks.side_by_side import measuring
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import nothing
-from speculative_t5x.drafters import shared_encoder
 from speculative_t5x.loading import models as models_lib
+from speculative_t5x.loading.drafters import draft_model_source
+from speculative_t5x.loading.drafters import shared_encoder_source
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import loop
@@ -38,7 +39,7 @@ def make_ways(case: cases.Case) -> dict[str, measuring.Way]:
       for network in (case.target, case.draft)
   ]
   shares_encoder = draft and not draft.config.num_encoder_layers
-  kind = shared_encoder if shares_encoder else draft_model
+  kind = shared_encoder_source if shares_encoder else draft_model_source
   decoder = token_decoder.TokenDecoder(
       target,
       kind.from_model(draft or target),
@@ -75,39 +76,18 @@ def _whole(
 
 
 @dataclasses.dataclass(frozen=True)
-class _Encoded:
-  """A T5 whose inputs are what its encoder made of them.
+class _Encoded(t5_model.T5Model):
+  """A T5 whose inputs are what its encoder, and those of others, made of them.
 
   Attributes:
-    model: the network.
-    index: of its memory in the inputs.
+    index: The place of its own memory in the inputs.
   """
 
-  model: t5_model.T5Model
-  index: int
-
-  @property
-  def vocab_size(self) -> int:
-    """See `contracts.Model`."""
-    return self.model.vocab_size
-
-  @property
-  def special_ids(self) -> contracts.SpecialIds:
-    """See `contracts.Model`."""
-    return self.model.special_ids
+  index: int = 0
 
   def start(self, params, memories, rows, slots) -> contracts.Started:
     """See `contracts.Model.start`."""
-    return contracts.Started(
-        memories[self.index],
-        self.model.init_cache(rows, slots),
-        jnp.zeros((rows,), jnp.int32),
-        jnp.full((rows,), self.special_ids.start, jnp.int32),
-    )
-
-  def decode(self, *args) -> tuple[jax.Array, contracts.Cache]:
-    """See `contracts.Model.decode`."""
-    return self.model.decode(*args)
+    return self._started(memories[self.index], rows, slots)
 
 
 def from_encoded(
@@ -128,7 +108,7 @@ def from_encoded(
       for model in models
   ]
   wrapped = [
-      _Encoded(t5_model.T5Model(model.config), index)
+      _Encoded(model.config, index=index)
       for index, model in enumerate(models)
   ]
   drafter = nothing.Nothing()

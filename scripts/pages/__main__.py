@@ -24,15 +24,14 @@ _PROLOGUE = (
 )
 
 
-def run_cog(*flags: str, root: pathlib.Path = _ROOT) -> int:
+def run_cog(flag: str) -> int:
   """Runs cog on all pages, and returns its exit status.
 
   Args:
-    *flags: `-r` to rewrite the pages, or `--check` to fail where they differ.
-    root: the checkout.
+    flag: `-r` to rewrite the pages, or `--check` to fail where they differ.
   """
-  pages = [str(x) for each in _PATTERNS for x in sorted(root.glob(each))]
-  flags = '--verbosity=1', *flags, '-p', _PROLOGUE
+  pages = [str(x) for each in _PATTERNS for x in sorted(_ROOT.glob(each))]
+  flags = flag, '--verbosity=1', '-p', _PROLOGUE
   return cogapp.Cog().main(['cog', *flags, *pages])
 
 

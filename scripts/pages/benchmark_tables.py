@@ -48,11 +48,8 @@ def side_by_side(**files: str) -> str:
     header += [f'{name}, with encoder', f'{name}, without encoder']
   rows = []
   for name, way in _SYSTEMS.items():
-    threads = [x['threads'].get(way) for x in cases.values()]
-    used = [str(each['used']) if each else '-' for each in threads]
-    # One number where the cases agree.
-    used = [*dict.fromkeys(used)] if len({*used} - {'-'}) < 2 else used
-    row = [name, ', '.join(x for x in used if x != '-') or '-']
+    used = (x['threads'].get(way, {}) for x in cases.values())
+    row = [name, ', '.join(str(x.get('used', cells.MISSING)) for x in used)]
     for case in cases.values():
       row += [_over_plain(case[x], way) for x in ('whole', 'from_encoded')]
     rows.append(row)

@@ -32,13 +32,6 @@ _HIGHLIGHTS = {
     'T5 1.1 large and small, random weights': 'paper/table2.jsonl',
     'T5 1.1 XL and small, random weights': 'simulate_xl.jsonl',
 }
-_SWEEPS = {
-    'embedded pair': 'walltime_bulletins.jsonl',
-    'Multi30k pair': 'walltime_multi30k.jsonl',
-    'T5 1.1 base': 'simulate_base.jsonl',
-    'T5 1.1 large': 'paper/table2.jsonl',
-    'T5 1.1 XL': 'simulate_xl.jsonl',
-}
 # The metric and the files of an embedded task: of its pair, and of each model.
 _EMBEDDED = {
     'bulletins': (
@@ -105,28 +98,6 @@ def highlights() -> str:
         ]
     )
   return markdown.table(header, rows)
-
-
-def ranges() -> str:
-  """Returns the ranges of the costs of the loop over the records of a file."""
-  columns = {
-      'interleaved': readings.interleaving_factor,
-      'efficiency': lambda x: x.loop_efficiency,
-      'verify/t1, gamma 3': lambda x: x.verify_cost_ratio * (x.gamma == 3),
-      'verify/t1, gamma 7': lambda x: x.verify_cost_ratio * (x.gamma == 7),
-  }
-  rows = []
-  for name, file in _SWEEPS.items():
-    records = records_lib.runs(file)
-    values = [filter(None, map(x, records)) for x in columns.values()]
-    rows.append([name, *map(_range, values)])
-  return markdown.table(['target', *columns], rows)
-
-
-def _range(values: Sequence[float]) -> str:
-  values = sorted(values)
-  low, high = f'{values[0]:.2f}', f'{values[-1]:.2f}'
-  return low if low == high else f'{low} to {high}'
 
 
 def methods(temperature: float) -> str:
