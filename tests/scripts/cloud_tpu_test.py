@@ -29,6 +29,7 @@ _SECONDS = 120  # a test fails if it waits longer
 _BUCKET = '--output-dir=gs://bucket/runs/x'
 _RUN = ('--project=p', _BUCKET)
 _JOB = ('--', 'eval', '--gin.GAMMA=(3, 7)', "--gin.NAME='it'")
+_PYTHON = 'machine/venv/bin/python'  # which set_up installs on the machine
 _WHOLE = ['create', 'scp', 'ssh', 'ssh', 'delete']
 
 # Notes each call, hangs or fails at calls of a pattern, and plays a machine.
@@ -51,48 +52,37 @@ esac
 """
 
 
-def _write_program(path: pathlib.Path, text: str) -> None:
-  path.parent.mkdir(parents=True, exist_ok=True)
-  path.write_text(text)
-  path.chmod(0o755)
-
-
 class Cloud:
   """A checkout with one commit, and a gcloud that records its calls."""
 
   def __init__(self, folder: pathlib.Path):
-    self.folder = folder
-    self.checkout = folder / 'checkout'
-    self.machine = folder / 'machine'
-    self.log = folder / 'log'
-    self.bin = folder / 'bin'
-    shutil.copytree(
-        _CHECKOUT / 'scripts/cloud_tpu',
-        self.checkout / 'scripts/cloud_tpu',
-        ignore=shutil.ignore_patterns('__pycache__'),
-    )
-    for path in _CHECKOUT.glob('requirements*.txt'):
-      (self.checkout / path.name).symlink_to(path)
+    self.folder, self.log = folder, folder / 'log'
+    self.checkout, self.machine = folder / 'checkout', folder / 'machine'
+    (self.checkout / 'scripts/cloud_tpu').mkdir(parents=True)
+    for path in (_CHECKOUT / 'scripts/cloud_tpu').glob('*.*'):
+      shutil.copy(path, self.checkout / 'scripts/cloud_tpu')
+    shutil.copy(_CHECKOUT / 'requirements.txt', self.checkout)
     identity = 'git -c user.name=n -c user.email=e@example.org'
     subprocess.run(
         f'git init -q && git add . && {identity} commit -qm "A commit"',
         shell=True, check=True, cwd=self.checkout,
     )  # fmt: skip
     self.log.touch()
-    _write_program(self.bin / 'gcloud', _GCLOUD)
-    note = '#!/bin/sh\necho "$(basename "$0") $*" >>"${LOG}"\n'
+    self.program('bin/gcloud', _GCLOUD)
     for name in ('systemctl', 'systemd-run', 'python3'):
-      _write_program(self.bin / name, note)
-    self.python(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+      self.program(f'bin/{name}', f'#!/bin/sh\necho "{name} $*" >>"${{LOG}}"\n')
+    self.program(_PYTHON, f'#!/bin/sh\nexec {sys.executable} "$@"\n')
 
-  def python(self, text: str) -> None:
-    """Replaces the Python that is installed on the machine."""
-    _write_program(self.machine / 'venv/bin/python', text)
+  def program(self, name: str, text: str) -> None:
+    """Writes a program into the folder of the test."""
+    path = self.folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
 
   def environment(self, **settings: object) -> dict[str, str]:
-    own = dict(
-        PATH=f'{self.bin}:{os.environ["PATH"]}', LOG=self.log, HOME=self.folder
-    )
+    path = f'{self.folder}/bin:{os.environ["PATH"]}'
+    own = {'PATH': path, 'LOG': self.log, 'HOME': self.folder}
     unset = ('JAX_COMPILATION_CACHE_DIR', 'JAX_PLATFORMS', 'PYTHONPATH')
     kept = {k: v for k, v in os.environ.items() if k not in unset}
     return {k: str(v) for k, v in {**kept, **own, **settings}.items()}
@@ -109,14 +99,11 @@ class Cloud:
 
   def work(self, *arguments: str, **settings) -> subprocess.CompletedProcess:
     """Runs worker.sh on the machine."""
-    shutil.copytree(
-        self.checkout, self.machine / 'speculative_t5x', dirs_exist_ok=True
-    )
-    script = self.machine / 'speculative_t5x/scripts/cloud_tpu/worker.sh'
+    if not (self.machine / 'speculative_t5x').exists():
+      (self.machine / 'speculative_t5x').symlink_to(self.checkout)
+    command = 'bash', self.checkout / 'scripts/cloud_tpu/worker.sh', *arguments
     settings = {'CHIPS': 'all', 'END_AT': int(time.time()) + 99} | settings
-    return self.run(
-        ['bash', script, *arguments], HOME=self.machine, **settings
-    )
+    return self.run(command, HOME=self.machine, **settings)
 
   def calls(self) -> list[list[str]]:
     """Returns the calls that concern a machine: a verb, its name, flags."""
@@ -132,9 +119,9 @@ def cloud(tmp_path):
   return Cloud(tmp_path)
 
 
-def _dry(cloud, *arguments, job=_JOB):
+def _dry(cloud, *arguments):
   """Returns the commands of a dry run by verb, and its first line."""
-  done = cloud.launch('--project=p', '--dry-run', *arguments, *job)
+  done = cloud.launch('--project=p', '--dry-run', *arguments, *_JOB)
   assert (done.returncode, done.stdout, cloud.calls()) == (0, '', [])
   first, *lines = done.stderr.splitlines()
   words = [shlex.split(line.removeprefix('+')) for line in lines]
@@ -158,27 +145,21 @@ class TestLaunch:
     ]  # fmt: skip
 
   def test_several_hosts(self, cloud):
-    arguments = '--type=v4-32', '--program=t5x.eval', '--trace', '--spot'
-    (create, *others, _), first = _dry(
-        cloud, *arguments, '--create-flag=--network=n', _BUCKET
-    )
+    flags = '--type=v4-32', '--program=t5x.eval', '--trace', '--spot', _BUCKET
+    (create, *others, _), first = _dry(cloud, *flags)
     assert first.endswith(': v4-32, at most 32 chip-hours')
-    assert {'--spot', '--network=n'} <= set(create)
+    assert '--spot' in create and '--trace' in str(others[-1])
     assert all('--worker=all' in each for each in others)
-    assert '--num_hosts=4' in str(others[-1]) and '--trace' in str(others[-1])
+    assert '--num_hosts=4' in str(others[-1])
 
   @pytest.mark.parametrize(
       ('arguments', 'named'),
       [
           ((_BUCKET,), 'the job'),
           (_JOB, '--output-dir'),
-          (('--output-dir=s3://b/x', *_JOB), '--output-dir'),
           ((*_RUN, '--chip=1', *_JOB), '--chip=1'),
-          ((*_RUN, '--chips=2', *_JOB), '--chips'),
           ((*_RUN, '--type=v5p-8', *_JOB), '--type'),
           ((*_RUN, '--hours=2h', *_JOB), '--hours'),
-          ((*_RUN, '--program=t5x', *_JOB), '--program'),
-          ((*_RUN, '--project=p;b', *_JOB), '--project'),
           ((*_RUN, '--type=v4-32', *_JOB), 'v4-32 has 4 hosts'),
           (('--output-dir=x', '--spot', *_JOB), '--spot'),
           ((_BUCKET, *_JOB), '--project'),
@@ -190,7 +171,7 @@ class TestLaunch:
     assert line.startswith('error: ') and named in line
     assert (done.returncode, cloud.calls()) == (1, [])
 
-  def test_uncommitted_changes(self, cloud):
+  def test_uncommitted_changes_are_refused(self, cloud):
     (cloud.checkout / 'new').write_text('')
     assert 'uncommitted changes' in cloud.launch(*_RUN, *_JOB).stderr
     assert cloud.calls() == []
@@ -220,24 +201,21 @@ class TestLaunch:
     expected = [first] * len(verbs) + [second] * len(_WHOLE)
     assert first != second and names == expected
 
-  @pytest.mark.parametrize('hangs', [' create ', 'worker.sh run'])
-  @pytest.mark.parametrize('closes', [False, True])
-  def test_signal(self, cloud, hangs, closes):
+  @pytest.mark.parametrize('hangs', ['create', 'run'])
+  def test_signal(self, cloud, hangs):
     """Also after an interrupt of tee, which closes the output."""
     process = subprocess.Popen(
         [cloud.checkout / 'scripts/cloud_tpu/launch.sh', *_RUN, *_JOB],
-        env=cloud.environment(HANGS=f'*{hangs.replace(" run", "* run")}*'),
+        env=cloud.environment(HANGS=f'* {hangs} *'),
         stderr=subprocess.STDOUT, stdout=subprocess.PIPE,
     )  # fmt: skip
     give_up = time.monotonic() + _SECONDS
-    while hangs.strip().split()[-1] not in cloud.log.read_text():
+    while f' {hangs}' not in cloud.log.read_text():
       assert time.monotonic() < give_up
       time.sleep(0.02)
-    if closes:
-      process.stdout.close()
+    process.stdout.close()
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=_SECONDS) == 143
-    process.stdout.close()
     assert cloud.verbs()[-1] == 'delete'
 
   @pytest.mark.parametrize(
@@ -270,21 +248,20 @@ class TestLaunch:
 
 class TestWorker:
 
-  @pytest.mark.parametrize(('table', 'status'), [('table1', 0), ('table9', 2)])
-  def test_from_the_commit_to_the_output(self, cloud, table, status):
+  def test_from_the_commit_to_the_output(self, cloud):
     done = cloud.launch(
-        '--project=p', '--output-dir=out', '--', 'paper', table,
-        MACHINE=cloud.machine, JAX_PLATFORMS='cpu', PYTHONPATH=_CHECKOUT,
+        '--project=p', '--output-dir=out', '--', 'paper', 'table1',
+        MACHINE=cloud.machine, JAX_PLATFORMS='cpu',
     )  # fmt: skip
-    assert done.returncode == status, done.stderr
+    assert done.returncode == 0, done.stderr
     written = {path.name for path in (cloud.folder / 'out').iterdir()}
-    assert written == {'log.txt', 'table1.md'} if status == 0 else {'log.txt'}
+    assert written == {'log.txt', 'table1.md'}
     log = cloud.log.read_text()
     assert re.search(r'python3 -m pip install .*--user uv==[\d.]+\n', log)
     assert '-r requirements-tpu.txt' in log and 'requirements-t5x' not in log
 
   def test_environment(self, cloud):
-    cloud.python('#!/bin/sh\necho "$@"\nenv\n')
+    cloud.program(_PYTHON, '#!/bin/sh\necho "$@"\nenv\n')
     shown = cloud.work('run', 't5x.eval', 'a b', CHIPS='1').stdout.splitlines()
     assert shown[0] == '-m scripts.cloud_tpu.worker_main t5x.eval a b'
     assert {
@@ -295,10 +272,8 @@ class TestWorker:
     assert cloud.work('run', 'other').stdout.splitlines() == shown
 
   def test_interrupted_before_the_deletion(self, cloud):
-    cloud.python(
-        f'#!{sys.executable}\nimport signal\ntry:\n  signal.pause()\n'
-        'except KeyboardInterrupt:\n  print("interrupted")\n'
-    )
+    text = 'trap "echo interrupted; exit" INT\nsleep 9 & wait\n'
+    cloud.program(_PYTHON, f'#!/bin/sh\n{text}')
     done = cloud.work('run', 'x', END_AT=int(time.time()) + 2)
     assert done.returncode == 124
     assert done.stdout in ('interrupted\n', 'error: no time is left.\n')
@@ -323,19 +298,16 @@ class TestWorkerMain:
     (trace,) = folder.glob('plugins/profile/*/*.xplane.pb')
     assert trace.stat().length > 0
 
-  @pytest.mark.parametrize(
-      ('name', 'macro'),
-      [('t5x.train', 'MODEL_DIR'), ('t5x.infer', 'INFER_OUTPUT_DIR')],
-  )
-  def test_t5x_on_several_hosts(self, monkeypatch, name, macro):
+  def test_t5x_on_several_hosts(self, monkeypatch):
     calls = []
     note = lambda *args: calls.append(args)
     monkeypatch.setattr(jax.distributed, 'initialize', note)
     monkeypatch.setattr(compilation_cache, 'enable', note)
     monkeypatch.setattr(worker_main.t5x_multihost, 'run_script', note)
-    worker_main.main(['--num_hosts=4', '--output_dir=gs://b/x', name, '--a'])
-    flags = ['--gin_search_paths=.', '--a', f'--gin.{macro}="gs://b/x"']
-    assert calls == [(), ('gs://b/x',), (name[4:], flags)]
+    flags = '--num_hosts=4', '--output_dir=gs://b/x', 't5x.train', '--a'
+    worker_main.main(flags)
+    expected = ['--gin_search_paths=.', '--a', '--gin.MODEL_DIR="gs://b/x"']
+    assert calls == [(), ('gs://b/x',), ('train', expected)]
 
 
 def test_shellcheck():
