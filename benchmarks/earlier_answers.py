@@ -39,6 +39,7 @@ from speculative_t5x import embedded
 from speculative_t5x.decoder import answers
 from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import text_decoder
+from speculative_t5x.decoder.answers import store as store_lib
 from speculative_t5x.loading import quiet
 from speculative_t5x.loading.drafters import lookup_source
 from speculative_t5x.loading.drafters import source
@@ -46,6 +47,7 @@ from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.tasks import paraphrases
 
 _FILL_BATCH = 20
+_COUNT = 1  # answers per request
 _TASKS = {
     'paraphrases': paraphrases.read_pairs,
     'unrelated': paraphrases.read_unrelated_pairs,
@@ -149,7 +151,8 @@ def main(given: Sequence[str] | None = None) -> None:
     first, second = (
         [text for text, _ in read(split)] for split in paraphrases.SPLITS
     )
-    finder = answers.Finder(decoder.tokens, fill_store(decoder, first))
+    store = fill_store(decoder, first)
+    finder = answers.Finder(decoder.tokens, store, _COUNT)
     measured[name] = measure(
         decoder, finder, second[: options.requests], options.repeats, name
     )
@@ -157,6 +160,8 @@ def main(given: Sequence[str] | None = None) -> None:
       'earlier_answers',
       drafter=drafter.description.name,
       gamma=options.gamma,
+      count=_COUNT,
+      min_similarity=store_lib.MIN_SIMILARITY,
       repeats=options.repeats,
       **measured,
   )

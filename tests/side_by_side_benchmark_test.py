@@ -238,11 +238,10 @@ def test_this_package_decodes(multi30k, draft):
   ]
   expected = prepare('plain', 'whole')
   assert expected[0] != expected[1]
-  assert prepare('plain', 'from_encoded') == expected
   for place in places:
     assert prepare('speculative', place) == expected
-    seconds = system.time('speculative', place)
-    assert len(seconds) == 2 and min(seconds) > 0
+  seconds = system.time('speculative', 'whole')
+  assert len(seconds) == 2 and min(seconds) > 0
 
 
 def test_every_system_has_a_module():

@@ -15,8 +15,6 @@ from benchmarks import simulated_pairs
 from speculative_t5x.research import run_record
 from speculative_t5x.research.paper import published
 from speculative_t5x.research.simulation import simulated_walltimes
-from speculative_t5x.research.simulation import t5_published
-from tests.research.measurement import read_floor_test
 
 _ROOT = pathlib.Path(__file__).parents[1]
 # Two targets made tiny, a row of the paper, twice, and none of what jobs need
@@ -47,19 +45,6 @@ def test_shapes():
   assert (one.dtype, one.matmul_precision) == ('bfloat16', None)
   exact, _ = parse('--dtype=float32 --output_dir=x')
   assert exact.matmul_precision == 'highest'
-
-
-@pytest.mark.parametrize(('rows', 'dtype'), [(1, 'float32'), (3, 'bfloat16')])
-def test_bytes_as_counted_by_hand(rows, dtype):
-  shapes = simulated_walltimes.Shapes(
-      batch_size=rows,
-      inputs_length=read_floor_test.INPUTS_LENGTH,
-      targets_length=read_floor_test.LENGTH,
-      dtype=dtype,
-  )
-  found = simulated_pairs.count_step_bytes('base', shapes)
-  config = t5_published.make_config('base', dtype)
-  assert found == read_floor_test.by_hand(config, rows)
 
 
 def test_bytes_of_the_largest_target():

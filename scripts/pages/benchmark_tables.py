@@ -18,15 +18,6 @@ _SYSTEMS = {
     'speculative, this package in a T5X model': 'speculative_in_t5x',
     'Hugging Face assisted generation': 'transformers_assisted',
 }
-_PRODUCTS = {
-    'as used by this package (YNNPACK for several rows)': 'product',
-    'by Eigen': 'product_by_eigen',
-    'kernel stored transposed, from the left': 'transposed_left',
-    'kernel stored transposed, from the right': 'transposed_right',
-    'kernel in panels of 64 columns': 'panels',
-    'kernel as two arrays': 'halves',
-    'row by row': 'row_by_row',
-}
 _WAYS = {
     'searched': 'search, then plain decoding',
     'lookup': 'lookup without answers',
@@ -94,10 +85,11 @@ def read_speeds(*files: str) -> str:
 def row_products(file: str) -> str:
   """Returns the times of products by number of rows, over the read time."""
   record = records.entry(file)
-  found = {name: record['over_read'][key] for name, key in _PRODUCTS.items()}
-  found['arithmetic only'] = record['arithmetic_over_read']
+  found = record['over_read'] | {
+      'arithmetic only': record['arithmetic_over_read']
+  }
   rows = [
-      [name, *(f'{times[n]:.2f}' for n in ('1', '2', '4', '8'))]
+      [name.replace('_', ' '), *(f'{x:.2f}' for x in times.values())]
       for name, times in found.items()
   ]
   return markdown.table(('form of the product', '1 row', '2', '4', '8'), rows)

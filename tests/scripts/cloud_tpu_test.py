@@ -130,184 +130,189 @@ def _dry(cloud, *arguments):
   return tpu, first
 
 
-class TestLaunch:
+def test_one_chip(cloud):
+  (create, _, _, run, delete), first = _dry(cloud, _BUCKET, '--chips=1')
+  assert first.endswith(': v4-8, at most 8 chip-hours')
+  assert {'--accelerator-type=v4-8', '--zone=us-central2-b'} <= set(create)
+  assert create[1] == delete[1] and '--spot' not in create
+  (remote,) = (shlex.split(x[10:]) for x in run if x.startswith('--command'))
+  assert remote[1] == 'CHIPS=1'
+  assert remote[-6:] == [
+      '--num_hosts=1', '--output_dir=gs://bucket/runs/x', 'speculative-t5x',
+      *_JOB[1:],
+  ]  # fmt: skip
 
-  def test_one_chip(self, cloud):
-    (create, _, _, run, delete), first = _dry(cloud, _BUCKET, '--chips=1')
-    assert first.endswith(': v4-8, at most 8 chip-hours')
-    assert {'--accelerator-type=v4-8', '--zone=us-central2-b'} <= set(create)
-    assert create[1] == delete[1] and '--spot' not in create
-    (remote,) = (shlex.split(x[10:]) for x in run if x.startswith('--command'))
-    assert remote[1] == 'CHIPS=1'
-    assert remote[-6:] == [
-        '--num_hosts=1', '--output_dir=gs://bucket/runs/x', 'speculative-t5x',
-        *_JOB[1:],
-    ]  # fmt: skip
 
-  def test_several_hosts(self, cloud):
-    flags = '--type=v4-32', '--program=t5x.eval', '--trace', '--spot', _BUCKET
-    (create, *others, _), first = _dry(cloud, *flags)
-    assert first.endswith(': v4-32, at most 32 chip-hours')
-    assert '--spot' in create and '--trace' in str(others[-1])
-    assert all('--worker=all' in each for each in others)
-    assert '--num_hosts=4' in str(others[-1])
+def test_several_hosts(cloud):
+  flags = '--type=v4-32', '--program=t5x.eval', '--trace', '--spot', _BUCKET
+  (create, *others, _), first = _dry(cloud, *flags)
+  assert first.endswith(': v4-32, at most 32 chip-hours')
+  assert '--spot' in create and '--trace' in str(others[-1])
+  assert all('--worker=all' in each for each in others)
+  assert '--num_hosts=4' in str(others[-1])
 
-  @pytest.mark.parametrize(
-      ('arguments', 'named'),
-      [
-          ((_BUCKET,), 'the job'),
-          (_JOB, '--output-dir'),
-          ((*_RUN, '--chip=1', *_JOB), '--chip=1'),
-          ((*_RUN, '--type=v5p-8', *_JOB), '--type'),
-          ((*_RUN, '--hours=2h', *_JOB), '--hours'),
-          ((*_RUN, '--type=v4-32', *_JOB), 'v4-32 has 4 hosts'),
-          (('--output-dir=x', '--spot', *_JOB), '--spot'),
-          ((_BUCKET, *_JOB), '--project'),
-      ],
+
+@pytest.mark.parametrize(
+    ('arguments', 'named'),
+    [
+        ((_BUCKET,), 'the job'),
+        (_JOB, '--output-dir'),
+        ((*_RUN, '--chip=1', *_JOB), '--chip=1'),
+        ((*_RUN, '--type=v5p-8', *_JOB), '--type'),
+        ((*_RUN, '--hours=2h', *_JOB), '--hours'),
+        ((*_RUN, '--type=v4-32', *_JOB), 'v4-32 has 4 hosts'),
+        (('--output-dir=x', '--spot', *_JOB), '--spot'),
+        ((_BUCKET, *_JOB), '--project'),
+    ],
+)
+def test_refused_in_one_line(cloud, arguments, named):
+  done = cloud.launch(*arguments)
+  (line,) = done.stderr.splitlines()
+  assert line.startswith('error: ') and named in line
+  assert (done.returncode, cloud.calls()) == (1, [])
+
+
+def test_uncommitted_changes_are_refused(cloud):
+  (cloud.checkout / 'new').write_text('')
+  assert 'uncommitted changes' in cloud.launch(*_RUN, *_JOB).stderr
+  assert cloud.calls() == []
+
+
+@pytest.mark.parametrize(
+    ('fails', 'verbs'),
+    [
+        ('', _WHOLE),
+        ('* create *', ['create', 'delete']),
+        ('* scp *', ['create', 'scp', 'delete']),
+        ('*set_up*', ['create', 'scp', 'ssh', 'delete']),
+        ('*worker.sh run*', _WHOLE),
+        ('* delete *', [*_WHOLE, 'delete']),
+    ],
+)
+def test_machine_is_deleted(cloud, fails, verbs):
+  """However the run ends, and no other machine is touched."""
+  done = cloud.launch(*_RUN, *_JOB, FAILS=fails, STATUS=7)
+  assert done.returncode == {'': 0, '* delete *': 1}.get(fails, 7)
+  assert cloud.verbs() == verbs
+  if 'delete' in fails:
+    assert 'is billed until' in done.stderr
+  assert cloud.launch(*_RUN, *_JOB).returncode == 0
+  text = [' '.join(call) for call in cloud.calls()]
+  names = [re.findall(r'speculative-\d+-\d+-\d+', each)[0] for each in text]
+  first, second = names[0], names[-1]
+  expected = [first] * len(verbs) + [second] * len(_WHOLE)
+  assert first != second and names == expected
+
+
+@pytest.mark.parametrize('hangs', ['create', 'run'])
+def test_signal(cloud, hangs):
+  """Also after an interrupt of tee, which closes the output."""
+  process = subprocess.Popen(
+      [cloud.checkout / 'scripts/cloud_tpu/launch.sh', *_RUN, *_JOB],
+      env=cloud.environment(HANGS=f'* {hangs} *'),
+      stderr=subprocess.STDOUT, stdout=subprocess.PIPE,
+  )  # fmt: skip
+  give_up = time.monotonic() + _SECONDS
+  while f' {hangs}' not in cloud.log.read_text():
+    assert time.monotonic() < give_up
+    time.sleep(0.02)
+  process.stdout.close()
+  process.send_signal(signal.SIGTERM)
+  assert process.wait(timeout=_SECONDS) == 143
+  assert cloud.verbs()[-1] == 'delete'
+
+
+@pytest.mark.parametrize(
+    ('spot', 'state', 'machines'),
+    [(True, 'PREEMPTED', 5), (True, 'READY', 1), (False, 'PREEMPTED', 1)],
+)
+def test_preempted_machine_is_replaced(cloud, spot, state, machines):
+  flags = ['--spot'] if spot else []
+  settings = dict(FAILS='*worker.sh*run*', STATE=state)
+  assert cloud.launch(*_RUN, *flags, *_JOB, **settings).returncode == 1
+  assert cloud.verbs().count('create') == machines
+  assert cloud.verbs().count('delete') == machines
+
+
+def test_guard(cloud):
+  """The machine deletes itself at the limit, which a restart leaves as is."""
+  cloud.launch(*_RUN, *_JOB)
+  name = cloud.calls()[0][1]
+  cloud.run(['bash', cloud.folder / 'guard'])
+  text = (cloud.folder / 'guard').read_text()
+  old = re.sub(r'left=\S+', 'left=$((1', text, count=1)
+  cloud.run(['bash', '-c', old])
+  now, later = re.findall(
+      r'--on-active=(\d+)s.*? delete (speculative-\S+) ',
+      cloud.log.read_text().replace('\\\n', ''),
+      re.DOTALL,
   )
-  def test_refused_in_one_line(self, cloud, arguments, named):
-    done = cloud.launch(*arguments)
-    (line,) = done.stderr.splitlines()
-    assert line.startswith('error: ') and named in line
-    assert (done.returncode, cloud.calls()) == (1, [])
-
-  def test_uncommitted_changes_are_refused(self, cloud):
-    (cloud.checkout / 'new').write_text('')
-    assert 'uncommitted changes' in cloud.launch(*_RUN, *_JOB).stderr
-    assert cloud.calls() == []
-
-  @pytest.mark.parametrize(
-      ('fails', 'verbs'),
-      [
-          ('', _WHOLE),
-          ('* create *', ['create', 'delete']),
-          ('* scp *', ['create', 'scp', 'delete']),
-          ('*set_up*', ['create', 'scp', 'ssh', 'delete']),
-          ('*worker.sh run*', _WHOLE),
-          ('* delete *', [*_WHOLE, 'delete']),
-      ],
-  )
-  def test_machine_is_deleted(self, cloud, fails, verbs):
-    """However the run ends, and no other machine is touched."""
-    done = cloud.launch(*_RUN, *_JOB, FAILS=fails, STATUS=7)
-    assert done.returncode == {'': 0, '* delete *': 1}.get(fails, 7)
-    assert cloud.verbs() == verbs
-    if 'delete' in fails:
-      assert 'is billed until' in done.stderr
-    assert cloud.launch(*_RUN, *_JOB).returncode == 0
-    text = [' '.join(call) for call in cloud.calls()]
-    names = [re.findall(r'speculative-\d+-\d+-\d+', each)[0] for each in text]
-    first, second = names[0], names[-1]
-    expected = [first] * len(verbs) + [second] * len(_WHOLE)
-    assert first != second and names == expected
-
-  @pytest.mark.parametrize('hangs', ['create', 'run'])
-  def test_signal(self, cloud, hangs):
-    """Also after an interrupt of tee, which closes the output."""
-    process = subprocess.Popen(
-        [cloud.checkout / 'scripts/cloud_tpu/launch.sh', *_RUN, *_JOB],
-        env=cloud.environment(HANGS=f'* {hangs} *'),
-        stderr=subprocess.STDOUT, stdout=subprocess.PIPE,
-    )  # fmt: skip
-    give_up = time.monotonic() + _SECONDS
-    while f' {hangs}' not in cloud.log.read_text():
-      assert time.monotonic() < give_up
-      time.sleep(0.02)
-    process.stdout.close()
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=_SECONDS) == 143
-    assert cloud.verbs()[-1] == 'delete'
-
-  @pytest.mark.parametrize(
-      ('spot', 'state', 'machines'),
-      [(True, 'PREEMPTED', 5), (True, 'READY', 1), (False, 'PREEMPTED', 1)],
-  )
-  def test_preempted_machine_is_replaced(self, cloud, spot, state, machines):
-    flags = ['--spot'] if spot else []
-    settings = dict(FAILS='*worker.sh*run*', STATE=state)
-    assert cloud.launch(*_RUN, *flags, *_JOB, **settings).returncode == 1
-    assert cloud.verbs().count('create') == machines
-    assert cloud.verbs().count('delete') == machines
-
-  def test_guard(self, cloud):
-    """The machine deletes itself at the limit, which a restart leaves as is."""
-    cloud.launch(*_RUN, *_JOB)
-    name = cloud.calls()[0][1]
-    cloud.run(['bash', cloud.folder / 'guard'])
-    text = (cloud.folder / 'guard').read_text()
-    old = re.sub(r'left=\S+', 'left=$((1', text, count=1)
-    cloud.run(['bash', '-c', old])
-    now, later = re.findall(
-        r'--on-active=(\d+)s.*? delete (speculative-\S+) ',
-        cloud.log.read_text().replace('\\\n', ''),
-        re.DOTALL,
-    )
-    assert 7000 < int(now[0]) <= 7200 and later[0] == '1'
-    assert now[1] == name
+  assert 7000 < int(now[0]) <= 7200 and later[0] == '1'
+  assert now[1] == name
 
 
-class TestWorker:
-
-  def test_from_the_commit_to_the_output(self, cloud):
-    done = cloud.launch(
-        '--project=p', '--output-dir=out', '--', 'paper', 'table1',
-        MACHINE=cloud.machine, JAX_PLATFORMS='cpu',
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    written = {path.name for path in (cloud.folder / 'out').iterdir()}
-    assert written == {'log.txt', 'table1.md'}
-    log = cloud.log.read_text()
-    assert re.search(r'python3 -m pip install .*--user uv==[\d.]+\n', log)
-    assert '-r requirements-tpu.txt' in log and 'requirements-t5x' not in log
-
-  def test_environment(self, cloud):
-    cloud.program(_PYTHON, '#!/bin/sh\necho "$@"\nenv\n')
-    shown = cloud.work('run', 't5x.eval', 'a b', CHIPS='1').stdout.splitlines()
-    assert shown[0] == '-m scripts.cloud_tpu.worker_main t5x.eval a b'
-    assert {
-        'JAX_PLATFORMS=tpu,cpu', 'TPU_VISIBLE_CHIPS=0',
-        'TPU_CHIPS_PER_PROCESS_BOUNDS=1,1,1', 'TPU_PROCESS_BOUNDS=1,1,1',
-    } <= set(shown)  # fmt: skip
-    # After a lost connection the job is shown again, not started again.
-    assert cloud.work('run', 'other').stdout.splitlines() == shown
-
-  def test_interrupted_before_the_deletion(self, cloud):
-    text = 'trap "echo interrupted; exit" INT\nsleep 9 & wait\n'
-    cloud.program(_PYTHON, f'#!/bin/sh\n{text}')
-    done = cloud.work('run', 'x', END_AT=int(time.time()) + 2)
-    assert done.returncode == 124
-    assert done.stdout in ('interrupted\n', 'error: no time is left.\n')
-
-  def test_same_t5x_as_documented(self):
-    worker = (_CHECKOUT / 'scripts/cloud_tpu/worker.sh').read_text()
-    documented = (_CHECKOUT / 'docs/t5x.md').read_text()
-    repositories = re.findall(r"'(\S+/\S+) ([0-9a-f]{40})'", worker)
-    assert len(repositories) == 3
-    for name, commit in repositories:
-      assert f'| `{name}` | commit `{commit}` |' in documented
+def test_from_the_commit_to_the_output(cloud):
+  done = cloud.launch(
+      '--project=p', '--output-dir=out', '--', 'paper', 'table1',
+      MACHINE=cloud.machine, JAX_PLATFORMS='cpu',
+  )  # fmt: skip
+  assert done.returncode == 0, done.stderr
+  written = {path.name for path in (cloud.folder / 'out').iterdir()}
+  assert written == {'log.txt', 'table1.md'}
+  log = cloud.log.read_text()
+  assert re.search(r'python3 -m pip install .*--user uv==[\d.]+\n', log)
+  assert '-r requirements-tpu.txt' in log and 'requirements-t5x' not in log
 
 
-class TestWorkerMain:
+def test_environment(cloud):
+  cloud.program(_PYTHON, '#!/bin/sh\necho "$@"\nenv\n')
+  shown = cloud.work('run', 't5x.eval', 'a b', CHIPS='1').stdout.splitlines()
+  assert shown[0] == '-m scripts.cloud_tpu.worker_main t5x.eval a b'
+  assert {
+      'JAX_PLATFORMS=tpu,cpu', 'TPU_VISIBLE_CHIPS=0',
+      'TPU_CHIPS_PER_PROCESS_BOUNDS=1,1,1', 'TPU_PROCESS_BOUNDS=1,1,1',
+  } <= set(shown)  # fmt: skip
+  # After a lost connection the job is shown again, not started again.
+  assert cloud.work('run', 'other').stdout.splitlines() == shown
 
-  def test_trace_of_a_failing_job(self, tmp_path):
-    folder = epath.Path(tmp_path) / 'output' / 'trace'
-    with pytest.raises(ValueError, match='in the job'):
-      with worker_main.traced(folder):
-        jax.block_until_ready(jnp.arange(8) * 2)
-        raise ValueError('in the job')
-    (trace,) = folder.glob('plugins/profile/*/*.xplane.pb')
-    assert trace.stat().length > 0
 
-  def test_t5x_on_several_hosts(self, monkeypatch):
-    calls = []
-    note = lambda *args: calls.append(args)
-    monkeypatch.setattr(jax.distributed, 'initialize', note)
-    monkeypatch.setattr(compilation_cache, 'enable', note)
-    monkeypatch.setattr(worker_main.t5x_multihost, 'run_script', note)
-    flags = '--num_hosts=4', '--output_dir=gs://b/x', 't5x.train', '--a'
-    worker_main.main(flags)
-    expected = ['--gin_search_paths=.', '--a', '--gin.MODEL_DIR="gs://b/x"']
-    assert calls == [(), ('gs://b/x',), ('train', expected)]
+def test_interrupted_before_the_deletion(cloud):
+  text = 'trap "echo interrupted; exit" INT\nsleep 9 & wait\n'
+  cloud.program(_PYTHON, f'#!/bin/sh\n{text}')
+  done = cloud.work('run', 'x', END_AT=int(time.time()) + 2)
+  assert done.returncode == 124
+  assert done.stdout in ('interrupted\n', 'error: no time is left.\n')
+
+
+def test_same_t5x_as_documented():
+  worker = (_CHECKOUT / 'scripts/cloud_tpu/worker.sh').read_text()
+  documented = (_CHECKOUT / 'docs/t5x.md').read_text()
+  repositories = re.findall(r"'(\S+/\S+) ([0-9a-f]{40})'", worker)
+  assert len(repositories) == 3
+  for name, commit in repositories:
+    assert f'| `{name}` | commit `{commit}` |' in documented
+
+
+def test_trace_of_a_failing_job(tmp_path):
+  folder = epath.Path(tmp_path) / 'output' / 'trace'
+  with pytest.raises(ValueError, match='in the job'):
+    with worker_main.traced(folder):
+      jax.block_until_ready(jnp.arange(8) * 2)
+      raise ValueError('in the job')
+  (trace,) = folder.glob('plugins/profile/*/*.xplane.pb')
+  assert trace.stat().length > 0
+
+
+def test_t5x_on_several_hosts(monkeypatch):
+  calls = []
+  note = lambda *args: calls.append(args)
+  monkeypatch.setattr(jax.distributed, 'initialize', note)
+  monkeypatch.setattr(compilation_cache, 'enable', note)
+  monkeypatch.setattr(worker_main.t5x_multihost, 'run_script', note)
+  flags = '--num_hosts=4', '--output_dir=gs://b/x', 't5x.train', '--a'
+  worker_main.main(flags)
+  expected = ['--gin_search_paths=.', '--a', '--gin.MODEL_DIR="gs://b/x"']
+  assert calls == [(), ('gs://b/x',), ('train', expected)]
 
 
 def test_shellcheck():
