@@ -8,6 +8,7 @@ A name joins the keys on the way to a leaf: `decoder/layers_0/mlp/wo/kernel`.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from flax import traverse_util
 import jax
 import jax.numpy as jnp
 
@@ -17,27 +18,14 @@ Params = Any  # nested mappings
 _BATCH = 64 * 2**20  # bytes
 
 
-def flatten(tree: Params, prefix: str = '') -> dict[str, Any]:
+def flatten(tree: Params) -> dict[str, Any]:
   """Returns the leaves of a tree, by name."""
-  flat = {}
-  for name, part in tree.items():
-    if isinstance(part, Mapping):
-      flat.update(flatten(part, f'{prefix}{name}/'))
-    else:
-      flat[prefix + name] = part
-  return flat
+  return traverse_util.flatten_dict(tree, sep='/')
 
 
 def nest(flat: Mapping[str, Any]) -> Params:
   """Returns the tree of named leaves; the inverse of `flatten`."""
-  tree: dict[str, Any] = {}
-  for name, leaf in flat.items():
-    *parents, key = name.split('/')
-    node = tree
-    for parent in parents:
-      node = node.setdefault(parent, {})
-    node[key] = leaf
-  return tree
+  return traverse_util.unflatten_dict(flat, sep='/')
 
 
 @jax.jit

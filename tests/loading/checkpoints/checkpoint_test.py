@@ -16,20 +16,14 @@ import numpy as np
 import pytest
 
 from speculative_t5x.loading import checkpoints
-from speculative_t5x.loading.checkpoints import hugging_face_config
+from speculative_t5x.loading.checkpoints import hugging_face
 from speculative_t5x.loading.checkpoints import layouts
 from speculative_t5x.loading.checkpoints import legacy
 from speculative_t5x.loading.checkpoints import orbax
-from speculative_t5x.loading.checkpoints import safetensors_file
 from tests import checkpoints_by_hand as by_hand
 from tests import simulated_devices
 from tests import tiny
 from tests.loading.checkpoints import steps
-
-T5X_LAYOUTS = pytest.mark.parametrize(
-    'layout', [checkpoints.Layout.ORBAX, checkpoints.Layout.LEGACY]
-)
-
 
 def assert_equal(a, b):
   jax.tree.map(np.testing.assert_array_equal, a, b)
@@ -63,38 +57,12 @@ class TestRestore:
     newest = checkpoints.open(folder).restore_params(steps.expected())
     assert_equal(newest, jax.tree.map(lambda x: -x, params))
 
-  def test_text_path(self, folder, params):
-    path = str(folder / 'checkpoint_9')
-    assert_equal(
-        checkpoints.open(path).restore_params(steps.expected()), params
-    )
-
   def test_optimizer_state_is_not_read(self, tmp_path, params):
     """NaN in the state does not matter."""
     nan = jax.tree.map(lambda x: x * jnp.nan, steps.with_states(params))
     checkpoints.save(tmp_path, 1, params, nan)
     assert_equal(
         checkpoints.open(tmp_path).restore_params(steps.expected()), params
-    )
-
-  def test_only_parameters_are_restored(self, folder, params, monkeypatch):
-    asked = []
-    restore = orbax.Reader.restore
-    monkeypatch.setattr(
-        orbax.Reader,
-        'restore',
-        lambda reader, tree: asked.append(tree) or restore(reader, tree),
-    )
-    checkpoints.open(folder / 'checkpoint_9').restore_params(steps.expected())
-    assert [set(tree) for tree in asked] == [{'target'}]
-
-  def test_dtype_is_cast_on_load(self, folder, params):
-    restored = checkpoints.open(folder / 'checkpoint_9').restore_params(
-        steps.expected(), jnp.bfloat16
-    )
-    assert dtypes(restored) == {'bfloat16'}
-    assert_equal(
-        restored, jax.tree.map(lambda x: x.astype(jnp.bfloat16), params)
     )
 
   def test_dtype_is_widened_on_load(self, tmp_path, params):
@@ -186,12 +154,9 @@ class TestAnotherNetwork:
       'overrides, message',
       [
           (dict(num_decoder_layers=1), 'also holds decoder/layers_1/'),
-          (dict(num_decoder_layers=3), 'lacks decoder/layers_2/'),
           (dict(num_encoder_layers=2), 'lacks encoder/layers_1/'),
           (dict(emb_dim=24), r'decoder_norm/scale \(32,\) instead of \(24,\)'),
-          (dict(mlp_dim=40), r'\(32, 48\) instead of \(32, 40\)'),
           (dict(vocab_size=80), r'\(32, 64\) instead of \(32, 80\)'),
-          (dict(num_heads=4, head_dim=8), r'\(2, 32\) instead of \(4, 32\)'),
           (dict(mlp_activations=('relu',)), 'lacks .*mlp/wi/kernel'),
       ],
   )
@@ -215,33 +180,10 @@ class TestAnotherNetwork:
       )
     assert str(error.value).count('instead of') == 2
 
-  def test_missing_and_additional_parameters(self, folder):
-    config = dict(num_decoder_layers=1, num_encoder_layers=2)
-    with pytest.raises(checkpoints.CheckpointError) as error:
-      checkpoints.open(folder).check_shapes(steps.expected(**config))
-    assert 'lacks' in str(error.value) and 'also holds' in str(error.value)
-
-  def test_same_network_passes(self, folder):
-    checkpoints.open(folder).check_shapes(steps.expected())
-
-
 class TestDamage:
 
   def read(self, path):
     return checkpoints.open(path).restore_params(steps.expected())
-
-  def test_invalid_json_in_metadata(self, copied):
-    file = copied / 'checkpoint_10' / 'state' / '_METADATA'
-    file.write_text(file.read_text()[:100])
-    with pytest.raises(checkpoints.CheckpointError, match='damaged'):
-      self.read(copied)
-
-  def test_missing_data(self, copied):
-    shutil.rmtree(copied / 'checkpoint_10' / 'state' / 'd')
-    with pytest.raises(checkpoints.CheckpointError) as error:
-      self.read(copied)
-    assert 'checkpoint_10' in str(error.value)
-    assert 'save' in str(error.value)
 
   @pytest.mark.parametrize('part', ['d', 'array_metadatas'])
   def test_cut_short(self, copied, monkeypatch, caplog, part):
@@ -255,7 +197,7 @@ class TestDamage:
       self.read(copied)
     message = str(error.value)
     assert message.isprintable() and 'pybind11' not in message
-    assert f'{copied / "checkpoint_10" / "state"} is damaged' in message
+    assert str(copied / 'checkpoint_10' / 'state') in message
     if part == 'd':
       assert '"target.' in message and 'is not valid for' in message
     del error
@@ -278,21 +220,6 @@ class TestDamage:
     caplog.clear()
     logging.getLogger('asyncio').error(f'Task exception was {text}')
     assert bool(caplog.records) == is_heard
-
-  @pytest.mark.parametrize('bad', [np.nan, np.inf])
-  def test_non_finite_numbers(self, tmp_path, params, bad):
-    kernel = params['decoder']['layers_1']['mlp']['wo']['kernel']
-    layer = {**params['decoder']['layers_1']['mlp']}
-    layer['wo'] = {'kernel': kernel.at[3, 4].set(bad)}
-    broken = jax.tree.map(lambda x: x, params)
-    broken['decoder']['layers_1']['mlp'] = layer
-    checkpoints.save(tmp_path, 1, broken)
-    with pytest.raises(
-        checkpoints.CheckpointError,
-        match='not finite .* in decoder/layers_1/mlp/wo/kernel',
-    ):
-      self.read(tmp_path)
-
 
 @pytest.fixture(scope='module', params=checkpoints.Layout)
 def written(request, tmp_path_factory):
@@ -331,15 +258,6 @@ class TestAnyLayout:
     with pytest.raises(checkpoints.CheckpointError, match='cannot be read as'):
       checkpoints.open(written).restore_params(steps.expected(), dtype)
 
-  def test_shardings_of_another_tree(self, written):
-    device = jax.sharding.SingleDeviceSharding(jax.devices()[0])
-    shardings = jax.tree.map(lambda _: device, steps.expected())
-    del shardings['decoder']['decoder_norm']
-    with pytest.raises(ValueError, match='lacks decoder/decoder_norm/scale'):
-      checkpoints.open(written).restore_params(
-          steps.expected(), shardings=shardings
-      )
-
   def test_the_path_and_the_metadata_are_read_once(self, written, monkeypatch):
     """Each read would be a round trip to a bucket."""
     counts = collections.Counter()
@@ -355,10 +273,9 @@ class TestAnyLayout:
 
     count(layouts, 'resolve')
     count(orbax, '_read_metadata')
-    count(legacy, '_read_training_state')
-    count(legacy, '_open')
-    count(hugging_face_config, 'read')
-    count(safetensors_file, 'read_header')
+    count(legacy.serialization, 'msgpack_restore')
+    count(hugging_face.json_file, 'read')
+    count(hugging_face.Reader, '_open')
     checkpoint = checkpoints.open(written)
     assert checkpoint.step in (0, 7)
     assert (checkpoint.config_fields is None) == (checkpoint.step == 7)
@@ -369,14 +286,8 @@ class TestAnyLayout:
     assert dict(checkpoint.read_params()).keys() == checkpoint.specs.keys()
     metadata = {
         checkpoints.Layout.ORBAX: ['orbax._read_metadata'],
-        checkpoints.Layout.LEGACY: [
-            'legacy._read_training_state',
-            'legacy._open',
-        ],
-        checkpoints.Layout.HUGGING_FACE: [
-            'hugging_face_config.read',
-            'safetensors_file.read_header',
-        ],
+        checkpoints.Layout.LEGACY: ['serialization.msgpack_restore'],
+        checkpoints.Layout.HUGGING_FACE: ['json_file.read', 'Reader._open'],
     }[checkpoint.layout]
     assert counts == dict.fromkeys(['layouts.resolve', *metadata], 1)
 
@@ -387,41 +298,16 @@ class TestAnyLayout:
       )
     assert str(checkpoints.open(written).folder) in str(e.value)
 
-  @pytest.mark.parametrize('layout', checkpoints.Layout)
-  def test_not_finite(self, tmp_path, layout):
-    params = by_hand.cast(tiny.params(steps.CONFIG), jnp.float32)
-    params['token_embedder']['embedding'][1, 2] = np.inf
-    write(layout, tmp_path, params)
-    with pytest.raises(
-        checkpoints.CheckpointError,
-        match='not finite .* in token_embedder/embedding',
-    ):
-      checkpoints.open(tmp_path).restore_params(steps.expected())
-
-  @T5X_LAYOUTS
-  def test_a_bias_in_each_layer(self, tmp_path, layout):
-    """scalable_t5 and umT5 have a bias in each layer."""
-    params = by_hand.cast(tiny.params(steps.CONFIG), jnp.float32)
-    bias = params['decoder'].pop('relpos_bias')
-    params['decoder']['layers_1']['relpos_bias'] = bias
-    write(layout, tmp_path, params)
-    with pytest.raises(
-        checkpoints.CheckpointError,
-        match='scalable_t5 .*decoder/layers_1/relpos_bias',
-    ):
-      checkpoints.open(tmp_path).check_shapes(steps.expected())
-
-  @T5X_LAYOUTS
-  def test_scanned_layers(self, tmp_path, layout):
-    """scalable_t5 stacks layers along the second axis."""
+  def test_scalable_t5(self, tmp_path):
+    """It stacks layers along the second axis, and has a bias in each."""
     params = by_hand.cast(tiny.params(steps.CONFIG), jnp.float32)
     decoder = params['decoder']
     layers = [decoder.pop(f'layers_{i}') for i in range(2)]
     decoder['decoder'] = jax.tree.map(lambda *x: np.stack(x, axis=1), *layers)
-    write(layout, tmp_path, params)
+    decoder['decoder']['relpos_bias'] = decoder.pop('relpos_bias')
+    checkpoints.save(tmp_path, 7, params)
     with pytest.raises(
-        checkpoints.CheckpointError,
-        match='scalable_t5 .*scanned layers.*decoder/decoder/encoder_decoder',
+        checkpoints.CheckpointError, match='also holds decoder/decoder/'
     ):
       checkpoints.open(tmp_path).check_shapes(steps.expected())
 
@@ -433,7 +319,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from speculative_t5x.loading import checkpoints
 from tests import tiny
 from tests.loading.checkpoints import steps
-from tests.checkpoints.checkpoint_test import by_hand, write
+from tests.loading.checkpoints.checkpoint_test import by_hand, write
 
 mesh = jax.make_mesh((2, 2), ('data', 'model'))
 shardings = jax.tree.map(

@@ -34,10 +34,6 @@ class TestFind:
     (copied / 'checkpoint').mkdir()
     assert checkpoints.open(copied).folder.name == 'checkpoint_10'
 
-  def test_missing_folder(self, tmp_path):
-    with pytest.raises(checkpoints.CheckpointError, match='no such folder'):
-      checkpoints.open(tmp_path / 'mistyped')
-
   @pytest.mark.parametrize(
       'make', [lambda x: x.touch(), lambda x: x.symlink_to('gone')]
   )
@@ -45,18 +41,7 @@ class TestFind:
     """The error does not fall back to an older step silently."""
     make(copied / 'checkpoint_11')
     with pytest.raises(
-        checkpoints.CheckpointError, match='checkpoint_11 has .* no folder'
-    ):
-      checkpoints.open(copied)
-
-  def test_folder_without_checkpoints(self, tmp_path):
-    with pytest.raises(checkpoints.CheckpointError, match='checkpoint_<step>'):
-      checkpoints.open(tmp_path)
-
-  def test_half_written(self, copied):
-    (copied / 'checkpoint_10' / 'state' / '_METADATA').unlink()
-    with pytest.raises(
-        checkpoints.CheckpointError, match='checkpoint_10 is unfinished'
+        checkpoints.CheckpointError, match='checkpoint_11: .*folder'
     ):
       checkpoints.open(copied)
 
@@ -67,7 +52,6 @@ class TestFind:
 
   def test_remote_path_is_not_relative(self):
     assert str(layouts._absolute('gs://bucket/model')) == 'gs://bucket/model'
-
 
   def test_url_of_a_file(self, folder):
     url = folder.as_uri()
@@ -97,6 +81,20 @@ class TestPathsThatOrbaxMisreads:
         checkpoints.open(tmp_path / name)
 
 
+def _half_written(folder):
+  (folder / 'checkpoint_10' / 'state' / '_METADATA').unlink()
+
+
+def _without_state(folder):
+  state = folder / 'checkpoint_10' / 'state'
+  state.rename(state.parent / 'state.orbax-checkpoint-tmp-9')
+
+
+def _only_unfinished(folder):
+  (folder / 'checkpoint_10').rename(folder / 'checkpoint_10.tmp-1')
+  shutil.rmtree(folder / 'checkpoint_9')
+
+
 class TestRefused:
   """An error names folders that are no checkpoints, or of an unknown layout."""
 
@@ -106,42 +104,44 @@ class TestRefused:
     assert len(str(error.value).splitlines()) == 1
     assert str(path) in str(error.value)
 
-  def test_mesh_tensorflow(self, tmp_path):
-    """The path can be the folder, or the prefix that T5's tools use."""
-    for name in ('checkpoint', 'model.ckpt-900.index', 'operative_config.gin'):
+  @pytest.mark.parametrize(
+      'damage', [_half_written, _without_state, _only_unfinished]
+  )
+  def test_unfinished(self, copied, damage):
+    damage(copied)
+    self.refuse(copied, 'unfinished')
+
+  @pytest.mark.parametrize(
+      'name', ['checkpoint_10.orbax-checkpoint-tmp-9', 'checkpoint_9.tmp-1']
+  )
+  def test_a_name_of_an_unfinished_save(self, copied, name):
+    shutil.copytree(copied / 'checkpoint_10', copied / name)
+    self.refuse(copied / name, 'unfinished')
+
+  @pytest.mark.parametrize(
+      'names, match',
+      [
+          ([], 'is empty'),
+          ([f'notes{i}.txt' for i in range(9)], 'notes0.txt, .* and 3 more'),
+          (['model.safetensors'], 'without a config.json'),
+          (['pytorch_model.bin', 'config.json'], 'pytorch_model.bin alone'),
+          (
+              ['checkpoint', 'model.ckpt-900.index', 'operative_config.gin'],
+              'Mesh TensorFlow.*convert_tf_checkpoint',
+          ),
+      ],
+  )
+  def test_other_files(self, tmp_path, names, match):
+    for name in names:
       (tmp_path / name).write_text('')
-    self.refuse(tmp_path, 'Mesh TensorFlow.*convert_tf_checkpoint')
+    self.refuse(tmp_path, match)
+
+  def test_no_folder(self, tmp_path):
+    (tmp_path / 'file').write_bytes(b'')
+    self.refuse(tmp_path / 'file', 'not a folder')
+    self.refuse(tmp_path / 'mistyped', 'no such folder')
+    # The prefix that T5's tools use.
     self.refuse(tmp_path / 'model.ckpt-900', 'Mesh TensorFlow')
-
-  def test_a_name_of_an_unfinished_save(self, copied):
-    for name in ('checkpoint_10.orbax-checkpoint-tmp-9', 'checkpoint_9.tmp-1'):
-      shutil.copytree(copied / 'checkpoint_10', copied / name)
-      self.refuse(copied / name, 'unfinished')
-
-  def test_only_unfinished_saves(self, copied):
-    (copied / 'checkpoint_10').rename(copied / 'checkpoint_10.tmp-1')
-    shutil.rmtree(copied / 'checkpoint_9')
-    self.refuse(copied, 'unfinished.*holds checkpoint_10.tmp-1 alone')
-
-  def test_a_step_without_a_state(self, copied):
-    step = copied / 'checkpoint_10'
-    (step / 'state').rename(step / 'state.orbax-checkpoint-tmp-9')
-    with pytest.raises(checkpoints.CheckpointError, match='10 is unfinished'):
-      checkpoints.open(copied)
-
-  def test_folder_with_other_files(self, tmp_path):
-    self.refuse(tmp_path, 'It is empty')
-    for i in range(9):
-      (tmp_path / f'notes{i}.txt').write_text('')
-    self.refuse(tmp_path, 'It holds notes0.txt, .* and 3 more')
-
-  def test_only_pickles(self, tmp_path):
-    (tmp_path / 'pytorch_model.bin').write_bytes(b'')
-    self.refuse(tmp_path, 'pytorch_model.bin alone')
-
-  def test_path_of_a_file(self, tmp_path):
-    (tmp_path / 'model.safetensors').write_bytes(b'')
-    self.refuse(tmp_path / 'model.safetensors', 'there is no such folder')
 
 
 class TestStep:
@@ -150,21 +150,6 @@ class TestStep:
     assert checkpoints.open(folder).step == 10
     (copied / 'checkpoint_9').rename(copied / 'best')
     assert checkpoints.open(copied / 'best').step == 9
-
-  @pytest.mark.parametrize(
-      'save',
-      [
-          checkpoints.save,
-          lambda path, step, params: checkpoints.save_each(
-              path, step, checkpoints.flatten(params).items()
-          ),
-      ],
-  )
-  @pytest.mark.parametrize('step', [-1, 2**31, 7.5, 7.0, '7', None])
-  def test_step_without_a_valid_folder_name(self, tmp_path, params, save, step):
-    with pytest.raises(checkpoints.CheckpointError, match='Pass a whole'):
-      save(tmp_path / 'model', step, params)
-    assert list(tmp_path.iterdir()) == []
 
   @pytest.mark.parametrize('step', [0, np.int64(2**31 - 1), jnp.int32(5)])
   def test_saved_step_is_found(self, tmp_path, step):
@@ -193,5 +178,5 @@ class TestStep:
   )  # fmt: skip
   def test_stored_step_is_no_number(self, tmp_path, step):
     self.write_step(tmp_path, step)
-    with pytest.raises(checkpoints.CheckpointError, match='step.* no .*number'):
+    with pytest.raises(checkpoints.CheckpointError, match='training step'):
       _ = checkpoints.open(tmp_path).step

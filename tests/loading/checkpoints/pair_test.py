@@ -95,7 +95,3 @@ class TestBadInput:
           checkpoints.CheckpointError, match='a target and a draft model'
       ):
         use()
-
-  def test_unknown_role(self, folder):
-    with pytest.raises(ValueError, match="got 'drafter'"):
-      checkpoints.open(folder).of('drafter')

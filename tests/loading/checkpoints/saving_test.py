@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from speculative_t5x.loading import checkpoints
-from speculative_t5x.loading.checkpoints import unfinished
+from speculative_t5x.loading.checkpoints import saving
 from tests import full_disk
 
 _MANY = np.random.default_rng(0).random((100, 100), np.float32)
@@ -116,7 +116,7 @@ def test_threads_that_write_on_leave_nothing(tmp_path, error):
       (tmp_path / 'checkpoint_2.orbax-checkpoint-tmp').mkdir()
 
   late = Late()
-  with pytest.raises(error), unfinished.nothing_left_behind(step_folder):
+  with pytest.raises(error), saving.nothing_left_behind(step_folder):
     late.start()
     raise error
   late.join()
