@@ -6,7 +6,6 @@ Reads vocabularies, and the names, shapes and dtypes of parameters.
 """
 
 import dataclasses
-import hashlib
 
 from etils import epath
 import jax.numpy as jnp
@@ -75,9 +74,13 @@ def read_pair(
       candidate if file is None else _add_vocabulary(candidate, file, num_ids)
       for candidate, file in zip(candidates, files, strict=True)
   )
-  if files[1] is None and read_target.vocabulary is not None:
-    assumed = dataclasses.replace(read_target.vocabulary, is_assumed=True)
-    read_draft = dataclasses.replace(read_draft, vocabulary=assumed)
+  if files[1] is None:
+    read_draft = dataclasses.replace(
+        read_draft,
+        vocabulary=read_target.vocabulary,
+        num_ids=read_target.num_ids,
+        is_assumed=True,
+    )
   return read_target, read_draft
 
 
@@ -167,11 +170,11 @@ def _add_vocabulary(
     candidate: facts.Candidate, path: str, num_ids: int | None
 ) -> facts.Candidate:
   try:
-    pieces = vocabularies.load(path)
+    vocabulary = vocabularies.load(path)
   except vocabularies.VocabularyError as error:
     return candidate.with_problem(str(error))
   if candidate.config is not None:
-    pieces = pieces.within(candidate.config.vocab_size)
-  sha256 = hashlib.sha256(pieces.path.read_bytes()).hexdigest()
-  vocabulary = facts.Vocabulary(sha256, num_ids or pieces.num_ids, pieces)
-  return dataclasses.replace(candidate, vocabulary=vocabulary)
+    vocabulary = vocabulary.within(candidate.config.vocab_size)
+  return dataclasses.replace(
+      candidate, vocabulary=vocabulary, num_ids=num_ids or vocabulary.num_ids
+  )

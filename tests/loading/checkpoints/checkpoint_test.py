@@ -25,6 +25,7 @@ from tests import simulated_devices
 from tests import tiny
 from tests.loading.checkpoints import steps
 
+
 def assert_equal(a, b):
   jax.tree.map(np.testing.assert_array_equal, a, b)
 

@@ -145,29 +145,12 @@ class TestModelProblems:
     )
     assert 'look swapped' in _problem(draft)
 
-  def test_scanned_layers(self, read, tmp_path):
-    params = tiny.params(saved_pair.TARGET)
-    decoder = params['decoder']
-    decoder['decoder'] = decoder.pop('layers_0')
-    checkpoints.save(tmp_path, 1, params)
-    target, _ = read(target={'checkpoint_path': str(tmp_path)})
-    problem = _problem(target)
-    assert problem.startswith(f'CHECKPOINT_PATH: {tmp_path}')
-    assert 'The layers are scanned' in problem
-
   def test_parameters_that_no_t5_has(self, read, tmp_path):
     params = tiny.params(saved_pair.DRAFT)
     params['adapter'] = {'kernel': jnp.ones((2, 2))}
     checkpoints.save(tmp_path, 1, params)
     _, draft = read(draft={'checkpoint_path': str(tmp_path)})
     assert 'it also holds adapter/kernel' in _problem(draft)
-
-  def test_other_buckets(self, read, tmp_path):
-    params = tiny.params(saved_pair.DRAFT)
-    params['decoder']['relpos_bias']['rel_embedding'] = jnp.ones((2, 16))
-    checkpoints.save(tmp_path, 1, params)
-    _, draft = read(draft={'checkpoint_path': str(tmp_path)})
-    assert 'rel_embedding (2, 16) instead of (2, 32)' in _problem(draft)
 
 
 class TestVocabularies:
@@ -179,19 +162,17 @@ class TestVocabularies:
 
   def test_both_given(self, read):
     target, draft = read(target=self.GIVEN, draft=self.GIVEN)
-    assert target.vocabulary.sha256 == draft.vocabulary.sha256
-    assert target.vocabulary.num_ids == 2048
-    assert not draft.vocabulary.is_assumed
+    assert (target.num_ids, draft.num_ids) == (2048, 2048)
+    assert not draft.is_assumed
 
   def test_target_alone_is_assumed_for_the_draft_model(self, read):
     target, draft = read(target=self.GIVEN)
-    assert not target.vocabulary.is_assumed
-    assert draft.vocabulary.is_assumed
-    assert draft.vocabulary.sha256 == target.vocabulary.sha256
+    assert not target.is_assumed and draft.is_assumed
+    assert draft.vocabulary is target.vocabulary
 
   def test_number_of_ids_is_given(self, read):
     pair = read(target=self.GIVEN, draft=self.GIVEN, num_ids=2148)
-    assert [candidate.vocabulary.num_ids for candidate in pair] == [2148] * 2
+    assert [candidate.num_ids for candidate in pair] == [2148] * 2
 
   @pytest.mark.parametrize('role', ['target', 'draft'])
   def test_beside_the_weights(self, folder, tmp_path, read, role):
@@ -201,8 +182,7 @@ class TestVocabularies:
     shutil.copy(bulletins.VOCABULARY_FILE, copy / 'spiece.model')
     given = {role: {'checkpoint_path': str(copy)}}
     found = dict(zip(('target', 'draft'), read(**given), strict=True))
-    assert found[role].vocabulary.num_ids == 2048
-    assert not found[role].vocabulary.is_assumed
+    assert found[role].num_ids == 2048 and not found[role].is_assumed
     (copy / 'spiece.model').write_bytes(b'nothing')
     found = dict(zip(('target', 'draft'), read(**given), strict=True))
     assert 'spiece.model is not' in _problem(found[role])

@@ -131,14 +131,10 @@ class TestWorkload:
   @pytest.mark.parametrize(
       ('changes', 'message'),
       [
-          ({'gamma': 0}, 'gamma must be a whole number and at least 1, got 0'),
-          ({'batch_size': 1.5}, 'batch_size must be .* got 1.5'),
-          ({'num_decodes': '2'}, "num_decodes must be .* got '2'"),
-          ({'inputs_length': 0}, 'inputs_length must be'),
-          ({'mesh_shape': (1, 0)}, 'model must be .* got 0'),
-          ({'mesh_shape': 2}, 'mesh_shape must be two numbers .* got 2'),
-          ({'mesh_shape': (2, 1, 1)}, 'mesh_shape must be two numbers'),
-          ({'mesh_shape': (2, 1)}, 'batch_size 3 cannot be split evenly over'),
+          ({'gamma': 0}, 'gamma must be'),
+          ({'mesh_shape': (1, 0)}, 'model must be'),
+          ({'mesh_shape': 2}, 'mesh_shape must be'),
+          ({'mesh_shape': (2, 1)}, 'batch_size 3'),
       ],
   )
   def test_invalid_values(self, changes, message):
