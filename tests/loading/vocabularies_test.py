@@ -138,14 +138,6 @@ class TestTokenizer:
     other = vocabularies.load(convert(spiece, tmp_path / 'tokenizer.json'))
     assert other.encode(text) == one.encode(text)
 
-  def test_facts(self, tmp_path):
-    path = convert(BULLETINS, tmp_path / 'tokenizer.json')
-    vocabulary = vocabularies.load(path)
-    assert vocabulary.path == path
-    assert vocabulary.num_pieces == 2048
-    assert (vocabulary.pad_id, vocabulary.eos_id) == (0, 1)
-    assert vocabulary.id_to_piece(1) == '</s>'
-
   def test_special_tokens_named_by_a_config(self, tmp_path):
     path = convert(BULLETINS, tmp_path / 'tokenizer.json')
     fields = {'eos_token': '<pad>', 'pad_token': {'content': '</s>'}}
@@ -345,29 +337,25 @@ class TestRefused:
     assert str(path) in str(error.value)
 
   def test_missing_file(self, tmp_path):
-    self.refuse(tmp_path / 'no.model', 'no vocabulary at .*Pass a Sentence')
-    self.refuse(tmp_path, 'neither spiece.model nor tokenizer.json')
+    self.refuse(tmp_path / 'no.model', 'no vocabulary at')
+    self.refuse(tmp_path, 'tokenizer.json or spiece.model')
 
-  @pytest.mark.parametrize('name', ['vocab.txt', 'spiece', 'spiece.model.gz'])
-  def test_unknown_kind(self, tmp_path, name):
-    (tmp_path / name).write_text('a')
-    self.refuse(tmp_path / name, 'unknown kind .*Pass a SentencePiece')
-
-  @pytest.mark.parametrize('content', [b'', b'no model', b'\n\x07\n\x05'])
-  def test_no_sentencepiece_model(self, tmp_path, content):
-    path = tmp_path / 'a.model'
-    path.write_bytes(content)
-    self.refuse(path, 'not a SentencePiece model: .*again')
-
-  @pytest.mark.parametrize('content', [b'', b'{}', b'\xff', b'{"model": 1}'])
-  def test_no_tokenizer(self, tmp_path, content):
-    path = tmp_path / 'tokenizer.json'
-    path.write_bytes(content)
-    self.refuse(path, 'not a tokenizer.json: .*again')
+  @pytest.mark.parametrize(
+      'name, content',
+      [
+          ('vocab.txt', b'a'), ('spiece', b'a'),
+          ('a.model', b''), ('a.model', b'no model'), ('a.model', b'\n\x07\n'),
+          ('tokenizer.json', b''), ('tokenizer.json', b'{}'),
+          ('tokenizer.json', b'{"model": 1}'),
+      ],
+  )  # fmt: skip
+  def test_files(self, tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    self.refuse(tmp_path / name, name)
 
   @pytest.mark.parametrize('role', ['pad', 'eos'])
   def test_no_special_token(self, tmp_path, role):
-    match = f'no {role}_token.*tokenizer_config.json of its model'
+    match = f'no {role}_token'
     path = vocabulary_files.train(
         tmp_path / 'a.model', **{f'{role}_id': -1, 'unk_id': 3}
     )
@@ -381,18 +369,14 @@ class TestRefused:
   @pytest.mark.parametrize(
       'text, match',
       [
-          ('{', 'cannot be read as JSON'),
-          ('[]', 'cannot be read as JSON'),
-          ('{"eos_token": "<end>"}', "eos_token '<end>', which is no piece"),
-          ('{"pad_token": 7}', 'pad_token 7, which is no text'),
-          ('{"pad_token": {"content": [1]}}', 'which is no text'),
-          ('{"extra_ids": -1}', 'extra_ids -1, which is no number'),
-          ('{"extra_ids": 1000000000}', 'extra_ids 1000000000, which'),
-          ('{"added_tokens_decoder": [7]}', 'added tokens .* cannot be read'),
-          (
-              '{"added_tokens_decoder": {"-1": {"content": "a"}}}',
-              'a negative id',
-          ),
+          ('[]', 'JSON'),
+          ('{"eos_token": "<end>"}', "no eos_token, which is named '<end>'"),
+          ('{"pad_token": 7}', 'pad_token is 7'),
+          ('{"pad_token": {"content": [1]}}', 'pad_token is'),
+          ('{"extra_ids": -1}', 'extra_ids is -1'),
+          ('{"extra_ids": 1000000000}', 'extra_ids is 1000000000'),
+          ('{"added_tokens_decoder": [7]}', 'tokenizer_config'),
+          ('{"added_tokens_decoder": {"-1": {"content": "a"}}}', 'id -1'),
       ],
   )
   def test_damaged_configs(self, spiece, text, match):
@@ -400,7 +384,7 @@ class TestRefused:
     file.write_text(text)
     with pytest.raises(vocabularies.VocabularyError, match=match) as error:
       vocabularies.load(spiece)
-    assert str(file) in str(error.value)
+    assert file.name in str(error.value)
 
 
 @dataclasses.dataclass
@@ -425,10 +409,6 @@ class TestCheckSame:
   def both_ways(self, one, other):
     vocabularies.check_same(one, other)
     vocabularies.check_same(other, one)
-
-  def test_across_kinds(self, spiece, tmp_path):
-    converted = convert(spiece, tmp_path / 'tokenizer.json')
-    self.both_ways(vocabularies.load(spiece), vocabularies.load(converted))
 
   def test_sentinels_do_not_matter(self, spiece, tmp_path):
     converted = convert(spiece, tmp_path / 'tokenizer.json', num_sentinels=100)
@@ -472,13 +452,3 @@ class TestCheckSame:
     pieces = ['<pad>', '</s>', 'a', 'b']
     with pytest.raises(vocabularies.VocabularyError, match=f"{role} .*'s 3"):
       vocabularies.check_same(Listed(pieces), Listed(pieces, **{role: 3}))
-
-  @pytest.mark.parametrize('is_converted', [False, True])
-  def test_pieces(self, spiece, tmp_path, is_converted):
-    path = vocabulary_files.train(tmp_path / 'b.model', text='ein Mann gehx')
-    if is_converted:
-      path = convert(path, tmp_path / 'tokenizer.json')
-    one, other = vocabularies.load(spiece), vocabularies.load(path)
-    assert one.num_pieces == other.num_pieces
-    with pytest.raises(vocabularies.VocabularyError, match="Id [0-9]+ is '"):
-      vocabularies.check_same(one, other)

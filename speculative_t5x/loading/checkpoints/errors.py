@@ -24,22 +24,25 @@ class CheckpointError(ValueError):
 
 
 @contextlib.contextmanager
-def reading(what: Any) -> Iterator[None]:
+def reading(
+    what: Any, kind: type[ValueError] = CheckpointError
+) -> Iterator[None]:
   """Turns what a damaged file makes other libraries raise into one error.
 
   Args:
     what: the file, or what is read of it, for the message.
+    kind: class of the error.
   Raises:
-    CheckpointError: for any exception within the context.
+    kind: for any exception within the context.
   """
   try:
     yield
-  except CheckpointError:
+  except kind:
     raise
   except Exception as error:  # of many kinds, wrapped in others
     while error.__cause__ is not None:
       error = error.__cause__
-    raise CheckpointError(
+    raise kind(
         f'{what} cannot be read: {first_line(error)}. It is damaged or'
         ' incomplete; copy or download it again.'
     ) from error
