@@ -5,7 +5,6 @@
 import collections
 import gc
 import logging
-import pathlib
 import shutil
 import subprocess
 import sys
@@ -30,18 +29,8 @@ def assert_equal(a, b):
   jax.tree.map(np.testing.assert_array_equal, a, b)
 
 
-def write(layout, path, params):
-  """Writes a checkpoint of steps.CONFIG's network in a layout."""
-  path = pathlib.Path(path)
-  match layout:
-    case checkpoints.Layout.ORBAX:
-      checkpoints.save(path, 7, params)
-    case checkpoints.Layout.LEGACY:
-      by_hand.write_legacy(path, params)
-    case checkpoints.Layout.HUGGING_FACE:
-      tensors = by_hand.hugging_face_tensors(steps.CONFIG, params)
-      fields = by_hand.hugging_face_config(steps.CONFIG)
-      by_hand.write_hugging_face(path, fields, tensors)
+def restore(path, *arguments):
+  return checkpoints.open(path).restore_params(steps.expected(), *arguments)
 
 
 def dtypes(tree):
@@ -51,26 +40,19 @@ def dtypes(tree):
 class TestRestore:
 
   def test_values_of_a_step_and_of_the_newest_step(self, folder, params):
-    one = checkpoints.open(folder / 'checkpoint_9').restore_params(
-        steps.expected()
-    )
-    assert_equal(one, params)
-    newest = checkpoints.open(folder).restore_params(steps.expected())
-    assert_equal(newest, jax.tree.map(lambda x: -x, params))
-
+    assert_equal(restore(folder / 'checkpoint_9'), params)
+    assert_equal(restore(folder), jax.tree.map(lambda x: -x, params))
   def test_optimizer_state_is_not_read(self, tmp_path, params):
     """NaN in the state does not matter."""
     nan = jax.tree.map(lambda x: x * jnp.nan, steps.with_states(params))
     checkpoints.save(tmp_path, 1, params, nan)
-    assert_equal(
-        checkpoints.open(tmp_path).restore_params(steps.expected()), params
-    )
+    assert_equal(restore(tmp_path), params)
 
   def test_dtype_is_widened_on_load(self, tmp_path, params):
     """The checkpoint was saved in bfloat16."""
     narrow = jax.tree.map(lambda x: x.astype(jnp.bfloat16), params)
     checkpoints.save(tmp_path, 1, narrow)
-    restored = checkpoints.open(tmp_path).restore_params(steps.expected())
+    restored = restore(tmp_path)
     assert dtypes(restored) == {'float32'}
     assert_equal(restored, jax.tree.map(jnp.float32, narrow))
 
@@ -93,16 +75,11 @@ class TestRestore:
     with pytest.raises(checkpoints.CheckpointError, match='are not finite'):
       checkpoints.open(tmp_path).restore_state(*whole)
 
-  def test_state_of_no_optimizer(self, folder, params):
-    with pytest.raises(checkpoints.CheckpointError, match='optimizer'):
-      checkpoints.open(folder).restore_state(params, steps.with_states(params))
-
   @pytest.mark.parametrize(
       'change',
       [
           lambda x: {'m': x['m'], 'v': x['v'][:1]},
           lambda x: {'m': x['m']},
-          lambda x: {**x, 'count': x['m']},
       ],
   )
   def test_state_of_another_optimizer(self, folder, params, change):
@@ -110,15 +87,16 @@ class TestRestore:
     states['token_embedder']['embedding'] = change(
         states['token_embedder']['embedding']
     )
-    with pytest.raises(checkpoints.CheckpointError, match='this optimizer'):
-      checkpoints.open(folder / 'checkpoint_9').restore_state(params, states)
+    for step in (9, 10):  # the second is saved without one
+      with pytest.raises(checkpoints.CheckpointError, match='this optimizer'):
+        checkpoints.open(folder / f'checkpoint_{step}').restore_state(
+            params, states
+        )
 
   def test_numpy_parameters(self, tmp_path, params):
     """Orbax stores less metadata for host arrays."""
     checkpoints.save(tmp_path, 1, jax.tree.map(np.asarray, params))
-    assert_equal(
-        checkpoints.open(tmp_path).restore_params(steps.expected()), params
-    )
+    assert_equal(restore(tmp_path), params)
 
   def test_sharded_parameters(self, tmp_path):
     """Shapes are those of the whole array, also if a device saved a shard."""
@@ -181,10 +159,8 @@ class TestAnotherNetwork:
       )
     assert str(error.value).count('instead of') == 2
 
-class TestDamage:
 
-  def read(self, path):
-    return checkpoints.open(path).restore_params(steps.expected())
+class TestDamage:
 
   @pytest.mark.parametrize('part', ['d', 'array_metadatas'])
   def test_cut_short(self, copied, monkeypatch, caplog, part):
@@ -195,7 +171,7 @@ class TestDamage:
     file = max(files, key=lambda path: path.stat().st_size)
     file.write_bytes(file.read_bytes()[:1000])
     with pytest.raises(checkpoints.CheckpointError) as error:
-      self.read(copied)
+      restore(copied)
     message = str(error.value)
     assert message.isprintable() and 'pybind11' not in message
     assert str(copied / 'checkpoint_10' / 'state') in message
@@ -217,17 +193,18 @@ class TestDamage:
     """Log messages about abandoned reads, and only those, are dropped."""
     shutil.rmtree(copied / 'checkpoint_10' / 'state' / 'd')
     with pytest.raises(checkpoints.CheckpointError):
-      self.read(copied)
+      restore(copied)
     caplog.clear()
     logging.getLogger('asyncio').error(f'Task exception was {text}')
     assert bool(caplog.records) == is_heard
+
 
 @pytest.fixture(scope='module', params=checkpoints.Layout)
 def written(request, tmp_path_factory):
   """Returns the tiny network in each layout; tests must not write to it."""
   path = tmp_path_factory.mktemp('layout')
   params = by_hand.cast(tiny.params(steps.CONFIG), jnp.float32)
-  write(request.param, path, params)
+  steps.write(request.param, path, params)
   assert checkpoints.open(path).layout is request.param
   return path
 
@@ -235,29 +212,16 @@ def written(request, tmp_path_factory):
 class TestAnyLayout:
   """Behaviour that all layouts share."""
 
-  def test_values(self, written, params):
-    assert_equal(
-        checkpoints.open(written).restore_params(steps.expected()), params
-    )
+  @pytest.mark.parametrize('dtype', ['float32', jnp.bfloat16, None])
+  def test_values(self, written, params, dtype):
+    restored = restore(written, dtype)
+    assert dtypes(restored) == {str(jnp.dtype(dtype or 'float32'))}
+    assert_equal(restored, jax.tree.map(lambda x: x.astype(dtype), params))
 
-  @pytest.mark.parametrize('dtype', [jnp.bfloat16, 'bfloat16'])
-  def test_cast_to_a_dtype(self, written, params, dtype):
-    assert_equal(
-        checkpoints.open(written).restore_params(steps.expected(), dtype),
-        jax.tree.map(lambda x: x.astype(jnp.bfloat16), params),
-    )
-
-  def test_stored_dtype(self, written, params):
-    restored = checkpoints.open(written).restore_params(steps.expected(), None)
-    assert dtypes(restored) == {'float32'}
-    assert_equal(restored, params)
-
-  @pytest.mark.parametrize(
-      'dtype', ['float33', 'int8', 'float64', jnp.float16, object()]
-  )
+  @pytest.mark.parametrize('dtype', ['float33', 'int8', jnp.float16, object()])
   def test_unknown_dtype(self, written, dtype):
     with pytest.raises(checkpoints.CheckpointError, match='cannot be read as'):
-      checkpoints.open(written).restore_params(steps.expected(), dtype)
+      restore(written, dtype)
 
   def test_the_path_and_the_metadata_are_read_once(self, written, monkeypatch):
     """Each read would be a round trip to a bucket."""
@@ -292,13 +256,6 @@ class TestAnyLayout:
     }[checkpoint.layout]
     assert counts == dict.fromkeys(['layouts.resolve', *metadata], 1)
 
-  def test_another_network(self, written):
-    with pytest.raises(checkpoints.CheckpointError, match='also holds') as e:
-      checkpoints.open(written).check_shapes(
-          steps.expected(num_decoder_layers=1)
-      )
-    assert str(checkpoints.open(written).folder) in str(e.value)
-
   def test_scalable_t5(self, tmp_path):
     """It stacks layers along the second axis, and has a bias in each."""
     params = by_hand.cast(tiny.params(steps.CONFIG), jnp.float32)
@@ -319,8 +276,8 @@ import jax, jax.numpy as jnp, numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 from speculative_t5x.loading import checkpoints
 from tests import tiny
+from tests import checkpoints_by_hand as by_hand
 from tests.loading.checkpoints import steps
-from tests.loading.checkpoints.checkpoint_test import by_hand, write
 
 mesh = jax.make_mesh((2, 2), ('data', 'model'))
 shardings = jax.tree.map(
@@ -331,7 +288,7 @@ broken = by_hand.cast(params, jnp.float32)
 broken['encoder']['encoder_norm']['scale'][-1] = np.nan
 for layout in checkpoints.Layout:
   path = {str(tmp_path)!r} + '/' + layout.name
-  write(layout, path, params)
+  steps.write(layout, path, params)
   restored = checkpoints.open(path).restore_params(
       steps.expected(), jnp.bfloat16, shardings)
   for name, x in checkpoints.flatten(restored).items():
@@ -341,7 +298,7 @@ for layout in checkpoints.Layout:
     for shard in x.addressable_shards:
       assert shard.data.shape[-1] == x.shape[-1] // 2, name
       np.testing.assert_array_equal(shard.data, wanted[shard.index], name)
-  write(layout, path + '_broken', broken)
+  steps.write(layout, path + '_broken', broken)
   try:
     checkpoints.open(path + '_broken').restore_params(
         steps.expected(), shardings=shardings)
@@ -364,11 +321,9 @@ print('all layouts')
     assert done.stdout == 'all layouts\n'
 
 
-class TestRelativePath:
-
-  def test_relative_path(self, tmp_path, monkeypatch):
-    params = {'layer': {'kernel': np.ones((2, 3), np.float32)}}
-    monkeypatch.chdir(tmp_path)
-    checkpoints.save('here', 7, params)
-    restored = checkpoints.open('here').restore_params(params)
-    np.testing.assert_array_equal(restored['layer']['kernel'], np.ones((2, 3)))
+def test_relative_path(tmp_path, monkeypatch):
+  params = {'layer': {'kernel': np.ones((2, 3), np.float32)}}
+  monkeypatch.chdir(tmp_path)
+  checkpoints.save('here', 7, params)
+  restored = checkpoints.open('here').restore_params(params)
+  np.testing.assert_array_equal(restored['layer']['kernel'], np.ones((2, 3)))

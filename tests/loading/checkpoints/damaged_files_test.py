@@ -20,6 +20,7 @@ from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from tests import checkpoints_by_hand as by_hand
 from tests import tiny
+from tests.loading.checkpoints import steps
 
 CONFIG = tiny.config(
     vocab_size=8, emb_dim=4, num_heads=1, head_dim=2, mlp_dim=6,
@@ -27,6 +28,7 @@ CONFIG = tiny.config(
 )  # fmt: skip
 WO = 'decoder/layers_0/mlp/wo/kernel'
 WO_FOLDER = 'target.decoder.layers_0.mlp.wo.kernel'
+INDEX = 'model.safetensors.index.json'
 ZARR = {'driver': 'zarr', 'kvstore': {'driver': 'file', 'path': 'target.wo'}}
 
 
@@ -221,39 +223,20 @@ class TestHuggingFace:
           ('config.json', lambda text: '[' * 10**5, 'config.json'),
           ('config.json', lambda text: '[]', 'config.json'),
           ('config.json', lambda text: '\xff', 'config.json'),
-          ('model.safetensors.index.json', lambda text: text[:50], 'index'),
-          ('model.safetensors.index.json', lambda text: '{}', 'index'),
-          (
-              'model.safetensors.index.json',
-              lambda text: '{"weight_map": {"a": 1}}',
-              'index',
-          ),
-          (
-              'model.safetensors.index.json',
-              lambda text: text.replace('model-00001', '../x'),
-              'index',
-          ),
-          (
-              'model.safetensors.index.json',
-              lambda text: text.replace('00001-of', '00002-of'),
-              'does not hold decoder.block.0',
-          ),
-          (
-              'model.safetensors.index.json',
-              lambda text: text.replace('00001-of', '00003-of'),
-              'model-00003-of-00002.safetensors',
-          ),
+          ('generation_config.json', lambda text: '{', 'generation_config'),
+          (INDEX, lambda text: text[:50], 'index'),
+          (INDEX, lambda text: '{}', 'index'),
+          (INDEX, lambda text: '{"weight_map": {"a": 1}}', 'index'),
+          (INDEX, lambda text: text.replace('model-00001', '../x'), 'index'),
+          (INDEX, lambda text: text.replace('1-of', '2-of'), 'decoder.block.0'),
+          (INDEX, lambda text: text.replace('1-of', '3-of'), 'model-00003-of'),
       ],
   )
   def test_json(self, copied, file, change, named):
     path = copied(checkpoints.Layout.HUGGING_FACE) / file
-    path.write_text(change(path.read_text()), encoding='latin-1')
+    text = path.read_text() if path.exists() else ''
+    path.write_text(change(text), encoding='latin-1')
     refuse(read_all, path.parent, named)
-
-  def test_generation_config(self, copied):
-    folder = copied(checkpoints.Layout.HUGGING_FACE)
-    (folder / 'generation_config.json').write_text('{')
-    refuse(read_all, folder, 'generation_config.json')
 
 
 class TestOrbax:
@@ -310,15 +293,7 @@ class TestAnyLayout:
   def test_numbers_that_are_not_finite(self, tmp_path, params, layout, bad):
     broken = by_hand.cast(params, jnp.float32)
     broken['decoder']['layers_0']['mlp']['wo']['kernel'][3, 1] = bad
-    match layout:
-      case checkpoints.Layout.ORBAX:
-        checkpoints.save(tmp_path, 7, broken)
-      case checkpoints.Layout.LEGACY:
-        by_hand.write_legacy(tmp_path, broken)
-      case checkpoints.Layout.HUGGING_FACE:
-        fields = by_hand.hugging_face_config(CONFIG)
-        tensors = by_hand.hugging_face_tensors(CONFIG, broken)
-        by_hand.write_hugging_face(tmp_path, fields, tensors)
+    steps.write(layout, tmp_path, broken, CONFIG)
     refuse(restore, tmp_path, f'not finite (NaN or infinity) in {WO}')
     read = lambda path: dict(checkpoints.open(path).read_params())
     refuse(read, tmp_path, WO)

@@ -67,8 +67,9 @@ def assert_holds(path, config, dtype=jnp.float32):
 
 class TestVariants:
 
-  @pytest.mark.parametrize('shards', [1, 3])
-  @pytest.mark.parametrize('config', [T5_1_1, T5_1_0, UL2])
+  @pytest.mark.parametrize(
+      'config, shards', [(T5_1_1, 1), (T5_1_0, 3), (UL2, 1)]
+  )
   def test_network(self, tmp_path, config, shards):
     by_hand.write_hugging_face(
         tmp_path, fields_of(config), tensors_of(config), shards
@@ -91,21 +92,18 @@ class TestVariants:
     assert {x.dtype for x in kept.values()} == {jnp.dtype(dtype)}
 
   def test_copies_of_the_embedding(self, tmp_path):
-    """Flan-T5's files have copies; T5 1.0 can have a head as well."""
+    """Flan-T5's files have copies, and any may be the only one."""
     tensors = tensors_of(T5_1_0)
-    for name in ('encoder.embed_tokens', 'decoder.embed_tokens', 'lm_head'):
-      tensors[f'{name}.weight'] = tensors['shared.weight']
-    by_hand.write_hugging_face(tmp_path, fields_of(T5_1_0), tensors)
+    names = ('encoder.embed_tokens', 'decoder.embed_tokens', 'lm_head')
+    copies = {f'{name}.weight': tensors['shared.weight'] for name in names}
+    by_hand.write_hugging_face(tmp_path, fields_of(T5_1_0), tensors | copies)
     assert_holds(tmp_path, T5_1_0)
-
-  @pytest.mark.parametrize(
-      'name', ['encoder.embed_tokens', 'decoder.embed_tokens', 'lm_head']
-  )
-  def test_one_copy_under_another_name(self, tmp_path, name):
-    tensors = tensors_of(T5_1_0)
-    tensors[f'{name}.weight'] = tensors.pop('shared.weight')
-    by_hand.write_hugging_face(tmp_path, fields_of(T5_1_0), tensors)
-    assert_holds(tmp_path, T5_1_0)
+    del tensors['shared.weight']
+    for name, copy in copies.items():
+      by_hand.write_hugging_face(
+          tmp_path, fields_of(T5_1_0), tensors | {name: copy}
+      )
+      assert_holds(tmp_path, T5_1_0)
 
   def test_unused_bias(self, tmp_path):
     """The first checkpoints of T5 1.0 have one."""
@@ -220,15 +218,10 @@ class TestSpecialIds:
       'overrides, expected',
       [
           (dict(), (1, 0, 0)),
-          (dict(model_type='mt5'), (1, 0, 0)),
           (dict(pad_token_id=3), (1, 3, 3)),
           (dict(pad_token_id=3, bos_token_id=5), (1, 3, 5)),
           (dict(model_type='mt5', pad_token_id=3), (1, 3, 0)),
           (dict(decoder_start_token_id=None, pad_token_id=3), (1, 3, 3)),
-          (
-              dict(eos_token_id=2, pad_token_id=1, decoder_start_token_id=0),
-              (2, 1, 0),
-          ),
           (dict(eos_token_id=63), (63, 0, 0)),
       ],
   )
@@ -248,10 +241,6 @@ class TestSpecialIds:
   def test_generation_config_comes_first(self, folder, generation, expected):
     config = dict(eos_token_id=2, pad_token_id=1, decoder_start_token_id=0)
     assert self.read(folder, generation, **config) == expected
-
-  def test_generation_config_names_what_config_does_not(self, folder):
-    ids = self.read(folder, dict(eos_token_id=4), eos_token_id=None)
-    assert ids == (4, 0, 0)
 
   @pytest.mark.parametrize(
       'name, value',
@@ -351,24 +340,16 @@ class TestRefused:
   @pytest.mark.parametrize(
       'overrides',
       [
-          dict(model_type='umt5'),
-          dict(model_type=['t5']),
-          dict(feed_forward_proj='gated-relu'),
-          dict(feed_forward_proj={}),
+          dict(model_type='umt5'), dict(model_type=['t5']),
+          dict(feed_forward_proj='gated-relu'), dict(feed_forward_proj={}),
           dict(relative_attention_num_buckets=64),
           dict(relative_attention_max_distance=256),
-          dict(layer_norm_epsilon=1e-5),
-          dict(dense_act_fn='gelu'),
-          dict(quantization_config={}),
-          dict(tie_word_embeddings='no'),
-          dict(d_model='wide'),
-          dict(num_layers=None),
-          dict(d_ff=True),
-          dict(num_heads=2.0),
-          dict(vocab_size=0),
-          dict(num_heads=[9] * 10**4),
+          dict(layer_norm_epsilon=1e-5), dict(dense_act_fn='gelu'),
+          dict(quantization_config={}), dict(tie_word_embeddings='no'),
+          dict(num_layers=None), dict(d_ff=True), dict(num_heads=2.0),
+          dict(vocab_size=0), dict(num_heads=[9] * 10**4),
       ],
-  )
+  )  # fmt: skip
   def test_config(self, folder, overrides):
     write_config(folder, **overrides)
     (name,) = overrides
@@ -379,10 +360,8 @@ class TestRefused:
       [
           (dict(num_layers=10**7), 'num_encoder_layers'),
           (dict(vocab_size=10**9), 'vocab_size'),
-          (dict(d_model=10**30), 'emb_dim'),
           (dict(d_kv=65), 'head_dim'),
           (dict(num_heads=10**40), 'num_heads'),
-          (dict(d_ff=2**63), 'mlp_dim'),
       ],
   )
   def test_sizes_above_those_of_the_tensors(self, folder, overrides, name):

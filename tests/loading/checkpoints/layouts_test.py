@@ -34,22 +34,6 @@ class TestFind:
     (copied / 'checkpoint').mkdir()
     assert checkpoints.open(copied).folder.name == 'checkpoint_10'
 
-  @pytest.mark.parametrize(
-      'make', [lambda x: x.touch(), lambda x: x.symlink_to('gone')]
-  )
-  def test_the_newest_step_is_no_folder(self, copied, make):
-    """The error does not fall back to an older step silently."""
-    make(copied / 'checkpoint_11')
-    with pytest.raises(
-        checkpoints.CheckpointError, match='checkpoint_11: .*folder'
-    ):
-      checkpoints.open(copied)
-
-  def test_a_mistyped_path_leaves_no_folder(self, tmp_path):
-    with pytest.raises(checkpoints.CheckpointError, match='mistyped'):
-      checkpoints.open(tmp_path / 'mistyped' / 'checkpoint_1')
-    assert list(tmp_path.iterdir()) == []
-
   def test_remote_path_is_not_relative(self):
     assert str(layouts._absolute('gs://bucket/model')) == 'gs://bucket/model'
 
@@ -111,6 +95,11 @@ class TestRefused:
     damage(copied)
     self.refuse(copied, 'unfinished')
 
+  def test_the_newest_step_is_no_folder(self, copied):
+    """The error does not fall back to an older step silently."""
+    (copied / 'checkpoint_11').touch()
+    self.refuse(copied, 'checkpoint_11: it is not a folder')
+
   @pytest.mark.parametrize(
       'name', ['checkpoint_10.orbax-checkpoint-tmp-9', 'checkpoint_9.tmp-1']
   )
@@ -140,6 +129,7 @@ class TestRefused:
     (tmp_path / 'file').write_bytes(b'')
     self.refuse(tmp_path / 'file', 'not a folder')
     self.refuse(tmp_path / 'mistyped', 'no such folder')
+    assert len(list(tmp_path.iterdir())) == 1
     # The prefix that T5's tools use.
     self.refuse(tmp_path / 'model.ckpt-900', 'Mesh TensorFlow')
 
@@ -173,7 +163,7 @@ class TestStep:
       'step',
       [
           jnp.int32(-3), jnp.zeros(2, jnp.int32), jnp.float32(7.5),
-          jnp.float32(-3), jnp.float32(jnp.nan), jnp.float32(jnp.inf),
+          jnp.float32(jnp.nan),
       ],
   )  # fmt: skip
   def test_stored_step_is_no_number(self, tmp_path, step):
