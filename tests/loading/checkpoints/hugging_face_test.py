@@ -23,6 +23,10 @@ T5_1_1 = tiny.config(num_decoder_layers=1)
 T5_1_0 = tiny.config(
     num_encoder_layers=1, mlp_activations=('relu',), logits_via_embedding=True
 )
+T5_1_0_EARLY = tiny.config(
+    mlp_activations=('relu',), logits_via_embedding=True
+)
+MT5 = dict(model_type='mt5', feed_forward_proj=...)
 UL2 = tiny.config(num_encoder_layers=1, mlp_activations=('silu', 'linear'))
 WO = 'encoder.block.1.layer.1.DenseReluDense.wo.weight'
 
@@ -36,6 +40,15 @@ def fields_of(config, **overrides):
   return by_hand.hugging_face_config(config, **overrides)
 
 
+def write(folder, config=T5_1_1, tensors=None, shards=1, **overrides):
+  return by_hand.write_hugging_face(
+      folder,
+      fields_of(config, **overrides),
+      tensors or tensors_of(config),
+      shards,
+  )
+
+
 def write_config(folder, **overrides):
   fields = fields_of(T5_1_1, **overrides)
   (folder / 'config.json').write_text(json.dumps(fields))
@@ -44,9 +57,7 @@ def write_config(folder, **overrides):
 @pytest.fixture
 def folder(tmp_path):
   """Returns a folder of a T5 1.1 that a test may damage."""
-  return by_hand.write_hugging_face(
-      tmp_path / 'hf', fields_of(T5_1_1), tensors_of(T5_1_1)
-  )
+  return write(tmp_path / 'hf')
 
 
 def restore(path, config=T5_1_1, **arguments):
@@ -71,10 +82,7 @@ class TestVariants:
       'config, shards', [(T5_1_1, 1), (T5_1_0, 3), (UL2, 1)]
   )
   def test_network(self, tmp_path, config, shards):
-    by_hand.write_hugging_face(
-        tmp_path, fields_of(config), tensors_of(config), shards
-    )
-    assert_holds(tmp_path, config)
+    assert_holds(write(tmp_path, config, shards=shards), config)
     checkpoint = checkpoints.open(tmp_path)
     assert checkpoint.layout is checkpoints.Layout.HUGGING_FACE
     assert checkpoint.folder == tmp_path
@@ -83,8 +91,7 @@ class TestVariants:
 
   @pytest.mark.parametrize('dtype', [jnp.bfloat16, jnp.float16])
   def test_narrow(self, tmp_path, dtype):
-    tensors = tensors_of(T5_1_1, dtype)
-    by_hand.write_hugging_face(tmp_path, fields_of(T5_1_1), tensors)
+    write(tmp_path, tensors=tensors_of(T5_1_1, dtype))
     assert_holds(tmp_path, T5_1_1, dtype)
     specs = checkpoints.open(tmp_path).specs
     assert {x.dtype for x in specs.values()} == {jnp.dtype(dtype)}
@@ -96,53 +103,40 @@ class TestVariants:
     tensors = tensors_of(T5_1_0)
     names = ('encoder.embed_tokens', 'decoder.embed_tokens', 'lm_head')
     copies = {f'{name}.weight': tensors['shared.weight'] for name in names}
-    by_hand.write_hugging_face(tmp_path, fields_of(T5_1_0), tensors | copies)
-    assert_holds(tmp_path, T5_1_0)
+    assert_holds(write(tmp_path, T5_1_0, tensors | copies), T5_1_0)
     del tensors['shared.weight']
     for name, copy in copies.items():
-      by_hand.write_hugging_face(
-          tmp_path, fields_of(T5_1_0), tensors | {name: copy}
-      )
-      assert_holds(tmp_path, T5_1_0)
+      assert_holds(write(tmp_path, T5_1_0, tensors | {name: copy}), T5_1_0)
 
   def test_unused_bias(self, tmp_path):
     """The first checkpoints of T5 1.0 have one."""
     tensors = tensors_of(T5_1_0)
     name = 'layer.1.EncDecAttention.relative_attention_bias.weight'
     tensors[f'decoder.block.0.{name}'] = np.ones((32, 2), np.float32)
-    by_hand.write_hugging_face(tmp_path, fields_of(T5_1_0), tensors)
-    assert_holds(tmp_path, T5_1_0)
+    assert_holds(write(tmp_path, T5_1_0, tensors), T5_1_0)
 
-  def test_old_config(self, tmp_path):
-    """Early files lack some fields."""
-    fields = fields_of(T5_1_0)
-    config = tiny.config(mlp_activations=('relu',), logits_via_embedding=True)
-    del fields['feed_forward_proj'], fields['num_decoder_layers']
-    by_hand.write_hugging_face(
-        tmp_path, fields | {'num_layers': 2}, tensors_of(config)
-    )
+  @pytest.mark.parametrize(
+      'config, overrides',
+      [
+          # Early files lack some fields.
+          (T5_1_0_EARLY, dict(feed_forward_proj=..., num_decoder_layers=...)),
+          # transformers 5 writes tie_word_embeddings true for all of these.
+          (T5_1_1, dict(tie_word_embeddings=True, scale_decoder_outputs=False)),
+          (T5_1_0, dict(tie_word_embeddings=True, scale_decoder_outputs=True)),
+          # The defaults of mT5 are those of T5 1.1.
+          (T5_1_1, MT5 | dict(tie_word_embeddings=True)),
+          (T5_1_1, MT5 | dict(tie_word_embeddings=False)),
+          (T5_1_1, MT5 | dict(tie_word_embeddings=None)),
+      ],
+  )
+  def test_configs(self, tmp_path, config, overrides):
+    """A field that is given as ... is left out."""
+    fields = fields_of(config, **overrides)
+    fields = {name: x for name, x in fields.items() if x is not ...}
+    by_hand.write_hugging_face(tmp_path, fields, tensors_of(config))
     found = checkpoints.open(tmp_path).config_fields
     assert t5.T5Config(**found) == config
     assert_holds(tmp_path, config)
-
-  @pytest.mark.parametrize('config', [T5_1_1, T5_1_0])
-  def test_config_of_transformers_5(self, tmp_path, config):
-    """It writes tie_word_embeddings true for T5 1.0 and 1.1."""
-    fields = fields_of(
-        config,
-        tie_word_embeddings=True,
-        scale_decoder_outputs=config.logits_via_embedding,
-    )
-    by_hand.write_hugging_face(tmp_path, fields, tensors_of(config))
-    assert_holds(tmp_path, config)
-
-  @pytest.mark.parametrize('tied', [None, True, False])
-  def test_mt5(self, tmp_path, tied):
-    """The defaults of mT5 are those of T5 1.1; transformers 5 writes true."""
-    fields = fields_of(T5_1_1, model_type='mt5', tie_word_embeddings=tied)
-    del fields['feed_forward_proj']
-    by_hand.write_hugging_face(tmp_path, fields, tensors_of(T5_1_1))
-    assert_holds(tmp_path, T5_1_1)
 
   @pytest.mark.parametrize(
       'overrides',
@@ -156,10 +150,7 @@ class TestVariants:
     """transformers 5 reads it so, and stores no head."""
     tensors = tensors_of(T5_1_1)
     del tensors['lm_head.weight']
-    by_hand.write_hugging_face(
-        tmp_path, fields_of(T5_1_1, **overrides), tensors
-    )
-    checkpoint = checkpoints.open(tmp_path)
+    checkpoint = checkpoints.open(write(tmp_path, T5_1_1, tensors, **overrides))
     assert t5.T5Config(**checkpoint.config_fields) == T5_1_1
     found = restore(tmp_path)
     embedding = tensors['shared.weight']
@@ -175,9 +166,7 @@ class TestVariants:
 
   def test_a_copy_that_the_index_does_not_name_is_ignored(self, tmp_path):
     """Shards that are used again can hold earlier versions of a tensor."""
-    by_hand.write_hugging_face(
-        tmp_path, fields_of(T5_1_1), tensors_of(T5_1_1), shards=2
-    )
+    write(tmp_path, shards=2)
     index = json.loads((tmp_path / 'model.safetensors.index.json').read_text())
     file_of = index['weight_map']
     for file in set(file_of.values()):
@@ -195,10 +184,7 @@ class TestVariants:
     with memory_files.enabled():
       folder = epath.Path('memory://model')
       with tempfile.TemporaryDirectory() as local:
-        by_hand.write_hugging_face(
-            pathlib.Path(local), fields_of(T5_1_1), tensors_of(T5_1_1), 2
-        )
-        for file in pathlib.Path(local).iterdir():
+        for file in write(pathlib.Path(local), shards=2).iterdir():
           (folder / file.name).write_bytes(file.read_bytes())
       assert_holds(folder, T5_1_1)
 
@@ -382,8 +368,7 @@ class TestRefused:
   def test_tensors(self, tmp_path, change, named):
     tensors = tensors_of(T5_1_1)
     change(tensors)
-    by_hand.write_hugging_face(tmp_path, fields_of(T5_1_1), tensors)
-    self.refuse(tmp_path, named)
+    self.refuse(write(tmp_path, T5_1_1, tensors), named)
 
   @pytest.mark.parametrize(
       'name', ['encoder.embed_tokens', 'decoder.embed_tokens', 'lm_head']
@@ -392,5 +377,5 @@ class TestRefused:
     tensors = tensors_of(T5_1_0)
     tensors[f'{name}.weight'] = np.array(tensors['shared.weight'])
     tensors[f'{name}.weight'][-1, -1] += 1e-6
-    by_hand.write_hugging_face(tmp_path, fields_of(T5_1_0), tensors)
+    write(tmp_path, T5_1_0, tensors)
     self.refuse(tmp_path, f'{name}.weight that differs', config=T5_1_0)

@@ -77,9 +77,7 @@ def test_a_good_pair(pair):
   assert not report.errors
   assert _verdicts(report) == {'memory per device': 'note'}
   assert _finding(report, 'layers: encoder + decoder').draft == '2 + 1'
-  assert _finding(report, 'heads').target == '2 x 16'
   assert _finding(report, 'relative positions').target == '2 heads, 32 buckets'
-  assert _finding(report, 'output head').target == 'separate'
   counts = _finding(report, 'parameters')
   assert int(counts.target.replace(',', '')) == sum(
       x.size for x in pair[0].specs.values()
@@ -159,21 +157,19 @@ class TestSizes:
     # A draft model of the same size is no better.
     assert _verdicts(_check(pair[0], pair[0]))['parameters'] == 'warning'
 
-  def test_activations_are_assumed_for_parameters(self, pair):
-    draft = dataclasses.replace(pair[1], config_source=facts.FROM_PARAMETERS)
-    found = _finding(_check(pair[0], draft), 'mlp_activations')
-    assert found.verdict == 'note' and 'assumed' in found.remedy
-
-  def test_dtypes(self, pair, vocabulary):
-    draft = _candidate(vocabulary, jnp.bfloat16, num_decoder_layers=1)
+  def test_rows(self, pair, vocabulary):
+    draft = _candidate(
+        vocabulary, jnp.bfloat16, logits_via_embedding=True, head_dim=8
+    )
+    draft = dataclasses.replace(draft, config_source=facts.FROM_PARAMETERS)
     report = _check(pair[0], draft)
-    assert _finding(report, 'dtype stored').draft == 'bfloat16'
-    assert _finding(report, 'dtype to decode in').draft == 'float32'
-
-  def test_head_tied_to_the_embedding(self, pair, vocabulary):
-    draft = _candidate(vocabulary, logits_via_embedding=True)
-    found = _finding(_check(pair[0], draft), 'output head')
-    assert (found.target, found.draft) == ('separate', 'the embedding')
+    found = {f.name: (f.target, f.draft) for f in report.findings}
+    assert found['dtype stored'] == ('float32', 'bfloat16')
+    assert found['dtype to decode in'] == ('float32', 'float32')
+    assert found['output head'] == ('separate', 'the embedding')
+    assert found['heads'] == ('2 x 16', '2 x 8')
+    activations = _finding(report, 'mlp_activations')
+    assert activations.verdict == 'note' and 'assumed' in activations.remedy
 
   @pytest.mark.parametrize('name', ['inputs_length', 'targets_length'])
   def test_long_sequences(self, pair, name):
