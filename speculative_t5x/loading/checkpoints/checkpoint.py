@@ -205,10 +205,7 @@ class Checkpoint:
     if shardings is None:
       shardings = jax.tree.map(lambda _: _first_device(), expected)
     wanted = self._wanted(dtype, trees.flatten(shardings))
-    if self.layout is layouts.Layout.ORBAX:
-      params = self._restore(wanted)
-    else:
-      params = trees.nest(dict(self._read_each(wanted)))
+    params = trees.nest(dict(self._read(wanted, at_once=True)))
     self._check_finite(params)
     return params
 
@@ -226,9 +223,7 @@ class Checkpoint:
     """
     self._check_floating()
     wanted = self._wanted(dtype, dict.fromkeys(self.specs, _first_device()))
-    is_orbax = self.layout is layouts.Layout.ORBAX
-    read = self._restore_each if is_orbax else self._read_each
-    for name, param in read(wanted):
+    for name, param in self._read(wanted, at_once=False):
       self._check_finite({name: param})
       yield name, param
       del param  # or it would stay while the next one is read
@@ -317,38 +312,16 @@ class Checkpoint:
           ' diverged.'
       )
 
-  def _read_each(
-      self, wanted: Mapping[str, jax.ShapeDtypeStruct]
+  def _read(
+      self, wanted: Mapping[str, jax.ShapeDtypeStruct], at_once: bool
   ) -> Iterator[tuple[str, jax.Array]]:
-    """Reads a layout whose arrays are read one at a time."""
-    stored = [self._prefix + name for name in wanted]
-    for stored_name, array in self._reader.read(stored):
+    stored = {self._prefix + name: spec for name, spec in wanted.items()}
+    for stored_name, array in self._reader.read(stored, at_once):
       name = stored_name.removeprefix(self._prefix)
       placed = _place(array, wanted[name])
       del array  # neither of both is to stay while the next one is read
       yield name, placed
       del placed
-
-  def _restore_each(
-      self, wanted: Mapping[str, jax.ShapeDtypeStruct]
-  ) -> Iterator[tuple[str, jax.Array]]:
-    """Reads Orbax's layout, some parameters at a time."""
-    for batch in trees.batches(wanted.items()):
-      tree = self._restore(batch)
-      yield from trees.flatten(tree).items()
-      del tree
-
-  def _restore(
-      self, wanted: Mapping[str, jax.ShapeDtypeStruct]
-  ) -> trees.Params:
-    """Reads parameters of Orbax's layout all at once."""
-    place = f'target/{self._prefix}'  # T5X names all parameters the target
-    tree = self._reader.restore(
-        trees.nest({place + name: spec for name, spec in wanted.items()})
-    )
-    for key in place.split('/')[:-1]:
-      tree = tree[key]
-    return tree
 
 
 def open(path: layouts.Path) -> Checkpoint:
@@ -389,8 +362,12 @@ def _shapes(
   return {name: tuple(spec.shape) for name, spec in specs.items()}
 
 
-def _place(array: np.ndarray, wanted: jax.ShapeDtypeStruct) -> jax.Array:
+def _place(
+    array: np.ndarray | jax.Array, wanted: jax.ShapeDtypeStruct
+) -> jax.Array:
   """Puts an array where it is wanted; each device gets its part alone."""
+  if isinstance(array, jax.Array):  # Orbax has put it there
+    return array
   array = np.asarray(array, wanted.dtype, order='C')
   return jax.make_array_from_callback(
       wanted.shape, wanted.sharding, lambda index: array[index]

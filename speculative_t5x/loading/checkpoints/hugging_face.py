@@ -110,13 +110,19 @@ class Reader:
       specs[name] = jax.ShapeDtypeStruct(shape, jnp.dtype(_DTYPES[dtype]))
     return specs
 
-  def read(self, names: Iterable[str]) -> Iterator[tuple[str, np.ndarray]]:
+  def read(
+      self, names: Iterable[str], at_once: bool = False
+  ) -> Iterator[tuple[str, np.ndarray]]:
     """Reads parameters one at a time, in the dtype that is stored.
 
+    Args:
+      names: names of the parameters.
+      at_once: not used; Orbax alone reads them side by side.
     Raises:
       errors.CheckpointError: naming the tensor that cannot be read, or one that
         is stored as the embedding and is another matrix.
     """
+    del at_once
     tensor_of, copies = self._names
     for copy in copies:
       self._check_copy(copy, tensor_of['token_embedder/embedding'])

@@ -69,12 +69,18 @@ class Reader:
       step = self._state.get('state', {}).get('step')
     return step.tolist() if isinstance(step, np.ndarray | np.generic) else step
 
-  def read(self, names: Iterable[str]) -> Iterator[tuple[str, np.ndarray]]:
+  def read(
+      self, names: Iterable[str], at_once: bool = False
+  ) -> Iterator[tuple[str, np.ndarray]]:
     """Reads parameters one at a time, in the dtype that is stored.
 
+    Args:
+      names: names of the parameters.
+      at_once: not used; Orbax alone reads them side by side.
     Raises:
       errors.CheckpointError: naming the parameter that cannot be read.
     """
+    del at_once
     for name in names:
       yield name, self._read(name)
 

@@ -6,7 +6,7 @@
 parameters), with the optimizer's state and the step beside it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 import contextlib
 import functools
 from typing import Any
@@ -72,6 +72,24 @@ class Reader:
     step = self.restore({'state': {'step': wanted}})['state']['step'].tolist()
     is_whole = isinstance(step, float) and step.is_integer()
     return int(step) if is_whole else step
+
+  def read(
+      self, wanted: Mapping[str, jax.ShapeDtypeStruct], at_once: bool
+  ) -> Iterator[tuple[str, jax.Array]]:
+    """Reads parameters, each with the dtype and the sharding that is wanted.
+
+    Args:
+      wanted: shapes, dtypes and shardings, by name.
+      at_once: whether all are read side by side; some 64 MB at a time if not.
+    Raises:
+      errors.CheckpointError: if a parameter cannot be read.
+    """
+    batches = [wanted] if at_once else trees.batches(wanted.items())
+    for batch in batches:
+      # T5X names all parameters the target.
+      tree = self.restore({'target': trees.nest(batch)})['target']
+      yield from trees.flatten(tree).items()
+      del tree
 
   def restore(self, wanted: trees.Params) -> trees.Params:
     """Reads the named leaves of the training state.

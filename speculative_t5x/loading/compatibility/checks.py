@@ -117,9 +117,10 @@ def _same_vocabulary(
 
 
 def _vocabulary_fits(pair: _Pair) -> facts.Finding:
-  finding = facts.Finding('vocabulary: ids', *(str(c.num_ids) for c in pair))
+  num_ids = [c.vocabulary.num_ids for c in pair]
+  finding = facts.Finding('vocabulary: ids', *map(str, num_ids))
   # As in `models.fit_vocabulary`, drafts need no logits for sentinels.
-  needed = pair[0].num_ids, pair[0].vocabulary.num_pieces
+  needed = num_ids[0], pair[0].vocabulary.num_pieces
   too_narrow = [
       f'The {name} has only {c.config.vocab_size} logits.'
       for name, c, size in zip(('target', 'draft'), pair, needed)

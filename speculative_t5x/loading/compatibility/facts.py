@@ -27,7 +27,6 @@ class Candidate:
     config: sizes, and the dtype of decoding; None if they cannot be read.
     config_source: source of the sizes.
     vocabulary: the vocabulary; None if none was given or it cannot be read.
-    num_ids: size of the vocabulary, with ids that a task adds (`extra_ids`).
     is_assumed: whether the vocabulary is only assumed to be the model's.
     problems: reasons why the model cannot be used in any pair.
   """
@@ -40,7 +39,6 @@ class Candidate:
   config: t5.T5Config | None = None
   config_source: str = ''
   vocabulary: vocabularies.Vocabulary | None = None
-  num_ids: int = 0
   is_assumed: bool = False
   problems: tuple[str, ...] = ()
 

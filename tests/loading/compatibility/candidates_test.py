@@ -8,7 +8,6 @@ import shutil
 import jax.numpy as jnp
 import pytest
 
-from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.compatibility import candidates
 from speculative_t5x.loading.compatibility import facts
 from speculative_t5x.networks import t5
@@ -123,21 +122,17 @@ class TestModelProblems:
 
 class TestVocabularies:
 
-  GIVEN = {'vocabulary_file': bulletins.VOCABULARY_FILE}
+  GIVEN = {'vocabulary': bulletins.VOCABULARY_FILE}
 
   def test_both_given(self, read):
     target, draft = read(target=self.GIVEN, draft=self.GIVEN)
-    assert (target.num_ids, draft.num_ids) == (2048, 2048)
+    assert target.vocabulary.num_ids == draft.vocabulary.num_ids == 2048
     assert not draft.is_assumed
 
   def test_target_alone_is_assumed_for_the_draft_model(self, read):
     target, draft = read(target=self.GIVEN)
     assert not target.is_assumed and draft.is_assumed
     assert draft.vocabulary is target.vocabulary
-
-  def test_number_of_ids_is_given(self, read):
-    pair = read(target=self.GIVEN, draft=self.GIVEN, num_ids=2148)
-    assert [candidate.num_ids for candidate in pair] == [2148] * 2
 
   @pytest.mark.parametrize('role', ['target', 'draft'])
   def test_beside_the_weights(self, folder, tmp_path, read, role):
@@ -147,58 +142,14 @@ class TestVocabularies:
     shutil.copy(bulletins.VOCABULARY_FILE, copy / 'spiece.model')
     given = {role: {'checkpoint_path': str(copy)}}
     found = dict(zip(('target', 'draft'), read(**given), strict=True))
-    assert found[role].num_ids == 2048 and not found[role].is_assumed
+    assert found[role].vocabulary.num_ids == 2048
+    assert not found[role].is_assumed
     (copy / 'spiece.model').write_bytes(b'nothing')
     found = dict(zip(('target', 'draft'), read(**given), strict=True))
     assert 'spiece.model cannot be read' in _problem(found[role])
 
   def test_missing_file(self, read, tmp_path):
     path = tmp_path / 'no.model'
-    target, draft = read(target={'vocabulary_file': str(path)})
+    target, draft = read(target={'vocabulary': str(path)})
     assert f'There is no vocabulary at {path}' in _problem(target)
     assert draft.vocabulary is None and not draft.problems
-
-
-class TestTaskVocabularies:
-
-  @pytest.fixture
-  def task(self):
-    """Returns a function that registers a task by its vocabulary."""
-    import seqio
-
-    name = 'candidates_test'
-
-    def add(vocabulary):
-      seqio.TaskRegistry.add(
-          name,
-          source=seqio.FunctionDataSource(
-              lambda split, shuffle_files: None, splits=['test']
-          ),
-          output_features={'targets': seqio.Feature(vocabulary(seqio))},
-      )
-      return name
-
-    yield add
-    seqio.TaskRegistry.remove(name)
-
-  @pytest.mark.parametrize('extra_ids', [0, 1])
-  def test_ids_include_extra_ids(self, task, extra_ids):
-    name = task(
-        lambda seqio: seqio.SentencePieceVocabulary(
-            bulletins.VOCABULARY_FILE, extra_ids=extra_ids
-        )
-    )
-    assert candidates.find_task_vocabulary(name) == (
-        bulletins.VOCABULARY_FILE, 2048 + extra_ids
-    )  # fmt: skip
-
-  def test_another_kind_of_vocabulary(self, task):
-    name = task(lambda seqio: seqio.ByteVocabulary())
-    with pytest.raises(
-        vocabularies.VocabularyError, match='is a ByteVocabulary'
-    ):
-      candidates.find_task_vocabulary(name)
-
-  def test_unknown_task(self):
-    with pytest.raises(ValueError, match='There is no task named wmt. A gin'):
-      candidates.find_task_vocabulary('wmt')
