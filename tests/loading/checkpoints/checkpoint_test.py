@@ -98,33 +98,6 @@ class TestRestore:
     checkpoints.save(tmp_path, 1, jax.tree.map(np.asarray, params))
     assert_equal(restore(tmp_path), params)
 
-  def test_sharded_parameters(self, tmp_path):
-    """Shapes are those of the whole array, also if a device saved a shard."""
-    script = f"""
-import jax, jax.numpy as jnp
-from jax.sharding import NamedSharding, PartitionSpec
-from speculative_t5x.loading import checkpoints
-sharding = NamedSharding(
-    jax.make_mesh((2,), ('model',)), PartitionSpec(None, 'model'))
-kernel = jax.device_put(jnp.arange(32.0).reshape(4, 8), sharding)
-checkpoints.save({str(tmp_path)!r}, 1, {{'wo': {{'kernel': kernel}}}})
-"""
-    subprocess.run(
-        [sys.executable, '-c', script],
-        check=True,
-        env=dict(
-            PYTHONPATH=':'.join(path or '.' for path in sys.path),
-            **simulated_devices.environment(2),
-        ),
-    )
-    specs = checkpoints.open(tmp_path).specs
-    assert {n: x.shape for n, x in specs.items()} == {'wo/kernel': (4, 8)}
-    wanted = {'wo': {'kernel': jax.ShapeDtypeStruct((4, 8), jnp.float32)}}
-    restored = checkpoints.open(tmp_path).restore_params(wanted)
-    np.testing.assert_array_equal(
-        restored['wo']['kernel'], np.arange(32.0).reshape(4, 8)
-    )
-
 
 class TestAnotherNetwork:
   """Each difference raises an error that names it, before weights are read."""
@@ -298,6 +271,13 @@ for layout in checkpoints.Layout:
     for shard in x.addressable_shards:
       assert shard.data.shape[-1] == x.shape[-1] // 2, name
       np.testing.assert_array_equal(shard.data, wanted[shard.index], name)
+  # Saved again, the shapes are those of whole arrays and not of a shard.
+  checkpoints.save(path + '_again', 1, restored)
+  again = checkpoints.open(path + '_again')
+  assert {{n: x.shape for n, x in again.specs.items()}} == {{
+      n: x.shape for n, x in checkpoints.flatten(params).items()}}
+  jax.tree.map(np.testing.assert_array_equal,
+               again.restore_params(steps.expected(), None), restored)
   steps.write(layout, path + '_broken', broken)
   try:
     checkpoints.open(path + '_broken').restore_params(

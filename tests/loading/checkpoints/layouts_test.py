@@ -15,22 +15,14 @@ from speculative_t5x.loading.checkpoints import layouts
 
 class TestFind:
 
-  def test_folder_of_a_step(self, folder):
-    assert (
-        checkpoints.open(folder / 'checkpoint_9').folder.name == 'checkpoint_9'
-    )
-
   def test_newest_by_number_and_not_by_name(self, folder):
     """'checkpoint_9' sorts after 'checkpoint_10'."""
     assert checkpoints.open(folder).folder.name == 'checkpoint_10'
 
-  def test_interrupted_save_is_ignored(self, copied):
+  def test_other_folders_are_ignored(self, copied):
     """Orbax writes under a temporary name and renames the folder at the end."""
     unfinished = 'checkpoint_11.orbax-checkpoint-tmp-1234'
     shutil.copytree(copied / 'checkpoint_10', copied / unfinished)
-    assert checkpoints.open(copied).folder.name == 'checkpoint_10'
-
-  def test_folder_named_checkpoint_is_no_checkpoint(self, copied):
     (copied / 'checkpoint').mkdir()
     assert checkpoints.open(copied).folder.name == 'checkpoint_10'
 
@@ -55,14 +47,12 @@ class TestPathsThatOrbaxMisreads:
         save(tmp_path / name, 1, {})
     assert not list(tmp_path.iterdir())
 
-  @pytest.mark.parametrize('name', ['a\\b', '[a]'])
-  def test_copied(self, folder, tmp_path, name):
-    shutil.copytree(folder, tmp_path / name)
-    if name == '[a]':
-      assert checkpoints.open(tmp_path / name).step == 10
-    else:
-      with pytest.raises(checkpoints.CheckpointError, match='Rename'):
-        checkpoints.open(tmp_path / name)
+  def test_copied(self, folder, tmp_path):
+    shutil.copytree(folder, tmp_path / '[a]')
+    assert checkpoints.open(tmp_path / '[a]').step == 10
+    shutil.copytree(folder, tmp_path / 'a\\b')
+    with pytest.raises(checkpoints.CheckpointError, match='Rename'):
+      checkpoints.open(tmp_path / 'a\\b')
 
 
 def _half_written(folder):

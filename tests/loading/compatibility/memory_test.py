@@ -95,35 +95,25 @@ class TestByHand:
 @pytest.mark.parametrize(
     'overrides',
     [
-        {},
         {'dtype': jnp.bfloat16},
         {'logits_via_embedding': True},
         {'mlp_activations': ('relu',), 'num_decoder_layers': 3},
     ],
 )
-class TestAllocated:
-
-  def test_parameters(self, overrides):
-    config = tiny.config(**overrides)
-    found = memory.target_bytes(config, _WORKLOAD)
-    # `load_model` reads them in this form.
-    params = jax.tree.map(lambda x: x.astype(config.dtype), tiny.params(config))
-    model = models.make_model(config, params)
-    assert found.params == _num_bytes(model.params)
-
-  def test_cache(self, overrides):
-    config = tiny.config(**overrides)
-    cache = t5.init_cache(config, (6,), state_lib.cache_slots(11, 4))
-    found = memory.target_bytes(config, _WORKLOAD)
-    assert found.cache == _num_bytes(cache)
-
-  def test_cross_keys_and_values(self, overrides):
-    model = tiny.model(tiny.config(**overrides))
-    _, context = t5_model.encode(
-        model.config, model.params, tiny.encoder_tokens(3, 7)
-    )
-    found = memory.target_bytes(tiny.config(**overrides), _WORKLOAD)
-    assert found.cross == _num_bytes(context.cross)
+def test_allocated(overrides):
+  config = tiny.config(**overrides)
+  found = memory.target_bytes(config, _WORKLOAD)
+  # `load_model` reads them in this form.
+  params = jax.tree.map(lambda x: x.astype(config.dtype), tiny.params(config))
+  model = models.make_model(config, params)
+  assert found.params == _num_bytes(model.params)
+  cache = t5.init_cache(config, (6,), state_lib.cache_slots(11, 4))
+  assert found.cache == _num_bytes(cache)
+  model = tiny.model(config)
+  _, context = t5_model.encode(
+      model.config, model.params, tiny.encoder_tokens(3, 7)
+  )
+  assert found.cross == _num_bytes(context.cross)
 
 
 class TestWorkload:
