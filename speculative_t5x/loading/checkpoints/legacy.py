@@ -19,8 +19,8 @@ from flax import traverse_util
 import jax
 import numpy as np
 
-from speculative_t5x.loading.checkpoints import array_chunks
 from speculative_t5x.loading.checkpoints import errors
+from speculative_t5x.loading.checkpoints import trees
 from speculative_t5x.loading.files import regular_files
 
 _OLDEST_VERSION = 2  # that T5X itself reads; before, parameters had other names
@@ -137,7 +137,7 @@ class Reader:
       return array
     with self._reading(name):
       store = array.result()
-      array_chunks.check(store.shape, store.chunk_layout.read_chunk.shape)
+      trees.check_chunks(store.shape, store.chunk_layout.read_chunk.shape)
       return store
 
   def _reading(self, name: str):

@@ -16,7 +16,6 @@ import jax
 import jax.numpy as jnp
 
 from speculative_t5x.loading.checkpoints import abandoned
-from speculative_t5x.loading.checkpoints import array_chunks
 from speculative_t5x.loading.checkpoints import errors
 from speculative_t5x.loading.checkpoints import trees
 
@@ -53,7 +52,7 @@ class Reader:
     specs = {}
     for name, array in trees.flatten(part).items():
       with errors.reading(f'{name} of {self._folder}'):
-        array_chunks.check(array.shape, array.storage.chunk_shape)
+        trees.check_chunks(array.shape, array.storage.chunk_shape)
         specs[name] = jax.ShapeDtypeStruct(tuple(array.shape), array.dtype)
     return specs
 
