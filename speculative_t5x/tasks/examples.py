@@ -21,6 +21,7 @@ from speculative_t5x.decoder import hints as hints_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import quiet
 from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.files import json_lines
 from speculative_t5x.tasks import example_ids as example_ids_lib
 from speculative_t5x.tasks import task_vocabulary
 
@@ -404,14 +405,11 @@ def _reference(target: Any, place: str) -> Any:
     ValueError: if JSON cannot hold it.
   """
   try:
-    text = json.dumps(
+    text = json_lines.dumps(
         target,
-        ensure_ascii=False,
-        allow_nan=False,
         cls=seqio.TensorAndNumpyEncoder,
         max_ndarray_size=sys.maxsize,
     )
-    text.encode()  # no lone surrogates
   except (AttributeError, RecursionError, TypeError, ValueError) as error:
     raise ValueError(
         f'{place}: the reference {target!r} cannot be written as JSON'

@@ -12,6 +12,8 @@ from typing import Any, BinaryIO, NamedTuple
 
 from etils import epath
 
+from speculative_t5x.loading.files import json_lines
+
 STANDARD_INPUT = '-'
 HINTS = 'hints'  # the field of hints that objects may lack
 FORMATS = TEXT, JSONL = 'text', 'jsonl'
@@ -190,10 +192,10 @@ def _parse(
 def _is_strict(value: Any) -> bool:
   """Returns whether any reader of JSON can read a value."""
   try:
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    return bool(text.encode())
+    json_lines.dumps(value)
   except ValueError:
     return False
+  return True
 
 
 def _is_text(value: Any) -> bool:

@@ -622,7 +622,7 @@ class TestBadInput:
           ({'inputs': ()}, 'No input file was given'),
           ({'inputs': '-', 'input_format': 'csv'}, "format 'csv' is unknown"),
           ({'inputs': None}, 'nothing to decode. Set INPUTS'),
-          ({'inputs': '-', 'vocabulary_file': None}, 'no vocabulary in'),
+          ({'inputs': '-', 'vocabulary_file': None}, 'no vocabulary at'),
           ({'gamma': 0}, 'gamma must be'),
           ({'on_empty': 'keep'}, "on_empty must be .*'keep'"),
           ({'temperature': -1.0}, 'temperature must be'),
