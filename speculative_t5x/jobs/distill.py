@@ -132,7 +132,7 @@ def distill(
       )
     return trainer.train(
         objective,
-        draft_acceptance.Validation(
+        draft_acceptance.validation(
             objective,
             {
                 temperature: batches.in_order(each, settings.batch_size)

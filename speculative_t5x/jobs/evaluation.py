@@ -312,19 +312,16 @@ def _decode_chunk(
     counted = greedy.compare(decoder, batches, *runs)
   count = len(examples.tokens)
   sides = {
-      name: predictions_lib.read(run, count, decoder, examples.vocabulary)
+      name: predictions_lib.read(
+          run.decoded, count, decoder, examples.vocabulary
+      )
       for name, run in zip(_SIDES, runs, strict=True)
   }
   tallied = {
       name: dataclasses.asdict(run.tally())
       for name, run in zip(_SIDES, runs, strict=True)
   }
-  rows = predictions_lib.rows(
-      examples,
-      temperature,
-      sides,
-      padding=decoder.target_model.special_ids.padding,
-  )
+  rows = predictions_lib.rows(examples, temperature, sides)
   return chunks_lib.Content(
       [json_lines.dumps(row) for row in rows],
       {

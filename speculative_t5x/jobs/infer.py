@@ -615,7 +615,9 @@ def _rows(
     run: in which the inputs were decoded.
   """
   decoder = setup.decoder
-  found = predictions_lib.read(run, len(part), decoder, setup.vocabulary)
+  found = predictions_lib.read(
+      run.decoded, len(part), decoder, setup.vocabulary
+  )
   columns = {
       'example_id': [each.example_id for each in part],
       'input': [each.text for each in part],

@@ -397,7 +397,9 @@ def _measure(
   progress.say(f'{name}: scoring')
 
   def judge(run: interleaved.Run) -> dict[str, float]:
-    read = predictions_lib.read(run, count, decoder, examples.vocabulary)
+    read = predictions_lib.read(
+        run.decoded, count, decoder, examples.vocabulary
+    )
     values = task_metrics.compute(examples, read.best, read.aux_values)
     return task_metrics.quality(values)
 

@@ -21,16 +21,16 @@ class Input(NamedTuple):
   """One input to decode.
 
   Attributes:
-    example_id: number of the line among all lines, from 0 on, or the id of the
-      task's example. With the seed, all that a sample depends on, up to
+    example_id: The number of the line among all lines, from 0 on, or the id of
+      the task's example. With the seed, all that a sample depends on, up to
       rounding.
-    text: of the line or the example.
-    tokens: at most inputs_length, the end of sequence included.
-    is_truncated: whether the text has more tokens.
-    is_known: whether it was encoded without unknown pieces.
-    hints: token ids of the input's hints, see `hints.encode`.
-    fields: further fields of the input, which its prediction repeats.
-    is_empty: whether there is nothing to decode.
+    text: The text of the line or the example.
+    tokens: At most inputs_length token ids, the end of sequence included.
+    is_truncated: Whether the text has more tokens.
+    is_known: Whether it was encoded without unknown pieces.
+    hints: Token ids of the input's hints, see `hints.encode`.
+    fields: Further fields of the input, which its prediction repeats.
+    is_empty: Whether there is nothing to decode.
   """
 
   example_id: int
@@ -44,7 +44,7 @@ class Input(NamedTuple):
 
 
 def is_empty(text: str, ids: Sequence[int]) -> bool:
-  """Returns whether a text, encoded as `ids`, has nothing to decode."""
+  """Return whether a text, encoded as `ids`, has nothing to decode."""
   return not ids or not text.strip()
 
 
@@ -54,14 +54,14 @@ def from_lines(
     lengths: Mapping[str, int],
     on_empty: str = REFUSE,
 ) -> Iterator[Input]:
-  """Yields the inputs of lines.
+  """Yield the inputs of lines.
 
   Args:
-    lines: of files, in order.
-    vocabulary: of the target.
-    lengths: most tokens of 'inputs', the end of sequence included. If it has
-      'hints', those of an input are cut to that.
-    on_empty: what to do with a line that is empty or of spaces only. Without
+    lines: Lines of files, in order.
+    vocabulary: The target's vocabulary.
+    lengths: Most tokens of 'inputs', the end of sequence included. If it has
+      'hints', the hints of an input are cut to that.
+    on_empty: What to do with a line that is empty or of spaces only. Without
       an input of its own, later outputs are not on the lines of their inputs.
   Raises:
     ValueError: if such lines are refused, naming file and line, or if there is
@@ -100,7 +100,7 @@ def from_lines(
 def from_task(
     mixture_or_task_name: str, split: str, lengths: Mapping[str, int]
 ) -> Iterator[Input]:
-  """Yields the inputs of a split of a task; see `examples.stream`."""
+  """Yield the inputs of a split of a task; see `examples.stream`."""
   for example in examples.stream(mixture_or_task_name, split, lengths):
     yield Input(
         example.example_id,

@@ -71,7 +71,7 @@ def _train(folder, mesh, num_parts=1, make_draft=_network):
   decodes = batches.in_order(_examples(), 16)
   return trainer.train(
       objective,
-      draft_acceptance.Validation(objective, {0: decodes, 1: decodes}),
+      draft_acceptance.validation(objective, {0: decodes, 1: decodes}),
       _examples(),
       schedules.rsqrt_decay(learning_rate=0.03, warmup_steps=1),
       trainer.Settings(

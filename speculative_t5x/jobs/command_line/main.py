@@ -33,7 +33,7 @@ from speculative_t5x.jobs.command_line import kinds
 from speculative_t5x.jobs.outputs import kept_settings
 from speculative_t5x.loading import quiet
 from speculative_t5x.networks import sharding
-from speculative_t5x.training import interruption
+from speculative_t5x.research import interruption
 
 # TensorFlow, used only to read and tokenize, reads this when it is imported.
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')

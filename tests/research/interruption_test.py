@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from speculative_t5x.jobs.command_line import main
-from speculative_t5x.training import interruption
+from speculative_t5x.research import interruption
 
 
 def interrupt_where_it_is_dropped():
