@@ -138,22 +138,13 @@ def evaluate(
     examples = workload.load_examples(target, num_examples)
     _check_shown_example(shown_example, len(examples.tokens))
     target = workload_lib.bind_vocabulary(target, examples)
-    # The drafter first: it is read sooner, and may not fit.
-    loaded_drafter = workload_lib.load_drafter(
-        drafter.find(target, examples.vocabulary)
-    )
-    decoder = token_decoder.TokenDecoder(
-        workload_lib.load_target(target),
-        loaded_drafter,
+    decoder = workload.load_decoder(
+        target,
+        drafter,
+        examples.vocabulary,
         gamma=gamma,
-        length=workload.length,
         num_decodes=num_decodes,
-        policy=workload.policy,
-        rescale_log_probs=workload.rule.is_lossless,
-        num_valid_tokens=workload.num_valid_tokens(examples.vocabulary),
-        matmul_precision=workload.matmul_precision,
     )
-    workload_lib.note_unstopped_drafts(decoder)
     if any(examples.hints):
       workload_lib.note_unread_hints(decoder)
     setup = _Setup(

@@ -104,7 +104,7 @@ class DeviceBytes:
   cache: int
   cross: int
   logits: int
-  models_lib: int = 0
+  loading: int = 0
 
   @property
   def total(self) -> int:
@@ -115,8 +115,8 @@ class DeviceBytes:
 def peak_bytes(models: Sequence[DeviceBytes]) -> int:
   """Returns the most bytes per device while models are loaded and decode."""
   params = sum(each.params for each in models)
-  models_lib = max(each.loading for each in models)
-  return max(sum(each.total for each in models), params + models_lib)
+  loading = max(each.loading for each in models)
+  return max(sum(each.total for each in models), params + loading)
 
 
 def target_bytes(config: t5.T5Config, workload: Workload) -> DeviceBytes:
