@@ -175,7 +175,11 @@ def infer(
     draft_temperature = temperature
   for each in (temperature, draft_temperature):
     workload.sampling(each)  # before anything is read
-  _check_answers(answers, output_dir)
+  if answers is not None and answers.append and output_dir is None:
+    raise ValueError(
+        'ANSWERS_APPEND adds the predictions of an output folder to the store,'
+        ' and there is none. Set INFER_OUTPUT_DIR.'
+    )
   if on_empty not in inputs_lib.ON_EMPTY:
     raise ValueError(
         f'on_empty must be one of {", ".join(inputs_lib.ON_EMPTY)}, got'
@@ -259,17 +263,6 @@ def infer(
     if answers is not None and answers.append:
       answers.add(embedder, _answers_in(rows, vocabulary))
     return record
-
-
-def _check_answers(
-    answers: answers_lib.Folder | None, output_dir: str | None
-) -> None:
-  """Raises ValueError if answers are to be appended and are not kept."""
-  if answers is not None and answers.append and output_dir is None:
-    raise ValueError(
-        'ANSWERS_APPEND adds the predictions of an output folder to the store,'
-        ' and there is none. Set INFER_OUTPUT_DIR.'
-    )
 
 
 def _find_answers(
@@ -486,17 +479,14 @@ def _take_chunks(
         [*map(_identity, part), *answers],
         lambda number=number, part=part: _decode_chunk(setup, number, part),
     )
-    setup.shown.show(number * setup.chunk_batches + _num_batches(setup, part))
+    num_batches = -(-len(part) // setup.batch_size)
+    setup.shown.show(number * setup.chunk_batches + num_batches)
 
 
 def _identity(each: inputs_lib.Input) -> list[Any]:
   """Returns what the prediction of an input depends on, as JSON."""
   others = [x for x in (each.hints, dict(each.fields)) if x]
   return [each.example_id, each.text, list(each.tokens), *others]
-
-
-def _num_batches(setup: _Setup, part: list[inputs_lib.Input]) -> int:
-  return -(-len(part) // setup.batch_size)
 
 
 def _decode_chunk(

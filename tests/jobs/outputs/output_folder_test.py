@@ -146,6 +146,7 @@ class TestResume:
         assert find(folder, _record(0.5)) is None, text
         said = capsys.readouterr().err
         assert f'again, because {path} is damaged\n' in said
+    folder = _make(tmp_path)
     folder.add(_record(0.5))
     assert len(_read(folder.finish())) == 1
 
