@@ -767,15 +767,6 @@ class TestEarlierAnswers:
     assert run(_TEXTS, answers=folder, **options) == expected
     assert capsys.readouterr().err.count('has other inputs') == 4
 
-  def test_appended_answers_are_bounded(self, run, store, tmp_path):
-    options = dict(drafter=lookup_source.FromContext())
-    for name in 'ab':
-      folder = answers.Folder(store, append=True, max_answers=3)
-      run(_TEXTS, answers=folder, output_dir=tmp_path / name, **options)
-    lines = (tmp_path / 'store/version_2/answers.jsonl').read_text()
-    inputs = [json.loads(line)[1] for line in lines.splitlines()]
-    assert inputs == _TEXTS[-3:]
-
   def test_own_hints_come_first(self, run, store, tmp_path):
     options = dict(drafter=lookup_source.FromContext(), tokens=True)
     folder = answers.Folder(store, append=True)
@@ -814,27 +805,7 @@ class TestEarlierAnswers:
     inputs = [json.loads(line)[1] for line in lines.splitlines()]
     assert inputs == _TEXTS[:2]
 
-  def test_empty_store(self, run, store, decoders, monkeypatch):
-    options = dict(drafter=lookup_source.FromContext())
-    run(_TEXTS[:1], num_examples=1, **options)  # loads the decoder
-    (decoder,) = list(decoders.values())[:1]
-    vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)
-    embedder = answers.Embedder(decoder.target, vocabulary, 24)
-    answers.Store(embedder).save(store)
-    # No encoder may be compiled.
-    monkeypatch.setattr(answers.Embedder, '_embed_rows', None)
-    with pytest.raises(answers.StoreError, match='is empty'):
-      run(_TEXTS, answers=answers.Folder(store), **options)
-
   def test_append_without_a_folder(self, paths, store):
     folder = answers.Folder(store, append=True)
     with pytest.raises(ValueError, match='Set INFER_OUTPUT_DIR'):
       infer.infer(**_arguments(paths, answers=folder, inputs='-'))
-
-  @pytest.mark.parametrize(
-      ('name', 'value'),
-      [('count', 0), ('min_similarity', 2), ('max_answers', 1.5)],
-  )
-  def test_bad_options(self, name, value):
-    with pytest.raises(ValueError, match=f'{name} must .* got {value!r}'):
-      answers.Folder(**{'path': 'store', name: value})

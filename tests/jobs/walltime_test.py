@@ -13,7 +13,6 @@ import gc
 import io
 import itertools
 import json
-import re
 import types
 import weakref
 
@@ -264,22 +263,6 @@ class TestRecord:
       assert set(_null(written)) <= set(_NULL)
     assert ran.records[0].greedy is not None
 
-  def test_settings(self, ran, paths):
-    for record, temperature in zip(ran.records, (0.0, 1.0), strict=True):
-      expected = {
-          'schema_version': 1, 'job': 'walltime', 'task': 'bulletins_ende',
-          'split': 'validation', 'num_examples': 5, 'gamma': 2,
-          'gamma_policy': 'fixed', 'temperature': temperature, 'topk': 0,
-          'topp': 0.0, 'minp': 0.0, 'typicalp': 0.0,
-          'num_decodes': 1, 'seed': 5, 'batch_size': 2, 'mesh': {},
-          'inputs_length': 24, 'targets_length': 16, 'lossless': True,
-          'repeats': 1, 'matmul_precision': 'highest',
-      }  # fmt: skip
-      assert {key: getattr(record, key) for key in expected} == expected
-      assert record.target.checkpoint == f'{paths.target}/checkpoint_1'
-      assert record.drafter.checkpoint == f'{paths.draft}/checkpoint_2'
-      assert record.drafter.temperature == temperature
-
   def test_only_timed_examples_count(self, ran):
     vocabulary = seqio.SentencePieceVocabulary(bulletins.VOCABULARY_FILE)
     pairs = bulletins.read_pairs('validation')[:_NUM_EXAMPLES]
@@ -341,21 +324,6 @@ class TestFiles:
           f' {advice.describe(told)}'
       )
 
-  def test_line_before_each_phase(self, ran):
-    """The line comes before the first batch is timed."""
-    lines = [line for line in ran.err.splitlines() if 'compiling and m' in line]
-    pair = 'draft/checkpoint_2'
-    assert lines == [
-        f'alpha of {pair}, temperature 0: compiling and measuring',
-        f'alpha of {pair}, temperature 1: compiling and measuring',
-        f'configuration 1 of 2: {pair}, gamma 2, batch 2, temperature 0:'
-        ' compiling and measuring',
-        f'configuration 2 of 2: {pair}, gamma 2, batch 2, temperature 1:'
-        ' compiling and measuring',
-    ]
-    assert ran.err.index(lines[2]) < ran.err.index('3 of 3 batches')
-
-
 class TestSweep:
 
   def test_each_combination_is_measured_once(self, again):
@@ -366,16 +334,6 @@ class TestSweep:
     assert found == sorted(again.measured)
     # Alpha depends on neither gamma nor batch size.
     assert again.num_collected == 2
-
-  def test_progress_counts_all_configurations(self, again, capsys):
-    again.run(
-        drafters=[workloads.drafter(f'/drafts/{n}') for n in 'ab'],
-        gamma=(3, 1),
-        batch_size=(1, 2),
-    )
-    err = capsys.readouterr().err
-    counted = re.findall('^configuration (.*?):', err, re.M)
-    assert counted == [f'{n} of 16' for n in range(1, 17)]
 
   def test_several_drafts_share_a_target(self, again, paths, tmp_path):
     names = ('one', 'two')
@@ -510,14 +468,6 @@ class TestInterrupted:
     for record, expected in zip(records, ran.records, strict=True):
       for key in ('baseline', 'speculative', 'alpha', 'speedup', 'quality'):
         assert getattr(record, key) == getattr(expected, key)
-
-  def test_only_alpha_was_finished(self, again):
-    again.fails_at = 0
-    with pytest.raises(KeyboardInterrupt):
-      again.run(temperature=0.0)
-    again.fails_at, again.num_collected = None, 0
-    again.run()
-    assert again.num_collected == 1  # of the other temperature
 
   @pytest.mark.parametrize(
       'changes',

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the command line: its flags, its output and its errors."""
 
-import gzip
 import importlib.metadata
 import io
 import os
@@ -16,7 +15,6 @@ import gin
 import jax
 import numpy as np
 import pytest
-import sentencepiece
 import tensorflow as tf
 
 from speculative_t5x import embedded
@@ -474,24 +472,6 @@ def _model(role, name, value):
   return f'--gin.{role}/t5.T5Config.{name}={value}'
 
 
-def _vocabulary(path, **options):
-  """Returns the flag of a SentencePiece model with few pieces."""
-  arguments = {
-      'vocab_size': 99, 'pad_id': 0, 'eos_id': 1, 'unk_id': 2, 'bos_id': -1
-  }  # fmt: skip
-  model = io.BytesIO()
-  pairs = bulletins.read_pairs('validation')[:50]
-  sentencepiece.SentencePieceTrainer.train(
-      sentence_iterator=iter(text for text, _ in pairs),
-      model_writer=model,
-      hard_vocab_limit=False,
-      minloglevel=2,
-      **{**arguments, **options},
-  )
-  path.write_bytes(model.getvalue())
-  return f'--gin.DRAFT_VOCABULARY_FILE={path}'
-
-
 # Settings of eval that its parts refuse, and what the error has.
 _SETTINGS = [
     ('--gin.GAMMA=0', 'gamma must be a whole number .*Correct GAMMA'),
@@ -573,16 +553,6 @@ class TestBadInput:
     assert 't5.T5Config.mlp_dim was unset and is now 9' in error
     assert not [name for name in free if name in error]
 
-  @pytest.mark.parametrize('damaged', ['_METADATA', 'manifest.ocdbt'])
-  def test_half_written_checkpoint(
-      self, fails, flags, folder, tmp_path, damaged
-  ):
-    shutil.copytree(folder / 'draft', tmp_path / 'draft')
-    (tmp_path / 'draft' / 'checkpoint_1' / 'state' / damaged).unlink()
-    flag = f'--gin.DRAFT_CHECKPOINT_PATH={tmp_path / "draft"}'
-    assert str(tmp_path / 'draft') in fails([*flags, flag], 1)
-    assert [path.name for path in tmp_path.iterdir()] == ['draft']
-
   def test_nan_in_the_weights(self, fails, flags, tmp_path):
     params = jax.tree.map(jax.numpy.asarray, tiny.params(_CONFIG))
     norm = params['decoder']['decoder_norm']
@@ -591,33 +561,6 @@ class TestBadInput:
     flag = f'--gin.CHECKPOINT_PATH={tmp_path / "nan"}'
     error = fails([*flags, flag], 1)
     assert 'NaN' in error and 'decoder/decoder_norm/scale' in error
-
-  @pytest.mark.parametrize(
-      ('options', 'message'),
-      [
-          ({}, "target's vocabulary has 2048 pieces, the draft's 99."),
-          ({'eos_id': 3, 'bos_id': 1}, "has eos_id 1, the draft's 3."),
-      ],
-  )
-  def test_different_vocabularies(
-      self, fails, flags, tmp_path, options, message
-  ):
-    flag = _vocabulary(tmp_path / 'draft.model', **options)
-    assert message in fails([*flags, flag], 1)
-
-  def test_data_of_a_task(self, fails, flags, tmp_path):
-    own = shutil.copy(bulletins.VOCABULARY_FILE, tmp_path / 'own.model')
-    task = [f'--gin_file={_MULTI30K}', f'--gin.MULTI30K_DIR={tmp_path}']
-    task.append(f'--gin.VOCABULARY_FILE={own}')  # in place of the folder's
-    for name in ('train', 'val', 'test_2016_flickr'):
-      for language, lines in (('en', b'one\n\nthree\n'), ('de', b'a\nb\nc\n')):
-        path = tmp_path / f'{name}.{language}.gz'
-        path.write_bytes(gzip.compress(lines))
-    error = fails(['eval', *task, *flags[2:]], 1)
-    assert f'{tmp_path / "val.en.gz"}, line 2 is empty' in error
-    task[1] = f'--gin.MULTI30K_DIR={tmp_path / "mistyped"}'
-    error = fails(['eval', *task, *flags[2:]], 1)
-    assert f'There is no folder {tmp_path / "mistyped"}' in error
 
   def test_output_folder(self, fails, flags, tmp_path, capsys):
     """A command that fails before it begins removes nothing."""
@@ -857,10 +800,3 @@ class TestPaper:
     monkeypatch.setattr(main, '_configure', note)
     assert main.main(['paper', 'table2', 'table1', *flags]) == 0
     assert seen == ['table1', 'table2']
-
-  def test_missing_records(self, fails, tmp_path):
-    path = tmp_path / 'no.jsonl'
-    flags = ['paper', 'figure2', f'--gin.RECORDS={path}']
-    error = fails([*flags, f'--output_dir={tmp_path / "x"}'], 1)
-    assert error.startswith(f'{path} cannot be read as run records')
-    assert list(tmp_path.iterdir()) == []
