@@ -7,13 +7,15 @@ Reads vocabularies, and the names, shapes and dtypes of parameters: no weights.
 
 from collections.abc import Mapping, Sequence
 
-from speculative_t5x.jobs.outputs import report_files
+from etils import epath
+
 from speculative_t5x.loading import quiet
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.compatibility import candidates
 from speculative_t5x.loading.compatibility import checks
 from speculative_t5x.loading.compatibility import facts
 from speculative_t5x.loading.compatibility import memory
+from speculative_t5x.loading.files import whole_files
 from speculative_t5x.networks import t5
 from speculative_t5x.research.reports import console
 from speculative_t5x.research.reports import pair_report
@@ -97,8 +99,8 @@ def check_pair(
   conclusion = pair_report.conclude(report)
   console.show(table)
   if output_dir is not None:
-    text = f'{console.to_text(table)}\n{conclusion}\n'
-    report_files.write(output_dir, {'check_pair.txt': text})
+    text = f'{console.to_text(table)}\n{conclusion}'
+    whole_files.write(epath.Path(output_dir), 'check_pair.txt', [text])
   if report.errors:
     raise PairError(conclusion)
   print(conclusion)

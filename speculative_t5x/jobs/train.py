@@ -11,7 +11,7 @@ import functools
 from etils import epath
 import jax
 
-from speculative_t5x.jobs.outputs import kept_data
+from speculative_t5x.jobs.outputs import resumption
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.networks import sharding
@@ -69,7 +69,7 @@ def train(
   ).read(network_config)
   with folder_lock.hold(model_dir):
     examples, validation = read(train_split), read(validation_split)
-    kept_data.check(
+    resumption.keep_data(
         model_dir,
         {
             'training examples': jax.tree.leaves(examples),
