@@ -5,6 +5,7 @@
 import ast
 import graphlib
 import itertools
+import json
 import pathlib
 import re
 import subprocess
@@ -98,6 +99,32 @@ class TestImport:
     before = _packages(_loaded('jax, flax.linen'))
     loaded = _packages(_loaded('speculative_t5x.speculation.loop'))
     assert loaded - before == {'speculative_t5x', 'jaxtyping'}
+
+
+  def test_a_file_of_text_is_decoded_without_heavy_packages(self, tmp_path):
+    (tmp_path / 'texts.txt').write_text('The train is late.\n')
+    embedded = 'speculative_t5x/embedded'
+    arguments = [
+        'infer',
+        '--gin_file=configs/runs/infer.gin',
+        '--gin_file=configs/drafters/draft_model.gin',
+        f'--gin.INPUTS={tmp_path / "texts.txt"}',
+        f'--gin.CHECKPOINT_PATH={embedded}/target',
+        f'--gin.DRAFT_CHECKPOINT_PATH={embedded}/draft',
+        '--gin.VOCABULARY_FILE=speculative_t5x/tasks/bulletins/bulletins.model',
+        "--gin.TASK_FEATURE_LENGTHS={'inputs': 12, 'targets': 4}",
+        '--gin.GAMMA=2',
+    ]
+    code = (
+        'import sys; from speculative_t5x.jobs.command_line import main;'
+        f'assert main.main({arguments}) == 0; print(*sys.modules)'
+    )
+    prediction, modules = _run(code).splitlines()
+    assert json.loads(prediction)['prediction']
+    unneeded = {*_HEAVY, 'matplotlib', 'sacrebleu', 'scipy'}
+    unneeded |= {'tensorflow_datasets'}
+    needed = {'gin', 'orbax', 'tensorstore'}  # the latter two read T5X's layout
+    assert not _packages({*modules.split()}) & (unneeded - needed)
 
 
 class TestLayers:

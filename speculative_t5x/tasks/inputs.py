@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import hints as hints_lib
 from speculative_t5x.loading import vocabularies
-from speculative_t5x.tasks import examples
 from speculative_t5x.tasks import text_files
 
 # What to do with a line that has no text: raise an error, give it an empty
@@ -41,6 +40,21 @@ class Input(NamedTuple):
   hints: Sequence[Sequence[int]] = ()
   fields: Mapping[str, Any] = types.MappingProxyType({})
   is_empty: bool = False
+
+
+def check_lengths(lengths: Mapping[str, int]) -> None:
+  """Raises ValueError unless lengths of inputs and targets are given."""
+  names = ['inputs', 'targets']
+  if isinstance(lengths, Mapping) and 'hints' in lengths:
+    names.append('hints')
+  for name in names:
+    length = lengths.get(name) if isinstance(lengths, Mapping) else None
+    if not isinstance(length, int) or length < 1:
+      raise ValueError(
+          'task_feature_lengths must give the maximum tokens of inputs and'
+          " targets, each at least 1, as in {'inputs': 96, 'targets': 96}. Got"
+          f' {lengths!r}.'
+      )
 
 
 def is_empty(text: str, ids: Sequence[int]) -> bool:
@@ -101,6 +115,9 @@ def from_task(
     mixture_or_task_name: str, split: str, lengths: Mapping[str, int]
 ) -> Iterator[Input]:
   """Yields the inputs of a split of a task; see `examples.stream`."""
+  # Imports seqio and TensorFlow, which lines of files do not need.
+  from speculative_t5x.tasks import examples
+
   for example in examples.stream(mixture_or_task_name, split, lengths):
     yield Input(
         example.example_id,

@@ -8,7 +8,7 @@ Legend: examples, num_decodes (samples per example).
 from collections.abc import Iterator, Sequence
 import dataclasses
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from etils import epath
 import numpy as np
@@ -18,7 +18,9 @@ from speculative_t5x.decoder import counts as counts_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.research.measurement import interleaved
-from speculative_t5x.tasks import examples as examples_lib
+
+if TYPE_CHECKING:  # imports seqio and TensorFlow, which files do not need
+  from speculative_t5x.tasks import examples as examples_lib
 
 # Keys of a row.
 INPUT_TOKENS, HINT_TOKENS, TOKENS = 'input_tokens', 'hint_tokens', 'tokens'
@@ -89,7 +91,7 @@ def read(
 
 
 def rows(
-    examples: examples_lib.Examples,
+    examples: 'examples_lib.Examples',
     temperature: float,
     sides: dict[str, Predictions],
     padding: int,

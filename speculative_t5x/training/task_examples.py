@@ -8,6 +8,7 @@ import dataclasses
 from speculative_t5x.decoder import batching
 from speculative_t5x.networks import t5
 from speculative_t5x.tasks import examples as examples_lib
+from speculative_t5x.tasks import inputs as inputs_lib
 from speculative_t5x.training import batches
 
 FEATURES = ('inputs', 'targets')
@@ -31,7 +32,7 @@ def read(
     ValueError: if there is no such task, split or example, or if an id is not
       in the network's range.
   """
-  examples_lib.check_lengths(task_feature_lengths)
+  inputs_lib.check_lengths(task_feature_lengths)
   if set(task_feature_lengths) != set(FEATURES):
     raise ValueError(
         f'task_feature_lengths must have exactly the keys {FEATURES}. Got'
