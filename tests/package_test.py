@@ -16,6 +16,8 @@ import zipfile
 from packaging import requirements
 import pytest
 
+import speculative_t5x
+
 _CHECKOUT = pathlib.Path(__file__).parents[1]
 _HEAVY = (
     'gin', 'orbax', 'safetensors', 'seqio', 'tensorflow', 'tensorstore',
@@ -82,6 +84,23 @@ def _ranges(extras: set[str]) -> dict[str, requirements.Requirement]:
     else:
       found[requirement.name] = requirement
   return found
+
+
+class TestDoor:
+
+  def test_loads_no_jax(self):
+    loaded = _packages(_loaded('speculative_t5x'))
+    assert 'etils' in loaded
+    assert not loaded & {'jax', 'jaxlib', 'flax', 'numpy', *_HEAVY}
+
+  def test_names(self):
+    """Each is found, shown by `dir`, and explained by docs/python.md."""
+    page = (_CHECKOUT / 'docs/python.md').read_text()
+    shown = dir(speculative_t5x)
+    assert shown == sorted(speculative_t5x.__all__)
+    for name in shown:
+      assert getattr(speculative_t5x, name) is not None
+      assert f'st.{name}' in page, name
 
 
 class TestImport:
@@ -207,7 +226,7 @@ class TestFiles:
     assert _run(code).strip() == version
 
   def test_every_python_file_bears_the_licence(self):
-    folders = ('speculative_t5x', 'scripts', 'tests', 'benchmarks')
+    folders = 'speculative_t5x', 'scripts', 'tests', 'benchmarks', 'examples'
     files = [f for name in folders for f in (_CHECKOUT / name).rglob('*.py')]
     assert files
     texts = {str(f.relative_to(_CHECKOUT)): f.read_text() for f in files}
