@@ -37,10 +37,8 @@ from speculative_t5x.research.measurement import provenance
 from speculative_t5x.research.measurement import tallies
 from speculative_t5x.research.measurement import walltimes
 from speculative_t5x.research.reports import readings
-from speculative_t5x.tasks import examples as examples_lib
 from speculative_t5x.tasks import inputs as inputs_lib
 from speculative_t5x.tasks import predictions as predictions_lib
-from speculative_t5x.tasks import task_vocabulary
 from speculative_t5x.tasks import text_files
 
 # Counts of the inputs of a chunk, under their names in a record.
@@ -185,7 +183,7 @@ def infer(
         f'on_empty must be one of {", ".join(inputs_lib.ON_EMPTY)}, got'
         f' {on_empty!r}.'
     )
-  examples_lib.check_lengths(workload.task_feature_lengths)
+  inputs_lib.check_lengths(workload.task_feature_lengths)
   paths = [inputs] if isinstance(inputs, str) else inputs
   if paths is not None:
     # A file has one name in records, also if it is given as a URL.
@@ -308,8 +306,7 @@ def _vocabulary(
   if paths is not None and vocabulary_file is not None:
     return vocabularies.load(vocabulary_file)
   if name is not None:
-    task = examples_lib.find_task(name, workload.split)
-    return task_vocabulary.TaskVocabulary(examples_lib.vocabulary_of(task))
+    return workload.task_vocabulary()
   return vocabularies.load(workload.checkpoint_path)
 
 
@@ -345,15 +342,11 @@ def _num_inputs(
 ) -> int | None:
   """Returns how many inputs there are to decode; None if that is not known.
 
-  Lines are not counted, for which files would be read twice.
+  Lines are not counted: files would be read twice.
   """
   if paths is not None:
     return None
-  name, split = workload.mixture_or_task_name, workload.split
-  try:
-    found = examples_lib.find_task(name, split).num_input_examples(split)
-  except KeyError:  # a source may know only some of its splits
-    return None
+  found = workload.num_examples()
   return found if None in (found, num_examples) else min(found, num_examples)
 
 

@@ -5,7 +5,7 @@
 from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 
@@ -24,8 +24,9 @@ from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import verification
-from speculative_t5x.tasks import examples as examples_lib
-from speculative_t5x.tasks import task_metrics
+
+if TYPE_CHECKING:  # imports seqio and TensorFlow, which files do not need
+  from speculative_t5x.tasks import examples as examples_lib
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,10 +179,31 @@ class Workload:
     """
     return sharding.from_shape(self.mesh_shape)
 
+  def num_examples(self) -> int | None:
+    """Returns the number of examples of the split, None if it is not known."""
+    from speculative_t5x.tasks import examples as examples_lib
+
+    task = examples_lib.find_task(self.mixture_or_task_name, self.split)
+    try:
+      return task.num_input_examples(self.split)
+    except KeyError:  # a source may know only some of its splits
+      return None
+
+  def task_vocabulary(self) -> vocabularies.Vocabulary:
+    """Returns the vocabulary of the task."""
+    from speculative_t5x.tasks import examples as examples_lib
+    from speculative_t5x.tasks import task_vocabulary
+
+    task = examples_lib.find_task(self.mixture_or_task_name, self.split)
+    return task_vocabulary.TaskVocabulary(examples_lib.vocabulary_of(task))
+
   def load_examples(
       self, target: models.ModelSource, num_examples: int | None = None
-  ) -> examples_lib.Examples:
+  ) -> 'examples_lib.Examples':
     """Reads the split; see `tasks.examples.load` and `task_metrics.check`."""
+    from speculative_t5x.tasks import examples as examples_lib
+    from speculative_t5x.tasks import task_metrics
+
     name, split = self.mixture_or_task_name, self.split
     task_metrics.check(examples_lib.find_task(name, split))
     progress.say(f'reading {name}, {split}')
@@ -254,7 +276,7 @@ def pad_batch(mesh: jax.sharding.Mesh | None, batch_size: int) -> int:
 
 
 def bind_vocabulary(
-    target: models.ModelSource, examples: examples_lib.Examples
+    target: models.ModelSource, examples: 'examples_lib.Examples'
 ) -> models.ModelSource:
   """Returns the target with the special ids of the task's vocabulary.
 

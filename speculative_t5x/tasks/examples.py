@@ -22,8 +22,8 @@ from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import quiet
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.files import json_lines
-from speculative_t5x.speculation import ranges
 from speculative_t5x.tasks import example_ids as example_ids_lib
+from speculative_t5x.tasks import inputs as inputs_lib
 from speculative_t5x.tasks import task_vocabulary
 
 # Truncates and then appends EOS, as the last step of T5's tasks.
@@ -221,7 +221,7 @@ def read(
     ValueError: for a length that is missing or below 1, a split without an
       example, or a task that truncates before its last preprocessor.
   """
-  check_lengths(lengths)
+  inputs_lib.check_lengths(lengths)
   quiet.keep_tensorflow_off_accelerators()
   lengths = {name: lengths[name] for name in ('inputs', 'targets')}
   whole = _without_trim(task)
@@ -277,19 +277,6 @@ def _without_trim(task: seqio.Task) -> seqio.Task:
   return task.replace(
       preprocessors=[*steps[:-1], seqio.preprocessors.append_eos]
   )
-
-
-def check_lengths(lengths: Mapping[str, int]) -> None:
-  """Raise ValueError unless lengths of inputs and targets are given."""
-  found = dict(lengths) if isinstance(lengths, Mapping) else {}
-  if not {'inputs', 'targets'} <= found.keys() or not all(
-      map(ranges.COUNT.includes, found.values())
-  ):
-    raise ValueError(
-        'task_feature_lengths must give the maximum tokens of inputs and'
-        " targets, each at least 1, as in {'inputs': 96, 'targets': 96}. Got"
-        f' {lengths!r}.'
-    )
 
 
 def vocabulary_of(task: seqio.Task) -> seqio.Vocabulary:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import hints as hints_lib
 from speculative_t5x.loading import vocabularies
-from speculative_t5x.tasks import examples
+from speculative_t5x.speculation import ranges
 from speculative_t5x.tasks import text_files
 
 # What to do with a line that has no text: raise an error, give it an empty
@@ -41,6 +41,19 @@ class Input(NamedTuple):
   hints: Sequence[Sequence[int]] = ()
   fields: Mapping[str, Any] = types.MappingProxyType({})
   is_empty: bool = False
+
+
+def check_lengths(lengths: Mapping[str, int]) -> None:
+  """Raise ValueError unless lengths of inputs and targets are given."""
+  found = dict(lengths) if isinstance(lengths, Mapping) else {}
+  if not {'inputs', 'targets'} <= found.keys() or not all(
+      map(ranges.COUNT.includes, found.values())
+  ):
+    raise ValueError(
+        'task_feature_lengths must give the maximum tokens of inputs and'
+        " targets, each at least 1, as in {'inputs': 96, 'targets': 96}. Got"
+        f' {lengths!r}.'
+    )
 
 
 def is_empty(text: str, ids: Sequence[int]) -> bool:
@@ -100,7 +113,10 @@ def from_lines(
 def from_task(
     mixture_or_task_name: str, split: str, lengths: Mapping[str, int]
 ) -> Iterator[Input]:
-  """Yield the inputs of a split of a task; see `examples.stream`."""
+  """Yields the inputs of a split of a task; see `examples.stream`."""
+  # Imports seqio and TensorFlow, which lines of files do not need.
+  from speculative_t5x.tasks import examples
+
   for example in examples.stream(mixture_or_task_name, split, lengths):
     yield Input(
         example.example_id,

@@ -8,7 +8,7 @@ Legend: examples, num_decodes (samples per example).
 from collections.abc import Iterator, Sequence
 import dataclasses
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from etils import epath
 import numpy as np
@@ -17,7 +17,9 @@ from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import counts as counts_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import vocabularies
-from speculative_t5x.tasks import examples as examples_lib
+
+if TYPE_CHECKING:  # imports seqio and TensorFlow, which files do not need
+  from speculative_t5x.tasks import examples as examples_lib
 
 # Keys of a row.
 INPUT_TOKENS, HINT_TOKENS, TOKENS = 'input_tokens', 'hint_tokens', 'tokens'
@@ -123,7 +125,7 @@ def token_ids(
 
 
 def rows(
-    examples: examples_lib.Examples,
+    examples: 'examples_lib.Examples',
     temperature: float,
     sides: dict[str, Predictions],
 ) -> list[dict[str, Any]]:

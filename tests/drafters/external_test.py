@@ -214,7 +214,7 @@ class TestMistakes:
   """Each raises one clear error before anything is compiled."""
 
   def test_a_class_instead_of_a_loaded_drafter(self):
-    with pytest.raises(ValueError, match='must be a Drafting.*RepeatLast'):
+    with pytest.raises(ValueError, match='must be a loaded model.*RepeatLast'):
       token_decoder.TokenDecoder(
           tiny.model(CONFIG), repeat_last.RepeatLast, gamma=2, length=4
       )

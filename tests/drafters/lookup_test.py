@@ -17,7 +17,6 @@ from speculative_t5x import embedded
 from speculative_t5x.decoder import batching
 from speculative_t5x.drafters import lookup
 from speculative_t5x.loading.drafters import lookup_source
-from speculative_t5x.loading.drafters import source as source_lib
 from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import outcome as outcome_lib
@@ -355,10 +354,6 @@ class TestMistakes:
   def test_bounds_out_of_range(self, bounds):
     with pytest.raises(ValueError, match='m.._ngram must be'):
       lookup_source.FromContext(**bounds)
-
-  def test_load_is_missing(self):
-    with pytest.raises(ValueError, match=r'Give FromContext\(\.\.\.\)\.load'):
-      source_lib.check_drafting(lookup_source.FromContext())
 
   @pytest.mark.parametrize('bound', [1.0, '2', True, None])
   def test_bounds_that_are_no_integers(self, bound):

@@ -197,7 +197,7 @@ class TestPython:
   def test_option_of_decode(self, decoder):
     found = decoder.decode(TEXTS, rule=lenience.make_rule(0.0))
     assert found.statistics['accepted'] == found.statistics['tested'] > 0
-    plain = decoder.decode_plain(TEXTS, rule=lenience.make_rule(0.0))
+    plain = decoder.decode_plain(TEXTS)
     for rule in (verification.TOKENWISE, block.BlockVerification()):
       found = decoder.decode(TEXTS, rule=rule)
       np.testing.assert_array_equal(found.sequences, plain.sequences)
