@@ -3,7 +3,6 @@
 """Tests of drafting with a smaller model."""
 
 import functools
-import inspect
 
 import jax
 import jax.numpy as jnp
@@ -11,18 +10,11 @@ import numpy as np
 import pytest
 
 from speculative_t5x.drafters import draft_model
-from speculative_t5x.loading.drafters import draft_model_source
-from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_model
 from speculative_t5x.speculation import contracts
-from speculative_t5x.speculation import loop
-from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling as sampling_lib
-from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import uniforms as uniforms_lib
+from speculative_t5x.testing import step_programs
 from speculative_t5x.testing import table_model
-from speculative_t5x.testing import words
-from tests import tiny
 
 VOCAB, GAMMA, SLOTS = 5, 3, 16
 TARGET_CACHE = np.arange(7)
@@ -65,7 +57,7 @@ def prefixes():
   """Returns rows of 0, 2 and 5 committed tokens, and their uniforms."""
   sequences = jnp.array([[0] * 6, [3, 2, 0, 0, 0, 0], [4, 2, 2, 0, 3, 0]])
   num_tokens = jnp.array([0, 2, 5])
-  uniforms = words.words(np.random.default_rng(0).random((3, GAMMA)))
+  uniforms = step_programs.words(np.random.default_rng(0).random((3, GAMMA)))
   return sequences, num_tokens, jnp.asarray(uniforms)
 
 
@@ -182,117 +174,3 @@ class TestPropose:
   def test_gamma_below_one(self, gamma):
     with pytest.raises(ValueError, match='gamma must be at least 1'):
       table_drafter(gamma=gamma)
-
-
-BATCH, LENGTH, CALLS = 6, 16, 6
-NETWORK_GAMMA = 2
-DRAFT_TEMPERATURE = 0.8  # the target's is 1
-
-
-def network_calls(config, inputs):
-  """Returns each state with the draft made in it, and the final counts."""
-  model = tiny.model(config)
-  draft = tiny.model(config, noise=0.15)
-  setup = state_lib.Setup(
-      t5_model.T5Model(model.config),
-      model.params,
-      sampling_lib.make_sampling(1.0),
-      tiny.drafter(draft, NETWORK_GAMMA),
-      draft.params,
-      sampling_lib.make_sampling(DRAFT_TEMPERATURE),
-  )
-
-  @jax.jit
-  def begin():
-    return loop.start(
-        setup,
-        inputs,
-        state_lib.row_keys(jnp.int32(3), jnp.arange(BATCH)),
-        jnp.full((BATCH,), LENGTH, jnp.int32),
-        length=LENGTH,
-        fold=outcome_lib.COUNTING,
-    )
-
-  @jax.jit
-  def step(run):
-    (uniforms,) = loop.uniform_table(
-        run.batch.keys, run.state.num_calls, 1, 2 * NETWORK_GAMMA + 1
-    )
-    drafted, _, _ = setup.drafter.propose(
-        draft.params,
-        run.batch.draft_memory,
-        run.state.draft_state,
-        contracts.View(
-            run.state.sequences,
-            run.state.num_tokens,
-            jnp.full((BATCH,), NETWORK_GAMMA, jnp.int32),
-            uniforms_lib.Uniforms(uniforms[:, :NETWORK_GAMMA], 'The drafter'),
-            setup.draft_sampling,
-            contracts.TargetView(None, None, None),
-            run.state.outcome,
-        ),
-    )
-    after, _ = loop.advance(setup, run, 1, fold=outcome_lib.COUNTING)
-    return after, drafted
-
-  calls = []
-  with jax.default_matmul_precision('highest'):
-    run = begin()
-    for _ in range(CALLS):
-      after, drafted = step(run)
-      made = after.state.outcome.draft_tokens
-      np.testing.assert_array_equal(drafted.tokens, made)
-      calls.append(jax.device_get((run.state, drafted)))
-      run = after
-  return calls, jax.device_get(run.kept)
-
-
-class TestDraftOfANetwork:
-  """The draft model's cache is correct at every call; otherwise alpha drops."""
-
-  def test_distributions_are_teacher_forced(self):
-    config = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
-    inputs = tiny.encoder_tokens(BATCH, 9)
-    calls, stats = network_calls(config, inputs)
-    # Both kinds of call occur many times.
-    assert stats.num_rejections.sum() > 5
-    assert stats.accepted_histogram[:, NETWORK_GAMMA].sum() > 5
-
-    params = tiny.params(config, noise=0.15)
-    rules = sampling_lib.make_sampling(DRAFT_TEMPERATURE)
-
-    @jax.jit
-    def distributions(tokens):
-      fed = jnp.pad(tokens, ((0, 0), (1, 0)))
-      logits = t5.Transformer(config).apply(
-          {'params': params},
-          inputs,
-          fed,
-          jnp.ones_like(fed),
-          enable_dropout=False,
-      )
-      return sampling_lib.standardize(logits, rules)
-
-    for state, draft in calls:
-      tokens = np.pad(state.sequences, ((0, 0), (0, NETWORK_GAMMA)))
-      at = state.num_tokens[:, None] + np.arange(NETWORK_GAMMA)
-      np.put_along_axis(tokens, at, draft.tokens, axis=1)
-      with jax.default_matmul_precision('highest'):
-        distribution = np.asarray(distributions(tokens))
-      expected = np.take_along_axis(distribution, at[..., None], axis=1)
-      is_open = ~state.has_ended
-      np.testing.assert_allclose(
-          draft.probs[is_open], expected[is_open], atol=2e-5
-      )
-
-
-@pytest.mark.parametrize('method', ['init', 'propose'])
-def test_fits_the_contract(method):
-  names = lambda cls: list(inspect.signature(getattr(cls, method)).parameters)
-  assert names(draft_model.DraftModel) == names(contracts.Drafter)
-
-
-@pytest.mark.parametrize('value', ['1024', 0])
-def test_size_of_a_short_vocabulary(value):
-  with pytest.raises(ValueError, match=f'must be .* got {value!r}'):
-    draft_model_source.FromCheckpoint('draft', short_vocabulary_size=value)

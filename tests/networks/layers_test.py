@@ -76,19 +76,6 @@ class TestRelativePositions:
     assert bias.shape == (2, heads, 3, slots)
     np.testing.assert_array_equal(bias, expected)
 
-  def test_bias_has_the_networks_dtype(self):
-    """T5X adds the bias to logits of that dtype."""
-    table = {'params': {'rel_embedding': numbers(3, layers.NUM_BUCKETS)}}
-    positions = jnp.arange(5)
-    bias, exact = (
-        layers.RelativePositionBias(3, dtype, False).apply(
-            table, positions, 5, 5
-        )
-        for dtype in (jnp.bfloat16, jnp.float32)
-    )
-    assert bias.dtype == jnp.bfloat16
-    np.testing.assert_array_equal(bias, exact.astype(jnp.bfloat16))
-
 
 class TestProjection:
 
@@ -111,17 +98,6 @@ class TestProjection:
     for one, other in zip(found, expected, strict=True):
       assert one.dtype == other.dtype
       np.testing.assert_allclose(one, other, rtol=rounding, atol=rounding)
-
-  def test_gradient_of_the_kernel_is_a_product_of_matrices(self):
-    """A sum over several axes makes XLA copy both operands on a CPU."""
-    module = layers.Projection(4, ('embed', 'mlp'), jnp.float32)
-    program = jax.make_jaxpr(
-        jax.grad(lambda params, x: module.apply(params, x).sum())
-    )({'params': {'kernel': numbers(5, 4)}}, numbers(2, 3, 5))
-    products = [x for x in program.eqns if x.primitive.name == 'dot_general']
-    contracted = [len(x.params['dimension_numbers'][0][0]) for x in products]
-    assert contracted
-    assert set(contracted) == {1}
 
 
 class TestEmbedding:
@@ -152,14 +128,6 @@ class TestRMSNorm:
     y = layers.RMSNorm(jnp.float32).apply({'params': {'scale': scale}}, x)
     rms = np.sqrt(np.mean(np.square(np.asarray(x)), -1, keepdims=True) + 1e-6)
     np.testing.assert_allclose(y, x / rms * scale, rtol=1e-5)
-
-  def test_bfloat16_is_normalised_in_float32(self):
-    """Squares of 300 would lose most of their sum in bfloat16."""
-    x = jnp.full((512,), 300.0, jnp.bfloat16)
-    module = layers.RMSNorm(jnp.bfloat16)
-    y = module.apply({'params': {'scale': jnp.ones((512,))}}, x)
-    assert y.dtype == jnp.bfloat16
-    np.testing.assert_array_equal(np.asarray(y, np.float32), 1.0)
 
   def test_bfloat16_is_rounded_before_it_is_scaled(self):
     """In T5X, the scale has that dtype too."""
@@ -259,10 +227,6 @@ class TestAttention:
         self.attend(query, changed, mask=mask),
     )
 
-  def test_a_query_without_keys_stays_finite(self):
-    mask = np.zeros(self.SLOTS, bool)
-    assert np.isfinite(self.attend(*self.inputs(), mask=mask)).all()
-
   def test_dropout_is_shared_by_queries(self):
     """Equal queries stay equal, because a key is dropped for all of them."""
     module, variables = self.make(dropout_rate=0.5)
@@ -281,20 +245,3 @@ class TestAttention:
       y = attend(seed)
       np.testing.assert_array_equal(y, np.broadcast_to(y[0], y.shape))
     assert not np.array_equal(attend(0), attend(1))
-
-  def test_dropout_keeps_the_mean(self):
-    module, variables = self.make(dropout_rate=0.25)
-    query, keys_values = self.inputs()
-    attend = lambda key: module.apply(
-        variables,
-        query,
-        keys_values,
-        mask=np.ones(self.SLOTS, bool),
-        deterministic=False,
-        rngs={'dropout': key},
-        method='attend',
-    )
-    samples = jax.vmap(attend)(jax.random.split(jax.random.key(0), 4000))
-    expected = self.attend(query, keys_values, mask=np.ones(self.SLOTS, bool))
-    error = np.std(samples, axis=0) / np.sqrt(4000)
-    assert np.all(np.abs(samples.mean(0) - expected) < 6 * error + 1e-5)

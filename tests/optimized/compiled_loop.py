@@ -114,15 +114,17 @@ def unchecked_types():
     yield
 
 
-@pytest.mark.parametrize('batch', [1, 8])
 class TestNoCacheIsCopied:
+  """For one row, which has no batch axis, and for several."""
 
+  @pytest.mark.parametrize('batch', [1, 8])
   def test_plain_decoding(self, batch):
     """Blocks have one token."""
     slots = state_lib.cache_slots(PLAIN_LENGTH, 0)
     compiled = decoder(PLAIN_LENGTH).compile_plain(request(batch))
     assert_no_copies(compiled, {batch * 3 * HEAD_DIM * slots})
 
+  @pytest.mark.parametrize('batch', [1, 8])
   def test_speculative_decoding(self, batch):
     """Blocks have gamma + 1 tokens, and 2 or 1 for the draft model."""
     slots = state_lib.cache_slots(LENGTH, GAMMA)
@@ -130,9 +132,9 @@ class TestNoCacheIsCopied:
     sizes = {batch * heads * HEAD_DIM * slots for heads in (2, 3)}
     assert_no_copies(compiled, sizes)
 
-  def test_bounded_steps(self, batch):
+  def test_bounded_steps(self):
     """`advance` continues a run."""
-    it = decoder(LENGTH)
+    it, batch = decoder(LENGTH), 8
     run = begun(it, batch)
     advance = lambda run, until: loop.advance(
         setup(it), run, 5, until, fold=outcome.COUNTING
@@ -142,9 +144,9 @@ class TestNoCacheIsCopied:
     sizes = {batch * heads * HEAD_DIM * slots for heads in (2, 3)}
     assert_no_copies(lowered.compile(), sizes)
 
-  def test_new_requests(self, batch):
+  def test_new_requests(self):
     """`admit` writes new requests in place, also outside of a loop."""
-    it = decoder(LENGTH)
+    it, batch = decoder(LENGTH), 8
     run = begun(it, batch)
     admit = jax.jit(loop.admit, donate_argnums=0)
     places = jax.ShapeDtypeStruct((batch,), jnp.int32)
