@@ -27,28 +27,19 @@ _ROUNDS = 8  # by chance, the others may decide alike in one of them
 _ROUNDING = 1e-5  # of a policy's numbers
 
 
-class Paths(NamedTuple):
-  """Paths of a step from several states; leaves have one row per path.
-
-  Attributes:
-    rows: index of the state.
-    weights: probabilities given the state.
-    uniforms: [paths, any].
-  """
-
-  rows: np.ndarray
-  weights: np.ndarray
-  uniforms: np.ndarray
-
-
 def _paths(
     program: step_programs.Program,
     rule: contracts.Rule,
     examples: np.ndarray,
     state: state_lib.State,
     enumerator: rules.Enumerator,
-) -> Paths:
-  """Returns all paths of a step; see `reach` for the arguments."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+  """Returns all paths of a step from some states.
+
+  Returns:
+    Of each path the index of its state, its probability given the state, and
+    its uniforms [paths, any].
+  """
   prefixes = [
       tuple(row[:count].tolist())
       for row, count in zip(state.sequences, state.num_tokens.tolist())
@@ -96,7 +87,7 @@ def _paths(
       rows.append(each.row)
       weights.append(each.weight * weight)
       uniforms.append((*each.uniforms, *unused, *values))
-  return Paths(np.array(rows), np.array(weights), np.array(uniforms))
+  return np.array(rows), np.array(weights), np.array(uniforms)
 
 
 def _intervals(*distributions) -> Iterator[tuple[float, float]]:
@@ -145,11 +136,11 @@ def reach(
   num_paths, lengths = 0, set()
   while len(examples):
     _check_rows(program, rule, examples, state)
-    made = _paths(program, rule, examples, state, enumerator)
-    num_paths += len(made.rows)
-    examples, weights = examples[made.rows], weights[made.rows] * made.weights
-    before = step_programs.take(state, made.rows)
-    state = program.step(rule, examples, before, made.uniforms)
+    rows, own, uniforms = _paths(program, rule, examples, state, enumerator)
+    num_paths += len(rows)
+    examples, weights = examples[rows], weights[rows] * own
+    before = step_programs.take(state, rows)
+    state = program.step(rule, examples, before, uniforms)
     lengths |= _chosen_lengths(program, examples, state.outcome)
     merged = {}
     for row, key in enumerate(_keys(examples, state)):
@@ -223,60 +214,40 @@ def exact_distributions(
   ]
 
 
-def _check_rows(
-    program: step_programs.Program,
-    rule: contracts.Rule,
-    examples: np.ndarray,
-    state: state_lib.State,
-) -> None:
-  """Steps rows in two batches each, beside others and in another order.
+def _check_rows(program, rule, examples, state) -> None:
+  """Steps some rows beside others, and again beside others in another order.
 
-  Args:
-    program: whose step.
-    rule: of the step.
-    examples: of the states, any number.
-    state: of some rows, of which random ones are taken.
   Raises:
     AssertionError: naming what differs.
   """
-  for seed in range(_ROUNDS):
-    _check_once(program, rule, examples, state, np.random.default_rng(seed))
-
-
-def _check_once(program, rule, examples, state, rng) -> None:
   # Those beside them are as different as the states are.
   short, long = np.argmin(state.num_tokens), np.argmax(state.num_tokens)
   if short == long:
     short, long = 0, len(examples) - 1
-  rows = np.concatenate(
-      [
-          rng.integers(0, len(examples), _HALF),
-          np.repeat([short, long], _HALF),
-      ]
-  )
-  uniforms = rng.random((len(rows), program.num_uniforms))
-
-  def step(order):
-    after = program.step(
-        rule,
-        examples[rows[order]],
-        step_programs.take(state, rows[order]),
-        uniforms[order],
-    )
-    return _results(after)
-
-  own = np.arange(_HALF)
-  mixed = rng.permutation(step_programs.ROWS)
-  place = np.argsort(mixed)[:_HALF]
-  first = step(np.concatenate([own, _HALF + own]))
-  second = step(np.concatenate([own, 2 * _HALF + own])[mixed])
-  for name, one in first.items():
-    if difference := _differ(one[:_HALF], second[name][place]):
-      raise AssertionError(
-          f'{program.name}: {name} of a row depend on the other rows of its'
-          f' batch: {difference} with others beside it. What is decided for a'
-          ' row must depend on that row alone.'
+  for seed in range(_ROUNDS):
+    rng = np.random.default_rng(seed)
+    own = rng.integers(0, len(examples), _HALF)
+    own_uniforms = rng.random((_HALF, program.num_uniforms))
+    results = []
+    for beside in (short, long):
+      order = rng.permutation(2 * _HALF)
+      rows = np.concatenate([own, np.full(_HALF, beside)])[order]
+      others = rng.random(own_uniforms.shape)
+      after = program.step(
+          rule,
+          examples[rows],
+          step_programs.take(state, rows),
+          np.concatenate([own_uniforms, others])[order],
       )
+      place = np.argsort(order)[:_HALF]
+      results.append(step_programs.take(_results(after), place))
+    for name, one in results[0].items():
+      if difference := _differ(one, results[1][name]):
+        raise AssertionError(
+            f'{program.name}: {name} of a row depend on the other rows of its'
+            f' batch: {difference} with others beside it. What is decided for a'
+            ' row must depend on that row alone.'
+        )
 
 
 def _results(after: state_lib.State) -> dict[str, np.ndarray]:

@@ -333,11 +333,6 @@ def assert_same(one, two):
 class TestBatchIndependence:
   """Tier 6, exact: the sample of a row does not depend on other rows."""
 
-  def test_alone(self, loop, whole):
-    for row in range(0, ROWS, 8):
-      state, _ = loop.speculative(seed=2, example_ids=[row])
-      assert_same(results(state), results(whole, slice(row, row + 1)))
-
   def test_among_others_in_another_order(self, loop, whole):
     order = np.random.default_rng(6).permutation(ROWS)
     ids = np.where(order % 2, order + 1000, order)
@@ -371,12 +366,6 @@ class TestBatchIndependence:
         state.sequences[:, :5], whole.sequences[:, :5]
     )
     assert np.all(state.num_tokens == np.minimum(whole.num_tokens, 5))
-
-  def test_plain_alone(self, loop):
-    whole, _ = loop.plain(seed=2)
-    for row in range(0, ROWS, 8):
-      state, _ = loop.plain(seed=2, example_ids=[row])
-      assert_same(results(state), results(whole, slice(row, row + 1)))
 
   def test_example_id_and_seed_matter(self, loop, whole):
     other, _ = loop.speculative(seed=3)
@@ -464,12 +453,6 @@ class TestPrompts:
         assert token == tables()[0][table, fed[-2], fed[-1]].argmax()
         fed.append(token)
 
-  @pytest.mark.parametrize('temperature', [0.0, 1.0])
-  def test_equal_models_accept_every_draft_token(self, temperature):
-    state, statistics = self.decode(temperature, None, (tables()[0],) * 2)
-    assert not statistics.num_rejections.any()
-    assert state.num_calls.max() > 1
-
 
 class TestRowKeys:
 
@@ -505,17 +488,6 @@ class TestScores:
           sum(table[fed[i], fed[i + 1], fed[i + 2]] for i in range(num))
       )
     return np.array(scores)
-
-  @pytest.mark.parametrize('way', ['speculative', 'plain'])
-  def test_scores_of_the_sampling_distribution(self, loop, way):
-    rules = dict(temperature=1.3, topk=4, topp=0.95)
-    state, _ = getattr(loop, way)(seed=4, **rules)
-    distribution = sampling_lib.standardize(
-        jnp.asarray(tables()[0]), sampling_lib.make_sampling(**rules)
-    )
-    with np.errstate(divide='ignore'):
-      expected = self.expected(state, np.log(distribution))
-    np.testing.assert_allclose(state.log_probs, expected, rtol=1e-4)
 
   @pytest.mark.parametrize('way', ['speculative', 'plain'])
   def test_greedy_scores_are_exactly_zero(self, loop, way):

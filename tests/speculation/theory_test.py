@@ -374,13 +374,6 @@ class TestRatioInterval:
       assert intervals.ratio_interval([1] * count, [2] * count) is None
     assert intervals.ratio_interval([1] * 6, [2] * 6) == (0.5, 0.5)
 
-  @pytest.mark.parametrize('max_indices', [1, 999])
-  def test_chunks_change_nothing(self, monkeypatch, max_indices):
-    numerators, denominators = np.random.default_rng(0).gamma(2.0, size=(2, 9))
-    expected = intervals.ratio_interval(numerators, denominators)
-    monkeypatch.setattr(intervals, '_MAX_INDICES', max_indices)
-    assert intervals.ratio_interval(numerators, denominators) == expected
-
 
 class TestEstimateAlpha:
 
