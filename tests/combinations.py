@@ -27,6 +27,7 @@ from speculative_t5x.rules import exact_match
 from speculative_t5x.rules import rejection_sampling
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
+from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import verification
 from speculative_t5x.testing import reachable
 from speculative_t5x.testing import step_programs
@@ -157,6 +158,38 @@ def error(
   )
   print(f'{found.num_paths} paths, error {largest:.1e}')
   return largest
+
+
+def draft_error(
+    program: step_programs.Program, find_logits, drafted=None
+) -> float:
+  """Returns the largest error of the distribution of a draft token.
+
+  Args:
+    program: made steps with one enumerator.
+    find_logits: returns the logits that its drafter should draw from, given an
+      example and tokens.
+    drafted: example, tokens before the draft, draft tokens and distributions;
+      None for all drafts in the states that were reached.
+  """
+  if drafted is None:
+    (known,) = program.known.values()
+    drafted = [
+        (*place, tokens, np.frombuffer(probs).reshape(len(tokens), -1))
+        for *place, tokens, probs in known
+    ]
+  draws = [
+      (q, find_logits(example, prefix + tokens[:i]))
+      for example, prefix, tokens, probs in drafted
+      for i, q in enumerate(probs)
+  ]
+  found, logits = (np.array(each) for each in zip(*draws))
+  width = found.shape[1]
+  expected = sampling_lib.standardize(
+      jnp.asarray(logits[:, :width]), program.samplings[1]
+  )
+  missing = width - expected.shape[1]
+  return np.max(np.abs(found - np.pad(expected, ((0, 0), (0, missing)))))
 
 
 def pairwise(*factors) -> list[tuple]:

@@ -140,38 +140,13 @@ def make_program(name: str, gamma: int, sampling) -> step_programs.Program:
   )
 
 
-def draft_error(program, name: str, gamma: int, drafted) -> float:
-  """Returns the largest error of a distribution of a draft token.
-
-  Args:
-    program: drafts.
-    name: its network, see `NETWORKS`.
-    gamma: draft tokens per block.
-    drafted: example, tokens before the draft, draft tokens and distributions.
-  """
-  largest = 0.0
-  for example, prefix, tokens, probs in drafted:
-    for i, q in enumerate(probs):
-      logits = expected(name, gamma)(example, prefix + tokens[:i])
-      p = sampling_lib.standardize(jnp.asarray(logits), program.samplings[1])
-      largest = max(largest, np.max(np.abs(q - p)))
-  return largest
-
-
 def first_drafts(program):
-  """Yields what is drafted before any token."""
+  """Returns what is drafted before any token, see `draft_error`."""
   rule = combinations.RULES['tokenwise']
   state = program.begin(rule)
   examples = np.arange(len(program.pair.limits))
-  for each in all_drafts.drafts(program, rule, examples, state):
-    yield each.row, (), each.tokens, each.probs
-
-
-def reached_drafts(program):
-  """Yields what was drafted in all states that `reach` has reached."""
-  (known,) = program.known.values()
-  for example, prefix, tokens, probs in known:
-    yield example, prefix, tokens, np.frombuffer(probs).reshape(len(tokens), -1)
+  found = all_drafts.drafts(program, rule, examples, state)
+  return [(each.row, (), each.tokens, each.probs) for each in found]
 
 
 @pytest.mark.usefixtures('exact_products')
@@ -192,9 +167,8 @@ class TestNetworks:
   def test_outputs_and_drafts(self, name, gamma, sampling):
     program = make_program(name, gamma, sampling)
     assert combinations.error(program, reach(program)) < 2e-5
-    drafted = list(reached_drafts(program))
-    assert draft_error(program, name, gamma, drafted) < 2e-5
-    assert len(drafted) > 8
+    found = combinations.draft_error(program, expected(name, gamma))
+    assert found < 2e-5
 
 
 def _deeper(original):
@@ -304,10 +278,11 @@ def test_mutants_are_found(name, monkeypatch):
   monkeypatch.setattr(owner, attribute, make(getattr(owner, attribute)))
   program = make_program(drafter, 1, {})
   try:
-    if draft_error(program, drafter, 1, first_drafts(program)) > 2e-3:
+    first = first_drafts(program)
+    if combinations.draft_error(program, expected(drafter, 1), first) > 2e-3:
       return
     found = combinations.error(program, reach(program))
   except AssertionError:  # found by a check on the way
     return
-  drafted = reached_drafts(program)
-  assert max(found, draft_error(program, drafter, 1, drafted)) > 2e-3
+  of_drafts = combinations.draft_error(program, expected(drafter, 1))
+  assert max(found, of_drafts) > 2e-3

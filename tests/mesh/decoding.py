@@ -3,10 +3,8 @@
 """Tests that meshes of eight devices decode the outputs of one device."""
 
 import functools
-import json
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -18,7 +16,6 @@ from speculative_t5x.loading.drafters import early_exit_source
 from speculative_t5x.loading.drafters import shared_encoder_source
 from speculative_t5x.loading.drafters import table_source
 from speculative_t5x.networks import sharding
-from speculative_t5x.networks import t5
 from speculative_t5x.research.measurement import near_ties
 from tests import shared
 from tests import tiny
@@ -240,64 +237,3 @@ class TestNearTies:
     for one, two in zip(found.mismatches, expected.mismatches, strict=True):
       assert abs(one.margin - two.margin) < 1e-4
       assert one.path_difference < 1e-4
-
-
-@pytest.mark.skipif(
-    _SHARED is None or not (_SHARED / 't5x_oracle').is_dir(),
-    reason='needs the shared T5X oracle',
-)
-@pytest.mark.exhaustive
-class TestOracle:
-  """Trained models. An axis of 8 replicates the target's 4 heads."""
-
-  LENGTH = 64
-
-  @classmethod
-  @functools.cache
-  def decoder(cls, shape):
-    mesh = pairs.mesh_of(shape)
-    return token_decoder.TokenDecoder(
-        cls.load('target', mesh, sharding.MODEL_PARALLEL),
-        draft_model_source.from_model(
-            cls.load('draft', mesh, sharding.REPLICATED)
-        ),
-        gamma=5,
-        length=cls.LENGTH,
-        rescale_log_probs=False,
-        matmul_precision='highest',
-    )
-
-  @staticmethod
-  def load(name, mesh, rules):
-    folder = _SHARED / 't5x_oracle' / name
-    sizes = json.loads((folder / 'oracle.json').read_text())['config']
-    sizes['dtype'] = jnp.dtype(sizes['dtype'])
-    return models.load_model(
-        folder / 't5x_orbax', t5.T5Config(**sizes), mesh=mesh, rules=rules
-    )
-
-  @classmethod
-  @functools.cache
-  def decode(cls, shape, way, temperature):
-    return jax.device_get(
-        getattr(cls.decoder(shape), way)(cls.request(temperature))
-    )
-
-  @classmethod
-  def request(cls, temperature):
-    with np.load(_SHARED / 't5x_oracle' / 'target' / 'oracle.npz') as arrays:
-      tokens = arrays['encoder_input_tokens'][: pairs.BATCH]
-    return pairs.request(temperature, tokens=tokens, length=cls.LENGTH)
-
-  @pytest.mark.parametrize('shape', pairs.MESHES)
-  @pytest.mark.parametrize('way', pairs.WAYS)
-  def test_same_outputs(self, shape, way):
-    assert_same_greedy_rows(
-        self.decoder(None),
-        self.decoder(shape),
-        self.request(0.0),
-        self.decode(shape, way, 0.0).sequences,
-        self.decode(None, way, 0.0).sequences,
-    )
-    sampled = self.decode(shape, way, 1.0), self.decode(None, way, 1.0)
-    assert_same_rows(*sampled, most=1)

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the layers of T5, each against its formula."""
 
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -107,11 +106,6 @@ class TestEmbedding:
     self.params = {'params': {'embedding': numbers(11, 4)}}
     self.tokens = jnp.asarray([[3, 0, 10]], jnp.int32)
 
-  def test_returns_rows_of_the_table(self):
-    embedded = self.module.apply(self.params, self.tokens)
-    table = self.params['params']['embedding']
-    np.testing.assert_array_equal(embedded[0], table[np.array([3, 0, 10])])
-
   def test_is_a_gather_and_not_a_product(self):
     program = str(jax.make_jaxpr(self.module.apply)(self.params, self.tokens))
     assert 'gather' in program
@@ -119,15 +113,6 @@ class TestEmbedding:
 
 
 class TestRMSNorm:
-
-  @pytest.mark.parametrize('size', [1.0, 1e-3])
-  def test_formula(self, size):
-    """No mean is subtracted, and epsilon matters for small numbers."""
-    x = size * (numbers(2, 6) + 3.0)
-    scale = numbers(6, start=50)
-    y = layers.RMSNorm(jnp.float32).apply({'params': {'scale': scale}}, x)
-    rms = np.sqrt(np.mean(np.square(np.asarray(x)), -1, keepdims=True) + 1e-6)
-    np.testing.assert_allclose(y, x / rms * scale, rtol=1e-5)
 
   def test_bfloat16_is_rounded_before_it_is_scaled(self):
     """In T5X, the scale has that dtype too."""
@@ -165,15 +150,6 @@ class TestGatedMlp:
     kernels = jax.tree.map(np.asarray, variables['params'])
     return x, kernels, module.apply(variables, x, deterministic=True)
 
-  def test_gated(self):
-    x, kernels, y = self.apply(('gelu', 'linear'))
-    assert set(kernels) == {'wi_0', 'wi_1', 'wo'}
-    hidden = nn.gelu(x @ kernels['wi_0']['kernel'])
-    expected = (hidden * (x @ kernels['wi_1']['kernel'])) @ (
-        kernels['wo']['kernel']
-    )
-    np.testing.assert_allclose(y, expected, atol=1e-6)
-
   def test_one_activation(self):
     x, kernels, y = self.apply(('relu',))
     assert set(kernels) == {'wi', 'wo'}
@@ -196,35 +172,6 @@ class TestAttention:
     query = numbers(length, self.HEADS, self.HEAD_DIM)
     return query, kv_cache.KeysValues(
         numbers(*shape, start=200), numbers(*shape, start=400)
-    )
-
-  def attend(self, query, keys_values, **kwargs):
-    module, variables = self.make()
-    return module.apply(
-        variables, query, keys_values, method='attend', **kwargs
-    )
-
-  def test_formula(self):
-    """There is no division by sqrt(head_dim), and the bias is added."""
-    query, (keys, values) = self.inputs()
-    mask = np.tril(np.ones((3, self.SLOTS), bool), 1)
-    bias = numbers(self.HEADS, 3, self.SLOTS, start=600)
-    logits = np.einsum('mhd,hdl->hml', query, keys) + bias
-    weights = np.exp(logits) * mask
-    weights /= weights.sum(-1, keepdims=True)
-    heads = np.einsum('hml,hdl->mhd', weights, values).reshape(3, -1)
-    _, variables = self.make()
-    expected = heads @ np.asarray(variables['params']['out']['kernel'])
-    y = self.attend(*self.inputs(), mask=mask, bias=bias)
-    np.testing.assert_allclose(y, expected, atol=1e-5)
-
-  def test_masked_keys_have_weight_exactly_0(self):
-    query, keys_values = self.inputs()
-    mask = np.arange(self.SLOTS) != 2
-    changed = jax.tree.map(lambda x: x.at[..., 2].set(1e6), keys_values)
-    np.testing.assert_array_equal(
-        self.attend(query, keys_values, mask=mask),
-        self.attend(query, changed, mask=mask),
     )
 
   def test_dropout_is_shared_by_queries(self):

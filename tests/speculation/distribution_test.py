@@ -82,6 +82,12 @@ class TestEnumeratedDistribution:
         program, combinations.rule_number(rule), combinations.enumerator(rule)
     )
     assert combinations.error(program, found) < program.pair.tolerance
+    # The draft model draws from its own distribution, cut or padded.
+    tables = program.pair.draft_params
+    find_logits = lambda example, tokens: tables[
+        example, *table_model.place(tokens)
+    ]
+    assert combinations.draft_error(program, find_logits) < 1e-12
 
   @pytest.mark.parametrize('rule', LOSSY_RULES, ids=lambda rule: rule.name)
   def test_a_rule_that_is_not_lossless_fails(self, rule):

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from speculative_t5x.speculation import contracts
-from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import verification
-from speculative_t5x.testing import step_programs
 
 
 def acceptance_length(target_probs, draft_probs):
@@ -116,107 +114,9 @@ class TestAcceptance:
     np.testing.assert_array_equal(accepted, [False, True])
 
 
-# All positions have the same two distributions, so outcomes can be computed by
-# hand: a draft token 0 is accepted with probability 1/4, 1 with 2/3, 2 and 3
-# always. The residual is 1/4 on token 2 and 3/4 on token 3. Only the target's
-# distribution after three draft tokens differs.
-P = (0.1, 0.2, 0.3, 0.4)
-Q = (0.4, 0.3, 0.2, 0.1)
-LAST_P = (0.7, 0.1, 0.1, 0.1)
-ANY = 0.5
-
-# Draft tokens, the length of the draft, whether they are point masses, the
-# uniforms of the acceptance tests, and the last uniform; the number of accepted
-# tokens and the token drawn.
-FORCED = {
-    'all accepted': ([3, 2, 2], 3, False, [0.99, 0.99, 0.99], 0.95, 3, 3),
-    'all accepted, unlikely draft tokens': (
-        [0, 1, 0],
-        3,
-        False,
-        [0.24, 0.66, 0.24],
-        0.1,
-        3,
-        0,
-    ),
-    'first rejected': ([0, 3, 2], 3, False, [0.26, 0.0, 0.0], 0.24, 0, 2),
-    'first rejected, other draw': (
-        [0, 3, 2],
-        3,
-        False,
-        [0.26, 0.0, 0.0],
-        0.26,
-        0,
-        3,
-    ),
-    'middle rejected': ([2, 1, 3], 3, False, [0.9, 0.67, 0.0], 0.0, 1, 2),
-    'last rejected': ([2, 3, 0], 3, False, [0.9, 0.9, 0.9], 0.99, 2, 3),
-    'short, all accepted': ([3, 0, 0], 1, False, [0.9, 0.0, 0.0], 0.05, 1, 0),
-    'short, rejected': ([3, 0, 3], 2, False, [0.9, 0.9, 0.0], 0.05, 1, 2),
-    'no draft tokens': ([3, 3, 3], 0, False, [0.0, 0.0, 0.0], 0.05, 0, 0),
-    'no draft tokens, other draw': ([3, 3, 3], 0, False, [ANY] * 3, 0.35, 0, 2),
-    'point mass accepted': ([1, 3, 0], 3, True, [0.19, 0.39, 0.09], 0.75, 3, 1),
-    # Without token 1 the cuts are 1/8 and 4/8.
-    'point mass rejected': ([1, 3, 0], 3, True, [0.21, 0.0, 0.0], 0.12, 0, 0),
-    'point mass, second token': (
-        [1, 3, 0],
-        3,
-        True,
-        [0.21, 0.0, 0.0],
-        0.13,
-        0,
-        2,
-    ),
-    'point mass, third token': (
-        [1, 3, 0],
-        3,
-        True,
-        [0.21, 0.0, 0.0],
-        0.51,
-        0,
-        3,
-    ),
-    'point mass, later': ([1, 3, 0], 3, True, [0.19, 0.41, 0.0], 0.1, 1, 0),
-}
-
-
-def forced(names, other_probs=np.nan):
-  """Verifies forced outcomes; point masses get other probabilities."""
-  columns = zip(*(FORCED[name] for name in names))
-  tokens, lengths, masses, accept_uniforms, draws, accepted, token = columns
-  batch = len(names)
-  draft_probs = np.where(
-      np.array(masses)[:, None, None],
-      other_probs,
-      np.broadcast_to(np.array(Q), (batch, 3, 4)),
-  )
-  draft = contracts.Draft(
-      jnp.asarray(tokens, jnp.int32),
-      jnp.asarray(lengths, jnp.int32),
-      jnp.asarray(draft_probs, jnp.float32),
-      jnp.broadcast_to(jnp.array(masses)[:, None], (batch, 3)),
-  )
-  target_probs = np.broadcast_to(np.array([P, P, P, LAST_P]), (batch, 4, 4))
-  verdict = verification.verify(
-      jnp.asarray(target_probs, jnp.float32),
-      draft,
-      jnp.asarray(accept_uniforms, jnp.float32),
-  )
-  uniforms = jnp.asarray(step_programs.words(draws))
-  found = sampling.draw(verdict.next_weights, uniforms)
-  return verdict.num_accepted, found, accepted, token
-
-
 @pytest.mark.usefixtures('strict_types')
 class TestForced:
   """Tier 2: given uniforms and exact tokens."""
-
-  @pytest.mark.parametrize('order', [1, -1])
-  def test_rows_are_independent(self, order):
-    num_accepted, next_token, accepted, token = forced(list(FORCED)[::order])
-    assert num_accepted.tolist() == list(accepted)
-    assert next_token.tolist() == list(token)
-    assert num_accepted.dtype == jnp.int32
 
   def test_uniform_zero_does_not_accept_probability_zero(self):
     draft = contracts.Draft(
