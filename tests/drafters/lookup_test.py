@@ -13,7 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x import embedded
 from speculative_t5x.decoder import batching
 from speculative_t5x.drafters import lookup
 from speculative_t5x.loading.drafters import lookup_source
@@ -22,7 +21,6 @@ from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import uniforms as uniforms_lib
-from speculative_t5x.tasks import bulletins
 from tests import tiny
 
 ROWS, EXAMPLES, GAMMA = 4, 2, 3
@@ -347,16 +345,6 @@ class TestMistakes:
 
 
 class TestDecoder:
-
-  def test_embedded_summaries(self):
-    decoder = embedded.load_decoder(task='summarization')
-    texts = [text for text, _ in bulletins.read_reports('test')[:4]]
-    request, _ = decoder.make_request(texts)
-    plain = jax.device_get(decoder.tokens.plain(request))
-    found = decoder.tokens.with_drafter(lookup_source.FromContext().load(), 5)
-    found = jax.device_get(found.speculative(request))
-    np.testing.assert_array_equal(found.sequences, plain.sequences)
-    assert found.num_tokens.sum() > 1.5 * found.num_calls.sum()
 
   def test_hints_that_are_right_save_target_calls(self):
     config = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
