@@ -34,6 +34,8 @@ from tests import mixed_drafts
 from tests import tiny
 from tests import tiny_drafters
 
+pytestmark = pytest.mark.long
+
 CONFIG, VOCAB = tiny_drafters.CONFIG, tiny_drafters.VOCAB
 SAMPLINGS = {}, {'temperature': 0.0}, {'temperature': 0.6, 'topk': 2}
 

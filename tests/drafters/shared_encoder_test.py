@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of draft decoders on the output of the target's encoder."""
 
-
 import jax
 import numpy as np
 import pytest

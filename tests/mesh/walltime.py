@@ -1,14 +1,29 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of measuring a pair on a mesh, and of the limits."""
+"""Tests of measuring a pair on a mesh."""
 
 
 import pytest
 
 from speculative_t5x.networks import sharding
+from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import part_programs
+from speculative_t5x.research.measurement import walltimes
 from tests import compilation
 from tests.mesh import pairs
+
+
+def test_no_read_floor_on_several_devices():
+  decoder = pairs.decoder((4, 2))
+  with compilation.unchecked_types():  # it lowers programs
+    found = walltimes.measure(
+        part_programs.PartPrograms(decoder),
+        [decoder.place(pairs.request())],
+        run_record.RunRecord(gamma=decoder.gamma, repeats=1, rounds=1),
+        'a pair',
+    )
+  assert found.record.floor_ms is found.record.floor_ratio is None
+  assert found.record.tokens_per_target_call > 1
 
 
 @pytest.mark.parametrize('is_spread', [False, True])

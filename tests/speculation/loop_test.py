@@ -12,7 +12,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x import testing
 from speculative_t5x.decoder import counts as counts_lib
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import nothing
@@ -25,7 +24,6 @@ from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import step as step_lib
 from speculative_t5x.testing import step_programs
 from speculative_t5x.testing import table_model
-from tests import combinations_test
 
 EOS = t5_model.SPECIAL_IDS.end
 A, B, C = 2, 3, 0
@@ -566,16 +564,6 @@ class TestFormulas:
     assert bound < 0.01
     assert abs(accepted / tested - ALPHA) <= bound
 
-  def test_number_accepted_is_capped_geometric(self):
-    bins = np.arange(CONSTANT_GAMMA + 1)
-    expected = ALPHA**bins * np.where(bins < CONSTANT_GAMMA, 1 - ALPHA, 1)
-    histogram = constant_run().statistics.accepted_histogram.sum(0)
-    bound = math.sqrt(
-        (len(bins) * math.log(2) + math.log(1e6)) / (2 * histogram.sum())
-    )
-    distance = 0.5 * np.abs(histogram / histogram.sum() - expected).sum()
-    assert distance <= bound < 0.01
-
   def test_model_is_traced_once(self, loop, whole):
     num_traces = loop.num_traces
     outputs = {whole.sequences.tobytes()}
@@ -590,23 +578,3 @@ class TestFormulas:
       outputs.add(state.sequences.tobytes())
     assert loop.num_traces == num_traces
     assert len(outputs) == 11
-
-  def test_plain_distribution(self, loop):
-    """The total variation is that of the first three tokens."""
-    num_rows, num_tokens = 400_000, 3
-    target = table_model.random_logits(7, TABLES, VOCAB, sharpness=1.0)
-    ids = TABLES * np.arange(num_rows)
-    state, _ = loop.plain(
-        example_ids=ids, limits=num_tokens, both=(np.float32(target),) * 2
-    )
-    probs = np.exp(target[0])
-    probs /= probs.sum(-1, keepdims=True)
-    distribution = testing.exact_distribution(
-        lambda tokens: probs[table_model.place(tokens)], num_tokens, EOS
-    )
-    distance, bound = combinations_test.total_variation(
-        distribution, state.sequences[:, :num_tokens], state.num_tokens
-    )
-    print(f'total variation {distance:.4f}, bound {bound:.4f}')
-    assert 2 * bound <= 0.02
-    assert distance <= bound

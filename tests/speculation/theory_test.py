@@ -144,12 +144,6 @@ class TestOptimalGamma:
         np.argmax(factors, axis=-1),
     )
 
-  def test_is_0_without_improvement(self):
-    found = theory.optimal_gamma(ALPHAS[:, None], COSTS)
-    np.testing.assert_array_equal(
-        found > 0, theory.can_improve(ALPHAS[:, None], COSTS)
-    )
-
   def test_is_max_gamma_without_an_optimum(self):
     assert theory.optimal_gamma(1, 0) == 64
     assert theory.optimal_gamma(1, 0.5, max_gamma=100) == 100
