@@ -240,7 +240,7 @@ def _check_rows(program, rule, examples, state) -> None:
           np.concatenate([own_uniforms, others])[order],
       )
       place = np.argsort(order)[:_HALF]
-      results.append(step_programs.take(_results(after), place))
+      results.append({k: x[place] for k, x in _results(after).items()})
     for name, one in results[0].items():
       if difference := _differ(one, results[1][name]):
         raise AssertionError(

@@ -17,6 +17,7 @@ import pytest
 
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import early_exit
+from speculative_t5x.drafters import in_order
 from speculative_t5x.drafters import shared_encoder
 from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.loading.drafters import early_exit_source
@@ -28,6 +29,7 @@ from speculative_t5x.testing import all_drafts
 from speculative_t5x.testing import pairs
 from speculative_t5x.testing import reachable
 from speculative_t5x.testing import step_programs
+from speculative_t5x.testing import table_model
 from speculative_t5x.training import steps
 from tests import combinations
 from tests import mixed_drafts
@@ -70,6 +72,38 @@ class TestTables:
     pair = tiny_drafters.of_tables(mixed_drafts.MixedDrafts(VOCAB, gamma))
     policy = mixed_drafts.KeyPolicy()
     check(pair, policy, [{}, {'temperature': 0.6, 'topk': 2}])
+
+
+def error_after_lookup() -> float:
+  """Returns the error of what a draft model drafts after tokens of lookup."""
+  program = step_programs.Program(
+      tiny_drafters.make('lookup then model'), draft_length.Fixed()
+  )
+  reach(program)
+  (known,) = program.known.values()
+  drafted = [
+      (example, prefix + tokens[:i], tokens[i : i + 1], [q])
+      for example, prefix, tokens, probs in known
+      for i, q in enumerate(np.frombuffer(probs).reshape(len(tokens), -1))
+      if np.max(q) < 1  # not copied
+  ]
+  logits = tiny_drafters.draft_tables()
+  find_logits = lambda example, tokens: logits[
+      example, *table_model.place(tokens)
+  ]
+  return combinations.draft_error(program, find_logits, drafted)
+
+
+@pytest.mark.usefixtures('float64')
+def test_tokens_of_a_drafter_before_are_fed(monkeypatch):
+  assert error_after_lookup() < 1e-12
+  after = in_order.InOrder._after
+  monkeypatch.setattr(
+      in_order.InOrder,
+      '_after',
+      lambda *args: after(*args)._replace(num_pending=0),
+  )
+  assert error_after_lookup() > 1e-3
 
 
 @pytest.fixture
@@ -260,11 +294,11 @@ MUTANTS = {
     'one position too late': ('early exit', _EXIT, 'propose', _at(1)),
     'cache left behind': ('early exit', _EXIT, 'propose', _written_behind),
     'padding is read': (
-        'shared encoder', shared_encoder, '_read_target',
+        'shared encoder', shared_encoder, 'read_target',
         _every_position_is_input,
     ),
     'output of another position': (
-        'shared encoder', shared_encoder, '_read_target',
+        'shared encoder', shared_encoder, 'read_target',
         _output_of_another_position,
     ),
     'cache that is not rewound': (

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of measuring a pair on a mesh."""
 
-
 import pytest
 
 from speculative_t5x.networks import sharding

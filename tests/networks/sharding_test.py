@@ -18,7 +18,7 @@ from speculative_t5x.loading import models
 from speculative_t5x.networks import sharding
 from tests import tiny
 
-_TREE = pathlib.Path(__file__).parent / 'networks/golden/parameter_tree.json'
+_TREE = pathlib.Path(__file__).parent / 'golden/parameter_tree.json'
 
 
 def abstract_mesh(data, model):
