@@ -60,7 +60,7 @@ BRIEFLY := awk '/\([0-9][0-9][0-9.]* MB\)|[0-9] GB\)/ \
     { sub(/^ +/, ""); print "  " $$0; fflush() } \
   /^Installing collected packages/ { print "  Unpacking"; fflush() }'
 
-.PHONY: help setup demo test test-all test-t5x lint lock pages bulletins clean
+.PHONY: help setup demo test test-all test-t5x lint lock pages clean
 
 help:  ## lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' \
@@ -99,11 +99,8 @@ lock: $(INSTALLED)  ## pins all requirements anew (LOCK_ARGS=--upgrade: newest)
 	$(call LOCK,3.11)
 	$(call LOCK,3.12,-py312)
 
-pages: $(INSTALLED)  ## writes numbers and figures from results/
+pages: $(INSTALLED)  ## writes tables and figures from results/
 	$(VENV)/bin/python -m scripts.pages
-
-bulletins: $(INSTALLED)  ## writes the embedded corpus anew
-	$(VENV)/bin/python -m scripts.bulletins
 
 clean:  ## removes .venv, caches and what was built; keeps runs
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis

@@ -21,11 +21,10 @@ call, the draft tokens per target call, and its share of the oracle's gain.
 import argparse
 from collections.abc import Iterator, Sequence
 import dataclasses
-import json
 import pathlib
 from typing import Any
 
-from benchmarks import json_lines
+from benchmarks import running
 from speculative_t5x import embedded
 from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import counts
@@ -36,12 +35,9 @@ from speculative_t5x.loading.drafters import lookup_source
 from speculative_t5x.policies import confidence
 from speculative_t5x.policies import expected_speed
 from speculative_t5x.policies import marginal_gain
-from speculative_t5x.research import arguments
-from speculative_t5x.research import progress
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.research.measurement import part_programs
 from speculative_t5x.research.measurement import part_sums
-from speculative_t5x.research.measurement import provenance
 from speculative_t5x.research.measurement import step_times
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
@@ -52,6 +48,7 @@ from speculative_t5x.tasks import examples as examples_lib
 from speculative_t5x.tasks import post_editing  # noqa: F401  likewise
 
 _ROUNDS = 15  # of the parts
+_TEMPERATURES = 0.0, 1.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,27 +80,17 @@ TASKS = {
 
 
 def parse_arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
-  """Parses and checks the options."""
-  parser = argparse.ArgumentParser(
-      prog='python -m benchmarks.draft_lengths',
-      description=__doc__,
-      formatter_class=argparse.RawDescriptionHelpFormatter,
+  """Parses the options."""
+  parser = running.parser('draft_lengths', __doc__)
+  parser.add_argument(
+      '--gammas',
+      type=running.several(running.positive),
+      default=(2, 3, 5, 7, 10),
   )
-  numbers = lambda kind: lambda text: tuple(map(kind, text.split(',')))
-  parser.add_argument('--gammas', type=numbers(int), default=(2, 3, 5, 7, 10))
-  parser.add_argument('--temperatures', type=numbers(float), default=(0.0, 1.0))
-  parser.add_argument('--examples', type=int, default=100)
-  parser.add_argument('--repeats', type=int, default=3)
+  parser.add_argument('--examples', type=running.positive, default=100)
+  parser.add_argument('--repeats', type=running.positive, default=3)
   parser.add_argument('--output', type=pathlib.Path, help='file for the lines')
-  options = parser.parse_args(given)
-  try:
-    arguments.check(examples=options.examples, repeats=options.repeats)
-    arguments.several_counts('gammas', options.gammas)
-    for temperature in options.temperatures:
-      sampling_lib.make_sampling(temperature)
-  except ValueError as error:
-    parser.error(str(error))
-  return options
+  return parser.parse_args(given)
 
 
 class Workload:
@@ -123,7 +110,6 @@ class Workload:
         task.split,
         lengths,
         num_examples,
-        padding=pair.tokens.target_model.special_ids.padding,
     )
 
   def decoder(
@@ -135,7 +121,6 @@ class Workload:
   def requests(self, temperature: float) -> list[token_decoder.Request]:
     """Returns one request per example."""
     sampling = sampling_lib.make_sampling(temperature)
-    padding = self._decoder.target_model.special_ids.padding
     return list(
         batching.requests(
             self._examples.tokens,
@@ -145,8 +130,7 @@ class Workload:
             seed=0,
             sampling=sampling,
             draft_sampling=sampling,
-            padding=padding,
-            hints=hints_lib.stack(self._examples.hints, padding),
+            hints=hints_lib.stack(self._examples.hints),
         )
     )
 
@@ -197,10 +181,7 @@ class Lengths:
       name: str,
   ) -> dict[str, Any]:
     """Times all lengths on the same requests, and returns the record."""
-    timer = interleaved.Timer(list(self._ways.values()), repeats=repeats)
-    with progress.Progress(name, len(requests)) as shown:
-      timed = timer.run(requests, after=shown.show)
-    runs = dict(zip(self._ways, timed, strict=True))
+    runs = running.time_ways(self._ways, requests, repeats, name)
     plain = runs.pop('plain')
     best_gamma = min(self._gammas, key=lambda x: runs[str(x)].walltime_s)
     best = runs[str(best_gamma)]
@@ -262,44 +243,41 @@ def describe(
 ) -> dict[str, Any]:
   """Returns what the record says about a length."""
   counted = counts.total(run.decoded)
-  speedup = interleaved.speedup(plain, run)
+  over_plain = running.describe(run, plain)
+  gain = over_plain['speedup'] - 1
   num_drafted = sum(int(decoded.num_draft_steps) for decoded in run.decoded)
   return {
-      'speedup': speedup,
-      'speedup_ci95': interleaved.speedup_interval(plain, run),
+      **over_plain,
       'over_best_fixed': interleaved.speedup(best, run),
       'over_best_fixed_ci95': interleaved.speedup_interval(best, run),
-      'tokens_per_target_call': counted.tokens / counted.target_calls,
       'drafted_per_target_call': num_drafted / counted.target_calls,
-      'share_of_oracle_gain': (speedup - 1) / (oracle_speedup - 1),
+      'share_of_oracle_gain': gain / (oracle_speedup - 1),
   }
 
 
 def lines(options: argparse.Namespace) -> Iterator[str]:
   """Yields a line of JSON per task and temperature."""
-  setting = {
-      'benchmark': 'draft_lengths',
-      'examples': options.examples,
-      'repeats': options.repeats,
-      'host': dataclasses.asdict(provenance.describe_host()),
-      'device': dataclasses.asdict(provenance.describe_device()),
-  }
   for name, task in TASKS.items():
     workload = Workload(task, options.examples)
-    batches = {each: workload.requests(each) for each in options.temperatures}
-    first, *_ = batches.values()
-    lengths = Lengths(workload, options.gammas, first)
+    batches = {each: workload.requests(each) for each in _TEMPERATURES}
+    lengths = Lengths(workload, options.gammas, batches[_TEMPERATURES[0]])
     for temperature, requests in batches.items():
       found = lengths.measure(requests, options.repeats, name)
-      labels = {'task': name, 'temperature': temperature}
-      yield json.dumps(labels | found | setting, allow_nan=False)
+      yield running.line(
+          'draft_lengths',
+          task=name,
+          temperature=temperature,
+          examples=options.examples,
+          repeats=options.repeats,
+          **found,
+      )
 
 
 def main(given: Sequence[str] | None = None) -> None:
   """Runs the benchmark."""
   options = parse_arguments(given)
   quiet.keep_libtpu_from_searching()
-  json_lines.write(lines(options), options.output)
+  running.write(lines(options), options.output)
 
 
 if __name__ == '__main__':

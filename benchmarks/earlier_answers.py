@@ -29,29 +29,25 @@ differs from that of plain decoding (near ties can differ).
 
 import argparse
 from collections.abc import Sequence
-import dataclasses
-import json
 import pathlib
 from typing import Any
 
 import numpy as np
 
+from benchmarks import running
 from speculative_t5x import embedded
 from speculative_t5x.decoder import answers
 from speculative_t5x.decoder import batching
-from speculative_t5x.decoder import counts
 from speculative_t5x.decoder import text_decoder
 from speculative_t5x.decoder.answers import store as store_lib
 from speculative_t5x.loading import quiet
 from speculative_t5x.loading.drafters import lookup_source
 from speculative_t5x.loading.drafters import source
-from speculative_t5x.research import arguments
-from speculative_t5x.research import progress
 from speculative_t5x.research.measurement import interleaved
-from speculative_t5x.research.measurement import provenance
 from speculative_t5x.tasks import paraphrases
 
 _FILL_BATCH = 20
+_COUNT = 1  # answers per request
 _TASKS = {
     'paraphrases': paraphrases.read_pairs,
     'unrelated': paraphrases.read_unrelated_pairs,
@@ -60,48 +56,19 @@ _TASKS = {
 
 def parse_arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
   """Parses and checks the options."""
-  parser = argparse.ArgumentParser(
-      prog='python -m benchmarks.earlier_answers',
-      description=__doc__,
-      formatter_class=argparse.RawDescriptionHelpFormatter,
-  )
-  parser.add_argument('--gamma', type=int, default=10)
-  parser.add_argument(
-      '--min_ngram', type=int, default=1, help='fewest tokens of a match'
-  )
-  parser.add_argument(
-      '--max_ngram', type=int, default=3, help='most tokens of a match'
-  )
+  parser = running.parser('earlier_answers', __doc__)
+  parser.add_argument('--gamma', type=running.positive, default=10)
   parser.add_argument(
       '--only_hints',
       action='store_true',
       help='look up drafts in answers only, not in the input and the output',
   )
   parser.add_argument(
-      '--requests', type=int, help='per task, at most; default: all'
+      '--requests', type=running.positive, help='per task; default: all'
   )
-  parser.add_argument(
-      '--count', type=int, default=1, help='answers per request'
-  )
-  parser.add_argument(
-      '--min_similarity', type=float, default=store_lib.MIN_SIMILARITY
-  )
-  parser.add_argument('--repeats', type=int, default=5)
+  parser.add_argument('--repeats', type=running.positive, default=5)
   parser.add_argument('--output', type=pathlib.Path, help='file for the line')
-  options = parser.parse_args(given)
-  try:
-    arguments.check(
-        gamma=options.gamma,
-        requests=1 if options.requests is None else options.requests,
-        repeats=options.repeats,
-    )
-    store_lib.check(count=options.count, min_similarity=options.min_similarity)
-    options.drafter = lookup_source.FromContext(
-        options.max_ngram, options.min_ngram, options.only_hints
-    )
-  except ValueError as error:
-    parser.error(str(error))
-  return options
+  return parser.parse_args(given)
 
 
 def load_decoder(
@@ -150,9 +117,7 @@ def measure(
       'lookup': tokens.speculative,
       'answers': lambda request: tokens.speculative(finder(request)),
   }
-  timer = interleaved.Timer(list(ways.values()), repeats=repeats)
-  with progress.Progress(name, len(requests)) as shown:
-    runs = dict(zip(ways, timer.run(requests, after=shown.show), strict=True))
+  runs = running.time_ways(ways, requests, repeats, name)
   return {
       'requests': len(requests),
       'answers_in_store': len(finder.store),
@@ -165,13 +130,10 @@ def measure(
 
 def describe(run: interleaved.Run, plain: interleaved.Run) -> dict[str, Any]:
   """Returns what the record says about a way."""
-  counted = counts.total(run.decoded)
   pairs = zip(run.decoded, plain.decoded, strict=True)
   return {
       'ms_per_request': 1e3 * float(np.mean(run.seconds)),
-      'speedup': interleaved.speedup(plain, run),
-      'speedup_ci95': interleaved.speedup_interval(plain, run),
-      'tokens_per_target_call': counted.tokens / counted.target_calls,
+      **running.describe(run, plain),
       'different_outputs': sum(
           not np.array_equal(x.sequences, y.sequences) for x, y in pairs
       ),
@@ -182,39 +144,28 @@ def main(given: Sequence[str] | None = None) -> None:
   """Runs the benchmark."""
   options = parse_arguments(given)
   quiet.keep_libtpu_from_searching()
-  drafter = options.drafter.load()
+  drafter = lookup_source.FromContext(only_hints=options.only_hints).load()
   decoder = load_decoder(options.gamma, drafter)
   measured = {}
   for name, read in _TASKS.items():
     first, second = (
         [text for text, _ in read(split)] for split in paraphrases.SPLITS
     )
-    finder = answers.Finder(
-        decoder.tokens,
-        fill_store(decoder, first),
-        options.count,
-        options.min_similarity,
-    )
+    store = fill_store(decoder, first)
+    finder = answers.Finder(decoder.tokens, store, _COUNT)
     measured[name] = measure(
         decoder, finder, second[: options.requests], options.repeats, name
     )
-  line = json.dumps(
-      {
-          'benchmark': 'earlier_answers',
-          'drafter': drafter.description.name,
-          'gamma': options.gamma,
-          'count': options.count,
-          'min_similarity': options.min_similarity,
-          **measured,
-          'repeats': options.repeats,
-          'host': dataclasses.asdict(provenance.describe_host()),
-          'device': dataclasses.asdict(provenance.describe_device()),
-      },
-      allow_nan=False,
+  line = running.line(
+      'earlier_answers',
+      drafter=drafter.description.name,
+      gamma=options.gamma,
+      count=_COUNT,
+      min_similarity=store_lib.MIN_SIMILARITY,
+      repeats=options.repeats,
+      **measured,
   )
-  print(line)
-  if options.output is not None:
-    options.output.write_text(f'{line}\n')
+  running.write([line], options.output)
 
 
 if __name__ == '__main__':

@@ -19,17 +19,14 @@ It also has the time of the arithmetic alone, at the speed of a product of 512
 rows, over the same read time.
 """
 
-import argparse
 from collections.abc import Callable
-import dataclasses
-import json
 
 import jax
 from jax import lax
 import jax.numpy as jnp
 import numpy as np
 
-from speculative_t5x.research.measurement import provenance
+from benchmarks import running
 from speculative_t5x.research.measurement import step_times
 
 ROWS = (1, 2, 4, 8)
@@ -116,10 +113,7 @@ def measure(forms: dict[str, tuple], inputs: int, repeats: int) -> dict:
 
 
 def main():
-  parser = argparse.ArgumentParser(
-      description=__doc__,
-      formatter_class=argparse.RawDescriptionHelpFormatter,
-  )
+  parser = running.parser('row_products', __doc__)
   parser.add_argument('--inputs', type=int, default=768)
   parser.add_argument('--outputs', type=int, default=4096)
   parser.add_argument('--repeats', type=int, default=15)
@@ -131,31 +125,21 @@ def main():
   read_s = spans['read', 0]
   row_s = spans['arithmetic', _MANY_ROWS] / _MANY_ROWS
   num_kernels = len(forms['product'][1])
-  print(
-      json.dumps(
-          {
-              'benchmark': 'row_products',
-              'inputs': arguments.inputs,
-              'outputs': arguments.outputs,
-              'num_kernels': num_kernels,
-              'read_ms': float(np.median(read_s)) * 1e3 / num_kernels,
-              'over_read': {
-                  name: {
-                      rows: float(np.median(spans[name, rows] / read_s))
-                      for rows in ROWS
-                  }
-                  for name in forms
-              },
-              'arithmetic_over_read': {
-                  rows: float(np.median(rows * row_s / read_s)) for rows in ROWS
-              },
-              'repeats': arguments.repeats,
-              'host': dataclasses.asdict(provenance.describe_host()),
-              'device': dataclasses.asdict(provenance.describe_device()),
-          },
-          allow_nan=False,
-      )
+  over_read = lambda seconds: float(np.median(seconds / read_s))
+  line = running.line(
+      'row_products',
+      inputs=arguments.inputs,
+      outputs=arguments.outputs,
+      num_kernels=num_kernels,
+      read_ms=float(np.median(read_s)) * 1e3 / num_kernels,
+      over_read={
+          name: {rows: over_read(spans[name, rows]) for rows in ROWS}
+          for name in forms
+      },
+      arithmetic_over_read={rows: over_read(rows * row_s) for rows in ROWS},
+      repeats=arguments.repeats,
   )
+  print(line)
 
 
 if __name__ == '__main__':

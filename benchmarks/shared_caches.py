@@ -16,19 +16,17 @@ GB/s of repeated reads of matrices of several sizes, which shows the size of the
 caches.
 """
 
-import argparse
 from collections.abc import Callable
 import dataclasses
-import json
 
 import jax
 from jax import lax
 import jax.numpy as jnp
 import numpy as np
 
+from benchmarks import running
 from speculative_t5x import embedded
 from speculative_t5x.research.measurement import part_programs
-from speculative_t5x.research.measurement import provenance
 from speculative_t5x.research.measurement import step_times
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import uniforms as uniforms_lib
@@ -135,10 +133,7 @@ def make_readers() -> dict[int, Callable[[], object]]:
 
 
 def main():
-  parser = argparse.ArgumentParser(
-      description=__doc__,
-      formatter_class=argparse.RawDescriptionHelpFormatter,
-  )
+  parser = running.parser('shared_caches', __doc__)
   parser.add_argument('--gamma', type=int, default=5)
   parser.add_argument('--repeats', type=int, default=31)
   arguments = parser.parse_args()
@@ -148,29 +143,21 @@ def main():
   spans = step_times.seconds_interleaved(parts | readers, arguments.repeats)
   ms = {n: 1e3 * spans[n] / part_programs.MAX_STEPS for n in parts}
   median = lambda values: float(np.median(values))
-  print(
-      json.dumps(
-          {
-              'benchmark': 'shared_caches',
-              'gamma': arguments.gamma,
-              'ms': {name: median(values) for name, values in ms.items()},
-              'in_turns_beyond_apart_ms': {
-                  name: median(
-                      ms[f'{name}_and_verify'] - ms[name] - ms['verify']
-                  )
-                  for name in ('drafts', 'read', 'idle')
-              },
-              'read_gb_per_s': {
-                  size: _READS * size * 2**20 / median(spans[size]) / 1e9
-                  for size in readers
-              },
-              'repeats': arguments.repeats,
-              'host': dataclasses.asdict(provenance.describe_host()),
-              'device': dataclasses.asdict(provenance.describe_device()),
-          },
-          allow_nan=False,
-      )
+  beyond = lambda x: median(ms[f'{x}_and_verify'] - ms[x] - ms['verify'])
+  line = running.line(
+      'shared_caches',
+      gamma=arguments.gamma,
+      ms={name: median(values) for name, values in ms.items()},
+      in_turns_beyond_apart_ms={
+          name: beyond(name) for name in ('drafts', 'read', 'idle')
+      },
+      read_gb_per_s={
+          size: _READS * size * 2**20 / median(spans[size]) / 1e9
+          for size in readers
+      },
+      repeats=arguments.repeats,
   )
+  print(line)
 
 
 if __name__ == '__main__':

@@ -26,6 +26,7 @@ import sys
 
 import jax
 
+from benchmarks import running
 from speculative_t5x.decoder import compilation_cache
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs.outputs import output_folder
@@ -33,7 +34,6 @@ from speculative_t5x.loading import models
 from speculative_t5x.loading import quiet
 from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.loading.files import folder_lock
-from speculative_t5x.research import arguments
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import read_floor
 from speculative_t5x.research.paper import published
@@ -51,32 +51,29 @@ _NOTE = (
 )
 
 
-class _HelpFormatter(
-    argparse.RawDescriptionHelpFormatter, argparse.ArgumentDefaultsHelpFormatter
-):
-  """Keeps the description's line breaks and shows all defaults."""
-
-
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-  """Parses the options; the functions that use them check sizes and counts."""
-  parser = argparse.ArgumentParser(
-      prog='python -m benchmarks.simulated_pairs',
-      description=__doc__,
-      formatter_class=_HelpFormatter,
+  """Parses the options; the functions that use them check lengths."""
+  parser = running.parser('simulated_pairs', __doc__)
+  sizes, drafts = list(t5_published.SIZES), list(published.DRAFT_NUM_PARAMS)
+  parser.add_argument(
+      '--target', nargs='+', choices=sizes, default=['xxl', 'xl']
   )
-  several = dict(nargs='+', metavar='SIZE')
-  parser.add_argument('--target', default=['xxl', 'xl'], **several)
-  drafts = list(published.DRAFT_NUM_PARAMS)
-  parser.add_argument('--draft', default=drafts, **several)
-  parser.add_argument('--batch_size', type=int, nargs='+', default=[1, 8])
-  parser.add_argument('--dtype', default='bfloat16', help='or float32')
+  parser.add_argument('--draft', nargs='+', choices=drafts, default=drafts)
+  parser.add_argument(
+      '--batch_size', type=running.positive, nargs='+', default=[1, 8]
+  )
+  parser.add_argument(
+      '--dtype', choices=('bfloat16', 'float32'), default='bfloat16'
+  )
   # Common lengths for fine-tuning T5 on translation; the paper's are unknown.
-  parser.add_argument('--inputs_length', type=int, default=512)
-  parser.add_argument('--targets_length', type=int, default=128)
-  parser.add_argument('--batches', type=int, default=16, help='per row')
+  parser.add_argument('--inputs_length', type=running.positive, default=512)
+  parser.add_argument('--targets_length', type=running.positive, default=128)
+  parser.add_argument(
+      '--batches', type=running.positive, default=16, help='per row'
+  )
   parser.add_argument(
       '--rounds',
-      type=int,
+      type=running.positive,
       default=simulated_walltimes.Shapes.rounds,
       help='number of times that the parts are timed',
   )
@@ -84,35 +81,13 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
   return parser.parse_args(arguments)
 
 
-def choose_rows(drafts: Sequence[str]) -> list[published.Row]:
-  """Returns the rows of Tables 2 and 4 with one of the drafts.
-
-  Raises:
-    ValueError: for a draft that is not in the tables.
-  """
-  known = list(published.DRAFT_NUM_PARAMS)
-  for draft in drafts:
-    if draft not in known:
-      raise ValueError(
-          f'Tables 2 and 4 have no draft {draft!r}. Choose from'
-          f' {", ".join(known)}.'
-      )
-  return [row for row in published.TABLES_2_AND_4 if row.draft in drafts]
-
-
 def make_shapes(
     options: argparse.Namespace,
 ) -> list[simulated_walltimes.Shapes]:
-  """Returns the shapes to decode, one per batch size.
-
-  Raises:
-    ValueError: for counts below 1.
-  """
+  """Returns the shapes to decode, one per batch size."""
   # bfloat16 products have only one precision on a GPU, and requesting the
   # highest could exclude some of XLA's kernels.
   precision = None if options.dtype == 'bfloat16' else 'highest'
-  for batch_size in options.batch_size:
-    arguments.check(batch_size=batch_size, batches=options.batches)
   return [
       simulated_walltimes.Shapes(
           num_examples=options.batches * batch_size,
@@ -143,10 +118,8 @@ def measure(
   Returns:
     The records, which are also written to the folder with a table.
   Raises:
-    ValueError: for an unknown size, or if a target does not fit into memory.
+    ValueError: if a target does not fit into memory.
   """
-  for size in targets:  # checks all sizes before the first measurement
-    t5_published.make_config(size, all_shapes[0].dtype)
   pairings = [
       simulated_walltimes.Pairing(
           r.draft, r.alpha, r.gamma, float(r.temperature)
@@ -229,7 +202,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
   try:
     measure(
         options.target,
-        choose_rows(options.draft),
+        [x for x in published.TABLES_2_AND_4 if x.draft in options.draft],
         make_shapes(options),
         options.output_dir,
     )

@@ -5,20 +5,96 @@
 Implements Leviathan, Kalman and Matias, "Fast Inference from Transformers via
 Speculative Decoding", ICML 2023, arXiv:2211.17192v2.
 
-  text_decoder   strings in; texts, scores and statistics out
-  token_decoder  token ids in, token ids out
-  speculation    contracts, Algorithm 1, the compiled loop, the theory
-  drafters       one file per way to draft
-  rules          one file per rule by which draft tokens are accepted
-  testing        judges rules, drafters and policies, by enumeration
-  networks       T5 whose decoder takes a block of tokens
-  checkpoints    T5X's two layouts and Hugging Face's, read one way
-  measurement    walltimes, parts, acceptance rates, the run record
-  reports        tables and advice made of records
-  paper          the paper's tables and figures
-  jobs           what the command line runs, set up by gin
+  import speculative_t5x as st
+
+  decoder = st.load('<target>', '<draft>')
+  print(decoder.decode(['...']).texts)
+
+The names in `__all__` are public; `docs/python.md` explains them. Each is
+imported when it is first used. All other modules may change without notice.
 """
+
+from etils import epy
 
 import speculative_t5x.loading.files.file_urls  # noqa: F401 (everywhere)
 
 __version__ = '0.1.0'
+__all__ = [
+    # Decoding.
+    'Model',
+    'Output',
+    'TextDecoder',
+    'TokenDecoder',
+    'answers',
+    'embedded',
+    'enable_compilation_cache',
+    'load',
+    'load_model',
+    'load_vocabulary',
+    'sharding',
+    # Sources of drafters.
+    'draft_model_source',
+    'early_exit_source',
+    'in_order_source',
+    'lookup_source',
+    'shared_encoder_source',
+    'source',
+    'table_source',
+    # Rules by which draft tokens are accepted.
+    'block',
+    'exact_match',
+    'lenience',
+    'rejection_sampling',
+    'typical_acceptance',
+    # Draft length policies.
+    'confidence',
+    'expected_speed',
+    'marginal_gain',
+    'schedule',
+    # For rules, policies, drafters and networks of your own.
+    'contracts',
+    'draft_length',
+    'sampling',
+    'testing',
+    'verification',
+]
+
+with epy.lazy_api_imports(globals()):
+  from speculative_t5x import embedded
+  from speculative_t5x import testing
+  from speculative_t5x.decoder import answers
+  from speculative_t5x.decoder.compilation_cache import (
+      enable as enable_compilation_cache,
+  )
+  from speculative_t5x.decoder.text_decoder import Output
+  from speculative_t5x.decoder.text_decoder import TextDecoder
+  from speculative_t5x.decoder.text_decoder import load
+  from speculative_t5x.decoder.token_decoder import TokenDecoder
+  from speculative_t5x.loading.drafters import draft_model_source
+  from speculative_t5x.loading.drafters import early_exit_source
+  from speculative_t5x.loading.drafters import in_order_source
+  from speculative_t5x.loading.drafters import lookup_source
+  from speculative_t5x.loading.drafters import shared_encoder_source
+  from speculative_t5x.loading.drafters import source
+  from speculative_t5x.loading.drafters import table_source
+  from speculative_t5x.loading.models import Model
+  from speculative_t5x.loading.models import load_model
+  from speculative_t5x.loading.vocabularies import load as load_vocabulary
+  from speculative_t5x.networks import sharding
+  from speculative_t5x.policies import confidence
+  from speculative_t5x.policies import expected_speed
+  from speculative_t5x.policies import marginal_gain
+  from speculative_t5x.policies import schedule
+  from speculative_t5x.rules import block
+  from speculative_t5x.rules import exact_match
+  from speculative_t5x.rules import lenience
+  from speculative_t5x.rules import rejection_sampling
+  from speculative_t5x.rules import typical_acceptance
+  from speculative_t5x.speculation import contracts
+  from speculative_t5x.speculation import draft_length
+  from speculative_t5x.speculation import sampling
+  from speculative_t5x.speculation import verification
+
+
+def __dir__() -> list[str]:
+  return __all__

@@ -8,13 +8,16 @@ for a row depends on that row alone.
 """
 
 import dataclasses
+import functools
 import itertools
 from typing import NamedTuple
 
 from flax import struct
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+from speculative_t5x import testing
 from speculative_t5x.policies import confidence
 from speculative_t5x.policies import expected_speed
 from speculative_t5x.policies import marginal_gain
@@ -24,7 +27,10 @@ from speculative_t5x.rules import exact_match
 from speculative_t5x.rules import rejection_sampling
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
+from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import verification
+from speculative_t5x.testing import reachable
+from speculative_t5x.testing import step_programs
 
 RULES = {
     'tokenwise': verification.TOKENWISE,
@@ -126,6 +132,64 @@ def _of_row(index, values):
   """Returns the value of each row's own choice, [rows, ...]."""
   stacked = jnp.stack(values)
   return stacked[index, jnp.arange(stacked.shape[1])]
+
+
+@functools.cache
+def enumerator(rule: str) -> testing.Enumerator:
+  """Returns the boxes of a rule, which is compiled once."""
+  return testing.Enumerator(RULES[rule])
+
+
+def rule_number(rule: str) -> RuleOfRow:
+  """Returns a rule for all rows, in a program that takes any."""
+  return RuleOfRow(np.int32(list(RULES).index(rule)))
+
+
+def error(
+    program: step_programs.Program, found: reachable.Reached
+) -> float:
+  """Returns the largest error of the probability of an output."""
+  largest = max(
+      abs(p.get(output, 0.0) - own.get(output, 0.0))
+      for p, own in zip(
+          reachable.exact_distributions(program), found.distributions
+      )
+      for output in p.keys() | own.keys()
+  )
+  print(f'{found.num_paths} paths, error {largest:.1e}')
+  return largest
+
+
+def draft_error(
+    program: step_programs.Program, find_logits, drafted=None
+) -> float:
+  """Returns the largest error of the distribution of a draft token.
+
+  Args:
+    program: made steps with one enumerator.
+    find_logits: returns the logits that its drafter should draw from, given an
+      example and tokens.
+    drafted: example, tokens before the draft, draft tokens and distributions;
+      None for all drafts in the states that were reached.
+  """
+  if drafted is None:
+    (known,) = program.known.values()
+    drafted = [
+        (*place, tokens, np.frombuffer(probs).reshape(len(tokens), -1))
+        for *place, tokens, probs in known
+    ]
+  draws = [
+      (q, find_logits(example, prefix + tokens[:i]))
+      for example, prefix, tokens, probs in drafted
+      for i, q in enumerate(probs)
+  ]
+  found, logits = (np.array(each) for each in zip(*draws))
+  width = found.shape[1]
+  expected = sampling_lib.standardize(
+      jnp.asarray(logits[:, :width]), program.samplings[1]
+  )
+  missing = width - expected.shape[1]
+  return np.max(np.abs(found - np.pad(expected, ((0, 0), (0, missing)))))
 
 
 def pairwise(*factors) -> list[tuple]:

@@ -4,7 +4,9 @@
 
 from collections.abc import Iterator
 import contextlib
+import gc
 import math
+import os
 import pathlib
 
 import jax
@@ -13,7 +15,10 @@ import jaxtyping
 _EVENT = '/jax/core/compile/backend_compile_duration'
 # Half of what Linux allows a process by default (vm.max_map_count).
 _MOST_MAPS = 32_000
+_MOST_BYTES = 1.2e9
+_MOST_GROWTH = 2e8
 _num_compiled = 0
+_collected_at = 0
 
 
 def _hear(event: str, *_, **unused) -> None:
@@ -30,14 +35,36 @@ def count() -> int:
 
 
 def free_if_many() -> None:
-  """Frees all programs if they take many of the process's memory maps.
+  """Frees all programs if they take much memory or many memory maps.
 
-  A program for CPUs takes several maps. The whole suite in one process would
-  need more than Linux allows, and XLA crashes when it gets none.
+  A program for CPUs takes several maps and up to 100 MB. The whole suite in one
+  process would need more maps than Linux allows, and XLA crashes when it gets
+  none.
   """
-  maps = pathlib.Path('/proc/self/maps')
-  if maps.exists() and maps.read_bytes().count(b'\n') > _MOST_MAPS:
+  if _memory() > _MOST_BYTES or _maps() > _MOST_MAPS:
     jax.clear_caches()
+    gc.collect()
+
+
+def collect_if_grown() -> None:
+  """Collects programs that no test refers to, once memory has grown by much."""
+  global _collected_at
+  if _memory() > _collected_at + _MOST_GROWTH:
+    gc.collect()
+    _collected_at = _memory()
+
+
+def _memory() -> int:
+  """Returns the bytes that the process holds; 0 where Linux does not say."""
+  path = pathlib.Path('/proc/self/statm')
+  if not path.exists():
+    return 0
+  return int(path.read_text().split()[1]) * os.sysconf('SC_PAGE_SIZE')
+
+
+def _maps() -> int:
+  path = pathlib.Path('/proc/self/maps')
+  return path.read_bytes().count(b'\n') if path.exists() else 0
 
 
 @contextlib.contextmanager

@@ -10,21 +10,16 @@ import pytest
 from tests import compilation
 
 
-@pytest.mark.parametrize(
-    ('most', 'num_kept'),
-    [
-        (10**9, 1),
-        pytest.param(
-            0,
-            0,
-            marks=pytest.mark.skipif(
-                sys.platform != 'linux', reason='only Linux lists its maps'
-            ),
-        ),
-    ],
+@pytest.mark.skipif(
+    sys.platform != 'linux', reason='only Linux lists maps and memory'
 )
-def test_programs_are_freed_if_many(monkeypatch, most, num_kept):
-  monkeypatch.setattr(compilation, '_MOST_MAPS', most)
+@pytest.mark.parametrize(
+    ('name', 'most', 'num_kept'),
+    [('_MOST_MAPS', 10**9, 1), ('_MOST_MAPS', 0, 0), ('_MOST_BYTES', 0, 0)],
+)
+def test_programs_are_freed_if_many(monkeypatch, name, most, num_kept):
+  monkeypatch.setattr(compilation, '_MOST_BYTES', 10**18)
+  monkeypatch.setattr(compilation, name, most)
   program = jax.jit(lambda x: x + 1)
   assert program(1) == 2
   compilation.free_if_many()

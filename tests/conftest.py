@@ -43,6 +43,7 @@ def _test_keeps_process_state(tmp_path_factory):
   with process_state.unchanged(tmp_path_factory.getbasetemp()):
     yield
     command_state.reset()
+  compilation.collect_if_grown()
 
 
 @pytest.fixture

@@ -13,19 +13,11 @@ from speculative_t5x.research.measurement import part_sums
 
 
 @pytest.mark.parametrize(
-    ('given', 'message'),
-    [
-        (['--gammas=0,3'], 'gammas'),
-        (['--gammas=3,x'], 'gammas'),
-        (['--temperatures=-1'], 'temperature'),
-        (['--examples=0'], 'examples'),
-        (['--repeats=0'], 'repeats'),
-    ],
+    'given', ['--gammas=0,3', '--gammas=3,x', '--examples=0']
 )
-def test_bad_options(given, message, capsys):
+def test_refused_options(given):
   with pytest.raises(SystemExit, match='2'):
-    draft_lengths.parse_arguments(given)
-  assert message in capsys.readouterr().err
+    draft_lengths.parse_arguments([given])
 
 
 def _run(seconds, accepted, gamma=3):

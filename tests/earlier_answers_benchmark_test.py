@@ -42,16 +42,7 @@ def test_record(tmp_path, capsys, monkeypatch):
     assert low <= found[way]['speedup'] <= high
 
 
-@pytest.mark.parametrize(
-    'option', ['--gamma=0', '--requests=0', '--count=0', '--min_similarity=2']
-)
-def test_bad_options(option, capsys):
-  with pytest.raises(SystemExit):
+@pytest.mark.parametrize('option', ['--gamma=0', '--requests=0', '--count=2'])
+def test_refused_options(option):
+  with pytest.raises(SystemExit, match='2'):
     earlier_answers.parse_arguments([option])
-  assert ' must ' in capsys.readouterr().err
-
-
-def test_bad_ngrams(capsys):
-  with pytest.raises(SystemExit):
-    earlier_answers.parse_arguments(['--min_ngram=4'])
-  assert 'min_ngram 4 and max_ngram 3' in capsys.readouterr().err

@@ -65,12 +65,8 @@ class Workplace:
   def _python(self, version: str) -> pathlib.Path:
     major, minor = version.split('.')
     path = self._folder / f'python{version}'
-    path.write_text(
-        _FAKE_PYTHON.format(
-            python=sys.executable, major=major, minor=minor, fake=path,
-            log=self._log,
-        )
-    )  # fmt: skip
+    names = dict(python=sys.executable, fake=path, log=self._log)
+    path.write_text(_FAKE_PYTHON.format(major=major, minor=minor, **names))
     path.chmod(0o755)
     return path
 
@@ -80,52 +76,37 @@ def workplace(tmp_path):
   return Workplace(tmp_path)
 
 
-class TestSetup:
-
-  @pytest.mark.parametrize(
-      'version, lock',
-      [('3.11', 'requirements.txt'), ('3.12', 'requirements-py312.txt')],
-  )
-  def test_installs_the_lock_of_the_python(self, version, lock, workplace):
+def test_installs_the_lock_of_the_python(workplace):
+  """Again for another Python, in an environment that is made anew."""
+  for version, lock in (('3.11', ''), ('3.12', '-py312')):
     done = workplace.setup(version)
     assert done.returncode == 0, done.stderr
     first, second = workplace.installations()
     assert first.startswith(f'{version} -m pip install')
-    assert first.endswith(f' -r {lock}')
+    assert first.endswith(f' -r requirements{lock}.txt')
     assert '--no-deps' in second and ' -r ' not in second
-
-  def test_replaces_an_environment_of_another_python(self, workplace):
-    workplace.setup('3.11')
     old = workplace.environment / 'old'
-    old.touch()
-    done = workplace.setup('3.12')
-    assert done.returncode == 0, done.stderr
-    assert 'which is not of Python 3.12' in done.stdout
     assert not old.exists()
-    assert all(i.startswith('3.12 ') for i in workplace.installations())
+    old.touch()
+  assert 'which is not of Python 3.12' in done.stdout
+  # It is kept where no Python is named.
+  assert workplace.setup().returncode == 0
+  assert not workplace.installations()
 
-  def test_keeps_the_environment_where_no_python_is_named(self, workplace):
-    workplace.setup('3.12')
-    done = workplace.setup()
-    assert done.returncode == 0, done.stderr
-    assert not workplace.installations()
 
-  def test_deletes_nothing_in_a_folder_that_is_no_environment(self, workplace):
-    workplace.environment.mkdir()
-    other = workplace.environment / 'other'
-    other.touch()
-    done = workplace.setup('3.12')
-    assert done.returncode == 0, done.stderr
-    assert other.exists()
+def test_deletes_nothing_in_a_folder_that_is_no_environment(workplace):
+  workplace.environment.mkdir()
+  other = workplace.environment / 'other'
+  other.touch()
+  assert workplace.setup('3.12').returncode == 0
+  assert other.exists()
 
-  def test_refuses_an_untested_python(self, workplace):
-    workplace.setup('3.11')
-    done = workplace.setup('3.13')
-    assert done.returncode
-    message, makes_own = done.stderr.splitlines()
-    assert "which '" in message and "python3.13' is not" in message
-    assert 'make PYTHON=' in message
-    assert makes_own.startswith('make: ***')
-    assert not workplace.installations()
-    assert workplace.setup().returncode == 0
-    assert not workplace.installations()
+
+def test_refuses_an_untested_python(workplace):
+  workplace.setup('3.11')
+  done = workplace.setup('3.13')
+  assert done.returncode
+  message, makes_own = done.stderr.splitlines()
+  assert "python3.13' is not" in message and 'make PYTHON=' in message
+  assert makes_own.startswith('make: ***')
+  assert not workplace.installations()

@@ -15,20 +15,10 @@ from tests import simulated_devices
 
 pytestmark = pytest.mark.long
 
-_NAMES = ('placement', 'decoding', 'walltime', 'jobs', 'bad_input', 'training')
+_NAMES = ('placement', 'decoding', 'walltime', 'jobs', 'training')
 _FILES = [f'tests/mesh/{name}.py' for name in _NAMES]
 
 
-def _run(*arguments):
-  flags = os.environ.get('XLA_FLAGS', '')
-  devices = simulated_devices.environment(8, flags)
-  pytest_process.run([*_FILES, *arguments], devices)
-
-
 def test_on_eight_devices():
-  _run()
-
-
-@pytest.mark.exhaustive
-def test_trained_models_on_every_mesh():
-  _run('-m', 'exhaustive')
+  flags = os.environ.get('XLA_FLAGS', '')
+  pytest_process.run(_FILES, simulated_devices.environment(8, flags))

@@ -115,12 +115,15 @@ class MixedDrafts:
     last = jnp.take_along_axis(view.sequences, at, axis=1)[:, 0]
     last = jnp.where(view.num_tokens > 0, last, 0)
     key = key_of(view.last_outcome)
-    uniforms = view.uniforms.split(*[1] * self.num_uniforms)
+    (uniforms,) = view.uniforms.split(self.num_uniforms)
+    num_drawn = jnp.zeros_like(last)
     before, tokens, probs = last, [], []
     for i in range(self.max_draft_tokens):
       q = tables.probs[before, key, i]
-      drawn = sampling.draw(q, uniforms[1 + i][:, 0])
+      at = num_drawn[:, None, None]
+      drawn = sampling.draw(q, jnp.take_along_axis(uniforms, at, axis=1)[:, 0])
       is_chosen = tables.is_point_mass[last, key, i]
+      num_drawn += ~is_chosen
       before = jnp.where(is_chosen, tables.chosen[last, key, i], drawn)
       tokens.append(before)
       probs.append(jnp.where(is_chosen[:, None], jnp.nan, q))

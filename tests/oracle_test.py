@@ -191,27 +191,6 @@ class TestGreedy:
     assert 2.0 < tokens_per_call < 2.7
 
 
-class TestCheckpoint:
-
-  def test_newest_checkpoint_is_the_named_one(self, oracle):
-    step_folder = checkpoints.open(oracle.folder / 't5x_orbax').folder
-    assert checkpoints.open(step_folder).folder == step_folder
-    assert (
-        checkpoints.open(step_folder).specs
-        == checkpoints.open(oracle.folder / 't5x_orbax').specs
-    )
-
-  def test_bfloat16(self, oracle):
-    restored = checkpoints.open(oracle.folder / 't5x_orbax').restore_params(
-        oracle.params, jnp.bfloat16
-    )
-    jax.tree.map(
-        lambda x, y: np.testing.assert_array_equal(x, y.astype(jnp.bfloat16)),
-        restored,
-        oracle.params,
-    )
-
-
 def sum_log_probs(logits, tokens):
   log_probs = np.take_along_axis(
       np.asarray(jax.nn.log_softmax(logits)), tokens[..., None], axis=-1

@@ -18,7 +18,7 @@ _MODULES = 'my_rules', 'my_policies', 'my_drafters'
 _GIN_FILES = 'my_rule.gin', 'my_policy.gin', 'my_drafter.gin'
 _JOB = """
 from __gin__ import dynamic_registration
-from speculative_t5x.drafters import lookup
+from speculative_t5x.loading.drafters import lookup_source
 from speculative_t5x.tasks import ende
 
 include 'configs/runs/eval.gin'

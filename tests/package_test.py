@@ -5,6 +5,7 @@
 import ast
 import graphlib
 import itertools
+import json
 import pathlib
 import re
 import subprocess
@@ -14,6 +15,8 @@ import zipfile
 
 from packaging import requirements
 import pytest
+
+import speculative_t5x
 
 _CHECKOUT = pathlib.Path(__file__).parents[1]
 _HEAVY = (
@@ -83,6 +86,23 @@ def _ranges(extras: set[str]) -> dict[str, requirements.Requirement]:
   return found
 
 
+class TestDoor:
+
+  def test_loads_no_jax(self):
+    loaded = _packages(_loaded('speculative_t5x'))
+    assert 'etils' in loaded
+    assert not loaded & {'jax', 'jaxlib', 'flax', 'numpy', *_HEAVY}
+
+  def test_names(self):
+    """Each is found, shown by `dir`, and explained by docs/python.md."""
+    page = (_CHECKOUT / 'docs/python.md').read_text()
+    shown = dir(speculative_t5x)
+    assert shown == sorted(speculative_t5x.__all__)
+    for name in shown:
+      assert getattr(speculative_t5x, name) is not None
+      assert f'st.{name}' in page, name
+
+
 class TestImport:
 
   def test_core_loads_no_heavy_package(self):
@@ -98,6 +118,32 @@ class TestImport:
     before = _packages(_loaded('jax, flax.linen'))
     loaded = _packages(_loaded('speculative_t5x.speculation.loop'))
     assert loaded - before == {'speculative_t5x', 'jaxtyping'}
+
+
+  def test_a_file_of_text_is_decoded_without_heavy_packages(self, tmp_path):
+    (tmp_path / 'texts.txt').write_text('The train is late.\n')
+    embedded = 'speculative_t5x/embedded'
+    arguments = [
+        'infer',
+        '--gin_file=configs/runs/infer.gin',
+        '--gin_file=configs/drafters/draft_model.gin',
+        f'--gin.INPUTS={tmp_path / "texts.txt"}',
+        f'--gin.CHECKPOINT_PATH={embedded}/target',
+        f'--gin.DRAFT_CHECKPOINT_PATH={embedded}/draft',
+        '--gin.VOCABULARY_FILE=speculative_t5x/tasks/bulletins/bulletins.model',
+        "--gin.TASK_FEATURE_LENGTHS={'inputs': 12, 'targets': 4}",
+        '--gin.GAMMA=2',
+    ]
+    code = (
+        'import sys; from speculative_t5x.jobs.command_line import main;'
+        f'assert main.main({arguments}) == 0; print(*sys.modules)'
+    )
+    prediction, modules = _run(code).splitlines()
+    assert json.loads(prediction)['prediction']
+    unneeded = {*_HEAVY, 'matplotlib', 'sacrebleu', 'scipy'}
+    unneeded |= {'tensorflow_datasets'}
+    needed = {'gin', 'orbax', 'tensorstore'}  # the latter two read T5X's layout
+    assert not _packages({*modules.split()}) & (unneeded - needed)
 
 
 class TestLayers:
@@ -187,7 +233,7 @@ class TestFiles:
     assert _run(code).strip() == version
 
   def test_every_python_file_bears_the_licence(self):
-    folders = ('speculative_t5x', 'scripts', 'tests', 'benchmarks')
+    folders = 'speculative_t5x', 'scripts', 'tests', 'benchmarks', 'examples'
     files = [f for name in folders for f in (_CHECKOUT / name).rglob('*.py')]
     assert files
     texts = {str(f.relative_to(_CHECKOUT)): f.read_text() for f in files}

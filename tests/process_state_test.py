@@ -6,7 +6,6 @@ import colorsys  # noqa: F401, of which nothing else has a need
 import importlib
 import os
 import re
-import signal
 import sys
 import types
 
@@ -52,17 +51,6 @@ def test_a_change_is_named(line, tmp_path, monkeypatch):
   monkeypatch.undo()
   assert any(re.search(line, each) for each in found)
   assert not process_state.changes(before, process_state.capture(), tmp_path)
-
-
-def test_a_setting_of_jax_and_a_signal_handler(tmp_path):
-  with pytest.raises(AssertionError) as error:
-    with process_state.unchanged(tmp_path):
-      jax.config.update('jax_default_matmul_precision', 'highest')
-      handler = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
-  jax.config.update('jax_default_matmul_precision', None)
-  signal.signal(signal.SIGUSR1, handler)
-  assert 'jax_default_matmul_precision was None, is' in str(error.value)
-  assert 'SIGUSR1' in str(error.value)
 
 
 def test_reverted_changes_and_imports_do_not_count(monkeypatch, tmp_path):

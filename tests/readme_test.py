@@ -4,8 +4,11 @@
 
 import pathlib
 import re
+import shutil
 
 import pytest
+
+from speculative_t5x import embedded
 
 _ROOT = pathlib.Path(__file__).parent.parent
 _README = (_ROOT / 'README.md').read_text()
@@ -13,9 +16,16 @@ _README = (_ROOT / 'README.md').read_text()
 
 class TestReadme:
 
-  def test_python_runs(self, capsys):
-    (block,) = re.findall(r'```python\n(.*?)```', _README, re.DOTALL)
-    exec(compile(block, 'README.md', 'exec'), {})
+  def test_python_runs(self, capsys, tmp_path):
+    """The embedded models stand for the reader's own pair."""
+    shutil.copytree(embedded.target_checkpoint(), tmp_path / 'target')
+    shutil.copy(embedded.VOCABULARY_FILE, tmp_path / 'target/spiece.model')
+    own, pair = re.findall(r'```python\n(.*?)```', _README, re.DOTALL)
+    own = own.replace('<target>', str(tmp_path / 'target'))
+    own = own.replace('<draft>', embedded.draft_checkpoint())
+    names = {}
+    exec(compile(own, 'README.md', 'exec'), names)
+    exec(compile(pair, 'README.md', 'exec'), names)
     assert 'speculatively' in capsys.readouterr().out
 
   def test_files_exist(self):

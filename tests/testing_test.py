@@ -51,8 +51,8 @@ class TestCheckRule:
     with pytest.raises(
         AssertionError,
         match=(
-            r'does not keep the target distribution: .* distance is 0\.\d+, '
-            r'.* random_tables\(gamma=2, vocab_size=3, seed=\d, temp.*kind='
+            r'random_tables\(gamma=2, vocab_size=3, seed=\d, temp.*kind=.* '
+            r'does not keep the distribution of the target: .* is 0\.\d+, '
         ),
     ):
       testing.check_rule(rule)
@@ -87,15 +87,6 @@ class TestCheckRule:
     with pytest.raises(AssertionError, match=f'gamma={width}'):
       testing.check_rule(rule, gamma=3, num_tables=2)
 
-  def test_a_rule_that_is_no_pytree(self):
-    class Plain:
-      name = 'plain'
-      is_lossless = True
-      __call__ = staticmethod(decide)
-
-    with pytest.raises(ValueError, match='Decorate Plain with flax.struct'):
-      testing.check_rule(Plain())
-
   def test_a_threshold_near_an_end(self):
     """Accepts whatever has a uniform below 1e-7."""
 
@@ -121,48 +112,28 @@ class TestCheckRule:
     # A uniform of 1 occurs with probability 0.
     testing.check_rule(rule, num_tables=3, tolerance=1e-9)
 
-  def test_no_boxes(self):
-    def rule(scores, draft, uniforms):
-      product = jnp.prod(uniforms, axis=1, keepdims=True)
-      return decide(scores, draft, jnp.broadcast_to(product, uniforms.shape))
-
-    with pytest.raises(ValueError, match='more than 2000 boxes of uniforms'):
-      testing.check_rule(rule, num_tables=1)
-
   @pytest.mark.parametrize(
-      ('change', 'message'),
+      'change',
       [
-          (
-              {'num_accepted': lambda v, s, d: d.lengths + 1},
-              'more draft tokens',
-          ),
-          (
-              {'num_accepted': lambda v, s, d: d.lengths - 9},
-              'accepted fewer th',
-          ),
-          (
-              {'num_accepted': lambda v, s, d: d.tokens},
-              r'num_accepted \[rows\]',
-          ),
-          ({'next_weights': lambda v, s, d: 0 * s.probs[:, 0]}, 'positive'),
-          ({'next_weights': lambda v, s, d: -s.probs[:, 0]}, 'non-negative'),
-          ({'next_weights': lambda v, s, d: s.probs}, 'got shapes'),
+          {'num_accepted': lambda v, s, d: d.lengths + 1},
+          {'num_accepted': lambda v, s, d: d.lengths - 9},
+          {'num_accepted': lambda v, s, d: d.tokens},
+          {'next_weights': lambda v, s, d: 0 * s.probs[:, 0]},
+          {'next_weights': lambda v, s, d: -s.probs[:, 0]},
+          {'next_weights': lambda v, s, d: s.probs[:, 0] / 0},
+          {'next_weights': lambda v, s, d: s.probs},
       ],
   )
-  def test_impossible_verdicts(self, change, message):
-    with pytest.raises(ValueError, match=message):
+  def test_impossible_verdicts(self, change):
+    with pytest.raises(ValueError, match='must return a Verdict with num_acc'):
       testing.check_rule(changed(**change), num_tables=1)
 
   @pytest.mark.parametrize(
       'rule', ['block', None, block.BlockVerification], ids=str
   )
   def test_what_is_no_rule(self, rule):
-    with pytest.raises(ValueError, match='rule must be a contracts.Rule'):
+    with pytest.raises(ValueError, match='A rule must be an object with name'):
       testing.check_rule(rule)
-
-  def test_unknown_kind(self):
-    with pytest.raises(ValueError, match="one of .* got 'other'"):
-      testing.random_tables(0, gamma=1, vocab_size=3, kind='other')
 
   def test_the_example_of_the_documentation(self):
     """Its last line fails, and no other."""
@@ -172,7 +143,7 @@ class TestCheckRule:
     assert last.startswith('testing.check_rule(biased')
     names = {}
     exec('\n'.join(lines), names)
-    with pytest.raises(AssertionError, match='does not keep the target dist'):
+    with pytest.raises(AssertionError, match='does not keep the distribution'):
       exec(last, names)
 
 
@@ -189,11 +160,6 @@ class TestEmissions:
     for token in range(5):
       expected = max(p[token] - q[token], 0)
       assert emitted.get((token,), 0) == pytest.approx(expected, abs=1e-12)
-
-  def test_leaves_float32_as_it_was(self):
-    testing.check_rule(decide, num_tables=1)
-    assert jnp.zeros(1).dtype == jnp.float32
-    assert not jax.config.jax_enable_x64
 
 
 class TestBoxes:
@@ -215,11 +181,6 @@ class TestBoxes:
     assert volumes == pytest.approx(
         {(0, 7): 1, (1, 1): 0.18, (1, 3): 0.02, (1, 2): 0.72, (1, 0): 0.08}
     )
-
-  def test_without_dimensions(self):
-    function = lambda problems, points: problems[:, None]
-    (box,) = testing.constant_boxes(function, 1, 0)
-    assert box[:2] == (0, 1.0)
 
 
 def test_draft_is_given_as_the_contract_says():

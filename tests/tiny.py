@@ -8,6 +8,7 @@ version of NumPy and JAX, and what T5X computes for them can be stored (see
 """
 
 import dataclasses
+import functools
 import math
 from typing import Any
 
@@ -51,6 +52,11 @@ def params(config: t5.T5Config, *, noise: float = 0.0) -> Any:
   Returns:
     Nested dicts. Values have an initializer's scale, norms are not all ones.
   """
+  return jax.tree.map(lambda x: x, _params(config, noise))  # dicts of its own
+
+
+@functools.cache
+def _params(config: t5.T5Config, noise: float) -> Any:
   leaves, structure = jax.tree.flatten_with_path(
       models.abstract_params(config)
   )
@@ -69,6 +75,13 @@ def params(config: t5.T5Config, *, noise: float = 0.0) -> Any:
 
 def model(config: t5.T5Config, *, noise: float = 0.0) -> models.Model:
   """Returns the tiny network ready to decode."""
+  made = _model(config, noise)
+  own = jax.tree.map(lambda x: x, made.params)
+  return dataclasses.replace(made, params=own)
+
+
+@functools.cache
+def _model(config: t5.T5Config, noise: float) -> models.Model:
   return models.make_model(config, params(config, noise=noise))
 
 

@@ -5,6 +5,7 @@
 The target is a table, or a tiny T5 for drafters that share it.
 """
 
+from collections.abc import Callable
 import dataclasses
 import functools
 import itertools
@@ -18,7 +19,6 @@ from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import in_order
 from speculative_t5x.drafters import lookup
 from speculative_t5x.drafters import tables
-from speculative_t5x.loading import models
 from speculative_t5x.loading import token_counts
 from speculative_t5x.loading.drafters import early_exit_source
 from speculative_t5x.loading.drafters import shared_encoder_source
@@ -27,10 +27,10 @@ from speculative_t5x.loading.drafters import table_source
 from speculative_t5x.networks import layers
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_modules
 from speculative_t5x.speculation import contracts
 from speculative_t5x.testing import pairs
 from speculative_t5x.testing import table_model
-from tests import network_enumeration
 from tests import repeat_last
 from tests import tiny
 
@@ -96,66 +96,83 @@ def short_vocabulary(gamma: int) -> pairs.Pair:
 TINY_LIMITS = 3, 2
 # The heads of networks are wider than the vocabulary, and the rest is masked.
 CONFIG = tiny.config(
-    **(network_enumeration.SIZES | {'vocab_size': VOCAB + 1}),
-    num_decoder_layers=2,
+    vocab_size=VOCAB + 1, emb_dim=8, num_heads=2, head_dim=4, mlp_dim=8,
+    num_encoder_layers=1, num_decoder_layers=2,
+)  # fmt: skip
+DECODER = dataclasses.replace(
+    CONFIG,
+    num_encoder_layers=0,
+    num_decoder_layers=1,
+    emb_dim=6,
+    encoder_dim=CONFIG.emb_dim,
 )
+# Takes an example and tokens, and returns logits of the token after them.
+FindLogits = Callable[[int, tuple[int, ...]], np.ndarray]
 
 
-def of_network(drafter: source.Drafting, gamma: int) -> pairs.Pair:
+def of_network(
+    drafter: source.Drafting,
+    gamma: int,
+    limits: tuple[int, ...] = TINY_LIMITS,
+) -> pairs.Pair:
   """Returns the pair of the target that is a network, in float32."""
   target = tiny.model(CONFIG)
   model = network_lib.NetworkModel(
       target.config, t5.SPECIAL_IDS, num_valid_tokens=VOCAB
   )
-  inputs = tiny.encoder_tokens(len(TINY_LIMITS), 5, VOCAB)
-  depth = max(TINY_LIMITS) - 1 + gamma
-  logits = teacher_forced(target, inputs, depth)
-  pad = lambda tokens: (*tokens, *[0] * (depth - len(tokens)))
   return pairs.Pair(
       model,
       target.params,
       drafter.make(model, gamma),
       drafter.params,
-      np.asarray(inputs),
-      TINY_LIMITS,
-      lambda example, tokens: logits[example, *pad(tokens), len(tokens)],
+      np.asarray(network_inputs()),
+      limits,
+      teacher_forced(CONFIG, tiny.params(CONFIG), max(limits) - 1 + gamma),
       2e-5,
   )
 
 
-def teacher_forced(
-    target: models.Model, inputs: jax.Array, depth: int
-) -> np.ndarray:
-  """Returns masked logits of all texts, [examples, *tokens, length, vocab]."""
+def network_inputs() -> jax.Array:
+  """Returns the inputs of the target that is a network."""
+  return tiny.encoder_tokens(len(TINY_LIMITS), 5, VOCAB)
+
+
+def teacher_forced(config: t5.T5Config, params: Any, depth: int) -> FindLogits:
+  """Returns masked logits of a network, without a cache.
+
+  Args:
+    config: the network; its decoder reads the target's encoder if it has none.
+    params: its parameters.
+    depth: the most tokens that are asked about.
+  """
+  inputs = network_inputs()
+  reader = (config, params) if 'encoder' in params else (
+      CONFIG, tiny.params(CONFIG)
+  )  # fmt: skip
   texts = list(itertools.product(range(VOCAB), repeat=depth))
   fed = jnp.pad(jnp.array(texts, jnp.int32), ((0, 0), (1, 0)))
-  encoded, memory = tiny.encode(target.config, target.params, inputs)
-  logits = network_enumeration.teacher_forced(CONFIG, tiny.params(CONFIG))
-  found = jax.jit(
-      jax.vmap(
-          lambda output, is_input: logits(
-              jnp.tile(output, (len(fed), 1, 1)),
-              jnp.tile(is_input, (len(fed), 1)),
-              fed,
-          )
-      )
-  )(encoded, memory.is_input)
-  shape = len(inputs), *[VOCAB] * depth, depth + 1, CONFIG.vocab_size
-  found = np.asarray(found, np.float64).reshape(shape)
+  encoded, memory = tiny.encode(*reader, inputs)
+
+  @jax.jit
+  @jax.vmap
+  def run(output, is_input):
+    tile = lambda x: jnp.tile(x, (len(fed), *[1] * x.ndim))
+    return t5_modules.Transformer(config).apply(
+        {'params': params},
+        tile(output),
+        tile(is_input).astype(jnp.int32),
+        fed,
+        jnp.ones_like(fed),
+        False,
+        method='decode',
+    )
+
+  found = np.asarray(run(encoded, memory.is_input), np.float64)
+  shape = len(inputs), *[VOCAB] * depth, depth + 1, config.vocab_size
+  found = found.reshape(shape)
   found[..., VOCAB:] = -np.inf
-  return found
-
-
-def of_shared_encoder(gamma: int) -> pairs.Pair:
-  config = dataclasses.replace(
-      CONFIG,
-      num_encoder_layers=0,
-      num_decoder_layers=1,
-      emb_dim=6,
-      encoder_dim=CONFIG.emb_dim,
-  )
-  drafter = shared_encoder_source.from_model(tiny.model(config, noise=0.5))
-  return of_network(drafter, gamma)
+  pad = lambda tokens: (*tokens, *[0] * (depth - len(tokens)))
+  return lambda example, tokens: found[example, *pad(tokens), len(tokens)]
 
 
 _MAKERS = {
@@ -171,7 +188,9 @@ _MAKERS = {
     'early exit': lambda gamma: of_network(
         early_exit_source.of_network(CONFIG, 1), gamma
     ),
-    'shared encoder': of_shared_encoder,
+    'shared encoder': lambda gamma: of_network(
+        shared_encoder_source.from_model(tiny.model(DECODER, noise=0.5)), gamma
+    ),
 }
 NAMES = tuple(_MAKERS)
 NETWORKS = 'early exit', 'shared encoder'

@@ -32,9 +32,9 @@ def task(tmp_path, monkeypatch):
 
 
 def test_task(task):
-  examples = task_examples.read(
-      task, 'validation', {'inputs': 16, 'targets': 16}, tiny.config()
-  )
+  examples = task_examples.References(
+      task, 'validation', {'inputs': 16, 'targets': 16}
+  ).read(tiny.config())
   assert examples.num_examples == 2
   for tokens in (examples.inputs, examples.targets):
     lengths = (tokens > 0).sum(axis=1)

@@ -21,19 +21,14 @@ encoder).
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
-import dataclasses
-import json
 import pathlib
 
 import numpy as np
-from scipy import special
+from scipy import stats
 
-from benchmarks import json_lines
+from benchmarks import running
 from benchmarks.draft_recipes import jobs
-from benchmarks.draft_recipes import recipes
 from speculative_t5x.loading import quiet
-from speculative_t5x.research import arguments
-from speculative_t5x.research.measurement import provenance
 from speculative_t5x.training import history
 
 _COMPARED = ('acceptance_t0', 'acceptance_t1')
@@ -41,32 +36,29 @@ _COMPARED = ('acceptance_t0', 'acceptance_t1')
 
 def parse_arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
   """Parses and checks the options."""
-  parser = argparse.ArgumentParser(
-      prog='python -m benchmarks.draft_recipes',
-      description=__doc__,
-      formatter_class=argparse.RawDescriptionHelpFormatter,
-  )
-  names = lambda text: tuple(text.split(','))
-  numbers = lambda text: tuple(map(int, text.split(',')))
+  parser = running.parser('draft_recipes', __doc__)
   folder = lambda text: pathlib.Path(text).absolute()
   parser.add_argument('--multi30k', type=folder, required=True)
   parser.add_argument('--target', type=folder, required=True)
   parser.add_argument('--work', type=folder, required=True)
-  parser.add_argument('--recipes', type=names, default=tuple(recipes.RECIPES))
-  parser.add_argument('--seeds', type=numbers, default=(0, 1, 2))
+  parser.add_argument(
+      '--recipes', type=running.several(str), default=tuple(jobs.RECIPES)
+  )
+  parser.add_argument('--seeds', type=running.several(_seed), default=(0, 1, 2))
   parser.add_argument('--output', type=pathlib.Path, help='file for the lines')
   parser.add_argument('options', nargs='*', help='of all trainings')
   options = parser.parse_args(given)
-  if unknown := [x for x in options.recipes if x not in recipes.RECIPES]:
+  if unknown := [x for x in options.recipes if x not in jobs.RECIPES]:
     parser.error(
         f'there is no recipe {unknown[0]}.'
-        f' Choose from {", ".join(recipes.RECIPES)}.'
+        f' Choose from {", ".join(jobs.RECIPES)}.'
     )
-  try:
-    arguments.several_counts('seeds', [seed + 1 for seed in options.seeds])
-  except ValueError as error:
-    parser.error(str(error))
   return options
+
+
+def _seed(text: str) -> int:
+  """Parses a number that a training takes as its seed."""
+  return running.positive(str(int(text) + 1)) - 1
 
 
 def make_draft(
@@ -74,7 +66,7 @@ def make_draft(
 ) -> jobs.Draft:
   """Returns the draft of the recipe of a name."""
   return jobs.Draft(
-      recipe=recipes.RECIPES[name],
+      recipe=jobs.RECIPES[name],
       seed=seed,
       folder=options.work / name / f'seed_{seed}',
       decodes=options.work / 'decodes',
@@ -90,34 +82,22 @@ def differences(
   seeds = sorted(found.keys() & baseline.keys())
   result = {}
   for name in _COMPARED:
-    each = np.array(
-        [
-            found[seed].validation[name] - baseline[seed].validation[name]
-            for seed in seeds
-        ]
-    )
-    result[name] = [float(each.mean())]
+    each = [
+        found[seed].validation[name] - baseline[seed].validation[name]
+        for seed in seeds
+    ]
+    result[name] = [float(np.mean(each))]
     if len(seeds) > 1:
-      half = float(
-          special.stdtrit(len(seeds) - 1, 0.975)
-          * each.std(ddof=1)
-          / np.sqrt(len(seeds))
-      )
-      result[name] += [result[name][0] - half, result[name][0] + half]
+      interval = stats.ttest_1samp(each, 0).confidence_interval()
+      result[name] += map(float, interval)
   return result
 
 
 def lines(options: argparse.Namespace) -> Iterator[str]:
   """Runs the jobs, and yields a line of JSON per recipe."""
-  setting = {
-      'benchmark': 'draft_recipes',
-      'host': dataclasses.asdict(provenance.describe_host()),
-      'device': dataclasses.asdict(provenance.describe_device()),
-      'training_options': options.options,
-  }
   points = {}
   # The others are compared with it.
-  for name in sorted(options.recipes, key=lambda x: x != recipes.BASELINE):
+  for name in sorted(options.recipes, key=lambda x: x != jobs.BASELINE):
     drafts = {seed: make_draft(name, seed, options) for seed in options.seeds}
     points[name] = {
         seed: draft.train(options.options) for seed, draft in drafts.items()
@@ -127,10 +107,12 @@ def lines(options: argparse.Namespace) -> Iterator[str]:
         'bleu': first.bleu() if first.recipe.decodes_alone else None,
         'speed': first.speed(),
     }
-    if name != recipes.BASELINE and recipes.BASELINE in points:
-      baseline = points[recipes.BASELINE]
+    if name != jobs.BASELINE and jobs.BASELINE in points:
+      baseline = points[jobs.BASELINE]
       line['over_references'] = differences(points[name], baseline)
-    yield json.dumps(line | setting, allow_nan=False)
+    yield running.line(
+        'draft_recipes', training_options=options.options, **line
+    )
 
 
 def _summary(name: str, points: Mapping[int, history.Point]) -> dict:
@@ -149,7 +131,7 @@ def main(given: Sequence[str] | None = None) -> None:
   """Runs the benchmark."""
   options = parse_arguments(given)
   quiet.keep_libtpu_from_searching()
-  json_lines.write(lines(options), options.output)
+  running.write(lines(options), options.output)
 
 
 if __name__ == '__main__':

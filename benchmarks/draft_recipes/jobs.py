@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The jobs that train a draft, score its own text and time it as a drafter.
+"""The recipes, and the jobs that train, score and time a draft.
 
 Each is a process of its own. A job that was interrupted goes on where it was,
 and one that is complete does nothing.
@@ -14,12 +14,73 @@ import subprocess
 import sys
 from typing import Any
 
-from benchmarks.draft_recipes import recipes
 from speculative_t5x.research.reports import runs
 from speculative_t5x.training import history
 
 _CONFIGS = pathlib.Path(__file__).parents[2] / 'configs'
 _GAMMA = 5
+
+
+BASELINE = 'references'
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+  """Gin files, without their suffix, and macros.
+
+  Attributes:
+    run: of the training, in `configs/runs`.
+    gin_files: of `configs`, given after it.
+    training_macros: of the training alone.
+    drafter: of the trained draft, in `configs/drafters`.
+    macros: of the training and of the drafter.
+  """
+
+  run: str = 'distill_multi30k'
+  gin_files: tuple[str, ...] = ()
+  training_macros: Mapping[str, str] = dataclasses.field(default_factory=dict)
+  drafter: str = 'draft_model'
+  macros: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+  @property
+  def decodes_alone(self) -> bool:
+    """Whether the draft is a model with an encoder of its own."""
+    return self.drafter == 'draft_model'
+
+
+def _divergence(name: str, *gin_files: str, **macros: str) -> Recipe:
+  return Recipe(
+      gin_files=(f'divergences/{name}', *gin_files), training_macros=macros
+  )
+
+
+RECIPES = {
+    BASELINE: _divergence('cross_entropy', 'training_data/references'),
+    'decodes': _divergence('cross_entropy'),
+    **{
+        name: _divergence(name)
+        for name in (
+            'forward_kl',
+            'reverse_kl',
+            'jensen_shannon',
+            'total_variation',
+        )
+    },
+    'forward_kl_on_references': _divergence(
+        'forward_kl', 'training_data/references'
+    ),
+    'forward_kl_on_both': _divergence('forward_kl', 'training_data/both'),
+    'on_policy': _divergence('forward_kl', ON_POLICY_SHARE='0.5'),
+    'shared_encoder': Recipe(
+        run='distill_multi30k_shared_encoder', drafter='shared_encoder'
+    ),
+    'cut': Recipe(run='distill_multi30k_cut', drafter='shared_encoder'),
+    'exit_head': Recipe(
+        gin_files=('origins/exit_head',),
+        drafter='exit_head',
+        macros={'EXIT_LAYER': '1'},
+    ),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +96,7 @@ class Draft:
     target: checkpoint of the target.
   """
 
-  recipe: recipes.Recipe
+  recipe: Recipe
   seed: int
   folder: pathlib.Path
   decodes: pathlib.Path
@@ -64,7 +125,7 @@ class Draft:
 
   def train(self, options: Sequence[str]) -> history.Point:
     """Trains, and returns the measures of the best checkpoint."""
-    _run(self.training_command(options))
+    subprocess.run(self.training_command(options), check=True)
     return self.best()
 
   def best(self) -> history.Point:
@@ -98,7 +159,7 @@ class Draft:
 
   def speed(self) -> list[dict[str, Any]]:
     """Returns what the walltime job measures, by temperature."""
-    _run(self.walltime_command())
+    subprocess.run(self.walltime_command(), check=True)
     records = runs.read(self.folder / 'walltime' / 'results.jsonl')
     return [
         {
@@ -128,7 +189,7 @@ class Draft:
 
     The draft must have an encoder.
     """
-    _run(self.quality_command())
+    subprocess.run(self.quality_command(), check=True)
     (record,) = runs.read(self.folder / 'quality' / 'results.jsonl')
     return record.quality.baseline['bleu']
 
@@ -151,7 +212,3 @@ class Draft:
 def _literal(value: Any) -> str:
   """Returns a value as gin reads it; a path is a string in quotes."""
   return json.dumps(str(value)) if isinstance(value, pathlib.Path) else value
-
-
-def _run(command: Sequence[str]) -> None:
-  subprocess.run(command, check=True)

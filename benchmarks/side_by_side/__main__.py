@@ -46,20 +46,20 @@ see requirements-t5x.txt. They need Linux, which tells a process its cores.
 
 import collections
 from collections.abc import Mapping, Sequence
+from concurrent import futures
 import contextlib
 import dataclasses
 import functools
-import json
 import sys
 from typing import Any
 
 import numpy as np
 
-from benchmarks import processes
+from benchmarks import running
 from benchmarks.side_by_side import cases
 from benchmarks.side_by_side import measuring
-from benchmarks.side_by_side import options as options_lib
 from benchmarks.side_by_side import worker
+from speculative_t5x.decoder import batching
 from speculative_t5x.research.measurement import provenance
 
 REFERENCES = ('plain', 'speculative')
@@ -91,14 +91,6 @@ class Tried:
     return min(self.seconds[way], key=self.seconds[way].get)
 
 
-def start(
-    name: str, threads: int, arguments: Sequence[str]
-) -> processes.Process:
-  """Starts the process of a system."""
-  words = name, str(threads), *arguments
-  return processes.Process(name, worker.__name__, *words)
-
-
 def try_threads(
     name: str, numbers: Sequence[int], arguments: Sequence[str]
 ) -> Tried | str:
@@ -113,13 +105,15 @@ def try_threads(
   """
   seconds = collections.defaultdict(dict)
   for threads in sorted({1, provenance.describe_host().cores}):
-    with start(name, threads, arguments) as process:
-      described = process.ask('describe')
-      if 'missing' in described:
-        return described['missing']
+    with running.process() as process:
+      try:
+        load = process.submit(worker.load, name, threads, arguments)
+        described = load.result()
+      except ModuleNotFoundError as error:
+        return str(error)
       for way in described['ways']:
-        process.ask('prepare', way, measuring.PLACES[0], numbers)
-        turn = functools.partial(process.ask, 'time', way, measuring.PLACES[0])
+        ask(process, 'prepare', way, measuring.PLACES[0], numbers)
+        turn = functools.partial(ask, process, 'time', way, measuring.PLACES[0])
         seconds[way][threads] = min(sum(turn()) for _ in range(_TRIALS))
         print(
             f'{way}, threads: {threads}, {seconds[way][threads]:.3f} s',
@@ -128,8 +122,13 @@ def try_threads(
   return Tried(name, described['versions'], described['ways'], seconds)
 
 
+def ask(process: futures.Executor, *request: Any) -> Any:
+  """Returns what the system in a process answers."""
+  return process.submit(worker.ask, *request).result()
+
+
 def time_ways(
-    found: Mapping[Start, processes.Process], num_inputs: int, repeats: int
+    found: Mapping[Start, futures.Executor], num_inputs: int, repeats: int
 ) -> Timings:
   """Times all ways on all inputs, with and without the encoders.
 
@@ -145,25 +144,18 @@ def time_ways(
       place: {way: measuring.Timings() for way, p in found if p == place}
       for place in measuring.PLACES
   }
-  for numbers in rounds(num_inputs):
+  for numbers in batching.parts(range(num_inputs), measuring.ROUND_INPUTS):
     for place, timed in timings.items():
       turns = {}
       for way, each in timed.items():
-        ask = found[way, place].ask
+        of_way = functools.partial(ask, found[way, place])
         each.written += map(
-            measuring.until_end, ask('prepare', way, place, numbers)
+            measuring.until_end, of_way('prepare', way, place, numbers)
         )
-        turns[way] = functools.partial(ask, 'time', way, place)
+        turns[way] = functools.partial(of_way, 'time', way, place)
       measuring.time_round(turns, timed, repeats, rng)
     print(f'{numbers[-1] + 1} of {num_inputs} inputs', file=sys.stderr)
   return timings
-
-
-def rounds(num_inputs: int) -> list[list[int]]:
-  """Returns the numbers of the inputs of each round."""
-  step = measuring.ROUND_INPUTS
-  numbers = list(range(num_inputs))
-  return [numbers[i : i + step] for i in range(0, num_inputs, step)]
 
 
 def run(
@@ -176,17 +168,17 @@ def run(
     repeats: how often each input is timed.
     arguments: of the command line, for the processes.
   """
-  first, *_ = rounds(num_inputs)
+  first = range(min(num_inputs, measuring.ROUND_INPUTS))
   tried = {name: try_threads(name, first, arguments) for name in worker.SYSTEMS}
   systems = [each for each in tried.values() if isinstance(each, Tried)]
   with contextlib.ExitStack() as stack:
     started = {
-        (each.name, threads): stack.enter_context(
-            start(each.name, threads, arguments)
-        )
+        (each.name, threads): stack.enter_context(running.process())
         for each in systems
         for threads in sorted(set(map(each.threads, each.ways)))
     }
+    for (name, threads), process in started.items():
+      process.submit(worker.load, name, threads, arguments).result()
     found = {
         (way, place): started[each.name, each.threads(way)]
         for each in systems
@@ -214,27 +206,22 @@ def run(
 
 def main(given: list[str] | None = None) -> None:
   given = sys.argv[1:] if given is None else given
-  options = options_lib.parse(given, __doc__)
-  case = options_lib.read_case(options)  # fails before processes are started
-  print(
-      json.dumps(
-          {
-              'benchmark': 'side_by_side',
-              'case': case.name,
-              'num_inputs': len(case.inputs),
-              'dtype': 'float32',
-              'batch_size': 1,
-              'gamma': case.gamma if case.draft else None,
-              'temperature': 0.0,
-              'inputs_length': cases.LENGTH,
-              'targets_length': cases.LENGTH,
-              'repeats': options.repeats,
-              **run(len(case.inputs), options.repeats, given),
-              'host': dataclasses.asdict(provenance.describe_host()),
-              'device': dataclasses.asdict(provenance.describe_device()),
-          }
-      )
+  options = cases.parse(given, __doc__)
+  case = cases.read(options)  # fails before processes are started
+  line = running.line(
+      'side_by_side',
+      case=case.name,
+      num_inputs=len(case.inputs),
+      dtype='float32',
+      batch_size=1,
+      gamma=case.gamma if case.draft else None,
+      temperature=0.0,
+      inputs_length=cases.LENGTH,
+      targets_length=cases.LENGTH,
+      repeats=options.repeats,
+      **run(len(case.inputs), options.repeats, given),
   )
+  print(line)
 
 
 if __name__ == '__main__':

@@ -1,10 +1,13 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The cases: weights and inputs to decode.
+"""The options, which each system's process gets too, and the cases: weights
+and inputs to decode.
 
 Legend: inputs, length (of inputs and outputs), embed, vocab.
 """
 
+import argparse
+from collections.abc import Sequence
 import dataclasses
 import json
 import math
@@ -13,6 +16,7 @@ import pathlib
 import jax
 import numpy as np
 
+from benchmarks import running
 from speculative_t5x.decoder import batching
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models as models_lib
@@ -24,6 +28,36 @@ from speculative_t5x.speculation import contracts
 from speculative_t5x.tasks import multi30k
 
 LENGTH = 64  # tokens of the oracle's inputs and outputs
+_NUM_RANDOM_INPUTS = 8
+_NUM_TEXT_INPUTS = 64
+
+
+def parse(
+    given: Sequence[str] | None, description: str | None = None
+) -> argparse.Namespace:
+  """Parses the options and sets the default number of inputs."""
+  parser = running.parser('side_by_side', description)
+  case = parser.add_mutually_exclusive_group(required=True)
+  case.add_argument('--size', choices=t5_published.SIZES)
+  case.add_argument('--oracle', type=pathlib.Path, metavar='FOLDER')
+  case.add_argument('--multi30k', type=pathlib.Path, metavar='FOLDER')
+  group = parser.add_argument_group('for --multi30k')
+  for name in ('--target', '--draft', '--assistant'):
+    group.add_argument(name, type=pathlib.Path, metavar='CHECKPOINT')
+  parser.add_argument('--gamma', type=running.positive, default=4)
+  parser.add_argument(
+      '--inputs', type=running.positive, help='default: 64, or 8'
+  )
+  parser.add_argument('--repeats', type=running.positive, default=5)
+  options = parser.parse_args(given)
+  if options.multi30k and not (options.target and options.draft):
+    parser.error('--multi30k needs --target and --draft')
+  models = options.target, options.draft, options.assistant
+  if any(models) and not options.multi30k:
+    parser.error('--target, --draft and --assistant need --multi30k')
+  if options.inputs is None:
+    options.inputs = _NUM_RANDOM_INPUTS if options.size else _NUM_TEXT_INPUTS
+  return options
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +90,15 @@ class Case:
   inputs: np.ndarray
 
 
+def read(options: argparse.Namespace) -> Case:
+  """Returns what all systems decode."""
+  if options.size:
+    return make_random(options.size, options.inputs, options.gamma)
+  if options.oracle:
+    return read_oracle(options.oracle, options.inputs, options.gamma)
+  return read_multi30k(options)
+
+
 def read_oracle(folder: pathlib.Path, num_inputs: int, gamma: int) -> Case:
   """Reads the oracle's pair and the first of its inputs.
 
@@ -82,36 +125,21 @@ def _read_network(folder: pathlib.Path) -> Network:
   return Network(config, params)
 
 
-def read_multi30k(
-    folder: pathlib.Path,
-    target: pathlib.Path,
-    draft: pathlib.Path,
-    assistant: pathlib.Path | None,
-    num_inputs: int,
-    gamma: int,
-) -> Case:
-  """Reads checkpoints, and the first inputs of the validation split.
-
-  Args:
-    folder: of the data, see `tasks.multi30k`.
-    target: checkpoint.
-    draft: likewise.
-    assistant: likewise; None for the draft if it has an encoder.
-    num_inputs: how many inputs are decoded.
-    gamma: draft tokens per block.
-  """
+def read_multi30k(options: argparse.Namespace) -> Case:
+  """Reads checkpoints, and the first inputs of the validation split."""
+  folder = options.multi30k
   vocabulary = vocabularies.load(folder / multi30k.VOCABULARY_FILE)
-  pairs = multi30k.read_pairs(folder, 'validation')[:num_inputs]
+  pairs = multi30k.read_pairs(folder, 'validation')[: options.inputs]
   inputs = np.zeros((len(pairs), LENGTH), np.int32)
   for row, (english, _) in zip(inputs, pairs, strict=True):
     ids = [*vocabulary.encode(english), vocabulary.eos_id]
     tokens = batching.cut(ids, LENGTH, vocabulary.eos_id)
     row[: len(tokens)] = tokens
-  models = [_read_checkpoint(path) for path in (target, draft)]
-  other = models[1] if models[1].config.num_encoder_layers else None
-  if assistant is not None:
-    other = _read_checkpoint(assistant)
-  return Case('multi30k', *models, other, gamma, inputs)
+  target, draft = map(_read_checkpoint, (options.target, options.draft))
+  assistant = draft if draft.config.num_encoder_layers else None
+  if options.assistant is not None:
+    assistant = _read_checkpoint(options.assistant)
+  return Case('multi30k', target, draft, assistant, options.gamma, inputs)
 
 
 def _read_checkpoint(path: pathlib.Path) -> Network:

@@ -51,9 +51,33 @@ def _load(target: cases.Network) -> ctranslate2.Translator:
 
 
 def _convert(target: cases.Network, folder: pathlib.Path) -> None:
-  from benchmarks.side_by_side import ctranslate2_conversion
+  """Writes a network as CTranslate2 reads it, from Hugging Face's form."""
+  from ctranslate2.converters import transformers as converter
 
-  ctranslate2_conversion.convert(target, folder)
+  from benchmarks.side_by_side import hugging_face_ways
+
+  model = hugging_face_ways.make_network(target)
+  spec = converter.T5Loader()(model, _IdsAsPieces(target.config.vocab_size))
+  spec.validate()
+  spec.optimize()
+  spec.save(str(folder))
+
+
+class _IdsAsPieces:
+  """A tokenizer for the converter, whose pieces are the ids as text."""
+
+  pad_token = str(t5.SPECIAL_IDS.padding)
+  eos_token = str(t5.SPECIAL_IDS.end)
+  unk_token = '2'
+
+  def __init__(self, vocab_size: int):
+    self._vocab_size = vocab_size
+
+  def get_vocab(self) -> dict[str, int]:
+    return {str(i): i for i in range(self._vocab_size)}
+
+  def convert_ids_to_tokens(self, token_id: int) -> str:
+    return str(token_id)
 
 
 def _whole(

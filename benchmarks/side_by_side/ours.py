@@ -82,43 +82,27 @@ def _inputs(tokens: np.ndarray) -> jax.Array:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Encoded:
-  """A T5 whose inputs are what its encoder made of them.
+class _Encoded(network_lib.NetworkModel):
+  """A T5 whose inputs are what its encoder, and those of others, made of them.
 
   Attributes:
-    model: the network.
-    index: of its memory in the inputs.
+    index: The place of its own memory in the inputs.
   """
 
-  model: network_lib.NetworkModel
-  index: int
-
-  @property
-  def vocab_size(self) -> int:
-    """See `contracts.Model`."""
-    return self.model.vocab_size
-
-  @property
-  def special_ids(self) -> contracts.SpecialIds:
-    """See `contracts.Model`."""
-    return self.model.special_ids
+  index: int = 0
 
   def start(self, params, memories, rows, slots) -> contracts.Started:
     """See `contracts.Model.start`."""
     return contracts.Started(
         memories[self.index],
-        self.model.network.init_cache(rows, slots),
+        self.network.init_cache(rows, slots),
         jnp.zeros((rows,), jnp.int32),
         jnp.full((rows,), self.special_ids.start, jnp.int32),
     )
 
-  def decode(self, *args) -> tuple[jax.Array, contracts.Cache]:
-    """See `contracts.Model.decode`."""
-    return self.model.decode(*args)
 
-
-def _memory_of(config: t5.T5Config) -> Callable[..., t5.T5Memory]:
-  return lambda params, tokens: config.start(params, tokens, 1, 1).memory
+def _memory(config: t5.T5Config, params, inputs: jax.Array) -> t5.T5Memory:
+  return config.start(params, inputs, 1, 1).memory
 
 
 def from_encoded(
@@ -134,9 +118,11 @@ def from_encoded(
     draft: likewise; None for plain decoding.
   """
   models = [target] if draft is None else [target, draft]
-  encoders = [jax.jit(_memory_of(model.config)) for model in models]
+  encoders = [
+      jax.jit(functools.partial(_memory, model.config)) for model in models
+  ]
   wrapped = [
-      _Encoded(network_lib.NetworkModel(model.config, t5.SPECIAL_IDS), index)
+      _Encoded(model.config, t5.SPECIAL_IDS, index=index)
       for index, model in enumerate(models)
   ]
   drafter = nothing.Nothing()

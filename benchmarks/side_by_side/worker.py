@@ -1,21 +1,14 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The process of one system, which decodes when it is asked to.
-
-  python -m benchmarks.side_by_side.worker <system> <threads> \\
-    <options of the benchmark>
-"""
+"""What the process of one system does: it decodes when it is asked to."""
 
 from collections.abc import Sequence
 import importlib
 import os
-import sys
 from typing import Any
 
-from benchmarks import processes
 from benchmarks.side_by_side import cases
 from benchmarks.side_by_side import measuring
-from benchmarks.side_by_side import options
 
 SYSTEMS = {
     'speculative_t5x': 'ours',
@@ -23,6 +16,9 @@ SYSTEMS = {
     't5x': 't5x_ways',
     'transformers': 'hugging_face_ways',
 }
+
+
+_system: 'System | None' = None  # of this process
 
 
 class System:
@@ -72,18 +68,22 @@ def use_cores(count: int) -> None:
   os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
 
 
-def main() -> None:
-  name, threads, *given = sys.argv[1:]
-  use_cores(int(threads))
-  case = options.read_case(options.parse(given))
-  try:
-    system = System(name, case)
-  except ModuleNotFoundError as error:
-    message = str(error)
-    processes.answer(lambda *_: {'missing': message})
-    return
-  processes.answer(lambda method, *rest: getattr(system, method)(*rest))
+def load(name: str, threads: int, given: Sequence[str]) -> dict[str, Any]:
+  """Loads a system into this process, and describes it.
+
+  Args:
+    name: of the system.
+    threads: how many it may use.
+    given: the command line of the benchmark.
+  Raises:
+    ModuleNotFoundError: if the system is not installed.
+  """
+  global _system
+  use_cores(threads)
+  _system = System(name, cases.read(cases.parse(given)))
+  return _system.describe()
 
 
-if __name__ == '__main__':
-  main()
+def ask(method: str, *args: Any) -> Any:
+  """Calls a method of the system that was loaded."""
+  return getattr(_system, method)(*args)

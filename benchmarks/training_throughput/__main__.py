@@ -20,73 +20,62 @@ less than six rounds).
 import argparse
 import contextlib
 import dataclasses
-import json
 import sys
 from typing import Any
 
 import numpy as np
 
-from benchmarks import processes
+from benchmarks import running
 from benchmarks.side_by_side import measuring
-from benchmarks.side_by_side import options as side_by_side
-from benchmarks.training_throughput import cases
 from benchmarks.training_throughput import worker
-from speculative_t5x.research.measurement import provenance
 from speculative_t5x.research.simulation import t5_published
 
 
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
   """Parses the options."""
-  parser = argparse.ArgumentParser(
-      prog='python -m benchmarks.training_throughput',
-      description=__doc__,
-      formatter_class=argparse.RawDescriptionHelpFormatter,
-  )
-  positive = side_by_side.positive
+  parser = running.parser('training_throughput', __doc__)
   parser.add_argument('--size', choices=t5_published.SIZES, default='small')
-  parser.add_argument(
-      '--layers', type=positive, help='of encoder and decoder; default: all'
-  )
-  parser.add_argument('--batch_size', type=positive, default=16)
-  parser.add_argument('--inputs_length', type=positive, default=64)
-  parser.add_argument('--targets_length', type=positive, default=64)
-  parser.add_argument('--dtype', choices=cases.DTYPES, default='float32')
+  parser.add_argument('--layers', type=running.positive, help='default: all')
+  parser.add_argument('--dtype', choices=worker.DTYPES, default='float32')
   parser.add_argument('--dropout_rate', type=float, default=0.0)
-  parser.add_argument(
-      '--steps', type=positive, default=10, help='that are timed together'
-  )
-  parser.add_argument('--rounds', type=positive, default=8)
-  parser.add_argument('--repeats', type=positive, default=2, help='per round')
+  for name, default, text in (
+      ('batch_size', 16, None),
+      ('inputs_length', 64, None),
+      ('targets_length', 64, None),
+      ('steps', 10, 'that are timed together'),
+      ('rounds', 8, None),
+      ('repeats', 2, 'per round'),
+  ):
+    parser.add_argument(
+        f'--{name}', type=running.positive, default=default, help=text
+    )
   return parser.parse_args(arguments)
 
 
-def read_case(options: argparse.Namespace) -> cases.Case:
+def read_case(options: argparse.Namespace) -> worker.Case:
   """Returns what is trained."""
-  fields = [field.name for field in dataclasses.fields(cases.Case)]
-  return cases.Case(**{name: getattr(options, name) for name in fields})
+  fields = [field.name for field in dataclasses.fields(worker.Case)]
+  return worker.Case(**{name: getattr(options, name) for name in fields})
 
 
-def run(case: cases.Case, rounds: int, repeats: int) -> dict[str, Any]:
+def run(case: worker.Case, rounds: int, repeats: int) -> dict[str, Any]:
   """Measures both ways, and returns their part of the line of JSON."""
   rng = np.random.default_rng(0)
   timings = {way: measuring.Timings() for way in worker.WAYS}
   with contextlib.ExitStack() as stack:
     started = {
-        way: stack.enter_context(
-            processes.Process(way, worker.__name__, way, case.to_json())
-        )
-        for way in worker.WAYS
+        way: stack.enter_context(running.process()) for way in worker.WAYS
     }
-    turns = {way: _turn(process) for way, process in started.items()}
+    for way, process in started.items():
+      process.submit(worker.load, way, case).result()
+    turns = {
+        way: lambda process=process: process.submit(worker.turn).result()
+        for way, process in started.items()
+    }
     for number in range(rounds):
       measuring.time_round(turns, timings, repeats, rng)
       print(f'{number + 1} of {rounds} rounds', file=sys.stderr)
   return summarize(timings, case.num_target_tokens)
-
-
-def _turn(process: processes.Process) -> measuring.Turn:
-  # Many steps, of which the first, with cold caches, takes little longer.
-  return lambda: [process.ask()]
 
 
 def summarize(
@@ -113,20 +102,14 @@ def summarize(
 def main():
   options = parse_arguments()
   case = read_case(options)
-  print(
-      json.dumps(
-          {
-              'benchmark': 'training_throughput',
-              **dataclasses.asdict(case),
-              'rounds': options.rounds,
-              'repeats': options.repeats,
-              **run(case, options.rounds, options.repeats),
-              'host': dataclasses.asdict(provenance.describe_host()),
-              'device': dataclasses.asdict(provenance.describe_device()),
-          },
-          allow_nan=False,
-      )
+  line = running.line(
+      'training_throughput',
+      **dataclasses.asdict(case),
+      rounds=options.rounds,
+      repeats=options.repeats,
+      **run(case, options.rounds, options.repeats),
   )
+  print(line)
 
 
 if __name__ == '__main__':

@@ -37,9 +37,15 @@ def main(argv: Sequence[str]) -> int | str | None:
   """Runs a program and returns its exit status.
 
   Args:
-    argv: arguments as in the docstring of this module.
+    argv: Arguments as in the docstring of this module.
   """
-  options = _parse(argv)
+  parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+  parser.add_argument('--output_dir', required=True)
+  parser.add_argument('--trace', action='store_true')
+  parser.add_argument('--num_hosts', type=int, default=1)
+  parser.add_argument('program', choices=list(_OUTPUT_FLAGS))
+  parser.add_argument('arguments', nargs=argparse.REMAINDER)
+  options = parser.parse_args(argv)
   if options.num_hosts > 1:
     # Connects the hosts, which must happen before devices are used.
     jax.distributed.initialize()
@@ -52,24 +58,10 @@ def main(argv: Sequence[str]) -> int | str | None:
       return package_main.main(arguments)
     # Jobs of the package enable the cache themselves.
     compilation_cache.enable(options.output_dir)
+    # As in the heads of configs/t5x: the checkout is the current folder.
+    arguments = ['--gin_search_paths=.', *arguments]
     script = options.program.removeprefix('t5x.')
-    # The same flag as in the heads of configs/t5x: the checkout is the current
-    # folder.
-    return t5x_multihost.run_script(
-        script, ['--gin_search_paths=.', *arguments]
-    )
-
-
-def _parse(argv: Sequence[str]) -> argparse.Namespace:
-  parser = argparse.ArgumentParser(
-      usage=__doc__.split('\n\n')[1].strip(), allow_abbrev=False
-  )
-  parser.add_argument('--output_dir', required=True)
-  parser.add_argument('--trace', action='store_true')
-  parser.add_argument('--num_hosts', type=int, default=1)
-  parser.add_argument('program', choices=list(_OUTPUT_FLAGS))
-  parser.add_argument('arguments', nargs=argparse.REMAINDER)
-  return parser.parse_args(argv)
+    return t5x_multihost.run_script(script, arguments)
 
 
 @contextlib.contextmanager
@@ -89,15 +81,10 @@ def traced(folder: epath.Path) -> Iterator[None]:
       with jax.profiler.trace(local, profiler_options=options):
         yield
     finally:
-      _copy(pathlib.Path(local), folder)
-
-
-def _copy(source: pathlib.Path, folder: epath.Path) -> None:
-  for path in sorted(source.rglob('*')):
-    if path.is_file():
-      target = folder / path.relative_to(source).as_posix()
-      target.parent.mkdir(parents=True, exist_ok=True)
-      target.write_bytes(path.read_bytes())
+      for path in filter(pathlib.Path.is_file, pathlib.Path(local).rglob('*')):
+        target = folder / path.relative_to(local).as_posix()
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(path.read_bytes())
 
 
 if __name__ == '__main__':

@@ -2,38 +2,51 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes what shows records: `python -m scripts.pages`.
 
-The numbers of all pages, the reports, and the pictures whose digest is not that
+The tables of all pages, the reports, and the pictures whose digest is not that
 of their records (all pictures with `--draw`, after a change of their look).
 """
 
 import pathlib
 import sys
 
-from scripts.pages import checkout
+import cogapp
+
 from scripts.pages import reports
 
 _ROOT = pathlib.Path(__file__).parents[2]
+_PATTERNS = (
+    'README.md', 'docs/*.md', 'speculative_t5x/embedded/MODEL_CARD.md',
+    'results/multi30k/README.md',
+)  # fmt: skip
+_PROLOGUE = (
+    'import cog; from scripts.pages import run_tables as runs,'
+    ' benchmark_tables as benchmarks, tpu_tables as tpu'
+)
 
 
-def main(root: pathlib.Path = _ROOT, *, draws_all: bool = False) -> None:
-  """Rewrites what differs from the records; on an error, nothing."""
-  try:
-    texts = [*checkout.rendered(root)]
-    pictures = [
-        (each.path, each.render())
-        for each in reports.pictures(root / 'results')
-        if draws_all or not each.is_current()
-    ]
-  except ValueError as error:
-    sys.exit(str(error))
-  changed = [(p, text) for p, text in texts if text != p.read_text()]
-  for path, content in changed:
-    path.write_text(content)
-  for path, content in pictures:
-    path.write_bytes(content)
-  for path, _ in changed + pictures:
-    print(f'Written: {path.relative_to(root)}')
+def run_cog(flag: str) -> int:
+  """Runs cog on all pages, and returns its exit status.
+
+  Args:
+    flag: `-r` to rewrite the pages, or `--check` to fail where they differ.
+  """
+  pages = [str(x) for each in _PATTERNS for x in sorted(_ROOT.glob(each))]
+  flags = flag, '--verbosity=1', '-p', _PROLOGUE
+  return cogapp.Cog().main(['cog', *flags, *pages])
+
+
+def main(*, draws_all: bool = False) -> int:
+  """Rewrites what differs from the records, and returns the exit status."""
+  for path, text in reports.render():
+    if text != path.read_text():
+      path.write_text(text)
+      print(f'Written: {path}')
+  for picture in reports.pictures():
+    if draws_all or not picture.is_current():
+      picture.path.write_bytes(picture.render())
+      print(f'Written: {picture.path}')
+  return run_cog('-r')
 
 
 if __name__ == '__main__':
-  main(draws_all='--draw' in sys.argv[1:])
+  sys.exit(main(draws_all='--draw' in sys.argv[1:]))

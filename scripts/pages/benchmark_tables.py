@@ -1,11 +1,11 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of the records of `benchmarks`."""
+"""Tables of the records of `benchmarks`, and of the compare job."""
 
-from collections.abc import Mapping
+from typing import Any
 
-from scripts.pages import formats
-from scripts.pages import records as records_lib
+from scripts.pages import records
+from speculative_t5x.research.reports import cells
 from speculative_t5x.research.reports import markdown
 
 _SYSTEMS = {
@@ -18,46 +18,44 @@ _SYSTEMS = {
     'speculative, this package in a T5X model': 'speculative_in_t5x',
     'Hugging Face assisted generation': 'transformers_assisted',
 }
-_PRODUCTS = {
-    'as used by this package (YNNPACK for several rows)': 'product',
-    'by Eigen': 'product_by_eigen',
-    'kernel stored transposed, from the left': 'transposed_left',
-    'kernel stored transposed, from the right': 'transposed_right',
-    'kernel in panels of 64 columns': 'panels',
-    'kernel as two arrays': 'halves',
-    'row by row': 'row_by_row',
+_WAYS = {
+    'searched': 'search, then plain decoding',
+    'lookup': 'lookup without answers',
+    'answers': 'lookup in the answers found',
 }
-_NUM_ROWS = ('1', '2', '4', '8')
 
 
-def side_by_side_table(cases: Mapping[str, records_lib.Entry]) -> str:
+def side_by_side(**files: str) -> str:
   """Returns the time of each system over plain decoding, by case.
 
-  With the number of threads that was the better one, if several were tried.
+  With the number of threads that was the better one.
+
+  Args:
+    **files: the record of each case, by its name.
   """
-  header = ['time over plain decoding by this package']
-  places = 'whole', 'from_encoded'
+  cases = {name: records.entry(file) for name, file in files.items()}
+  header = ['time over plain decoding by this package', 'threads']
   for name in cases:
     header += [f'{name}, with encoder', f'{name}, without encoder']
-  rows = [
-      [name]
-      + [_beside(x, place, way) for x in cases.values() for place in places]
-      for name, way in _SYSTEMS.items()
-  ]
+  rows = []
+  for name, way in _SYSTEMS.items():
+    used = (x['threads'].get(way, {}) for x in cases.values())
+    row = [name, ', '.join(str(x.get('used', cells.MISSING)) for x in used)]
+    for case in cases.values():
+      row += [_over_plain(case[x], way) for x in ('whole', 'from_encoded')]
+    rows.append(row)
   return markdown.table(header, rows)
 
 
-def _beside(case: records_lib.Entry, place: str, way: str) -> str:
-  timed = case[place].get(way)
-  if timed is None:
-    return '-'
-  ratio = '1' if way == 'plain' else formats.ratio(timed.over_plain)
-  if 'threads' not in case:
-    return ratio
-  return f'{ratio} (threads: {case.threads[way].used})'
+def _over_plain(timed: dict[str, Any], way: str) -> str:
+  if way == 'plain':
+    return '1'
+  if not timed.get(way):
+    return cells.MISSING
+  return records.measured(timed[way]['over_plain'], 'ratio')
 
 
-def shared_caches_table(records: list[records_lib.Entry]) -> str:
+def shared_caches(*files: str) -> str:
   """Returns how much longer interleaved steps take than separate ones."""
   header = (
       'gamma', 'verification alone, ms', 'draft alone, ms',
@@ -65,102 +63,144 @@ def shared_caches_table(records: list[records_lib.Entry]) -> str:
       'extra when interleaved', 'extra with an idle draft',
   )  # fmt: skip
   rows = []
-  for record in records:
-    ms, beyond = record.ms, record.in_turns_beyond_apart_ms
-    rows.append(
-        [
-            str(record.gamma),
-            f'{ms.verify:.2f}',
-            f'{ms.drafts:.2f}',
-            f'{beyond.drafts:+.2f}',
-            f'{ms.read:.2f}',
-            f'{beyond.read:+.2f}',
-            f'{beyond.idle:+.2f}',
-        ]
-    )
+  for each in map(records.entry, files):
+    ms, extra = each['ms'], each['in_turns_beyond_apart_ms']
+    row = [str(each['gamma']), f'{ms["verify"]:.2f}']
+    for name in ('drafts', 'read'):
+      row += [f'{ms[name]:.2f}', f'{extra[name]:+.2f}']
+    rows.append([*row, f'{extra["idle"]:+.2f}'])
   return markdown.table(header, rows)
 
 
-def row_products_table(record: records_lib.Entry) -> str:
-  """Returns the times of products by number of rows, over the read time."""
-  header = ('form of the product', '1 row', *_NUM_ROWS[1:])
-  row = lambda name, times: [name, *(f'{times[n]:.2f}' for n in _NUM_ROWS)]
-  rows = [row(name, record.over_read[key]) for name, key in _PRODUCTS.items()]
-  rows.append(row('arithmetic only', record.arithmetic_over_read))
-  return markdown.table(header, rows)
-
-
-def saved(record: records_lib.Entry, form: str, num_rows: str) -> float:
-  """Returns the fraction of a product's time that another form saves."""
-  times = record.over_read
-  return 1 - times[form][num_rows] / times.product[num_rows]
-
-
-def read_speeds(
-    records: list[records_lib.Entry], least: int, most: int
-) -> list[float]:
-  """Returns the GB/s of repeated reads of matrices of least to most MiB."""
-  return [
-      speed
-      for record in records
-      for size, speed in record.read_gb_per_s.items()
-      if least <= int(size) <= most
+def read_speeds(*files: str) -> str:
+  """Returns the speed of repeated reads of a matrix, by its size."""
+  found = [records.entry(file)['read_gb_per_s'] for file in files]
+  rows = [
+      [f'GB/s, run {number}', *(f'{speed:.0f}' for speed in each.values())]
+      for number, each in enumerate(found, start=1)
   ]
+  return markdown.table(['MiB', *found[0]], rows)
 
 
-def draft_lengths_table(
-    records: list[records_lib.Entry], temperature: float
-) -> str:
+def row_products(file: str) -> str:
+  """Returns the times of products by number of rows, over the read time."""
+  record = records.entry(file)
+  found = record['over_read'] | {
+      'arithmetic only': record['arithmetic_over_read']
+  }
+  rows = [
+      [name.replace('_', ' '), *(f'{x:.2f}' for x in times.values())]
+      for name, times in found.items()
+  ]
+  return markdown.table(('form of the product', '1 row', '2', '4', '8'), rows)
+
+
+def draft_lengths(file: str, temperature: float) -> str:
   """Returns the speedups of fixed and adaptive draft lengths, by task."""
-  found = [x for x in records if x.temperature == temperature]
+  found = [x for x in records.entries(file) if x['temperature'] == temperature]
   header = ['draft length']
   for record in found:
-    header += [record.task, 'over best fixed', 'tokens/call']
-  lengths = [key for key in found[0] if _is_length(found[0][key])]
+    header += [record['task'], 'over best fixed', 'tokens/call']
+  has = lambda x: isinstance(x, dict) and 'over_best_fixed' in x
   rows = []
-  for length in lengths:
+  for length in [key for key in found[0] if has(found[0][key])]:
     row = [f'gamma {length}' if length.isdigit() else length.replace('_', ' ')]
     for record in found:
       each = record[length]
-      is_best = str(record.best_fixed) == length
+      is_best = str(record['best_fixed']) == length
       row += [
-          f'{each.speedup:.2f}x {formats.interval(each.speedup_ci95)}',
-          'best' if is_best else _over_best(each),
-          f'{each.tokens_per_target_call:.2f}',
+          records.measured(each, 'speedup'),
+          'best' if is_best else records.measured(each, 'over_best_fixed'),
+          f'{each["tokens_per_target_call"]:.2f}',
       ]
     rows.append(row)
   oracle = ['oracle, by the times of the parts']
   for record in found:
-    oracle += [f'{record.oracle_speedup:.2f}x', '', '']
+    oracle += [f'{record["oracle_speedup"]:.2f}', '', '']
   return markdown.table(header, [*rows, oracle])
 
 
-def _is_length(value: object) -> bool:
-  return isinstance(value, dict) and 'over_best_fixed' in value
-
-
-def _over_best(length: records_lib.Entry) -> str:
-  interval = formats.interval(length.over_best_fixed_ci95)
-  return f'{length.over_best_fixed:.2f} {interval}'
-
-
-def earlier_answers_table(record: records_lib.Entry) -> str:
+def earlier_answers(file: str) -> str:
   """Returns what a store of earlier answers gains and costs, by task."""
   header = (
       'requests', 'with an answer', 'way', 'speedup', 'tokens per target call',
   )  # fmt: skip
-  ways = {
-      'searched': 'search, then plain decoding',
-      'lookup': 'lookup without answers',
-      'answers': 'lookup in the answers found',
-  }
+  record = records.entry(file)
   rows = []
   for task in ('paraphrases', 'unrelated'):
     found = record[task]
-    share = formats.percent(found.share_with_answer)
-    for way, name in ways.items():
-      each = found[way]
-      speedup = f'{each.speedup:.2f}x {formats.interval(each.speedup_ci95)}'
-      tokens = f'{each.tokens_per_target_call:.2f}'
+    share = f'{100 * found["share_with_answer"]:.0f}%'
+    for way, name in _WAYS.items():
+      speedup = records.measured(found[way], 'speedup')
+      tokens = f'{found[way]["tokens_per_target_call"]:.2f}'
       rows.append([task, share, name, speedup, tokens])
+  return markdown.table(header, rows)
+
+
+def recipes(file: str) -> str:
+  """Returns the draft's text and the acceptance rates of each recipe."""
+  header = ['recipe', 'seeds', 'BLEU of the draft']
+  for t in (0, 1):
+    header += [f'acceptance, T {t}', 'over references']
+  rows = []
+  for each in records.entries(file):
+    bleu = '-' if each['bleu'] is None else f'{each["bleu"]:.1f}'
+    row = [f'`{each["recipe"]}`', str(len(each['seeds'])), bleu]
+    for t in (0, 1):
+      key = f'acceptance_t{t}'
+      row.append(f'{each["mean"][key]:.3f}')
+      row.append(_over_references(each.get('over_references', {}).get(key)))
+    rows.append(row)
+  return markdown.table(header, rows)
+
+
+def _over_references(values: list[float] | None) -> str:
+  """Formats a mean difference, with its interval if it has one."""
+  if values is None:
+    return '-'
+  mean, *bounds = values
+  interval = ', '.join(f'{each:+.3f}' for each in bounds)
+  return f'{mean:+.3f} [{interval}]' if bounds else f'{mean:+.3f}'
+
+
+def recipe_speeds(file: str, temperature: int) -> str:
+  """Returns the tokens per target call and the speedup of each recipe."""
+  found = records.entries(file)
+  gammas = 3, 5, 7
+  header = ['recipe', *(f'tokens per target call, gamma {x}' for x in gammas)]
+  rows = []
+  for each in found:
+    keys = [f'tokens_per_call_{x}_t{temperature}' for x in gammas]
+    (speed,) = (x for x in each['speed'] if x['temperature'] == temperature)
+    tokens = [f'{each["mean"][key]:.2f}' for key in keys]
+    speedup = records.measured(speed, 'speedup')
+    rows.append([f'`{each["recipe"]}`', *tokens, speedup])
+  header.append(f'speedup, gamma {found[0]["speed"][0]["gamma"]}')
+  return markdown.table(header, rows)
+
+
+def training_throughput(file: str) -> str:
+  """Returns the target tokens per second of both trainers."""
+  record = records.entry(file)
+  tokens = record['target_tokens_per_second']
+  rows = [
+      ["T5X's trainer", f'{tokens["t5x"]:.0f}', '1'],
+      [
+          "the `train` job's steps",
+          f'{tokens["speculative_t5x"]:.0f}',
+          records.measured(record['speculative_t5x_over_t5x'], 'ratio'),
+      ],
+  ]
+  return markdown.table(['', 'target tokens per second', "over T5X's"], rows)
+
+
+def divergence(**files: str) -> str:
+  """Returns how many samples differ between two runs, by way of decoding."""
+  header = ('samples', 'batches of', 'number', 'near ties', 'mismatches')
+  rows = []
+  for name, file in files.items():
+    record = records.entry(file)
+    sizes = [str(record[x]['batch_size']) for x in ('first', 'second')]
+    counts = [f'{record[x]:,}' for x in ('rows', 'near_tie', 'mismatch')]
+    rows.append([name, ' and '.join(sizes), *counts])
   return markdown.table(header, rows)

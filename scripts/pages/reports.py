@@ -5,6 +5,8 @@
 
 from collections.abc import Callable, Iterator, Sequence
 import dataclasses
+import functools
+import json
 import pathlib
 import sys
 from typing import Any
@@ -26,7 +28,7 @@ from speculative_t5x.training import curves
 from speculative_t5x.training import history
 
 # Of pairs with weights, and of sizes with simulated acceptance.
-_MEASURED = (
+MEASURED = (
     'walltime_bulletins.jsonl', 'walltime_multi30k.jsonl',
     'multi30k/walltime.jsonl',
 )  # fmt: skip
@@ -60,43 +62,45 @@ def is_made_from(path: pathlib.Path, found: Sequence[Any]) -> bool:
     return image.info.get('Description') == digest.note(found)
 
 
-def render(results: pathlib.Path) -> Iterator[tuple[pathlib.Path, str]]:
+def render() -> Iterator[tuple[pathlib.Path, str]]:
   """Yields the path and the rendered text of each report."""
+  results = records.RESULTS
   for path in sorted(results.glob('tpu_preflight/*/tpu_preflight.json')):
-    yield path.with_suffix('.md'), report.render(
-        records.read_entry(path)
-    ) + '\n'
-  yield results / 'methods/methods.md', _methods(results) + '\n'
-  yield results / 'paper/table1.md', markdown_tables.table_1() + '\n'
-  yield results / 'paper/table2.md', _table_2(results) + '\n'
-  table = markdown_tables.table_3(_read(results, *_MEASURED, *_NGRAMS))
-  yield results / 'paper/table3.md', table + '\n'
+    text = report.render(json.loads(path.read_text()))
+    yield path.with_suffix('.md'), text + '\n'
+  found = {
+      path.stem: records.runs(f'methods/{path.name}')
+      for path in sorted(results.glob('methods/*.jsonl'))
+  }
+  yield results / 'methods/methods.md', methods_table.render(found) + '\n'
+  pairs = markdown_tables.pair_simulated(records.runs('paper/table2.jsonl'))
+  for number, table in (
+      (1, markdown_tables.table_1()),
+      (2, markdown_tables.tables_2_and_4(pairs)),
+      (3, markdown_tables.table_3(records.runs(*MEASURED, *_NGRAMS))),
+  ):
+    yield results / f'paper/table{number}.md', table + '\n'
 
 
-def pictures(results: pathlib.Path) -> Iterator[Picture]:
+def pictures() -> Iterator[Picture]:
   """Yields the pictures that are drawn from records alone."""
-  measured = _read(results, *_MEASURED)
-  simulated = _read(results, *_SIMULATED)
+  results = records.RESULTS
+  measured = records.runs(*MEASURED)
+  simulated = records.runs(*_SIMULATED)
   for name, draw, found in (
       ('figure2', figures.figure_2, measured + simulated),
       ('figure3', figures.figure_3, measured),
       ('figure4', figures.figure_4, measured + simulated),
   ):
     path = results / f'paper/{name}.png'
-    yield Picture(path, found, lambda d=draw, f=found: _draw(d, f))
+    yield Picture(path, found, functools.partial(_draw, draw, found))
   for path in sorted(results.glob(f'training/*/{history.FILE_NAME}')):
     trained = history.History(epath.Path(path.parent), sys.maxsize)
     yield Picture(
         path.with_name(curves.FILE_NAME),
         trained.points,
-        lambda t=trained: figure_style.for_screen(
-            curves.draw(t.points, t.best.step), t.points
-        ),
+        functools.partial(_draw_curves, trained),
     )
-
-
-def _read(results: pathlib.Path, *names: str) -> list[run_record.RunRecord]:
-  return [record for name in names for record in records.read(results / name)]
 
 
 def _draw(
@@ -106,11 +110,6 @@ def _draw(
   return figure_style.render(draw(points.from_records(found)), records=found)
 
 
-def _methods(results: pathlib.Path) -> str:
-  paths = sorted((results / 'methods').glob('*.jsonl'))
-  return methods_table.render({x.stem: records.read(x) for x in paths})
-
-
-def _table_2(results: pathlib.Path) -> str:
-  found = records.read(results / 'paper/table2.jsonl')
-  return markdown_tables.tables_2_and_4(markdown_tables.pair_simulated(found))
+def _draw_curves(trained: history.History) -> bytes:
+  figure = curves.draw(trained.points, trained.best.step)
+  return figure_style.for_screen(figure, trained.points)

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.decoder import token_decoder
+from speculative_t5x.rules import description
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import verification
@@ -78,6 +79,81 @@ def text_ids(
   """
   before_end = itertools.takewhile(lambda i: i not in special_ids.ends, ids)
   return [i for i in before_end if i != special_ids.padding]
+
+
+def power_of_two(count: int) -> int:
+  """Returns the least power of two that is at least 1 and at least `count`."""
+  return 1 << max(count - 1, 0).bit_length()
+
+
+def one_request(
+    ids: Sequence[Sequence[int]],
+    *,
+    inputs_length: int,
+    length: int,
+    batch_size: int,
+    temperature: float = 0.0,
+    topk: int = 0,
+    topp: float = 0.0,
+    minp: float = 0.0,
+    typicalp: float = 0.0,
+    draft_temperature: float | None = None,
+    seed: int = 0,
+    example_ids: Sequence[int] | None = None,
+    rule: contracts.Rule = verification.TOKENWISE,
+    hints: np.ndarray | None = None,
+) -> token_decoder.Request:
+  """Returns one batch; checks what a caller from outside may get wrong.
+
+  Args:
+    ids: Tokens of each input, none empty.
+    inputs_length: Width of the batch; longer inputs are cut.
+    length: Most tokens per output.
+    batch_size: Rows of the batch; those without an input are not decoded.
+    temperature: Temperature of the target, and so on, see `TextDecoder.decode`.
+    topk: See there.
+    topp: See there.
+    minp: See there.
+    typicalp: See there.
+    draft_temperature: See there.
+    seed: See there.
+    example_ids: See there.
+    rule: See there.
+    hints: [examples, any] int32, see `contracts.Context`; None without.
+  Raises:
+    ValueError: for no inputs, an empty one, or a value out of range.
+  """
+  if not ids:
+    raise ValueError('There is nothing to decode. Give at least one input.')
+  for index, row in enumerate(ids):
+    if not len(row):
+      raise ValueError(f'Input {index} is empty. Remove it, or give it tokens.')
+  if example_ids is None:
+    example_ids = range(len(ids))
+  if len(example_ids) != len(ids):
+    raise ValueError(
+        'There must be one example id per input, got'
+        f' {len(example_ids)} ids and {len(ids)} inputs.'
+    )
+  description.check(rule)
+  token_decoder.check_int32('seed', seed)
+  for index, each in enumerate(example_ids):
+    token_decoder.check_int32(f'example_ids[{index}]', each)
+  rules = dict(topk=topk, topp=topp, minp=minp, typicalp=typicalp)
+  if draft_temperature is None:
+    draft_temperature = temperature
+  (request,) = requests(
+      pad(ids, inputs_length),
+      np.asarray(example_ids, np.int32),
+      batch_size=batch_size,
+      length=length,
+      seed=seed,
+      sampling=sampling_lib.make_sampling(temperature, **rules),
+      draft_sampling=sampling_lib.make_sampling(draft_temperature, **rules),
+      rule=rule,
+      hints=hints,
+  )
+  return request
 
 
 def requests(

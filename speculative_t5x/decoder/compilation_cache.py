@@ -15,9 +15,12 @@ import os
 import pathlib
 import re
 import sys
+import warnings
 
 import jax
 from jax import monitoring
+
+from speculative_t5x.loading import quiet
 
 # A bucket with its scheme: gs://bucket of gs://bucket/folder.
 _BUCKET = re.compile(r'\w+://[^/]+')
@@ -26,19 +29,20 @@ _USER_FOLDER = 'speculative_t5x/jax'
 _LOADED = '/jax/compilation_cache/cache_hits'
 
 
-def enable(output_dir: str) -> None:
+def enable(output_dir: str = '') -> None:
   """Enables the cache for this process, in the output's bucket if it has one.
 
   Does nothing if the user has configured the cache: if the environment variable
   JAX_COMPILATION_CACHE_DIR is set, even to an empty value, or if
   JAX_ENABLE_COMPILATION_CACHE is false. In a second job of a process the folder
-  of the first stays in force. If the folder cannot be written to, prints a line
-  on stderr and leaves the cache off.
+  of the first stays in force. If the folder cannot be written to, or if the
+  processor's programs cannot be read back, prints a line on stderr and leaves
+  the cache off.
 
   Args:
-    output_dir: a job's output folder. If it is in a bucket, the cache is in the
-      same bucket, where other workers and later machines share it; otherwise
-      the cache is in the user's cache folder.
+    output_dir: Output folder of a job. If it is in a bucket, the cache is in
+      the same bucket, where other workers and later machines share it;
+      otherwise the cache is in the user's cache folder.
   """
   if not jax.config.jax_enable_compilation_cache:
     return
@@ -62,7 +66,20 @@ def enable(output_dir: str) -> None:
         file=sys.stderr,
     )
     return
+  before = jax.config.jax_persistent_cache_min_compile_time_secs
   jax.config.update('jax_compilation_cache_dir', str(folder))
+  # Small programs too, of which a job has dozens: reading one from a local
+  # folder takes less time than compiling it.
+  jax.config.update('jax_persistent_cache_min_compile_time_secs', 0.0)
+  if jax.default_backend() == 'cpu' and not _is_read_back():
+    jax.config.update('jax_compilation_cache_dir', None)
+    jax.config.update('jax_persistent_cache_min_compile_time_secs', before)
+    print(
+        'Compiling without a cache, because JAX does not read back what it'
+        ' compiled for this processor'
+        ' (https://github.com/jax-ml/jax/issues/38445).',
+        file=sys.stderr,
+    )
 
 
 @contextlib.contextmanager
@@ -83,6 +100,26 @@ def watch() -> Iterator[list[str]]:
     yield loaded
   finally:
     monitoring.unregister_event_listener(note)
+
+
+def _is_read_back() -> bool:
+  """Returns whether a program is loaded from the cache, at the latest now.
+
+  XLA rejects all programs of some processors, because they name features that
+  it does not find in the processor: each process would compile again, and print
+  a line for each program.
+  """
+  with (
+      watch() as loaded,
+      quiet.quiet_stderr(),
+      warnings.catch_warnings(action='ignore'),
+  ):
+    for _ in range(2):
+      # A new function, which JAX does not find in memory.
+      jax.jit(lambda x: x + 1.0).lower(1.0).compile()
+      if loaded:
+        return True
+  return False
 
 
 def _user_folder() -> pathlib.Path:

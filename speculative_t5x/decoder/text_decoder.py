@@ -7,7 +7,10 @@ Legend: examples, num_decodes (samples per example), length (of the outputs).
 
 from collections.abc import Callable, Sequence
 import dataclasses
+import os
+from typing import NamedTuple
 
+from etils import epath
 import jax
 import numpy as np
 
@@ -15,14 +18,21 @@ from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import counts
 from speculative_t5x.decoder import hints as hints_lib
 from speculative_t5x.decoder import token_decoder
+from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.loading import vocabularies
-from speculative_t5x.loading.drafters import source
-from speculative_t5x.rules import description
+from speculative_t5x.loading.drafters import draft_model_source
+from speculative_t5x.loading.drafters import given
+from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
-from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import verification
+
+# Adds earlier answers to a request as hints, see `answers.Finder`.
+Answers = Callable[[token_decoder.Request], token_decoder.Request]
+
+INPUTS_LENGTH, TARGETS_LENGTH = 512, 128  # as T5 was trained
+_MIN_WIDTH = 32  # below it, widths save little
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,6 +60,18 @@ class Output:
   decoded: token_decoder.Decoded
 
 
+class InputCounts(NamedTuple):
+  """How many inputs of a batch are not decoded as they were given.
+
+  Attributes:
+    num_truncated: Inputs that were cut to their limit.
+    num_unknown: Inputs with text that the vocabulary does not know.
+  """
+
+  num_truncated: int
+  num_unknown: int
+
+
 class TextDecoder:
   """A target, a drafter, and the vocabulary of both.
 
@@ -71,12 +93,12 @@ class TextDecoder:
   def __init__(
       self,
       target: models.Model,
-      drafter: source.Drafting,
+      drafter: given.Given,
       vocabulary: vocabularies.Vocabulary,
       *,
-      gamma: int,
-      inputs_length: int,
-      targets_length: int,
+      gamma: int = 5,
+      inputs_length: int = INPUTS_LENGTH,
+      targets_length: int = TARGETS_LENGTH,
       hints_length: int | None = None,
       num_decodes: int = 1,
       policy: contracts.DraftLengthPolicy = draft_length.Fixed(),  # noqa: B008
@@ -87,20 +109,22 @@ class TextDecoder:
     """Binds target, drafter and vocabulary; compiles nothing yet.
 
     Args:
-      target: the model whose distribution the outputs follow; on one device or
-        on a mesh, whose data axis must then divide the number of texts.
-      drafter: drafts for it, see `drafters.source`.
-      vocabulary: of the target, see `vocabularies.load`.
-      gamma: draft tokens per block, at least 1.
-      inputs_length: inputs are cut to this many tokens, end included.
-      targets_length: outputs stop at this many tokens, end included.
-      hints_length: the hints of an example are cut to this many tokens; None
-        for all of them.
-      num_decodes: samples per example.
-      policy: how many draft tokens are wanted; `policies` has others.
-      rescale_log_probs: score under the distribution sampled from (True, T5X's
-        default), or under the model's own (False).
-      mask_padded_ids: whether ids beyond the vocabulary, which only pad the
+      target: Model whose distribution the outputs follow; on one device or on a
+        mesh, whose data axis must then divide the number of texts.
+      drafter: Drafts for the target: a loaded model, a source that needs no
+        checkpoint of the target, or a `source.Drafting`; None for lookup.
+      vocabulary: Vocabulary of the target, see `vocabularies.load`.
+      gamma: Draft tokens per block, at least 1.
+      inputs_length: Inputs are cut to this many tokens, end included. Batches
+        of shorter inputs are decoded at a quarter of it, or a quarter of that.
+      targets_length: Outputs stop at this many tokens, end included.
+      hints_length: Hints of an example are cut to this many tokens; None for
+        all of them.
+      num_decodes: Samples per example.
+      policy: Draft length policy; `policies` has others.
+      rescale_log_probs: Whether to score under the distribution sampled from
+        (True, T5X's default), or under the model's own (False).
+      mask_padded_ids: Whether ids beyond the vocabulary, which only pad the
         logits to a round width, are forbidden. T5X lets them take part.
       matmul_precision: JAX's setting for matrix products; None leaves it.
     Raises:
@@ -114,7 +138,7 @@ class TextDecoder:
     ):
       if value is not None and value < 1:
         raise ValueError(f'{name} must be at least 1, got {value}.')
-    source.check_drafting(drafter)
+    drafter = given.load(drafter)
     models.check_end(vocabulary.name, vocabulary.eos_id, target.special_ids)
     vocabulary = models.fit_vocabulary(vocabulary, target, drafter.models)
     self._rescale_log_probs = rescale_log_probs
@@ -133,44 +157,13 @@ class TextDecoder:
         matmul_precision=matmul_precision,
     )
 
-  def decode(self, texts: Sequence[str], **options) -> Output:
-    """Decodes speculatively.
+  def __repr__(self) -> str:
+    return (
+        f'TextDecoder({self.tokens}, inputs of at most {self.inputs_length}'
+        f' tokens, vocabulary {self.vocabulary.name})'
+    )
 
-    The outputs follow the target's distribution, unless the rule is one that is
-    not lossless.
-
-    Args:
-      texts: inputs, none empty.
-      **options: see `make_request`.
-    Raises:
-      ValueError: for an empty input or an option out of range, for a rule whose
-        outputs cannot be scored, or for hints that the drafter does not read.
-    """
-    request, num_truncated = self.make_request(texts, **options)
-    self._check_scores(request.rule)
-    if request.hints is not None:
-      self.tokens.check_reads_hints()
-    decoded = jax.device_get(self.tokens.speculative(request))
-    total = counts.total([decoded])
-    statistics = counts.count_run(total) | counts.count_speculation(total)
-    statistics |= counts.acceptance_rates(statistics)
-    return self._output(texts, decoded, num_truncated, statistics)
-
-  def decode_plain(self, texts: Sequence[str], **options) -> Output:
-    """Decodes by the target alone, one token per target call.
-
-    Args:
-      texts: inputs, none empty.
-      **options: see `make_request`.
-    Raises:
-      ValueError: for an empty input or an option out of range.
-    """
-    request, num_truncated = self.make_request(texts, **options)
-    decoded = jax.device_get(self.tokens.plain(request))
-    statistics = counts.count_run(counts.total([decoded]))
-    return self._output(texts, decoded, num_truncated, statistics)
-
-  def make_request(
+  def decode(
       self,
       texts: Sequence[str],
       *,
@@ -183,82 +176,171 @@ class TextDecoder:
       seed: int = 0,
       example_ids: Sequence[int] | None = None,
       hints: Sequence[hints_lib.Hints] | None = None,
-      answers: (
-          Callable[[token_decoder.Request], token_decoder.Request] | None
-      ) = None,
+      answers: Answers | None = None,
       rule: contracts.Rule = verification.TOKENWISE,
-  ) -> tuple[token_decoder.Request, int]:
-    """Tokenizes a batch.
+  ) -> Output:
+    """Decodes speculatively.
+
+    The outputs follow the target's distribution, unless the rule is one that is
+    not lossless.
 
     Args:
-      texts: inputs, none empty.
-      temperature: 0 is argmax.
-      topk: keep the k likeliest tokens; 0 is off.
-      topp: keep the likeliest tokens of this mass; 0 or 1 is off.
-      minp: keep tokens at least this share as likely as the likeliest; 0 is
+      texts: Inputs, none empty.
+      temperature: Temperature of the target; 0 is argmax.
+      topk: Keep the k likeliest tokens; 0 is off.
+      topp: Keep the likeliest tokens of this mass; 0 or 1 is off.
+      minp: Keep tokens at least this share as likely as the likeliest; 0 is
         off.
-      typicalp: keep the tokens of this mass whose information is closest to the
+      typicalp: Keep the tokens of this mass whose information is closest to the
         entropy; 0 or 1 is off.
-      draft_temperature: None for the target's. It changes the acceptance rate
-        and never the distribution of the outputs.
-      seed: with the example id, all that a sample depends on, up to rounding.
-      example_ids: one per input; 0, 1, ... by default.
-      hints: per input, a text that the output may repeat, several in order of
+      draft_temperature: Temperature of the drafter; None for the target's. It
+        changes the acceptance rate and never the distribution of the outputs.
+      seed: With the example id, all that a sample depends on, up to rounding.
+      example_ids: One id per input; 0, 1, ... by default.
+      hints: Per input, a text that the output may repeat, several in order of
         preference, or None. They make drafts of drafters that read them, and
         never change the distribution of the outputs.
-      answers: adds earlier answers behind the hints, see `answers.Finder`; None
+      answers: Adds earlier answers behind the hints, see `answers.Finder`; None
         for none.
-      rule: which draft tokens are accepted; `rules` has others.
-    Returns:
-      The request, and how many inputs were cut to their limit.
+      rule: Decides which draft tokens are accepted; `rules` has others.
+    Raises:
+      ValueError: for an empty input or a value out of range, for a rule whose
+        outputs cannot be scored, or for hints that the drafter does not read.
     """
+    if self._rescale_log_probs and not rule.is_lossless:
+      raise ValueError(
+          f'The rule {rule.name} may write tokens that have probability 0 under'
+          ' the distribution sampled from, and so no score. Make the'
+          ' TextDecoder with rescale_log_probs=False.'
+      )
+    request, counted = self._make_request(
+        texts,
+        is_bucketed=True,
+        temperature=temperature,
+        topk=topk,
+        topp=topp,
+        minp=minp,
+        typicalp=typicalp,
+        draft_temperature=draft_temperature,
+        seed=seed,
+        example_ids=example_ids,
+        hints=hints,
+        answers=answers,
+        rule=rule,
+    )
+    if request.hints is not None:
+      self.tokens.check_reads_hints()
+    decoded = jax.device_get(self.tokens.speculative(request))
+    total = counts.total([decoded])
+    statistics = counts.count_run(total) | counts.count_speculation(total)
+    statistics |= counts.acceptance_rates(statistics)
+    return self._output(decoded, counted, statistics)
+
+  def decode_plain(
+      self,
+      texts: Sequence[str],
+      *,
+      temperature: float = 0.0,
+      topk: int = 0,
+      topp: float = 0.0,
+      minp: float = 0.0,
+      typicalp: float = 0.0,
+      seed: int = 0,
+      example_ids: Sequence[int] | None = None,
+  ) -> Output:
+    """Decodes by the target alone, one token per target call.
+
+    Args:
+      texts: Inputs, none empty.
+      temperature: See `decode`, as for all that follow.
+      topk: Keep the k likeliest tokens.
+      topp: Keep the likeliest tokens of this mass.
+      minp: Keep tokens at least this share as likely as the likeliest.
+      typicalp: Keep tokens of typical information.
+      seed: Seed of the samples.
+      example_ids: One id per input.
+    Raises:
+      ValueError: for an empty input or a value out of range.
+    """
+    request, counted = self._make_request(
+        texts,
+        is_bucketed=True,
+        temperature=temperature,
+        topk=topk,
+        topp=topp,
+        minp=minp,
+        typicalp=typicalp,
+        seed=seed,
+        example_ids=example_ids,
+    )
+    decoded = jax.device_get(self.tokens.plain(request))
+    statistics = counts.count_run(counts.total([decoded]))
+    return self._output(decoded, counted, statistics)
+
+  def make_request(
+      self, texts: Sequence[str], **options
+  ) -> tuple[token_decoder.Request, InputCounts]:
+    """Tokenizes a batch, as wide as inputs may be.
+
+    Args:
+      texts: Inputs, none empty.
+      **options: Keywords of `decode`.
+    Returns:
+      The request, and how many inputs were cut or have unknown text.
+    """
+    return self._make_request(texts, is_bucketed=False, **options)
+
+  def _make_request(
+      self,
+      texts: Sequence[str],
+      *,
+      is_bucketed: bool,
+      hints: Sequence[hints_lib.Hints] | None = None,
+      answers: Answers | None = None,
+      **options,
+  ) -> tuple[token_decoder.Request, InputCounts]:
     if isinstance(texts, str) or not texts:
       raise ValueError(
           f'texts must be a list of at least one input, got {texts!r}.'
       )
-    rows = [self._tokenize(i, text) for i, text in enumerate(texts)]
-    if draft_temperature is None:
-      draft_temperature = temperature
-    if example_ids is None:
-      example_ids = range(len(rows))
-    if len(example_ids) != len(rows):
-      raise ValueError(
-          'There must be one example id per input, got'
-          f' {len(example_ids)} ids and {len(rows)} inputs.'
-      )
-    token_decoder.check_int32('seed', seed)
-    description.check(rule)
-    for index, each in enumerate(example_ids):
-      token_decoder.check_int32(f'example_ids[{index}]', each)
     special_ids = self.tokens.target_model.special_ids
-    rules = dict(topk=topk, topp=topp, minp=minp, typicalp=typicalp)
-    limit = self.inputs_length
-    (request,) = batching.requests(
-        batching.pad(
-            [batching.cut(ids, limit, special_ids.end) for ids in rows],
-            limit,
-        ),
-        np.asarray(example_ids, np.int32),
-        batch_size=len(rows),
+    limit, end = self.inputs_length, special_ids.end
+    encoded = [self.vocabulary.encode(text) for text in texts]
+    for index, ids in enumerate(encoded):
+      # The vocabulary drops blanks, and characters that show nothing.
+      if not ids:
+        raise ValueError(
+            f'Input {index} is empty. Remove it, or give it some text.'
+        )
+    rows = [batching.cut([*ids, end], limit, end) for ids in encoded]
+    width = self._width(max(map(len, rows))) if is_bucketed else limit
+    request = batching.one_request(
+        rows,
+        inputs_length=width,
         length=self.tokens.length,
-        seed=seed,
-        sampling=sampling_lib.make_sampling(temperature, **rules),
-        draft_sampling=sampling_lib.make_sampling(draft_temperature, **rules),
-        rule=rule,
+        batch_size=len(rows),
         hints=self._tokenize_hints(hints, len(rows)),
+        **options,
     )
     if answers is not None:
       request = answers(request)
-    return request, sum(len(ids) > limit for ids in rows)
+    knows = self.vocabulary.knows
+    counted = InputCounts(
+        sum(len(ids) >= limit for ids in encoded),
+        sum(not knows(*each) for each in zip(texts, encoded, strict=True)),
+    )
+    return request, counted
 
-  def _tokenize(self, index: int, text: str) -> list[int]:
-    # The vocabulary drops blanks, and characters that show nothing.
-    ids = self.vocabulary.encode(text)
-    if not ids:
-      raise ValueError(
-          f'Input {index} is empty. Remove it, or give it some text.'
-      )
-    return [*ids, self.tokens.target_model.special_ids.end]
+  def _width(self, longest: int) -> int:
+    """Returns the least width of a batch that holds its longest input.
+
+    Each width compiles once more, and runs the encoder at half and a quarter of
+    itself too (`input_widths`). Quarters of quarters are therefore enough.
+    """
+    width = self.inputs_length
+    while width // 4 >= max(longest, _MIN_WIDTH):
+      width //= 4
+    return width
 
   def _tokenize_hints(
       self, hints: Sequence[hints_lib.Hints] | None, count: int
@@ -266,9 +348,9 @@ class TextDecoder:
     if hints is None:
       return None
     if isinstance(hints, str) or len(hints) != count:
-      given = 'one text' if isinstance(hints, str) else f'{len(hints)} entries'
+      found = 'one text' if isinstance(hints, str) else f'{len(hints)} entries'
       raise ValueError(
-          f'hints must be a list with one entry per input, got {given} and'
+          f'hints must be a list with one entry per input, got {found} and'
           f' {count} inputs. Give None for an input without hints.'
       )
     encoded = [
@@ -277,24 +359,10 @@ class TextDecoder:
     ]
     return hints_lib.stack(encoded)
 
-  def _check_scores(self, rule: contracts.Rule) -> None:
-    if self._rescale_log_probs and not rule.is_lossless:
-      raise ValueError(
-          f'The rule {rule.name} may write tokens that have probability 0 under'
-          ' the distribution sampled from, and so no score. Make the'
-          ' TextDecoder with rescale_log_probs=False.'
-      )
-
-  def count_unknown(self, texts: Sequence[str]) -> int:
-    """Returns how many texts the vocabulary does not know in full."""
-    encode, knows = self.vocabulary.encode, self.vocabulary.knows
-    return sum(not knows(text, encode(text)) for text in texts)
-
   def _output(
       self,
-      inputs: Sequence[str],
       decoded: token_decoder.Decoded,
-      num_truncated: int,
+      counted: InputCounts,
       statistics: dict[str, object],
   ) -> Output:
     token_decoder.check_finite(decoded)
@@ -306,8 +374,8 @@ class TextDecoder:
         texts,
         scores,
         sequences,
-        num_truncated,
-        self.count_unknown(inputs),
+        counted.num_truncated,
+        counted.num_unknown,
         statistics,
         decoded,
     )
@@ -316,3 +384,103 @@ class TextDecoder:
     return self.vocabulary.decode(
         batching.text_ids(ids, self.tokens.target_model.special_ids)
     )
+
+
+def load(
+    target: checkpoints.Path | models.Model,
+    draft: checkpoints.Path | given.Given = None,
+    *,
+    gamma: int = 5,
+    vocabulary: epath.PathLike | vocabularies.Vocabulary | None = None,
+    inputs_length: int = INPUTS_LENGTH,
+    targets_length: int = TARGETS_LENGTH,
+    hints_length: int | None = None,
+    num_decodes: int = 1,
+    policy: contracts.DraftLengthPolicy = draft_length.Fixed(),  # noqa: B008
+    rescale_log_probs: bool = True,
+    mask_padded_ids: bool = False,
+    dtype: str = 'float32',
+    mesh: sharding.Mesh | None = None,
+    matmul_precision: str | None = None,
+) -> TextDecoder:
+  """Loads a target, a drafter and their vocabulary, ready to decode texts.
+
+  Compiles nothing yet: the first batch of a shape does.
+
+  Args:
+    target: Path of a checkpoint: a Hugging Face folder, a `checkpoint_<step>`
+      of T5X, or a folder of several, of which the newest is taken. Or a loaded
+      model.
+    draft: Path of a draft model's checkpoint, a loaded model, a source such as
+      `early_exit_source.OfTarget(2)`, or a `source.Drafting`. None for lookup,
+      which drafts without a model: it copies what followed the last tokens
+      earlier in the input, the output or the hints.
+    gamma: Draft tokens per target call, at most.
+    vocabulary: SentencePiece .model file, tokenizer.json or folder of one; or a
+      vocabulary. None for the one in the folder of the target.
+    inputs_length: See `TextDecoder`, as for all that follow but two.
+    targets_length: Outputs stop at this many tokens.
+    hints_length: Hints of an example are cut to this many tokens.
+    num_decodes: Samples per text.
+    policy: Draft length policy.
+    rescale_log_probs: Whether to score under the distribution sampled from.
+    mask_padded_ids: Whether ids beyond the vocabulary are forbidden.
+    dtype: Type that both models are loaded in and compute in.
+    mesh: Devices to load onto, see `sharding.make_mesh`; None for one device.
+    matmul_precision: JAX's setting for matrix products.
+  Raises:
+    vocabularies.VocabularyError: if the folder of the target has no vocabulary,
+      or one that is not the models'.
+    checkpoints.CheckpointError: if a checkpoint cannot be read.
+    ValueError: for a value out of range, or a drafter that cannot draft for the
+      target.
+  """
+  found = None
+  if not isinstance(target, models.Model):
+    checkpoint = checkpoints.open(target)
+    found = models.find_model(checkpoint, dtype=dtype, mesh=mesh)
+    vocabulary = _vocabulary(vocabulary, target, checkpoint.folder)
+    found = found.with_vocabulary(vocabulary.name, vocabulary.eos_id)
+  else:
+    vocabulary = _vocabulary(vocabulary, target.checkpoint)
+  if isinstance(draft, str | os.PathLike):
+    draft = draft_model_source.FromCheckpoint(draft)
+    if found is None:
+      draft = models.load_model(
+          draft.checkpoint_path, dtype=target.config.dtype, mesh=target.mesh
+      )
+  drafter = given.load(draft, found, vocabulary)
+  return TextDecoder(
+      target if found is None else found.load(),
+      drafter,
+      vocabulary,
+      gamma=gamma,
+      inputs_length=inputs_length,
+      targets_length=targets_length,
+      hints_length=hints_length,
+      num_decodes=num_decodes,
+      policy=policy,
+      rescale_log_probs=rescale_log_probs,
+      mask_padded_ids=mask_padded_ids,
+      matmul_precision=matmul_precision,
+  )
+
+
+def _vocabulary(
+    given_one: epath.PathLike | vocabularies.Vocabulary | None,
+    *folders: epath.PathLike | None,
+) -> vocabularies.Vocabulary:
+  """Returns the vocabulary given, or the one in a folder of the target."""
+  if isinstance(given_one, vocabularies.Vocabulary):
+    return given_one
+  if given_one is not None:
+    return vocabularies.load(given_one)
+  for folder in filter(None, folders):
+    files = (epath.Path(folder) / name for name in vocabularies.NAMES)
+    if any(file.is_file() for file in files):
+      return vocabularies.load(folder)
+  raise vocabularies.VocabularyError(
+      f'There is no vocabulary in the folder of the target, {folders[0]}. Give'
+      ' vocabulary=<a SentencePiece .model file, a tokenizer.json, or a folder'
+      ' that holds one>.'
+  )

@@ -7,7 +7,7 @@ num_decodes, an example's next to each other), inputs_length, length (of the
 outputs), gamma (draft tokens per block).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 import contextlib
 import copy
 import functools
@@ -22,7 +22,7 @@ import numpy as np
 
 from speculative_t5x.drafters import nothing
 from speculative_t5x.loading import models
-from speculative_t5x.loading.drafters import source
+from speculative_t5x.loading.drafters import given
 from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import contracts
@@ -165,10 +165,10 @@ class TokenDecoder:
   def __init__(
       self,
       target: models.Model,
-      drafter: source.Drafting,
+      drafter: given.Given = None,
       *,
-      gamma: int,
-      length: int,
+      gamma: int = 5,
+      length: int = 128,
       num_decodes: int = 1,
       policy: contracts.DraftLengthPolicy = draft_length.Fixed(),  # noqa: B008
       rescale_log_probs: bool = True,
@@ -179,10 +179,11 @@ class TokenDecoder:
     """Binds target and drafter; compiles nothing yet. All arguments are static.
 
     Args:
-      target: the model whose distribution the outputs follow.
-      drafter: drafts for it, see `drafters.source`.
-      gamma: draft tokens per block, at least 1.
-      length: of the longest output, at least 1.
+      target: Model whose distribution the outputs follow.
+      drafter: Drafts for the target: a loaded model, a source that needs no
+        checkpoint of the target, or a `source.Drafting`; None for lookup.
+      gamma: Draft tokens per block, at least 1.
+      length: Most tokens per output, at least 1.
       num_decodes: samples per example.
       policy: how many draft tokens are wanted of each row.
       rescale_log_probs: score under the distribution sampled from (True, T5X's
@@ -221,8 +222,8 @@ class TokenDecoder:
     self._jit_plain = jax.jit(copy.copy(self)._plain)
     self._bind_drafter(drafter, gamma)
 
-  def _bind_drafter(self, drafter: source.Drafting, gamma: int) -> None:
-    source.check_drafting(drafter)
+  def _bind_drafter(self, drafter: given.Given, gamma: int) -> None:
+    drafter = given.load(drafter)
     if jax.tree.leaves(drafter.params) and self.mesh != drafter.mesh:
       raise sharding.MeshError(
           f'The target lies on the mesh {sharding.describe(self.mesh)} and'
@@ -250,7 +251,7 @@ class TokenDecoder:
 
   def with_drafter(
       self,
-      drafter: source.Drafting,
+      drafter: given.Given,
       gamma: int,
       policy: contracts.DraftLengthPolicy | None = None,
   ) -> 'TokenDecoder':
@@ -259,14 +260,83 @@ class TokenDecoder:
     What has been compiled for plain decoding stays compiled.
 
     Args:
-      drafter: drafts for the target.
-      gamma: draft tokens per block.
-      policy: another one, or None for the same.
+      drafter: Drafts for the target; see `__init__`.
+      gamma: Draft tokens per block.
+      policy: Another draft length policy; None for the same.
     """
     other = copy.copy(self)
     other.policy = policy or self.policy
     other._bind_drafter(drafter, gamma)
     return other
+
+  def __repr__(self) -> str:
+    return (
+        f'TokenDecoder({self.target}, {self.loaded_drafter}, gamma'
+        f' {self.gamma}, outputs of at most {self.length} tokens)'
+    )
+
+  def generate(
+      self,
+      ids: Sequence[Sequence[int]],
+      *,
+      temperature: float = 0.0,
+      topk: int = 0,
+      topp: float = 0.0,
+      minp: float = 0.0,
+      typicalp: float = 0.0,
+      draft_temperature: float | None = None,
+      seed: int = 0,
+      example_ids: Sequence[int] | None = None,
+      rule: contracts.Rule = verification.TOKENWISE,
+  ) -> list[list[int]]:
+    """Decodes lists of token ids speculatively.
+
+    Compiles again for other powers of two of the number of inputs, or of the
+    tokens of the longest one; what fills both up is not decoded.
+
+    Args:
+      ids: Tokens of each input, with the end of sequence if the target was
+        trained with one there. No input is empty.
+      temperature: See `TextDecoder.decode`, as for all that follow.
+      topk: Keep the k likeliest tokens.
+      topp: Keep the likeliest tokens of this mass.
+      minp: Keep tokens at least this share as likely as the likeliest.
+      typicalp: Keep tokens of typical information.
+      draft_temperature: Temperature of the drafter.
+      seed: Seed of the samples.
+      example_ids: One id per input; 0, 1, ... by default.
+      rule: Decides which draft tokens are accepted.
+    Returns:
+      Tokens of the best output per input, without end of sequence and padding.
+    Raises:
+      ValueError: for an empty input or a value out of range.
+    """
+    from speculative_t5x.decoder import batching  # makes requests of this file
+
+    special_ids = self.target_model.special_ids
+    rows = batching.power_of_two(len(ids))
+    request = batching.one_request(
+        ids,
+        inputs_length=batching.power_of_two(max(map(len, ids), default=0)),
+        length=self.length,
+        batch_size=sharding.round_up(self.mesh, rows),
+        temperature=temperature,
+        topk=topk,
+        topp=topp,
+        minp=minp,
+        typicalp=typicalp,
+        draft_temperature=draft_temperature,
+        seed=seed,
+        example_ids=example_ids,
+        rule=rule,
+    )
+    decoded = jax.device_get(self.speculative(request))
+    check_finite(decoded)
+    sequences, _ = best_last(decoded, self.num_decodes)
+    return [
+        batching.text_ids(decodes[-1].tolist(), special_ids)
+        for decodes in sequences[: len(ids)]
+    ]
 
   @property
   def reads_hints(self) -> bool:

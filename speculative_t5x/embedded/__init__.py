@@ -13,9 +13,8 @@ import dataclasses
 import pathlib
 
 from speculative_t5x.decoder import text_decoder
-from speculative_t5x.loading import models
-from speculative_t5x.loading import vocabularies
-from speculative_t5x.loading.drafters import draft_model_source
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import draft_length
 from speculative_t5x.tasks import bulletins
 
 _FOLDER = pathlib.Path(__file__).parent
@@ -43,6 +42,7 @@ _PAIRS = {
     'summarization': _Pair('summary_target', 'summary_draft', 160, 64),
 }
 TASKS = tuple(_PAIRS)
+VOCABULARY_FILE = bulletins.VOCABULARY_FILE  # of all of them
 
 
 def target_checkpoint(task: str = 'translation') -> str:
@@ -62,29 +62,53 @@ def draft_checkpoint(task: str = 'translation') -> str:
 
 
 def load_decoder(
-    gamma: int = 5, task: str = 'translation', **options
+    gamma: int = 5,
+    task: str = 'translation',
+    *,
+    inputs_length: int | None = None,
+    targets_length: int | None = None,
+    hints_length: int | None = None,
+    num_decodes: int = 1,
+    policy: contracts.DraftLengthPolicy = draft_length.Fixed(),  # noqa: B008
+    rescale_log_probs: bool = True,
+    mask_padded_ids: bool = False,
+    matmul_precision: str | None = None,
 ) -> text_decoder.TextDecoder:
   """Loads target and draft model, ready to decode texts of their task.
 
   Args:
-    gamma: draft tokens per block, at least 1.
-    task: one of TASKS.
-    **options: of `text_decoder.TextDecoder`.
+    gamma: Draft tokens per block, at least 1.
+    task: One of TASKS.
+    inputs_length: See `text_decoder.TextDecoder`, as for all that follow; None
+      for that of the task.
+    targets_length: Likewise.
+    hints_length: Hints of an example are cut to this many tokens.
+    num_decodes: Samples per text.
+    policy: Draft length policy.
+    rescale_log_probs: Whether to score under the distribution sampled from.
+    mask_padded_ids: Whether ids beyond the vocabulary are forbidden.
+    matmul_precision: JAX's setting for matrix products.
   Raises:
     ValueError: for another task.
   """
   pair = _pair(task)
-  lengths = {
-      'inputs_length': pair.inputs_length,
-      'targets_length': pair.targets_length,
-  }
-  draft = models.load_model(draft_checkpoint(task))
-  return text_decoder.TextDecoder(
-      models.load_model(target_checkpoint(task)),
-      draft_model_source.from_model(draft),
-      vocabularies.load(bulletins.VOCABULARY_FILE),
+  if inputs_length is None:
+    inputs_length = pair.inputs_length
+  if targets_length is None:
+    targets_length = pair.targets_length
+  return text_decoder.load(
+      target_checkpoint(task),
+      draft_checkpoint(task),
       gamma=gamma,
-      **(lengths | options),
+      vocabulary=VOCABULARY_FILE,
+      inputs_length=inputs_length,
+      targets_length=targets_length,
+      hints_length=hints_length,
+      num_decodes=num_decodes,
+      policy=policy,
+      rescale_log_probs=rescale_log_probs,
+      mask_padded_ids=mask_padded_ids,
+      matmul_precision=matmul_precision,
   )
 
 

@@ -7,11 +7,15 @@ Reads vocabularies, and the names, shapes and dtypes of parameters: no weights.
 
 from collections.abc import Mapping, Sequence
 
-from speculative_t5x.jobs.outputs import report_files
+from etils import epath
+
+from speculative_t5x.loading import quiet
+from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.compatibility import candidates
 from speculative_t5x.loading.compatibility import checks
 from speculative_t5x.loading.compatibility import facts
 from speculative_t5x.loading.compatibility import memory
+from speculative_t5x.loading.files import whole_files
 from speculative_t5x.networks import t5
 from speculative_t5x.research.reports import console
 from speculative_t5x.research.reports import pair_report
@@ -80,27 +84,45 @@ def check_pair(
       mesh_shape=mesh_shape,
       draft_model_parallel=draft_model_parallel,
   )
-  num_ids = None
-  if vocabulary_file is None and mixture_or_task_name is not None:
-    vocabulary_file, num_ids = candidates.find_task_vocabulary(
-        mixture_or_task_name
-    )
+  vocabulary = vocabulary_file
+  if vocabulary is None and mixture_or_task_name is not None:
+    vocabulary = _find_task_vocabulary(mixture_or_task_name)
   pair = candidates.read_pair(
-      candidates.Given(checkpoint_path, target_config, vocabulary_file),
+      candidates.Given(checkpoint_path, target_config, vocabulary),
       candidates.Given(
           draft_checkpoint_path, draft_config, draft_vocabulary_file
       ),
       dtype=dtype,
-      num_ids=num_ids,
   )
   report = checks.check(*pair, workload, device_memory_gib)
   table = pair_report.render(report)
   conclusion = pair_report.conclude(report)
   console.show(table)
   if output_dir is not None:
-    text = f'{console.to_text(table)}\n{conclusion}\n'
-    report_files.write(output_dir, {'check_pair.txt': text})
+    text = f'{console.to_text(table)}\n{conclusion}'
+    whole_files.write(epath.Path(output_dir), 'check_pair.txt', [text])
   if report.errors:
     raise PairError(conclusion)
   print(conclusion)
   return report
+
+
+def _find_task_vocabulary(name: str) -> vocabularies.Vocabulary:
+  """Returns the vocabulary of a registered seqio task or mixture.
+
+  Raises:
+    ValueError: if there is no such task.
+  """
+  with quiet.quiet_stderr():  # TensorFlow, which comes along, writes there
+    import seqio  # the one thing here that needs it
+
+    from speculative_t5x.tasks import examples
+    from speculative_t5x.tasks import task_vocabulary
+  try:
+    task = seqio.get_mixture_or_task(name)
+  except ValueError as error:
+    raise ValueError(
+        f'There is no task named {name}. A gin file that imports the module of'
+        ' a task registers it.'
+    ) from error
+  return task_vocabulary.TaskVocabulary(examples.vocabulary_of(task))

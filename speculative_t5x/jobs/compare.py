@@ -19,10 +19,10 @@ from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import hints as hints_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import workload as workload_lib
-from speculative_t5x.jobs.outputs import report_files
 from speculative_t5x.loading import models
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.drafters import source
+from speculative_t5x.loading.files import whole_files
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
 from speculative_t5x.research import run_record
@@ -103,7 +103,7 @@ def compare(
       written nevertheless.
   """
   if output_dir is not None:
-    report_files.check_writable(output_dir)
+    whole_files.check_writable(epath.Path(output_dir))
   pairs = _pair(_read(first), _read(second))
   for pair in pairs:
     _check_comparable(*pair, drafter)
@@ -111,8 +111,8 @@ def compare(
   compared = [_compare(decoders, *pair) for pair in pairs]
   console.show(divergence.render(compared))
   if output_dir is not None:
-    lines = [f'{divergence.to_json(each)}\n' for each in compared]
-    report_files.write(output_dir, {'divergence.jsonl': ''.join(lines)})
+    lines = map(divergence.to_json, compared)
+    whole_files.write(epath.Path(output_dir), 'divergence.jsonl', lines)
   if mismatches := [row for each in compared for row in each.mismatches]:
     raise greedy.MismatchError(
         f'{len(mismatches)} outputs differ by more than rounding, the first'

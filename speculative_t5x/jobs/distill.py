@@ -11,7 +11,7 @@ from etils import epath
 import jax
 
 from speculative_t5x.jobs import target_decodes as decodes_lib
-from speculative_t5x.jobs.outputs import kept_data
+from speculative_t5x.jobs.outputs import resumption
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.compatibility import candidates
@@ -106,7 +106,7 @@ def distill(
         temperature: read(each) for temperature, each in validation.items()
     }
     examples = batches.join([*map(read, decodes), *tokenized])
-    kept_data.check(
+    resumption.keep_data(
         model_dir,
         {
             'training examples': jax.tree.leaves(examples),
@@ -131,7 +131,7 @@ def distill(
       )
     return trainer.train(
         objective,
-        draft_acceptance.Validation(
+        draft_acceptance.validation(
             objective,
             {
                 temperature: batches.in_order(each, settings.batch_size)

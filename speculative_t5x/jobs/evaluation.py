@@ -4,6 +4,7 @@
 
 from collections.abc import Callable, Sequence
 import dataclasses
+import functools
 import itertools
 import json
 from typing import Any
@@ -55,16 +56,6 @@ class _Setup:
   repeats: int
   chunk_batches: int
   output_dir: str
-
-
-@dataclasses.dataclass(frozen=True)
-class _Configuration:
-  """What the chunks of one temperature share."""
-
-  temperature: float
-  chunks: chunks_lib.Chunks
-  timer: interleaved.Timer
-  shown: progress.Progress
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,24 +127,20 @@ def evaluate(
   with folder_lock.hold(output_dir):
     target = workload.find_target(mesh)
     examples = workload.load_examples(target, num_examples)
-    _check_shown_example(shown_example, len(examples.tokens))
+    count = len(examples.tokens)
+    if shown_example is not None and not 0 <= shown_example < count:
+      raise ValueError(
+          f'There is no example {shown_example} to show among the {count} to'
+          ' decode. Give a smaller number, from 0 on.'
+      )
     target = workload_lib.bind_vocabulary(target, examples)
-    # The drafter first: it is read sooner, and may not fit.
-    loaded_drafter = workload_lib.load_drafter(
-        drafter.find(target, examples.vocabulary)
-    )
-    decoder = token_decoder.TokenDecoder(
-        workload_lib.load_target(target),
-        loaded_drafter,
+    decoder = workload.load_decoder(
+        target,
+        drafter,
+        examples.vocabulary,
         gamma=gamma,
-        length=workload.length,
         num_decodes=num_decodes,
-        policy=workload.policy,
-        rescale_log_probs=workload.rule.is_lossless,
-        num_valid_tokens=workload.num_valid_tokens(examples.vocabulary),
-        matmul_precision=workload.matmul_precision,
     )
-    workload_lib.note_unstopped_drafts(decoder)
     if any(examples.hints):
       workload_lib.note_unread_hints(decoder)
     setup = _Setup(
@@ -182,14 +169,6 @@ def evaluate(
   print(f'Records: {results}')
   greedy.check(records)
   return records
-
-
-def _check_shown_example(number: int | None, num_examples: int) -> None:
-  if number is not None and not 0 <= number < num_examples:
-    raise ValueError(
-        f'There is no example {number} to show among the {num_examples} to'
-        ' decode. Give a smaller number, from 0 on.'
-    )
 
 
 def _requests(
@@ -249,59 +228,41 @@ def _evaluate_at(setup: _Setup, chunks: chunks_lib.Chunks) -> _Result:
 
 
 def _take_chunks(
-    setup: _Setup,
-    chunks: chunks_lib.Chunks,
+    setup: _Setup, chunks: chunks_lib.Chunks
 ) -> list[chunks_lib.Chunk]:
   """Returns all chunks, of earlier runs or decoded here."""
-  temperature = chunks.record.temperature
+  temperature, size = chunks.record.temperature, setup.batch_size
   batches = _requests(setup, temperature, chunks.record.drafter.temperature)
   timer = interleaved.Timer(
       (setup.decoder.plain, setup.decoder.speculative), repeats=setup.repeats
   )
-  name = f'temperature {temperature:g}'
-  with progress.Progress(name, len(batches)) as shown:
-    configuration = _Configuration(temperature, chunks, timer, shown)
-    return [
-        _take_chunk(setup, configuration, number, part)
-        for number, part in enumerate(
-            batching.parts(batches, setup.chunk_batches)
-        )
-    ]
-
-
-def _take_chunk(
-    setup: _Setup,
-    configuration: _Configuration,
-    number: int,
-    batches: list[token_decoder.Request],
-) -> chunks_lib.Chunk:
-  """Returns the chunk of these batches, of an earlier run or decoded here."""
-  first = number * setup.chunk_batches
-  start, end = (
-      batch * setup.batch_size for batch in (first, first + len(batches))
-  )
-  setup = dataclasses.replace(setup, examples=setup.examples.part(start, end))
-  chunk = configuration.chunks.take(
-      number,
-      _identity(setup.examples),
-      lambda: _decode_chunk(setup, configuration, first, batches),
-  )
-  configuration.shown.show(first + len(batches))
-  return chunk
+  found, first = [], 0
+  with progress.Progress(f'temperature {temperature:g}', len(batches)) as shown:
+    for part in batching.parts(batches, setup.chunk_batches):
+      end = first + len(part)
+      own = dataclasses.replace(
+          setup, examples=setup.examples.part(first * size, end * size)
+      )
+      decode = functools.partial(
+          _decode_chunk, own, temperature, part, timer, first, shown
+      )
+      found.append(chunks.take(len(found), _identity(own.examples), decode))
+      shown.show(end)
+      first = end
+  return found
 
 
 def _decode_chunk(
     setup: _Setup,
-    configuration: _Configuration,
-    first: int,
+    temperature: float,
     batches: list[token_decoder.Request],
+    timer: interleaved.Timer,
+    first: int,
+    shown: progress.Progress,
 ) -> chunks_lib.Content:
   """Decodes the examples of the setup in both ways, from batch `first` on."""
   examples, decoder = setup.examples, setup.decoder
-  temperature = configuration.temperature
-  runs = configuration.timer.run(
-      batches, first=first, after=configuration.shown.show
-  )
+  runs = timer.run(batches, first=first, after=shown.show)
   for decoded in itertools.chain(*(run.decoded for run in runs)):
     token_decoder.check_finite(decoded)
   counted = None
@@ -309,30 +270,18 @@ def _decode_chunk(
   if is_greedy and setup.workload.rule.is_lossless:
     counted = greedy.compare(decoder, batches, *runs)
   count = len(examples.tokens)
-  sides = {
-      name: predictions_lib.read(run, count, decoder, examples.vocabulary)
-      for name, run in zip(_SIDES, runs, strict=True)
+  sides, values = {}, {'greedy': counted and dataclasses.asdict(counted)}
+  for name, run in zip(_SIDES, runs, strict=True):
+    sides[name] = predictions_lib.read(
+        run.decoded, count, decoder, examples.vocabulary
+    )
+    values[name] = dataclasses.asdict(run.tally())
+  values['aux_values'] = {
+      name: {key: x.tolist() for key, x in side.aux_values.items()}
+      for name, side in sides.items()
   }
-  tallied = {
-      name: dataclasses.asdict(run.tally())
-      for name, run in zip(_SIDES, runs, strict=True)
-  }
-  rows = predictions_lib.rows(
-      examples,
-      temperature,
-      sides,
-  )
-  return chunks_lib.Content(
-      [json_lines.dumps(row) for row in rows],
-      {
-          **tallied,
-          'greedy': counted and dataclasses.asdict(counted),
-          'aux_values': {
-              name: {key: x.tolist() for key, x in side.aux_values.items()}
-              for name, side in sides.items()
-          },
-      },
-  )
+  rows = predictions_lib.rows(examples, temperature, sides)
+  return chunks_lib.Content([json_lines.dumps(row) for row in rows], values)
 
 
 def _identity(examples: examples_lib.Examples) -> list[Any]:

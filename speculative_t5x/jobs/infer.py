@@ -29,7 +29,6 @@ from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.drafters import source
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.loading.files import json_lines
-from speculative_t5x.loading.files import regular_files
 from speculative_t5x.research import arguments
 from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
@@ -38,10 +37,8 @@ from speculative_t5x.research.measurement import provenance
 from speculative_t5x.research.measurement import tallies
 from speculative_t5x.research.measurement import walltimes
 from speculative_t5x.research.reports import readings
-from speculative_t5x.tasks import examples as examples_lib
 from speculative_t5x.tasks import inputs as inputs_lib
 from speculative_t5x.tasks import predictions as predictions_lib
-from speculative_t5x.tasks import task_vocabulary
 from speculative_t5x.tasks import text_files
 
 # Counts of the inputs of a chunk, under their names in a record.
@@ -176,13 +173,17 @@ def infer(
     draft_temperature = temperature
   for each in (temperature, draft_temperature):
     workload.sampling(each)  # before anything is read
-  _check_answers(answers, output_dir)
+  if answers is not None and answers.append and output_dir is None:
+    raise ValueError(
+        'ANSWERS_APPEND adds the predictions of an output folder to the store,'
+        ' and there is none. Set INFER_OUTPUT_DIR.'
+    )
   if on_empty not in inputs_lib.ON_EMPTY:
     raise ValueError(
         f'on_empty must be one of {", ".join(inputs_lib.ON_EMPTY)}, got'
         f' {on_empty!r}.'
     )
-  examples_lib.check_lengths(workload.task_feature_lengths)
+  inputs_lib.check_lengths(workload.task_feature_lengths)
   paths = [inputs] if isinstance(inputs, str) else inputs
   if paths is not None:
     # A file has one name in records, also if it is given as a URL.
@@ -196,15 +197,14 @@ def infer(
     vocabulary = _vocabulary(workload, paths, vocabulary_file)
     target = workload.find_target(mesh)
     vocabulary = models.fit_vocabulary(vocabulary, target)
-    decoder = _load(
-        workload,
+    target = target.with_vocabulary('of the inputs', vocabulary.eos_id)
+    decoder = workload.load_decoder(
         target,
         drafter,
         vocabulary,
         gamma=gamma,
         num_decodes=num_decodes,
     )
-    workload_lib.note_unstopped_drafts(decoder)
     with_answers = None
     if answers is not None:
       lengths = workload.task_feature_lengths
@@ -214,7 +214,7 @@ def infer(
       with_answers = _find_answers(answers, decoder, embedder)
     way = decoder.plain if drafter is None else decoder.speculative
     num_inputs = _num_inputs(workload, paths, num_examples)
-    total = None if num_inputs is None else -(-num_inputs // batch_size)
+    total = num_inputs and -(-num_inputs // batch_size)
     setup = _Setup(
         workload,
         decoder,
@@ -263,17 +263,6 @@ def infer(
     return record
 
 
-def _check_answers(
-    answers: answers_lib.Folder | None, output_dir: str | None
-) -> None:
-  """Raises ValueError if answers are to be appended and are not kept."""
-  if answers is not None and answers.append and output_dir is None:
-    raise ValueError(
-        'ANSWERS_APPEND adds the predictions of an output folder to the store,'
-        ' and there is none. Set INFER_OUTPUT_DIR.'
-    )
-
-
 def _find_answers(
     answers: answers_lib.Folder,
     decoder: token_decoder.TokenDecoder,
@@ -317,8 +306,7 @@ def _vocabulary(
   if paths is not None and vocabulary_file is not None:
     return vocabularies.load(vocabulary_file)
   if name is not None:
-    task = examples_lib.find_task(name, workload.split)
-    return task_vocabulary.TaskVocabulary(examples_lib.vocabulary_of(task))
+    return workload.task_vocabulary()
   return vocabularies.load(workload.checkpoint_path)
 
 
@@ -332,11 +320,11 @@ def _read(
   """Returns the inputs of files, or of the task if there is no file.
 
   Args:
-    workload: of the job.
-    paths: of files.
-    vocabulary: of the inputs.
+    workload: the workload of the job.
+    paths: paths of the files; None for the task.
+    vocabulary: vocabulary of the inputs.
     on_empty: see `inputs.from_lines`.
-    **options: of `text_files.read`.
+    **options: options of `text_files.read`.
   """
   lengths = workload.task_feature_lengths
   if paths is None:
@@ -352,26 +340,14 @@ def _num_inputs(
     paths: Sequence[str] | None,
     num_examples: int | None,
 ) -> int | None:
-  """Returns how many inputs there are to decode, None if it is not known."""
-  if paths is None:
-    name, split = workload.mixture_or_task_name, workload.split
-    task = examples_lib.find_task(name, split)
-    try:
-      found = task.num_input_examples(split)
-    except KeyError:  # a source may know only some of its splits
-      return None
-  elif text_files.STANDARD_INPUT in paths or any(
-      map(regular_files.is_remote, paths)
-  ):
-    return None  # they can be read once, or reading them takes long
-  else:
-    found = sum(map(_num_lines, paths))
+  """Returns how many inputs there are to decode; None if that is not known.
+
+  Lines are not counted: files would be read twice.
+  """
+  if paths is not None:
+    return None
+  found = workload.num_examples()
   return found if None in (found, num_examples) else min(found, num_examples)
-
-
-def _num_lines(path: str) -> int:
-  with open(path, 'rb') as file:
-    return sum(1 for _ in file)
 
 
 def _watch(
@@ -384,34 +360,6 @@ def _watch(
       has_hints = True
       workload_lib.note_unread_hints(decoder)
     yield each
-
-
-def _load(
-    workload: workload_lib.Workload,
-    target: models.ModelSource,
-    drafter: source.Source | None,
-    vocabulary: vocabularies.Vocabulary,
-    *,
-    gamma: int,
-    num_decodes: int,
-) -> token_decoder.TokenDecoder:
-  """Loads the drafter, if there is one, and the target."""
-  target = target.with_vocabulary('of the inputs', vocabulary.eos_id)
-  loaded_drafter = source.NOTHING
-  if drafter is not None:
-    found = drafter.find(target, vocabulary)
-    loaded_drafter = workload_lib.load_drafter(found)
-  return token_decoder.TokenDecoder(
-      workload_lib.load_target(target),
-      loaded_drafter,
-      gamma=gamma if drafter is not None else 1,
-      length=workload.length,
-      num_decodes=num_decodes,
-      policy=workload.policy,
-      rescale_log_probs=workload.rule.is_lossless,
-      num_valid_tokens=workload.num_valid_tokens(vocabulary),
-      matmul_precision=workload.matmul_precision,
-  )
 
 
 def _settings(
@@ -524,17 +472,14 @@ def _take_chunks(
         [*map(_identity, part), *answers],
         lambda number=number, part=part: _decode_chunk(setup, number, part),
     )
-    setup.shown.show(number * setup.chunk_batches + _num_batches(setup, part))
+    num_batches = -(-len(part) // setup.batch_size)
+    setup.shown.show(number * setup.chunk_batches + num_batches)
 
 
 def _identity(each: inputs_lib.Input) -> list[Any]:
   """Returns what the prediction of an input depends on, as JSON."""
   others = [x for x in (each.hints, dict(each.fields)) if x]
   return [each.example_id, each.text, list(each.tokens), *others]
-
-
-def _num_batches(setup: _Setup, part: list[inputs_lib.Input]) -> int:
-  return -(-len(part) // setup.batch_size)
 
 
 def _decode_chunk(
@@ -602,13 +547,15 @@ def _rows(
   """Yields the rows of `predictions.jsonl`, one per input.
 
   Args:
-    setup: of the job.
-    part: inputs.
-    hints: those that each input was decoded with.
-    run: in which the inputs were decoded.
+    setup: what all chunks of the job share.
+    part: inputs of the chunk.
+    hints: hints that each input was decoded with.
+    run: the run in which the inputs were decoded.
   """
   decoder = setup.decoder
-  found = predictions_lib.read(run, len(part), decoder, setup.vocabulary)
+  found = predictions_lib.read(
+      run.decoded, len(part), decoder, setup.vocabulary
+  )
   columns = {
       'example_id': [each.example_id for each in part],
       'input': [each.text for each in part],

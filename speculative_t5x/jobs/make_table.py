@@ -62,8 +62,10 @@ def make_table(
     texts: Iterator = (cut['targets'] for _, cut in read)
   else:
     origin = ', '.join(paths)
-    texts = itertools.chain.from_iterable(
-        predictions_lib.read_tokens(epath.Path(path)) for path in paths
+    texts = (
+        tokens
+        for path in paths
+        for _, tokens in predictions_lib.read_pairs(epath.Path(path))
     )
   identity = vocabularies.fingerprint(vocabulary)
   progress.say(f'counting the tokens of {origin}')

@@ -52,30 +52,18 @@ def measure_methods(
 
 def _check(tasks: Sequence[Task]) -> None:
   """Checks tasks before the first is measured."""
-  names = [name for name, _ in tasks]
-  if not names:
+  if not tasks:
     raise ValueError(
         "There is no task. Give TASKS = [('translation',"
         ' @translation/walltime.measure_walltime)].'
     )
+  names = [name for name, _ in tasks]
+  own = _TABLE, folder_lock.NAME
   for name in names:
-    if name in (_TABLE, folder_lock.NAME):
+    is_plain = name.strip('. ') and not set('/\\|\n\r') & set(name)
+    if not is_plain or name in own or names.count(name) > 1:
       raise ValueError(
-          f'The job itself writes {name}, which cannot be the name of a task.'
-          ' Give another one.'
+          f'A task has the name {name!r}. It must be another one for each task,'
+          " the name of a folder without '/', '|' and line breaks, and none of"
+          f' {", ".join(own)}, which the job writes.'
       )
-    if not _is_plain(name):
-      raise ValueError(
-          f'The name of a task must be that of a folder and the head of a'
-          f" column, without '/', '|' and line breaks, got {name!r}. Give"
-          ' another one.'
-      )
-    if names.count(name) > 1:
-      raise ValueError(
-          f'Two tasks have the name {name!r}. Give each a name of its own.'
-      )
-
-
-def _is_plain(name: str) -> bool:
-  is_empty = not name.strip('. ')
-  return not is_empty and not {'/', '\\', '|', '\n', '\r'} & set(name)

@@ -10,15 +10,14 @@ from typing import TypeVar
 
 from etils import epath
 
-from speculative_t5x.decoder import batching
 from speculative_t5x.jobs.outputs import chunks
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.networks import t5
+from speculative_t5x.research import interruption
 from speculative_t5x.research import run_record
 from speculative_t5x.tasks import predictions
 from speculative_t5x.training import batches
-from speculative_t5x.training import interruption
 
 _PREDICTIONS = 'predictions.jsonl'
 _POLL_S = 1.0
@@ -78,12 +77,7 @@ class Decodes:
           ' Give each a DECODES_DIR of its own.'
       )
     inputs, outputs = zip(*pairs, strict=True)
-    examples = batches.Examples(
-        batching.pad(inputs, max(map(len, inputs))),
-        batching.pad(outputs, max(map(len, outputs))),
-    )
-    batches.check_tokens(examples, config, str(path))
-    return batches.trim_padding(examples)
+    return batches.pad(inputs, outputs, config, str(path))
 
 
 def _read_pairs(folder: epath.Path) -> list:

@@ -12,7 +12,9 @@ import itertools
 import json
 from typing import Any
 
-from speculative_t5x.jobs.outputs import report_files
+from etils import epath
+
+from speculative_t5x.loading.files import whole_files
 from speculative_t5x.networks import sharding
 from speculative_t5x.research import arguments
 from speculative_t5x.research.measurement import provenance
@@ -71,7 +73,7 @@ def tpu_preflight(
   for each in drafts:
     _check_fits(bench, place.topology, target_size, each, max(gammas))
   if output_dir is not None:
-    report_files.check_writable(output_dir)
+    whole_files.check_writable(epath.Path(output_dir))
   record = _describe(place, shapes) | {
       't5x_step': bench.describe_t5x(target_size),
       'row_writes': bench.describe_row_writes(target_size, max(gammas)),
@@ -90,11 +92,10 @@ def tpu_preflight(
   text = report.render(record)
   print(text)
   if output_dir is not None:
-    files = {
-        'tpu_preflight.md': text + '\n',
-        'tpu_preflight.json': json.dumps(record, allow_nan=False) + '\n',
-    }
-    report_files.write(output_dir, files)
+    folder = epath.Path(output_dir)
+    line = json.dumps(record, allow_nan=False)
+    whole_files.write(folder, 'tpu_preflight.md', [text])
+    whole_files.write(folder, 'tpu_preflight.json', [line])
   return record
 
 

@@ -11,7 +11,7 @@ import functools
 from etils import epath
 import jax
 
-from speculative_t5x.jobs.outputs import kept_data
+from speculative_t5x.jobs.outputs import resumption
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.networks import sharding
@@ -45,13 +45,13 @@ def train(
   Prints its progress to stderr.
 
   Args:
-    mixture_or_task_name: see `task_examples.read`.
+    mixture_or_task_name: see `task_examples.References`.
     network_config: the config of the network, with the dropout rate and the
       dtype of training.
     model_dir: folder for the `checkpoint_<step>` folders; made if missing.
     learning_rate_fn: see `schedules.linear_decay`, `schedules.rsqrt_decay`.
     settings: how long and how often.
-    task_feature_lengths: see `task_examples.read`.
+    task_feature_lengths: see `task_examples.References`.
     loss_config: the configuration of the loss.
     train_split: name of the split to train on.
     validation_split: name of the split to evaluate on at each checkpoint.
@@ -64,12 +64,12 @@ def train(
   """
   model_dir = epath.Path(model_dir)
   mesh = sharding.from_shape(mesh_shape)
-  read = lambda split: task_examples.read(
-      mixture_or_task_name, split, task_feature_lengths, network_config
-  )
+  read = lambda split: task_examples.References(
+      mixture_or_task_name, split, task_feature_lengths
+  ).read(network_config)
   with folder_lock.hold(model_dir):
     examples, validation = read(train_split), read(validation_split)
-    kept_data.check(
+    resumption.keep_data(
         model_dir,
         {
             'training examples': jax.tree.leaves(examples),
@@ -79,7 +79,7 @@ def train(
     objective = cross_entropy.CrossEntropy(network_config, loss_config)
     return trainer.train(
         objective,
-        cross_entropy.Validation(
+        cross_entropy.validation(
             objective, batches.in_order(validation, settings.batch_size)
         ),
         examples,

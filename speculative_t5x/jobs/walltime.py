@@ -140,7 +140,13 @@ def measure_walltime(
     sharding.check_batch(mesh, size)
   with folder_lock.hold(output_dir):
     target = workload.find_target(mesh)
-    examples = _load_examples(workload, target, num_examples)
+    examples = workload.load_examples(target)  # the first are timed
+    if len(examples.tokens) < num_examples:
+      raise ValueError(
+          f'{num_examples} examples were asked for, but split {workload.split}'
+          f' of {workload.mixture_or_task_name} has {len(examples.tokens)}. Ask'
+          ' for at most so many.'
+      )
     target = workload_lib.bind_vocabulary(target, examples)
     found = [  # all of them before the first is measured
         drafter.find(target, examples.vocabulary)
@@ -160,11 +166,11 @@ def measure_walltime(
     )
     records, lines = [], []
     for each in variants:
-      measured = _measure_drafter(
+      measured, told = _measure_drafter(
           setup, decoder, each, gammas, batch_sizes, temperatures
       )
-      records += measured.records
-      lines += measured.advice
+      records += measured
+      lines += told
       decoder = next(decoders, None)
     results = setup.folder.finish()
     text = '\n'.join([walltime_summary.render(records), '', *lines])
@@ -221,59 +227,49 @@ def _load_decoders(
     yield decoder
 
 
-def _load_examples(
-    workload: workload_lib.Workload,
-    target: models.ModelSource,
-    num_examples: int,
-) -> examples_lib.Examples:
-  """Reads all of a split, of which the first are timed."""
-  examples = workload.load_examples(target)
-  if len(examples.tokens) < num_examples:
-    raise ValueError(
-        f'{num_examples} examples were asked for, but split {workload.split} of'
-        f' {workload.mixture_or_task_name} has {len(examples.tokens)}. Ask for'
-        ' at most so many.'
-    )
-  return examples
-
-
-@dataclasses.dataclass(frozen=True)
-class _Found:
-  records: list[run_record.RunRecord]
-  advice: list[str]
-
-
 def _measure_drafter(
     setup: _Setup, decoder, workloads, gammas, batch_sizes, temperatures
-) -> _Found:
-  """Measures all configurations of one drafter."""
+) -> tuple[list[run_record.RunRecord], list[str]]:
+  """Measures all configurations of one drafter; returns records and advice."""
   alphas = {  # of all rules and policies
       temperature: _find_alpha(setup, decoder, temperature, max(gammas))
       for temperature in temperatures
   }
-  found = _Found([], [])
+  records, lines = [], []
   for each in workloads:
     variant = decoder.with_drafter(
         decoder.loaded_drafter, gammas[0], each.policy
     )
     workload_lib.note_unstopped_drafts(variant)
-    measured = _measure_workload(
+    found = _measure_workload(
         dataclasses.replace(setup, workload=each),
         variant,
         alphas,
         gammas,
         batch_sizes,
     )
-    found.records.extend(measured.records)
-    found.advice.extend(measured.advice)
-  return found
+    for (batch_size, temperature), own in found.items():
+      records += own
+      told = advice.advise(own, alphas[temperature].tokens_per_call)
+      name = (
+          f'{readings.method(own[0])}, temperature {temperature:g}, batch'
+          f' {batch_size}'
+      )
+      lines.append(f'{name}: {advice.describe(told)}')
+      if costs := advice.describe_costs(own):
+        lines.append(f'{name}: {costs}')
+  return records, lines
 
 
 def _measure_workload(
     setup: _Setup, decoder, alphas: Mapping[float, _Alpha], gammas, batch_sizes
-) -> _Found:
-  """Measures one drafter, rule and policy, one program after another."""
-  found: dict[tuple[int, float], list[run_record.RunRecord]] = {}
+) -> dict[tuple[int, float], list[run_record.RunRecord]]:
+  """Measures one drafter, rule and policy, one program after another.
+
+  Returns:
+    Records of all gammas by batch size and temperature.
+  """
+  found = {}
   for gamma in gammas:
     programs = part_programs.PartPrograms(
         decoder.with_drafter(decoder.loaded_drafter, gamma)
@@ -283,17 +279,7 @@ def _measure_workload(
           setup, programs, *setting, alphas[setting[1]]
       )
       found.setdefault(setting, []).append(record)
-  lines = []
-  for (batch_size, temperature), records in found.items():
-    told = advice.advise(records, alphas[temperature].tokens_per_call)
-    name = (
-        f'{readings.method(records[0])}, temperature {temperature:g}, batch'
-        f' {batch_size}'
-    )
-    lines.append(f'{name}: {advice.describe(told)}')
-    if costs := advice.describe_costs(records):
-      lines.append(f'{name}: {costs}')
-  return _Found([r for each in found.values() for r in each], lines)
+  return found
 
 
 def _requests(setup: _Setup, decoder, batch_size, temperature, count=None):
@@ -395,7 +381,9 @@ def _measure(
   progress.say(f'{name}: scoring')
 
   def judge(run: interleaved.Run) -> dict[str, float]:
-    read = predictions_lib.read(run, count, decoder, examples.vocabulary)
+    read = predictions_lib.read(
+        run.decoded, count, decoder, examples.vocabulary
+    )
     values = task_metrics.compute(examples, read.best, read.aux_values)
     return task_metrics.quality(values)
 

@@ -5,7 +5,7 @@
 from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 
@@ -24,8 +24,9 @@ from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import verification
-from speculative_t5x.tasks import examples as examples_lib
-from speculative_t5x.tasks import task_metrics
+
+if TYPE_CHECKING:  # imports seqio and TensorFlow, which files do not need
+  from speculative_t5x.tasks import examples as examples_lib
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,17 +35,18 @@ class Workload:
 
   Attributes:
     mixture_or_task_name: a registered seqio task; None if files are decoded.
-    split: of it.
+    split: name of the task's split.
     task_feature_lengths: the most tokens of 'inputs' and 'targets'.
     checkpoint_path: the target's checkpoint, of any layout.
-    target_config: its network; None for the sizes that the checkpoint states.
-    dtype: to decode in, where `target_config` is None.
+    target_config: the target's network; None for the sizes that the checkpoint
+      states.
+    dtype: dtype to decode in, where `target_config` is None.
     topk: keep the k likeliest tokens; 0 is off.
     topp: keep the likeliest tokens of this mass; 0 or 1 is off.
     minp: keep tokens at least this share as likely as the likeliest; 0 is off.
     typicalp: keep the tokens of this mass whose information is closest to the
       entropy; 0 or 1 is off.
-    seed: of the samples.
+    seed: seed of the samples.
     rule: which draft tokens are accepted, see `speculative_t5x.rules`.
     mesh_shape: number of devices over which the examples of a batch are split,
       and over which the target is partitioned.
@@ -99,6 +101,42 @@ class Workload:
         temperature, self.topk, self.topp, self.minp, self.typicalp
     )
 
+  def load_decoder(
+      self,
+      target: models.ModelSource,
+      drafter: source.Source | None,
+      vocabulary: vocabularies.Vocabulary,
+      *,
+      gamma: int,
+      num_decodes: int,
+  ) -> token_decoder.TokenDecoder:
+    """Loads a drafter, if there is one, and the target.
+
+    Args:
+      target: the target whose weights are still to be read.
+      drafter: drafts for the target; None to decode plainly.
+      vocabulary: vocabulary of the inputs.
+      gamma: draft tokens per block; unused without a drafter.
+      num_decodes: samples per input.
+    """
+    # The drafter first: it is read sooner, and may not fit.
+    loaded = source.NOTHING
+    if drafter is not None:
+      loaded = load_drafter(drafter.find(target, vocabulary))
+    decoder = token_decoder.TokenDecoder(
+        load_target(target),
+        loaded,
+        gamma=1 if drafter is None else gamma,
+        length=self.length,
+        num_decodes=num_decodes,
+        policy=self.policy,
+        rescale_log_probs=self.rule.is_lossless,
+        num_valid_tokens=self.num_valid_tokens(vocabulary),
+        matmul_precision=self.matmul_precision,
+    )
+    note_unstopped_drafts(decoder)
+    return decoder
+
   def new_record(
       self,
       job: str,
@@ -112,8 +150,8 @@ class Workload:
     Args:
       job: name of the job.
       decoder: target, drafter and gamma.
-      temperature: of the target.
-      draft_temperature: of the drafter.
+      temperature: the target's temperature.
+      draft_temperature: the drafter's temperature.
       **values: further settings of the record.
     """
     return provenance.new_record(
@@ -141,10 +179,31 @@ class Workload:
     """
     return sharding.from_shape(self.mesh_shape)
 
+  def num_examples(self) -> int | None:
+    """Returns the number of examples of the split, None if it is not known."""
+    from speculative_t5x.tasks import examples as examples_lib
+
+    task = examples_lib.find_task(self.mixture_or_task_name, self.split)
+    try:
+      return task.num_input_examples(self.split)
+    except KeyError:  # a source may know only some of its splits
+      return None
+
+  def task_vocabulary(self) -> vocabularies.Vocabulary:
+    """Returns the vocabulary of the task."""
+    from speculative_t5x.tasks import examples as examples_lib
+    from speculative_t5x.tasks import task_vocabulary
+
+    task = examples_lib.find_task(self.mixture_or_task_name, self.split)
+    return task_vocabulary.TaskVocabulary(examples_lib.vocabulary_of(task))
+
   def load_examples(
       self, target: models.ModelSource, num_examples: int | None = None
-  ) -> examples_lib.Examples:
+  ) -> 'examples_lib.Examples':
     """Reads the split; see `tasks.examples.load` and `task_metrics.check`."""
+    from speculative_t5x.tasks import examples as examples_lib
+    from speculative_t5x.tasks import task_metrics
+
     name, split = self.mixture_or_task_name, self.split
     task_metrics.check(examples_lib.find_task(name, split))
     progress.say(f'reading {name}, {split}')
@@ -216,7 +275,7 @@ def pad_batch(mesh: jax.sharding.Mesh | None, batch_size: int) -> int:
 
 
 def bind_vocabulary(
-    target: models.ModelSource, examples: examples_lib.Examples
+    target: models.ModelSource, examples: 'examples_lib.Examples'
 ) -> models.ModelSource:
   """Returns the target with the special ids of the task's vocabulary.
 

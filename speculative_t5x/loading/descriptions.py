@@ -17,6 +17,9 @@ class ModelDescription:
   num_params: int | None = None
   dtype: str | None = None
 
+  def __str__(self) -> str:
+    return _in_words(self.name or 'without a checkpoint', self)
+
 
 @dataclasses.dataclass(frozen=True)
 class DrafterDescription:
@@ -31,3 +34,15 @@ class DrafterDescription:
   temperature: float | None = None
   short_vocabulary: int | None = None  # tokens of its head, if not all
   table: str | None = None  # path of the token counts that it was made from
+
+  def __str__(self) -> str:
+    return _in_words(self.name or self.kind or 'nothing', self)
+
+
+def _in_words(
+    name: str, description: ModelDescription | DrafterDescription
+) -> str:
+  """Returns name, size and dtype in one line."""
+  count = description.num_params
+  size = None if count is None else f'{count / 1e6:.3g}M parameters'
+  return ', '.join(x for x in (name, size, description.dtype) if x)

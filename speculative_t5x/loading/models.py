@@ -63,6 +63,15 @@ class Model:
     if self.special_ids is None:
       object.__setattr__(self, 'special_ids', self.config.special_ids)
 
+  def __repr__(self) -> str:
+    if self.mesh is not None:
+      where = f'a mesh of {sharding.describe(self.mesh)}'
+    else:
+      leaves = jax.tree.leaves(self.params)
+      arrays = [x for x in leaves if isinstance(x, jax.Array)]
+      where = ', '.join({str(*x.devices()) for x in arrays}) or 'no device'
+    return f'Model({self.describe()}, {type(self.config).__name__}, on {where})'
+
   def describe(self) -> descriptions.ModelDescription:
     """Returns name, checkpoint, size and dtype, for the run record."""
     path = pathlib.PurePosixPath(self.checkpoint) if self.checkpoint else None
@@ -340,19 +349,34 @@ def shorten_head(model: Model, ids: Sequence[int]) -> Model:
 def load_model(
     path: checkpoints.Path,
     config: network.Network | None = None,
-    **options: Any,
+    *,
+    dtype: Any = jnp.float32,
+    mesh: jax.sharding.Mesh | None = None,
+    rules: sharding.Rules = sharding.MODEL_PARALLEL,
+    is_decoder: bool = False,
 ) -> Model:
   """Loads a checkpoint.
 
   Args:
-    path: a `checkpoint_<step>` folder of T5X, a folder of several (the newest
+    path: A `checkpoint_<step>` folder of T5X, a folder of several (the newest
       is taken), or a Hugging Face folder.
-    config: see `find_model`.
-    **options: likewise.
+    config: Network of the checkpoint; None for the one that it states.
+    dtype: Type to decode in, where `config` is None.
+    mesh: Devices to load onto; None for one device.
+    rules: Says which axes are partitioned over the mesh.
+    is_decoder: Whether it is a decoder alone, without an encoder of its own.
   Raises:
     checkpoints.CheckpointError: if it cannot be read, or is of another network.
   """
-  return find_model(checkpoints.open(path), config, **options).load()
+  found = find_model(
+      checkpoints.open(path),
+      config,
+      dtype=dtype,
+      mesh=mesh,
+      rules=rules,
+      is_decoder=is_decoder,
+  )
+  return found.load()
 
 
 def check_end(

@@ -16,12 +16,12 @@ import dataclasses
 import io
 import itertools
 import json
-import zipfile
 
 from etils import epath
 import numpy as np
 
 from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.checkpoints import errors
 
 FILE_NAME = 'token_counts.npz'
 NUM_KEPT = 64  # continuations per context, unless told otherwise
@@ -70,13 +70,7 @@ class TokenCounts:
       size: how many, at least 1. Tokens that do not occur are left out.
     Returns:
       Their ids, ascending, int32.
-    Raises:
-      ValueError: for a size below 1.
     """
-    if size < 1:
-      raise ValueError(
-          f'A short vocabulary must have at least 1 token, got {size}.'
-      )
     others = np.flatnonzero(self.counts)
     others = others[others != self.eos_id]
     ranked = others[np.argsort(-self.counts[others], kind='stable')]
@@ -106,28 +100,27 @@ class TokenCounts:
     Raises:
       TableError: if they are not.
     """
-    remedy = (
-        " Make a table with the model's vocabulary, by speculative-t5x"
-        ' make-table.'
-    )
+    identity = vocabulary and vocabularies.fingerprint(vocabulary)
     if self.num_pieces > vocab_size:
-      raise TableError(
-          f'The table in {path} is of a vocabulary of {self.num_pieces} pieces,'
-          f' but the model has only {vocab_size} logits.{remedy}'
+      problem = (
+          f'is of a vocabulary of {self.num_pieces} pieces, but the model has'
+          f' only {vocab_size} logits'
       )
-    if self.eos_id != eos_id:
-      raise TableError(
-          f'The table in {path} has end-of-sequence id {self.eos_id}, the model'
-          f' has {eos_id}.{remedy}'
+    elif self.eos_id != eos_id:
+      problem = (
+          f'has end-of-sequence id {self.eos_id}, the model has {eos_id}'
       )
-    if vocabulary is None or self.vocabulary is None:
+    elif identity and self.vocabulary and identity != self.vocabulary:
+      problem = (
+          f'is of another vocabulary ({self.vocabulary.show()}) than the model'
+          f' ({identity.show()})'
+      )
+    else:
       return
-    if (other := vocabularies.fingerprint(vocabulary)) != self.vocabulary:
-      raise TableError(
-          f'The table in {path} is of another vocabulary'
-          f' ({self.vocabulary.show()}) than the model'
-          f' ({other.show()}).{remedy}'
-      )
+    raise TableError(
+        f"The table in {path} {problem}. Make a table with the model's"
+        ' vocabulary, by speculative-t5x make-table.'
+    )
 
   def to_bytes(self) -> bytes:
     """Returns the content of the file."""
@@ -155,7 +148,7 @@ def load(folder: epath.PathLike) -> TokenCounts:
         f'There is no {FILE_NAME} in {folder}. Give the output folder of'
         ' speculative-t5x make-table.'
     )
-  try:
+  with errors.reading(path, TableError):
     with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
       facts = json.loads(str(file['facts']))
       arrays = {name: file[name] for name in _ARRAYS}
@@ -165,24 +158,19 @@ def load(folder: epath.PathLike) -> TokenCounts:
         **facts,
         vocabulary=fingerprint and vocabularies.Fingerprint(**fingerprint),
     )
-    _check_shapes(found)
+    _check_arrays(found)
     return found
-  except (EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as e:
-    raise TableError(
-        f'{path} is damaged ({e}). Make it again, by speculative-t5x'
-        ' make-table.'
-    ) from e
 
 
-def _check_shapes(counts: TokenCounts) -> None:
+def _check_arrays(counts: TokenCounts) -> None:
   contexts = counts.num_pieces + 1
   kept = counts.next_tokens.shape[-1]
   shapes = [getattr(counts, name).shape for name in _ARRAYS[1:]]
-  if shapes != [(contexts,)] * 2 + [(contexts, kept)] * 2:
-    raise ValueError(f'its arrays have shapes {shapes}')
   ids = counts.next_tokens
-  if ids.size and not 0 <= ids.min() <= ids.max() < counts.num_pieces:
-    raise ValueError('it has ids outside its vocabulary')
+  if shapes != [(contexts,)] * 2 + [(contexts, kept)] * 2 or (
+      ids.size and not 0 <= ids.min() <= ids.max() < counts.num_pieces
+  ):
+    raise ValueError(f'it has arrays of shapes {shapes}, or other ids')
 
 
 def count(
@@ -206,10 +194,6 @@ def count(
   Raises:
     ValueError: if there is no token, or one that is no id.
   """
-  if num_kept < 1:
-    raise ValueError(
-        f'At least 1 continuation must be kept per token, got {num_kept}.'
-    )
   previous, following, counts = _count_pairs(texts)
   if not counts.size:
     raise ValueError('The texts have no tokens. Give others.')

@@ -20,6 +20,7 @@ from etils import epath
 import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
 
+from speculative_t5x.loading.checkpoints import errors
 from speculative_t5x.loading.files import json_file
 
 _TOKENIZER = 'tokenizer.json'
@@ -186,11 +187,9 @@ class SentencePieceVocabulary(Vocabulary):
       return 0
     file = self.path.parent / _TOKENIZER_CONFIG
     count = _read_json(file).get('extra_ids', _NUM_SENTINELS)
-    if type(count) is not int or not 0 <= count <= _MAX_SENTINELS:
-      raise VocabularyError(
-          f'{file} has extra_ids {count!r}, which is no number of sentinels.'
-          ' Copy or download it again.'
-      )
+    with errors.reading(file, VocabularyError):
+      if type(count) is not int or not 0 <= count <= _MAX_SENTINELS:
+        raise ValueError(f'extra_ids is {count!r}, not a number of sentinels')
     return count
 
   def _find(self, piece: str) -> int | None:
@@ -222,8 +221,7 @@ class TokenizerVocabulary(Vocabulary):
     find = vocabulary.get
     self.pad_id = _special_id(path, 'pad_token', find, find('<pad>'))
     self.eos_id = _special_id(path, 'eos_token', find, find('</s>'))
-    _, unknown = _named_beside(path, 'unk_token') or (None, '<unk>')
-    self.unk_id = find(unknown)
+    self.unk_id = find(_named_beside(path, 'unk_token') or '<unk>')
 
   def encode(self, text: str) -> list[int]:
     return self._tokenizer.encode(text, add_special_tokens=False).ids
@@ -258,17 +256,18 @@ def load(path: epath.PathLike) -> Vocabulary:
     VocabularyError: if there is no vocabulary, or if it is damaged, names no
       padding or end of sequence, or lacks a token that was added to it.
   """
-  path = _find_file(epath.Path(path))
-  match path.suffix:
-    case '.model':
-      vocabulary = SentencePieceVocabulary(path)
-    case '.json':
-      vocabulary = TokenizerVocabulary(path)
-    case _:
-      raise VocabularyError(
-          f'{path} is of an unknown kind of vocabulary. Pass a SentencePiece'
-          f' .model file or a {_TOKENIZER} of Hugging Face.'
-      )
+  path = epath.Path(path)
+  if path.is_dir():
+    held = [path / name for name in NAMES if (path / name).is_file()]
+    path = held[0] if held else path
+  kinds = {'.model': SentencePieceVocabulary, '.json': TokenizerVocabulary}
+  if not path.is_file() or path.suffix not in kinds:
+    raise VocabularyError(
+        f'There is no vocabulary at {path}. Pass a SentencePiece .model file, a'
+        f' {_TOKENIZER} of Hugging Face, or a folder that holds'
+        f' {" or ".join(NAMES)}, in jobs as VOCABULARY_FILE.'
+    )
+  vocabulary = kinds[path.suffix](path)
   _check_added_tokens(path, vocabulary)
   return vocabulary
 
@@ -294,30 +293,35 @@ def check_same(target: Vocabulary, draft: Vocabulary) -> None:
     VocabularyError: naming the special ids, the sizes, or the first piece that
       differs.
   """
+  if difference := _difference(target, draft):
+    raise VocabularyError(
+        f'{difference}. Draft tokens are ids, so both must be one vocabulary.'
+    )
+
+
+def _difference(target: Vocabulary, draft: Vocabulary) -> str | None:
   for role in ('eos_id', 'pad_id'):
     ids = getattr(target, role), getattr(draft, role)
     if ids[0] != ids[1]:
-      raise VocabularyError(
-          f"The target's vocabulary has {role} {ids[0]}, the draft's {ids[1]}."
-          ' Draft tokens are ids, so both must be one vocabulary.'
+      return (
+          f"The target's vocabulary has {role} {ids[0]}, the draft's {ids[1]}"
       )
   # Without sentinels that are assumed, which would differ if only one has them.
   target, draft = (x.within(x.num_pieces) for x in (target, draft))
   smaller, larger = sorted((target, draft), key=lambda x: x.num_ids)
   if larger.num_pieces > smaller.num_ids:
-    raise VocabularyError(
+    return (
         f"The target's vocabulary has {target.num_ids} pieces, the draft's"
-        f' {draft.num_ids}. Draft tokens are ids, so both must be one'
-        ' vocabulary.'
+        f' {draft.num_ids}'
     )
   for i in range(smaller.num_ids):
     pieces = [x.id_to_piece(i) for x in (target, draft)]
     if pieces[0] != pieces[1] and not _are_sentinel(*pieces):
-      raise VocabularyError(
+      return (
           f"Id {i} is {pieces[0]!r} in the target's vocabulary and"
-          f" {pieces[1]!r} in the draft's. Draft tokens are ids, so both must"
-          ' be one vocabulary.'
+          f" {pieces[1]!r} in the draft's"
       )
+  return None
 
 
 def _are_sentinel(one: str, other: str) -> bool:
@@ -326,37 +330,13 @@ def _are_sentinel(one: str, other: str) -> bool:
   return is_one and _SENTINEL.fullmatch(one) is not None
 
 
-def _find_file(path: epath.Path) -> epath.Path:
-  if path.is_file():
-    return path
-  if not path.is_dir():
-    raise VocabularyError(
-        f'There is no vocabulary at {path}. Pass a SentencePiece .model file, a'
-        f' {_TOKENIZER}, or a folder that holds one.'
-    )
-  for name in NAMES:
-    if (path / name).is_file():
-      return path / name
-  raise VocabularyError(
-      f'There is no vocabulary in {path}: it holds neither {NAMES[1]} nor'
-      f' {NAMES[0]}. Copy one of them there, or pass the file, in jobs as'
-      ' VOCABULARY_FILE.'
-  )
-
-
 def _read_sentencepiece(
     path: epath.Path,
 ) -> sentencepiece.SentencePieceProcessor:
-  data = path.read_bytes()
-  try:
-    if not data:
-      raise RuntimeError('it is empty')
+  with errors.reading(path, VocabularyError):
+    if not (data := path.read_bytes()):
+      raise ValueError('it is empty')
     return sentencepiece.SentencePieceProcessor(model_proto=data)
-  except RuntimeError as error:
-    raise VocabularyError(
-        f'{path} is not a SentencePiece model: {error}. Copy or download it'
-        ' again.'
-    ) from error
 
 
 def _with_sentinels(
@@ -383,12 +363,8 @@ def _read_tokenizer(path: epath.Path) -> Any:
         " it: pip install 'speculative_t5x[jobs]'."
     ) from error
 
-  try:
+  with errors.reading(path, VocabularyError):
     tokenizer = tokenizers.Tokenizer.from_buffer(path.read_bytes())
-  except ValueError as error:
-    raise VocabularyError(
-        f'{path} is not a {_TOKENIZER}: {error}. Copy or download it again.'
-    ) from error
   # The file may ask for both, and lengths are decided elsewhere.
   tokenizer.no_truncation()
   tokenizer.no_padding()
@@ -409,35 +385,28 @@ def _special_id(
     find: gives the id of a piece, None if there is none.
     default: the vocabulary's own; None or -1 if it has none.
   """
-  if (named := _named_beside(path, role)) is not None:
-    file, token = named
-    if (i := find(token)) is None:
-      raise VocabularyError(
-          f'{file} has {role} {token!r}, which is no piece of {path}. Copy'
-          ' both from one model.'
-      )
-    return i
-  if default is None or default < 0:
+  named = _named_beside(path, role)
+  found = default if named is None else find(named)
+  if found is None or found < 0:
+    token = '' if named is None else f', which is named {named!r}'
     raise VocabularyError(
-        f'{path} has no {role}. Put the {_TOKENIZER_CONFIG} of its model'
+        f'{path} has no {role}{token}. Put the {_TOKENIZER_CONFIG} of its model'
         ' beside it.'
     )
-  return default
+  return found
 
 
-def _named_beside(path: epath.Path, role: str) -> tuple[epath.Path, str] | None:
-  """Returns the token for a role and the file beside that names it, if any."""
+def _named_beside(path: epath.Path, role: str) -> str | None:
+  """Returns the token that a file beside the vocabulary names for a role."""
   for file in (path.parent / name for name in _SPECIAL_TOKENS):
     token = _read_json(file).get(role)
     if isinstance(token, dict):  # with how it is matched in text
       token = token.get('content')
-    if isinstance(token, str):
-      return file, token
     if token is not None:
-      raise VocabularyError(
-          f'{file} has {role} {token!r}, which is no text. Copy or download it'
-          ' again.'
-      )
+      with errors.reading(file, VocabularyError):
+        if not isinstance(token, str):
+          raise ValueError(f'{role} is {token!r}, not a text')
+      return token
   return None
 
 
@@ -447,34 +416,21 @@ def _check_added_tokens(path: epath.Path, vocabulary: Vocabulary) -> None:
   transformers keeps them beside the file too, and reads both.
   """
   config, plain = (path.parent / x for x in (_TOKENIZER_CONFIG, _ADDED_TOKENS))
-  listed = _read_json(config).get('added_tokens_decoder', {}), _read_json(plain)
-  try:
-    added = [(config, int(i), x['content']) for i, x in listed[0].items()]
-    added += [(plain, int(i), token) for token, i in listed[1].items()]
-    if any(i < 0 for _, i, _ in added):
-      raise ValueError('a negative id')
-  except (AttributeError, KeyError, TypeError, ValueError) as error:
-    raise VocabularyError(
-        f'The added tokens in {config} or {plain} cannot be read ({error!r}).'
-        ' Copy or download both again.'
-    ) from error
-  for file, i, token in added:
-    found = vocabulary.id_to_piece(i)
+  with errors.reading(f'{config} or {plain}', VocabularyError):
+    listed = _read_json(config).get('added_tokens_decoder', {})
+    added = [(x['content'], int(i)) for i, x in listed.items()]
+    added += [(token, int(i)) for token, i in _read_json(plain).items()]
+  for token, i in added:
+    found = vocabulary.id_to_piece(i) if i >= 0 else ''
     if token not in (found, found.removeprefix('▁')):
       raise VocabularyError(
-          f'{file} adds the token {token!r} with id {i}, which is {found!r} in'
-          f' {path}. Save the tokenizer again by transformers 5, which writes'
-          f' all tokens to {_TOKENIZER}.'
+          f'{config} or {plain} adds the token {token!r} with id {i}, which is'
+          f' {found!r} in {path}. Save the tokenizer again by transformers 5,'
+          f' which writes all tokens to {_TOKENIZER}.'
       )
 
 
 def _read_json(file: epath.Path) -> dict[str, Any]:
   """Returns a JSON object; an empty one if there is no file."""
-  if not file.is_file():
-    return {}
-  try:
-    return json_file.read(file)
-  except (OSError, ValueError) as error:
-    raise VocabularyError(
-        f'{file} cannot be read as JSON: {error}. Copy or download it again.'
-    ) from error
+  with errors.reading(file, VocabularyError):
+    return json_file.read(file) if file.is_file() else {}

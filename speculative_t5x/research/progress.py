@@ -9,7 +9,7 @@ import time
 from rich import console
 from rich import progress
 
-from speculative_t5x.training import interruption
+from speculative_t5x.research import interruption
 
 _SECONDS_BETWEEN_LINES = 10
 

@@ -12,6 +12,7 @@ import os
 from typing import Any
 
 from etils import epath
+import seqio
 import tensorflow as tf
 
 from speculative_t5x.tasks import metric_fns
@@ -26,15 +27,15 @@ def register(
     validation_file: str | os.PathLike[str],
     vocabulary_file: str | os.PathLike[str],
 ) -> str:
-  """Registers the task and replaces one registered before.
+  """Register the task in place of one of the same name.
 
   Sequences are used as they are written, end of sequence included. Those that
   are longer than the task's feature lengths are cut.
 
   Args:
-    train_file: predictions of the training split's inputs, which may be remote
+    train_file: Predictions of the training split's inputs, which may be remote
       (`gs://`).
-    validation_file: likewise of the validation split's.
+    validation_file: Predictions of the validation split's inputs.
     vocabulary_file: SentencePiece model of the target.
 
   Returns:
@@ -54,7 +55,7 @@ def register(
       NAME,
       seqio_tasks.source_of_columns(lambda split: _read(files[split]), files),
       # Nothing is worth a cache: with `use_cached`, seqio reads the files too.
-      preprocessors=[_as_tensors],
+      preprocessors=[seqio.map_over_dataset(_as_tensors)],
       metric_fns=[metric_fns.speculation],
       vocabulary_file=vocabulary_file,
   )
@@ -62,7 +63,7 @@ def register(
 
 
 def _read(path: epath.Path) -> Mapping[str, Any]:
-  """Returns the inputs and outputs of a file, as ragged tensors."""
+  """Return the inputs and outputs of a file, as ragged tensors."""
   pairs = list(predictions.read_pairs(path))
   if not pairs:
     raise ValueError(f'{path} has no decodes. Run the infer job again.')
@@ -73,9 +74,5 @@ def _read(path: epath.Path) -> Mapping[str, Any]:
   }
 
 
-def _as_tensors(dataset: tf.data.Dataset) -> tf.data.Dataset:
-  return dataset.map(
-      lambda example: {
-          name: tf.convert_to_tensor(value) for name, value in example.items()
-      }
-  )
+def _as_tensors(example: Mapping[str, tf.RaggedTensor]) -> dict[str, tf.Tensor]:
+  return {name: tf.convert_to_tensor(x) for name, x in example.items()}

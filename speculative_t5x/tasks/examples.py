@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Loads a split of a seqio task into arrays.
+"""Reads a split of a seqio task into arrays.
 
 Legend: examples, inputs_length.
 """
@@ -21,7 +21,9 @@ from speculative_t5x.decoder import hints as hints_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import quiet
 from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.files import json_lines
 from speculative_t5x.tasks import example_ids as example_ids_lib
+from speculative_t5x.tasks import inputs as inputs_lib
 from speculative_t5x.tasks import task_vocabulary
 
 # Truncates and then appends EOS, as the last step of T5's tasks.
@@ -29,122 +31,20 @@ _TRIM = seqio.preprocessors.append_eos_after_trim
 _SEED = 0  # of what preprocessors draw
 
 
-@dataclasses.dataclass(frozen=True)
-class Examples:
-  """Examples of a task, with their references.
-
-  Attributes:
-    task: the task of the examples.
-    tokens: [examples, inputs_length] int32, padded.
-    example_ids: [examples] int32, from the data set or hashes of the inputs.
-    inputs: input texts.
-    targets: references, postprocessed for the task's metrics.
-    references: the same as JSON, which files hold.
-    is_truncated: [examples] bool, True where the input was truncated to
-      inputs_length.
-    is_known: [examples] bool, see `vocabularies.Vocabulary.knows`.
-    hints: token ids of each example's hints, see `hints.encode`.
-    features: all features of each example, which postprocessors may need.
-  """
-
-  task: seqio.Task
-  tokens: np.ndarray
-  example_ids: np.ndarray
-  inputs: list[str]
-  targets: list[Any]
-  references: list[Any]
-  is_truncated: np.ndarray
-  is_known: np.ndarray
-  hints: list[list[list[int]]]
-  features: list[Mapping[str, Any]]
-
-  @property
-  def num_truncated(self) -> int:
-    return int(np.sum(self.is_truncated))
-
-  @property
-  def num_unknown(self) -> int:
-    return int(np.sum(~self.is_known))
-
-  def first(self, count: int) -> 'Examples':
-    """Returns the first `count` examples."""
-    return self.part(0, count)
-
-  def part(self, start: int, end: int) -> 'Examples':
-    """Returns the examples from `start` up to `end`, which is excluded."""
-    columns = {
-        field.name: getattr(self, field.name)[start:end]
-        for field in dataclasses.fields(self)
-        if field.name != 'task'
-    }
-    return Examples(self.task, **columns)
-
-  @property
-  def vocabulary(self) -> task_vocabulary.TaskVocabulary:
-    return task_vocabulary.TaskVocabulary(vocabulary_of(self.task))
-
-
-def load(
-    mixture_or_task_name: str,
-    split: str,
-    lengths: Mapping[str, int],
-    num_examples: int | None = None,
-) -> Examples:
-  """Reads, tokenizes and truncates a split of a task.
-
-  Args:
-    mixture_or_task_name: name of a registered seqio task.
-    split: name of the split.
-    lengths: maximum tokens of 'inputs' and 'targets', with EOS. If it has
-      'hints', those of an example are cut to that.
-    num_examples: number of examples to read, from the first on; None for all.
-  Raises:
-    ValueError: for an unknown task or split, a length that is missing or below
-      1, an empty input, a text that is not UTF-8, a reference that JSON cannot
-      hold, an example id that is not a 32-bit integer, fewer examples than
-      `num_examples` or none at all, or different vocabularies for inputs and
-      targets.
-  """
-  task = find_task(mixture_or_task_name, split)
-  examples, targets, references = [], [], []
-  for example in stream(mixture_or_task_name, split, lengths, num_examples):
-    target = _target(task, example)
-    references.append(_reference(target, example.place))
-    targets.append(target)
-    examples.append(example)
-  if num_examples is not None and len(examples) < num_examples:
-    raise ValueError(
-        f'num_examples is {num_examples}, but split {split} of'
-        f' {mixture_or_task_name} has {len(examples)} examples. Give at most'
-        ' that number.'
-    )
-  return Examples(
-      task,
-      batching.pad([x.tokens for x in examples], lengths['inputs']),
-      np.asarray([x.example_id for x in examples], np.int32),
-      [x.text for x in examples],
-      targets,
-      references,
-      np.asarray([x.is_truncated for x in examples]),
-      np.asarray([x.is_known for x in examples]),
-      [x.hints for x in examples],
-      [x.features for x in examples],
-  )
-
-
 class Example(NamedTuple):
   """One example of a task.
 
   Attributes:
-    place: number of the example, task and split, for errors.
-    tokens: [at most inputs_length] int32, not padded.
-    example_id: from the data set, or a hash of the inputs.
-    text: input text.
-    is_truncated: whether the input was truncated.
-    is_known: whether it was encoded without unknown pieces.
-    hints: token ids of its hints.
-    target_tokens: [any] int32, of the reference, not truncated.
-    features: all features, inputs and targets truncated as seqio's evaluator
+    place: The number of the example, task and split, for errors.
+    tokens: [at most inputs_length] int32. The input, not padded.
+    example_id: The id from the data set, or a hash of the inputs.
+    text: The input text.
+    is_truncated: Whether the input was truncated to inputs_length.
+    is_known: Whether it was encoded without unknown pieces, see
+      `vocabularies.Vocabulary.knows`.
+    hints: Token ids of its hints, see `hints.encode`.
+    target_tokens: [any] int32. The reference, not truncated.
+    features: All features, inputs and targets truncated as seqio's evaluator
       passes them to postprocessors.
   """
 
@@ -159,20 +59,121 @@ class Example(NamedTuple):
   features: Mapping[str, Any]
 
 
+@dataclasses.dataclass(frozen=True)
+class Examples:
+  """Examples of a task, with their references.
+
+  Attributes:
+    task: The task of the examples.
+    rows: The examples, one by one.
+    tokens: [examples, inputs_length] int32. Their inputs, padded.
+    targets: References, postprocessed for the task's metrics.
+    references: The references as JSON, which files hold.
+  """
+
+  task: seqio.Task
+  rows: list[Example]
+  tokens: np.ndarray
+  targets: list[Any]
+  references: list[Any]
+
+  @property
+  def example_ids(self) -> np.ndarray:
+    """[examples] int32."""
+    return np.asarray([row.example_id for row in self.rows], np.int32)
+
+  @property
+  def inputs(self) -> list[str]:
+    return [row.text for row in self.rows]
+
+  @property
+  def hints(self) -> list[list[list[int]]]:
+    return [row.hints for row in self.rows]
+
+  @property
+  def features(self) -> list[Mapping[str, Any]]:
+    return [row.features for row in self.rows]
+
+  @property
+  def num_truncated(self) -> int:
+    return sum(row.is_truncated for row in self.rows)
+
+  @property
+  def num_unknown(self) -> int:
+    return sum(not row.is_known for row in self.rows)
+
+  def first(self, count: int) -> 'Examples':
+    """Return the first `count` examples."""
+    return self.part(0, count)
+
+  def part(self, start: int, end: int) -> 'Examples':
+    """Return the examples from `start` up to `end`, which is excluded."""
+    columns = self.rows, self.tokens, self.targets, self.references
+    return Examples(self.task, *(column[start:end] for column in columns))
+
+  @property
+  def vocabulary(self) -> task_vocabulary.TaskVocabulary:
+    return task_vocabulary.TaskVocabulary(vocabulary_of(self.task))
+
+
+def load(
+    mixture_or_task_name: str,
+    split: str,
+    lengths: Mapping[str, int],
+    num_examples: int | None = None,
+) -> Examples:
+  """Read, tokenize and truncate a split of a task.
+
+  Args:
+    mixture_or_task_name: The name of a registered seqio task.
+    split: The name of the split.
+    lengths: Maximum tokens of 'inputs' and 'targets', with EOS. If it has
+      'hints', the hints of an example are cut to that.
+    num_examples: Number of examples to read, from the first on; None for all.
+  Raises:
+    ValueError: for an unknown task or split, a length that is missing or below
+      1, an empty input, a text that is not UTF-8, a reference that JSON cannot
+      hold, an example id that is not a 32-bit integer, fewer examples than
+      `num_examples` or none at all, or different vocabularies for inputs and
+      targets.
+  """
+  rows = list(stream(mixture_or_task_name, split, lengths, num_examples))
+  task = find_task(mixture_or_task_name, split)
+  targets = [_target(task, row) for row in rows]
+  if num_examples is not None and len(rows) < num_examples:
+    raise ValueError(
+        f'num_examples is {num_examples}, but split {split} of'
+        f' {mixture_or_task_name} has {len(rows)} examples. Give at most that'
+        ' number.'
+    )
+  return Examples(
+      task,
+      rows,
+      batching.pad([row.tokens for row in rows], lengths['inputs']),
+      targets,
+      [_reference(*each) for each in zip(targets, rows, strict=True)],
+  )
+
+
 def stream(
     mixture_or_task_name: str,
     split: str,
     lengths: Mapping[str, int],
     num_examples: int | None = None,
 ) -> Iterator[Example]:
-  """Yields examples one at a time, without looking at their references.
+  """Yield examples one at a time, without looking at their references.
 
   Arguments and errors are those of `load`.
   """
   task = find_task(mixture_or_task_name, split)
-  _check_vocabularies(task)
+  features = task.output_features
+  if features['inputs'].vocabulary != features['targets'].vocabulary:
+    raise vocabularies.VocabularyError(
+        f'Task {task.name} has different vocabularies for inputs and targets,'
+        ' but T5 embeds both with one table. Give both features the same'
+        ' vocabulary.'
+    )
   vocabulary = task_vocabulary.TaskVocabulary(vocabulary_of(task))
-  place = None
   for number, (full, cut) in enumerate(
       read(task, split, lengths, num_examples)
   ):
@@ -181,6 +182,8 @@ def stream(
       raise ValueError(f'{place}: the input is empty. Remove it from the data.')
     ids = np.asarray(cut['inputs'], np.int32)
     text = _text(task, 'inputs', cut['inputs'], cut, place)
+    hints = cut.get('hints_pretokenized', cut.get('hints', ()))
+    hints = [_decode(x, 'hints', place) for x in np.atleast_1d(hints).tolist()]
     yield Example(
         place,
         ids,
@@ -188,13 +191,9 @@ def stream(
         text,
         len(full['inputs']) > len(ids),
         vocabulary.knows(text, np.asarray(full['inputs']).tolist()),
-        hints_lib.encode(_hints(cut, place), vocabulary, lengths.get('hints')),
+        hints_lib.encode(hints, vocabulary, lengths.get('hints')),
         full['targets'],
         cut,
-    )
-  if place is None:
-    raise ValueError(
-        f'Split {split} of {task.name} is empty. Give another split.'
     )
 
 
@@ -204,7 +203,7 @@ def read(
     lengths: Mapping[str, int],
     num_examples: int | None = None,
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-  """Yields the features of each example, in full and truncated, in one pass.
+  """Yield the features of each example, in full and truncated, in one pass.
 
   Preprocessors may draw at random, as templates are drawn, and a source may
   have no fixed order: a second pass would yield other examples. Draws of TF and
@@ -212,21 +211,22 @@ def read(
   examples that it began with.
 
   Args:
-    task: with the features `inputs` and `targets`.
-    split: name of the split.
-    lengths: see `load`.
-    num_examples: number of examples to read, from the first on; None for all.
+    task: A task with the features `inputs` and `targets`.
+    split: The name of the split.
+    lengths: See `load`.
+    num_examples: Number of examples to read, from the first on; None for all.
   Raises:
-    ValueError: for a length that is missing or below 1, or a task that
-      truncates before its last preprocessor.
+    ValueError: for a length that is missing or below 1, a split without an
+      example, or a task that truncates before its last preprocessor.
   """
-  check_lengths(lengths)
+  inputs_lib.check_lengths(lengths)
   quiet.keep_tensorflow_off_accelerators()
   lengths = {name: lengths[name] for name in ('inputs', 'targets')}
   whole = _without_trim(task)
   is_ended = whole is not task
   tf.random.set_seed(_SEED)
   # Draws that keep a state are then made in order, other maps stay parallel.
+  # This holds for the whole process: TensorFlow has no narrower switch.
   tf.config.experimental.enable_op_determinism()
   with quiet.quiet_stderr():  # SentencePiece logs how it normalizes
     examples = whole.get_dataset(
@@ -237,6 +237,10 @@ def read(
         trim_output_features=False,
     ).as_numpy_iterator()
     first = list(itertools.islice(examples, 1))
+  if not first:
+    raise ValueError(
+        f'Split {split} of {task.name} is empty. Give another split.'
+    )
   examples = itertools.chain(first, examples)
   for full in itertools.islice(examples, num_examples):
     cut = dict(full)
@@ -249,7 +253,7 @@ def read(
 
 
 def _without_trim(task: seqio.Task) -> seqio.Task:
-  """Returns a task that appends EOS where it truncated before.
+  """Return a task that appends EOS where it truncated before.
 
   Raises:
     ValueError: if it truncates before its last preprocessor, which might depend
@@ -273,23 +277,8 @@ def _without_trim(task: seqio.Task) -> seqio.Task:
   )
 
 
-def check_lengths(lengths: Mapping[str, int]) -> None:
-  """Raises ValueError unless lengths of inputs and targets are given."""
-  names = ['inputs', 'targets']
-  if isinstance(lengths, Mapping) and 'hints' in lengths:
-    names.append('hints')
-  for name in names:
-    length = lengths.get(name) if isinstance(lengths, Mapping) else None
-    if not isinstance(length, int) or length < 1:
-      raise ValueError(
-          'task_feature_lengths must give the maximum tokens of inputs and'
-          " targets, each at least 1, as in {'inputs': 96, 'targets': 96}. Got"
-          f' {lengths!r}.'
-      )
-
-
 def vocabulary_of(task: seqio.Task) -> seqio.Vocabulary:
-  """Returns the vocabulary of a task's inputs and targets.
+  """Return the vocabulary of a task's inputs and targets.
 
   Raises:
     vocabularies.VocabularyError: if its file cannot be read, for example one in
@@ -307,21 +296,17 @@ def vocabulary_of(task: seqio.Task) -> seqio.Vocabulary:
 
 
 def find_task(name: str, split: str) -> seqio.Task:
-  """Returns a registered task that has a split.
+  """Return a registered task that has a split.
 
   Raises:
     ValueError: if there is no such task or split.
   """
-  if name in seqio.MixtureRegistry.names():
-    raise ValueError(
-        f'{name} is a mixture, of whose tasks one ends before the others. Name'
-        ' a task.'
-    )
   if name not in seqio.TaskRegistry.names():
     raise ValueError(
-        f'There is no task named {name}; registered tasks are'
-        f' {", ".join(sorted(seqio.TaskRegistry.names()))}. Choose one of them,'
-        ' or import the module that registers the task in a gin file.'
+        f'There is no task named {name} (a mixture is not a task); registered'
+        f' tasks are {", ".join(sorted(seqio.TaskRegistry.names()))}. Choose'
+        ' one of them, or import the module that registers the task in a gin'
+        ' file.'
     )
   task = seqio.TaskRegistry.get(name)
   if split not in task.splits:
@@ -332,19 +317,8 @@ def find_task(name: str, split: str) -> seqio.Task:
   return task
 
 
-def _check_vocabularies(task: seqio.Task) -> None:
-  inputs = task.output_features['inputs'].vocabulary
-  targets = task.output_features['targets'].vocabulary
-  if inputs != targets:
-    raise vocabularies.VocabularyError(
-        f'Task {task.name} has different vocabularies for inputs and targets,'
-        ' but T5 embeds both with one table. Give both features the same'
-        ' vocabulary.'
-    )
-
-
 def _example_id(example, tokens: np.ndarray, place: str) -> int:
-  """Returns the data set's id of an example, or else a hash of its inputs."""
+  """Return the data set's id of an example, or else a hash of its inputs."""
   found = example.get(example_ids_lib.EXAMPLE_ID)
   if found is None:
     return example_ids_lib.of_inputs(tokens)
@@ -358,62 +332,42 @@ def _example_id(example, tokens: np.ndarray, place: str) -> int:
   return int(found)
 
 
-def _hints(example, place: str) -> list[str]:
-  """Returns the texts of the feature `hints`, tokenized or not."""
-  found = example.get('hints_pretokenized', example.get('hints', ()))
-  texts = np.atleast_1d(found).tolist()
-  if not all(isinstance(text, bytes) for text in texts):
-    raise ValueError(
-        f'{place}: the feature hints is not text, got {found!r}. Give a text or'
-        ' several as `hints`, or as `hints_pretokenized`.'
-    )
-  return [_decode(text, 'hints', place) for text in texts]
-
-
 def _text(task: seqio.Task, name: str, tokens, example, place: str) -> str:
-  """Returns the text of a feature, as it was before it became tokens."""
+  """Return the text of a feature, as it was before it became tokens."""
   found = example.get(f'{name}_pretokenized')
   if found is None:
     return task.output_features[name].vocabulary.decode(tokens.tolist())
   return _decode(found, name, place)
 
 
-def _decode(data: bytes, name: str, place: str) -> str:
+def _decode(data: Any, name: str, place: str) -> str:
   try:
     return data.decode()
-  except UnicodeDecodeError as error:
+  except (AttributeError, UnicodeDecodeError) as error:
     raise ValueError(
         f'{place}: the feature {name} is not UTF-8 text, got {data!r}. Correct'
         ' the data.'
     ) from error
 
 
-def _target(task: seqio.Task, example: Example) -> Any:
-  """Returns the reference of an example, postprocessed."""
-  features = example.features
-  text = _text(task, 'targets', example.target_tokens, features, example.place)
-  return task.postprocess_fn(text, example=features, is_target=True)
+def _target(task: seqio.Task, row: Example) -> Any:
+  """Return the reference of an example, postprocessed."""
+  text = _text(task, 'targets', row.target_tokens, row.features, row.place)
+  return task.postprocess_fn(text, example=row.features, is_target=True)
 
 
-def _reference(target: Any, place: str) -> Any:
-  """Returns a postprocessed reference as JSON.
-
-  Raises:
-    ValueError: if JSON cannot hold it.
-  """
+def _reference(target: Any, row: Example) -> Any:
+  """Return a postprocessed reference as JSON."""
   try:
-    text = json.dumps(
+    line = json_lines.dumps(
         target,
-        ensure_ascii=False,
-        allow_nan=False,
         cls=seqio.TensorAndNumpyEncoder,
         max_ndarray_size=sys.maxsize,
     )
-    text.encode()  # no lone surrogates
   except (AttributeError, RecursionError, TypeError, ValueError) as error:
     raise ValueError(
-        f'{place}: the reference {target!r} cannot be written as JSON'
+        f'{row.place}: the reference {target!r} cannot be written as JSON'
         f" ({error}). Change the task's postprocessor, or leave out the"
         ' example.'
     ) from error
-  return json.loads(text)
+  return json.loads(line)

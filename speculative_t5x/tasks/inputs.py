@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import hints as hints_lib
 from speculative_t5x.loading import vocabularies
-from speculative_t5x.tasks import examples
+from speculative_t5x.speculation import ranges
 from speculative_t5x.tasks import text_files
 
 # What to do with a line that has no text: raise an error, give it an empty
@@ -21,16 +21,16 @@ class Input(NamedTuple):
   """One input to decode.
 
   Attributes:
-    example_id: number of the line among all lines, from 0 on, or the id of the
-      task's example. With the seed, all that a sample depends on, up to
+    example_id: The number of the line among all lines, from 0 on, or the id of
+      the task's example. With the seed, all that a sample depends on, up to
       rounding.
-    text: of the line or the example.
-    tokens: at most inputs_length, the end of sequence included.
-    is_truncated: whether the text has more tokens.
-    is_known: whether it was encoded without unknown pieces.
-    hints: token ids of the input's hints, see `hints.encode`.
-    fields: further fields of the input, which its prediction repeats.
-    is_empty: whether there is nothing to decode.
+    text: The text of the line or the example.
+    tokens: At most inputs_length token ids, the end of sequence included.
+    is_truncated: Whether the text has more tokens.
+    is_known: Whether it was encoded without unknown pieces.
+    hints: Token ids of the input's hints, see `hints.encode`.
+    fields: Further fields of the input, which its prediction repeats.
+    is_empty: Whether there is nothing to decode.
   """
 
   example_id: int
@@ -43,8 +43,21 @@ class Input(NamedTuple):
   is_empty: bool = False
 
 
+def check_lengths(lengths: Mapping[str, int]) -> None:
+  """Raise ValueError unless lengths of inputs and targets are given."""
+  found = dict(lengths) if isinstance(lengths, Mapping) else {}
+  if not {'inputs', 'targets'} <= found.keys() or not all(
+      map(ranges.COUNT.includes, found.values())
+  ):
+    raise ValueError(
+        'task_feature_lengths must give the maximum tokens of inputs and'
+        " targets, each at least 1, as in {'inputs': 96, 'targets': 96}. Got"
+        f' {lengths!r}.'
+    )
+
+
 def is_empty(text: str, ids: Sequence[int]) -> bool:
-  """Returns whether a text, encoded as `ids`, has nothing to decode."""
+  """Return whether a text, encoded as `ids`, has nothing to decode."""
   return not ids or not text.strip()
 
 
@@ -54,14 +67,14 @@ def from_lines(
     lengths: Mapping[str, int],
     on_empty: str = REFUSE,
 ) -> Iterator[Input]:
-  """Yields the inputs of lines.
+  """Yield the inputs of lines.
 
   Args:
-    lines: of files, in order.
-    vocabulary: of the target.
-    lengths: most tokens of 'inputs', the end of sequence included. If it has
-      'hints', those of an input are cut to that.
-    on_empty: what to do with a line that is empty or of spaces only. Without
+    lines: Lines of files, in order.
+    vocabulary: The target's vocabulary.
+    lengths: Most tokens of 'inputs', the end of sequence included. If it has
+      'hints', the hints of an input are cut to that.
+    on_empty: What to do with a line that is empty or of spaces only. Without
       an input of its own, later outputs are not on the lines of their inputs.
   Raises:
     ValueError: if such lines are refused, naming file and line, or if there is
@@ -101,6 +114,9 @@ def from_task(
     mixture_or_task_name: str, split: str, lengths: Mapping[str, int]
 ) -> Iterator[Input]:
   """Yields the inputs of a split of a task; see `examples.stream`."""
+  # Imports seqio and TensorFlow, which lines of files do not need.
+  from speculative_t5x.tasks import examples
+
   for example in examples.stream(mixture_or_task_name, split, lengths):
     yield Input(
         example.example_id,

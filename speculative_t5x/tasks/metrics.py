@@ -36,16 +36,14 @@ def bleu(
   Returns:
     `bleu`, from 0 to 100.
 
-  Raises:
-    ValueError: if the numbers of targets and predictions differ.
-
   Reference: Papineni et al. (2002), "BLEU: a Method for Automatic Evaluation
   of Machine Translation", Section 2; Post (2018), arXiv:1804.08771, Section 3.
   """
-  _check_same_number(targets, predictions)
+  # sacrebleu itself would score as many as the shorter list has.
+  references = [x for x, _ in zip(targets, predictions, strict=True)]
   score = sacrebleu.corpus_bleu(
       list(predictions),
-      [list(targets)],
+      [references],
       smooth_method='exp',
       smooth_value=0.0,
       force=True,
@@ -75,15 +73,11 @@ def rouge(
   Returns:
     F1 of `rouge1`, `rouge2` and `rougeLsum`, from 0 to 100.
 
-  Raises:
-    ValueError: if the numbers of targets and predictions differ.
-
   Reference: Lin (2004), "ROUGE: A Package for Automatic Evaluation of
   Summaries", Sections 2 and 3.
   """
   from rouge_score import rouge_scorer  # loads nltk, which takes a second
 
-  _check_same_number(targets, predictions)
   names = ('rouge1', 'rouge2', 'rougeLsum')
   scorer = rouge_scorer.RougeScorer(names)
   scores = [
@@ -149,14 +143,6 @@ def _sums_per_position(counts: Mapping[str, np.ndarray]) -> np.ndarray:
   return np.stack(
       [x.reshape(-1, x.shape[-1]).sum(axis=0) for x in columns], axis=-1
   )
-
-
-def _check_same_number(targets, predictions) -> None:
-  if len(targets) != len(predictions):
-    raise ValueError(
-        'targets and predictions must have the same length. Got '
-        f'{len(targets)} and {len(predictions)}.'
-    )
 
 
 def _split_sentences(text: str) -> str:

@@ -13,14 +13,14 @@ by word, so that the share of edited words also holds between hint and output.
 On the test split it departs from the references, and hints are worth less.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 import functools
+import random
 
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import metric_fns
 from speculative_t5x.tasks import seqio_tasks
 from speculative_t5x.tasks import text_files
-from speculative_t5x.tasks import word_edits
 
 PERCENTAGES = (10, 30, 50)  # of edited words
 SPLITS = ('validation', 'test')
@@ -41,7 +41,7 @@ def read(percentage: int, split: str) -> Mapping[str, list]:
   inputs, targets = zip(*bulletins.read_pairs(split), strict=True)
   words = [word for target in targets for word in target.split()]
   hints = [
-      word_edits.earlier_version(target, percentage / 100, example_id, words)
+      earlier_version(target, percentage / 100, example_id, words)
       for example_id, target in enumerate(targets)
   ]
   return {
@@ -49,6 +49,60 @@ def read(percentage: int, split: str) -> Mapping[str, list]:
       'targets': list(targets),
       text_files.HINTS: [[hint] for hint in hints],
   }
+
+
+def earlier_version(
+    text: str, share: float, seed: int, words: Sequence[str]
+) -> str:
+  """Return a text that differs from another one in a share of its words.
+
+  An edited word is replaced by another one, dropped, or preceded by a new one;
+  where that happens is drawn, and which of the three. The number of edits is
+  that of the words times `share`, rounded, and no fewer edits turn one text
+  into the other.
+
+  Args:
+    text: Words that are separated by spaces.
+    share: The share of the words to edit, in [0, 1].
+    seed: The same seed gives the same edits.
+    words: New words are drawn from them; at least two different ones.
+  """
+  rng = random.Random(seed)
+  found = text.split()
+  count = round(share * len(found))
+  edited = _edited(found, count, rng, words)
+  # Two edits may amount to fewer: a word dropped beside the same one inserted.
+  while num_edits(edited, found) != count:
+    edited = _edited(found, count, rng, words)
+  return ' '.join(edited)
+
+
+def num_edits(first: Sequence[str], second: Sequence[str]) -> int:
+  """Return the least number of words to replace, drop and insert.
+
+  Args:
+    first: Words.
+    second: Words that the edits turn `first` into.
+  """
+  row = list(range(len(second) + 1))
+  for i, one in enumerate(first, start=1):
+    diagonal, row[0] = row[0], i
+    for j, other in enumerate(second, start=1):
+      diagonal, row[j] = row[j], min(
+          diagonal + (one != other), row[j] + 1, row[j - 1] + 1
+      )
+  return row[-1]
+
+
+def _edited(found, count, rng, words) -> list[str]:
+  """Edit that many words; the result may be fewer edits away."""
+  chosen = set(rng.sample(range(len(found)), count))
+  edited = []
+  for place, word in enumerate(found):
+    new = rng.choice(words)
+    options = ([new], [], [new, word])
+    edited += rng.choice(options) if place in chosen else [word]
+  return edited
 
 
 for each in PERCENTAGES:

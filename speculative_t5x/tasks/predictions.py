@@ -8,7 +8,7 @@ Legend: examples, num_decodes (samples per example).
 from collections.abc import Iterator, Sequence
 import dataclasses
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from etils import epath
 import numpy as np
@@ -17,8 +17,9 @@ from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import counts as counts_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import vocabularies
-from speculative_t5x.research.measurement import interleaved
-from speculative_t5x.tasks import examples as examples_lib
+
+if TYPE_CHECKING:  # imports seqio and TensorFlow, which files do not need
+  from speculative_t5x.tasks import examples as examples_lib
 
 # Keys of a row.
 INPUT_TOKENS, HINT_TOKENS, TOKENS = 'input_tokens', 'hint_tokens', 'tokens'
@@ -57,21 +58,21 @@ class Predictions:
 
 
 def read(
-    run: interleaved.Run,
+    batches: Sequence[token_decoder.Decoded],
     num_examples: int,
     decoder: token_decoder.TokenDecoder,
     vocabulary: vocabularies.Vocabulary,
 ) -> Predictions:
-  """Returns the texts of a run, without those of padding rows.
+  """Returns the texts of decoded batches, without those of padding rows.
 
   Args:
-    run: of one of the two ways of decoding.
-    num_examples: number of examples in the run.
-    decoder: that decoded them.
-    vocabulary: of the target.
+    batches: decoded batches, as numpy arrays.
+    num_examples: number of examples in them.
+    decoder: The decoder that decoded them.
+    vocabulary: The target's vocabulary.
   """
   special_ids = decoder.target_model.special_ids
-  sequences, scores = run.best_last(num_examples, decoder.num_decodes)
+  sequences, scores = best_last(batches, num_examples, decoder.num_decodes)
   texts = [
       [
           vocabulary.decode(batching.text_ids(ids, special_ids))
@@ -79,26 +80,61 @@ def read(
       ]
       for decodes in sequences.tolist()
   ]
-  counts = counts_lib.per_example(run.decoded, decoder.num_decodes)
+  counts = counts_lib.per_example(batches, decoder.num_decodes)
   return Predictions(
       texts,
       scores,
       {name: x[:num_examples] for name, x in counts.items()},
-      run.tokens(num_examples, decoder.num_decodes),
+      token_ids(batches, num_examples, decoder.num_decodes),
   )
 
 
+def best_last(
+    batches: Sequence[token_decoder.Decoded],
+    num_examples: int,
+    num_decodes: int,
+) -> tuple[np.ndarray, np.ndarray]:
+  """See `token_decoder.best_last`; without the padding rows."""
+  parts = [token_decoder.best_last(each, num_decodes) for each in batches]
+  sequences, scores = map(np.concatenate, zip(*parts, strict=True))
+  return sequences[:num_examples], scores[:num_examples]
+
+
+def token_ids(
+    batches: Sequence[token_decoder.Decoded],
+    num_examples: int,
+    num_decodes: int,
+) -> list[list[list[int]]]:
+  """Returns the tokens of each decode, without those of padding rows.
+
+  Args:
+    batches: decoded batches, as numpy arrays.
+    num_examples: number of examples in them.
+    num_decodes: samples per example.
+  Returns:
+    [num_examples][num_decodes] token ids, the end of sequence included, in
+    the order of the decode numbers.
+  """
+  rows = [
+      row[:count].tolist()
+      for decoded in batches
+      for row, count in zip(decoded.sequences, decoded.num_tokens, strict=True)
+  ]
+  starts = range(0, num_examples * num_decodes, num_decodes)
+  return [rows[start : start + num_decodes] for start in starts]
+
+
 def rows(
-    examples: examples_lib.Examples,
+    examples: 'examples_lib.Examples',
     temperature: float,
     sides: dict[str, Predictions],
 ) -> list[dict[str, Any]]:
-  """Returns the rows of `predictions.jsonl`, one per example.
+  """Return the rows of `predictions.jsonl`, one per example.
 
   Args:
-    examples: the decoded examples.
-    temperature: sampling temperature of the decoding.
-    sides: predictions by their key in a row. A single decode is written as a
+    examples: The decoded examples.
+    temperature: Sampling temperature of the decoding.
+    sides: Predictions by their key in a row. A single decode is written as a
       text, several decodes as a list.
   """
   columns = {
@@ -110,7 +146,7 @@ def rows(
           f'{name}_score': unwrap(side.scores.tolist())
           for name, side in sides.items()
       },
-      INPUT_TOKENS: _without_filler(examples.tokens),
+      INPUT_TOKENS: [row.tokens.tolist() for row in examples.rows],
       **hint_tokens(examples.hints),
       **{
           f'{name}_{TOKENS}': unwrap(side.tokens)
@@ -126,18 +162,10 @@ def rows(
 def hint_tokens(
     hints: Sequence[Sequence[Sequence[int]]],
 ) -> dict[str, list[Any]]:
-  """Returns the column of hints, by its key; none if there are no hints."""
+  """Return the column of hints, by its key; none if there are no hints."""
   if not any(hints):
     return {}
   return {HINT_TOKENS: [list(map(list, each)) for each in hints]}
-
-
-def _without_filler(tokens: np.ndarray) -> list[list[int]]:
-  """Returns the tokens of each row."""
-  return [
-      row[: np.max(np.flatnonzero(row >= 0), initial=-1) + 1].tolist()
-      for row in tokens
-  ]
 
 
 def unwrap(decodes: list[list[Any]]) -> list[Any]:
@@ -151,10 +179,10 @@ def best_of(decodes: str | list[str]) -> str:
 
 
 def read_rows(path: epath.Path) -> list[dict[str, Any]]:
-  """Reads the rows of `predictions.jsonl`.
+  """Read the rows of `predictions.jsonl`.
 
   Raises:
-    ValueError: naming a line that is no JSON object.
+    ValueError: naming a line that is not a JSON object.
   """
   rows = []
   # Not `splitlines`, which would also split at Unicode line separators.
@@ -180,21 +208,8 @@ def are_tokens(decodes: Any) -> bool:
   )
 
 
-def read_tokens(path: epath.Path) -> Iterator[list[int]]:
-  """Yields the token ids of each decode in `predictions.jsonl`.
-
-  Of the rows of an eval job, which has decoded twice, these are the decodes by
-  the target alone.
-
-  Raises:
-    ValueError: for a file without token ids.
-  """
-  for _, tokens in read_pairs(path):
-    yield tokens
-
-
 def check_file(path: epath.Path) -> None:
-  """Raises ValueError if there is no such file of predictions."""
+  """Raise ValueError if there is no such file of predictions."""
   if not path.is_file():
     raise ValueError(
         f'There is no file {path}. Give the predictions.jsonl of an eval job or'
@@ -203,10 +218,13 @@ def check_file(path: epath.Path) -> None:
 
 
 def read_pairs(path: epath.Path) -> Iterator[tuple[list[int], list[int]]]:
-  """Yields the token ids of the input and of the output of each decode.
+  """Yield the token ids of the input and of the output of each decode.
+
+  For the rows of an eval job, which has decoded twice, these are the decodes by
+  the target alone.
 
   Raises:
-    ValueError: see `read_tokens`.
+    ValueError: for a file without token ids.
   """
   check_file(path)
   for row in read_rows(path):

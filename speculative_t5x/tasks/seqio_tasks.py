@@ -36,18 +36,18 @@ def add_task(
     vocabulary_file: str | os.PathLike[str],
     preprocessors: Sequence[Callable[..., tf.data.Dataset]] = (),
 ) -> None:
-  """Registers a task and replaces one of the same name.
+  """Register a task of texts in place of one of the same name.
 
   Args:
-    name: name of the task.
-    source: examples with the features `inputs`, `targets` and `example_id`,
+    name: The name of the task.
+    source: Examples with the features `inputs`, `targets` and `example_id`,
       or with those that `preprocessors` expect.
-    metric_fns: metrics of the texts; `metric_fns.speculation` is added to
+    metric_fns: Metrics of the texts; `metric_fns.speculation` is added to
       them. Each must take `aux_values` as that does, because seqio decodes a
       task twice if only some of its metrics do.
     vocabulary_file: SentencePiece model of inputs and targets, which may be
       remote (`gs://`).
-    preprocessors: applied before the texts are tokenized.
+    preprocessors: Applied before the texts are tokenized.
 
   Raises:
     FileNotFoundError: if a local vocabulary file is missing.
@@ -74,19 +74,19 @@ def replace_task(
     metric_fns: Sequence[Callable[..., Any]],
     vocabulary_file: str | os.PathLike[str],
 ) -> None:
-  """Registers a task of inputs and targets, in place of one of the same name.
+  """Register a task of inputs and targets in place of one of the same name.
 
   Args:
-    name: name of the task.
-    source: its examples.
-    preprocessors: all that make tokens of them.
-    metric_fns: all metrics.
-    vocabulary_file: see `add_task`.
+    name: The name of the task.
+    source: Its examples.
+    preprocessors: All preprocessors that make tokens of them.
+    metric_fns: All metrics.
+    vocabulary_file: See `add_task`.
 
   Raises:
     FileNotFoundError: if a local vocabulary file is missing.
   """
-  feature = seqio.Feature(_load_vocabulary(vocabulary_file), add_eos=True)
+  feature = seqio.Feature(load_vocabulary(vocabulary_file), add_eos=True)
   if name in seqio.TaskRegistry.names():
     # A task that reads another folder must not silently remain.
     seqio.TaskRegistry.remove(name)
@@ -102,12 +102,12 @@ def replace_task(
 def source_of_pairs(
     read_pairs: Callable[[str], Pairs], splits: Sequence[str]
 ) -> seqio.DataSource:
-  """Returns a source of pairs of an input and a target text.
+  """Return a source of pairs of an input and a target text.
 
   Args:
-    read_pairs: returns the pairs of a split; called when the split is first
+    read_pairs: Returns the pairs of a split; called when the split is first
       read.
-    splits: names of the splits that `read_pairs` accepts.
+    splits: Names of the splits that `read_pairs` accepts.
   """
 
   def read(split: str) -> Mapping[str, list[str]]:
@@ -120,12 +120,12 @@ def source_of_pairs(
 def source_of_columns(
     read: Callable[[str], Mapping[str, Any]], splits: Sequence[str]
 ) -> seqio.DataSource:
-  """Returns a source of examples whose ids are their indices in the split.
+  """Return a source of examples whose ids are their indices in the split.
 
   Args:
-    read: returns the features of a split, lists or tensors with one entry per
+    read: Returns the features of a split, lists or tensors with one entry per
       example; called when the split is first read.
-    splits: names of the splits that `read` accepts.
+    splits: Names of the splits that `read` accepts.
   """
 
   def dataset(split: str, shuffle_files: bool, seed: int | None = None):
@@ -139,31 +139,14 @@ def source_of_columns(
   return seqio.FunctionDataSource(dataset, splits=splits)
 
 
-def add_prefix(
-    prefix: str, inputs_key: str, targets_key: str
-) -> Callable[[tf.data.Dataset], tf.data.Dataset]:
-  """Returns a preprocessor that makes inputs of a prefix and a text.
+def load_vocabulary(
+    path: str | os.PathLike[str],
+) -> seqio.SentencePieceVocabulary:
+  """Load a SentencePiece model, which is read when it is first used.
 
-  Args:
-    prefix: text before each input, with a space at its end.
-    inputs_key: feature with the text to be translated or summarized.
-    targets_key: feature with the reference.
+  Raises:
+    FileNotFoundError: if a local file is missing.
   """
-
-  def preprocess(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    return dataset.map(
-        lambda example: {
-            'inputs': tf.strings.join([prefix, example[inputs_key]]),
-            'targets': example[targets_key],
-            'example_id': example['example_id'],
-        },
-        num_parallel_calls=tf.data.AUTOTUNE,
-    )
-
-  return preprocess
-
-
-def _load_vocabulary(path) -> seqio.SentencePieceVocabulary:
   path = os.fspath(epath.Path(path))
   # A remote file is looked up when texts are tokenized.
   if '://' not in path and not epath.Path(path).is_file():

@@ -25,14 +25,14 @@ def compute(
     texts: Sequence[str],
     aux_values: Mapping[str, np.ndarray],
 ) -> MetricValues:
-  """Computes all metrics of a task from outputs that were decoded once.
+  """Compute all metrics of a task from outputs that were decoded once.
 
   As in seqio's evaluator, postprocessors see the example of an output.
 
   Args:
-    examples: with the references.
-    texts: one decoded text per example.
-    aux_values: arrays [examples, ...], see `predictions.Predictions`.
+    examples: The examples, with their references.
+    texts: One decoded text per example.
+    aux_values: Arrays [examples, ...], see `predictions.Predictions`.
   """
   task = examples.task
   best = [
@@ -53,7 +53,7 @@ def compute(
 
 
 def check(task: seqio.Task) -> None:
-  """Checks that all metrics of a task can be computed from outputs.
+  """Check that all metrics of a task can be computed from outputs.
 
   Raises:
     ValueError: naming a metric of the references' scores, or one that is not a
@@ -70,7 +70,7 @@ def check(task: seqio.Task) -> None:
 
 
 def quality(values: MetricValues) -> dict[str, float]:
-  """Returns the metrics that a run record has under `quality`.
+  """Return the metrics that a run record has under `quality`.
 
   These are the finite numbers among them, as JSON has no others, without the
   rates of speculation, which the record has under keys of its own.
@@ -85,7 +85,7 @@ def quality(values: MetricValues) -> dict[str, float]:
 
 
 def check_loggers(loggers: Sequence[Callable[..., seqio.Logger]]) -> None:
-  """Raises ValueError unless these are classes of loggers."""
+  """Raise ValueError unless these are classes of loggers."""
   if not isinstance(loggers, Sequence) or not all(map(callable, loggers)):
     raise ValueError(
         'loggers must be classes of seqio loggers in brackets, as in'
@@ -100,15 +100,15 @@ def log(
     step: int,
     values: MetricValues,
 ) -> None:
-  """Passes metrics to seqio loggers.
+  """Pass metrics to seqio loggers.
 
   Args:
-    loggers: classes of loggers; each is called with `output_dir`.
-    folder: what the loggers write to; it is made, because not all of them make
-      it. May be remote.
-    task_name: name of the task.
-    step: training step of the model.
-    values: of `compute`.
+    loggers: Classes of loggers; each is called with `output_dir`.
+    folder: The folder that the loggers write to; it is made, because not all of
+      them make it. May be remote.
+    task_name: The name of the task.
+    step: The training step of the model.
+    values: What `compute` returned.
   """
   folder = epath.Path(folder)
   folder.mkdir(parents=True, exist_ok=True)

@@ -12,6 +12,8 @@ from typing import Any, BinaryIO, NamedTuple
 
 from etils import epath
 
+from speculative_t5x.loading.files import json_lines
+
 STANDARD_INPUT = '-'
 HINTS = 'hints'  # the field of hints that objects may lack
 FORMATS = TEXT, JSONL = 'text', 'jsonl'
@@ -21,10 +23,10 @@ class Line(NamedTuple):
   """A line of a file.
 
   Attributes:
-    place: name of the file and number of the line, for errors.
-    text: without the newline; of a JSON object the text of its field.
-    hints: of a JSON object, texts that the output may repeat.
-    fields: of a JSON object, all but that of the text.
+    place: The name of the file and the number of the line, for errors.
+    text: The text without the newline, or that of a JSON object's field.
+    hints: Texts in a JSON object that the output may repeat.
+    fields: All fields of a JSON object but that of the text.
   """
 
   place: str
@@ -38,7 +40,7 @@ def check(
     file_format: str | None,
     hints_field: str | None = HINTS,
 ) -> None:
-  """Checks the names of files and of their format; reads nothing.
+  """Check the names of files and of their format; read nothing.
 
   Raises:
     ValueError: if there is no file, a file is missing, the format is unknown,
@@ -74,20 +76,20 @@ def read(
     file_format: str | None = None,
     taken: Collection[str] = (),
 ) -> Iterator[Line]:
-  """Yields the lines of files, one file after another.
+  """Yield the lines of files, one file after another.
 
   A line ends with a newline, or a carriage return and a newline, and with
   nothing else that Unicode counts as an end of line. A byte-order mark is no
   part of the first line. A blank line of a JSONL file is a line without text.
 
   Args:
-    paths: of files, local or remote; '-' is the standard input.
-    field: of the JSON objects in JSONL files.
-    hints_field: field of their hints: a text, a list of texts, or null. An
+    paths: Paths of files, local or remote; '-' is the standard input.
+    field: The field of the texts in the objects of JSONL files.
+    hints_field: The field of their hints: a text, a list of texts, or null. An
       object may lack 'hints' and no other field. None to read no hints.
     file_format: 'text' or 'jsonl'; None for JSONL where the name of a file
       ends in .jsonl, and text elsewhere.
-    taken: names that other fields of the objects may not have.
+    taken: Names that other fields of the objects may not have.
   Raises:
     ValueError: naming file and line, for a file without lines, a line that is
       not UTF-8, an object without a field or with another type of value, or
@@ -102,7 +104,12 @@ def read(
         place = f'{name}, line {number}'
         if number == 1:
           data = data.removeprefix(codecs.BOM_UTF8)
-        text = _decode(data, place)
+        try:
+          text = data.removesuffix(b'\n').removesuffix(b'\r').decode()
+        except UnicodeDecodeError as error:
+          raise ValueError(
+              f'{place} is not UTF-8 text. Save the file as UTF-8.'
+          ) from error
         if is_json and text.strip():
           yield _parse(text, field, hints_field, taken, place)
         else:
@@ -127,15 +134,6 @@ def _open(path: str) -> contextlib.AbstractContextManager[BinaryIO]:
   return epath.Path(path).open('rb')
 
 
-def _decode(data: bytes, place: str) -> str:
-  try:
-    return data.removesuffix(b'\n').removesuffix(b'\r').decode()
-  except UnicodeDecodeError as error:
-    raise ValueError(
-        f'{place} is not UTF-8 text. Save the file as UTF-8.'
-    ) from error
-
-
 def _parse(
     text: str,
     field: str,
@@ -143,7 +141,7 @@ def _parse(
     taken: Collection[str],
     place: str,
 ) -> Line:
-  """Returns what a JSON object holds."""
+  """Return what a JSON object holds."""
   try:
     found = json.loads(text)
   except (ValueError, RecursionError):
@@ -160,20 +158,17 @@ def _parse(
           f' Set {remedy}.'
       )
   value = found.pop(field)
-  if not _is_text(value):
-    raise ValueError(
-        f'{place}: the field {field!r} is not a Unicode text. Write it as a'
-        ' string.'
-    )
   hints = None if hints_field is None else found.get(hints_field)
   texts = hints if isinstance(hints, list) else [hints]
   texts = [] if hints is None else texts
-  if not all(map(_is_text, texts)):
-    raise ValueError(
-        f'{place}: the field {hints_field!r} holds hints and is neither a'
-        ' Unicode text nor a list of them. Write a string, a list of strings'
-        ' or null, or set HINTS_FIELD to another field or to None.'
-    )
+  for name, given in ((field, [value]), (hints_field, texts)):
+    # JSON can spell lone surrogates, and UTF-8 cannot.
+    if not all(isinstance(x, str) and _is_strict(x) for x in given):
+      raise ValueError(
+          f'{place}: the field {name!r} is not a Unicode text. Write it as a'
+          ' string, and hints as a list of strings or null; or set INPUT_FIELD'
+          ' or HINTS_FIELD to another field.'
+      )
   if clashing := found.keys() & set(taken):
     raise ValueError(
         f'{place} has the field {min(clashing)!r}, which is written beside the'
@@ -188,17 +183,9 @@ def _parse(
 
 
 def _is_strict(value: Any) -> bool:
-  """Returns whether any reader of JSON can read a value."""
+  """Return whether any reader of JSON can read a value."""
   try:
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    return bool(text.encode())
+    json_lines.dumps(value)
   except ValueError:
     return False
-
-
-def _is_text(value: Any) -> bool:
-  """Returns whether a value is text without lone surrogates.
-
-  JSON can spell those, and UTF-8 cannot.
-  """
-  return isinstance(value, str) and _is_strict(value)
+  return True

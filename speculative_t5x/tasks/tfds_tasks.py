@@ -15,32 +15,34 @@ Pointer-Generator Networks", arXiv:1704.04368; Narayan et al. (2018), "Don't
 Give Me the Details, Just the Summary!", arXiv:1808.08745.
 """
 
-from collections.abc import Callable
-import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 import os
+from typing import Any, NamedTuple
+
+import seqio
+import tensorflow as tf
 
 from speculative_t5x.tasks import metric_fns
 from speculative_t5x.tasks import seqio_tasks
 from speculative_t5x.tasks import tfds_source
 
 
-@dataclasses.dataclass(frozen=True)
-class _Task:
+class _Task(NamedTuple):
   """How a data set becomes a task.
 
   Attributes:
-    tfds_name: name of the data set, with its config and version.
-    prefix: text before each input.
-    inputs_key: feature with the text to be translated or summarized.
-    targets_key: feature with the reference.
-    metric_fns: metrics of the task.
+    tfds_name: The name of the data set, with its config and version.
+    prefix: Text before each input.
+    inputs_key: The feature with the text to be translated or summarized.
+    targets_key: The feature with the reference.
+    metric_fns: Metrics of the task.
   """
 
   tfds_name: str
   prefix: str
   inputs_key: str
   targets_key: str
-  metric_fns: tuple[Callable[..., dict[str, float]], ...]
+  metric_fns: Sequence[Callable[..., Mapping[str, Any]]]
 
 
 _TASKS = {
@@ -74,30 +76,35 @@ def register(
     data_dir: str | os.PathLike[str] | None = None,
     vocabulary_file: str | os.PathLike[str] = seqio_tasks.T5_VOCABULARY_FILE,
 ) -> str:
-  """Registers a seqio task and replaces one registered before.
+  """Register a seqio task in place of one of the same name.
 
   Args:
-    name: one of NAMES.
-    data_dir: folder of TensorFlow Datasets; None for its default, which is the
-      folder that TFDS_DATA_DIR names or ~/tensorflow_datasets.
-    vocabulary_file: path of a SentencePiece model.
+    name: One of NAMES.
+    data_dir: The folder of TensorFlow Datasets; None for its default, which is
+      the folder that TFDS_DATA_DIR names or ~/tensorflow_datasets.
+    vocabulary_file: The path of a SentencePiece model.
 
   Returns:
     The task's name, which is `name`.
 
   Raises:
-    ValueError: for an unknown name.
     FileNotFoundError: if a local vocabulary file is missing. A missing data set
       raises it when the task is read.
   """
-  if name not in _TASKS:
-    raise ValueError(f'name must be one of {NAMES}. Got {name!r}.')
   task = _TASKS[name]
   seqio_tasks.add_task(
       name,
       tfds_source.PreparedDataSource(task.tfds_name, data_dir),
       preprocessors=[
-          seqio_tasks.add_prefix(task.prefix, task.inputs_key, task.targets_key)
+          seqio.map_over_dataset(
+              lambda example: {
+                  'inputs': tf.strings.join(
+                      [task.prefix, example[task.inputs_key]]
+                  ),
+                  'targets': example[task.targets_key],
+                  'example_id': example['example_id'],
+              }
+          )
       ],
       metric_fns=task.metric_fns,
       vocabulary_file=vocabulary_file,

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Judges rules, drafters and draft length policies, those of others too.
+"""Judges rules, drafters and draft length policies, your own included.
 
 All outputs are enumerated, so that a bias is found however small it is.
 
@@ -14,8 +14,6 @@ Each returns nothing, or raises an error that says what is wrong.
 """
 
 from speculative_t5x.testing.boxes import constant_boxes as constant_boxes
-from speculative_t5x.testing.drafters import check_drafter as check_drafter
-from speculative_t5x.testing.policies import check_policy as check_policy
 from speculative_t5x.testing.reachable import (
     exact_distribution as exact_distribution,
 )
@@ -26,6 +24,8 @@ from speculative_t5x.testing.rules import emissions as emissions
 from speculative_t5x.testing.rules import join as join
 from speculative_t5x.testing.rules import mean_accepted as mean_accepted
 from speculative_t5x.testing.rules import outputs as outputs
+from speculative_t5x.testing.step_checks import check_drafter as check_drafter
+from speculative_t5x.testing.step_checks import check_policy as check_policy
 from speculative_t5x.testing.table_pairs import KINDS as KINDS
 from speculative_t5x.testing.table_pairs import Tables as Tables
 from speculative_t5x.testing.table_pairs import random_tables as random_tables

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Everything that a drafter drafts, by evaluating it on all of its uniforms."""
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from speculative_t5x.speculation import contracts
 from speculative_t5x.testing import step_programs
 
-# Of uniforms that draw no token.
+# Values of uniforms that draw no token.
 _OTHERS = 0.01, 0.25, 0.75, 0.99
 
 
@@ -20,7 +21,7 @@ class Draft(NamedTuple):
     row: index of the state.
     weight: the probability of these uniforms.
     uniforms: some of them.
-    tokens: of the draft.
+    tokens: the draft tokens.
     probs: the distribution of each token.
   """
 
@@ -39,93 +40,79 @@ def drafts(
   The first uniform that a drafter has not used yet draws the next token that is
   sampled. The drafts must not change between two neighbouring sums of the
   probabilities that the drafter states. Uniforms that draw no token are 1/2 in
-  what is returned, and the same is checked with other values of them.
+  what is returned; with other values of them, tokens must be the same, and must
+  not be left out for their values either.
 
   Raises:
     AssertionError: if tokens are not drawn from the stated distributions, or if
-      some that are drawn are left out of the draft for the values of tokens.
+      tokens that were drawn are left out for the values of tokens.
   """
-  found = _drafts(program, rule, examples, state, 0.5)
-  most = max(len(each.uniforms) for each in found)
-  if most < program.pair.drafter.num_uniforms:
-    for rest in _OTHERS:
-      _drafts(program, rule, examples, state, rest)
-  return found
+  num_own = program.pair.drafter.num_uniforms
 
+  def propose(asked: Sequence[Draft], rest: float = 0.5) -> contracts.Draft:
+    rows = np.array([each.row for each in asked])
+    uniforms = np.full((len(asked), program.num_uniforms), rest)
+    for row, each in zip(uniforms, asked):
+      row[: len(each.uniforms)] = each.uniforms
+    proposed = program.draft(
+        rule, examples[rows], step_programs.take(state, rows), uniforms
+    )
+    for at, each in enumerate(asked):
+      _check_drawn(program, proposed, at, each)
+    return proposed
 
-def _drafts(program, rule, examples, state, rest: float) -> list[Draft]:
-  """See `drafts`.
-
-  Args:
-    program: likewise.
-    rule: likewise.
-    examples: likewise.
-    state: likewise.
-    rest: the uniforms that draw no token.
-  """
   open_drafts = [Draft(i, 1.0, (), (), ()) for i in range(len(examples))]
-  found, ends, others, drawn = {}, [], [], []
+  found, whole, ends, drawn = {}, [], [], []
   depth = 0
   while open_drafts:
-    proposed = _proposed(program, rule, examples, state, open_drafts, rest)
+    proposed = propose(open_drafts)
     later = []
     for at, each in enumerate(open_drafts):
-      tokens = _check_drawn(program, proposed, at, each)
       length = int(proposed.lengths[at])
       q = _next_probs(proposed, at, depth) if length >= depth else None
       if q is None:
         _add(found, each, length)
-        drawn.append((each.row, each.tokens, length))
+        whole.append(each)
+        drawn.append((each, length))
       elif q is True:
-        mass = np.eye(program.pair.target.vocab_size)[tokens[depth]]
-        child = each._replace(
-            tokens=tokens[: depth + 1], probs=(*each.probs, mass)
+        token = int(proposed.tokens[at, depth])
+        mass = np.eye(program.pair.target.vocab_size)[token]
+        later.append(
+            each._replace(
+                tokens=(*each.tokens, token), probs=(*each.probs, mass)
+            )
         )
-        later.append(child)
-        others += _with_other_uniforms(child, program.pair.drafter.num_uniforms)
       else:
         for child, own_ends in _children(each, q, program.pair.tolerance):
           later.append(child)
           ends += own_ends
     open_drafts, depth = later, depth + 1
-  _lengths(program, rule, examples, state, others, rest)
-  lengths = _lengths(program, rule, examples, state, ends, rest)
-  drawn += [(x.row, x.tokens, n) for x, n in zip(ends, lengths)]
+  if ends:
+    drawn += zip(ends, propose(ends).lengths.tolist())
   _check_none_dropped(program, drawn)
+  unsure = [each for each in whole if len(each.uniforms) < num_own]
+  for rest in _OTHERS if unsure else ():
+    lengths = propose(unsure, rest).lengths.tolist()
+    _check_none_dropped(program, list(zip(unsure, lengths)))
   return list(found.values())
 
 
-def _proposed(
-    program, rule, examples, state, asked, rest: float
-) -> contracts.Draft:
-  rows = np.array([each.row for each in asked])
-  uniforms = np.full((len(asked), program.num_uniforms), rest)
-  for row, each in zip(uniforms, asked):
-    row[: len(each.uniforms)] = each.uniforms
-  return program.draft(
-      rule, examples[rows], step_programs.take(state, rows), uniforms
-  )
-
-
-def _next_probs(proposed, row, depth):
+def _next_probs(proposed, row, depth) -> np.ndarray | bool | None:
   """Returns q of the token at a depth, True for a point mass, None for none."""
-  gamma = proposed.tokens.shape[1]
-  if (
-      depth == gamma
-      or proposed.probs is None
-      and (depth >= proposed.lengths[row])
-  ):
+  if depth == proposed.tokens.shape[1]:
     return None
   if proposed.probs is None:
-    return True
+    return True if depth < proposed.lengths[row] else None
   if proposed.is_point_mass is not None and proposed.is_point_mass[row, depth]:
-    return True
+    return True if depth < proposed.lengths[row] else None
   q = proposed.probs[row, depth].astype(np.float64)
   # A token may be drawn that is not drafted, because of its own value or not.
   return q if np.sum(q) > 0 else None
 
 
-def _children(each: Draft, q, tolerance):
+def _children(
+    each: Draft, q: np.ndarray, tolerance: float
+) -> Iterator[tuple[Draft, list[Draft]]]:
   """Yields a draft for each next token, and some with uniforms at its ends."""
   cuts = np.concatenate([[0], np.cumsum(q) / np.sum(q)])
   # Uniforms have 32 bits here.
@@ -144,17 +131,7 @@ def _children(each: Draft, q, tolerance):
     yield at((low + high) / 2), [at(low + margin), at(high - margin)]
 
 
-def _with_other_uniforms(each: Draft, count: int) -> list[Draft]:
-  """Returns a draft whose last token must not depend on unused uniforms."""
-  unused = count - len(each.uniforms)
-  return [
-      each._replace(uniforms=(*each.uniforms, *[value] * unused))
-      for value in (0.01, 0.99)
-      if unused
-  ]
-
-
-def _add(found, each: Draft, length: int):
+def _add(found: dict, each: Draft, length: int) -> None:
   """Adds a draft that is cut to a length; equal ones are merged."""
   key = each.row, each.tokens[:length]
   before = found.get(key)
@@ -165,18 +142,8 @@ def _add(found, each: Draft, length: int):
   found[key] = chosen._replace(weight=weight)
 
 
-def _lengths(program, rule, examples, state, asked, rest: float) -> list[int]:
-  """Checks the tokens of some drafts, and returns the lengths."""
-  if not asked:
-    return []
-  proposed = _proposed(program, rule, examples, state, asked, rest)
-  for row, each in enumerate(asked):
-    _check_drawn(program, proposed, row, each)
-  return proposed.lengths.tolist()
-
-
-def _check_drawn(program, proposed, row, each: Draft) -> tuple[int, ...]:
-  """Returns the proposed tokens, which begin with those of a draft."""
+def _check_drawn(program, proposed, row, each: Draft) -> None:
+  """Checks that the proposed tokens begin with those of a draft."""
   tokens = tuple(proposed.tokens[row].tolist())
   count = min(len(each.tokens), int(proposed.lengths[row]))
   if tokens[:count] != each.tokens[:count]:
@@ -186,21 +153,19 @@ def _check_drawn(program, proposed, row, each: Draft) -> tuple[int, ...]:
         ' was drawn from, by `sampling.draw` and the uniforms in their order;'
         ' only a token that no uniform decides is a point mass.'
     )
-  return tokens
 
 
 def _check_none_dropped(
-    program: step_programs.Program,
-    drawn: list[tuple[int, tuple[int, ...], int]],
+    program: step_programs.Program, drawn: list[tuple[Draft, int]]
 ) -> None:
   """Checks that tokens decide only about the drafting of tokens after them.
 
   Args:
-    program: whose drafter it is.
-    drawn: state, all tokens drawn, and how many of them are draft tokens.
+    program: names the drafter.
+    drawn: all tokens drawn, and how many of them are draft tokens.
   """
   first = {}
-  for row, tokens, length in drawn:
+  for (row, _, _, tokens, _), length in drawn:
     for at in range(len(tokens)):
       is_drafted = at < length
       own = is_drafted, tokens, length

@@ -19,57 +19,34 @@ import numpy as np
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.testing import all_drafts as drafts_lib
-from speculative_t5x.testing import rows as rows_lib
 from speculative_t5x.testing import rules
 from speculative_t5x.testing import step_programs
 
+_HALF = step_programs.ROWS // 2
+_ROUNDS = 8  # by chance, the others may decide alike in one of them
+_ROUNDING = 1e-5  # of a policy's numbers
 
-class Decisions:
-  """The boxes of a rule, enumerated once per draft of an example.
 
-  Attributes:
-    enumerator: of the rule.
-    known: weight and uniforms of each box, by example, tokens and draft.
+def _paths(
+    program: step_programs.Program,
+    rule: contracts.Rule,
+    examples: np.ndarray,
+    state: state_lib.State,
+    enumerator: rules.Enumerator,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+  """Returns all paths of a step from some states.
+
+  Returns:
+    Of each path the index of its state, its probability given the state, and
+    its uniforms [paths, any].
   """
-
-  def __init__(self, enumerator: rules.Enumerator):
-    self.enumerator = enumerator
-    self.known = {}
-
-
-class Paths(NamedTuple):
-  """Paths of a step from several states; leaves have one row per path.
-
-  Attributes:
-    rows: index of the state.
-    weights: probabilities given the state.
-    uniforms: [paths, any].
-  """
-
-  rows: np.ndarray
-  weights: np.ndarray
-  uniforms: np.ndarray
-
-
-def paths(
-    program: step_programs.Program, rule, examples, state, decisions: Decisions
-) -> Paths:
-  """Returns all paths of a step.
-
-  Args:
-    program: whose step.
-    rule: of the step.
-    examples: of the states.
-    state: where the step begins.
-    decisions: of the same rule.
-  """
-  num_tokens = state.num_tokens.tolist()
   prefixes = [
       tuple(row[:count].tolist())
-      for row, count in zip(state.sequences, num_tokens)
+      for row, count in zip(state.sequences, state.num_tokens.tolist())
   ]
   drafted = drafts_lib.drafts(program, rule, examples, state)
-  known = decisions.known
+  # Weight and uniforms of each box, by what the rule decides about.
+  known = program.known.setdefault(enumerator, {})
   keys = [
       (
           int(examples[each.row]),
@@ -82,50 +59,38 @@ def paths(
   new = {key: each for key, each in zip(keys, drafted) if key not in known}
   if new:
     problems = [
-        _problem(program, example, prefix, each)
-        for (example, prefix, *_), each in new.items()
+        rules.problem(
+            lambda more, at=at: program.pair.find_logits(at[0], at[1] + more),
+            lambda more, at=at: program.probs(at[0], at[1] + more),
+            program.samplings[0],
+            program.pair.drafter.max_draft_tokens,
+            each.tokens,
+            each.probs,
+        )
+        for at, each in new.items()
     ]
-    for key in new:
-      known[key] = []
+    known.update({key: [] for key in new})
     by_number = list(new)
-    for box in decisions.enumerator.boxes(*rules.join(problems)):
+    for box in enumerator.boxes(*rules.join(problems)):
       key = by_number[box.problem]
       p = program.probs(key[0], key[1] + key[2][: box.num_accepted])
-      for length, middle in intervals(box.next_probs, p):
+      # Boundaries of p are decision points too: a row that ends inside its
+      # draft draws nothing, and a wrong step may draw from p.
+      for length, middle in _intervals(box.next_probs, p):
         uniforms = *box.accept_uniforms.tolist(), middle
         known[key].append((box.weight * length, uniforms))
-  rows, weights, uniforms = [], [], []
   num_own = program.pair.drafter.num_uniforms
+  rows, weights, uniforms = [], [], []
   for key, each in zip(keys, drafted):
     unused = (0.5,) * (num_own - len(each.uniforms))
     for weight, values in known[key]:
       rows.append(each.row)
       weights.append(each.weight * weight)
       uniforms.append((*each.uniforms, *unused, *values))
-  return Paths(np.array(rows), np.array(weights), np.array(uniforms))
+  return np.array(rows), np.array(weights), np.array(uniforms)
 
 
-def _problem(program, example, prefix, draft: drafts_lib.Draft):
-  """Returns what the rule gets for a draft, in arrays of one row."""
-  gamma = program.pair.drafter.max_draft_tokens
-  vocab_size = program.pair.target.vocab_size
-  count = len(draft.tokens)
-  missing = gamma - count
-  places = [prefix + draft.tokens[: min(i, count)] for i in range(gamma + 1)]
-  uniform = np.full(vocab_size, 1 / vocab_size)
-  p = np.array([[program.probs(example, place) for place in places]])
-  logits = [[program.pair.find_logits(example, place) for place in places]]
-  return (
-      contracts.Scores(np.array(logits), p, program.sampling),
-      contracts.Draft(
-          np.array([[*draft.tokens, *[0] * missing]], np.int32),
-          np.array([count], np.int32),
-          np.array([[*draft.probs, *[uniform] * missing]]),
-      ),
-  )
-
-
-def intervals(*distributions) -> Iterator[tuple[float, float]]:
+def _intervals(*distributions) -> Iterator[tuple[float, float]]:
   """Yields lengths and midpoints of [0, 1), cut at all boundaries."""
   cuts = [np.cumsum(each) / np.sum(each) for each in distributions]
   edges = np.unique(np.concatenate([[0.0, 1.0], *cuts]).clip(0, 1))
@@ -151,18 +116,18 @@ class Reached(NamedTuple):
 def reach(
     program: step_programs.Program,
     rule: contracts.Rule,
-    decisions: Decisions,
+    enumerator: rules.Enumerator,
     state: state_lib.State | None = None,
 ) -> Reached:
   """Enumerates decoding from its first token to its last.
 
   Args:
-    program: whose steps.
-    rule: of the steps.
-    decisions: of the same rule.
-    state: of the examples, before any token; None for that of `program.begin`.
+    program: makes the steps.
+    rule: accepts draft tokens in each step.
+    enumerator: finds the boxes of the same rule.
+    state: the examples before any token; None for that of `program.begin`.
   Raises:
-    AssertionError: see `drafts.drafts` and `rows.check`.
+    AssertionError: see `all_drafts.drafts` and `_check_rows`.
   """
   state = program.begin(rule) if state is None else state
   examples = np.arange(len(program.pair.limits))
@@ -170,12 +135,12 @@ def reach(
   found = [{} for _ in examples]
   num_paths, lengths = 0, set()
   while len(examples):
-    rows_lib.check(program, rule, examples, state)
-    made = paths(program, rule, examples, state, decisions)
-    num_paths += len(made.rows)
-    examples, weights = examples[made.rows], weights[made.rows] * made.weights
-    before = step_programs.take(state, made.rows)
-    state = program.step(rule, examples, before, made.uniforms)
+    _check_rows(program, rule, examples, state)
+    rows, own, uniforms = _paths(program, rule, examples, state, enumerator)
+    num_paths += len(rows)
+    examples, weights = examples[rows], weights[rows] * own
+    before = step_programs.take(state, rows)
+    state = program.step(rule, examples, before, uniforms)
     lengths |= _chosen_lengths(program, examples, state.outcome)
     merged = {}
     for row, key in enumerate(_keys(examples, state)):
@@ -247,3 +212,65 @@ def exact_distributions(
       exact_distribution(functools.partial(program.probs, example), limit, end)
       for example, limit in enumerate(program.pair.limits)
   ]
+
+
+def _check_rows(program, rule, examples, state) -> None:
+  """Steps some rows beside others, and again beside others in another order.
+
+  Raises:
+    AssertionError: naming what differs.
+  """
+  # Those beside them are as different as the states are.
+  short, long = np.argmin(state.num_tokens), np.argmax(state.num_tokens)
+  if short == long:
+    short, long = 0, len(examples) - 1
+  for seed in range(_ROUNDS):
+    rng = np.random.default_rng(seed)
+    own = rng.integers(0, len(examples), _HALF)
+    own_uniforms = rng.random((_HALF, program.num_uniforms))
+    results = []
+    for beside in (short, long):
+      order = rng.permutation(2 * _HALF)
+      rows = np.concatenate([own, np.full(_HALF, beside)])[order]
+      others = rng.random(own_uniforms.shape)
+      after = program.step(
+          rule,
+          examples[rows],
+          step_programs.take(state, rows),
+          np.concatenate([own_uniforms, others])[order],
+      )
+      place = np.argsort(order)[:_HALF]
+      results.append({k: x[place] for k, x in _results(after).items()})
+    for name, one in results[0].items():
+      if difference := _differ(one, results[1][name]):
+        raise AssertionError(
+            f'{program.name}: {name} of a row depend on the other rows of its'
+            f' batch: {difference} with others beside it. What is decided for a'
+            ' row must depend on that row alone.'
+        )
+
+
+def _results(after: state_lib.State) -> dict[str, np.ndarray]:
+  """Returns what a row must have decided by itself."""
+  outcome = after.outcome
+  is_draft = (
+      np.arange(outcome.draft_tokens.shape[1]) < outcome.num_drafted[:, None]
+  )
+  found = {
+      'the numbers of draft tokens': outcome.num_drafted,
+      'the draft tokens': np.where(is_draft, outcome.draft_tokens, -1),
+      'the outputs': after.sequences,
+  }
+  for i, leaf in enumerate(jax.tree.leaves(after.policy_state)):
+    found[f"the numbers of the policy's state ({i})"] = leaf
+  return found
+
+
+def _differ(one: np.ndarray, other: np.ndarray) -> str | None:
+  """Shows the first row that differs, None without one."""
+  is_equal = np.isclose(one, other, rtol=_ROUNDING, atol=_ROUNDING)
+  rows = np.flatnonzero(~is_equal.reshape(len(one), -1).all(axis=1))
+  if not len(rows):
+    return None
+  show = lambda x: x[rows[0]].tolist()
+  return f'{show(one)} is {show(other)}'

@@ -15,6 +15,7 @@ each with the distributions that the target gives it).
 
 import collections
 from collections.abc import Callable, Sequence
+import inspect
 import itertools
 from typing import Any, NamedTuple
 
@@ -59,7 +60,7 @@ def check_rule(
     ValueError: for something that is no rule or no pytree, or if the rule is
       not constant on boxes of its uniforms.
   """
-  if hasattr(rule, 'name') and not isinstance(rule, type):
+  if not inspect.isfunction(rule):
     description.check(rule)
   settings = [
       dict(gamma=width, vocab_size=vocab_size, seed=seed)
@@ -76,12 +77,28 @@ def check_rule(
       rule, [tables_lib.random_tables(**each) for each in settings]
   )
   worst = int(np.argmax(found))
-  if found[worst] > tolerance:
-    shown = ', '.join(f'{name}={x!r}' for name, x in settings[worst].items())
+  shown = ', '.join(f'{name}={x!r}' for name, x in settings[worst].items())
+  check_distance(
+      f'{getattr(rule, "name", rule)} with random_tables({shown})',
+      found[worst],
+      tolerance,
+  )
+
+
+def check_distance(name: str, distance: float, tolerance: float) -> None:
+  """Checks that outputs follow the target's distribution.
+
+  Args:
+    name: says what made the outputs, for the message.
+    distance: total variation distance of the outputs from the target's.
+    tolerance: the largest one that passes.
+  Raises:
+    AssertionError: for a larger one.
+  """
+  if distance > tolerance:
     raise AssertionError(
-        f'{getattr(rule, "name", rule)} does not keep the target distribution:'
-        f' the total variation distance is {found[worst]:.2g}, and'
-        f' {tolerance:g} is allowed. The tables are random_tables({shown}).'
+        f'{name} does not keep the distribution of the target: the total'
+        f' variation distance is {distance:.2g}, and {tolerance:g} is allowed.'
     )
 
 
@@ -199,39 +216,65 @@ def _continued(
 def _problem(
     tables: tables_lib.Tables, tokens: tuple[int, ...]
 ) -> tuple[contracts.Scores, contracts.Draft]:
-  """Returns what a rule gets for one draft, in arrays of one row."""
-  gamma, count = tables.gamma, len(tokens)
-  # A rule must not read what follows the draft.
-  filled = (*tokens, *[tables.vocab_size - 1] * (gamma - count))
-  prefixes = [filled[:k] for k in range(gamma + 1)]
-  probs, is_point_mass = None, None
-  if tables.is_point_mass is not True:
-    probs = np.array(
-        [
-            x[prefix] if k < count else np.full(tables.vocab_size, np.nan)
-            for k, (x, prefix) in enumerate(zip(tables.draft_probs, prefixes))
-        ]
-    ).reshape(1, gamma, tables.vocab_size)
-    if tables.is_point_mass is not None:
-      point_masses = [
-          tables.has_point_mass(prefix) for prefix in prefixes[:gamma]
-      ]
-      is_point_mass = np.array([point_masses], bool).reshape(1, gamma)
-  at_prefixes = lambda arrays: np.array(
-      [[x[prefix] for x, prefix in zip(arrays, prefixes)]]
-  )
-  scores = contracts.Scores(
-      at_prefixes(tables.logits),
-      at_prefixes(tables.target_probs),
+  """Returns what a rule gets for one draft of the tables."""
+  prefixes = [tokens[:k] for k in range(len(tokens))]
+  return problem(
+      lambda prefix: tables.logits[len(prefix)][prefix],
+      lambda prefix: tables.target_probs[len(prefix)][prefix],
       sampling_lib.make_sampling(tables.temperature, tables.topk),
+      tables.gamma,
+      tokens,
+      None
+      if tables.is_point_mass is True
+      else [tables.draft_probs[len(prefix)][prefix] for prefix in prefixes],
+      None
+      if isinstance(tables.is_point_mass, bool | None)
+      else [tables.has_point_mass(prefix) for prefix in prefixes],
   )
+
+
+def problem(
+    find_logits: Callable[[tuple[int, ...]], np.ndarray],
+    find_probs: Callable[[tuple[int, ...]], np.ndarray],
+    sampling: sampling_lib.Sampling,
+    gamma: int,
+    tokens: tuple[int, ...],
+    draft_probs: Sequence[np.ndarray] | None,
+    is_point_mass: Sequence[bool] | None = None,
+) -> tuple[contracts.Scores, contracts.Draft]:
+  """Returns what a rule gets for one draft, in NumPy arrays of one row.
+
+  Args:
+    find_logits: Returns the target's logits after some draft tokens.
+    find_probs: Returns its distribution there.
+    sampling: The target's sampling.
+    gamma: Draft tokens per block.
+    tokens: The draft tokens, at most gamma.
+    draft_probs: The distribution of each draft token; None for point masses.
+    is_point_mass: Which draft tokens are point masses; None for none.
+  """
+  count = len(tokens)
+  logits = [find_logits(tokens[:k]) for k in range(count + 1)]
+  probs = [find_probs(tokens[:k]) for k in range(count + 1)]
+  # A rule must not read what follows the draft.
+  fill = lambda values, value, size=gamma: np.array(
+      [[*values, *[value] * (size - len(values))]]
+  )
+  vocab_size = len(probs[0])
   draft = contracts.Draft(
-      np.array([filled], np.int32).reshape(1, gamma),
+      fill(tokens, vocab_size - 1).astype(np.int32),
       np.array([count], np.int32),
-      probs,
-      is_point_mass,
   )
-  return scores, draft
+  if draft_probs is not None:
+    nan = np.full(vocab_size, np.nan)
+    filled = fill(draft_probs, nan).reshape(1, gamma, vocab_size)
+    draft = draft.replace(probs=filled)
+  if is_point_mass is not None:
+    draft = draft.replace(is_point_mass=fill(is_point_mass, False).astype(bool))
+  size = gamma + 1
+  return contracts.Scores(
+      fill(logits, logits[-1], size), fill(probs, probs[-1], size), sampling
+  ), draft
 
 
 def join(
@@ -270,11 +313,6 @@ class Enumerator:
   """Finds the boxes of a rule; compiles it once per form of its arguments."""
 
   def __init__(self, rule: Rule):
-    if isinstance(rule, type) or not callable(rule):
-      raise ValueError(
-          'rule must be a contracts.Rule or a function with the same arguments,'
-          f' got {rule!r}. Give an object, as block.BlockVerification().'
-      )
     # Not the rule itself, which JAX might take for another one.
     self._decide = jax.jit(lambda *args: rule(*args))
 
@@ -321,23 +359,20 @@ def _numbers(
   """
   num_accepted = np.asarray(verdict.num_accepted)
   weights = np.asarray(verdict.next_weights, np.float64)
-  if num_accepted.shape != lengths.shape or weights.shape != (
-      len(lengths), vocab_size
-  ):  # fmt: skip
+  rows = len(lengths)
+  if (
+      (num_accepted.shape, weights.shape) != ((rows,), (rows, vocab_size))
+      or np.any((num_accepted < 0) | (num_accepted > lengths))
+      or np.any(weights < 0)
+      or not np.all(np.isfinite(weights))
+      or not np.all(np.any(weights > 0, axis=1))
+  ):
     raise ValueError(
-        'The rule must return a Verdict with num_accepted [rows] and'
-        f' next_weights [rows, vocab], got shapes {num_accepted.shape} and'
-        f' {weights.shape} for {len(lengths)} rows and {vocab_size} tokens.'
+        'The rule must return a Verdict with num_accepted [rows] in [0,'
+        ' draft.lengths], and next_weights [rows, vocab] that are finite and'
+        f' not negative, some above 0. Got shapes {num_accepted.shape} and'
+        f' {weights.shape} for {rows} rows and {vocab_size} tokens.'
     )
-  if np.any((num_accepted < 0) | (num_accepted > lengths)):
-    raise ValueError(
-        'The rule accepted fewer than 0 or more draft tokens than there are.'
-        ' num_accepted must lie in [0, draft.lengths].'
-    )
-  totals = np.sum(weights, axis=1)
-  if not np.all((totals > 0) & np.isfinite(totals)) or np.any(weights < 0):
-    raise ValueError(
-        "The rule's next_weights must be finite and non-negative, and some"
-        ' must be positive.'
-    )
-  return np.column_stack([num_accepted, weights / totals[:, None]])
+  return np.column_stack(
+      [num_accepted, weights / np.sum(weights, axis=1, keepdims=True)]
+  )

@@ -5,6 +5,7 @@
 Legend: rows (paths of decoding), examples.
 """
 
+from collections.abc import Callable
 import copy
 import functools
 from typing import Any
@@ -18,7 +19,6 @@ from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import step as step_lib
 from speculative_t5x.testing import pairs
-from speculative_t5x.testing import words
 
 ROWS = 512  # per call of a compiled function
 
@@ -29,31 +29,44 @@ class Program:
   Attributes:
     pair: what is decoded.
     policy: the draft length policy.
-    sampling: of target and drafter.
+    samplings: the target's sampling and the drafter's.
     probs: returns the target's distribution after some tokens of an example.
+    known: what `reachable` knows of each rule's decisions at this sampling.
   """
 
   def __init__(
       self,
       pair: pairs.Pair,
       policy: contracts.DraftLengthPolicy,
-      sampling: sampling_lib.Sampling,
+      sampling: sampling_lib.Sampling | None = None,
   ):
     """Compiles nothing yet."""
     self.pair = pair
     self.policy = policy
-    self.sampling = sampling
-    self.probs = _probs(pair, sampling)
+    self._set_sampling(sampling or sampling_lib.make_sampling(), None)
     self._begin = _jit(lambda *args: self.start(*args)[2])
-    self._step = _jit(self._run_step)
-    self._draft = _jit(self._run_draft)
+    self._step = _jit(_run_with(self.start, lambda *x: step_lib.step(*x)[0]))
+    self._draft = _jit(_run_with(self.start, step_lib.drafted))
 
-  def with_sampling(self, sampling: sampling_lib.Sampling) -> 'Program':
-    """Returns a program that shares what this one compiles."""
+  def with_sampling(
+      self,
+      sampling: sampling_lib.Sampling,
+      draft_sampling: sampling_lib.Sampling | None = None,
+  ) -> 'Program':
+    """Returns a program that shares what this one compiles.
+
+    Args:
+      sampling: the target's.
+      draft_sampling: the drafter's; None for the target's.
+    """
     other = copy.copy(self)
-    other.sampling = sampling
-    other.probs = _probs(self.pair, sampling)
+    other._set_sampling(sampling, draft_sampling)
     return other
+
+  def _set_sampling(self, sampling, draft_sampling) -> None:
+    self.samplings = sampling, draft_sampling or sampling
+    self.probs = _probs(self.pair, sampling)
+    self.known = {}
 
   @property
   def name(self) -> str:
@@ -70,7 +83,7 @@ class Program:
   def start(
       self,
       rule: contracts.Rule,
-      sampling: sampling_lib.Sampling,
+      samplings: tuple[sampling_lib.Sampling, sampling_lib.Sampling],
       examples: np.ndarray,
       rows: int = ROWS,
   ) -> tuple[state_lib.Setup, state_lib.Batch, state_lib.State]:
@@ -78,7 +91,7 @@ class Program:
 
     Args:
       rule: any.
-      sampling: of target and drafter.
+      samplings: the target's sampling and the drafter's.
       examples: their numbers.
       rows: a multiple of the examples (static).
     """
@@ -87,10 +100,10 @@ class Program:
     setup = state_lib.Setup(
         pair.target,
         jax.tree.map(jnp.asarray, pair.target_params),
-        sampling,
+        samplings[0],
         pair.drafter,
         jax.tree.map(jnp.asarray, pair.draft_params),
-        sampling,
+        samplings[1],
         rule,
         self.policy,
     )
@@ -112,7 +125,7 @@ class Program:
         entry per row, which requests that take the place of others need.
     """
     count = len(self.pair.limits)
-    state = self._begin(rule, self.sampling, np.resize(np.arange(count), ROWS))
+    state = self._begin(rule, self.samplings, np.resize(np.arange(count), ROWS))
     parts = {'drafter': state.draft_state, 'policy': state.policy_state}
     for name, part in parts.items():
       for leaf in jax.tree.leaves(part):
@@ -132,14 +145,6 @@ class Program:
     """Makes one step of any number of rows."""
     return self._in_parts(self._step, rule, examples, state, uniforms)
 
-  def _run_step(self, rule, sampling, examples, state, uniforms):
-    setup, batch, _ = self.start(rule, sampling, examples)
-    return step_lib.step(setup, batch, state, uniforms)[0]
-
-  def _run_draft(self, rule, sampling, examples, state, uniforms):
-    setup, batch, _ = self.start(rule, sampling, examples)
-    return step_lib.drafted(setup, batch, state, uniforms)
-
   def _in_parts(self, function, rule, examples, state, uniforms):
     found = []
     for i in range(0, len(examples), ROWS):
@@ -147,13 +152,23 @@ class Program:
       rows = i + np.arange(ROWS) % count
       after = function(
           rule,
-          self.sampling,
+          self.samplings,
           examples[rows],
           take(state, rows),
-          words.words(uniforms[rows]),
+          words(uniforms[rows]),
       )
       found.append(take(jax.device_get(after), np.arange(count)))
     return jax.tree.map(lambda *x: np.concatenate(x), *found)
+
+
+def _run_with(start: Callable, function: Callable) -> Callable:
+  """Returns a function of a step, which begins with some states."""
+
+  def run(rule, samplings, examples, state, uniforms):
+    setup, batch, _ = start(rule, samplings, examples)
+    return function(setup, batch, state, uniforms)
+
+  return run
 
 
 # These programs run for less time than it takes to optimize them.
@@ -165,6 +180,21 @@ _jit = functools.partial(
 def take(tree: Any, rows: np.ndarray) -> Any:
   """Returns some rows of all arrays."""
   return jax.tree.map(lambda x: np.asarray(x)[rows], tree)
+
+
+def words(values) -> np.ndarray:
+  """Returns uniforms whose draws and coins are those of given numbers.
+
+  Both words are values * 2^32, because a draw from one block uses the second
+  alone, and a coin the first, up to 2^-32.
+
+  Args:
+    values: [...] in [0, 1).
+  Returns:
+    [..., 2] uint32, for vocabularies of one block of a draw.
+  """
+  word = np.floor(np.asarray(values, np.float64) * 2**32).astype(np.uint32)
+  return np.stack([word, word], axis=-1)
 
 
 def _probs(pair: pairs.Pair, sampling: sampling_lib.Sampling):

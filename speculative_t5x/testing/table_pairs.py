@@ -113,11 +113,7 @@ def random_tables(
     kind: 'sampled' for drafts of gamma tokens; 'short' for drafts that stop
       early at some prefixes; 'mixed' for such drafts with point masses among
       their tokens, and 'point_masses' if they have no others.
-  Raises:
-    ValueError: for another kind.
   """
-  if kind not in KINDS:
-    raise ValueError(f'kind must be one of {KINDS}, got {kind!r}.')
   rng = np.random.default_rng(seed)
   normal = lambda k: rng.normal(size=(vocab_size,) * (k + 1)) * 1.5
   logits = [normal(k) for k in range(gamma + 1)]

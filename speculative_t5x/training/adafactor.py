@@ -26,9 +26,9 @@ class TrainState:
   """The state of a training run.
 
   Attributes:
-    step: [] int32, number of steps made.
-    params: float32 parameters under T5X's names.
-    opt_state: optax state of the optimizer that `make` returns.
+    step: [] int32. The number of steps made.
+    params: The float32 parameters.
+    opt_state: The state of the optimizer that `make` returns.
   """
 
   step: jax.Array
@@ -39,10 +39,10 @@ class TrainState:
 def make(
     learning_rate_fn: schedules.LearningRateFn,
 ) -> optax.GradientTransformation:
-  """Returns Adafactor with the settings of T5X's T5 1.1 recipe.
+  """Return Adafactor with the settings of T5X's T5 1.1 recipe.
 
   Args:
-    learning_rate_fn: learning rate as a function of the step, from step 0.
+    learning_rate_fn: The learning rate as a function of the step, from 0 on.
   """
   return optax.adafactor(
       learning_rate_fn,
@@ -59,7 +59,7 @@ def make(
 def start(
     optimizer: optax.GradientTransformation, params: Params
 ) -> TrainState:
-  """Returns the state before the first step."""
+  """Return the state before the first step."""
   step = jnp.zeros((), jnp.int32)
   # Copied, because a train step donates the state's buffers.
   params = jax.tree.map(jnp.array, params)
@@ -67,7 +67,7 @@ def start(
 
 
 def to_param_states(opt_state: optax.OptState) -> Mapping[str, Any]:
-  """Converts the optimizer's state to T5X's layout, four arrays per parameter.
+  """Convert the optimizer's state to T5X's layout, four arrays per parameter.
 
   Returns:
     A tree like the parameters' with a mapping of `m`, `v`, `v_row` and `v_col`
@@ -94,15 +94,15 @@ def from_param_states(
     params: Params,
     param_states: Mapping[str, Any],
 ) -> TrainState:
-  """Makes a train state from a checkpoint, to resume a training run.
+  """Make a train state from a checkpoint, to resume a training run.
 
   This is the inverse of `to_param_states`.
 
   Args:
-    optimizer: the optimizer that `make` returned.
-    step: number of steps made.
-    params: parameters after those steps.
-    param_states: the optimizer's state, as `to_param_states` returns it.
+    optimizer: The optimizer that `make` returned.
+    step: The number of steps made.
+    params: The parameters after those steps.
+    param_states: The optimizer's state, as `to_param_states` returns it.
   """
   part = lambda name: jax.tree.map(
       lambda _, state: state[name], params, param_states

@@ -10,7 +10,7 @@ resumed at step k sees the same batches as an uninterrupted one.
 Legend: num_examples, batch, inputs_length, targets_length.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 
 from flax import struct
@@ -19,6 +19,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int
 import numpy as np
 
+from speculative_t5x.decoder import batching
 from speculative_t5x.networks import t5
 
 Tokens = np.ndarray | jax.Array
@@ -46,41 +47,64 @@ class Examples:
     return np.maximum(_lengths(self.inputs), _lengths(self.targets))
 
   def cut(self, length: int) -> 'Examples':
-    """Returns the first `length` columns of inputs and targets."""
+    """Return the first `length` columns of inputs and targets."""
     return Examples(self.inputs[..., :length], self.targets[..., :length])
 
   def take(self, indices: Tokens) -> 'Examples':
-    """Returns the examples at the given indices, int32 of any shape."""
+    """Return the examples at the given indices, int32 of any shape."""
     return Examples(self.inputs[indices], self.targets[indices])
 
 
 def _lengths(tokens: np.ndarray) -> np.ndarray:
-  """Returns the place behind the last token of each row, [rows] int32."""
-  is_token = tokens > 0
-  behind_last = tokens.shape[1] - np.argmax(is_token[:, ::-1], axis=1)
-  return np.where(is_token.any(axis=1), behind_last, 0).astype(np.int32)
+  """Return the place behind the last token of each row, [rows] int32.
 
-
-def check_tokens(examples: Examples, config: t5.T5Config, origin: str) -> None:
-  """Checks that the tokens are of a network's vocabulary.
-
-  Raises:
-    ValueError: naming where they come from, and the first that is not.
+  A padding id within a row counts: a network can sample it.
   """
-  largest = max(examples.inputs.max(), examples.targets.max())
+  places = np.arange(1, tokens.shape[1] + 1, dtype=np.int32)
+  return np.max(np.where(tokens > 0, places, 0), axis=1, initial=0)
+
+
+def pad(
+    inputs: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    config: t5.T5Config,
+    origin: str,
+    lengths: Mapping[str, int] | None = None,
+) -> Examples:
+  """Pad sequences of any lengths to arrays that a network can read.
+
+  Args:
+    inputs: Token ids of each example, at least one.
+    targets: Token ids of each example.
+    config: The network's config.
+    origin: Where the tokens come from, for the message.
+    lengths: Maximum tokens of 'inputs' and 'targets', up to which the arrays'
+      lengths are rounded up to a multiple of 8, because odd sizes are slow on
+      accelerators; None for the longest sequences.
+  Raises:
+    ValueError: if a token is outside the network's vocabulary.
+  """
+  arrays = []
+  for name, rows in (('inputs', inputs), ('targets', targets)):
+    length = max(map(len, rows))
+    if lengths is not None:
+      length = min(-(-length // 8) * 8, lengths[name])
+    arrays.append(batching.pad(rows, length))
+  largest = max(tokens.max() for tokens in arrays)
   if largest >= config.vocab_size:
     raise ValueError(
         f'{origin} has token {largest}, but the network has only'
         f" {config.vocab_size} tokens. Raise vocab_size, or use the task's"
         ' vocabulary.'
     )
+  return Examples(*arrays)
 
 
 def join(parts: Sequence[Examples]) -> Examples:
-  """Returns the examples of all parts, padded to one length.
+  """Return the examples of all parts, padded to one length.
 
   Args:
-    parts: examples in numpy arrays, at least one part.
+    parts: Examples in numpy arrays, at least one part.
   """
 
   def joined(*arrays):
@@ -91,29 +115,10 @@ def join(parts: Sequence[Examples]) -> Examples:
   return jax.tree.map(joined, *parts)
 
 
-def trim_padding(examples: Examples, multiple: int = 8) -> Examples:
-  """Removes the columns in which every example is padded.
-
-  Args:
-    examples: examples in numpy arrays.
-    multiple: number to whose multiple the lengths are rounded up, because odd
-      sizes are slow on accelerators.
-  """
-  return jax.tree.map(
-      lambda tokens: tokens[:, : _used_length(tokens, multiple)], examples
-  )
-
-
-def _used_length(tokens: np.ndarray, multiple: int) -> int:
-  used = np.flatnonzero(tokens.any(axis=0))
-  longest = int(used[-1]) + 1 if used.size else 1
-  return min(-(-longest // multiple) * multiple, tokens.shape[1])
-
-
 def shift_right(
     targets: Int[Array, '*batch length'],
 ) -> Int[Array, '*batch length']:
-  """Returns decoder inputs: a 0, then the targets without the last column."""
+  """Return decoder inputs: a 0, then the targets without the last column."""
   start = jnp.zeros_like(targets[..., :1])
   return jnp.concatenate([start, targets[..., :-1]], axis=-1)
 
@@ -129,9 +134,9 @@ class Shuffle:
 
   Attributes:
     lengths: [num_examples] int32, tokens of each example.
-    batch_size: examples per batch.
-    group_size: batches per group.
-    seed: seed of the order.
+    batch_size: Examples per batch.
+    group_size: Batches per group.
+    seed: Seed of the order.
   """
 
   lengths: np.ndarray
@@ -145,7 +150,7 @@ class Shuffle:
     return len(self.lengths) // examples_per_group * self.group_size
 
   def indices(self, first: int, last: int) -> np.ndarray:
-    """Returns the example indices of batches `first` to `last - 1`.
+    """Return the example indices of batches `first` to `last - 1`.
 
     Returns:
       [last - first, batch_size] int32 in [0, num_examples).
@@ -168,14 +173,14 @@ class Shuffle:
 
 
 def in_order(examples: Examples, batch_size: int) -> Examples:
-  """Splits all examples into batches, in their order, for evaluation.
+  """Split all examples into batches, in their order, for evaluation.
 
   The last batch is filled up with examples that consist of padding, which have
   weight 0.
 
   Args:
-    examples: examples in numpy arrays.
-    batch_size: examples per batch.
+    examples: Examples in numpy arrays.
+    batch_size: Examples per batch.
   Returns:
     Examples whose arrays are [num_batches, batch_size, length].
   """

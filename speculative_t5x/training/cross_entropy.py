@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training on given target tokens: references, or decodes of another model."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from flax import struct
@@ -14,6 +13,7 @@ from speculative_t5x.networks import t5
 from speculative_t5x.training import batches
 from speculative_t5x.training import losses
 from speculative_t5x.training import steps
+from speculative_t5x.training import teacher_forcing
 
 
 @struct.dataclass
@@ -21,8 +21,8 @@ class CrossEntropy:
   """The objective of T5X's train job; see `steps.Objective`.
 
   Attributes:
-    config: of the network, with the dropout rate and the dtype of training.
-    loss_config: of the loss.
+    config: The network's config, with dropout rate and dtype of training.
+    loss_config: The configuration of the loss.
   """
 
   config: t5.T5Config = struct.field(pytree_node=False)
@@ -36,9 +36,7 @@ class CrossEntropy:
       self, params: Any, batch: batches.Examples, dropout_key: jax.Array
   ) -> tuple[jax.Array, losses.Metrics]:
     """See `steps.Objective.loss`."""
-    logits = steps.teacher_forced(
-        self.config, params, batch, rngs={'dropout': dropout_key}
-    )
+    logits = teacher_forcing.score(self.config, params, batch, dropout_key)
     metrics = losses.batch_metrics(logits, batch.targets, self.loss_config)
     return metrics.loss, metrics
 
@@ -47,38 +45,31 @@ class CrossEntropy:
     return self.loss_config.divisor(metrics, num_positions)
 
 
-class Validation:
-  """Cross entropy and accuracy; see `trainer.Validation`."""
+def validation(
+    objective: CrossEntropy, examples: batches.Examples
+) -> steps.Validation:
+  """Return what measures cross entropy and accuracy.
 
-  def __init__(self, objective: CrossEntropy, examples: batches.Examples):
-    """Puts the examples, [num_batches, batch, length], on the device."""
-    self._objective = objective
-    self._examples = jax.device_put(examples)
-    self._evaluate = steps.make_evaluate(_measure)
-
-  def __call__(self, params: Any) -> Mapping[str, float]:
-    """See `trainer.Validation`."""
-    metrics = self._evaluate(self._objective, params, self._examples)
-    return {
-        'loss': float(metrics.loss_per_token),
-        'accuracy': float(metrics.accuracy),
-    }
-
-  def score(self, measured: Mapping[str, float]) -> float:
-    """See `trainer.Validation`."""
-    return -measured['loss']
+  Args:
+    objective: The objective of the training.
+    examples: Examples, [num_batches, batch, length].
+  """
+  score = lambda measured: -measured['loss']
+  return steps.Validation(objective, {'': (_measure, examples)}, score)
 
 
 def _measure(
     objective: CrossEntropy, params: Any, batch: batches.Examples
-) -> losses.Metrics:
-  """Returns the metrics of a batch.
+) -> dict[str, jax.Array]:
+  """Sum up a batch without dropout, z-loss and label smoothing.
 
-  Dropout, z-loss and label smoothing are off, so `loss_per_token` is the cross
-  entropy in nats, independent of the training loss.
+  The loss is then the cross entropy in nats, whatever the training loss.
   """
-  logits = steps.teacher_forced(
-      objective.config, params, batch, enable_dropout=False
-  )
+  logits = teacher_forcing.score(objective.config, params, batch)
   plain = losses.LossConfig(z_loss=0.0)
-  return losses.batch_metrics(logits, batch.targets, plain)
+  metrics = losses.batch_metrics(logits, batch.targets, plain)
+  return {
+      'num_tokens': metrics.num_tokens,
+      'loss': metrics.loss,
+      'accuracy': metrics.num_correct,
+  }

@@ -10,7 +10,6 @@ import dataclasses
 import numbers
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.networks import t5
@@ -25,8 +24,8 @@ class Network:
   """A network and its parameters.
 
   Attributes:
-    config: of the network.
-    params: under T5X's names.
+    config: The network's config.
+    params: The network's parameters, under T5X's names.
   """
 
   config: t5.T5Config
@@ -34,34 +33,78 @@ class Network:
 
 
 def take_layers(
-    network: Network, encoder: Sequence[int], decoder: Sequence[int]
+    network: Network, encoder: Sequence[int] | None, decoder: Sequence[int]
 ) -> Network:
-  """Returns the network of some layers, in the order given.
+  """Return the network of some layers, in the order given.
 
   Args:
-    network: any.
-    encoder: numbers of the encoder's layers, from 0 on.
-    decoder: likewise of the decoder's.
+    network: Any network.
+    encoder: Numbers of the encoder's layers, from 0 on; None for all.
+    decoder: Numbers of the decoder's layers.
   Raises:
     ValueError: for a layer that there is not, or no layer.
   """
   config, params = network.config, dict(network.params)
+  if encoder is None:
+    encoder = range(config.num_encoder_layers)
   taken = {'encoder': tuple(encoder), 'decoder': tuple(decoder)}
   for stack, layers in taken.items():
     count = getattr(config, f'num_{stack}_layers')
-    kind = _whole(0, count - 1)
-    if not layers or not all(map(kind.includes, layers)):
+    if not layers or not all(map(_whole(0, count - 1).includes, layers)):
       raise ValueError(
           f'{stack}_layers must be one or more of the layers 0 to {count - 1}'
           f' of the network that is cut, got {layers}.'
       )
-    params[stack] = _take(params[stack], layers)
+    old = params[stack]
+    rest = {k: v for k, v in old.items() if not k.startswith('layers_')}
+    params[stack] = rest | {
+        f'layers_{i}': old[f'layers_{layer}'] for i, layer in enumerate(layers)
+    }
   config = dataclasses.replace(
       config,
       num_encoder_layers=len(encoder),
       num_decoder_layers=len(decoder),
   )
   return Network(config, params)
+
+
+def without_encoder(network: Network) -> Network:
+  """Return the decoder alone, which reads another network's encoder output."""
+  params = {k: v for k, v in network.params.items() if k != 'encoder'}
+  config = dataclasses.replace(
+      network.config, num_encoder_layers=0, encoder_dim=network.config.emb_dim
+  )
+  return Network(config, params)
+
+
+def narrow(
+    network: Network, num_heads: int | None, mlp_dim: int | None
+) -> Network:
+  """Return the network with the largest heads and feed-forward columns.
+
+  The size of a head is the product of the norms of its value and its output
+  matrices. The heads of a stack's self-attention are chosen for all its layers
+  at once, since the layers share the position bias. The size of a feed-forward
+  column is the product of the norms of its kernels.
+
+  Args:
+    network: Any network.
+    num_heads: How many heads remain; None for all.
+    mlp_dim: How many feed-forward columns remain; None for all.
+  Raises:
+    ValueError: for a number out of range.
+  """
+  config = network.config
+  sizes = {'num_heads': num_heads, 'mlp_dim': mlp_dim}
+  for name in sizes:
+    most = getattr(config, name)
+    if sizes[name] is None:
+      sizes[name] = most
+    ranges.check_settings(_whole(1, most), **{name: sizes[name]})
+  params = dict(network.params)
+  for stack in _STACKS:
+    params[stack] = _narrow_stack(config, params[stack], **sizes)
+  return Network(dataclasses.replace(config, **sizes), params)
 
 
 def _whole(least: int, most: int) -> ranges.Kind:
@@ -72,77 +115,30 @@ def _whole(least: int, most: int) -> ranges.Kind:
   )
 
 
-def _take(stack: Params, layers: Sequence[int]) -> Params:
-  rest = {k: v for k, v in stack.items() if not k.startswith('layers_')}
-  return rest | {
-      f'layers_{new}': stack[f'layers_{old}'] for new, old in enumerate(layers)
-  }
-
-
-def without_encoder(network: Network) -> Network:
-  """Returns the decoder alone, which reads another network's encoder output."""
-  params = {k: v for k, v in network.params.items() if k != 'encoder'}
-  config = dataclasses.replace(
-      network.config, num_encoder_layers=0, encoder_dim=network.config.emb_dim
-  )
-  return Network(config, params)
-
-
-def narrow(network: Network, num_heads: int, mlp_dim: int) -> Network:
-  """Returns the network with the largest heads and feed-forward columns.
-
-  The size of a head is the product of the norms of its value and its output
-  matrices. The heads of a stack's self-attention are chosen for all its layers
-  at once, since the layers share the position bias. The size of a feed-forward
-  column is the product of the norms of its kernels.
-
-  Args:
-    network: any.
-    num_heads: at most the network's.
-    mlp_dim: likewise.
-  Raises:
-    ValueError: for a number out of range.
-  """
-  config = network.config
-  for name, value in (('num_heads', num_heads), ('mlp_dim', mlp_dim)):
-    ranges.check_settings(_whole(1, getattr(config, name)), **{name: value})
-  params = dict(network.params)
-  for stack in _STACKS:
-    params[stack] = _narrow_stack(config, params[stack], num_heads, mlp_dim)
-  config = dataclasses.replace(config, num_heads=num_heads, mlp_dim=mlp_dim)
-  return Network(config, params)
-
-
 def _narrow_stack(
     config: t5.T5Config, stack: Params, num_heads: int, mlp_dim: int
 ) -> Params:
-  layers = [name for name in stack if name.startswith('layers_')]
-  sizes = lambda attention: _head_sizes(config, attention)
-  own = [_self_attention(stack[name]) for name in layers]
-  shared = _largest(
-      sum(sizes(stack[x][name]) for x, name in zip(layers, own, strict=True)),
+  layers = {k: dict(v) for k, v in stack.items() if k.startswith('layers_')}
+  own = 'self_attention'
+  if own not in layers['layers_0']:
+    own = 'attention'  # as the encoder's layers name their only one
+  heads = _largest(
+      sum(_head_sizes(config, layer[own]) for layer in layers.values()),
       num_heads,
   )
-  narrowed = dict(stack)
-  bias = stack['relpos_bias']['rel_embedding']
-  narrowed['relpos_bias'] = {'rel_embedding': bias[shared]}
-  for name, self_attention in zip(layers, own, strict=True):
-    layer = dict(stack[name])
-    layer[self_attention] = _take_heads(config, layer[self_attention], shared)
+  for layer in layers.values():
+    layer[own] = _take_heads(config, layer[own], heads)
     if (cross := layer.get('encoder_decoder_attention')) is not None:
-      heads = _largest(sizes(cross), num_heads)
-      layer['encoder_decoder_attention'] = _take_heads(config, cross, heads)
-    layer['mlp'] = _take_columns(layer['mlp'], mlp_dim)
-    narrowed[name] = layer
-  return narrowed
-
-
-def _self_attention(layer: Params) -> str:
-  return 'self_attention' if 'self_attention' in layer else 'attention'
+      largest = _largest(_head_sizes(config, cross), num_heads)
+      layer['encoder_decoder_attention'] = _take_heads(config, cross, largest)
+    columns = _largest(_column_sizes(layer['mlp']), mlp_dim)
+    layer['mlp'] = _take(layer['mlp'], 'wo', columns)
+  bias = {'rel_embedding': stack['relpos_bias']['rel_embedding'][heads]}
+  return {**stack, **layers, 'relpos_bias': bias}
 
 
 def _head_sizes(config: t5.T5Config, attention: Params) -> np.ndarray:
-  """Returns the size of each head, [heads] in the dtype of the parameters."""
+  """Return the size of each head, [heads] in the dtype of the parameters."""
   shape = config.num_heads, config.head_dim
   value = attention['value']['kernel'].reshape(-1, *shape)
   out = attention['out']['kernel'].reshape(*shape, -1)
@@ -151,36 +147,36 @@ def _head_sizes(config: t5.T5Config, attention: Params) -> np.ndarray:
 
 
 def _largest(sizes: np.ndarray, count: int) -> np.ndarray:
-  """Returns the indices of the largest sizes, ascending."""
+  """Return the indices of the largest sizes, ascending."""
   return np.sort(np.argsort(-sizes, kind='stable')[:count])
 
 
 def _take_heads(
     config: t5.T5Config, attention: Params, heads: np.ndarray
 ) -> Params:
-  columns = (
-      heads[:, None] * config.head_dim + np.arange(config.head_dim)
-  ).ravel()
-  cut = (
-      lambda name, kernel: kernel[columns]
-      if name == 'out'
-      else kernel[:, columns]
-  )
-  return {
-      name: {'kernel': cut(name, jnp.asarray(each['kernel']))}
-      for name, each in attention.items()
-  }
+  width = config.head_dim
+  joined = (heads[:, None] * width + np.arange(width)).ravel()
+  return _take(attention, 'out', joined)
 
 
-def _take_columns(mlp: Params, mlp_dim: int) -> Params:
-  is_out = lambda name: name == 'wo'
+def _column_sizes(mlp: Params) -> np.ndarray:
   sizes = 1.0
   for name, each in mlp.items():
-    axis = 1 if is_out(name) else 0
+    axis = 1 if name == 'wo' else 0
     sizes = sizes * np.linalg.norm(np.asarray(each['kernel']), axis=axis)
-  columns = _largest(sizes, mlp_dim)
-  cut = lambda name, x: x[columns] if is_out(name) else x[:, columns]
+  return sizes
+
+
+def _take(block: Params, last: str, places: np.ndarray) -> Params:
+  """Return kernels with some of a block's inner units.
+
+  Args:
+    block: Kernels by name, [embed, inner] but for the last: [inner, embed].
+    last: The name of the last kernel.
+    places: The inner units that remain.
+  """
+  kernels = {name: each['kernel'] for name, each in block.items()}
   return {
-      name: {'kernel': cut(name, jnp.asarray(each['kernel']))}
-      for name, each in mlp.items()
+      name: {'kernel': x[places] if name == last else x[:, places]}
+      for name, x in kernels.items()
   }

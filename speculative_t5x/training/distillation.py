@@ -9,35 +9,33 @@ from typing import Any
 
 from flax import struct
 import jax
-import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_modules
 from speculative_t5x.training import batches
 from speculative_t5x.training import divergences
 from speculative_t5x.training import draft_kinds
 from speculative_t5x.training import losses
-from speculative_t5x.training import steps
+from speculative_t5x.training import teacher_forcing
 
 
 @struct.dataclass
 class Distillation:
-  """The objective of a draft that learns from a target.
+  """The objective of a draft that learns from a target; see `steps.Objective`.
 
   Both read the same tokens, and the loss of a token is how far the draft's
-  distribution is from the target's. See `steps.Objective`.
+  distribution is from the target's.
 
   Attributes:
-    target_params: of the target; training does not change them.
-    target_config: of the target.
-    draft: what is trained.
-    divergence: of `divergences`.
+    target_params: The target's parameters, which training does not change.
+    target_config: The target's config.
+    draft: What is trained.
+    divergence: A function of `divergences`.
   """
 
   target_params: Any
   target_config: t5.T5Config = struct.field(pytree_node=False)
-  draft: draft_kinds.Draft = struct.field(pytree_node=False)
+  draft: draft_kinds.Network = struct.field(pytree_node=False)
   divergence: divergences.Divergence = struct.field(pytree_node=False)
 
   def shardings(self, mesh: jax.sharding.Mesh) -> Any:
@@ -47,69 +45,40 @@ class Distillation:
   def loss(
       self, params: Any, batch: batches.Examples, dropout_key: jax.Array
   ) -> tuple[jax.Array, losses.Metrics]:
-    """Returns the divergences of a batch; see `steps.Objective.loss`.
+    """Compute the divergences of a batch; see `steps.Objective.loss`.
 
     If the divergence ignores the target's logits, XLA removes the computations
     that only they need: for a draft with an encoder of its own all of the
     target, for a decoder on the target's encoder the target's decoder.
     """
-    target_logits, draft_logits = self.logits(
-        params, batch, rngs={'dropout': dropout_key}
-    )
-    is_token = batch.targets > 0
-    over_tokens = lambda x: jnp.sum(jnp.where(is_token, x, 0))
-    is_correct = jnp.argmax(draft_logits, -1) == batch.targets
-    metrics = losses.Metrics(
-        loss=over_tokens(
-            self.divergence(target_logits, draft_logits, batch.targets)
-        ),
-        z_loss=jnp.zeros(()),
-        num_correct=over_tokens(is_correct.astype(jnp.float32)),
-        num_tokens=over_tokens(jnp.ones(is_token.shape)),
-    )
+    target_logits, draft_logits = self.logits(params, batch, dropout_key)
+    divergence = self.divergence(target_logits, draft_logits, batch.targets)
+    metrics = losses.sums(draft_logits, batch.targets, divergence)
     return metrics.loss, metrics
 
   def logits(
-      self, params: Any, batch: batches.Examples, **kwargs
+      self,
+      params: Any,
+      batch: batches.Examples,
+      dropout_key: jax.Array | None = None,
   ) -> tuple[jax.Array, jax.Array]:
-    """Returns the logits of the target and of the draft.
+    """Compute the logits of the target and of the draft.
 
     Args:
-      params: of the draft.
-      batch: examples.
-      **kwargs: see `drafts.Draft.logits`.
+      params: The draft's parameters.
+      batch: Examples.
+      dropout_key: Key of the draft's dropout masks; None for no dropout.
     """
-    target = self._target_outputs(batch)
-    return target.logits, self.draft.logits(params, batch, target, **kwargs)
-
-  def _target_outputs(
-      self, batch: batches.Examples
-  ) -> draft_kinds.TargetOutputs:
-    target = t5_modules.Transformer(self.target_config)
-    encoded = target.apply(
-        {'params': self.target_params},
-        batch.inputs,
-        enable_dropout=False,
-        method='encode',
-    )
-    logits, captured = steps.teacher_forced(
-        self.target_config,
-        self.target_params,
-        batch,
-        encoded,
-        enable_dropout=False,
-        mutable='intermediates',
-        capture_intermediates=lambda module, _: isinstance(
-            module, t5_modules.DecoderLayer
+    target = self.target_config, self.target_params
+    encoded = teacher_forcing.encode(*target, batch.inputs)
+    return (
+        teacher_forcing.score(*target, batch, encoded=encoded),
+        self.draft.logits(
+            params, batch, self.target_params, encoded, dropout_key
         ),
     )
-    decoder = captured['intermediates']['decoder']
-    layers = tuple(
-        decoder[f'layers_{i}']['__call__'][0]
-        for i in range(self.target_config.num_decoder_layers)
-    )
-    return draft_kinds.TargetOutputs(encoded, layers, logits)
 
   def divisor(self, metrics: losses.Metrics, num_positions: int) -> ArrayLike:
-    """See `steps.Objective.divisor`: a mean over tokens."""
+    """Return the number of tokens; see `steps.Objective.divisor`."""
+    del num_positions
     return metrics.num_tokens

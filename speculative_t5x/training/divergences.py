@@ -34,15 +34,16 @@ def forward_kl(
     draft_logits: Float[Array, '*shape vocab'],
     tokens: Int[Array, '*shape'] | None = None,
 ) -> Float[Array, '*shape']:
-  """Returns KL(p || q), the sum of p log(p / q), in nats.
+  """Compute KL(p || q), the sum of p log(p / q), in nats.
 
   Its gradient with respect to the draft model's logits is q - p. It is the
   cross entropy of samples of the target, without their noise.
 
   Args:
-    target_logits: [..., vocab]; -inf for a token that cannot occur.
-    draft_logits: likewise. If a token can occur in p only, the result is inf.
-    tokens: not used.
+    target_logits: [..., vocab]. -inf for a token that cannot occur.
+    draft_logits: [..., vocab]. If a token can occur in p only, the result is
+      inf.
+    tokens: Not used.
   Reference: Hinton et al. (2015), arXiv:1503.02531.
   """
   del tokens
@@ -55,15 +56,12 @@ def reverse_kl(
     draft_logits: Float[Array, '*shape vocab'],
     tokens: Int[Array, '*shape'] | None = None,
 ) -> Float[Array, '*shape']:
-  """Returns KL(q || p), the sum of q log(q / p), in nats.
+  """Compute KL(q || p), the sum of q log(q / p), in nats.
 
   It leaves out what the draft model cannot cover, instead of spreading q over
   all of p.
 
-  Args:
-    target_logits: see `forward_kl`.
-    draft_logits: likewise. If a token can occur in q only, the result is inf.
-    tokens: not used.
+  Args: See `forward_kl`. If a token can occur in q only, the result is inf.
   Reference: Gu et al. (2024), arXiv:2306.08543.
   """
   del tokens
@@ -76,14 +74,11 @@ def jensen_shannon(
     draft_logits: Float[Array, '*shape vocab'],
     tokens: Int[Array, '*shape'] | None = None,
 ) -> Float[Array, '*shape']:
-  """Returns (KL(p || m) + KL(q || m)) / 2 with m = (p + q) / 2, in nats.
+  """Compute (KL(p || m) + KL(q || m)) / 2 with m = (p + q) / 2, in nats.
 
   At most log 2.
 
-  Args:
-    target_logits: see `forward_kl`.
-    draft_logits: likewise.
-    tokens: not used.
+  Args: See `forward_kl`.
   Reference: Lin (1991); Agarwal et al. (2024), arXiv:2306.13649.
   """
   del tokens
@@ -101,15 +96,12 @@ def total_variation(
     draft_logits: Float[Array, '*shape vocab'],
     tokens: Int[Array, '*shape'] | None = None,
 ) -> Float[Array, '*shape']:
-  """Returns half the sum of |p - q|, in [0, 1].
+  """Compute half the sum of |p - q|, in [0, 1].
 
   It is 1 minus the acceptance rate of a token: Leviathan et al. (2023),
   Corollary 3.6, arXiv:2211.17192v2.
 
-  Args:
-    target_logits: see `forward_kl`.
-    draft_logits: likewise.
-    tokens: not used.
+  Args: See `forward_kl`.
   """
   del tokens
   log_p, log_q = _log_probs(target_logits, draft_logits)
@@ -121,14 +113,14 @@ def cross_entropy(
     draft_logits: Float[Array, '*shape vocab'],
     tokens: Int[Array, '*shape'],
 ) -> Float[Array, '*shape']:
-  """Returns -log q of the tokens, in nats.
+  """Compute -log q of the tokens, in nats.
 
   For tokens that were sampled from the target, its mean is the forward KL
   divergence plus the entropy of p.
 
   Args:
-    target_logits: not used.
-    draft_logits: [..., vocab]; -inf for a token that cannot occur.
+    target_logits: Not used.
+    draft_logits: [..., vocab]. -inf for a token that cannot occur.
     tokens: [...] int32 in [0, vocab).
   Reference: Kim and Rush (2016), arXiv:1606.07947.
   """
@@ -149,7 +141,7 @@ def _log_probs(
 
 
 def _kl(log_a: jax.Array, log_b: jax.Array) -> jax.Array:
-  """Returns KL(a || b), where a token that cannot occur in a adds nothing."""
+  """Compute KL(a || b), where a token that cannot occur in a adds nothing."""
   occurs = log_a != -jnp.inf  # as NaN is, which must not be masked
   # Both are replaced before they are subtracted: a NaN that is masked later
   # would still be in the gradient.

@@ -7,7 +7,7 @@ Legend: batch, inputs_length, length (of the targets), embed, vocab.
 
 from collections.abc import Mapping
 import dataclasses
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -15,160 +15,62 @@ import jax.numpy as jnp
 from speculative_t5x.loading import models
 from speculative_t5x.networks import network
 from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_modules
 from speculative_t5x.speculation import contracts
 from speculative_t5x.training import batches
-from speculative_t5x.training import steps
+from speculative_t5x.training import teacher_forcing
 
-_DraftT = TypeVar('_DraftT', bound='Draft')
 Params = Mapping[str, Any]
-
-
-class TargetOutputs(NamedTuple):
-  """What the target computes of a batch by teacher forcing.
-
-  Attributes:
-    encoded: [batch, inputs_length, embed] in the target's dtype, the encoder's
-      output.
-    layers: the output of each decoder layer, [batch, length, embed], likewise.
-    logits: [batch, length, vocab] float32.
-  """
-
-  encoded: jax.Array
-  layers: tuple[jax.Array, ...]
-  logits: jax.Array
-
-
-class Decoding(NamedTuple):
-  """A draft as a model of the decoding loop.
-
-  Attributes:
-    model: see `contracts.Model`.
-    params: of the model.
-    inputs: that it reads, one row per example.
-    features: of the target, for a decoder on its encoder; None without.
-  """
-
-  model: contracts.Model
-  params: Params
-  inputs: contracts.Inputs
-  features: jax.Array | None = None
-
-
-class Draft(Protocol):
-  """What is trained; hashable. Its parameters are separate.
-
-  Attributes:
-    config: of the network, with the dropout rate and the dtype of training.
-  """
-
-  config: t5.T5Config
-
-  def shardings(self, mesh: jax.sharding.Mesh) -> Any:
-    """Returns the shardings of its parameters on a mesh."""
-
-  def logits(
-      self,
-      params: Params,
-      batch: batches.Examples,
-      target: TargetOutputs,
-      **kwargs,
-  ) -> jax.Array:
-    """Returns its logits of all target tokens, [batch, length, vocab] float32.
-
-    Args:
-      params: its own.
-      batch: examples.
-      target: what the target computed of them.
-      **kwargs: `rngs` for dropout, or `enable_dropout=False`.
-    """
-
-  def decoding(
-      self,
-      params: Params,
-      target_config: t5.T5Config,
-      target_params: Params,
-      inputs: jax.Array,
-  ) -> Decoding:
-    """Returns the draft as a model of the decoding loop.
-
-    Args:
-      params: its own.
-      target_config: of the target.
-      target_params: of the target.
-      inputs: [batch, inputs_length] int32.
-    """
 
 
 @dataclasses.dataclass(frozen=True)
 class Network:
-  """A network of its own; see `Draft`.
+  """A network of its own. Its parameters are kept apart, so it is hashable.
 
   With num_encoder_layers = 0 it reads the output of the target's encoder.
-  """
-
-  config: t5.T5Config
-
-  def shardings(self, mesh: jax.sharding.Mesh) -> Any:
-    """See `Draft.shardings`."""
-    return models.param_shardings(self.config, mesh)
-
-  def logits(
-      self,
-      params: Params,
-      batch: batches.Examples,
-      target: TargetOutputs,
-      **kwargs,
-  ) -> jax.Array:
-    """See `Draft.logits`."""
-    encoded = None if self.config.num_encoder_layers else target.encoded
-    return steps.teacher_forced(self.config, params, batch, encoded, **kwargs)
-
-  def decoding(
-      self,
-      params: Params,
-      target_config: t5.T5Config,
-      target_params: Params,
-      inputs: jax.Array,
-  ) -> Decoding:
-    """See `Draft.decoding`."""
-    decoding = _decoding(self.config, params, inputs)
-    if not self.config.reads_features:
-      return decoding
-    features = target_config.encode(target_params, decoding.inputs)
-    return decoding._replace(features=features)
-
-
-@dataclasses.dataclass(frozen=True)
-class ExitHead:
-  """A norm and a head on the output of a decoder layer; see `Draft`.
-
-  The layers before it are the target's and are not trained.
 
   Attributes:
-    config: of these layers and the head, whose head is its own.
+    config: The network's config, with dropout rate and dtype of training.
   """
 
   config: t5.T5Config
 
   def shardings(self, mesh: jax.sharding.Mesh) -> Any:
-    """See `Draft.shardings`."""
-    return self.config.take_head(models.param_shardings(self.config, mesh))
+    """Return the shardings of the trained parameters on a mesh."""
+    return models.param_shardings(self.config, mesh)
+
+  def joined(self, params: Params, target_params: Params) -> Params:
+    """Return all parameters of the network, trained or not.
+
+    Args:
+      params: The trained parameters.
+      target_params: The target's parameters.
+    """
+    del target_params
+    return params
 
   def logits(
       self,
       params: Params,
       batch: batches.Examples,
-      target: TargetOutputs,
-      **kwargs,
+      target_params: Params,
+      encoded: jax.Array,
+      dropout_key: jax.Array | None = None,
   ) -> jax.Array:
-    """See `Draft.logits`."""
-    del batch  # The target has read it.
-    return t5_modules.Transformer(self.config).apply(
-        {'params': params},
-        target.layers[self.config.num_decoder_layers - 1],
-        method='head',
-        **kwargs,
+    """Compute the logits of all target tokens, [batch, length, vocab] float32.
+
+    Args:
+      params: The trained parameters.
+      batch: Examples.
+      target_params: The target's parameters.
+      encoded: [batch, inputs_length, embed]. The target's encoder output.
+      dropout_key: Key of the dropout masks; None for no dropout.
+    """
+    return teacher_forcing.score(
+        self.config,
+        self.joined(params, target_params),
+        batch,
+        dropout_key,
+        encoded if self.config.reads_features else None,
     )
 
   def decoding(
@@ -177,25 +79,50 @@ class ExitHead:
       target_config: t5.T5Config,
       target_params: Params,
       inputs: jax.Array,
-  ) -> Decoding:
-    """See `Draft.decoding`."""
-    del target_config
-    joined = self.config.put_head(target_params, params)
-    return _decoding(self.config, joined, inputs)
+  ) -> tuple[contracts.Model, Params, contracts.Inputs, Any]:
+    """Return the draft as a model of the decoding loop.
+
+    Args:
+      params: The trained parameters.
+      target_config: The target's config.
+      target_params: The target's parameters.
+      inputs: [batch, inputs_length] int32.
+    Returns:
+      The model, its parameters, the inputs that it reads, and the features of
+      the target that it reads; None without.
+    """
+    joined = self.joined(params, target_params)
+    model = network.NetworkModel(self.config, self.config.special_ids)
+    # Examples to train on have T5X's padding, id 0.
+    tokens = jnp.where(inputs > 0, inputs, contracts.NO_TOKEN)
+    features = None
+    if self.config.reads_features:
+      features = target_config.encode(target_params, tokens)
+    return model, joined, tokens, features
 
 
-def _decoding(
-    config: t5.T5Config, params: Params, inputs: jax.Array
-) -> Decoding:
-  # Examples to train on have T5X's padding, id 0.
-  tokens = jnp.where(inputs > 0, inputs, contracts.NO_TOKEN)
-  return Decoding(
-      network.NetworkModel(config, t5.SPECIAL_IDS), params, tokens
-  )
+@dataclasses.dataclass(frozen=True)
+class ExitHead(Network):
+  """A norm and a head on the output of a decoder layer of the target.
+
+  The layers before it are the target's and are not trained. Its config is that
+  of these layers and the head, whose head is its own.
+  """
+
+  def shardings(self, mesh: jax.sharding.Mesh) -> Any:
+    """See `Network.shardings`."""
+    return self.config.take_head(super().shardings(mesh))
+
+  def joined(self, params: Params, target_params: Params) -> Params:
+    """See `Network.joined`."""
+    return self.config.put_head(target_params, params)
+
+
+_DraftT = TypeVar('_DraftT', bound=Network)
 
 
 def with_dropout(draft: _DraftT, rate: float) -> _DraftT:
-  """Returns a draft with a dropout rate for training."""
+  """Return a draft with a dropout rate for training."""
   config = dataclasses.replace(draft.config, dropout_rate=rate)
   return dataclasses.replace(draft, config=config)
 
@@ -203,12 +130,12 @@ def with_dropout(draft: _DraftT, rate: float) -> _DraftT:
 def check_vocab_sizes(
     target: t5.T5Config, draft: t5.T5Config, setting: str
 ) -> None:
-  """Checks that both have logits of the same tokens.
+  """Check that both networks have logits of the same tokens.
 
   Args:
-    target: its network.
-    draft: its network.
-    setting: that gives the draft's vocab_size, for the message.
+    target: The target's config.
+    draft: The draft's config.
+    setting: The name of what gives the draft's vocab_size, for the message.
   Raises:
     ValueError: naming both sizes.
   """

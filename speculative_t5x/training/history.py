@@ -18,13 +18,13 @@ class Point:
   """The measures at a checkpoint.
 
   Attributes:
-    step: training steps made.
-    training: means over the steps since the point before: loss per target
+    step: Training steps made.
+    training: Means over the steps since the point before: loss per target
       token, accuracy, target tokens per second.
-    validation: what was measured of the parameters.
-    score: the validation's number that chooses the best checkpoint; higher is
+    validation: What was measured of the parameters.
+    score: The validation's number that chooses the best checkpoint; higher is
       better.
-    time: when it was measured, in seconds since 1970; 0 if unknown.
+    time: When it was measured, in seconds since 1970; 0 if unknown.
   """
 
   step: int
@@ -38,7 +38,7 @@ class History:
   """The points of a training run, kept in its folder."""
 
   def __init__(self, model_dir: epath.Path, step: int):
-    """Reads the points up to a step; those of later steps are made again.
+    """Read the points up to a step; those of later steps are made again.
 
     Raises:
       ValueError: if the file is damaged.
@@ -56,7 +56,7 @@ class History:
     self.points = [point for point in points if point.step <= step]
 
   def add(self, point: Point) -> None:
-    """Adds a point after the last one, and writes the file.
+    """Add a point after the last one, and write the file.
 
     Raises:
       OSError: if the folder cannot be written to. The file then has the earlier
@@ -74,5 +74,6 @@ class History:
 
   @property
   def num_since_best(self) -> int:
-    """Points after the best one."""
-    return len(self.points) - 1 - self.points.index(self.best)
+    """The number of points after the best one; 0 without points."""
+    best = self.best
+    return len(self.points) - 1 - self.points.index(best) if best else 0

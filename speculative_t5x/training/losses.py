@@ -31,10 +31,10 @@ class LossConfig:
   """The configuration of the training loss, under T5X's names.
 
   Attributes:
-    z_loss: weight of the squared log of the softmax normalizer, a term that
+    z_loss: Weight of the squared log of the softmax normalizer, a term that
       keeps logits from drifting.
-    label_smoothing: probability spread over the other tokens, in [0, 1).
-    loss_normalizing_factor: divisor of the batch's sum: a number,
+    label_smoothing: Probability spread over the other tokens, in [0, 1).
+    loss_normalizing_factor: Divisor of the batch's sum: a number,
       NUM_REAL_TARGET_TOKENS, NUM_TOTAL_TARGET_TOKENS (which counts padding
       too), or None for no division. None is T5X's default; Adafactor is almost
       invariant to the scale of gradients.
@@ -54,11 +54,11 @@ class LossConfig:
       ranges.check_settings(_NORMALIZER, loss_normalizing_factor=factor)
 
   def divisor(self, metrics: 'Metrics', num_positions: int) -> ArrayLike:
-    """Returns the number that the batch's sum is divided by.
+    """Return the number that the batch's sum is divided by.
 
     Args:
-      metrics: of the batch.
-      num_positions: its target tokens, padding included.
+      metrics: The sums of the batch.
+      num_positions: The number of its target tokens, padding included.
     """
     match self.loss_normalizing_factor:
       case None:
@@ -76,10 +76,10 @@ class Metrics:
   """Sums over target tokens, each [] float32, or [num_steps] for several steps.
 
   Attributes:
-    loss: cross entropy and z-loss, before normalization.
-    z_loss: the z-loss part of `loss`.
-    num_correct: target tokens with the largest logit.
-    num_tokens: target tokens that are not padding.
+    loss: Cross entropy and z-loss, before normalization.
+    z_loss: The z-loss part of `loss`.
+    num_correct: Target tokens with the largest logit.
+    num_tokens: Target tokens that are not padding.
   """
 
   loss: ArrayLike
@@ -93,8 +93,34 @@ class Metrics:
 
   @property
   def accuracy(self) -> ArrayLike:
-    """Fraction of correct target tokens, in [0, 1]."""
+    """The fraction of correct target tokens, in [0, 1]."""
     return self.num_correct / self.num_tokens
+
+
+def sums(
+    logits: Float[Array, 'batch length vocab'],
+    targets: Int[Array, 'batch length'],
+    losses: Float[Array, 'batch length'],
+    z_losses: Float[Array, 'batch length'] | float = 0.0,
+) -> Metrics:
+  """Sum the losses of tokens over a batch, and count its tokens.
+
+  Args:
+    logits: [batch, length, vocab] float32.
+    targets: [batch, length] int32. Padding (0) has weight 0.
+    losses: [batch, length] float32.
+    z_losses: [batch, length] float32. The part of the losses that is z-loss.
+  """
+  is_token = targets > 0
+  # Selected, because a loss may be inf where nothing is to be learnt.
+  over_tokens = lambda x: jnp.sum(jnp.where(is_token, x, 0.0))
+  is_correct = jnp.argmax(logits, axis=-1) == targets
+  return Metrics(
+      loss=over_tokens(losses),
+      z_loss=over_tokens(z_losses),
+      num_correct=over_tokens(is_correct.astype(jnp.float32)),
+      num_tokens=over_tokens(1.0),
+  )
 
 
 def cross_entropy(
@@ -104,7 +130,7 @@ def cross_entropy(
     z_loss: float = 0.0,
     label_smoothing: float = 0.0,
 ) -> tuple[Float[Array, '*shape'], Float[Array, '*shape']]:
-  """Computes the cross entropy of each token, plus z-loss.
+  """Compute the cross entropy of each token, plus z-loss.
 
   With label smoothing, the target token has probability 1 - label_smoothing and
   the other tokens share the rest equally. As in T5X, the entropy of that
@@ -113,8 +139,8 @@ def cross_entropy(
   Args:
     logits: [..., vocab] float32.
     targets: [...] int32 in [0, vocab).
-    z_loss: weight of log(normalizer) squared.
-    label_smoothing: in [0, 1). Static.
+    z_loss: Weight of log(normalizer) squared.
+    label_smoothing: In [0, 1). Static.
   Returns:
     The loss and its z-loss part, [...] float32 each.
   """
@@ -142,24 +168,11 @@ def batch_metrics(
     targets: Int[Array, 'batch length'],
     config: LossConfig,
 ) -> Metrics:
-  """Returns the sums of a batch, the training loss among them.
-
-  Args:
-    logits: [batch, length, vocab] float32.
-    targets: [batch, length] int32; padding (0) has weight 0.
-    config: the configuration of the loss.
-  """
-  weights = (targets > 0).astype(jnp.float32)
+  """Compute the sums of a batch, the training loss among them; see `sums`."""
   losses, z_losses = cross_entropy(
       logits,
       targets,
       z_loss=config.z_loss,
       label_smoothing=config.label_smoothing,
   )
-  is_correct = jnp.argmax(logits, axis=-1) == targets
-  return Metrics(
-      loss=jnp.sum(losses * weights),
-      z_loss=jnp.sum(z_losses * weights),
-      num_correct=jnp.sum(is_correct * weights),
-      num_tokens=jnp.sum(weights),
-  )
+  return sums(logits, targets, losses, z_losses)

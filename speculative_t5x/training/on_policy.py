@@ -27,9 +27,9 @@ class Settings:
   """How many samples, and how often.
 
   Attributes:
-    share: of the examples of each batch, in [0, 1].
-    period: steps between two draws; it must divide the checkpoint period.
-    temperature: of the samples; 0 for argmax.
+    share: Share of the examples of each batch, in [0, 1].
+    period: Steps between two draws; it must divide the checkpoint period.
+    temperature: Temperature of the samples; 0 for argmax.
   """
 
   share: float = 0.0
@@ -42,7 +42,7 @@ class Settings:
     ranges.check_settings(ranges.COEFFICIENT, temperature=self.temperature)
 
   def num_per_batch(self, batch_size: int) -> int:
-    """Returns the examples of a batch whose targets are samples.
+    """Return the number of a batch's examples whose targets are samples.
 
     Raises:
       ValueError: if a share above 0 is less than one example.
@@ -57,7 +57,12 @@ class Settings:
 
 
 class Samples:
-  """Draws samples of the draft; see `trainer.Samples`."""
+  """Draws samples of the draft, which replace targets of examples.
+
+  Attributes:
+    period: Steps between two draws; it divides the period of checkpoints.
+    num_per_batch: Examples of each batch whose targets are replaced.
+  """
 
   def __init__(
       self,
@@ -67,15 +72,15 @@ class Samples:
       batch_size: int,
       seed: int,
   ):
-    """Compiles nothing yet.
+    """Compile nothing yet.
 
     Args:
-      objective: of the training.
-      settings: how many, and how often; the share is above 0.
-      special_ids: of the vocabulary; batches are padded with 0, as drafts are
-        trained.
-      batch_size: of the training; also decoded at once.
-      seed: of the samples.
+      objective: The objective of the training.
+      settings: How many, and how often; the share is above 0.
+      special_ids: The vocabulary's special ids; batches are padded with 0, as
+        drafts are trained.
+      batch_size: Examples per step of the training; also decoded at once.
+      seed: Seed of the samples.
     Raises:
       ValueError: if the share of a batch is less than one example.
     """
@@ -95,32 +100,38 @@ class Samples:
       sample_ids: np.ndarray,
       length: int,
   ) -> np.ndarray:
-    """See `trainer.Samples.draw`."""
+    """Draw a sample for each input, [num_samples, length] int32.
+
+    Args:
+      params: The parameters in training.
+      inputs: [num_samples, inputs_length] int32.
+      sample_ids: [num_samples] int32. A sample depends on its id, its input and
+        the parameters alone.
+      length: The length of the longest sample.
+    """
     count = len(inputs)
     missing = -count % self._batch_size
     # Examples of limit 0 fill the last batch.
-    limits = np.pad(np.full(count, length, np.int32), (0, missing))
-    inputs = np.pad(inputs, ((0, missing), (0, 0)))
-    sample_ids = np.pad(sample_ids, (0, missing))
-    decoded = []
-    for i in range(0, count, self._batch_size):
-      part = slice(i, i + self._batch_size)
-      decoded.append(
-          self._decode(
-              self._objective,
-              params,
-              inputs[part],
-              sample_ids[part],
-              limits[part],
-              length=length,
-          )
-      )
+    limits = np.full(count, length, np.int32)
+    filled = [
+        np.pad(x, [(0, missing)] + [(0, 0)] * (x.ndim - 1))
+        for x in (inputs, sample_ids, limits)
+    ]
+    decoded = [
+        self._decode(
+            self._objective,
+            params,
+            *(x[i : i + self._batch_size] for x in filled),
+            length=length,
+        )
+        for i in range(0, count, self._batch_size)
+    ]
     return np.concatenate(jax.device_get(decoded))[:count]
 
   def _decode_batch(
       self, objective, params, inputs, sample_ids, limits, *, length
   ) -> jax.Array:
-    """Decodes a batch, one token per step."""
+    """Decode a batch, one token per step."""
     model, params, inputs, features = objective.draft.decoding(
         params, objective.target_config, objective.target_params, inputs
     )

@@ -17,24 +17,24 @@ from speculative_t5x.training import cutting
 from speculative_t5x.training import draft_kinds
 from speculative_t5x.training import steps
 
+Made = tuple[draft_kinds.Network, draft_kinds.Params]
+
 
 class Origin(Protocol):
   """Makes the draft that training begins with.
 
   Attributes:
-    checkpoint_path: of a checkpoint that it is read from; None without one.
+    checkpoint_path: The checkpoint that it is read from; None without one.
   """
 
   checkpoint_path: checkpoints.Path | None
 
-  def make(
-      self, target: cutting.Network, seed: int
-  ) -> tuple[draft_kinds.Draft, draft_kinds.Params]:
-    """Returns the draft and its first parameters, in float32.
+  def make(self, target: cutting.Network, seed: int) -> Made:
+    """Return the draft and its first parameters, in float32.
 
     Args:
-      target: that it is to draft for.
-      seed: of random parameters.
+      target: The network that it is to draft for.
+      seed: Seed of random parameters.
     Raises:
       ValueError: if there is no such draft.
     """
@@ -45,24 +45,21 @@ class Scratch:
   """Random parameters.
 
   Attributes:
-    config: of the network. With num_encoder_layers = 0 it reads the output of
-      the target's encoder.
+    config: The network's config. With num_encoder_layers = 0 it reads the
+      output of the target's encoder.
   """
 
   config: t5.T5Config | None
   checkpoint_path = None
 
-  def make(
-      self, target: cutting.Network, seed: int
-  ) -> tuple[draft_kinds.Draft, draft_kinds.Params]:
+  def make(self, target: cutting.Network, seed: int) -> Made:
     """See `Origin.make`."""
-    config = self.config
-    if config is None:
+    if self.config is None:
       raise ValueError(
           'A draft model from scratch needs its sizes. Set DRAFT_CONFIG, as a'
           ' file of configs/models does.'
       )
-    config = _for_target(config, target.config)
+    config = _for_target(self.config, target.config)
     return draft_kinds.Network(config), steps.init_params(config, seed)
 
 
@@ -71,21 +68,20 @@ class FromCheckpoint:
   """A draft model that was trained before.
 
   Attributes:
-    checkpoint_path: of any layout that `checkpoints` reads.
-    config: of its network; None for the sizes that the checkpoint states.
+    checkpoint_path: A checkpoint of any layout that `checkpoints` reads.
+    config: The network's config; None for the sizes that the checkpoint states.
   """
 
   checkpoint_path: checkpoints.Path
   config: t5.T5Config | None = None
 
-  def make(
-      self, target: cutting.Network, seed: int
-  ) -> tuple[draft_kinds.Draft, draft_kinds.Params]:
+  def make(self, target: cutting.Network, seed: int) -> Made:
     """See `Origin.make`."""
     del seed
     opened = pairing.open_checkpoint(pairing.DRAFT_PATH, self.checkpoint_path)
     config = self.config and _for_target(self.config, target.config)
-    return _as_draft(read(opened, config))
+    network = read(opened, config)
+    return draft_kinds.Network(network.config), network.params
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,12 +89,12 @@ class FromTarget:
   """Layers of the target, as they are or narrowed.
 
   Attributes:
-    decoder_layers: numbers of the decoder's layers, from 0 on: (0, 1) are the
+    decoder_layers: Numbers of the decoder's layers, from 0 on: (0, 1) are the
       first two, (0, 2, 4) every second of six.
-    encoder_layers: likewise of the encoder's; None for all.
-    num_heads: how many of the largest heads; None for all.
-    mlp_dim: how many of the largest feed-forward columns; None for all.
-    shares_encoder: whether it reads the output of the target's encoder, and has
+    encoder_layers: Numbers of the encoder's layers; None for all.
+    num_heads: How many of the largest heads; None for all.
+    mlp_dim: How many of the largest feed-forward columns; None for all.
+    shares_encoder: Whether it reads the output of the target's encoder, and has
       none of its own.
   """
 
@@ -109,24 +105,16 @@ class FromTarget:
   shares_encoder: bool = False
   checkpoint_path = None
 
-  def make(
-      self, target: cutting.Network, seed: int
-  ) -> tuple[draft_kinds.Draft, draft_kinds.Params]:
+  def make(self, target: cutting.Network, seed: int) -> Made:
     """See `Origin.make`."""
     del seed
-    config = target.config
-    encoder_layers = self.encoder_layers
-    if encoder_layers is None:
-      encoder_layers = range(config.num_encoder_layers)
-    network = cutting.take_layers(target, encoder_layers, self.decoder_layers)
-    network = cutting.narrow(
-        network,
-        config.num_heads if self.num_heads is None else self.num_heads,
-        config.mlp_dim if self.mlp_dim is None else self.mlp_dim,
+    network = cutting.take_layers(
+        target, self.encoder_layers, self.decoder_layers
     )
+    network = cutting.narrow(network, self.num_heads, self.mlp_dim)
     if self.shares_encoder:
       network = cutting.without_encoder(network)
-    return _as_draft(network)
+    return draft_kinds.Network(network.config), network.params
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,15 +122,13 @@ class ExitHead:
   """A copy of the target's final norm and head, behind an earlier layer.
 
   Attributes:
-    exit_layer: how many of the target's decoder layers come before the head.
+    exit_layer: How many of the target's decoder layers come before the head.
   """
 
   exit_layer: int
   checkpoint_path = None
 
-  def make(
-      self, target: cutting.Network, seed: int
-  ) -> tuple[draft_kinds.Draft, draft_kinds.Params]:
+  def make(self, target: cutting.Network, seed: int) -> Made:
     """See `Origin.make`."""
     del seed
     config = target.config.first_layers(self.exit_layer).with_own_head()
@@ -155,16 +141,10 @@ class ExitHead:
 
 
 def _for_target(config: t5.T5Config, target: t5.T5Config) -> t5.T5Config:
-  """Returns a config whose decoder alone reads the target's encoder."""
+  """Return a config whose decoder alone reads the target's encoder."""
   if config.num_encoder_layers:
     return config
   return dataclasses.replace(config, encoder_dim=target.emb_dim)
-
-
-def _as_draft(
-    network: cutting.Network,
-) -> tuple[draft_kinds.Draft, draft_kinds.Params]:
-  return draft_kinds.Network(network.config), network.params
 
 
 def read(
@@ -172,12 +152,13 @@ def read(
     config: t5.T5Config | None,
     mesh: jax.sharding.Mesh | None = None,
 ) -> cutting.Network:
-  """Returns a checkpoint's network, whose parameters are float32.
+  """Read a checkpoint's network, with parameters in float32.
 
   Args:
-    checkpoint: opened.
-    config: of the network; None for the sizes that the checkpoint states.
-    mesh: over which the parameters are partitioned; None for one device.
+    checkpoint: An opened checkpoint.
+    config: The network's config; None for the sizes that the checkpoint states.
+    mesh: The mesh over which the parameters are partitioned; None for one
+      device.
   """
   config = config or models.read_config(checkpoint)
   params = checkpoint.restore_params(

@@ -1,16 +1,16 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Compiled train steps and teacher-forced evaluation.
+"""Compiled train steps and evaluation.
 
 Steps run in a `lax.scan` over rows of indices into examples that stay on the
 device, so that one launch runs any number of steps. The gradient of the
 embedding is a scatter: its sums are nondeterministic on a GPU unless XLA is set
 to be deterministic; on CPU and TPU they are deterministic.
 
-Legend: batch, length (of the targets), vocab, num_steps.
+Legend: batch, length (of the targets), num_steps.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 import functools
 from typing import Any, Protocol
 
@@ -22,7 +22,6 @@ import optax
 
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_modules
 from speculative_t5x.training import adafactor
 from speculative_t5x.training import batches
 from speculative_t5x.training import losses
@@ -40,24 +39,29 @@ class Objective(Protocol):
   """
 
   def shardings(self, mesh: jax.sharding.Mesh) -> Any:
-    """Returns the shardings of the trained parameters on a mesh."""
+    """Return the shardings of the trained parameters on a mesh."""
 
   def loss(
       self, params: Params, batch: batches.Examples, dropout_key: jax.Array
   ) -> tuple[jax.Array, losses.Metrics]:
-    """Returns the sum of the losses of a batch, and sums to be shown."""
+    """Return the sum of the losses of a batch, and sums to be shown."""
 
   def divisor(self, metrics: losses.Metrics, num_positions: int) -> ArrayLike:
-    """Returns what the gradient is divided by.
+    """Return what the gradient is divided by.
 
     Args:
-      metrics: of the batch.
-      num_positions: its target tokens, padding included.
+      metrics: The sums of the batch.
+      num_positions: The number of its target tokens, padding included.
     """
 
 
+# Takes an objective, parameters and a batch. Returns sums over its tokens by
+# their names, [] float32 each, and the number of tokens as 'num_tokens'.
+Measure = Callable[[Objective, Params, batches.Examples], dict[str, jax.Array]]
+
+
 def init_params(config: t5.T5Config, seed: int) -> Params:
-  """Returns randomly initialised float32 parameters."""
+  """Draw float32 parameters."""
   params_key, _ = _keys(seed)
   return jax.jit(config.init)(params_key)
 
@@ -67,7 +71,7 @@ def place(
     objective: Objective,
     mesh: jax.sharding.Mesh | None,
 ) -> adafactor.TrainState:
-  """Puts a state on the devices of a mesh; without one, returns it.
+  """Put a state on the devices of a mesh; without one, return it.
 
   Parameters are partitioned along the model axis. The optimizer's state is
   replicated: of a factored parameter it is small.
@@ -80,13 +84,6 @@ def place(
   )
 
 
-def shardings(
-    state: adafactor.TrainState, mesh: jax.sharding.Mesh | None
-) -> adafactor.TrainState | None:
-  """Returns where each array of a placed state lies; None without a mesh."""
-  return None if mesh is None else jax.tree.map(lambda x: x.sharding, state)
-
-
 def make_train_steps(
     optimizer: optax.GradientTransformation,
     seed: int,
@@ -96,14 +93,15 @@ def make_train_steps(
     [Objective, adafactor.TrainState, batches.Examples, ArrayLike],
     tuple[adafactor.TrainState, losses.Metrics],
 ]:
-  """Makes the function that trains for several steps per call.
+  """Make the function that trains for several steps per call.
 
   Args:
-    optimizer: the optimizer that `adafactor.make` returned.
-    seed: seed of the dropout masks, which also depend on the step.
-    num_parts: gradient accumulation: each batch is divided into this many
+    optimizer: The optimizer that `adafactor.make` returned.
+    seed: Seed of the dropout masks, which also depend on the step.
+    num_parts: Gradient accumulation: each batch is divided into this many
       parts, which are computed one after the other and need less memory.
-    state_shardings: where the new state lies, see `shardings`.
+    state_shardings: Where each array of the new state lies; None for one
+      device.
   Returns:
     A compiled function from the objective, the state (whose buffers are
     donated), all examples and indices [num_steps, batch] int32 to the new state
@@ -145,12 +143,12 @@ def _gradient(
     batch: batches.Examples,
     dropout_keys: jax.Array,
 ) -> tuple[Params, losses.Metrics]:
-  """Returns the gradient of the sum of losses, and the metrics of a batch.
+  """Compute the gradient of the sum of losses, and the metrics of a batch.
 
   Args:
-    objective: what is minimised.
-    params: of the network.
-    batch: examples.
+    objective: What is minimised.
+    params: The trained parameters.
+    batch: Examples.
     dropout_keys: [parts], one per part of the batch.
   """
   num_parts = dropout_keys.shape[0]
@@ -178,56 +176,56 @@ def _gradient(
   return lax.scan(add, zeros, (parts, dropout_keys))[0]
 
 
-def make_evaluate(
-    measure: Callable[[Any, Params, batches.Examples], Any],
-) -> Callable[[Any, Params, batches.Examples], Any]:
-  """Makes the function that evaluates examples by teacher forcing.
+class Validation:
+  """Measures parameters on given examples by teacher forcing."""
 
-  Args:
-    measure: takes an objective, parameters and a batch, and returns a pytree of
-      sums.
-  Returns:
-    A compiled function from an objective, parameters and examples of shape
-    [num_batches, batch, length] (see `batches.in_order`) to the sums over all.
-  """
+  def __init__(
+      self,
+      objective: Objective,
+      measures: Mapping[str, tuple[Measure, batches.Examples]],
+      score: Callable[[Mapping[str, float]], float],
+  ):
+    """Put the examples on the device.
+
+    Args:
+      objective: The objective of the training.
+      measures: By the suffix of its names, what measures a batch, and all
+        batches: arrays of shape [num_batches, batch, length], see
+        `batches.in_order`.
+      score: Returns the number that chooses the best checkpoint, given what was
+        measured; higher is better.
+    """
+    self.score = score
+    self._objective = objective
+    self._measures = {
+        suffix: (_summed(measure), jax.device_put(examples))
+        for suffix, (measure, examples) in measures.items()
+    }
+
+  def __call__(self, params: Params) -> dict[str, float]:
+    """Return means over all tokens by their names."""
+    found = {}
+    for suffix, (measure, examples) in self._measures.items():
+      sums = measure(self._objective, params, examples)
+      num_tokens = sums.pop('num_tokens')
+      for name, total in sums.items():
+        found[f'{name}{suffix}'] = float(total / num_tokens)
+    return found
+
+
+def _summed(measure: Measure) -> Measure:
+  """Return the compiled function that sums a measure over batches."""
 
   @jax.jit
-  def evaluate(objective, params, examples):
+  def summed(objective, params, examples):
     sums = lax.map(lambda batch: measure(objective, params, batch), examples)
     return jax.tree.map(lambda x: jnp.sum(x, axis=0), sums)
 
-  return evaluate
-
-
-def teacher_forced(
-    config: t5.T5Config,
-    params: Params,
-    batch: batches.Examples,
-    encoded: jax.Array | None = None,
-    **kwargs,
-) -> jax.Array:
-  """Returns the logits of all target tokens, [batch, length, vocab] float32.
-
-  Args:
-    config: of the network.
-    params: of the network.
-    batch: examples.
-    encoded: [batch, inputs_length, embed], the output of another network's
-      encoder, for a decoder alone; None to run the network's own.
-    **kwargs: `rngs` for dropout, or `enable_dropout=False`.
-  """
-  fed = batches.shift_right(batch.targets)
-  arguments = batch.inputs, fed, batch.targets
-  network = t5_modules.Transformer(config)
-  if encoded is None:
-    return network.apply({'params': params}, *arguments, **kwargs)
-  return network.apply(
-      {'params': params}, encoded, *arguments, method='decode', **kwargs
-  )
+  return summed
 
 
 def _keys(seed: int) -> tuple[jax.Array, jax.Array]:
-  """Returns the keys of the initial parameters and of dropout.
+  """Return the keys of the initial parameters and of dropout.
 
   The keys are Threefry's, independent of JAX's default, so that a resumed
   training run draws the same masks as the interrupted one.

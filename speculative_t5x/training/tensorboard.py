@@ -3,11 +3,12 @@
 """The history of a training run, as TensorBoard reads it.
 
 The file is written whole from the history, so that no step is in it twice after
-a resumption. Within a run its earlier bytes stay the same, because TensorBoard
-goes on reading where it was.
+a resumption, and a bucket can hold it. Writers that append, such as clu's, do
+neither, nor can they state when a point was measured. Within a run the earlier
+bytes stay the same, because TensorBoard goes on reading where it was.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 import io
 
 from etils import epath
@@ -27,21 +28,26 @@ _VERSION = 'brain.Event:2'  # of the format, in each file's first event
 def write(
     model_dir: epath.Path, points: Iterable[history.Point], started: float
 ) -> epath.Path:
-  """Writes the points of a run, and removes the file of the run before it.
+  """Write the points of a run, and remove the file of the run before it.
 
   Args:
-    model_dir: whose folder `tensorboard` gets the file.
-    points: all of the training run, in their order.
-    started: when this run began or was resumed, in seconds since 1970. It names
+    model_dir: The folder whose folder `tensorboard` gets the file.
+    points: All points of the training run, in their order.
+    started: When this run began or was resumed, in seconds since 1970. It names
       the file: TensorBoard looks for newer files alone.
   Returns:
     The path of the file.
   Raises:
     OSError: if the folder cannot be written to.
   """
+  file = io.BytesIO()
+  writer = record_writer.RecordWriter(file)
+  writer.write(event_pb2.Event(file_version=_VERSION).SerializeToString())
+  for point in points:
+    writer.write(_event(point).SerializeToString())
   name = f'{_PREFIX}{int(started)}{_SUFFIX}'
   path = whole_files.write_bytes(
-      model_dir, f'{FOLDER}/{name}', [_records(points)]
+      model_dir, f'{FOLDER}/{name}', [file.getvalue()]
   )
   for other in whole_files.listed(path.parent, _PREFIX):
     if other.name.endswith(_SUFFIX) and other.name != name:
@@ -49,29 +55,19 @@ def write(
   return path
 
 
-def _records(points: Iterable[history.Point]) -> bytes:
-  file = io.BytesIO()
-  writer = record_writer.RecordWriter(file)
-  writer.write(event_pb2.Event(file_version=_VERSION).SerializeToString())
-  for point in points:
-    event = event_pb2.Event(
-        wall_time=point.time,
-        step=point.step,
-        summary=summary_pb2.Summary(
-            value=[
-                summary_pb2.Summary.Value(tag=tag, simple_value=value)
-                for tag, value in _scalars(point)
-            ]
-        ),
-    )
-    writer.write(event.SerializeToString())
-  return file.getvalue()
-
-
-def _scalars(point: history.Point) -> Iterator[tuple[str, float]]:
-  """Yields the name and the value of each number at a checkpoint."""
-  for name, value in point.training.items():
-    yield f'training/{name}', value
-  for name, value in point.validation.items():
-    yield f'validation/{name}', value
-  yield 'validation/score', point.score
+def _event(point: history.Point) -> event_pb2.Event:
+  """Return the numbers at a checkpoint under the names that are shown."""
+  groups = {
+      'training': point.training,
+      'validation': {**point.validation, 'score': point.score},
+  }
+  values = [
+      summary_pb2.Summary.Value(tag=f'{group}/{name}', simple_value=value)
+      for group, numbers in groups.items()
+      for name, value in numbers.items()
+  ]
+  return event_pb2.Event(
+      wall_time=point.time,
+      step=point.step,
+      summary=summary_pb2.Summary(value=values),
+  )

@@ -3,7 +3,6 @@
 """Tests of where the compilation cache is, and of loading programs from it."""
 
 import os
-import pathlib
 import subprocess
 import sys
 
@@ -44,12 +43,7 @@ class TestWhere:
 
   @pytest.mark.parametrize(
       'output_dir, bucket',
-      [
-          ('gs://bucket/runs/a', 'gs://bucket'),
-          ('gs://bucket/', 'gs://bucket'),
-          ('gs://bucket', 'gs://bucket'),
-          ('s3://other-1/a', 's3://other-1'),
-      ],
+      [('gs://bucket/runs/a', 'gs://bucket'), ('s3://b-1', 's3://b-1')],
   )
   def test_in_the_bucket(self, unset, output_dir, bucket):
     compilation_cache.enable(output_dir)
@@ -58,7 +52,7 @@ class TestWhere:
     assert jax.config.jax_persistent_cache_enable_xla_caches == 'none'
     assert not unset.exists()
 
-  @pytest.mark.parametrize('output_dir', ['a/b', '/a/b', '', 'None', '/gs:/a'])
+  @pytest.mark.parametrize('output_dir', ['a/b', '', 'None', '/gs:/a'])
   def test_in_the_users_folder(self, unset, output_dir):
     others = jax.config.jax_persistent_cache_enable_xla_caches
     compilation_cache.enable(output_dir)
@@ -140,21 +134,35 @@ class TestNotWritable:
     assert _folder() is None
     assert 'Permission denied: ' in capsys.readouterr().err
 
-  def test_no_home(self, unset, capsys, monkeypatch):
-    def fail(_):
-      raise RuntimeError('Could not determine home directory.')
-
-    monkeypatch.setattr(pathlib.Path, 'expanduser', fail)
-    compilation_cache.enable('a')
-    assert _folder() is None
-    assert 'determine home directory.' in capsys.readouterr().err
-
   def test_work_continues(self, unset):
     unset.write_text('a file')
     compilation_cache.enable('a')
     with compilation_cache.watch() as loaded:
       assert _program()(jnp.arange(4.0)) == 14
     assert loaded == []
+
+
+class TestRejected:
+  """XLA does not read back what it compiled for some processors."""
+
+  def test_without_a_cache(self, unset, capsys, monkeypatch):
+    def reject(*_):
+      raise RuntimeError('Target machine feature is not supported')
+
+    # As JAX finds it: each entry is there and cannot be loaded.
+    name = 'jax._src.compilation_cache.get_executable_and_time'
+    monkeypatch.setattr(name, reject)
+    before = jax.config.jax_persistent_cache_min_compile_time_secs
+    compilation_cache.enable('a')
+    assert _folder() is None
+    assert jax.config.jax_persistent_cache_min_compile_time_secs == before
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith('Compiling without a cache') and '38445' in line
+
+  def test_read_back(self, unset, capsys):
+    compilation_cache.enable('a')
+    assert _folder() is not None and not capsys.readouterr().err
+    assert list(unset.rglob('*-cache'))
 
 
 def _program():
@@ -187,12 +195,6 @@ class TestWatch:
     with compilation_cache.watch() as loaded:
       assert _program()(self.x) == 14
     assert len(loaded) == 1
-
-  def test_no_message_without_a_cache(self):
-    for _ in range(2):
-      with compilation_cache.watch() as loaded:
-        _program()(self.x)
-      assert loaded == []
 
   def test_ends_with_the_context(self):
     compilation_cache.enable('a')

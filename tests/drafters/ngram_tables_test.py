@@ -5,7 +5,6 @@
 import collections
 import dataclasses
 import fractions
-import functools
 
 import jax
 import jax.numpy as jnp
@@ -13,22 +12,14 @@ import numpy as np
 import pytest
 
 from speculative_t5x import embedded
-from speculative_t5x.decoder import text_decoder
-from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import tables
 from speculative_t5x.loading import models
 from speculative_t5x.loading import token_counts
 from speculative_t5x.loading import vocabularies
-from speculative_t5x.loading.drafters import source
 from speculative_t5x.loading.drafters import table_source
 from speculative_t5x.networks import t5
 from speculative_t5x.research.measurement import acceptance
-from speculative_t5x.research.measurement import operations
-from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.tasks import bulletins
-from speculative_t5x.testing import table_model
-from tests import enumeration
-from tests import tabular
 from tests import tiny
 
 VOCAB, LIMITS = 4, (4, 3, 1)
@@ -50,6 +41,11 @@ def probabilities(table):
   model = tables.Ngram(width, SPECIAL_IDS)
   tokens = jnp.arange(width, dtype=jnp.int32)[:, None]
   logits, _ = model.decode(table, None, None, tokens, tokens[:, 0], None)
+  # Of a block, the position that is asked for counts.
+  blocks = jnp.concatenate([0 * tokens, tokens, 0 * tokens], axis=1)
+  at = jnp.ones_like(tokens[:, 0])
+  one, _ = model.decode(table, None, None, blocks, tokens[:, 0], at)
+  np.testing.assert_array_equal(one, logits)
   return np.exp(logits[:, 0])
 
 
@@ -120,70 +116,6 @@ class TestSmoothing:
       )
 
 
-@dataclasses.dataclass(frozen=True)
-class TableCase(enumeration.Case):
-  """Paths of a drafter whose parameters are a table, or nothing.
-
-  Attributes:
-    own: [vocab, vocab] q of the next token after each.
-  """
-
-  own: np.ndarray | None = None
-
-  @functools.cached_property
-  def probabilities(self):
-    """See `enumeration.Case.probabilities`."""
-    tables = self.target_tables
-    return enumeration.standardized(tables, self.sampling, VOCAB), self.own
-
-  def distributions(self, example, tokens):
-    """See `enumeration.Case.distributions`."""
-    target, own = self.probabilities
-    last = tokens[-1] if tokens else SPECIAL_IDS.start
-    return target[(example, *table_model.place(tokens))], own[last]
-
-  def draft_state(self, num_tokens, cache, rng):
-    """See `enumeration.Case.draft_state`; nothing is cached."""
-    state = super().draft_state(num_tokens, cache, rng)
-    return state.replace(cache=None)
-
-
-def make_case(table, gamma, temperature=1.0, topk=0, seed=5):
-  drawn_from = sampling_lib.make_sampling(temperature, topk)
-  target = table_model.random_logits(seed, len(LIMITS), VOCAB)
-  logits = jnp.log(probabilities(table)) if table else jnp.zeros((VOCAB,) * 2)
-  return TableCase(
-      target, table, LIMITS, gamma, drawn_from, drawn_from,
-      own=np.asarray(sampling_lib.standardize(logits, drawn_from)),
-  )  # fmt: skip
-
-
-def error_of(case, model):
-  """Returns how far outputs of the production step are from the target's."""
-  production = enumeration.Production(
-      case.gamma,
-      VOCAB,
-      VOCAB,
-      max(LIMITS),
-      drafter=draft_model.DraftModel(model, case.gamma, VOCAB),
-  )
-  found, *_ = enumeration.joint_distributions(case, production)
-  error = 0.0
-  for table, limit, distribution in zip(case.probabilities[0], LIMITS, found):
-    exact = tabular.exact_distribution(table, limit)
-    for output in exact.keys() | distribution.keys():
-      difference = exact.get(output, 0.0) - distribution.get(output, 0.0)
-      error = max(error, abs(difference))
-  return error
-
-
-def make_table(order):
-  return jax.tree.map(
-      lambda x: x.astype(np.float64) if x.dtype == np.float32 else x,
-      table_source.smooth(count(num_kept=2), order, VOCAB, SPECIAL_IDS.start),
-  )
-
-
 class PreviousButOne(tables.Ngram):
   """Looks up the token before the last one."""
 
@@ -208,32 +140,6 @@ class Unnormalised(tables.Ngram):
   def decode(self, params, memory, cache, tokens, positions, at):
     params = params.replace(backoff=jnp.ones_like(params.backoff))
     return super().decode(params, memory, cache, tokens, positions, at)
-
-
-@pytest.mark.usefixtures('float64')
-class TestDistribution:
-
-  @pytest.mark.parametrize('order', [1, 2])
-  @pytest.mark.parametrize(
-      ('gamma', 'temperature', 'topk'),
-      [(1, 1.0, 0), (2, 1.0, 0), (3, 0.7, 2), (2, 0.0, 0)],
-  )
-  def test_outputs_follow_the_target(self, gamma, temperature, topk, order):
-    case = make_case(make_table(order), gamma, temperature, topk)
-    assert error_of(case, tables.Ngram(VOCAB, SPECIAL_IDS)) < 1e-6
-
-  @pytest.mark.parametrize('temperature', [0.0, 1.0])
-  def test_uniform(self, temperature):
-    case = make_case(None, 2, temperature)
-    assert error_of(case, tables.Uniform(VOCAB, SPECIAL_IDS)) < 1e-6
-
-  @pytest.mark.parametrize('mutant', [PreviousButOne, Stale, Unnormalised])
-  def test_detects(self, mutant):
-    """Draft tokens of such a table are not those that the case expects."""
-    case = make_case(make_table(2), 2)
-    error = error_of(case, mutant(VOCAB, SPECIAL_IDS))
-    print(f'{mutant.__name__}: off by {error:.3f}')
-    assert error > 1e-3
 
 
 CONFIG = tiny.config(
@@ -274,27 +180,12 @@ def find(folder, vocabulary=None, config=CONFIG, order=2, **special_ids):
 
 class TestFromFile:
 
-  @pytest.mark.parametrize(
-      ('order', 'kind'), [(0, 'uniform'), (1, 'unigram'), (2, 'bigram')]
-  )
-  def test_decodes(self, german, vocabulary, tmp_path, order, kind):
-    if order:
-      loaded = find(save(german, tmp_path), vocabulary, order=order)()
-      assert loaded.description.table == str(tmp_path)
-    else:
-      made = source.WithoutParameters(tables.make_uniform, kind)
-      loaded = made.find(models.ModelSource(None, CONFIG), None)()
-    assert loaded.description.kind == loaded.description.name == kind
-    decoder = text_decoder.TextDecoder(
-        tiny.model(CONFIG), loaded, vocabulary,
-        gamma=3, inputs_length=24, targets_length=12,
-        matmul_precision='highest',
-    )  # fmt: skip
-    found, plain = decoder.decode(SENTENCES), decoder.decode_plain(SENTENCES)
-    np.testing.assert_array_equal(found.sequences, plain.sequences)
-    assert found.statistics['drafted'] > 0
-    request, _ = decoder.make_request(SENTENCES, temperature=1.0)
-    assert operations.count(decoder.tokens, request).ops_coefficient < 0.5
+  @pytest.mark.parametrize(('order', 'kind'), [(1, 'unigram'), (2, 'bigram')])
+  def test_description(self, german, vocabulary, tmp_path, order, kind):
+    loaded = find(save(german, tmp_path), vocabulary, order=order)()
+    description = loaded.description
+    assert (description.kind, description.name) == (kind, kind)
+    assert description.table == str(tmp_path)
 
   def test_bigrams_resemble_the_embedded_target(self, german, vocabulary):
     """Acceptance grows with the order."""
@@ -311,28 +202,6 @@ class TestFromFile:
       alphas.append(np.mean(np.concatenate([text.betas for text in scored])))
     assert 0.01 < alphas[0] < alphas[1] < 0.9
 
-  def test_order(self, tmp_path):
-    with pytest.raises(ValueError, match='must be 1 .unigram. or 2 .bigram.'):
-      find(save(count(), tmp_path), order=3)
-
-  def test_of_another_vocabulary(self, german, vocabulary, tmp_path):
-    other = dataclasses.replace(
-        german, vocabulary=vocabularies.Fingerprint(2048, 'ab' * 32)
-    )
-    with pytest.raises(
-        token_counts.TableError,
-        match='is of another vocabulary .2048 pieces, hash abababab. than',
-    ):
-      find(save(other, tmp_path), vocabulary)
-
-  def test_of_a_larger_vocabulary(self, tmp_path):
-    with pytest.raises(token_counts.TableError, match='65 pieces, but'):
-      find(save(count(num_pieces=65), tmp_path), config=tiny.config())
-
-  def test_of_another_end_of_sequence(self, tmp_path):
-    with pytest.raises(token_counts.TableError, match='id 1, the model has 2'):
-      find(save(count(), tmp_path), end=2)
-
 
 class TestFile:
 
@@ -343,46 +212,55 @@ class TestFile:
           getattr(found, field.name), getattr(german, field.name)
       )
 
-  def test_missing(self, tmp_path):
-    with pytest.raises(token_counts.TableError, match='There is no token_cou'):
-      token_counts.load(tmp_path)
 
-  @pytest.mark.parametrize('share', [0, 0.5, 0.99])
-  def test_truncated(self, tmp_path, share):
-    path = save(count(), tmp_path) / token_counts.FILE_NAME
-    data = path.read_bytes()
-    path.write_bytes(data[: int(share * len(data))])
-    with pytest.raises(token_counts.TableError, match='is damaged'):
-      token_counts.load(tmp_path)
-
-  @pytest.mark.parametrize(
-      'changes',
-      [
-          {'next_tokens': np.full((VOCAB + 1, 3), VOCAB)},
-          {'totals': np.zeros(VOCAB, np.int64)},
-      ],
-      ids=str,
-  )
-  def test_arrays_that_do_not_fit(self, tmp_path, changes):
-    save(dataclasses.replace(count(), **changes), tmp_path)
-    with pytest.raises(token_counts.TableError, match='is damaged'):
-      token_counts.load(tmp_path)
+def _other_vocabulary(german):
+  other = vocabularies.Fingerprint(2048, 'ab' * 32)
+  return dataclasses.replace(german, vocabulary=other)
 
 
-class TestBadInput:
+def _other_arrays(german):
+  del german
+  return dataclasses.replace(count(), totals=np.zeros(VOCAB, np.int64))
 
-  def test_no_tokens(self):
-    with pytest.raises(ValueError, match='no tokens'):
-      count([[], []])
 
-  @pytest.mark.parametrize('token', [-1, 2**24])
-  def test_token_that_is_no_id(self, token):
-    with pytest.raises(ValueError, match=f'the token {token}, which is no id'):
-      count([[2, token, 3]])
+@pytest.mark.parametrize(
+    ('change', 'arguments', 'message'),
+    [
+        (_other_vocabulary, {}, 'hash abababab'),
+        (lambda _: count(num_pieces=2049), {}, '2049 pieces'),
+        (lambda _: count(), {'end': 2}, 'id 1, the model has 2'),
+        (_other_arrays, {}, 'is damaged'),
+    ],
+)
+def test_tables_that_do_not_fit(
+    change, arguments, message, german, vocabulary, tmp_path
+):
+  with pytest.raises(token_counts.TableError, match=message):
+    find(save(change(german), tmp_path), vocabulary, **arguments)
 
-  def test_no_continuation(self):
-    with pytest.raises(ValueError, match='At least 1 continuation'):
-      count(num_kept=0)
+
+def test_damaged_file(tmp_path):
+  with pytest.raises(token_counts.TableError, match='There is no token_cou'):
+    token_counts.load(tmp_path)
+  path = save(count(), tmp_path) / token_counts.FILE_NAME
+  path.write_bytes(path.read_bytes()[:-9])
+  with pytest.raises(token_counts.TableError, match='is damaged'):
+    token_counts.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ('run', 'message'),
+    [
+        (lambda: count([[], []]), 'no tokens'),
+        (lambda: count([[2, -1, 3]]), 'the token -1, which is no id'),
+        (lambda: count(num_kept=0), 'At least 1 continuation'),
+        (lambda: count().most_frequent(0), 'at least 1 token, got 0'),
+        (lambda: table_source.FromFile('table', order=3), 'order must be 1'),
+    ],
+)
+def test_bad_input(run, message):
+  with pytest.raises(ValueError, match=message):
+    run()
 
 
 class TestMostFrequent:
@@ -400,20 +278,3 @@ class TestMostFrequent:
     counts = count(texts)
     assert counts.most_frequent(1).tolist() == [1]
     assert counts.most_frequent(2).tolist() == [1, 3]
-
-  def test_size(self):
-    with pytest.raises(ValueError, match='at least 1 token, got 0'):
-      count().most_frequent(0)
-
-
-@pytest.mark.parametrize(
-    'setting',
-    [{'order': [1]}, {'order': True}, {'order': 3}],
-    ids=str,
-)
-def test_bad_settings(setting):
-  ((name, value),) = setting.items()
-  with pytest.raises(ValueError) as caught:
-    table_source.FromFile(**{'path': 'table', **setting})
-  assert str(caught.value).startswith(f'{name} must be')
-  assert str(caught.value).endswith(f'got {value!r}.')

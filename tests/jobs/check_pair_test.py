@@ -89,12 +89,31 @@ class TestGoodPairs:
     shown = capsys.readouterr().out
     assert shown.endswith('The pair can work; warnings: 2.\n')
 
-  def test_vocabulary_of_a_task(self, run):
-    from speculative_t5x.tasks import ende
+  @pytest.mark.parametrize('extra_ids', [0, 1])
+  def test_vocabulary_of_a_task(self, run, extra_ids):
+    """It includes the ids that the task adds."""
+    import seqio
 
-    del ende  # registers it
-    report = run(vocabulary_file=None, mixture_or_task_name='bulletins_ende')
-    assert 'vocabulary: SHA-256' in {f.name for f in report.findings}
+    vocabulary = seqio.SentencePieceVocabulary(
+        bulletins.VOCABULARY_FILE, extra_ids=extra_ids
+    )
+    seqio.TaskRegistry.add(
+        'check_pair_test',
+        source=seqio.FunctionDataSource(
+            lambda split, shuffle_files: None, splits=['test']
+        ),
+        output_features={'targets': seqio.Feature(vocabulary)},
+    )
+    changes = dict(vocabulary_file=None, mixture_or_task_name='check_pair_test')
+    try:
+      if not extra_ids:
+        report = run(**changes)
+        assert 'vocabulary: SHA-256' in {f.name for f in report.findings}
+        return
+      with pytest.raises(check_pair.PairError, match='only 2048 logits'):
+        run(**changes)
+    finally:
+      seqio.TaskRegistry.remove('check_pair_test')
 
   def test_output_folder(self, run, tmp_path, capsys):
     run(output_dir=str(tmp_path / 'new'))

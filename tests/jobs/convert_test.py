@@ -13,12 +13,12 @@ from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.loading.checkpoints import saving
 from speculative_t5x.loading.checkpoints import trees
-from speculative_t5x.loading.checkpoints import unfinished
 from speculative_t5x.networks import t5
 from tests import checkpoints_by_hand as by_hand
 from tests import full_disk
 from tests import shared
 from tests import tiny
+from tests.loading.checkpoints import steps
 
 CONFIG = tiny.config(
     num_encoder_layers=1,
@@ -35,15 +35,7 @@ def params():
 
 
 def write(layout, path, params):
-  match layout:
-    case checkpoints.Layout.ORBAX:
-      checkpoints.save(path, 7, params, params)
-    case checkpoints.Layout.LEGACY:
-      by_hand.write_legacy(path, params)
-    case checkpoints.Layout.HUGGING_FACE:
-      tensors = by_hand.hugging_face_tensors(CONFIG, params)
-      fields = by_hand.hugging_face_config(CONFIG)
-      by_hand.write_hugging_face(path, fields, tensors, shards=2)
+  steps.write(layout, path, params, CONFIG, shards=2)
 
 
 def run(tmp_path, **arguments):
@@ -88,12 +80,6 @@ def tree_on_disk(step_folder):
 class TestWritten:
 
   @LAYOUTS
-  def test_parameters(self, tmp_path, params, layout):
-    write(layout, tmp_path / 'model', params)
-    run(tmp_path)
-    assert_same(written(tmp_path), params)
-
-  @LAYOUTS
   def test_equals_a_saved_checkpoint(self, tmp_path, params, layout):
     """It has parameters and step, but no optimizer state."""
     write(layout, tmp_path / 'model', params)
@@ -114,25 +100,20 @@ class TestWritten:
     assert_same(written(tmp_path), by_hand.cast(params, jnp.bfloat16))
 
   @LAYOUTS
-  def test_several_dtypes(self, tmp_path, params, layout):
+  def test_several_dtypes_in_several_batches(
+      self, tmp_path, params, layout, monkeypatch
+  ):
     """Mixed-precision checkpoints have several dtypes."""
+    monkeypatch.setattr(trees, '_BATCH', 20_000)
     mixed = by_hand.cast(params, jnp.bfloat16)
     mixed['token_embedder'] = params['token_embedder']
     write(layout, tmp_path / 'model', mixed)
     run(tmp_path)
     assert_same(written(tmp_path), mixed)
 
-  @LAYOUTS
-  def test_in_several_batches(self, tmp_path, params, layout, monkeypatch):
-    monkeypatch.setattr(trees, '_BATCH', 20_000)
-    write(layout, tmp_path / 'model', params)
-    run(tmp_path)
-    assert_same(written(tmp_path), params)
-
-  @LAYOUTS
-  def test_printed_text(self, tmp_path, params, layout, capsys):
+  def test_printed_text(self, tmp_path, params, capsys):
     """It names the checkpoint, and what gin needs to know of it."""
-    write(layout, tmp_path / 'model', params)
+    write(checkpoints.Layout.LEGACY, tmp_path / 'model', params)
     run(tmp_path)
     first, _, *lines = capsys.readouterr().out.splitlines()
     flat = checkpoints.flatten(params)
@@ -172,17 +153,11 @@ class TestRefused:
   def test_no_checkpoint(self, tmp_path):
     self.refuse(tmp_path, 'there is no such folder')
 
-  @LAYOUTS
-  def test_dtype(self, tmp_path, params, layout):
-    write(layout, tmp_path / 'model', params)
+  def test_existing_output(self, tmp_path, params):
+    write(checkpoints.Layout.LEGACY, tmp_path / 'model', params)
     self.refuse(tmp_path, 'read as float33', dtype='float33')
-
-  @LAYOUTS
-  def test_existing_output(self, tmp_path, params, layout):
-    write(layout, tmp_path / 'model', params)
-    step = 0 if layout is checkpoints.Layout.HUGGING_FACE else 7
-    (tmp_path / 'new' / 'converted' / f'checkpoint_{step}').mkdir(parents=True)
-    self.refuse(tmp_path, f'checkpoint_{step} already')
+    (tmp_path / 'new' / 'converted' / 'checkpoint_7').mkdir(parents=True)
+    self.refuse(tmp_path, 'checkpoint_7 already')
 
   @LAYOUTS
   def test_non_finite_numbers(self, tmp_path, params, layout):
@@ -199,32 +174,10 @@ class TestRefused:
     with full_disk.full_disk(1000) as reason:
       self.refuse(tmp_path, rf'checkpoint_7 cannot be written \({reason}\)')
 
-  def test_chunk_cut_short(self, tmp_path, params):
-    write(checkpoints.Layout.LEGACY, tmp_path / 'model', params)
-    name = 'target.token_embedder.embedding'
-    chunk = tmp_path / 'model' / 'checkpoint_7' / name / '0.0'
-    chunk.write_bytes(chunk.read_bytes()[:50])
-    self.refuse(tmp_path, 'token_embedder/embedding')
-
-  def test_missing_shard(self, tmp_path, params):
-    write(checkpoints.Layout.HUGGING_FACE, tmp_path / 'model', params)
-    shard = 'model-00001-of-00002.safetensors'
-    (tmp_path / 'model' / shard).unlink()
-    self.refuse(tmp_path, f'lacks the file {shard}')
-
-  def test_missing_layer(self, tmp_path, params):
-    write(checkpoints.Layout.HUGGING_FACE, tmp_path / 'model', params)
-    file = tmp_path / 'model' / 'config.json'
-    layers = '"num_decoder_layers": '
-    file.write_text(file.read_text().replace(f'{layers}1', f'{layers}2'))
-    self.refuse(tmp_path, 'lacks decoder/layers_1')
-
-  @pytest.mark.parametrize(
-      'layout', [checkpoints.Layout.ORBAX, checkpoints.Layout.LEGACY]
-  )
-  def test_another_network(self, tmp_path, layout):
+  def test_another_network(self, tmp_path):
     kernel = np.zeros((2, 3), np.float32)
-    write(layout, tmp_path / 'model', {'bert': {'kernel': kernel}})
+    params = {'bert': {'kernel': kernel}}
+    write(checkpoints.Layout.LEGACY, tmp_path / 'model', params)
     self.refuse(tmp_path, 'model.*so this is not a T5')
 
   def test_files_of_a_killed_process_do_not_matter(
@@ -237,7 +190,7 @@ class TestRefused:
     folder = tmp_path / 'new' / 'converted'
     folder.mkdir(parents=True)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-      patch.setattr(unfinished, '_remove_unfinished', lambda _: None)
+      patch.setattr(saving, '_remove_unfinished', lambda _: None)
       saving.save_each(folder, 7, some())
     assert list(folder.iterdir()) and not checkpoints.step_folders(folder)
     write(checkpoints.Layout.LEGACY, tmp_path / 'model', params)

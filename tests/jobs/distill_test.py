@@ -167,23 +167,14 @@ class TestDistill:
           origins.ExitHead(1),
           origins.Scratch(dataclasses.replace(_DRAFT, dtype='bfloat16')),
       ],
-      ids=[
-          'cut and narrowed',
-          'cut, shared encoder',
-          'shared encoder',
-          'exit head',
-          'bfloat16',
-      ],
+      ids=['cut', 'cut, shared encoder', 'shared encoder', 'head', 'bfloat16'],
   )
-  @pytest.mark.parametrize(
-      'divergence', [divergences.total_variation], ids=['total_variation']
-  )
-  def test_origins(self, target, tmp_path, draft, divergence):
+  def test_origins(self, target, tmp_path, draft):
     result = _distill(
         target,
         tmp_path,
         draft=draft,
-        divergence=divergence,
+        divergence=divergences.total_variation,
         on_policy=on_policy.Settings(share=0.5, period=3),
         train_steps=3,
     )
@@ -259,15 +250,12 @@ class TestDistill:
     assert again.last.validation == pytest.approx(result.last.validation)
 
   @pytest.mark.parametrize('activation', ['gelu', 'silu'])
-  def test_activations_that_no_checkpoint_states(
-      self, target, tmp_path, capsys, activation
-  ):
-    activations = (activation, 'linear')
-    config = dataclasses.replace(_DRAFT, mlp_activations=activations)
-    with pytest.raises(ValueError, match='batch_size 65'):
-      _distill(target, tmp_path, draft=origins.Scratch(config), batch_size=65)
-    is_noted = f'has the activations {activations}' in capsys.readouterr().err
-    assert is_noted == (activation == 'silu')
+  def test_activations_that_no_checkpoint_states(self, capsys, activation):
+    config = dataclasses.replace(
+        _DRAFT, mlp_activations=(activation, 'linear')
+    )
+    distill._note_activations(config)
+    assert (activation in capsys.readouterr().err) == (activation == 'silu')
 
   @pytest.mark.parametrize('rate', [0.0, 0.9])
   def test_dropout_is_that_of_the_job(self, target, tmp_path, rate):
@@ -326,14 +314,15 @@ class TestBadInput:
     with pytest.raises(ValueError, match='mlp'):
       _distill(target, tmp_path, draft=draft)
 
-  def test_other_vocabulary(self, with_vocabulary, tmp_path):
-    one, other = with_vocabulary / 'one', with_vocabulary / 'other'
-    with pytest.raises(ValueError) as caught:
+  def test_vocabularies(self, with_vocabulary, tmp_path):
+    """The same one passes, and only what is checked after it fails."""
+    one, other, same = (with_vocabulary / x for x in ('one', 'other', 'same'))
+    with pytest.raises(ValueError, match=f'{one} and {other} cannot be a pair'):
       _distill(one, tmp_path, draft=origins.FromCheckpoint(other))
-    message = str(caught.value)
-    assert message.startswith(f'{one} and {other} cannot be a pair: ')
-    assert message.endswith('so both must be one vocabulary.')
     assert list(tmp_path.iterdir()) == []
+    with pytest.raises(ValueError, match='batch_size 65'):
+      draft = origins.FromCheckpoint(same)
+      _distill(one, tmp_path, draft=draft, batch_size=65)
 
   def test_decoder_that_reads_another_width(self, target, tmp_path):
     config = dataclasses.replace(
@@ -358,23 +347,6 @@ class TestBadInput:
     with pytest.raises(ValueError, match='padding 1 and begins .* token 1'):
       _distill(folder, tmp_path)
 
-  def test_same_vocabulary(self, with_vocabulary, tmp_path):
-    """It passes, and only what is checked after it fails."""
-    draft = origins.FromCheckpoint(with_vocabulary / 'same')
-    with pytest.raises(ValueError, match='batch_size 65 exceeds'):
-      _distill(with_vocabulary / 'one', tmp_path, draft=draft, batch_size=65)
-
-  def test_resumed_with_another_network(self, target, distilled, tmp_path):
-    shutil.copytree(distilled[0] / 'model', tmp_path / 'model')
-    draft = origins.Scratch(dataclasses.replace(_DRAFT, mlp_dim=9))
-    with pytest.raises(
-        ValueError,
-        match=r'checkpoint_6 is of another network .* in a folder of its own',
-    ):
-      _distill(target, tmp_path, draft=draft)
-    names = lambda path: sorted(each.name for each in path.iterdir())
-    assert names(tmp_path / 'model') == names(distilled[0] / 'model')
-
   def test_loss_that_is_not_finite(self, target, distilled, tmp_path):
     """The last good checkpoint stays, and the error names the examples."""
     (tmp_path / 'model').mkdir()
@@ -386,64 +358,47 @@ class TestBadInput:
     ):
       # Step 4 has a loss, and leaves parameters that are not finite.
       _distill(target, tmp_path, learning_rate_fn=lambda step: np.nan * step)
-    kept = tmp_path / 'model' / 'checkpoint_3'
-    checkpoints.open(kept).restore_params(models.abstract_params(_DRAFT))
     assert sorted(checkpoints.step_folders(tmp_path / 'model')) == [3]
     resumed = _distill(target, tmp_path)
     assert resumed.last.validation == distilled[1].last.validation
 
   @pytest.mark.parametrize(
-      ('changes', 'message'),
+      ('changes', 'named'),
       [
-          ({'decodes': []}, 'There is nothing to train on'),
-          ({'validation': {0: None}}, r'temperatures 0 and 1, got \[0\]'),
+          ({'decodes': []}, 'nothing to train on'),
+          ({'validation': {0: None}}, 'validation must'),
           (
-              {
-                  'draft': origins.Scratch(
-                      dataclasses.replace(_DRAFT, vocab_size=13)
-                  )
-              },
-              'logits of 12 tokens and the draft model of 13',
+              {'draft': origins.Scratch(
+                  dataclasses.replace(_DRAFT, vocab_size=13)
+              )},
+              '12 tokens .* 13',
           ),
-          ({'draft': origins.Scratch(None)}, 'Set DRAFT_CONFIG'),
-          ({'draft': origins.FromTarget([2])}, 'of the layers 0 to 1'),
-          (
-              {'draft': origins.FromTarget([0], num_heads=3)},
-              'num_heads must be a whole number from 1 to 2, got 3',
-          ),
-          (
-              {'draft': origins.FromTarget([0], num_heads=0)},
-              'num_heads must be a whole number from 1 to 2, got 0',
-          ),
-          (
-              {'draft': origins.FromTarget([0], mlp_dim=0)},
-              'mlp_dim must be a whole number from 1 to 48, got 0',
-          ),
-          ({'dropout_rate': 1.0}, r'dropout_rate must lie in \[0, 1\), got 1'),
-          ({'dropout_rate': -0.1}, r'dropout_rate must lie in \[0, 1\), got -'),
-          ({'dropout_rate': 'x'}, r'dropout_rate must lie in \[0, 1\), got .x'),
-          ({'draft': origins.ExitHead(3)}, 'from 1 to 2'),
+          ({'draft': origins.Scratch(None)}, 'DRAFT_CONFIG'),
+          ({'draft': origins.FromTarget([2])}, 'decoder_layers'),
+          ({'draft': origins.FromTarget([0], num_heads=0)}, 'num_heads'),
+          ({'draft': origins.ExitHead(3)}, 'exit_layer'),
+          ({'dropout_rate': 1.0}, 'dropout_rate'),
           (
               {'on_policy': on_policy.Settings(share=0.5, period=2)},
-              'every 2 steps, which does not divide the checkpoint_period of 3',
+              'every 2 steps.* checkpoint_period of 3',
           ),
           (
               {'on_policy': on_policy.Settings(share=0.01, period=3)},
-              'A share of 0.01 of a batch of 16 examples is none',
+              'share of 0.01 of a batch of 16',
           ),
           (
               {
                   'on_policy': on_policy.Settings(share=0.5, period=3),
                   'divergence': divergences.cross_entropy,
               },
-              'the draft would learn its own samples. Set ON_POLICY_SHARE to 0',
+              'ON_POLICY_SHARE',
           ),
-          ({'batch_size': 65}, 'batch_size 65 exceeds the 64'),
+          ({'batch_size': 65}, 'batch_size 65'),
           ({'checkpoint_path': 'nowhere'}, 'nowhere'),
       ],
-  )
-  def test_error_names_the_setting(self, target, tmp_path, changes, message):
-    with pytest.raises(ValueError, match=message):
+  )  # fmt: skip
+  def test_error_names_the_setting(self, target, tmp_path, changes, named):
+    with pytest.raises(ValueError, match=named):
       _distill(target, tmp_path, **changes)
 
   def test_missing_split_is_found_before_anything_is_decoded(
@@ -460,17 +415,16 @@ class TestBadInput:
   @pytest.mark.parametrize(
       ('infer', 'message'),
       [
-          (_Infer('elsewhere'), 'decodes elsewhere, and the draft'),
-          (_with_other_settings, 'DECODES_DIR: .* holds another temperature'),
+          (_Infer('elsewhere'), 'decodes elsewhere'),
+          (_with_other_settings, 'DECODES_DIR: .* another temperature'),
           ({'tokens': False}, 'have no tokens'),
           ({'num_examples': 0}, 'has no decodes'),
-          ({'replaced_by': 16}, 'has 16 decodes and not 64: another training'),
-          ({'replaced_by': 65}, 'has 65 decodes and not 64: another training'),
-          ({'largest': 40}, 'but the network has only 12'),
+          ({'replaced_by': 65}, 'has 65 decodes and not 64'),
+          ({'largest': 40}, 'has only 12'),
       ],
       ids=[
-          'another target', 'other settings', 'no tokens', 'none',
-          'fewer', 'more', 'another vocabulary',
+          'another target', 'other settings', 'no tokens', 'none', 'more',
+          'another vocabulary',
       ],
   )
   def test_decodes_that_do_not_fit(self, target, tmp_path, infer, message):

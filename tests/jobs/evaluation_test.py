@@ -25,7 +25,6 @@ from speculative_t5x.research.reports import runs
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import ende
 from speculative_t5x.tasks import metrics
-from tests import full_disk
 from tests import tiny
 from tests import workloads
 
@@ -34,15 +33,6 @@ _CONFIG = tiny.config(
 )
 _NUM_EXAMPLES, _BATCH_SIZE, _GAMMA = 6, 4, 3
 _LENGTHS = {'inputs': 24, 'targets': 16}
-# Filled in by jobs that time the parts.
-_MEASURED_LATER = (
-    'encoder_s', 't1_ms', 't_verify_ms', 't_draft_ms', 't_draft2_ms',
-    't_call_ms', 't_width_ms', 'oracle_speedup', 'rounds', 'c',
-    'verify_cost_ratio', 'floor_ms',
-    'floor_ratio', 'alpha', 'predicted_speedup', 'bound_speedup',
-    'decode_speedup', 'loop_efficiency', 'reference', 'peak_memory_bytes',
-    'ops_coefficient', 'operations_factor', 'simulated_acceptance', 'warnings',
-)  # fmt: skip
 
 
 @pytest.fixture(scope='module')
@@ -126,15 +116,6 @@ class TestRecord:
   def test_has_every_key_and_no_other(self, ran):
     for written in _read(ran.folder / 'results.jsonl'):
       assert tuple(written) == run_record.KEYS
-
-  def test_what_is_not_measured_is_null(self, ran):
-    for record in ran.records:
-      assert [
-          k for k in _MEASURED_LATER if getattr(record, k) is not None
-      ] == []
-      null = {key for key, value in vars(record).items() if value is None}
-      # Few batches have no interval.
-      assert null <= {*_MEASURED_LATER, 'greedy', 'commit', 'speedup_ci95'}
 
   def test_settings(self, ran, paths):
     for record, temperature in zip(ran.records, (0.0, 1.0), strict=True):
@@ -322,15 +303,7 @@ class TestFiles:
     first_position = record.speculative.per_position_acceptance[0]
     assert positions['acceptance_rate/position_1'] == first_position
 
-  def test_results_are_those_of_the_last_job(self, again, tmp_path):
-    again(temperature=(0.0, 1.0))
-    records = again(temperature=0.5)
-    assert runs.read(tmp_path / 'results.jsonl') == records
-    rows = _read(tmp_path / 'predictions.jsonl')
-    assert [r['temperature'] for r in rows] == 6 * [0.5]
-    assert len(list((tmp_path / 'records').iterdir())) == 3
-
-  @pytest.mark.parametrize('changes', [{'seed': 6}, {'num_examples': 2}])
+  @pytest.mark.parametrize('changes', [{'seed': 6}])
   def test_other_settings_are_refused(self, again, tmp_path, changes):
     again(temperature=(0.0, 1.0))
     before = (tmp_path / 'results.jsonl').read_bytes()
@@ -375,31 +348,6 @@ class TestFiles:
     for key in ('quality', 'greedy', 'truncated_inputs', 'padded_share'):
       values = [getattr(record, key) for record in ran.records]
       assert [getattr(record, key) for record in resumed] == values
-
-  @pytest.mark.parametrize('written', ['chunks/*/000000', 'predictions'])
-  def test_a_full_disk(self, ran, again, tmp_path, monkeypatch, written):
-    """The first chunk does not fit, or only the file of all predictions."""
-    paths = ran.folder.glob(f'{written}.jsonl')
-    # Times in a chunk have more or fewer digits.
-    room = min(path.stat().st_size for path in paths) - 200
-    with full_disk.full_disk(room) as reason:
-      with pytest.raises(OSError, match=rf'cannot be written to \({reason}\)'):
-        again()
-    assert not list(tmp_path.glob(f'{written}.jsonl'))
-    assert not (tmp_path / 'results.jsonl').exists()
-    if written == 'predictions':  # all is decoded already
-      monkeypatch.setattr(interleaved.Timer, 'run', None)
-    again()
-    expected = (ran.folder / 'predictions.jsonl').read_bytes()
-    assert (tmp_path / 'predictions.jsonl').read_bytes() == expected
-
-  def test_finished_temperatures_are_not_decoded_again(
-      self, again, tmp_path, monkeypatch
-  ):
-    (first,) = again(temperature=0.0)
-    monkeypatch.setattr(interleaved.Timer, 'run', None)
-    assert again(temperature=0.0) == [first]
-
 
 class TestSamples:
 
@@ -473,22 +421,16 @@ class TestDecodes:
         assert getattr(record.quality, side) == expected
 
 
-class TestShown:
-
-  def test_table(self, ran):
-    assert 'bulletins_ende, validation: 6 examples, batch 4' in ran.out
-    assert 'all 6 greedy outputs are identical' in ran.out
-    assert ran.out.endswith(f'Records: {ran.folder / "results.jsonl"}\n')
-
-  def test_progress(self, ran):
-    lines = ran.err.splitlines()
-    assert 'temperature 0: 2 of 2 batches, 0 s left' in lines
-    assert 'temperature 1: 2 of 2 batches, 0 s left' in lines
-
-  def test_example(self, ran):
-    text, _ = bulletins.read_pairs('validation')[1]
-    assert ran.out.startswith(f'Input: {text}\n')
-    assert 'one line per call' in ran.out
+def test_what_is_shown(ran):
+  assert 'bulletins_ende, validation: 6 examples, batch 4' in ran.out
+  assert 'all 6 greedy outputs are identical' in ran.out
+  assert ran.out.endswith(f'Records: {ran.folder / "results.jsonl"}\n')
+  for temperature in (0, 1):
+    line = f'temperature {temperature}: 2 of 2 batches, 0 s left'
+    assert line in ran.err.splitlines()
+  text, _ = bulletins.read_pairs('validation')[1]
+  assert ran.out.startswith(f'Input: {text}\n')
+  assert 'one line per call' in ran.out
 
 
 class TestGreedy:
@@ -555,35 +497,22 @@ class TestBadInput:
   @pytest.mark.parametrize(
       ('changes', 'message'),
       [
-          ({'gamma': 0}, 'gamma must be a whole number and at least 1, got 0'),
-          ({'gamma': 2.5}, 'gamma must be a whole number'),
-          ({'gamma': 'five'}, "gamma must be .*'five'"),
+          ({'gamma': 0}, 'gamma must be'),
           ({'batch_size': 0}, 'batch_size must be'),
-          ({'repeats': 0}, 'repeats must be'),
           ({'num_decodes': 0}, 'num_decodes must be'),
           ({'mesh_shape': (0, 1)}, 'data axis of the mesh must be'),
-          ({'mesh_shape': (1, 2.5)}, 'model axis of the mesh must be'),
           ({'mesh_shape': (512, 2)}, '512 x 2 .* needs 1024 devices'),
           ({'mesh_shape': (2,)}, 'mesh_shape must be two numbers'),
-          ({'mesh_shape': 8}, 'mesh_shape must be two numbers'),
-          ({'num_examples': 0}, 'num_examples must be'),
-          ({'temperature': -1.0}, 'temperature must be'),
           ({'temperature': (0.0, -1.0)}, 'temperature must be'),
           ({'temperature': ()}, 'must be a number'),
           ({'temperature': float('nan')}, 'temperature must be'),
-          ({'temperature': float('inf')}, 'temperature must be'),
           ({'draft_temperature': -1.0}, 'temperature must be'),
           ({'topk': -1}, 'topk must be'),
-          ({'topp': -0.1}, 'topp must lie'),
-          ({'topp': 1.5}, 'topp must lie'),
-          ({'minp': 1.5}, 'minp must lie'),
           ({'typicalp': -0.1}, 'typicalp must lie'),
           ({'mixture_or_task_name': 'nothing'}, 'no task named nothing'),
-          ({'split': 'dev'}, 'no split dev'),
           ({'task_feature_lengths': {'inputs': 8}}, 'must give the maximum'),
           ({'num_examples': 10**6}, 'split validation of bulletins_ende has'),
           ({'shown_example': 6}, 'no example 6 to show among the 6'),
-          ({'shown_example': -1}, 'no example -1 to show'),
           ({'loggers': None}, 'loggers must be classes'),
       ],
   )
@@ -593,18 +522,6 @@ class TestBadInput:
     with pytest.raises(ValueError, match=message):
       again(**changes)
     assert list(tmp_path.iterdir()) == []
-
-  def test_vocabulary_wider_than_the_logits(self, paths, tmp_path):
-    narrow = dataclasses.replace(_CONFIG, vocab_size=2000)
-    checkpoints.save(tmp_path / 'narrow', 1, tiny.params(narrow))
-    with pytest.raises(ValueError, match='2048 pieces, the draft only 2000'):
-      _evaluate(
-          paths,
-          tmp_path / 'output',
-          draft_config=narrow,
-          draft_checkpoint_path=str(tmp_path / 'narrow'),
-      )
-    assert not (tmp_path / 'output').exists()
 
   def test_checkpoints_that_are_swapped(self, paths, tmp_path):
     wider = dataclasses.replace(_CONFIG, mlp_dim=64)

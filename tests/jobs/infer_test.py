@@ -5,7 +5,6 @@
 import dataclasses
 import io
 import json
-import shutil
 import tracemalloc
 import types
 
@@ -19,12 +18,12 @@ from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import nothing
 from speculative_t5x.jobs import evaluation
 from speculative_t5x.jobs import infer
+from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import descriptions
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.drafters import lookup_source
 from speculative_t5x.loading.drafters import source
-from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
@@ -80,7 +79,7 @@ def _arguments(paths, **changes):
   return workloads.job_arguments(**{**arguments, **changes})
 
 
-_load = infer._load
+_load = workload_lib.Workload.load_decoder
 
 
 @pytest.fixture(scope='module')
@@ -100,7 +99,7 @@ def run(paths, decoders, tmp_path, monkeypatch):
       decoders[key] = _load(workload, target, drafter, vocabulary, **options)
     return decoders[key]
 
-  monkeypatch.setattr(infer, '_load', load)
+  monkeypatch.setattr(workload_lib.Workload, 'load_decoder', load)
 
   def run(lines=None, *, output_dir=tmp_path / 'out', **changes):
     if lines is not None:
@@ -148,12 +147,11 @@ class TestPredictions:
         _TEXTS, temperature=1.0, output_dir=tmp_path / 'other', **changes
     )
 
-  def test_several_files(self, run, tmp_path, capsys):
+  def test_several_files(self, run, tmp_path):
     for i, text in enumerate(_TEXTS):
       (tmp_path / f'{i}.txt').write_text(text)  # without a newline
     files = [str(tmp_path / f'{i}.txt') for i in range(len(_TEXTS))]
     rows = run(None, inputs=files, temperature=1.0)
-    assert 'infer: 4 of 4 batches' in capsys.readouterr().err
     assert rows == run(
         _TEXTS, temperature=1.0, output_dir=tmp_path / 'one_file'
     )
@@ -311,18 +309,14 @@ class TestHints:
     run(None, inputs=path, hints_field=None)
     assert 'hints' not in capsys.readouterr().err
 
-  @pytest.mark.parametrize('wrong', [7, {'a': 1}, ['a', None], '\ud800'])
-  def test_that_are_no_text(self, run, write, wrong):
-    path = write({}, {'hints': wrong})
-    with pytest.raises(ValueError, match="line 2: the field 'hints' holds hi"):
-      run(None, inputs=path)
-
-  def test_field_that_is_missing(self, run, write):
+  def test_that_are_not_texts(self, run, write):
+    for wrong in (7, ['a', None], '\ud800'):
+      path = write({}, {'hints': wrong})
+      with pytest.raises(ValueError, match="line 2: the field 'hints'"):
+        run(None, inputs=path)
     path = write({'draft': 'a'}, {'hints': 'a'})
-    with pytest.raises(ValueError, match="line 2 has no field 'draft'.*HINTS"):
+    with pytest.raises(ValueError, match="line 2 has no field 'draft'"):
       run(None, inputs=path, hints_field='draft')
-
-  def test_field_of_lines_of_text(self, run):
     with pytest.raises(ValueError, match='in.txt are text and have no field'):
       run(_TEXTS, hints_field='draft')
 
@@ -456,11 +450,6 @@ class TestResume:
     assert firsts == [2, 3]
     assert rows == run(changed, output_dir=tmp_path / 'new')
 
-  def test_change_behind_the_truncated_tokens(self, run):
-    long = 'The train is late. ' * 30
-    run([f'{long}a'])
-    assert run([f'{long}b'])[0]['input'] == f'{long}b'
-
   def test_on_another_machine(self, run, decoders, monkeypatch):
     """Of another processor, or of several that hold the target otherwise."""
     expected = run(_TEXTS)
@@ -495,51 +484,18 @@ class TestResume:
     assert firsts == [0, 1, 1]
     assert [row['input'] for row in rows] == texts
 
-  def test_full_disk_at_the_end(self, run, tmp_path, monkeypatch):
-    """All chunks fit, and the file of all predictions does not."""
-    texts = 4 * _TEXTS
-    expected = run(texts, output_dir=tmp_path / 'whole')
-    room = (tmp_path / 'whole' / 'predictions.jsonl').stat().st_size - 1
-    with full_disk.full_disk(room), pytest.raises(OSError, match='cannot be w'):
-      run(texts)
-    assert not list((tmp_path / 'out').glob('*.jsonl'))
-    monkeypatch.setattr(interleaved.Timer, 'run', None)
-    assert run(texts) == expected
-
   def test_another_configuration_is_refused(self, run, tmp_path):
     expected = run(_TEXTS)
-    copied = tmp_path / 'copied.model'
-    shutil.copy(bulletins.VOCABULARY_FILE, copied)
     for changes, names in (
         ({'seed': 6}, 'seed'),
         ({'temperature': 1.0}, 'drafter, temperature'),
         ({'scores': True}, 'scores'),
-        ({'input_field': 'source'}, 'input_field'),
-        ({'vocabulary_file': str(copied)}, 'vocabulary_file'),
         ({'chunk_batches': 2}, 'chunk_batches'),
         ({'inputs': str(paths_of_another(tmp_path))}, 'task'),
     ):
       with pytest.raises(ValueError, match=f'results with another {names}. Gi'):
         run(_TEXTS, **changes)
     assert _read(tmp_path / 'out' / 'predictions.jsonl') == expected
-
-  def test_two_jobs_on_one_folder(self, run, tmp_path):
-    with folder_lock.hold(tmp_path / 'out'):
-      with pytest.raises(folder_lock.FolderInUseError):
-        run(_TEXTS)
-
-  def test_folder_of_another_job(self, run, paths, tmp_path):
-    arguments = _arguments(
-        paths,
-        mixture_or_task_name=ende.BULLETINS,
-        output_dir=str(tmp_path / 'out'),
-        num_examples=2,
-    )
-    del arguments['vocabulary_file']
-    evaluation.evaluate(**arguments)
-    with pytest.raises(ValueError, match='has results of another job, eval'):
-      run(_TEXTS)
-
 
 def paths_of_another(tmp_path):
   path = tmp_path / 'other.txt'
@@ -582,55 +538,43 @@ def test_memory_folder(run, paths, tmp_path, monkeypatch):
         assert rows == expected
 
 
+# The name of a file, its content, and what the error has.
+_FILES = [
+    ('in.txt', b'', 'in.txt is empty'),
+    ('in.txt', b'a\nb\xff\n', 'in.txt, line 2 is not UTF-8'),
+    ('in.txt', b'a\n\nb\n', 'in.txt, line 2 has no text'),
+    ('in.jsonl', b'{"x": 1}\n', "line 1 has no field 'inputs'; it has x"),
+    ('in.jsonl', b'{"inputs": 1}\n', 'line 1: the field'),
+    ('in.jsonl', b'{"inputs": "\\ud800"}\n', 'line 1: the field'),
+    ('in.jsonl', b'["inputs"]\n', 'line 1 is not a JSON object'),
+    ('in.jsonl', b'[' * 10**6, 'line 1 is not a JSON object'),
+    ('in.jsonl', b'\n{"inputs": "a"}\n', 'line 1 has no text'),
+    ('in.jsonl', b'{"inputs": "a", "x": 1e999}\n', 'line 1 .* finite'),
+    ('in.jsonl', b'{"inputs": "a", "\\ud800": 1}\n', 'line 1 .* finite'),
+    ('in.jsonl', b'{"inputs": "a", "score": 1}\n', "line 1 .*'score'"),
+]
+_SETTINGS = [
+    ({'inputs': 'missing.txt'}, 'missing.txt'),
+    ({'inputs': ()}, 'No input file was given'),
+    ({'inputs': '-', 'input_format': 'csv'}, "format 'csv' is unknown"),
+    ({'inputs': None}, 'nothing to decode. Set INPUTS'),
+    ({'inputs': '-', 'vocabulary_file': None}, 'no vocabulary at'),
+    ({'gamma': 0}, 'gamma must be'),
+    ({'on_empty': 'keep'}, "on_empty must be .*'keep'"),
+    ({'temperature': -1.0}, 'temperature must be'),
+    ({'task_feature_lengths': {'inputs': 8}}, 'must give the maximum'),
+]
+
+
 class TestBadInput:
 
-  @pytest.mark.parametrize(
-      ('name', 'content', 'message'),
-      [
-          ('in.txt', b'', r'in\.txt is empty\. Give at least one line\.'),
-          (
-              'in.txt',
-              b'a\nb\xff\n',
-              r'in\.txt, line 2 is not UTF-8 text\. Save',
-          ),
-          ('in.txt', b'a\n\nb\n', r'in\.txt, line 2 has no text\. Remove'),
-          (
-              'in.jsonl',
-              b'{"x": 1}\n',
-              r"line 1 has no field 'inputs'; it has x",
-          ),
-          ('in.jsonl', b'{}\n', r"line 1 has no field 'inputs'; it has none"),
-          ('in.jsonl', b'{"inputs": 1}\n', 'line 1: the field .* is not a Uni'),
-          ('in.jsonl', b'{"inputs": "\\ud800"}\n', 'line 1: the field'),
-          ('in.jsonl', b'["inputs"]\n', 'line 1 is not a JSON object'),
-          ('in.jsonl', b'[' * 10**6, 'line 1 is not a JSON object'),
-          ('in.jsonl', b'\n{"inputs": "a"}\n', 'line 1 has no text'),
-          ('in.jsonl', b'{"inputs": "a", "x": NaN}\n', 'line 1 .* not finite'),
-          ('in.jsonl', b'{"inputs": "a", "x": 1e999}\n', 'line 1 .* finite'),
-          ('in.jsonl', b'{"inputs": "a", "\\ud800": 1}\n', 'line 1 .* finite'),
-          ('in.jsonl', b'{"inputs": "a", "score": 1}\n', "line 1 .*'score'"),
-      ],
-  )
-  def test_file(self, run, tmp_path, name, content, message):
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(ValueError, match=message):
-      run(None, inputs=str(tmp_path / name))
+  def test_file(self, run, tmp_path):
+    for name, content, message in _FILES:
+      (tmp_path / name).write_bytes(content)
+      with pytest.raises(ValueError, match=message):
+        run(None, inputs=str(tmp_path / name))
 
-  @pytest.mark.parametrize(
-      ('changes', 'message'),
-      [
-          ({'inputs': 'missing.txt'}, 'no input file missing.txt. Correct'),
-          ({'inputs': ()}, 'No input file was given'),
-          ({'inputs': '-', 'input_format': 'csv'}, "format 'csv' is unknown"),
-          ({'inputs': None}, 'nothing to decode. Set INPUTS'),
-          ({'inputs': '-', 'vocabulary_file': None}, 'no vocabulary in'),
-          ({'gamma': 0}, 'gamma must be'),
-          ({'on_empty': 'keep'}, "on_empty must be .*'keep'"),
-          ({'temperature': -1.0}, 'temperature must be'),
-          ({'chunk_batches': 0}, 'chunk_batches must be'),
-          ({'task_feature_lengths': {'inputs': 8}}, 'must give the maximum'),
-      ],
-  )
+  @pytest.mark.parametrize(('changes', 'message'), _SETTINGS)
   def test_settings(self, run, tmp_path, changes, message):
     with pytest.raises(ValueError, match=message):
       run(None, **changes)
@@ -682,7 +626,9 @@ def test_memory_does_not_grow_with_the_lines(
     paths, tmp_path, monkeypatch, num_lines
 ):
   """All lines come out, in their order."""
-  monkeypatch.setattr(infer, '_load', lambda *_, **__: _Repeating())
+  monkeypatch.setattr(
+      workload_lib.Workload, 'load_decoder', lambda *_, **__: _Repeating()
+  )
   texts = [f'the train {number}' for number in range(100)]
   with open(tmp_path / 'in.txt', 'w') as file:
     for number in range(num_lines):
@@ -712,13 +658,10 @@ def test_masked_ids(paths, mask, expected):
   arguments = _arguments(paths, mask_padded_ids=mask)
   workload = arguments['workload']
   vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE).within(2048)
+  target = workload.find_target(None)
+  drafter = arguments['drafter']
   decoder = _load(
-      workload,
-      workload.find_target(None),
-      arguments['drafter'],
-      vocabulary,
-      gamma=3,
-      num_decodes=1,
+      workload, target, drafter, vocabulary, gamma=3, num_decodes=1
   )
   models = decoder.target_model, decoder.drafter.model
   assert [model.num_valid_tokens for model in models] == [expected] * 2
@@ -825,15 +768,6 @@ class TestEarlierAnswers:
     assert run(_TEXTS, answers=folder, **options) == expected
     assert capsys.readouterr().err.count('has other inputs') == 4
 
-  def test_appended_answers_are_bounded(self, run, store, tmp_path):
-    options = dict(drafter=lookup_source.FromContext())
-    for name in 'ab':
-      folder = answers.Folder(store, append=True, max_answers=3)
-      run(_TEXTS, answers=folder, output_dir=tmp_path / name, **options)
-    lines = (tmp_path / 'store/version_2/answers.jsonl').read_text()
-    inputs = [json.loads(line)[1] for line in lines.splitlines()]
-    assert inputs == _TEXTS[-3:]
-
   def test_own_hints_come_first(self, run, store, tmp_path):
     options = dict(drafter=lookup_source.FromContext(), tokens=True)
     folder = answers.Folder(store, append=True)
@@ -846,23 +780,13 @@ class TestEarlierAnswers:
     own, found = row['hint_tokens']
     assert _text(own) == 'Am Montag' and _text(found) == row['prediction']
 
-  def test_no_store(self, run, store):
+  def test_store_that_cannot_be_used(self, run, store, tmp_path):
     options = dict(drafter=lookup_source.FromContext())
     with pytest.raises(answers.StoreError, match='There is no store'):
       run(_TEXTS, answers=answers.Folder(store), **options)
-
-  @pytest.mark.parametrize(
-      ('options', 'who'),
-      [({}, 'The drafter draft/.*'), ({'drafter': None}, 'Plain decoding')],
-      ids=str,
-  )
-  def test_drafter_that_does_not_read_hints(
-      self, run, store, tmp_path, options, who
-  ):
-    folder = answers.Folder(store)
-    message = f'{who} does not read hints.*configs/drafters/lookup.gin'
-    with pytest.raises(ValueError, match=message):
-      run(_TEXTS, answers=folder, output_dir=tmp_path / 'out', **options)
+    for options in ({}, {'drafter': None}):
+      with pytest.raises(ValueError, match='does not read hints'):
+        run(_TEXTS, answers=answers.Folder(store), **options)
     assert not (tmp_path / 'store').exists()
 
   def test_the_best_of_several_decodes_is_appended(self):
@@ -882,34 +806,7 @@ class TestEarlierAnswers:
     inputs = [json.loads(line)[1] for line in lines.splitlines()]
     assert inputs == _TEXTS[:2]
 
-  def test_empty_store(self, run, store, decoders, monkeypatch):
-    options = dict(drafter=lookup_source.FromContext())
-    run(_TEXTS[:1], num_examples=1, **options)  # loads the decoder
-    (decoder,) = list(decoders.values())[:1]
-    vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)
-    embedder = answers.Embedder(decoder.target, vocabulary, 24)
-    answers.Store(embedder).save(store)
-    # No encoder may be compiled.
-    monkeypatch.setattr(answers.Embedder, '_embed_rows', None)
-    with pytest.raises(answers.StoreError, match='is empty'):
-      run(_TEXTS, answers=answers.Folder(store), **options)
-
   def test_append_without_a_folder(self, paths, store):
     folder = answers.Folder(store, append=True)
     with pytest.raises(ValueError, match='Set INFER_OUTPUT_DIR'):
       infer.infer(**_arguments(paths, answers=folder, inputs='-'))
-
-  @pytest.mark.parametrize(
-      ('name', 'value'),
-      [
-          ('count', 0),
-          ('count', '1'),
-          ('min_similarity', 2),
-          ('min_similarity', None),
-          ('max_answers', 1.5),
-          ('max_answers', 0),
-      ],
-  )
-  def test_bad_options(self, name, value):
-    with pytest.raises(ValueError, match=f'{name} must .* got {value!r}'):
-      answers.Folder(**{'path': 'store', name: value})

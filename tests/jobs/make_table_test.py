@@ -94,25 +94,10 @@ class TestPredictions:
     counts = run(tmp_path / 'table', predictions=paths)
     assert counts.counts.sum() == 6 and counts.origin == ', '.join(paths)
 
-  def test_without_tokens(self, tmp_path):
-    path = write_rows(tmp_path / 'predictions.jsonl', {'prediction': 'Hallo'})
-    with pytest.raises(ValueError, match='have no tokens. Decode again'):
-      run(tmp_path / 'table', predictions=path)
-
-  def test_missing(self, tmp_path):
-    with pytest.raises(ValueError, match='There is no file'):
-      run(tmp_path / 'table', predictions=str(tmp_path / 'no.jsonl'))
-    assert not (tmp_path / 'table').exists()
-
-  @pytest.mark.parametrize(
-      'settings',
-      [{}, {'vocabulary_file': bulletins.VOCABULARY_FILE}],
-      ids=['vocabulary of the task', 'vocabulary of a file'],
-  )
-  def test_ids_without_a_piece(self, tmp_path, capsys, settings):
+  def test_ids_without_a_piece(self, tmp_path, capsys):
     """The target wrote them: its head is wider than its vocabulary."""
     path = write_rows(tmp_path / 'predictions.jsonl', {'tokens': [5, 2053, 5]})
-    counts = run(tmp_path / 'table', predictions=path, **settings)
+    counts = run(tmp_path / 'table', predictions=path)
     assert counts.counts.nonzero()[0].tolist() == [5, 2053]
     assert (counts.num_pieces, counts.totals[[5, 2053, -1]].tolist()) == (
         2054, [1, 1, 1]
@@ -123,23 +108,30 @@ class TestPredictions:
     with pytest.raises(token_counts.TableError, match='only 2053 logits'):
       counts.check_fits('', 2053, 1, vocabulary)
 
-  def test_no_ids(self, tmp_path):
-    path = write_rows(tmp_path / 'predictions.jsonl', {'tokens': [5, 10**9]})
-    with pytest.raises(ValueError, match='token 1000000000, which is no id'):
-      run(tmp_path / 'table', predictions=path)
+  @pytest.mark.parametrize(
+      ('row', 'settings', 'message'),
+      [
+          ({'tokens': [5, 10**9]}, {}, 'token 1000000000'),
+          ({'prediction': 'Hallo'}, {}, 'have no tokens. Decode again'),
+          (None, {}, 'There is no file'),
+          ({}, {'continuations': 0}, 'continuations'),
+          (
+              {},
+              {'mixture_or_task_name': None, 'predictions': None},
+              'There is nothing to count',
+          ),
+      ],
+  )
+  def test_bad_input(self, tmp_path, row, settings, message):
+    path = str(tmp_path / 'predictions.jsonl')
+    if row is not None:
+      path = write_rows(tmp_path / 'predictions.jsonl', row)
+    with pytest.raises(ValueError, match=message):
+      run(tmp_path / 'table', **{'predictions': path, **settings})
+    assert not (tmp_path / 'table').exists()
 
 
-class TestBadInput:
-
-  def test_nothing_to_count(self, tmp_path):
-    with pytest.raises(ValueError, match='There is nothing to count'):
-      run(tmp_path, mixture_or_task_name=None)
-
-  def test_continuations(self, tmp_path):
-    with pytest.raises(ValueError, match='continuations'):
-      run(tmp_path, continuations=0)
-
-  def test_folder_that_is_a_file(self, tmp_path):
-    (tmp_path / 'file').write_text('')
-    with pytest.raises(OSError, match='cannot be written to'):
-      run(tmp_path / 'file', num_examples=1)
+def test_folder_that_is_a_file(tmp_path):
+  (tmp_path / 'file').write_text('')
+  with pytest.raises(OSError, match='cannot be written to'):
+    run(tmp_path / 'file', num_examples=1)

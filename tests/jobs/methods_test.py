@@ -90,27 +90,21 @@ def test_resumes_and_writes_one_table(measure, tmp_path, capsys):
   assert text.count('\n| lookup | tokenwise | fixed | 2 |') == 1
 
 
-class TestBadInput:
-
-  @pytest.mark.parametrize(
-      ('tasks', 'message'),
-      [
-          ([], 'There is no task'),
-          (
-              [('a', _interrupt), ('b', _interrupt), ('a', _interrupt)],
-              "Two tasks have the name 'a'. Give each a name of its own.",
-          ),
-          ([('a/b', _interrupt)], "The name of a task .* got 'a/b'"),
-          ([('..', _interrupt)], 'The name of a task'),
-          ([('', _interrupt)], 'The name of a task'),
-          ([('methods.md', _interrupt)], 'The job itself writes methods.md'),
-          ([('job.lock', _interrupt)], 'The job itself writes job.lock'),
-          ([('a|b', _interrupt)], 'The name of a task'),
-      ],
-  )
-  def test_is_refused_before_anything_is_measured(
-      self, tmp_path, tasks, message
-  ):
-    with pytest.raises(ValueError, match=message):
-      methods.measure_methods(output_dir=str(tmp_path), tasks=tasks)
-    assert not list(tmp_path.iterdir())
+@pytest.mark.parametrize(
+    ('names', 'message'),
+    [
+        ((), 'There is no task'),
+        (('a', 'b', 'a'), "A task has the name 'a'"),
+        (('a/b',), "'a/b'"),
+        (('..',), "'..'"),
+        (('methods.md',), "'methods.md'"),
+        (('job.lock',), "'job.lock'"),
+        (('a|b',), r"'a\|b'"),
+    ],
+)
+def test_names_of_tasks(tmp_path, names, message):
+  """They are checked before anything is measured."""
+  tasks = [(name, _interrupt) for name in names]
+  with pytest.raises(ValueError, match=message):
+    methods.measure_methods(output_dir=str(tmp_path), tasks=tasks)
+  assert not list(tmp_path.iterdir())

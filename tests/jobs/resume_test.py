@@ -1,12 +1,11 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that jobs end with the same files after kills and after a full disk."""
+"""Tests that jobs end with the same files after kills."""
 
 import json
 import os
 import pathlib
 import random
-import shutil
 import subprocess
 import sys
 
@@ -50,38 +49,20 @@ def folder(tmp_path):
 def test_killed_job_ends_as_if_it_was_not(folder, job, num_examples, num_kills):
   seed = random.randrange(2**31)
   print(f'The seed of the kills is {seed}.')  # shown on failure
-  _run('killed_jobs', job, folder, num_examples, num_kills, seed)
+  _run(job, folder, num_examples, num_kills, seed)
   killed = list(folder.glob('killed_*'))
   assert killed
   for each in killed:
     _check_same(each, folder / 'whole', job, num_examples)
 
 
-@pytest.mark.exhaustive
-@pytest.mark.parametrize('job', ['infer', 'eval'])
-def test_full_disk(folder, job):
-  """A small file system; `full_disk` simulates one in the tests of the jobs."""
-  (folder / 'disk').mkdir()
-  own = ('unshare', '--user', '--map-root-user', '--mount')
-  mount = f'mount -t tmpfs -o size=1m none {folder}/disk'
-  if (
-      shutil.which('unshare') is None
-      or subprocess.run([*own, 'sh', '-c', mount]).returncode
-  ):
-    pytest.skip('this machine does not let its users mount a file system')
-  before = [*own, 'sh', '-c', f'{mount} && exec "$@"', 'sh']
-  _run('full_disk_jobs', job, folder, 30, before=before)
-  _check_same(folder / 'resumed', folder / 'whole', job, 30)
-
-
-def _run(module, job, folder, *arguments, before=()):
-  """Runs a module of this folder in a process of its own."""
+def _run(job, folder, *arguments):
+  """Runs and kills a job in a process of its own."""
   subprocess.run(
       [
-          *before,
           sys.executable,
           '-m',
-          f'tests.jobs.{module}',
+          'tests.jobs.killed_jobs',
           job,
           *map(str, [folder, *arguments]),
       ],

@@ -13,9 +13,6 @@ import gc
 import io
 import itertools
 import json
-import os
-import re
-import time
 import types
 import weakref
 
@@ -266,22 +263,6 @@ class TestRecord:
       assert set(_null(written)) <= set(_NULL)
     assert ran.records[0].greedy is not None
 
-  def test_settings(self, ran, paths):
-    for record, temperature in zip(ran.records, (0.0, 1.0), strict=True):
-      expected = {
-          'schema_version': 1, 'job': 'walltime', 'task': 'bulletins_ende',
-          'split': 'validation', 'num_examples': 5, 'gamma': 2,
-          'gamma_policy': 'fixed', 'temperature': temperature, 'topk': 0,
-          'topp': 0.0, 'minp': 0.0, 'typicalp': 0.0,
-          'num_decodes': 1, 'seed': 5, 'batch_size': 2, 'mesh': {},
-          'inputs_length': 24, 'targets_length': 16, 'lossless': True,
-          'repeats': 1, 'matmul_precision': 'highest',
-      }  # fmt: skip
-      assert {key: getattr(record, key) for key in expected} == expected
-      assert record.target.checkpoint == f'{paths.target}/checkpoint_1'
-      assert record.drafter.checkpoint == f'{paths.draft}/checkpoint_2'
-      assert record.drafter.temperature == temperature
-
   def test_only_timed_examples_count(self, ran):
     vocabulary = seqio.SentencePieceVocabulary(bulletins.VOCABULARY_FILE)
     pairs = bulletins.read_pairs('validation')[:_NUM_EXAMPLES]
@@ -330,11 +311,6 @@ class TestFiles:
     folders = sorted(str(found.folder.parent) for found in ran.opened)
     assert folders == [paths.draft, paths.target]
 
-  def test_results_are_the_records(self, ran):
-    assert runs.read(ran.folder / 'results.jsonl') == ran.records
-    assert not (ran.folder / 'predictions.jsonl').exists()
-    assert len(list((ran.folder / 'records').iterdir())) == 2
-
   def test_table_and_advice_are_printed_and_written(self, ran):
     text = (ran.folder / 'walltime.md').read_text()
     results = ran.folder / 'results.jsonl'
@@ -348,28 +324,6 @@ class TestFiles:
           f' {advice.describe(told)}'
       )
 
-  def test_progress(self, ran):
-    for temperature in (0, 1):
-      assert (
-          f'draft/checkpoint_2, gamma 2, batch 2, temperature {temperature}:'
-          ' 3 of 3 batches, 0 s left\n'
-      ) in ran.err
-
-  def test_line_before_each_phase(self, ran):
-    """The line comes before the first batch is timed."""
-    lines = [line for line in ran.err.splitlines() if 'compiling and m' in line]
-    pair = 'draft/checkpoint_2'
-    assert lines == [
-        f'alpha of {pair}, temperature 0: compiling and measuring',
-        f'alpha of {pair}, temperature 1: compiling and measuring',
-        f'configuration 1 of 2: {pair}, gamma 2, batch 2, temperature 0:'
-        ' compiling and measuring',
-        f'configuration 2 of 2: {pair}, gamma 2, batch 2, temperature 1:'
-        ' compiling and measuring',
-    ]
-    assert ran.err.index(lines[2]) < ran.err.index('3 of 3 batches')
-
-
 class TestSweep:
 
   def test_each_combination_is_measured_once(self, again):
@@ -380,16 +334,6 @@ class TestSweep:
     assert found == sorted(again.measured)
     # Alpha depends on neither gamma nor batch size.
     assert again.num_collected == 2
-
-  def test_progress_counts_all_configurations(self, again, capsys):
-    again.run(
-        drafters=[workloads.drafter(f'/drafts/{n}') for n in 'ab'],
-        gamma=(3, 1),
-        batch_size=(1, 2),
-    )
-    err = capsys.readouterr().err
-    counted = re.findall('^configuration (.*?):', err, re.M)
-    assert counted == [f'{n} of 16' for n in range(1, 17)]
 
   def test_several_drafts_share_a_target(self, again, paths, tmp_path):
     names = ('one', 'two')
@@ -493,46 +437,26 @@ class TestInterrupted:
     # Alpha is not estimated again.
     assert again.num_collected == 0
 
-  def test_progress_names_reused_results(self, again, tmp_path, capsys):
-    again.fails_at = 1
-    with pytest.raises(KeyboardInterrupt):
-      again.run()
-    again.fails_at = None
-    capsys.readouterr()
-    again.run()
-    lines = capsys.readouterr().err.splitlines()
-    lines = [line for line in lines if not line.endswith(' ...')]  # phases
-    found = [f': taken from {tmp_path}' in line for line in lines]
-    assert found == [True, True, True, False]  # alphas, then configurations
-    assert lines[3].endswith('compiling and measuring')
-
-  @pytest.mark.parametrize('text', ['12', '[1]', '{}'])
-  def test_damaged_results_are_measured_again(self, again, tmp_path, text):
+  def test_damaged_results_are_measured_again(self, again, tmp_path):
     first = again.run()
     for part in ('records', 'alpha'):
       for path in (tmp_path / part).iterdir():
-        path.write_text(text)
+        path.write_text('{}')
     again.measured[:], again.num_collected = [], 0
     records = again.run()
     assert len(again.measured) == again.num_collected == 2
     assert [r.alpha for r in records] == [r.alpha for r in first]
 
-  def test_newer_checkpoint_is_measured_again(self, again, tmp_path):
-    (tmp_path / 'draft' / '1').mkdir(parents=True)
+  def test_replaced_checkpoint_is_measured_again(self, again, tmp_path):
+    weights = tmp_path / 'draft' / '1' / 'weights'
+    weights.parent.mkdir(parents=True)
+    weights.write_text('one')
     drafter = workloads.drafter(str(tmp_path / 'draft'))
     again.run(drafters=[drafter])
-    later = time.time() + 60
-    os.utime(tmp_path / 'draft' / '1', (later, later))
+    weights.write_text('other')
     again.measured[:], again.num_collected = [], 0
     again.run(drafters=[drafter])
     assert len(again.measured) == again.num_collected == 2
-
-  def test_fewer_gammas_merge_fewer_records(self, again, tmp_path):
-    again.run(gamma=(2, 3))
-    records = again.run(gamma=3)
-    assert runs.read(tmp_path / 'results.jsonl') == records
-    assert len(records) == 2
-    assert len(list((tmp_path / 'records').iterdir())) == 4
 
   def test_resumed_job_prints_the_same(self, again, ran, tmp_path):
     again.run()
@@ -545,22 +469,11 @@ class TestInterrupted:
       for key in ('baseline', 'speculative', 'alpha', 'speedup', 'quality'):
         assert getattr(record, key) == getattr(expected, key)
 
-  def test_only_alpha_was_finished(self, again):
-    again.fails_at = 0
-    with pytest.raises(KeyboardInterrupt):
-      again.run(temperature=0.0)
-    again.fails_at, again.num_collected = None, 0
-    again.run()
-    assert again.num_collected == 1  # of the other temperature
-
   @pytest.mark.parametrize(
       'changes',
       [
-          {'gamma': 3}, {'seed': 6}, {'repeats': 2}, {'num_examples': 4},
-          {'batch_size': 1}, {'checkpoint_path': '/another'}, {'topk': 5},
-          {'drafters': [workloads.drafter('/another')]},
-          {'task_feature_lengths': {'inputs': 25, 'targets': 16}},
-          {'matmul_precision': None},
+          {'seed': 6}, {'repeats': 2}, {'num_examples': 4}, {'batch_size': 1},
+          {'checkpoint_path': '/another'}, {'matmul_precision': None},
       ],
       ids=lambda changes: next(iter(changes)),
   )  # fmt: skip
@@ -583,12 +496,7 @@ class TestAlpha:
     records = again.run(temperature=1.0, alpha_tokens=10**6)
     num_tokens = sum(len(text.betas) for text in ran.texts[1])
     assert records[0].alpha.num_tokens == num_tokens
-    assert (
-        f'alpha rests on {num_tokens} tokens, all that the target writes on'
-        ' this split; 1000000 were asked for.\n'
-    ) in capsys.readouterr().err
-
-  def test_no_message_for_enough_text(self, again, capsys):
+    assert f'alpha rests on {num_tokens} tokens' in capsys.readouterr().err
     again.run(temperature=1.0)
     assert 'alpha rests' not in capsys.readouterr().err
 
@@ -615,18 +523,13 @@ class TestBadInput:
   @pytest.mark.parametrize(
       ('changes', 'message'),
       [
-          ({'gamma': 0}, 'gamma must be a whole number and at least 1, got 0'),
           ({'gamma': (2, 2.5)}, 'gamma must be a whole number'),
           ({'gamma': (1, 17)}, 'gamma 17 is longer than the outputs of 16'),
           ({'batch_size': (1, 0)}, 'batch_size must be'),
-          ({'repeats': 0}, 'repeats must be'),
           ({'alpha_tokens': 0}, 'alpha_tokens must be'),
-          ({'num_examples': 0}, 'num_examples must be'),
           ({'num_examples': 501}, '501 examples .* has 500. Ask for at most'),
           ({'temperature': (0.0, -1.0)}, 'temperature must be'),
-          ({'topk': -1}, 'topk must be'),
           ({'seed': 2**31}, 'seed must be an integer of 32 bits'),
-          ({'mesh_shape': (1,)}, 'mesh_shape must be two numbers'),
           ({'split': 'dev'}, 'no split dev'),
           (
               {

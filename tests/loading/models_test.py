@@ -15,11 +15,11 @@ from speculative_t5x.loading import models
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.compatibility import memory
 from speculative_t5x.speculation import contracts
-from tests import checkpoints_by_hand as by_hand
 from tests import live_bytes
 from tests import tiny
 from tests import vocabulary_files
 from tests.loading.checkpoints import madlad_test
+from tests.loading.checkpoints import steps
 
 
 @pytest.fixture(scope='module')
@@ -60,48 +60,11 @@ class TestLoadModel:
     model = models.make_model(config, params)
     assert model.num_params == sum(x.size for x in jax.tree.leaves(params))
 
-  def test_description(self, folder):
-    config = tiny.config()
-    model = models.load_model(folder, config)
-    assert model.checkpoint == str(folder / 'checkpoint_3')
-    sizes = [np.size(x) for x in jax.tree.leaves(tiny.params(config))]
-    assert model.num_params == sum(sizes)
-
-  @pytest.mark.parametrize(
-      'overrides, message',
-      [
-          (dict(num_decoder_layers=1), 'also holds decoder/layers_1'),
-          (dict(num_encoder_layers=3), 'lacks encoder/layers_2'),
-          (dict(emb_dim=16), 'instead of'),
-          (dict(num_heads=4), 'instead of'),
-          (dict(head_dim=8), 'instead of'),
-      ],
-  )
-  def test_sizes_that_differ_from_the_checkpoint(
-      self, folder, overrides, message
-  ):
-    with pytest.raises(checkpoints.CheckpointError, match=message) as error:
-      models.load_model(folder, tiny.config(**overrides))
-    assert 'Set the sizes of the network' in str(error.value)
-
-  def test_mistyped_path(self, tmp_path):
-    """There is one error, and no folder is created."""
-    with pytest.raises(checkpoints.CheckpointError, match='mistyped'):
-      models.load_model(tmp_path / 'mistyped', tiny.config())
-    assert list(tmp_path.iterdir()) == []
+  def test_sizes_that_differ_from_the_checkpoint(self, folder):
+    with pytest.raises(checkpoints.CheckpointError, match='Set the sizes'):
+      models.load_model(folder, tiny.config(num_heads=4))
 
 
-_WRITERS = {
-    'Orbax': lambda folder, config, params: checkpoints.save(folder, 1, params),
-    'legacy': lambda folder, config, params: by_hand.write_legacy(
-        folder, params
-    ),
-    'Hugging Face': lambda folder, config, params: by_hand.write_hugging_face(
-        folder,
-        by_hand.hugging_face_config(config),
-        by_hand.hugging_face_tensors(config, params),
-    ),
-}
 _TIED = {'mlp_activations': ('relu',), 'logits_via_embedding': True}
 
 
@@ -116,12 +79,12 @@ class TestPeakWhileLoading:
   @pytest.mark.parametrize(
       'overrides', [{}, _TIED | {'dtype': jnp.bfloat16}], ids=['T5 1.1', '1.0']
   )
-  @pytest.mark.parametrize('layout', _WRITERS)
+  @pytest.mark.parametrize('layout', checkpoints.Layout)
   def test_weights_and_the_parts_of_one_kernel(
       self, tmp_path, layout, overrides
   ):
     config = tiny.config(**overrides)
-    _WRITERS[layout](tmp_path, config, tiny.params(config))
+    steps.write(layout, tmp_path, tiny.params(config), config)
     with live_bytes.follow() as peak:
       model = models.load_model(tmp_path, config)
     (found,) = peak.values()
@@ -147,26 +110,20 @@ def test_shapes_without_weights():
   assert {type(leaf) for leaf in leaves} == {jax.ShapeDtypeStruct}
 
 
-class TestDescribe:
-
-  def test_without_a_checkpoint(self):
-    config = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
-    params = tiny.params(config)
-    assert tiny.model(config).describe() == descriptions.ModelDescription(
-        name=None,
-        checkpoint=None,
-        num_params=sum(x.size for x in jax.tree.leaves(params)),
-        dtype='float32',
-    )
-
-  def test_name_is_the_end_of_the_path(self):
-    config = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
-    model = models.make_model(
-        config, tiny.params(config), 'gs://bucket/t5_base/checkpoint_1000'
-    )
-    described = model.describe()
-    assert described.name == 't5_base/checkpoint_1000'
-    assert described.checkpoint == 'gs://bucket/t5_base/checkpoint_1000'
+def test_description():
+  """The name is the end of the path."""
+  config = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
+  params = tiny.params(config)
+  path = 'gs://bucket/t5_base/checkpoint_1000'
+  described = models.make_model(config, params, path).describe()
+  assert described == descriptions.ModelDescription(
+      name='t5_base/checkpoint_1000',
+      checkpoint=path,
+      num_params=sum(x.size for x in jax.tree.leaves(params)),
+      dtype='float32',
+  )
+  described = tiny.model(config).describe()
+  assert described.name is described.checkpoint is None
 
 
 class TestSpecialIds:

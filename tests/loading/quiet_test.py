@@ -43,9 +43,7 @@ class TestKeepLibtpuFromSearching:
     quiet.keep_libtpu_from_searching()
     assert not factories
 
-  @pytest.mark.parametrize(
-      'name', ['TPU_NAME', 'TPU_WORKER_HOSTNAMES', 'JAX_FORCE_TPU_INIT']
-  )
+  @pytest.mark.parametrize('name', ['TPU_NAME', 'JAX_FORCE_TPU_INIT'])
   def test_a_variable(self, factories, monkeypatch, name):
     monkeypatch.setenv(name, '1')
     quiet.keep_libtpu_from_searching()

@@ -9,7 +9,6 @@ import pathlib
 import shutil
 
 import pytest
-import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
 import seqio
 import tokenizers
@@ -81,77 +80,57 @@ def spiece(tmp_path):
   return vocabulary_files.train(tmp_path / 'spiece.model')
 
 
-class TestSentencePiece:
+class TestSpecialTokens:
 
-  def test_text_and_ids(self, spiece):
-    vocabulary = vocabularies.load(spiece)
-    ids = vocabulary.encode('a man')
-    assert vocabulary.decode(ids) == 'a man'
-    assert vocabulary.decode([*ids, 1, 0]) == 'a man'
-    assert vocabulary.eos_id not in ids
-
-  def test_facts(self, spiece):
-    vocabulary = vocabularies.load(str(spiece))
-    assert vocabulary.path == spiece
-    assert (vocabulary.pad_id, vocabulary.eos_id) == (0, 1)
-    processor = sentencepiece.SentencePieceProcessor(str(spiece))
-    assert vocabulary.num_pieces == processor.get_piece_size()
-    assert vocabulary.id_to_piece(1) == '</s>'
-
-  def test_other_special_ids(self, tmp_path):
-    path = vocabulary_files.train(
-        tmp_path / 'a.model', pad_id=3, eos_id=2, unk_id=0, bos_id=1
-    )
-    vocabulary = vocabularies.load(path)
-    assert (vocabulary.pad_id, vocabulary.eos_id) == (3, 2)
-
-  @pytest.mark.parametrize('token', ['<s>', {'content': '<s>', 'lstrip': True}])
   @pytest.mark.parametrize(
-      'name', ['tokenizer_config.json', 'special_tokens_map.json']
+      'name, fields, expected',
+      [
+          (None, {}, (3, 2)),
+          # MADLAD-400 pads with the beginning of sequence.
+          ('tokenizer_config.json', {'pad_token': '<s>'}, (1, 2)),
+          (
+              'special_tokens_map.json',
+              {'pad_token': {'content': '<s>', 'lstrip': True}},
+              (1, 2),
+          ),
+      ],
   )
-  def test_padding_named_by_a_config(self, tmp_path, name, token):
-    """MADLAD-400 pads with the beginning of sequence."""
+  def test_sentencepiece(self, tmp_path, name, fields, expected):
     path = vocabulary_files.train(
-        tmp_path / 'a.model', pad_id=-1, eos_id=2, unk_id=0, bos_id=1
-    )
-    (tmp_path / name).write_text(json.dumps({'pad_token': token}))
+        tmp_path / 'a.model', eos_id=2, unk_id=0, bos_id=1,
+        pad_id=-1 if name else 3,
+    )  # fmt: skip
+    if name:
+      (tmp_path / name).write_text(json.dumps(fields))
     vocabulary = vocabularies.load(path)
-    assert (vocabulary.pad_id, vocabulary.eos_id) == (1, 2)
+    assert (vocabulary.pad_id, vocabulary.eos_id) == expected
 
-
-class TestTokenizer:
-
-  @pytest.mark.parametrize('text', SENTENCES)
-  def test_encodes_like_the_original_model(self, tmp_path, text):
-    one = vocabularies.load(BULLETINS)
-    other = vocabularies.load(convert(BULLETINS, tmp_path / 'tokenizer.json'))
-    ids = one.encode(text)
-    assert other.encode(text) == ids
-    if 2 not in ids:  # unknown pieces differ
-      assert other.decode(ids) == one.decode(ids)
-      assert other.decode([*ids, 1, 0]) == one.decode([*ids, 1, 0])
-
-  @pytest.mark.parametrize('text', [' ein  Mann\tgeht', 'ﬁve Ｍen', 'walks'])
-  def test_normalizes_like_the_original_model(self, spiece, tmp_path, text):
-    """It uses the character table that SentencePiece models usually have."""
-    one = vocabularies.load(spiece)
-    other = vocabularies.load(convert(spiece, tmp_path / 'tokenizer.json'))
-    assert other.encode(text) == one.encode(text)
-
-  def test_facts(self, tmp_path):
-    path = convert(BULLETINS, tmp_path / 'tokenizer.json')
-    vocabulary = vocabularies.load(path)
-    assert vocabulary.path == path
-    assert vocabulary.num_pieces == 2048
-    assert (vocabulary.pad_id, vocabulary.eos_id) == (0, 1)
-    assert vocabulary.id_to_piece(1) == '</s>'
-
-  def test_special_tokens_named_by_a_config(self, tmp_path):
+  def test_tokenizer(self, tmp_path):
     path = convert(BULLETINS, tmp_path / 'tokenizer.json')
     fields = {'eos_token': '<pad>', 'pad_token': {'content': '</s>'}}
     (tmp_path / 'tokenizer_config.json').write_text(json.dumps(fields))
     vocabulary = vocabularies.load(path)
     assert (vocabulary.pad_id, vocabulary.eos_id) == (1, 0)
+
+
+class TestTokenizer:
+
+  def test_encodes_like_the_original_model(self, tmp_path):
+    one = vocabularies.load(BULLETINS)
+    other = vocabularies.load(convert(BULLETINS, tmp_path / 'tokenizer.json'))
+    for text in SENTENCES:
+      ids = one.encode(text)
+      assert other.encode(text) == ids
+      if 2 not in ids:  # unknown pieces differ
+        assert other.decode(ids) == one.decode(ids)
+        assert other.decode([*ids, 1, 0]) == one.decode([*ids, 1, 0])
+
+  def test_normalizes_like_the_original_model(self, spiece, tmp_path):
+    """It uses the character table that SentencePiece models usually have."""
+    one = vocabularies.load(spiece)
+    other = vocabularies.load(convert(spiece, tmp_path / 'tokenizer.json'))
+    for text in (' ein  Mann\tgeht', 'ﬁve Ｍen', 'walks'):
+      assert other.encode(text) == one.encode(text)
 
   def test_unused_ids(self, tmp_path):
     model = models.WordLevel({'<pad>': 0, '</s>': 1, 'a': 4}, unk_token='a')
@@ -230,7 +209,6 @@ class TestAllKinds:
       'text, is_known',
       [
           ('The <extra_id_0> walks', True),
-          ('The <2yue> walks', False),
           ('The <extra_id_100> walks', False),
           ('The 漢 walks', False),
       ],
@@ -310,28 +288,22 @@ class TestAddedTokens:
     assert vocabulary.decode([2148, 1177]) == '<new> Zug'
 
   @pytest.mark.parametrize(
-      'name, content',
+      'name, listed',
       [
-          ('added_tokens.json', {'<new>': 2148}),
+          ('added_tokens.json', lambda x, i: {x: i}),
           (
               'tokenizer_config.json',
-              {'added_tokens_decoder': {'2148': {'content': '<new>'}}},
+              lambda x, i: {'added_tokens_decoder': {i: {'content': x}}},
           ),
       ],
   )
-  def test_missing_in_the_file(self, any_kind, tmp_path, name, content):
-    if not (path := getattr(any_kind, 'path', None)):
-      return  # of a task
-    known = {'<extra_id_0>': 2147, '<unk>': 2}
-    if name == 'tokenizer_config.json':
-      known = {
-          'added_tokens_decoder': {
-              str(i): {'content': token} for token, i in known.items()
-          }
-      }
-    (tmp_path / name).write_text(json.dumps(known))
-    vocabularies.load(path)
-    (tmp_path / name).write_text(json.dumps(content))
+  @pytest.mark.parametrize('kind', KINDS[:2], ids=lambda kind: kind.__name__)
+  def test_missing_in_the_file(self, tmp_path, kind, name, listed):
+    path = kind(tmp_path).path
+    for token, i in (('<extra_id_0>', 2147), ('<unk>', 2)):
+      (tmp_path / name).write_text(json.dumps(listed(token, i)))
+      vocabularies.load(path)
+    (tmp_path / name).write_text(json.dumps(listed('<new>', 2148)))
     with pytest.raises(vocabularies.VocabularyError, match="'<new>' with id"):
       vocabularies.load(path)
 
@@ -345,29 +317,25 @@ class TestRefused:
     assert str(path) in str(error.value)
 
   def test_missing_file(self, tmp_path):
-    self.refuse(tmp_path / 'no.model', 'no vocabulary at .*Pass a Sentence')
-    self.refuse(tmp_path, 'neither spiece.model nor tokenizer.json')
+    self.refuse(tmp_path / 'no.model', 'no vocabulary at')
+    self.refuse(tmp_path, 'tokenizer.json or spiece.model')
 
-  @pytest.mark.parametrize('name', ['vocab.txt', 'spiece', 'spiece.model.gz'])
-  def test_unknown_kind(self, tmp_path, name):
-    (tmp_path / name).write_text('a')
-    self.refuse(tmp_path / name, 'unknown kind .*Pass a SentencePiece')
-
-  @pytest.mark.parametrize('content', [b'', b'no model', b'\n\x07\n\x05'])
-  def test_no_sentencepiece_model(self, tmp_path, content):
-    path = tmp_path / 'a.model'
-    path.write_bytes(content)
-    self.refuse(path, 'not a SentencePiece model: .*again')
-
-  @pytest.mark.parametrize('content', [b'', b'{}', b'\xff', b'{"model": 1}'])
-  def test_no_tokenizer(self, tmp_path, content):
-    path = tmp_path / 'tokenizer.json'
-    path.write_bytes(content)
-    self.refuse(path, 'not a tokenizer.json: .*again')
+  @pytest.mark.parametrize(
+      'name, content',
+      [
+          ('vocab.txt', b'a'), ('spiece', b'a'),
+          ('a.model', b''), ('a.model', b'no model'), ('a.model', b'\n\x07\n'),
+          ('tokenizer.json', b''), ('tokenizer.json', b'{}'),
+          ('tokenizer.json', b'{"model": 1}'),
+      ],
+  )  # fmt: skip
+  def test_files(self, tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    self.refuse(tmp_path / name, name)
 
   @pytest.mark.parametrize('role', ['pad', 'eos'])
   def test_no_special_token(self, tmp_path, role):
-    match = f'no {role}_token.*tokenizer_config.json of its model'
+    match = f'no {role}_token'
     path = vocabulary_files.train(
         tmp_path / 'a.model', **{f'{role}_id': -1, 'unk_id': 3}
     )
@@ -381,18 +349,14 @@ class TestRefused:
   @pytest.mark.parametrize(
       'text, match',
       [
-          ('{', 'cannot be read as JSON'),
-          ('[]', 'cannot be read as JSON'),
-          ('{"eos_token": "<end>"}', "eos_token '<end>', which is no piece"),
-          ('{"pad_token": 7}', 'pad_token 7, which is no text'),
-          ('{"pad_token": {"content": [1]}}', 'which is no text'),
-          ('{"extra_ids": -1}', 'extra_ids -1, which is no number'),
-          ('{"extra_ids": 1000000000}', 'extra_ids 1000000000, which'),
-          ('{"added_tokens_decoder": [7]}', 'added tokens .* cannot be read'),
-          (
-              '{"added_tokens_decoder": {"-1": {"content": "a"}}}',
-              'a negative id',
-          ),
+          ('[]', 'JSON'),
+          ('{"eos_token": "<end>"}', "no eos_token, which is named '<end>'"),
+          ('{"pad_token": 7}', 'pad_token is 7'),
+          ('{"pad_token": {"content": [1]}}', 'pad_token is'),
+          ('{"extra_ids": -1}', 'extra_ids is -1'),
+          ('{"extra_ids": 1000000000}', 'extra_ids is 1000000000'),
+          ('{"added_tokens_decoder": [7]}', 'tokenizer_config'),
+          ('{"added_tokens_decoder": {"-1": {"content": "a"}}}', 'id -1'),
       ],
   )
   def test_damaged_configs(self, spiece, text, match):
@@ -400,7 +364,7 @@ class TestRefused:
     file.write_text(text)
     with pytest.raises(vocabularies.VocabularyError, match=match) as error:
       vocabularies.load(spiece)
-    assert str(file) in str(error.value)
+    assert file.name in str(error.value)
 
 
 @dataclasses.dataclass
@@ -425,10 +389,6 @@ class TestCheckSame:
   def both_ways(self, one, other):
     vocabularies.check_same(one, other)
     vocabularies.check_same(other, one)
-
-  def test_across_kinds(self, spiece, tmp_path):
-    converted = convert(spiece, tmp_path / 'tokenizer.json')
-    self.both_ways(vocabularies.load(spiece), vocabularies.load(converted))
 
   def test_sentinels_do_not_matter(self, spiece, tmp_path):
     converted = convert(spiece, tmp_path / 'tokenizer.json', num_sentinels=100)
@@ -457,28 +417,16 @@ class TestCheckSame:
     )
     assert "the draft's 2048" in str(error.value)
 
-  @pytest.mark.parametrize('position', [0, 1, 2, 3])
-  def test_one_piece(self, position):
-    pieces = ['<pad>', '</s>', 'a', 'b']
-    other = [*pieces]
-    other[position] = 'c'
-    with pytest.raises(
-        vocabularies.VocabularyError, match=f"Id {position} is '"
-    ):
-      vocabularies.check_same(Listed(pieces), Listed(other))
-
-  @pytest.mark.parametrize('role', ['pad_id', 'eos_id'])
-  def test_special_ids(self, role):
-    pieces = ['<pad>', '</s>', 'a', 'b']
-    with pytest.raises(vocabularies.VocabularyError, match=f"{role} .*'s 3"):
-      vocabularies.check_same(Listed(pieces), Listed(pieces, **{role: 3}))
-
-  @pytest.mark.parametrize('is_converted', [False, True])
-  def test_pieces(self, spiece, tmp_path, is_converted):
-    path = vocabulary_files.train(tmp_path / 'b.model', text='ein Mann gehx')
-    if is_converted:
-      path = convert(path, tmp_path / 'tokenizer.json')
-    one, other = vocabularies.load(spiece), vocabularies.load(path)
-    assert one.num_pieces == other.num_pieces
-    with pytest.raises(vocabularies.VocabularyError, match="Id [0-9]+ is '"):
-      vocabularies.check_same(one, other)
+  @pytest.mark.parametrize(
+      'changes, match',
+      [
+          ({'pad_id': 3}, "pad_id 0, the draft's 3"),
+          ({'eos_id': 3}, "eos_id 1, the draft's 3"),
+          ({'pieces': ['<pad>', '</s>', 'a', 'c']}, "Id 3 is 'b'"),
+          ({'pieces': ['c', '</s>', 'a', 'b']}, "Id 0 is '<pad>'"),
+      ],
+  )
+  def test_differences(self, changes, match):
+    one = Listed(['<pad>', '</s>', 'a', 'b'])
+    with pytest.raises(vocabularies.VocabularyError, match=match):
+      vocabularies.check_same(one, dataclasses.replace(one, **changes))

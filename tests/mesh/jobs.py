@@ -7,16 +7,9 @@ import pathlib
 
 import pytest
 
-from speculative_t5x.decoder import text_decoder
 from speculative_t5x.jobs.command_line import main
 from speculative_t5x.loading import checkpoints
-from speculative_t5x.loading import models
-from speculative_t5x.loading import vocabularies
-from speculative_t5x.loading.drafters import draft_model_source
-from speculative_t5x.networks import sharding
-from speculative_t5x.tasks import bulletins
 from tests import tiny
-from tests.mesh import pairs
 
 
 @pytest.fixture(scope='module')
@@ -29,34 +22,6 @@ def wide_pair(tmp_path_factory):
   checkpoints.save(folder / 'target', 1, tiny.params(config))
   checkpoints.save(folder / 'draft', 1, tiny.params(config, noise=0.1))
   return folder, config
-
-
-class TestPair:
-
-  def test_texts(self, wide_pair):
-    folder, config = wide_pair
-    vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)
-    texts = [text for text, _ in bulletins.read_pairs('validation')[:4]]
-
-    def pair(shape):
-      load = lambda name: models.load_model(
-          folder / name, config, mesh=pairs.mesh_of(shape)
-      )
-      return text_decoder.TextDecoder(
-          load('target'),
-          draft_model_source.from_model(load('draft')),
-          vocabulary,
-          gamma=2,
-          inputs_length=24,
-          targets_length=8,
-          matmul_precision='highest',
-      )
-
-    spread = pair((4, 2))
-    found, expected = spread.decode_plain(texts), pair(None).decode_plain(texts)
-    assert found.texts == expected.texts
-    with pytest.raises(sharding.MeshError, match='batch_size 3 cannot'):
-      spread.decode_plain(texts[:3])
 
 
 class TestCommands:
@@ -109,9 +74,12 @@ class TestCommands:
         wide_pair,
         tmp_path / 'mesh',
         '--gin.MESH_SHAPE=(4, 2)',
+        '--gin.BATCH_SIZE=3',
         '--gin.SHOWN_EXAMPLE=0',
     )
-    assert 'one line per call' in capsys.readouterr().out
+    shown = capsys.readouterr()
+    assert 'one line per call' in shown.out
+    assert 'Batches of 3 examples become batches of 4' in shown.out + shown.err
     expected, expected_predictions = self.run(wide_pair, tmp_path / 'alone')
     assert record['mesh'] == {'data': 4, 'model': 2}
     assert expected['mesh'] == {}

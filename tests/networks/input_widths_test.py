@@ -17,22 +17,6 @@ LENGTH = 40  # compiled at 20 and 40
 ROWS = 3
 
 
-@pytest.mark.parametrize(
-    ('length', 'expected'),
-    [
-        (1, (1,)),
-        (31, (16, 31)),
-        (30, (30,)),
-        (33, (17, 33)),
-        (64, (16, 32, 64)),
-        (96, (24, 48, 96)),
-        (512, (128, 256, 512)),
-    ],
-)
-def test_halves_of_the_length(length, expected):
-  assert input_widths.of_inputs(length) == expected
-
-
 @pytest.mark.parametrize('axis', [0, -1])
 def test_the_smallest_width_is_run_that_holds_every_input(axis):
   """For every place of the last token, in each row."""

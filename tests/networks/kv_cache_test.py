@@ -13,10 +13,7 @@ from speculative_t5x.networks import kv_cache
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_modules
-from speculative_t5x.speculation import loop
-from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import state as state_lib
-from speculative_t5x.speculation import step as step_lib
 from tests import tiny
 
 HEADS, HEAD_DIM, SLOTS = 2, 3, 7
@@ -54,16 +51,6 @@ class TestWriteBlock:
       expected[..., position : position + 3] = written
       assert_bit_equal(after, expected)
 
-  def test_each_row_at_its_own_position(self):
-    cache = keys_values(4, HEADS, HEAD_DIM, SLOTS)
-    block = keys_values(4, HEADS, HEAD_DIM, 2, start=5000)
-    positions = jnp.asarray([5, 0, 3, 3], jnp.int32)
-    new = kv_cache.write_block(cache, block, positions)
-    for row, position in enumerate(positions):
-      of_row = lambda tree, r=row: jax.tree.map(lambda x: x[r], tree)
-      alone = kv_cache.write_block(of_row(cache), of_row(block), position)
-      assert_bit_equal(of_row(new), alone)
-
   @pytest.mark.parametrize('dtype', [jnp.float32, jnp.bfloat16])
   @pytest.mark.parametrize('length', [1, 2, SLOTS])
   def test_both_forms_write_the_same(self, dtype, length):
@@ -92,16 +79,6 @@ class TestWriteBlock:
     for product in products:
       assert set(product.params['precision']) == {highest}
 
-  def test_overwrites_and_does_not_add(self):
-    """Writing twice has the result of the second write."""
-    cache = keys_values(HEADS, HEAD_DIM, SLOTS)
-    block = keys_values(HEADS, HEAD_DIM, 2, start=5000)
-    other = jax.tree.map(lambda x: x * jnp.inf, block)
-    once = kv_cache.write_block(cache, block, jnp.int32(1))
-    twice = kv_cache.write_block(cache, other, jnp.int32(1))
-    twice = kv_cache.write_block(twice, block, jnp.int32(1))
-    assert_bit_equal(once, twice)
-
 
 class TestRead:
 
@@ -112,13 +89,6 @@ class TestRead:
     expected[0, ..., 3:] = 0
     assert_bit_equal(read.values, expected)
     assert_bit_equal(read.keys, cache.keys)
-
-  def test_one_row(self):
-    cache = keys_values(HEADS, HEAD_DIM, SLOTS)
-    read = kv_cache.read(cache, jnp.int32(4))
-    expected = np.array(cache.values)
-    expected[..., 4:] = 0
-    assert_bit_equal(read.values, expected)
 
 
 class TestPoison:
@@ -154,65 +124,6 @@ class TestPoison:
 
 class TestLengthLimit:
   """A block that extends beyond a row's limit changes nothing before it."""
-
-  LENGTH, GAMMA = 6, 4
-
-  def test_earlier_positions_are_bit_equal(self):
-    """Rows end at their limits inside a block, and are still written to.
-
-    The draft is like the target but not the same, so blocks are accepted in
-    part; limits 1 to 6 put the end at every place within a block.
-    """
-    setup, batch, state = self.start()
-    step = jax.jit(
-        lambda state, uniforms: step_lib.step(setup, batch, state, uniforms)[0]
-    )
-    num_checked = 0
-    for call in range(self.LENGTH + 2):
-      uniforms = loop.uniform_table(
-          batch.keys, jnp.full_like(state.num_calls, call), 1,
-          2 * self.GAMMA + 1,
-      )[0]  # fmt: skip
-      after = step(state, uniforms)
-      before, now = self.caches(state), self.caches(after)
-      for row, num_tokens in enumerate(np.asarray(state.num_tokens)):
-        # Fed so far: the start token and all committed ones but the last.
-        kept = lambda tree, r=row, n=num_tokens: jax.tree.map(
-            lambda x: x[r, ..., :n], tree
-        )
-        assert_bit_equal(kept(before[0]), kept(now[0]))
-        fed = min(num_tokens, int(state.draft_state.num_fed[row]))
-        drafted = lambda tree, r=row, n=fed: jax.tree.map(
-            lambda x: x[r, ..., :n], tree
-        )
-        assert_bit_equal(drafted(before[1]), drafted(now[1]))
-        num_checked += num_tokens
-      state = after
-    assert np.all(state.has_ended)
-    np.testing.assert_array_equal(
-        state.num_tokens, np.arange(1, self.LENGTH + 1)
-    )
-    assert num_checked > 60
-
-  def caches(self, state):
-    return state.target_cache, state.draft_state.cache
-
-  def start(self):
-    config = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
-    target, draft = tiny.model(config), tiny.model(config, noise=0.1)
-    rows_count = self.LENGTH
-    tokens = tiny.encoder_tokens(rows_count, 7)
-    setting = sampling.make_sampling(0.0)
-    setup = state_lib.Setup(
-        network_lib.NetworkModel(target.config, t5.SPECIAL_IDS),
-        target.params, setting,
-        tiny.drafter(draft, self.GAMMA), draft.params, setting,
-    )  # fmt: skip
-    ids = jnp.arange(rows_count, dtype=jnp.int32)
-    keys = state_lib.row_keys(jnp.int32(0), ids)
-    return setup, *state_lib.begin(
-        setup, tokens, keys, ids + 1, length=self.LENGTH
-    )
 
   def test_slots_suffice_for_every_write(self):
     """The last write of an ended row is not clamped: slots >= length + block.

@@ -45,17 +45,6 @@ def test_logits_are_the_same(overrides, prepare):
   )
 
 
-def test_every_value_is_kept():
-  """The numbers are as many as before, and the same."""
-  config = tiny.config()
-  params = tiny.params(config)
-  _, prepared = prepare_and_merge(config, params)
-  flat = lambda tree: np.sort(
-      np.concatenate([np.ravel(x) for x in jax.tree.leaves(tree)])
-  )
-  np.testing.assert_array_equal(flat(prepared), flat(params))
-
-
 def test_a_tied_head_is_stored_a_second_time():
   config = tiny.config(**T5_1_0)
   params = tiny.params(config)
@@ -73,32 +62,6 @@ def test_a_tied_head_is_stored_a_second_time():
 def test_min_block_is_four_on_a_tpu(platform, block):
   prepared = t5_preparation.prepare_config(tiny.config(), platform)
   assert prepared.min_block == block
-
-
-@pytest.mark.parametrize('overrides', [{}, T5_1_0])
-def test_tree_is_that_of_the_prepared_network(overrides):
-  config = tiny.config(**overrides)
-  prepared_config, prepared = prepare_and_merge(config, tiny.params(config))
-  shapes = lambda tree: jax.tree.map(lambda x: x.shape, tree)
-  assert shapes(prepared) == shapes(models.abstract_params(prepared_config))
-  layer = prepared['decoder']['layers_0']
-  assert set(layer['self_attention']) == {'query_key_value', 'out'}
-  # The decoder gives queries, the encoder gives keys and values.
-  assert set(layer['encoder_decoder_attention']) == {
-      'query',
-      'key',
-      'value',
-      'out',
-  }
-
-
-def test_input_is_not_changed():
-  config = tiny.config()
-  params = tiny.params(config)
-  structure = jax.tree.structure(params)
-  prepared_config, _ = prepare_and_merge(config, params)
-  assert jax.tree.structure(params) == structure
-  assert not config.merge_projections and prepared_config.merge_projections
 
 
 @pytest.mark.parametrize('overrides', [{}, T5_1_0])

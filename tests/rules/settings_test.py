@@ -8,15 +8,10 @@ import numpy as np
 import pytest
 
 from speculative_t5x.decoder import text_decoder
-from speculative_t5x.jobs import workload
 from speculative_t5x.jobs.command_line import main
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.drafters import source
-from speculative_t5x.research import run_record
-from speculative_t5x.research.measurement import decisions
-from speculative_t5x.research.measurement import text_walltime
-from speculative_t5x.research.reports import walltime_summary
 from speculative_t5x.rules import block
 from speculative_t5x.rules import description
 from speculative_t5x.rules import lenience
@@ -94,16 +89,6 @@ _ALL = '--gin.LENIENCE=0.0'
 _BOTH = '--gin.TEMPERATURE=(0.0, 1.0)'
 
 
-class Plain:
-  """A rule that JAX cannot take as an argument."""
-
-  name = 'plain'
-  is_lossless = True
-
-  def __call__(self, *args):
-    return verification.TOKENWISE(*args)
-
-
 class TestJobs:
 
   def test_eval_with_lenience(self, run):
@@ -116,58 +101,21 @@ class TestJobs:
       assert record['accepted_per_tested'] == 1
     assert f'rule {LENIENCE}, not lossless' in ' '.join(shown.split())
 
-  def test_eval_with_block_verification(self, run):
-    _, records, shown = run('eval', 'block', _BOTH)
-    for record in records:
-      assert record['verification'] == {'rule': 'block', 'lenience': None}
-      assert record['lossless'] is True
-    assert records[0]['greedy']['identical'] == 4
-    shown = ' '.join(shown.split())
-    assert 'rule block' in shown and 'not lossless' not in shown
-
-  def test_walltime_with_lenience(self, run):
-    flags = '--gin.REPEATS=1', '--gin.ALPHA_TOKENS=20'
-    output, records, _ = run('walltime', 'lenience', _ALL, _BOTH, *flags)
-    for record in records:
-      assert record['verification']['rule'] == LENIENCE
-      assert record['greedy'] is record['predicted_speedup'] is None
-    table = (output / 'walltime.md').read_text()
-    assert table.count(f', rule {LENIENCE}, not lossless | ') == 4  # two tables
-
   def test_infer(self, run):
     _, (record,), _ = run('infer', 'typical_acceptance')
     assert record['lossless'] is False
     rule = 'typical_acceptance(epsilon=0.09, delta=0.3)'
     assert record['verification']['rule'] == rule
 
-  def test_infer_plainly(self, run):
-    _, (record,), _ = run('infer', 'lenience', _ALL, '--gin.DRAFTER=None')
-    assert record['verification'] is None
-    assert record['lossless'] is True
-
   @pytest.mark.parametrize(
       ('rule', 'flags', 'message'),
-      [
-          ('lenience', [_ALL], 'does not keep the'),
-          ('block', [], 'decisions of the rule block are not known'),
-      ],
+      [('block', [], 'decisions of the rule block are not known')],
   )
   def test_compare_refuses(self, run, target, capsys, rule, flags, message):
     output, *_ = run('eval', rule, '--gin.TEMPERATURE=1.0', *flags)
     status = main.main(['compare', f'--first={output}', f'--second={output}'])
     assert status != 0
     assert message in ' '.join(capsys.readouterr().err.split())
-
-  @pytest.mark.parametrize(
-      'rule', ['lenience', block.BlockVerification, None], ids=str
-  )
-  def test_what_is_no_rule(self, rule):
-    with pytest.raises(ValueError, match='A rule must be an object with name'):
-      workload.Workload(None, '', {}, 'target', rule=rule)
-
-  def test_no_pytree(self):
-    with pytest.raises(ValueError, match='plain is no pytree.* Decorate Plain'):
-      workload.Workload(None, '', {}, 'target', rule=Plain())
 
 
 @pytest.fixture(scope='module')
@@ -197,7 +145,7 @@ class TestPython:
   def test_option_of_decode(self, decoder):
     found = decoder.decode(TEXTS, rule=lenience.make_rule(0.0))
     assert found.statistics['accepted'] == found.statistics['tested'] > 0
-    plain = decoder.decode_plain(TEXTS, rule=lenience.make_rule(0.0))
+    plain = decoder.decode_plain(TEXTS)
     for rule in (verification.TOKENWISE, block.BlockVerification()):
       found = decoder.decode(TEXTS, rule=rule)
       np.testing.assert_array_equal(found.sequences, plain.sequences)
@@ -211,24 +159,6 @@ class TestPython:
   def test_what_is_no_rule(self, decoder):
     with pytest.raises(ValueError, match='A rule must be an object with name'):
       decoder.decode(TEXTS, rule='block')
-
-  def test_walltime(self, decoder):
-    with compilation.unchecked_types():
-      (record,) = text_walltime.measure(
-          decoder, TEXTS, 3, rule=lenience.make_rule(0.0), repeats=1, rounds=1
-      )
-    assert record.lossless is False and record.greedy is None
-    assert f'{LENIENCE}, not lossless' in str(walltime_summary.render([record]))
-
-  def test_decisions_of_another_rule(self, decoder):
-    request, _ = decoder.make_request(
-        TEXTS, temperature=1.0, rule=block.BlockVerification()
-    )
-    output = lambda token: decisions.Output(
-        decoder.tokens, request, 0, True, np.full(12, token)
-    )
-    with pytest.raises(ValueError, match='rule block are not known'):
-      decisions.find(output(3), output(4))
 
 
 class TestDescription:
@@ -253,10 +183,3 @@ class TestDescription:
       name = 'own'
 
     assert description.describe(Own()) == 'own'
-
-
-def test_older_records_have_the_rule_of_the_paper():
-  record = run_record.RunRecord(
-      verification=run_record.Verification('tokenwise'), lossless=True
-  )
-  assert walltime_summary.cells.acceptance(record) == 'measured'

@@ -1,482 +1,323 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the commands of scripts/cloud_tpu/launch.sh."""
+"""Tests of scripts/cloud_tpu against a gcloud that records its calls.
 
+No TPU, account or network is needed. Where a test gives a machine, its home is
+a local folder, and the job runs there from the commit to the output.
+"""
+
+import os
 import pathlib
+import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
 import time
 
+from etils import epath
+import jax
+import jax.numpy as jnp
 import pytest
 
-from tests.scripts import fake_cloud
+from scripts.cloud_tpu import worker_main
+from speculative_t5x.decoder import compilation_cache
 
-_BUCKET, _RUN = fake_cloud.BUCKET, fake_cloud.RUN
-_REQUIRED = fake_cloud.REQUIRED
+_CHECKOUT = pathlib.Path(__file__).parents[2]
+_SECONDS = 120  # a test fails if it waits longer
+_BUCKET = '--output-dir=gs://bucket/runs/x'
+_RUN = ('--project=p', _BUCKET)
 _JOB = ('--', 'eval', '--gin.GAMMA=(3, 7)', "--gin.NAME='it'")
+_PYTHON = 'machine/venv/bin/python'  # which set_up installs on the machine
+_WHOLE = ['create', 'scp', 'ssh', 'ssh', 'delete']
+
+# Notes each call, hangs or fails at calls of a pattern, and plays a machine.
+_GCLOUD = r"""#!/usr/bin/env bash
+printf '%q ' "$@" >>"${LOG}"
+echo >>"${LOG}"
+if [[ "$*" == *startup-script=* ]]; then
+  file="$(sed 's/.*startup-script=\([^ ]*\).*/\1/' <<<"$*")"
+  cp "${file}" "${HOME}/guard"
+fi
+if [[ "$*" == ${HANGS-} ]]; then exec tail -f /dev/null; fi
+if [[ "$*" == *' describe '* ]]; then echo "${STATE-READY}"; fi
+if [[ "$*" == ${FAILS-} ]]; then exit "${STATUS-1}"; fi
+[[ -n "${MACHINE-}" ]] || exit 0
+case "$4 ${5-}" in
+  'scp --recurse') cd "${MACHINE}" && cp -r output/* run/log.txt "$8" ;;
+  scp*) cp "$5" "${MACHINE}" ;;
+  ssh*) cd "${MACHINE}" && HOME="${PWD}" bash -c "${7#--command=}" ;;
+esac
+"""
 
 
-def _dry(cloud: fake_cloud.Cloud, *arguments: str, job=_JOB, **settings: str):
-  """Returns the commands of a dry run, as words, and its comment lines."""
-  done = cloud.launch(
-      *_REQUIRED, '--project=p', '--dry-run', *arguments, *job, **settings
-  )
-  assert (done.returncode, done.stderr) == (0, '')
-  lines = done.stdout.splitlines()
-  comments = [line[2:] for line in lines if line.startswith('# ')]
-  commands = [shlex.split(x) for x in lines if not x.startswith('#')]
-  return commands, comments
+class Cloud:
+  """A checkout with one commit, and a gcloud that records its calls."""
 
-
-def _verb(command: list[str]) -> str:
-  words = command[2:] if command[0] == 'timeout' else command
-  return ' '.join(words[3:5] if words[:2] == ['gcloud', 'compute'] else words)
-
-
-def _remote(command: list[str]) -> list[str]:
-  """Returns what runs on the worker, as its shell reads it."""
-  (text,) = [x for x in command if x.startswith('--command=')]
-  return shlex.split(text.removeprefix('--command='))
-
-
-class TestDryRun:
-
-  def test_one_chip_of_four(self, cloud):
-    commands, comments = _dry(cloud, '--type=v4-8', '--chips=1', _BUCKET)
-    assert [_verb(command) for command in commands] == [
-        'tpu-vm list', 'queued-resources list', 'tpu-vm create',
-        'mkdir -p runs/cloud_tpu',
-        'git bundle create --quiet runs/cloud_tpu/mine.bundle HEAD',
-        'tpu-vm scp', 'tpu-vm ssh', 'tpu-vm ssh', 'tpu-vm delete',
-    ]  # fmt: skip
-    create, run, delete = commands[2], commands[-2], commands[-1]
-    assert '--accelerator-type=v4-8' in create
-    assert '--version=tpu-ubuntu2204-base' in create
-    assert '--spot' not in create
-    words = _remote(run)
-    assert words[words.index('speculative-t5x') :] == [
-        'speculative-t5x', *_JOB[1:]
-    ]  # fmt: skip
-    assert {
-        'CHIPS=1', 'NUM_HOSTS=1', 'TRACE=no', 'OUTPUT_DIR=gs://bucket/runs/x'
-    } <= set(words)  # fmt: skip
-    # The machine deletes itself at the time limit by the same command.
-    (metadata,) = [x for x in create if x.startswith('--metadata=')]
-    assert metadata == (
-        '--metadata=time-limit-s=7200,delete-command=' + ' '.join(delete)
-    )
-    assert comments[-2:] == [
-        'v4-8 is 4 chips on 1 host; at most 8.00 chip-hours in 7200 s.',
-        'The job uses one chip; all 4 are billed.',
-    ]
-    assert cloud.calls() == []
-
-  def test_slice_of_several_hosts(self, cloud):
-    commands, comments = _dry(
-        cloud, '--type=v4-32', '--program=t5x.eval', _BUCKET
-    )
-    on_workers = [x for x in commands if _verb(x)[:10] == 'tpu-vm ssh']
-    assert len(on_workers) == 2
-    for command in (*on_workers, commands[5]):
-      assert '--worker=all' in command
-    assert _remote(on_workers[0])[-1] == 't5x.eval'
-    assert 'NUM_HOSTS=4' in _remote(on_workers[1])
-    assert 't5x.eval' in _remote(on_workers[1])
-    assert comments[-1] == (
-        'v4-32 is 16 chips on 4 hosts; at most 32.00 chip-hours in 7200 s.'
-    )
-
-  def test_spot_and_output_here(self, cloud):
-    commands, comments = _dry(
-        cloud, '--type=v5litepod-4', '--spot', '--output-dir=out', '--trace',
-        '--time-limit=20m', '--create-flag=--network=n',
+  def __init__(self, folder: pathlib.Path):
+    self.folder, self.log = folder, folder / 'log'
+    self.checkout, self.machine = folder / 'checkout', folder / 'machine'
+    (self.checkout / 'scripts/cloud_tpu').mkdir(parents=True)
+    for path in (_CHECKOUT / 'scripts/cloud_tpu').glob('*.*'):
+      shutil.copy(path, self.checkout / 'scripts/cloud_tpu')
+    shutil.copy(_CHECKOUT / 'requirements.txt', self.checkout)
+    identity = 'git -c user.name=n -c user.email=e@example.org'
+    subprocess.run(
+        f'git init -q && git add . && {identity} commit -qm "A commit"',
+        shell=True, check=True, cwd=self.checkout,
     )  # fmt: skip
-    create = commands[3]
-    assert {'--spot', '--network=n', '--version=v2-alpha-tpuv5-lite'} <= set(
-        create
-    )
-    folder = str(cloud.folder / 'out')
-    assert commands[0] == ['mkdir', '-p', folder]
-    run, collect, delete = commands[-3:]
-    assert {'TRACE=yes', 'OUTPUT_DIR=output'} <= set(_remote(run))
-    assert not any('CACHE' in word for word in _remote(run))
-    assert _verb(collect) == 'tpu-vm scp' and folder in collect
-    assert 'mine:output/*' in collect and '--worker=0' in collect
-    assert _verb(delete) == 'tpu-vm delete'
-    assert comments[-1] == (
-        'v5litepod-4 is 4 chips on 1 host; at most 1.33 chip-hours in 1200 s.'
-    )
-    assert not (cloud.folder / 'out').exists()
+    self.log.touch()
+    self.program('bin/gcloud', _GCLOUD)
+    for name in ('systemctl', 'systemd-run', 'python3'):
+      self.program(f'bin/{name}', f'#!/bin/sh\necho "{name} $*" >>"${{LOG}}"\n')
+    self.program(_PYTHON, f'#!/bin/sh\nexec {sys.executable} "$@"\n')
 
-  def test_queued(self, cloud):
-    commands, comments = _dry(
-        cloud, '--type=v6e-8', '--queued', '--spot', '--queue-limit=6h', _BUCKET
-    )
-    assert [_verb(x) for x in commands[2:4]] == [
-        'queued-resources create', 'queued-resources describe'
-    ]  # fmt: skip
-    assert {
-        '--node-id=mine', '--runtime-version=v2-alpha-tpuv6e', '--spot',
-        '--valid-until-duration=21600s',
-    } <= set(commands[2])  # fmt: skip
-    assert _verb(commands[-1]) == 'queued-resources delete'
-    assert '--force' in commands[-1]
-    assert comments[-1] == (
-        'v6e-8 is 8 chips on 1 host; at most 16.00 chip-hours in 7200 s.'
-    )
+  def program(self, name: str, text: str) -> None:
+    """Writes a program into the folder of the test."""
+    path = self.folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
 
-  def test_own_choices(self, cloud):
-    commands, _ = _dry(
-        cloud, '--type=v5p-8', '--version=other', _BUCKET,
-        JAX_COMPILATION_CACHE_DIR='gs://mine/cache',
+  def environment(self, **settings: object) -> dict[str, str]:
+    path = f'{self.folder}/bin:{os.environ["PATH"]}'
+    own = {'PATH': path, 'LOG': self.log, 'HOME': self.folder}
+    unset = ('JAX_COMPILATION_CACHE_DIR', 'JAX_PLATFORMS', 'PYTHONPATH')
+    kept = {k: v for k, v in os.environ.items() if k not in unset}
+    return {k: str(v) for k, v in {**kept, **own, **settings}.items()}
+
+  def run(self, command, **settings) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [str(x) for x in command], env=self.environment(**settings),
+        cwd=self.folder, capture_output=True, text=True, timeout=_SECONDS,
     )  # fmt: skip
-    assert '--version=other' in commands[2]
-    cache = 'JAX_COMPILATION_CACHE_DIR=gs://mine/cache'
-    assert cache in _remote(commands[-2])
 
-  def test_keep(self, cloud):
-    commands, comments = _dry(cloud, '--type=v4-8', '--keep', _BUCKET)
-    assert _verb(commands[-1]) == 'tpu-vm ssh'
-    assert (
-        '  gcloud compute tpus tpu-vm delete mine --zone=a-zone-b --project=p'
-        ' --quiet' in comments
-    )
+  def launch(self, *arguments: str, **settings) -> subprocess.CompletedProcess:
+    script = self.checkout / 'scripts/cloud_tpu/launch.sh'
+    return self.run([script, *arguments], **settings)
 
-  def test_without_gcloud(self, cloud):
-    """gcloud is not called, and the project may be left out."""
-    (cloud.bin / 'gcloud').unlink()
-    done = cloud.launch(
-        *_REQUIRED, '--type=v4-8', _BUCKET, '--dry-run', *_JOB,
-        PATH=cloud.only('bash', 'dirname', 'git'),
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, '')
-    assert '--project=PROJECT' in done.stdout
+  def work(self, *arguments: str, **settings) -> subprocess.CompletedProcess:
+    """Runs worker.sh on the machine."""
+    if not (self.machine / 'speculative_t5x').exists():
+      (self.machine / 'speculative_t5x').symlink_to(self.checkout)
+    command = 'bash', self.checkout / 'scripts/cloud_tpu/worker.sh', *arguments
+    settings = {'CHIPS': 'all', 'END_AT': int(time.time()) + 99} | settings
+    return self.run(command, HOME=self.machine, **settings)
 
-  def test_changes_in_no_commit(self, cloud):
-    (cloud.checkout / 'new').write_text('')
-    done = cloud.launch(*_RUN, '--dry-run', *_JOB)
-    assert done.returncode == 0
-    (line,) = done.stderr.splitlines()
-    assert line.startswith('warning: this checkout has uncommitted changes')
+  def calls(self) -> list[list[str]]:
+    """Returns the calls that concern a machine: a verb, its name, flags."""
+    lines = [shlex.split(line) for line in self.log.read_text().splitlines()]
+    return [x[3:] for x in lines if x[:3] == ['compute', 'tpus', 'tpu-vm']]
+
+  def verbs(self) -> list[str]:
+    return [call[0] for call in self.calls()]
 
 
-class TestTypes:
-
-  @pytest.mark.parametrize(
-      ('name', 'chips', 'hosts'),
-      [
-          ('v2-8', 4, 1),
-          ('v3-32', 16, 4),
-          ('v4-16', 8, 2),
-          ('v5p-8', 4, 1),
-          ('v5p-128', 64, 16),
-          ('v5litepod-1', 1, 1),
-          ('v5litepod-8', 8, 1),
-          ('v5litepod-16', 16, 4),
-          ('v6e-1', 1, 1),
-          ('v6e-4', 4, 1),
-          ('v6e-64', 64, 16),
-      ],
-  )
-  def test_chips_and_hosts(self, cloud, name, chips, hosts):
-    _, comments = _dry(
-        cloud, f'--type={name}', '--program=t5x.infer', '--time-limit=1h',
-        _BUCKET,
-    )  # fmt: skip
-    plural = lambda n, noun: f'{n} {noun}{"s" if n > 1 else ""}'
-    assert comments[-1] == (
-        f'{name} is {plural(chips, "chip")} on {plural(hosts, "host")};'
-        f' at most {chips}.00 chip-hours in 3600 s.'
-    )
-
-  @pytest.mark.parametrize(
-      'name', ['v4', 'v4-4', 'v4-12', 'v9-8', 'v6e-2', 'v6e-24', 'v4-08', '4-8']
-  )
-  def test_unknown_type(self, cloud, name):
-    done = cloud.launch(*_REQUIRED, f'--type={name}', _BUCKET, *_JOB)
-    assert done.returncode == 1
-    assert done.stderr == (
-        f'error: --type={name} is not a TPU type. Give one such as v4-8,'
-        ' v5litepod-4, v5p-8 or v6e-8.\n'
-    )
+@pytest.fixture
+def cloud(tmp_path):
+  return Cloud(tmp_path)
 
 
-class TestBadInput:
-  """Each error has one line, and the cloud is not called."""
+def _dry(cloud, *arguments):
+  """Returns the commands of a dry run by verb, and its first line."""
+  done = cloud.launch('--project=p', '--dry-run', *arguments, *_JOB)
+  assert (done.returncode, done.stdout, cloud.calls()) == (0, '', [])
+  first, *lines = done.stderr.splitlines()
+  words = [shlex.split(line.removeprefix('+')) for line in lines]
+  tpu = [x[x.index('tpu-vm') + 1 :] for x in words if 'tpu-vm' in x]
+  assert [x[0] for x in tpu if x[1] != '--recurse'] == _WHOLE
+  return tpu, first
 
-  @pytest.mark.parametrize(
-      ('arguments', 'message'),
-      [
-          ((), 'give the machine a name: --name='),
-          (('--name=x',), 'give the zone of the TPU: --zone='),
-          (_REQUIRED, 'give the type of the TPU: --type='),
-          ((*_REQUIRED, '--type=v4-8'), 'give the output folder'),
-          (_RUN, 'give the job to run after --.'),
-          ((*_RUN, 'eval'), "the option 'eval' is unknown."),
-          ((*_RUN, '--chip=1', *_JOB), "the option '--chip=1' is unknown."),
-          ((*_RUN, '--chips=2', *_JOB), '--chips=2: give 1, or omit'),
-          ((*_RUN, '--name=My_TPU', *_JOB), '--name=My_TPU: give lower-case'),
-          ((*_RUN, '--zone=a;b', *_JOB), '--zone=a;b is not a zone'),
-          ((*_RUN, '--project=p;b', *_JOB), "'p;b' is not the id of"),
-          ((*_RUN, '--time-limit=2', *_JOB), '--time-limit=2: give s, m or h'),
-          ((*_RUN, '--time-limit=5m', *_JOB), '--time-limit=5m is too short'),
-          ((*_RUN, '--queue-limit=x', *_JOB), '--queue-limit=x: give s, m'),
-          ((*_RUN, '--program=t5x', *_JOB), '--program=t5x is not one of'),
-          ((*_RUN, '--output-dir=gs://b', *_JOB), '--output-dir=gs://b: give'),
-          (
-              (*_RUN, '--type=v4-32', *_JOB),
-              'v4-32 has 4 hosts, and jobs of speculative-t5x run on one host.',
-          ),
-          (
-              (*_RUN, '--type=v4-32', '--program=t5x.eval', '--chips=1', *_JOB),
-              '--chips=1 needs a single host, and v4-32 has 4.',
-          ),
-          (
-              (*_RUN, '--type=v4-16', '--program=t5x.eval', '--output-dir=x',
-               *_JOB),
-              'v4-16 has 2 hosts, which write to one folder',
-          ),
-          (
-              (*_RUN, '--create-flag=--metadata=a=b', *_JOB),
-              '--create-flag=--metadata=a=b would replace the metadata',
-          ),
-          ((*_RUN, '--create-flag=spot', *_JOB), '--create-flag=spot: give a'),
-          ((*_RUN, '--zone=us-central2', *_JOB), '--zone=us-central2 is no'),
-          ((*_RUN, '--output-dir=s3://b/x', *_JOB), '--output-dir=s3://b/x: g'),
-          ((*_RUN, '--', 'simlate'), "'simlate' is not a job of speculative-"),
-          (
-              (*_RUN, '--', 'eval', '--gin_file=configs/runs/nope.gin'),
-              '--gin_file=configs/runs/nope.gin: this commit has no such file.',
-          ),
-          (
-              (*_RUN, '--', 'simulate', '--output_dir=/x'),
-              '--output_dir=/x is added by this script.',
-          ),
-      ],
+
+def test_one_chip(cloud):
+  (create, _, _, run, delete), first = _dry(cloud, _BUCKET, '--chips=1')
+  assert first.endswith(': v4-8, at most 8 chip-hours')
+  assert {'--accelerator-type=v4-8', '--zone=us-central2-b'} <= set(create)
+  assert create[1] == delete[1] and '--spot' not in create
+  (remote,) = (shlex.split(x[10:]) for x in run if x.startswith('--command'))
+  assert remote[1] == 'CHIPS=1'
+  assert remote[-6:] == [
+      '--num_hosts=1', '--output_dir=gs://bucket/runs/x', 'speculative-t5x',
+      *_JOB[1:],
+  ]  # fmt: skip
+
+
+def test_several_hosts(cloud):
+  flags = '--type=v4-32', '--program=t5x.eval', '--trace', '--spot', _BUCKET
+  (create, *others, _), first = _dry(cloud, *flags)
+  assert first.endswith(': v4-32, at most 32 chip-hours')
+  assert '--spot' in create and '--trace' in str(others[-1])
+  assert all('--worker=all' in each for each in others)
+  assert '--num_hosts=4' in str(others[-1])
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'named'),
+    [
+        ((_BUCKET,), 'the job'),
+        (_JOB, '--output-dir'),
+        ((*_RUN, '--chip=1', *_JOB), '--chip=1'),
+        ((*_RUN, '--type=v5p-8', *_JOB), '--type'),
+        ((*_RUN, '--hours=2h', *_JOB), '--hours'),
+        ((*_RUN, '--type=v4-32', *_JOB), 'v4-32 has 4 hosts'),
+        (('--output-dir=x', '--spot', *_JOB), '--spot'),
+        ((_BUCKET, *_JOB), '--project'),
+    ],
+)
+def test_refused_in_one_line(cloud, arguments, named):
+  done = cloud.launch(*arguments)
+  (line,) = done.stderr.splitlines()
+  assert line.startswith('error: ') and named in line
+  assert (done.returncode, cloud.calls()) == (1, [])
+
+
+def test_uncommitted_changes_are_refused(cloud):
+  (cloud.checkout / 'new').write_text('')
+  assert 'uncommitted changes' in cloud.launch(*_RUN, *_JOB).stderr
+  assert cloud.calls() == []
+
+
+@pytest.mark.parametrize(
+    ('fails', 'verbs'),
+    [
+        ('', _WHOLE),
+        ('* create *', ['create', 'delete']),
+        ('* scp *', ['create', 'scp', 'delete']),
+        ('*set_up*', ['create', 'scp', 'ssh', 'delete']),
+        ('*worker.sh run*', _WHOLE),
+        ('* delete *', [*_WHOLE, 'delete']),
+    ],
+)
+def test_machine_is_deleted(cloud, fails, verbs):
+  """However the run ends, and no other machine is touched."""
+  done = cloud.launch(*_RUN, *_JOB, FAILS=fails, STATUS=7)
+  assert done.returncode == {'': 0, '* delete *': 1}.get(fails, 7)
+  assert cloud.verbs() == verbs
+  if 'delete' in fails:
+    assert 'is billed until' in done.stderr
+  assert cloud.launch(*_RUN, *_JOB).returncode == 0
+  text = [' '.join(call) for call in cloud.calls()]
+  names = [re.findall(r'speculative-\d+-\d+-\d+', each)[0] for each in text]
+  first, second = names[0], names[-1]
+  expected = [first] * len(verbs) + [second] * len(_WHOLE)
+  assert first != second and names == expected
+
+
+@pytest.mark.parametrize('hangs', ['create', 'run'])
+def test_signal(cloud, hangs):
+  """Also after an interrupt of tee, which closes the output."""
+  process = subprocess.Popen(
+      [cloud.checkout / 'scripts/cloud_tpu/launch.sh', *_RUN, *_JOB],
+      env=cloud.environment(HANGS=f'* {hangs} *'),
+      stderr=subprocess.STDOUT, stdout=subprocess.PIPE,
   )  # fmt: skip
-  def test_command_line(self, cloud, arguments, message):
-    done = cloud.launch(*arguments)
-    (line,) = done.stderr.splitlines()
-    assert line.startswith(f'error: {message}')
-    assert (done.returncode, done.stdout) == (1, '')
-    assert cloud.calls() == []
-
-  def _fails(self, cloud, *arguments, **settings) -> str:
-    done = cloud.launch(*arguments, *_JOB, **settings)
-    assert (done.returncode, done.stdout) == (1, '')
-    return done.stderr
-
-  def test_not_logged_in(self, cloud):
-    message = 'error: gcloud is not logged in: run gcloud auth login.\n'
-    assert self._fails(cloud, *_RUN, ACCOUNT='') == message
-    assert cloud.calls() == []
-
-  def test_no_gcloud(self, cloud):
-    path = cloud.only('bash', 'dirname', 'git')
-    error = self._fails(cloud, *_RUN, PATH=path)
-    assert error.startswith('error: gcloud is not on the PATH. Install the')
-    assert error.count('\n') == 1
-
-  def test_no_project(self, cloud):
-    flags = [flag for flag in _RUN if flag != '--project=p']
-    assert self._fails(cloud, *flags) == (
-        'error: no project is set. Give --project=..., or run gcloud config set'
-        ' project ...\n'
-    )
-    assert cloud.calls() == []
-
-  def test_project_of_the_configuration(self, cloud):
-    flags = [flag for flag in _RUN if flag != '--project=p']
-    assert cloud.launch(*flags, *_JOB, CONFIGURED='q').returncode == 0
-    assert all('--project=q' in call for call in cloud.calls())
-
-  def test_changes_in_no_commit(self, cloud):
-    (cloud.checkout / 'new').write_text('')
-    error = self._fails(cloud, *_RUN)
-    assert error.startswith('error: this checkout has uncommitted changes')
-    assert cloud.calls() == []
-
-  def test_several_hosts_without_a_key(self, cloud):
-    flags = (*_RUN, '--type=v4-16', '--program=t5x.eval')
-    fake_cloud.write_program(cloud.bin / 'ssh-add', '#!/bin/sh\nexit 1\n')
-    error = self._fails(cloud, *flags)
-    assert 'ssh-add ~/.ssh/google_compute_engine' in error
-    assert cloud.calls() == []
-
-  def test_name_in_use(self, cloud):
-    """The machine with that name is not deleted."""
-    error = self._fails(cloud, *_RUN, NAMES='other\nmine')
-    assert 'error: mine exists already in a-zone-b. Give another' in error
-    assert cloud.verbs() == ['tpu-vm list']
-
-  def test_names_cannot_be_listed(self, cloud):
-    error = self._fails(cloud, *_RUN, FAILS='* tpu-vm list *')
-    assert 'error: gcloud cannot list the TPUs of p in a-zone-b' in error
-    assert cloud.verbs() == ['tpu-vm list']
+  give_up = time.monotonic() + _SECONDS
+  while f' {hangs}' not in cloud.log.read_text():
+    assert time.monotonic() < give_up
+    time.sleep(0.02)
+  process.stdout.close()
+  process.send_signal(signal.SIGTERM)
+  assert process.wait(timeout=_SECONDS) == 143
+  assert cloud.verbs()[-1] == 'delete'
 
 
-_WHOLE = [
-    'tpu-vm list', 'queued-resources list', 'tpu-vm create', 'tpu-vm scp',
-    'tpu-vm ssh', 'tpu-vm ssh', 'tpu-vm delete',
-]  # fmt: skip
+@pytest.mark.parametrize(
+    ('spot', 'state', 'machines'),
+    [(True, 'PREEMPTED', 5), (True, 'READY', 1), (False, 'PREEMPTED', 1)],
+)
+def test_preempted_machine_is_replaced(cloud, spot, state, machines):
+  flags = ['--spot'] if spot else []
+  settings = dict(FAILS='*worker.sh*run*', STATE=state)
+  assert cloud.launch(*_RUN, *flags, *_JOB, **settings).returncode == 1
+  assert cloud.verbs().count('create') == machines
+  assert cloud.verbs().count('delete') == machines
 
 
-class TestDeletion:
-
-  def test_success(self, cloud):
-    done = cloud.launch(*_RUN, *_JOB)
-    assert (done.returncode, done.stdout) == (0, '')
-    assert cloud.verbs() == _WHOLE
-    assert 'at most 8.00 chip-hours' in done.stderr
-    assert list((cloud.checkout / 'runs/cloud_tpu').iterdir()) == []
-
-  @pytest.mark.parametrize(
-      ('fails', 'calls', 'status', 'message'),
-      [
-          ('* tpu-vm create *', 3, 1, 'mine could not be created; the lines'),
-          ('* tpu-vm scp *', 4, 1, 'mine could not be reached.'),
-          ('*worker_setup.sh*', 5, 1, 'mine could not be set up, and the job'),
-          ('*worker_run.sh*', 6, 7, 'the job failed with status 7: the lines'),
-      ],
+def test_guard(cloud):
+  """The machine deletes itself at the limit, which a restart leaves as is."""
+  cloud.launch(*_RUN, *_JOB)
+  name = cloud.calls()[0][1]
+  cloud.run(['bash', cloud.folder / 'guard'])
+  text = (cloud.folder / 'guard').read_text()
+  old = re.sub(r'left=\S+', 'left=$((1', text, count=1)
+  cloud.run(['bash', '-c', old])
+  now, later = re.findall(
+      r'--on-active=(\d+)s.*? delete (speculative-\S+) ',
+      cloud.log.read_text().replace('\\\n', ''),
+      re.DOTALL,
   )
-  def test_failure(self, cloud, fails, calls, status, message):
-    done = cloud.launch(*_RUN, *_JOB, FAILS=fails, STATUS='7')
-    assert done.returncode == status
-    assert f'error: {message}' in done.stderr
-    assert cloud.verbs() == [*_WHOLE[:calls], 'tpu-vm delete']
-
-  def test_time_limit(self, cloud):
-    done = cloud.launch(*_RUN, *_JOB, FAILS='*worker_run.sh*', STATUS='124')
-    assert done.returncode == 124
-    assert 'reached the time limit. Give a longer --time-limit.' in done.stderr
-    assert cloud.verbs()[-1] == 'tpu-vm delete'
-
-  def test_output_of_a_failed_job(self, cloud):
-    flags = (*_RUN, '--output-dir=out')
-    done = cloud.launch(*flags, *_JOB, FAILS='*worker_run.sh*', STATUS='7')
-    assert done.returncode == 7
-    assert cloud.verbs()[-2:] == ['tpu-vm scp', 'tpu-vm delete']
-
-  def test_output_that_cannot_be_copied(self, cloud):
-    """The machine is deleted nevertheless."""
-    done = cloud.launch(
-        *_RUN, '--output-dir=out', *_JOB, FAILS='*mine:output/*'
-    )
-    assert 'error: the output could not be copied to' in done.stderr
-    assert done.returncode == 1
-    assert cloud.verbs()[-1] == 'tpu-vm delete'
-
-  def test_deletion_that_fails(self, cloud):
-    done = cloud.launch(*_RUN, *_JOB, FAILS='compute tpus tpu-vm delete*')
-    assert done.returncode == 1
-    assert cloud.verbs() == [*_WHOLE, 'tpu-vm delete', 'tpu-vm delete']
-    assert done.stderr.splitlines()[-1] == (
-        'error: mine could not be deleted, and is billed while it exists.'
-        ' Delete it:'
-        ' gcloud compute tpus tpu-vm delete mine --zone=a-zone-b --project=p'
-        ' --quiet'
-    )
-
-  @pytest.mark.parametrize('hangs', ['tpu-vm create', 'worker_run.sh'])
-  def test_signal(self, cloud, hangs):
-    """A machine that is being made may exist by then."""
-    process = subprocess.Popen(
-        [str(cloud.checkout / fake_cloud.LAUNCH), *_RUN, *_JOB],
-        env=cloud.environment(HANGS=f'*{hangs}*'),
-        stderr=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    give_up = time.monotonic() + fake_cloud.SECONDS
-    while hangs not in cloud.log.read_text():
-      assert time.monotonic() < give_up
-      time.sleep(0.02)
-    process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=fake_cloud.SECONDS)
-    assert process.returncode == 128 + signal.SIGTERM
-    assert cloud.verbs()[-2:] == [
-        'tpu-vm create' if hangs == 'tpu-vm create' else 'tpu-vm ssh',
-        'tpu-vm delete',
-    ]
-
-  def test_closed_stdout(self, cloud):
-    """After an interrupt of tee, only the printed text is lost."""
-    process = subprocess.Popen(
-        [str(cloud.checkout / fake_cloud.LAUNCH), *_RUN, *_JOB],
-        env=cloud.environment(HANGS='*worker_run.sh*'),
-        stderr=subprocess.STDOUT,
-        stdout=subprocess.PIPE,
-    )
-    give_up = time.monotonic() + fake_cloud.SECONDS
-    while 'worker_run.sh' not in cloud.log.read_text():
-      assert time.monotonic() < give_up
-      time.sleep(0.02)
-    process.stdout.close()
-    process.send_signal(signal.SIGINT)
-    process.wait(timeout=fake_cloud.SECONDS)
-    assert cloud.verbs()[-1] == 'tpu-vm delete'
-
-  @pytest.mark.parametrize('status', ['0', '7'])
-  def test_keep(self, cloud, status):
-    done = cloud.launch(
-        *_RUN, '--keep', *_JOB, FAILS='*worker_run.sh*', STATUS=status
-    )
-    assert done.returncode == int(status)
-    assert cloud.verbs() == _WHOLE[:-1]
-    assert 'gcloud compute tpus tpu-vm delete mine' in done.stderr
-
-  def test_keep_without_a_machine(self, cloud):
-    cloud.launch(*_RUN, '--keep', *_JOB, FAILS='* tpu-vm create *')
-    assert cloud.verbs()[-1] == 'tpu-vm delete'
+  assert 7000 < int(now[0]) <= 7200 and later[0] == '1'
+  assert now[1] == name
 
 
-class TestQueue:
-
-  def _launch(self, cloud, *states, **settings):
-    cloud.states.write_text(''.join(f'{state}\n' for state in states))
-    return cloud.launch(*_RUN, '--queued', *_JOB, **settings)
-
-  def test_waits(self, cloud):
-    done = self._launch(
-        cloud, 'WAITING_FOR_RESOURCES', 'WAITING_FOR_RESOURCES', 'ACTIVE'
-    )
-    assert done.returncode == 0
-    assert done.stderr.count('mine is WAITING_FOR_RESOURCES.\n') == 1
-    verbs = cloud.verbs()
-    assert verbs.count('queued-resources describe') == 3
-    assert verbs[-2:] == ['tpu-vm ssh', 'queued-resources delete']
-
-  def test_no_machine(self, cloud):
-    done = self._launch(cloud, 'PROVISIONING', 'FAILED')
-    assert done.returncode == 1
-    assert 'the queue provided no machine: mine is FAILED.' in done.stderr
-    assert cloud.verbs()[-2:] == [
-        'queued-resources describe', 'queued-resources delete'
-    ]  # fmt: skip
-
-  def test_limit(self, cloud):
-    cloud.states.write_text('WAITING_FOR_RESOURCES\n' * 9)
-    done = cloud.launch(*_RUN, '--queued', '--queue-limit=2m', *_JOB)
-    assert done.returncode == 1
-    assert 'error: the queue provided no machine in 120 s.' in done.stderr
-    assert cloud.verbs().count('queued-resources describe') == 5
-    assert cloud.verbs()[-1] == 'queued-resources delete'
+def test_from_the_commit_to_the_output(cloud):
+  done = cloud.launch(
+      '--project=p', '--output-dir=out', '--', 'paper', 'table1',
+      MACHINE=cloud.machine, JAX_PLATFORMS='cpu',
+  )  # fmt: skip
+  assert done.returncode == 0, done.stderr
+  written = {path.name for path in (cloud.folder / 'out').iterdir()}
+  assert written == {'log.txt', 'table1.md'}
+  log = cloud.log.read_text()
+  assert re.search(r'python3 -m pip install .*--user uv==[\d.]+\n', log)
+  assert '-r requirements-tpu.txt' in log and 'requirements-t5x' not in log
 
 
-class TestStyle:
+def test_environment(cloud):
+  cloud.program(_PYTHON, '#!/bin/sh\necho "$@"\nenv\n')
+  shown = cloud.work('run', 't5x.eval', 'a b', CHIPS='1').stdout.splitlines()
+  assert shown[0] == '-m scripts.cloud_tpu.worker_main t5x.eval a b'
+  assert {
+      'JAX_PLATFORMS=tpu,cpu', 'TPU_VISIBLE_CHIPS=0',
+      'TPU_CHIPS_PER_PROCESS_BOUNDS=1,1,1', 'TPU_PROCESS_BOUNDS=1,1,1',
+  } <= set(shown)  # fmt: skip
+  # After a lost connection the job is shown again, not started again.
+  assert cloud.work('run', 'other').stdout.splitlines() == shown
 
-  def test_shellcheck(self):
-    """All shell scripts of the project are checked."""
-    scripts = sorted(fake_cloud.CHECKOUT.glob('scripts/**/*.sh'))
-    assert len(scripts) > 5
-    scripts.append(fake_cloud.CHECKOUT / '.ci/run')
-    program = pathlib.Path(sys.executable).parent / 'shellcheck'
-    names = [str(path.relative_to(fake_cloud.CHECKOUT)) for path in scripts]
-    done = subprocess.run(
-        [program, '--external-sources', *names],
-        cwd=fake_cloud.CHECKOUT,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout
+
+def test_interrupted_before_the_deletion(cloud):
+  text = 'trap "echo interrupted; exit" INT\nsleep 9 & wait\n'
+  cloud.program(_PYTHON, f'#!/bin/sh\n{text}')
+  done = cloud.work('run', 'x', END_AT=int(time.time()) + 2)
+  assert done.returncode == 124
+  assert done.stdout in ('interrupted\n', 'error: no time is left.\n')
+
+
+def test_same_t5x_as_documented():
+  worker = (_CHECKOUT / 'scripts/cloud_tpu/worker.sh').read_text()
+  documented = (_CHECKOUT / 'docs/t5x.md').read_text()
+  repositories = re.findall(r"'(\S+/\S+) ([0-9a-f]{40})'", worker)
+  assert len(repositories) == 3
+  for name, commit in repositories:
+    assert f'| `{name}` | commit `{commit}` |' in documented
+
+
+def test_trace_of_a_failing_job(tmp_path):
+  folder = epath.Path(tmp_path) / 'output' / 'trace'
+  with pytest.raises(ValueError, match='in the job'):
+    with worker_main.traced(folder):
+      jax.block_until_ready(jnp.arange(8) * 2)
+      raise ValueError('in the job')
+  (trace,) = folder.glob('plugins/profile/*/*.xplane.pb')
+  assert trace.stat().length > 0
+
+
+def test_t5x_on_several_hosts(monkeypatch):
+  calls = []
+  note = lambda *args: calls.append(args)
+  monkeypatch.setattr(jax.distributed, 'initialize', note)
+  monkeypatch.setattr(compilation_cache, 'enable', note)
+  monkeypatch.setattr(worker_main.t5x_multihost, 'run_script', note)
+  flags = '--num_hosts=4', '--output_dir=gs://b/x', 't5x.train', '--a'
+  worker_main.main(flags)
+  expected = ['--gin_search_paths=.', '--a', '--gin.MODEL_DIR="gs://b/x"']
+  assert calls == [(), ('gs://b/x',), ('train', expected)]
+
+
+def test_shellcheck():
+  """All shell scripts of the project are checked."""
+  scripts = [*_CHECKOUT.glob('scripts/**/*.sh'), _CHECKOUT / '.ci/run']
+  program = pathlib.Path(sys.executable).parent / 'shellcheck'
+  done = subprocess.run([program, *scripts], capture_output=True, text=True)
+  assert done.returncode == 0, done.stdout

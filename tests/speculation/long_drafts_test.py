@@ -2,14 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of drafts of 6 and 8 tokens, and of texts of over 64 target calls.
 
-The models depend on every token before (`tests.history`). One block is
+The models depend on every token before (`tests.history`). All blocks are
 enumerated exactly; the loop is compared with Algorithm 1 written by hand, fed
 by the uniforms that the documentation promises.
 """
 
-import collections
 import functools
-import math
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,11 +18,16 @@ import pytest
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import nothing
 from speculative_t5x.networks import t5
+from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
-from tests import enumeration
+from speculative_t5x.speculation import verification
+from speculative_t5x.testing import pairs
+from speculative_t5x.testing import reachable
+from speculative_t5x.testing import step_programs
+from tests import combinations
 from tests import history
 
 EOS = t5.SPECIAL_IDS.end
@@ -36,95 +40,40 @@ def related_tables(seed, num_tables, vocab_size, share):
   return target, share * target + (1 - share) * own
 
 
-PREFIXES = ((), (2, 0, 0, 2, 2))
-
-
-def block_case(gamma, temperature, draft_temperature) -> enumeration.Case:
-  """Returns a case without an end, in which a limit cuts the second draft."""
-  target, draft = related_tables(1, len(PREFIXES), 3, share=0.5)
+@pytest.mark.usefixtures('float64')
+@pytest.mark.parametrize(
+    ('gamma', 'temperature', 'draft_temperature'),
+    [
+        (6, 0.7, 1.3),
+        pytest.param(8, 1.0, 1.0, marks=pytest.mark.exhaustive),
+    ],
+)
+def test_every_path_of_long_blocks(gamma, temperature, draft_temperature):
+  """Without an end; a limit cuts the draft of the second example."""
+  target, draft = related_tables(1, 2, 3, share=0.5)
   target[:, ::5, 2] += 11  # the other token is rarer than 1e-4
   for tables in (target, draft):
     tables[..., EOS] = -np.inf
-  return enumeration.Case(
+  model = history.Model(3)
+  pair = pairs.Pair(
+      model,
       target,
+      draft_model.DraftModel(model, gamma, 3),
       draft,
-      (gamma + 1, len(PREFIXES[1]) + gamma - 1),
-      gamma,
+      np.arange(2, dtype=np.int32),
+      (gamma + 1, gamma - 1),
+      lambda example, tokens: target[example, *history.place(tokens)],
+      1e-9,
+  )
+  program = step_programs.Program(pair, draft_length.Fixed()).with_sampling(
       sampling_lib.make_sampling(temperature),
       sampling_lib.make_sampling(draft_temperature),
-      history,
   )
-
-
-def exact_block(case, example) -> dict[tuple[int, ...], float]:
-  """Returns probabilities of the tokens that a block commits, by the paper.
-
-  Tokens x are accepted with min(p, q)(x) each; then one token is drawn with
-  max(0, p - q), or with p after a whole draft.
-  """
-  exact = collections.defaultdict(float)
-  remaining = case.limits[example] - len(PREFIXES[example])
-
-  def extend(tokens, weight):
-    if len(tokens) == remaining:
-      exact[tokens] += weight
-      return
-    p, q = case.distributions(example, PREFIXES[example] + tokens)
-    for token in (0, 2):
-      longer = tokens + (token,)
-      if len(tokens) == case.gamma:
-        exact[longer] += weight * p[token]
-        continue
-      exact[longer] += weight * max(p[token] - q[token], 0)
-      extend(longer, weight * min(p[token], q[token]))
-
-  extend((), 1.0)
-  return exact
-
-
-@pytest.mark.usefixtures('float64')
-class TestOneBlock:
-  """Exact: every path of one production step, weighted."""
-
-  @pytest.mark.parametrize(
-      ('gamma', 'temperature', 'draft_temperature', 'rescale_log_probs'),
-      [(6, 0.7, 1.3, True), (8, 1.0, 1.0, False)],
+  found = reachable.reach(
+      program, verification.TOKENWISE, combinations.enumerator('tokenwise')
   )
-  def test_tokens_and_scores(
-      self, gamma, temperature, draft_temperature, rescale_log_probs
-  ):
-    case = block_case(gamma, temperature, draft_temperature)
-    production = enumeration.Production(
-        gamma, 3, 3, max(case.limits),
-        language=history, rescale_log_probs=rescale_log_probs,
-    )  # fmt: skip
-    frontier = {(e, prefix): (1.0, 0.0) for e, prefix in enumerate(PREFIXES)}
-    found = [collections.defaultdict(float) for _ in PREFIXES]
-    num_paths, rarest, score_error = 0, 1.0, 0.0
-    for outcome in enumeration.outcomes(
-        case, production, frontier, np.random.default_rng(0)
-    ):
-      num_paths += 1
-      new = outcome.tokens[len(PREFIXES[outcome.example]) :]
-      found[outcome.example][new] += outcome.weight
-      probs = [
-          case.distributions(outcome.example, outcome.tokens[:i])[0][
-              outcome.tokens[i]
-          ]
-          for i in range(len(outcome.tokens) - len(new), len(outcome.tokens))
-      ]
-      rarest = min(rarest, *probs)
-      error = abs(outcome.score - sum(map(math.log, probs)))
-      score_error = max(score_error, error)
-    error = 0.0
-    for example, probs in enumerate(found):
-      exact = exact_block(case, example)
-      for new in exact.keys() | probs.keys():
-        error = max(error, abs(probs[new] - exact[new]))
-    print(f'{num_paths} paths, to {error:.1e}, scores to {score_error:.1e}')
-    assert error < 1e-9
-    assert score_error < 1e-4
-    assert rarest < 1e-5
+  assert combinations.error(program, found) < 1e-9
+  assert min(found.distributions[0].values()) < 1e-5
 
 
 VOCAB, LENGTH, DECODES = 5, 400, 2
@@ -133,22 +82,39 @@ IDS = (5, -5, 2**24, 2**24 + 1, 2**31 - 1, -(2**31))
 LIMITS = (LENGTH, LENGTH, LENGTH, LENGTH - 1, LENGTH - 5, 3)
 
 
-def text_case(gamma) -> enumeration.Case:
-  """Returns a case of long texts with a high acceptance rate."""
+class Texts(NamedTuple):
+  """Long texts with a high acceptance rate.
+
+  Attributes:
+    gamma: draft tokens per block; 0 for plain decoding.
+    tables: tables of the target, [examples, ...].
+    draft_tables: tables of the draft model.
+    p: probabilities of the target, in the form of its tables.
+    q: probabilities of the draft model.
+  """
+
+  gamma: int
+  tables: np.ndarray
+  draft_tables: np.ndarray
+  p: np.ndarray
+  q: np.ndarray
+
+
+SAMPLINGS = tuple(map(sampling_lib.make_sampling, (0.9, 1.1)))
+
+
+def make_texts(gamma) -> Texts:
   tables = related_tables(5, len(IDS), VOCAB, share=0.75)
   for each in tables:
     each[..., EOS] -= 6
-  return enumeration.Case(
-      *tables,
-      LIMITS,
-      gamma,
-      sampling_lib.make_sampling(0.9),
-      sampling_lib.make_sampling(1.1),
-      history,
-  )
+  probs = [
+      np.asarray(sampling_lib.standardize(jnp.asarray(each), sampling))
+      for each, sampling in zip(tables, SAMPLINGS)
+  ]
+  return Texts(gamma, *tables, *probs)
 
 
-def decode(case) -> tuple[state_lib.State, outcome_lib.Statistics]:
+def decode(case: Texts) -> tuple[state_lib.State, outcome_lib.Statistics]:
   """Returns all rows and statistics of the loop; plain for gamma 0."""
   model = history.Model(VOCAB)
   drafter = nothing.Nothing()
@@ -158,8 +124,8 @@ def decode(case) -> tuple[state_lib.State, outcome_lib.Statistics]:
   @jax.jit
   def run(tables, draft_tables, ids):
     setup = state_lib.Setup(
-        model, tables, case.sampling, drafter, draft_tables,
-        case.draft_sampling, rescale_log_probs=False,
+        model, tables, SAMPLINGS[0], drafter, draft_tables, SAMPLINGS[1],
+        rescale_log_probs=False,
     )  # fmt: skip
     return loop.decode(
         setup,
@@ -170,7 +136,7 @@ def decode(case) -> tuple[state_lib.State, outcome_lib.Statistics]:
         fold=outcome_lib.COUNTING,
     )
 
-  tables = map(jnp.asarray, (case.target_tables, case.draft_tables))
+  tables = map(jnp.asarray, (case.tables, case.draft_tables))
   state, _, statistics = run(*tables, jnp.array(IDS, jnp.int32))
   return jax.device_get((state, statistics))
 
@@ -201,18 +167,21 @@ def algorithm_1(case, example, uniforms) -> dict:
   """Writes one text by the paper, and counts like `Statistics`.
 
   Args:
-    case: gamma is 0 for plain decoding.
-    example: which one.
+    case: the models.
+    example: its number.
     uniforms: [calls, 2 * gamma + 1, 2]: for the draft tokens, for accepting
       them, and for the token at the end.
   Returns:
     What the row of the state must hold, by name.
   """
-  gamma, limit = case.gamma, case.limits[example]
-  distributions = functools.cache(
-      lambda text: case.distributions(example, text)
-  )
-  own = np.asarray(jax.nn.log_softmax(case.target_tables[example]))
+  gamma, limit = case.gamma, LIMITS[example]
+
+  @functools.cache
+  def distributions(text):
+    place = example, *history.place(text)
+    return case.p[place], case.q[place]
+
+  own = np.asarray(jax.nn.log_softmax(case.tables[example]))
   tokens = ()
   found = dict(
       num_calls=0, num_cut_short=0, num_computed=0,
@@ -261,7 +230,7 @@ class TestLongTexts:
   @pytest.mark.parametrize('gamma', [0, 8])
   def test_is_algorithm_1(self, gamma):
     """Every token of every row, its score and all counts are compared."""
-    case = text_case(gamma)
+    case = make_texts(gamma)
     state, statistics = decode(case)
     for row in range(len(IDS) * DECODES):
       example, decode_number = divmod(row, DECODES)

@@ -266,11 +266,17 @@ def check(case: Case, state, counts) -> None:
   columns = zip(state.sequences, num_tokens, case.limits, strict=True)
   for row, (tokens, count, limit) in enumerate(columns):
     check_tokens(tokens.tolist(), int(count), limit)
-    if case.temperature == 0:
-      table = case.params()[0][case.tables[row]]
-      for at in range(count):
-        before = table_model.place(tuple(tokens[:at].tolist()))
-        assert tokens[at] == table[before].argmax()
+    table, score = case.params()[0][case.tables[row]], 0.0
+    for at in range(count):
+      logits = table[table_model.place(tuple(tokens[:at].tolist()))]
+      if case.temperature == 0:
+        assert tokens[at] == logits.argmax()
+      else:
+        logits = np.float64(logits) / case.temperature
+        score += logits[tokens[at]] - np.log(np.sum(np.exp(logits)))
+    np.testing.assert_allclose(
+        state.log_probs[row], score, rtol=1e-4, atol=1e-4
+    )
 
 
 def of_row(decoded, row: int) -> list[np.ndarray]:

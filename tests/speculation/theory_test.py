@@ -8,7 +8,6 @@ the paper does not print were computed from its formulas by hand.
 
 import collections
 import itertools
-import warnings
 
 import numpy as np
 import pytest
@@ -112,31 +111,8 @@ class TestExpectedTokens:
     assert theory.expected_tokens(1, np.inf) == np.inf
     assert theory.expected_tokens(0, np.inf) == 1
 
-  def test_warns_of_nothing(self):
-    with warnings.catch_warnings():
-      warnings.simplefilter('error')
-      theory.expected_tokens([0.0, 0.5, 1.0], [[1], [np.inf]])
-      theory.oracle_factor([0.0, 1.0], 0)
-
-  def test_broadcasts(self):
-    found = theory.expected_tokens(ALPHAS[:, None], [1, 2, 3])
-    assert found.shape == (21, 3)
-    np.testing.assert_allclose(found[10], [1.5, 1.75, 1.875])
-    assert np.ndim(theory.expected_tokens(0.5, 1)) == 0
-
-  def test_memory_access_reduction(self):
-    np.testing.assert_array_equal(
-        theory.memory_access_factor(ALPHAS, 4),
-        theory.expected_tokens(ALPHAS, 4),
-    )
-
 
 class TestFactors:
-
-  def test_draft_model_as_expensive_as_the_target(self):
-    assert theory.walltime_factor(1, 6, 1) == 1
-    assert theory.operations_factor(1, 6, 0) == 1
-    assert theory.operations_factor(0, 6, 0.5) == 10
 
   def test_improvement_needs_alpha_above_the_cost(self):
     """Corollary 3.9 and its converse hold."""
@@ -168,12 +144,6 @@ class TestOptimalGamma:
         np.argmax(factors, axis=-1),
     )
 
-  def test_is_0_without_improvement(self):
-    found = theory.optimal_gamma(ALPHAS[:, None], COSTS)
-    np.testing.assert_array_equal(
-        found > 0, theory.can_improve(ALPHAS[:, None], COSTS)
-    )
-
   def test_is_max_gamma_without_an_optimum(self):
     assert theory.optimal_gamma(1, 0) == 64
     assert theory.optimal_gamma(1, 0.5, max_gamma=100) == 100
@@ -184,22 +154,11 @@ class TestOptimalGamma:
 
 class TestOracle:
 
-  def test_tokens(self):
-    assert theory.oracle_expected_tokens(0.75) == 4
-
   def test_beats_every_gamma(self):
     """This requires a draft model no more expensive than the target."""
     alphas, costs = ALPHAS[:, None, None], COSTS[1:21, None]
     fixed = theory.walltime_factor(alphas, np.arange(1, 65), costs)
     assert np.all(theory.oracle_factor(alphas, costs) >= fixed - 1e-12)
-
-  def test_time_is_that_of_drafting_the_accepted_tokens(self):
-    """A call gives 1 / (1 - alpha) tokens, one of them not drafted."""
-    alpha, cost = 0.8, 0.1
-    expected = theory.oracle_expected_tokens(alpha) / (1 + cost * 4)
-    np.testing.assert_allclose(theory.oracle_factor(alpha, cost), expected)
-    assert theory.oracle_factor(1, 0) == np.inf
-    assert theory.oracle_factor(0, 0.3) == 1
 
 
 def _distributions(seed, *shape):
@@ -213,15 +172,6 @@ class TestDivergence:
     assert found == pytest.approx(0.5)
     assert theory.divergence([1, 0], [0, 1]) == 1
     assert theory.divergence([0.3, 0.7], [0.3, 0.7]) == 0
-
-  def test_is_the_distance_to_the_mean(self):
-    """Definition 3.2 is used."""
-    target, draft = _distributions(0, 7, 3), _distributions(1, 7, 3)
-    found = theory.divergence(target, draft)
-    assert found.shape == (7, 3)
-    mean = (target + draft) / 2
-    for distribution in (target, draft):
-      np.testing.assert_allclose(found, np.abs(distribution - mean).sum(-1))
 
   def test_is_one_minus_the_acceptance_rate(self):
     """Lemma 3.3 and Theorem 3.5 say so."""
@@ -238,12 +188,6 @@ class TestDivergence:
 
 
 class TestAcceptanceProbability:
-
-  def test_by_hand(self):
-    target, draft = [0.5, 0.25, 0.25], [0.125, 0.125, 0.75]
-    leniences = [1.0, 0.5, 0.25]
-    found = theory.acceptance_probability(target, draft, leniences)
-    assert found.tolist() == [0.5, 0.75, 1.0]
 
   def test_is_the_sum_over_draft_tokens(self):
     """A draft token x is accepted with probability min(1, p(x) / (l q(x)))."""
@@ -262,10 +206,6 @@ class TestExpectedTokensFromHistogram:
     """4 blocks have 0, 1, 2 and 2 accepted tokens; one is cut short."""
     assert theory.expected_tokens_from_histogram([1, 1, 2]) == 2.25
     assert theory.expected_tokens_from_histogram([1, 1, 2], 1) == 2.0
-
-  def test_rows(self):
-    found = theory.expected_tokens_from_histogram([[4, 0], [0, 2]], [0, 1])
-    assert found.tolist() == [1.0, 1.5]
 
   def test_agrees_with_equation_1(self):
     alpha, gamma = 0.7, 4
@@ -370,45 +310,6 @@ class TestExpectedCalls:
           found.calls[text] / mass,
       )
 
-  @pytest.mark.parametrize('alpha', [0.0, 0.3, 0.8, 1.0])
-  def test_long_texts_reach_equation_1(self, alpha):
-    gammas = np.array([1, 3, 7])
-    calls = [
-        theory.expected_calls(np.full(count, alpha), gammas)
-        for count in (800, 1600)
-    ]
-    # Effects of the ends cancel.
-    np.testing.assert_allclose(
-        800 / (calls[1] - calls[0]),
-        theory.expected_tokens(alpha, gammas),
-        rtol=1e-9,
-    )
-
-  def test_all_accepted_or_none(self):
-    assert theory.expected_calls(np.ones(8), 3) == 2  # 3 + 1, 3 + 1
-    assert theory.expected_calls(np.ones(9), 3) == 3
-    assert (
-        theory.expected_calls(np.ones(7), 3) == 2
-    )  # the text ends with accepted tokens
-    assert theory.expected_calls(np.ones(3), 3) == 1
-    assert theory.expected_calls(np.zeros(9), 3) == 9
-    assert theory.expected_calls(np.ones(100), np.inf) == 1
-
-  def test_last_token_does_not_matter(self):
-    """The last token ends the text, whether it is accepted or resampled."""
-    acceptance_probs = np.full(6, 0.4)
-    other = np.append(acceptance_probs[:-1], 0.9)
-    assert theory.expected_calls(acceptance_probs, 2) == theory.expected_calls(
-        other, 2
-    )
-
-  def test_shapes(self):
-    acceptance_probs = np.full(6, 0.4)
-    found = theory.expected_calls(acceptance_probs, [[1, 2], [9, 30]])
-    assert found.shape == (2, 2)
-    assert found[1, 0] == found[1, 1]
-    assert np.ndim(theory.expected_calls(acceptance_probs, 2)) == 0
-
 
 class TestBoundSpeedup:
 
@@ -419,24 +320,6 @@ class TestBoundSpeedup:
         times, baseline_steps=100, speculative_steps=20, gamma=4
     )
     assert found == pytest.approx(1.5 / 1.09)
-
-  def test_is_theorem_3_8_without_encoders_and_costs_of_width(self):
-    alpha, gamma, cost = 0.8, 5, 0.07
-    times = part_sums.StepTimes(0, 0, 1, 1, cost, cost)
-    steps = 1000 / theory.expected_tokens(alpha, gamma)
-    found = part_sums.bound_speedup(
-        times, baseline_steps=1000, speculative_steps=steps, gamma=gamma
-    )
-    expected = theory.walltime_factor(alpha, gamma, cost)
-    assert found == pytest.approx(expected)
-
-
-def _texts(seed, num_texts=40):
-  """Returns betas of texts, each text with its own mean, 0.6 on average."""
-  rng = np.random.default_rng(seed)
-  means = rng.beta(3, 2, num_texts)
-  lengths = rng.integers(20, 60, num_texts)
-  return [rng.beta(10 * m, 10 * (1 - m), n) for m, n in zip(means, lengths)]
 
 
 def _covers(interval, truth):
@@ -464,7 +347,7 @@ class TestRatioInterval:
     near = np.quantile(ratios, [1 - tail - 1e-6, 1 - tail + 1e-6])
     assert near[0] <= found[1] <= near[1]
 
-  @pytest.mark.parametrize('num_pairs', [6, 8, 16, 100])
+  @pytest.mark.parametrize('num_pairs', [6, 16])
   def test_covers_the_truth(self, monkeypatch, num_pairs):
     """Plain quantiles would cover it at 0.85 to 0.91, except for 100 pairs."""
     monkeypatch.setattr(intervals, '_NUM_RESAMPLES', 2000)
@@ -485,13 +368,6 @@ class TestRatioInterval:
       assert intervals.ratio_interval([1] * count, [2] * count) is None
     assert intervals.ratio_interval([1] * 6, [2] * 6) == (0.5, 0.5)
 
-  @pytest.mark.parametrize('max_indices', [1, 999, 10_000])
-  def test_chunks_change_nothing(self, monkeypatch, max_indices):
-    numerators, denominators = np.random.default_rng(0).gamma(2.0, size=(2, 9))
-    expected = intervals.ratio_interval(numerators, denominators)
-    monkeypatch.setattr(intervals, '_MAX_INDICES', max_indices)
-    assert intervals.ratio_interval(numerators, denominators) == expected
-
 
 class TestEstimateAlpha:
 
@@ -505,27 +381,6 @@ class TestEstimateAlpha:
     assert found.value == 0.5
     assert found.ci95 == pytest.approx((1 / 6, 5 / 6))
 
-  def test_texts_without_tokens_are_ignored(self):
-    texts = _texts(0)
-    assert intervals.estimate_alpha([*texts, []]) == intervals.estimate_alpha(
-        texts
-    )
-
-  def test_covers_the_truth(self):
-    found = [intervals.estimate_alpha(_texts(seed)) for seed in range(60)]
-    # 57 of 60 are expected.
-    assert 50 <= sum(_covers(f.ci95, 0.6) for f in found) < 60
-
-  def test_tokens_of_a_text_are_not_independent(self):
-    """Resampling tokens would give a far narrower interval."""
-    texts = _texts(1)
-    by_text = intervals.estimate_alpha(texts)
-    tokens = np.concatenate(texts)
-    by_token = intervals.estimate_alpha(tokens[:, None])
-    assert by_token.value == pytest.approx(by_text.value)
-    widths = [high - low for low, high in (by_text.ci95, by_token.ci95)]
-    assert widths[0] > 2.5 * widths[1]
-
 
 class TestEstimateCostCoefficient:
 
@@ -533,25 +388,11 @@ class TestEstimateCostCoefficient:
     found = intervals.estimate_cost_coefficient([1, 2, 90], [10, 20, 20])
     assert (found.value, found.num) == (0.1, 3)
 
-  def test_outlier_does_not_matter(self):
-    draft_seconds = np.append(np.full(20, 0.5), 1000)
-    found = intervals.estimate_cost_coefficient(draft_seconds, np.ones(21))
-    assert found == intervals.Estimate(0.5, (0.5, 0.5), 21)
-
   def test_resamples_pairs(self):
     """The ratio is certain if a machine slows both times equally."""
     seconds = np.array([1.0, 1.5, 9.0, 2.0, 4.0, 3.0])
     found = intervals.estimate_cost_coefficient(seconds / 8, seconds)
     assert found == intervals.Estimate(0.125, (0.125, 0.125), 6)
-
-  def test_covers_the_truth(self):
-    rng = np.random.default_rng(0)
-    hits = 0
-    for _ in range(60):
-      draft, target = np.exp(rng.normal(0, 0.2, (2, 31)))
-      found = intervals.estimate_cost_coefficient(0.1 * draft, target)
-      hits += _covers(found.ci95, 0.1)
-    assert 50 <= hits < 60
 
   def test_one_repeat_has_no_interval(self):
     assert intervals.estimate_cost_coefficient([1], [4]).ci95 is None
@@ -559,107 +400,35 @@ class TestEstimateCostCoefficient:
 
 _HALF = np.full(2, 0.5)
 _TIMES = part_sums.StepTimes(0, 0, 1, 1, 1, 1)
+# One line per argument that is checked.
 _BAD = {
-    r'alpha must lie in \[0, 1\], got 1.5': [
-        lambda: theory.expected_tokens([0.5, 1.5], 2),
-        lambda: theory.walltime_factor(1.5, 2, 0),
-        lambda: theory.operations_factor(1.5, 2, 0),
-        lambda: theory.memory_access_factor(1.5, 2),
-        lambda: theory.can_improve(1.5, 0),
-        lambda: theory.guaranteed_factor(1.5, 0),
-        lambda: theory.optimal_gamma(1.5, 0),
-        lambda: theory.oracle_expected_tokens(1.5),
-        lambda: theory.oracle_factor(1.5, 0),
-    ],
-    r'alpha must lie in \[0, 1\], got nan': [
-        lambda: theory.expected_tokens(np.nan, 2),
-    ],
-    'gamma must be whole and at least 1, got 0.0': [
-        lambda: theory.expected_tokens(0.5, [3, 0]),
-        lambda: theory.walltime_factor(0.5, 0, 0),
-        lambda: theory.operations_factor(0.5, 0, 0),
-        lambda: theory.optimal_gamma(0.5, 0.1, max_gamma=0),
-        lambda: theory.expected_calls([0.5], 0),
-        lambda: part_sums.bound_speedup(
-            _TIMES, baseline_steps=1, speculative_steps=1, gamma=0
-        ),
-    ],
-    'gamma must be whole and at least 1, got 2.5': [
-        lambda: theory.expected_tokens(0.5, 2.5),
-    ],
-    'gamma must be finite, got inf': [
-        lambda: theory.walltime_factor(0.5, np.inf, 0),
-        lambda: theory.operations_factor(0.5, np.inf, 0),
-    ],
-    'cost_coefficient must be finite and at least 0, got -0.1': [
-        lambda: theory.walltime_factor(0.5, 2, [0, -0.1]),
-        lambda: theory.can_improve(0.5, -0.1),
-        lambda: theory.optimal_gamma(0.5, -0.1),
-        lambda: theory.oracle_factor(0.5, -0.1),
-    ],
-    'ops_coefficient must be finite and at least 0, got inf': [
-        lambda: theory.operations_factor(0.5, 2, np.inf),
-    ],
-    'target_probs must be at least 0, got -0.5': [
-        lambda: theory.divergence([-0.5, 1.5], _HALF),
-    ],
-    'The sum of draft_probs must be 1 along the last axis, got 0.9': [
-        lambda: theory.divergence(_HALF, [0.5, 0.4]),
-        lambda: theory.acceptance_probability(_HALF, [0.5, 0.4]),
-    ],
-    r'lenience must lie in \(0, 1\], got 0.0': [
-        lambda: theory.acceptance_probability(_HALF, _HALF, 0),
-    ],
-    'histogram must be at least 0, got -1.0': [
-        lambda: theory.expected_tokens_from_histogram([2, -1]),
-    ],
-    'The sum of histogram must be above 0, got 0.0': [
-        lambda: theory.expected_tokens_from_histogram([0, 0]),
-    ],
-    'num_cut_short must lie between 0 and the number of blocks, got 4.0': [
-        lambda: theory.expected_tokens_from_histogram([1, 2], 4),
-    ],
-    r'acceptance_probs must have shape \[tokens\] .* got shape \(0,\)': [
-        lambda: theory.expected_calls([], 1),
-    ],
-    r'acceptance_probs must lie in \[0, 1\], got 1.1': [
-        lambda: theory.expected_calls([0.5, 1.1], 1),
-    ],
-    't_draft_ms must be finite and at least 0, got -1.0': [
-        lambda: part_sums.StepTimes(0, 0, 1, 1, -1, 1),
-    ],
-    't_verify_ms must be above 0, got 0': [
-        lambda: part_sums.StepTimes(0, 0, 1, 0, 1, 1),
-    ],
-    'steps must be finite and above 0, got 0': [
-        lambda: part_sums.plain_seconds(_TIMES, 0),
-        lambda: part_sums.bound_speedup(
-            _TIMES, baseline_steps=1, speculative_steps=0, gamma=1
-        ),
-    ],
-    r'Pairs must be .* got the shapes \(2,\) and \(1,\)': [
-        lambda: intervals.ratio_interval([1, 2], [1]),
-        lambda: intervals.estimate_cost_coefficient([1, 2], [1]),
-    ],
-    'Numerators must be finite, got inf': [
-        lambda: intervals.ratio_interval([1, np.inf], [1, 1]),
-    ],
-    'Denominators must be finite and above 0, got 0.0': [
-        lambda: intervals.ratio_interval([1, 2], [1, 0]),
-    ],
-    r'betas_by_text must lie in \[0, 1\], got 2.0': [
-        lambda: intervals.estimate_alpha([[0.5], [2.0]]),
-    ],
-    'No text has a token to estimate alpha from': [
-        lambda: intervals.estimate_alpha([]),
-    ],
+    'alpha must lie': lambda: theory.expected_tokens([0.5, np.nan], 2),
+    'gamma must be whole': lambda: theory.walltime_factor(0.5, [3, 0], 0),
+    'gamma must be finite': lambda: theory.operations_factor(0.5, np.inf, 0),
+    'cost_coefficient must': lambda: theory.optimal_gamma(0.5, [0, -0.1]),
+    'ops_coefficient must': lambda: theory.operations_factor(0.5, 2, np.inf),
+    'target_probs must be': lambda: theory.divergence([-0.5, 1.5], _HALF),
+    'sum of draft_probs': lambda: theory.divergence(_HALF, [0.5, 0.4]),
+    'lenience must lie': lambda: theory.acceptance_probability(
+        _HALF, _HALF, 0
+    ),
+    'histogram must': lambda: theory.expected_tokens_from_histogram([2, -1]),
+    'sum of histogram': lambda: theory.expected_tokens_from_histogram([0, 0]),
+    'num_cut_short': lambda: theory.expected_tokens_from_histogram([1, 2], 4),
+    'acceptance_probs must have': lambda: theory.expected_calls([], 1),
+    'acceptance_probs must lie': lambda: theory.expected_calls([0.5, 1.1], 1),
+    't_draft_ms must': lambda: part_sums.StepTimes(0, 0, 1, 1, -1, 1),
+    't_verify_ms must': lambda: part_sums.StepTimes(0, 0, 1, 0, 1, 1),
+    'steps must be finite': lambda: part_sums.plain_seconds(_TIMES, 0),
+    'Pairs must be': lambda: intervals.ratio_interval([1, 2], [1]),
+    'Numerators must': lambda: intervals.ratio_interval([1, np.inf], [1, 1]),
+    'Denominators must': lambda: intervals.ratio_interval([1, 2], [1, 0]),
+    'betas_by_text must': lambda: intervals.estimate_alpha([[0.5], [2.0]]),
+    'No text has a token': lambda: intervals.estimate_alpha([]),
 }
 
 
-class TestBadInput:
-
-  @pytest.mark.parametrize('message', _BAD)
-  def test_error_names_the_argument(self, message):
-    for call in _BAD[message]:
-      with pytest.raises(ValueError, match=message):
-        call()
+@pytest.mark.parametrize('message', _BAD)
+def test_bad_input(message):
+  with pytest.raises(ValueError, match=message):
+    _BAD[message]()

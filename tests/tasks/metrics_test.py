@@ -52,10 +52,6 @@ class TestBleu:
     assert default == metrics.bleu(*texts, tokenize='13a')['bleu']
     assert default != metrics.bleu(*texts, tokenize='intl')['bleu']
 
-  def test_rejects_different_numbers_of_texts(self):
-    with pytest.raises(ValueError, match='Got 1 and 2'):
-      metrics.bleu(['a'], ['a', 'b'])
-
   @pytest.mark.parametrize('model', ['draft', 'target'])
   def test_agrees_with_t5x(self, model):
     shared = shared_folder()
@@ -120,9 +116,10 @@ class TestRouge:
     metrics.rouge(['a b', 'c d'], ['a', 'c d'])
     assert np.random.get_state()[1].tolist() == before
 
-  def test_rejects_different_numbers_of_texts(self):
-    with pytest.raises(ValueError, match='Got 1 and 2'):
-      metrics.rouge(['a'], ['a', 'b'])
+  @pytest.mark.parametrize('metric', [metrics.bleu, metrics.rouge])
+  def test_rejects_different_numbers_of_texts(self, metric):
+    with pytest.raises(ValueError, match='argument'):
+      metric(['a'], ['a', 'b'])
 
 
 class TestSpeculation:

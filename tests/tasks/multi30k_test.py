@@ -59,10 +59,6 @@ class TestReadPairs:
     with pytest.raises(ValueError, match="Got 'val'"):
       multi30k.read_pairs(folder, 'val')
 
-  def test_missing_folder(self, folder):
-    with pytest.raises(FileNotFoundError, match='no folder .*nowhere. Give'):
-      multi30k.read_pairs(folder / 'nowhere', 'train')
-
   def test_missing_file(self, folder):
     (folder / 'train.de.gz').unlink()
     with pytest.raises(FileNotFoundError, match='lacks train.de.gz. Copy'):
@@ -73,10 +69,10 @@ class TestReadPairs:
     with pytest.raises(ValueError, match='3 lines and .*val.de.gz has 1'):
       multi30k.read_pairs(folder, 'validation')
 
-  @pytest.mark.parametrize('language', ['en', 'de'])
-  def test_empty_line(self, folder, language):
-    _write(folder / f'val.{language}.gz', ['a', ' ', 'c'])
-    with pytest.raises(ValueError, match=f'val.{language}.gz, line 2 is empty'):
+  @pytest.mark.parametrize('lines', [['a', ' ', 'c'], ['a', '', 'c']])
+  def test_empty_line(self, folder, lines):
+    _write(folder / 'val.de.gz', lines)
+    with pytest.raises(ValueError, match='val.de.gz, line 2 is empty'):
       multi30k.read_pairs(folder, 'validation')
 
   def test_file_that_is_not_gzipped(self, folder):
@@ -128,11 +124,6 @@ class TestRegister:
       assert example['inputs'].shape == 3 and example['inputs'][-1] == 1
       assert example['targets'].shape == 2 and example['targets'][-1] == 1
 
-  def test_again_with_the_same_folder(self, folder):
-    multi30k.register(folder)
-    assert multi30k.register(str(folder)) == multi30k.NAME
-    assert len(self._examples()) == 3
-
   def test_again_with_another_folder(self, folder, tmp_path_factory):
     multi30k.register(folder)
     other = tmp_path_factory.mktemp('other')
@@ -150,6 +141,7 @@ class TestRegister:
 
   def test_missing_vocabulary(self, folder):
     (folder / 'ende4k.model').unlink()
-    with pytest.raises(FileNotFoundError, match='no vocabulary .*ende4k'):
-      multi30k.register(folder)
+    for call in (multi30k.register, multi30k.load_vocabulary):
+      with pytest.raises(FileNotFoundError, match='no vocabulary .*ende4k'):
+        call(folder)
     assert multi30k.register(folder, bulletins.VOCABULARY_FILE)

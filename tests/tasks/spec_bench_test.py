@@ -68,49 +68,29 @@ class TestReadPairs:
     path = write('', _ROWS[1], '')
     assert len(spec_bench.read_pairs(path, 'translation')) == 1
 
-  def test_missing_file(self, tmp_path):
-    with pytest.raises(FileNotFoundError, match='no file .*none.jsonl. Copy'):
-      spec_bench.read_pairs(tmp_path / 'none.jsonl', 'translation')
-
-  def test_line_that_is_not_json(self, write):
-    path = write(_ROWS[0], '{"category": ')
-    with pytest.raises(ValueError, match='question.jsonl, line 2 is not JSON'):
-      spec_bench.read_pairs(path, 'translation')
-
-  def test_file_that_is_not_text(self, write):
-    path = write()
-    path.write_bytes(b'\xff\xfe')
-    with pytest.raises(ValueError, match='question.jsonl is not UTF-8 text'):
-      spec_bench.read_pairs(path, 'translation')
-
-  @pytest.mark.parametrize('row', ['[1]', '{"turns": ["a"]}'])
-  def test_row_without_category(self, write, row):
-    with pytest.raises(ValueError, match='line 1 has no category. Give'):
-      spec_bench.read_pairs(write(row), 'translation')
-
-  @pytest.mark.parametrize('key', ['turns', 'reference'])
-  @pytest.mark.parametrize('value', [None, [], [' '], 'text'])
-  def test_row_without_texts(self, write, key, value):
-    path = write(_ROWS[0], {**_ROWS[1], key: value})
-    with pytest.raises(ValueError, match=f'line 2 has no {key}. Give'):
-      spec_bench.read_pairs(path, 'translation')
-
-  def test_several_turns(self, write):
-    path = write({**_ROWS[1], 'turns': ['a', 'b']})
-    with pytest.raises(ValueError, match='line 1 has 2 turns. Give it one'):
+  @pytest.mark.parametrize(
+      'bad',
+      [
+          '{"category": ',
+          '[1]',
+          '{"turns": ["a"]}',
+          *(
+              {**_ROWS[1], key: value}
+              for key in ('turns', 'reference')
+              for value in (None, [], [' '])
+          ),
+          {**_ROWS[1], 'turns': ['a', 'b']},
+      ],
+  )
+  def test_line_that_is_not_a_row(self, write, bad):
+    path = write(_ROWS[0], bad)
+    with pytest.raises(ValueError, match='question.jsonl, line 2 is not a row'):
       spec_bench.read_pairs(path, 'translation')
 
   def test_category_without_rows(self, write):
     path = write(*_ROWS[:2])
-    with pytest.raises(
-        ValueError,
-        match='no row of the category summarization, only of translation, wri',
-    ):
+    with pytest.raises(ValueError, match='summarization, only of translation'):
       spec_bench.read_pairs(path, 'summarization')
-
-  def test_unknown_category(self, write):
-    with pytest.raises(ValueError, match="Got 'qa'"):
-      spec_bench.read_pairs(write(*_ROWS), 'qa')
 
   def test_reads_without_tensorflow(self):
     code = (

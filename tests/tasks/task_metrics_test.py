@@ -166,11 +166,6 @@ class TestMetrics:
       with pytest.raises(ValueError, match='would not be computed'):
         task_metrics.check(task.replace(**changes))
 
-  def test_without_counts_there_are_none_of_speculation(self, task):
-    examples = _examples(task, ['a'])
-    values = task_metrics.compute(examples, ['a'], {})
-    assert _numbers(values) == {'same': 1}
-
   def test_quality_is_that_of_the_texts(self, computed):
     undefined = {'undefined': seqio.metrics.Scalar(float('nan'))}
     assert task_metrics.quality({**computed, **undefined}) == {'same': 0.5}

@@ -101,16 +101,6 @@ class TestRegister:
     assert example['inputs'].tolist() == [*vocabulary.encode(inputs), 1]
     assert example['targets'].tolist() == [*vocabulary.encode(targets), 1]
 
-  def test_truncated_texts_end_with_eos(self, register, prepared):
-    name = register('cnn_dailymail', prepared)
-    lengths = {'inputs': 4, 'targets': 3}
-    loaded = seqio.TaskRegistry.get(name).get_dataset(
-        lengths, 'test', shuffle=False
-    )
-    (example,) = loaded.as_numpy_iterator()
-    assert len(example['inputs']) == 4 and example['inputs'][-1] == 1
-    assert len(example['targets']) == 3 and example['targets'][-1] == 1
-
   def test_jobs_read_it(self, register, prepared):
     name = register('cnn_dailymail', prepared)
     loaded = examples.load(name, 'test', _LENGTHS)
@@ -179,10 +169,6 @@ class TestRegister:
     loaded = examples.load('xsum', 'test', _LENGTHS)
     assert loaded.inputs == ['summarize: a']
 
-  def test_unknown_name(self):
-    with pytest.raises(ValueError, match="name must be .*Got 'wmt'"):
-      tfds_tasks.register('wmt')
-
   def test_missing_vocabulary(self, tmp_path):
     with pytest.raises(
         FileNotFoundError, match='no vocabulary .*VOCABULARY_FI'
@@ -243,13 +229,9 @@ class TestSource:
 
   def test_missing_data_set(self, tmp_path, register):
     register('cnn_dailymail', tmp_path)
-    with pytest.raises(FileNotFoundError) as caught:
+    command = f'tfds build {_CNN} --data_dir={tmp_path}'
+    with pytest.raises(FileNotFoundError, match=command):
       examples.load('cnn_dailymail', 'test', _LENGTHS)
-    assert str(caught.value) == (
-        f'TensorFlow Datasets has not prepared {_CNN} in {tmp_path}. Prepare'
-        f' it with `tfds build {_CNN} --data_dir={tmp_path}` (see'
-        ' docs/jobs.md), or set TFDS_DATA_DIR to the folder that holds it.'
-    )
     assert not list(tmp_path.iterdir())
 
   @pytest.mark.parametrize(
@@ -257,15 +239,10 @@ class TestSource:
   )
   def test_missing_split(self, folder, call):
     source = tfds_source.PreparedDataSource(_WMT, folder)
-    with pytest.raises(ValueError, match='no split train. .* test, validation'):
+    with pytest.raises(ValueError, match='train.*test.*validation'):
       getattr(source, call)('train')
 
   def test_joined_splits(self, folder):
     source = tfds_source.PreparedDataSource(_WMT, folder)
     with pytest.raises(ValueError, match='joins several. Give one split'):
       source.get_dataset('validation[:2]+test[:2]')
-
-  def test_unknown_split(self, register, prepared):
-    register('wmt_ende', prepared)
-    with pytest.raises(ValueError, match='no split dev'):
-      examples.load('wmt_ende', 'dev', _LENGTHS)

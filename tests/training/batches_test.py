@@ -7,27 +7,30 @@ import numpy as np
 import pytest
 
 from speculative_t5x.training import batches
+from tests import tiny
 
 
-def _examples(num_examples, lengths=(5, 4)):
-  rng = np.random.default_rng(0)
-  return batches.Examples(
-      *(rng.integers(1, 9, (num_examples, n), np.int32) for n in lengths)
-  )
-
-
-class TestTrimPadding:
+class TestPad:
 
   @pytest.mark.parametrize(
-      ('used', 'multiple', 'kept'),
-      [(3, 4, 4), (5, 4, 8), (8, 1, 8), (9, 8, 10)],
+      ('longest', 'limit', 'width'), [(3, 10, 8), (8, 10, 8), (9, 10, 10)]
   )
-  def test_removes_unused_columns(self, used, multiple, kept):
-    tokens = np.zeros((3, 10), np.int32)
-    tokens[1, :used] = 7
-    trimmed = batches.trim_padding(batches.Examples(tokens, tokens), multiple)
-    assert trimmed.inputs.shape == trimmed.targets.shape == (3, kept)
-    assert trimmed.inputs.sum() == tokens.sum()
+  def test_lengths_are_round_or_the_limit(self, longest, limit, width):
+    rows = [[7] * longest, [7]]
+    padded = batches.pad(
+        rows, rows, tiny.config(), 'it', {'inputs': limit, 'targets': limit}
+    )
+    assert padded.inputs.shape == padded.targets.shape == (2, width)
+    assert padded.inputs.sum() == 7 * (longest + 1)
+
+  def test_without_limits_as_long_as_the_longest(self):
+    padded = batches.pad([[5], [5, 1]], [[1], [1]], tiny.config(), 'it')
+    np.testing.assert_array_equal(padded.inputs, [[5, 0], [5, 1]])
+    assert padded.targets.shape == (2, 1)
+
+  def test_token_outside_the_vocabulary(self):
+    with pytest.raises(ValueError, match='it has token 64'):
+      batches.pad([[5]], [[64]], tiny.config(vocab_size=64), 'it')
 
 
 class TestShiftRight:
@@ -92,7 +95,6 @@ class TestLengths:
     np.testing.assert_array_equal(examples.lengths, [3, 3])
     np.testing.assert_array_equal(examples.cut(2).inputs, [[5, 1], [5, 6]])
 
-
   def test_a_padding_id_within_a_text_counts(self):
     """A network can sample it, and what follows must not be cut off."""
     rows = np.array([[5, 0, 6, 1], [5, 0, 0, 0], [0, 0, 0, 0]])
@@ -104,7 +106,8 @@ class TestInOrder:
 
   @pytest.mark.parametrize('num_examples', [6, 7, 8])
   def test_fills_the_last_batch_with_padding(self, num_examples):
-    examples = _examples(num_examples)
+    rows = np.arange(1, 1 + 9 * num_examples).reshape(num_examples, 9)
+    examples = batches.Examples(rows[:, :5], rows[:, 5:])
     batched = batches.in_order(examples, 3)
     num_batches = -(-num_examples // 3)
     assert batched.inputs.shape == (num_batches, 3, 5)

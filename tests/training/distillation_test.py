@@ -14,6 +14,7 @@ from speculative_t5x.training import divergences
 from speculative_t5x.training import draft_kinds
 from speculative_t5x.training import schedules
 from speculative_t5x.training import steps
+from speculative_t5x.training import teacher_forcing
 from tests import tiny
 
 _TARGET = tiny.config(
@@ -36,21 +37,24 @@ def target_params():
   return jax.tree.map(lambda x: 2 * x, params)
 
 
-def _draft(target_params, shares_encoder):
+def _objective(target_params, shares_encoder, divergence):
+  """Returns the objective of the target's first layers, and these."""
   network = cutting.take_layers(
       cutting.Network(_TARGET, target_params), encoder=[0], decoder=[0]
   )
-  return cutting.without_encoder(network) if shares_encoder else network
+  if shares_encoder:
+    network = cutting.without_encoder(network)
+  draft = draft_kinds.Network(network.config)
+  return (
+      distillation.Distillation(target_params, _TARGET, draft, divergence),
+      network.params,
+  )
 
 
 @pytest.mark.parametrize('shares_encoder', [False, True])
 def test_learns_the_target(target_params, shares_encoder):
-  draft = _draft(target_params, shares_encoder)
-  objective = distillation.Distillation(
-      target_params,
-      _TARGET,
-      draft_kinds.Network(draft.config),
-      divergences.forward_kl,
+  objective, params = _objective(
+      target_params, shares_encoder, divergences.forward_kl
   )
   optimizer = adafactor.make(
       schedules.linear_decay(
@@ -61,7 +65,7 @@ def test_learns_the_target(target_params, shares_encoder):
   indices = np.random.default_rng(1).integers(0, 256, (150, 32))
   state, metrics = run(
       objective,
-      adafactor.start(optimizer, draft.params),
+      adafactor.start(optimizer, params),
       jax.device_put(_examples()),
       indices.astype(np.int32),
   )
@@ -71,61 +75,61 @@ def test_learns_the_target(target_params, shares_encoder):
 
 
 def test_loss_is_a_sum_over_tokens(target_params):
-  draft = _draft(target_params, shares_encoder=False)
-  objective = distillation.Distillation(
-      target_params,
-      _TARGET,
-      draft_kinds.Network(draft.config),
-      divergences.total_variation,
+  objective, params = _objective(
+      target_params, False, divergences.total_variation
   )
-  examples = _examples(4)
-  key = jax.random.key(0)
-  no_dropout = objective.replace(
+  objective = objective.replace(
       draft=draft_kinds.with_dropout(objective.draft, 0.0)
   )
-  loss, metrics = no_dropout.loss(draft.params, examples, key)
-  p, q = (
-      jax.nn.softmax(x)
-      for x in no_dropout.logits(draft.params, examples, enable_dropout=False)
-  )
+  examples = _examples(4)
+  loss, metrics = objective.loss(params, examples, jax.random.key(0))
+  p, q = map(jax.nn.softmax, objective.logits(params, examples))
   is_token = examples.targets > 0
   expected = (np.abs(p - q).sum(-1) / 2)[is_token].sum()
   np.testing.assert_allclose(loss, expected, rtol=1e-5)
   assert metrics.num_tokens == is_token.sum()
   is_correct = q.argmax(-1) == examples.targets
   assert metrics.num_correct == is_correct[is_token].sum()
-  assert no_dropout.divisor(metrics, 99) == is_token.sum()
+  assert objective.divisor(metrics, 99) == is_token.sum()
+
+
+def _operations(objective, params):
+  """Returns the floating point operations of the gradient of a batch."""
+  gradient = lambda objective, params: jax.grad(
+      lambda x: objective.loss(x, _examples(4), jax.random.key(0))[0]
+  )(params)
+  compiled = jax.jit(gradient).lower(objective, params).compile()
+  return compiled.cost_analysis()['flops']
 
 
 def test_cross_entropy_does_not_run_the_target(target_params):
   """It needs tokens alone: such a step is as cheap as the draft's."""
+  cheap, other = (
+      _operations(*_objective(target_params, False, divergence))
+      for divergence in (divergences.cross_entropy, divergences.forward_kl)
+  )
+  assert cheap < 0.7 * other
 
-  def operations(divergence):
-    draft = _draft(target_params, shares_encoder=False)
-    objective = distillation.Distillation(
-        target_params, _TARGET, draft_kinds.Network(draft.config), divergence
-    )
-    loss = lambda params, target_params, examples: objective.replace(
-        target_params=target_params
-    ).loss(params, examples, jax.random.key(0))
-    compiled = jax.jit(loss).lower(draft.params, target_params, _examples(4))
-    return compiled.compile().cost_analysis()['flops']
 
-  cheap = operations(divergences.cross_entropy)
-  assert cheap < 0.6 * operations(divergences.forward_kl)
+def test_exit_head_costs_no_second_pass_of_the_target(target_params):
+  """Its layers are the target's, which the target's own logits need as well."""
+  config = _TARGET.first_layers(1).with_own_head()
+  draft = draft_kinds.with_dropout(draft_kinds.ExitHead(config), 0.0)
+  objective, _ = _objective(target_params, True, divergences.forward_kl)
+  head = _TARGET.take_head(target_params)
+  found = _operations(objective.replace(draft=draft), head)
+  alone = jax.jit(
+      lambda params, batch: teacher_forcing.score(_TARGET, params, batch)
+  ).lower(target_params, _examples(4))
+  target = alone.compile().cost_analysis()['flops']
+  assert found < 1.5 * target
 
 
 def test_no_gradient_reaches_the_target(target_params):
-  draft = _draft(target_params, shares_encoder=True)
-  objective = distillation.Distillation(
-      target_params,
-      _TARGET,
-      draft_kinds.Network(draft.config),
-      divergences.reverse_kl,
-  )
+  objective, params = _objective(target_params, True, divergences.reverse_kl)
   gradient = jax.grad(
       lambda objective: objective.loss(
-          draft.params, _examples(4), jax.random.key(0)
+          params, _examples(4), jax.random.key(0)
       )[0]
   )(objective)
   decoder = gradient.target_params['decoder']

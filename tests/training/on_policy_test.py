@@ -25,6 +25,7 @@ from speculative_t5x.training import on_policy
 from speculative_t5x.training import schedules
 from speculative_t5x.training import steps
 from speculative_t5x.training import trainer
+from speculative_t5x.training import training_lines
 from tests import tiny
 
 _CONFIG = tiny.config(vocab_size=9, num_encoder_layers=1, num_decoder_layers=2)
@@ -63,17 +64,19 @@ def _inputs(count):
   return rng.integers(2, 9, (count, 5)).astype(np.int32)
 
 
-def _samples(draft, temperature=1.0, **options):
-  objective = distillation.Distillation(
+def _objective(draft):
+  return distillation.Distillation(
       _params(0), _CONFIG, draft, divergences.forward_kl
   )
+
+
+def _samples(draft, temperature=1.0):
   return on_policy.Samples(
-      objective,
+      _objective(draft),
       on_policy.Settings(share=0.5, period=2, temperature=temperature),
       t5.SPECIAL_IDS,
       batch_size=4,
       seed=3,
-      **options,
   )
 
 
@@ -122,11 +125,8 @@ class TestSamples:
     samples = _samples(draft, temperature=0.0)
     inputs = _inputs(4)
     found = samples.draw(params, inputs, np.arange(4, dtype=np.int32), _LENGTH)
-    objective = distillation.Distillation(
-        _params(0), _CONFIG, draft, divergences.forward_kl
-    )
-    _, logits = objective.logits(
-        params, batches.Examples(inputs, found), enable_dropout=False
+    _, logits = _objective(draft).logits(
+        params, batches.Examples(inputs, found)
     )
     is_token = found > 0
     np.testing.assert_array_equal(
@@ -197,13 +197,8 @@ class _Eights:
     return np.full((len(inputs), length), 8, np.int32)
 
 
-class _NoValidation:
-
-  def __call__(self, params):
-    return {'x': 0.0}
-
-  def score(self, measured):
-    return 0.0
+def _nothing(objective, params, batch):
+  return {'num_tokens': jnp.ones(()), 'x': jnp.zeros(())}
 
 
 class TestFeed:
@@ -212,7 +207,7 @@ class TestFeed:
     """Samples take the place of targets of the same inputs, drawn once."""
     shown = []
     monkeypatch.setattr(
-        trainer._Progress,
+        training_lines.Lines,
         'add',
         lambda self, step, metrics: shown.append(metrics),
     )
@@ -223,7 +218,11 @@ class TestFeed:
     samples = _Eights()
     trainer.train(
         _Recorded(),
-        _NoValidation(),
+        steps.Validation(
+            _Recorded(),
+            {'': (_nothing, batches.in_order(examples, 8))},
+            score=lambda measured: 0.0,
+        ),
         examples,
         schedules.rsqrt_decay(learning_rate=0.1, warmup_steps=1),
         trainer.Settings(
@@ -245,21 +244,9 @@ class TestFeed:
     np.testing.assert_array_equal(used, drawn.reshape(10, 3).sum(axis=1))
 
 
-class TestBadInput:
-
-  @pytest.mark.parametrize(
-      ('options', 'message'),
-      [
-          ({'share': -0.1}, r'must lie in \[0, 1\], got -0.1'),
-          ({'share': 1.5}, r'must lie in \[0, 1\], got 1.5'),
-          ({'share': 'half'}, r'must lie in \[0, 1\], got .half'),
-          ({'period': 0}, 'period must be a whole number and at least 1, got'),
-          ({'period': 50.0}, 'period must be a whole number'),
-          ({'period': None}, 'period must be a whole number'),
-          ({'temperature': -1.0}, 'temperature must be finite and at least 0'),
-      ],
-  )
-  def test_settings(self, options, message):
-    with pytest.raises(ValueError, match=message):
-      on_policy.Settings(**options)
-
+@pytest.mark.parametrize(
+    'setting', [('share', 1.5), ('period', 0), ('temperature', -1.0)]
+)
+def test_settings_out_of_range(setting):
+  with pytest.raises(ValueError, match=f'{setting[0]} must .*{setting[1]}'):
+    on_policy.Settings(**dict([setting]))

@@ -95,7 +95,7 @@ class TestValidation:
   def test_the_target_itself_is_always_accepted(self, models):
     objective, _ = models
     decodes = batches.in_order(_decodes(), 4)
-    validation = draft_acceptance.Validation(
+    validation = draft_acceptance.validation(
         objective, {0: decodes, 1: decodes}
     )
     found = validation(objective.target_params)
@@ -111,13 +111,13 @@ class TestValidation:
     """Acceptance by distributions that are computed one by one."""
     objective, params = models
     examples = _decodes()
-    validation = draft_acceptance.Validation(
+    validation = draft_acceptance.validation(
         objective, {t: batches.in_order(examples, 4) for t in (0, 1)}
     )
     found = validation(params)
     p, q = (
         np.asarray(jax.nn.softmax(x), np.float64)
-        for x in objective.logits(params, examples, enable_dropout=False)
+        for x in objective.logits(params, examples)
     )
     is_token = examples.targets > 0
     agrees = p.argmax(-1) == q.argmax(-1)
@@ -137,13 +137,13 @@ class TestValidation:
     objective, params = models
     examples = _decodes()
     decodes = batches.in_order(examples, 4)
-    validation = draft_acceptance.Validation(
+    validation = draft_acceptance.validation(
         objective, {0: decodes, 1: decodes}
     )
     found = validation(params)
     p, q = (
         np.asarray(jax.nn.softmax(x), np.float64)
-        for x in objective.logits(params, examples, enable_dropout=False)
+        for x in objective.logits(params, examples)
     )
     for gamma in draft_acceptance.GAMMAS:
       made = []

@@ -42,11 +42,44 @@ class Job:
   folder: str | None = None
 
 
-# The gin files that set or use macros of a drafter.
-PROVIDERS = dict.fromkeys(
-    ('DRAFTER', 'DRAFT_CHECKPOINT_PATH', 'DRAFT_CONFIG'),
-    'configs/drafters/draft_model.gin',
-) | {'NGRAM_TABLE': 'configs/drafters/ngram_table.gin'}
+# The folders of gin files that are the choices of a macro.
+CHOICES = {
+    'DRAFTER': 'configs/drafters',
+    'RULE': 'configs/rules',
+    'POLICY': 'configs/policies',
+    'DRAFT': 'configs/origins',
+    'DIVERGENCE': 'configs/divergences',
+    'DECODES': 'configs/training_data',
+    'REFERENCES': 'configs/training_data',
+    'LOGGERS': 'configs/loggers',
+}
+# Names that gin files used before the rooms of the package changed, and those
+# of today; for one release.
+RENAMED = {
+    f'speculative_t5x.{old}': f'speculative_t5x.{new}'
+    for old, new in (
+        ('answers', 'decoder.answers'),
+        ('drafters.source', 'loading.drafters.source'),
+        ('simulation', 'research.simulation.simulated_walltimes'),
+        ('tasks.decodes', 'tasks.decoded_task'),
+        ('tasks.summaries', 'tasks.bulletin_summaries'),
+        ('tpu_aot.bench', 'research.tpu_aot.bench'),
+        ('training.decodes', 'jobs.target_decodes'),
+    )
+} | {
+    f'speculative_t5x.drafters.{old}.{name}': (
+        f'speculative_t5x.loading.drafters.{new}.{name}'
+    )
+    for old, new, name in (
+        ('draft_model', 'draft_model_source', 'FromCheckpoint'),
+        ('early_exit', 'early_exit_source', 'FromCheckpoint'),
+        ('early_exit', 'early_exit_source', 'OfTarget'),
+        ('in_order', 'in_order_source', 'FromSources'),
+        ('lookup', 'lookup_source', 'FromContext'),
+        ('shared_encoder', 'shared_encoder_source', 'FromCheckpoint'),
+        ('tables', 'table_source', 'FromFile'),
+    )
+}
 # They change neither what is trained nor on what; NUM_PARTS draws other dropout
 # masks, and TRAIN_STEPS moves the decay of the learning rate.
 _OF_TRAININGS = (

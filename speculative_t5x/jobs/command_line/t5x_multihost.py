@@ -14,6 +14,7 @@ other hosts itself, as on a Cloud TPU.
 import argparse
 from collections.abc import Sequence
 import os
+import re
 import runpy
 import sys
 import threading
@@ -21,7 +22,6 @@ import threading
 import jax
 
 _WAIT_S = 110  # JAX aborts after 300
-_FOUND = 'found by JAX'
 
 
 def main(argv: Sequence[str] | None = None) -> int | str | None:
@@ -40,22 +40,36 @@ def main(argv: Sequence[str] | None = None) -> int | str | None:
   parser.add_argument('--process_count', type=int)
   parser.add_argument('--process_index', type=int)
   options, arguments = parser.parse_known_args(argv)
-  if error := _connection_error(options):
-    parser.error(error)
-  waiting = threading.Timer(_WAIT_S, _give_up, [options])
+  connection = (
+      options.coordinator_address,
+      options.process_count,
+      options.process_index,
+  )
+  address, count, index = connection
+  if connection.count(None) in (1, 2):
+    parser.error(
+        'Pass all of --coordinator_address, --process_count and'
+        ' --process_index, or none where JAX finds the other hosts itself.'
+    )
+  if address and not re.fullmatch(r'.+:\d+', address):
+    parser.error(
+        f'--coordinator_address={address} has no port. Pass HOST:PORT.'
+    )
+  if count is not None and not 0 <= index < count:
+    parser.error(
+        f'--process_index={index} is not below --process_count={count}.'
+        ' Indices count from 0.'
+    )
+  host = f'--coordinator_address ({address or "found by JAX"}) is host 0'
+  waiting = threading.Timer(_WAIT_S, _give_up, [host])
   waiting.start()
   try:
     # Before T5X is imported, because the devices must not be in use yet.
-    jax.distributed.initialize(
-        options.coordinator_address,
-        options.process_count,
-        options.process_index,
-    )
+    jax.distributed.initialize(*connection)
   except RuntimeError as error:
     return (
-        f'error: JAX cannot connect the hosts ({error}). Check that'
-        f' --coordinator_address ({options.coordinator_address or _FOUND}) is'
-        ' host 0, and that its port is free there.'
+        f'error: JAX cannot connect the hosts ({error}). Check that {host}, and'
+        ' that its port is free there.'
     )
   except ValueError as error:
     parser.error(
@@ -68,44 +82,16 @@ def main(argv: Sequence[str] | None = None) -> int | str | None:
   return run_script(options.script, arguments)
 
 
-def _give_up(options: argparse.Namespace) -> None:
+def _give_up(host: str) -> None:
   """Ends the process before JAX does, which aborts with a stack of C++."""
   print(
       f'error: The hosts did not connect within {_WAIT_S} s. Start the command'
       ' on all hosts at the same time, each with its own --process_index, and'
-      ' check that --coordinator_address'
-      f' ({options.coordinator_address or _FOUND}) is host 0, and that'
-      ' the others reach its port.',
+      f' check that {host}, and that the others reach its port.',
       file=sys.stderr,
       flush=True,
   )
   os._exit(1)  # the main thread is in C++
-
-
-def _connection_error(options: argparse.Namespace) -> str | None:
-  """Returns what is wrong with the flags of the connection, if anything."""
-  address, count, index = (
-      options.coordinator_address,
-      options.process_count,
-      options.process_index,
-  )
-  given = [value is not None for value in (address, count, index)]
-  if not any(given):
-    return None
-  if not all(given):
-    return (
-        'Pass all of --coordinator_address, --process_count and'
-        ' --process_index, or none where JAX finds the other hosts itself.'
-    )
-  host, _, port = address.rpartition(':')
-  if not host or not port.isdecimal():
-    return f'--coordinator_address={address} has no port. Pass HOST:PORT.'
-  if not 0 <= index < count:
-    return (
-        f'--process_index={index} is not below --process_count={count}.'
-        ' Indices count from 0.'
-    )
-  return None
 
 
 def run_script(name: str, arguments: Sequence[str]) -> int | str | None:

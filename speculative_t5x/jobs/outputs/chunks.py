@@ -9,8 +9,8 @@ A chunk holds the predictions of some batches. It is one file,
   predictions       as lines of `predictions.jsonl`
   SHA-256           of all lines before; a truncated file has none
 
-A chunk is reused if it is complete, and has the same settings, inputs and
-checkpoint files.
+A chunk is reused if it is complete, and has the same inputs; the name of the
+configuration covers settings and checkpoint files.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -24,6 +24,7 @@ from typing import Any
 from etils import epath
 
 from speculative_t5x.jobs.outputs import configurations
+from speculative_t5x.jobs.outputs import resumption
 from speculative_t5x.loading.files import whole_files
 from speculative_t5x.research import run_record
 
@@ -51,25 +52,14 @@ class Content:
 
 
 @dataclasses.dataclass(frozen=True)
-class Chunk:
+class Chunk(Content):
   """A finished chunk.
 
   Attributes:
-    header: settings, origin and 'values'.
-    rows: lines of `predictions.jsonl`.
+    origin: when and by which code it was decoded, as keys of a record.
   """
 
-  header: Mapping[str, Any]
-  rows: Sequence[str]
-
-  @property
-  def values(self) -> Mapping[str, Any]:
-    return self.header['values']
-
-  @property
-  def origin(self) -> dict[str, Any]:
-    """When and by which code the chunk was decoded, as keys of a record."""
-    return {key: self.header[key] for key in configurations.ORIGIN}
+  origin: Mapping[str, Any]
 
 
 class Chunks:
@@ -95,10 +85,10 @@ class Chunks:
       title: title of the configuration, for printed lines.
     """
     self._folder = epath.Path(folder)
-    self._name = f'{_FOLDER}/{configurations.name_of(record)}'
+    options = {**options, **_FORMAT}
+    self._name = f'{_FOLDER}/{configurations.name_of(record, options)}'
     self.record = record
-    self._settings = configurations.settings_of(record) | options | _FORMAT
-    self._checkpoint_files = configurations.checkpoint_files(record)
+    self._settings = configurations.settings_of(record) | options
     self._title = title
     self._num_taken = 0
     self._is_reuse_said = False
@@ -109,66 +99,54 @@ class Chunks:
     """Returns a chunk of an earlier run, or decodes and writes it.
 
     Args:
-      number: of the chunk, from 0 on, one after another.
+      number: number of the chunk, from 0 on, one after another.
       inputs: what is decoded, as JSON.
       decode: decodes the inputs; called unless the chunk is reused.
     Raises:
       OSError: if the chunk cannot be written.
     """
-    digest = _digest(json.dumps(inputs, allow_nan=False))
-    path = self._folder / self._file(number)
-    chunk = _read(path) if path.exists() else None
-    if path.exists() and (reason := self._why_not(chunk, digest)):
-      self._say(f'decoding chunk {number} again, because {path} {reason}')
-      chunk = None
-    if chunk is None:
-      chunk = self._write(number, digest, decode())
-    elif not self._is_reuse_said:
+    digest = _digest(json.dumps(inputs, allow_nan=False).encode())
+    name = self._file(number)
+    path = self._folder / name
+    lines = _read(path) if path.exists() else None
+    is_reused = lines is not None and _header(lines)['inputs_digest'] == digest
+    if not is_reused:
+      if path.exists():
+        reason = 'is damaged' if lines is None else 'has other inputs'
+        self._say(f'decoding chunk {number} again, because {path} {reason}')
+      content = decode()
+      header = {
+          **self._settings,
+          'inputs_digest': digest,
+          **configurations.origin_of(self.record),
+          'values': content.values,
+      }
+      lines = [json.dumps(header, allow_nan=False), *content.rows]
+      checksum = _digest('\n'.join(lines).encode())
+      whole_files.write(self._folder, name, [*lines, checksum])
+    # As it is read on resumption, so that both give the same results.
+    header = _header(lines)
+    if is_reused and not self._is_reuse_said:
       self._is_reuse_said = True
-      note = configurations.other_code(chunk.header, self.record)
+      note = configurations.other_code(header, self.record)
       self._say(f'finished chunks are taken from {path.parent}{note}')
     self._num_taken = number + 1
-    return chunk
+    origin = {key: header[key] for key in configurations.ORIGIN}
+    return Chunk(lines[1:], header['values'], origin)
 
   def __iter__(self) -> Iterator[str]:
     for number in range(self._num_taken):
       path = self._folder / self._file(number)
-      chunk = _read(path)
-      if chunk is None:
+      lines = _read(path)
+      if lines is None:
         raise ValueError(
             f'{path} was changed while the job ran. Run the job again, which'
             ' decodes it again.'
         )
-      yield from chunk.rows
+      yield from lines[1:]
 
   def _file(self, number: int) -> str:
     return f'{self._name}/{number:06}.jsonl'
-
-  def _why_not(self, chunk: Chunk | None, digest: str) -> str | None:
-    """Returns why an existing chunk cannot be reused, None if it can."""
-    if chunk is None:
-      return 'is damaged'
-    if changed := _differing(chunk.header, self._settings):
-      return f'has another {", ".join(changed)}'
-    if chunk.header['inputs_digest'] != digest:
-      return 'has other inputs'
-    if chunk.header['checkpoint_files'] != self._checkpoint_files:
-      return 'is of other checkpoints'
-    return None
-
-  def _write(self, number: int, digest: str, content: Content) -> Chunk:
-    header = {
-        **self._settings,
-        'inputs_digest': digest,
-        'checkpoint_files': self._checkpoint_files,
-        **configurations.origin_of(self.record),
-        'values': content.values,
-    }
-    lines = [json.dumps(header, allow_nan=False), *content.rows]
-    lines.append(_digest(*lines))
-    whole_files.write(self._folder, self._file(number), lines)
-    # As it is read on resumption, so that both give the same results.
-    return Chunk(json.loads(lines[0]), content.rows)
 
   def _say(self, text: str) -> None:
     print(f'{self._title}: {text}', file=sys.stderr)
@@ -189,7 +167,8 @@ class Chunks:
       header = whole_files.first_object(path)
       if header is None or header.get('job') != settings['job']:
         continue
-      if changed := _differing(_without(header, varying), settings):
+      earlier = {key: header.get(key) for key in settings}
+      if changed := resumption.differing(_without(earlier, varying), settings):
         raise OtherSettingsError(
             f'{self._folder} holds results with another {", ".join(changed)}.'
             ' Give another output folder, or the settings of those results.'
@@ -213,24 +192,17 @@ def _without(
   }
 
 
-def _differing(
-    header: Mapping[str, Any], settings: Mapping[str, Any]
-) -> list[str]:
-  return [key for key, value in settings.items() if header.get(key) != value]
-
-
-def _read(path: epath.Path) -> Chunk | None:
-  """Returns a chunk, or None if the file is not complete."""
-  lines = path.read_bytes().split(b'\n')
-  if len(lines) < 3 or lines[-1] or lines[-2] != _digest_of(lines[:-2]):
+def _read(path: epath.Path) -> list[str] | None:
+  """Returns the header and the rows of a chunk; None if it is not complete."""
+  complete, _, checksum = path.read_bytes()[:-1].rpartition(b'\n')
+  if not complete or checksum.decode(errors='replace') != _digest(complete):
     return None
-  header, *rows = [line.decode() for line in lines[:-2]]
-  return Chunk(json.loads(header), rows)
+  return complete.decode().split('\n')
 
 
-def _digest(*lines: str) -> str:
-  return _digest_of([line.encode() for line in lines]).decode()
+def _header(lines: Sequence[str]) -> dict[str, Any]:
+  return json.loads(lines[0])
 
 
-def _digest_of(lines: Sequence[bytes]) -> bytes:
-  return hashlib.sha256(b'\n'.join(lines)).hexdigest().encode()
+def _digest(data: bytes) -> str:
+  return hashlib.sha256(data).hexdigest()

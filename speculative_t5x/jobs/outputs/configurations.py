@@ -1,10 +1,9 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What identifies a configuration in an output folder, and keeps it valid."""
+"""What identifies a configuration in an output folder."""
 
 from collections.abc import Mapping
 import dataclasses
-import datetime
 import hashlib
 import json
 import pathlib
@@ -21,7 +20,7 @@ SETTINGS = (
     'simulated_acceptance', 'repeats', 'rounds',
 )  # fmt: skip
 CODE = ('package_version', 'commit')
-# Keys stored with a part, by which its validity is checked on resumption.
+# When and by which code a part was measured; stored with it.
 ORIGIN = ('created', *CODE)
 # Every name of a configuration begins with it.
 NAME_PREFIX = 'temperature_'
@@ -34,10 +33,20 @@ def settings_of(record: run_record.RunRecord) -> dict[str, Any]:
   return json.loads(json.dumps(settings, allow_nan=False))
 
 
-def name_of(record: run_record.RunRecord) -> str:
-  """Returns the name of a configuration, for its files."""
-  settings = json.dumps(settings_of(record))
-  digest = hashlib.sha256(settings.encode()).hexdigest()[:12]
+def name_of(
+    record: run_record.RunRecord, options: Mapping[str, Any] | None = None
+) -> str:
+  """Returns the name of a configuration, for its files.
+
+  It is another one if a local checkpoint is replaced, by whatever means, so
+  that what was measured with the earlier checkpoint is not found.
+
+  Args:
+    record: the record before measurement.
+    options: further settings of the configuration, as JSON.
+  """
+  identity = [settings_of(record), options or {}, _checkpoint_files(record)]
+  digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:12]
   return f'{NAME_PREFIX}{record.temperature:g}_{digest}'
 
 
@@ -56,44 +65,14 @@ def other_code(found: Mapping[str, Any], settings: run_record.RunRecord) -> str:
   )
 
 
-def checkpoint_files(settings: run_record.RunRecord) -> str:
-  """Returns a digest of the files of all local checkpoints.
-
-  It changes if a checkpoint is replaced, by whatever means: it covers names,
-  sizes and times of the last write.
-  """
-  digest = hashlib.sha256()
-  for folder in _local_checkpoints(settings):
-    for path in sorted(folder.rglob('*')):
-      if path.is_file():
-        found = path.stat()
-        name = path.relative_to(folder)
-        digest.update(f'{name} {found.st_size} {found.st_mtime_ns}\n'.encode())
-  return digest.hexdigest()
-
-
-def last_write(settings: run_record.RunRecord) -> str:
-  """Returns the time of the last write to a checkpoint, formatted as `created`.
-
-  If no checkpoint is local, returns an empty text, which sorts before all
-  times.
-  """
-  written = [
-      path.stat().st_mtime
-      for folder in _local_checkpoints(settings)
-      for path in (folder, *folder.iterdir())
-      if path.exists()  # not a dangling link
-  ]
-  if not written:
-    return ''
-  last = datetime.datetime.fromtimestamp(max(written), datetime.UTC)
-  return last.isoformat('T', 'seconds')
-
-
-def _local_checkpoints(settings: run_record.RunRecord) -> list[pathlib.Path]:
-  models = list(filter(None, (settings.target, settings.drafter)))
-  paths = [model.checkpoint for model in models]
+def _checkpoint_files(settings: run_record.RunRecord) -> list[Any]:
+  """Returns names, sizes and last writes of the files of local checkpoints."""
+  paths = [x.checkpoint for x in (settings.target, settings.drafter) if x]
   if settings.drafter:
     paths.append(settings.drafter.table)
-  folders = [pathlib.Path(path) for path in paths if path]
-  return [folder for folder in folders if folder.is_dir()]
+  return [
+      [str(file.relative_to(path)), status.st_size, status.st_mtime_ns]
+      for path in filter(None, paths)
+      for file in sorted(pathlib.Path(path).rglob('*'))
+      if file.is_file() and (status := file.stat())
+  ]

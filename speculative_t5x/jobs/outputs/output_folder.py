@@ -46,16 +46,10 @@ class OutputFolder:
     self._check_no_other(job)
     self._names: list[str] = []  # in the order in which they were added
     self._predictions: list[Iterable[str]] = []
-    try:
-      (self._path / 'records').mkdir(parents=True, exist_ok=True)
+    whole_files.check_writable(self._path / 'records')
+    with whole_files.writing(self._path):
       for name in (_RESULTS, _PREDICTIONS):
         (self._path / name).unlink(missing_ok=True)
-      # Fail before decoding, not after it.
-      probe = self._path / 'records' / 'probe'
-      probe.write_text('', encoding='utf-8')
-      probe.unlink()
-    except OSError as error:
-      raise whole_files.cannot_write(self._path, error) from error
 
   def _check_no_other(self, job: str) -> None:
     records = whole_files.listed(
@@ -76,10 +70,10 @@ class OutputFolder:
   ) -> run_record.RunRecord | None:
     """Returns a configuration's record from an earlier run, or None.
 
-    Returns None also if the record is damaged or older than a local checkpoint
-    of its target or draft. Prints a line on stderr that says whether the record
-    is reused, and by which code version if it is another. A reused record must
-    be added again to be merged.
+    Returns None also if the record is damaged, or if a local checkpoint of its
+    target or draft was replaced. Prints a line on stderr that says whether the
+    record is reused, and by which code version if it is another. A reused
+    record must be added again to be merged.
 
     Args:
       settings: the configuration's record before measurement.
@@ -98,7 +92,7 @@ class OutputFolder:
     """Writes a configuration's record.
 
     Args:
-      record: of the configuration.
+      record: record of the configuration.
       predictions: lines of `predictions.jsonl`, read when the job is done.
     """
     name = configurations.name_of(record)
@@ -157,15 +151,13 @@ class OutputFolder:
       keys: Sequence[str],
       title: str,
   ) -> dict[str, object] | None:
-    """Returns an earlier run's values if they are complete and still valid."""
+    """Returns an earlier run's values if they are complete."""
     path = self._path / part / f'{configurations.name_of(settings)}.json'
     found, said = None, 'compiling and measuring'
     if path.exists():
       found = whole_files.first_object(path)
       if found is None or not set(keys) <= found.keys():
         found, said = None, f'measuring again, because {path} is damaged'
-      elif found['created'] < configurations.last_write(settings):
-        found, said = None, 'measuring again, because a checkpoint is newer'
       else:
         said = f'taken from {path}{configurations.other_code(found, settings)}'
     print(f'{title}: {said}', file=sys.stderr)

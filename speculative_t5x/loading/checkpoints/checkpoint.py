@@ -4,7 +4,6 @@
 
 from collections.abc import Iterator, Mapping
 import functools
-import re
 from typing import Any
 
 from etils import epath
@@ -29,9 +28,6 @@ _READERS = {
 _PAIR = {'target', 'draft'}
 _MAX_SIZE = 2**31  # along an axis; some 10,000 times what any T5 has
 _DTYPES = ('float32', 'bfloat16')  # what the networks compute in
-# T5X's scalable_t5 stacks its layers in one array, whose name then bears the
-# stack's twice, and has a position bias in every layer.
-_SCALABLE = re.compile(r'(encoder|decoder)/(\1|layers_\d+/relpos_bias)/.+')
 
 
 class Checkpoint:
@@ -59,8 +55,6 @@ class Checkpoint:
     Raises:
       CheckpointError: if the metadata are damaged.
     """
-    if self.layout is layouts.Layout.HUGGING_FACE:
-      return False
     return {name.partition('/')[0] for name in self.specs} == _PAIR
 
   def of(self, role: str) -> 'Checkpoint':
@@ -71,8 +65,6 @@ class Checkpoint:
     Raises:
       CheckpointError: if the metadata are damaged.
     """
-    if role not in _PAIR:
-      raise ValueError(f'role must be one of {sorted(_PAIR)}, got {role!r}.')
     if not self.is_pair:
       return self
     model = Checkpoint(self.folder, self.layout)
@@ -119,38 +111,29 @@ class Checkpoint:
     """The training step; 0 for Hugging Face, which does not store it.
 
     Raises:
-      CheckpointError: if neither the checkpoint nor its folder's name gives the
-        step, or if it is not a step that a training can have.
+      CheckpointError: if neither the checkpoint nor its folder's name gives a
+        step that a training can have.
     """
     step = self._reader.step
     if step is None:
       step = layouts.step_in_name(self.folder)
-    if step is None:
-      raise errors.CheckpointError(
-          f'{self.folder} does not say of which training step it is. Name the'
-          ' folder checkpoint_<step>.'
-      )
     if type(step) is not int or not 0 <= step <= layouts.MAX_STEP:
       raise errors.CheckpointError(
-          f'{self.folder} says that it is of training step'
-          f' {errors.shown(step)}, which is no whole number from 0 to'
-          f' {layouts.MAX_STEP}. Copy or save the checkpoint again.'
+          f'{self.folder} has the training step {errors.shown(step)}, which is'
+          f' not a whole number from 0 to {layouts.MAX_STEP}. Name the folder'
+          ' checkpoint_<step>, or save it again.'
       )
     return step
 
   @property
   def config_fields(self) -> dict[str, Any] | None:
-    """Fields of `T5Config` from config.json; None for the layouts of T5X.
+    """Fields of the network's config from config.json; None for T5X's layouts.
 
-    They are vocab_size, emb_dim, num_heads, head_dim, num_encoder_layers,
-    num_decoder_layers, mlp_dim, mlp_activations and logits_via_embedding. None
-    is larger than the stored tensors, so the network can be built.
+    None is larger than the stored tensors, so the network can be built.
 
     Raises:
       CheckpointError: if config.json is damaged or of another network.
     """
-    if self.layout is not layouts.Layout.HUGGING_FACE:
-      return None
     return self._reader.config_fields
 
   @property
@@ -165,8 +148,6 @@ class Checkpoint:
       CheckpointError: if a file is damaged or forces tokens, or if an id is
         null, is one of several, or is not an id of the vocabulary.
     """
-    if self.layout is not layouts.Layout.HUGGING_FACE:
-      return None
     return self._reader.special_ids
 
   @property
@@ -176,8 +157,6 @@ class Checkpoint:
     Raises:
       CheckpointError: if a file is damaged.
     """
-    if self.layout is not layouts.Layout.HUGGING_FACE:
-      return None
     return self._reader.unapplied_settings
 
   def check_shapes(self, expected: trees.Params) -> None:
@@ -192,12 +171,6 @@ class Checkpoint:
       CheckpointError: naming the parameters that differ and the likely remedy.
     """
     self.check_is_one_model()
-    if scalable := sorted(filter(_SCALABLE.fullmatch, self.specs)):
-      raise errors.CheckpointError(
-          f'The checkpoint {self.folder} is of another network, scalable_t5'
-          ' with its scanned layers or a position bias in each of them:'
-          f" {errors.listing(scalable)}. Pass one of T5X's examples/t5."
-      )
     self._check_floating()
     wanted = _shapes(trees.flatten(expected))
     if problems := _differences(_shapes(self.specs), wanted):
@@ -229,11 +202,10 @@ class Checkpoint:
         shape, cannot be read or are not finite, or if dtype is another.
     """
     self.check_shapes(expected)
-    wanted = _wanted(self.specs, dtype, _shardings(expected, shardings))
-    if self.layout is layouts.Layout.ORBAX:
-      params = self._restore(wanted)
-    else:
-      params = trees.nest(dict(self._read_each(wanted)))
+    if shardings is None:
+      shardings = jax.tree.map(lambda _: _first_device(), expected)
+    wanted = self._wanted(dtype, trees.flatten(shardings))
+    params = trees.nest(dict(self._read(wanted, at_once=True)))
     self._check_finite(params)
     return params
 
@@ -250,12 +222,8 @@ class Checkpoint:
       CheckpointError: as `restore_params`; some parameters may have been read.
     """
     self._check_floating()
-    wanted = _wanted(
-        self.specs, dtype, dict.fromkeys(self.specs, _first_device())
-    )
-    is_orbax = self.layout is layouts.Layout.ORBAX
-    read = self._restore_each if is_orbax else self._read_each
-    for name, param in read(wanted):
+    wanted = self._wanted(dtype, dict.fromkeys(self.specs, _first_device()))
+    for name, param in self._read(wanted, at_once=False):
       self._check_finite({name: param})
       yield name, param
       del param  # or it would stay while the next one is read
@@ -282,12 +250,7 @@ class Checkpoint:
           f' a training resumes only from {layouts.Layout.ORBAX.value}. Train'
           ' in a folder of its own.'
       )
-    try:
-      self.check_shapes(params)
-    except errors.CheckpointError as error:
-      raise errors.CheckpointError(
-          f'{error} Or train in a folder of its own.'
-      ) from error
+    self.check_shapes(params)
     found = self._reader.read_specs('state', 'param_states')
     if _shapes(found) != _shapes(trees.flatten(param_states)):
       raise errors.CheckpointError(
@@ -307,6 +270,27 @@ class Checkpoint:
     state = restored['state']
     return int(state['step']), restored['target'], state['param_states']
 
+  def _wanted(
+      self,
+      dtype: jnp.dtype | None,
+      sharding_of: Mapping[str, jax.sharding.Sharding],
+  ) -> dict[str, jax.ShapeDtypeStruct]:
+    """Returns the shape, dtype and sharding to read each parameter with."""
+    try:
+      name = dtype if dtype is None else jnp.dtype(dtype).name
+    except TypeError:
+      name = str(dtype)
+    if name not in (*_DTYPES, None):
+      raise errors.CheckpointError(
+          f'Parameters cannot be read as {name}. Pass {" or ".join(_DTYPES)}.'
+      )
+    return {
+        each: jax.ShapeDtypeStruct(
+            spec.shape, name or spec.dtype, sharding=sharding_of[each]
+        )
+        for each, spec in self.specs.items()
+    }
+
   def _check_floating(self) -> None:
     if other := sorted(
         f'{name} {spec.dtype}'
@@ -314,7 +298,7 @@ class Checkpoint:
         if not jnp.issubdtype(spec.dtype, jnp.floating)
     ):
       raise errors.CheckpointError(
-          f'The checkpoint {self.folder} holds parameters that are no'
+          f'The checkpoint {self.folder} holds parameters that are not'
           f' floating-point numbers: {errors.listing(other)}. Quantized ones'
           ' are not read here; pass the checkpoint that they were made from.'
       )
@@ -328,38 +312,16 @@ class Checkpoint:
           ' diverged.'
       )
 
-  def _read_each(
-      self, wanted: Mapping[str, jax.ShapeDtypeStruct]
+  def _read(
+      self, wanted: Mapping[str, jax.ShapeDtypeStruct], at_once: bool
   ) -> Iterator[tuple[str, jax.Array]]:
-    """Reads a layout whose arrays are read one at a time."""
-    stored = [self._prefix + name for name in wanted]
-    for stored_name, array in self._reader.read(stored):
+    stored = {self._prefix + name: spec for name, spec in wanted.items()}
+    for stored_name, array in self._reader.read(stored, at_once):
       name = stored_name.removeprefix(self._prefix)
       placed = _place(array, wanted[name])
       del array  # neither of both is to stay while the next one is read
       yield name, placed
       del placed
-
-  def _restore_each(
-      self, wanted: Mapping[str, jax.ShapeDtypeStruct]
-  ) -> Iterator[tuple[str, jax.Array]]:
-    """Reads Orbax's layout, some parameters at a time."""
-    for batch in trees.batches(wanted.items()):
-      tree = self._restore(batch)
-      yield from trees.flatten(tree).items()
-      del tree
-
-  def _restore(
-      self, wanted: Mapping[str, jax.ShapeDtypeStruct]
-  ) -> trees.Params:
-    """Reads parameters of Orbax's layout all at once."""
-    place = f'target/{self._prefix}'  # T5X names all parameters the target
-    tree = self._reader.restore(
-        trees.nest({place + name: spec for name, spec in wanted.items()})
-    )
-    for key in place.split('/')[:-1]:
-      tree = tree[key]
-    return tree
 
 
 def open(path: layouts.Path) -> Checkpoint:
@@ -390,50 +352,6 @@ def _differences(
   return problems
 
 
-def _wanted(
-    specs: Mapping[str, jax.ShapeDtypeStruct],
-    dtype: jnp.dtype | None,
-    sharding_of: Mapping[str, jax.sharding.Sharding],
-) -> dict[str, jax.ShapeDtypeStruct]:
-  """Returns the shape, dtype and sharding to read each parameter with."""
-  if dtype is not None:
-    dtype = _check_dtype(dtype)
-  return {
-      name: jax.ShapeDtypeStruct(
-          specs[name].shape, dtype or specs[name].dtype, sharding=sharding
-      )
-      for name, sharding in sharding_of.items()
-  }
-
-
-def _check_dtype(dtype: jnp.dtype) -> np.dtype:
-  try:
-    name = jnp.dtype(dtype).name
-  except TypeError:
-    name = str(dtype)
-  if name not in _DTYPES:
-    raise errors.CheckpointError(
-        f'Parameters cannot be read as {name}. Pass {" or ".join(_DTYPES)}.'
-    )
-  return jnp.dtype(name)
-
-
-def _shardings(
-    expected: trees.Params, shardings: trees.Params | None
-) -> dict[str, jax.sharding.Sharding]:
-  """Returns a sharding by the name of each parameter."""
-  names = trees.flatten(expected)
-  if shardings is None:
-    return dict.fromkeys(names, _first_device())
-  flat = trees.flatten(shardings)
-  if other := sorted(flat.keys() ^ names.keys()):
-    raise ValueError(
-        'shardings must be a tree like the parameters; one of both lacks'
-        f' {errors.listing(other)}.'
-    )
-  return flat
-
-
 def _first_device() -> jax.sharding.Sharding:
   return jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
 
@@ -444,8 +362,12 @@ def _shapes(
   return {name: tuple(spec.shape) for name, spec in specs.items()}
 
 
-def _place(array: np.ndarray, wanted: jax.ShapeDtypeStruct) -> jax.Array:
+def _place(
+    array: np.ndarray | jax.Array, wanted: jax.ShapeDtypeStruct
+) -> jax.Array:
   """Puts an array where it is wanted; each device gets its part alone."""
+  if isinstance(array, jax.Array):  # Orbax has put it there
+    return array
   array = np.asarray(array, wanted.dtype, order='C')
   return jax.make_array_from_callback(
       wanted.shape, wanted.sharding, lambda index: array[index]

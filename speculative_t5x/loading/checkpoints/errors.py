@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The one error of checkpoints, and how its messages are worded."""
 
+from collections.abc import Iterator
+import contextlib
 from typing import Any
 
 _MAX_LISTED = 6  # a message names so many parameters and counts the rest
@@ -19,6 +21,31 @@ class CheckpointError(ValueError):
     super().__init__(
         ''.join(c if c.isprintable() else ascii(c)[1:-1] for c in message)
     )
+
+
+@contextlib.contextmanager
+def reading(
+    what: Any, kind: type[ValueError] = CheckpointError
+) -> Iterator[None]:
+  """Turns what a damaged file makes other libraries raise into one error.
+
+  Args:
+    what: the file, or what is read of it, for the message.
+    kind: class of the error.
+  Raises:
+    kind: for any exception within the context.
+  """
+  try:
+    yield
+  except kind:
+    raise
+  except Exception as error:  # of many kinds, wrapped in others
+    while error.__cause__ is not None:
+      error = error.__cause__
+    raise kind(
+        f'{what} cannot be read: {first_line(error)}. It is damaged or'
+        ' incomplete; copy or download it again.'
+    ) from error
 
 
 def listing(items: list[str]) -> str:

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Hugging Face folders of T5 1.0 and T5 1.1, under T5X's names.
+"""Hugging Face folders, under T5X's names.
 
 A folder holds config.json and model.safetensors, or several files of tensors
 and model.safetensors.index.json, which says what lies in which. A kernel is
@@ -10,36 +10,40 @@ transposed: PyTorch stores [out, in], Flax [in, out].
 from collections.abc import Iterable, Iterator
 import functools
 import pathlib
+import shutil
+import tempfile
 from typing import Any
 
 from etils import epath
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.loading.checkpoints import errors
-from speculative_t5x.loading.checkpoints import file_arrays
-from speculative_t5x.loading.checkpoints import hugging_face_config
-from speculative_t5x.loading.checkpoints import hugging_face_generation
-from speculative_t5x.loading.checkpoints import hugging_face_ids
-from speculative_t5x.loading.checkpoints import hugging_face_names as names_of
-from speculative_t5x.loading.checkpoints import safetensors_file
+from speculative_t5x.loading.families import t5_hugging_face
 from speculative_t5x.loading.files import json_file
+from speculative_t5x.loading.files import regular_files
 from speculative_t5x.speculation import contracts
 
+# The module that knows the networks of a model type.
+_FAMILIES = dict.fromkeys(t5_hugging_face.MODEL_TYPES, t5_hugging_face)
 _SINGLE = 'model.safetensors'
 _INDEX = 'model.safetensors.index.json'
-
-_Tensors = dict[str, file_arrays.FileArray]
+_GENERATION = 'generation_config.json'
+_DTYPES = {
+    'F64': 'float64', 'F32': 'float32', 'F16': 'float16', 'BF16': 'bfloat16',
+    'I64': 'int64', 'I32': 'int32', 'I16': 'int16', 'I8': 'int8',
+    'U64': 'uint64', 'U32': 'uint32', 'U16': 'uint16', 'U8': 'uint8',
+    'BOOL': 'bool',
+}  # fmt: skip
+_BLOCK = 2**20  # bytes of a remote file that are copied at a time
 
 
 class Reader:
   """Reads one Hugging Face folder.
 
   Attributes:
-    config_fields: what config.json says, as fields of `T5Config`.
-    special_ids: of the vocabulary that the model decodes.
-    specs: shapes and stored dtypes of the parameters, by T5X's names.
-    step: 0, for these folders do not say how long the model was trained.
+    step: 0, because these folders do not say how long the model was trained.
   """
 
   step = 0
@@ -50,222 +54,180 @@ class Reader:
 
   @functools.cached_property
   def config_fields(self) -> dict[str, Any]:
-    """The result of `hugging_face_config.fields`, checked against the tensors.
+    """What config.json says, as fields of the network's config.
 
     Raises:
-      errors.CheckpointError: if the folder is damaged or of another network.
+      errors.CheckpointError: if the folder is damaged, is of another network,
+        or has a size that is larger than what is stored.
     """
-    fields = self._fields
-    file = self._folder / 'config.json'
-    for stack in ('encoder', 'decoder'):
-      _check_layers(file, stack, fields, self._parameters)
-    _check_sizes(file, fields, self._parameters)
-    return fields
+    longest = max(max(x.shape, default=1) for x in self.specs.values())
+    largest = max(longest, len(self.specs))
+    for name, value in self._fields.items():
+      # A network of such a size would take minutes to construct, or fail.
+      if type(value) is int and value > largest:
+        raise errors.CheckpointError(
+            f'{self._folder / "config.json"} gives {errors.shown(value)} as'
+            f' {name}, which is more than the tensors of the folder have.'
+            ' Download both again.'
+        )
+    return self._fields
 
   @functools.cached_property
   def special_ids(self) -> contracts.SpecialIds:
-    """The ids that `hugging_face_ids.read` finds.
-
-    Raises:
-      errors.CheckpointError: if the folder is damaged or of another network, or
-        if it names no ids that are known here.
-    """
-    vocab_size = self.config_fields['vocab_size']
-    return hugging_face_ids.read(self._folder, self._config, vocab_size)
+    """The ids of config.json and of generation_config.json."""
+    return self._family.special_ids(
+        self._folder,
+        self._config,
+        self._generation,
+        self.config_fields['vocab_size'],
+    )
 
   @functools.cached_property
   def unapplied_settings(self) -> str | None:
-    """The result of `hugging_face_generation.unapplied`."""
-    return hugging_face_generation.unapplied(self._folder, self._config)
+    """A line on settings of decoding that only transformers follows."""
+    return self._family.unapplied_settings(
+        self._folder, self._config, self._generation
+    )
 
   @functools.cached_property
   def specs(self) -> dict[str, jax.ShapeDtypeStruct]:
-    """Shapes and dtypes, as in T5X.
+    """Shapes and stored dtypes of the parameters, by T5X's names.
 
     Raises:
       errors.CheckpointError: if the folder is damaged or of another network.
     """
-    return {
-        name: jax.ShapeDtypeStruct(
-            tensor.shape[::-1] if _is_transposed(name) else tensor.shape,
-            tensor.dtype,
+    specs = {}
+    for name, tensor in self._names[0].items():
+      found = self._files[tensor].get_slice(tensor)
+      shape, dtype = found.get_shape(), found.get_dtype()
+      if dtype not in _DTYPES:
+        raise errors.CheckpointError(
+            f'{self._folder} holds {tensor} as {dtype}, which is quantized.'
+            ' Pass the model that it was made from.'
         )
-        for name, tensor in self._parameters.items()
-    }
+      if self._family.is_transposed(name):
+        shape = shape[::-1]
+      specs[name] = jax.ShapeDtypeStruct(shape, jnp.dtype(_DTYPES[dtype]))
+    return specs
 
-  def read(self, names: Iterable[str]) -> Iterator[tuple[str, np.ndarray]]:
+  def read(
+      self, names: Iterable[str], at_once: bool = False
+  ) -> Iterator[tuple[str, np.ndarray]]:
     """Reads parameters one at a time, in the dtype that is stored.
 
+    Args:
+      names: names of the parameters.
+      at_once: not used; Orbax alone reads them side by side.
     Raises:
       errors.CheckpointError: naming the tensor that cannot be read, or one that
         is stored as the embedding and is another matrix.
     """
-    _check_copies(self._folder, self._tensors, self._parameters)
+    del at_once
+    tensor_of, copies = self._names
+    for copy in copies:
+      self._check_copy(copy, tensor_of['token_embedder/embedding'])
     for name in names:
       # Not kept here, or it would stay while the next one is read.
-      yield name, _read_tensor(name, self._parameters[name])
+      yield name, self._read(name, tensor_of[name])
+
+  def _read(self, name: str, tensor: str) -> np.ndarray:
+    array = self._read_tensor(tensor)
+    return array.T if self._family.is_transposed(name) else array
+
+  def _read_tensor(self, tensor: str) -> np.ndarray:
+    with errors.reading(f'{tensor} of {self._folder}'):
+      return self._files[tensor].get_tensor(tensor)
+
+  def _check_copy(self, copy: str, tensor: str) -> None:
+    one, other = (self._read_tensor(x) for x in (copy, tensor))
+    is_alike = (one.shape, one.dtype) == (other.shape, other.dtype)
+    # Compared as bytes, because `np.array_equal` would need a third array.
+    if not is_alike or one.view(np.uint8).data != other.view(np.uint8).data:
+      raise errors.CheckpointError(
+          f'{self._folder} holds a {copy} that differs from the embedding,'
+          ' though the network has one for both stacks, and for the head too'
+          ' where config.json does not say otherwise (scale_decoder_outputs, or'
+          ' without it tie_word_embeddings, is false). Correct config.json, or'
+          ' pass another model.'
+      )
 
   @functools.cached_property
   def _config(self) -> dict[str, Any]:
-    return hugging_face_config.read(self._folder / 'config.json')
+    config = self._read_json('config.json')
+    family = config.get('model_type')
+    if family not in list(_FAMILIES):  # which may be no text
+      raise errors.CheckpointError(
+          f'{self._folder / "config.json"} is of a network of type'
+          f' {errors.shown(family)}; only {" and ".join(map(repr, _FAMILIES))}'
+          ' are known here. Pass a model of one of them.'
+      )
+    return _FAMILIES[family].with_defaults(config)
+
+  @property
+  def _family(self) -> Any:
+    return _FAMILIES[self._config['model_type']]
+
+  @functools.cached_property
+  def _generation(self) -> dict[str, Any] | None:
+    is_there = _GENERATION in self._listing
+    return self._read_json(_GENERATION) if is_there else None
 
   @functools.cached_property
   def _fields(self) -> dict[str, Any]:
     """What config.json says, before it is compared with the tensors."""
     file = self._folder / 'config.json'
-    return hugging_face_config.fields(file, self._config)
+    return self._family.network_fields(file, self._config)
 
   @functools.cached_property
-  def _tensors(self) -> _Tensors:
-    """All tensors, by their names in the files."""
-    return _read_headers(self._folder)
+  def _names(self) -> tuple[dict[str, str], list[str]]:
+    """The tensor of each parameter, and the copies of the embedding."""
+    return self._family.tensor_names(self._folder, self._files, self._fields)
 
   @functools.cached_property
-  def _parameters(self) -> _Tensors:
-    """The tensors of the network, by T5X's names."""
-    is_scaled = self._fields['logits_via_embedding']
-    return _parameters(self._folder, self._tensors, is_scaled)
+  def _listing(self) -> set[str]:
+    return {child.name for child in self._folder.iterdir()}
 
-
-def _check_layers(
-    file: epath.Path, stack: str, fields: dict[str, Any], parameters: _Tensors
-) -> None:
-  """Checks that each layer is there, at least in part."""
-  num_layers = fields[f'num_{stack}_layers']
-  found = {name.split('/')[1] for name in parameters if name.startswith(stack)}
-  for i in range(num_layers):
-    if f'layers_{i}' not in found:
+  @functools.cached_property
+  def _files(self) -> dict[str, Any]:
+    """The open file that holds each tensor, by the tensor's name."""
+    if _SINGLE in self._listing:
+      file = self._open(_SINGLE)
+      return dict.fromkeys(file.keys(), file)
+    with errors.reading(self._folder / _INDEX):
+      file_of = dict(self._read_json(_INDEX)['weight_map'])
+      for name in file_of.values():
+        if pathlib.PurePath(name).name != name:
+          raise ValueError(f'{errors.shown(name)} is not a file of the folder')
+    files = {file: self._open(file) for file in sorted({*file_of.values()})}
+    held = {file: set(each.keys()) for file, each in files.items()}
+    if lost := sorted(x for x in file_of if x not in held[file_of[x]]):
       raise errors.CheckpointError(
-          f'{file} gives the {stack} {errors.shown(num_layers)} layers, and the'
-          f' folder lacks {stack}/layers_{i}. Download both again.'
+          f'{self._folder} does not hold {errors.listing(lost)}, though its'
+          f' {_INDEX} says so. Download all its files again.'
       )
+    return {name: files[file] for name, file in file_of.items()}
 
+  def _open(self, name: str) -> Any:
+    """Opens a file of tensors, whose library reads local files alone."""
+    import safetensors  # not needed by other layouts
 
-def _check_sizes(
-    file: epath.Path, fields: dict[str, Any], parameters: _Tensors
-) -> None:
-  """Checks that no size is larger than every axis that is stored."""
-  longest = max(max(x.shape, default=1) for x in parameters.values())
-  for name in ('vocab_size', 'emb_dim', 'num_heads', 'head_dim', 'mlp_dim'):
-    if fields[name] > longest:
-      raise errors.CheckpointError(
-          f'{file} gives {errors.shown(fields[name])} as {name}, and no tensor'
-          f' of the folder has an axis longer than {longest}. Download both'
-          ' again.'
-      )
+    path = self._folder / name
+    regular_files.check(path)
+    with errors.reading(path):
+      if regular_files.is_remote(path):
+        with path.open('rb') as remote:
+          path = epath.Path(self._local.name) / name
+          with path.open('wb') as copy:
+            shutil.copyfileobj(remote, copy, _BLOCK)
+      # Mapped into memory instead, what is read would be held twice, and a file
+      # that is cut short meanwhile would kill the process.
+      return safetensors.safe_open(path, 'np', backend='pread')
 
+  @functools.cached_property
+  def _local(self) -> tempfile.TemporaryDirectory:
+    """Holds copies of remote files for as long as the reader lives."""
+    return tempfile.TemporaryDirectory(prefix='speculative_t5x_')
 
-def _is_transposed(name: str) -> bool:
-  return name != names_of.EMBEDDING  # a vector is its own transpose
-
-
-def _parameters(
-    folder: epath.Path, tensors: _Tensors, is_scaled: bool
-) -> _Tensors:
-  """Returns the tensors of the network, by T5X's names."""
-  head = names_of.t5x_name(names_of.HEAD)
-  parameters: _Tensors = {}
-  unknown = []
-  for name in sorted(tensors.keys() - set(names_of.IGNORED)):
-    ours = names_of.t5x_name(name)
-    if ours is None:
-      unknown.append(name)
-    elif ours != names_of.EMBEDDING and not (is_scaled and ours == head):
-      parameters[ours] = tensors[name]
-  if unknown:
-    raise errors.CheckpointError(
-        f'{folder} holds tensors that no T5 has: {errors.listing(unknown)}. It'
-        ' is of another network, or quantized, or holds adapters: pass the'
-        ' plain model.'
-    )
-  embedding = _embedding(folder, tensors, is_scaled)
-  parameters[names_of.EMBEDDING] = embedding
-  if not is_scaled:  # transformers stores no head that is the embedding
-    parameters.setdefault(head, embedding)
-  return parameters
-
-
-def _embedding(
-    folder: epath.Path, tensors: _Tensors, is_scaled: bool
-) -> file_arrays.FileArray:
-  """Returns the embedding by the first of its names that is stored."""
-  candidates = (*names_of.EMBEDDINGS, *([names_of.HEAD] if is_scaled else []))
-  for name in candidates:
-    if name in tensors:
-      return tensors[name]
-  raise errors.CheckpointError(
-      f'{folder} holds no embedding: none of {", ".join(candidates)}. Download'
-      ' it again.'
-  )
-
-
-def _check_copies(
-    folder: epath.Path, tensors: _Tensors, parameters: _Tensors
-) -> None:
-  """Checks that other tensors stored as the embedding equal it."""
-  embedding = parameters[names_of.EMBEDDING]
-  names = [*names_of.EMBEDDINGS]
-  if 'decoder/logits_dense/kernel' not in parameters:
-    names.append(names_of.HEAD)
-  for name in names:
-    copy = tensors.get(name, embedding)
-    if copy is not embedding and not file_arrays.is_equal(copy, embedding):
-      raise errors.CheckpointError(
-          f'{folder} holds a {name} that differs from the embedding, though T5'
-          ' has one for both stacks, and for the head too where config.json'
-          ' does not say otherwise (scale_decoder_outputs, or without it'
-          ' tie_word_embeddings, is false). Correct config.json, or pass'
-          ' another model.'
-      )
-
-
-def _read_tensor(name: str, tensor: file_arrays.FileArray) -> np.ndarray:
-  try:
-    array = tensor.read()
-  except (OSError, EOFError) as error:
-    raise errors.CheckpointError(
-        f'{name} cannot be read from {tensor.file}:'
-        f' {errors.first_line(error)}. Copy or download the file again.'
-    ) from error
-  return array.T if _is_transposed(name) else array
-
-
-def _read_headers(folder: epath.Path) -> _Tensors:
-  there = {child.name for child in folder.iterdir()}
-  if _SINGLE in there:
-    return safetensors_file.read_header(folder / _SINGLE)
-  file_of = _read_index(folder / _INDEX)
-  headers = {}
-  for file in sorted(set(file_of.values())):
-    if file not in there:
-      lost = sorted(name for name in file_of if file_of[name] == file)
-      raise errors.CheckpointError(
-          f'{folder} lacks the file {file}, in which {_INDEX} says that'
-          f' {errors.listing(lost)} lie. Download it too.'
-      )
-    headers[file] = safetensors_file.read_header(folder / file)
-  for name, file in file_of.items():
-    if name not in headers[file]:
-      raise errors.CheckpointError(
-          f'{folder / file} does not hold {name}, though {_INDEX} says so.'
-          ' Download both again.'
-      )
-  return {name: headers[file][name] for name, file in file_of.items()}
-
-
-def _read_index(path: epath.Path) -> dict[str, str]:
-  """Returns the file of each tensor, by name."""
-  try:
-    file_of = json_file.read(path).get('weight_map')
-    if not isinstance(file_of, dict) or not file_of:
-      raise ValueError('it has no weight_map')
-    for file in file_of.values():
-      if not isinstance(file, str) or pathlib.PurePath(file).name != file:
-        raise ValueError(f'{errors.shown(file)} is no file of the folder')
-  except errors.CheckpointError:
-    raise
-  except (OSError, ValueError) as error:
-    raise errors.CheckpointError(
-        f'{path} is damaged: {errors.first_line(error)}. Download it again.'
-    ) from error
-  return file_of
+  def _read_json(self, name: str) -> dict[str, Any]:
+    with errors.reading(self._folder / name):
+      return json_file.read(self._folder / name)

@@ -27,7 +27,7 @@ _MISREAD = re.compile(r'\\')
 _MISWRITTEN = re.compile(r'[\\[]')
 _MESH_INDEX = re.compile(r'model\.ckpt-\d+\.index')
 _PICKLE = re.compile(r'pytorch_model.*\.bin(\.index\.json)?')
-_SAFETENSORS = ('model.safetensors', 'model.safetensors.index.json')
+_SAFETENSORS = {'model.safetensors', 'model.safetensors.index.json'}
 
 
 class Layout(enum.Enum):
@@ -50,33 +50,26 @@ def resolve(path: Path) -> tuple[epath.Path, Layout]:
     CheckpointError: if there is no finished checkpoint of a known layout.
   """
   folder = _absolute(path)
-  if not folder.is_dir():
-    if epath.Path(f'{folder}.index').exists():
-      raise _mesh_tensorflow(folder)
-    raise errors.CheckpointError(
-        f'No checkpoint at {folder}: there is no such folder. Pass a'
-        ' checkpoint_<step> folder, the folder that holds them, or a Hugging'
-        ' Face folder.'
-    )
   layout = _layout_of(folder)
   if layout is None and (steps := step_folders(folder)):
     folder = steps[max(steps)]
-    if not folder.is_dir():
-      raise errors.CheckpointError(
-          f'{folder} has the name of a training step and is no folder. Remove'
-          ' it, or pass an earlier step.'
-      )
     layout = _layout_of(folder)
   if layout is None:
-    raise _unknown(folder)
+    raise errors.CheckpointError(
+        f'No checkpoint at {folder}: {_why_not(folder)}'
+    )
+  if layout is Layout.ORBAX:
+    _check_path(folder, _MISREAD)
+    regular_files.check_tree(folder)
   return folder, layout
 
 
 def step_folders(path: Path) -> dict[int, epath.Path]:
   """Returns the `checkpoint_<step>` folders in a folder, by step."""
+  folder = epath.Path(path)
   return {
       int(match.group(1)): child
-      for child in epath.Path(path).iterdir()
+      for child in (folder.iterdir() if folder.is_dir() else ())
       if (match := _STEP_FOLDER.fullmatch(child.name))
   }
 
@@ -92,30 +85,19 @@ def is_cut_off(folder: epath.Path) -> bool:
 
   In a bucket, where nothing can be renamed, Orbax writes under the final name.
   """
-  if not folder.is_dir():
-    return False
-  names = {child.name for child in folder.iterdir()}
-  return set() < names <= _CUT_OFF and not (folder / _WRITTEN_LAST).exists()
+  is_part = set() < _names(folder) <= _CUT_OFF
+  return is_part and not (folder / _WRITTEN_LAST).exists()
 
 
 def new_step_folder(path: Path, step: int) -> epath.Path:
   """Returns where the checkpoint of a step is to be saved in a folder.
 
   Raises:
-    CheckpointError: as `check_folder`, and for a step that would not be found
-      again, or that is there already.
+    CheckpointError: as `check_folder`, and if it is there already.
   """
-  try:
-    number = operator.index(step)  # not of 7.0, whose name would be another
-  except TypeError:
-    number = -1
-  if not 0 <= number <= MAX_STEP:
-    raise errors.CheckpointError(
-        f'No checkpoint can be saved in {path} at step {errors.shown(step)}.'
-        f' Pass a whole number from 0 to {MAX_STEP}.'
-    )
   check_folder(path)
-  folder = _absolute(path) / f'checkpoint_{number}'
+  # Not of 7.0, whose name would be another.
+  folder = _absolute(path) / f'checkpoint_{operator.index(step)}'
   if folder.exists() and not is_cut_off(folder):
     raise errors.CheckpointError(
         f'There is a checkpoint at {folder} already. Remove it, or write to'
@@ -147,65 +129,64 @@ def _absolute(path: Path) -> epath.Path:
   return path if regular_files.is_remote(path) else path.absolute()
 
 
+def _names(folder: epath.Path) -> set[str]:
+  return {x.name for x in folder.iterdir()} if folder.is_dir() else set()
+
+
 def _layout_of(folder: epath.Path) -> Layout | None:
-  """Returns the layout of the content of a folder; None if it is unknown."""
-  names = {child.name for child in folder.iterdir()}
-  if any(map(_MESH_INDEX.fullmatch, names)):
-    raise _mesh_tensorflow(folder)
+  """Returns the layout of a finished checkpoint; None if there is none."""
+  names = _names(folder)
+  if _UNFINISHED.fullmatch(folder.name) or _is_mesh_tensorflow(names):
+    return None
   if 'state' in names:
-    _check_finished(folder)
-    return Layout.ORBAX
-  if _UNFINISHED.fullmatch(folder.name):
-    raise _unfinished(folder, 'its name says so')
+    is_finished = (folder / _WRITTEN_LAST).exists()
+    return Layout.ORBAX if is_finished else None
   if 'checkpoint' in names and not (folder / 'checkpoint').is_dir():
     return Layout.LEGACY
-  if names & set(_SAFETENSORS):
-    if 'config.json' not in names:
-      raise errors.CheckpointError(
-          f'{folder} holds safetensors without a config.json, which says what'
-          ' network they are of. Download it too.'
-      )
+  if names & _SAFETENSORS and 'config.json' in names:
     return Layout.HUGGING_FACE
-  if pickles := sorted(filter(_PICKLE.fullmatch, names)):
-    raise errors.CheckpointError(
-        f'{folder} holds its weights as {errors.listing(pickles)} alone, a'
-        ' Python pickle, which could run any code and is never loaded. Save'
-        ' the model as safetensors: model.save_pretrained(folder,'
-        ' safe_serialization=True).'
-    )
   return None
 
 
-def _check_finished(folder: epath.Path) -> None:
-  _check_path(folder, _MISREAD)
-  if _UNFINISHED.fullmatch(folder.name):
-    raise _unfinished(folder, 'its name says so')
-  if not (folder / _WRITTEN_LAST).exists():
-    raise _unfinished(folder, f'it has no {_WRITTEN_LAST}')
-  regular_files.check_tree(folder)
+def _is_mesh_tensorflow(names: set[str]) -> bool:
+  return any(map(_MESH_INDEX.fullmatch, names))
 
 
-def _unfinished(folder: epath.Path, why: str) -> errors.CheckpointError:
-  return errors.CheckpointError(
-      f'The checkpoint {folder} is unfinished or of another layout: {why}.'
-      ' Pass an earlier step, or save it again.'
-  )
-
-
-def _mesh_tensorflow(path: epath.Path) -> errors.CheckpointError:
-  return errors.CheckpointError(
-      f'{path} is a Mesh TensorFlow checkpoint (model.ckpt-*.index), which is'
-      " not read here. Convert it by T5X's scripts/convert_tf_checkpoint.py."
-  )
-
-
-def _unknown(folder: epath.Path) -> errors.CheckpointError:
-  names = sorted(child.name for child in folder.iterdir())
-  if unfinished := sorted(filter(_UNFINISHED.fullmatch, names)):
-    return _unfinished(folder, f'it holds {errors.listing(unfinished)} alone')
-  holds = f'It holds {errors.listing(names)}.' if names else 'It is empty.'
-  return errors.CheckpointError(
-      f'No checkpoint in {folder}: neither a folder named state, nor a file'
-      ' named checkpoint, nor any checkpoint_<step> folder, nor a Hugging Face'
-      f' model.safetensors. {holds}'
+def _why_not(folder: epath.Path) -> str:
+  """Returns why a folder is not a checkpoint, and what to pass instead."""
+  names = _names(folder)
+  if _is_mesh_tensorflow({*names, f'{folder.name}.index'}):
+    return (
+        'it is of Mesh TensorFlow (model.ckpt-*.index), which is not read here.'
+        " Convert it by T5X's scripts/convert_tf_checkpoint.py."
+    )
+  if not folder.is_dir():
+    found = 'it is not a' if folder.exists() else 'there is no such'
+    return (
+        f'{found} folder. Pass a checkpoint_<step> folder, the folder that'
+        ' holds them, or a Hugging Face folder.'
+    )
+  unfinished = sorted(filter(_UNFINISHED.fullmatch, {folder.name, *names}))
+  if unfinished or 'state' in names:
+    why = errors.listing(unfinished) or f'there is no {_WRITTEN_LAST}'
+    return (
+        f'it is unfinished ({why}). Pass an earlier step, or save it again.'
+    )
+  if names & _SAFETENSORS:
+    return (
+        'it holds safetensors without a config.json, which says of what network'
+        ' they are. Download it too.'
+    )
+  if pickles := sorted(filter(_PICKLE.fullmatch, names)):
+    return (
+        f'it holds its weights as {errors.listing(pickles)} alone, a Python'
+        ' pickle, which could run any code and is never loaded. Save the model'
+        ' as safetensors: model.save_pretrained(folder,'
+        ' safe_serialization=True).'
+    )
+  holds = f'holds {errors.listing(sorted(names))}' if names else 'is empty'
+  return (
+      f'it {holds}, and neither a folder named state, nor a file named'
+      ' checkpoint, nor any checkpoint_<step> folder, nor a Hugging Face'
+      ' model.safetensors.'
   )

@@ -14,31 +14,29 @@ import pathlib
 from typing import Any
 
 from etils import epath
+from flax import serialization
+from flax import traverse_util
 import jax
 import numpy as np
 
-from speculative_t5x.loading.checkpoints import array_chunks
 from speculative_t5x.loading.checkpoints import errors
-from speculative_t5x.loading.checkpoints import file_arrays
-from speculative_t5x.loading.checkpoints import msgpack_file
+from speculative_t5x.loading.checkpoints import trees
 from speculative_t5x.loading.files import regular_files
 
 _OLDEST_VERSION = 2  # that T5X itself reads; before, parameters had other names
 _ZARR_DRIVERS = ('file', 'gfile', 'gcs')  # where T5X may have written them
 
 
-# A parameter in the file itself, or where its zarr folder lies.
-_Leaf = file_arrays.FileArray | pathlib.PurePosixPath
-
-
 class Reader:
   """Reads one checkpoint.
 
   Attributes:
-    specs: shapes and stored dtypes of the parameters, by name.
-    step: the training step that is stored, whatever its type; None if it is
-      not stored.
+    config_fields: None; T5X stores no network.
+    special_ids: None; T5X stores no ids.
+    unapplied_settings: None; T5X stores no settings.
   """
+
+  config_fields = special_ids = unapplied_settings = None
 
   def __init__(self, folder: epath.Path):
     """Binds the folder of a step; reads nothing yet."""
@@ -46,114 +44,113 @@ class Reader:
 
   @functools.cached_property
   def specs(self) -> dict[str, jax.ShapeDtypeStruct]:
-    """Shapes and dtypes, which the arrays in zarr folders tell themselves.
+    """Shapes and stored dtypes of the parameters, by name.
+
+    Arrays in zarr folders state theirs themselves.
 
     Raises:
       errors.CheckpointError: if the index or the head of an array is damaged.
     """
-    return {
-        name: _spec(self._folder, name, array)
-        for name, array in self._arrays.items()
-    }
+    specs = {}
+    for name, array in self._arrays.items():
+      dtype = getattr(array.dtype, 'numpy_dtype', array.dtype)  # TensorStore's
+      if dtype == np.uint16:
+        raise errors.CheckpointError(
+            f'{self._folder} holds {name} as uint16, as T5X saved bfloat16'
+            ' before version 3. Save it by a newer T5X.'
+        )
+      specs[name] = jax.ShapeDtypeStruct(tuple(array.shape), dtype)
+    return specs
 
   @functools.cached_property
   def step(self) -> Any:
-    """The training step.
+    """The training step that is stored, whatever its type; None if none is."""
+    with self._reading('state'):
+      step = self._state.get('state', {}).get('step')
+    return step.tolist() if isinstance(step, np.ndarray | np.generic) else step
 
-    Raises:
-      errors.CheckpointError: if the index is damaged.
-    """
-    state = self._training_state.get('state')
-    step = state.get('step') if isinstance(state, Mapping) else None
-    if isinstance(step, file_arrays.FileArray) and not step.shape:
-      step = step.read().item()
-    return step
-
-  def read(self, names: Iterable[str]) -> Iterator[tuple[str, np.ndarray]]:
+  def read(
+      self, names: Iterable[str], at_once: bool = False
+  ) -> Iterator[tuple[str, np.ndarray]]:
     """Reads parameters one at a time, in the dtype that is stored.
 
+    Args:
+      names: names of the parameters.
+      at_once: not used; Orbax alone reads them side by side.
     Raises:
       errors.CheckpointError: naming the parameter that cannot be read.
     """
+    del at_once
     for name in names:
-      yield name, _read_array(self._folder, name, self._arrays[name])
+      yield name, self._read(name)
+
+  def _read(self, name: str) -> np.ndarray:
+    array = self._arrays[name]
+    with self._reading(name):
+      return array if isinstance(array, np.ndarray) else array.read().result()
 
   @functools.cached_property
-  def _training_state(self) -> Mapping[str, Any]:
-    return _read_training_state(self._folder)
+  def _state(self) -> Mapping[str, Any]:
+    """The tree of `target` and, with an optimizer, `state`."""
+    file = self._folder / 'checkpoint'
+    regular_files.check(file)
+    with errors.reading(file):
+      contents = serialization.msgpack_restore(file.read_bytes())
+      version = contents.get('version', _OLDEST_VERSION)
+      if version < _OLDEST_VERSION:
+        raise errors.CheckpointError(
+            f'{file} is of version {version}, whose parameters had other names;'
+            f' {_OLDEST_VERSION} and later are read. Save it by a newer T5X.'
+        )
+      state = contents.get('optimizer', contents)
+      if not state.get('target'):
+        raise ValueError('there is no target in it, as T5X names parameters')
+      return state
 
   @functools.cached_property
   def _arrays(self) -> dict[str, Any]:
-    """By name, an array in the index or an open zarr folder."""
-    leaves = _parameters(self._folder, self._training_state)
-    return leaves | _open(self._folder, leaves)
+    """By name, an array of the index or an open zarr folder."""
+    file = self._folder / 'checkpoint'
+    state = self._state
+    with errors.reading(file):
+      leaves = traverse_util.flatten_dict(
+          state['target'], is_leaf=lambda _, x: 'kvstore' in x, sep='/'
+      )
+    arrays = {}
+    for name, leaf in leaves.items():
+      with self._reading(name):
+        is_array = isinstance(leaf, np.ndarray | np.generic)
+        arrays[name] = np.asarray(leaf) if is_array else self._open(leaf)
+    # Opened side by side: in a bucket, each takes a round trip.
+    return {name: self._opened(name, x) for name, x in arrays.items()}
+
+  def _open(self, spec: Any) -> Any:
+    """Begins to open the zarr folder of a TensorStore spec."""
+    import tensorstore as ts  # slow to import: only where it is needed
+
+    path = _zarr_path(spec)
+    regular_files.check_tree(self._folder / path)
+    return ts.open(_zarr_spec(self._folder, path), read=True)
+
+  def _opened(self, name: str, array: Any) -> Any:
+    if isinstance(array, np.ndarray):
+      return array
+    with self._reading(name):
+      store = array.result()
+      trees.check_chunks(store.shape, store.chunk_layout.read_chunk.shape)
+      return store
+
+  def _reading(self, name: str):
+    return errors.reading(f'The parameter {name} of {self._folder}')
 
 
-def _read_training_state(folder: epath.Path) -> Mapping[str, Any]:
-  """Returns the tree of `target` and, with an optimizer, `state`."""
-  file = folder / 'checkpoint'
-  try:
-    contents = msgpack_file.read_tree(file)
-  except errors.CheckpointError:
-    raise
-  except (OSError, EOFError, ValueError) as error:
-    raise errors.CheckpointError(
-        f'{file} is cut short or damaged: {errors.first_line(error)}. Copy the'
-        ' checkpoint again.'
-    ) from error
-  if not isinstance(contents, Mapping):
-    raise errors.CheckpointError(
-        f'{file} holds no tree of parameters. Pass a checkpoint of a T5X model.'
-    )
-  version = contents.get('version', _OLDEST_VERSION)
-  if not isinstance(version, int) or version < _OLDEST_VERSION:
-    raise errors.CheckpointError(
-        f'{file} is of version {errors.shown(version)}, whose parameters had'
-        f' other names; {_OLDEST_VERSION} and later are read. Save it by a'
-        ' newer T5X.'
-    )
-  state = contents.get('optimizer', contents)
-  return state if isinstance(state, Mapping) else {}
-
-
-def _parameters(
-    folder: epath.Path, training_state: Mapping[str, Any]
-) -> dict[str, _Leaf]:
-  """Returns the parameters that the index names, each checked to be one."""
-  target = training_state.get('target')
-  if not isinstance(target, Mapping) or not target:
-    raise errors.CheckpointError(
-        f'{folder / "checkpoint"} holds no parameters: there is no target in'
-        ' it. Pass a checkpoint of a T5X model.'
-    )
-  leaves = {}
-  for name, part in _flatten(target, ''):
-    try:
-      leaves[name] = _leaf(name, part, leaves)
-    except ValueError as error:
-      raise _unreadable(folder, name, error) from error
-  return leaves
-
-
-def _flatten(tree: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
-  for key, part in tree.items():
-    if isinstance(part, Mapping) and 'kvstore' not in part:
-      yield from _flatten(part, f'{prefix}{key}/')
-    else:
-      yield prefix + key, part
-
-
-def _leaf(name: str, part: Any, others: Mapping[str, _Leaf]) -> _Leaf:
-  """Returns an array, or the path of a zarr folder from a TensorStore spec.
+def _zarr_path(spec: Any) -> pathlib.PurePosixPath:
+  """Returns the path of an array's folder within the checkpoint.
 
   Raises:
-    ValueError: for anything else.
+    ValueError: if a leaf is anything else than the spec of such a folder.
   """
-  if name in others:  # a key with a slash may spell another's name
-    raise ValueError('it is there twice')
-  if isinstance(part, file_arrays.FileArray):
-    return part
-  match part:
+  match spec:
     # Before 0.1.14 TensorStore had the path beside the kvstore.
     case {
         'driver': 'zarr',
@@ -169,82 +166,26 @@ def _leaf(name: str, part: Any, others: Mapping[str, _Leaf]) -> _Leaf:
       if path.parts and not path.is_absolute() and '..' not in path.parts:
         return path
   raise ValueError(
-      f'it is {errors.shown(part)}, which is no array and no zarr folder of the'
-      ' checkpoint'
+      f'it is {errors.shown(spec)}, which is neither an array nor a zarr folder'
+      ' of the checkpoint'
   )
-
-
-def _spec(folder: epath.Path, name: str, array: Any) -> jax.ShapeDtypeStruct:
-  dtype = array.dtype
-  dtype = getattr(dtype, 'numpy_dtype', dtype)  # TensorStore has its own
-  if dtype == np.uint16:
-    raise errors.CheckpointError(
-        f'{folder} holds {name} as uint16, as T5X saved bfloat16 before version'
-        ' 3. Save it by a newer T5X.'
-    )
-  return jax.ShapeDtypeStruct(tuple(array.shape), dtype)
-
-
-def _read_array(folder: epath.Path, name: str, array: Any) -> np.ndarray:
-  try:
-    if isinstance(array, file_arrays.FileArray):
-      return array.read()
-    return array.read().result()
-  except errors.CheckpointError:
-    raise
-  except (OSError, EOFError, ValueError) as error:
-    raise _unreadable(folder, name, error) from error
-
-
-def _open(folder: epath.Path, leaves: Mapping[str, _Leaf]) -> dict[str, Any]:
-  """Opens the zarr arrays among the leaves, side by side."""
-  import tensorstore as ts  # slow to import: only where it is needed
-
-  futures = {}
-  for name, leaf in leaves.items():
-    if not isinstance(leaf, file_arrays.FileArray):
-      regular_files.check_tree(folder / leaf)
-      futures[name] = ts.open(_zarr_spec(folder, leaf), read=True)
-  stores = {}
-  for name, future in futures.items():
-    try:
-      store = future.result()
-      array_chunks.check(store.shape, store.chunk_layout.read_chunk.shape)
-    except ValueError as error:
-      raise _unreadable(folder, name, error) from error
-    stores[name] = store
-  return stores
 
 
 def _zarr_spec(
     folder: epath.Path, path: pathlib.PurePosixPath
 ) -> dict[str, Any]:
-  """Returns the TensorStore spec of an array beside the index file."""
-  return {
-      'driver': 'zarr',
-      'kvstore': _kvstore(folder, path),
-      # By default zeros would stand in for a chunk that is not there.
-      'fill_missing_data_reads': False,
-  }
-
-
-def _kvstore(folder: epath.Path, path: pathlib.PurePosixPath) -> dict[str, str]:
-  """Returns the place of a zarr folder, whichever driver wrote it.
+  """Returns the TensorStore spec of an array beside the index file.
 
   T5X writes a placeholder for the bucket, so that checkpoints can be copied.
   """
-  folder_text = os.fspath(folder)
-  if not folder_text.startswith('gs://'):
-    return {'driver': 'file', 'path': f'{folder_text}/{path}/'}
-  bucket, _, inner = folder_text.removeprefix('gs://').partition('/')
-  return {'driver': 'gcs', 'bucket': bucket, 'path': f'{inner}/{path}/'}
-
-
-def _unreadable(
-    folder: epath.Path, name: str, error: Exception
-) -> errors.CheckpointError:
-  return errors.CheckpointError(
-      f'The parameter {name} of {folder} cannot be read:'
-      f' {errors.first_line(error)}. The checkpoint is damaged or incomplete;'
-      ' copy it again.'
-  )
+  text = os.fspath(folder)
+  kvstore = {'driver': 'file', 'path': f'{text}/{path}/'}
+  if text.startswith('gs://'):
+    bucket, _, inner = text.removeprefix('gs://').partition('/')
+    kvstore = {'driver': 'gcs', 'bucket': bucket, 'path': f'{inner}/{path}/'}
+  return {
+      'driver': 'zarr',
+      'kvstore': kvstore,
+      # By default zeros would stand in for a chunk that is not there.
+      'fill_missing_data_reads': False,
+  }

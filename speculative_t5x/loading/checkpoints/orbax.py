@@ -6,21 +6,16 @@
 parameters), with the optimizer's state and the step beside it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 import contextlib
 import functools
-import gc
-import logging
-import sys
-import types
 from typing import Any
-import warnings
 
 from etils import epath
 import jax
 import jax.numpy as jnp
 
-from speculative_t5x.loading.checkpoints import array_chunks
+from speculative_t5x.loading.checkpoints import abandoned
 from speculative_t5x.loading.checkpoints import errors
 from speculative_t5x.loading.checkpoints import trees
 
@@ -29,16 +24,20 @@ class Reader:
   """Reads one checkpoint.
 
   Attributes:
-    specs: shapes and stored dtypes of the parameters, by name.
-    step: the training step that is stored, None if it is not.
+    config_fields: None; T5X stores no network.
+    special_ids: None; T5X stores no ids.
+    unapplied_settings: None; T5X stores no settings.
   """
+
+  config_fields = special_ids = unapplied_settings = None
 
   def __init__(self, folder: epath.Path):
     """Binds the folder of a step; reads nothing yet."""
-    self._folder = folder
+    self._folder = folder / 'state'
 
   @functools.cached_property
   def specs(self) -> dict[str, jax.ShapeDtypeStruct]:
+    """Shapes and stored dtypes of the parameters, by name."""
     return self.read_specs('target')
 
   def read_specs(self, *group: str) -> dict[str, jax.ShapeDtypeStruct]:
@@ -48,31 +47,48 @@ class Reader:
       errors.CheckpointError: if the metadata are damaged.
     """
     part = self._metadata
-    with self._one_metadata_error():
-      for name in group:
-        part = part.get(name, {})
-      return {name: _spec(name, x) for name, x in trees.flatten(part).items()}
+    for name in group:
+      part = part.get(name, {})
+    specs = {}
+    for name, array in trees.flatten(part).items():
+      with errors.reading(f'{name} of {self._folder}'):
+        trees.check_chunks(array.shape, array.storage.chunk_shape)
+        specs[name] = jax.ShapeDtypeStruct(tuple(array.shape), array.dtype)
+    return specs
 
   @functools.cached_property
-  def step(self) -> int | None:
-    metadata = self._metadata
-    with self._one_metadata_error():
-      array = metadata.get('state', {}).get('step')
-      if array is None:
-        return None
-      spec = _spec('step', array)
-      if spec.shape or not jnp.issubdtype(spec.dtype, jnp.number):
-        raise ValueError(f'step is {spec.dtype}{list(spec.shape)}, no number')
+  def step(self) -> Any:
+    """The training step that is stored, whatever it is; None if none is."""
+    spec = self.read_specs('state').get('step')
+    if spec is None:
+      return None
     # A training that T5X resumes has a step of the parameters' dtype.
     is_integer = jnp.issubdtype(spec.dtype, jnp.integer)
-    dtype = jnp.int32 if is_integer else jnp.float32
     device = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
-    wanted = jax.ShapeDtypeStruct((), dtype, sharding=device)
-    step = self.restore({'state': {'step': wanted}})['state']['step'].item()
-    with self._one_metadata_error():
-      if not float(step).is_integer():
-        raise ValueError(f'step is {step}, no whole number')
-    return int(step)
+    wanted = jax.ShapeDtypeStruct(
+        (), jnp.int32 if is_integer else jnp.float32, sharding=device
+    )
+    step = self.restore({'state': {'step': wanted}})['state']['step'].tolist()
+    is_whole = isinstance(step, float) and step.is_integer()
+    return int(step) if is_whole else step
+
+  def read(
+      self, wanted: Mapping[str, jax.ShapeDtypeStruct], at_once: bool
+  ) -> Iterator[tuple[str, jax.Array]]:
+    """Reads parameters, each with the dtype and the sharding that is wanted.
+
+    Args:
+      wanted: shapes, dtypes and shardings, by name.
+      at_once: whether all are read side by side; some 64 MB at a time if not.
+    Raises:
+      errors.CheckpointError: if a parameter cannot be read.
+    """
+    batches = [wanted] if at_once else trees.batches(wanted.items())
+    for batch in batches:
+      # T5X names all parameters the target.
+      tree = self.restore({'target': trees.nest(batch)})['target']
+      yield from trees.flatten(tree).items()
+      del tree
 
   def restore(self, wanted: trees.Params) -> trees.Params:
     """Reads the named leaves of the training state.
@@ -89,13 +105,9 @@ class Reader:
         lambda x: ocp.ArrayRestoreArgs(sharding=x.sharding, dtype=x.dtype),
         wanted,
     )
-    state_folder = self._folder / 'state'
-    with (
-        _one_error(f'{state_folder} is damaged or incomplete'),
-        ocp.PyTreeCheckpointer() as checkpointer,
-    ):
+    with self._reading(), ocp.PyTreeCheckpointer() as checkpointer:
       return checkpointer.restore(
-          state_folder,
+          self._folder,
           args=ocp.args.PyTreeRestore(
               item=jax.tree.map(lambda _: 0, wanted),
               restore_args=restore_args,
@@ -106,77 +118,26 @@ class Reader:
   @functools.cached_property
   def _metadata(self) -> Any:
     """The tree of what Orbax knows of each array."""
-    with self._one_metadata_error():
-      return _read_metadata(self._folder / 'state')
+    with self._reading():
+      return _read_metadata(self._folder)
 
-  def _one_metadata_error(self) -> contextlib.AbstractContextManager[None]:
-    return _one_error(f'The metadata in {self._folder / "state"} is damaged')
+  @contextlib.contextmanager
+  def _reading(self) -> Iterator[None]:
+    try:
+      with errors.reading(self._folder), abandoned.silenced():
+        yield
+    except errors.CheckpointError as error:
+      # What the error refers to would be reported when it is given up.
+      message = str(error)
+    else:
+      return
+    abandoned.collect()
+    raise errors.CheckpointError(message)
 
 
-def _read_metadata(state_folder: epath.Path) -> Any:
+def _read_metadata(folder: epath.Path) -> Any:
   import orbax.checkpoint as ocp  # slow to import: only where it is needed
 
   # Orbax asks the arrays themselves. Its metadata file alone would not do: it
   # gives the shape of a shard, and in older checkpoints none at all.
-  return ocp.PyTreeCheckpointHandler().metadata(state_folder).tree
-
-
-def _spec(name: str, array: Any) -> jax.ShapeDtypeStruct:
-  try:
-    array_chunks.check(array.shape, array.storage.chunk_shape)
-  except ValueError as error:
-    raise ValueError(f'{name}: {error}') from None
-  return jax.ShapeDtypeStruct(tuple(array.shape), array.dtype)
-
-
-@contextlib.contextmanager
-def _one_error(what: str) -> Iterator[None]:
-  """Turns what Orbax and TensorStore raise and report into one error.
-
-  They read arrays side by side. Where one fails, the others are given up, and
-  each would be reported on stderr as something that nobody waited for.
-  """
-  logging.getLogger('asyncio').addFilter(_is_of_no_abandoned_read)
-  hook = sys.unraisablehook
-  if not isinstance(hook, _AbandonedReadsHook):
-    sys.unraisablehook = _AbandonedReadsHook(hook)
-  try:
-    yield
-    sys.unraisablehook = hook
-    return
-  except Exception as error:  # of many kinds, wrapped in others
-    while error.__cause__ is not None:
-      error = error.__cause__
-    reason = errors.first_line(error)
-  with warnings.catch_warnings():
-    warnings.simplefilter('ignore', RuntimeWarning)  # coroutine not awaited
-    gc.collect()
-  raise errors.CheckpointError(
-      f'{what}: {reason}. Copy or save the checkpoint again.'
-  )
-
-
-def _is_of_no_abandoned_read(record: logging.LogRecord) -> bool:
-  """Returns whether a message of asyncio is shown: not of abandoned reads.
-
-  It stays, as the hook below, for these messages may come much later.
-  """
-  message = record.getMessage()
-  is_read = 'TensorStore' in message or 'OCDBT' in message
-  return not (is_read and 'exception was never retrieved' in message)
-
-
-class _AbandonedReadsHook:
-  """Reports exceptions that nobody can catch, but for those of such reads.
-
-  It stays after the error: TensorStore ends what it has begun later, in threads
-  of its own.
-  """
-
-  def __init__(self, report: Callable[[Any], object]):
-    self._report = report
-
-  def __call__(self, unraisable: Any) -> None:
-    is_abandoned = isinstance(unraisable.object, types.CoroutineType)
-    if not is_abandoned and str(unraisable.exc_value) != 'Event loop is closed':
-      self._report(unraisable)
+  return ocp.PyTreeCheckpointHandler().metadata(folder).tree

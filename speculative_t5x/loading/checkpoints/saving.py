@@ -2,18 +2,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the layout that T5X saves today, through Orbax."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+import contextlib
+import os
+import re
+import threading
+import time
 
 from etils import epath
 import jax
 import jax.numpy as jnp
 
+from speculative_t5x.loading.checkpoints import abandoned
+from speculative_t5x.loading.checkpoints import errors
 from speculative_t5x.loading.checkpoints import layouts
 from speculative_t5x.loading.checkpoints import trees
-from speculative_t5x.loading.checkpoints import unfinished
 
 # Orbax looks only whether it is there, and names the folder's path in it.
 _MARKER = 'commit_success.txt'
+# What Orbax names a folder that it is writing to.
+_UNFINISHED = ('orbax-checkpoint-tmp', 'partial_save')
+# Where TensorStore says what the operating system refused.
+_OS_ERROR_CODE = re.compile(r"\[os_error_code='(\d+)'\]")
+_MAX_WAIT_S = 30.0  # for threads that write on after an error
 
 
 def save(
@@ -28,7 +39,7 @@ def save(
     path: folder that will hold `checkpoint_<step>`.
     step: training step.
     params: parameter tree of arrays.
-    param_states: optimizer state, a tree with one mapping a parameter; None
+    param_states: optimizer state, a tree with one mapping per parameter; None
       for parameters only.
   Returns:
     The folder written. It appears whole or not at all: where writing fails,
@@ -47,7 +58,7 @@ def save(
   if param_states is not None:
     state['state']['param_states'] = param_states
   with (
-      unfinished.nothing_left_behind(step_folder),
+      nothing_left_behind(step_folder),
       ocp.Checkpointer(
           ocp.CompositeCheckpointHandler(state=ocp.PyTreeCheckpointHandler())
       ) as checkpointer,
@@ -68,22 +79,20 @@ def save_each(
   is written names no path of this machine, so that it may be passed on.
 
   Args:
-    path: folder that will hold `checkpoint_<step>`.
-    step: training step.
+    path: see `save`.
+    step: likewise.
     params: names and parameters.
   Returns:
-    The folder written. It appears whole or not at all: where reading or writing
-    fails, nothing is left behind.
+    The folder written, likewise.
   Raises:
-    errors.CheckpointError: if there is such a checkpoint already, or if it
-      cannot be written, as on a full disk.
+    errors.CheckpointError: as `save`.
   """
   from orbax.checkpoint.experimental import v1 as ocp  # slow to import
 
   step_folder = layouts.new_step_folder(path, step)
   context = ocp.Context()
   context.array.saving.use_zarr3 = False  # T5X looks for version 2
-  with unfinished.nothing_left_behind(step_folder), context:
+  with nothing_left_behind(step_folder), context:
     step_leaf = {'step': jnp.asarray(step, jnp.int32)}
     ocp.partial.save(step_folder, {'state': step_leaf})
     for batch in trees.batches(params):
@@ -93,3 +102,65 @@ def save_each(
     text = 'Checkpoint commit was successful'
     (step_folder / _MARKER).write_text(text, encoding='utf-8')
   return step_folder
+
+
+@contextlib.contextmanager
+def nothing_left_behind(step_folder: epath.Path) -> Iterator[None]:
+  """Removes what a failure leaves of a checkpoint, and of its new parents.
+
+  Args:
+    step_folder: folder that is written to meanwhile.
+  Raises:
+    errors.CheckpointError: in one line, for what the operating system refused.
+  """
+  _remove_unfinished(step_folder)  # of a process that was killed
+  new = [folder for folder in step_folder.parents if not folder.exists()]
+  threads = set(threading.enumerate())
+  try:
+    with abandoned.silenced():
+      try:
+        yield
+      except BaseException:
+        _await_new(threads)
+        raise
+  except BaseException as error:
+    with contextlib.suppress(OSError, ValueError):  # they would hide the error
+      _remove_unfinished(step_folder)
+      for folder in new:  # innermost first, up to one that others write to
+        folder.rmdir()
+    if reason := _refused(error):
+      raise errors.CheckpointError(
+          f'The checkpoint {step_folder} cannot be written ({reason}). Nothing'
+          ' of it is left, and earlier ones are kept. Give another folder, or'
+          ' the space and the rights to write there.'
+      ) from error
+    raise
+
+
+def _remove_unfinished(step_folder: epath.Path) -> None:
+  if layouts.is_cut_off(step_folder):
+    step_folder.rmtree()
+  if step_folder.parent.exists():
+    for name in _UNFINISHED:
+      for folder in step_folder.parent.glob(f'{step_folder.name}.{name}*'):
+        folder.rmtree()
+
+
+def _await_new(earlier: set[threading.Thread]) -> None:
+  """Waits for Orbax's threads, which write on after an error."""
+  deadline = time.monotonic() + _MAX_WAIT_S
+  for thread in set(threading.enumerate()) - earlier:
+    if type(thread) is not threading.Thread:  # those of a pool never end
+      # Orbax's own `join` raises what the thread raised.
+      left = max(deadline - time.monotonic(), 0.0)
+      threading.Thread.join(thread, left)
+
+
+def _refused(error: BaseException) -> str | None:
+  """Returns what the system refused to write; None for other errors."""
+  if isinstance(error, OSError):
+    return error.strerror or str(error)
+  if isinstance(error, errors.CheckpointError):
+    return None  # of what is read
+  match = _OS_ERROR_CODE.search(str(error))
+  return match and os.strerror(int(match[1]))

@@ -6,14 +6,12 @@ Reads vocabularies, and the names, shapes and dtypes of parameters.
 """
 
 import dataclasses
-import hashlib
 
 from etils import epath
 import jax.numpy as jnp
 
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
-from speculative_t5x.loading import quiet
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.compatibility import facts
 from speculative_t5x.loading.compatibility import pairing
@@ -27,13 +25,13 @@ class Given:
   Attributes:
     checkpoint_path: folder of the checkpoint, of any layout.
     config: the network; None for the sizes that the checkpoint states.
-    vocabulary_file: a SentencePiece model or a tokenizer.json; None for the one
-      in the folder of the checkpoint, if there is one.
+    vocabulary: the vocabulary, or the path of one; None for the one in the
+      folder of the checkpoint, if there is one.
   """
 
   checkpoint_path: str
   config: t5.T5Config | None = None
-  vocabulary_file: str | None = None
+  vocabulary: vocabularies.Vocabulary | str | None = None
 
 
 def read_pair(
@@ -41,7 +39,6 @@ def read_pair(
     draft: Given,
     *,
     dtype: jnp.dtype = jnp.float32,
-    num_ids: int | None = None,
 ) -> tuple[facts.Candidate, facts.Candidate]:
   """Reads a target and a draft model, without their weights.
 
@@ -52,7 +49,6 @@ def read_pair(
     target: the target model.
     draft: the draft model.
     dtype: to decode in, where no config is given.
-    num_ids: ids of the vocabularies; None for those of the files.
   Returns:
     The candidates of the target and of the draft model.
   """
@@ -67,17 +63,14 @@ def read_pair(
       read_model(each.checkpoint_path, role, other, dtype)
       for each, role, other in zip(given, roles, reversed(roles), strict=True)
   ]
-  files = [
-      each.vocabulary_file or find_vocabulary(each.checkpoint_path)
-      for each in given
-  ]
   read_target, read_draft = (
-      candidate if file is None else _add_vocabulary(candidate, file, num_ids)
-      for candidate, file in zip(candidates, files, strict=True)
+      _add_vocabulary(candidate, each)
+      for candidate, each in zip(candidates, given, strict=True)
   )
-  if files[1] is None and read_target.vocabulary is not None:
-    assumed = dataclasses.replace(read_target.vocabulary, is_assumed=True)
-    read_draft = dataclasses.replace(read_draft, vocabulary=assumed)
+  if read_draft.vocabulary is None and not read_draft.problems:
+    read_draft = dataclasses.replace(
+        read_draft, vocabulary=read_target.vocabulary, is_assumed=True
+    )
   return read_target, read_draft
 
 
@@ -127,35 +120,6 @@ def find_vocabulary(checkpoint_path: str) -> str | None:
   return checkpoint_path if any(file.is_file() for file in files) else None
 
 
-def find_task_vocabulary(name: str) -> tuple[str, int]:
-  """Returns the file of a task's vocabulary and its number of ids.
-
-  The ids include those that the task adds to the pieces (`extra_ids`).
-
-  Args:
-    name: a registered seqio task or mixture.
-  Raises:
-    ValueError: if there is no such task.
-    vocabularies.VocabularyError: if its vocabulary is no SentencePiece model.
-  """
-  with quiet.quiet_stderr():  # TensorFlow, which comes along, writes there
-    import seqio  # the one thing here that needs it
-  try:
-    task = seqio.get_mixture_or_task(name)
-  except ValueError as error:
-    raise ValueError(
-        f'There is no task named {name}. A gin file that imports the module of'
-        ' a task registers it.'
-    ) from error
-  vocabulary = task.output_features['targets'].vocabulary
-  if not isinstance(vocabulary, seqio.SentencePieceVocabulary):
-    raise vocabularies.VocabularyError(
-        f'The vocabulary of {name} is a {type(vocabulary).__name__}; a pair is'
-        ' checked by SentencePiece models. Give VOCABULARY_FILE.'
-    )
-  return vocabulary.sentencepiece_model_file, vocabulary.vocab_size
-
-
 def _open_or_none(path: str, role: str) -> checkpoints.Checkpoint | None:
   try:
     return checkpoints.open(path).of(role)
@@ -164,14 +128,14 @@ def _open_or_none(path: str, role: str) -> checkpoints.Checkpoint | None:
 
 
 def _add_vocabulary(
-    candidate: facts.Candidate, path: str, num_ids: int | None
+    candidate: facts.Candidate, given: Given
 ) -> facts.Candidate:
-  try:
-    pieces = vocabularies.load(path)
-  except vocabularies.VocabularyError as error:
-    return candidate.with_problem(str(error))
-  if candidate.config is not None:
-    pieces = pieces.within(candidate.config.vocab_size)
-  sha256 = hashlib.sha256(pieces.path.read_bytes()).hexdigest()
-  vocabulary = facts.Vocabulary(sha256, num_ids or pieces.num_ids, pieces)
+  vocabulary = given.vocabulary or find_vocabulary(given.checkpoint_path)
+  if isinstance(vocabulary, str):
+    try:
+      vocabulary = vocabularies.load(vocabulary)
+    except vocabularies.VocabularyError as error:
+      return candidate.with_problem(str(error))
+  if vocabulary and candidate.config:
+    vocabulary = vocabulary.within(candidate.config.vocab_size)
   return dataclasses.replace(candidate, vocabulary=vocabulary)

@@ -6,7 +6,7 @@ Pure functions of names, shapes, dtypes and vocabularies. They read neither
 weights nor files; `candidates` does.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 import math
 
 import jax.numpy as jnp
@@ -16,10 +16,19 @@ from speculative_t5x.loading.compatibility import facts
 from speculative_t5x.loading.compatibility import memory
 from speculative_t5x.loading.compatibility import pairing
 from speculative_t5x.networks import layers
+from speculative_t5x.speculation import ranges
 
 _MIB, _GIB = 2**20, 2**30
 _UNKNOWN = '?'
 _SHOWN_DIGITS = 12  # of a hash
+_COUNTED = (
+    'Memory is estimated from parameters, caches, keys and values of the'
+    ' inputs, and logits of a block. While models are loaded, memory holds'
+    ' parameters and, beside them, what one of them is made from; the larger'
+    ' of both counts. Activations and temporary buffers are not included.'
+)
+
+_Pair = tuple[facts.Candidate, facts.Candidate]
 
 
 def check(
@@ -38,41 +47,11 @@ def check(
   Raises:
     ValueError: if `device_memory_gib` is neither None nor a number above 0.
   """
-  _check_memory(device_memory_gib)
+  if device_memory_gib is not None:
+    ranges.check_settings(ranges.POSITIVE, device_memory_gib=device_memory_gib)
+  pair = target, draft
   findings = [
-      *_checkpoint_findings(target, draft),
-      *_vocabulary_findings(target, draft),
-      *_size_findings(target, draft),
-      _lengths(workload),
-      _num_params(target, draft),
-  ]
-  assumptions = ()
-  if target.config and draft.config:
-    findings += _memory_findings(target, draft, workload, device_memory_gib)
-    assumptions = _assumptions(workload)
-  return facts.Report(
-      (target.checkpoint, draft.checkpoint), tuple(findings), assumptions
-  )
-
-
-def _check_memory(device_memory_gib: float | None) -> None:
-  if device_memory_gib is None:
-    return
-  is_number = isinstance(device_memory_gib, (int, float))
-  if not is_number or not device_memory_gib > 0:
-    raise ValueError(
-        'device_memory_gib must be a number above 0 or None, got'
-        f' {device_memory_gib!r}.'
-    )
-
-
-def _checkpoint_findings(
-    target: facts.Candidate, draft: facts.Candidate
-) -> list[facts.Finding]:
-  return [
-      facts.Finding(
-          'layout', target.layout or _UNKNOWN, draft.layout or _UNKNOWN
-      ),
+      facts.Finding('layout', *(c.layout or _UNKNOWN for c in pair)),
       *(
           facts.Finding('target', 'unusable', '', 'error', problem)
           for problem in target.problems
@@ -81,14 +60,23 @@ def _checkpoint_findings(
           facts.Finding('draft', '', 'unusable', 'error', problem)
           for problem in draft.problems
       ),
+      *_vocabulary_findings(pair),
+      *_size_findings(pair),
+      _lengths(workload),
+      _num_params(pair),
   ]
+  assumptions = ()
+  if target.config and draft.config:
+    findings += _memory_findings(pair, workload, device_memory_gib)
+    assumptions = _assumptions(workload)
+  return facts.Report(
+      (target.checkpoint, draft.checkpoint), tuple(findings), assumptions
+  )
 
 
-def _vocabulary_findings(
-    target: facts.Candidate, draft: facts.Candidate
-) -> list[facts.Finding]:
-  if target.vocabulary is None or draft.vocabulary is None:
-    if target.problems or draft.problems:
+def _vocabulary_findings(pair: _Pair) -> list[facts.Finding]:
+  if None in (pair[0].vocabulary, pair[1].vocabulary):
+    if pair[0].problems or pair[1].problems:
       return []  # the problem may be the vocabulary
     return [
         facts.Finding(
@@ -99,49 +87,43 @@ def _vocabulary_findings(
             ' MIXTURE_OR_TASK_NAME.',
         )
     ]  # fmt: skip
-  both = target.vocabulary, draft.vocabulary
-  special_ids = [f'{v.pieces.pad_id}, {v.pieces.eos_id}' for v in both]
+  special_ids = [f'{c.vocabulary.pad_id}, {c.vocabulary.eos_id}' for c in pair]
   return [
-      _same_vocabulary(*both),
+      _same_vocabulary(*pair),
       facts.Finding('vocabulary: pad, end id', *special_ids),
-      _vocabulary_fits(target, draft),
+      _vocabulary_fits(pair),
   ]
 
 
 def _same_vocabulary(
-    target: facts.Vocabulary, draft: facts.Vocabulary
-) -> facts.Finding:
-  hashes = [v.sha256[:_SHOWN_DIGITS] for v in (target, draft)]
-  if draft.is_assumed:
-    finding = facts.Finding('vocabulary: SHA-256', hashes[0], 'assumed equal')
-    return finding.judged(
-        'note',
-        "The draft's vocabulary was not given and not compared. Give"
-        ' DRAFT_VOCABULARY_FILE if the draft may have another.',
-    )
-  finding = facts.Finding('vocabulary: SHA-256', *hashes)
-  if target.sha256 == draft.sha256:
-    return finding
-  try:
-    vocabularies.check_same(target.pieces, draft.pieces)
-  except vocabularies.VocabularyError as error:
-    return finding.judged('error', str(error))
-  return finding.judged(
-      'note',
-      'The files differ but have the same pieces, which suffices: only the'
-      " target's vocabulary tokenizes texts.",
-  )
-
-
-def _vocabulary_fits(
     target: facts.Candidate, draft: facts.Candidate
 ) -> facts.Finding:
-  num_ids = [c.vocabulary.num_ids for c in (target, draft)]
+  name = 'vocabulary: SHA-256'
+  hashes = [
+      vocabularies.fingerprint(c.vocabulary).sha256[:_SHOWN_DIGITS]
+      for c in (target, draft)
+  ]
+  if draft.is_assumed:
+    return facts.Finding(
+        name, hashes[0], 'assumed equal', 'note',
+        "The draft's vocabulary was not given and not compared. Give"
+        ' DRAFT_VOCABULARY_FILE if the draft may have another.',
+    )  # fmt: skip
+  try:
+    vocabularies.check_same(target.vocabulary, draft.vocabulary)
+  except vocabularies.VocabularyError as error:
+    return facts.Finding(name, *hashes, 'error', str(error))
+  return facts.Finding(name, *hashes)
+
+
+def _vocabulary_fits(pair: _Pair) -> facts.Finding:
+  num_ids = [c.vocabulary.num_ids for c in pair]
   finding = facts.Finding('vocabulary: ids', *map(str, num_ids))
-  needed = num_ids[0], target.vocabulary.pieces.num_pieces  # as in `loading`
+  # As in `models.fit_vocabulary`, drafts need no logits for sentinels.
+  needed = num_ids[0], pair[0].vocabulary.num_pieces
   too_narrow = [
       f'The {name} has only {c.config.vocab_size} logits.'
-      for name, c, size in zip(('target', 'draft'), (target, draft), needed)
+      for name, c, size in zip(('target', 'draft'), pair, needed)
       if c.config and size > c.config.vocab_size
   ]
   if not too_narrow:
@@ -150,52 +132,59 @@ def _vocabulary_fits(
   return finding.judged('error', ' '.join([*too_narrow, remedy]))
 
 
-def _size_findings(
-    target: facts.Candidate, draft: facts.Candidate
-) -> list[facts.Finding]:
-  row = lambda name, text: _row(name, target, draft, text)
+def _size_findings(pair: _Pair) -> list[facts.Finding]:
+  row = lambda name, text: _row(name, pair, text)
   return [
-      facts.Finding(
-          'sizes from',
-          target.config_source or _UNKNOWN,
-          draft.config_source or _UNKNOWN,
-      ),
-      _logits_width(target, draft),
+      facts.Finding('sizes from', *(c.config_source or _UNKNOWN for c in pair)),
+      _logits_width(pair),
       row('emb_dim', lambda c: c.config.emb_dim),
       row('heads', lambda c: f'{c.config.num_heads} x {c.config.head_dim}'),
-      _num_layers(target, draft),
+      _num_layers(pair),
       row('mlp_dim', lambda c: c.config.mlp_dim),
-      _activations(target, draft),
-      row('output head', _head),
+      _activations(pair),
+      row(
+          'output head',
+          lambda c: (
+              'the embedding' if c.config.logits_via_embedding else 'separate'
+          ),
+      ),
       row(
           'relative positions',
           lambda c: f'{c.config.num_heads} heads, {layers.NUM_BUCKETS} buckets',
       ),
-      row('dtype stored', _stored_dtypes),
+      row(
+          'dtype stored',
+          lambda c: ', '.join(sorted({x.dtype.name for x in c.specs.values()})),
+      ),
       row('dtype to decode in', lambda c: jnp.dtype(c.config.dtype).name),
   ]
 
 
-def _num_layers(
-    target: facts.Candidate, draft: facts.Candidate
+def _row(
+    name: str, pair: _Pair, text: Callable[[facts.Candidate], object]
 ) -> facts.Finding:
+  values = [str(text(c)) if c.config else _UNKNOWN for c in pair]
+  return facts.Finding(name, *values)
+
+
+def _num_layers(pair: _Pair) -> facts.Finding:
+  target, draft = (c.config for c in pair)
   finding = _row(
       'layers: encoder + decoder',
-      target,
-      draft,
+      pair,
       lambda c: (
           f'{c.config.num_encoder_layers} + {c.config.num_decoder_layers}'
       ),
   )
-  if target.config and not target.config.num_encoder_layers:
+  if target and not target.num_encoder_layers:
     return finding.judged(
         'error', 'The target has no encoder. Pass an encoder-decoder.'
     )
-  if not draft.config or draft.config.num_encoder_layers:
+  if not draft or draft.num_encoder_layers:
     return finding
-  if target.config:
+  if target:
     try:
-      pairing.check_width(target.config, draft.config)
+      pairing.check_width(target, draft)
     except ValueError as error:
       return finding.judged('error', str(error))
   return finding.judged(
@@ -205,46 +194,28 @@ def _num_layers(
   )
 
 
-def _row(
-    name: str,
-    target: facts.Candidate,
-    draft: facts.Candidate,
-    text: Callable[[facts.Candidate], object],
-) -> facts.Finding:
-  values = [str(text(c)) if c.config else _UNKNOWN for c in (target, draft)]
-  return facts.Finding(name, *values)
-
-
-def _logits_width(
-    target: facts.Candidate, draft: facts.Candidate
-) -> facts.Finding:
-  finding = _row('logits', target, draft, lambda c: c.config.vocab_size)
-  if _UNKNOWN in (finding.target, finding.draft):
+def _logits_width(pair: _Pair) -> facts.Finding:
+  finding = _row('logits', pair, lambda c: c.config.vocab_size)
+  if finding.target == finding.draft or _UNKNOWN in (
+      finding.target, finding.draft
+  ):  # fmt: skip
     return finding
-  missing = target.config.vocab_size - draft.config.vocab_size
-  if missing == 0:
-    return finding
-  remedy = (
+  is_narrower = pair[1].config.vocab_size < pair[0].config.vocab_size
+  what = (
       'The draft never proposes the ids for which it has no logit.'
-      if missing > 0
+      if is_narrower
       else "The draft's further logits are dropped."
   )
   return finding.judged(
-      'note',
-      f"{remedy} Outputs still follow the target's distribution.",
+      'note', f"{what} Outputs still follow the target's distribution."
   )
 
 
-def _activations(
-    target: facts.Candidate, draft: facts.Candidate
-) -> facts.Finding:
+def _activations(pair: _Pair) -> facts.Finding:
   finding = _row(
-      'mlp_activations',
-      target,
-      draft,
-      lambda c: ', '.join(c.config.mlp_activations),
+      'mlp_activations', pair, lambda c: ', '.join(c.config.mlp_activations)
   )
-  if facts.FROM_PARAMETERS not in (target.config_source, draft.config_source):
+  if facts.FROM_PARAMETERS not in (c.config_source for c in pair):
     return finding
   return finding.judged(
       'note',
@@ -254,35 +225,21 @@ def _activations(
   )
 
 
-def _head(candidate: facts.Candidate) -> str:
-  tied = candidate.config.logits_via_embedding
-  return 'the embedding' if tied else 'separate'
-
-
-def _stored_dtypes(candidate: facts.Candidate) -> str:
-  names = {x.dtype.name for x in candidate.specs.values()}
-  return ', '.join(sorted(names)) or _UNKNOWN
-
-
 def _lengths(workload: memory.Workload) -> facts.Finding:
-  longest = max(workload.inputs_length, workload.targets_length)
   lengths = f'{workload.inputs_length}, {workload.targets_length}'
   finding = facts.Finding('lengths of inputs, targets', lengths, lengths)
+  longest = max(workload.inputs_length, workload.targets_length)
   if longest <= layers.MAX_DISTANCE:
     return finding
   return finding.judged(
       'note',
-      'T5 has no limit on lengths, but distances of'
+      'There is no limit on lengths, but distances of'
       f' {layers.MAX_DISTANCE} tokens and more share a position bucket.',
   )
 
 
-def _num_params(
-    target: facts.Candidate, draft: facts.Candidate
-) -> facts.Finding:
-  counts = [
-      sum(math.prod(x.shape) for x in c.specs.values()) for c in (target, draft)
-  ]
+def _num_params(pair: _Pair) -> facts.Finding:
+  counts = [sum(math.prod(x.shape) for x in c.specs.values()) for c in pair]
   texts = [f'{count:,}' if count else _UNKNOWN for count in counts]
   finding = facts.Finding('parameters', *texts)
   if not all(counts) or counts[1] < counts[0]:
@@ -295,50 +252,39 @@ def _num_params(
 
 
 def _memory_findings(
-    target: facts.Candidate,
-    draft: facts.Candidate,
-    workload: memory.Workload,
-    device_memory_gib: float | None,
+    pair: _Pair, workload: memory.Workload, device_memory_gib: float | None
 ) -> list[facts.Finding]:
+  target, draft = (c.config for c in pair)
   sizes = (
-      memory.target_bytes(target.config, workload),
-      memory.draft_bytes(draft.config, workload, target.config.vocab_size),
+      memory.target_bytes(target, workload),
+      memory.draft_bytes(draft, workload, target.vocab_size),
   )
-  row = lambda name, field: facts.Finding(
-      name, *(_text(getattr(size, field)) for size in sizes)
-  )
-  return [
-      row('memory: parameters', 'params'),
-      row('memory: caches', 'cache'),
-      row('memory: cross keys, values', 'cross'),
-      row('memory: logits of a block', 'logits'),
-      row('memory: while loaded', 'loading'),
-      _device_memory(sizes, device_memory_gib),
-  ]
-
-
-def _device_memory(
-    sizes: Sequence[memory.DeviceBytes], device_memory_gib: float | None
-) -> facts.Finding:
-  finding = facts.Finding(
-      'memory per device', *(_text(size.total) for size in sizes)
+  fields = {
+      'memory: parameters': 'params',
+      'memory: caches': 'cache',
+      'memory: cross keys, values': 'cross',
+      'memory: logits of a block': 'logits',
+      'memory: while loaded': 'loading',
+      'memory per device': 'total',
+  }
+  *findings, total = (
+      facts.Finding(name, *(_text(getattr(size, field)) for size in sizes))
+      for name, field in fields.items()
   )
   peak = memory.peak_bytes(sizes)
+  verdict, remedy = 'note', f'{_text(peak)} in total, '
   if device_memory_gib is None:
-    return finding.judged(
-        'note',
-        f'{_text(peak)} in total, not compared with a device. Give'
-        ' DEVICE_MEMORY_GIB to compare.',
-    )
-  remedy = f'{_text(peak)} in total, of {device_memory_gib:g} GiB.'
-  if peak <= device_memory_gib * _GIB:
-    return finding.judged('note', remedy)
-  return finding.judged(
-      'error',
-      f'{remedy} Decode in bfloat16, partition the target over more devices by'
-      ' MESH_SHAPE, or, if the parameters alone fit, lower BATCH_SIZE or'
-      ' TASK_FEATURE_LENGTHS.',
-  )
+    remedy += 'not compared with a device. Give DEVICE_MEMORY_GIB to compare.'
+  else:
+    remedy += f'of {device_memory_gib:g} GiB.'
+    if peak > device_memory_gib * _GIB:
+      verdict = 'error'
+      remedy += (
+          ' Decode in bfloat16, partition the target over more devices by'
+          ' MESH_SHAPE, or, if the parameters alone fit, lower BATCH_SIZE or'
+          ' TASK_FEATURE_LENGTHS.'
+      )
+  return [*findings, total.judged(verdict, remedy)]
 
 
 def _text(num_bytes: int) -> str:
@@ -350,21 +296,14 @@ def _text(num_bytes: int) -> str:
 
 def _assumptions(workload: memory.Workload) -> tuple[str, ...]:
   data, model = workload.mesh_shape
-  counted = (
-      'Memory is estimated from parameters, caches, keys and values of the'
-      ' inputs, and logits of a block. While models are loaded, memory holds'
-      ' parameters and, beside them, what one of them is made from; the larger'
-      ' of both counts. Activations and temporary buffers are not included.'
-  )
   if (data, model) == (1, 1):
-    return (counted,)
-  draft = 'partitioned likewise'
-  if not workload.draft_model_parallel:
-    draft = 'replicated'
+    return (_COUNTED,)
+  is_parallel = workload.draft_model_parallel
+  way = 'partitioned likewise' if is_parallel else 'replicated'
   return (
-      counted,
+      _COUNTED,
       f'A mesh of {data} (data) by {model} (model) devices: examples are'
       " partitioned over 'data'; the target's heads, vocabulary and"
       " feed-forward units are partitioned over 'model' if their numbers are"
-      f' divisible, and otherwise replicated; the draft is {draft}.',
+      f' divisible, and otherwise replicated; the draft is {way}.',
   )

@@ -16,23 +16,6 @@ FROM_PARAMETERS = 'the parameters'  # as the source of a config
 
 
 @dataclasses.dataclass(frozen=True)
-class Vocabulary:
-  """A vocabulary.
-
-  Attributes:
-    sha256: hash of the file, in hexadecimal digits.
-    num_ids: number of its pieces, with those that a task adds (`extra_ids`).
-    pieces: the vocabulary itself.
-    is_assumed: whether it is only assumed to be the model's vocabulary.
-  """
-
-  sha256: str
-  num_ids: int
-  pieces: vocabularies.Vocabulary
-  is_assumed: bool = False
-
-
-@dataclasses.dataclass(frozen=True)
 class Candidate:
   """Facts about one model of a pair, known without its weights.
 
@@ -44,6 +27,7 @@ class Candidate:
     config: sizes, and the dtype of decoding; None if they cannot be read.
     config_source: source of the sizes.
     vocabulary: the vocabulary; None if none was given or it cannot be read.
+    is_assumed: whether the vocabulary is only assumed to be the model's.
     problems: reasons why the model cannot be used in any pair.
   """
 
@@ -54,7 +38,8 @@ class Candidate:
   )
   config: t5.T5Config | None = None
   config_source: str = ''
-  vocabulary: Vocabulary | None = None
+  vocabulary: vocabularies.Vocabulary | None = None
+  is_assumed: bool = False
   problems: tuple[str, ...] = ()
 
   def with_problem(self, problem: str) -> 'Candidate':

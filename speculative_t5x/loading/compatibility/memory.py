@@ -25,6 +25,7 @@ from speculative_t5x.loading import models as models_lib
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_preparation
+from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import state as state_lib
 
 _MEMINFO = pathlib.Path('/proc/meminfo')  # exists on Linux
@@ -54,25 +55,20 @@ class Workload:
   draft_model_parallel: bool = False
 
   def __post_init__(self):
-    mesh_shape = self.mesh_shape
-    if not isinstance(mesh_shape, Sequence) or len(mesh_shape) != 2:
+    try:
+      data, model = self.mesh_shape
+    except (TypeError, ValueError):
       raise ValueError(
           'mesh_shape must be two numbers of devices, along the data and model'
-          f' axes, got {mesh_shape!r}.'
-      )
-    values = dataclasses.asdict(self)
-    del values['draft_model_parallel']
-    values |= zip(('data', 'model'), values.pop('mesh_shape'), strict=True)
-    for name, value in values.items():
-      if not isinstance(value, int) or value < 1:
-        raise ValueError(
-            f'{name} must be a whole number and at least 1, got {value!r}.'
-        )
-    if self.batch_size % mesh_shape[0]:
+          f' axes, got {self.mesh_shape!r}.'
+      ) from None
+    counts = dataclasses.asdict(self) | {'data': data, 'model': model}
+    del counts['draft_model_parallel'], counts['mesh_shape']
+    ranges.check_settings(ranges.COUNT, **counts)
+    if self.batch_size % data:
       raise ValueError(
-          f'batch_size {self.batch_size} cannot be split evenly over'
-          f' {mesh_shape[0]} devices along data. Choose a multiple of'
-          f' {mesh_shape[0]}.'
+          f'batch_size {self.batch_size} cannot be split evenly over {data}'
+          f' devices along data. Choose a multiple of {data}.'
       )
 
   @property
@@ -104,7 +100,7 @@ class DeviceBytes:
   cache: int
   cross: int
   logits: int
-  models_lib: int = 0
+  loading: int = 0
 
   @property
   def total(self) -> int:
@@ -115,8 +111,8 @@ class DeviceBytes:
 def peak_bytes(models: Sequence[DeviceBytes]) -> int:
   """Returns the most bytes per device while models are loaded and decode."""
   params = sum(each.params for each in models)
-  models_lib = max(each.loading for each in models)
-  return max(sum(each.total for each in models), params + models_lib)
+  loading = max(each.loading for each in models)
+  return max(sum(each.total for each in models), params + loading)
 
 
 def target_bytes(config: t5.T5Config, workload: Workload) -> DeviceBytes:

@@ -42,6 +42,9 @@ class Drafting:
   models: tuple[models_lib.Model, ...] = ()
   mesh: jax.sharding.Mesh | None = None
 
+  def __repr__(self) -> str:
+    return f'Drafting({self.description})'
+
   def drafter(
       self, target: contracts.Model, gamma: int
   ) -> contracts.Drafter:
@@ -168,22 +171,6 @@ def check_source(source: Source) -> None:
         ' @draft_model_source.FromCheckpoint(), or @source.WithoutParameters()'
         f' for a class of your own. Got {source!r}.'
     )
-
-
-def check_drafting(drafter: Drafting) -> None:
-  """Checks that a drafter is one that was loaded.
-
-  Raises:
-    ValueError: for anything else, such as the class of a drafter.
-  """
-  if not isinstance(drafter, Drafting):
-    remedy = (
-        'Make one by draft_model_source.from_model, or of the class of a'
-        ' drafter by source.WithoutParameters(...).load().'
-    )
-    if hasattr(drafter, 'load') and not isinstance(drafter, type):
-      remedy = f'Give {type(drafter).__name__}(...).load().'
-    raise ValueError(f'drafter must be a Drafting, got {drafter!r}. {remedy}')
 
 
 def check_special_ids(

@@ -2,26 +2,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """Locks an output folder, so that only one job at a time writes to it.
 
-The lock is the file `job.lock`, which names its process. A local file is locked
-with `flock`, which the operating system releases when the process ends, however
-it ends. In a bucket the lock is an object: a killed job leaves it behind, and
-two jobs that start at the same moment may both succeed.
+The lock is the file `job.lock`, which names its process. The operating system
+releases the lock of a local file when the process ends, however it ends. In a
+bucket the lock is an object: a killed job leaves it behind, and two jobs that
+start at the same moment may both succeed, because neither etils nor TensorFlow
+can create an object only if it is absent.
 """
 
 from collections.abc import Iterator
 import contextlib
 import datetime
-import fcntl
 import os
 import platform
-from typing import TextIO
 
 from etils import epath
+import filelock
 
 from speculative_t5x.loading.files import regular_files
 from speculative_t5x.loading.files import whole_files
 
 NAME = 'job.lock'
+_WAIT_S = 0.1  # for a lock that another job removes at this moment
 
 
 class FolderInUseError(OSError):
@@ -42,12 +43,27 @@ def hold(path: str | os.PathLike[str]) -> Iterator[None]:
     OSError: if the folder cannot be written to.
   """
   folder = epath.Path(path)
-  new, lock = _missing(folder), folder / NAME
+  lock, new = folder / NAME, []
+  is_remote = regular_files.is_remote(folder)
+  if not is_remote:
+    new = [each for each in (folder, *folder.parents) if not each.exists()]
   with contextlib.ExitStack() as stack:
     stack.callback(_remove_empty, new)
     try:
-      held = _held_object if regular_files.is_remote(lock) else _held_file
-      stack.enter_context(held(lock))
+      folder.mkdir(parents=True, exist_ok=True)
+      if is_remote and lock.exists():
+        raise _in_use(lock, f' If it is no longer running, remove {lock}.')
+      if not is_remote:
+        stack.enter_context(filelock.FileLock(lock, timeout=_WAIT_S))
+      # Before the lock is released: whoever waits for the file that was removed
+      # finds that it is not in place, and makes another.
+      stack.callback(lock.unlink, missing_ok=True)
+      now = datetime.datetime.now(datetime.UTC).isoformat(' ', 'seconds')
+      lock.write_text(
+          f'process {os.getpid()} on {platform.node()}, since {now}'
+      )
+    except filelock.Timeout:
+      raise _in_use(lock) from None
     except FolderInUseError:
       raise
     except OSError as error:
@@ -55,81 +71,18 @@ def hold(path: str | os.PathLike[str]) -> Iterator[None]:
     yield
 
 
-def _missing(folder: epath.Path) -> list[epath.Path]:
-  """Returns the folders to be made, innermost first; none for a bucket."""
-  if regular_files.is_remote(folder):
-    return []
-  return [each for each in (folder, *folder.parents) if not each.exists()]
+def _in_use(lock: epath.Path, remedy: str = '') -> FolderInUseError:
+  holder = 'which ends now'
+  with contextlib.suppress(OSError):
+    holder = lock.read_bytes().decode(errors='replace')
+  return FolderInUseError(
+      f'The folder {lock.parent} is in use by another job ({holder}). Wait'
+      f' until it ends, or give another folder.{remedy}'
+  )
 
 
 def _remove_empty(folders: list[epath.Path]) -> None:
-  with contextlib.suppress(OSError):  # a folder is not empty
+  """Removes folders, innermost first, up to one that is not empty."""
+  with contextlib.suppress(OSError):
     for each in folders:
       os.rmdir(each)
-
-
-@contextlib.contextmanager
-def _held_file(lock: epath.Path) -> Iterator[None]:
-  with _open_locked(lock) as file:
-    try:
-      file.truncate(0)
-      file.write(_description())
-      file.flush()
-      yield
-    finally:
-      if _is_in_place(file, lock):
-        lock.unlink()
-
-
-def _open_locked(lock: epath.Path) -> TextIO:
-  while True:
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    try:
-      file = open(lock, 'a+', encoding='utf-8', errors='replace')
-    except FileNotFoundError:
-      if os.path.islink(lock):
-        raise  # a dangling link, for which retrying would not end
-      continue  # another job ended and removed the folder that it had made
-    try:
-      fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-      with file:
-        file.seek(0)
-        holder = file.read()
-      raise FolderInUseError(
-          f'The folder {lock.parent} is in use by another job ({holder}). Wait'
-          ' until it ends, or give another folder.'
-      ) from None
-    if _is_in_place(file, lock):
-      return file
-    file.close()  # after it was opened, its job ended and removed it
-
-
-def _is_in_place(file: TextIO, lock: epath.Path) -> bool:
-  """Returns whether the path still refers to the open file."""
-  try:
-    return os.path.samestat(os.fstat(file.fileno()), os.stat(lock))
-  except FileNotFoundError:
-    return False
-
-
-@contextlib.contextmanager
-def _held_object(lock: epath.Path) -> Iterator[None]:
-  lock.parent.mkdir(parents=True, exist_ok=True)
-  if lock.exists():
-    holder = lock.read_text(encoding='utf-8')
-    raise FolderInUseError(
-        f'The folder {lock.parent} is in use by another job ({holder}). Wait'
-        ' until it ends, or give another folder. If it is no longer running,'
-        f' remove {lock}.'
-    )
-  lock.write_text(_description(), encoding='utf-8')
-  try:
-    yield
-  finally:
-    lock.unlink(missing_ok=True)
-
-
-def _description() -> str:
-  now = datetime.datetime.now(datetime.UTC).isoformat(' ', 'seconds')
-  return f'process {os.getpid()} on {platform.node()}, since {now}'

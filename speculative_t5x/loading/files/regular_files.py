@@ -33,47 +33,31 @@ def check(path: epath.Path) -> None:
   Raises:
     errors.CheckpointError: if it is a local path to anything else.
   """
-  if not is_remote(path):
-    _check(os.fspath(path))
+  if is_remote(path):
+    return
+  try:
+    mode = os.stat(path).st_mode
+    problem = f'it is {_KINDS.get(stat.S_IFMT(mode), "something else")}'
+  except OSError as error:
+    mode = 0
+    problem = str(error.strerror)
+    if os.path.islink(path):
+      problem = f'it is a link to {os.readlink(path)}: {problem}'
+  if not stat.S_ISREG(mode):
+    raise errors.CheckpointError(
+        f'{path} is not a regular file: {problem}. Copy or download the file'
+        ' itself.'
+    )
 
 
 def check_tree(folder: epath.Path) -> None:
-  """Checks all that lies in a folder and in the folders within.
+  """Checks all files that lie in a folder and in the folders within.
 
   Raises:
     errors.CheckpointError: if anything in a local folder is neither a folder
       nor a regular file, nor a link to one.
   """
-  if not is_remote(folder) and os.path.isdir(folder):
-    _check_tree(os.fspath(folder), set())
-
-
-def _check_tree(folder: str, seen: set[tuple[int, int]]) -> None:
-  status = os.stat(folder)
-  if (status.st_dev, status.st_ino) in seen:
-    return  # a link led back here
-  seen.add((status.st_dev, status.st_ino))
-  with os.scandir(folder) as entries:
-    for entry in entries:
-      is_link = entry.is_symlink()
-      if os.path.isdir(entry.path) if is_link else entry.is_dir():
-        _check_tree(entry.path, seen)
-      elif is_link or not entry.is_file():
-        _check(entry.path)
-
-
-def _check(path: str) -> None:
-  try:
-    kind = stat.S_IFMT(os.stat(path).st_mode)
-  except OSError as error:
-    what = error.strerror
-    if os.path.islink(path):
-      what = f'it is a link to {os.readlink(path)}: {what}'
-    raise errors.CheckpointError(
-        f'{path} cannot be read: {what}. Copy or download the file again.'
-    ) from error
-  if kind != stat.S_IFREG:
-    raise errors.CheckpointError(
-        f'{path} is {_KINDS.get(kind, "something else")} and no regular file.'
-        ' Copy or download the file itself.'
-    )
+  if not is_remote(folder):
+    for path, _, names in os.walk(folder):
+      for name in names:
+        check(epath.Path(path) / name)

@@ -34,12 +34,21 @@ def write_bytes(
 ) -> epath.Path:
   """Writes the parts of a file one after another; see `write`."""
   path = folder / name
-  with _removed_on_failure(folder, path):
+  with writing(folder, path):
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open('wb') as file:
       for part in parts:
         file.write(part)
   return path
+
+
+def check_writable(folder: epath.Path) -> None:
+  """Checks that a folder can be written to, before a long computation.
+
+  Raises:
+    OSError: if it cannot.
+  """
+  write(folder, 'probe', []).unlink()
 
 
 def listed(folder: epath.Path, prefix: str) -> list[epath.Path]:
@@ -65,28 +74,31 @@ def replace(folder: epath.Path, name: str, data: bytes) -> epath.Path:
   path, new = folder / name, folder / f'{name}.new'
   # An object is replaced once it is complete, a file truncated at once.
   if regular_files.is_remote(folder):
-    with _removed_on_failure(folder, None):
+    with writing(folder):
       path.write_bytes(data)
   else:
-    with _removed_on_failure(folder, new):
+    with writing(folder, new):
       new.write_bytes(data)
       os.replace(new, path)
   return path
 
 
 @contextlib.contextmanager
-def _removed_on_failure(
-    folder: epath.Path, path: epath.Path | None
-) -> Iterator[None]:
-  """Removes a file whose writing fails or is interrupted.
+def writing(folder: epath.Path, *unfinished: epath.Path) -> Iterator[None]:
+  """Names the output folder in errors of writing within the context.
 
-  A truncated file must not pass for a complete one.
+  Args:
+    folder: the output folder.
+    unfinished: files to remove if writing fails or is interrupted, because a
+      truncated file must not pass for a complete one.
+  Raises:
+    OSError: see `cannot_write`.
   """
   try:
     yield
   except BaseException as error:
     with contextlib.suppress(OSError):
-      if path is not None:
+      for path in unfinished:
         path.unlink(missing_ok=True)
     if isinstance(error, OSError):
       raise cannot_write(folder, error) from error

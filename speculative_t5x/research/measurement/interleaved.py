@@ -42,36 +42,6 @@ class Run:
   def walltime_s(self) -> float:
     return float(self.seconds.sum())
 
-  def best_last(
-      self, num_examples: int, num_decodes: int
-  ) -> tuple[np.ndarray, np.ndarray]:
-    """See `token_decoder.best_last`; without the padding rows."""
-    parts = [token_decoder.best_last(d, num_decodes) for d in self.decoded]
-    sequences, scores = map(np.concatenate, zip(*parts, strict=True))
-    return sequences[:num_examples], scores[:num_examples]
-
-  def tokens(
-      self, num_examples: int, num_decodes: int
-  ) -> list[list[list[int]]]:
-    """Returns the tokens of each decode, without those of padding rows.
-
-    Args:
-      num_examples: number of examples in the run.
-      num_decodes: samples per example.
-    Returns:
-      [num_examples][num_decodes] token ids, the end of sequence included, in
-      the order of the decode numbers.
-    """
-    rows = [
-        row[:count].tolist()
-        for decoded in self.decoded
-        for row, count in zip(
-            decoded.sequences, decoded.num_tokens, strict=True
-        )
-    ]
-    starts = range(0, num_examples * num_decodes, num_decodes)
-    return [rows[start : start + num_decodes] for start in starts]
-
   def tally(self) -> tallies.Tally:
     """Returns the counts and times without the tokens."""
     return tallies.Tally(

@@ -12,7 +12,6 @@ import math
 
 import numpy as np
 from numpy import typing as npt
-from scipy import special
 
 from speculative_t5x.speculation import ranges
 
@@ -109,6 +108,8 @@ def ratio_interval(
 
 def _tail(num_pairs: int) -> float:
   """Returns the share of resamples beyond each bound: 0.025 for many pairs."""
+  from scipy import special  # slow to import; most jobs make no interval
+
   widened = math.sqrt(num_pairs / (num_pairs - 1))
   return float(special.ndtr(widened * special.stdtrit(num_pairs - 1, 0.025)))
 

@@ -70,8 +70,8 @@ def measure(
   settings = provenance.new_record(
       'walltime',
       num_examples=len(texts),
-      truncated_inputs=sum(num_truncated for _, num_truncated in made),
-      unknown_inputs=decoder.count_unknown(texts),
+      truncated_inputs=sum(counted.num_truncated for _, counted in made),
+      unknown_inputs=sum(counted.num_unknown for _, counted in made),
       topk=0,
       topp=0.0,
       minp=0.0,

@@ -4,16 +4,10 @@
 
 The bulletins are about weather, trains, prices and similar subjects, with many
 dates, times, numbers, units and currencies. The reports, in German, are about
-the same subjects: three to five sentences, with a summary of one or two.
-`scripts/bulletins` makes both from templates. The test split of the bulletins
-has other facts and other sentence patterns than the training split, whose
-patterns do not contain them either; that of the reports has other sentence
-patterns. The paraphrases are pairs of bulletins that
-state the same facts in two of the test split's patterns; no other split has
-them. This module reads the texts and needs neither TensorFlow nor seqio.
-
-`SHA256SUMS` holds the hash of each split's uncompressed text (one example per
-line, its texts separated by tabs) and of the vocabulary.
+the same subjects: three to five sentences, with a summary of one or two. The
+paraphrases are pairs of bulletins that state the same facts. `DATA_CARD.md`
+says how the texts were made and split. This module reads them and needs
+neither TensorFlow nor seqio.
 """
 
 import gzip
@@ -112,8 +106,7 @@ def _read_text(stem: str) -> str:
   if found != expected:
     raise ValueError(
         f'The text in {path} has SHA-256 {found}, expected {expected}. '
-        'Install the package again, or, after changing scripts/bulletins, '
-        'run `python -m scripts.bulletins`.'
+        'Install the package again.'
     )
   return text.decode()
 

@@ -35,7 +35,16 @@ def test_macros(tmp_path):
       'P': f'{tmp_path / "other.gin"}, line 3',
       'N': f'{tmp_path / "a.gin"}, line 13',
   }
-  assert macros.used == {'E', 'scope/H', 'gin', 'K', 'L', 'N'}
+  assert macros.used == {'E', 'scope/H', 'K', 'L', 'N'}
+  assert macros.values == {
+      'C': '2',
+      'scope/D': "{'x': [%E, '# %F'], # %G 'I = ': %scope/H}",
+      'P': '%N',
+      'N': '2',
+  }
+  lines = {'gin.torch': 2, '__gin__.dynamic_registration': 3, 'c.d.e': 7}
+  for name, line in lines.items():
+    assert macros.names[name] == f'{tmp_path / "a.gin"}, line {line}'
   assert macros.mentioned == {*macros.places, *macros.used}
 
 
@@ -59,13 +68,17 @@ def test_used_in_a_value(value, names):
   assert gin_text.used_in(value) == names
 
 
+def test_references_in_a_value():
+  value = "[@a/b/c.d(), @e.f, '@g/h', %i/J]"
+  assert gin_text.references_in(value) == {'a/b/c', 'e'}
+
+
 @pytest.mark.parametrize(
     ('name', 'remedy'),
     [
         ('runs/dmo.gin', 'Did you mean runs/demo.gin?'),
         ('runs/train.gin', '--gin_search_paths=<folder>.'),
         ('other/demo.gin', '--gin_search_paths=<folder>.'),
-        ('', 'a shell variable may be unset.'),
     ],
 )
 def test_missing_file(tmp_path, name, remedy):

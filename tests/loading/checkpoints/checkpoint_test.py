@@ -5,7 +5,6 @@
 import collections
 import gc
 import logging
-import pathlib
 import shutil
 import subprocess
 import sys
@@ -16,37 +15,22 @@ import numpy as np
 import pytest
 
 from speculative_t5x.loading import checkpoints
-from speculative_t5x.loading.checkpoints import hugging_face_config
+from speculative_t5x.loading.checkpoints import hugging_face
 from speculative_t5x.loading.checkpoints import layouts
 from speculative_t5x.loading.checkpoints import legacy
 from speculative_t5x.loading.checkpoints import orbax
-from speculative_t5x.loading.checkpoints import safetensors_file
 from tests import checkpoints_by_hand as by_hand
 from tests import simulated_devices
 from tests import tiny
 from tests.loading.checkpoints import steps
-
-T5X_LAYOUTS = pytest.mark.parametrize(
-    'layout', [checkpoints.Layout.ORBAX, checkpoints.Layout.LEGACY]
-)
 
 
 def assert_equal(a, b):
   jax.tree.map(np.testing.assert_array_equal, a, b)
 
 
-def write(layout, path, params):
-  """Writes a checkpoint of steps.CONFIG's network in a layout."""
-  path = pathlib.Path(path)
-  match layout:
-    case checkpoints.Layout.ORBAX:
-      checkpoints.save(path, 7, params)
-    case checkpoints.Layout.LEGACY:
-      by_hand.write_legacy(path, params)
-    case checkpoints.Layout.HUGGING_FACE:
-      tensors = by_hand.hugging_face_tensors(steps.CONFIG, params)
-      fields = by_hand.hugging_face_config(steps.CONFIG)
-      by_hand.write_hugging_face(path, fields, tensors)
+def restore(path, *arguments):
+  return checkpoints.open(path).restore_params(steps.expected(), *arguments)
 
 
 def dtypes(tree):
@@ -56,52 +40,19 @@ def dtypes(tree):
 class TestRestore:
 
   def test_values_of_a_step_and_of_the_newest_step(self, folder, params):
-    one = checkpoints.open(folder / 'checkpoint_9').restore_params(
-        steps.expected()
-    )
-    assert_equal(one, params)
-    newest = checkpoints.open(folder).restore_params(steps.expected())
-    assert_equal(newest, jax.tree.map(lambda x: -x, params))
-
-  def test_text_path(self, folder, params):
-    path = str(folder / 'checkpoint_9')
-    assert_equal(
-        checkpoints.open(path).restore_params(steps.expected()), params
-    )
-
+    assert_equal(restore(folder / 'checkpoint_9'), params)
+    assert_equal(restore(folder), jax.tree.map(lambda x: -x, params))
   def test_optimizer_state_is_not_read(self, tmp_path, params):
     """NaN in the state does not matter."""
     nan = jax.tree.map(lambda x: x * jnp.nan, steps.with_states(params))
     checkpoints.save(tmp_path, 1, params, nan)
-    assert_equal(
-        checkpoints.open(tmp_path).restore_params(steps.expected()), params
-    )
-
-  def test_only_parameters_are_restored(self, folder, params, monkeypatch):
-    asked = []
-    restore = orbax.Reader.restore
-    monkeypatch.setattr(
-        orbax.Reader,
-        'restore',
-        lambda reader, tree: asked.append(tree) or restore(reader, tree),
-    )
-    checkpoints.open(folder / 'checkpoint_9').restore_params(steps.expected())
-    assert [set(tree) for tree in asked] == [{'target'}]
-
-  def test_dtype_is_cast_on_load(self, folder, params):
-    restored = checkpoints.open(folder / 'checkpoint_9').restore_params(
-        steps.expected(), jnp.bfloat16
-    )
-    assert dtypes(restored) == {'bfloat16'}
-    assert_equal(
-        restored, jax.tree.map(lambda x: x.astype(jnp.bfloat16), params)
-    )
+    assert_equal(restore(tmp_path), params)
 
   def test_dtype_is_widened_on_load(self, tmp_path, params):
     """The checkpoint was saved in bfloat16."""
     narrow = jax.tree.map(lambda x: x.astype(jnp.bfloat16), params)
     checkpoints.save(tmp_path, 1, narrow)
-    restored = checkpoints.open(tmp_path).restore_params(steps.expected())
+    restored = restore(tmp_path)
     assert dtypes(restored) == {'float32'}
     assert_equal(restored, jax.tree.map(jnp.float32, narrow))
 
@@ -124,16 +75,11 @@ class TestRestore:
     with pytest.raises(checkpoints.CheckpointError, match='are not finite'):
       checkpoints.open(tmp_path).restore_state(*whole)
 
-  def test_state_of_no_optimizer(self, folder, params):
-    with pytest.raises(checkpoints.CheckpointError, match='optimizer'):
-      checkpoints.open(folder).restore_state(params, steps.with_states(params))
-
   @pytest.mark.parametrize(
       'change',
       [
           lambda x: {'m': x['m'], 'v': x['v'][:1]},
           lambda x: {'m': x['m']},
-          lambda x: {**x, 'count': x['m']},
       ],
   )
   def test_state_of_another_optimizer(self, folder, params, change):
@@ -141,42 +87,16 @@ class TestRestore:
     states['token_embedder']['embedding'] = change(
         states['token_embedder']['embedding']
     )
-    with pytest.raises(checkpoints.CheckpointError, match='this optimizer'):
-      checkpoints.open(folder / 'checkpoint_9').restore_state(params, states)
+    for step in (9, 10):  # the second is saved without one
+      with pytest.raises(checkpoints.CheckpointError, match='this optimizer'):
+        checkpoints.open(folder / f'checkpoint_{step}').restore_state(
+            params, states
+        )
 
   def test_numpy_parameters(self, tmp_path, params):
     """Orbax stores less metadata for host arrays."""
     checkpoints.save(tmp_path, 1, jax.tree.map(np.asarray, params))
-    assert_equal(
-        checkpoints.open(tmp_path).restore_params(steps.expected()), params
-    )
-
-  def test_sharded_parameters(self, tmp_path):
-    """Shapes are those of the whole array, also if a device saved a shard."""
-    script = f"""
-import jax, jax.numpy as jnp
-from jax.sharding import NamedSharding, PartitionSpec
-from speculative_t5x.loading import checkpoints
-sharding = NamedSharding(
-    jax.make_mesh((2,), ('model',)), PartitionSpec(None, 'model'))
-kernel = jax.device_put(jnp.arange(32.0).reshape(4, 8), sharding)
-checkpoints.save({str(tmp_path)!r}, 1, {{'wo': {{'kernel': kernel}}}})
-"""
-    subprocess.run(
-        [sys.executable, '-c', script],
-        check=True,
-        env=dict(
-            PYTHONPATH=':'.join(path or '.' for path in sys.path),
-            **simulated_devices.environment(2),
-        ),
-    )
-    specs = checkpoints.open(tmp_path).specs
-    assert {n: x.shape for n, x in specs.items()} == {'wo/kernel': (4, 8)}
-    wanted = {'wo': {'kernel': jax.ShapeDtypeStruct((4, 8), jnp.float32)}}
-    restored = checkpoints.open(tmp_path).restore_params(wanted)
-    np.testing.assert_array_equal(
-        restored['wo']['kernel'], np.arange(32.0).reshape(4, 8)
-    )
+    assert_equal(restore(tmp_path), params)
 
 
 class TestAnotherNetwork:
@@ -186,12 +106,9 @@ class TestAnotherNetwork:
       'overrides, message',
       [
           (dict(num_decoder_layers=1), 'also holds decoder/layers_1/'),
-          (dict(num_decoder_layers=3), 'lacks decoder/layers_2/'),
           (dict(num_encoder_layers=2), 'lacks encoder/layers_1/'),
           (dict(emb_dim=24), r'decoder_norm/scale \(32,\) instead of \(24,\)'),
-          (dict(mlp_dim=40), r'\(32, 48\) instead of \(32, 40\)'),
           (dict(vocab_size=80), r'\(32, 64\) instead of \(32, 80\)'),
-          (dict(num_heads=4, head_dim=8), r'\(2, 32\) instead of \(4, 32\)'),
           (dict(mlp_activations=('relu',)), 'lacks .*mlp/wi/kernel'),
       ],
   )
@@ -215,33 +132,8 @@ class TestAnotherNetwork:
       )
     assert str(error.value).count('instead of') == 2
 
-  def test_missing_and_additional_parameters(self, folder):
-    config = dict(num_decoder_layers=1, num_encoder_layers=2)
-    with pytest.raises(checkpoints.CheckpointError) as error:
-      checkpoints.open(folder).check_shapes(steps.expected(**config))
-    assert 'lacks' in str(error.value) and 'also holds' in str(error.value)
-
-  def test_same_network_passes(self, folder):
-    checkpoints.open(folder).check_shapes(steps.expected())
-
 
 class TestDamage:
-
-  def read(self, path):
-    return checkpoints.open(path).restore_params(steps.expected())
-
-  def test_invalid_json_in_metadata(self, copied):
-    file = copied / 'checkpoint_10' / 'state' / '_METADATA'
-    file.write_text(file.read_text()[:100])
-    with pytest.raises(checkpoints.CheckpointError, match='damaged'):
-      self.read(copied)
-
-  def test_missing_data(self, copied):
-    shutil.rmtree(copied / 'checkpoint_10' / 'state' / 'd')
-    with pytest.raises(checkpoints.CheckpointError) as error:
-      self.read(copied)
-    assert 'checkpoint_10' in str(error.value)
-    assert 'save' in str(error.value)
 
   @pytest.mark.parametrize('part', ['d', 'array_metadatas'])
   def test_cut_short(self, copied, monkeypatch, caplog, part):
@@ -252,10 +144,10 @@ class TestDamage:
     file = max(files, key=lambda path: path.stat().st_size)
     file.write_bytes(file.read_bytes()[:1000])
     with pytest.raises(checkpoints.CheckpointError) as error:
-      self.read(copied)
+      restore(copied)
     message = str(error.value)
     assert message.isprintable() and 'pybind11' not in message
-    assert f'{copied / "checkpoint_10" / "state"} is damaged' in message
+    assert str(copied / 'checkpoint_10' / 'state') in message
     if part == 'd':
       assert '"target.' in message and 'is not valid for' in message
     del error
@@ -274,24 +166,10 @@ class TestDamage:
     """Log messages about abandoned reads, and only those, are dropped."""
     shutil.rmtree(copied / 'checkpoint_10' / 'state' / 'd')
     with pytest.raises(checkpoints.CheckpointError):
-      self.read(copied)
+      restore(copied)
     caplog.clear()
     logging.getLogger('asyncio').error(f'Task exception was {text}')
     assert bool(caplog.records) == is_heard
-
-  @pytest.mark.parametrize('bad', [np.nan, np.inf])
-  def test_non_finite_numbers(self, tmp_path, params, bad):
-    kernel = params['decoder']['layers_1']['mlp']['wo']['kernel']
-    layer = {**params['decoder']['layers_1']['mlp']}
-    layer['wo'] = {'kernel': kernel.at[3, 4].set(bad)}
-    broken = jax.tree.map(lambda x: x, params)
-    broken['decoder']['layers_1']['mlp'] = layer
-    checkpoints.save(tmp_path, 1, broken)
-    with pytest.raises(
-        checkpoints.CheckpointError,
-        match='not finite .* in decoder/layers_1/mlp/wo/kernel',
-    ):
-      self.read(tmp_path)
 
 
 @pytest.fixture(scope='module', params=checkpoints.Layout)
@@ -299,7 +177,7 @@ def written(request, tmp_path_factory):
   """Returns the tiny network in each layout; tests must not write to it."""
   path = tmp_path_factory.mktemp('layout')
   params = by_hand.cast(tiny.params(steps.CONFIG), jnp.float32)
-  write(request.param, path, params)
+  steps.write(request.param, path, params)
   assert checkpoints.open(path).layout is request.param
   return path
 
@@ -307,38 +185,16 @@ def written(request, tmp_path_factory):
 class TestAnyLayout:
   """Behaviour that all layouts share."""
 
-  def test_values(self, written, params):
-    assert_equal(
-        checkpoints.open(written).restore_params(steps.expected()), params
-    )
+  @pytest.mark.parametrize('dtype', ['float32', jnp.bfloat16, None])
+  def test_values(self, written, params, dtype):
+    restored = restore(written, dtype)
+    assert dtypes(restored) == {str(jnp.dtype(dtype or 'float32'))}
+    assert_equal(restored, jax.tree.map(lambda x: x.astype(dtype), params))
 
-  @pytest.mark.parametrize('dtype', [jnp.bfloat16, 'bfloat16'])
-  def test_cast_to_a_dtype(self, written, params, dtype):
-    assert_equal(
-        checkpoints.open(written).restore_params(steps.expected(), dtype),
-        jax.tree.map(lambda x: x.astype(jnp.bfloat16), params),
-    )
-
-  def test_stored_dtype(self, written, params):
-    restored = checkpoints.open(written).restore_params(steps.expected(), None)
-    assert dtypes(restored) == {'float32'}
-    assert_equal(restored, params)
-
-  @pytest.mark.parametrize(
-      'dtype', ['float33', 'int8', 'float64', jnp.float16, object()]
-  )
+  @pytest.mark.parametrize('dtype', ['float33', 'int8', jnp.float16, object()])
   def test_unknown_dtype(self, written, dtype):
     with pytest.raises(checkpoints.CheckpointError, match='cannot be read as'):
-      checkpoints.open(written).restore_params(steps.expected(), dtype)
-
-  def test_shardings_of_another_tree(self, written):
-    device = jax.sharding.SingleDeviceSharding(jax.devices()[0])
-    shardings = jax.tree.map(lambda _: device, steps.expected())
-    del shardings['decoder']['decoder_norm']
-    with pytest.raises(ValueError, match='lacks decoder/decoder_norm/scale'):
-      checkpoints.open(written).restore_params(
-          steps.expected(), shardings=shardings
-      )
+      restore(written, dtype)
 
   def test_the_path_and_the_metadata_are_read_once(self, written, monkeypatch):
     """Each read would be a round trip to a bucket."""
@@ -355,10 +211,9 @@ class TestAnyLayout:
 
     count(layouts, 'resolve')
     count(orbax, '_read_metadata')
-    count(legacy, '_read_training_state')
-    count(legacy, '_open')
-    count(hugging_face_config, 'read')
-    count(safetensors_file, 'read_header')
+    count(legacy.serialization, 'msgpack_restore')
+    count(hugging_face.json_file, 'read')
+    count(hugging_face.Reader, '_open')
     checkpoint = checkpoints.open(written)
     assert checkpoint.step in (0, 7)
     assert (checkpoint.config_fields is None) == (checkpoint.step == 7)
@@ -369,59 +224,21 @@ class TestAnyLayout:
     assert dict(checkpoint.read_params()).keys() == checkpoint.specs.keys()
     metadata = {
         checkpoints.Layout.ORBAX: ['orbax._read_metadata'],
-        checkpoints.Layout.LEGACY: [
-            'legacy._read_training_state',
-            'legacy._open',
-        ],
-        checkpoints.Layout.HUGGING_FACE: [
-            'hugging_face_config.read',
-            'safetensors_file.read_header',
-        ],
+        checkpoints.Layout.LEGACY: ['serialization.msgpack_restore'],
+        checkpoints.Layout.HUGGING_FACE: ['json_file.read', 'Reader._open'],
     }[checkpoint.layout]
     assert counts == dict.fromkeys(['layouts.resolve', *metadata], 1)
 
-  def test_another_network(self, written):
-    with pytest.raises(checkpoints.CheckpointError, match='also holds') as e:
-      checkpoints.open(written).check_shapes(
-          steps.expected(num_decoder_layers=1)
-      )
-    assert str(checkpoints.open(written).folder) in str(e.value)
-
-  @pytest.mark.parametrize('layout', checkpoints.Layout)
-  def test_not_finite(self, tmp_path, layout):
-    params = by_hand.cast(tiny.params(steps.CONFIG), jnp.float32)
-    params['token_embedder']['embedding'][1, 2] = np.inf
-    write(layout, tmp_path, params)
-    with pytest.raises(
-        checkpoints.CheckpointError,
-        match='not finite .* in token_embedder/embedding',
-    ):
-      checkpoints.open(tmp_path).restore_params(steps.expected())
-
-  @T5X_LAYOUTS
-  def test_a_bias_in_each_layer(self, tmp_path, layout):
-    """scalable_t5 and umT5 have a bias in each layer."""
-    params = by_hand.cast(tiny.params(steps.CONFIG), jnp.float32)
-    bias = params['decoder'].pop('relpos_bias')
-    params['decoder']['layers_1']['relpos_bias'] = bias
-    write(layout, tmp_path, params)
-    with pytest.raises(
-        checkpoints.CheckpointError,
-        match='scalable_t5 .*decoder/layers_1/relpos_bias',
-    ):
-      checkpoints.open(tmp_path).check_shapes(steps.expected())
-
-  @T5X_LAYOUTS
-  def test_scanned_layers(self, tmp_path, layout):
-    """scalable_t5 stacks layers along the second axis."""
+  def test_scalable_t5(self, tmp_path):
+    """It stacks layers along the second axis, and has a bias in each."""
     params = by_hand.cast(tiny.params(steps.CONFIG), jnp.float32)
     decoder = params['decoder']
     layers = [decoder.pop(f'layers_{i}') for i in range(2)]
     decoder['decoder'] = jax.tree.map(lambda *x: np.stack(x, axis=1), *layers)
-    write(layout, tmp_path, params)
+    decoder['decoder']['relpos_bias'] = decoder.pop('relpos_bias')
+    checkpoints.save(tmp_path, 7, params)
     with pytest.raises(
-        checkpoints.CheckpointError,
-        match='scalable_t5 .*scanned layers.*decoder/decoder/encoder_decoder',
+        checkpoints.CheckpointError, match='also holds decoder/decoder/'
     ):
       checkpoints.open(tmp_path).check_shapes(steps.expected())
 
@@ -432,8 +249,8 @@ import jax, jax.numpy as jnp, numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 from speculative_t5x.loading import checkpoints
 from tests import tiny
+from tests import checkpoints_by_hand as by_hand
 from tests.loading.checkpoints import steps
-from tests.checkpoints.checkpoint_test import by_hand, write
 
 mesh = jax.make_mesh((2, 2), ('data', 'model'))
 shardings = jax.tree.map(
@@ -444,7 +261,7 @@ broken = by_hand.cast(params, jnp.float32)
 broken['encoder']['encoder_norm']['scale'][-1] = np.nan
 for layout in checkpoints.Layout:
   path = {str(tmp_path)!r} + '/' + layout.name
-  write(layout, path, params)
+  steps.write(layout, path, params)
   restored = checkpoints.open(path).restore_params(
       steps.expected(), jnp.bfloat16, shardings)
   for name, x in checkpoints.flatten(restored).items():
@@ -454,7 +271,14 @@ for layout in checkpoints.Layout:
     for shard in x.addressable_shards:
       assert shard.data.shape[-1] == x.shape[-1] // 2, name
       np.testing.assert_array_equal(shard.data, wanted[shard.index], name)
-  write(layout, path + '_broken', broken)
+  # Saved again, the shapes are those of whole arrays and not of a shard.
+  checkpoints.save(path + '_again', 1, restored)
+  again = checkpoints.open(path + '_again')
+  assert {{n: x.shape for n, x in again.specs.items()}} == {{
+      n: x.shape for n, x in checkpoints.flatten(params).items()}}
+  jax.tree.map(np.testing.assert_array_equal,
+               again.restore_params(steps.expected(), None), restored)
+  steps.write(layout, path + '_broken', broken)
   try:
     checkpoints.open(path + '_broken').restore_params(
         steps.expected(), shardings=shardings)
@@ -477,11 +301,9 @@ print('all layouts')
     assert done.stdout == 'all layouts\n'
 
 
-class TestRelativePath:
-
-  def test_relative_path(self, tmp_path, monkeypatch):
-    params = {'layer': {'kernel': np.ones((2, 3), np.float32)}}
-    monkeypatch.chdir(tmp_path)
-    checkpoints.save('here', 7, params)
-    restored = checkpoints.open('here').restore_params(params)
-    np.testing.assert_array_equal(restored['layer']['kernel'], np.ones((2, 3)))
+def test_relative_path(tmp_path, monkeypatch):
+  params = {'layer': {'kernel': np.ones((2, 3), np.float32)}}
+  monkeypatch.chdir(tmp_path)
+  checkpoints.save('here', 7, params)
+  restored = checkpoints.open('here').restore_params(params)
+  np.testing.assert_array_equal(restored['layer']['kernel'], np.ones((2, 3)))

@@ -5,7 +5,6 @@
 import json
 import os
 import random
-import re
 import shutil
 import signal
 import struct
@@ -13,22 +12,23 @@ import struct
 from etils import epath
 import jax.numpy as jnp
 import msgpack
+import numpy as np
 import orbax.checkpoint as ocp
 import pytest
-import safetensors.numpy
 
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
-from speculative_t5x.loading.checkpoints import legacy
-from speculative_t5x.loading.checkpoints import safetensors_file
 from tests import checkpoints_by_hand as by_hand
 from tests import tiny
+from tests.loading.checkpoints import steps
 
 CONFIG = tiny.config(
     vocab_size=8, emb_dim=4, num_heads=1, head_dim=2, mlp_dim=6,
     num_encoder_layers=1, num_decoder_layers=1,
 )  # fmt: skip
 WO = 'decoder/layers_0/mlp/wo/kernel'
+WO_FOLDER = 'target.decoder.layers_0.mlp.wo.kernel'
+INDEX = 'model.safetensors.index.json'
 ZARR = {'driver': 'zarr', 'kvstore': {'driver': 'file', 'path': 'target.wo'}}
 
 
@@ -37,46 +37,52 @@ def params():
   return by_hand.cast(tiny.params(CONFIG), jnp.float32)
 
 
-@pytest.fixture(scope='module', params=checkpoints.Layout)
-def source(request, params, tmp_path_factory):
+@pytest.fixture(scope='module')
+def sources(params, tmp_path_factory):
   """Returns the network in each layout, with separate files if possible."""
-  path = tmp_path_factory.mktemp(request.param.name)
-  match request.param:
-    case checkpoints.Layout.ORBAX:
-      checkpoints.save(path, 7, params)
-    case checkpoints.Layout.LEGACY:
-      by_hand.write_legacy(path, params, inline=set(_names(params)) - {WO})
-    case checkpoints.Layout.HUGGING_FACE:
-      fields = by_hand.hugging_face_config(CONFIG)
-      tensors = by_hand.hugging_face_tensors(CONFIG, params)
-      by_hand.write_hugging_face(path, fields, tensors, shards=2)
-  return path
+  folder = tmp_path_factory.mktemp('sources')
+  for layout in checkpoints.Layout:
+    steps.write(layout, folder / layout.name, params, CONFIG, shards=2)
+  return folder
 
 
 @pytest.fixture
-def damaged(source, tmp_path):
-  """Returns a copy that a test may damage."""
-  return shutil.copytree(source, tmp_path / 'model', symlinks=True)
+def copied(sources, tmp_path):
+  """Returns a function that copies a layout, for a test to damage."""
+
+  def copied(layout):
+    path = tmp_path / 'model'
+    return shutil.copytree(sources / layout.name, path, symlinks=True)
+
+  return copied
 
 
-def _names(params):
-  return checkpoints.flatten(params)
+@pytest.fixture(params=checkpoints.Layout, ids=lambda layout: layout.name)
+def damaged(request, copied):
+  """Returns a copy of each layout."""
+  return copied(request.param)
 
 
 def restore(path):
-  return checkpoints.open(path).restore_params(models.abstract_params(CONFIG))
+  checkpoint = checkpoints.open(path)
+  _ = checkpoint.step
+  return checkpoint.restore_params(models.abstract_params(CONFIG))
 
 
-def read_specs(path):
-  return checkpoints.open(path).specs
+def read_all(path):
+  """Reads what a job reads, but for the weights."""
+  checkpoint = checkpoints.open(path)
+  found = checkpoint.specs, checkpoint.step, checkpoint.config_fields
+  return *found, checkpoint.special_ids, checkpoint.unapplied_settings
 
 
-def refuse(read, path, match):
-  with pytest.raises(checkpoints.CheckpointError, match=match) as error:
+def refuse(read, path, *named):
+  with pytest.raises(checkpoints.CheckpointError) as error:
     read(path)
   message = str(error.value)
   assert message.isprintable() and len(message) < 1000
-  assert str(path) in message
+  for name in (str(path), *named):
+    assert name in message
 
 
 def _array(shape, dtype='float32', data=b'', code=1):
@@ -88,129 +94,196 @@ def _target(wo, **others):
   return {'version': 3, 'optimizer': {'target': {'wo': wo} | others}}
 
 
-def _chunked(**parts):
-  return _target({'__msgpack_chunked_array__': True} | parts)
+def _located(**kvstore):
+  return _target(ZARR | {'kvstore': {'driver': 'file', **kvstore}})
 
 
-def _nested(depth):
-  return {} if depth == 0 else {'a': _nested(depth - 1)}
-
-
-class TestMsgpack:
-
-  def write(self, folder, content):
-    (folder / 'checkpoint_7').mkdir()
-    if not isinstance(content, bytes):
-      content = msgpack.packb(content)
-    (folder / 'checkpoint_7' / 'checkpoint').write_bytes(content)
+class TestLegacy:
 
   @pytest.mark.parametrize(
-      'content, match',
+      'content, named',
       [
-          ({'optimizer': {'target': {1: 2}}}, 'key 1 is no text'),
-          ({'optimizer': {'target': {b'a': 2}}}, 'key .* is no text'),
-          ({'optimizer': {'target': {None: 2}}}, 'key None is no text'),
-          (b'\x82\xa1a\x01\xa1a\x02', "key 'a' is there twice"),
-          (_target(_array([2.0], data=bytes(8))), r'\(2.0,\) is no shape'),
-          (_target(_array([True], data=bytes(4))), r'\(True,\) is no shape'),
-          (_target(_array([-2, -1], data=bytes(8))), 'is no shape'),
-          (_target(_array(['2'], data=bytes(8))), 'is no shape'),
-          (_target(_array(2, data=bytes(8))), 'no shape, dtype and bytes'),
-          (_target(_array([2], 4, bytes(8))), 'no shape, dtype and bytes'),
-          (_target(_array([2], data='text')), 'no shape, dtype and bytes'),
-          (_target(_array([3], data=bytes(8))), r'8 bytes are stored for'),
-          (_target(_array([2**40], data=bytes(8))), r'8 bytes are stored for'),
-          (_target(_array([1], 'object', bytes(8))), "dtype 'object' is not"),
-          (_target(_array([1], '(9,9)f4', bytes(4))), r"dtype '\(9,9\)f4' is"),
-          (_target(msgpack.ExtType(1, b'\x05')), 'no shape, dtype and bytes'),
-          (_target(msgpack.ExtType(1, b'\x93')), 'no shape|ends too early'),
-          (_chunked(), 'in parts has shape None'),
-          (_chunked(shape={'0': 2}, chunks=[1]), 'in parts has chunks'),
-          (_chunked(shape={'1': 2}, chunks={}), 'in parts has shape'),
-          (_chunked(shape={'0': 2}, chunks={'0': 1}), 'no arrays of one dtype'),
-          (_chunked(shape={'0': 2}, chunks={}), 'no arrays of one dtype'),
-          (_nested(200), 'nested more than'),
-          (b'\xdd\xff\xff\xff\xff' + bytes(99), 'ends too early'),
-          (b'\xdd\xff\xff\xff\xff' + bytes(2**20), 'holds more than'),
-          (b'\x81\xdb\x00\x20\x00\x00' + bytes(2**21), 'a text of'),
-          (b'\x81\xa1\xff\x01', 'damaged: .utf-8. codec'),
-          ([1, 2], 'no tree of parameters'),
-          ({'version': 'new', 'target': {}}, "version 'new'"),
-          ({'version': None, 'target': {}}, 'version None'),
-          ({'optimizer': [1]}, 'no target'),
-          ({'optimizer': {'target': ['wo']}}, 'no target'),
-          (_target(3), 'wo of .* it is 3, which is no array'),
-          (_target('line\nbreak'), 'wo of .*, which is no array'),
-          (_target(ZARR | {'driver': 'n5'}), 'wo of .* no array'),
-          (_target(ZARR | {'kvstore': 'wo'}), 'wo of .* no array'),
-          (_target(ZARR | {'kvstore': {'driver': []}}), 'wo of .* no array'),
-          (
-              _target(ZARR | {'kvstore': {'driver': 'file', 'path': 5}}),
-              'wo of .* no array',
-          ),
-          (
-              _target(ZARR | {'kvstore': {'driver': 'file', 'path': '.'}}),
-              'wo of .* no array',
-          ),
-          (
-              _target(ZARR | {'kvstore': {'driver': 'file', 'path': 'a\0'}}),
-              'wo of .* no array',
-          ),
-          (
-              _target({'x': _array([], data=bytes(4))}) | {'version': True},
-              'version True',
-          ),
-          (
-              _target(
-                  {'x': _array([], data=bytes(4))},
-                  **{'wo/x': _array([], data=bytes(4))},
-              ),
-              'wo/x of .* there twice',
-          ),
-          (
-              _target(_array([0, 2**62])),
-              r'sizes that no network has: wo \(0, 4611686018427387904\)',
-          ),
+          (b'', 'checkpoint'),
+          (b'model_checkpoint_path: "model.ckpt-9"\n', 'checkpoint'),
+          (b'\xdd\xff\xff\xff\xff' + bytes(99), 'checkpoint'),
+          (b'\x81\xa1a' * 2000 + b'\x80', 'checkpoint'),
+          ([1, 2], 'checkpoint'),
+          ({'version': 1, 'target': {'wo': 1}}, 'version 1'),
+          ({'version': 3, 'optimizer': {}}, 'no target'),
+          ({'optimizer': {'target': ['wo']}}, 'checkpoint'),
+          ({'optimizer': {'target': {1: 2}}}, 'checkpoint'),
+          (_target(_array([3], data=bytes(8))), 'checkpoint'),
+          (_target(_array([2**40], data=bytes(8))), 'checkpoint'),
+          (_target(_array([1], 'object', bytes(8))), 'checkpoint'),
+          (_target({'__msgpack_chunked_array__': True}), 'checkpoint'),
+          (_target(None), 'wo of'),
+          (_target('line\nbreak'), 'wo of'),
+          (_target(ZARR | {'driver': 'n5'}), 'wo of'),
+          (_target(ZARR | {'kvstore': 'wo'}), 'wo of'),
+          (_located(path=5), 'wo of'),
+          (_located(path='a\0'), 'wo of'),
+          (_located(path='/etc'), 'wo of'),
+          (_located(path='../checkpoint_6/target.wo'), 'wo of'),
+          (_target(_array([3], 'uint16', bytes(6))), 'wo as uint16'),
       ],
   )
-  def test_parameters(self, tmp_path, content, match):
-    self.write(tmp_path, content)
-    refuse(read_specs, tmp_path, match)
+  def test_contents(self, tmp_path, content, named):
+    (tmp_path / 'checkpoint_7').mkdir()
+    if not isinstance(content, bytes):
+      content = msgpack.packb(content)
+    (tmp_path / 'checkpoint_7' / 'checkpoint').write_bytes(content)
+    refuse(read_all, tmp_path, named)
 
   @pytest.mark.parametrize(
       'step',
+      [2**31, -1, 1.5, True, 'seven', [7], _array([3], 'int32', bytes(12))],
+  )
+  def test_step(self, tmp_path, step):
+    (tmp_path / 'checkpoint_7').mkdir()
+    tree = _target(_array([1], data=bytes(4)))
+    tree['optimizer']['state'] = {'step': step}
+    (tmp_path / 'checkpoint_7' / 'checkpoint').write_bytes(msgpack.packb(tree))
+    refuse(read_all, tmp_path, 'from 0 to 2147483647')
+
+  @pytest.mark.parametrize(
+      'damage',
       [
-          2**63, 2**31, -1, 1.5, True, 'seven', b'7', [7], {'a': 7},
-          _array([], 'float32', bytes(4), code=3),
-          _array([3], 'int32', bytes(12)),
-          _array([], 'uint64', b'\xff' * 8, code=3),
-          _array([], 'int64', b'\xff' * 8, code=3),
+          lambda folder: (folder / '0.0').write_bytes(b'x' * 9),
+          lambda folder: (folder / '0.0').unlink(),  # zeros would stand for it
+          lambda folder: folder.rename(folder.parent / 'elsewhere'),
+      ],
+  )
+  def test_zarr_folder(self, copied, damage):
+    folder = copied(checkpoints.Layout.LEGACY)
+    damage(folder / 'checkpoint_7' / WO_FOLDER)
+    refuse(restore, folder, WO)
+
+  @pytest.mark.parametrize(
+      'field, value',
+      [
+          ('chunks', [65536, 65536]), ('chunks', [6, 5]), ('chunks', [2.5, 4]),
+          ('shape', [2**40, 4]), ('shape', [6, 0]), ('dtype', '<U3'),
       ],
   )  # fmt: skip
-  def test_step(self, tmp_path, step):
-    self.write(tmp_path, {'target': {}, 'state': {'step': step}})
-    read_step = lambda path: checkpoints.open(path).step
-    refuse(read_step, tmp_path, 'no whole number from 0 to 2147')
+  def test_declared_sizes(self, copied, field, value):
+    """A reader allocates a chunk before it checks the size of its data."""
+    folder = copied(checkpoints.Layout.LEGACY)
+    file = folder / 'checkpoint_7' / WO_FOLDER / '.zarray'
+    file.write_text(json.dumps(json.loads(file.read_text()) | {field: value}))
+    refuse(restore, folder, WO)
 
-  def test_changed_bytes(self, tmp_path, params):
-    """Any change is read or raises a checkpoint error."""
-    names = _names(params)
-    folder = by_hand.write_legacy(tmp_path, params, inline=names)
-    folder = epath.Path(folder)
-    file = folder / 'checkpoint'
-    content = file.read_bytes()
+
+def _header(**tensors):
+  text = json.dumps(
+      {
+          name: {'dtype': 'F32', 'shape': shape, 'data_offsets': offsets}
+          for name, (shape, offsets) in tensors.items()
+      }
+  )
+  return struct.pack('<Q', len(text)) + text.encode() + bytes(16)
+
+
+class TestHuggingFace:
+
+  @pytest.mark.parametrize(
+      'content',
+      [
+          b'',
+          struct.pack('<Q', 2**60) + b'{}',
+          struct.pack('<Q', 5) + b'{"a":',
+          _header(a=([2.0], [0, 16])),
+          _header(a=([-2, -2], [0, 16])),
+          _header(a=([2], [0, 8])),
+          _header(a=([4], [0, 16]), b=([2], [8, 16])),
+          _header(a=([2**61, 4], [0, 16])),
+      ],
+  )
+  def test_tensors(self, copied, content):
+    folder = copied(checkpoints.Layout.HUGGING_FACE)
+    (folder / 'model-00001-of-00002.safetensors').write_bytes(content)
+    refuse(read_all, folder, 'model-00001-of-00002.safetensors')
+
+  @pytest.mark.parametrize(
+      'file, change, named',
+      [
+          ('config.json', lambda text: text[:50], 'config.json'),
+          ('config.json', lambda text: '[' * 10**5, 'config.json'),
+          ('config.json', lambda text: '[]', 'config.json'),
+          ('config.json', lambda text: '\xff', 'config.json'),
+          ('generation_config.json', lambda text: '{', 'generation_config'),
+          (INDEX, lambda text: text[:50], 'index'),
+          (INDEX, lambda text: '{}', 'index'),
+          (INDEX, lambda text: '{"weight_map": {"a": 1}}', 'index'),
+          (INDEX, lambda text: text.replace('model-00001', '../x'), 'index'),
+          (INDEX, lambda text: text.replace('1-of', '2-of'), 'decoder.block.0'),
+          (INDEX, lambda text: text.replace('1-of', '3-of'), 'model-00003-of'),
+      ],
+  )
+  def test_json(self, copied, file, change, named):
+    path = copied(checkpoints.Layout.HUGGING_FACE) / file
+    text = path.read_text() if path.exists() else ''
+    path.write_text(change(text), encoding='latin-1')
+    refuse(read_all, path.parent, named)
+
+
+class TestOrbax:
+
+  @pytest.mark.parametrize(
+      'damage',
+      [
+          lambda state: (state / '_METADATA').write_text('{"tree'),
+          lambda state: (state / 'manifest.ocdbt').unlink(),
+          lambda state: shutil.rmtree(state / 'd'),
+      ],
+  )
+  def test_file(self, copied, damage):
+    folder = copied(checkpoints.Layout.ORBAX)
+    damage(folder / 'checkpoint_7' / 'state')
+    refuse(restore, folder, 'checkpoint_7')
+
+  def test_declared_chunks(self, tmp_path):
+    state = {'target': {'wo': jnp.ones((6, 4))}}
+    folder = epath.Path(tmp_path / 'checkpoint_7')
+    handler = ocp.PyTreeCheckpointHandler(use_ocdbt=False)
+    with ocp.Checkpointer(handler) as checkpointer:
+      checkpointer.save(folder / 'state', args=ocp.args.PyTreeSave(state))
+    assert checkpoints.open(folder).specs['wo'].shape == (6, 4)
+    file = folder / 'state' / 'target.wo' / '.zarray'
+    metadata = json.loads(file.read_text()) | {'chunks': [65536, 65536]}
+    file.write_text(json.dumps(metadata))
+    refuse(read_all, folder, 'wo')
+
+
+class TestAnyLayout:
+
+  def test_changed_bytes(self, damaged):
+    """Any change is read, or raises a checkpoint error."""
     rng = random.Random(0)
+    files = ('checkpoint', '_METADATA', 'config.json', '.safetensors')
+    files = [x for x in damaged.rglob('*') if x.name.endswith(files)]
     num_refused = 0
-    for _ in range(400):
+    for i in range(120):
+      file = files[i % len(files)]
+      content = file.read_bytes()
       file.write_bytes(_spoiled(content, rng))
       try:
-        reader = legacy.Reader(folder)
-        legacy._parameters(folder, reader._training_state)
-        _ = reader.step
+        read_all(damaged)
       except checkpoints.CheckpointError as error:
         num_refused += 1
         assert str(error).isprintable()
-    assert 100 < num_refused < 400
+      file.write_bytes(content)
+    assert num_refused > 20
+    restore(damaged)
+
+  @pytest.mark.parametrize('bad', [np.nan, np.inf])
+  @pytest.mark.parametrize('layout', checkpoints.Layout)
+  def test_numbers_that_are_not_finite(self, tmp_path, params, layout, bad):
+    broken = by_hand.cast(params, jnp.float32)
+    broken['decoder']['layers_0']['mlp']['wo']['kernel'][3, 1] = bad
+    steps.write(layout, tmp_path, broken, CONFIG)
+    refuse(restore, tmp_path, f'not finite (NaN or infinity) in {WO}')
+    read = lambda path: dict(checkpoints.open(path).read_params())
+    refuse(read, tmp_path, WO)
 
 
 def _spoiled(content: bytes, rng: random.Random) -> bytes:
@@ -224,121 +297,6 @@ def _spoiled(content: bytes, rng: random.Random) -> bytes:
   if rng.random() < 0.3:
     data[start : start + rng.randrange(3)] = rng.randbytes(rng.randrange(3))
   return bytes(data)
-
-
-def _entry(begin, end, shape=(2,), dtype='F32'):
-  return {'dtype': dtype, 'shape': shape, 'data_offsets': [begin, end]}
-
-
-class TestSafetensors:
-
-  def write(self, folder, header, num_bytes=16):
-    if not isinstance(header, bytes):
-      header = json.dumps(header).encode()
-    path = epath.Path(folder / 'model.safetensors')
-    path.write_bytes(struct.pack('<Q', len(header)) + header + bytes(num_bytes))
-    return path
-
-  @pytest.mark.parametrize(
-      'header, match',
-      [
-          ({'a': _entry(0, 8, [2.0]), 'b': _entry(8, 16)}, 'is no shape'),
-          ({'a': _entry(0, 8, [True, 2]), 'b': _entry(8, 16)}, 'is no shape'),
-          ({'a': _entry(0, 8, [-2, -1]), 'b': _entry(8, 16)}, 'is no shape'),
-          ({'a': _entry(0, 8, '2'), 'b': _entry(8, 16)}, 'a is .* no dtype'),
-          ({'a': _entry(0, 8, 2), 'b': _entry(8, 16)}, 'a is .* no dtype'),
-          ({'a': _entry(0, 8), 'b': _entry(0, 16, [4])}, 'b starts at byte'),
-          ({'a': _entry(0, 8), 'b': _entry(4, 12)}, 'b starts at byte'),
-          ({'a': _entry(0, 8), 'b': _entry(12, 16, [1])}, 'b starts at byte'),
-          ({'a': _entry(8, 16)}, 'a starts at byte'),
-          ({'a': _entry(0, 8)}, '8 bytes at its end'),
-          ({'a': _entry(8, 0), 'b': _entry(8, 16)}, '-8 bytes are stored'),
-          ({'a': _entry(0.0, 8), 'b': _entry(8, 16)}, 'a is .* no dtype'),
-          ({'a': _entry(False, 8), 'b': _entry(8, 16)}, 'a is .* no dtype'),
-          ({'a': _entry(0, 8, dtype=4), 'b': _entry(8, 16)}, 'no dtype'),
-          ({'a': _entry(0, 16, dtype='F64'), 'b': []}, 'b is .* no dtype'),
-          ({'a\n': 7}, 'is 7, which is no dtype'),
-          ({'a': _entry(0, 24, [2**61, 3])}, '24 bytes are stored'),
-          (b'{"a": 1, "a": 2}', 'name twice'),
-          (b'[' * 10**5, 'nested too deeply'),
-      ],
-  )
-  def test_header(self, tmp_path, header, match):
-    path = self.write(tmp_path, header)
-    refuse(safetensors_file.read_header, path, f'is damaged .*{match}')
-
-  def test_empty_tensors_have_no_bytes(self, tmp_path):
-    header = {'b': _entry(0, 16, [4]), 'c': _entry(0, 0, [0, 3])}
-    path = self.write(tmp_path, header | {'__metadata__': {'format': 'pt'}})
-    found = safetensors_file.read_header(path)
-    assert {n: x.shape for n, x in found.items()} == {'b': (4,), 'c': (0, 3)}
-
-  def test_changed_bytes(self, tmp_path, params):
-    """Files are read if and only if the safetensors library reads them."""
-    tensors = by_hand.hugging_face_tensors(CONFIG, params)
-    path = epath.Path(tmp_path / 'model.safetensors')
-    safetensors.numpy.save_file(tensors, path)
-    content = path.read_bytes()[: 8 + 700]
-    rest = path.read_bytes()[len(content) :]
-    rng = random.Random(0)
-    outcomes = set()
-    for _ in range(400):
-      path.write_bytes(_spoiled(content, rng) + rest)
-      ours, theirs = _ours(path), _theirs(path)
-      assert ours == theirs
-      outcomes.add(ours is None)
-    assert outcomes == {True, False}
-
-
-def _ours(path):
-  try:
-    found = safetensors_file.read_header(path)
-    return {n: x.read().tobytes() for n, x in found.items()}
-  except checkpoints.CheckpointError:
-    return None
-
-
-def _theirs(path):
-  try:
-    found = safetensors.numpy.load_file(path)
-  except Exception:  # it raises errors of several kinds
-    return None
-  return {n: x.tobytes() for n, x in found.items()}
-
-
-class TestChunks:
-  """A reader allocates a chunk before it checks the size of its data."""
-
-  @pytest.mark.parametrize(
-      'field, value, match',
-      [
-          ('chunks', [65536, 65536], r'chunks of shape \(65536, 65536\)'),
-          ('chunks', [6, 5], r'chunks of shape \(6, 5\) are larger'),
-          ('shape', [2**40, 4], 'sizes that no network has'),
-          ('shape', [6, 0], 'larger than the array'),
-          ('chunks', [0, 4], 'cannot be read'),
-          ('chunks', [2.5, 4], 'cannot be read'),
-          ('dtype', '<U3', 'cannot be read|no floating'),
-      ],
-  )
-  def test_zarr(self, tmp_path, params, field, value, match):
-    names = set(_names(params)) - {WO}
-    folder = by_hand.write_legacy(tmp_path, params, inline=names)
-    file = folder / f'target.{WO.replace("/", ".")}' / '.zarray'
-    file.write_text(json.dumps(json.loads(file.read_text()) | {field: value}))
-    refuse(restore, tmp_path, match)
-
-  def test_orbax(self, tmp_path):
-    state = {'target': {'wo': jnp.ones((6, 4))}}
-    folder = epath.Path(tmp_path / 'checkpoint_7')
-    handler = ocp.PyTreeCheckpointHandler(use_ocdbt=False)
-    with ocp.Checkpointer(handler) as checkpointer:
-      checkpointer.save(folder / 'state', args=ocp.args.PyTreeSave(state))
-    assert checkpoints.open(folder).specs['wo'].shape == (6, 4)
-    file = folder / 'state' / 'target.wo' / '.zarray'
-    metadata = json.loads(file.read_text()) | {'chunks': [65536, 65536]}
-    file.write_text(json.dumps(metadata))
-    refuse(read_specs, folder, 'wo: .*larger than the array')
 
 
 @pytest.fixture
@@ -359,33 +317,29 @@ def no_hang(damaged):
 
 
 KINDS = {
-    'pipe': (os.mkfifo, 'is a named pipe'),
-    'dangling link': (lambda path: os.symlink('gone', path), 'is a link to'),
-    'link to itself': (lambda path: os.symlink(path, path), 'is a link to'),
-    'device': (lambda path: os.symlink('/dev/zero', path), 'is a device'),
-    'folder': (os.mkdir, 'is a folder|cannot be read|is damaged'),
+    'pipe': os.mkfifo,
+    'dangling link': lambda path: os.symlink('gone', path),
+    'link to itself': lambda path: os.symlink(path, path),
+    'device': lambda path: os.symlink('/dev/zero', path),
+    'folder': os.mkdir,
 }
 
 
 class TestNoRegularFile:
 
   @pytest.mark.parametrize('kind', KINDS)
-  def test_pipe_or_folder_in_place_of_each_file(self, damaged, kind, no_hang):
-    make, match = KINDS[kind]
+  def test_in_place_of_each_file(self, damaged, kind, no_hang):
     # Orbax writes more files than it reads.
     if (state := damaged / 'checkpoint_7' / 'state').exists():
       files = [state / name for name in ('_METADATA', 'manifest.ocdbt')]
     else:
       files = [path for path in sorted(damaged.rglob('*')) if path.is_file()]
+      files = {path.name: path for path in files}.values()  # one of each name
     assert len(files) > 1
     for file in files:
       file.rename(damaged / 'kept')
-      make(file)
-      with pytest.raises(checkpoints.CheckpointError) as error:
-        restore(damaged)
-      message = str(error.value)
-      assert re.search(f'{match}|is unfinished|No checkpoint', message), file
-      assert message.isprintable() and str(damaged) in message
+      KINDS[kind](file)
+      refuse(restore, damaged)
       file.rmdir() if kind == 'folder' else file.unlink()
       (damaged / 'kept').rename(file)
     restore(damaged)

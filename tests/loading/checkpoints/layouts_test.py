@@ -15,59 +15,19 @@ from speculative_t5x.loading.checkpoints import layouts
 
 class TestFind:
 
-  def test_folder_of_a_step(self, folder):
-    assert (
-        checkpoints.open(folder / 'checkpoint_9').folder.name == 'checkpoint_9'
-    )
-
   def test_newest_by_number_and_not_by_name(self, folder):
     """'checkpoint_9' sorts after 'checkpoint_10'."""
     assert checkpoints.open(folder).folder.name == 'checkpoint_10'
 
-  def test_interrupted_save_is_ignored(self, copied):
+  def test_other_folders_are_ignored(self, copied):
     """Orbax writes under a temporary name and renames the folder at the end."""
     unfinished = 'checkpoint_11.orbax-checkpoint-tmp-1234'
     shutil.copytree(copied / 'checkpoint_10', copied / unfinished)
-    assert checkpoints.open(copied).folder.name == 'checkpoint_10'
-
-  def test_folder_named_checkpoint_is_no_checkpoint(self, copied):
     (copied / 'checkpoint').mkdir()
     assert checkpoints.open(copied).folder.name == 'checkpoint_10'
 
-  def test_missing_folder(self, tmp_path):
-    with pytest.raises(checkpoints.CheckpointError, match='no such folder'):
-      checkpoints.open(tmp_path / 'mistyped')
-
-  @pytest.mark.parametrize(
-      'make', [lambda x: x.touch(), lambda x: x.symlink_to('gone')]
-  )
-  def test_the_newest_step_is_no_folder(self, copied, make):
-    """The error does not fall back to an older step silently."""
-    make(copied / 'checkpoint_11')
-    with pytest.raises(
-        checkpoints.CheckpointError, match='checkpoint_11 has .* no folder'
-    ):
-      checkpoints.open(copied)
-
-  def test_folder_without_checkpoints(self, tmp_path):
-    with pytest.raises(checkpoints.CheckpointError, match='checkpoint_<step>'):
-      checkpoints.open(tmp_path)
-
-  def test_half_written(self, copied):
-    (copied / 'checkpoint_10' / 'state' / '_METADATA').unlink()
-    with pytest.raises(
-        checkpoints.CheckpointError, match='checkpoint_10 is unfinished'
-    ):
-      checkpoints.open(copied)
-
-  def test_a_mistyped_path_leaves_no_folder(self, tmp_path):
-    with pytest.raises(checkpoints.CheckpointError, match='mistyped'):
-      checkpoints.open(tmp_path / 'mistyped' / 'checkpoint_1')
-    assert list(tmp_path.iterdir()) == []
-
   def test_remote_path_is_not_relative(self):
     assert str(layouts._absolute('gs://bucket/model')) == 'gs://bucket/model'
-
 
   def test_url_of_a_file(self, folder):
     url = folder.as_uri()
@@ -87,14 +47,26 @@ class TestPathsThatOrbaxMisreads:
         save(tmp_path / name, 1, {})
     assert not list(tmp_path.iterdir())
 
-  @pytest.mark.parametrize('name', ['a\\b', '[a]'])
-  def test_copied(self, folder, tmp_path, name):
-    shutil.copytree(folder, tmp_path / name)
-    if name == '[a]':
-      assert checkpoints.open(tmp_path / name).step == 10
-    else:
-      with pytest.raises(checkpoints.CheckpointError, match='Rename'):
-        checkpoints.open(tmp_path / name)
+  def test_copied(self, folder, tmp_path):
+    shutil.copytree(folder, tmp_path / '[a]')
+    assert checkpoints.open(tmp_path / '[a]').step == 10
+    shutil.copytree(folder, tmp_path / 'a\\b')
+    with pytest.raises(checkpoints.CheckpointError, match='Rename'):
+      checkpoints.open(tmp_path / 'a\\b')
+
+
+def _half_written(folder):
+  (folder / 'checkpoint_10' / 'state' / '_METADATA').unlink()
+
+
+def _without_state(folder):
+  state = folder / 'checkpoint_10' / 'state'
+  state.rename(state.parent / 'state.orbax-checkpoint-tmp-9')
+
+
+def _only_unfinished(folder):
+  (folder / 'checkpoint_10').rename(folder / 'checkpoint_10.tmp-1')
+  shutil.rmtree(folder / 'checkpoint_9')
 
 
 class TestRefused:
@@ -106,42 +78,50 @@ class TestRefused:
     assert len(str(error.value).splitlines()) == 1
     assert str(path) in str(error.value)
 
-  def test_mesh_tensorflow(self, tmp_path):
-    """The path can be the folder, or the prefix that T5's tools use."""
-    for name in ('checkpoint', 'model.ckpt-900.index', 'operative_config.gin'):
+  @pytest.mark.parametrize(
+      'damage', [_half_written, _without_state, _only_unfinished]
+  )
+  def test_unfinished(self, copied, damage):
+    damage(copied)
+    self.refuse(copied, 'unfinished')
+
+  def test_the_newest_step_is_no_folder(self, copied):
+    """The error does not fall back to an older step silently."""
+    (copied / 'checkpoint_11').touch()
+    self.refuse(copied, 'checkpoint_11: it is not a folder')
+
+  @pytest.mark.parametrize(
+      'name', ['checkpoint_10.orbax-checkpoint-tmp-9', 'checkpoint_9.tmp-1']
+  )
+  def test_a_name_of_an_unfinished_save(self, copied, name):
+    shutil.copytree(copied / 'checkpoint_10', copied / name)
+    self.refuse(copied / name, 'unfinished')
+
+  @pytest.mark.parametrize(
+      'names, match',
+      [
+          ([], 'is empty'),
+          ([f'notes{i}.txt' for i in range(9)], 'notes0.txt, .* and 3 more'),
+          (['model.safetensors'], 'without a config.json'),
+          (['pytorch_model.bin', 'config.json'], 'pytorch_model.bin alone'),
+          (
+              ['checkpoint', 'model.ckpt-900.index', 'operative_config.gin'],
+              'Mesh TensorFlow.*convert_tf_checkpoint',
+          ),
+      ],
+  )
+  def test_other_files(self, tmp_path, names, match):
+    for name in names:
       (tmp_path / name).write_text('')
-    self.refuse(tmp_path, 'Mesh TensorFlow.*convert_tf_checkpoint')
+    self.refuse(tmp_path, match)
+
+  def test_no_folder(self, tmp_path):
+    (tmp_path / 'file').write_bytes(b'')
+    self.refuse(tmp_path / 'file', 'not a folder')
+    self.refuse(tmp_path / 'mistyped', 'no such folder')
+    assert len(list(tmp_path.iterdir())) == 1
+    # The prefix that T5's tools use.
     self.refuse(tmp_path / 'model.ckpt-900', 'Mesh TensorFlow')
-
-  def test_a_name_of_an_unfinished_save(self, copied):
-    for name in ('checkpoint_10.orbax-checkpoint-tmp-9', 'checkpoint_9.tmp-1'):
-      shutil.copytree(copied / 'checkpoint_10', copied / name)
-      self.refuse(copied / name, 'unfinished')
-
-  def test_only_unfinished_saves(self, copied):
-    (copied / 'checkpoint_10').rename(copied / 'checkpoint_10.tmp-1')
-    shutil.rmtree(copied / 'checkpoint_9')
-    self.refuse(copied, 'unfinished.*holds checkpoint_10.tmp-1 alone')
-
-  def test_a_step_without_a_state(self, copied):
-    step = copied / 'checkpoint_10'
-    (step / 'state').rename(step / 'state.orbax-checkpoint-tmp-9')
-    with pytest.raises(checkpoints.CheckpointError, match='10 is unfinished'):
-      checkpoints.open(copied)
-
-  def test_folder_with_other_files(self, tmp_path):
-    self.refuse(tmp_path, 'It is empty')
-    for i in range(9):
-      (tmp_path / f'notes{i}.txt').write_text('')
-    self.refuse(tmp_path, 'It holds notes0.txt, .* and 3 more')
-
-  def test_only_pickles(self, tmp_path):
-    (tmp_path / 'pytorch_model.bin').write_bytes(b'')
-    self.refuse(tmp_path, 'pytorch_model.bin alone')
-
-  def test_path_of_a_file(self, tmp_path):
-    (tmp_path / 'model.safetensors').write_bytes(b'')
-    self.refuse(tmp_path / 'model.safetensors', 'there is no such folder')
 
 
 class TestStep:
@@ -150,21 +130,6 @@ class TestStep:
     assert checkpoints.open(folder).step == 10
     (copied / 'checkpoint_9').rename(copied / 'best')
     assert checkpoints.open(copied / 'best').step == 9
-
-  @pytest.mark.parametrize(
-      'save',
-      [
-          checkpoints.save,
-          lambda path, step, params: checkpoints.save_each(
-              path, step, checkpoints.flatten(params).items()
-          ),
-      ],
-  )
-  @pytest.mark.parametrize('step', [-1, 2**31, 7.5, 7.0, '7', None])
-  def test_step_without_a_valid_folder_name(self, tmp_path, params, save, step):
-    with pytest.raises(checkpoints.CheckpointError, match='Pass a whole'):
-      save(tmp_path / 'model', step, params)
-    assert list(tmp_path.iterdir()) == []
 
   @pytest.mark.parametrize('step', [0, np.int64(2**31 - 1), jnp.int32(5)])
   def test_saved_step_is_found(self, tmp_path, step):
@@ -188,10 +153,10 @@ class TestStep:
       'step',
       [
           jnp.int32(-3), jnp.zeros(2, jnp.int32), jnp.float32(7.5),
-          jnp.float32(-3), jnp.float32(jnp.nan), jnp.float32(jnp.inf),
+          jnp.float32(jnp.nan),
       ],
   )  # fmt: skip
   def test_stored_step_is_no_number(self, tmp_path, step):
     self.write_step(tmp_path, step)
-    with pytest.raises(checkpoints.CheckpointError, match='step.* no .*number'):
+    with pytest.raises(checkpoints.CheckpointError, match='training step'):
       _ = checkpoints.open(tmp_path).step

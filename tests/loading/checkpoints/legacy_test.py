@@ -11,7 +11,6 @@ import pytest
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.loading.checkpoints import legacy
-from speculative_t5x.loading.checkpoints import msgpack_file
 from tests import checkpoints_by_hand as by_hand
 from tests import tiny
 
@@ -49,17 +48,6 @@ class TestVariants:
     by_hand.write_legacy(tmp_path, params, driver=driver)
     assert_holds(tmp_path, params)
 
-  def test_all_arrays_in_the_msgpack_file(self, tmp_path, params):
-    folder = by_hand.write_legacy(
-        tmp_path, params, inline=checkpoints.flatten(params)
-    )
-    assert [child.name for child in folder.iterdir()] == ['checkpoint']
-    assert_holds(tmp_path, params)
-
-  def test_all_arrays_in_zarr(self, tmp_path, params):
-    by_hand.write_legacy(tmp_path, params, inline=())
-    assert_holds(tmp_path, params)
-
   def test_arrays_that_flax_splits(self, tmp_path, params, monkeypatch):
     """Flax splits arrays at 1 GB; here at 256 bytes."""
     monkeypatch.setattr(serialization, 'MAX_CHUNK_SIZE', 256)
@@ -69,11 +57,10 @@ class TestVariants:
     assert b'__msgpack_chunked_array__' in (folder / 'checkpoint').read_bytes()
     assert_holds(tmp_path, params)
 
-  @pytest.mark.parametrize('rows', [1, 5, 16])
-  def test_several_chunks(self, tmp_path, params, rows):
+  def test_several_chunks(self, tmp_path, params):
     """5 does not divide the number of rows, so the last chunk is padded."""
     folder = by_hand.write_legacy(
-        tmp_path, params, max_chunk=rows * CONFIG.emb_dim
+        tmp_path, params, max_chunk=5 * CONFIG.emb_dim
     )
     assert len(list((folder / WO_FOLDER).iterdir())) > 2
     assert_holds(tmp_path, params)
@@ -83,18 +70,14 @@ class TestVariants:
     narrow = by_hand.cast(params, jnp.bfloat16)
     by_hand.write_legacy(tmp_path, narrow, inline=inline)
     assert_holds(tmp_path, narrow)
-    specs = checkpoints.open(tmp_path).specs
-    assert {str(spec.dtype) for spec in specs.values()} == {'bfloat16'}
-    restored = restore(tmp_path, dtype=jnp.bfloat16)
+    restored = restore(tmp_path, dtype=None)
     assert {str(x.dtype) for x in restored.values()} == {'bfloat16'}
 
   @pytest.mark.parametrize(
       'wrap',
       [
-          lambda tree: {'version': 3, 'optimizer': tree},
           lambda tree: {'version': 2, 'optimizer': tree},
           lambda tree: {'optimizer': tree},
-          lambda tree: tree,
           lambda tree: {'target': tree['target']},
       ],
   )
@@ -116,19 +99,10 @@ class TestVariants:
     by_hand.write_legacy(tmp_path, params, wrap=with_states)
     assert_holds(tmp_path, params)
 
-  def test_specs(self, tmp_path, params):
-    by_hand.write_legacy(tmp_path, params)
-    specs = checkpoints.open(tmp_path).specs
-    assert {name: (x.shape, x.dtype) for name, x in specs.items()} == {
-        name: (x.shape, x.dtype)
-        for name, x in checkpoints.flatten(params).items()
-    }
-    assert checkpoints.open(tmp_path).layout is checkpoints.Layout.LEGACY
-
   def test_bucket(self):
     """The bucket's name in the spec is a placeholder; the path has the name."""
     spec = by_hand.DRIVERS['gcs']('target.wo')
-    path = legacy._leaf('wo', {'driver': 'zarr', **spec}, {})
+    path = legacy._zarr_path({'driver': 'zarr', **spec})
     folder = epath.Path('gs://bucket/model/checkpoint_7')
     found = legacy._zarr_spec(folder, path)
     assert found['kvstore'] == {
@@ -145,94 +119,6 @@ class TestVariants:
     by_hand.write_legacy(tmp_path, params, step=11)
     assert checkpoints.open(tmp_path).layout is checkpoints.Layout.LEGACY
     assert checkpoints.open(tmp_path).step == 11
-
-
-class TestDamage:
-  """Each error is one line with the folder, and the parameter if known."""
-
-  def refuse(self, path, match):
-    with pytest.raises(checkpoints.CheckpointError, match=match) as error:
-      restore(path)
-    assert len(str(error.value).splitlines()) == 1
-    assert str(path) in str(error.value)
-
-  @pytest.mark.parametrize('rest', [0, 1, 100])
-  def test_chunk_cut_short(self, tmp_path, params, rest):
-    folder = by_hand.write_legacy(tmp_path, params)
-    chunk = folder / WO_FOLDER / '0.0'
-    chunk.write_bytes(chunk.read_bytes()[:rest])
-    self.refuse(tmp_path, f'{WO} .*cannot be read')
-
-  def test_missing_chunk(self, tmp_path, params):
-    """TensorStore would fill in zeros."""
-    folder = by_hand.write_legacy(tmp_path, params, max_chunk=512)
-    (folder / WO_FOLDER / '1.0').unlink()
-    self.refuse(tmp_path, f'{WO} .*cannot be read')
-
-  def test_missing_zarr_folder(self, tmp_path, params):
-    folder = by_hand.write_legacy(tmp_path, params)
-    (folder / WO_FOLDER).rename(tmp_path / 'elsewhere')
-    self.refuse(tmp_path, f'{WO} .*cannot be read')
-    with pytest.raises(checkpoints.CheckpointError, match=WO):
-      _ = checkpoints.open(tmp_path).specs
-
-  @pytest.mark.parametrize('keep', [0, 1, 2, 40, 500, -1])
-  def test_msgpack_cut_short(self, tmp_path, params, keep):
-    folder = by_hand.write_legacy(tmp_path, params)
-    file = folder / 'checkpoint'
-    file.write_bytes(file.read_bytes()[:keep])
-    self.refuse(tmp_path, 'checkpoint is cut short or damaged')
-
-  @pytest.mark.parametrize(
-      'content', [b'model_checkpoint_path: "model.ckpt-9"\n', b'\xc1\x00']
-  )
-  def test_missing_msgpack_file(self, tmp_path, content):
-    (tmp_path / 'checkpoint_7').mkdir()
-    (tmp_path / 'checkpoint_7' / 'checkpoint').write_bytes(content)
-    self.refuse(tmp_path, 'checkpoint is cut short or damaged')
-
-  def test_no_prefix_is_a_valid_tree(self, tmp_path, params):
-    folder = by_hand.write_legacy(tmp_path, params)
-    file = epath.Path(folder / 'checkpoint')
-    data = file.read_bytes()
-    for keep in range(len(data)):
-      file.write_bytes(data[:keep])
-      with pytest.raises((EOFError, ValueError)):
-        msgpack_file.read_tree(file)
-
-  @pytest.mark.parametrize(
-      'wrap, match',
-      [
-          (lambda tree: {'version': 1, 'optimizer': tree}, 'version 1'),
-          (lambda tree: {'version': 3, 'optimizer': {}}, 'no target'),
-          (lambda tree: {'version': 3}, 'no target'),
-          (lambda tree: {'target': {'wo': None}}, 'wo of .* no array'),
-          (
-              lambda tree: {'target': {'wo': np.zeros(3, np.uint16)}},
-              'wo as uint16',
-          ),
-          (
-              lambda tree: {'target': {'wo': np.zeros(3, np.int8)}},
-              'wo int8.*Quantized',
-          ),
-      ],
-  )
-  def test_contents(self, tmp_path, params, wrap, match):
-    by_hand.write_legacy(tmp_path, params, wrap=wrap)
-    self.refuse(tmp_path, match)
-
-  @pytest.mark.parametrize('path', ['/etc', '../checkpoint_6/target.wo'])
-  def test_paths_outside_of_the_checkpoint(self, tmp_path, params, path):
-    spec = {'driver': 'zarr', **by_hand.DRIVERS['file'](path)}
-    wrap = lambda tree: {'target': {'wo': spec}}
-    by_hand.write_legacy(tmp_path, params, wrap=wrap)
-    self.refuse(tmp_path, 'no zarr folder of the checkpoint')
-
-  def test_another_network(self, tmp_path, params):
-    by_hand.write_legacy(tmp_path, params)
-    other = models.abstract_params(tiny.config(num_encoder_layers=1))
-    with pytest.raises(checkpoints.CheckpointError, match='layers_1'):
-      checkpoints.open(tmp_path).restore_params(other)
 
   def test_training_cannot_resume(self, tmp_path, params):
     by_hand.write_legacy(tmp_path, params)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from speculative_t5x.loading import checkpoints
-from speculative_t5x.loading.checkpoints import unfinished
+from speculative_t5x.loading.checkpoints import saving
 from tests import full_disk
 
 _MANY = np.random.default_rng(0).random((100, 100), np.float32)
@@ -33,12 +33,13 @@ class TestFullDisk:
     with full_disk.full_disk(1000) as reason:
       with pytest.raises(checkpoints.CheckpointError) as caught:
         save(tmp_path, 2)
-    assert str(caught.value) == (
-        f'The checkpoint {tmp_path / "checkpoint_2"} cannot be written'
-        f' ({reason}). Nothing of it is left, and earlier ones are kept. Give'
-        ' another folder, or the space and the rights to write there.'
-    )
+    message = str(caught.value)
+    assert f'{tmp_path / "checkpoint_2"} cannot be written' in message
+    assert reason in message and len(message.splitlines()) == 1
     assert not caplog.records
+    assert sorted(tmp_path.rglob('*')) == before
+    with pytest.raises(checkpoints.CheckpointError, match='is a checkpoint at'):
+      save(tmp_path, 1)
     assert sorted(tmp_path.rglob('*')) == before
     save(tmp_path, 2)
     assert sorted(checkpoints.step_folders(tmp_path)) == [1, 2]
@@ -51,20 +52,9 @@ class TestFullDisk:
 
 
 @pytest.mark.parametrize('save', [_save, _save_each])
-def test_existing_step(tmp_path, save):
-  save(tmp_path, 2)
-  before = sorted(tmp_path.rglob('*'))
-  with full_disk.full_disk(1000):
-    with pytest.raises(checkpoints.CheckpointError, match='is a checkpoint at'):
-      save(tmp_path, 2)
-  assert sorted(tmp_path.rglob('*')) == before
-
-
-@pytest.mark.parametrize('save', [_save, _save_each])
-@pytest.mark.parametrize('name', ['orbax-checkpoint-tmp', 'partial_save.x'])
-def test_files_of_a_killed_process_are_removed(tmp_path, save, name):
-  left = tmp_path / f'checkpoint_2.{name}'
-  (left / 'state').mkdir(parents=True)
+def test_files_of_a_killed_process_are_removed(tmp_path, save):
+  for name in ('orbax-checkpoint-tmp', 'partial_save.x'):
+    (tmp_path / f'checkpoint_2.{name}' / 'state').mkdir(parents=True)
   save(tmp_path, 2)
   assert [path.name for path in tmp_path.iterdir()] == ['checkpoint_2']
 
@@ -82,7 +72,7 @@ def test_step_that_a_killed_process_left_in_a_bucket(tmp_path, save, left):
 
 
 @pytest.mark.parametrize('save', [_save, _save_each])
-@pytest.mark.parametrize('other', ['notes.txt', 'checkpoint', 'target/a'])
+@pytest.mark.parametrize('other', ['notes.txt', 'target/a'])
 def test_folder_of_a_step_with_other_files_remains(tmp_path, save, other):
   file = tmp_path / 'checkpoint_2' / other
   file.parent.mkdir(parents=True)
@@ -116,7 +106,7 @@ def test_threads_that_write_on_leave_nothing(tmp_path, error):
       (tmp_path / 'checkpoint_2.orbax-checkpoint-tmp').mkdir()
 
   late = Late()
-  with pytest.raises(error), unfinished.nothing_left_behind(step_folder):
+  with pytest.raises(error), saving.nothing_left_behind(step_folder):
     late.start()
     raise error
   late.join()

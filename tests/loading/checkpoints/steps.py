@@ -1,12 +1,15 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A tiny network, and an optimizer state of its parameters."""
+"""A tiny network in any layout, and an optimizer state of its parameters."""
 
 import dataclasses
+import pathlib
 
 import jax
 
+from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
+from tests import checkpoints_by_hand as by_hand
 from tests import tiny
 
 CONFIG = tiny.config(num_encoder_layers=1)
@@ -20,3 +23,17 @@ def with_states(params):
 def expected(**overrides):
   """Returns names and shapes of CONFIG's network, with overrides."""
   return models.abstract_params(dataclasses.replace(CONFIG, **overrides))
+
+
+def write(layout, path, params, config=CONFIG, shards=1):
+  """Writes a network in a layout, as step 7 where that is stored."""
+  path = pathlib.Path(path)
+  match layout:
+    case checkpoints.Layout.ORBAX:
+      checkpoints.save(path, 7, params)
+    case checkpoints.Layout.LEGACY:
+      by_hand.write_legacy(path, params)
+    case checkpoints.Layout.HUGGING_FACE:
+      tensors = by_hand.hugging_face_tensors(config, params)
+      fields = by_hand.hugging_face_config(config)
+      by_hand.write_hugging_face(path, fields, tensors, shards)

@@ -24,11 +24,11 @@ _WORKLOAD = memory.Workload(
 )
 
 
-def _vocabulary(text='ein Mann geht', sha256='0' * 64, extra_ids=0):
+def _vocabulary(text='ein Mann geht'):
   with tempfile.TemporaryDirectory() as folder:
     path = pathlib.Path(folder) / 'a.model'
-    pieces = vocabularies.load(vocabulary_files.train(path, text=text))
-  return facts.Vocabulary(sha256, pieces.num_pieces + extra_ids, pieces)
+    vocabulary = vocabularies.load(vocabulary_files.train(path, text=text))
+  return vocabulary.within(vocabulary.num_pieces)
 
 
 @pytest.fixture(scope='module')
@@ -36,10 +36,10 @@ def vocabulary():
   return _vocabulary()
 
 
-def _candidate(vocabulary, dtype=jnp.float32, **overrides):
+def _candidate(vocabulary, **overrides):
   config = tiny.config(**overrides)
   specs = {
-      name: jax.ShapeDtypeStruct(spec.shape, dtype)
+      name: jax.ShapeDtypeStruct(spec.shape, jnp.float32)
       for name, spec in checkpoints.flatten(
           models.abstract_params(config)
       ).items()
@@ -76,9 +76,7 @@ def test_a_good_pair(pair):
   assert not report.errors
   assert _verdicts(report) == {'memory per device': 'note'}
   assert _finding(report, 'layers: encoder + decoder').draft == '2 + 1'
-  assert _finding(report, 'heads').target == '2 x 16'
   assert _finding(report, 'relative positions').target == '2 heads, 32 buckets'
-  assert _finding(report, 'output head').target == 'separate'
   counts = _finding(report, 'parameters')
   assert int(counts.target.replace(',', '')) == sum(
       x.size for x in pair[0].specs.values()
@@ -87,47 +85,36 @@ def test_a_good_pair(pair):
 
 class TestVocabularies:
 
-  def test_other_files_of_the_same_pieces(self, pair):
-    other = dataclasses.replace(pair[1].vocabulary, sha256='1' * 64)
-    draft = dataclasses.replace(pair[1], vocabulary=other)
-    found = _finding(_check(pair[0], draft), 'vocabulary: SHA-256')
-    assert found.verdict == 'note' and 'the same pieces' in found.remedy
-    assert (found.target, found.draft) == ('0' * 12, '1' * 12)
-
   def test_another_piece(self, pair):
-    other = _vocabulary('ein Mann gehr', '1' * 64)
+    other = _vocabulary('ein Mann gehr')
     draft = dataclasses.replace(pair[1], vocabulary=other)
     (found,) = _check(pair[0], draft).errors
     assert found.name == 'vocabulary: SHA-256'
-    pieces = [v.vocabulary.pieces for v in (pair[0], draft)]
-    first = next(
-        i
-        for i in range(pieces[0].num_pieces)
-        if len({v.id_to_piece(i) for v in pieces}) == 2
-    )
-    assert found.remedy.startswith(
-        f"Id {first} is {pieces[0].id_to_piece(first)!r} in the target's"
-    )
+    assert found.target != found.draft
+    assert "in the target's vocabulary and 'r' in the draft's" in found.remedy
 
-  def test_another_size(self, pair):
-    other = _vocabulary('a man walks on', '1' * 64)
-    draft = dataclasses.replace(pair[1], vocabulary=other)
-    (found,) = _check(pair[0], draft).errors
-    assert "pieces, the draft's" in found.remedy
-
-  def test_none(self, pair):
-    candidates = [dataclasses.replace(c, vocabulary=None) for c in pair]
-    report = _check(*candidates)
-    assert not report.errors
-    found = _finding(report, 'vocabulary')
-    assert found.verdict == 'warning' and 'not checked' in found.remedy
+  @pytest.mark.parametrize(
+      ('target', 'draft', 'verdicts'),
+      [
+          ({}, {'is_assumed': True}, {'vocabulary: SHA-256': 'note'}),
+          ({'vocabulary': None}, {}, {'vocabulary': 'warning'}),
+          ({}, {'vocabulary': None}, {'vocabulary': 'warning'}),
+      ],
+  )
+  def test_not_compared(self, pair, target, draft, verdicts):
+    pair = [
+        dataclasses.replace(each, **changes)
+        for each, changes in zip(pair, (target, draft))
+    ]
+    verdicts = {'memory per device': 'note'} | verdicts
+    assert _verdicts(_check(*pair)) == verdicts
 
   @pytest.mark.parametrize(
       ('missing', 'narrow'),
       [((1, 0), 'target'), ((0, 1), 'draft'), ((0, 0), '')],
   )
   def test_pieces_without_a_logit(self, vocabulary, missing, narrow):
-    widths = [vocabulary.num_ids - n for n in missing]
+    widths = [vocabulary.num_pieces - n for n in missing]
     pair = [
         _candidate(vocabulary, vocab_size=widths[0]),
         _candidate(vocabulary, vocab_size=widths[1], num_decoder_layers=1),
@@ -137,59 +124,41 @@ class TestVocabularies:
     if narrow:
       assert f'The {narrow} has only {min(widths)} logits' in errors[0].remedy
 
-  def test_ids_that_a_task_adds_need_logits(self, pair):
-    (found,) = _check(
-        *(
-            dataclasses.replace(c, vocabulary=_vocabulary(extra_ids=100))
-            for c in pair
-        )
-    ).errors
-    assert found.name == 'vocabulary: ids'
-    assert int(found.target) == pair[0].vocabulary.num_ids + 100
+
+@pytest.mark.parametrize(
+    ('changes', 'name', 'shown', 'verdict'),
+    [
+        (dict(vocab_size=48), 'logits', '48', 'note'),
+        (dict(vocab_size=80), 'logits', '80', 'note'),
+        (dict(head_dim=8), 'heads', '2 x 8', 'ok'),
+        (dict(logits_via_embedding=True), 'output head', 'the embedding', 'ok'),
+        (dict(dtype=jnp.bfloat16), 'dtype to decode in', 'bfloat16', 'ok'),
+        (dict(num_encoder_layers=3), 'parameters', None, 'warning'),
+        (dict(), 'parameters', None, 'warning'),
+    ],
+)
+def test_draft(vocabulary, pair, changes, name, shown, verdict):
+  draft = _candidate(vocabulary, **changes)
+  found = _finding(_check(pair[0], draft), name)
+  assert found.verdict == verdict and shown in (None, found.draft)
 
 
-class TestSizes:
-
-  @pytest.mark.parametrize(
-      ('width', 'message'), [(48, 'never proposes'), (80, 'are dropped')]
+def test_what_the_parameters_state(pair):
+  specs = {'a': jax.ShapeDtypeStruct((2, 3), jnp.bfloat16)}
+  draft = dataclasses.replace(
+      pair[1], config_source=facts.FROM_PARAMETERS, specs=specs
   )
-  def test_logits_of_another_width(self, pair, vocabulary, width, message):
-    draft = _candidate(vocabulary, vocab_size=width, num_decoder_layers=1)
-    report = _check(pair[0], draft)
-    assert not report.errors
-    found = _finding(report, 'logits')
-    assert found.verdict == 'note' and message in found.remedy
-    assert found.draft == str(width)
+  report = _check(pair[0], draft)
+  assert _finding(report, 'dtype stored').draft == 'bfloat16'
+  assert _finding(report, 'mlp_activations').verdict == 'note'
 
-  def test_draft_model_that_is_not_smaller(self, pair):
-    report = _check(pair[1], pair[0])
-    assert not report.errors
-    assert _verdicts(report)['parameters'] == 'warning'
-    # A draft model of the same size is no better.
-    assert _verdicts(_check(pair[0], pair[0]))['parameters'] == 'warning'
 
-  def test_activations_are_assumed_for_parameters(self, pair):
-    draft = dataclasses.replace(pair[1], config_source=facts.FROM_PARAMETERS)
-    found = _finding(_check(pair[0], draft), 'mlp_activations')
-    assert found.verdict == 'note' and 'assumed' in found.remedy
-
-  def test_dtypes(self, pair, vocabulary):
-    draft = _candidate(vocabulary, jnp.bfloat16, num_decoder_layers=1)
-    report = _check(pair[0], draft)
-    assert _finding(report, 'dtype stored').draft == 'bfloat16'
-    assert _finding(report, 'dtype to decode in').draft == 'float32'
-
-  def test_head_tied_to_the_embedding(self, pair, vocabulary):
-    draft = _candidate(vocabulary, logits_via_embedding=True)
-    found = _finding(_check(pair[0], draft), 'output head')
-    assert (found.target, found.draft) == ('separate', 'the embedding')
-
-  @pytest.mark.parametrize('name', ['inputs_length', 'targets_length'])
-  def test_long_sequences(self, pair, name):
-    for length, verdict in ((128, 'ok'), (129, 'note')):
-      report = _check(*pair, **{name: length})
-      found = _finding(report, 'lengths of inputs, targets')
-      assert found.verdict == verdict and not report.errors
+@pytest.mark.parametrize('name', ['inputs_length', 'targets_length'])
+def test_long_sequences(pair, name):
+  for length, verdict in ((128, 'ok'), (129, 'note')):
+    report = _check(*pair, **{name: length})
+    found = _finding(report, 'lengths of inputs, targets')
+    assert found.verdict == verdict and not report.errors
 
 
 class TestProblems:
@@ -240,11 +209,6 @@ class TestMemory:
     report = _check(*pair, None)
     assert not report.errors
     assert 'not compared' in _finding(report, 'memory per device').remedy
-
-  @pytest.mark.parametrize('value', [0, -1.0, float('nan'), '16'])
-  def test_invalid_memory_size(self, pair, value):
-    with pytest.raises(ValueError, match='device_memory_gib must be'):
-      _check(*pair, value)
 
   def test_assumptions(self, pair):
     counted = _check(*pair).assumptions

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests that one job at a time holds a folder, also after a crash."""
 
-import fcntl
 import os
 import signal
 import subprocess
@@ -39,31 +38,19 @@ def _check_refused(folder):
   return str(caught.value)
 
 
-@pytest.fixture(params=['local', 'remote'])
-def kind(request, monkeypatch):
-  is_remote = request.param == 'remote'
-  monkeypatch.setattr(regular_files, 'is_remote', lambda _: is_remote)
-  return request.param
-
-
 class TestHold:
 
-  def test_second_job_is_refused(self, tmp_path, kind):
-    with folder_lock.hold(tmp_path):
-      error = _check_refused(tmp_path)
-      assert f'(process {os.getpid()} on ' in error
-      assert '. Wait until it ends, or give another folder.' in error
-      assert ('remove' in error) == (kind == 'remote')
-      assert _names(tmp_path) == [folder_lock.NAME]
-    assert _names(tmp_path) == []
-    with folder_lock.hold(tmp_path):
-      assert _names(tmp_path) == [folder_lock.NAME]
-
-  @pytest.mark.parametrize('error', [ValueError, KeyboardInterrupt])
-  def test_released_after_an_error(self, tmp_path, kind, error):
-    with pytest.raises(error), folder_lock.hold(tmp_path):
-      raise error
-    assert _names(tmp_path) == []
+  @pytest.mark.parametrize('is_remote', [False, True])
+  def test_second_job_is_refused(self, tmp_path, monkeypatch, is_remote):
+    monkeypatch.setattr(regular_files, 'is_remote', lambda _: is_remote)
+    for error in (ValueError, KeyboardInterrupt):
+      with pytest.raises(error), folder_lock.hold(tmp_path):
+        message = _check_refused(tmp_path)
+        assert f'(process {os.getpid()} on ' in message
+        assert ('remove' in message) == is_remote
+        assert _names(tmp_path) == [folder_lock.NAME]
+        raise error
+      assert _names(tmp_path) == []
 
   def test_empty_folders_are_removed(self, tmp_path):
     (tmp_path / 'a').mkdir()
@@ -82,28 +69,32 @@ class TestHold:
         pytest.fail('it could')
     assert (tmp_path / 'file').read_text() == 'mine'
 
-  def test_lock_of_another_job_remains(self, tmp_path):
-    """The lock was made after this job's had been removed by hand."""
-    with folder_lock.hold(tmp_path):
-      (tmp_path / folder_lock.NAME).unlink()
-      (tmp_path / folder_lock.NAME).write_text('of another job')
-    assert (tmp_path / folder_lock.NAME).read_text() == 'of another job'
+  def test_full_disk_leaves_no_lock(self, tmp_path):
+    with full_disk.full_disk(0), pytest.raises(OSError, match='cannot be writ'):
+      with folder_lock.hold(tmp_path / 'a' / 'b'):
+        pytest.fail('it could')
+    assert _names(tmp_path) == []
 
-  def test_lock_removed_since_it_was_opened(self, tmp_path, monkeypatch):
+  def test_lock_that_is_a_dangling_link(self, tmp_path):
+    (tmp_path / folder_lock.NAME).symlink_to(tmp_path / 'missing' / 'file')
+    with pytest.raises(OSError, match='cannot be written to'):
+      with folder_lock.hold(tmp_path):
+        pytest.fail('it could')
+
+  def test_lock_that_is_removed_when_it_is_opened(self, tmp_path, monkeypatch):
     """Its job ended at that moment, so holding the file means nothing."""
     lock = tmp_path / folder_lock.NAME
-    flock, opened = folder_lock.fcntl.flock, []
+    found, opened = os.open, []
 
-    def remove_first(file, operation):
-      opened.append(file)
-      if len(opened) == 1:
-        lock.unlink()
-      flock(file, operation)
+    def open_and_remove(path, *args, **options):
+      file = found(path, *args, **options)
+      if os.fspath(path) == str(lock) and not opened:
+        opened.append(lock.unlink())
+      return file
 
-    monkeypatch.setattr(folder_lock.fcntl, 'flock', remove_first)
+    monkeypatch.setattr(os, 'open', open_and_remove)
     with folder_lock.hold(tmp_path):
-      assert len(opened) == 2
-      monkeypatch.undo()
+      assert opened
       _check_refused(tmp_path)
 
 
@@ -127,43 +118,3 @@ def test_killed_job_holds_no_lock(tmp_path):
     assert text.startswith(f'process {os.getpid()} on')
     assert text.count('process') == 1  # nothing of the earlier job
   assert _names(tmp_path) == []
-
-
-def test_folder_that_another_job_removes(tmp_path, monkeypatch):
-  """The other job had made the folder, which existed when this job began."""
-  folder, removed = tmp_path / 'new', []
-  folder.mkdir()
-
-  def open_after_that(*args, **options):
-    if not removed:
-      removed.append(folder.rmdir())
-    return open(*args, **options)
-
-  monkeypatch.setattr(folder_lock, 'open', open_after_that, raising=False)
-  with folder_lock.hold(folder):
-    assert _names(folder) == [folder_lock.NAME]
-
-
-def test_unwritable_lock_leaves_no_file(tmp_path):
-  with full_disk.full_disk(0), pytest.raises(OSError, match='cannot be writt'):
-    with folder_lock.hold(tmp_path / 'a' / 'b'):
-      pytest.fail('it could')
-  assert _names(tmp_path) == []
-
-
-def test_lock_with_undecodable_bytes(tmp_path):
-  lock = tmp_path / folder_lock.NAME
-  with open(lock, 'wb') as file:
-    file.write(b'job \xff')
-    file.flush()
-    fcntl.flock(file, fcntl.LOCK_EX)
-    with pytest.raises(folder_lock.FolderInUseError, match='another job'):
-      with folder_lock.hold(tmp_path):
-        pytest.fail('a second job got in')
-
-
-def test_lock_that_is_a_dangling_link(tmp_path):
-  (tmp_path / folder_lock.NAME).symlink_to(tmp_path / 'missing' / 'file')
-  with pytest.raises(OSError, match='cannot be written to'):
-    with folder_lock.hold(tmp_path):
-      pytest.fail('it could')

@@ -42,12 +42,6 @@ class TestReplace:
     assert path.read_bytes() == b'text'
     assert [each.name for each in tmp_path.iterdir()] == ['file']
 
-  def test_place_of_a_folder(self, tmp_path):
-    (tmp_path / 'file').mkdir()
-    with pytest.raises(OSError, match=f'{tmp_path} cannot be written to'):
-      whole_files.replace(epath.Path(tmp_path), 'file', b'text')
-    assert [each.name for each in tmp_path.iterdir()] == ['file']
-
 
 def test_interrupted(tmp_path, monkeypatch):
   """Whole lines of a part of a file would pass for the file."""

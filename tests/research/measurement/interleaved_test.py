@@ -4,7 +4,6 @@
 
 import collections
 import itertools
-import types
 
 import jax.numpy as jnp
 import numpy as np
@@ -161,30 +160,6 @@ class TestRun:
     assert (plain.compile_s, speculative.compile_s) == (8.0, 7.0)
     assert plain.seconds.tolist() == [5.0]  # of 4, 5 and 9
     assert speculative.seconds.tolist() == [2.0]  # of 1, 2 and 7
-
-
-class TestResults:
-
-  def test_padding_rows_are_left_out(self):
-    decoded = [
-        types.SimpleNamespace(
-            sequences=np.full((4, 3), i), log_probs=np.full((4,), -i)
-        )
-        for i in (1, 2)
-    ]
-    run = interleaved.Run(decoded, np.ones(2), 0.0)
-    sequences, scores = run.best_last(6, num_decodes=1)
-    assert sequences[:, 0, 0].tolist() == [1, 1, 1, 1, 2, 2]
-    assert scores[:, 0].tolist() == [-1, -1, -1, -1, -2, -2]
-
-  def test_decodes_of_an_example_are_sorted(self):
-    decoded = types.SimpleNamespace(
-        sequences=np.arange(6)[:, None], log_probs=-np.array([1, 2, 0, 3, 3, 9])
-    )
-    run = interleaved.Run([decoded, decoded], np.ones(2), 0.0)
-    sequences, scores = run.best_last(3, num_decodes=3)
-    assert sequences[..., 0].tolist() == [[1, 0, 2], [5, 3, 4], [1, 0, 2]]
-    assert scores.tolist() == [[-2, -1, 0], [-9, -3, -3], [-2, -1, 0]]
 
 
 class TestSpeedup:

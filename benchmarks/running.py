@@ -1,0 +1,112 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What benchmarks share: options, processes, and lines of JSON."""
+
+import argparse
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent import futures
+import dataclasses
+import json
+import multiprocessing
+import pathlib
+from typing import Any
+
+from speculative_t5x.decoder import counts
+from speculative_t5x.decoder import token_decoder
+from speculative_t5x.research import progress
+from speculative_t5x.research.measurement import interleaved
+from speculative_t5x.research.measurement import provenance
+
+
+def parser(name: str, description: str | None) -> argparse.ArgumentParser:
+  """Returns a parser of a benchmark's options, of which none can be cut short.
+
+  Args:
+    name: the benchmark.
+    description: the docstring of its module, which `--help` shows.
+  """
+  return argparse.ArgumentParser(
+      prog=f'python -m benchmarks.{name}',
+      description=description,
+      formatter_class=argparse.RawDescriptionHelpFormatter,
+      allow_abbrev=False,
+  )
+
+
+def positive(text: str) -> int:
+  """Parses an option that is a whole number and at least 1."""
+  value = int(text)
+  if value < 1:
+    raise argparse.ArgumentTypeError(f'must be at least 1, got {value}')
+  return value
+
+
+def several(kind: Callable[[str], Any]) -> Callable[[str], tuple[Any, ...]]:
+  """Returns a parser of values of a kind that are separated by commas."""
+  return lambda text: tuple(map(kind, text.split(',')))
+
+
+def process() -> futures.ProcessPoolExecutor:
+  """Returns a process of its own, which ends with the context.
+
+  In one process the thread pools of several systems hinder each other, so a
+  benchmark times each system in its own.
+  """
+  spawn = multiprocessing.get_context('spawn')
+  return futures.ProcessPoolExecutor(max_workers=1, mp_context=spawn)
+
+
+def time_ways(
+    ways: Mapping[str, Callable[[token_decoder.Request], Any]],
+    requests: Sequence[token_decoder.Request],
+    repeats: int,
+    name: str,
+) -> dict[str, interleaved.Run]:
+  """Times ways of decoding the same requests interleaved.
+
+  Args:
+    ways: By name, what decodes a request.
+    requests: What is decoded.
+    repeats: How often each request is timed.
+    name: What is timed, for the progress on a terminal.
+  """
+  timer = interleaved.Timer(list(ways.values()), repeats=repeats)
+  with progress.Progress(name, len(requests)) as shown:
+    return dict(zip(ways, timer.run(requests, after=shown.show), strict=True))
+
+
+def describe(run: interleaved.Run, plain: interleaved.Run) -> dict[str, Any]:
+  """Returns the speedup of a run over plain decoding, and its tokens per call.
+  """
+  counted = counts.total(run.decoded)
+  return {
+      'speedup': interleaved.speedup(plain, run),
+      'speedup_ci95': interleaved.speedup_interval(plain, run),
+      'tokens_per_target_call': counted.tokens / counted.target_calls,
+  }
+
+
+def line(benchmark: str, **values: Any) -> str:
+  """Returns a record as a line of JSON, with the machine that made it."""
+  machine = {
+      'host': dataclasses.asdict(provenance.describe_host()),
+      'device': dataclasses.asdict(provenance.describe_device()),
+  }
+  return json.dumps(
+      {'benchmark': benchmark, **values, **machine}, allow_nan=False
+  )
+
+
+def write(lines: Iterable[str], output: pathlib.Path | None) -> None:
+  """Prints each line when it is measured, and keeps all so far in a file.
+
+  Args:
+    lines: without their ends.
+    output: the file; None to print only.
+  """
+  written = []
+  for each in lines:
+    print(each, flush=True)
+    written.append(each + '\n')
+    if output is not None:  # after each, as all of them take long
+      output.write_text(''.join(written))

@@ -1,0 +1,52 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The drafter that a program means by a model, a source, or nothing at all."""
+
+from speculative_t5x.loading import models
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.drafters import draft_model_source
+from speculative_t5x.loading.drafters import lookup_source
+from speculative_t5x.loading.drafters import source
+
+# What a program may give as a drafter.
+Given = source.Drafting | source.Source | models.Model | None
+
+
+def load(
+    drafter: Given,
+    target: models.ModelSource | None = None,
+    vocabulary: vocabularies.Vocabulary | None = None,
+) -> source.Drafting:
+  """Returns the `source.Drafting` that is meant.
+
+  Args:
+    drafter: A loaded model, which drafts; a source; a `source.Drafting`; None
+      for lookup in the inputs, in what has been decoded, and in hints.
+    target: The target before its weights are read, for the sources that need
+      it; None if they are read already.
+    vocabulary: Vocabulary of the target; None if there is none to compare with.
+  Raises:
+    ValueError: for anything else, such as the class of a drafter; if the
+      drafter cannot draft for the target.
+  """
+  if drafter is None:
+    drafter = lookup_source.FromContext()
+  if isinstance(drafter, source.Drafting):
+    return drafter
+  if isinstance(drafter, models.Model):
+    return draft_model_source.from_model(drafter)
+  if not isinstance(drafter, type):
+    if target is not None and hasattr(drafter, 'find'):
+      return drafter.find(target, vocabulary)()
+    if hasattr(drafter, 'load'):
+      return drafter.load()
+    if hasattr(drafter, 'find'):
+      raise ValueError(
+          f'{type(drafter).__name__} looks at the checkpoint of its target, of'
+          ' which only the weights are left. Give the path of the target.'
+      )
+  raise ValueError(
+      'A drafter must be a loaded model, a source such as'
+      f' lookup_source.FromContext(), or a Drafting, got {drafter!r}. The class'
+      " of a drafter goes into source.WithoutParameters(<class>, '<name>')."
+  )

@@ -1,0 +1,158 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Judges drafters and draft length policies, through the production step."""
+
+from collections.abc import Callable, Sequence
+import functools
+
+from speculative_t5x.drafters import draft_model
+from speculative_t5x.drafters import in_order
+from speculative_t5x.drafters import lookup
+from speculative_t5x.loading.drafters import source
+from speculative_t5x.policies import confidence
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import draft_length
+from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.speculation import verification
+from speculative_t5x.testing import pairs
+from speculative_t5x.testing import reachable
+from speculative_t5x.testing import rules
+from speculative_t5x.testing import step_programs
+from speculative_t5x.testing import table_model
+
+_ROUNDING = 1e-5  # of probabilities, which production computes in float32
+
+# Drafts as long as they get, and drafts that stop after some tokens.
+_POLICIES = draft_length.Fixed(), confidence.Confidence(0.45)
+
+
+def check_drafter(
+    make: Callable[[contracts.Model, int], contracts.Drafter],
+    params: contracts.Params = None,
+    *,
+    gamma: int = 2,
+    vocab_size: int = 3,
+    temperatures: Sequence[float] = (1.0, 0.0),
+    tolerance: float = 1e-4,
+) -> None:
+  """Checks that outputs follow the target's distribution with a drafter.
+
+  Two examples are decoded by the production step: a random table is the target,
+  and all outputs of up to 4 tokens are enumerated, over everything that is
+  drafted. The drafter must draw its tokens in the order of its uniforms, as by
+  `sampling.draw`, and work for any target: one that runs layers of the target
+  cannot be judged. The number of paths grows as vocab_size^gamma.
+
+  Args:
+    make: the class of the drafter, or what makes it of a target and gamma, as
+      `source.Drafting.make`.
+    params: its parameters, for a vocabulary of `vocab_size`; None without.
+    gamma: draft tokens per block.
+    vocab_size: tokens of the target, at least 3; 0 is padding and start, 1 the
+      end.
+    temperatures: temperatures of target and drafter.
+    tolerance: the largest total variation distance that passes.
+  Raises:
+    AssertionError: for a distance above it; if tokens are not drawn from the
+      distributions that the drafter states; if a token is drawn and not tested
+      for its value; if a row depends on other rows; if the state has not one
+      entry per row. The message says which.
+    ValueError: if the drafter does not return what `contracts.Drafter` says.
+  """
+  target = table_model.TextModel(vocab_size)
+  drafter = source.WithoutParameters(make, '').load().drafter(target, gamma)
+  reads_hints = getattr(drafter, 'reads_hints', False)
+  for hints in (None, pairs.HINTS) if reads_hints else (None,):
+    pair = pairs.of_tables(
+        drafter,
+        params,
+        vocab_size=vocab_size,
+        tolerance=_ROUNDING,
+        hints=hints,
+    )
+    for policy in _POLICIES:
+      _check(pair, policy, temperatures, tolerance)
+
+
+def check_policy(
+    policy: contracts.DraftLengthPolicy,
+    *,
+    gamma: int = 2,
+    vocab_size: int = 3,
+    temperatures: Sequence[float] = (1.0, 0.0),
+    tolerance: float = 1e-4,
+) -> None:
+  """Checks that outputs follow the target's distribution under a policy.
+
+  As in `check_drafter` all outputs are enumerated, with a draft model as the
+  drafter, alone and after lookup.
+
+  Args:
+    policy: an object, not its class.
+    gamma: draft tokens per block.
+    vocab_size: tokens of the target, at least 3.
+    temperatures: temperatures of target and drafter.
+    tolerance: the largest total variation distance that passes.
+  Raises:
+    AssertionError: for a distance above it; if a token is drawn and not tested
+      for its value; if a row depends on other rows; if the state has not one
+      entry per row; if `is_constant` is true and drafts have other lengths. The
+      message says which.
+    ValueError: if the policy does not return what `contracts.DraftLengthPolicy`
+      says.
+    TypeError: if it is not hashable, as a frozen dataclass is.
+  """
+  draft_length.check(policy)
+  draft_length.check_gamma(policy, gamma)
+  hash(policy)
+  target = table_model.TextModel(vocab_size)
+  model = draft_model.DraftModel(target, gamma, vocab_size)
+  copying = lookup.Lookup(gamma, 2, 1)
+  logits = pairs.draft_logits(vocab_size)
+  for drafter, params in (
+      (model, logits),
+      (in_order.InOrder((copying, model), target), (None, logits)),
+  ):
+    pair = pairs.of_tables(
+        drafter, params, vocab_size=vocab_size, tolerance=_ROUNDING
+    )
+    lengths = _check(pair, policy, temperatures, tolerance)
+    if policy.is_constant and lengths - {gamma}:
+      raise AssertionError(
+          f'The policy {policy.name} has is_constant = True, and there are'
+          f' drafts of {sorted(lengths)} tokens where gamma is {gamma}. Set'
+          ' is_constant = False.'
+      )
+
+
+def _check(
+    pair: pairs.Pair,
+    policy: contracts.DraftLengthPolicy,
+    temperatures: Sequence[float],
+    tolerance: float,
+) -> set[int]:
+  """Checks that outputs of the rule of the paper follow the target.
+
+  Returns:
+    The lengths of drafts, see `reachable.Reached`.
+  """
+  program = step_programs.Program(pair, policy)
+  lengths = set()
+  for setting in rules.samplings(temperatures, pair.target.vocab_size):
+    program = program.with_sampling(sampling_lib.make_sampling(**setting))
+    found = reachable.reach(program, verification.TOKENWISE, _enumerator())
+    lengths |= found.lengths
+    shown = ', '.join(f'{name} {value:g}' for name, value in setting.items())
+    exact = reachable.exact_distributions(program)
+    for example, both in enumerate(zip(exact, found.distributions)):
+      rules.check_distance(
+          f'{program.name} at {shown}, example {example},',
+          rules.total_variation(*both),
+          tolerance,
+      )
+  return lengths
+
+
+@functools.cache
+def _enumerator() -> rules.Enumerator:
+  return rules.Enumerator(verification.TOKENWISE)

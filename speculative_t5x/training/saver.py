@@ -1,0 +1,174 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Measures and saves the states of a training run, and finds the newest."""
+
+from collections.abc import Callable
+import math
+import os
+import time
+from typing import Any
+
+from etils import epath
+import jax
+import optax
+
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.training import adafactor
+from speculative_t5x.training import curves
+from speculative_t5x.training import history as history_lib
+from speculative_t5x.training import losses
+from speculative_t5x.training import steps
+from speculative_t5x.training import tensorboard
+from speculative_t5x.training import training_lines
+
+
+def newest(
+    init: Callable[[], Any],
+    optimizer: optax.GradientTransformation,
+    model_dir: epath.Path,
+    train_steps: int,
+) -> adafactor.TrainState | None:
+  """Return the state of the newest whole checkpoint; None without one.
+
+  Args:
+    init: Returns the first parameters.
+    optimizer: The optimizer that `adafactor.make` returned.
+    model_dir: The folder of the checkpoints.
+    train_steps: The total number of training steps.
+  Raises:
+    ValueError: if the checkpoint is of another training, or of a later step.
+  """
+  folders = {
+      step: folder
+      for step, folder in checkpoints.step_folders(model_dir).items()
+      if not checkpoints.is_cut_off(folder)
+  }
+  if not folders:
+    return None
+  last = max(folders)
+  if last > train_steps:
+    raise ValueError(
+        f'{folders[last]} is beyond train_steps {train_steps}. Raise'
+        ' train_steps, or choose another model_dir.'
+    )
+  params = jax.eval_shape(init)
+  states = jax.eval_shape(
+      lambda params: adafactor.to_param_states(optimizer.init(params)), params
+  )
+  step, *found = checkpoints.open(folders[last]).restore_state(params, states)
+  return adafactor.from_param_states(optimizer, step, *found)
+
+
+class Saver:
+  """Measures and saves train states.
+
+  Attributes:
+    history: What was measured at the checkpoints.
+  """
+
+  def __init__(
+      self,
+      validation: steps.Validation,
+      model_dir: epath.Path,
+      keep: int | None,
+      state: adafactor.TrainState,
+  ):
+    """Read the history, and do what is missing after a resumption.
+
+    A job may be killed after it saved a checkpoint and before it kept or showed
+    its measures.
+
+    Args:
+      validation: Measures the parameters at each checkpoint.
+      model_dir: The folder of the checkpoints.
+      keep: The number of newest checkpoints to keep, beside the best one; None
+        for all.
+      state: The state from which the training goes on.
+    """
+    self._validation = validation
+    self._model_dir = model_dir
+    self._keep = keep
+    self._created = time.time()
+    self._window = training_lines.Window()
+    step = int(state.step)
+    self.history = history_lib.History(model_dir, step)
+    points = self.history.points
+    if step and (not points or points[-1].step != step):
+      self.history.add(self._measure(state))
+    if points:
+      self.show()
+
+  def add(self, metrics: losses.Metrics) -> None:
+    """Add the metrics of the steps of a call."""
+    self._window.add(metrics)
+
+  def save(self, state: adafactor.TrainState) -> history_lib.Point:
+    """Measure a state, and save both if the measures are finite."""
+    point = self._measure(state)
+    checkpoints.save(
+        self._model_dir,
+        point.step,
+        state.params,
+        adafactor.to_param_states(state.opt_state),
+    )
+    self.history.add(point)
+    self._remove_others()
+    return point
+
+  def show(self) -> None:
+    """Write the history for TensorBoard and as curves.
+
+    Nothing is lost if this fails: the checkpoint and its measures are saved.
+    """
+    points = self.history.points
+    tensorboard.write(self._model_dir, points, self._created)
+    curves.write(self._model_dir, points, self.history.best.step)
+    self._window = training_lines.Window()
+
+  def _measure(self, state: adafactor.TrainState) -> history_lib.Point:
+    training = self._window.means()
+    measured = self._validation(state.params)
+    step = int(state.step)
+    # A gradient can be NaN although the loss of its step was finite, and a
+    # second moment too large for float32 would stop its parameter for good.
+    if not (
+        all(map(math.isfinite, measured.values()))
+        and all(map(checkpoints.is_finite, jax.tree.leaves(state)))
+    ):
+      raise not_finite(
+          f'The training state or the validation after step {step} is not'
+          ' finite.',
+          self._model_dir,
+      )
+    return history_lib.Point(
+        step, training, measured, self._validation.score(measured), time.time()
+    )
+
+  def _remove_others(self) -> None:
+    """Remove checkpoints that are neither among the newest nor the best."""
+    if self._keep is None:
+      return
+    folders = checkpoints.step_folders(self._model_dir)
+    for step in sorted(folders)[: -self._keep]:
+      if step != self.history.best.step:
+        _remove(folders[step])
+
+
+def _remove(folder: epath.Path) -> None:
+  if os.path.islink(folder):
+    os.unlink(folder)
+  else:
+    folder.rmtree()
+
+
+def not_finite(found: str, model_dir: epath.Path) -> ValueError:
+  """Return the error for a training that diverged.
+
+  Args:
+    found: A sentence that says what is not finite.
+    model_dir: The folder of the checkpoints.
+  """
+  return ValueError(
+      f'{found} Lower the learning rate, lengthen its warmup or change the'
+      f' seed; resuming from {model_dir} without a change would fail again.'
+  )

@@ -1,0 +1,329 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Enumerated outputs of every drafter beside `tests/combinations_test.py`.
+
+Here are longer blocks, other samplings, and what is drafted: a drafter whose
+drafts are worse than they should be keeps the target's distribution, so that
+its draft tokens' distributions are compared with those of their model.
+"""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from speculative_t5x.drafters import draft_model
+from speculative_t5x.drafters import early_exit
+from speculative_t5x.drafters import in_order
+from speculative_t5x.loading.drafters import draft_model_source
+from speculative_t5x.loading.drafters import early_exit_source
+from speculative_t5x.loading.drafters import shared_encoder_source
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import draft_length
+from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.testing import all_drafts
+from speculative_t5x.testing import pairs
+from speculative_t5x.testing import reachable
+from speculative_t5x.testing import step_programs
+from speculative_t5x.testing import table_model
+from speculative_t5x.training import steps
+from tests import combinations
+from tests import mixed_drafts
+from tests import tiny
+from tests import tiny_drafters
+
+pytestmark = pytest.mark.long
+
+CONFIG, VOCAB = tiny_drafters.CONFIG, tiny_drafters.VOCAB
+SAMPLINGS = {}, {'temperature': 0.0}, {'temperature': 0.6, 'topk': 2}
+
+
+def reach(program, rule='tokenwise') -> reachable.Reached:
+  return reachable.reach(
+      program, combinations.RULES[rule], combinations.enumerator(rule)
+  )
+
+
+def check(pair: pairs.Pair, policy=draft_length.Fixed(), samplings=SAMPLINGS):  # noqa: B008
+  """Checks the outputs of a pair at some samplings."""
+  program = step_programs.Program(pair, policy)
+  for sampling in samplings:
+    program = program.with_sampling(sampling_lib.make_sampling(**sampling))
+    assert combinations.error(program, reach(program)) < pair.tolerance
+
+
+@pytest.mark.usefixtures('float64')
+class TestTables:
+
+  @pytest.mark.parametrize('gamma', [1, 3])
+  @pytest.mark.parametrize(
+      'name', ['short vocabulary', 'uniform', 'unigram', 'bigram']
+  )
+  def test_drafters_that_are_tables(self, name, gamma):
+    check(tiny_drafters.make(name, gamma))
+
+  @pytest.mark.parametrize('gamma', [1, 2, 3])
+  def test_drafts_of_both_kinds(self, gamma):
+    """Drafts of any length, drawn and chosen, by the last outcome."""
+    pair = tiny_drafters.of_tables(mixed_drafts.MixedDrafts(VOCAB, gamma))
+    policy = mixed_drafts.KeyPolicy()
+    check(pair, policy, [{}, {'temperature': 0.6, 'topk': 2}])
+
+
+def error_after_lookup() -> float:
+  """Returns the error of what a draft model drafts after tokens of lookup."""
+  program = step_programs.Program(
+      tiny_drafters.make('lookup then model'), draft_length.Fixed()
+  )
+  reach(program)
+  (known,) = program.known.values()
+  drafted = [
+      (example, prefix + tokens[:i], tokens[i : i + 1], [q])
+      for example, prefix, tokens, probs in known
+      for i, q in enumerate(np.frombuffer(probs).reshape(len(tokens), -1))
+      if np.max(q) < 1  # not copied
+  ]
+  logits = tiny_drafters.draft_tables()
+  find_logits = lambda example, tokens: logits[
+      example, *table_model.place(tokens)
+  ]
+  return combinations.draft_error(program, find_logits, drafted)
+
+
+@pytest.mark.usefixtures('float64')
+def test_tokens_of_a_drafter_before_are_fed(monkeypatch):
+  assert error_after_lookup() < 1e-12
+  after = in_order.InOrder._after
+  monkeypatch.setattr(
+      in_order.InOrder,
+      '_after',
+      lambda *args: after(*args)._replace(num_pending=0),
+  )
+  assert error_after_lookup() > 1e-3
+
+
+@pytest.fixture
+def exact_products():
+  with jax.default_matmul_precision('highest'):
+    yield
+
+
+EXIT = dataclasses.replace(CONFIG, num_decoder_layers=1)
+
+
+def exit_params(head=None):
+  """Returns the target's first layer, with a head of its own if given."""
+  params = tiny.params(CONFIG)
+  if head is not None:
+    params = CONFIG.put_head(params, head)
+  decoder = {k: v for k, v in params['decoder'].items() if k != 'layers_1'}
+  return {**params, 'decoder': decoder}
+
+
+@functools.cache
+def other_head():
+  """Returns the head of another random network."""
+  params = jax.tree.map(lambda x: 2 * x, steps.init_params(CONFIG, 9))
+  return CONFIG.take_head(params)
+
+
+def with_other_head():
+  drafter = early_exit_source.of_network(CONFIG, 1)
+  return dataclasses.replace(drafter, params=other_head())
+
+
+# What drafts, the network that it should draft with, and its parameters.
+NETWORKS = {
+    'draft model': lambda: (
+        draft_model_source.from_model(tiny.model(CONFIG, noise=0.5)),
+        CONFIG,
+        tiny.params(CONFIG, noise=0.5),
+    ),
+    'early exit': lambda: (
+        early_exit_source.of_network(CONFIG, 1), EXIT, exit_params()
+    ),
+    'all layers': lambda: (
+        early_exit_source.of_network(CONFIG, 2), CONFIG, tiny.params(CONFIG)
+    ),
+    'head': lambda: (with_other_head(), EXIT, exit_params(other_head())),
+    'shared encoder': lambda: (
+        shared_encoder_source.from_model(
+            tiny.model(tiny_drafters.DECODER, noise=0.5)
+        ),
+        tiny_drafters.DECODER,
+        tiny.params(tiny_drafters.DECODER, noise=0.5),
+    ),
+}  # fmt: skip
+# By gamma. With one draft token, a network falls behind after its acceptance.
+LIMITS = {1: (3, 2), 2: (3, 2), 3: (2, 1)}
+
+
+@functools.cache  # the expected distributions are computed once
+def expected(name: str, gamma: int) -> tiny_drafters.FindLogits:
+  _, config, params = NETWORKS[name]()
+  depth = max(LIMITS[gamma]) - 1 + gamma
+  return tiny_drafters.teacher_forced(config, params, depth)
+
+
+def make_program(name: str, gamma: int, sampling) -> step_programs.Program:
+  drafter, *_ = NETWORKS[name]()
+  return step_programs.Program(
+      tiny_drafters.of_network(drafter, gamma, LIMITS[gamma]),
+      draft_length.Fixed(),
+      sampling_lib.make_sampling(**sampling),
+  )
+
+
+def first_drafts(program):
+  """Returns what is drafted before any token, see `draft_error`."""
+  rule = combinations.RULES['tokenwise']
+  state = program.begin(rule)
+  examples = np.arange(len(program.pair.limits))
+  found = all_drafts.drafts(program, rule, examples, state)
+  return [(each.row, (), each.tokens, each.probs) for each in found]
+
+
+@pytest.mark.usefixtures('exact_products')
+class TestNetworks:
+
+  @pytest.mark.parametrize(
+      ('name', 'gamma', 'sampling'),
+      [
+          ('draft model', 1, {}),
+          ('early exit', 1, {'temperature': 0.6, 'topk': 2}),
+          ('early exit', 3, {}),
+          ('all layers', 1, {}),
+          ('head', 1, {}),
+          ('shared encoder', 1, {'temperature': 0.6, 'topk': 2}),
+          ('shared encoder', 3, {}),
+      ],
+  )
+  def test_outputs_and_drafts(self, name, gamma, sampling):
+    program = make_program(name, gamma, sampling)
+    assert combinations.error(program, reach(program)) < 2e-5
+    found = combinations.draft_error(program, expected(name, gamma))
+    assert found < 2e-5
+
+
+def _deeper(original):
+  """Drafts with one layer more."""
+
+  def propose(self, *args):
+    deeper = dataclasses.replace(self, exit_layer=self.exit_layer + 1)
+    return original(deeper, *args)
+
+  return propose
+
+
+def _last_layers(original):
+  def share(self, params, target):
+    cross = target.memory.cross[-self.exit_layer :]
+    shared = original(self, params, target)
+    return shared._replace(memory=target.memory.replace(cross=cross))
+
+  return share
+
+
+def _cache_of_last_layers(original):
+  def share(self, params, target):
+    cache = target.cache[-self.exit_layer :]
+    return original(self, params, target)._replace(cache=cache)
+
+  return share
+
+
+def _at(ahead):
+  """Returns `propose` at a wrong number of tokens."""
+
+  def make(original):
+    def propose(self, params, memory, state, view):
+      num_tokens = jnp.maximum(view.num_tokens + ahead, 0)
+      shifted = view._replace(num_tokens=num_tokens)
+      return original(self, params, memory, state, shifted)
+
+    return propose
+
+  return make
+
+
+def _written_behind(original):
+  """Leaves the draft's entries where committed tokens are."""
+
+  def propose(self, params, memory, state, view):
+    draft, state, cache = original(self, params, memory, state, view)
+    roll = lambda x: jnp.roll(x, -1, axis=-1)
+    return draft, state, jax.tree.map(roll, cache)
+
+  return propose
+
+
+def _reads_changed(change):
+  """Returns `DraftModel.init` in a changed context."""
+
+  def make(original):
+    def init(self, params, context, rows, slots):
+      return original(self, params, change(context), rows, slots)
+
+    return init
+
+  return make
+
+
+def _every_position_is_input(context: contracts.Context):
+  return context._replace(inputs=jnp.maximum(context.inputs, 0))
+
+
+def _output_of_another_position(context: contracts.Context):
+  return context._replace(features=jnp.roll(context.features, 1, axis=1))
+
+
+def _not_rewound(original):
+  def propose(self, params, memory, state, view):
+    fed = state.replace(num_fed=view.num_tokens)  # also where it was not
+    return original(self, params, memory, fed, view)
+
+  return propose
+
+
+_EXIT = early_exit.EarlyExit
+MUTANTS = {
+    'one layer too many': ('early exit', _EXIT, 'propose', _deeper),
+    'inputs of the last layers': ('early exit', _EXIT, '_share', _last_layers),
+    'cache of the last layers': (
+        'early exit', _EXIT, '_share', _cache_of_last_layers,
+    ),
+    'one position too early': ('early exit', _EXIT, 'propose', _at(-1)),
+    'one position too late': ('early exit', _EXIT, 'propose', _at(1)),
+    'cache left behind': ('early exit', _EXIT, 'propose', _written_behind),
+    'padding is read': (
+        'shared encoder', draft_model.DraftModel, 'init',
+        _reads_changed(_every_position_is_input),
+    ),
+    'output of another position': (
+        'shared encoder', draft_model.DraftModel, 'init',
+        _reads_changed(_output_of_another_position),
+    ),
+    'cache that is not rewound': (
+        'shared encoder', draft_model.DraftModel, 'propose', _not_rewound,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.usefixtures('exact_products')
+@pytest.mark.parametrize('name', MUTANTS)
+def test_mutants_are_found(name, monkeypatch):
+  drafter, owner, attribute, make = MUTANTS[name]
+  monkeypatch.setattr(owner, attribute, make(getattr(owner, attribute)))
+  program = make_program(drafter, 1, {})
+  try:
+    first = first_drafts(program)
+    if combinations.draft_error(program, expected(drafter, 1), first) > 2e-3:
+      return
+    found = combinations.error(program, reach(program))
+  except AssertionError:  # found by a check on the way
+    return
+  of_drafts = combinations.draft_error(program, expected(drafter, 1))
+  assert max(found, of_drafts) > 2e-3
