@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import seqio
 from t5x import models
 
+from speculative_t5x.loading import descriptions
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.drafters import source
 from speculative_t5x.networks import network
@@ -202,7 +203,10 @@ class SpeculativeModel(models.EncoderDecoderModel):
     )
 
   def _make_drafter(self, target: network.NetworkModel) -> contracts.Drafter:
-    return self._drafter.drafter(target, self._gamma)
+    own = source.Drafting(
+        self._drafter.make, descriptions.DrafterDescription()
+    )
+    return own.drafter(target, self._gamma)
 
 
 def _check_drafter(drafter: Any) -> None:
