@@ -21,6 +21,7 @@ call, the draft tokens per target call, and its share of the oracle's gain.
 import argparse
 from collections.abc import Iterator, Sequence
 import dataclasses
+import functools
 import pathlib
 from typing import Any
 
@@ -39,7 +40,6 @@ from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.research.measurement import part_programs
 from speculative_t5x.research.measurement import part_sums
 from speculative_t5x.research.measurement import step_times
-from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import widths
 from speculative_t5x.tasks import bulletin_summaries  # noqa: F401  likewise
@@ -93,30 +93,50 @@ def parse_arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
   return parser.parse_args(given)
 
 
-class Workload:
-  """The requests of a task, and its target with the drafter."""
+class Lengths:
+  """All draft lengths of a task, compiled once for all temperatures.
 
-  def __init__(self, task: _Task, num_examples: int):
+  Attributes:
+    costs: The costs of a draft, as policies take them.
+  """
+
+  def __init__(self, task: _Task, gammas: Sequence[int], num_examples: int):
+    """Loads a task, and times the parts of decoding.
+
+    Args:
+      task: The task.
+      gammas: The fixed lengths. Those that adapt take the largest at most.
+      num_examples: How many of the task's examples are decoded.
+    """
     pair = embedded.load_decoder(task=task.pair)
-    self._decoder = pair.tokens
-    self._drafter = (
-        lookup_source.FromContext().load()
-        if task.copies
-        else pair.tokens.loaded_drafter
-    )
-    lengths = {'inputs': pair.inputs_length, 'targets': pair.tokens.length}
+    self._decoder, drafter = pair.tokens, pair.tokens.loaded_drafter
+    if task.copies:
+      drafter = lookup_source.FromContext().load()
+    with_length = functools.partial(self._decoder.with_drafter, drafter)
     self._examples = examples_lib.load(
         task.name,
         task.split,
-        lengths,
+        {'inputs': pair.inputs_length, 'targets': self._decoder.length},
         num_examples,
     )
-
-  def decoder(
-      self, gamma: int, policy: contracts.DraftLengthPolicy | None = None
-  ) -> token_decoder.TokenDecoder:
-    """Returns a decoder, of a fixed length by default."""
-    return self._decoder.with_drafter(self._drafter, gamma, policy)
+    self._gammas, gamma = gammas, max(gammas)
+    requests = self.requests(_TEMPERATURES[0])
+    self._parts = step_times.Parts(
+        part_programs.PartPrograms(with_length(gamma)), requests[0]
+    )
+    for number in range(_ROUNDS):
+      self._parts.time_encoders(requests[number % len(requests)])
+      self._parts.time_round()
+    self.costs = _costs(self._parts, gamma)
+    policies = [
+        confidence.Confidence(),
+        expected_speed.ExpectedSpeed(**self.costs),
+        marginal_gain.MarginalGain(**self.costs),
+    ]
+    decoders = {str(each): with_length(each) for each in gammas}
+    decoders |= {each.kind: with_length(gamma, each) for each in policies}
+    self._ways = {'plain': with_length(gamma).plain}
+    self._ways |= {key: each.speculative for key, each in decoders.items()}
 
   def requests(self, temperature: float) -> list[token_decoder.Request]:
     """Returns one request per example."""
@@ -134,53 +154,11 @@ class Workload:
         )
     )
 
-
-class Lengths:
-  """All draft lengths of a task, compiled once for all temperatures.
-
-  Attributes:
-    costs: of a draft, as policies take them.
-  """
-
-  def __init__(
-      self,
-      workload: Workload,
-      gammas: Sequence[int],
-      requests: Sequence[token_decoder.Request],
-  ):
-    """Times the parts of decoding.
-
-    Args:
-      workload: the task.
-      gammas: the fixed lengths. Those that adapt take the largest at most.
-      requests: of the shape to decode; the encoders are timed on them.
-    """
-    gamma = max(gammas)
-    self._gammas = gammas
-    self._parts = step_times.Parts(
-        part_programs.PartPrograms(workload.decoder(gamma)), requests[0]
-    )
-    for number in range(_ROUNDS):
-      self._parts.time_encoders(requests[number % len(requests)])
-      self._parts.time_round()
-    self.costs = _costs(self._parts, gamma)
-    policies = [
-        confidence.Confidence(),
-        expected_speed.ExpectedSpeed(**self.costs),
-        marginal_gain.MarginalGain(**self.costs),
-    ]
-    decoders = {str(each): workload.decoder(each) for each in gammas}
-    decoders |= {each.kind: workload.decoder(gamma, each) for each in policies}
-    self._ways = {'plain': workload.decoder(gamma).plain}
-    self._ways |= {key: each.speculative for key, each in decoders.items()}
-
   def measure(
-      self,
-      requests: Sequence[token_decoder.Request],
-      repeats: int,
-      name: str,
+      self, temperature: float, repeats: int, name: str
   ) -> dict[str, Any]:
     """Times all lengths on the same requests, and returns the record."""
+    requests = self.requests(temperature)
     runs = running.time_ways(self._ways, requests, repeats, name)
     plain = runs.pop('plain')
     best_gamma = min(self._gammas, key=lambda x: runs[str(x)].walltime_s)
@@ -258,11 +236,9 @@ def describe(
 def lines(options: argparse.Namespace) -> Iterator[str]:
   """Yields a line of JSON per task and temperature."""
   for name, task in TASKS.items():
-    workload = Workload(task, options.examples)
-    batches = {each: workload.requests(each) for each in _TEMPERATURES}
-    lengths = Lengths(workload, options.gammas, batches[_TEMPERATURES[0]])
-    for temperature, requests in batches.items():
-      found = lengths.measure(requests, options.repeats, name)
+    lengths = Lengths(task, options.gammas, options.examples)
+    for temperature in _TEMPERATURES:
+      found = lengths.measure(temperature, options.repeats, name)
       yield running.line(
           'draft_lengths',
           task=name,

@@ -204,7 +204,7 @@ def multi30k(tmp_path_factory):
       folder / name, 1, tiny.params(config, noise=noise)
   )
   save('target', tiny.config(), 0.0)
-  save('draft', tiny.config(), 0.1)
+  save('draft', tiny.config(head_dim=8), 0.1)
   save('decoder', tiny.config(num_encoder_layers=0), 0.1)
   flags = f'--multi30k={folder} --target={folder}/target --inputs=2 --gamma=2'
   return lambda *drafts: cases.read(

@@ -107,12 +107,10 @@ END
     "--metadata-from-file=startup-script=${WORK}/guard"
 }
 
-# Sends this commit with its history, so that run records can name it.
 set_up() {
   local unpack='rm -rf speculative_t5x && git clone --quiet source.bundle'
   unpack+=' speculative_t5x && cd speculative_t5x && bash'
-  step git bundle create --quiet "${WORK}/source.bundle" HEAD &&
-    tpu scp "${WORK}/source.bundle" "${NAME}:" --worker=all &&
+  tpu scp "${WORK}/source.bundle" "${NAME}:" --worker=all &&
     tpu ssh "${NAME}" --worker=all \
       "--command=${unpack} scripts/cloud_tpu/worker.sh set_up ${PROGRAM}"
 }
@@ -168,6 +166,8 @@ main() {
   FOLDER="${OUTPUT_DIR}"
   [[ ${FOLDER} == gs://* ]] || FOLDER=../output # beside the host's checkout
   [[ ${FOLDER} == gs://* ]] || step mkdir -p "${OUTPUT_DIR}"
+  # This commit with its history, so that run records can name it.
+  step git bundle create --quiet "${WORK}/source.bundle" HEAD
   local attempt status=0
   for attempt in 1 2 3 4 5; do
     create || exit

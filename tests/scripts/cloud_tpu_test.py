@@ -40,7 +40,7 @@ if [[ "$*" == *startup-script=* ]]; then
   file="$(sed 's/.*startup-script=\([^ ]*\).*/\1/' <<<"$*")"
   cp "${file}" "${HOME}/guard"
 fi
-if [[ "$*" == ${HANGS-} ]]; then exec tail -f /dev/null; fi
+if [[ "$*" == ${HANGS-} ]]; then exec sleep 999; fi
 if [[ "$*" == *' describe '* ]]; then echo "${STATE-READY}"; fi
 if [[ "$*" == ${FAILS-} ]]; then exit "${STATUS-1}"; fi
 [[ -n "${MACHINE-}" ]] || exit 0

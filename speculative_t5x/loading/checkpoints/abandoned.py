@@ -8,12 +8,10 @@ of the others would be reported on stderr as something that nobody waited for.
 
 from collections.abc import Callable, Iterator
 import contextlib
-import gc
 import logging
 import sys
 import types
 from typing import Any
-import warnings
 
 
 @contextlib.contextmanager
@@ -33,13 +31,6 @@ def silenced() -> Iterator[None]:
     sys.unraisablehook = earlier
   finally:
     absl.removeFilter(_has_no_traceback)
-
-
-def collect() -> None:
-  """Collects coroutines that were given up, without a warning of each."""
-  with warnings.catch_warnings():
-    warnings.simplefilter('ignore', RuntimeWarning)  # coroutine not awaited
-    gc.collect()
 
 
 def _is_not_abandoned(record: logging.LogRecord) -> bool:

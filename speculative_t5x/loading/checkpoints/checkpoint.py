@@ -88,7 +88,7 @@ class Checkpoint:
     A name is e.g. `decoder/layers_0/mlp/wo/kernel`. No weights are read.
 
     Raises:
-      CheckpointError: if the metadata are damaged.
+      CheckpointError: if the metadata are damaged or the parameters quantized.
     """
     specs = {
         name.removeprefix(self._prefix): spec
@@ -96,13 +96,16 @@ class Checkpoint:
         if name.startswith(self._prefix)
     }
     if other := sorted(
-        f'{name} {spec.shape}'
+        f'{name} {spec.dtype} {spec.shape}'
         for name, spec in specs.items()
-        if not all(0 < size < _MAX_SIZE for size in spec.shape)
+        if not jnp.issubdtype(spec.dtype, jnp.floating)
+        or not all(0 < size < _MAX_SIZE for size in spec.shape)
     ):
       raise errors.CheckpointError(
-          f'The checkpoint {self.folder} holds parameters of sizes that no'
-          f' network has: {errors.listing(other)}. Copy or save it again.'
+          f'The checkpoint {self.folder} holds parameters that are not'
+          ' floating-point numbers or of sizes that no network has:'
+          f' {errors.listing(other)}. Quantized ones are not read here; pass'
+          ' the checkpoint that they were made from, or copy it again.'
       )
     return specs
 
@@ -171,7 +174,6 @@ class Checkpoint:
       CheckpointError: naming the parameters that differ and the likely remedy.
     """
     self.check_is_one_model()
-    self._check_floating()
     wanted = _shapes(trees.flatten(expected))
     if problems := _differences(_shapes(self.specs), wanted):
       raise errors.CheckpointError(
@@ -221,7 +223,6 @@ class Checkpoint:
     Raises:
       CheckpointError: as `restore_params`; some parameters may have been read.
     """
-    self._check_floating()
     wanted = self._wanted(dtype, dict.fromkeys(self.specs, _first_device()))
     for name, param in self._read(wanted, at_once=False):
       self._check_finite({name: param})
@@ -244,19 +245,15 @@ class Checkpoint:
         missing, is not finite, differs from `param_states` in name or shape,
         or lies in another layout than `save` writes.
     """
-    if self.layout is not layouts.Layout.ORBAX:
-      raise errors.CheckpointError(
-          f'The checkpoint {self.folder} is in the layout {self.layout.value};'
-          f' a training resumes only from {layouts.Layout.ORBAX.value}. Train'
-          ' in a folder of its own.'
-      )
     self.check_shapes(params)
-    found = self._reader.read_specs('state', 'param_states')
-    if _shapes(found) != _shapes(trees.flatten(param_states)):
+    found = {}
+    if self.layout is layouts.Layout.ORBAX:
+      found = self._reader.read_specs('state', 'param_states')
+    if not found or _shapes(found) != _shapes(trees.flatten(param_states)):
       raise errors.CheckpointError(
-          f'The checkpoint {self.folder} does not hold the state of this'
-          ' optimizer, so the training cannot resume from it. Train in a folder'
-          ' of its own.'
+          f'The checkpoint {self.folder} ({self.layout.value}) does not hold'
+          ' the state of this optimizer as it is saved here, so the training'
+          ' cannot resume from it. Train in a folder of its own.'
       )
     device = _first_device()
     step = jax.ShapeDtypeStruct((), jnp.int32)
@@ -290,18 +287,6 @@ class Checkpoint:
         )
         for each, spec in self.specs.items()
     }
-
-  def _check_floating(self) -> None:
-    if other := sorted(
-        f'{name} {spec.dtype}'
-        for name, spec in self.specs.items()
-        if not jnp.issubdtype(spec.dtype, jnp.floating)
-    ):
-      raise errors.CheckpointError(
-          f'The checkpoint {self.folder} holds parameters that are not'
-          f' floating-point numbers: {errors.listing(other)}. Quantized ones'
-          ' are not read here; pass the checkpoint that they were made from.'
-      )
 
   def _check_finite(self, params: trees.Params) -> None:
     flat = trees.flatten(jax.tree.map(trees.is_finite, params))

@@ -124,8 +124,8 @@ class Reader:
     """
     del at_once
     tensor_of, copies = self._names
-    for copy in copies:
-      self._check_copy(copy, tensor_of['token_embedder/embedding'])
+    for copy, tensor in copies.items():
+      self._check_copy(copy, tensor)
     for name in names:
       # Not kept here, or it would stay while the next one is read.
       yield name, self._read(name, tensor_of[name])
@@ -179,7 +179,7 @@ class Reader:
     return self._family.network_fields(file, self._config)
 
   @functools.cached_property
-  def _names(self) -> tuple[dict[str, str], list[str]]:
+  def _names(self) -> tuple[dict[str, str], dict[str, str]]:
     """The tensor of each parameter, and the copies of the embedding."""
     return self._family.tensor_names(self._folder, self._files, self._fields)
 

@@ -123,16 +123,8 @@ class Reader:
 
   @contextlib.contextmanager
   def _reading(self) -> Iterator[None]:
-    try:
-      with errors.reading(self._folder), abandoned.silenced():
-        yield
-    except errors.CheckpointError as error:
-      # What the error refers to would be reported when it is given up.
-      message = str(error)
-    else:
-      return
-    abandoned.collect()
-    raise errors.CheckpointError(message)
+    with errors.reading(self._folder), abandoned.silenced():
+      yield
 
 
 def _read_metadata(folder: epath.Path) -> Any:

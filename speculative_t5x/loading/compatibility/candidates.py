@@ -60,7 +60,7 @@ def read_pair(
       draft.config,
   )
   candidates = [
-      read_model(each.checkpoint_path, role, other, dtype)
+      _read_model(each.checkpoint_path, role, other, dtype)
       for each, role, other in zip(given, roles, reversed(roles), strict=True)
   ]
   read_target, read_draft = (
@@ -74,22 +74,13 @@ def read_pair(
   return read_target, read_draft
 
 
-def read_model(
-    path: str,
-    role: pairing.Role,
-    other: pairing.Role,
-    dtype: jnp.dtype = jnp.float32,
+def _read_model(
+    path: str, role: pairing.Role, other: pairing.Role, dtype: jnp.dtype
 ) -> facts.Candidate:
   """Reads a checkpoint's shapes and sizes, and checks them against its role.
 
-  Args:
-    path: folder of the checkpoint.
-    role: the role of the model in the pair.
-    other: the role of the other model, to tell whether the two look swapped.
-    dtype: to decode in, where the role has no config.
-  Returns:
-    A candidate without a vocabulary. Its problems name the setting of the
-    checkpoint if that cannot be read or holds another network.
+  Problems name the setting of the checkpoint, and whether it and that of the
+  other role look swapped.
   """
   try:
     checkpoint = role.checkpoint or checkpoints.open(path)
@@ -124,7 +115,7 @@ def _open_or_none(path: str, role: str) -> checkpoints.Checkpoint | None:
   try:
     return checkpoints.open(path).of(role)
   except checkpoints.CheckpointError:
-    return None  # `read_model` says why
+    return None  # `_read_model` says why
 
 
 def _add_vocabulary(

@@ -204,7 +204,7 @@ def _is_scaled(config: Mapping[str, Any]) -> bool:
 
 def tensor_names(
     folder: epath.Path, stored: Collection[str], fields: Mapping[str, Any]
-) -> tuple[dict[str, str], list[str]]:
+) -> tuple[dict[str, str], dict[str, str]]:
   """Returns which tensor is which parameter.
 
   Args:
@@ -212,8 +212,8 @@ def tensor_names(
     stored: names of all tensors of the folder.
     fields: the network, from `network_fields`.
   Returns:
-    The tensor of each parameter, by T5X's name, and the tensors that must
-    equal the embedding.
+    The tensor of each parameter, by T5X's name, and the tensor that each other
+    one must equal.
   Raises:
     errors.CheckpointError: if there is no embedding, or a tensor that T5 does
       not have.
@@ -237,7 +237,8 @@ def tensor_names(
   # transformers stores no head that is the embedding.
   head = {} if fields['logits_via_embedding'] else {_HEAD: copies[0]}
   others = {x: name for name, x in ours.items() if name not in copies}
-  return {**head, **others, _EMBEDDING: copies[0]}, copies[1:]
+  parameters = {**head, **others, _EMBEDDING: copies[0]}
+  return parameters, dict.fromkeys(copies[1:], copies[0])
 
 
 def is_transposed(name: str) -> bool:

@@ -8,6 +8,7 @@ import logging
 import shutil
 import subprocess
 import sys
+import types
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 
 from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading.checkpoints import abandoned
 from speculative_t5x.loading.checkpoints import hugging_face
 from speculative_t5x.loading.checkpoints import layouts
 from speculative_t5x.loading.checkpoints import legacy
@@ -136,7 +138,7 @@ class TestAnotherNetwork:
 class TestDamage:
 
   @pytest.mark.parametrize('part', ['d', 'array_metadatas'])
-  def test_cut_short(self, copied, monkeypatch, caplog, part):
+  def test_cut_short(self, copied, monkeypatch, caplog, recwarn, part):
     """Orbax and TensorStore would report each read that they gave up."""
     reported = []
     monkeypatch.setattr(sys, 'unraisablehook', reported.append)
@@ -153,6 +155,7 @@ class TestDamage:
     del error
     gc.collect()
     assert not reported and not caplog.records
+    assert not [x for x in recwarn if 'never awaited' in str(x.message)]
 
   @pytest.mark.parametrize(
       ('text', 'is_heard'),
@@ -170,6 +173,18 @@ class TestDamage:
     caplog.clear()
     logging.getLogger('asyncio').error(f'Task exception was {text}')
     assert bool(caplog.records) == is_heard
+
+  def test_exceptions_of_closed_loops(self, monkeypatch):
+    """TensorStore calls them later, in threads of its own."""
+    reported = []
+    monkeypatch.setattr(sys, 'unraisablehook', reported.append)
+    with pytest.raises(ValueError), abandoned.silenced():
+      raise ValueError
+    for text in ('Event loop is closed', 'mine'):
+      sys.unraisablehook(
+          types.SimpleNamespace(object=None, exc_value=RuntimeError(text))
+      )
+    assert [str(x.exc_value) for x in reported] == ['mine']
 
 
 @pytest.fixture(scope='module', params=checkpoints.Layout)

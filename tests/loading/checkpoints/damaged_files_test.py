@@ -122,8 +122,8 @@ class TestLegacy:
           (_target(ZARR | {'kvstore': 'wo'}), 'wo of'),
           (_located(path=5), 'wo of'),
           (_located(path='a\0'), 'wo of'),
-          (_located(path='/etc'), 'wo of'),
-          (_located(path='../checkpoint_6/target.wo'), 'wo of'),
+          (_located(path='/etc'), 'neither an array'),
+          (_located(path='../x/target.wo'), 'neither an array'),
           (_target(_array([3], 'uint16', bytes(6))), 'wo as uint16'),
       ],
   )

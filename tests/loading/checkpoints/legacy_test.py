@@ -122,5 +122,5 @@ class TestVariants:
 
   def test_training_cannot_resume(self, tmp_path, params):
     by_hand.write_legacy(tmp_path, params)
-    with pytest.raises(checkpoints.CheckpointError, match='resumes only'):
+    with pytest.raises(checkpoints.CheckpointError, match='cannot resume'):
       checkpoints.open(tmp_path).restore_state(params, {})

@@ -24,11 +24,11 @@ _WORKLOAD = memory.Workload(
 )
 
 
-def _vocabulary(text='ein Mann geht'):
+def _vocabulary(text='ein Mann geht', has_sentinels=False):
   with tempfile.TemporaryDirectory() as folder:
     path = pathlib.Path(folder) / 'a.model'
     vocabulary = vocabularies.load(vocabulary_files.train(path, text=text))
-  return vocabulary.within(vocabulary.num_pieces)
+  return vocabulary if has_sentinels else vocabulary.within(0)
 
 
 @pytest.fixture(scope='module')
@@ -123,6 +123,16 @@ class TestVocabularies:
     assert [f.name for f in errors] == ['vocabulary: ids'] * bool(narrow)
     if narrow:
       assert f'The {narrow} has only {min(widths)} logits' in errors[0].remedy
+
+  def test_draft_without_logits_for_sentinels(self):
+    vocabulary = _vocabulary(has_sentinels=True)
+    target = _candidate(vocabulary, vocab_size=vocabulary.num_ids)
+    draft = _candidate(
+        vocabulary, vocab_size=vocabulary.num_pieces, num_decoder_layers=1
+    )
+    assert not _check(target, draft).errors
+    (found,) = _check(draft, draft).errors
+    assert found.name == 'vocabulary: ids'
 
 
 @pytest.mark.parametrize(
