@@ -16,8 +16,8 @@ from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
-from speculative_t5x.speculation import sampling
 from tests import shared
+from tests import tiny
 
 FOLDER = shared.shared_folder()
 ORACLE = FOLDER and FOLDER / 't5x_oracle'
@@ -77,16 +77,8 @@ def oracle(request, oracles):
 @pytest.fixture(scope='module')
 def decoded(oracles):
   """Decodes all 64 rows greedily: plainly by each model, and together."""
-  setting = sampling.make_sampling(0.0)
   target, draft = oracles['target'], oracles['draft']
-  request = token_decoder.Request(
-      jnp.asarray(target.arrays['encoder_input_tokens']),
-      jnp.arange(64, dtype=jnp.int32),
-      jnp.full((64,), LENGTH, jnp.int32),
-      jnp.int32(0),
-      setting,
-      setting,
-  )
+  request = tiny.request(target.arrays['encoder_input_tokens'], LENGTH)
   make = lambda model: token_decoder.TokenDecoder(
       model.model,
       draft_model_source.from_model(draft.model),

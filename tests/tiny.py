@@ -22,6 +22,7 @@ from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_model
+from speculative_t5x.speculation import sampling
 
 # Spreads logits, so that near ties are rare.
 _LOGITS_SCALE = 2.0
@@ -122,6 +123,25 @@ def encoder_tokens(rows: int, length: int, vocab_size: int = 64) -> jax.Array:
   num_real = length - (3 * row) % max(length - 1, 1)
   tokens = np.where(index == num_real - 1, 1, tokens)
   return jnp.asarray(np.where(index < num_real, tokens, 0), jnp.int32)
+
+
+def request(
+    tokens: jax.Array | np.ndarray,
+    length: int,
+    temperature: float = 0.0,
+    seed: int = 0,
+) -> token_decoder.Request:
+  """Returns a request for outputs of a length, with example ids from 0 on."""
+  setting = sampling.make_sampling(temperature)
+  count = len(tokens)
+  return token_decoder.Request(
+      jnp.asarray(tokens),
+      jnp.arange(count, dtype=jnp.int32),
+      jnp.full((count,), length, jnp.int32),
+      jnp.int32(seed),
+      setting,
+      setting,
+  )
 
 
 def _noise_like(start: int, shape: tuple[int, ...]) -> np.ndarray:
