@@ -12,8 +12,8 @@ import jax
 
 # Where arrays are made and given up.
 _FILES = re.compile(
-    r'.*/(speculative_t5x/(loading|networks/\w+|checkpoints/checkpoint)\.py'
-    r'|jax/_src/numpy/\w+\.py)'
+    r'.*/(speculative_t5x/(loading(/checkpoints)?|networks)'
+    r'|jax/_src/numpy)/\w+\.py'
 )
 
 

@@ -17,7 +17,6 @@ from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_modules
-from speculative_t5x.speculation import sampling
 from tests import shared
 from tests import tiny
 
@@ -79,16 +78,8 @@ def oracle(request, oracles):
 @pytest.fixture(scope='module')
 def decoded(oracles):
   """Decodes all 64 rows greedily: plainly by each model, and together."""
-  setting = sampling.make_sampling(0.0)
   target, draft = oracles['target'], oracles['draft']
-  request = token_decoder.Request(
-      tiny.t5x_inputs(target.arrays['encoder_input_tokens']),
-      jnp.arange(64, dtype=jnp.int32),
-      jnp.full((64,), LENGTH, jnp.int32),
-      jnp.int32(0),
-      setting,
-      setting,
-  )
+  request = tiny.request(target.arrays['encoder_input_tokens'], LENGTH)
   make = lambda model: token_decoder.TokenDecoder(
       model.model,
       draft_model_source.from_model(draft.model),

@@ -23,6 +23,7 @@ from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import sampling
 
 # Spreads logits, so that near ties are rare.
 _LOGITS_SCALE = 2.0
@@ -146,6 +147,25 @@ def truncate(model: models.Model, num_layers: int) -> models.Model:
   decoder = {name: model.params['decoder'][name] for name in kept}
   return dataclasses.replace(
       model, config=config, params={**model.params, 'decoder': decoder}
+  )
+
+
+def request(
+    tokens: jax.Array | np.ndarray,
+    length: int,
+    temperature: float = 0.0,
+    seed: int = 0,
+) -> token_decoder.Request:
+  """Returns a request for outputs of a length, with example ids from 0 on."""
+  setting = sampling.make_sampling(temperature)
+  count = len(tokens)
+  return token_decoder.Request(
+      t5x_inputs(jnp.asarray(tokens)),
+      jnp.arange(count, dtype=jnp.int32),
+      jnp.full((count,), length, jnp.int32),
+      jnp.int32(seed),
+      setting,
+      setting,
   )
 
 

@@ -48,8 +48,8 @@ def constant_boxes(
 
   Args:
     function: takes indices of problems and points of their cubes.
-    count: problems.
-    dimensions: of a cube.
+    count: number of problems.
+    dimensions: dimensions of each cube.
   Yields:
     Of each box the index of the problem, the volume, the middle, and the value.
   Raises:
@@ -123,7 +123,7 @@ def _change(
   The way changes one coordinate after another.
 
   Args:
-    function: see `constant_boxes`.
+    function: the function that changes, see `constant_boxes`.
     problems: [n].
     start: [n, dimensions].
     target: [n, dimensions], where the function has another value.

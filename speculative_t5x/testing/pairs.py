@@ -25,16 +25,16 @@ class Pair:
   """A target and a drafter.
 
   Attributes:
-    target: as a model.
-    target_params: its parameters.
+    target: the model whose distribution outputs must follow.
+    target_params: parameters of the target.
     drafter: drafts for it.
-    draft_params: its parameters.
+    draft_params: parameters of the drafter.
     inputs: one row per example.
     limits: most tokens of each example.
     find_logits: returns the target's logits of the token after some tokens,
       given an example, without any production code of decoding.
     tolerance: rounding of probabilities.
-    hints: see `contracts.Context`; None without.
+    hints: hints of each example, see `contracts.Context`; None without.
   """
 
   target: contracts.Model
@@ -57,7 +57,7 @@ def draft_logits(vocab_size: int, width: int | None = None) -> np.ndarray:
   """Returns parameters of a draft model that resembles the random target.
 
   Args:
-    vocab_size: of the target.
+    vocab_size: tokens of the target.
     width: tokens that it drafts, the first ones; None for all.
   """
   width = width or vocab_size
@@ -77,7 +77,7 @@ def of_tables(
 
   Args:
     drafter: made for `table_model.TextModel(vocab_size)`.
-    params: of the drafter.
+    params: parameters of the drafter.
     vocab_size: at least 3, the tokens of inputs and hints.
     tolerance: rounding of probabilities.
     hints: [examples, any] int32; None without.

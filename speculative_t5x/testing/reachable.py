@@ -103,9 +103,9 @@ class Reached(NamedTuple):
   """What decoding reaches.
 
   Attributes:
-    distributions: of each example, probability by output.
+    distributions: for each example, probability by output.
     num_paths: steps that were made.
-    lengths: of drafts that no limit and no end of sequence cut.
+    lengths: lengths of the drafts that no limit and no end of sequence cut.
   """
 
   distributions: list[dict[tuple[int, ...], float]]
@@ -127,7 +127,7 @@ def reach(
     enumerator: finds the boxes of the same rule.
     state: the examples before any token; None for that of `program.begin`.
   Raises:
-    AssertionError: see `all_drafts.drafts` and `_check_rows`.
+    AssertionError: if drafts are misstated, or a row depends on others.
   """
   state = program.begin(rule) if state is None else state
   examples = np.arange(len(program.pair.limits))

@@ -53,7 +53,7 @@ def check_rule(
       verification is as wide as the longest draft of a batch needs.
     vocab_size: tokens, at least 2.
     num_tables: how many, per kind of draft, length of the block and sampling.
-    temperatures: of the target.
+    temperatures: temperatures of the target.
     tolerance: the largest total variation distance that passes.
   Raises:
     AssertionError: for a distance above it; says where and how large.
@@ -123,8 +123,8 @@ def distances(rule: Rule, tables: Sequence[tables_lib.Tables]) -> list[float]:
   """Returns the total variation distances of `outputs` from the target's.
 
   Args:
-    rule: see `check_rule`.
-    tables: any number.
+    rule: a rule as for `check_rule`.
+    tables: any number of targets and drafters.
   """
   return [
       total_variation(_continued(each, {(): 1.0}), joint)
@@ -150,8 +150,8 @@ def outputs(
   target's.
 
   Args:
-    rule: see `check_rule`.
-    tables: any number.
+    rule: a rule as for `check_rule`.
+    tables: any number of targets and drafters.
   Returns:
     For each of the tables: probability by tokens.
   """
@@ -165,8 +165,8 @@ def emissions(
   """Returns the probability of everything that the rule emits in one block.
 
   Args:
-    rule: see `check_rule`.
-    tables: any number.
+    rule: a rule as for `check_rule`.
+    tables: any number of targets and drafters.
   Returns:
     For each of the tables: probability by the accepted tokens and the next one.
   """
@@ -323,7 +323,7 @@ class Enumerator:
 
     Args:
       scores: one row per problem, NumPy arrays; one sampling for all.
-      draft: likewise.
+      draft: one row per problem, NumPy arrays.
     Raises:
       ValueError: if the rule is not constant on boxes of its uniforms, or if
         what it returns is no verdict.

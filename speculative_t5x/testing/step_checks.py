@@ -46,7 +46,8 @@ def check_drafter(
   Args:
     make: the class of the drafter, or what makes it of a target and gamma, as
       `source.Drafting.make`.
-    params: its parameters, for a vocabulary of `vocab_size`; None without.
+    params: parameters of the drafter, for a vocabulary of `vocab_size`; None
+      without.
     gamma: draft tokens per block.
     vocab_size: tokens of the target, at least 3; 0 is padding and start, 1 the
       end.

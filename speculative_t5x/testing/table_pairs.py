@@ -26,7 +26,7 @@ class Tables:
   Attributes:
     logits: gamma + 1 arrays [vocab] * k + [vocab], of the target.
     draft_probs: gamma arrays alike, the drafter's distributions.
-    temperature: by which the logits are standardized.
+    temperature: temperature by which the logits are standardized.
     stops: gamma arrays [vocab] * k bool, whether the drafter stops there, so
       that its draft has k tokens; None if it never does.
     is_point_mass: gamma arrays alike: whether the next draft token is not
@@ -105,10 +105,10 @@ def random_tables(
   About one token in ten is ruled out by the one, and one by the other.
 
   Args:
-    seed: of the tables.
+    seed: seed of the tables.
     gamma: draft tokens per block, at least 0.
     vocab_size: at least 2.
-    temperature: of the target; 0 for argmax.
+    temperature: temperature of the target; 0 for argmax.
     topk: how many of the target's tokens are kept; 0 for all.
     kind: 'sampled' for drafts of gamma tokens; 'short' for drafts that stop
       early at some prefixes; 'mixed' for such drafts with point masses among

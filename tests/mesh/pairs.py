@@ -5,13 +5,11 @@
 import functools
 
 import jax
-import jax.numpy as jnp
 
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.networks import sharding
-from speculative_t5x.speculation import sampling
 from tests import tiny
 
 BATCH, LENGTH, GAMMA = 8, 14, 3
@@ -51,17 +49,9 @@ def decoder(
 
 
 def request(temperature=1.0, batch=BATCH, tokens=None, length=LENGTH):
-  setting = sampling.make_sampling(temperature)
   if tokens is None:
     tokens = tiny.encoder_tokens(batch, 9)
-  return token_decoder.Request(
-      jnp.asarray(tokens),
-      jnp.arange(batch, dtype=jnp.int32),
-      jnp.full((batch,), length, jnp.int32),
-      jnp.int32(3),
-      setting,
-      setting,
-  )
+  return tiny.request(tokens, length, temperature, seed=3)
 
 
 def decode(decoder, way, *args, **options) -> token_decoder.Decoded:

@@ -13,11 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x.decoder import token_decoder
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_modules
-from speculative_t5x.speculation import sampling
 from tests import tiny
 from tests.networks import dropout_masks
 
@@ -208,31 +206,22 @@ class TestGolden:
     assert 1e-3 < error.max() < 0.2  # rounding, and no other difference
 
   def test_plain_greedy_decoding(self, golden):
-    decoded = self.decoder().plain(self.request(golden))
+    decoded = self.decode('plain', golden)
     self.check(decoded, golden)
     assert int(decoded.num_tokens[3]) == 7
 
   def test_speculative_greedy_decoding(self, golden):
     """It gives the same tokens in fewer calls."""
-    decoded = self.decoder().speculative(self.request(golden))
+    decoded = self.decode('speculative', golden)
     self.check(decoded, golden)
     assert int(decoded.num_calls.sum()) < int(decoded.num_tokens.sum())
 
-  def decoder(self):
-    return tiny.decoder(
+  def decode(self, way, golden):
+    decoder = tiny.decoder(
         tiny.config(), gamma=3, length=16, noise=0.02, rescale_log_probs=False
     )
-
-  def request(self, golden):
-    setting = sampling.make_sampling(0.0)
-    return token_decoder.Request(
-        tiny.t5x_inputs(golden['encoder_input_tokens']),
-        jnp.arange(4, dtype=jnp.int32),
-        jnp.full((4,), 16, jnp.int32),
-        jnp.int32(0),
-        setting,
-        setting,
-    )
+    request = tiny.request(golden['encoder_input_tokens'], 16)
+    return getattr(decoder, way)(request)
 
   def check(self, decoded, golden):
     np.testing.assert_array_equal(decoded.sequences, golden['greedy_tokens'])

@@ -97,15 +97,7 @@ def decoder(length: int) -> token_decoder.TokenDecoder:
 
 
 def request(batch: int) -> token_decoder.Request:
-  setting = sampling.make_sampling(1.0)
-  return token_decoder.Request(
-      tiny.encoder_tokens(batch, 11),
-      jnp.arange(batch, dtype=jnp.int32),
-      jnp.full((batch,), LENGTH, jnp.int32),
-      jnp.int32(0),
-      setting,
-      setting,
-  )
+  return tiny.request(tiny.encoder_tokens(batch, 11), LENGTH, 1.0)
 
 
 @pytest.fixture(scope='module', autouse=True)

@@ -55,21 +55,26 @@ class TestEveryRule:
     """Narrower arrays and other values past the drafts decide the same."""
     widest, rows = 4, 64
     scores, draft, uniforms = random_arguments(rows, widest)
-    whole = rule(scores, draft, uniforms)
+    decide = jax.jit(lambda *args: rule(*args))
+    whole = decide(scores, draft, uniforms)
+    draft, uniforms = jax.device_get((draft, uniforms))
+    logits, probs = jax.device_get((scores.logits, scores.probs))
     for width in range(widest + 1):
       some = np.flatnonzero(draft.lengths <= width)
       past = np.arange(width)[None] >= draft.lengths[some, None]
       cut = draft.replace(
-          tokens=jnp.where(past, 3, draft.tokens[some, :width]),
+          tokens=np.where(past, np.int32(3), draft.tokens[some, :width]),
           lengths=draft.lengths[some],
-          probs=jnp.where(past[..., None], jnp.nan, draft.probs[some, :width]),
+          probs=np.where(
+              past[..., None], np.float32(np.nan), draft.probs[some, :width]
+          ),
           is_point_mass=past ^ draft.is_point_mass[some, :width],
       )
       narrow = scores._replace(
-          logits=scores.logits[some, : width + 1],
-          probs=scores.probs[some, : width + 1],
+          logits=logits[some, : width + 1],
+          probs=probs[some, : width + 1],
       )
-      found = rule(narrow, cut, uniforms[some, :width])
+      found = decide(narrow, cut, uniforms[some, :width])
       np.testing.assert_array_equal(
           found.num_accepted, whole.num_accepted[some]
       )

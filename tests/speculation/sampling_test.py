@@ -372,6 +372,28 @@ def sparse_weights() -> dict[str, np.ndarray]:
 @pytest.mark.usefixtures('strict_types')
 class TestDraw:
 
+  @pytest.mark.parametrize('vocab', [3, 128, 130, 300])
+  def test_every_boundary_exactly(self, vocab):
+    """Weights of few bits have exact sums. A boundary is the next token's."""
+    rng = np.random.default_rng(13)
+    num_blocks = -(-vocab // sampling.BLOCK)
+    # Powers of two, so that shares of a block have few bits as well.
+    totals = [1024 >> min(b + 1, num_blocks - 1) for b in range(num_blocks)]
+    counts = np.zeros((num_blocks, sampling.BLOCK), int)
+    for b, total in enumerate(totals):
+      width = min(sampling.BLOCK, vocab - b * sampling.BLOCK)
+      shares = rng.dirichlet(np.full(width, 0.3))
+      counts[b, :width] = rng.multinomial(total, shares)
+    grid = np.arange(4096)
+    other = rng.permutation(grid)
+    block = np.searchsorted(np.cumsum(totals), grid / 4, 'right')
+    points = other / 4096 * np.array(totals)[block]
+    offset = (np.cumsum(counts[block], axis=1) <= points[:, None]).sum(axis=1)
+    weights = (counts.reshape(-1)[:vocab] / 1024).astype(np.float32)
+    uniforms = (np.stack([grid, other], axis=-1) << 20).astype(np.uint32)
+    found = draw(jnp.tile(weights, (4096, 1)), jnp.asarray(uniforms))
+    np.testing.assert_array_equal(found, block * sampling.BLOCK + offset)
+
   @pytest.mark.parametrize('name', sparse_weights())
   def test_never_a_token_of_no_weight(self, name):
     weights = sparse_weights()[name]
