@@ -107,7 +107,7 @@ class TestParse:
         called={'calls': ('fused_computation.7.clone',)},
         cycles=1234,
         op_name='jit(decode)/while/body/decode_block/dot_general',
-        index=None,
+        index=0,
         target='',
         direction='',
         is_root=False,
