@@ -132,7 +132,10 @@ def measure(
       of_size = []
       for shapes in all_shapes:
         found, _ = simulated_walltimes.measure_pairings(
-            size, pairings, shapes, output_dir
+            size,
+            pairings,
+            shapes,
+            lambda: output_folder.OutputFolder(output_dir, 'walltime'),
         )
         num_bytes = count_step_bytes(size, shapes)
         lines += [describe(*each, num_bytes) for each in zip(found, rows)]

@@ -7,7 +7,7 @@ speculative decoding can be compared at temperature 0 only: above it they draw
 different samples of the same distribution.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 import os
 from typing import Any
@@ -44,36 +44,6 @@ _SPECULATIVE = 'gamma', 'gamma_policy', 'drafter', 'verification'
 _PLACES = 'checkpoint', 'model_parallel', 'table'
 
 
-@dataclasses.dataclass(frozen=True)
-class _Run:
-  """One way of decoding in an output folder, at one temperature.
-
-  Attributes:
-    record: of the configuration.
-    way: 'baseline' or 'speculative'.
-    rows: of `predictions.jsonl`.
-    tokens: one list per row, with the token ids of each decode.
-  """
-
-  record: run_record.RunRecord
-  way: str
-  rows: Sequence[Mapping[str, Any]]
-  tokens: Sequence[Sequence[Sequence[int]]]
-
-  @property
-  def is_sampled(self) -> bool:
-    return self.record.temperature > sampling_lib.MIN_TEMPERATURE
-
-  @property
-  def is_speculative(self) -> bool:
-    return self.way == 'speculative'
-
-  @property
-  def needs_drafter(self) -> bool:
-    """Whether its target calls depend on more than the tokens written."""
-    return self.is_sampled and self.is_speculative
-
-
 def compare(
     *,
     first: str,
@@ -88,13 +58,13 @@ def compare(
 
   Args:
     first: output folder of an eval job or an infer job that wrote tokens.
-    second: of another one with the same inputs.
+    second: output folder of another one with the same inputs.
     output_dir: folder for `divergence.jsonl`; None to write nothing.
     checkpoint_path: the target's checkpoint; None for the path in the record.
     target_config: None for the sizes that the checkpoint states.
-    vocabulary_file: for the end of sequence, where the checkpoint does not
+    vocabulary_file: gives the end of sequence, where the checkpoint does not
       state it and it is not T5's.
-    drafter: of speculative runs above temperature 0; unused by others.
+    drafter: drafter of speculative runs above temperature 0; unused by others.
   Returns:
     One comparison per temperature and way of decoding.
   Raises:
@@ -108,7 +78,15 @@ def compare(
   for pair in pairs:
     _check_comparable(*pair, drafter)
   decoders = _Decoders(checkpoint_path, target_config, vocabulary_file, drafter)
-  compared = [_compare(decoders, *pair) for pair in pairs]
+  compared = [
+      divergence.Compared(
+          records=(one.record, other.record),
+          ways=(one.way, other.way),
+          num_rows=len(one.rows) * one.record.num_decodes,
+          rows=_compare_rows(decoders, one, other),
+      )
+      for one, other in pairs
+  ]
   console.show(divergence.render(compared))
   if output_dir is not None:
     lines = map(divergence.to_json, compared)
@@ -116,12 +94,38 @@ def compare(
   if mismatches := [row for each in compared for row in each.mismatches]:
     raise greedy.MismatchError(
         f'{len(mismatches)} outputs differ by more than rounding, the first'
-        f' that of example {mismatches[0].example_id} at position'
-        f' {mismatches[0].difference.position}. This is a bug if both folders'
+        f' that of example {mismatches[0]["example_id"]} at position'
+        f' {mismatches[0]["position"]}. This is a bug if both folders'
         ' hold what the jobs wrote; please report it with the divergence.jsonl'
         ' that --output_dir=<folder> writes.'
     )
   return compared
+
+
+@dataclasses.dataclass(frozen=True)
+class _Run:
+  """One way of decoding in an output folder, at one temperature.
+
+  Attributes:
+    record: record of the configuration.
+    way: 'baseline' or 'speculative'.
+    rows: rows of `predictions.jsonl`.
+    tokens: one list per row, with the token ids of each decode.
+  """
+
+  record: run_record.RunRecord
+  way: str
+  rows: Sequence[Mapping[str, Any]]
+  tokens: Sequence[Sequence[Sequence[int]]]
+
+  @property
+  def is_sampled(self) -> bool:
+    return self.record.temperature > sampling_lib.MIN_TEMPERATURE
+
+  @property
+  def needs_drafter(self) -> bool:
+    """Whether its target calls depend on more than the tokens written."""
+    return self.is_sampled and self.way == 'speculative'
 
 
 def _read(folder: str | os.PathLike[str]) -> list[_Run]:
@@ -130,59 +134,32 @@ def _read(folder: str | os.PathLike[str]) -> list[_Run]:
   Raises:
     ValueError: if there are none, or their predictions have no tokens.
   """
-  path = epath.Path(folder)
-  for name in ('results.jsonl', 'predictions.jsonl'):
-    if not (path / name).is_file():
-      raise ValueError(
-          f'{folder} has no {name}. Give the output folder of an eval job or an'
-          ' infer job that has finished.'
-      )
-  records = runs_lib.read(path / 'results.jsonl')
-  for record in records:
-    if record.job not in ('eval', 'infer'):
-      raise ValueError(
-          f'The results in {folder} are of the {record.job} job. Give the'
-          ' output folder of an eval job or an infer job.'
-      )
-  if not records:
+  results = epath.Path(folder) / 'results.jsonl'
+  predictions = results.with_name('predictions.jsonl')
+  records = runs_lib.read(results) if results.is_file() else []
+  jobs = {record.job for record in records}
+  if not jobs or not jobs <= {'eval', 'infer'} or not predictions.is_file():
     raise ValueError(
-        f'{path / "results.jsonl"} is empty. Run the job again, which writes it'
-        ' from its chunks.'
+        f'{folder} has no results.jsonl and predictions.jsonl of an eval job or'
+        ' an infer job. Give the output folder of one that has finished.'
     )
-  rows = predictions_lib.read_rows(path / 'predictions.jsonl')
+  rows = predictions_lib.read_rows(predictions)
   found = []
   for record in records:
+    own, ways = rows, {'speculative' if record.drafter else 'baseline': ''}
     if record.job == 'eval':
       own = [r for r in rows if r['temperature'] == record.temperature]
       ways = {way: f'{way}_' for way in ('baseline', 'speculative')}
-    else:
-      own, ways = rows, {'speculative' if record.drafter else 'baseline': ''}
     for way, prefix in ways.items():
       key = f'{prefix}{predictions_lib.TOKENS}'
-      found.append(_Run(record, way, own, _tokens(folder, record, own, key)))
-  return found
-
-
-def _tokens(
-    folder: str | os.PathLike[str],
-    record: run_record.RunRecord,
-    rows: Sequence[Mapping[str, Any]],
-    key: str,
-) -> list[list[list[int]]]:
-  if any(key not in row for row in rows):
-    raise ValueError(
-        f'The predictions in {folder} have no {key}. Decode again; the infer'
-        ' job writes them with --gin.TOKENS=True.'
-    )
-  is_single = record.num_decodes == 1
-  found = [[row[key]] if is_single else row[key] for row in rows]
-  for row, decodes in zip(rows, found, strict=True):
-    if not predictions_lib.are_tokens(decodes):
-      raise ValueError(
-          f'The predictions in {folder} are damaged: {key} of example'
-          f' {row["example_id"]} is {row[key]!r}. Run the job again, which'
-          ' writes them from its chunks.'
-      )
+      if any(key not in row for row in own):
+        raise ValueError(
+            f'The predictions in {folder} have no {key}. Decode again; the'
+            ' infer job writes them with --gin.TOKENS=True.'
+        )
+      is_single = record.num_decodes == 1
+      tokens = [[row[key]] if is_single else row[key] for row in own]
+      found.append(_Run(record, way, own, tokens))
   return found
 
 
@@ -190,16 +167,11 @@ def _pair(
     firsts: Sequence[_Run], seconds: Sequence[_Run]
 ) -> list[tuple[_Run, _Run]]:
   """Returns the runs to compare: of equal ways, or else at temperature 0."""
-  by_setting = lambda runs: {(r.record.temperature, r.way): r for r in runs}
-  ones, others = by_setting(firsts), by_setting(seconds)
-  if pairs := [(ones[key], others[key]) for key in ones if key in others]:
+  every = [(one, other) for one in firsts for other in seconds]
+  setting = lambda run: (run.record.temperature, run.way)
+  if pairs := [each for each in every if len(set(map(setting, each))) == 1]:
     return pairs
-  pairs = [
-      (one, other)
-      for one in firsts
-      for other in seconds
-      if not one.is_sampled and not other.is_sampled
-  ]
+  pairs = [each for each in every if not any(run.is_sampled for run in each)]
   if not pairs:
     shown = lambda runs: ', '.join(
         f'{r.way} at temperature {r.record.temperature:g}' for r in runs
@@ -215,50 +187,51 @@ def _pair(
 def _check_comparable(
     first: _Run, second: _Run, drafter: source.Source | None
 ) -> None:
-  """Checks that rounding is all in which two runs may differ.
+  """Checks that two runs may differ by nothing but rounding.
 
   Raises:
-    ValueError: naming the settings that differ, or a rule whose outputs cannot
-      be compared.
+    ValueError: naming the settings that differ, or a rule or a policy whose
+      outputs cannot be compared.
   """
-  for run in (first, second):
-    _check_rule(run)
-  keys = [*_ALWAYS]
+  keys, of_rows = [*_ALWAYS], ['example_id', predictions_lib.INPUT_TOKENS]
   keys += _SAMPLED if first.is_sampled else ()
-  keys += _SPECULATIVE if first.needs_drafter else ()
-  differing = [
-      key
-      for key in keys
-      if _setting(first.record, key) != _setting(second.record, key)
-  ]
-  if differing:
-    shown = ', '.join(
-        f'{key} ({_setting(first.record, key)}'
-        f' and {_setting(second.record, key)})'
-        for key in differing
-    )
-    raise ValueError(
-        f'The runs cannot be compared: they differ in {shown}. Compare runs'
-        ' that differ in batch size, devices or code only.'
-    )
-  if len(first.rows) != len(second.rows):
-    raise ValueError(
-        f'The runs cannot be compared: the first has {len(first.rows)} rows,'
-        f' the second {len(second.rows)}. Compare runs of the same inputs.'
-    )
-  keys = ['example_id', predictions_lib.INPUT_TOKENS]
   if first.needs_drafter:
-    keys.append(predictions_lib.HINT_TOKENS)
-  for key in keys:
-    one, other = (
-        [row.get(key, []) for row in run.rows] for run in (first, second)
+    keys += _SPECULATIVE
+    of_rows.append(predictions_lib.HINT_TOKENS)
+  differing = [
+      f'{key} ({values[0]} and {values[1]})'
+      for key in keys
+      if (values := [_setting(run.record, key) for run in (first, second)])
+      and values[0] != values[1]
+  ]
+  columns = lambda key: (
+      [row.get(key, []) for row in run.rows] for run in (first, second)
+  )
+  differing += [key for key in of_rows if len(set(map(repr, columns(key)))) > 1]
+  if differing:
+    raise ValueError(
+        'The runs cannot be compared: they differ in'
+        f' {", ".join(differing)}. Compare runs of the same inputs that differ'
+        ' in batch size, devices or code only.'
     )
-    if one != other:
+  for run in (first, second):
+    if run.way == 'speculative' and run.record.lossless is False:
       raise ValueError(
-          f'The runs cannot be compared: their rows differ in {key}.'
-          ' Compare runs of the same inputs.'
+          'The runs cannot be compared: the rule'
+          f' {run.record.verification.rule} does not keep the'
+          " target's distribution, so that outputs differ by more than"
+          ' rounding. Compare runs of another rule.'
       )
-  if first.needs_drafter and drafter is None:
+  if not first.needs_drafter:
+    return
+  decisions.check_rule(first.record.verification.rule)
+  if first.record.gamma_policy != draft_length.Fixed.name:
+    raise ValueError(
+        f'The decisions under the policy {first.record.gamma_policy} are not'
+        ' known: samples can be compared if their policy is fixed. Compare runs'
+        ' at temperature 0, or plain ones.'
+    )
+  if drafter is None:
     raise ValueError(
         'Speculative samples are decoded again to be compared, which needs the'
         ' drafter. Add its gin file and its checkpoint, as'
@@ -267,49 +240,17 @@ def _check_comparable(
     )
 
 
-def _check_rule(run: _Run) -> None:
-  """Checks that it is known how the rule of a run decided.
-
-  Raises:
-    ValueError: if it is not lossless, or not the paper's and sampled.
-  """
-  if not run.is_speculative:
-    return
-  rule = run.record.verification.rule
-  if run.record.lossless is False:
-    raise ValueError(
-        f'The runs cannot be compared: the rule {rule} does not keep the'
-        " target's distribution, so that outputs differ by more than rounding."
-        ' Compare runs of another rule.'
-    )
-  if run.is_sampled:
-    decisions.check_rule(rule)
-    _check_policy(run.record.gamma_policy)
-
-
-def _check_policy(name: str) -> None:
-  """Checks that all drafts of a run were of one length.
-
-  Raises:
-    ValueError: for another policy.
-  """
-  if name != draft_length.Fixed.name:
-    raise ValueError(
-        f'The decisions under the policy {name} are not known: samples can be'
-        ' compared if their policy is fixed. Compare runs at temperature 0, or'
-        ' plain ones.'
-    )
-
-
 def _setting(record: run_record.RunRecord, key: str) -> Any:
-  """Returns a setting of a record, without where it lies."""
+  """Returns a setting of a record, without where its checkpoint lies."""
   value = getattr(record, key)
   if key in _SAMPLED:
-    return 0 if value is None else value  # older records lack some
-  if not dataclasses.is_dataclass(value):
-    return value
-  values = dataclasses.asdict(value)
-  return {name: x for name, x in values.items() if name not in _PLACES}
+    return value or 0  # older records lack some
+  return _without_places(value) if dataclasses.is_dataclass(value) else value
+
+
+def _without_places(description: Any) -> dict[str, Any]:
+  values = dataclasses.asdict(description)
+  return {key: x for key, x in values.items() if key not in _PLACES}
 
 
 class _Decoders:
@@ -326,8 +267,7 @@ class _Decoders:
     self._target_config = target_config
     self._vocabulary_file = vocabulary_file
     self._drafter = drafter
-    self._targets: dict[Any, tuple[models.ModelSource, models.Model]] = {}
-    self._drafters: dict[Any, source.Drafting] = {}
+    self._loaded: dict[Any, tuple[models.ModelSource, models.Model]] = {}
     self._decoders: dict[Any, token_decoder.TokenDecoder] = {}
 
   def of(self, run: _Run) -> token_decoder.TokenDecoder:
@@ -336,20 +276,27 @@ class _Decoders:
     Raises:
       ValueError: if its checkpoints are no longer those of the run.
     """
-    record = run.record
-    mesh = _mesh_shape(record)
-    gamma = record.gamma if run.is_speculative else 1
+    record, mesh = run.record, _mesh_shape(run.record)
+    gamma = record.gamma if run.way == 'speculative' else 1
     key = (
         mesh, gamma, run.needs_drafter, record.matmul_precision,
         record.num_valid_tokens,
     )  # fmt: skip
     if key not in self._decoders:
-      found, target = self._target(record, mesh)
+      if mesh not in self._loaded:
+        self._loaded[mesh] = self._load_target(record)
+      found, target = self._loaded[mesh]
+      drafter = source.NOTHING
+      if run.needs_drafter:
+        source.check_source(self._drafter)
+        drafter = self._drafter.find(found, None)()
+        described = dataclasses.replace(
+            drafter.description, temperature=record.drafter.temperature
+        )
+        _check_same('drafter', record.drafter, described)
       self._decoders[key] = token_decoder.TokenDecoder(
           target,
-          self._loaded_drafter(record, mesh, found)
-          if run.needs_drafter
-          else source.NOTHING,
+          drafter,
           gamma=gamma,
           length=record.targets_length,
           num_decodes=record.num_decodes,
@@ -358,37 +305,19 @@ class _Decoders:
       )
     return self._decoders[key]
 
-  def _target(
-      self, record: run_record.RunRecord, mesh: tuple[int, int]
+  def _load_target(
+      self, record: run_record.RunRecord
   ) -> tuple[models.ModelSource, models.Model]:
-    if mesh not in self._targets:
-      workload = self.workload(record)
-      found = workload.find_target(workload.make_mesh())
-      if self._vocabulary_file is not None:
-        vocabulary = vocabularies.load(self._vocabulary_file)
-        found = found.with_vocabulary('VOCABULARY_FILE', vocabulary.eos_id)
-      target = found.load()
-      _check_same('target', record.target, target.describe())
-      self._targets[mesh] = found, target
-    return self._targets[mesh]
+    workload = self._workload(record)
+    found = workload.find_target(workload.make_mesh())
+    if self._vocabulary_file is not None:
+      vocabulary = vocabularies.load(self._vocabulary_file)
+      found = found.with_vocabulary('VOCABULARY_FILE', vocabulary.eos_id)
+    target = found.load()
+    _check_same('target', record.target, target.describe())
+    return found, target
 
-  def _loaded_drafter(
-      self,
-      record: run_record.RunRecord,
-      mesh: tuple[int, int],
-      target: models.ModelSource,
-  ) -> source.Drafting:
-    if mesh not in self._drafters:
-      source.check_source(self._drafter)
-      loaded = self._drafter.find(target, None)()
-      description = dataclasses.replace(
-          loaded.description, temperature=record.drafter.temperature
-      )
-      _check_same('drafter', record.drafter, description)
-      self._drafters[mesh] = loaded
-    return self._drafters[mesh]
-
-  def workload(self, record: run_record.RunRecord) -> workload_lib.Workload:
+  def _workload(self, record: run_record.RunRecord) -> workload_lib.Workload:
     """Returns the workload that a record describes, without its task."""
     config = self._target_config
     if config is not None:
@@ -418,11 +347,10 @@ class _Decoders:
     size = record.batch_size
     start = row // size * size
     rows = run.rows[start : start + size]
-    temperature = record.temperature
     draft_temperature = record.drafter and record.drafter.temperature
     if draft_temperature is None:
-      draft_temperature = temperature
-    workload = self.workload(record)
+      draft_temperature = record.temperature
+    workload = self._workload(record)
     (request,) = batching.requests(
         batching.pad(
             [each[predictions_lib.INPUT_TOKENS] for each in rows],
@@ -432,13 +360,29 @@ class _Decoders:
         batch_size=size,
         length=record.targets_length,
         seed=record.seed,
-        sampling=workload.sampling(temperature),
+        sampling=workload.sampling(record.temperature),
         draft_sampling=workload.sampling(draft_temperature),
         hints=hints_lib.stack(
             [each.get(predictions_lib.HINT_TOKENS, []) for each in rows]
         ),
     )
     return decoder.place(request)
+
+  def output(self, run: _Run, row: int, decode: int) -> decisions.Output:
+    """Returns what a run wrote as one decode of a row."""
+    decoder, record = self.of(run), run.record
+    (sequence,) = batching.pad(
+        [run.tokens[row][decode]],
+        record.targets_length,
+        decoder.target_model.special_ids.padding,
+    )
+    return decisions.Output(
+        decoder,
+        self.request(run, row),
+        row % record.batch_size * record.num_decodes + decode,
+        run.way == 'speculative',
+        sequence,
+    )
 
 
 def _mesh_shape(record: run_record.RunRecord) -> tuple[int, int]:
@@ -448,10 +392,7 @@ def _mesh_shape(record: run_record.RunRecord) -> tuple[int, int]:
 
 def _check_same(role: str, recorded: Any, found: Any) -> None:
   """Checks that a model is the one that a record describes."""
-  one, other = (
-      {k: v for k, v in dataclasses.asdict(x).items() if k not in _PLACES}
-      for x in (recorded, found)
-  )
+  one, other = map(_without_places, (recorded, found))
   if one != other:
     raise ValueError(
         f'The {role} is {other}, that of the runs is {one}. Give the same'
@@ -459,54 +400,16 @@ def _check_same(role: str, recorded: Any, found: Any) -> None:
     )
 
 
-def _compare(
+def _compare_rows(
     decoders: _Decoders, first: _Run, second: _Run
-) -> divergence.Compared:
-  """Compares two runs of the same rows."""
-  rows = [
-      divergence.Row(
-          example_id=first.rows[row]['example_id'],
-          decode=decode,
-          difference=near_ties.explain(
-              *(_output(decoders, run, row, decode) for run in (first, second))
-          ),
-      )
-      for row, decode in _differing(first, second)
-  ]
-  return divergence.Compared(
-      records=(first.record, second.record),
-      ways=(first.way, second.way),
-      num_rows=len(first.rows) * first.record.num_decodes,
-      rows=tuple(rows),
-  )
-
-
-def _differing(first: _Run, second: _Run) -> Iterator[tuple[int, int]]:
-  """Yields the row and the decode number of each output that differs."""
-  both = zip(first.tokens, second.tokens, strict=True)
-  for row, decodes in enumerate(both):
+) -> list[dict[str, Any]]:
+  """Explains each output that differs between two runs of the same rows."""
+  rows = []
+  for row, decodes in enumerate(zip(first.tokens, second.tokens, strict=True)):
     for decode, (one, other) in enumerate(zip(*decodes, strict=True)):
       if one != other:
-        yield row, decode
-
-
-def _output(
-    decoders: _Decoders, run: _Run, row: int, decode: int
-) -> decisions.Output:
-  decoder, record = decoders.of(run), run.record
-  padding = decoder.target_model.special_ids.padding
-  ids = run.tokens[row][decode]
-  if max(ids) >= (vocab_size := decoder.target_model.vocab_size):
-    raise ValueError(
-        f'The output of example {run.rows[row]["example_id"]} has token'
-        f' {max(ids)}, and the target has {vocab_size}. Correct'
-        ' predictions.jsonl, or give the target of the runs.'
-    )
-  (sequence,) = batching.pad([ids], record.targets_length, padding)
-  return decisions.Output(
-      decoder,
-      decoders.request(run, row),
-      row % record.batch_size * record.num_decodes + decode,
-      run.is_speculative,
-      sequence,
-  )
+        outputs = [decoders.output(x, row, decode) for x in (first, second)]
+        difference = near_ties.explain(*outputs)
+        example_id = first.rows[row]['example_id']
+        rows.append(divergence.describe(example_id, decode, difference))
+  return rows

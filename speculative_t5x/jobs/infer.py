@@ -437,10 +437,10 @@ def _counted(tally: tallies.Tally) -> dict[str, Any]:
   }
   if tally.counts.speculation is None:
     return shared | {
-        'baseline': walltimes.plain_run_of(tally),
+        'baseline': walltimes.run_of(tally, is_speculative=False),
         'compile_s': run_record.BothRuns(tally.compile_s, None),
     }
-  run = walltimes.speculative_run_of(tally)
+  run = walltimes.run_of(tally, is_speculative=True)
   return shared | {
       'speculative': run,
       'compile_s': run_record.BothRuns(None, tally.compile_s),

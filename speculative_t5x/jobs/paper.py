@@ -17,6 +17,7 @@ from etils import epath
 from matplotlib import figure as figure_lib
 
 from speculative_t5x.decoder import text_decoder
+from speculative_t5x.jobs.outputs import output_folder
 from speculative_t5x.loading import token_counts
 from speculative_t5x.loading.drafters import table_source
 from speculative_t5x.loading.files import folder_lock
@@ -67,9 +68,9 @@ def table4(
   """Writes predicted and measured speedups beside Table 4's, of the same runs.
 
   Args:
-    output_dir: of the table, and of the records.
-    target_size: of T5 1.1, in the place of XXL; None for the largest that fits
-      the memory.
+    output_dir: folder for the table and the records.
+    target_size: size of T5 1.1, in the place of XXL; None for the largest that
+      fits the memory.
     shapes: what is decoded where acceptance is simulated.
     measured: results of the walltime job for rows whose pair is at hand, by
       task ('EnDe' or 'CNNDM'), draft and temperature. All others are
@@ -80,35 +81,30 @@ def table4(
 
 def _write_speeds(name, output_dir, target_size, shapes, measured) -> None:
   found = {
-      key: _find_record(path, published.row(*key))
+      published.row(*key): _find_record(path, published.row(*key))
       for key, path in (measured or {}).items()
   }
-  name_of = lambda row: (row.task, row.draft, row.temperature)
-  rows = [r for r in published.TABLES_2_AND_4 if name_of(r) not in found]
+  # Each other row is measured with its sizes at the paper's alpha.
+  rows = [row for row in published.TABLES_2_AND_4 if row not in found]
   if rows:
-    records = _simulate(output_dir, target_size, shapes, rows)
-    found |= {name_of(r): x for r, x in zip(rows, records, strict=True)}
-  pairing = [(row, found[name_of(row)]) for row in published.TABLES_2_AND_4]
-  _write(output_dir, name, markdown_tables.tables_2_and_4(pairing))
-
-
-def _simulate(
-    output_dir, target_size, shapes, rows
-) -> list[run_record.RunRecord]:
-  """Measures each row's sizes at the paper's alpha; one record per row."""
-  pairings = [
-      simulated_walltimes.Pairing(
-          row.draft, row.alpha, row.gamma, float(row.temperature)
+    pairings = [
+        simulated_walltimes.Pairing(
+            row.draft, row.alpha, row.gamma, float(row.temperature)
+        )
+        for row in rows
+    ]
+    path = epath.Path(output_dir) / _SIMULATED
+    with folder_lock.hold(path):
+      records, folder = simulated_walltimes.measure_pairings(
+          target_size,
+          pairings,
+          shapes,
+          lambda: output_folder.OutputFolder(path, 'walltime'),
       )
-      for row in rows
-  ]
-  path = epath.Path(output_dir) / _SIMULATED
-  with folder_lock.hold(path):
-    records, folder = simulated_walltimes.measure_pairings(
-        target_size, pairings, shapes, path
-    )
-    folder.finish()
-  return records
+      folder.finish()
+    found |= zip(rows, records, strict=True)
+  pairing = [(row, found[row]) for row in published.TABLES_2_AND_4]
+  _write(output_dir, name, markdown_tables.tables_2_and_4(pairing))
 
 
 def _find_record(path: Path, row: published.Row) -> run_record.RunRecord:
@@ -138,10 +134,10 @@ def table3(
   """Writes alpha of every available drafter, then the paper's values.
 
   Args:
-    output_dir: of the table, and of the records.
-    measure: a walltime job, which takes `output_dir`, `drafters` and `gamma`.
+    output_dir: folder for the table and the records.
+    measure: runs a walltime job; takes `output_dir`, `drafters` and `gamma`.
     records: results of further walltime jobs.
-    count: a make-table job, which takes `output_dir`. Unigrams and bigrams of
+    count: runs a make-table job; takes `output_dir`. Unigrams and bigrams of
       its counts are measured too. None for neither.
   """
   # Before anything is measured.
@@ -185,14 +181,17 @@ def figure1(
 
 
 def figure2(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
-  """Tokens a target call over alpha; see `figure4` for the arguments."""
-  _draw(output_dir, 'figure2', figures.figure_2, _read(output_dir, records))
+  """Draws tokens per target call over alpha; see `figure4`."""
+  measured = _read(output_dir, records)
+  points = points_lib.from_records(measured)
+  _save(output_dir, 'figure2', figures.figure_2(points), measured)
 
 
 def figure3(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
-  """Draws the best gamma over alpha; see `figure4` for the arguments."""
+  """Draws the best gamma over alpha; see `figure4`."""
   measured = _read(output_dir, records, (_MEASURED,))
-  _draw(output_dir, 'figure3', figures.figure_3, measured)
+  points = points_lib.from_records(measured)
+  _save(output_dir, 'figure3', figures.figure_3(points), measured)
 
 
 def figure4(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
@@ -204,7 +203,9 @@ def figure4(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
   Raises:
     ValueError: for results without a record to be laid over it.
   """
-  _draw(output_dir, 'figure4', figures.figure_4, _read(output_dir, records))
+  measured = _read(output_dir, records)
+  points = points_lib.from_records(measured)
+  _save(output_dir, 'figure4', figures.figure_4(points), measured)
 
 
 def figure5(
@@ -218,7 +219,7 @@ def figure5(
 
   Args:
     output_dir: gets figure5.pdf, .png, and .json for a trace viewer.
-    decoder: whose loops are traced.
+    decoder: Its loops are traced.
     text: its input, decoded at temperature 0.
     gammas: a row each, below plain decoding.
     rounds: how often loops and parts are timed.
@@ -247,16 +248,6 @@ def _read(
       )
     found += added
   return found
-
-
-def _draw(
-    output_dir: Path,
-    name: str,
-    draw: Callable[[Sequence[points_lib.Point]], figure_lib.Figure],
-    records: Sequence[run_record.RunRecord],
-) -> None:
-  points = points_lib.from_records(records)
-  _save(output_dir, name, draw(points), records)
 
 
 def _paths(records: Path | Sequence[Path]) -> Sequence[Path]:

@@ -10,6 +10,7 @@ neither a task nor checkpoints.
 from collections.abc import Sequence
 import itertools
 
+from speculative_t5x.jobs.outputs import output_folder
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.research import arguments
 from speculative_t5x.research import run_record
@@ -30,8 +31,8 @@ def simulate(
   """Measures every combination of draft, gamma, rate and temperature.
 
   Args:
-    target_size: of T5 1.1; None for the largest whose pairs fit the memory.
-    draft_size: one or several names, see `drafters.by_name`.
+    target_size: size of T5 1.1; None for the largest that fits the memory.
+    draft_size: one or several names, see `simulation.by_name`.
     alpha: acceptance rates, one or several.
     gamma: draft tokens per block, one or several.
     output_dir: see `outputs.output_folder`; an interrupted job goes on there.
@@ -57,7 +58,10 @@ def simulate(
   ]
   with folder_lock.hold(output_dir):
     records, folder = simulated_walltimes.measure_pairings(
-        target_size, pairings, shapes, output_dir
+        target_size,
+        pairings,
+        shapes,
+        lambda: output_folder.OutputFolder(output_dir, 'walltime'),
     )
     results = folder.finish()
     text = walltime_summary.render(records)

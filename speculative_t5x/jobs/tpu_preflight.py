@@ -57,8 +57,7 @@ def tpu_preflight(
   Raises:
     ValueError: for an unknown network or an invalid number, or if a pair does
       not fit into a chip's memory.
-    topology.TopologyError: if the topology is unknown, or if libtpu is missing
-      or does not match JAX.
+    topology.TopologyError: if the topology is unknown, or if libtpu is missing.
     OSError: if the output folder cannot be written to.
   """
   target_size = _size(target)
@@ -70,11 +69,29 @@ def tpu_preflight(
   )
   sharding.check_batch(place.mesh, shapes.batch_size)
   bench = bench_lib.Bench(place, shapes)
-  for each in drafts:
-    _check_fits(bench, place.topology, target_size, each, max(gammas))
+  chip = place.topology.chip
+  for each in drafts:  # before minutes of compilation
+    needed = bench.needed_bytes(target_size, each, max(gammas))
+    if needed > chip.memory_bytes:
+      raise ValueError(
+          f'{target} with {by_name.network_name(each)} needs'
+          f' {needed / _GIB:.1f} GiB on each chip of {topology}, and a'
+          f' {chip.name} has {chip.memory_bytes / _GIB:.0f} GiB. Use more'
+          ' chips, over which the target is partitioned, a smaller batch or a'
+          ' smaller target.'
+      )
   if output_dir is not None:
     whole_files.check_writable(epath.Path(output_dir))
-  record = _describe(place, shapes) | {
+  record = {
+      'job': 'tpu_preflight',
+      **provenance.origin(),
+      'device': dataclasses.asdict(provenance.describe_device()),
+      'host': dataclasses.asdict(provenance.describe_host()),
+      'libtpu': topology_lib.check_libtpu(),
+      'topology': topology,
+      'chip': dataclasses.asdict(chip),
+      'mesh': sharding.describe(place.mesh),
+      **{k: v for k, v in vars(shapes).items() if k != 'mesh_shape'},
       't5x_step': bench.describe_t5x(target_size),
       'row_writes': bench.describe_row_writes(target_size, max(gammas)),
       'target': bench.describe_target(target_size),
@@ -100,19 +117,16 @@ def tpu_preflight(
 
 
 def _drafts(names: str | Sequence[str], target: str) -> list[str]:
-  """Returns the drafts' names as `drafters.by_name` has them."""
-  several = names if isinstance(names, (list, tuple)) else str(names).split(',')
-  return list(
-      dict.fromkeys(_draft(str(name).strip(), target) for name in several)
-  )
-
-
-def _draft(name: str, target: str) -> str:
-  bare = name.removeprefix(bench_lib.PREFIX)
-  if by_name.network_name(bare) != name:
-    return _size(name)
-  by_name.find(bare, t5_published.make_config(target))
-  return bare
+  """Returns the drafts' names as `by_name` has them, without duplicates."""
+  several = names if isinstance(names, list | tuple) else str(names).split(',')
+  found = []
+  for name in (str(each).strip() for each in several):
+    bare = name.removeprefix(bench_lib.PREFIX)
+    if by_name.network_name(bare) != name:
+      bare = _size(name)
+    by_name.find(bare, t5_published.make_config(target))
+    found.append(bare)
+  return list(dict.fromkeys(found))
 
 
 def _size(name: str) -> str:
@@ -121,39 +135,3 @@ def _size(name: str) -> str:
     known = ', '.join(bench_lib.PREFIX + size for size in t5_published.SIZES)
     raise ValueError(f'There is no network {name!r}. Choose one of {known}.')
   return size
-
-
-def _check_fits(
-    bench: bench_lib.Bench,
-    topology: topology_lib.Topology,
-    target: str,
-    draft: str,
-    gamma: int,
-) -> None:
-  """Checks that a pair fits into a chip, before minutes of compilation."""
-  needed = bench.needed_bytes(target, draft, gamma)
-  chip = topology.chip
-  if needed > chip.memory_bytes:
-    raise ValueError(
-        f'{bench_lib.PREFIX}{target} with {by_name.network_name(draft)} needs'
-        f' {needed / _GIB:.1f} GiB on each chip of {topology.name}, and a'
-        f' {chip.name} has {chip.memory_bytes / _GIB:.0f} GiB. Use more chips,'
-        ' over which the target is partitioned, a smaller batch or a smaller'
-        ' target.'
-    )
-
-
-def _describe(
-    place: abstract_pair.Place, shapes: bench_lib.Shapes
-) -> dict[str, Any]:
-  return {
-      'job': 'tpu_preflight',
-      **provenance.origin(),
-      'device': dataclasses.asdict(provenance.describe_device()),
-      'host': dataclasses.asdict(provenance.describe_host()),
-      'libtpu': topology_lib.check_libtpu(),
-      'topology': place.topology.name,
-      'chip': dataclasses.asdict(place.topology.chip),
-      'mesh': sharding.describe(place.mesh),
-      **{k: v for k, v in vars(shapes).items() if k != 'mesh_shape'},
-  }

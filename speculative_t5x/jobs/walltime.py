@@ -318,15 +318,14 @@ def _find_alpha(setup: _Setup, decoder, temperature, max_gamma) -> _Alpha:
       name=title,
   )
   estimate = intervals.estimate_alpha([text.betas for text in texts])
-  if estimate.num < setup.alpha_tokens:
+  if estimate.num_tokens < setup.alpha_tokens:
     print(
-        f'alpha rests on {estimate.num} tokens, all that the target writes on'
-        f' this split; {setup.alpha_tokens} were asked for.',
+        f'alpha rests on {estimate.num_tokens} tokens, all that the target'
+        f' writes on this split; {setup.alpha_tokens} were asked for.',
         file=sys.stderr,
     )
   found = _Alpha(
-      run_record.Alpha(estimate.value, estimate.ci95, estimate.num),
-      advice.tokens_per_call(texts, max_gamma).tolist(),
+      estimate, advice.tokens_per_call(texts, max_gamma).tolist()
   )
   setup.folder.write_part('alpha', settings, dataclasses.asdict(found))
   return found

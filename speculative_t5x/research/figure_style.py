@@ -124,8 +124,8 @@ def panels(
   """Returns an empty figure, a column wide, with axes below each other.
 
   Args:
-    x_label: of all axes.
-    y_labels: of each.
+    x_label: label shared by all axes.
+    y_labels: one label per axes.
     axes_in: height of each, inches.
   """
   size = COLUMN_IN, _REST_IN + axes_in * len(y_labels)
@@ -171,8 +171,8 @@ def note(
   Args:
     axes: to write on.
     text: to be written.
-    position: in data coordinates.
-    offset: of the text from the position, in points.
+    position: position in data coordinates.
+    offset: distance of the text from the position, in points.
     **options: of `Axes.annotate`, such as the alignment of the text.
   """
   return axes.annotate(

@@ -66,7 +66,7 @@ class Progress:
     self._bar.stop()
 
   def show(self, num_done: int) -> None:
-    """Shows that so many batches are done.
+    """Shows how many batches are done.
 
     Raises:
       KeyboardInterrupt: if there was an interrupt; see `interruption`.

@@ -454,11 +454,7 @@ class TestGreedy:
     tie = near_ties.Difference(
         0, 2, None, (7, 8), margin=1e-6, path_difference=1e-6
     )
-    monkeypatch.setattr(
-        near_ties,
-        'compare',
-        lambda *_: near_ties.Comparison(_BATCH_SIZE - 1, (tie,)),
-    )
+    monkeypatch.setattr(near_ties, 'compare', lambda *_: [tie])
     with pytest.raises(greedy.MismatchError, match='2 of 6 greedy'):
       again(temperature=0.0)
     (written,) = _read(tmp_path / 'results.jsonl')

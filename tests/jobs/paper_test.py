@@ -5,7 +5,6 @@
 import dataclasses
 import json
 import pathlib
-import re
 import types
 
 import pytest
@@ -134,18 +133,6 @@ def _speeds(make, folder, **changes):
   make(folder, **{'target_size': 'xl', 'shapes': _SHAPES, **changes})
 
 
-class TestTable1:
-
-  def test_agrees(self, tmp_path, capsys):
-    paper.table1(tmp_path / 'new' / 'folder')
-    path = tmp_path / 'new' / 'folder' / 'table1.md'
-    header, rows = _cells(path)
-    assert header[-1] == 'agrees' and len(rows) == 6
-    assert {row[-1] for row in rows} == {'yes'}
-    text = path.read_text()
-    assert capsys.readouterr().out == f'{text}Written: {path}\n'
-
-
 class TestTables2And4:
 
   def test_are_of_the_same_runs(self, measured, tmp_path, monkeypatch):
@@ -174,26 +161,6 @@ class TestTables2And4:
           f' temperature {row.temperature}'
       ) in measured
 
-  def test_the_largest_target_that_fits(self, measured, tmp_path):
-    _speeds(paper.table2, tmp_path, target_size=None)
-    assert all(name.startswith('xxl and ') for name in measured)
-
-  def test_interrupted(self, measured, tmp_path, monkeypatch):
-    working = walltimes.measure
-
-    def interrupted(*arguments, **options):
-      if len(measured) == 5:
-        raise RuntimeError('interrupted')
-      return working(*arguments, **options)
-
-    with monkeypatch.context() as patch:
-      patch.setattr(walltimes, 'measure', interrupted)
-      with pytest.raises(RuntimeError, match='interrupted'):
-        _speeds(paper.table2, tmp_path)
-    assert _names(tmp_path) == ['simulated']
-    _speeds(paper.table4, tmp_path)
-    assert len(measured) == len(set(measured)) == 12
-
 
 class TestMeasured:
   """Rows whose pair is at hand."""
@@ -216,19 +183,6 @@ class TestMeasured:
     alphas = [row[header.index('alpha')] for row in rows]
     assert (alphas[0], alphas[3]) == ('0.33', '0.22')
 
-  def test_all_of_them(self, measured, tmp_path):
-    """Nothing is left to be simulated."""
-    known = {}
-    for number, row in enumerate(published.TABLES_2_AND_4):
-      record = records.measured(row.gamma, row.temperature)
-      path = _results(tmp_path / f'{number}.jsonl', record)
-      known[row.task, row.draft, row.temperature] = path
-    _speeds(paper.table4, tmp_path, measured=known)
-    assert measured == []
-    header, rows = _cells(tmp_path / 'table4.md')
-    marks = [row[header.index('acceptance')] for row in rows]
-    assert marks == ['measured'] * 12
-
   @pytest.mark.parametrize(
       ('settings', 'count'),
       [
@@ -240,19 +194,9 @@ class TestMeasured:
     """Two drafts of one job are not told apart by the row's settings."""
     found = [records.measured(**changes) for changes in settings]
     path = _results(tmp_path / 'mine.jsonl', *found)
-    message = (
-        f'{path} must have one record of temperature 0, gamma 7 and batch size'
-        f' 1, which the row EnDe, small needs, and has {count}. Run the'
-        ' walltime job with them, each draft to a folder of its own.'
-    )
-    with pytest.raises(ValueError, match=re.escape(message)):
+    with pytest.raises(ValueError, match=f'{path} must .*, and has {count}'):
       _speeds(paper.table2, tmp_path, measured={('EnDe', 'small', 0.0): path})
     assert measured == [] and _names(tmp_path) == ['mine.jsonl']
-
-  def test_a_row_that_the_paper_lacks(self, tmp_path):
-    path = _results(tmp_path / 'mine.jsonl', records.measured())
-    with pytest.raises(ValueError, match='no row for EnDe, xl, temperature'):
-      _speeds(paper.table2, tmp_path, measured={('EnDe', 'xl', 0.0): path})
 
 
 def _measured_ngrams(drafter):
@@ -314,74 +258,24 @@ class TestTable3:
                             ('2 of token_counts', '0.200'))
     ]  # fmt: skip
 
-  def test_the_papers_own(self, measure, tmp_path):
-    paper.table3(tmp_path, measure)
-    _, rows = _cells(tmp_path / 'table3.md')
-    own = rows[2:]
-    assert len(own) == 2 * len(published.TABLE_3) == 32
-    name = 'EnDe: small, for T5-XXL'
-    dashes = ['-'] * 3
-    assert [name, '0', *dashes, '0.75'] in own
-    assert [name, '1', *dashes, '0.62'] in own
-    assert {tuple(row[2:5]) for row in own} == {tuple(dashes)}
-
-  @pytest.mark.parametrize('is_alone', [True, False])
-  def test_adds_records(self, measure, tmp_path, is_alone):
+  def test_adds_records(self, measure, tmp_path):
     other = {'name': 'other', 'num_params': 10, 'kind': 'model', 'dtype': None}
     path = _results(
         tmp_path / 'mine.jsonl',
         records.measured(2, 0.0, alpha=0.9, task='mine', drafter=other),
         dataclasses.replace(records.measured(2, 1.0, task='mine'), alpha=None),
     )
-    paper.table3(tmp_path, measure, path if is_alone else (path,))
+    paper.table3(tmp_path, measure, path)
     _, rows = _cells(tmp_path / 'table3.md')
     assert len(rows) == 3 + 32
     name = 'mine: other for target/checkpoint_2, bfloat16'
     assert rows[2][:3] == [name, '0', '0.900']
-
-  def test_of_another_target(self, measure, tmp_path):
-    """Neither alpha takes the place of the other."""
-    target = dataclasses.replace(records.measured().target, name='other/1')
-    path = _results(
-        tmp_path / 'mine.jsonl', records.measured(alpha=0.9, target=target)
-    )
-    paper.table3(tmp_path, measure, path)
-    _, rows = _cells(tmp_path / 'table3.md')
-    assert [rows[0][::2][:2], rows[2][::2][:2]] == [
-        [_PAIR, '0.800'],
-        [_PAIR.replace('target/checkpoint_2', 'other/1'), '0.900'],
-    ]
-
-  def test_measured_twice(self, measure, tmp_path):
-    same = _results(tmp_path / 'same.jsonl', records.measured(2, alpha=0.8))
-    paper.table3(tmp_path, measure, same)
-    assert len(_cells(tmp_path / 'table3.md')[1]) == 2 + 32
-    other = _results(tmp_path / 'other.jsonl', records.measured(2, alpha=0.7))
-    message = f'{_PAIR}, T=0 was measured twice, with alpha 0.8 and 0.7.'
-    with pytest.raises(ValueError, match=re.escape(message)):
-      paper.table3(tmp_path, measure, [same, other])
-
-  def test_records_are_read_first(self, measure, tmp_path):
-    with pytest.raises(ValueError, match='cannot be read as run records'):
-      paper.table3(tmp_path, measure, tmp_path / 'no.jsonl')
-    assert measure.folders == [] and _names(tmp_path) == []
 
 
 _FIGURES = [paper.figure2, paper.figure3, paper.figure4]
 
 
 class TestFigures2To4:
-
-  @pytest.mark.parametrize('make', _FIGURES)
-  def test_curves_alone(self, make, points, tmp_path, capsys):
-    make(tmp_path / 'new')
-    name = make.__name__
-    assert _names(tmp_path / 'new') == [f'{name}.pdf', f'{name}.png']
-    _check_pictures(tmp_path / 'new', name)
-    assert list(points.values()) == [[]]
-    assert capsys.readouterr().out.splitlines() == [
-        f'Written: {tmp_path / "new" / name}.{kind}' for kind in ('pdf', 'png')
-    ]
 
   def test_what_the_tables_measured(self, measured, points, tmp_path):
     """Records with simulated acceptance are not used for sweeps of gamma."""
@@ -400,89 +294,23 @@ class TestFigures2To4:
         _PAIR,
     }
 
-  @pytest.mark.parametrize('make', _FIGURES)
-  @pytest.mark.parametrize('is_alone', [True, False])
-  def test_records_of_ones_own(self, make, points, tmp_path, is_alone):
-    found = [records.measured(gamma, alpha=0.6) for gamma in (3, 5)]
-    path = _results(tmp_path / 'mine.jsonl', *found)
-    make(tmp_path, str(path) if is_alone else [path])
-    ((name, each),) = points.items()
-    assert name == make.__name__.replace('figure', 'figure_')
-    assert [(point.gamma, point.alpha) for point in each] == [
-        (3, 0.6), (5, 0.6)
-    ]  # fmt: skip
-
-  def test_sweeps_of_two_targets(self, points, tmp_path):
-    simulated = {'simulated_acceptance': 0.75, 'task': None}
-    paths = []
-    for name in ('base', 'xl'):
-      target = dataclasses.replace(records.measured().target, name=name)
-      swept = [
-          records.measured(gamma, target=target, **simulated)
-          for gamma in (3, 7)
-      ]
-      paths.append(_results(tmp_path / f'{name}.jsonl', *swept))
-    paper.figure3(tmp_path, paths)
-    labels = [point.label for point in points['figure_3']]
-    label = 'draft/checkpoint_4 for {}, bfloat16, simulated'
-    assert labels == 2 * [label.format('base')] + 2 * [label.format('xl')]
-
-  @pytest.mark.parametrize('make', _FIGURES)
-  def test_records_without_a_point(self, make, tmp_path):
+  def test_records_without_a_point(self, tmp_path):
     """An eval job measures no alpha. Others' points do not hide that."""
     good = _results(tmp_path / 'good.jsonl', records.measured())
     path = _results(
         tmp_path / 'eval.jsonl',
         dataclasses.replace(records.measured(), alpha=None),
     )
-    message = (
-        f'{path} holds no record with alpha, c and a speedup. Pass the'
-        ' results.jsonl of a walltime or simulate job.'
-    )
-    with pytest.raises(ValueError, match=re.escape(message)):
-      make(tmp_path / 'output', [good, path])
+    with pytest.raises(ValueError, match=f'{path} holds no record with alpha'):
+      paper.figure2(tmp_path / 'output', [good, path])
     assert not (tmp_path / 'output').exists()
 
 
-class TestOutputFolder:
-
-  @pytest.mark.parametrize('make', [paper.table1, *_FIGURES])
-  def test_is_a_file(self, make, tmp_path):
-    (tmp_path / 'file').write_text('mine')
-    for path in (tmp_path / 'file', tmp_path / 'file' / 'below'):
-      with pytest.raises(OSError) as error:
-        make(path)
-      message = str(error.value)
-      assert message.startswith(f'The output folder {path} cannot be written')
-      assert 'Give another one' in message and 'Errno' not in message
-    assert (tmp_path / 'file').read_text() == 'mine'
-
-
-class TestUnreadable:
-
-  @pytest.mark.parametrize(
-      'content', [None, b'{"a": \n', b'\xff\xfe\x00', b'[1]\n', b'{"a": 1}\n']
-  )
-  @pytest.mark.parametrize('make', _FIGURES)
-  def test_records(self, make, tmp_path, content):
-    path = tmp_path / 'mine.jsonl'
-    if content is not None:
-      path.write_bytes(content)
-    with pytest.raises(ValueError) as error:
-      make(tmp_path / 'output', [path])
-    message = str(error.value)
-    assert message.startswith(f'{path} cannot be read as run records (')
-    assert 'Pass the results.jsonl of a walltime job.' in message
-    assert not (tmp_path / 'output').exists()
-
-  def test_a_folder(self, tmp_path):
-    with pytest.raises(ValueError, match='Pass the results.jsonl of'):
-      paper.figure2(tmp_path / 'output', [tmp_path])
-
-  @pytest.mark.parametrize('records', [5, [5], None])
-  def test_no_path(self, tmp_path, records):
-    with pytest.raises(ValueError, match='Pass the results.jsonl of'):
-      paper.figure2(tmp_path / 'output', records)
+def test_output_folder_is_a_file(tmp_path):
+  (tmp_path / 'file').write_text('mine')
+  with pytest.raises(OSError, match='file cannot be written'):
+    paper.table1(tmp_path / 'file')
+  assert (tmp_path / 'file').read_text() == 'mine'
 
 
 class TestFigure1:
@@ -529,8 +357,3 @@ class TestFigure5:
       assert row.num_target_calls == decoded.num_steps
       drafts = [s for s in row.spans if s.kind == loop_trace.Kind.DRAFT]
       assert len(drafts) == gamma * row.num_target_calls
-
-  @pytest.mark.parametrize('gammas', [(), 3])
-  def test_no_list_of_gammas(self, pair, tmp_path, gammas):
-    with pytest.raises(ValueError, match='list of at least one'):
-      paper.figure5(tmp_path, pair, _TEXT, gammas)

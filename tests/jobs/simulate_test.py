@@ -5,7 +5,6 @@
 import dataclasses
 import itertools
 import json
-import re
 import types
 
 import jax
@@ -22,7 +21,6 @@ from speculative_t5x.research.reports import runs
 from speculative_t5x.research.simulation import random_models
 from speculative_t5x.research.simulation import simulated_walltimes
 from speculative_t5x.research.simulation import t5_published
-from speculative_t5x.speculation import theory
 from tests import compilation
 
 pytestmark = pytest.mark.long
@@ -109,16 +107,20 @@ def _simulate(folder, **changes):
   return simulate.simulate(**{**_ARGUMENTS, **changes}, output_dir=str(folder))
 
 
-def _needed(target, drafts, gamma, **changes):
-  """Returns the bytes of a target, its largest draft and the measurement."""
-  shapes = dataclasses.replace(_SHAPES, **changes)
-  workload = memory.Workload(
+def _workload(shapes, gamma):
+  return memory.Workload(
       batch_size=shapes.batch_size,
       num_decodes=1,
       inputs_length=shapes.inputs_length,
       targets_length=shapes.targets_length,
       gamma=gamma,
   )
+
+
+def _needed(target, drafts, gamma, **changes):
+  """Returns the bytes of a target, its largest draft and the measurement."""
+  shapes = dataclasses.replace(_SHAPES, **changes)
+  workload = _workload(shapes, gamma)
   config = lambda size: t5_published.make_config(size, shapes.dtype)
   drafts = [
       memory.draft_bytes(config(size), workload, t5_published.VOCAB_SIZE)
@@ -132,11 +134,6 @@ def _needed(target, drafts, gamma, **changes):
 
 
 class TestRecord:
-
-  def test_is_marked_as_simulated(self, ran):
-    assert ran.record.simulated_acceptance == 0.6
-    assert ran.record.lossless is False
-    assert ran.record.gamma_policy == 'fixed'
 
   def test_draft_tokens_are_accepted_at_the_rate(self, ran):
     # About 200 draft tokens are tested.
@@ -159,31 +156,6 @@ class TestRecord:
     (line,) = (ran.folder / 'results.jsonl').read_text().splitlines()
     assert tuple(json.loads(line)) == run_record.KEYS
 
-  @pytest.mark.parametrize(
-      ('role', 'size'), [('target', 'base'), ('drafter', 'small')]
-  )
-  def test_models(self, ran, role, size):
-    config = t5_published.make_config(size)
-    expected = {
-        'name': f't5_1_1_{size}',
-        'checkpoint': None,
-        'num_params': models_lib.count_params(config),
-        'dtype': 'float32',
-    }
-    assert vars(getattr(ran.record, role)).items() >= expected.items()
-
-  def test_times(self, ran):
-    for name in ('t1_ms', 't_verify_ms', 'speedup', 'bound_speedup'):
-      assert getattr(ran.record, name) > 0
-    assert ran.record.c >= 0  # a difference of times, at least 0
-    predicted = theory.walltime_factor(0.6, 3, ran.record.c)
-    assert ran.record.predicted_speedup == pytest.approx(predicted)
-
-  def test_files(self, ran):
-    assert runs.read(ran.folder / 'results.jsonl') == [ran.record]
-    table = (ran.folder / 'walltime.md').read_text()
-    assert len(re.findall(r'^\| t5_1_1_small .*simulated', table, re.M)) == 1
-
 
 class TestDraftsThatShareTheTarget:
 
@@ -191,11 +163,6 @@ class TestDraftsThatShareTheTarget:
       ('name', 'kind'),
       [
           ('early_exit_1', 'early_exit'),
-          pytest.param(
-              'shared_encoder_1_small',
-              'shared_encoder',
-              marks=pytest.mark.exhaustive,
-          ),
           ('shared_encoder_1_small_short_9', 'shared_encoder'),
       ],
   )
@@ -210,56 +177,18 @@ class TestDraftsThatShareTheTarget:
 
 class TestTables:
 
-  # Two numbers per token, and two per continuation, of which all are kept.
-  SIZES = {'unigram': 2 * 64, 'bigram': 2 * 64 + 2 * 64 * 64}
-
-  @pytest.mark.parametrize(
-      'name', ['bigram', pytest.param('unigram', marks=pytest.mark.exhaustive)]
-  )
-  def test_measured(self, tmp_path, name):
-    (record,) = _simulate(tmp_path, draft_size=name)
-    assert record.drafter.name == name
+  def test_measured(self, tmp_path):
+    (record,) = _simulate(tmp_path, draft_size='bigram')
+    assert record.drafter.name == 'bigram'
     assert record.c is not None and 0 < record.ops_coefficient < 1
     assert record.speculative.tokens == 8 * 30
-
-  def test_sizes(self, measured, tmp_path):
-    records = _simulate(tmp_path, draft_size=tuple(self.SIZES))
-    found = {r.drafter.kind: r.drafter.num_params for r in records}
-    assert found == self.SIZES
-    assert [r.drafter.name for r in records] == list(self.SIZES)
-
-  def test_bytes_of_the_table_count(self):
-    needed = lambda name: simulated_walltimes._needed_bytes(
-        'base', [name], 2, _SHAPES
-    )
-    assert needed('bigram') - needed('unigram') == 4 * 2 * 64 * 64
-
-
-class TestProgress:
-
-  def test_line_before_each_measurement(self, measured, tmp_path, capsys):
-    _simulate(tmp_path, alpha=0.75)
-    capsys.readouterr()
-    _simulate(tmp_path, alpha=(0.5, 0.75))
-    lines = [
-        line
-        for line in capsys.readouterr().err.splitlines()
-        if not line.startswith('making ')
-    ]
-    name = 'base and small, gamma 2, alpha {}, temperature 0'
-    assert lines[0] == (
-        f'configuration 1 of 2: {name.format(0.5)}: compiling and measuring'
-    )
-    start = f'configuration 2 of 2: {name.format(0.75)}: taken from {tmp_path}'
-    assert lines[1].startswith(start) and len(lines) == 2
-    assert measured[-1][3] == name.format(0.5)
 
 
 class TestCombinations:
 
-  def test_all_combinations_in_order(self, measured, tmp_path):
+  def test_measurement_matches_the_record(self, measured, tmp_path):
     records = _simulate(tmp_path, **_SEVERAL)
-    found = [
+    assert [
         (
             record.drafter.name.removeprefix('t5_1_1_'),
             record.simulated_acceptance,
@@ -267,13 +196,8 @@ class TestCombinations:
             record.temperature,
         )
         for record in records
-    ]
-    assert found == list(itertools.product(*_SEVERAL.values()))
-    text = (tmp_path / 'results.jsonl').read_text()
-    assert len(text.splitlines()) == len(measured) == 16
-
-  def test_measurement_matches_the_record(self, measured, tmp_path):
-    records = _simulate(tmp_path, **_SEVERAL)
+    ] == list(itertools.product(*_SEVERAL.values()))
+    assert len(measured) == len(records) == 16
     wanted = {
         (
             record.drafter.num_params,
@@ -302,25 +226,6 @@ class TestCombinations:
       assert len(batches) == 2
     assert found == wanted
 
-  def test_each_model_is_made_once(self, measured, tmp_path, monkeypatch):
-    made, make = [], random_models.make_model
-    monkeypatch.setattr(
-        random_models, 'make_model', lambda *a: made.append(a) or make(*a)
-    )
-    _simulate(tmp_path, **_SEVERAL)
-    assert len(made) == 3
-    assert len({id(decoder.target) for decoder, *_ in measured}) == 1
-
-  def test_inputs_depend_on_the_seed(self, measured, tmp_path):
-    for seed in (0, 0, 1):
-      shapes = dataclasses.replace(_SHAPES, seed=seed)
-      _simulate(tmp_path / f'{len(measured)}', shapes=shapes)
-    texts = [
-        [request.encoder_input_tokens.tolist() for request in batches]
-        for _, batches, *_ in measured
-    ]
-    assert texts[0] == texts[1] != texts[2]
-
 
 class TestResume:
 
@@ -347,79 +252,28 @@ class TestResume:
     assert record_file.read_text() == before
     assert runs.read(tmp_path / 'results.jsonl') == records
 
-  @pytest.mark.parametrize(
-      ('changes', 'num_measured'),
-      [
-          ({}, 0),
-          ({'alpha': 0.75}, 1),
-          ({'temperature': 1.0}, 1),
-          ({'target_size': 'large'}, 1),
-          ({'shapes': dataclasses.replace(_SHAPES, inputs_length=6)}, 1),
-          ({'shapes': dataclasses.replace(_SHAPES, dtype='bfloat16')}, 1),
-      ],
-  )
-  def test_finished_configurations(
-      self, measured, tmp_path, monkeypatch, changes, num_measured
-  ):
-    """They remain, and no model is made if nothing else is measured."""
-    _simulate(tmp_path)
-    measured.clear()
-    if not num_measured:
-      monkeypatch.setattr(random_models, 'make_model', None)
-    (record,) = _simulate(tmp_path, **changes)
-    assert len(measured) == num_measured
-    assert len(list((tmp_path / 'records').iterdir())) == 1 + num_measured
-    assert runs.read(tmp_path / 'results.jsonl') == [record]
-
 
 class TestRefused:
 
   @pytest.mark.parametrize(
-      ('changes', 'message'),
+      ('changes', 'named'),
       [
-          ({'alpha': 1.01}, 'alpha must lie in [0, 1], got 1.01.'),
-          ({'alpha': (0.5, -0.1)}, 'alpha must lie in [0, 1], got -0.1.'),
-          ({'gamma': 31}, 'gamma 31 is longer than the outputs of 30 tokens'),
+          ({'alpha': (0.5, 1.01)}, 'alpha must lie in'),
           ({'gamma': (2, 31)}, 'gamma 31 is longer'),
-          ({'gamma': 0}, 'gamma must be a whole number and at least 1, got 0'),
+          ({'gamma': 0}, 'gamma must be a whole number'),
           ({'temperature': -1.0}, 'temperature must be'),
-          ({'target_size': '3b'}, "There is no T5 1.1 '3b'. Choose one of"),
-          ({'draft_size': ('small', 'tiny')}, "There is no draft 'tiny'."),
-          (
-              {'draft_size': 'bigram_short_9'},
-              "There is no draft 'bigram_short_",
-          ),
-          (
-              {'draft_size': 'early_exit_99'},
-              'exit_layer must be a whole number from 1 to ',
-          ),
-          (
-              {'draft_size': 'shared_encoder_0_small'},
-              'A draft that shares the encoder needs at least 1 decoder layer.',
-          ),
-          ({'draft_size': ()}, 'No draft_size was given.'),
+          ({'target_size': '3b'}, "There is no T5 1.1 '3b'"),
+          ({'draft_size': ('small', 'tiny')}, "There is no draft 'tiny'"),
+          ({'draft_size': 'early_exit_99'}, 'exit_layer must be'),
+          ({'draft_size': ()}, 'No draft_size was given'),
           (
               {'shapes': dataclasses.replace(_SHAPES, dtype='float23')},
-              'dtype must be float32 or bfloat16, got float23.',
+              'dtype must be float32 or bfloat16',
           ),
       ],
   )
-  def test_values(self, refused, changes, message):
-    pattern = message if '.*' in message else re.escape(message)
-    assert re.match(pattern, refused(**changes))
-
-  @pytest.mark.parametrize(
-      ('changes', 'message'),
-      [
-          ({'num_examples': 0}, 'num_examples must be'),
-          ({'batch_size': 1.5}, 'batch_size must be .* got 1.5'),
-          ({'rounds': 0}, 'rounds must be'),
-          ({'seed': 2**31}, 'seed'),
-      ],
-  )
-  def test_shapes(self, changes, message):
-    with pytest.raises(ValueError, match=message):
-      dataclasses.replace(_SHAPES, **changes)
+  def test_values(self, refused, changes, named):
+    assert refused(**changes).startswith(named)
 
 
 class TestMemory:
@@ -458,35 +312,22 @@ class TestMemory:
     assert simulated_walltimes._copy_bytes(100, 'float32') == 0
 
   @pytest.mark.parametrize(
-      ('free_for', 'asked', 'remedies'),
+      ('free_for', 'asked', 'remedy'),
       [
-          (('large', 'float32'), ('xxl', 'float32'), ['TARGET_SIZE=large']),
-          (('large', 'bfloat16'), ('xxl', 'bfloat16'), ['TARGET_SIZE=large']),
-          (
-              ('large', 'float32'),
-              ('xl', 'float32'),
-              ['TARGET_SIZE=large', 'DTYPE=bfloat16'],
-          ),
-          (('xl', 'bfloat16'), ('xl', 'float32'), ['DTYPE=bfloat16']),
+          (('large', 'bfloat16'), ('xxl', 'bfloat16'), 'TARGET_SIZE=large'),
+          (('xl', 'bfloat16'), ('xl', 'float32'), 'DTYPE=bfloat16'),
       ],
   )
   def test_error_names_sizes_that_fit(
-      self, refused, monkeypatch, free_for, asked, remedies
+      self, refused, monkeypatch, free_for, asked, remedy
   ):
     monkeypatch.setattr(simulated_walltimes, '_copy_bytes', lambda *_: 0)
-    # Half of its bytes are more than those of all others.
-    monkeypatch.setattr(simulated_walltimes, '_copy_bytes', lambda *_: 0)
-    wide = t5_published.SIZES['xxl'] | {'emb_dim': 1024}
-    monkeypatch.setitem(t5_published.SIZES, 'xxl', wide)
     needed = lambda size, dtype: _needed(size, ['small'], 2, dtype=dtype)
     monkeypatch.setattr(memory, 'available_bytes', lambda: needed(*free_for))
     size, dtype = asked
     shapes = dataclasses.replace(_SHAPES, dtype=dtype)
     error = refused(target_size=size, shapes=shapes)
-    assert f'needs {needed(*asked):,} bytes' in error
-    text = ', or '.join(remedies)
-    text = text.replace('=large', '=large, the largest that fits')
-    assert error.endswith(f' Give {text}.')
+    assert f'needs {needed(*asked):,} bytes' in error and remedy in error
 
   def test_caches_of_the_timed_parts_count(self, measured, tmp_path):
     """The parts have caches, keys and values of their own."""
@@ -500,18 +341,13 @@ class TestMemory:
         for x in leaves
         if np.ndim(x) == 4 and x.dtype == np.float32
     }
-    workload = simulated_walltimes._workload(decoder.gamma, _SHAPES)
+    workload = _workload(_SHAPES, decoder.gamma)
     target, draft = (
         memory.target_bytes(model.config, workload)
         for model in (decoder.target, *decoder.loaded_drafter.models)
     )
     counted = 2 * target.cache + target.cross + draft.cache + draft.cross
     assert 0.9 * counted < sum(held.values()) <= counted
-
-  def test_exact_fit(self, measured, tmp_path, monkeypatch):
-    needed = _needed('large', ['small'], gamma=2)
-    monkeypatch.setattr(memory, 'available_bytes', lambda: needed)
-    assert len(_simulate(tmp_path, target_size='large')) == 1
 
   @pytest.mark.parametrize('size', ['small', 'large', 'xxl'])
   def test_largest_target_that_fits(
@@ -521,28 +357,3 @@ class TestMemory:
     monkeypatch.setattr(memory, 'available_bytes', lambda: needed)
     (record,) = _simulate(tmp_path, target_size=None)
     assert record.target.name == f't5_1_1_{size}'
-
-  def test_bfloat16_fits_more(self, measured, tmp_path, monkeypatch):
-    monkeypatch.setattr(simulated_walltimes, '_copy_bytes', lambda *_: 0)
-    needed = _needed('large', ['small'], gamma=2, dtype='bfloat16')
-    monkeypatch.setattr(memory, 'available_bytes', lambda: needed)
-    assert needed < _needed('large', ['small'], gamma=2)
-    shapes = dataclasses.replace(_SHAPES, dtype='bfloat16')
-    (record,) = _simulate(tmp_path, target_size=None, shapes=shapes)
-    assert record.target.name == 't5_1_1_large'
-    assert record.target.dtype == 'bfloat16'
-
-  def test_no_target_fits(self, refused, monkeypatch):
-    needed = _needed('small', ['small'], gamma=2)
-    monkeypatch.setattr(memory, 'available_bytes', lambda: needed - 1)
-    error = refused(target_size=None)
-    assert error.startswith('T5 1.1 small with small in float32 needs')
-    assert f'{needed - 1:,} bytes (' in error
-    # Half of the bytes would suffice.
-    assert error.endswith(' Give DTYPE=bfloat16.')
-
-  @pytest.mark.parametrize('target_size', [None, 'base'])
-  def test_no_target_fits_in_any_dtype(self, refused, monkeypatch, target_size):
-    monkeypatch.setattr(memory, 'available_bytes', lambda: 1)
-    error = refused(target_size=target_size)
-    assert error.endswith(' Give smaller drafts.')

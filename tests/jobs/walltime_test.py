@@ -279,10 +279,8 @@ class TestRecord:
   def test_alpha_is_estimated_on_more_text(self, ran):
     for record, texts in zip(ran.records, ran.texts, strict=True):
       estimate = intervals.estimate_alpha([text.betas for text in texts])
-      assert record.alpha == run_record.Alpha(
-          estimate.value, estimate.ci95, estimate.num
-      )
-      assert estimate.num >= _ALPHA_TOKENS > record.baseline.tokens
+      assert record.alpha == estimate
+      assert estimate.num_tokens >= _ALPHA_TOKENS > record.baseline.tokens
       assert record.predicted_speedup == theory.walltime_factor(
           estimate.value, _GAMMA, record.c
       )

@@ -7,17 +7,6 @@ import pytest
 from speculative_t5x.research import arguments
 
 
-class TestCheck:
-
-  def test_counts_pass(self):
-    arguments.check(gamma=1, repeats=10**9)
-
-  @pytest.mark.parametrize('value', [0, -1, 2.5, 1.0, 'two', None, True])
-  def test_others_are_named(self, value):
-    with pytest.raises(ValueError, match='repeats must be a whole .* got'):
-      arguments.check(gamma=3, repeats=value)
-
-
 class TestSeveral:
 
   @pytest.mark.parametrize(

@@ -32,11 +32,6 @@ class TestProgress:
     ]  # fmt: skip
     assert all(line.endswith(' s left') for line in lines)
 
-  def test_other_units(self, clock, capsys):
-    with progress.Progress('alpha', 9, 'tokens') as shown:
-      shown.show(9)
-    assert capsys.readouterr().err.startswith('alpha: 9 of 9 tokens')
-
   def test_unknown_total(self, clock, capsys):
     with progress.Progress('infer', None) as shown:
       clock.seconds += 11

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 # alpha, gamma, operations, speed.
+from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import intervals
 from speculative_t5x.research.measurement import part_sums
 from speculative_t5x.speculation import theory
@@ -373,7 +374,7 @@ class TestEstimateAlpha:
 
   def test_weights_tokens_equally(self):
     found = intervals.estimate_alpha([[1.0, 0.5, 0.5], [0.0]])
-    assert found == intervals.Estimate(0.5, None, 4)
+    assert found == run_record.Alpha(0.5, None, 4)
 
   def test_resamples_texts(self):
     """Of two kinds of text, 2 to 10 of 12 in a resample are of one kind."""
@@ -382,24 +383,7 @@ class TestEstimateAlpha:
     assert found.ci95 == pytest.approx((1 / 6, 5 / 6))
 
 
-class TestEstimateCostCoefficient:
-
-  def test_ratio_of_medians(self):
-    found = intervals.estimate_cost_coefficient([1, 2, 90], [10, 20, 20])
-    assert (found.value, found.num) == (0.1, 3)
-
-  def test_resamples_pairs(self):
-    """The ratio is certain if a machine slows both times equally."""
-    seconds = np.array([1.0, 1.5, 9.0, 2.0, 4.0, 3.0])
-    found = intervals.estimate_cost_coefficient(seconds / 8, seconds)
-    assert found == intervals.Estimate(0.125, (0.125, 0.125), 6)
-
-  def test_one_repeat_has_no_interval(self):
-    assert intervals.estimate_cost_coefficient([1], [4]).ci95 is None
-
-
 _HALF = np.full(2, 0.5)
-_TIMES = part_sums.StepTimes(0, 0, 1, 1, 1, 1)
 # One line per argument that is checked.
 _BAD = {
     'alpha must lie': lambda: theory.expected_tokens([0.5, np.nan], 2),
@@ -417,13 +401,6 @@ _BAD = {
     'num_cut_short': lambda: theory.expected_tokens_from_histogram([1, 2], 4),
     'acceptance_probs must have': lambda: theory.expected_calls([], 1),
     'acceptance_probs must lie': lambda: theory.expected_calls([0.5, 1.1], 1),
-    't_draft_ms must': lambda: part_sums.StepTimes(0, 0, 1, 1, -1, 1),
-    't_verify_ms must': lambda: part_sums.StepTimes(0, 0, 1, 0, 1, 1),
-    'steps must be finite': lambda: part_sums.plain_seconds(_TIMES, 0),
-    'Pairs must be': lambda: intervals.ratio_interval([1, 2], [1]),
-    'Numerators must': lambda: intervals.ratio_interval([1, np.inf], [1, 1]),
-    'Denominators must': lambda: intervals.ratio_interval([1, 2], [1, 0]),
-    'betas_by_text must': lambda: intervals.estimate_alpha([[0.5], [2.0]]),
     'No text has a token': lambda: intervals.estimate_alpha([]),
 }
 

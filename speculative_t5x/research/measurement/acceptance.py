@@ -147,8 +147,8 @@ def _read_along(
   Args:
     model: the target.
     drafter: proposes one token per call.
-    target_params: of the target.
-    draft_params: of the drafter, or None.
+    target_params: parameters of the target.
+    draft_params: parameters of the drafter, or None.
     request: the inputs, and both samplings.
     sequences: [rows, length] int32.
     read: takes the tokens at a position, [rows] int32, and the distributions p
@@ -250,12 +250,12 @@ def collect(
     *,
     name: str = 'acceptance',
 ) -> list[Text]:
-  """Decodes plainly and scores, until so many tokens are written.
+  """Decodes plainly and scores, until a number of tokens is written.
 
   Args:
     decoder: both models.
     requests: what to decode; fewer tokens come out if they end before.
-    num_tokens: at least so many; what is decoded with the last one is kept.
+    num_tokens: least number of tokens; the last batch is kept whole.
     name: what the progress lines begin with.
   """
   texts, total = [], 0

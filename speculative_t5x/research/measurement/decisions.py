@@ -1,10 +1,10 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the decision at which two runs of the same row part.
+"""Finds the first decision that two runs of the same row made differently.
 
 At temperature 0, and in plain decoding, it is the first token that differs. A
 speculative sample consists of several decisions per target call, and two runs
-may part at one of them before their tokens differ: one run accepts a draft
+may differ in one of them before their tokens do: one run accepts a draft
 token that the other run resamples. Both rows are therefore decoded again, and
 their target calls are compared.
 
@@ -14,11 +14,11 @@ Legend: length (of the outputs), gamma (draft tokens per block).
 import dataclasses
 import enum
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.decoder import token_decoder
+from speculative_t5x.research.measurement import tracing
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling as sampling_lib
@@ -41,7 +41,7 @@ class Output:
   """What a run wrote for a row.
 
   Attributes:
-    decoder: of the run.
+    decoder: decoder of the run.
     request: the batch that had the row.
     row: index of the row in it, among all decodes of all examples.
     is_speculative: whether the run decoded speculatively.
@@ -55,12 +55,6 @@ class Output:
   sequence: np.ndarray
 
   @property
-  def is_greedy(self) -> bool:
-    """Whether the row was decoded at temperature 0."""
-    temperature = float(self.request.sampling.temperature)
-    return temperature <= sampling_lib.MIN_TEMPERATURE
-
-  @property
   def block(self) -> int:
     """Positions per target call."""
     return self.decoder.gamma + 1 if self.is_speculative else 1
@@ -72,7 +66,7 @@ class Decision:
 
   Attributes:
     kind: what was decided.
-    position: of the token that it was about.
+    position: position of the token that it was about.
     tokens: what each run wrote, or drafted, there.
     context: [length] int32, the tokens before the position.
     draft_token: the one that a run accepted and the other did not; None for
@@ -90,18 +84,21 @@ class Decision:
   uniform: tuple[float, float] | None = None
 
 
-def first_difference(first: Output, second: Output) -> int:
-  """Returns the position of the first token that differs."""
-  return int(np.flatnonzero(first.sequence != second.sequence)[0])
+def first_difference(first: Output, second: Output) -> tuple[int, list[int]]:
+  """Returns the first position at which tokens differ, and both tokens."""
+  rows = np.stack([first.sequence, second.sequence])
+  position = int(np.flatnonzero(rows[0] != rows[1])[0])
+  return position, rows[:, position].tolist()
 
 
 def find(first: Output, second: Output) -> Decision | None:
-  """Returns the decision at which two runs part.
+  """Returns the first decision that two runs made differently.
 
   Args:
-    first: of the one run.
-    second: of the other, with other tokens. Above temperature 0, both are of
-      the same kind of run, with the same seed, sampling, drafter and gamma.
+    first: what the one run wrote.
+    second: what the other run wrote, with other tokens. Above temperature 0,
+      both runs are of the same kind, with the same seed, sampling, drafter and
+      gamma.
   Returns:
     The decision; None if a sample is not what its run gives when it is repeated
     here, or if a drafter chose its draft tokens by other means than one uniform
@@ -109,24 +106,25 @@ def find(first: Output, second: Output) -> Decision | None:
   Raises:
     ValueError: for speculative samples of another rule than the paper's.
   """
-  if first.is_speculative and not first.is_greedy:
+  temperature = float(first.request.sampling.temperature)
+  is_greedy = temperature <= sampling_lib.MIN_TEMPERATURE
+  if first.is_speculative and not is_greedy:
     check_rule(first.request.rule.name)
-    return _of_blocks(first, second)
-  position = first_difference(first, second)
-  tokens = int(first.sequence[position]), int(second.sequence[position])
-  found = Decision(Kind.ARGMAX, position, tokens, first.sequence)
-  if first.is_greedy:
-    return found
-  # Each call of plain decoding writes one token and has one uniform.
-  (uniform,) = _uniforms(first, position, 1)
-  return dataclasses.replace(found, kind=Kind.DRAW, uniform=uniform)
+    return _find_in_calls(first, second)
+  position, tokens = first_difference(first, second)
+  kind, uniform = Kind.ARGMAX, None
+  if not is_greedy:
+    # Each call of plain decoding writes one token and has one uniform.
+    kind, (uniform,) = Kind.DRAW, _uniforms(first, position, 1)
+  context = first.sequence
+  return Decision(kind, position, tuple(tokens), context, uniform=uniform)
 
 
 def check_rule(name: str) -> None:
   """Checks that the decisions of speculative samples are known.
 
   Args:
-    name: of the rule.
+    name: name of the rule.
   Raises:
     ValueError: for another rule than the paper's.
   """
@@ -153,30 +151,23 @@ def _uniforms(
   return [tuple(pair) for pair in (words / 2**32).tolist()]
 
 
-def _of_blocks(first: Output, second: Output) -> Decision | None:
-  end = first_difference(first, second) + 1
-  runs = _calls(first), _calls(second)
-  for output, calls in zip((first, second), runs, strict=True):
+def _find_in_calls(first: Output, second: Output) -> Decision | None:
+  """Decodes both rows again, and compares their target calls in order."""
+  end = first_difference(first, second)[0] + 1
+  runs = []
+  for output in (first, second):
+    calls = tracing.calls(output.decoder, output.request, output.row)
     written = [t for c in calls for t in c.tokens[: c.num_committed]]
     if written[:end] != output.sequence[:end].tolist()[: len(written)]:
       return None
-  for number, calls in enumerate(zip(*runs)):
-    if (found := _part(first, number, *calls)) is not None:
+    runs.append(calls)
+  for number, (one, other) in enumerate(zip(*runs)):
+    if (found := _find_in_call(first, number, one, other)) is not None:
       return found
   return None
 
 
-def _calls(output: Output) -> list[outcome_lib.Outcome]:
-  """Decodes the batch again and returns the row's target calls."""
-  trace = jax.device_get(output.decoder.traced(output.request))
-  at_call = lambda call: jax.tree.map(
-      lambda x: x[call, output.row], trace.outcomes
-  )
-  calls = map(at_call, range(int(trace.num_steps)))
-  return [call for call in calls if call.is_active]
-
-
-def _part(
+def _find_in_call(
     output: Output,
     number: int,
     one: outcome_lib.Outcome,
@@ -185,41 +176,41 @@ def _part(
   """Returns the first decision of a target call that two runs made differently.
 
   Args:
-    output: of the run that made `one`.
-    number: of the call; before it the runs do not differ.
+    output: what the run that made `one` wrote.
+    number: number of the call; the calls before it are equal.
     one: outcome of the call in the one run.
-    other: in the other.
+    other: outcome of the call in the other run.
   """
   drafter = output.decoder.drafter
   gamma, own = drafter.max_draft_tokens, drafter.num_uniforms
-  uniforms = _uniforms(output, number, own + gamma + 1)
-  before, accepted = int(one.num_before), int(one.num_accepted)
-  last = min(accepted, int(other.num_accepted))
-
-  def decide(kind, index, tokens, uniform, draft_token=None):
-    context = output.sequence.copy()
-    context[before : before + index] = one.draft_tokens[:index]
-    position = before + int(index)
-    tokens = tuple(int(row[index]) for row in tokens)
-    return Decision(kind, position, tokens, context, draft_token, uniform)
-
+  index = min(int(one.num_accepted), int(other.num_accepted))
   # Draft tokens behind a rejected one were drafted in vain.
-  tested = min(last + 1, int(max(one.num_drafted, other.num_drafted)))
-  drafts = one.draft_tokens[:tested], other.draft_tokens[:tested]
-  committed = one.tokens, other.tokens
-  for index in np.flatnonzero(drafts[0] != drafts[1]):
+  tested = min(index + 1, int(max(one.num_drafted, other.num_drafted)))
+  drafts = np.stack([one.draft_tokens[:tested], other.draft_tokens[:tested]])
+  rows, draft_token = np.stack([one.tokens, other.tokens]), None
+  # A call has the drafter's uniforms, then a coin per draft token, and last the
+  # uniform of the resampled or bonus token.
+  if np.any(drafts[0] != drafts[1]):
     if own != gamma:  # which of its uniforms decided is not known
       return None
-    return decide(Kind.DRAFT, index, drafts, uniforms[index])
-  if accepted != other.num_accepted:
-    return decide(
-        Kind.ACCEPTANCE,
-        last,
-        committed,
-        uniforms[own + last],
-        int(one.draft_tokens[last]),
-    )
-  if not one.is_cut_short and one.tokens[last] != other.tokens[last]:
+    index = int(np.flatnonzero(drafts[0] != drafts[1])[0])
+    kind, rows, uniform = Kind.DRAFT, drafts, index
+  elif one.num_accepted != other.num_accepted:
+    kind, uniform = Kind.ACCEPTANCE, own + index
+    draft_token = int(one.draft_tokens[index])
+  elif not one.is_cut_short and one.tokens[index] != other.tokens[index]:
     kind = Kind.RESAMPLED if one.is_rejected else Kind.DRAW
-    return decide(kind, last, committed, uniforms[own + gamma])
-  return None
+    uniform = own + gamma
+  else:
+    return None
+  before = int(one.num_before)
+  context = output.sequence.copy()
+  context[before : before + index] = one.draft_tokens[:index]
+  return Decision(
+      kind,
+      before + index,
+      tuple(rows[:, index].tolist()),
+      context,
+      draft_token,
+      _uniforms(output, number, own + gamma + 1)[uniform],
+  )

@@ -43,19 +43,18 @@ def logits_at(
   """Returns the logits at a position after decoding the sequence in blocks.
 
   Args:
-    decoder: of the target.
+    decoder: decoder with the target.
     request: the batch.
     row: index of the row in it, among all decodes of all examples.
     sequence: [length] int32, the tokens before the position.
-    position: of the token whose logits are returned.
+    position: position of the token whose logits are returned.
     block: positions per target call.
   Returns:
     [vocab], in the dtype of the logits.
   """
-  params = decoder.target.params
+  params, model = decoder.target.params, decoder.target_model
   inputs = repeat_row(decoder, request, row).encoder_input_tokens
   rows = len(inputs) * decoder.num_decodes
-  model = decoder.target_model
   first = model.special_ids.start
   fed = np.concatenate([[first], sequence[:position]]).astype(np.int32)
   # The last block ends at the position. The first block may overlap the second,
@@ -69,17 +68,17 @@ def logits_at(
       tokens = np.resize(fed[start : start + block], (1, block))
       tokens = jnp.asarray(np.repeat(tokens, rows, axis=0))
       positions = jnp.full((rows,), start, jnp.int32)
-      logits, cache = _decode(model, params, memory, cache, tokens, positions)
+      logits, cache = _decode(
+          model, params, memory, cache, tokens, positions, None
+      )
   return np.asarray(logits[row, position - starts[-1]])
 
 
 @functools.partial(jax.jit, static_argnums=(0, 3, 4))
-def _start(
-    model: contracts.Model, params, inputs, rows: int, slots: int
-) -> contracts.Started:
-  return model.start(params, inputs, rows, slots)
+def _start(model: contracts.Model, *arguments) -> contracts.Started:
+  return model.start(*arguments)
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _decode(model: contracts.Model, params, memory, cache, tokens, positions):
-  return model.decode(params, memory, cache, tokens, positions, None)
+def _decode(model: contracts.Model, *arguments):
+  return model.decode(*arguments)

@@ -38,16 +38,15 @@ def compare(
   """
   if decoder.num_decodes > 1:
     return None
-  identical = near_tie = mismatch = 0
+  num_rows = near_tie = mismatch = 0
   for batch, one, other in zip(
       batches, plain.decoded, speculative.decoded, strict=True
   ):
     found = near_ties.compare(decoder, batch, one.sequences, other.sequences)
-    num_padding = int(np.sum(np.asarray(batch.limits) == 0))
-    identical += found.num_identical - num_padding
-    near_tie += len(found.near_ties)
-    mismatch += len(found.mismatches)
-  return run_record.Greedy(identical, near_tie, mismatch)
+    num_rows += int(np.sum(np.asarray(batch.limits) > 0))  # without padding
+    near_tie += sum(each.is_near_tie for each in found)
+    mismatch += sum(not each.is_near_tie for each in found)
+  return run_record.Greedy(num_rows - near_tie - mismatch, near_tie, mismatch)
 
 
 def add(

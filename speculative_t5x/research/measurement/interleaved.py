@@ -57,8 +57,8 @@ def order(num_ways: int, number: int) -> list[int]:
   equally often, and each other way right before it equally often.
 
   Args:
-    num_ways: at least 1.
-    number: of the round.
+    num_ways: number of ways, at least 1.
+    number: number of the round.
   Reference: Williams (1949), designs balanced for residual effects.
   """
   zigzag = [(i + 1) // 2 * (-1) ** (i + 1) for i in range(num_ways)]
@@ -102,7 +102,7 @@ class Timer:
     """Decodes batches, after a warm-up by the first batch ever decoded.
 
     Args:
-      batches: of one shape.
+      batches: batches of one shape.
       first: number of the first of these batches in the job.
       before: called with the number of each batch before it is decoded.
       after: called with the number of batches done so far in the job.
@@ -142,7 +142,7 @@ def run(
 
   Args:
     decoder: both ways.
-    batches: of one shape.
+    batches: batches of one shape.
     repeats: how often each batch is timed.
     name: what the progress lines begin with.
     between: called with the number of each batch before it is decoded, so that

@@ -1,38 +1,19 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Estimates from measurements, with their 95 percent intervals.
+"""Estimates from measurements, with their 95 percent intervals."""
 
-All functions raise ValueError for a value out of range, and name both.
-"""
-
-from collections.abc import Callable, Sequence
-import dataclasses
+from collections.abc import Sequence
 import enum
 import math
 
 import numpy as np
 from numpy import typing as npt
 
-from speculative_t5x.speculation import ranges
+from speculative_t5x.research import run_record
 
 _NUM_RESAMPLES = 10_000
 _MIN_PAIRS = 6
 _MAX_INDICES = 2**22  # resampled at a time, 32 MiB
-
-
-@dataclasses.dataclass(frozen=True)
-class Estimate:
-  """A measured value.
-
-  Attributes:
-    value: the estimate.
-    ci95: its 95 percent interval, None if there are too few values for one.
-    num: number of tokens or pairs that it was estimated from.
-  """
-
-  value: float
-  ci95: tuple[float, float] | None
-  num: int
 
 
 class Verdict(enum.StrEnum):
@@ -62,9 +43,7 @@ def verdict(interval: Sequence[float] | None) -> Verdict:
 
 
 def ratio_interval(
-    numerators: npt.ArrayLike,
-    denominators: npt.ArrayLike,
-    statistic: Callable[..., np.ndarray] = np.sum,
+    numerators: npt.ArrayLike, denominators: npt.ArrayLike
 ) -> tuple[float, float] | None:
   """Computes the 95 percent interval of a ratio of sums by a paired bootstrap.
 
@@ -78,16 +57,12 @@ def ratio_interval(
   Args:
     numerators: [pairs] float.
     denominators: [pairs] float, above 0.
-    statistic: reduces each resample, called with axis=1; the interval is that
-      of the ratio of the two statistics.
   Returns:
     The lower and upper bound. None for fewer than 6 pairs: their smallest and
     largest values enclose the true value in less than 95 percent of cases (at
     most 1 - 2^(1 - pairs)).
-  Raises:
-    ValueError: for arrays that are no pairs, or values out of range.
   """
-  numerators, denominators = _pairs(numerators, denominators)
+  numerators, denominators = np.stack([numerators, denominators]).astype(float)
   num_pairs = len(numerators)
   if num_pairs < _MIN_PAIRS:
     return None
@@ -98,8 +73,7 @@ def ratio_interval(
     shape = (min(chunk, _NUM_RESAMPLES - start), num_pairs)
     chosen = rng.integers(0, num_pairs, shape)
     ratios.append(
-        statistic(numerators[chosen], axis=1)
-        / statistic(denominators[chosen], axis=1)
+        numerators[chosen].sum(axis=1) / denominators[chosen].sum(axis=1)
     )
   tail = _tail(num_pairs)
   low, high = np.quantile(np.concatenate(ratios), (tail, 1 - tail))
@@ -114,7 +88,7 @@ def _tail(num_pairs: int) -> float:
   return float(special.ndtr(widened * special.stdtrit(num_pairs - 1, 0.025)))
 
 
-def estimate_alpha(betas_by_text: Sequence[npt.ArrayLike]) -> Estimate:
+def estimate_alpha(betas_by_text: Sequence[npt.ArrayLike]) -> run_record.Alpha:
   """Estimates alpha on text that the target wrote: Corollary 3.6.
 
   The bootstrap resamples whole texts, since tokens of one text are correlated.
@@ -122,51 +96,16 @@ def estimate_alpha(betas_by_text: Sequence[npt.ArrayLike]) -> Estimate:
   Args:
     betas_by_text: one array per text, [tokens] float in [0, 1], the
       `acceptance_probability` of each token given the text before it.
+  Raises:
+    ValueError: if no text has a token.
   """
   texts = [np.asarray(betas, np.float64) for betas in betas_by_text]
-  for betas in texts:
-    ranges.check_rates('betas_by_text', betas)
-  texts = [betas for betas in texts if betas.size]
-  if not texts:
+  sums = np.array([betas.sum() for betas in texts if betas.size])
+  counts = np.array([betas.size for betas in texts if betas.size])
+  if not counts.size:
     raise ValueError('No text has a token to estimate alpha from.')
-  sums = np.array([betas.sum() for betas in texts])
-  counts = np.array([betas.size for betas in texts])
-  return Estimate(
+  return run_record.Alpha(
       float(sums.sum() / counts.sum()),
       ratio_interval(sums, counts),
       int(counts.sum()),
   )
-
-
-def estimate_cost_coefficient(
-    draft_seconds: npt.ArrayLike, target_seconds: npt.ArrayLike
-) -> Estimate:
-  """Estimates c as a ratio of medians of paired repeats: Definition 3.7.
-
-  Args:
-    draft_seconds: [repeats] float, of a draft step.
-    target_seconds: [repeats] float, of a target step, above 0.
-  """
-  draft_seconds, target_seconds = _pairs(draft_seconds, target_seconds)
-  return Estimate(
-      float(np.median(draft_seconds) / np.median(target_seconds)),
-      ratio_interval(draft_seconds, target_seconds, np.median),
-      len(draft_seconds),
-  )
-
-
-def _pairs(numerators, denominators) -> tuple[np.ndarray, np.ndarray]:
-  numerators = np.asarray(numerators, np.float64)
-  denominators = np.asarray(denominators, np.float64)
-  is_paired = numerators.ndim == 1 and numerators.shape == denominators.shape
-  if not is_paired or not numerators.size:
-    raise ValueError(
-        'Pairs must be two arrays of one axis, of the same length and not'
-        f' empty; got the shapes {numerators.shape} and {denominators.shape}.'
-    )
-  ranges.check('Numerators', numerators, np.isfinite(numerators), 'be finite')
-  is_allowed = (denominators > 0) & np.isfinite(denominators)
-  ranges.check(
-      'Denominators', denominators, is_allowed, 'be finite and above 0'
-  )
-  return numerators, denominators

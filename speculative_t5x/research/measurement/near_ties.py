@@ -7,7 +7,7 @@ different shapes, which round differently. Rounding can change a token where the
 two most likely tokens are almost equally likely, or where the uniform of a
 sample almost equals a boundary between two outcomes (a near tie); any other
 difference is a bug. Therefore all paths are run on this device up to the
-decision at which the outputs part, and its margin is compared with the
+decision at which the outputs first differ, and its margin is compared with the
 difference between the paths. `docs/correctness.md` defines both.
 
 Legend: vocab, length (of the outputs), paths (ways to compute the same logits).
@@ -34,17 +34,17 @@ _standardize = jax.jit(sampling_lib.standardize)
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-  """Where two outputs of a row part, and how closely it was decided.
+  """Where two outputs of a row first differ, and how close the decision was.
 
   What is None was not found: the sample cannot be repeated.
 
   Attributes:
     row: index of the row in the batch of the first output.
-    position: of the first decision that differs; the tokens differ there or
-      later.
+    position: position of the first decision that differs; the tokens differ
+      there or later.
     decision: what was decided.
     tokens: each output's token at this position.
-    logits: of the two tokens, in the path of each output.
+    logits: logits of the two tokens, in the path of each output.
     margin: how far the decision is from being the other one. At temperature 0
       the difference of the two logits, else the distance of the uniform from
       the boundary.
@@ -74,33 +74,12 @@ class Difference:
     return self.margin is not None and self.margin <= self.tolerance
 
 
-@dataclasses.dataclass(frozen=True)
-class Comparison:
-  """The comparison of two runs' outputs for the same rows.
-
-  Attributes:
-    num_identical: number of rows without a difference.
-    differences: one per other row.
-  """
-
-  num_identical: int
-  differences: tuple[Difference, ...]
-
-  @property
-  def near_ties(self) -> tuple[Difference, ...]:
-    return tuple(d for d in self.differences if d.is_near_tie)
-
-  @property
-  def mismatches(self) -> tuple[Difference, ...]:
-    return tuple(d for d in self.differences if not d.is_near_tie)
-
-
 def compare(
     decoder: token_decoder.TokenDecoder,
     request: token_decoder.Request,
     plain_sequences: np.ndarray,
     speculative_sequences: np.ndarray,
-) -> Comparison:
+) -> list[Difference]:
   """Compares the plain and speculative outputs of a batch at temperature 0.
 
   Args:
@@ -108,153 +87,103 @@ def compare(
     request: the batch.
     plain_sequences: [rows, length] int32.
     speculative_sequences: [rows, length] int32.
+  Returns:
+    One difference per row whose outputs are not identical.
   """
-  rows = np.flatnonzero(
-      np.any(plain_sequences != speculative_sequences, axis=1)
-  )
-  output = lambda row, is_speculative, sequences: decisions.Output(
-      decoder, request, row, is_speculative, sequences[row]
-  )
-  differences = tuple(
+  rows = np.any(plain_sequences != speculative_sequences, axis=1)
+  return [
       explain(
-          output(row, False, plain_sequences),
-          output(row, True, speculative_sequences),
+          decisions.Output(decoder, request, row, False, plain_sequences[row]),
+          decisions.Output(
+              decoder, request, row, True, speculative_sequences[row]
+          ),
       )
-      for row in rows.tolist()
-  )
-  return Comparison(len(plain_sequences) - len(rows), differences)
+      for row in np.flatnonzero(rows).tolist()
+  ]
 
 
 def explain(first: decisions.Output, second: decisions.Output) -> Difference:
-  """Returns where and how closely two different outputs of a row part.
+  """Returns where two outputs of a row first differ, and how closely.
 
   Args:
-    first: of the one run.
-    second: of the other; see `decisions.find` for what they must share.
+    first: what the one run wrote.
+    second: what the other wrote; see `decisions.find` for what they must share.
   """
   decision = decisions.find(first, second)
   if decision is None:
-    position = decisions.first_difference(first, second)
-    tokens = int(first.sequence[position]), int(second.sequence[position])
-    return Difference(first.row, position, None, tokens)
-  logits = _logits(first, second, decision)
-  bounds = _bounds(first, second, decision, logits)
+    position, tokens = decisions.first_difference(first, second)
+    return Difference(first.row, position, None, tuple(tokens))
+  own_logits, bounds = [], []
+  for output in (first, second):
+    q = None
+    if decision.kind not in (_Kind.ARGMAX, _Kind.DRAW):
+      q = acceptance.draft_probs(
+          output.decoder, output.request, output.row, decision.context
+      )[decision.position].astype(np.float64)
+    # Each batch is decoded token by token and in blocks, so that there are two
+    # paths even for two runs of equal shapes. The run's own path comes first.
+    for block in sorted((1, output.decoder.gamma + 1), key=output.block.__ne__):
+      logits = forced.logits_at(
+          output.decoder, output.request, output.row, decision.context,
+          decision.position, block,
+      )  # fmt: skip
+      bounds.append(_bounds(decision.kind, logits, q, first.request.sampling))
+      if block == output.block:
+        own_logits.append(logits[list(decision.tokens)].astype(np.float64))
+  bounds = np.stack(bounds)
   finite = np.all(np.isfinite(bounds), axis=0)  # forbidden ids have -inf
   path_difference = float(np.max(np.ptp(bounds[:, finite], axis=0)))
   if decision.kind != _Kind.ARGMAX:
     path_difference += _ROUNDING
-  own = [
-      logits[_path(output, output.block)][list(decision.tokens)].tolist()
-      for output in (first, second)
-  ]
   return Difference(
       first.row,
       decision.position,
       decision.kind,
       decision.tokens,
-      logits=tuple(map(tuple, own)),
+      logits=tuple(tuple(each.tolist()) for each in own_logits),
       margin=_margin(decision, bounds[0]),
       path_difference=path_difference,
   )
 
 
-def _path(
-    output: decisions.Output, block: int
-) -> tuple[int, tuple[int, ...], int]:
-  """Returns what the rounding of a path depends on."""
-  return id(output.decoder), output.request.encoder_input_tokens.shape, block
-
-
-def _logits(
-    first: decisions.Output,
-    second: decisions.Output,
-    decision: decisions.Decision,
-) -> dict[tuple[int, tuple[int, ...], int], np.ndarray]:
-  """Returns the target's logits [vocab] in each path, the first's own first.
-
-  Each run's batch is decoded token by token and in blocks, so that there are
-  two paths even for two runs of equal shapes.
-  """
-  found = {}
-  for output in (first, second):
-    for block in sorted((1, output.decoder.gamma + 1), key=output.block.__ne__):
-      path = _path(output, block)
-      if path not in found:
-        found[path] = forced.logits_at(
-            output.decoder,
-            output.request,
-            output.row,
-            decision.context,
-            decision.position,
-            block,
-        ).astype(np.float64)
-  return found
-
-
 def _bounds(
-    first: decisions.Output,
-    second: decisions.Output,
-    decision: decisions.Decision,
-    logits: dict[tuple[int, tuple[int, ...], int], np.ndarray],
+    kind: decisions.Kind,
+    logits: np.ndarray,
+    q: np.ndarray | None,
+    sampling: sampling_lib.Sampling,
 ) -> np.ndarray:
-  """Returns what decides, in each path: [paths, vocab] float64."""
-  if decision.kind == _Kind.ARGMAX:
-    return np.stack(list(logits.values()))
-  needs_q = decision.kind != _Kind.DRAW
-  draft = {
-      _path(output, 0): _draft_probs(output, decision)
-      for output in (first, second)
-      if needs_q
-  }
-  return np.stack(
-      [
-          _boundaries(
-              decision.kind,
-              _probs(each, first.request.sampling),
-              draft.get((*path[:2], 0)),
-          )
-          for path, each in logits.items()
-      ]
-  )
+  """Returns what decides in one path, per token: [vocab] float64.
 
-
-def _probs(logits: np.ndarray, sampling: sampling_lib.Sampling) -> np.ndarray:
+  Args:
+    kind: what is decided.
+    logits: [vocab], the target's logits.
+    q: [vocab], the drafter's distribution; None where it does not matter.
+    sampling: the target's sampling.
+  Returns:
+    The logits at temperature 0. Otherwise what the uniform is compared with:
+    the probability with which each token would be accepted, or the upper end of
+    its interval of the inverse CDF.
+  """
+  if kind == _Kind.ARGMAX:
+    return logits.astype(np.float64)
   probs = _standardize(jnp.asarray(logits, jnp.float32), sampling)
-  return np.asarray(probs, np.float64)
-
-
-def _draft_probs(
-    output: decisions.Output, decision: decisions.Decision
-) -> np.ndarray:
-  probs = acceptance.draft_probs(
-      output.decoder, output.request, output.row, decision.context
-  )
-  return probs[decision.position].astype(np.float64)
+  return _boundaries(kind, np.asarray(probs, np.float64), q)
 
 
 def _boundaries(
     kind: decisions.Kind, p: np.ndarray, q: np.ndarray | None
 ) -> np.ndarray:
-  """Returns what the uniform is compared with, per token.
-
-  Args:
-    kind: what is decided, not by argmax.
-    p: [vocab], the target's distribution.
-    q: [vocab], the drafter's; None for a draw from p.
-  Returns:
-    [vocab]: the probability with which each token would be accepted, or the
-    upper end of its interval of the inverse CDF.
-  """
+  """Returns what a uniform is compared with, see `_bounds`."""
   if kind == _Kind.ACCEPTANCE:
     # A token that is never drafted is never tested.
     return np.minimum(1, np.divide(p, q, out=np.ones_like(p), where=q > 0))
-  weights = {
-      _Kind.DRAW: lambda: p,
-      _Kind.DRAFT: lambda: q,
-      _Kind.RESAMPLED: lambda: np.maximum(p - q, 0),
-  }[kind]()
-  # Without a residual, rounding caused the rejection: see `residual`.
-  cumulative = np.cumsum(weights if np.any(weights) else p)
+  weights = p
+  if kind == _Kind.DRAFT:
+    weights = q
+  elif kind == _Kind.RESAMPLED and np.any(p > q):
+    # Without a residual, rounding caused the rejection: see `residual`.
+    weights = np.maximum(p - q, 0)
+  cumulative = np.cumsum(weights)
   return cumulative / cumulative[-1]
 
 

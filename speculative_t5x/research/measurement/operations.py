@@ -22,10 +22,10 @@ class Operations:
   """Floating-point operations of the networks' calls, for a whole batch.
 
   Attributes:
-    target: of one target call on one position per row.
-    verify: of one on gamma + 1 positions per row.
-    draft: of a draft of gamma tokens; 0 for a drafter without a network.
-    draft_token: of the last token of a draft of two.
+    target: one target call on one position per row.
+    verify: one target call on gamma + 1 positions per row.
+    draft: a draft of gamma tokens; 0 for a drafter without a network.
+    draft_token: the last token of a draft of two.
   """
 
   target: float
@@ -51,7 +51,7 @@ def count(
   rows = len(request.limits) * decoder.num_decodes
   slots = state_lib.cache_slots(decoder.length, decoder.gamma)
   target_params, draft_params = map(
-      _shapes, (decoder.target.params, decoder.loaded_drafter.params)
+      shapes, (decoder.target.params, decoder.loaded_drafter.params)
   )
   tokens = request.encoder_input_tokens
   started = jax.eval_shape(
@@ -62,14 +62,14 @@ def count(
   context = contracts.Context(tokens, request.hints, view, started.features)
 
   def target(block: int) -> float:
-    return _flops(decoder.target_model, view, rows, block, wants_one=False)
+    return flops(decoder.target_model, view, rows, block, wants_one=False)
 
   @functools.cache
   def draft_call(model, block: int, wants_one: bool, begin) -> float:
     arguments = jax.eval_shape(
-        lambda *shapes: begin(*shapes, rows, slots), draft_params, context
+        lambda *given: begin(*given, rows, slots), draft_params, context
     )
-    return _flops(model, arguments, rows, block, wants_one)
+    return flops(model, arguments, rows, block, wants_one)
 
   def draft(max_draft_tokens: int) -> float:
     drafter = decoder.make_drafter(max_draft_tokens)
@@ -89,18 +89,19 @@ def count(
   )
 
 
-def _shapes(tree: contracts.Params) -> contracts.Params:
+def shapes(tree: contracts.Params) -> contracts.Params:
+  """Returns the shapes of parameters, without where they lie."""
   return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), tree)
 
 
-def _flops(
+def flops(
     model: contracts.Model,
     arguments: tuple[contracts.Params, contracts.Memory, contracts.Cache],
     rows: int,
     block: int,
     wants_one: bool,
 ) -> float:
-  """Operations of one call of a decoder, by the compiler's analysis of it."""
+  """Returns the operations of one call, by the compiler's analysis of it."""
   fed = jax.ShapeDtypeStruct((rows, block), jnp.int32)
   positions = jax.ShapeDtypeStruct((rows,), jnp.int32)
   at = positions if wants_one else None

@@ -83,7 +83,7 @@ class PartPrograms:
   again.
 
   Attributes:
-    decoder: whose parts they are.
+    decoder: The decoder whose parts they are.
   """
 
   def __init__(self, decoder: token_decoder.TokenDecoder):
@@ -179,7 +179,7 @@ class PartPrograms:
     """Lowers the loop `t_verify`, to be compiled for absent devices.
 
     Args:
-      request: of shapes alone, as the decoder's parameters are.
+      request: a request of shapes alone, as the decoder's parameters are.
     """
     decoder = self.decoder
     params = decoder.target.params

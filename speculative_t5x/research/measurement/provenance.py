@@ -49,16 +49,18 @@ def describe_decoding(
   Args:
     decoder: target, drafter and gamma.
     rule: which draft tokens are accepted.
-    temperature: of the target.
-    draft_temperature: of the drafter.
+    temperature: temperature of the target.
+    draft_temperature: temperature of the drafter.
   """
+  value = getattr(rule, 'lenience', None)  # only the rule `lenience` has it
+  lenience = None if value is None else float(str(np.asarray(value)))
   return {
       'target': decoder.target.describe(),
       'drafter': dataclasses.replace(
           decoder.loaded_drafter.description, temperature=draft_temperature
       ),
       'verification': run_record.Verification(
-          description.describe(rule), _lenience(rule)
+          description.describe(rule), lenience
       ),
       'lossless': rule.is_lossless,
       'gamma': decoder.gamma,
@@ -70,12 +72,6 @@ def describe_decoding(
       'matmul_precision': decoder.matmul_precision,
       'num_valid_tokens': decoder.target_model.num_valid_tokens,
   }
-
-
-def _lenience(rule: contracts.Rule) -> float | None:
-  """Returns the factor of the rule `lenience`, None of other rules."""
-  value = getattr(rule, 'lenience', None)
-  return None if value is None else float(str(np.asarray(value)))
 
 
 def network_configs(decoder: token_decoder.TokenDecoder) -> list[str]:
@@ -90,18 +86,14 @@ def network_configs(decoder: token_decoder.TokenDecoder) -> list[str]:
 
 def origin() -> dict[str, str | None]:
   """Returns when a record is made, and by which code."""
+  import speculative_t5x  # it imports nothing of this module's
+
   now = datetime.datetime.now(datetime.UTC)
   return {
       'created': now.isoformat('T', 'seconds'),
-      'package_version': _package_version(),
+      'package_version': speculative_t5x.__version__,
       'commit': commit_of(pathlib.Path(__file__).parents[2]),
   }
-
-
-def _package_version() -> str:
-  import speculative_t5x  # it imports nothing of this module's
-
-  return speculative_t5x.__version__
 
 
 def commit_of(folder: pathlib.Path) -> str | None:

@@ -7,7 +7,6 @@ shapes, and the speed of reading is measured in the same rounds as the steps.
 """
 
 from collections.abc import Callable
-import re
 from typing import Any
 
 import jax
@@ -15,12 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.decoder import token_decoder
-from speculative_t5x.loading import models
-from speculative_t5x.networks import t5_modules
+from speculative_t5x.research.measurement import operations
 from speculative_t5x.research.measurement import step_times
+from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import state as state_lib
 
-_UNREAD = re.compile('encoder_decoder_attention/(key|value)/')
 _WIDTH = 2048
 # Larger than the caches of any processor.
 MAX_BYTES = 2**30
@@ -32,43 +30,73 @@ def step_bytes(
 ) -> int:
   """Returns the bytes that one target step must read.
 
-  These are the weights of the decoder and the head, the caches of the rows, and
-  the keys and values of the inputs. The kernels that compute the latter are
-  read only once per batch and not included.
+  These are the weights that a step reads, the caches of the rows, and what was
+  computed of the inputs. What computed the latter is read only once per batch
+  and not included.
 
   Args:
     decoder: the decoder, with its target and the length of outputs.
     rows: rows decoded together.
     inputs_length: tokens per input.
   """
-  config = decoder.target.config
   slots = state_lib.cache_slots(decoder.length, 0)
-  cached = jax.eval_shape(lambda: t5_modules.init_cache(config, (rows,), slots))
-  # The keys and values of the inputs have the cache's shape, with their length.
-  inputs = jax.eval_shape(
-      lambda: t5_modules.init_cache(config, (rows,), inputs_length)
-  )
-  weights = step_weights(decoder.target)
-  return _nbytes(weights) + _nbytes(cached) + _nbytes(inputs)
+  params = decoder.target.params
+  network = decoder.target_model
+  weights, kept = step_inputs(network, params, rows, slots, inputs_length)
+  return sum(x.size * x.dtype.itemsize for x in weights) + kept
 
 
-def step_weights(model: models.Model) -> list[Any]:
-  """Returns the parameters that a decode step reads.
+def step_inputs(
+    model: contracts.Model,
+    params: contracts.Params,
+    rows: int,
+    slots: int,
+    inputs_length: int,
+) -> tuple[list[Any], int]:
+  """Returns the parameters that a decode step reads, and the bytes it keeps.
 
-  These are the decoder's parameters without the kernels of cross-attention keys
-  and values.
+  Both are read off the traced program. A table of which a step gathers a few
+  rows is not among the parameters.
+
+  Args:
+    model: the model.
+    params: its parameters, or their shapes.
+    rows: rows decoded together.
+    slots: slots per row of the cache.
+    inputs_length: tokens per input.
+  Returns:
+    The parameters, and the bytes of the caches and of what was computed of the
+    inputs.
   """
-  flat, _ = jax.tree.flatten_with_path(model.params['decoder'])
-  return [
-      param
-      for path, param in flat
-      if _UNREAD.search(jax.tree_util.keystr(path, simple=True, separator='/'))
-      is None
-  ]
+  shapes = operations.shapes(params)
+  inputs = jnp.ones((rows, inputs_length), jnp.int32)
+  start = lambda params: model.start(params, inputs, rows, slots)
+  started = jax.eval_shape(start, shapes)
+  at = jnp.zeros((rows,), jnp.int32)
+  decode = lambda params, memory, cache: model.decode(
+      params, memory, cache, inputs[:, :1], at, None
+  )
+  traced = jax.make_jaxpr(decode)(shapes, started.memory, started.cache)
+  is_read = _read_whole(traced.jaxpr)
+  leaves = jax.tree.leaves(params)
+  weights = [x for x, read in zip(leaves, is_read, strict=False) if read]
+  kept = jax.tree.leaves((started.memory, started.cache))
+  return weights, sum(x.size * x.dtype.itemsize for x in kept)
 
 
-def _nbytes(tree: Any) -> int:
-  return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(tree))
+def _read_whole(jaxpr: Any) -> list[bool]:
+  """Returns which inputs of a program are read, not only rows of them."""
+  read = set()
+  for equation in jaxpr.eqns:
+    operands = equation.invars
+    inner = equation.params.get('jaxpr')
+    if equation.primitive.name == 'gather':
+      operands = operands[1:]
+    elif inner is not None:
+      inside = _read_whole(getattr(inner, 'jaxpr', inner))
+      operands = [x for x, is_read in zip(operands, inside) if is_read]
+    read.update(map(id, operands))
+  return [id(x) in read for x in jaxpr.invars]
 
 
 class Readers:

@@ -11,7 +11,6 @@ import dataclasses
 import math
 
 from speculative_t5x.decoder import text_decoder
-from speculative_t5x.decoder import token_decoder
 from speculative_t5x.research import arguments
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import acceptance
@@ -43,7 +42,7 @@ def measure(
     texts: inputs, decoded one at a time.
     gammas: draft tokens per target call, one or several.
     temperature: 0 is argmax.
-    seed: with the position of a text, all that a sample depends on.
+    seed: seed of samples; a text draws from it and its own position.
     rule: which draft tokens are accepted.
     repeats: how often each text is timed; the median counts.
     rounds: how often the parts are timed.
@@ -67,6 +66,7 @@ def measure(
       for number, text in enumerate(texts)
   ]
   requests = [decoder.tokens.place(request) for request, _ in made]
+  scored = acceptance.collect(decoder.tokens, requests, math.inf)
   settings = provenance.new_record(
       'walltime',
       num_examples=len(texts),
@@ -81,42 +81,25 @@ def measure(
       inputs_length=decoder.inputs_length,
       repeats=repeats,
       rounds=rounds,
-      alpha=_estimate_alpha(decoder.tokens, requests),
+      alpha=intervals.estimate_alpha([text.betas for text in scored]),
   )
+  is_greedy = temperature <= sampling_lib.MIN_TEMPERATURE
   records = []
   for gamma in gammas:
     tokens = decoder.tokens.with_drafter(decoder.tokens.loaded_drafter, gamma)
     described = provenance.describe_decoding(
         tokens, rule, temperature, temperature
     )
-    record = dataclasses.replace(settings, **described)
-    records.append(_measure(tokens, requests, record, rule))
+    record, plain, speculative = walltimes.measure(
+        part_programs.PartPrograms(tokens),
+        requests,
+        dataclasses.replace(settings, **described),
+        f'gamma {gamma}',
+    )
+    record = walltimes.add_alpha(record, record.alpha, rule)
+    if is_greedy and rule.is_lossless:
+      counted = greedy.compare(tokens, requests, plain, speculative)
+      record = dataclasses.replace(record, greedy=counted)
+    records.append(record)
   greedy.check(records)
   return records
-
-
-def _estimate_alpha(
-    decoder: token_decoder.TokenDecoder,
-    requests: Sequence[token_decoder.Request],
-) -> run_record.Alpha:
-  scored = acceptance.collect(decoder, requests, math.inf)
-  found = intervals.estimate_alpha([text.betas for text in scored])
-  return run_record.Alpha(found.value, found.ci95, found.num)
-
-
-def _measure(
-    decoder: token_decoder.TokenDecoder,
-    requests: list[token_decoder.Request],
-    settings: run_record.RunRecord,
-    rule: contracts.Rule,
-) -> run_record.RunRecord:
-  programs = part_programs.PartPrograms(decoder)
-  record, plain, speculative = walltimes.measure(
-      programs, requests, settings, f'gamma {decoder.gamma}'
-  )
-  record = walltimes.add_alpha(record, record.alpha, rule)
-  is_greedy = record.temperature <= sampling_lib.MIN_TEMPERATURE
-  if is_greedy and rule.is_lossless:
-    counted = greedy.compare(decoder, requests, plain, speculative)
-    record = dataclasses.replace(record, greedy=counted)
-  return record

@@ -17,7 +17,6 @@ from speculative_t5x.decoder import token_decoder
 from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import interleaved
-from speculative_t5x.research.measurement import intervals
 from speculative_t5x.research.measurement import operations
 from speculative_t5x.research.measurement import part_programs
 from speculative_t5x.research.measurement import part_sums
@@ -30,7 +29,7 @@ from speculative_t5x.speculation import theory
 from speculative_t5x.speculation import verification
 
 ROUNDS = 15  # of the parts
-_WINDOW = 5  # rounds whose median holds for a batch: one odd round is nothing
+_WINDOW = 5  # rounds; their median holds for a batch, whatever one outlier is
 OWN_BYTES = read_floor.MAX_BYTES  # that measuring takes at most
 _MAX_STEP_DIFFERENCE = 0.03
 _MAX_EFFICIENCY = 1.02
@@ -40,9 +39,9 @@ class Measured(NamedTuple):
   """What was measured.
 
   Attributes:
-    record: of the configuration, without alpha and quality.
+    record: the record of the configuration, without alpha and quality.
     plain: the plain run.
-    speculative: the speculative one.
+    speculative: the speculative run.
   """
 
   record: run_record.RunRecord
@@ -95,7 +94,10 @@ def measure(
   record = add_runs(settings, plain.tally(), speculative.tally())
   record = _add_parts(record, parts)
   if decoder.mesh is None:  # on a mesh, one device reads a part of the bytes
-    record = _add_floor(record, readers)
+    floor_ms = readers.floor_s() * 1e3
+    record = dataclasses.replace(
+        record, floor_ms=floor_ms, floor_ratio=record.t1_ms / floor_ms
+    )
   windows = _windows(parts, places, len(batches), settings.repeats)
   record = _add_bound(record, plain, speculative, windows)
   if decoder.policy.is_constant and rows == 1:
@@ -111,10 +113,10 @@ def add_runs(
     speculative: tallies.Tally,
 ) -> run_record.RunRecord:
   """Returns a record with what two runs over the same batches counted."""
-  speculative_run = speculative_run_of(speculative)
+  speculative_run = run_of(speculative, is_speculative=True)
   return dataclasses.replace(
       record,
-      baseline=plain_run_of(plain),
+      baseline=run_of(plain, is_speculative=False),
       speculative=speculative_run,
       **counts.acceptance_rates(vars(speculative_run)),
       padded_share=counts.padded_share(speculative.counts),
@@ -125,6 +127,21 @@ def add_runs(
   )
 
 
+def run_of(
+    tally: tallies.Tally, is_speculative: bool
+) -> run_record.PlainRun | run_record.SpeculativeRun:
+  """Returns counts and walltime of a run, for a record."""
+  values = {
+      **counts.count_run(tally.counts),
+      'walltime_s': tally.walltime_s,
+      'tokens_per_s': tally.counts.tokens / tally.walltime_s,
+  }
+  if not is_speculative:
+    return run_record.PlainRun(**values)
+  drafts = counts.count_speculation(tally.counts)
+  return run_record.SpeculativeRun(**values, **drafts)
+
+
 def add_alpha(
     record: run_record.RunRecord,
     alpha: run_record.Alpha,
@@ -133,8 +150,8 @@ def add_alpha(
   """Adds alpha, and the speedup that Theorem 3.8 predicts from it.
 
   Args:
-    record: with gamma and c.
-    alpha: by Corollary 3.6.
+    record: a record with gamma and c.
+    alpha: alpha by Corollary 3.6.
     rule: which draft tokens were accepted. The theorem is about the paper's,
       and about drafts of a fixed length; of others, no speedup is predicted.
   """
@@ -145,25 +162,6 @@ def add_alpha(
         theory.walltime_factor(alpha.value, record.gamma, record.c)
     )
   return dataclasses.replace(record, alpha=alpha, predicted_speedup=predicted)
-
-
-def plain_run_of(tally: tallies.Tally) -> run_record.PlainRun:
-  """Returns counts and walltime of plain decoding, for a record."""
-  return run_record.PlainRun(
-      **counts.count_run(tally.counts),
-      walltime_s=tally.walltime_s,
-      tokens_per_s=tally.counts.tokens / tally.walltime_s,
-  )
-
-
-def speculative_run_of(tally: tallies.Tally) -> run_record.SpeculativeRun:
-  """Returns counts and walltime of speculative decoding, for a record."""
-  return run_record.SpeculativeRun(
-      **counts.count_run(tally.counts),
-      **counts.count_speculation(tally.counts),
-      walltime_s=tally.walltime_s,
-      tokens_per_s=tally.counts.tokens / tally.walltime_s,
-  )
 
 
 def step_times_of(record: run_record.RunRecord) -> part_sums.StepTimes:
@@ -182,17 +180,12 @@ class _Window(NamedTuple):
   """The times of the parts that hold for a batch.
 
   Attributes:
-    times: of the parts.
-    width_ms: of a target call at each width of verification.
+    times: times of the parts.
+    width_ms: milliseconds of a target call at each width of verification.
   """
 
   times: part_sums.StepTimes
   width_ms: tuple[float, ...]
-
-  def verify_ms(self, num_widths: int) -> tuple[float, ...]:
-    """Returns the times of target calls at the widths of a loop."""
-    is_one = num_widths == 1  # it verifies whole blocks only
-    return (self.times.t_verify_ms,) if is_one else self.width_ms
 
 
 def _windows(
@@ -201,10 +194,11 @@ def _windows(
   """Returns the parts' times for each batch.
 
   Args:
-    parts: that were timed. Times of steps are from the rounds around a batch;
-      those of the encoders are its own, because they depend on its inputs.
+    parts: The parts that were timed. Times of steps are from the rounds around
+      a batch; those of the encoders are its own, because they depend on its
+      inputs.
     places: [rounds], the batch that each round came before, ascending.
-    num_batches: of the run.
+    num_batches: number of batches in the run.
     repeats: how often the encoders were timed on each batch.
   """
   done = np.searchsorted(places, np.arange(num_batches), side='right')
@@ -222,9 +216,6 @@ def _add_parts(
     record: run_record.RunRecord, parts: step_times.Parts
 ) -> run_record.RunRecord:
   times = parts.times()
-  cost = intervals.estimate_cost_coefficient(
-      parts.seconds['t_draft'], parts.seconds['t1']
-  )
   return dataclasses.replace(
       record,
       t1_ms=times.t1_ms,
@@ -232,18 +223,9 @@ def _add_parts(
       t_draft_ms=times.t_draft_ms,
       t_draft2_ms=times.t_draft2_ms,
       t_call_ms=parts.call_ms(),
-      c=cost.value,
+      c=times.t_draft_ms / times.t1_ms,  # Definition 3.7
       t_width_ms=parts.width_ms(),
       verify_cost_ratio=times.t_verify_ms / times.t1_ms,
-  )
-
-
-def _add_floor(
-    record: run_record.RunRecord, readers: read_floor.Readers
-) -> run_record.RunRecord:
-  floor_ms = readers.floor_s() * 1e3
-  return dataclasses.replace(
-      record, floor_ms=floor_ms, floor_ratio=record.t1_ms / floor_ms
   )
 
 
@@ -256,7 +238,7 @@ def _add_bound(
   """Compares what the runs took with what their parts add up to.
 
   Args:
-    record: with the speedup of the runs.
+    record: a record with the speedup of the runs.
     plain: the plain run.
     speculative: the speculative run.
     windows: the times of the parts that hold for each batch.
@@ -265,11 +247,15 @@ def _add_bound(
   """
   encoder_s = sum(x.times.target_encoder_s for x in windows)
   draft_encoder_s = sum(x.times.draft_encoder_s for x in windows)
-  plain_s = _plain_seconds(windows, plain)
-  speculative_s = sum(
-      _ideal_seconds(*each)
-      for each in zip(windows, speculative.decoded, strict=True)
-  )
+  plain_s, speculative_s = _plain_seconds(windows, plain), 0.0
+  for window, decoded in zip(windows, speculative.decoded, strict=True):
+    calls = np.asarray(decoded.calls_by_width)
+    # A loop of one width verifies whole blocks only.
+    whole = (window.times.t_verify_ms,)
+    width_ms = whole if len(calls) == 1 else window.width_ms
+    speculative_s += part_sums.adaptive_seconds(
+        window.times, int(decoded.num_draft_steps), calls, width_ms
+    )
   bound = plain_s / speculative_s
   efficiency = record.speedup / bound
   decode_s = plain.walltime_s - encoder_s
@@ -282,17 +268,6 @@ def _add_bound(
       decode_speedup=decode_s / rest_s if has_rest else None,
       loop_efficiency=efficiency,
       warnings=_warnings(decode_s / (plain_s - encoder_s), efficiency),
-  )
-
-
-def _ideal_seconds(window: _Window, decoded: token_decoder.Decoded) -> float:
-  """Returns the seconds of a batch if its loop took the sum of its parts."""
-  calls = np.asarray(decoded.calls_by_width)
-  return part_sums.adaptive_seconds(
-      window.times,
-      int(decoded.num_draft_steps),
-      calls,
-      window.verify_ms(len(calls)),
   )
 
 
@@ -313,10 +288,11 @@ def _add_oracle(
   """Adds what an oracle of draft lengths would gain.
 
   Args:
-    record: of the runs.
+    record: the record of the runs.
     plain: the plain run.
-    speculative: one row per batch, and a policy that does not shorten drafts:
-      then the counts tell how many draft tokens each block could have.
+    speculative: the speculative run, with one row per batch and a policy that
+      does not shorten drafts: then the counts tell how many draft tokens each
+      block could have.
     windows: the times of the parts that hold for each batch.
   """
   oracle_s = sum(
@@ -357,11 +333,11 @@ def _add_programs(
   """Returns a record with the operations and the memory of the programs.
 
   Args:
-    record: of the runs.
+    record: the record of the runs.
     decoder: both ways.
     request: a batch.
-    num_widths: of verification in the speculative loop. The operations of a run
-      are only known if it is one, and drafts are all of one length.
+    num_widths: widths of verification in the speculative loop. The operations
+      of a run are only known if it is one, and drafts are all of one length.
   """
   counted = operations.count(decoder, request)
   factor = None

@@ -5,10 +5,9 @@
 published         the numbers that the paper prints
 differences       why a measured speedup differs from a published one
 points            what run records contribute to tables and figures
-tables            Tables 1 to 4, in Markdown
+markdown_tables   Tables 1 to 4, in Markdown
 decoded_sentence  Figure 1
 figures           Figures 2, 3 and 4
 loop_trace        Figure 5
 measured_loops    the measurements of Figure 5
-style, numbering  the look of the figures, which matplotlib draws
 """

@@ -26,7 +26,7 @@ class Effect:
 
   Attributes:
     words: describes the cause.
-    factor: by which it multiplies the speedup.
+    factor: factor by which it multiplies the speedup.
   """
 
   words: str
@@ -42,11 +42,70 @@ def effects(row: published.Row, record: run_record.RunRecord) -> list[Effect]:
   multiply to the measured over the published speedup.
 
   Args:
-    row: of the paper.
-    record: of a run with the gamma and the temperature of the row.
+    row: row of the paper.
+    record: record of a run with the gamma and the temperature of the row.
   """
-  made = (make(row, record) for make in _EFFECTS)
-  return [effect for effect in made if effect is not None]
+  gamma, alpha, cost = row.gamma, readings.alpha(record), record.c
+  predicted = theory.walltime_factor(row.alpha, gamma, row.cost_coefficient)
+  ratio = row.measured / float(predicted)
+  words = f"the paper's speedup is {ratio:.2f} times that of Theorem 3.8"
+  found = [Effect(words, 1 / ratio)]
+  if alpha is not None:
+    side = 'above' if alpha > row.alpha else 'below'
+    words = f"alpha is {abs(alpha - row.alpha):.2f} {side} the paper's"
+    ours, theirs = theory.expected_tokens([alpha, row.alpha], gamma)
+    found.append(Effect(words, float(ours / theirs)))
+  if cost is not None:
+    words = f"c is {cost / row.cost_coefficient:.1f} times the paper's"
+    theirs = gamma * row.cost_coefficient + 1
+    found.append(Effect(words, theirs / (gamma * cost + 1)))
+  tokens = record.tokens_per_target_call
+  if tokens is not None and alpha is not None:
+    expected = float(theory.expected_tokens(alpha, gamma))
+    words = f'{tokens:.2f} tokens per call, {expected:.2f} by Equation (1)'
+    found.append(Effect(words, tokens / expected))
+  verify = record.verify_cost_ratio
+  if cost is not None and verify is not None:
+    words = f'verification takes {verify:.1f} target steps'
+    found.append(Effect(words, (gamma * cost + 1) / (gamma * cost + verify)))
+  parts = record.encoder_s, cost, tokens, record.bound_speedup
+  if None not in parts:
+    found += _part_effects(gamma, record)
+  efficiency = record.loop_efficiency
+  if efficiency is not None:
+    words = f'the loop reaches {efficiency:.0%} of its bound'
+    found.append(Effect(words, efficiency))
+  return found
+
+
+def _part_effects(gamma: int, record: run_record.RunRecord) -> list[Effect]:
+  """Returns the effects of the first draft step, the encoders and the drift."""
+  first, later = record.t_draft2_ms / record.t1_ms, record.c
+  block_ms = record.t_draft2_ms + (gamma - 1) * record.t_draft_ms
+  block = (block_ms + record.t_verify_ms) / record.t1_ms  # in target steps
+  share = record.encoder_s.target / record.baseline.walltime_s
+  # The speedup if every part had always taken its median time.
+  bound = part_sums.bound_speedup(
+      walltimes.step_times_of(record),
+      baseline_steps=record.baseline.loop_steps,
+      speculative_steps=record.speculative.loop_steps,
+      gamma=gamma,
+  )
+  return [
+      Effect(
+          f'the first draft step of a block takes {first:.2f} target steps,'
+          f' later ones {later:.2f}',
+          (gamma * later + record.verify_cost_ratio) / block,
+      ),
+      Effect(
+          f"the target's encoder takes {share:.0%} of plain decoding",
+          bound * block / record.tokens_per_target_call,
+      ),
+      Effect(
+          'the speed of the machine changed while the parts were timed',
+          record.bound_speedup / bound,
+      ),
+  ]
 
 
 def reasons(row: published.Row, record: run_record.RunRecord) -> list[Effect]:
@@ -55,143 +114,3 @@ def reasons(row: published.Row, record: run_record.RunRecord) -> list[Effect]:
   least = math.log1p(_LEAST_EFFECT)
   large = [e for e in effects(row, record) if strength(e) >= least]
   return sorted(large, key=strength, reverse=True)[:_MAX_REASONS]
-
-
-def _paper_effect(row: published.Row, record: run_record.RunRecord) -> Effect:
-  del record
-  predicted = float(
-      theory.walltime_factor(row.alpha, row.gamma, row.cost_coefficient)
-  )
-  ratio = row.measured / predicted
-  words = f"the paper's speedup is {ratio:.2f} times that of Theorem 3.8"
-  return Effect(words, 1 / ratio)
-
-
-def _alpha_effect(
-    row: published.Row, record: run_record.RunRecord
-) -> Effect | None:
-  ours = readings.alpha(record)
-  if ours is None:
-    return None
-  side = 'above' if ours > row.alpha else 'below'
-  tokens = theory.expected_tokens([ours, row.alpha], row.gamma)
-  return Effect(
-      f"alpha is {abs(ours - row.alpha):.2f} {side} the paper's",
-      float(tokens[0] / tokens[1]),
-  )
-
-
-def _cost_effect(
-    row: published.Row, record: run_record.RunRecord
-) -> Effect | None:
-  cost = record.c
-  if cost is None:
-    return None
-  ours, theirs = row.gamma * cost + 1, row.gamma * row.cost_coefficient + 1
-  times = cost / row.cost_coefficient
-  return Effect(f"c is {times:.1f} times the paper's", theirs / ours)
-
-
-def _tokens_effect(
-    row: published.Row, record: run_record.RunRecord
-) -> Effect | None:
-  tokens = record.tokens_per_target_call
-  ours = readings.alpha(record)
-  if tokens is None or ours is None:
-    return None
-  expected = float(theory.expected_tokens(ours, row.gamma))
-  words = f'{tokens:.2f} tokens per call, {expected:.2f} by Equation (1)'
-  return Effect(words, tokens / expected)
-
-
-def _verify_effect(
-    row: published.Row, record: run_record.RunRecord
-) -> Effect | None:
-  cost, verify = record.c, record.verify_cost_ratio
-  if cost is None or verify is None:
-    return None
-  draft = row.gamma * cost
-  words = f'verification takes {verify:.1f} target steps'
-  return Effect(words, (draft + 1) / (draft + verify))
-
-
-def _first_draft_effect(
-    row: published.Row, record: run_record.RunRecord
-) -> Effect | None:
-  if not _has_parts(record):
-    return None
-  cost, later_cost = record.t_draft2_ms / record.t1_ms, record.c
-  later = row.gamma * later_cost + record.verify_cost_ratio
-  words = (
-      f'the first draft step of a block takes {cost:.2f} target steps, later'
-      f' ones {later_cost:.2f}'
-  )
-  return Effect(words, later / _block_cost(row, record))
-
-
-def _encoders_effect(
-    row: published.Row, record: run_record.RunRecord
-) -> Effect | None:
-  if not _has_parts(record):
-    return None
-  share = record.encoder_s.target / record.baseline.walltime_s
-  words = f"the target's encoder takes {share:.0%} of plain decoding"
-  decoders = record.tokens_per_target_call / _block_cost(row, record)
-  return Effect(words, _bound_of_medians(row, record) / decoders)
-
-
-def _drift_effect(
-    row: published.Row, record: run_record.RunRecord
-) -> Effect | None:
-  if not _has_parts(record):
-    return None
-  words = 'the speed of the machine changed while the parts were timed'
-  ratio = record.bound_speedup / _bound_of_medians(row, record)
-  return Effect(words, ratio)
-
-
-def _has_parts(record: run_record.RunRecord) -> bool:
-  keys = 'encoder_s', 'c', 'tokens_per_target_call', 'bound_speedup'
-  return all(getattr(record, key) is not None for key in keys)
-
-
-def _block_cost(row: published.Row, record: run_record.RunRecord) -> float:
-  """Returns the time of drafting and verifying, over that of a target step."""
-  later_ms = (row.gamma - 1) * record.t_draft_ms
-  block_ms = record.t_draft2_ms + later_ms + record.t_verify_ms
-  return block_ms / record.t1_ms
-
-
-def _bound_of_medians(
-    row: published.Row, record: run_record.RunRecord
-) -> float:
-  """Returns the speedup if every part had always taken its median time."""
-  return part_sums.bound_speedup(
-      walltimes.step_times_of(record),
-      baseline_steps=record.baseline.loop_steps,
-      speculative_steps=record.speculative.loop_steps,
-      gamma=row.gamma,
-  )
-
-
-def _loop_effect(
-    row: published.Row, record: run_record.RunRecord
-) -> Effect | None:
-  del row
-  efficiency = record.loop_efficiency
-  if efficiency is None:
-    return None
-  return Effect(f'the loop reaches {efficiency:.0%} of its bound', efficiency)
-
-
-_EFFECTS = (
-    _paper_effect,
-    _alpha_effect,
-    _cost_effect,
-    _tokens_effect,
-    _verify_effect,
-    _first_draft_effect,
-    _encoders_effect,
-    _drift_effect,
-    _loop_effect,
-)

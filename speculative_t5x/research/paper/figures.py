@@ -14,7 +14,6 @@ Definition 3.7).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-import dataclasses
 import functools
 import itertools
 import math
@@ -23,10 +22,10 @@ import textwrap
 from matplotlib import axes as axes_lib
 from matplotlib import figure as figure_lib
 from matplotlib import lines
+from matplotlib import transforms
 import numpy as np
 
 from speculative_t5x.research import figure_style
-from speculative_t5x.research.paper import numbering
 from speculative_t5x.research.paper import points as points_lib
 from speculative_t5x.research.paper import published
 from speculative_t5x.speculation import theory
@@ -39,23 +38,7 @@ _LINE = 58  # characters per line of a legend
 _MARKERS = 'number: γ; filled: T = 0, open: T > 0'
 
 Points = Sequence[points_lib.Point]
-
-
-@dataclasses.dataclass(frozen=True)
-class _Look:
-  """How a pair is drawn."""
-
-  marker: str
-  color: str
-
-  def options(self, point: points_lib.Point) -> dict[str, str]:
-    """Returns the options of a point's marker."""
-    is_open = point.temperature > 0
-    face = 'white' if is_open else self.color
-    return {'marker': self.marker, 'facecolor': face, 'edgecolor': self.color}
-
-
-_Looks = Mapping[str, _Look]
+_Looks = Mapping[str, tuple[str, str]]  # marker and colour of each pair
 
 
 def figure_2(points: Points = ()) -> figure_lib.Figure:
@@ -76,17 +59,19 @@ def figure_2(points: Points = ()) -> figure_lib.Figure:
     tops += [theory.expected_tokens(published.FIGURE_ALPHAS[1], math.inf)]
     tops += [point.tokens_per_call for point in points]
     axes.set_ylim(0, 1.05 * max(tops))
-    for curve, gamma, dashes in zip(curves, gammas, figure_style.DASHES):
-      name = f'γ = {gamma:g}'.replace('inf', '∞')
-      _draw_curve(axes, alphas, curve, dashes)
+    names = [f'γ = {gamma:g}'.replace('inf', '∞') for gamma in gammas]
+    for curve, name, dashes in zip(
+        [*curves, np.ones_like(alphas)],
+        [*names, 'plain'],
+        [*figure_style.DASHES, '-'],
+        strict=True,
+    ):
+      _draw_curve(axes, alphas, curve, linestyle=dashes)
       figure_style.label_end(axes, alphas, curve, name)
-    baseline = np.ones_like(alphas)
-    _draw_curve(axes, alphas, baseline, '-')
-    figure_style.label_end(axes, alphas, baseline, 'plain')
     looks = _looks(points)
     tokens = [point.tokens_per_call for point in points]
-    _scatter(axes, points, tokens, looks)
-    _name_pairs(figure, looks, [_MARKERS])
+    _draw_points(axes, looks, points, tokens)
+    _add_legend(figure, looks, [_MARKERS])
     _number(axes, points, tokens)
   return figure
 
@@ -109,8 +94,11 @@ def figure_3(points: Points = ()) -> figure_lib.Figure:
         _ALPHA_LABEL, ['best γ (draft tokens per target call)'], _AXES_IN
     )
     sweeps = _sweeps(points)
-    best = [_fastest(sweep) for sweep in sweeps]
-    expected = [_expected_gamma(point) for point in best]
+    best = [max(sweep, key=lambda point: point.speedup) for sweep in sweeps]
+    expected = [
+        int(theory.optimal_gamma(point.alpha, point.cost_coefficient))
+        for point in best
+    ]
     alphas = _alphas(best)
     costs = published.FIGURE_3_COST_COEFFICIENTS
     tops = [theory.optimal_gamma(published.FIGURE_ALPHAS[1], costs[0])]
@@ -118,25 +106,25 @@ def figure_3(points: Points = ()) -> figure_lib.Figure:
     top = 1.08 * max(tops)
     axes.set_ylim(0, top)
     for cost, dashes in zip(costs, figure_style.DASHES):
-      gammas = theory.optimal_gamma(alphas, cost, math.ceil(top) + 1)
-      (curve,) = _draw_curve(axes, alphas, gammas, dashes)
-      curve.set(label=f'c = {cost:g}', drawstyle='steps-mid')
+      _draw_curve(
+          axes,
+          alphas,
+          theory.optimal_gamma(alphas, cost, math.ceil(top) + 1),
+          linestyle=dashes,
+          label=f'c = {cost:g}',
+          drawstyle='steps-mid',
+      )
     axes.legend(loc='upper left')
     looks = _looks(best)
-    for sweep, point in zip(sweeps, best, strict=True):
-      _draw_bar(axes, point, _indistinguishable(sweep, point), looks)
     gammas = [point.gamma for point in best]
-    _draw_theory(axes, best, expected, looks)
-    _scatter(axes, best, gammas, looks)
-    _name_pairs(
-        figure,
-        looks,
-        [
-            _MARKERS,
-            'bar: γ whose intervals overlap; dash: Theorem 3.8 at α and c',
-        ],
-        map(_sweep_words, sweeps, best, expected),
-    )
+    bars = list(map(_indistinguishable, sweeps, best))
+    _draw_points(axes, looks, best, gammas, bars, expected)
+    notes = [
+        _MARKERS,
+        'bar: γ whose intervals overlap; dash: Theorem 3.8 at α and c',
+    ]
+    remarks = map(_sweep_words, sweeps, best, expected)
+    _add_legend(figure, looks, notes, remarks)
     _number(axes, best, gammas)
   return figure
 
@@ -158,63 +146,41 @@ def figure_4(points: Points = ()) -> figure_lib.Figure:
         ['speed (times plain)', 'operations (times plain)'],
         _AXES_IN,
     )
+    figure_style.scale_at_right(below)  # its curves are named on the left
     alphas = _alphas(points)
+    for gamma in published.FIGURE_4_GAMMAS:
+      speed = theory.walltime_factor(alphas, gamma, 0)
+      _draw_curve(above, alphas, speed, linestyle='-')
+      figure_style.label_end(above, alphas, speed, f'γ = {gamma}')
+      operations = theory.operations_factor(alphas, gamma, 0)
+      _draw_curve(below, alphas, operations, linestyle=':')
+      start = alphas[0], operations[0]
+      figure_style.note(
+          below, f'γ = {gamma}', start, (-3, 0), ha='right', va='center'
+      )
     looks = _looks(points)
-    _draw_speeds(above, alphas, points, looks)
+    expected = [
+        float(theory.walltime_factor(p.alpha, p.gamma, p.cost_coefficient))
+        for p in points
+    ]
+    speeds = [point.speedup for point in points]
+    bars = [point.speedup_ci95 for point in points]
+    _draw_points(above, looks, points, speeds, bars, expected)
     counted = [p for p in points if p.operations_factor is not None]
-    _draw_operations(below, alphas, counted, looks)
+    operations = [point.operations_factor for point in counted]
+    _draw_points(below, looks, counted, operations)
+    for axes in (above, below):
+      axes.set_ylim(bottom=0)
     notes = [_MARKERS, 'bar: 95% interval; dash: Theorem 3.8 at α and c']
-    _name_pairs(figure, looks, notes)
-    _number(above, points, [point.speedup for point in points])
-    _number(below, counted, [point.operations_factor for point in counted])
+    _add_legend(figure, looks, notes)
+    _number(above, points, speeds)
+    _number(below, counted, operations)
   return figure
 
 
-def _draw_speeds(
-    axes: axes_lib.Axes, alphas: np.ndarray, points: Points, looks: _Looks
-) -> None:
-  for gamma in published.FIGURE_4_GAMMAS:
-    speed = theory.walltime_factor(alphas, gamma, 0)
-    _draw_curve(axes, alphas, speed, '-')
-    figure_style.label_end(axes, alphas, speed, f'γ = {gamma}')
-  for point in points:
-    if point.speedup_ci95 is not None:
-      _draw_bar(axes, point, point.speedup_ci95, looks)
-  expected = [
-      float(theory.walltime_factor(p.alpha, p.gamma, p.cost_coefficient))
-      for p in points
-  ]
-  _draw_theory(axes, points, expected, looks)
-  _scatter(axes, points, [point.speedup for point in points], looks)
-  axes.set_ylim(bottom=0)
-
-
-def _draw_operations(
-    axes: axes_lib.Axes, alphas: np.ndarray, points: Points, looks: _Looks
-) -> None:
-  figure_style.scale_at_right(axes)  # the curves are named on the left
-  for gamma in published.FIGURE_4_GAMMAS:
-    operations = theory.operations_factor(alphas, gamma, 0)
-    _draw_curve(axes, alphas, operations, ':')
-    start = alphas[0], operations[0]
-    figure_style.note(
-        axes, f'γ = {gamma}', start, (-3, 0), ha='right', va='center'
-    )
-  operations = [point.operations_factor for point in points]
-  _scatter(axes, points, operations, looks)
-  axes.set_ylim(bottom=0)
-
-
-def _draw_curve(
-    axes: axes_lib.Axes,
-    alphas: np.ndarray,
-    values: np.ndarray,
-    dashes: figure_style.Dashes,
-) -> list[lines.Line2D]:
-  return axes.plot(
-      alphas, values, color=figure_style.CURVE_COLOR, linestyle=dashes,
-      linewidth=0.8,
-  )  # fmt: skip
+def _draw_curve(axes: axes_lib.Axes, alphas, values, **options) -> None:
+  color = figure_style.CURVE_COLOR
+  axes.plot(alphas, values, color=color, linewidth=0.8, **options)
 
 
 def _alphas(points: Iterable[points_lib.Point]) -> np.ndarray:
@@ -241,14 +207,6 @@ def _sweeps(points: Points) -> list[Points]:
   ]
 
 
-def _fastest(sweep: Points) -> points_lib.Point:
-  return max(sweep, key=lambda point: point.speedup)
-
-
-def _expected_gamma(point: points_lib.Point) -> int:
-  return int(theory.optimal_gamma(point.alpha, point.cost_coefficient))
-
-
 def _sweep_words(
     sweep: Points, best: points_lib.Point, expected: int
 ) -> tuple[str, str]:
@@ -257,8 +215,22 @@ def _sweep_words(
   limit = ', largest' if best.gamma == max(run) else ''
   return best.label, (
       f'T = {best.temperature:g}: γ {best.gamma}{limit} of'
-      f' {numbering.listed(run)}; theory {expected} at'
+      f' {listed(run)}; theory {expected} at'
       f' c\xa0=\xa0{best.cost_coefficient:.2g}'
+  )
+
+
+def listed(gammas: Iterable[int]) -> str:
+  """Returns a list of gammas, such as "2, 4" or "1–3, 5"."""
+  runs = []
+  for gamma in sorted(gammas):
+    if runs and gamma == runs[-1][-1] + 1:
+      runs[-1].append(gamma)
+    else:
+      runs.append([gamma])
+  return ', '.join(
+      f'{run[0]}–{run[-1]}' if len(run) > 2 else ', '.join(map(str, run))
+      for run in runs
   )
 
 
@@ -283,9 +255,8 @@ def _overlaps(point: points_lib.Point, best: points_lib.Point) -> bool:
 
 
 def _looks(points: Iterable[points_lib.Point]) -> _Looks:
-  """Returns the look of each pair."""
   labels = list(dict.fromkeys(point.label for point in points))
-  looks = [*map(_Look, figure_style.MARKERS, figure_style.PAIR_COLORS)]
+  looks = [*zip(figure_style.MARKERS, figure_style.PAIR_COLORS)]
   if len(labels) > len(looks):
     raise ValueError(
         f'A figure has markers for {len(looks)} pairs; got {len(labels)}. Draw'
@@ -294,56 +265,98 @@ def _looks(points: Iterable[points_lib.Point]) -> _Looks:
   return dict(zip(labels, looks))
 
 
-def _draw_bar(
+def _draw_points(
     axes: axes_lib.Axes,
-    point: points_lib.Point,
-    ends: tuple[float, float],
     looks: _Looks,
-) -> None:
-  color = looks[point.label].color
-  axes.vlines(point.alpha, *ends, color=color, linewidth=0.9, clip_on=False)
-
-
-def _draw_theory(
-    axes: axes_lib.Axes,
     points: Points,
     heights: Sequence[float],
-    looks: _Looks,
+    bars: Sequence[tuple[float, float] | None] = (),
+    expected: Sequence[float] = (),
 ) -> None:
-  for point, height in zip(points, heights, strict=True):
+  """Draws the marks of points, with bars and dashes where they are given.
+
+  Args:
+    axes: the axes to draw in.
+    looks: marker and colour of each pair, by its label.
+    points: measured runs.
+    heights: heights of their marks.
+    bars: lower and upper ends of their bars, None for no bar.
+    expected: heights of their dashes.
+  """
+  for point, ends in zip(points, bars):
+    if ends is not None:
+      color = looks[point.label][1]
+      axes.vlines(point.alpha, *ends, color=color, linewidth=0.9, clip_on=False)
+  for point, height in zip(points, expected):
     axes.plot(
-        [point.alpha], [height], marker='_', color=looks[point.label].color,
+        [point.alpha], [height], marker='_', color=looks[point.label][1],
         markersize=1.8 * figure_style.MARK_POINTS, markeredgewidth=1.2,
         linestyle='', clip_on=False,
     )  # fmt: skip
-
-
-def _scatter(
-    axes: axes_lib.Axes,
-    points: Points,
-    heights: Sequence[float],
-    looks: _Looks,
-) -> None:
   for point, height in zip(points, heights, strict=True):
+    marker, color = looks[point.label]
+    face = 'white' if point.temperature > 0 else color
     axes.scatter(
         point.alpha, height, s=figure_style.MARK_POINTS**2, linewidth=0.8,
-        zorder=3, clip_on=False, **looks[point.label].options(point),
+        zorder=3, clip_on=False, marker=marker, facecolor=face, edgecolor=color,
     )  # fmt: skip
 
 
 def _number(
     axes: axes_lib.Axes, points: Points, heights: Sequence[float]
 ) -> None:
-  numbering.number(
-      axes,
-      [
-          numbering.Mark(point.alpha, height, point.gamma)
-          for point, height in zip(points, heights, strict=True)
-      ],
-  )
+  """Writes the gamma of each mark beside it; marks that overlap share a list.
+
+  Of the places right, left, above and below, a list takes the first that covers
+  the fewest marks and texts.
+
+  Args:
+    axes: axes of a figure that is otherwise finished.
+    points: measured runs.
+    heights: heights of their marks.
+  """
+  axes.figure.draw_without_rendering()  # moves the axes to their final place
+  pixels = axes.figure.dpi / 72
+  size, away = figure_style.MARK_POINTS * pixels, figure_style.MARK_POINTS
+  data = np.reshape([(p.alpha, h) for p, h in zip(points, heights)], (-1, 2))
+  places = axes.transData.transform(data)
+  groups: list[list[int]] = []  # indices of marks, upwards
+  for index in np.lexsort(places.T).tolist():
+    for group in groups:
+      across, up = abs(places[index] - places[group[-1]])
+      if across < size / 2 and up < figure_style.SMALL * pixels:
+        group.append(index)
+        break
+    else:
+      groups.append([index])
+  taken = [text.get_window_extent() for text in axes.texts]
+  taken += [
+      transforms.Bbox.from_bounds(*place - size / 2, size, size)
+      for place in places
+  ]
+  for group in sorted(groups, key=len, reverse=True):  # long lists first
+    text = listed({points[index].gamma for index in group})
+    low, high = data[group[0]], data[group[-1]]
+    middle = data[group].mean(axis=0)
+    notes = [
+        figure_style.note(axes, text, at, offset, ha=ha, va=va)
+        for at, offset, ha, va in (
+            (middle, (away, 0), 'left', 'center'),
+            (middle, (-away, 0), 'right', 'center'),
+            (high, (0, away), 'center', 'bottom'),
+            (low, (0, -away), 'center', 'top'),
+            (high, (0, 3 * away), 'center', 'bottom'),
+            (low, (0, -3 * away), 'center', 'top'),
+        )
+    ]
+    covered = [note.get_window_extent().count_overlaps(taken) for note in notes]
+    kept = notes.pop(int(np.argmin(covered)))
+    taken.append(kept.get_window_extent().padded(size / 2))
+    for note in notes:
+      note.remove()
 
 
-def _name_pairs(
+def _add_legend(
     figure: figure_lib.Figure,
     looks: _Looks,
     notes: Sequence[str],
@@ -352,9 +365,9 @@ def _name_pairs(
   """Adds a legend below the axes, and makes the figure taller by it.
 
   Args:
-    figure: that is otherwise finished.
-    looks: of the pairs, by their labels.
-    notes: on how to read the marks, a line each.
+    figure: a figure that is otherwise finished.
+    looks: marker and colour of each pair, by its label.
+    notes: how to read the marks, a line each.
     remarks: labels, each with a further line on its pair.
   """
   if not looks:
@@ -364,10 +377,10 @@ def _name_pairs(
     texts[label] += textwrap.wrap(remark, _LINE, subsequent_indent='   ')
   handles = [
       lines.Line2D(
-          [], [], linestyle='', marker=look.marker, markersize=4,
-          color=look.color, label='\n'.join(texts[label]),
+          [], [], linestyle='', marker=marker, markersize=4, color=color,
+          label='\n'.join(texts[label]),
       )
-      for label, look in looks.items()
+      for label, (marker, color) in looks.items()
   ]  # fmt: skip
   num_lines = len(notes) + sum(map(len, texts.values()))
   width, height = figure.get_size_inches()

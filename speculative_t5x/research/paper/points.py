@@ -10,7 +10,6 @@ from collections.abc import Sequence
 import dataclasses
 import math
 
-from speculative_t5x.loading import descriptions
 from speculative_t5x.research import run_record
 from speculative_t5x.research.reports import readings
 from speculative_t5x.research.reports import runs
@@ -22,28 +21,20 @@ def pair_label(record: run_record.RunRecord) -> str:
   Runs of other gammas and temperatures share it, and so do all rates of a
   simulated acceptance. A checkpoint is named by its size, not by its folder.
   """
-  words = f'{_draft_name(record.drafter)} for {_target_name(record.target)}'
+  words = f'{_name(record.drafter)} for {_name(record.target)}'
   if record.task:
     words = f'{record.task}: {words}'
   simulated = ['simulated'] if readings.is_simulated(record) else []
   return ', '.join([words, *runs.unusual_settings(record), *simulated])
 
 
-def _draft_name(drafter: descriptions.DrafterDescription) -> str:
-  if drafter.checkpoint is None or drafter.num_params is None:
-    return _published_name(readings.model_name(drafter))
-  kind = 'draft model' if drafter.kind == 'model' else drafter.kind
-  return f'{kind.replace("_", " ")} {readings.size(drafter.num_params)}'
-
-
-def _target_name(target: descriptions.ModelDescription) -> str:
-  if target.checkpoint is None or target.num_params is None:
-    return _published_name(readings.model_name(target))
-  return readings.size(target.num_params)
-
-
-def _published_name(name: str) -> str:
-  """Returns 't5_1_1_small' as the paper writes it."""
+def _name(model: readings.Model) -> str:
+  """Returns the kind and size of a checkpoint, or how the paper names it."""
+  if model.checkpoint is not None and model.num_params is not None:
+    kind = getattr(model, 'kind', '')  # a target has none
+    kind = 'draft model' if kind == 'model' else kind.replace('_', ' ')
+    return f'{kind} {readings.size(model.num_params)}'.lstrip()
+  name = readings.model_name(model)
   size = name.removeprefix('t5_1_1_')
   if size == name:
     return name
@@ -56,7 +47,7 @@ def alphas(
   """Returns the measured alphas for Table 3, one per pair and temperature.
 
   Args:
-    records: of any job; those without a measured alpha are left out.
+    records: records of any job; those without a measured alpha are left out.
   Returns:
     Label, temperature and the record's estimate of alpha.
   Raises:
@@ -80,8 +71,8 @@ class Point:
   """A measured run as a point in a figure of the paper.
 
   Attributes:
-    label: of its pair; see `pair_label` and `runs.labels`.
-    temperature: of the target.
+    label: label of its pair; see `pair_label` and `runs.labels`.
+    temperature: temperature of the target.
     alpha: see `readings.alpha`.
     gamma: draft tokens per target call.
     cost_coefficient: c.
@@ -106,8 +97,8 @@ def from_records(records: Sequence[run_record.RunRecord]) -> list[Point]:
   """Returns one point per record that has the values of a point.
 
   Args:
-    records: of any job. Left out are plain runs, and runs whose alpha, c,
-      tokens per call or speedup was not measured or is not finite.
+    records: records of any job. Left out are plain runs, and runs whose alpha,
+      c, tokens per call or speedup was not measured or is not finite.
   """
   complete = [record for record in records if _is_complete(record)]
   names = runs.labels(complete, pair_label)
@@ -121,7 +112,7 @@ def from_records(records: Sequence[run_record.RunRecord]) -> list[Point]:
           tokens_per_call=record.tokens_per_target_call,
           speedup=record.speedup,
           speedup_ci95=record.speedup_ci95,
-          operations_factor=_finite(record.operations_factor),
+          operations_factor=record.operations_factor,
       )
       for record, name in zip(complete, names, strict=True)
   ]
@@ -129,9 +120,7 @@ def from_records(records: Sequence[run_record.RunRecord]) -> list[Point]:
 
 def _is_complete(record: run_record.RunRecord) -> bool:
   needed = ('gamma', 'c', 'tokens_per_target_call', 'speedup')
-  numbers = [readings.alpha(record), *(getattr(record, key) for key in needed)]
-  return record.drafter is not None and None not in map(_finite, numbers)
-
-
-def _finite(number: float | None) -> float | None:
-  return number if number is not None and math.isfinite(number) else None
+  values = [readings.alpha(record), *(getattr(record, key) for key in needed)]
+  return record.drafter is not None and all(
+      value is not None and math.isfinite(value) for value in values
+  )

@@ -50,7 +50,7 @@ class Row:
     draft: 'small', 'base' or 'large'.
     temperature: 0 or 1.
     gamma: draft tokens per target call.
-    alpha: by Corollary 3.6 on text of the target; printed with two decimals.
+    alpha: alpha by Corollary 3.6 on text of the target; two decimals.
     cost_coefficient: c, from the authors' traces; printed with two decimals.
     predicted: EXP, by Theorem 3.8 with unrounded alpha and c; one decimal.
     measured: EMP, of walltimes that include both encoders; one decimal.

@@ -46,8 +46,8 @@ def tokens_per_call(
   """Returns the expected tokens per target call on some texts.
 
   Args:
-    texts: that the target wrote.
-    max_gamma: at least 1.
+    texts: texts that the target wrote.
+    max_gamma: the largest gamma, at least 1.
   Returns:
     [max_gamma] float, for gamma 1, 2, ...
   """
@@ -64,7 +64,7 @@ def expect_speedups(
   For a gamma that was run it is the measured speedup.
 
   Args:
-    records: of runs that differ in gamma only, at least one.
+    records: at least one, of runs that differ in gamma only.
     tokens_by_gamma: expected tokens per target call for gamma 1, 2, ...
   """
   records = sorted(records, key=lambda record: record.gamma)
@@ -136,21 +136,18 @@ def describe(advice: Advice) -> str:
       f' {record.bound_speedup:.2f}x by the times of the parts'
   )
   verdict = intervals.verdict(record.speedup_ci95)
-  match verdict:
-    case intervals.Verdict.FASTER:
-      said = f'use gamma {gamma}: {measured}.'
-    case intervals.Verdict.SLOWER:
-      said = f'speculation does not pay: at best {measured}, at gamma {gamma}.'
-    case intervals.Verdict.NO_INTERVAL:
-      said = (
-          'too few batches to say whether speculation pays: at best'
-          f' {measured}, at gamma {gamma}.'
-      )
-    case _:
-      said = (
-          f'speculation shows no gain: at best {measured}, at gamma {gamma},'
-          ' with an interval that includes 1.'
-      )
+  at_best = f'at best {measured}, at gamma {gamma}'
+  said = {
+      intervals.Verdict.FASTER: f'use gamma {gamma}: {measured}.',
+      intervals.Verdict.SLOWER: f'speculation does not pay: {at_best}.',
+      intervals.Verdict.NO_INTERVAL: (
+          f'too few batches to say whether speculation pays: {at_best}.'
+      ),
+      intervals.Verdict.NO_DIFFERENCE: (
+          f'speculation shows no gain: {at_best}, with an interval that'
+          ' includes 1.'
+      ),
+  }[verdict]
   if advice.untried:
     gamma, speedup = advice.untried
     return (
@@ -169,7 +166,7 @@ def describe_costs(records: Sequence[run_record.RunRecord]) -> str | None:
   adapts, or for drafts of one token.
 
   Args:
-    records: of runs that differ in gamma only, at least one.
+    records: at least one, of runs that differ in gamma only.
   """
   record = max(records, key=lambda each: each.gamma)
   if record.oracle_speedup is None or record.gamma == 1:

@@ -50,7 +50,7 @@ def _page(**options: Any) -> console_lib.Console:
 
 
 def _console(**options: Any) -> console_lib.Console:
-  # Reports hold brackets, which are no markup.
+  # Brackets in reports are not markup.
   return console_lib.Console(
       width=_UNBOUNDED, highlight=False, markup=False, emoji=False, **options
   )

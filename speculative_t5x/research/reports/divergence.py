@@ -1,8 +1,8 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The report of the compare job: where two runs part, and how closely."""
+"""The report of the compare job: where runs first differ, and how closely."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
 from typing import Any
 
@@ -30,43 +30,24 @@ _OWN = (
 
 
 @dataclasses.dataclass(frozen=True)
-class Row:
-  """An output that differs between two runs.
-
-  Attributes:
-    example_id: of the example.
-    decode: number of the decode, from 0 on.
-    difference: where they part.
-  """
-
-  example_id: int
-  decode: int
-  difference: near_ties.Difference
-
-  @property
-  def verdict(self) -> str:
-    return 'near_tie' if self.difference.is_near_tie else 'mismatch'
-
-
-@dataclasses.dataclass(frozen=True)
 class Compared:
   """Two runs of the same rows.
 
   Attributes:
-    records: of both.
+    records: records of both.
     ways: 'baseline' or 'speculative', of both.
     num_rows: outputs of each run.
-    rows: those that differ.
+    rows: the outputs that differ, see `describe`.
   """
 
   records: tuple[run_record.RunRecord, run_record.RunRecord]
   ways: tuple[str, str]
   num_rows: int
-  rows: tuple[Row, ...]
+  rows: Sequence[Mapping[str, Any]]
 
   @property
-  def mismatches(self) -> tuple[Row, ...]:
-    return tuple(row for row in self.rows if row.verdict == 'mismatch')
+  def mismatches(self) -> list[Mapping[str, Any]]:
+    return [row for row in self.rows if row['verdict'] == 'mismatch']
 
   @property
   def counts(self) -> run_record.Greedy:
@@ -75,6 +56,25 @@ class Compared:
     return run_record.Greedy(
         self.num_rows - len(self.rows), len(self.rows) - num_bad, num_bad
     )
+
+
+def describe(
+    example_id: int, decode: int, difference: near_ties.Difference
+) -> dict[str, Any]:
+  """Returns an output that differs as an object of `divergence.jsonl`.
+
+  Args:
+    example_id: id of the example.
+    decode: number of the decode, from 0 on.
+    difference: where the runs first differ.
+  """
+  keys = 'position', 'decision', 'tokens', 'logits', 'margin', 'tolerance'
+  return {
+      'example_id': example_id,
+      'decode': decode,
+      **{key: getattr(difference, key) for key in keys},
+      'verdict': 'near_tie' if difference.is_near_tie else 'mismatch',
+  }
 
 
 def to_json(compared: Compared) -> str:
@@ -95,71 +95,48 @@ def to_json(compared: Compared) -> str:
       },
       'rows': compared.num_rows,
       **dataclasses.asdict(compared.counts),
-      'differences': [_as_json(row) for row in compared.rows],
+      'differences': compared.rows,
   }
   return json_lines.dumps(line)
-
-
-def _as_json(row: Row) -> dict[str, Any]:
-  found = row.difference
-  return {
-      'example_id': row.example_id,
-      'decode': row.decode,
-      'position': found.position,
-      'decision': found.decision,
-      'tokens': found.tokens,
-      'logits': found.logits,
-      'margin': found.margin,
-      'tolerance': found.tolerance,
-      'verdict': row.verdict,
-  }
 
 
 def render(compared: Sequence[Compared]) -> console_lib.Group:
   """Returns a table of the rows that differ, and the counts.
 
   Args:
-    compared: at least one.
+    compared: at least one comparison.
   """
   rows = [_cells(each, row) for each in compared for row in each.rows]
   table = [console.table(_HEADER, rows), ''] if rows else []
   return console_lib.Group(*table, *map(_summary, compared))
 
 
-def _cells(compared: Compared, row: Row) -> tuple[str, ...]:
-  found = row.difference
-  logits = found.logits or ((None, None), (None, None))
+def _cells(compared: Compared, row: Mapping[str, Any]) -> tuple[str, ...]:
+  logits = row['logits'] or ((None, None), (None, None))
+  small = [row['margin'], row['tolerance']]
   return (
       f'{compared.records[0].temperature:g}',
-      _ways(compared),
-      str(row.example_id),
-      str(row.decode),
-      str(found.position),
-      found.decision or 'not repeated',
-      _both(map(str, found.tokens)),
+      _both(dict.fromkeys(compared.ways)),
+      str(row['example_id']),
+      str(row['decode']),
+      str(row['position']),
+      row['decision'] or 'not repeated',
+      _both(map(str, row['tokens'])),
       *(_both(cells.number(x, 6) for x in pair) for pair in logits),
-      _small(found.margin),
-      _small(found.tolerance),
-      row.verdict.replace('_', ' '),
+      *(cells.MISSING if x is None else f'{x:.1e}' for x in small),
+      row['verdict'].replace('_', ' '),
   )
 
 
-def _both(texts) -> str:
+def _both(texts: Iterable[str]) -> str:
   return ' / '.join(texts)
-
-
-def _small(value: float | None) -> str:
-  return cells.MISSING if value is None else f'{value:.1e}'
-
-
-def _ways(compared: Compared) -> str:
-  return _both(dict.fromkeys(compared.ways))
 
 
 def _summary(compared: Compared) -> str:
   counts = compared.counts
   return (
-      f'temperature {compared.records[0].temperature:g}, {_ways(compared)}:'
-      f' {counts.identical} of {compared.num_rows} outputs are identical,'
-      f' {counts.near_tie} near ties, {counts.mismatch} mismatches'
+      f'temperature {compared.records[0].temperature:g},'
+      f' {_both(dict.fromkeys(compared.ways))}: {counts.identical} of'
+      f' {compared.num_rows} outputs are identical, {counts.near_tie} near'
+      f' ties, {counts.mismatch} mismatches'
   )

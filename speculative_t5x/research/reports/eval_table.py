@@ -20,7 +20,7 @@ def render(records: list[run_record.RunRecord]) -> console_lib.Group:
   """Returns a table with one line per record, and what follows from it.
 
   Args:
-    records: of one job, at least one.
+    records: at least one record of one job.
   """
   return console_lib.Group(
       _heading(records[0]),
@@ -32,34 +32,22 @@ def render(records: list[run_record.RunRecord]) -> console_lib.Group:
 
 
 def _heading(record: run_record.RunRecord) -> str:
-  device, host = record.device, record.host
+  device, host, drafter = record.device, record.host, record.drafter
+  name = f'drafter {drafter.name}'
+  if drafter.num_params is not None:
+    name = f'draft {drafter.num_params / 1e6:.1f}M parameters'
+  method = ', '.join([name, *readings.rule_and_policy(record)])
+  count = record.num_decodes or 1
+  decodes = f' x {count} decodes' if count > 1 else ''
+  axes = [f'{name} {size}' for name, size in (record.mesh or {}).items()]
+  mesh = f'; mesh: {", ".join(axes)}' if axes else ''
   return (
       f'{record.task}, {record.split}: {record.num_examples} examples,'
-      f' batch {record.batch_size}{_decodes(record)}; target'
-      f' {record.target.num_params / 1e6:.1f}M, {_drafter(record)},'
-      f' {record.target.dtype};'
-      f' {device.count} x {device.kind}, {host.cores} cores'
-      f' ({host.cpu}){_mesh(record)}'
+      f' batch {record.batch_size}{decodes}; target'
+      f' {record.target.num_params / 1e6:.1f}M, {method},'
+      f' {record.target.dtype}; {device.count} x {device.kind},'
+      f' {host.cores} cores ({host.cpu}){mesh}'
   )
-
-
-def _drafter(record: run_record.RunRecord) -> str:
-  drafter = record.drafter
-  if drafter.num_params is None:
-    name = f'drafter {drafter.name}'
-  else:
-    name = f'draft {drafter.num_params / 1e6:.1f}M parameters'
-  return ', '.join([name, *readings.rule_and_policy(record)])
-
-
-def _decodes(record: run_record.RunRecord) -> str:
-  count = record.num_decodes
-  return f' x {count} decodes' if count and count > 1 else ''
-
-
-def _mesh(record: run_record.RunRecord) -> str:
-  axes = [f'{name} {size}' for name, size in (record.mesh or {}).items()]
-  return f'; mesh: {", ".join(axes)}' if axes else ''
 
 
 def _row(record: run_record.RunRecord) -> tuple[str, ...]:
@@ -97,19 +85,18 @@ def _quality(record: run_record.RunRecord) -> str:
 
 def _verdict(record: run_record.RunRecord) -> str:
   """Returns whether speculation pays: never if the interval includes 1."""
-  at = f'temperature {record.temperature:g}: '
-  match intervals.verdict(record.speedup_ci95):
-    case intervals.Verdict.NO_INTERVAL:
-      return at + 'too few batches to say whether speculation pays.'
-    case intervals.Verdict.FASTER:
-      return at + (
-          f'speculation pays: {record.speedup:.2f}x the speed of plain'
-          ' decoding.'
-      )
-    case intervals.Verdict.SLOWER:
-      return at + (
-          f'speculation does not pay: {record.speedup:.2f}x the speed of'
-          ' plain decoding. On this machine the target is faster without this'
-          ' drafter; another one may pay.'
-      )
-  return at + 'these examples show no difference in speed.'
+  times = f'{record.speedup:.2f}x the speed of plain decoding.'
+  said = {
+      intervals.Verdict.NO_INTERVAL: (
+          'too few batches to say whether speculation pays.'
+      ),
+      intervals.Verdict.FASTER: f'speculation pays: {times}',
+      intervals.Verdict.SLOWER: (
+          f'speculation does not pay: {times} On this machine the target is'
+          ' faster without this drafter; another one may pay.'
+      ),
+      intervals.Verdict.NO_DIFFERENCE: (
+          'these examples show no difference in speed.'
+      ),
+  }[intervals.verdict(record.speedup_ci95)]
+  return f'temperature {record.temperature:g}: {said}'

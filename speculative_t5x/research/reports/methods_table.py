@@ -45,7 +45,7 @@ def render(
   """Returns a table per temperature and batch size, with a row per method.
 
   Args:
-    tasks: for each task its name and the records of one walltime job.
+    tasks: the records of one walltime job per task, by its name.
   """
   records = [record for each in tasks.values() for record in each]
   parts = [walltime_summary.setup(records)]

@@ -34,16 +34,6 @@ def is_simulated(record: run_record.RunRecord) -> bool:
   return record.simulated_acceptance is not None
 
 
-def rule_note(record: run_record.RunRecord) -> str | None:
-  """Returns the rule of a run, None for that of the paper.
-
-  It says so if the outputs do not follow the target's distribution.
-  """
-  if is_simulated(record) or rule(record) == tokenwise.TOKENWISE.name:
-    return None
-  return f'rule {rule(record)}'
-
-
 def rule(record: run_record.RunRecord) -> str:
   """Returns the rule of a run.
 
@@ -108,7 +98,9 @@ def method(record: run_record.RunRecord) -> str:
 
 def rule_and_policy(record: run_record.RunRecord) -> list[str]:
   """Returns the rule and the policy if they are not those of the paper."""
-  words = [note] if (note := rule_note(record)) else []
+  words = []
+  if not is_simulated(record) and rule(record) != tokenwise.TOKENWISE.name:
+    words.append(f'rule {rule(record)}')
   if policy(record) != draft_length.Fixed.name:
     words.append(policy(record))
   return words

@@ -52,7 +52,7 @@ def read(path: str | os.PathLike[str]) -> list[run_record.RunRecord]:
     lines = epath.Path(path).read_text(encoding='utf-8').split('\n')
     found = [json.loads(line) for line in lines if line]
     if not all(isinstance(x, dict) and 'schema_version' in x for x in found):
-      raise ValueError('a line of it is no run record')
+      raise ValueError('a line is not a run record')
     return [run_record.from_dict(values) for values in found]
   except (OSError, TypeError, ValueError) as error:
     raise ValueError(
@@ -113,7 +113,7 @@ def labels(
   the setting is appended.
 
   Args:
-    records: of speculative runs.
+    records: records of speculative runs.
     label: returns the label of a record without such settings. Settings other
       than those of the model, the data and the machine may be left out, to
       merge runs under one label.

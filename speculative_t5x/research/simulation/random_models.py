@@ -39,8 +39,8 @@ def make_table(shapes: tables.Table, seed: int = 0) -> tables.Table:
   """Makes a table of random distributions on the device.
 
   Args:
-    shapes: of its arrays, as `table_source.abstract_table` returns them.
-    seed: of the values.
+    shapes: shapes of its arrays, as `table_source.abstract_table` returns them.
+    seed: seed of the values.
   """
   vocab_size, num_kept = shapes.next_tokens.shape
   rng = np.random.default_rng(seed)

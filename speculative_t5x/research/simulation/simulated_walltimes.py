@@ -6,10 +6,10 @@ Target and draft run with random weights on random inputs; draft tokens are
 accepted at a given rate.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import dataclasses
-import os
 import sys
+from typing import Protocol
 
 import jax
 import jax.numpy as jnp
@@ -17,11 +17,9 @@ import numpy as np
 
 from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import token_decoder
-from speculative_t5x.jobs.outputs import output_folder
 from speculative_t5x.loading import descriptions
 from speculative_t5x.loading import models as models_lib
 from speculative_t5x.loading.compatibility import memory
-from speculative_t5x.loading.drafters import source
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
 from speculative_t5x.research import arguments
@@ -45,10 +43,10 @@ class Pairing:
   """A draft model beside the target, and its acceptance rate.
 
   Attributes:
-    draft: its name, see `drafters.by_name`.
+    draft: its name, see `simulation.by_name`.
     alpha: probability that a draft token is accepted, in [0, 1].
     gamma: draft tokens per block.
-    temperature: of both models.
+    temperature: temperature of both models.
   """
 
   draft: str
@@ -69,7 +67,7 @@ class Shapes:
     dtype: 'float32' or 'bfloat16', of weights and products.
     repeats: how often each batch is timed; the median counts.
     rounds: how often the parts are timed.
-    seed: of the inputs and of what is drawn.
+    seed: seed of the inputs and of what is drawn.
     matmul_precision: JAX's setting.
   """
 
@@ -91,20 +89,38 @@ class Shapes:
     token_decoder.check_int32('seed', self.seed)
 
 
+class Folder(Protocol):
+  """Keeps finished records; see `jobs.outputs.output_folder`."""
+
+  def find(
+      self, settings: run_record.RunRecord, title: str, total: int
+  ) -> run_record.RunRecord | None:
+    """Returns the finished record of these settings, or None."""
+
+  def add(self, record: run_record.RunRecord) -> None:
+    """Writes a record."""
+
+
 def measure_pairings(
     target_size: str | None,
     pairings: Sequence[Pairing],
     shapes: Shapes,
-    output_dir: str | os.PathLike[str],
-) -> tuple[list[run_record.RunRecord], output_folder.OutputFolder]:
+    open_folder: Callable[[], Folder],
+) -> tuple[list[run_record.RunRecord], Folder]:
   """Measures one target with several drafts.
 
   What the folder has of an earlier run is not measured again.
 
+  Args:
+    target_size: size of T5 1.1; None for the largest that fits the memory.
+    pairings: drafts, and at which rates they are accepted.
+    shapes: what is decoded.
+    open_folder: Opens the folder of the records, after all checks.
   Returns:
-    One record per pairing, in their order, and the folder of the records.
+    One record per pairing, in their order, and the folder.
   Raises:
-    ValueError: as for `simulate`; the folder has not been touched then.
+    ValueError: for values out of range, or pairs that need more memory than
+      there is. Neither memory nor the folder has been touched then.
   """
   if not pairings:
     raise ValueError('No draft_size was given. Give one, or several.')
@@ -115,7 +131,7 @@ def measure_pairings(
   drafts = sorted({p.draft for p in pairings})
   gamma = max(p.gamma for p in pairings)
   target_size = _choose_target(target_size, drafts, gamma, shapes)
-  folder = output_folder.OutputFolder(output_dir, 'walltime')
+  folder = open_folder()
   bench = _Bench(target_size, shapes, folder, len(pairings))
   measured = {p: bench.measure(p) for p in sorted(pairings, key=_by_program)}
   return [measured[pairing] for pairing in pairings], folder
@@ -148,47 +164,41 @@ class _Bench:
     )
     record = self._folder.find(settings, name, self._total)
     if record is None:
+      if self._made_for != (pairing.draft, pairing.gamma):
+        decoder = self._make_decoder(pairing)
+        self._programs = part_programs.PartPrograms(decoder)
+        self._made_for = pairing.draft, pairing.gamma
       record = walltimes.measure(
-          self._programs_for(pairing), self._requests(pairing), settings, name
+          self._programs, self._requests(pairing), settings, name
       ).record
       predicted = theory.walltime_factor(pairing.alpha, pairing.gamma, record.c)
       record = dataclasses.replace(record, predicted_speedup=float(predicted))
     self._folder.add(record)
     return record
 
-  def _programs_for(self, pairing: Pairing) -> part_programs.PartPrograms:
-    made_for = pairing.draft, pairing.gamma
-    if self._made_for != made_for:
-      decoder = self._make_decoder(pairing)
-      self._programs = part_programs.PartPrograms(decoder)
-      self._made_for = made_for
-    return self._programs
-
   def _make_decoder(self, pairing: Pairing) -> token_decoder.TokenDecoder:
-    if self._programs is None:
+    last = self._programs and self._programs.decoder
+    if last is None:
       target = _random_model(self._target_name, self._target_config, seed=1)
-      return token_decoder.TokenDecoder(
-          target,
-          self._make_drafter(pairing, target),
-          gamma=pairing.gamma,
-          length=self._shapes.targets_length,
-          may_end=False,
-          matmul_precision=self._shapes.matmul_precision,
-      )
-    decoder = self._programs.decoder
-    drafter = decoder.loaded_drafter
-    if self._made_for[0] != pairing.draft:
-      drafter = self._make_drafter(pairing, decoder.target)
-    return decoder.with_drafter(drafter, pairing.gamma)
-
-  def _make_drafter(
-      self, pairing: Pairing, target: models_lib.Model
-  ) -> source.Drafting:
+    elif self._made_for[0] == pairing.draft:
+      return last.with_drafter(last.loaded_drafter, pairing.gamma)
+    else:
+      target = last.target
     draft = by_name.find(pairing.draft, self._target_config)
-    return draft.load(
+    drafter = draft.load(
         target,
-        lambda config: _random_model(draft.describe().name, config, seed=2),
+        lambda config: _random_model(draft.description.name, config, seed=2),
         lambda shapes: random_models.make_table(shapes, seed=2),
+    )
+    if last is not None:
+      return last.with_drafter(drafter, pairing.gamma)
+    return token_decoder.TokenDecoder(
+        target,
+        drafter,
+        gamma=pairing.gamma,
+        length=self._shapes.targets_length,
+        may_end=False,
+        matmul_precision=self._shapes.matmul_precision,
     )
 
   def _requests(self, pairing: Pairing) -> list[token_decoder.Request]:
@@ -226,7 +236,7 @@ class _Bench:
             dtype=shapes.dtype,
         ),
         drafter=dataclasses.replace(
-            draft.describe(), temperature=pairing.temperature
+            draft.description, temperature=pairing.temperature
         ),
         verification=run_record.Verification(rule.name),
         lossless=rule.is_lossless,
@@ -260,16 +270,6 @@ def _random_model(
   return model
 
 
-def _workload(gamma: int, shapes: Shapes) -> memory.Workload:
-  return memory.Workload(
-      batch_size=shapes.batch_size,
-      num_decodes=1,
-      inputs_length=shapes.inputs_length,
-      targets_length=shapes.targets_length,
-      gamma=gamma,
-  )
-
-
 def _needed_bytes(
     target_size: str, names: Sequence[str], gamma: int, shapes: Shapes
 ) -> int:
@@ -278,7 +278,13 @@ def _needed_bytes(
   While a draft is made, the last one is still there. The parts that are timed
   beside the runs have caches, keys and values of their own.
   """
-  workload = _workload(gamma, shapes)
+  workload = memory.Workload(
+      batch_size=shapes.batch_size,
+      num_decodes=1,
+      inputs_length=shapes.inputs_length,
+      targets_length=shapes.targets_length,
+      gamma=gamma,
+  )
   config = t5_published.make_config(target_size, shapes.dtype)
   target = memory.target_bytes(config, workload)
   drafts = [by_name.find(name, config).num_bytes(workload) for name in names]
@@ -291,7 +297,7 @@ def _needed_bytes(
 
 
 def _copy_bytes(num_bytes: int, dtype: str) -> int:
-  """Returns the bytes of running programs beside weights of this size.
+  """Returns the bytes of the copies that running programs make of weights.
 
   XLA:CPU multiplies in float32. It converts narrower weights before the loop,
   and keeps the copies until the loop has ended.
@@ -314,14 +320,17 @@ def _choose_target(
       there are, and what would fit; if there is no draft of a name.
   """
   available = memory.available_bytes()
-  needed = lambda size, shapes: _needed_bytes(size, names, gamma, shapes)
-  fits = lambda size, shapes: (
-      _has_drafts(size, names) and needed(size, shapes) <= available
-  )
   # The largest one has every draft that any target has.
   largest_config = t5_published.make_config(target_size or 'xxl')
   for name in names:
     by_name.find(name, largest_config)
+
+  def fits(size: str, shapes: Shapes) -> bool:
+    try:
+      return _needed_bytes(size, names, gamma, shapes) <= available
+    except ValueError:  # it lacks layers that a draft names
+      return False
+
   if target_size is not None and fits(target_size, shapes):
     return target_size
   sizes = list(t5_published.SIZES)
@@ -335,24 +344,12 @@ def _choose_target(
   halved = dataclasses.replace(shapes, dtype='bfloat16')
   if shapes.dtype != halved.dtype and fits(asked, halved):
     remedies.append(f'DTYPE={halved.dtype}')
-  remedy = ', or '.join(remedies) or 'smaller drafts'
+  needed, free = (
+      f'{count:,} bytes ({count / 2**30:.1f} GiB)'
+      for count in (_needed_bytes(asked, names, gamma, shapes), available)
+  )
   raise ValueError(
       f'T5 1.1 {asked} with {", ".join(names)} in {shapes.dtype} needs'
-      f' {_in_bytes(needed(asked, shapes))}, and {_in_bytes(available)} are'
-      f' free on this device. Give {remedy}.'
+      f' {needed}, and {free} are free on this device. Give'
+      f' {", or ".join(remedies) or "smaller drafts"}.'
   )
-
-
-def _has_drafts(target_size: str, names: Sequence[str]) -> bool:
-  """Returns whether a target has the layers that the drafts name."""
-  config = t5_published.make_config(target_size)
-  try:
-    for name in names:
-      by_name.find(name, config)
-  except ValueError:
-    return False
-  return True
-
-
-def _in_bytes(count: int) -> str:
-  return f'{count:,} bytes ({count / 2**30:.1f} GiB)'

@@ -112,7 +112,7 @@ def make_table(shapes: tables.Table, place: Place) -> tables.Table:
   """Returns an abstract table, whole on every device.
 
   Args:
-    shapes: of its arrays, as `table_source.abstract_table` returns them.
+    shapes: shapes of its arrays, as `table_source.abstract_table` returns them.
     place: the devices.
   """
   where = place.replicated()

@@ -6,8 +6,9 @@ The descriptions are entries of the record that the tpu-preflight job writes;
 `report` explains their keys.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 import dataclasses
+import functools
 import sys
 from typing import Any
 
@@ -64,10 +65,18 @@ class Bench:
   def __init__(self, place: abstract_pair.Place, shapes: Shapes):
     self._place = place
     self._shapes = shapes
-    self._models: dict[Hashable, models.Model] = {}
+    mesh = sharding.describe(place.mesh)
+    self._rows = shapes.batch_size // mesh.get(sharding.DATA_AXIS, 1)
+    self._draft_rules = (
+        sharding.MODEL_PARALLEL
+        if shapes.draft_model_parallel
+        else sharding.REPLICATED
+    )
     self._request = abstract_pair.make_request(
         place, shapes.batch_size, shapes.inputs_length
     )
+    # Tracing the shapes of XXL takes a second.
+    self._make = functools.cache(self._make_model)
 
   def needed_bytes(self, target: str, draft: str, gamma: int) -> int:
     """Returns the bytes that a pair needs per device, by an estimate."""
@@ -99,20 +108,20 @@ class Bench:
     A table has no step outside of the loop.
     """
     found = self._find(target, draft)
-    if not isinstance(found, by_name.NamedNetwork):
-      about = found.describe()
-      return {
-          'name': about.name,
-          'num_params': about.num_params,
-          'calls': [],
-          'steps': {},
-      }
-    return self._describe_model(
-        by_name.network_name(draft),
+    if found.config is None:
+      about = found.description
+      name, count = about.name, about.num_params
+      return {'name': name, 'num_params': count, 'calls': [], 'steps': {}}
+    # The steps are those of an encoder-decoder: the encoder is not read in a
+    # step, nor are the kernels that depend on its width.
+    config = dataclasses.replace(
         found.config,
-        _step_config(found.config),
-        self._draft_rules if found.is_own else sharding.MODEL_PARALLEL,
+        num_encoder_layers=found.config.num_encoder_layers or 1,
+        encoder_dim=None,
     )
+    rules = self._draft_rules if found.is_own else sharding.MODEL_PARALLEL
+    name = found.description.name
+    return self._describe_model(name, found.config, config, rules)
 
   def _describe_model(
       self,
@@ -124,9 +133,9 @@ class Bench:
     """Describes a network.
 
     Args:
-      name: of the network.
-      stored: what a checkpoint holds.
-      config: of an encoder-decoder that makes the same steps.
+      name: name of the network.
+      stored: config of what a checkpoint holds.
+      config: config of an encoder-decoder that makes the same steps.
       rules: how it lies on a mesh.
     """
     model = self._make(config, rules)
@@ -137,7 +146,7 @@ class Bench:
         'steps': {
             form: self._compile(
                 f'one step of {name}, {form.replace("_", " ")}',
-                programs.compile_plain,
+                programs.Loop.PLAIN,
                 self._make(config, rules, min_block),
             )
             for form, min_block in (('one_row', _ONE_ROW), ('padded', None))
@@ -146,53 +155,43 @@ class Bench:
 
   def describe_verify(self, target: str, gamma: int) -> Description:
     """Compiles the verification of gamma draft tokens by the target."""
-    model = self._target(target)
+    model = self._make(self._config(target))
+    name = f'verification by {PREFIX}{target}, gamma {gamma}'
     return {
         'gamma': gamma,
         'call': self._count(model, gamma + 1),
         'program': self._compile(
-            f'verification by {PREFIX}{target}, gamma {gamma}',
-            programs.compile_verify,
-            model,
-            gamma=gamma,
+            name, programs.Loop.VERIFY, model, gamma=gamma
         ),
     }
 
   def describe_pair(self, target: str, draft: str, gamma: int) -> Description:
     """Compiles a pair's whole decoding loop."""
     name = by_name.network_name(draft)
-    model = self._target(target)
-    return {
-        'draft': name,
-        'gamma': gamma,
-        'loop': self._compile(
-            f'loop of {PREFIX}{target} with {name}, gamma {gamma}',
-            programs.compile_speculative,
-            model,
-            self._find(target, draft).load(
-                model,
-                lambda config: self._make(config, self._draft_rules),
-                lambda shapes: abstract_pair.make_table(shapes, self._place),
-            ),
-            gamma,
-        ),
-    }
+    model = self._make(self._config(target))
+    drafter = self._find(target, draft).load(
+        model,
+        lambda config: self._make(config, self._draft_rules),
+        lambda shapes: abstract_pair.make_table(shapes, self._place),
+    )
+    loop = self._compile(
+        f'loop of {PREFIX}{target} with {name}, gamma {gamma}',
+        programs.Loop.SPECULATIVE,
+        model,
+        drafter,
+        gamma,
+    )
+    return {'draft': name, 'gamma': gamma, 'loop': loop}
 
   def describe_row(self, target: str, row: published.Row) -> Description:
     """Returns the roofline cost coefficient and speedup of a Table 2 row."""
-    model = self._target(target)
+    model = self._make(self._config(target))
     draft = self._make(self._config(row.draft), self._draft_rules)
-    calls = (
-        self._call(model, 1),
-        self._call(draft, 1),
-        self._call(model, row.gamma + 1),
-    )
-    plain, draft, verify = (
-        call.seconds(self._place.topology.chip) for call in calls
-    )
+    calls = (model, 1), (draft, 1), (model, row.gamma + 1)
+    plain_s, draft_s, verify_s = (self._count(*x)['seconds'] for x in calls)
     return {
-        'c': draft / plain,
-        'speedup': roofline.speedup(row, plain, draft, verify),
+        'c': draft_s / plain_s,
+        'speedup': roofline.speedup(row, plain_s, draft_s, verify_s),
     }
 
   def describe_row_writes(self, target: str, gamma: int) -> list[Description]:
@@ -234,12 +233,6 @@ class Bench:
         ),
     )
 
-  @property
-  def _rows(self) -> int:
-    """Rows per device."""
-    mesh = sharding.describe(self._place.mesh)
-    return self._shapes.batch_size // mesh.get(sharding.DATA_AXIS, 1)
-
   def _slots(self, gamma: int) -> int:
     return state_lib.cache_slots(self._shapes.targets_length, gamma)
 
@@ -249,46 +242,29 @@ class Bench:
   def _find(self, target: str, draft: str) -> by_name.NamedDraft:
     return by_name.find(draft, self._config(target))
 
-  @property
-  def _draft_rules(self) -> sharding.Rules:
-    if self._shapes.draft_model_parallel:
-      return sharding.MODEL_PARALLEL
-    return sharding.REPLICATED
-
-  def _target(self, size: str) -> models.Model:
-    return self._make(self._config(size))
-
-  def _make(
+  def _make_model(
       self,
       config: t5.T5Config,
       rules: sharding.Rules = sharding.MODEL_PARALLEL,
       min_block: int | None = None,
   ) -> models.Model:
-    key = config, rules, min_block
-    if key not in self._models:  # tracing the shapes of XXL takes a second
-      self._models[key] = abstract_pair.make_model(
-          config, self._place, rules, min_block
-      )
-    return self._models[key]
+    return abstract_pair.make_model(config, self._place, rules, min_block)
 
-  def _call(self, model: models.Model, block: int) -> roofline.Call:
-    return roofline.count(
+  def _count(self, model: models.Model, block: int) -> Description:
+    call = roofline.count(
         model,
         rows=self._rows,
         block=block,
         slots=self._slots(block - 1),
         inputs_length=self._shapes.inputs_length,
     )
-
-  def _count(self, model: models.Model, block: int) -> Description:
-    call = self._call(model, block)
     seconds = call.seconds(self._place.topology.chip)
     return {'block': block, **vars(call), 'seconds': seconds}
 
   def _compile(
       self,
       name: str,
-      compile_program: Callable[..., programs.Program],
+      loop: programs.Loop,
       target: models.Model,
       drafter: source.Drafting | None = None,
       gamma: int = 1,
@@ -299,27 +275,15 @@ class Bench:
         gamma=gamma,
         length=self._shapes.targets_length,
     )
-    return self._run(name, lambda: compile_program(decoder, self._request))
+    compile_program = lambda: programs.compile_decoding(
+        loop, decoder, self._request
+    )
+    return self._run(name, compile_program)
 
   def _run(
       self, name: str, make: Callable[[], programs.Program]
   ) -> Description:
     print(f'compiling {name}', file=sys.stderr)
     program = make()
-    chip = self._place.topology.chip
-    return {
-        **dataclasses.asdict(program),
-        'step_s': chip.seconds(program.step.cycles),
-    }
-
-
-def _step_config(network: t5.T5Config) -> t5.T5Config:
-  """Returns the config of an encoder-decoder whose steps are a network's.
-
-  The encoder is not read in a step, nor are the kernels that depend on its
-  width.
-  """
-  num_encoder_layers = network.num_encoder_layers or 1
-  return dataclasses.replace(
-      network, num_encoder_layers=num_encoder_layers, encoder_dim=None
-  )
+    step_s = self._place.topology.chip.seconds(program.step.cycles)
+    return {**dataclasses.asdict(program), 'step_s': step_s}

@@ -64,7 +64,7 @@ class Instruction:
       branches.
     cycles: the compiler's estimate; 0 where it gives none.
     op_name: the operation of the traced function that it comes from.
-    index: the tuple index of a get-tuple-element.
+    index: the tuple index of a get-tuple-element, else 0.
     target: the target of a custom call.
     direction: the direction of a compare, e.g. 'LT'.
     is_root: whether it is the output of its computation.
@@ -78,7 +78,7 @@ class Instruction:
   called: dict[str, tuple[str, ...]]
   cycles: int
   op_name: str
-  index: int | None
+  index: int
   target: str
   direction: str
   is_root: bool
@@ -191,14 +191,15 @@ def parse(text: str) -> Program:
 
 
 def _parse_instruction(is_root: bool, name: str, text: str) -> Instruction:
-  made, rest = _split_type(text)
+  # The output's type, the opcode with its operands, and the attributes.
+  made, rest = _split_balanced(text) if text[0] == '(' else text.split(' ', 1)
   opcode, _, rest = rest.partition('(')
   operands, attributes = _split_balanced('(' + rest)
-  cycles = _CYCLES.search(attributes)
-  op_name = _OP_NAME.search(attributes)
-  index = _INDEX.search(attributes)
-  target = _TARGET.search(attributes)
-  direction = _DIRECTION.search(attributes)
+
+  def find(pattern: re.Pattern[str]) -> str:
+    match = pattern.search(attributes)
+    return match[1] if match else ''
+
   return Instruction(
       name=name,
       opcode=opcode.strip(),
@@ -212,21 +213,13 @@ def _parse_instruction(is_root: bool, name: str, text: str) -> Instruction:
           role: tuple(re.findall(r'[\w.\-]+', names))
           for role, names in _CALLED.findall(attributes)
       },
-      cycles=int(cycles[1]) if cycles else 0,
-      op_name=op_name[1] if op_name else '',
-      index=int(index[1]) if index else None,
-      target=target[1] if target else '',
-      direction=direction[1] if direction else '',
+      cycles=int(find(_CYCLES) or 0),
+      op_name=find(_OP_NAME),
+      index=int(find(_INDEX) or 0),
+      target=find(_TARGET),
+      direction=find(_DIRECTION),
       is_root=is_root,
   )
-
-
-def _split_type(text: str) -> tuple[str, str]:
-  """Returns an instruction's output type and the rest of the line."""
-  if text.startswith('('):
-    return _split_balanced(text)
-  made, _, rest = text.partition(' ')
-  return made, rest
 
 
 def _split_balanced(text: str) -> tuple[str, str]:

@@ -4,6 +4,7 @@
 
 from collections.abc import Callable, Iterator
 import dataclasses
+import enum
 import time
 
 import jax
@@ -41,10 +42,6 @@ class Memory:
   outputs: int
   code: int
 
-  @property
-  def total(self) -> int:
-    return self.arguments + self.temporaries + self.outputs + self.code
-
 
 @dataclasses.dataclass(frozen=True)
 class Program:
@@ -64,49 +61,33 @@ class Program:
   memory: Memory
 
 
-def compile_plain(
-    decoder: token_decoder.TokenDecoder, request: token_decoder.Request
-) -> Program:
-  """Compiles plain decoding by the target; one step is one target call.
+class Loop(enum.Enum):
+  """A decoding loop, by what one step of it does."""
 
-  Raises:
-    DoesNotFitError: if the program does not fit into a device's memory.
-  """
-  return _compile(lambda: decoder.compile_plain(request), decoder, request)
+  PLAIN = 'one target call'
+  VERIFY = 'verification of gamma given draft tokens'
+  SPECULATIVE = 'drafting and verification'
 
 
-def compile_verify(
-    decoder: token_decoder.TokenDecoder, request: token_decoder.Request
-) -> Program:
-  """Compiles verification alone; one step verifies gamma given draft tokens.
-
-  Raises:
-    DoesNotFitError: if the program does not fit into a device's memory.
-  """
-  parts = part_programs.PartPrograms(decoder)
-  return _compile(
-      lambda: parts.lower_verify(request).compile(), decoder, request
-  )
-
-
-def compile_speculative(
-    decoder: token_decoder.TokenDecoder, request: token_decoder.Request
-) -> Program:
-  """Compiles speculative decoding; one step drafts gamma tokens and verifies.
-
-  Raises:
-    DoesNotFitError: if the program does not fit into a device's memory.
-  """
-  return _compile(
-      lambda: decoder.compile_speculative(request), decoder, request
-  )
-
-
-def _compile(
-    make: Callable[[], jax.stages.Compiled],
+def compile_decoding(
+    loop: Loop,
     decoder: token_decoder.TokenDecoder,
     request: token_decoder.Request,
 ) -> Program:
+  """Compiles a decoding loop and analyses it.
+
+  Raises:
+    DoesNotFitError: if the program does not fit into a device's memory.
+  """
+
+  def make() -> jax.stages.Compiled:
+    if loop == Loop.VERIFY:
+      parts = part_programs.PartPrograms(decoder)
+      return parts.lower_verify(request).compile()
+    if loop == Loop.PLAIN:
+      return decoder.compile_plain(request)
+    return decoder.compile_speculative(request)
+
   shapes = _shapes(decoder, len(request.example_ids))
   return compile_loop(make, shapes, decoder.gamma)
 
@@ -144,13 +125,13 @@ def compile_loop(
       autoregression.LATER: gamma - 1,
       input_widths.SCOPE: 1,  # at most, each: it encodes before decoding
   }
-  loop = reading.read_loop(
+  trip, inner_trip = reading.read_loop(
       hlo.parse(compiled.as_text()), shapes, trips, autoregression.LATER
   )
   return Program(
       compile_s=seconds,
-      step=loop.trip,
-      draft_step=loop.inner_trip,
+      step=trip,
+      draft_step=inner_trip,
       memory=Memory(
           arguments=stats.argument_size_in_bytes,
           temporaries=stats.temp_size_in_bytes,

@@ -134,8 +134,8 @@ def read_loop(
   """Analyses the decoding loop, whose number of trips depends on data.
 
   Args:
-    program: with one such loop.
-    shapes: by which arrays are recognised.
+    program: a program with one such loop.
+    shapes: shapes by which arrays are recognised.
     num_trips: the trips of other loops whose number depends on data too, by a
       scope of the traced function.
     repeated: the scope of the inner loop that is reported by itself, where
@@ -236,57 +236,49 @@ class _Reader:
           f'The loop {loop.name} within the decoding loop has an unknown number'
           ' of trips.'
       )
-    (body,) = loop.called['body']
-    total = self.read(body).times(trips)
+    total = self.read(*loop.called['body']).times(trips)
     return total + Reading(scatter_trips=trips if _is_scatter(loop) else 0)
 
   def _read_operation(self, operation: hlo.Instruction) -> Reading:
-    parts = self._parts(operation)
-    taken = self._program.taken(operation)
-    return Reading(
-        cycles=operation.cycles,
-        num_operations=int(operation.cycles > 0),
-        all_reduces=_count(parts, 'all-reduce'),
-        all_gathers=_count(parts, 'all-gather'),
-        other_collectives=sum(_count(parts, x) for x in _OTHER_COLLECTIVES),
-        cache_bytes_written=self._bytes_written(parts),
-        cache_bytes_remade=self._bytes_remade(operation, parts),
-        weight_bytes_copied=sum(
-            x.num_bytes for x in operation.arrays if self._is_param(x)
-        ),
-        vector_products=int(
-            any(map(self._is_param, taken)) and _is_vector_product(parts)
-        ),
-        float32_products=sum(map(self._is_float32_product, parts)),
-        vocabulary_passes=int(
-            any(map(self._is_logits, (*operation.arrays, *taken)))
-        ),
-    )
-
-  def _parts(self, operation: hlo.Instruction) -> list[hlo.Instruction]:
-    """Returns the instruction and those of the computations that it calls."""
     inner = (
         part
         for role in ('calls', 'to_apply')
         for name in operation.called.get(role, ())
         for part in self._program.within(name)
     )
-    return [operation, *inner]
-
-  def _updates(self, parts) -> list[hlo.Instruction]:
-    updates = [part for part in parts if part.opcode == _SLICE_UPDATE]
-    return [update for update in updates if self._is_cache(update.arrays[0])]
-
-  def _bytes_written(self, parts) -> int:
-    return sum(
-        self._program.taken(update)[1].num_bytes
-        for update in self._updates(parts)
+    parts = [operation, *inner]
+    taken = self._program.taken(operation)
+    opcodes = {part.opcode for part in parts}
+    is_vector_product = (
+        any(map(self._is_param, taken))
+        and 'reduce' in opcodes
+        and opcodes.isdisjoint(_PRODUCTS)
     )
-
-  def _bytes_remade(self, operation, parts) -> int:
-    if self._updates(parts):
-      return 0
-    return sum(x.num_bytes for x in operation.arrays if self._is_cache(x))
+    updates = [
+        part
+        for part in parts
+        if part.opcode == _SLICE_UPDATE and self._is_cache(part.arrays[0])
+    ]
+    remade = filter(self._is_cache, () if updates else operation.arrays)
+    return Reading(
+        cycles=operation.cycles,
+        num_operations=int(operation.cycles > 0),
+        all_reduces=_count(parts, 'all-reduce'),
+        all_gathers=_count(parts, 'all-gather'),
+        other_collectives=sum(_count(parts, x) for x in _OTHER_COLLECTIVES),
+        cache_bytes_written=sum(
+            self._program.taken(update)[1].num_bytes for update in updates
+        ),
+        cache_bytes_remade=sum(x.num_bytes for x in remade),
+        weight_bytes_copied=sum(
+            x.num_bytes for x in operation.arrays if self._is_param(x)
+        ),
+        vector_products=int(is_vector_product),
+        float32_products=sum(map(self._is_float32_product, parts)),
+        vocabulary_passes=int(
+            any(map(self._is_logits, (*operation.arrays, *taken)))
+        ),
+    )
 
   def _is_float32_product(self, part: hlo.Instruction) -> bool:
     is_product = part.opcode in _PRODUCTS
@@ -303,8 +295,3 @@ class _Reader:
   def _is_logits(self, array: hlo.Array) -> bool:
     is_wide = self._shapes.vocab_size in array.shape
     return is_wide and not self._is_param(array)
-
-
-def _is_vector_product(parts: list[hlo.Instruction]) -> bool:
-  opcodes = {part.opcode for part in parts}
-  return 'reduce' in opcodes and opcodes.isdisjoint(_PRODUCTS)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The report of a tpu-preflight record, in Markdown."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from speculative_t5x.research.reports import markdown
@@ -11,7 +11,6 @@ from speculative_t5x.speculation import theory
 Record = dict[str, Any]
 
 _GIB = 2**30
-_MEGA = 1e6
 _NONE = '-'
 _FORMS = {'one_row': 'one row', 'padded': 'padded to 4'}
 
@@ -42,6 +41,10 @@ argmax too. -: not compiled with this draft and gamma, or several chips, whose
 waiting for each other has no cycles."""
 
 
+# A column of a table: its header, and the text of its cell in each row.
+_Columns = dict[str, Callable[..., str]]
+
+
 def render(record: Record) -> markdown.Page:
   """Returns the report."""
   sections = [
@@ -57,68 +60,52 @@ def render(record: Record) -> markdown.Page:
 
 
 def _heading(record: Record) -> str:
-  chip = record['chip']
-  clock = 'unknown'
-  if chip['clock_hz']:
-    clock = f'{chip["clock_hz"] / 1e6:,.0f} MHz'
-  mesh = record['mesh']
+  chip, mesh = record['chip'], record['mesh']
+  hertz = chip['clock_hz']
+  clock = f'{hertz / 1e6:,.0f} MHz' if hertz else 'unknown'
   placed = f', mesh {mesh["data"]} x {mesh["model"]}' if mesh else ''
-  return '\n'.join(
-      [
-          f'# {record["target"]["name"]} on {record["topology"]}{placed}',
-          '',
-          f'Compiled ahead of time by JAX {record["device"]["jax"]} and libtpu'
-          f' {record["libtpu"]}; nothing ran. {record["dtype"]}, batch'
-          f' {record["batch_size"]}, {record["inputs_length"]} input and'
-          f' {record["targets_length"]} output tokens. Per chip:'
-          f' {chip["memory_bytes"] / _GIB:.0f} GiB,'
-          f' {chip["bandwidth"] / 1e9:,.0f} GB/s, {chip["peak"] / 1e12:.0f}'
-          f' TFLOP/s, clock {clock}.',
-      ]
+  return (
+      f'# {record["target"]["name"]} on {record["topology"]}{placed}\n\n'
+      f'Compiled ahead of time by JAX {record["device"]["jax"]} and libtpu'
+      f' {record["libtpu"]}; nothing ran. {record["dtype"]}, batch'
+      f' {record["batch_size"]}, {record["inputs_length"]} input and'
+      f' {record["targets_length"]} output tokens. Per chip:'
+      f' {chip["memory_bytes"] / _GIB:.0f} GiB,'
+      f' {chip["bandwidth"] / 1e9:,.0f} GB/s, {chip["peak"] / 1e12:.0f}'
+      f' TFLOP/s, clock {clock}.'
   )
 
 
 def _memory(record: Record) -> str:
-  header = [
-      'pair', 'gamma', 'arguments GiB', 'temporaries GiB', 'code GiB',
-      'all GiB', "of the chip's", 'compiled in s',
-  ]  # fmt: skip
+  taken = lambda pair: pair['loop']['memory']
+  total = lambda pair: sum(taken(pair).values())
   capacity = record['chip']['memory_bytes']
-  rows = []
-  for pair in record['pairs']:
-    taken = pair['loop']['memory']
-    total = sum(taken.values())
-    rows.append([
-        _pair_name(record, pair),
-        str(pair['gamma']),
-        *(f'{taken[key] / _GIB:.2f}'
-          for key in ('arguments', 'temporaries', 'code')),
-        f'{total / _GIB:.2f}',
-        f'{100 * total / capacity:.0f}%',
-        f'{pair["loop"]["compile_s"]:.0f}',
-    ])  # fmt: skip
-  return _section('Memory per device while the loop runs', header, rows)
+  columns: _Columns = {
+      'pair': lambda pair: _pair_name(record, pair),
+      'gamma': lambda pair: str(pair['gamma']),
+      **{
+          f'{key} GiB': lambda pair, key=key: f'{taken(pair)[key] / _GIB:.2f}'
+          for key in ('arguments', 'temporaries', 'code')
+      },
+      'all GiB': lambda pair: f'{total(pair) / _GIB:.2f}',
+      "of the chip's": lambda pair: f'{100 * total(pair) / capacity:.0f}%',
+      'compiled in s': lambda pair: f'{pair["loop"]["compile_s"]:.0f}',
+  }
+  title = 'Memory per device while the loop runs'
+  return _section(title, columns, record['pairs'])
 
 
 def _steps(record: Record) -> str:
-  header = [
-      'step', 'form', 'cycles', 'us', 'roofline us', 'weights MB',
-      'caches MB', 'MFLOP', 'products on the VPU', 'instructions',
-  ]  # fmt: skip
-  rows = [
-      _step_row(
-          f'{role} {model["name"]}', _FORMS[form], program, model['calls'][0]
-      )
-      for role, models in (
-          ('target', [record['target']]),
-          ('draft', record['drafts']),
-      )
+  target = record['target']
+  found = [
+      (f'{role} {model["name"]}', _FORMS[form], program, model['calls'][0])
+      for role, models in (('target', [target]), ('draft', record['drafts']))
       for model in models
       for form, program in model['steps'].items()
   ]
-  rows += [
-      _step_row(
-          f'target {record["target"]["name"]}',
+  found += [
+      (
+          f'target {target["name"]}',
           f'verify {each["gamma"] + 1}',
           each['program'],
           each['call'],
@@ -126,128 +113,117 @@ def _steps(record: Record) -> str:
       for each in record['verify']
   ]
   if record['t5x_step']:
-    name = f"T5X's own, {record['target']['name']}"
-    rows.append(_step_row(name, 'one row', record['t5x_step'], None))
-  return _section('Steps', header, rows, _STEPS_KEY)
-
-
-def _step_row(
-    name: str, form: str, program: Record, call: Record | None
-) -> list[str]:
-  step = program['step']
-  counted = [_NONE] * 4
-  if call:
-    counted = [
-        f'{1e6 * call["seconds"]:,.0f}',
-        f'{call["weight_bytes"] / _MEGA:,.1f}',
-        f'{call["cache_bytes"] / _MEGA:,.1f}',
-        f'{call["operations"] / _MEGA:,.0f}',
-    ]
-  return [
-      name,
-      form,
-      f'{step["cycles"]:,}',
-      _microseconds(program['step_s']),
-      *counted,
-      str(step['vector_products']),
-      str(step['num_operations']),
-  ]
+    name = f"T5X's own, {target['name']}"
+    found.append((name, 'one row', record['t5x_step'], None))
+  rows = [dict(zip(('name', 'form', 'program', 'call'), x)) for x in found]
+  called = lambda key, scale, decimals: lambda row: (
+      f'{row["call"][key] * scale:,.{decimals}f}' if row['call'] else _NONE
+  )
+  columns: _Columns = {
+      'step': lambda row: row['name'],
+      'form': lambda row: row['form'],
+      'cycles': lambda row: f'{row["program"]["step"]["cycles"]:,}',
+      'us': lambda row: _microseconds(row['program']['step_s']),
+      'roofline us': called('seconds', 1e6, 0),
+      'weights MB': called('weight_bytes', 1e-6, 1),
+      'caches MB': called('cache_bytes', 1e-6, 1),
+      'MFLOP': called('operations', 1e-6, 0),
+      'products on the VPU': (
+          lambda row: str(row['program']['step']['vector_products'])
+      ),
+      'instructions': lambda row: str(row['program']['step']['num_operations']),
+  }
+  return _section('Steps', columns, rows, _STEPS_KEY)
 
 
 def _loops(record: Record) -> str:
-  header = [
-      'loop', 'gamma', 'cycles', 'us', 'host transfers', 'all-reduces',
-      'all-gathers', 'other collectives', 'cache MB written',
-      'cache MB made anew', 'weight MB copied', 'float32 products',
-      'scatter trips', 'passes over logits',
-  ]  # fmt: skip
-  rows = []
-  for pair in record['pairs']:
-    step = pair['loop']['step']
-    rows.append(
-        [
-            _pair_name(record, pair),
-            str(pair['gamma']),
-            f'{step["cycles"]:,}',
-            _microseconds(pair['loop']['step_s']),
-            str(step['host_transfers']),
-            str(step['all_reduces']),
-            str(step['all_gathers']),
-            str(step['other_collectives']),
-            f'{step["cache_bytes_written"] / _MEGA:.2f}',
-            f'{step["cache_bytes_remade"] / _MEGA:.2f}',
-            f'{step["weight_bytes_copied"] / _MEGA:.2f}',
-            str(step['float32_products']),
-            str(step['scatter_trips']),
-            str(step['vocabulary_passes']),
-        ]
-    )
-  return _section('What the loop does', header, rows, _LOOP_KEY)
+  counted = {
+      'host transfers': 'host_transfers',
+      'all-reduces': 'all_reduces',
+      'all-gathers': 'all_gathers',
+      'other collectives': 'other_collectives',
+      'cache MB written': 'cache_bytes_written',
+      'cache MB made anew': 'cache_bytes_remade',
+      'weight MB copied': 'weight_bytes_copied',
+      'float32 products': 'float32_products',
+      'scatter trips': 'scatter_trips',
+      'passes over logits': 'vocabulary_passes',
+  }
+
+  def count(pair: Record, key: str) -> str:
+    value = pair['loop']['step'][key]
+    return f'{value / 1e6:.2f}' if 'bytes' in key else str(value)
+
+  columns: _Columns = {
+      'loop': lambda pair: _pair_name(record, pair),
+      'gamma': lambda pair: str(pair['gamma']),
+      'cycles': lambda pair: f'{pair["loop"]["step"]["cycles"]:,}',
+      'us': lambda pair: _microseconds(pair['loop']['step_s']),
+      **{
+          name: lambda pair, key=key: count(pair, key)
+          for name, key in counted.items()
+      },
+  }
+  return _section('What the loop does', columns, record['pairs'], _LOOP_KEY)
 
 
 def _row_writes(record: Record) -> str:
   if not record['row_writes']:
     return ''
-  header = ['written by', 'positions', 'cycles', 'trips of its loops']
-  rows = [
-      [
-          each['form'],
-          str(each['block']),
-          f'{each["program"]["step"]["cycles"]:,}',
-          str(each['program']['step']['scatter_trips']),
-      ]
-      for each in record['row_writes']
-  ]
+  step = lambda each: each['program']['step']
+  columns: _Columns = {
+      'written by': lambda each: each['form'],
+      'positions': lambda each: str(each['block']),
+      'cycles': lambda each: f'{step(each)["cycles"]:,}',
+      'trips of its loops': lambda each: str(step(each)['scatter_trips']),
+  }
+  title = 'Writing where each row stands elsewhere'
   key = 'In one layer of the target, with the attention that reads the cache.'
-  return _section('Writing where each row stands elsewhere', header, rows, key)
+  return _section(title, columns, record['row_writes'], key)
 
 
 def _drafts(record: Record) -> str:
   if record['mesh']:  # communication has no cycles
     return ''
-  header = ['draft', 'parameters', 'gamma', 'roofline', 'compiled', 'one row']
   drafts = {draft['name']: draft for draft in record['drafts']}
-  rows = []
-  for pair in record['pairs']:
-    draft = drafts[pair['draft']]
-    rows.append(
-        [
-            draft['name'],
-            f'{draft["num_params"]:,}',
-            str(pair['gamma']),
-            _roofline_ratio(record, draft, '.4f'),
-            compiled_cost(record, pair, '.4f'),
-            _one_row_ratio(record, draft, '.4f'),
-        ]
-    )
-  return _section('c of each draft', header, rows, _DRAFTS_KEY)
+  of = lambda pair: drafts[pair['draft']]
+  columns: _Columns = {
+      'draft': lambda pair: pair['draft'],
+      'parameters': lambda pair: f'{of(pair)["num_params"]:,}',
+      'gamma': lambda pair: str(pair['gamma']),
+      'roofline': lambda pair: _roofline_ratio(record, of(pair)),
+      'compiled': lambda pair: compiled_cost(record, pair, '.4f'),
+      'one row': lambda pair: _one_row_ratio(record, of(pair), '.4f'),
+  }
+  return _section('c of each draft', columns, record['pairs'], _DRAFTS_KEY)
 
 
 def _table_2(record: Record) -> str:
-  header = [
-      'task', 'draft', 'T', 'gamma', 'alpha', "the paper's c", 'c by roofline',
-      'c compiled', 'c one row', 'EXP', 'EMP', 'roofline', 'compiled',
-      'over one row', "over T5X's",
-  ]  # fmt: skip
-  rows = [
-      [
-          row['task'],
-          row['draft'],
-          str(row['temperature']),
-          str(row['gamma']),
-          f'{row["alpha"]:.2f}',
-          f'{row["cost_coefficient"]:.2f}',
-          f'{row["c"]:.3f}',
-          _cost(record, row),
-          _one_row_cost(record, row),
-          f'{row["predicted"]:.1f}',
-          f'{row["measured"]:.1f}',
-          f'{row["speedup"]:.2f}',
-          *_compiled_speedups(record, row),
-      ]
-      for row in record['table_2']
-  ]
-  return _section('Table 2 of the paper', header, rows, _TABLE_2_KEY)
+  columns: _Columns = {
+      'task': lambda row: row['task'],
+      'draft': lambda row: row['draft'],
+      'T': lambda row: str(row['temperature']),
+      'gamma': lambda row: str(row['gamma']),
+      'alpha': lambda row: f'{row["alpha"]:.2f}',
+      "the paper's c": lambda row: f'{row["cost_coefficient"]:.2f}',
+      'c by roofline': lambda row: f'{row["c"]:.3f}',
+      'c compiled': lambda row: _cost(record, row),
+      'c one row': lambda row: _one_row_cost(record, row),
+      'EXP': lambda row: f'{row["predicted"]:.1f}',
+      'EMP': lambda row: f'{row["measured"]:.1f}',
+      'roofline': lambda row: f'{row["speedup"]:.2f}',
+      'compiled': lambda row: _speedup(
+          record, row, _fastest_step(record['target'])
+      ),
+      'over one row': lambda row: _speedup(
+          record, row, record['target']['steps']['one_row']['step']
+      ),
+      "over T5X's": lambda row: _speedup(
+          record, row, (record['t5x_step'] or {}).get('step')
+      ),
+  }
+  title = 'Table 2 of the paper'
+  return _section(title, columns, record['table_2'], _TABLE_2_KEY)
 
 
 def _cost(record: Record, row: Record) -> str:
@@ -267,19 +243,17 @@ def compiled_cost(record: Record, pair: Record, form: str) -> str:
 
 def _one_row_cost(record: Record, row: Record) -> str:
   """Returns the cycles of a draft step over a target step, in one-row form."""
-  if record['mesh']:
-    return _NONE
-  for draft in record['drafts']:
+  for draft in () if record['mesh'] else record['drafts']:
     if draft['name'] == f't5_1_1_{row["draft"]}':
       return _one_row_ratio(record, draft, '.3f')
   return _NONE
 
 
-def _roofline_ratio(record: Record, draft: Record, form: str) -> str:
+def _roofline_ratio(record: Record, draft: Record) -> str:
   if not draft['calls']:  # a table
     return _NONE
   seconds = lambda model: model['calls'][0]['seconds']
-  return f'{seconds(draft) / seconds(record["target"]):{form}}'
+  return f'{seconds(draft) / seconds(record["target"]):.4f}'
 
 
 def _one_row_ratio(record: Record, draft: Record, form: str) -> str:
@@ -294,22 +268,13 @@ def _fastest_step(model: Record) -> Record:
   return min(steps, key=lambda step: step['cycles'])
 
 
-def _compiled_speedups(record: Record, row: Record) -> Iterator[str]:
-  """Yields the speedups over the faster form, over one row, and over T5X."""
+def _speedup(record: Record, row: Record, step: Record | None) -> str:
+  """Returns the speedup of a compiled pair over plain steps of some form."""
   pair = _pair_of(record, row)
+  if pair is None or step is None:
+    return _NONE
   tokens = theory.expected_tokens(row['alpha'], row['gamma'])
-  t5x = record['t5x_step']
-  steps = (
-      _fastest_step(record['target']),
-      record['target']['steps']['one_row']['step'],
-      t5x and t5x['step'],
-  )
-  for step in steps:
-    if pair is None or step is None:
-      yield _NONE
-    else:
-      trip = pair['loop']['step']['cycles']
-      yield f'{tokens * step["cycles"] / trip:.2f}'
+  return f'{tokens * step["cycles"] / pair["loop"]["step"]["cycles"]:.2f}'
 
 
 def _pair_of(record: Record, row: Record) -> Record | None:
@@ -330,7 +295,9 @@ def _microseconds(seconds: float | None) -> str:
 
 
 def _section(
-    title: str, header: list[str], rows: list[list[str]], key: str = ''
+    title: str, columns: _Columns, items: Iterable[Record], key: str = ''
 ) -> str:
-  parts = [f'## {title}', markdown.table(header, rows), key]
+  """Returns a heading, a table with a row per item, and how to read it."""
+  rows = [[cell(item) for cell in columns.values()] for item in items]
+  parts = [f'## {title}', markdown.table([*columns], rows), key]
   return '\n\n'.join(part for part in parts if part)

@@ -17,6 +17,8 @@ import jax
 import jax.numpy as jnp
 
 from speculative_t5x.loading import models
+from speculative_t5x.networks import network as network_lib
+from speculative_t5x.research.measurement import operations
 from speculative_t5x.research.measurement import read_floor
 from speculative_t5x.research.paper import published
 from speculative_t5x.research.tpu_aot import chips
@@ -47,37 +49,37 @@ def count(
     model: models.Model, *, rows: int, block: int, slots: int,
     inputs_length: int,
 ) -> Call:  # fmt: skip
-  """Counts the bytes and operations of one call.
+  """Counts the bytes and operations of one call, in its traced program.
 
   Args:
     model: an abstract model with shardings.
     rows: rows per device.
-    block: positions per row.
+    block: positions per row; those that a TPU adds do not count.
     slots: slots per row of the cache; all are read.
     inputs_length: tokens per input.
   """
-  num_weights = sum(map(_local_size, read_floor.step_weights(model)))
-  itemsize = jnp.dtype(model.config.dtype).itemsize
-  # Elements per position: a key and a value in every layer.
-  cached = 2 * _local_heads(model) * model.config.head_dim
-  cached *= model.config.num_decoder_layers
-  positions = slots + inputs_length
-  return Call(
-      weight_bytes=num_weights * itemsize,
-      cache_bytes=rows * positions * cached * itemsize,
-      operations=2 * rows * block * (num_weights + positions * cached),
+  config = dataclasses.replace(model.config, min_block=1)
+  network = network_lib.NetworkModel(config, model.special_ids)
+  weights, kept = read_floor.step_inputs(
+      network, model.params, rows, slots, inputs_length
   )
-
-
-def _local_size(param: jax.ShapeDtypeStruct) -> int:
-  return math.prod(param.sharding.shard_shape(param.shape))
-
-
-def _local_heads(model: models.Model) -> int:
-  """Returns the number of heads per device."""
-  out = model.params['decoder']['layers_0']['self_attention']['out']['kernel']
-  joined, _ = out.sharding.shard_shape(out.shape)
-  return joined // model.config.head_dim
+  params = operations.shapes(model.params)
+  inputs = jnp.ones((rows, inputs_length), jnp.int32)
+  start = lambda params: network.start(params, inputs, rows, slots)
+  started = jax.eval_shape(start, params)
+  arguments = params, started.memory, started.cache
+  flops = operations.flops(network, arguments, rows, block, wants_one=False)
+  local_bytes = sum(
+      math.prod(x.sharding.shard_shape(x.shape)) * x.dtype.itemsize
+      for x in weights
+  )
+  # Caches and products are partitioned as the weights are.
+  share = local_bytes / sum(x.size * x.dtype.itemsize for x in weights)
+  return Call(
+      weight_bytes=local_bytes,
+      cache_bytes=round(share * kept),
+      operations=round(share * flops),
+  )
 
 
 def speedup(

@@ -11,13 +11,11 @@ import re
 
 import jax
 from jax.experimental import topologies
-from packaging import requirements
 
 from speculative_t5x.loading import quiet
 from speculative_t5x.research.tpu_aot import chips
 
 _NAME = re.compile(r'(\w+):(\d+(?:x\d+){1,2})')
-_INSTALL = "in a checkout, pip install '.[tpu-aot]'"
 # Without these variables libtpu queries the TPU machine's metadata server, and
 # only one process per machine can load it.
 _ENVIRONMENT = {
@@ -29,7 +27,7 @@ _PAIRED_CORES = ('v4',)  # two cores per chip, by default two devices
 
 
 class TopologyError(ValueError):
-  """A topology cannot be described, or libtpu is missing or does not match."""
+  """A topology cannot be described, or libtpu is missing."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,8 +52,7 @@ def describe(name: str) -> Topology:
     name: the generation and the chips along each axis, e.g. 'v4:2x2x1' or
       'v5e:2x2'.
   Raises:
-    TopologyError: if the topology is unknown, or if libtpu is missing or does
-      not match JAX.
+    TopologyError: if the topology is unknown, or if libtpu is missing.
   """
   match = _NAME.fullmatch(name) if isinstance(name, str) else None
   chip = chips.CHIPS.get(match[1]) if match else None
@@ -92,33 +89,15 @@ def _options(chip: chips.Chip, bounds: str) -> dict[str, object]:
 
 
 def check_libtpu() -> str:
-  """Checks that libtpu is installed in a version that JAX accepts.
+  """Returns the version of libtpu.
 
-  Returns:
-    The version of libtpu.
   Raises:
-    TopologyError: if libtpu is missing or does not match JAX.
+    TopologyError: if it is not installed.
   """
   try:
-    found = importlib.metadata.version('libtpu')
+    return importlib.metadata.version('libtpu')
   except importlib.metadata.PackageNotFoundError as error:
     raise TopologyError(
         "libtpu, the compiler for TPUs, is not installed. Install the package's"
-        f' extra: {_INSTALL}.'
+        " extra: in a checkout, pip install '.[tpu-aot]'."
     ) from error
-  wanted = _wanted_libtpu()
-  if wanted is not None and found not in wanted.specifier:
-    raise TopologyError(
-        f'libtpu {found} does not match JAX {jax.__version__}, which requires'
-        f' {wanted.name}{wanted.specifier}. Install that version: {_INSTALL}.'
-    )
-  return found
-
-
-def _wanted_libtpu() -> requirements.Requirement | None:
-  """Returns the requirement of libtpu in JAX's extra for TPUs."""
-  for text in importlib.metadata.requires('jax') or ():
-    requirement = requirements.Requirement(text)
-    if requirement.name == 'libtpu':
-      return requirement
-  return None

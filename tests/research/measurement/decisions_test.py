@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 
 from speculative_t5x.decoder import token_decoder
+from speculative_t5x.research.measurement import acceptance
 from speculative_t5x.research.measurement import decisions
 from speculative_t5x.research.measurement import forced
 from speculative_t5x.research.measurement import near_ties
+from speculative_t5x.research.measurement import tracing
 from speculative_t5x.speculation import sampling
 from tests import tiny
 
@@ -55,12 +57,14 @@ def outputs(is_speculative):
 
 @functools.cache
 def calls(row):
-  return decisions._calls(outputs(True)[row])
+  return tracing.calls(decoder(), request(), row)
 
 
 def bounds_of(output, decision):
-  logits = near_ties._logits(output, output, decision)
-  return near_ties._bounds(output, output, decision, logits)[0]
+  at = output.row, decision.context, decision.position
+  logits = forced.logits_at(decoder(), request(), *at, output.block)
+  q = acceptance.draft_probs(decoder(), request(), *at[:2])[decision.position]
+  return near_ties._bounds(decision.kind, logits, q, request().sampling)
 
 
 def check_drawn(decision, bounds):
@@ -102,7 +106,7 @@ class TestUniforms:
         token = int(call.draft_tokens[index])
         changed = with_entry(call.draft_tokens, index, (token + 1) % 64)
         other = call._replace(draft_tokens=changed)
-        found = decisions._part(output, number, call, other)
+        found = decisions._find_in_call(output, number, call, other)
         assert found.kind == 'draft'
         assert found.position == call.num_before + index
         assert found.tokens == (token, (token + 1) % 64)
@@ -117,7 +121,7 @@ class TestUniforms:
           other = call._replace(
               num_accepted=index if is_accepted else index + 1
           )
-          found = decisions._part(output, number, call, other)
+          found = decisions._find_in_call(output, number, call, other)
           assert found.kind == 'acceptance'
           assert found.position == call.num_before + index
           assert found.draft_token == call.draft_tokens[index]
@@ -135,7 +139,7 @@ class TestUniforms:
         last = call.num_accepted
         changed = with_entry(call.tokens, last, (call.tokens[last] + 1) % 64)
         other = call._replace(tokens=changed)
-        found = decisions._part(output, number, call, other)
+        found = decisions._find_in_call(output, number, call, other)
         assert found.kind == ('resampled' if call.is_rejected else 'draw')
         json.dumps([found.position, found.tokens, found.uniform])
         assert found.position == call.num_before + last
@@ -165,15 +169,7 @@ class TestFind:
     token = int(call.draft_tokens[1])
     changed = with_entry(call.draft_tokens, 1, (token + 1) % 64)
     other = call._replace(draft_tokens=changed)
-    assert decisions._part(output, number, call, other) is None
-
-  def test_draft_tokens_behind_the_end_do_not_matter(self):
-    output, call = outputs(True)[0], calls(0)[0]
-    call = call._replace(num_drafted=1, num_accepted=1, is_cut_short=True)
-    token = int(call.draft_tokens[1])
-    changed = with_entry(call.draft_tokens, 1, (token + 1) % 64)
-    other = call._replace(draft_tokens=changed)
-    assert decisions._part(output, 0, call, other) is None
+    assert decisions._find_in_call(output, number, call, other) is None
 
   def test_drafter_without_one_uniform_per_token(self):
     other_decoder = copy.copy(decoder())
@@ -184,7 +180,7 @@ class TestFind:
     call = calls(0)[0]
     changed = with_entry(call.draft_tokens, 0, call.draft_tokens[0] ^ 1)
     other = call._replace(draft_tokens=changed)
-    assert decisions._part(output, 0, call, other) is None
+    assert decisions._find_in_call(output, 0, call, other) is None
 
 
 class TestDrawMargin:
@@ -249,9 +245,8 @@ class TestBoundaries:
         decisions.Kind.DRAW, 2, (31, 32), output.sequence, None, uniform
     )
     monkeypatch.setattr(decisions, 'find', lambda *_: decision)
-    monkeypatch.setattr(
-        forced, 'logits_at', lambda *_: np.zeros(64, np.float32)
-    )
+    logits = np.zeros(64, np.float32)
+    monkeypatch.setattr(forced, 'logits_at', lambda *_: logits)
     equal = token_decoder.Request(
         *(getattr(request(), name) for name in (
             'encoder_input_tokens', 'example_ids', 'limits', 'seed',

@@ -116,36 +116,8 @@ class TestCount:
         alone
     )
 
-  def test_operations_grow_with_positions(self):
-    one, many = _count(gamma=1), _count(gamma=7)
-    # The embedding and the head count once per position. The number of
-    # slots depends on gamma, so there is a little more.
-    assert many.verify / one.verify == pytest.approx(4, rel=0.02)
-
-  def test_operations_grow_with_rows(self):
-    one, three = _count(), _count(rows=3)
-    several = _count(num_decodes=3)
-    for name in ('target', 'verify', 'draft', 'draft_token'):
-      expected = pytest.approx(3 * getattr(one, name), rel=0.02)
-      assert getattr(three, name) == expected
-      assert getattr(several, name) == expected
-
-  def test_coefficient(self):
-    found = _count()
-    assert found.ops_coefficient == found.draft_token / found.target
-    assert found.ops_coefficient == pytest.approx(
-        by_hand(DRAFT, 1) / by_hand(TARGET, 1), rel=0.02
-    )
-
 
 class TestFactor:
-
-  def test_factor_of_a_run(self):
-    counted = operations.Operations(
-        target=100.0, verify=420.0, draft=35.0, draft_token=10.0
-    )
-    # Each speculative step has 420 + 15 + 2 * 10 operations.
-    assert counted.factor(50, 20) == 20 * 455 / (50 * 100)
 
   @pytest.mark.parametrize('alpha', [0.0, 0.5, 0.8, 1.0])
   @pytest.mark.parametrize('gamma', [1, 5])

@@ -47,10 +47,6 @@ class TestAdaptiveSeconds:
     draft_ms = 3 * TIMES.t_draft2_ms
     assert found == pytest.approx(0.75 + (draft_ms + 7 * 5.0) / 1e3)
 
-  def test_no_steps(self):
-    with pytest.raises(ValueError, match='steps must be finite and above 0'):
-      part_sums.adaptive_seconds(TIMES, 0, np.zeros(4), WIDTH_MS)
-
 
 class TestOracleSeconds:
 

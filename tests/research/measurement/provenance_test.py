@@ -2,11 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests for what a record says of its time, its code and its machine."""
 
-import datetime
 import re
 import subprocess
 
-import jax
 import pytest
 
 from speculative_t5x.research.measurement import provenance
@@ -48,16 +46,6 @@ class TestNewRecord:
     assert record.job == 'eval'
     assert record.schema_version == 1
 
-  def test_created_now(self):
-    record = provenance.new_record('eval')
-    created = datetime.datetime.fromisoformat(record.created)
-    age = datetime.datetime.now(datetime.UTC) - created
-    assert datetime.timedelta(seconds=-1) < age < datetime.timedelta(minutes=1)
-
-  def test_unknown_key(self):
-    with pytest.raises(TypeError, match='gama'):
-      provenance.new_record('eval', gama=5)
-
   def test_no_commit_outside_a_checkout(self, tmp_path, monkeypatch):
     monkeypatch.setattr(provenance, '__file__', str(tmp_path / 'module.py'))
     assert provenance.new_record('eval').commit is None
@@ -95,11 +83,3 @@ class TestNewRecord:
     assert found[1] == found[3] and len(set(found)) == 3
     git('add', 'own/module.py')
     assert provenance.commit_of(own) == found[1]
-
-  def test_describes_where_it_ran(self):
-    device = provenance.describe_device()
-    assert device.platform == jax.devices()[0].platform
-    assert device.jax == jax.__version__
-    assert device.count >= 1
-    host = provenance.describe_host()
-    assert host.cpu and host.cores >= 1

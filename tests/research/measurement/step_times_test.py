@@ -21,15 +21,16 @@ from speculative_t5x.research.measurement import part_programs
 from speculative_t5x.research.measurement import step_times
 from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import simulated_acceptance
-from tests import compilation
 from tests import tiny
 
 LENGTH = 12
 CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
 SHAPES = [(1, 1), (3, 4)]  # rows and gamma
-LOOP_S = step_times._LOOP_S  # the original, because tests use a shorter one
+
+
 ENCODERS = 'encoder_target', 'encoder_draft'
-STEPS = 't1', 't_verify', 't_draft2', 't_call'
+
+
 WIDTHS = {1: (1, 2), 4: (1, 2, 4, 5)}  # of verification, by gamma
 
 
@@ -135,25 +136,6 @@ class TestWork:
     # The next draft reads the text including this one.
     assert np.any(sequences[:, :gamma] != part_programs._TOKEN)
 
-  def test_a_round_times_every_part_once(self, rows, gamma):
-    parts, calls = parts_of(rows, gamma)
-    before = compilation.count()
-    for spans in parts.seconds.values():
-      spans.clear()
-    parts.time_round()
-    parts.time_round()
-    for _ in range(3):
-      parts.time_encoders(programs_of(rows, gamma)[1])
-    assert compilation.count() == before
-    names = {*STEPS, *(f't_width_{width}' for width in WIDTHS[gamma])}
-    found = {name: len(spans) for name, spans in parts.seconds.items()}
-    steps = dict.fromkeys((*names, 't_draft'), 2)
-    assert found == steps | dict.fromkeys(ENCODERS, 3)
-    names |= {*ENCODERS}
-    assert all(min(parts.seconds[name]) > 0 for name in names)
-    assert min(parts.seconds['t_draft']) >= 0
-    _heard(calls)
-
 
 class TestSettings:
   """Parts use the settings of the request, like its run."""
@@ -176,24 +158,6 @@ class TestSettings:
       np.testing.assert_array_equal(found.num_accepted, kept)
     _heard(calls)
 
-  def test_each_model_has_its_own_sampling(self):
-    programs, request, calls = programs_of(3, 4)
-
-    def run(name, temperature, draft_temperature):
-      asked = request.replace(
-          sampling=sampling.make_sampling(temperature),
-          draft_sampling=sampling.make_sampling(draft_temperature),
-      )
-      return jax.device_get(programs.bind(asked, num_steps=5)[name]())
-
-    for name in ('t1', 't_verify', 't_call'):
-      state = run(name, 0.0, 2.0)
-      assert not state.log_probs.any()  # those of argmax
-      assert run(name, 2.0, 0.0).log_probs.all()
-    drafts = lambda *temperatures: run('drafts', *temperatures)[1].tolist()
-    assert drafts(0.0, 2.0) == drafts(2.0, 2.0) != drafts(2.0, 0.0)
-    _heard(calls)
-
   @pytest.mark.parametrize('lengths', [(0,), (1,)])
   def test_no_policy_shortens_what_is_timed(self, lengths):
     programs, request, calls = programs_of(3, 4)
@@ -208,13 +172,6 @@ class TestSettings:
       jax.block_until_ready(parts[name]())
       fed = [tokens.shape for who, tokens in _heard(calls) if who == 'target']
       assert fed[-2:] == [(3, width)] * 2
-
-  def test_rows_do_not_advance(self):
-    programs, request, calls = programs_of(3, 4)
-    state = programs.bind(request, num_steps=5)['t1']()
-    assert state.num_tokens.tolist() == [LENGTH // 4 + 1] * 3
-    assert state.num_calls.tolist() == [5] * 3
-    _heard(calls)
 
 
 class TestSeconds:
@@ -253,56 +210,8 @@ class TestSeconds:
     later_draft = later / (max(gamma, 2) - 1)
     assert seconds(times.t_draft_ms) == pytest.approx(later_draft)
 
-  def test_median(self):
-    parts, _ = parts_of(1, 1)
-    for values in parts.seconds.values():
-      values[:] = [5.0, 1.0, 2.0]
-    assert parts.times().t1_ms == 2000.0
-    assert parts.times(slice(1, 3)).t1_ms == 1500.0
-    assert parts.times(slice(1)).target_encoder_s == 2.0
-    assert parts.times(encoded=slice(1)).target_encoder_s == 5.0
-    assert parts.times(encoded=slice(1)).t1_ms == 2000.0
-    assert parts.width_ms() == (2000.0, 2000.0)
-    assert parts.width_ms(slice(1, 3)) == (1500.0, 1500.0)
-    assert parts.call_ms() == 2000.0
-
-
-class TestNumSteps:
-
-  @pytest.mark.parametrize(
-      ('step_s', 'num_steps'), [(1e-3, 64), (0.01, 25), (0.1, 4), (3.0, 4)]
-  )
-  def test_slow_steps_run_fewer_times(self, monkeypatch, step_s, num_steps):
-    assert parts_of(1, 1)[0].num_steps == part_programs.MAX_STEPS
-    programs, request, calls = programs_of(1, 1)
-    monkeypatch.setattr(step_times, 'seconds', lambda program: step_s)
-    monkeypatch.setattr(step_times, '_LOOP_S', LOOP_S)
-    before = compilation.count()
-    parts = step_times.Parts(programs, request)
-    assert compilation.count() == before
-    assert parts.num_steps == num_steps
-    _heard(calls)
-    jax.block_until_ready(parts._programs['t1']())
-    assert len(_heard(calls)) == num_steps
-
 
 class TestEncoders:
-
-  def test_the_request_is_the_one_that_is_timed(self, monkeypatch):
-    parts, _ = parts_of(1, 1)
-    _, request, _ = programs_of(1, 1)
-    read = []
-    monkeypatch.setattr(
-        step_times, 'seconds', lambda program: read.append(program()) or 1.0
-    )
-    for token in (5, 6):
-      tokens = jnp.full_like(request.encoder_input_tokens, token)
-      parts.time_encoders(request.replace(encoder_input_tokens=tokens))
-    target, draft, other_target, other_draft = (
-        jax.tree.leaves(each.memory)[0] for each in read
-    )
-    assert not np.allclose(target, other_target)
-    assert not np.allclose(draft, other_draft)
 
   def test_nothing_runs_when_timing_begins(self, monkeypatch):
     """Calls return before they have run: a timing would include them."""
@@ -322,14 +231,3 @@ class TestEncoders:
     monkeypatch.setattr(programs, '_start_target', start)
     programs.bind_encoders(request)
     assert not under_way
-
-  def test_encoders_read_the_inputs(self):
-    """Each model's encoder uses its own weights."""
-    programs, request, _ = programs_of(3, 4)
-    encoders = programs.bind_encoders(request)
-    target = encoders['encoder_target']().memory
-    draft = encoders['encoder_draft']().memory
-    keys = np.asarray(target.cross[0].keys)
-    assert keys.shape[0] == 3 and keys.shape[-1] == 9
-    assert len({row.tobytes() for row in keys}) == 3
-    assert not np.allclose(keys, draft.cross[0].keys)

@@ -46,14 +46,6 @@ def greedy(decoder):
 
 class TestMeasure:
 
-  def test_settings(self, greedy):
-    assert [record.gamma for record in greedy] == [1, 2]
-    for record in greedy:
-      assert record.num_examples == len(TEXTS) and record.batch_size == 1
-      assert record.truncated_inputs == 1
-      assert (record.inputs_length, record.targets_length) == (16, 12)
-      assert record.lossless and record.temperature == 0
-
   def test_times(self, greedy):
     for record in greedy:
       plain, speculative = record.baseline, record.speculative

@@ -86,20 +86,3 @@ class TestTrace:
     assert set(num_accepted(blocks)) == set(range(GAMMA + 1))
     assert any(block.rejected is not None for block in blocks)
     assert any(block.from_target is None for block in blocks)
-
-  def test_row_without_room(self):
-    assert tracing.trace(decoder(), request(limit=0)) == []
-
-
-class TestNumCommitted:
-
-  @pytest.mark.parametrize(
-      'block, count',
-      [
-          (tracing.Block((5, 6), 7, 8), 3),
-          (tracing.Block((), 7, 8), 1),
-          (tracing.Block((5, 1), None, None), 2),
-      ],
-  )
-  def test_rejected_token_does_not_count(self, block, count):
-    assert block.num_committed == count

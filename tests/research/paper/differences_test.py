@@ -14,13 +14,13 @@ from tests.research.paper import records
 
 class TestEffects:
 
-  @pytest.mark.parametrize('row', published.TABLES_2_AND_4)
-  def test_multiply_to_the_whole_difference(self, row):
-    record = records.measured(row.gamma, row.temperature)
-    factors = [effect.factor for effect in differences.effects(row, record)]
-    assert len(factors) == 9
-    difference = record.speedup / row.measured
-    assert math.prod(factors) == pytest.approx(difference)
+  def test_multiply_to_the_whole_difference(self):
+    for row in published.TABLES_2_AND_4:
+      record = records.measured(row.gamma, row.temperature)
+      factors = [effect.factor for effect in differences.effects(row, record)]
+      assert len(factors) == 9
+      difference = record.speedup / row.measured
+      assert math.prod(factors) == pytest.approx(difference)
 
   def test_words(self):
     row = published.row('EnDe', 'small', 0)

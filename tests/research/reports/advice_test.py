@@ -3,6 +3,7 @@
 """The gamma to take, whether another may be better, and how it is said."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -109,27 +110,6 @@ class TestExpectSpeedups:
         [each.speedup for each in every],
     )
 
-  def test_a_machine_that_changes_its_speed_changes_nothing(self):
-    tokens = tokens_by_gamma()
-    speeds = {1: 1.0, 4: 3.0, 8: 0.5}
-    records, drifted = (
-        [record(g, 2 + 0.1 * g, slower=each[g]) for g in speeds]
-        for each in (dict.fromkeys(speeds, 1.0), speeds)
-    )
-    np.testing.assert_allclose(
-        advice.expect_speedups(drifted, tokens),
-        advice.expect_speedups(records, tokens),
-    )
-
-  def test_one_odd_run_does_not_count(self):
-    """Drafts cost the same in all runs, so their median is taken."""
-    records = [record(g) for g in (1, 3, 5)]
-    odd = [*records[:2], record(5, t_draft=20.0)]
-    np.testing.assert_array_equal(
-        advice.expect_speedups(odd, tokens_by_gamma()),
-        advice.expect_speedups(records, tokens_by_gamma()),
-    )
-
 
 class TestAdvise:
 
@@ -139,13 +119,6 @@ class TestAdvise:
     found = advice.advise(records, tokens_by_gamma(alpha=alpha))
     assert found.measured.speedup == max(r.speedup for r in records)
     assert found.untried is None
-
-  def test_a_faster_one_that_is_not_sure(self):
-    unsure = record(3, speedup=3, interval=(0.9, 5.0))
-    records = [record(1, speedup=1), record(2, speedup=2), unsure]
-    found = advice.advise(records, tokens_by_gamma())
-    assert found.measured is records[1]
-    assert found.untried is None  # it was run
 
   def test_no_run_gains(self):
     speedups = {1: 0.93, 2: 0.9, 3: 0.9}
@@ -165,17 +138,6 @@ class TestAdvise:
     assert speedup == pytest.approx(max(r.speedup for r in every))
     assert every[gamma - 1].speedup == pytest.approx(speedup)
 
-  def test_not_one_that_gains_less_than_a_run(self):
-    """What parts promise does not hide what was measured."""
-    records = [record(1, speedup=1.49), record(3, speedup=1.05)]
-    assert advice.advise(records, tokens_by_gamma()).untried is None
-
-  def test_nor_one_that_does_not_pay(self):
-    tokens = tokens_by_gamma(alpha=0.7)
-    slow = sweep((1, 8), tokens, efficiency=0.3)
-    assert advice.expect_speedups(slow, tokens).argmax() not in (0, 7)
-    assert advice.advise(slow, tokens).untried is None
-
   def test_none_for_drafts_of_other_lengths(self):
     """What a fixed length of drafts would gain says nothing of a policy."""
     tokens = tokens_by_gamma(alpha=0.7)
@@ -194,40 +156,21 @@ def told(untried=None, **changes):
 
 class TestDescribe:
 
-  def test_a_gain(self):
-    found = told(speedup=1.5, interval=(1.4, 1.6))
-    assert found == (
-        'use gamma 3: 1.50x measured, 1.70x by the times of the parts.'
-    )
-
   @pytest.mark.parametrize(
-      'interval', [(0.9, 1.2), (1.0, 1.3), (0.5, 1.0), (0.99, 1.01)]
+      ('interval', 'words'),
+      [
+          ((1.02, 1.2), 'use gamma 3: 1.10x measured'),
+          ((0.8, 0.9), 'does not pay: at best 1.10x .* Decode plainly'),
+          ((1.0, 1.3), 'shows no gain: at best 1.10x measured'),
+          ((0.5, 1.0), 'shows no gain: at best 1.10x measured'),
+          (None, 'too few batches .*: at best 1.10x measured'),
+      ],
   )
-  def test_no_gain_is_claimed(self, interval):
-    """An interval that holds 1 says nothing."""
+  def test_no_gain_is_claimed_that_was_not_measured(self, interval, words):
     found = told(speedup=1.1, interval=interval)
-    assert 'shows no gain' in found and 'use gamma' not in found
-    assert '1.10x measured' in found
-
-  def test_too_few_batches(self):
-    found = told(speedup=1.1, interval=None)
-    assert found.startswith('too few batches to say whether speculation pays')
-    assert '1.10x measured' in found and 'use gamma' not in found
-
-  def test_a_loss(self):
-    found = told(speedup=0.8, interval=(0.7, 0.9))
-    assert found.startswith('speculation does not pay: at best 0.80x measured')
-    assert found.endswith('at gamma 3. Decode plainly, or try another drafter.')
-
-  def test_a_gamma_that_was_not_run(self):
-    untried = (5, 1.3)
-    for interval in ((1.1, 1.3), (0.7, 0.9), (0.9, 1.1), None):
-      found = told(untried, speedup=1.1, interval=interval)
-      assert found.endswith(
-          'Gamma 5 was not run and is expected to give 1.30x: run it to be'
-          ' sure.'
-      )
-      assert 'Decode plainly' not in found
+    assert re.search(words, found) and found.count('1.10x') == 1
+    more = told((7, 1.5), speedup=1.1, interval=interval)
+    assert 'Gamma 7 was not run and is expected to give 1.50x' in more
 
 
 class TestDescribeCosts:
@@ -244,7 +187,3 @@ class TestDescribeCosts:
     assert 'up to gamma 7 would give 2.50x' in text
     assert '--gin.COST_COEFFICIENT=0.050' in text
     assert "--gin.VERIFY_COST_RATIO='{2: 1.40, 4: 1.50, 8: 1.75}'" in text
-
-  def test_is_not_known(self):
-    assert advice.describe_costs([self.run(7, oracle_speedup=None)]) is None
-    assert advice.describe_costs([self.run(1)]) is None

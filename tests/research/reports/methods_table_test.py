@@ -7,7 +7,6 @@ import dataclasses
 from speculative_t5x.loading import descriptions
 from speculative_t5x.research import run_record
 from speculative_t5x.research.reports import methods_table
-from speculative_t5x.research.reports import runs
 from tests.research.paper import records
 
 
@@ -90,21 +89,6 @@ class TestRender:
         '**1.20 [1.10, 1.30]**',
     ]  # fmt: skip
 
-  def test_setup_and_truncation(self):
-    page = methods_table.render(
-        {
-            'one': [_record(1.2, task='first', truncated_inputs=3)],
-            'two': [_record(1.3, task='second')],
-        }
-    )
-    setup, truncated, *_ = page.split('\n\n')
-    assert setup.startswith('Measured: ')
-    assert 'first, 64 examples / second, 64 examples; ' in setup
-    assert truncated.startswith('3 of 64 inputs were truncated')
-
-  def test_nothing(self):
-    assert methods_table.render({'one': []}).startswith('Nothing was run.')
-
 
 class TestNames:
 
@@ -128,27 +112,3 @@ class TestNames:
             _record(1.4, gamma_policy='schedule(5)'),
         ]
     ) == [('a/1', 'fixed'), ('b/2', 'schedule(1, 2)'), ('a/1', 'schedule(5)')]
-
-  def test_checkpoints_of_one_name(self):
-    first, second = (_record(speedup) for speedup in (1.2, 1.3))
-    first = records.changed(first, 'drafter', checkpoint='/x/a/1')
-    second = records.changed(second, 'drafter', checkpoint='/y/a/1')
-    assert self._named([first, second]) == [
-        ('a/1, draft at /x/a/1', 'fixed'), ('a/1, draft at /y/a/1', 'fixed')
-    ]  # fmt: skip
-
-  def test_records_without_kind_rule_and_policy(self):
-    old = dataclasses.replace(
-        _record(1.2, kind=None), verification=None, gamma_policy=None
-    )
-    assert self._named([old]) == [('a/1', 'fixed')]
-
-
-def test_is_made_again_from_files(tmp_path):
-  found = {'one': [_record(1.2), _record(1.3, rule='block')]}
-  path = tmp_path / 'results.jsonl'
-  path.write_text(
-      ''.join(f'{run_record.to_json(record)}\n' for record in found['one'])
-  )
-  page = methods_table.render({'one': runs.read(path)})
-  assert page == methods_table.render(found)

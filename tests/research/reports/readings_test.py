@@ -2,18 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values that reports derive from run records."""
 
-import dataclasses
-
 import pytest
 
 from speculative_t5x.loading import descriptions
+from speculative_t5x.research import run_record
 from speculative_t5x.research.reports import readings
 from tests.research.paper import records
 
-_TARGET, _DRAFTER = (
-    descriptions.ModelDescription,
-    descriptions.DrafterDescription,
-)
+_TARGET = descriptions.ModelDescription
+_DRAFTER = descriptions.DrafterDescription
 
 
 class TestVerdict:
@@ -33,10 +30,6 @@ class TestVerdict:
     record = records.measured(speedup=1.1, speedup_ci95=interval)
     assert readings.verdict(record) == verdict
 
-  def test_of_a_run_that_was_not_timed(self):
-    record = records.measured(speedup=None, speedup_ci95=None)
-    assert readings.verdict(record) == 'not measured'
-
 
 class TestAlpha:
 
@@ -48,13 +41,22 @@ class TestAlpha:
     record = records.measured(alpha=0.1, simulated_acceptance=0.75)
     assert readings.alpha(record) == 0.75
 
-  def test_a_rate_of_0_is_simulated_too(self):
-    record = records.measured(simulated_acceptance=0.0)
-    assert readings.is_simulated(record) and readings.alpha(record) == 0.0
 
-  def test_unknown(self):
-    record = dataclasses.replace(records.measured(), alpha=None)
-    assert readings.alpha(record) is None
+class TestRuleAndPolicy:
+
+  def test_those_of_the_paper_are_left_out(self):
+    assert readings.rule_and_policy(records.measured()) == []
+    changes = {'lossless': False, 'gamma_policy': 'schedule(1)'}
+    rule = run_record.Verification('lenience(lenience=0.5)')
+    found = readings.rule_and_policy(
+        records.measured(verification=rule, **changes)
+    )
+    assert found == ['rule lenience(lenience=0.5), not lossless', 'schedule(1)']
+
+  def test_simulated_acceptance_is_not_named(self):
+    rule = run_record.Verification('simulated_acceptance')
+    record = records.measured(verification=rule, simulated_acceptance=0.5)
+    assert readings.rule_and_policy(record) == []
 
 
 class TestInterleavingFactor:
@@ -64,11 +66,6 @@ class TestInterleavingFactor:
     assert readings.interleaving_factor(
         records.measured(gamma)
     ) == pytest.approx(1.1)
-
-  def test_unknown(self):
-    assert (
-        readings.interleaving_factor(records.measured(t_call_ms=None)) is None
-    )
 
 
 class TestModelName:

@@ -51,14 +51,6 @@ class TestLabel:
   def test_says_what_is_not_usual(self, values, label):
     assert runs.label(records.measured(**values)) == label
 
-  def test_the_usual_dtype_is_left_out(self):
-    record = records.changed(records.measured(), 'target', dtype='float32')
-    assert runs.label(record) == _NAME.removesuffix(', bfloat16')
-
-  def test_a_draft_of_another_temperature(self):
-    record = records.changed(records.measured(), 'drafter', temperature=0.5)
-    assert 'T=0, draft T=0.5' in runs.label(record)
-
   def test_simulated(self):
     pair = 'draft/checkpoint_4 for target/checkpoint_2'
     record = records.simulated()
@@ -83,20 +75,8 @@ class TestLabels:
               [', draft at None', ', draft at /b/draft'],
           ),
           (
-              records.changed(records.measured(), 'drafter', dtype='float32'),
-              [', draft in bfloat16', ', draft in float32'],
-          ),
-          (
-              records.changed(records.measured(), 'device', kind='cpu'),
-              [', on TPU v5', ', on cpu'],
-          ),
-          (
               records.measured(inputs_length=64),
               [', inputs of 96', ', inputs of 64'],
-          ),
-          (
-              records.measured(targets_length=64),
-              [', outputs of 48', ', outputs of 64'],
           ),
       ],
   )
@@ -104,21 +84,6 @@ class TestLabels:
     found = runs.labels([records.measured(), changed])
     assert found == [_NAME + end for end in ends]
 
-  def test_no_more_than_is_needed(self):
-    """A target of another name has another checkpoint too."""
-    other = records.changed(
-        records.measured(), 'target', name='b/2', checkpoint='/b/2'
-    )
-    assert runs.labels([records.measured(), other])[1] == f'{_NAME}, for b/2'
-
-  def test_gammas_share_a_label(self):
-    assert runs.labels([records.measured(g) for g in (1, 3)]) == [_NAME] * 2
-
   def test_what_other_labels_say_is_not_added(self):
     other = records.changed(records.measured(task='b'), 'device', kind='cpu')
     assert runs.labels([records.measured(), other])[0] == _NAME
-
-  def test_simulated_sweeps_of_two_targets(self):
-    other = records.changed(records.simulated(), 'target', name='b/2')
-    one, two = runs.labels([records.simulated(), other])
-    assert one != two and 'for b/2' in two

@@ -4,7 +4,6 @@
 
 import io
 
-import pytest
 from rich import console as console_lib
 from rich import style
 
@@ -49,33 +48,6 @@ class TestPlainText:
         f'4  {SCRIPT}',
     ]
 
-  def test_legend(self):
-    legend = console.to_text(trace()).splitlines()[0]
-    assert legend == (
-        'accepted draft token, [-rejected draft token-], {+resampled or bonus'
-        ' token of the target+}'
-    )
-
-  @pytest.mark.parametrize(
-      ('blocks', 'expected'),
-      [
-          (BLOCKS, '10 tokens in 4 target calls, one line per call'),
-          ([tracing.Block((), 3, 4)], '1 token in 1 target call,'),
-          ([], '0 tokens in 0 target calls'),
-      ],
-  )
-  def test_counts(self, blocks, expected):
-    assert console.to_text(trace(blocks)).splitlines()[1].startswith(expected)
-
-  def test_sentence(self):
-    sentence = f'{SCRIPT} [red]a[/red] ' * 40
-    first = console.to_text(trace(sentence=sentence)).splitlines()[0]
-    assert first == f'Input: {sentence}'.rstrip()
-
-  def test_many_calls_stay_aligned(self):
-    lines = console.to_text(trace(BLOCKS * 3)).splitlines()
-    assert lines[-12].startswith(' 1  ▁Die') and lines[-1].startswith('12  ')
-
 
 def test_notebook_page():
   page = trace(sentence=SCRIPT)._repr_html_()
@@ -97,14 +69,3 @@ class TestStyles:
     assert not (accepted.strike or accepted.bold or accepted.underline)
     assert rejected.strike and not rejected.bold
     assert target.bold and target.underline and not target.strike
-
-  def test_no_brackets(self):
-    texts = [text for text, look in segments(BLOCKS)[0] if look.bgcolor]
-    assert texts == ['▁Die', '▁Donau', 'dampf', SCRIPT, 'schiff']
-
-  def test_long_lines_keep_their_indent(self):
-    lines = segments([tracing.Block((0, 1) * 40, None, 2)], width=40)
-    texts = [''.join(text for text, _ in line) for line in lines]
-    *_, first = (i for i, text in enumerate(texts) if text.startswith('1  '))
-    assert len(texts[first:]) > 10
-    assert all(text.startswith('   ▁') for text in texts[first + 1 :])

@@ -63,16 +63,3 @@ class TestRender:
     assert warning == (
         '- bulletins_ende: draft/checkpoint_4, T=0, bfloat16, gamma 7: too hot.'
     )
-
-  def test_truncated_inputs(self):
-    cut = records.measured(truncated_inputs=3)
-    heading, line, *_ = walltime_summary.render([cut, cut]).split('\n\n')
-    assert heading.startswith('Measured: ')
-    assert line == (
-        '3 of 64 inputs were truncated to 96 tokens. A larger'
-        ' TASK_FEATURE_LENGTHS keeps them whole.'
-    )
-    assert 'were truncated' not in walltime_summary.render([records.measured()])
-
-  def test_nothing(self):
-    assert walltime_summary.render([]).startswith('Nothing was run.')

@@ -25,9 +25,6 @@ def _of_jax(name):
 @pytest.mark.parametrize('name', chips.CHIPS)
 class TestChips:
 
-  def test_name(self, name):
-    assert chips.CHIPS[name].name == name
-
   def test_memory(self, name):
     """JAX counts in 10^9 bytes instead of GiB."""
     memory, _, _ = _of_jax(name)
@@ -51,12 +48,3 @@ class TestChips:
     cells = cores * core.num_mxus * core.mxu_column_size**2
     if chip.clock_hz is not None:
       assert 2 * cells * chip.clock_hz == pytest.approx(chip.peak, rel=0.03)
-
-
-class TestSeconds:
-
-  def test_at_a_clock(self):
-    assert chips.Chip('v', 1, 1.0, 1.0, 2e9).seconds(3e9) == 1.5
-
-  def test_without_a_clock(self):
-    assert chips.Chip('v', 1, 1.0, 1.0, None).seconds(3e9) is None
