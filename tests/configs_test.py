@@ -98,7 +98,7 @@ def test_parses(name):
   names = [name] if name in _RUNS + _PAPER else [_EVAL, name]
   assert '# Macros:' in _parse(*names)
   if set(names) == {name}:
-    kinds.check(gin.config)  # defaults are of the kinds of their arguments
+    kinds.check(gin.config._CONFIG)  # defaults are of the kinds of their arguments
 
 
 @pytest.mark.parametrize('name', _RUNS + _PAPER)
