@@ -41,8 +41,6 @@ from speculative_t5x.research import interruption
 # TensorFlow, used only to read and tokenize, reads this when it is imported.
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
 
-gin.config.register_finalize_hook(kinds.check)
-
 _FLAGS = '--gin_file', '--gin_search_paths', '--output_dir'
 _BINDING_PREFIX = '--gin.'
 # A word or a path, from which a shell removes quotes. After a slash there may
@@ -474,12 +472,19 @@ def _finalize(job: commands.Job) -> None:
           f'The macro {name} is used but has no value.{_provider(name) or hint}'
       )
   _check_scopes(settings)
+  _register_check()
   try:
-    gin.finalize()  # checks kinds too
+    gin.finalize()
   except ValueError as error:
     name = str(error).partition(' ')[0]
     hint = _provider(name) if name in commands.CHOICES else ''
     raise UsageError(f'{error}{hint}') from error
+
+
+@functools.cache  # hooks stay; T5X's scripts, which do without, run elsewhere
+def _register_check() -> None:
+  """Has gin check the kinds of all settings when it finalizes them."""
+  gin.config.register_finalize_hook(kinds.check)
 
 
 def _check_scopes(settings: Mapping[str, str]) -> None:
