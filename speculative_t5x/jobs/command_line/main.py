@@ -18,7 +18,6 @@ import io
 import itertools
 import os
 import pathlib
-import pkgutil
 import re
 import signal
 import sys
@@ -427,20 +426,12 @@ def _renamed(command: _CommandLine) -> str | None:
     names = gin_text.read_macros(command.gin_files, command.folders).names
     for old, new in commands.RENAMED.items():
       # A module is named where it is imported, a class behind its module.
-      short = '.'.join(old.split('.')[-2:])
+      *_, module, last = old.split('.')
+      own = f'{module}.{last}.' if last[0].isupper() else None
       for name, place in names.items():
-        is_meant = name == old or f'{name}.'.startswith(f'{short}.')
-        if is_meant and not _exists(old):
+        if name == old or own and f'{name}.'.startswith(own):
           return f'{place}: {old} is now {new}. Correct the name.'
   return None
-
-
-def _exists(name: str) -> bool:
-  try:
-    pkgutil.resolve_name(name)
-  except (ImportError, AttributeError):
-    return False
-  return True
 
 
 def _settings() -> dict[str, str]:
