@@ -354,7 +354,7 @@ class TestBadInput:
           ({'seed': -1}, 'seed must'),
           ({'mixture_or_task_name': 'nothing'}, 'nothing'),
           ({'train_split': 'dev'}, 'dev'),
-          ({'validation_split': 'empty'}, "'empty'"),
+          ({'validation_split': 'empty'}, 'Split empty'),
           ({'task_feature_lengths': {'inputs': 8}}, 'task_feature_lengths'),
           (
               {'network_config': dataclasses.replace(_CONFIG, vocab_size=11)},
