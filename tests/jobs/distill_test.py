@@ -293,7 +293,7 @@ class TestBadInput:
   def test_another_target_at_the_same_path(self, target, distilled, tmp_path):
     """Its decodes differ, on which the training must not go on."""
     shutil.copytree(distilled[0] / 'model', tmp_path / 'model')
-    with pytest.raises(ValueError, match='data: training examples .* validation'):
+    with pytest.raises(ValueError, match='training examples .* validation'):
       _distill(target, tmp_path, _Infer(target, largest=10))
     (tmp_path / 'model' / 'data.json').unlink()
     _distill(target, tmp_path, _Infer(target, largest=10))
