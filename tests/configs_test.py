@@ -98,7 +98,8 @@ def test_parses(name):
   names = [name] if name in _RUNS + _PAPER else [_EVAL, name]
   assert '# Macros:' in _parse(*names)
   if set(names) == {name}:
-    kinds.check(gin.config)  # defaults are of the kinds of their arguments
+    # Defaults are of the kinds of their arguments.
+    kinds.check(gin.config._CONFIG)
 
 
 @pytest.mark.parametrize('name', _RUNS + _PAPER)

@@ -107,7 +107,7 @@ def make_train(case: Case) -> Callable[[], None]:
   """Returns a function that trains by this package's steps, and waits."""
   objective = cross_entropy.CrossEntropy(case.config, losses.LossConfig())
   optimizer = adafactor.make(lambda step: LEARNING_RATE)
-  train_steps = steps.make_train_steps(optimizer, seed=0)
+  train_steps = steps.make_train_steps(seed=0)
   examples = jax.device_put(case.examples())
   indices = case.indices()
   state = adafactor.start(optimizer, steps.init_params(case.config, seed=0))

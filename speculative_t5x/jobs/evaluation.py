@@ -344,12 +344,7 @@ def _settings(
 
 def _show(setup: _Setup, number: int) -> None:
   """Prints the tokens of one example, one line per target call."""
-  only = dataclasses.replace(
-      setup.examples,
-      tokens=setup.examples.tokens[number : number + 1],
-      example_ids=setup.examples.example_ids[number : number + 1],
-      hints=setup.examples.hints[number : number + 1],
-  )
+  only = setup.examples.part(number, number + 1)
   num_rows = sharding.round_up(setup.decoder.mesh, 1)
   request = _requests(
       dataclasses.replace(setup, examples=only, batch_size=num_rows), 0.0, 0.0

@@ -240,13 +240,9 @@ def infer(
     )
     read = itertools.islice(read, num_examples)
     read = _watch(read, decoder)
+    settings = _settings(setup, paths)
     if output_dir is None:
-      counted = collections.Counter()
-      for values in _take_chunks(setup, read, _print):
-        counted.update({name: values[name] for name in _COUNTED})
-      record = dataclasses.replace(_settings(setup, paths), **counted)
-      for note in readings.input_notes([record]):
-        print(note, file=sys.stderr)
+      _print_all(setup, read, settings)
       return None
     options = {
         'input_field': input_field,
@@ -256,7 +252,6 @@ def infer(
         'network_configs': provenance.network_configs(decoder),
         **dataclasses.asdict(setup.columns),
     }
-    settings = _settings(setup, paths)
     record, rows = _write(setup, read, output_dir, settings, options)
     if answers is not None and answers.append:
       answers.add(embedder, _answers_in(rows, vocabulary))
@@ -448,16 +443,26 @@ def _counted(tally: tallies.Tally) -> dict[str, Any]:
   }
 
 
-def _print(number: int, inputs: Any, decode: Callable) -> dict[str, Any]:
-  """Prints the predictions of a chunk and returns its values.
+def _print_all(
+    setup: _Setup,
+    inputs: Iterator[inputs_lib.Input],
+    settings: run_record.RunRecord,
+) -> None:
+  """Decodes the inputs and prints their predictions."""
 
-  Stands for `chunks.Chunks.take`.
-  """
-  content = decode()
-  for row in content.rows:
-    print(row)
-  sys.stdout.flush()
-  return content.values
+  def take(number: int, inputs: Any, decode: Callable) -> dict[str, Any]:
+    content = decode()
+    for row in content.rows:
+      print(row)
+    sys.stdout.flush()
+    return content.values
+
+  counted = collections.Counter()
+  for values in _take_chunks(setup, inputs, take):
+    counted.update({name: values[name] for name in _COUNTED})
+  record = dataclasses.replace(settings, **counted)
+  for note in readings.input_notes([record]):
+    print(note, file=sys.stderr)
 
 
 def _take_chunks(

@@ -52,17 +52,17 @@ class DistillationModel(model_lib.SpeculativeModel):
       divergence: divergences.Divergence = divergences.forward_kl,
       **kwargs,
   ):
-    """Sets up the model.
+    """Set up the model.
 
     Args:
-      module: see `SpeculativeModel`.
-      input_vocabulary: likewise.
-      output_vocabulary: likewise.
-      optimizer_def: of the draft model's parameters: T5X's Adafactor.
-      *args: see `SpeculativeModel`.
-      drafter: the draft model.
-      divergence: of `training.divergences`, the loss.
-      **kwargs: see `SpeculativeModel`.
+      module: See `SpeculativeModel`.
+      input_vocabulary: See `SpeculativeModel`.
+      output_vocabulary: See `SpeculativeModel`.
+      optimizer_def: T5X's Adafactor, for the draft model's parameters.
+      *args: See `SpeculativeModel`.
+      drafter: The draft model.
+      divergence: The loss, a function of `training.divergences`.
+      **kwargs: See `SpeculativeModel`.
     Raises:
       ValueError: for another drafter, a draft model of another number of
         logits, another optimizer, or as `SpeculativeModel`.
@@ -97,16 +97,17 @@ class DistillationModel(model_lib.SpeculativeModel):
       batch: Mapping[str, jax.Array],
       dropout_rng: jax.Array | None,
   ) -> tuple[jax.Array, metrics_lib.MetricsMap]:
-    """Computes how far the draft model is from the target.
+    """Compute how far the draft model is from the target.
 
     Weights of tokens and the normalizing factor have T5X's meaning. There is no
     z-loss and no label smoothing: the target is what is to be learnt.
 
     Args:
-      params: of target and draft; gradients reach the draft's alone.
-      batch: features of `ExampleIdConverter`, packed or not.
-      dropout_rng: for the draft model's dropout; None for none. The target has
-        none in any case.
+      params: The parameters of target and draft; gradients reach the draft's
+        alone.
+      batch: Features of `ExampleIdConverter`, packed or not.
+      dropout_rng: Key of the draft model's dropout; None for no dropout. The
+        target never has dropout.
     Returns:
       The loss [] float32; and T5X's metrics, of which `accuracy` is the share
       of tokens whose argmax is the target's, with the acceptance rate at
@@ -151,7 +152,7 @@ def _sum(values: jax.Array, weights: jax.Array) -> jax.Array:
 
 
 def _segment_ids(batch: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
-  """Returns what T5X counts packed examples and padding by."""
+  """Return what T5X counts packed examples and padding by."""
   suffix = '_segment_ids'
   packed = {
       name.removesuffix(suffix): ids

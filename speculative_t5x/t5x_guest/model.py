@@ -32,6 +32,7 @@ from speculative_t5x.t5x_guest import pair_module
 from speculative_t5x.t5x_guest import samplers
 from speculative_t5x.tasks import task_vocabulary
 
+_EXAMPLE_ID = example_id_converter.EXAMPLE_ID
 # They restore checkpoints in their own way, which knows one model only.
 _UNSUPPORTED_HOSTS = {
     'interactive_model.py': 'InteractiveModel',
@@ -62,27 +63,32 @@ class SpeculativeModel(models.EncoderDecoderModel):
       mask_padded_ids: bool = False,
       **kwargs,
   ):
-    """Sets up the model.
+    """Set up the model.
 
     Args:
-      module: the target, a `t5x.examples.t5.network.Transformer`.
-      input_vocabulary: of the target.
-      output_vocabulary: of the target.
+      module: The target, a `t5x.examples.t5.network.Transformer`.
+      input_vocabulary: The target's.
+      output_vocabulary: The target's.
       optimizer_def: T5X's, for jobs that train; decoding does not use it.
-      decode_fn: one of `samplers`, or one of T5X's.
-      drafter: drafts for the target: a draft model, whose parameters T5X holds
-        beside the target's, or one that needs none, which has a `make`.
-      gamma: draft tokens per block, at least 1.
-      mask_padded_ids: whether ids beyond the vocabulary, which only pad the
+      decode_fn: A function of `samplers`, or one of T5X's.
+      drafter: Drafts for the target: a draft model, whose parameters T5X holds
+        beside the target's, or a drafter without parameters.
+      gamma: Draft tokens per block, at least 1.
+      mask_padded_ids: Whether ids beyond the vocabulary, which only pad the
         logits to a round width, get probability 0 in this package's decode
         functions. In T5X's own they take part.
-      **kwargs: of `t5x.models.EncoderDecoderModel`.
+      **kwargs: Arguments of `t5x.models.EncoderDecoderModel`.
     Raises:
       ValueError: for a drafter that T5X's jobs cannot load, a gamma below 1, or
         networks that cannot be decoded.
       vocabularies.VocabularyError: if the drafter's vocabulary is another.
     """
-    _check_drafter(drafter)
+    if isinstance(drafter, type) or not hasattr(drafter, 'make'):
+      raise ValueError(
+          f"DRAFTER is {drafter!r}, which T5X's jobs cannot load. Give a file"
+          ' configs/t5x/draft_*.gin for a draft model, or for another drafter'
+          ' configs/drafters/lookup.gin or configs/drafters/uniform.gin.'
+      )
     super().__init__(
         pair_module.Pair(module, getattr(drafter, 'module', None)),
         input_vocabulary,
@@ -93,11 +99,14 @@ class SpeculativeModel(models.EncoderDecoderModel):
     )
     self._target_config = network_config.read('target', module)
     self._drafter = drafter
+    self._drafting = source.Drafting(
+        drafter.make, descriptions.DrafterDescription()
+    )
     self._gamma = gamma
     self._mask_padded_ids = mask_padded_ids
     # Checks gamma. The vocabulary, which may be in a bucket, is not read yet.
-    self._make_drafter(
-        network.NetworkModel(self._target_config, t5.SPECIAL_IDS)
+    self._drafting.drafter(
+        network.NetworkModel(self._target_config, t5.SPECIAL_IDS), gamma
     )
     vocabulary = getattr(drafter, 'vocabulary', None)
     if vocabulary is not None:
@@ -126,19 +135,19 @@ class SpeculativeModel(models.EncoderDecoderModel):
       num_decodes: int | None = None,
       prompt_with_targets: bool = False,
   ) -> tuple[jax.Array, Mapping[str, jax.Array]]:
-    """Decodes a batch by the model's decode function.
+    """Decode a batch by the model's decode function.
 
     Args:
-      params: of target and draft.
-      batch: features of `ExampleIdConverter`.
-      rng: not used by this package's decode functions, whose samples depend, up
+      params: The parameters of target and draft.
+      batch: Features of `ExampleIdConverter`.
+      rng: Not used by this package's decode functions, whose samples depend, up
         to rounding, on seed and example id alone.
-      decoder_params: arguments of the decode function for this call, as
+      decoder_params: Arguments of the decode function for this call, as
         `{'seed': 1}`.
-      return_all_decodes: whether to return an example's decodes all, or the
+      return_all_decodes: Whether to return all decodes of an example, or the
         best.
-      num_decodes: samples per example.
-      prompt_with_targets: not supported by this package's decode functions.
+      num_decodes: Samples per example.
+      prompt_with_targets: Not supported by this package's decode functions.
     Returns:
       Sequences [batch, length] int32, or [batch, num_decodes, length] with the
       best last; `scores`, and the counts of the decode function, [batch] or
@@ -154,34 +163,51 @@ class SpeculativeModel(models.EncoderDecoderModel):
           prompt_with_targets,
       )  # fmt: skip
     options = decoder_params or {}
-    _check_supported(prompt_with_targets, options)
+    for name, is_given in {
+        'prompt_with_targets': prompt_with_targets,
+        'decode_rng': 'decode_rng' in options,
+    }.items():
+      if is_given:
+        raise NotImplementedError(
+            f'{name} is not supported by this decode function, whose samples'
+            " depend on seed and example. Leave it out, or decode with T5X's"
+            ' temperature_sample.'
+        )
+    if _EXAMPLE_ID not in batch:
+      raise ValueError(
+          f'The batch has no {_EXAMPLE_ID}, which samples depend on. Convert'
+          ' features by t5x_guest.ExampleIdConverter, the default of'
+          ' SpeculativeModel.'
+      )
     defaults = self._default_decoder_params
     if return_all_decodes is None:
       return_all_decodes = defaults.return_all_decodes
-    target = self._target(params['target'], batch['encoder_input_tokens'])
-    bound = {'target': target}
+    # The parameters are cast and the head transposed here, once per batch.
+    config, prepared = t5_preparation.prepare(
+        self._target_config, params['target']
+    )
+    model = self._model(config)
+    # T5X takes id 0 for no token.
+    tokens = batch['encoder_input_tokens']
+    inputs = jnp.where(tokens > 0, tokens, contracts.NO_TOKEN)
+    bound = {'target': samplers.Target(model, prepared, inputs)}
     if 'drafter' in arguments:
-      bound['drafter'] = self._bind_drafter(target.model, params)
+      own = params.get('draft')
+      bound['drafter'] = samplers.Drafter(
+          self._drafting.drafter(model, self._gamma),
+          None if own is None else self._drafter.prepare(own),
+      )
     sequences, scores, *counts = self.decode_fn(
         **bound,
-        example_ids=_example_ids(batch),
+        example_ids=batch[_EXAMPLE_ID],
         length=batch['decoder_input_tokens'].shape[1],
         num_decodes=num_decodes or defaults.num_decodes,
-        **{'eos_id': target.model.special_ids.end, **options},
+        **{'eos_id': model.special_ids.end, **options},
     )
     decodes = sequences, {'scores': scores, **(counts[0] if counts else {})}
     if return_all_decodes:
       return decodes
     return jax.tree.map(lambda x: x[:, -1], decodes)
-
-  def _target(
-      self, params: contracts.Params, tokens: jax.Array
-  ) -> samplers.Target:
-    # The parameters are cast and the head transposed here, once per batch.
-    config, params = t5_preparation.prepare(self._target_config, params)
-    # T5X takes id 0 for no token.
-    inputs = jnp.where(tokens > 0, tokens, contracts.NO_TOKEN)
-    return samplers.Target(self._model(config), params, inputs)
 
   def _model(self, config: t5.T5Config) -> network.NetworkModel:
     # T5X takes 1 for a vocabulary that has no end of sequence, and has padding
@@ -192,56 +218,6 @@ class SpeculativeModel(models.EncoderDecoderModel):
     if self._mask_padded_ids:
       num_valid = self.output_vocabulary.vocab_size
     return network.NetworkModel(config, special_ids, num_valid)
-
-  def _bind_drafter(
-      self, target: network.NetworkModel, params: Mapping[str, Any]
-  ) -> samplers.Drafter:
-    own = params.get('draft')
-    return samplers.Drafter(
-        self._make_drafter(target),
-        None if own is None else self._drafter.prepare(own),
-    )
-
-  def _make_drafter(self, target: network.NetworkModel) -> contracts.Drafter:
-    own = source.Drafting(
-        self._drafter.make, descriptions.DrafterDescription()
-    )
-    return own.drafter(target, self._gamma)
-
-
-def _check_drafter(drafter: Any) -> None:
-  if isinstance(drafter, type) or not hasattr(drafter, 'make'):
-    raise ValueError(
-        f"DRAFTER is {drafter!r}, which T5X's jobs cannot load. Give a file"
-        ' configs/t5x/draft_*.gin for a draft model, or for another drafter'
-        ' configs/drafters/lookup.gin or configs/drafters/uniform.gin.'
-    )
-
-
-def _check_supported(
-    prompt_with_targets: bool, options: Mapping[str, Any]
-) -> None:
-  if prompt_with_targets:
-    raise NotImplementedError(
-        'prompt_with_targets is not supported by this decode function. Leave'
-        " it out, or decode with T5X's temperature_sample."
-    )
-  if 'decode_rng' in options:
-    raise NotImplementedError(
-        'decode_rng is not supported by this decode function, whose samples'
-        " depend on seed and example. Pass decoder_params={'seed': ...}."
-    )
-
-
-def _example_ids(batch: Mapping[str, jax.Array]) -> jax.Array:
-  if example_id_converter.EXAMPLE_ID not in batch:
-    raise ValueError(
-        f'The batch has no {example_id_converter.EXAMPLE_ID}, which samples'
-        ' depend on.'
-        ' Convert features by t5x_guest.ExampleIdConverter, the default of'
-        ' SpeculativeModel.'
-    )
-  return batch[example_id_converter.EXAMPLE_ID]
 
 
 def _refuse_other_hosts() -> None:

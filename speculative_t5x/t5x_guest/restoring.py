@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Restores two checkpoints in a T5X job, which normally restores one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+import contextlib
 import os
 import re
 from typing import Any
@@ -34,15 +35,15 @@ class PairRestorer:
       restore_dtype: Any = None,
       **others: Any,
   ):
-    """Stores T5X's arguments without reading any file.
+    """Store T5X's arguments without reading any file.
 
     Args:
-      train_state: shapes of a `t5x.train_state.InferenceState`.
+      train_state: Shapes of a `t5x.train_state.InferenceState`.
       partitioner: T5X's partitioner.
-      draft_checkpoint_path: a checkpoint of any layout, or a folder of several,
+      draft_checkpoint_path: A checkpoint of any layout, or a folder of several,
         of which the newest is used; None for a drafter without parameters.
-      restore_dtype: dtype of the parameters; None for the stored dtype.
-      **others: further arguments of T5X, for saving and data sets; unused.
+      restore_dtype: The dtype of the parameters; None for the stored dtype.
+      **others: Further arguments of T5X, for saving and data sets; unused.
     """
     del others
     self._train_state = train_state
@@ -58,14 +59,14 @@ class PairRestorer:
       fallback_state: Mapping[str, Any] | None = None,
       lazy_parameters: bool = False,
   ) -> Any:
-    """Reads both checkpoints.
+    """Read both checkpoints.
 
     Args:
-      path: the target's checkpoint, in the same forms as
+      path: The target's checkpoint, in the same forms as
         `draft_checkpoint_path`.
-      state_transformation_fns: not supported.
-      fallback_state: not supported.
-      lazy_parameters: not supported.
+      state_transformation_fns: Not supported.
+      fallback_state: Not supported.
+      lazy_parameters: Not supported.
     Returns:
       The train state, with the target's step.
     Raises:
@@ -73,11 +74,16 @@ class PairRestorer:
         model and the problem. Both are checked before either is read.
       NotImplementedError: for an argument that is not supported.
     """
-    _refuse(
-        'state_transformation_fns or assignment_map', state_transformation_fns
-    )
-    _refuse('fallback_to_scratch', fallback_state)
-    _refuse('lazy_parameters', lazy_parameters)
+    for name, value in {
+        'state_transformation_fns or assignment_map': state_transformation_fns,
+        'fallback_to_scratch': fallback_state,
+        'lazy_parameters': lazy_parameters,
+    }.items():
+      if value:
+        raise NotImplementedError(
+            f'{name} is not supported for a target and a draft. Remove it from'
+            ' utils.RestoreCheckpointConfig.'
+        )
     if hosts.is_running('eval.py'):
       _check_step_in_name(path)
     paths = {'target': path}
@@ -90,7 +96,7 @@ class PairRestorer:
     return state.replace_step(jnp.asarray(steps['target'], jnp.int32))
 
   def restore_from_tf_checkpoint(self, path, **options):
-    """Raises NotImplementedError: TensorFlow checkpoints are not supported."""
+    """Raise NotImplementedError: TensorFlow checkpoints are not supported."""
     del options
     raise NotImplementedError(
         f'{path} is a TensorFlow checkpoint, which is not supported. Convert it'
@@ -98,7 +104,7 @@ class PairRestorer:
     )
 
   def save(self, *args, **kwargs):
-    """Raises NotImplementedError: eval and infer jobs save nothing."""
+    """Raise NotImplementedError: eval and infer jobs save nothing."""
     raise NotImplementedError(
         "A target and a draft cannot be saved by this class. T5X's train script"
         ' trains the draft with configs/t5x/distill.gin.'
@@ -111,61 +117,45 @@ def read(
     partitioner: Any,
     dtype: Any = jnp.float32,
 ) -> tuple[dict[str, Any], dict[str, int]]:
-  """Reads models onto the partitioner's mesh.
+  """Read models onto the partitioner's mesh.
 
   Args:
-    paths: of one model or both, by role. A checkpoint that holds a pair may be
-      given for either.
-    train_state: shapes of a train state of T5X.
+    paths: Paths of one model or both, by role. A checkpoint that holds a pair
+      may be given for either.
+    train_state: Shapes of a train state of T5X.
     partitioner: T5X's partitioner.
-    dtype: of the parameters; None for the stored dtype.
+    dtype: The dtype of the parameters; None for the stored dtype.
   Returns:
     Parameters and training steps, by role.
   Raises:
     checkpoints.CheckpointError: see `PairRestorer.restore`.
   """
   shapes = flax_core.unfreeze(train_state.params)
-  opened = {
-      role: _naming(role, _open, role, path)
-      for role, path in paths.items()
-  }
-  for role, checkpoint in opened.items():
-    _naming(role, checkpoint.check_shapes, shapes[role])
-  shardings = _shardings(train_state, partitioner)
-  params = {
-      role: _naming(
-          role, checkpoint.restore_params, shapes[role], dtype, shardings[role]
-      )
-      for role, checkpoint in opened.items()
-  }
-  return params, {role: each.step for role, each in opened.items()}
-
-
-def _open(role: str, path: checkpoints.Path | None) -> checkpoints.Checkpoint:
-  if path is None:
-    raise checkpoints.CheckpointError('a path is needed, and none is given.')
-  return checkpoints.open(path).of(role)
-
-
-def _shardings(train_state: Any, partitioner: Any) -> Any:
   mesh_axes = partitioner.get_mesh_axes(train_state)
-  return jax.tree.map(
+  shardings = jax.tree.map(
       lambda spec: jax.sharding.NamedSharding(partitioner.mesh, spec),
       flax_core.unfreeze(mesh_axes.params),
       is_leaf=lambda x: isinstance(x, jax.sharding.PartitionSpec),
   )
-
-
-def _refuse(name: str, value: Any) -> None:
-  if value:
-    raise NotImplementedError(
-        f'{name} is not supported for a target and a draft. Remove it from'
-        ' utils.RestoreCheckpointConfig.'
-    )
+  opened, params = {}, {}
+  for role, path in paths.items():
+    with _naming(role):
+      if path is None:
+        raise checkpoints.CheckpointError('a path is needed.')
+      opened[role] = checkpoints.open(path).of(role)
+  for role, checkpoint in opened.items():
+    with _naming(role):
+      checkpoint.check_shapes(shapes[role])
+  for role, checkpoint in opened.items():
+    with _naming(role):
+      params[role] = checkpoint.restore_params(
+          shapes[role], dtype, shardings[role]
+      )
+  return params, {role: each.step for role, each in opened.items()}
 
 
 def _check_step_in_name(path: checkpoints.Path) -> None:
-  """Checks that a path ends in a step.
+  """Check that a path ends in a step.
 
   T5X's eval job needs the step, but would fail only after all decoding.
   """
@@ -180,10 +170,11 @@ def _check_step_in_name(path: checkpoints.Path) -> None:
 _MACROS = {'target': 'CHECKPOINT_PATH', 'draft': 'DRAFT_CHECKPOINT_PATH'}
 
 
-def _naming(role: str, function, *args):
-  """Calls a function of `checkpoints`; names the model in its errors."""
+@contextlib.contextmanager
+def _naming(role: str) -> Iterator[None]:
+  """Name the model in errors of checkpoints."""
   try:
-    return function(*args)
+    yield
   except checkpoints.CheckpointError as error:
     raise checkpoints.CheckpointError(
         f'The {role} ({_MACROS[role]}): {error}'

@@ -34,9 +34,9 @@ class Target(NamedTuple):
   """The model to decode, and what it reads.
 
   Attributes:
-    model: see `contracts.Model`.
-    params: its parameters.
-    inputs: one row per example.
+    model: The model, see `contracts.Model`.
+    params: The model's parameters.
+    inputs: What it reads, one row per example.
   """
 
   model: contracts.Model
@@ -45,11 +45,11 @@ class Target(NamedTuple):
 
 
 class Drafter(NamedTuple):
-  """What drafts for it.
+  """What drafts for a target.
 
   Attributes:
-    drafter: see `contracts.Drafter`.
-    params: its parameters, or None.
+    drafter: The drafter, see `contracts.Drafter`.
+    params: The drafter's parameters, or None.
   """
 
   drafter: contracts.Drafter
@@ -79,54 +79,54 @@ def speculative_sample(
     state_callback_fn: Callable | None = None,
     logit_callback_fn: Callable | None = None,
 ) -> Decodes:
-  """Samples as `t5x.decoding.temperature_sample`, speculatively.
+  """Sample as `t5x.decoding.temperature_sample`, speculatively.
 
   The outputs follow the same distribution, the target's, unless the rule is one
   that is not lossless. Defaults are T5X's: with `topk` 1 it is argmax.
 
   Args:
-    target: has read the inputs.
-    drafter: drafts for it.
+    target: The model, which has read the inputs.
+    drafter: Drafts for it.
     example_ids: [batch] int32. With `seed` and the number of the decode, all
       that a sample depends on, up to rounding.
-    length: of the longest output.
-    eos_id: that of the target.
-    num_decodes: samples per example.
+    length: The length of the longest output.
+    eos_id: The target's end of sequence.
+    num_decodes: Samples per example.
     seed: int32.
-    temperature: at most 1e-4 is argmax.
-    topk: keep the k likeliest tokens; 0 is off.
-    topp: keep the likeliest tokens of this mass; 0 or 1 is off.
-    minp: keep tokens at least this share as likely as the likeliest; 0 is off.
-    typicalp: keep the tokens of this mass whose information is closest to the
+    temperature: At most 1e-4 is argmax.
+    topk: Keep the k likeliest tokens; 0 is off.
+    topp: Keep the likeliest tokens of this mass; 0 or 1 is off.
+    minp: Keep tokens at least this share as likely as the likeliest; 0 is off.
+    typicalp: Keep the tokens of this mass whose information is closest to the
       entropy; 0 or 1 is off.
     draft_temperature: None for the target's. No value changes the
       distribution of the outputs.
-    rule: which draft tokens are accepted. One that is not lossless may write
+    rule: Which draft tokens are accepted. One that is not lossless may write
       tokens that have probability 0 under the distribution sampled from: the
       scores are then under the model's own.
-    max_decode_steps: most tokens, one number or [batch]; None for `length`.
-    max_decode_steps_hard_limit: bounds `max_decode_steps` where that is
+    max_decode_steps: Most tokens, one number or [batch]; None for `length`.
+    max_decode_steps_hard_limit: Bounds `max_decode_steps` where that is
       given; 0 and None do not.
-    rescale_log_probs: score under the distribution sampled from, or under
+    rescale_log_probs: Score under the distribution sampled from, or under
       the model's own.
-    policy: how many draft tokens are wanted.
-    state_callback_fn: not supported.
-    logit_callback_fn: not supported.
+    policy: How many draft tokens are wanted.
+    state_callback_fn: Not supported.
+    logit_callback_fn: Not supported.
   Returns:
     Sequences [batch, num_decodes, length] int32 and their scores [batch,
     num_decodes] float32, the best last; counts of each, int32: tokens and
     target calls [batch, num_decodes], and those of `outcome.Statistics.named`.
   Raises:
     ValueError: for another end of sequence, a sampling argument out of range,
-      or something that is no rule.
+      or something that is not a rule.
     NotImplementedError: for a callback.
   Reference: Leviathan et al. (2023), Algorithm 1, arXiv:2211.17192v2.
   """
-  _check_supported(target, eos_id, state_callback_fn, logit_callback_fn)
   description.check(rule)
   draft_length.check(policy)
   if draft_temperature is None:
     draft_temperature = temperature
+  _check_supported(target, eos_id, state_callback_fn, logit_callback_fn)
   setup = state_lib.Setup(
       target.model,
       target.params,
@@ -138,19 +138,11 @@ def speculative_sample(
       policy=policy,
       rescale_log_probs=rescale_log_probs and rule.is_lossless,
   )
-  keys, limits = _rows(
-      example_ids, seed, num_decodes, length,
-      max_decode_steps, max_decode_steps_hard_limit,
+  limits = max_decode_steps, max_decode_steps_hard_limit
+  return _decode(
+      setup, target.inputs, example_ids, seed, num_decodes, length, limits,
+      outcome_lib.COUNTING,
   )  # fmt: skip
-  state, _, counts = loop.decode(
-      setup,
-      target.inputs,
-      keys,
-      limits,
-      length=length,
-      fold=outcome_lib.COUNTING,
-  )
-  return _best_last(state, num_decodes, counts.named())
 
 
 def plain_sample(
@@ -172,27 +164,25 @@ def plain_sample(
     state_callback_fn: Callable | None = None,
     logit_callback_fn: Callable | None = None,
 ) -> Decodes:
-  """Samples one token per target call: what to compare `speculative_sample` to.
+  """Sample one token per target call: what to compare `speculative_sample` to.
 
   Args and Returns: as `speculative_sample`, without what concerns drafting.
   """
   _check_supported(target, eos_id, state_callback_fn, logit_callback_fn)
-  own_sampling = _sampling(temperature, topk, topp, minp, typicalp)
+  sampling = _sampling(temperature, topk, topp, minp, typicalp)
   setup = state_lib.Setup(
       target.model,
       target.params,
-      own_sampling,
+      sampling,
       nothing.Nothing(),
       None,
-      own_sampling,
+      sampling,
       rescale_log_probs=rescale_log_probs,
   )
-  keys, limits = _rows(
-      example_ids, seed, num_decodes, length,
-      max_decode_steps, max_decode_steps_hard_limit,
-  )  # fmt: skip
-  state, *_ = loop.decode(setup, target.inputs, keys, limits, length=length)
-  return _best_last(state, num_decodes, {})
+  limits = max_decode_steps, max_decode_steps_hard_limit
+  return _decode(
+      setup, target.inputs, example_ids, seed, num_decodes, length, limits
+  )
 
 
 def _check_supported(
@@ -212,23 +202,41 @@ def _check_supported(
     )
 
 
-def _rows(
-    example_ids, seed, num_decodes, length, max_steps, hard_limit
-) -> tuple[jax.Array, jax.Array]:
-  """Keys and limits of the rows."""
+def _decode(
+    setup: state_lib.Setup,
+    inputs: contracts.Inputs,
+    example_ids: jax.Array,
+    seed: int | jax.Array,
+    num_decodes: int,
+    length: int,
+    max_steps: tuple[int | jax.Array | None, int | None],
+    fold: outcome_lib.Fold | None = None,
+) -> Decodes:
+  """Decode all examples; the fold's result has the counts of drafting."""
   if not isinstance(seed, jax.Array):
     token_decoder.check_int32('seed', seed)
   limits = jnp.full(example_ids.shape, length, jnp.int32)
-  if max_steps is not None:
-    limits = jnp.minimum(limits, jnp.asarray(max_steps, jnp.int32))
+  steps, hard_limit = max_steps
+  if steps is not None:
+    limits = jnp.minimum(limits, jnp.asarray(steps, jnp.int32))
     if hard_limit:
       limits = jnp.minimum(limits, jnp.asarray(hard_limit, jnp.int32))
   keys = state_lib.row_keys(seed, example_ids, num_decodes)
-  return keys, jnp.repeat(limits, num_decodes)
+  options = {} if fold is None else {'fold': fold}
+  state, _, folded = loop.decode(
+      setup, inputs, keys, jnp.repeat(limits, num_decodes), length=length,
+      **options,
+  )  # fmt: skip
+  counts = {'tokens': state.num_tokens, 'target_calls': state.num_calls}
+  if fold is not None:
+    counts |= folded.named()
+  return score_order.best_last(
+      state.log_probs, (state.sequences, state.log_probs, counts), num_decodes
+  )
 
 
 def _sampling(*values) -> sampling_lib.Sampling:
-  """Returns the sampling of `make_sampling`'s arguments, in their order."""
+  """Return the sampling of `make_sampling`'s arguments, in their order."""
   if any(jnp.ndim(value) for value in values):
     raise NotImplementedError(
         'temperature, topk, topp, minp and typicalp must be one number for all'
@@ -238,14 +246,3 @@ def _sampling(*values) -> sampling_lib.Sampling:
     return sampling_lib.make_sampling(*values)
   # Handed over by a caller while tracing: there are no values to check.
   return sampling_lib.as_arrays(*values)
-
-
-def _best_last(
-    state: state_lib.State, num_decodes: int, counts: Mapping[str, jax.Array]
-) -> Decodes:
-  counts = {
-      'tokens': state.num_tokens, 'target_calls': state.num_calls, **counts
-  }  # fmt: skip
-  return score_order.best_last(
-      state.log_probs, (state.sequences, state.log_probs, counts), num_decodes
-  )

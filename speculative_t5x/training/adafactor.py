@@ -11,7 +11,7 @@ Reference: Shazeer and Stern (2018), "Adafactor", arXiv:1804.04235.
 from collections.abc import Mapping
 from typing import Any
 
-from flax import struct
+from flax.training import train_state
 import jax
 import jax.numpy as jnp
 import optax
@@ -19,21 +19,6 @@ import optax
 from speculative_t5x.training import schedules
 
 Params = Any
-
-
-@struct.dataclass
-class TrainState:
-  """The state of a training run.
-
-  Attributes:
-    step: [] int32. The number of steps made.
-    params: The float32 parameters.
-    opt_state: The state of the optimizer that `make` returns.
-  """
-
-  step: jax.Array
-  params: Params
-  opt_state: optax.OptState
 
 
 def make(
@@ -58,12 +43,14 @@ def make(
 
 def start(
     optimizer: optax.GradientTransformation, params: Params
-) -> TrainState:
+) -> train_state.TrainState:
   """Return the state before the first step."""
-  step = jnp.zeros((), jnp.int32)
   # Copied, because a train step donates the state's buffers.
   params = jax.tree.map(jnp.array, params)
-  return TrainState(step, params, optimizer.init(params))
+  state = train_state.TrainState.create(
+      apply_fn=None, params=params, tx=optimizer
+  )
+  return state.replace(step=jnp.zeros((), jnp.int32))
 
 
 def to_param_states(opt_state: optax.OptState) -> Mapping[str, Any]:
@@ -93,7 +80,7 @@ def from_param_states(
     step: int,
     params: Params,
     param_states: Mapping[str, Any],
-) -> TrainState:
+) -> train_state.TrainState:
   """Make a train state from a checkpoint, to resume a training run.
 
   This is the inverse of `to_param_states`.
@@ -107,14 +94,15 @@ def from_param_states(
   part = lambda name: jax.tree.map(
       lambda _, state: state[name], params, param_states
   )
+  state = start(optimizer, params)
   opt_state = optax.tree_utils.tree_set(
-      optimizer.init(params),
+      state.opt_state,
       count=jnp.asarray(step, jnp.int32),
       v_row=part('v_row'),
       v_col=part('v_col'),
       v=part('v'),
   )
-  state = TrainState(jnp.asarray(step, jnp.int32), params, opt_state)
+  state = state.replace(step=jnp.asarray(step, jnp.int32), opt_state=opt_state)
   # Copied, because a train step donates the state's buffers: no two leaves may
   # share a buffer (two of them are the step count), and the caller keeps its
   # arrays.

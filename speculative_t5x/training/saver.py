@@ -9,6 +9,7 @@ import time
 from typing import Any
 
 from etils import epath
+from flax.training import train_state
 import jax
 import optax
 
@@ -16,7 +17,6 @@ from speculative_t5x.loading import checkpoints
 from speculative_t5x.training import adafactor
 from speculative_t5x.training import curves
 from speculative_t5x.training import history as history_lib
-from speculative_t5x.training import losses
 from speculative_t5x.training import steps
 from speculative_t5x.training import tensorboard
 from speculative_t5x.training import training_lines
@@ -27,7 +27,7 @@ def newest(
     optimizer: optax.GradientTransformation,
     model_dir: epath.Path,
     train_steps: int,
-) -> adafactor.TrainState | None:
+) -> train_state.TrainState | None:
   """Return the state of the newest whole checkpoint; None without one.
 
   Args:
@@ -64,6 +64,7 @@ class Saver:
 
   Attributes:
     history: What was measured at the checkpoints.
+    window: The steps since the last checkpoint.
   """
 
   def __init__(
@@ -71,7 +72,7 @@ class Saver:
       validation: steps.Validation,
       model_dir: epath.Path,
       keep: int | None,
-      state: adafactor.TrainState,
+      state: train_state.TrainState,
   ):
     """Read the history, and do what is missing after a resumption.
 
@@ -89,7 +90,7 @@ class Saver:
     self._model_dir = model_dir
     self._keep = keep
     self._created = time.time()
-    self._window = training_lines.Window()
+    self.window = training_lines.Window()
     step = int(state.step)
     self.history = history_lib.History(model_dir, step)
     points = self.history.points
@@ -98,11 +99,7 @@ class Saver:
     if points:
       self.show()
 
-  def add(self, metrics: losses.Metrics) -> None:
-    """Add the metrics of the steps of a call."""
-    self._window.add(metrics)
-
-  def save(self, state: adafactor.TrainState) -> history_lib.Point:
+  def save(self, state: train_state.TrainState) -> history_lib.Point:
     """Measure a state, and save both if the measures are finite."""
     point = self._measure(state)
     checkpoints.save(
@@ -123,10 +120,10 @@ class Saver:
     points = self.history.points
     tensorboard.write(self._model_dir, points, self._created)
     curves.write(self._model_dir, points, self.history.best.step)
-    self._window = training_lines.Window()
+    self.window = training_lines.Window()
 
-  def _measure(self, state: adafactor.TrainState) -> history_lib.Point:
-    training = self._window.means()
+  def _measure(self, state: train_state.TrainState) -> history_lib.Point:
+    training = self.window.means()
     measured = self._validation(state.params)
     step = int(state.step)
     # A gradient can be NaN although the loss of its step was finite, and a

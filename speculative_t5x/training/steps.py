@@ -14,15 +14,14 @@ from collections.abc import Callable, Mapping
 import functools
 from typing import Any, Protocol
 
+from flax.training import train_state
 import jax
 from jax import lax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
-import optax
 
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
-from speculative_t5x.training import adafactor
 from speculative_t5x.training import batches
 from speculative_t5x.training import losses
 
@@ -67,10 +66,10 @@ def init_params(config: t5.T5Config, seed: int) -> Params:
 
 
 def place(
-    state: adafactor.TrainState,
+    state: train_state.TrainState,
     objective: Objective,
     mesh: jax.sharding.Mesh | None,
-) -> adafactor.TrainState:
+) -> train_state.TrainState:
   """Put a state on the devices of a mesh; without one, return it.
 
   Parameters are partitioned along the model axis. The optimizer's state is
@@ -85,18 +84,16 @@ def place(
 
 
 def make_train_steps(
-    optimizer: optax.GradientTransformation,
     seed: int,
     num_parts: int = 1,
-    state_shardings: adafactor.TrainState | None = None,
+    state_shardings: train_state.TrainState | None = None,
 ) -> Callable[
-    [Objective, adafactor.TrainState, batches.Examples, ArrayLike],
-    tuple[adafactor.TrainState, losses.Metrics],
+    [Objective, train_state.TrainState, batches.Examples, ArrayLike],
+    tuple[train_state.TrainState, losses.Metrics],
 ]:
   """Make the function that trains for several steps per call.
 
   Args:
-    optimizer: The optimizer that `adafactor.make` returned.
     seed: Seed of the dropout masks, which also depend on the step.
     num_parts: Gradient accumulation: each batch is divided into this many
       parts, which are computed one after the other and need less memory.
@@ -122,9 +119,7 @@ def make_train_steps(
     )
     divisor = objective.divisor(metrics, batch.targets.size)
     grads = jax.tree.map(lambda grad: grad / divisor, grads)
-    updates, opt_state = optimizer.update(grads, state.opt_state, state.params)
-    params = optax.apply_updates(state.params, updates)
-    return adafactor.TrainState(state.step + 1, params, opt_state), metrics
+    return state.apply_gradients(grads=grads), metrics
 
   @functools.partial(
       jax.jit, donate_argnums=1, out_shardings=(state_shardings, None)

@@ -52,10 +52,6 @@ class References:
         (cut['inputs'], cut['targets'])
         for _, cut in examples_lib.read(task, split, self.task_feature_lengths)
     ]
-    if not rows:
-      raise ValueError(
-          f'Split {split!r} of {name!r} has no examples. Pass another split.'
-      )
     return batches.pad(
         *zip(*rows, strict=True),
         config,

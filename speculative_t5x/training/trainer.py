@@ -10,6 +10,7 @@ deterministic device).
 
 from collections.abc import Callable
 import dataclasses
+import time
 
 from etils import epath
 import jax
@@ -171,19 +172,17 @@ def train(
   state = state or adafactor.start(optimizer, init())
   state = steps.place(state, objective, mesh)
   train_steps_fn = steps.make_train_steps(
-      optimizer,
       settings.seed,
       settings.num_parts,
       None if mesh is None else jax.tree.map(lambda x: x.sharding, state),
   )
-  step = int(state.step)
-  lines = training_lines.Lines(
-      settings.train_steps,
-      settings.progress_seconds,
-      learning_rate_fn,
-      step,
-      examples,
-      sum(x.size for x in jax.tree.leaves(state.params)),
+  step, started = int(state.step), time.monotonic()
+  num_params = sum(x.size for x in jax.tree.leaves(state.params))
+  lengths = examples.inputs.shape[1], examples.targets.shape[1]
+  training_lines.show(
+      f'training {num_params:,} parameters on {jax.devices()[0].device_kind}'
+      f' from step {step} to {settings.train_steps}: {examples.num_examples:,}'
+      f' examples of up to {lengths[0]} and {lengths[1]} tokens'
   )
   saver = saver_lib.Saver(validation, model_dir, settings.keep, state)
   feed = feed_lib.Feed(
@@ -195,7 +194,7 @@ def train(
       samples=samples,
   )
   periods = (samples.period,) if samples else ()
-  patience = settings.patience
+  patience, shown = settings.patience, time.monotonic()
   with sharding.scope(mesh, sharding.MODEL_PARALLEL):
     while step < settings.train_steps and (
         patience is None or saver.history.num_since_best < patience
@@ -206,15 +205,34 @@ def train(
       metrics = jax.device_get(metrics)
       interruption.check()
       _check_finite(metrics.loss, step, indices, model_dir)
-      lines.add(stop, metrics)
-      saver.add(metrics)
+      saver.window.add(metrics)
+      is_due = time.monotonic() - shown >= settings.progress_seconds
+      if is_due or stop == settings.train_steps:
+        rate = float(learning_rate_fn(stop - 1))
+        training_lines.show(
+            training_lines.progress(
+                stop, settings.train_steps, rate, saver.window
+            )
+        )
+        shown = time.monotonic()
       if settings.is_checkpoint(stop):
-        lines.saved(saver.save(state))
+        point = saver.save(state)
+        measured = training_lines.listed(point.validation)
+        training_lines.show(f'  saved step {stop}; {measured}')
         saver.show()
       step = stop
   last, best = saver.history.points[-1], saver.history.best
   folders = [str(model_dir / f'checkpoint_{x.step}') for x in (last, best)]
-  lines.end(last, best, *folders)
+  training_lines.show(
+      f'trained to step {last.step} in'
+      f' {training_lines.duration(time.monotonic() - started)}:'
+      f' {training_lines.listed(last.validation)}; saved {folders[0]}'
+  )
+  if best.step != last.step:
+    training_lines.show(
+        f'best checkpoint, step {best.step}:'
+        f' {training_lines.listed(best.validation)}; saved {folders[1]}'
+    )
   return Result(last, best, *folders)
 
 

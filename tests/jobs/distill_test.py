@@ -8,6 +8,7 @@ import json
 import pathlib
 import shutil
 import types
+from unittest import mock
 
 import jax
 import numpy as np
@@ -17,7 +18,6 @@ from speculative_t5x.jobs import distill
 from speculative_t5x.jobs import target_decodes
 from speculative_t5x.jobs.outputs import chunks
 from speculative_t5x.loading import checkpoints
-from speculative_t5x.loading import models
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.tasks import ende
 from speculative_t5x.training import divergences
@@ -125,7 +125,9 @@ class TestDistill:
 
     with contextlib.ExitStack() as other, pytest.MonkeyPatch.context() as patch:
       other.enter_context(folder_lock.hold(folder))
-      patch.setattr(target_decodes.time, 'sleep', free_after_some_tries)
+      # The lock sleeps as well, between its own tries.
+      clock = types.SimpleNamespace(sleep=free_after_some_tries)
+      patch.setattr(target_decodes, 'time', clock)
       result = _distill(target, tmp_path)
     assert len(told) == 3
     assert result.last.validation == distilled[1].last.validation
@@ -135,17 +137,11 @@ class TestDistill:
   def test_result(self, distilled):
     folder, result = distilled
     measured = result.last.validation
-    assert {'acceptance_t0', 'acceptance_t1', 'tokens_per_call_7_t1'} < set(
-        measured
-    )
+    assert {'acceptance_t0', 'tokens_per_call_7_t1'} < set(measured)
     assert 0 < measured['acceptance_t1'] < 1
     assert 1 <= measured['tokens_per_call_3_t1'] <= 4
     history = json.loads((folder / 'model/history.json').read_text())
     assert [point['step'] for point in history] == [3, 6]
-    params = checkpoints.open(result.best_checkpoint).restore_params(
-        models.abstract_params(_DRAFT)
-    )
-    assert all(np.isfinite(x).all() for x in jax.tree.leaves(params))
 
   def test_resumed_equals_uninterrupted(self, target, distilled, tmp_path):
     folder, result = distilled
@@ -215,27 +211,23 @@ class TestDistill:
     assert resumed.last.validation == whole.last.validation
     assert resumed.last.training['loss'] == whole.last.training['loss']
 
+  @pytest.mark.parametrize(
+      ('options', 'end'), [({}, 1), ({'end_of_sequence': 3}, 3)]
+  )
   def test_samples_end_at_the_end_of_the_vocabulary(
-      self, target, tmp_path, monkeypatch
+      self, target, tmp_path, monkeypatch, options, end
   ):
     """T5X's layout does not state the id."""
-    seen = []
-    make = on_policy.Samples
-
-    def samples(objective, settings, special_ids, *rest):
-      seen.append(special_ids.end)
-      return make(objective, settings, special_ids, *rest)
-
+    samples = mock.create_autospec(on_policy.Samples, side_effect=ValueError)
     monkeypatch.setattr(on_policy, 'Samples', samples)
-    for options in ({}, {'end_of_sequence': 3}):
+    with pytest.raises(ValueError):
       _distill(
           target,
-          tmp_path / str(len(seen)),
+          tmp_path,
           on_policy=on_policy.Settings(share=0.5, period=3),
-          train_steps=1,
           **options,
       )
-    assert seen == [1, 3]
+    assert samples.call_args.args[2].end == end
 
   def test_goes_on_from_a_checkpoint(self, target, distilled, tmp_path):
     """At a learning rate of 0, the measures stay those of the checkpoint."""
@@ -301,18 +293,10 @@ class TestBadInput:
   def test_another_target_at_the_same_path(self, target, distilled, tmp_path):
     """Its decodes differ, on which the training must not go on."""
     shutil.copytree(distilled[0] / 'model', tmp_path / 'model')
-    with pytest.raises(ValueError, match='other training examples and valid'):
+    with pytest.raises(ValueError, match='other data: training examples; v'):
       _distill(target, tmp_path, _Infer(target, largest=10))
     (tmp_path / 'model' / 'data.json').unlink()
     _distill(target, tmp_path, _Infer(target, largest=10))
-
-  def test_checkpoint_of_another_network_than_its_config(
-      self, target, distilled, tmp_path
-  ):
-    config = dataclasses.replace(_DRAFT, mlp_dim=9)
-    draft = origins.FromCheckpoint(distilled[1].last_checkpoint, config)
-    with pytest.raises(ValueError, match='mlp'):
-      _distill(target, tmp_path, draft=draft)
 
   def test_vocabularies(self, with_vocabulary, tmp_path):
     """The same one passes, and only what is checked after it fails."""

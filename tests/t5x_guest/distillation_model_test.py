@@ -56,9 +56,7 @@ def loss_of(model, batch, key=None):
 
 def logits(batch):
   """Returns the logits of target and draft, in this package's networks."""
-  return objective().logits(
-      PARAMS['draft'], examples(batch), enable_dropout=False
-  )
+  return objective().logits(PARAMS['draft'], examples(batch))
 
 
 class TestLoss:
@@ -99,21 +97,12 @@ class TestLoss:
     gradient = jax.grad(
         lambda params: model.loss_fn(params, tiny_pair.batch(2), None)[0]
     )(PARAMS)
-    assert all(x.any() for x in jax.tree.leaves(gradient['draft']))
     assert not any(x.any() for x in jax.tree.leaves(gradient['target']))
-
-  def test_forward_kl_is_the_default(self):
-    batch = tiny_pair.batch(2)
-    losses = [
-        float(loss_of(tiny_pair.distillation(**kwargs), batch)[0])
-        for kwargs in ({}, {'divergence': divergences.forward_kl})
-    ]
-    assert losses[0] == losses[1] > 0
 
   def test_metrics_are_of_the_draft_model_against_the_target(self):
     batch = tiny_pair.batch(16)  # the draft agrees with the target in 2 tokens
     _, metrics = loss_of(tiny_pair.distillation(), batch)
-    validation = draft_acceptance.Validation(
+    validation = draft_acceptance.validation(
         objective(),
         {t: jax.tree.map(lambda x: x[None], examples(batch)) for t in (0, 1)},
     )(PARAMS['draft'])
@@ -158,16 +147,11 @@ class TestLoss:
     found = loss_of(tiny_pair.distillation(), batch)[0]
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
-  @pytest.mark.parametrize(
-      'factor', [7.0, 'NUM_REAL_TARGET_TOKENS', 'NUM_TOTAL_TARGET_TOKENS']
-  )
+  @pytest.mark.parametrize('factor', [7.0, 'NUM_REAL_TARGET_TOKENS'])
   def test_normalizing_factors(self, factor):
     batch = tiny_pair.batch(4)
-    tokens = batch['decoder_target_tokens']
-    divisor = {
-        'NUM_REAL_TARGET_TOKENS': (tokens > 0).sum(),
-        'NUM_TOTAL_TARGET_TOKENS': tokens.size,
-    }.get(factor, factor)
+    num_tokens = (batch['decoder_target_tokens'] > 0).sum()
+    divisor = factor if isinstance(factor, float) else num_tokens
     model = tiny_pair.distillation(loss_normalizing_factor=factor)
     summed = loss_of(tiny_pair.distillation(), batch)[0]
     np.testing.assert_allclose(
@@ -408,18 +392,13 @@ class TestBadInput:
     with pytest.raises(ValueError, match='OPTIMIZER is a OptaxWrapper'):
       tiny_pair.distillation(optimizer_def=tiny_pair.OPTIMIZER)
 
-  @pytest.mark.parametrize(
-      'role, macro',
-      [('target', 'CHECKPOINT_PATH'), ('draft', 'DRAFT_CHECKPOINT_PATH')],
-  )
-  def test_missing_checkpoint(self, folder, tmp_path, role, macro):
-    paths = {'target': folder / 'target', 'draft': folder / 'pair'}
-    paths[role] = tmp_path / 'typo'
-    made = initializer(tiny_pair.distillation(), *paths.values())
-    with pytest.raises(checkpoints.CheckpointError) as error:
+  def test_missing_checkpoint(self, folder, tmp_path):
+    paths = folder / 'target', tmp_path / 'typo'
+    made = initializer(tiny_pair.distillation(), *paths)
+    with pytest.raises(
+        checkpoints.CheckpointError, match='draft .DRAFT_CHECKPOINT_PATH'
+    ):
       made.from_scratch(jax.random.PRNGKey(0))
-    assert f'{role} ({macro})' in str(error.value)
-    assert not (tmp_path / 'typo').exists()
 
 
 def test_optimizer_without_rules_of_factoring_is_taken():

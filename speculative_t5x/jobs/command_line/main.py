@@ -18,7 +18,6 @@ import io
 import itertools
 import os
 import pathlib
-import pkgutil
 import re
 import signal
 import sys
@@ -40,8 +39,6 @@ from speculative_t5x.research import interruption
 
 # TensorFlow, used only to read and tokenize, reads this when it is imported.
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
-
-gin.config.register_finalize_hook(kinds.check)
 
 _FLAGS = '--gin_file', '--gin_search_paths', '--output_dir'
 _BINDING_PREFIX = '--gin.'
@@ -429,20 +426,12 @@ def _renamed(command: _CommandLine) -> str | None:
     names = gin_text.read_macros(command.gin_files, command.folders).names
     for old, new in commands.RENAMED.items():
       # A module is named where it is imported, a class behind its module.
-      short = '.'.join(old.split('.')[-2:])
+      *_, module, last = old.split('.')
+      own = f'{module}.{last}.' if last[0].isupper() else None
       for name, place in names.items():
-        is_meant = name == old or f'{name}.'.startswith(f'{short}.')
-        if is_meant and not _exists(old):
+        if name == old or own and f'{name}.'.startswith(own):
           return f'{place}: {old} is now {new}. Correct the name.'
   return None
-
-
-def _exists(name: str) -> bool:
-  try:
-    pkgutil.resolve_name(name)
-  except (ImportError, AttributeError):
-    return False
-  return True
 
 
 def _settings() -> dict[str, str]:
@@ -474,12 +463,19 @@ def _finalize(job: commands.Job) -> None:
           f'The macro {name} is used but has no value.{_provider(name) or hint}'
       )
   _check_scopes(settings)
+  _register_check()
   try:
-    gin.finalize()  # checks kinds too
+    gin.finalize()
   except ValueError as error:
     name = str(error).partition(' ')[0]
     hint = _provider(name) if name in commands.CHOICES else ''
     raise UsageError(f'{error}{hint}') from error
+
+
+@functools.cache  # hooks stay; T5X's scripts, which do without, run elsewhere
+def _register_check() -> None:
+  """Has gin check the kinds of all settings when it finalizes them."""
+  gin.config.register_finalize_hook(kinds.check)
 
 
 def _check_scopes(settings: Mapping[str, str]) -> None:

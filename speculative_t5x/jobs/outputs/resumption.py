@@ -100,7 +100,9 @@ def _keep(
       raise ValueError(f'{file} is damaged: {remedy}.')
     if names := differing(earlier, values, may_change):
       told = [
-          f'{each} was {earlier.get(each, "unset")} and is now'
+          each  # without its digests
+          if name == DATA
+          else f'{each} was {earlier.get(each, "unset")} and is now'
           f' {values.get(each, "unset")}'
           for each in names[:_MOST_SHOWN]
       ]

@@ -118,9 +118,9 @@ class TestData:
     self._check(tmp_path)
     (tmp_path / 'checkpoint_5').mkdir()
     self._check(tmp_path, np.array(_TEXTS, order='F'))  # the same
-    with pytest.raises(ValueError, match='training with other data: texts was'):
+    with pytest.raises(ValueError, match='training with other data: texts. '):
       self._check(tmp_path, texts)
-    with pytest.raises(ValueError, match='others was .*; texts was '):
+    with pytest.raises(ValueError, match='other data: others; texts. '):
       self._check(tmp_path, texts, _OTHERS + 1)
     self._check(tmp_path)  # what was kept stays
     (tmp_path / 'data.json').unlink()
