@@ -410,8 +410,9 @@ class TestRefusals:
     wide = draft.config.replace(
         float32_attention_logits=True, dtype='bfloat16'
     )
+    own = t5_modules.Transformer(tiny_pair.configs()[1])
     for pair, named in (
-        ((target, t5_modules.Transformer(tiny_pair.configs()[1])), 'draft.*t5_modules.Transf'),
+        ((target, own), 'draft.*t5_modules.Transf'),
         ((Other(target.config), draft), 'target is a .*Other'),
         ((target.clone(config=unnamed), draft), 'mlp_activations'),
         ((target, draft.clone(config=wide)), 'draft.*float32_attention_logits'),
