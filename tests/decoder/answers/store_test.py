@@ -107,12 +107,6 @@ class TestFingerprint:
     found = embedder.fingerprint.difference(other.fingerprint)
     assert found == 'another encoder'
 
-  def test_of_another_width(self, embedder, vocabulary):
-    config = tiny.config(emb_dim=16)
-    other = answers.Embedder(tiny.model(config), vocabulary, _LENGTH)
-    found = embedder.fingerprint.difference(other.fingerprint)
-    assert found == 'an encoder of another width'
-
   def test_of_another_vocabulary(self, embedder, tmp_path):
     path = vocabulary_files.train(tmp_path / 'other.model', text='der Hund')
     other = answers.Embedder(tiny.model(_CONFIG), vocabularies.load(path), 12)
@@ -301,11 +295,6 @@ class TestFolder:
     with pytest.raises(answers.StoreError, match='by another process'):
       second.save(tmp_path)
     assert len(answers.Store.load(tmp_path, embedder)) == 6
-
-  def test_new_store_replaces_none(self, store, embedder, tmp_path):
-    store.save(tmp_path)
-    with pytest.raises(answers.StoreError, match='by another process'):
-      answers.Store(embedder).save(tmp_path)
 
   def test_locked_folder(self, store, tmp_path):
     with folder_lock.hold(tmp_path):
