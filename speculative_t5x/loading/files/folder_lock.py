@@ -59,9 +59,8 @@ def hold(path: str | os.PathLike[str]) -> Iterator[None]:
       # finds that it is not in place, and makes another.
       stack.callback(lock.unlink, missing_ok=True)
       now = datetime.datetime.now(datetime.UTC).isoformat(' ', 'seconds')
-      lock.write_text(
-          f'process {os.getpid()} on {platform.node()}, since {now}'
-      )
+      holder = f'process {os.getpid()} on {platform.node()}, since {now}'
+      lock.write_text(holder, encoding='utf-8')
     except filelock.Timeout:
       raise _in_use(lock) from None
     except FolderInUseError:
