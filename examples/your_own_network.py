@@ -15,8 +15,6 @@ import numpy as np
 
 import speculative_t5x as st
 from speculative_t5x.drafters import draft_model
-from speculative_t5x.testing import judgement
-from speculative_t5x.testing import pairs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,10 +65,10 @@ def main():
     return state @ params['head']
 
   drafter = draft_model.DraftModel(draft, 2, target.vocab_size)
-  pair = pairs.Pair(target, params, drafter, draft.random(1), inputs, (4, 3),
-                    find_logits, judgement.ROUNDING)  # fmt: skip
-  policy = st.draft_length.Fixed()
-  judgement.check(pair, policy, temperatures=(1.0, 0.0), tolerance=1e-4)
+  limits = 4, 3  # tokens per output
+  pair = st.testing.Pair(target, params, drafter, draft.random(1), inputs,
+                         limits, find_logits)  # fmt: skip
+  st.testing.check_pair(pair)
   print('Outputs follow the distribution of the target.')
 
 

@@ -333,10 +333,10 @@ class TokenDecoder:
     decoded = jax.device_get(self.speculative(request))
     check_finite(decoded)
     sequences, _ = best_last(decoded, self.num_decodes)
-    return [
-        batching.text_ids(decodes[-1].tolist(), special_ids)
-        for decodes in sequences[: len(ids)]
-    ]
+    best = sequences[: len(ids), -1].tolist()
+    # A row without an end has as many tokens as fit, and no padding.
+    end = special_ids.end
+    return [row[: row.index(end)] if end in row else row for row in best]
 
   @property
   def reads_hints(self) -> bool:

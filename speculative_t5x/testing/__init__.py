@@ -14,6 +14,7 @@ Each returns nothing, or raises an error that says what is wrong.
 """
 
 from speculative_t5x.testing.boxes import constant_boxes as constant_boxes
+from speculative_t5x.testing.pairs import Pair as Pair
 from speculative_t5x.testing.reachable import (
     exact_distribution as exact_distribution,
 )
@@ -25,6 +26,7 @@ from speculative_t5x.testing.rules import join as join
 from speculative_t5x.testing.rules import mean_accepted as mean_accepted
 from speculative_t5x.testing.rules import outputs as outputs
 from speculative_t5x.testing.step_checks import check_drafter as check_drafter
+from speculative_t5x.testing.step_checks import check_pair as check_pair
 from speculative_t5x.testing.step_checks import check_policy as check_policy
 from speculative_t5x.testing.table_pairs import KINDS as KINDS
 from speculative_t5x.testing.table_pairs import Tables as Tables

@@ -44,7 +44,7 @@ class Pair:
   inputs: np.ndarray
   limits: tuple[int, ...]
   find_logits: Callable[[int, tuple[int, ...]], np.ndarray]
-  tolerance: float
+  tolerance: float = 1e-5
   hints: np.ndarray | None = None
 
 

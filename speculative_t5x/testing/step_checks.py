@@ -72,7 +72,7 @@ def check_drafter(
         hints=hints,
     )
     for policy in _POLICIES:
-      _check(pair, policy, temperatures, tolerance)
+      check_pair(pair, policy, temperatures, tolerance)
 
 
 def check_policy(
@@ -117,7 +117,7 @@ def check_policy(
     pair = pairs.of_tables(
         drafter, params, vocab_size=vocab_size, tolerance=_ROUNDING
     )
-    lengths = _check(pair, policy, temperatures, tolerance)
+    lengths = check_pair(pair, policy, temperatures, tolerance)
     if policy.is_constant and lengths - {gamma}:
       raise AssertionError(
           f'The policy {policy.name} has is_constant = True, and there are'
@@ -126,16 +126,25 @@ def check_policy(
       )
 
 
-def _check(
+def check_pair(
     pair: pairs.Pair,
-    policy: contracts.DraftLengthPolicy,
-    temperatures: Sequence[float],
-    tolerance: float,
+    policy: contracts.DraftLengthPolicy = draft_length.Fixed(),  # noqa: B008
+    temperatures: Sequence[float] = (1.0, 0.0),
+    tolerance: float = 1e-4,
 ) -> set[int]:
-  """Checks that outputs of the rule of the paper follow the target.
+  """Checks that outputs of a pair follow the target, whatever its network.
 
+  All outputs are enumerated, with the rule of the paper.
+
+  Args:
+    pair: A target and a drafter of few tokens, and the target's logits.
+    policy: Draft length policy.
+    temperatures: Temperatures of target and drafter.
+    tolerance: The largest total variation distance that passes.
   Returns:
     The lengths of drafts, see `reachable.Reached`.
+  Raises:
+    AssertionError: see `check_drafter`.
   """
   program = step_programs.Program(pair, policy)
   lengths = set()

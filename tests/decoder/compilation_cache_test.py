@@ -95,7 +95,6 @@ class TestUsersChoice:
   @pytest.mark.parametrize(
       'name, value, folder',
       [
-          ('JAX_COMPILATION_CACHE_DIR', 'mine', 'mine'),
           ('JAX_COMPILATION_CACHE_DIR', '', ''),
           ('JAX_ENABLE_COMPILATION_CACHE', 'false', None),
       ],
@@ -127,12 +126,6 @@ class TestNotWritable:
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith('Compiling without a cache, because its folder')
     assert f"Not a directory: '{unset / 'speculative_t5x' / 'jax'}'" in line
-
-  def test_no_rights(self, unset, capsys, monkeypatch):
-    monkeypatch.setattr(os, 'access', lambda *_: False)
-    compilation_cache.enable('a')
-    assert _folder() is None
-    assert 'Permission denied: ' in capsys.readouterr().err
 
   def test_work_continues(self, unset):
     unset.write_text('a file')
@@ -177,18 +170,12 @@ class TestWatch:
     jax.config.update('jax_persistent_cache_min_compile_time_secs', 0)
     self.x = jnp.arange(4.0)
 
-  def test_loaded_the_second_time(self):
-    compilation_cache.enable('a')
-    with compilation_cache.watch() as first:
-      assert _program()(self.x) == 14
-    with compilation_cache.watch() as second:
-      assert _program()(self.x) == 14
-    assert len(first) == 0 and len(second) == 1
-
   def test_loaded_by_another_process(self, unset):
     """The other process shares only the folder."""
     compilation_cache.enable('a')
-    _program()(self.x)
+    with compilation_cache.watch() as loaded:
+      _program()(self.x)
+    assert not loaded
     assert list(unset.rglob('*-cache'))
     jax_cache.reset_cache()
     jax.clear_caches()

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 import sentencepiece
 
-from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import text_decoder
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models as loading_models
@@ -21,7 +20,6 @@ from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.loading.drafters import early_exit_source
 from speculative_t5x.loading.drafters import lookup_source
-from speculative_t5x.speculation import contracts
 from tests import tiny
 
 CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
@@ -100,17 +98,6 @@ class TestDecode:
     np.testing.assert_array_equal(found.scores, np.zeros((3, 1)))
     assert found.decoded.num_calls.sum() < expected.decoded.num_calls.sum()
 
-  def test_shapes_and_types(self):
-    found = pair().decode(TEXTS, temperature=1.0)
-    assert found.sequences.shape == (3, 1, LENGTH)
-    assert found.scores.shape == (3, 1)
-    assert np.all(found.scores < 0)
-    assert found.num_truncated == 0
-    assert [len(decodes) for decodes in found.texts] == [1, 1, 1]
-    for (text,), (ids,) in zip(found.texts, found.sequences):
-      assert text == text_of(ids)
-    assert any(text for (text,) in found.texts)
-
   def test_samples_depend_on_example_id_and_seed(self):
     run = lambda **options: pair().decode(TEXTS, temperature=1.0, **options)
     first = run(example_ids=[7, 8, 9], seed=3)
@@ -157,15 +144,6 @@ class TestNumDecodes:
       for text, ids in zip(several.texts[example], several.sequences[example]):
         assert text == text_of(ids)
 
-  def test_first_decode_is_that_of_a_single_one(self, several):
-    single = pair().decode(TEXTS, temperature=1.0, seed=5)
-    np.testing.assert_array_equal(
-        several.decoded.sequences[::3], single.sequences[:, 0]
-    )
-    np.testing.assert_allclose(
-        several.decoded.log_probs[::3], single.scores[:, 0], atol=1e-3
-    )
-
 
 class TestPaddedIds:
 
@@ -176,15 +154,6 @@ class TestPaddedIds:
     run = lambda pair: pair.decode_plain(TEXTS, temperature=8.0).sequences
     assert np.any(run(pair()) >= num_pieces)
     assert np.all(run(pair(mask_padded_ids=True)) < num_pieces)
-
-  def test_ids_without_a_piece_are_shown_as_unknown(self):
-    word = vocabulary().encode('red')
-    ids = [*word, 60, 0, *word, 1, *word]
-    special_ids = contracts.SpecialIds(end=1, padding=0, start=0)
-    ids = batching.text_ids(ids, special_ids)
-    assert ids == [*word, 60, *word]
-    unknown = vocabulary().decode([vocabulary().unk_id])
-    assert vocabulary().decode(ids) == f'red{unknown} red'
 
   def test_unknown_text_is_counted(self):
     assert pair().decode_plain(TEXTS).num_unknown == 0
@@ -229,21 +198,14 @@ class TestRequest:
       pair().make_request(['a red bell', empty])
 
   @pytest.mark.parametrize(
-      'bad', [1.0, 2**31, -(2**31) - 1, 'a', None, np.array([1])]
+      'bad', [1.0, 2**31, -(2**31) - 1, None, np.array([1])]
   )
   def test_example_ids_that_are_no_integers(self, bad):
-    ids = [7] * len(TEXTS)
-    ids[1] = bad
+    # Any type of integer will do.
+    ids = [np.int64(-(2**31)), bad, jnp.int32(3)]
     said = r'example_ids\[1\] must be an integer of 32 bits, got '
     with pytest.raises(ValueError, match=said):
       pair().make_request(TEXTS, example_ids=ids)
-
-  def test_example_ids_of_any_integer_type(self):
-    ids = [7] * len(TEXTS)
-    for bound in (2**31 - 1, np.int64(-(2**31)), np.uint8(3), jnp.int32(3)):
-      ids[1] = bound
-      request, _ = pair().make_request(TEXTS, example_ids=ids)
-      assert int(request.example_ids[1]) == int(bound)
 
   def test_draft_model_uses_the_targets_temperature(self):
     request, _ = pair().make_request(TEXTS, temperature=0.5, topk=3)
@@ -297,14 +259,6 @@ class TestHints:
     with pytest.raises(ValueError, match='does not read hints.*FromContext'):
       pair().decode(TEXTS, hints=['a', None, None])
     pair().decode(TEXTS, hints=[None, None, None])
-
-  def test_lengths_recompile_seldom(self):
-    found = self.looking_up()
-    found.decode(TEXTS, hints=['a', None, None])
-    size = found.tokens._jit_speculative._cache_size()
-    for count in (2, 5, 9):
-      found.decode(TEXTS, hints=[' '.join(['bell'] * count), 'a red', None])
-    assert found.tokens._jit_speculative._cache_size() == size
 
   def test_are_cut_to_their_length(self):
     found = self.looking_up(hints_length=3)
@@ -396,11 +350,12 @@ def save(path, noise=0.0, has_vocabulary=True):
   return path
 
 
-class TestLoad:
+@pytest.fixture(scope='module')
+def target(tmp_path_factory):
+  return save(tmp_path_factory.mktemp('model') / 'target')
 
-  @pytest.fixture(scope='class')
-  def target(self, tmp_path_factory):
-    return save(tmp_path_factory.mktemp('model') / 'target')
+
+class TestLoad:
 
   def load(self, *args, **options):
     settings = dict(gamma=GAMMA, inputs_length=12, targets_length=LENGTH)

@@ -680,6 +680,12 @@ def test_vocabulary_of_the_checkpoint_folder(paths, tmp_path):
   assert jnp.int32(found.eos_id) == 1
 
 
+def _inputs_of(store):
+  """Returns the inputs in a store of answers, the oldest first."""
+  lines = np.load(f'{store}/answers.npz')['answers'].tobytes().splitlines()
+  return [json.loads(line)[1] for line in lines]
+
+
 class TestEarlierAnswers:
 
   @pytest.fixture
@@ -802,8 +808,7 @@ class TestEarlierAnswers:
     folder = answers.Folder(store, append=True)
     for name, text in zip('ab', _TEXTS, strict=False):
       run([text], answers=folder, output_dir=tmp_path / name, drafter=None)
-    lines = (tmp_path / 'store/version_2/answers.jsonl').read_text()
-    inputs = [json.loads(line)[1] for line in lines.splitlines()]
+    inputs = _inputs_of(store)
     assert inputs == _TEXTS[:2]
 
   def test_append_without_a_folder(self, paths, store):

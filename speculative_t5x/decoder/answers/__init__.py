@@ -10,13 +10,13 @@ needs the package usearch: `pip install 'speculative_t5x[answers]'`.
 
 from speculative_t5x.decoder.answers.embedding import Embedder
 from speculative_t5x.decoder.answers.finder import Finder
-from speculative_t5x.decoder.answers.folder import Folder
+from speculative_t5x.decoder.answers.finder import Folder
 from speculative_t5x.decoder.answers.store import MAX_ANSWERS
 from speculative_t5x.decoder.answers.store import MIN_SIMILARITY
 from speculative_t5x.decoder.answers.store import Answer
 from speculative_t5x.decoder.answers.store import Match
 from speculative_t5x.decoder.answers.store import Store
-from speculative_t5x.decoder.answers.versions import StoreError
+from speculative_t5x.decoder.answers.store import StoreError
 
 __all__ = [
     'Answer',

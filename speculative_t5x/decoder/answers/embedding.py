@@ -1,9 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs as vectors: the mean of what the target's encoder makes of them.
-
-Legend: texts, inputs_length, embed (width of the encoder).
-"""
+"""Inputs as vectors: the mean of what the target's encoder makes of them."""
 
 from collections.abc import Sequence
 import dataclasses
@@ -19,6 +16,7 @@ from speculative_t5x.loading import models
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
+from speculative_t5x.speculation import ranges
 
 _MAX_BATCH = 64
 _MIN_LENGTH = 16
@@ -36,8 +34,8 @@ class Fingerprint:
   not depend on the decoder.
 
   Attributes:
-    vocabulary: hash of its pieces.
-    probe: vector of a fixed input, normalized.
+    vocabulary: Hash of the pieces.
+    probe: Vector of a fixed input, normalized.
   """
 
   vocabulary: str
@@ -59,10 +57,6 @@ class Embedder:
 
   Compiles once per shape. Batches and lengths are powers of two, so that there
   are few shapes.
-
-  Attributes:
-    model: the target.
-    vocabulary: of the target.
   """
 
   def __init__(
@@ -74,17 +68,14 @@ class Embedder:
     """Binds model and vocabulary; compiles nothing yet.
 
     Args:
-      model: the target.
-      vocabulary: of the target.
-      inputs_length: inputs are cut to this many tokens, end included.
+      model: Target, whose encoder is used.
+      vocabulary: Vocabulary of the target.
+      inputs_length: Inputs are cut to this many tokens, end included.
     Raises:
       vocabularies.VocabularyError: if the vocabulary is not the model's.
       ValueError: for a length below 1.
     """
-    if inputs_length < 1:
-      raise ValueError(
-          f'inputs_length must be at least 1, got {inputs_length}.'
-      )
+    ranges.check_settings(ranges.COUNT, inputs_length=inputs_length)
     models.check_end('of the inputs', vocabulary.eos_id, model.special_ids)
     self.vocabulary = models.fit_vocabulary(vocabulary, model)
     self.model = model
@@ -108,8 +99,10 @@ class Embedder:
     """Returns the normalized vectors of inputs, [texts, embed] float32.
 
     Raises:
-      ValueError: for an empty input.
+      ValueError: for an empty input, or one text in place of a list.
     """
+    if isinstance(texts, str):
+      raise ValueError(f'texts must be a list of texts, got {texts!r}.')
     end = self.vocabulary.eos_id
     rows = []
     for number, text in enumerate(texts):
@@ -127,19 +120,15 @@ class Embedder:
 
   def _embed_rows(self, rows: Sequence[Sequence[int]]) -> np.ndarray:
     """Returns the vectors of at most _MAX_BATCH rows of ids."""
-    length = max(_power_of_two(max(map(len, rows))), _MIN_LENGTH)
-    size = sharding.round_up(self.model.mesh, _power_of_two(len(rows)))
+    length = max(batching.power_of_two(max(map(len, rows))), _MIN_LENGTH)
+    size = batching.power_of_two(len(rows))
+    size = sharding.round_up(self.model.mesh, size)
     # A row without tokens would have no mean.
     filled = [*rows, *[rows[0]] * (size - len(rows))]
     tokens = jnp.asarray(batching.pad(filled, length))
     with sharding.scope(self.model.mesh, self.model.rules):
       vectors = self._jit_embed(self.model.params, tokens)
     return np.asarray(vectors)[: len(rows)]
-
-
-def _power_of_two(count: int) -> int:
-  """Returns the least power of two from a count on."""
-  return 1 << (count - 1).bit_length()
 
 
 def _embed(

@@ -1,23 +1,22 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs and outputs, found by the vectors of their inputs.
-
-Legend: texts, embed (width of the encoder).
-"""
+"""Inputs and outputs, found by the vectors of their inputs."""
 
 from collections.abc import Sequence
 import dataclasses
 import hashlib
+import io
 import json
 from typing import Any, NamedTuple
+import zipfile
 
 from etils import epath
 import numpy as np
 
 from speculative_t5x.decoder.answers import embedding
-from speculative_t5x.decoder.answers import versions
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.loading.files import json_lines
+from speculative_t5x.loading.files import whole_files
 from speculative_t5x.speculation import ranges
 
 MAX_ANSWERS = 10_000
@@ -25,16 +24,25 @@ MAX_ANSWERS = 10_000
 # similar to an input in a store of the first ones, and 3 of 200 if the store
 # has only other topics.
 MIN_SIMILARITY = 0.7
-_ANSWERS, _INDEX = 'answers.jsonl', 'inputs.usearch'
+FILE = 'answers.npz'  # in the folder of a store
+# What reading a damaged archive raises, and what means nothing in it.
+_DAMAGES = (
+    zipfile.BadZipFile, EOFError, LookupError, OSError, RuntimeError, TypeError,
+    ValueError,
+)  # fmt: skip
+
+
+class StoreError(ValueError):
+  """A store that is missing, damaged, empty, or of another model."""
 
 
 class Answer(NamedTuple):
   """An output for an input.
 
   Attributes:
-    text: the input.
-    output: its output.
-    tokens: ids of the output, without the end of sequence.
+    text: The input.
+    output: Its output.
+    tokens: Token ids of the output, without the end of sequence.
   """
 
   text: str
@@ -46,8 +54,8 @@ class Match(NamedTuple):
   """An answer that was found.
 
   Attributes:
-    answer: to an input like the one that was asked for.
-    similarity: of both inputs, the cosine of their vectors.
+    answer: An answer to an input like the one that was asked for.
+    similarity: Cosine of the vectors of both inputs.
   """
 
   answer: Answer
@@ -58,12 +66,11 @@ class Store:
   """Answers to earlier inputs, at most a given number.
 
   One more answer takes the place of the oldest one, and a new answer to an
-  equal input that of the answer before. Reading changes nothing, so that any
-  number of processes may read a folder while one writes to it.
+  equal input that of the answer before.
 
   Attributes:
-    embedder: of the target.
-    max_answers: the most answers to keep.
+    embedder: Computes the vectors of inputs.
+    max_answers: The most answers to keep.
   """
 
   def __init__(
@@ -72,8 +79,8 @@ class Store:
     """Makes an empty store.
 
     Args:
-      embedder: of the target.
-      max_answers: the most answers to keep, at least 1.
+      embedder: Computes the vectors of inputs.
+      max_answers: The most answers to keep, at least 1.
     Raises:
       ModuleNotFoundError: if usearch is not installed.
       ValueError: for a number of answers below 1.
@@ -81,11 +88,10 @@ class Store:
     ranges.check_settings(ranges.COUNT, max_answers=max_answers)
     self.max_answers = max_answers
     self.embedder = embedder
-    self._answers: dict[int, Answer] = {}  # the oldest first
-    self._keys: dict[str, int] = {}  # by the input
-    self._next_key = 0
+    self._answers: dict[int, Answer] = {}  # by their keys, the oldest first
+    self._keys: dict[str, int] = {}  # by their inputs
     self._index = None
-    self._version: int | None = None
+    self._saved: str | None = None  # digest of the file, None for no file
     _index_class()
 
   @classmethod
@@ -95,50 +101,50 @@ class Store:
       embedder: embedding.Embedder,
       max_answers: int | None = None,
   ) -> 'Store':
-    """Returns the store in a folder.
+    """Returns the store in a folder, local or remote.
 
     Args:
-      path: of the folder, local or remote.
-      embedder: of the target.
-      max_answers: None for the number that it was saved with.
+      path: Folder of the store.
+      embedder: Computes the vectors of inputs.
+      max_answers: The most answers to keep; None for the number that the store
+        was saved with.
     Raises:
-      versions.StoreError: if there is no store, if it is damaged, or if it is
-        of another encoder or vocabulary.
+      StoreError: if there is no store, if it is damaged, or if it is of another
+        encoder or vocabulary.
       ModuleNotFoundError: if usearch is not installed.
     """
-    folder = epath.Path(path)
-    _index_class()
-    if (number := versions.newest(folder)) is None:
-      raise versions.StoreError(
+    if not exists(path):
+      raise StoreError(
           f'There is no store of answers in {path}. Correct the path, or make a'
           ' store: by an infer job with --gin.ANSWERS_APPEND=True, or by'
           ' Store.save in Python.'
       )
-    saved = versions.read(folder, number)
+    data = (epath.Path(path) / FILE).read_bytes()
     try:
-      fingerprint = embedding.Fingerprint(**saved.manifest['encoder'])
+      # The file is a zip archive: a part whose checksum is wrong is an error.
+      parts = {k: v.tobytes() for k, v in np.load(io.BytesIO(data)).items()}
+      manifest = json.loads(parts['manifest'])
+      fingerprint = embedding.Fingerprint(**manifest['encoder'])
+      keyed = map(json.loads, parts['answers'].splitlines())
+      answers = {key: Answer(x, y, tuple(z)) for key, x, y, z in keyed}
+      index = _index_class().restore(parts['index']) if answers else None
       if max_answers is None:
-        max_answers = saved.manifest['max_answers']
-      lines = saved.files[_ANSWERS].splitlines()
-      keyed = [
-          (key, Answer(x, y, tuple(z)))
-          for key, x, y, z in map(json.loads, lines)
-      ]
-      index = _index_class().restore(saved.files[_INDEX]) if keyed else None
-    except (KeyError, TypeError, ValueError) as error:
-      raise saved.damaged(str(error)) from error
+        max_answers = manifest['max_answers']
+    except _DAMAGES as e:
+      raise StoreError(
+          f'The store of answers {path} is damaged ({e}). Remove {FILE} there,'
+          ' or copy it again.'
+      ) from e
     # An empty store holds nothing of any encoder.
-    if keyed and (difference := fingerprint.difference(embedder.fingerprint)):
-      raise versions.StoreError(
+    if answers and (difference := fingerprint.difference(embedder.fingerprint)):
+      raise StoreError(
           f'The store of answers {path} is of {difference}. Give the target'
           ' that it was made with, or another folder.'
       )
     store = cls(embedder, max_answers)
-    store._answers = dict(keyed)
-    store._keys = {answer.text: key for key, answer in keyed}
-    store._next_key = 1 + max(store._answers, default=-1)
-    store._index = index
-    store._version = number
+    store._index, store._answers = index, answers
+    store._keys = {answer.text: key for key, answer in answers.items()}
+    store._saved = _digest(data)
     store._drop_oldest()
     return store
 
@@ -154,22 +160,16 @@ class Store:
     """Adds answers; later ones count as newer.
 
     Args:
-      texts: inputs, none empty.
-      outputs: one per input.
-      tokens: ids of the outputs as they were decoded, without the end of
+      texts: Inputs, none empty.
+      outputs: One output per input.
+      tokens: Token ids of the outputs as they were decoded, without the end of
         sequence; None to encode the outputs.
     Raises:
       ValueError: for an empty input, one text in place of a list, or if the
         numbers differ.
     """
-    _check_lists(texts=texts, outputs=outputs)
     if tokens is None:
       tokens = [self.embedder.vocabulary.encode(each) for each in outputs]
-    if not len(texts) == len(outputs) == len(tokens):
-      raise ValueError(
-          f'There are {len(texts)} inputs, {len(outputs)} outputs and'
-          f' {len(tokens)} lists of tokens. Give one of each per answer.'
-      )
     newest = {
         text: Answer(text, output, tuple(map(int, ids)))
         for text, output, ids in zip(texts, outputs, tokens, strict=True)
@@ -178,9 +178,10 @@ class Store:
     if not answers:
       return
     vectors = self.embedder.embed([each.text for each in answers])
+    # Keys grow, and none is used twice while its answer is kept.
+    first = 1 + max(self._answers, default=-1)
+    keys = range(first, first + len(answers))
     self._remove([self._keys[x.text] for x in answers if x.text in self._keys])
-    keys = range(self._next_key, self._next_key + len(answers))
-    self._next_key += len(answers)
     if self._index is None:
       self._index = _index_class()(ndim=vectors.shape[1], dtype='f32')
     # In one thread the same answers always give the same index.
@@ -200,18 +201,17 @@ class Store:
     The search is approximate, as that of usearch is.
 
     Args:
-      texts: inputs, none empty.
-      count: the most answers per input, at least 1.
-      min_similarity: of their inputs, in [-1, 1].
+      texts: Inputs, none empty.
+      count: The most answers per input, at least 1.
+      min_similarity: Least similarity of the inputs, in [-1, 1].
     Returns:
       A list per input, which is empty if no input is similar enough.
     Raises:
-      versions.StoreError: if the store is empty.
+      StoreError: if the store is empty.
       ValueError: for an empty input, one text in place of a list, or a number
         out of range.
     """
     check(count=count, min_similarity=min_similarity)
-    _check_lists(texts=texts)
     self.check_not_empty()
     vectors = self.embedder.embed(texts)
     return [self.nearest_to(each, count, min_similarity) for each in vectors]
@@ -226,8 +226,8 @@ class Store:
 
     Args:
       vector: [embed] float32, normalized, see `embedding.pool`.
-      count: see `nearest`.
-      min_similarity: see `nearest`.
+      count: See `nearest`.
+      min_similarity: See `nearest`.
     """
     found = self._index.search(vector, min(count, len(self)), threads=1)
     matches = [
@@ -239,19 +239,12 @@ class Store:
   @property
   def digest(self) -> str:
     """Hash of the answers."""
-    return hashlib.sha256(self._lines()).hexdigest()
-
-  def _lines(self) -> bytes:
-    lines = [
-        json_lines.dumps([key, *answer])
-        for key, answer in self._answers.items()
-    ]
-    return ''.join(f'{line}\n' for line in lines).encode()
+    return _digest(self._lines())
 
   def check_not_empty(self) -> None:
-    """Raises versions.StoreError if there is no answer."""
+    """Raises StoreError if there is no answer."""
     if not self._answers:
-      raise versions.StoreError(
+      raise StoreError(
           'The store of answers is empty, so that no request can have hints'
           ' from it. Add answers first, or decode without the store.'
       )
@@ -259,35 +252,43 @@ class Store:
   def save(self, path: epath.PathLike) -> None:
     """Writes the store to a folder, which is made if it is missing.
 
-    A reader sees the store as it was before or after, also if the process is
-    killed meanwhile.
+    One file is replaced as a whole: a reader sees the store as it was before or
+    after, also if the process is killed meanwhile.
 
     Args:
-      path: of the folder, local or remote.
+      path: Folder, local or remote.
     Raises:
-      versions.StoreError: if somebody else has written there since the store
-        was loaded from it or saved to it.
-      folder_lock.FolderInUseError: if somebody else is writing there.
+      StoreError: if another process has written there since the store was
+        loaded from it or saved to it.
+      folder_lock.FolderInUseError: if another process is writing there.
       OSError: if the folder cannot be written to.
     """
     folder = epath.Path(path)
-    files = {
-        _ANSWERS: self._lines(),
-        _INDEX: bytes(self._index.save()) if self._answers else b'',
-    }
     manifest = {
         'max_answers': self.max_answers,
         'encoder': dataclasses.asdict(self.embedder.fingerprint),
     }
+    buffer = io.BytesIO()
+    parts = {
+        'manifest': json.dumps(manifest, allow_nan=False).encode(),
+        'answers': self._lines(),
+        'index': bytes(self._index.save()) if self._answers else b'',
+    }
+    np.savez(buffer, **{k: np.frombuffer(v, 'u1') for k, v in parts.items()})
+    data = buffer.getvalue()
     with folder_lock.hold(folder):
-      if versions.newest(folder) != self._version:
-        raise versions.StoreError(
-            f'The store of answers {path} was written by somebody else. Load it'
-            ' again and add the new answers to that, or save to another folder.'
+      before = (folder / FILE).read_bytes() if exists(folder) else None
+      if self._saved != (None if before is None else _digest(before)):
+        raise StoreError(
+            f'The store of answers {path} was written by another process. Load'
+            ' it again and add the new answers, or save to another folder.'
         )
-      number = versions.next_number(folder)
-      versions.write(folder, number, manifest, files)
-    self._version = number
+      whole_files.replace(folder, FILE, data)
+    self._saved = _digest(data)
+
+  def _lines(self) -> bytes:
+    lines = (json_lines.dumps([k, *x]) for k, x in self._answers.items())
+    return ''.join(f'{line}\n' for line in lines).encode()
 
   def _drop_oldest(self) -> None:
     surplus = len(self._answers) - self.max_answers
@@ -299,17 +300,19 @@ class Store:
       del self._keys[self._answers.pop(key).text]
 
 
+def exists(folder: epath.PathLike) -> bool:
+  """Returns whether a folder has a store."""
+  return (epath.Path(folder) / FILE).is_file()
+
+
 def check(*, count: int, min_similarity: float) -> None:
   """Raises ValueError for arguments of `Store.nearest` out of range."""
   ranges.check_settings(ranges.COUNT, count=count)
   ranges.check_settings(ranges.COSINE, min_similarity=min_similarity)
 
 
-def _check_lists(**texts: Sequence[str]) -> None:
-  """Raises ValueError for one text where a list is needed."""
-  for name, given in texts.items():
-    if isinstance(given, str):
-      raise ValueError(f'{name} must be a list of texts, got {given!r}.')
+def _digest(data: bytes) -> str:
+  return hashlib.sha256(data).hexdigest()
 
 
 def _index_class() -> Any:

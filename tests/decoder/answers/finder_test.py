@@ -59,19 +59,11 @@ def _hints(request):
   return hints_lib.unstack(np.asarray(request.hints), 0)
 
 
-class TestVectors:
-
-  def test_are_those_of_the_embedder(self, decoder, embedder):
-    request, _ = decoder.make_request(_TEXTS)
-    features = decoder.tokens.encode(request)
-    found = embedding.pool(features, request.encoder_input_tokens, 0)
-    np.testing.assert_allclose(found, embedder.embed(_TEXTS), atol=1e-5)
-
-  def test_of_a_row_without_tokens(self):
-    found = embedding.pool(
-        jnp.ones((2, 3, 4)), jnp.array([[5, 1, 0], 3 * [0]]), 0
-    )
-    np.testing.assert_allclose(found, [4 * [0.5], 4 * [0.0]])
+def test_vectors_are_those_of_the_embedder(decoder, embedder):
+  request, _ = decoder.make_request(_TEXTS)
+  features = decoder.tokens.encode(request)
+  found = embedding.pool(features, request.encoder_input_tokens, 0)
+  np.testing.assert_allclose(found, embedder.embed(_TEXTS), atol=1e-5)
 
 
 class TestFinder:
@@ -120,12 +112,6 @@ class TestFinder:
     found = finder(request.replace(encoder_input_tokens=tokens))
     assert [len(each) for each in _hints(found)] == [1, 0]
 
-  def test_several(self, decoder, store):
-    request, _ = decoder.make_request(_TEXTS[:1])
-    finder = answers.Finder(decoder.tokens, store, 3, -1.0)
-    (found,) = _hints(finder(request))
-    assert len(found) == 3
-
   def test_one_width(self, decoder, store):
     """Requests with an answer and without have hints of one shape."""
     finder = answers.Finder(decoder.tokens, store, min_similarity=0.999)
@@ -139,7 +125,7 @@ class TestFinder:
     with pytest.raises(answers.StoreError, match='is empty'):
       answers.Finder(decoder.tokens, answers.Store(embedder))
 
-  @pytest.mark.parametrize('surplus', [0, 1, 9])
+  @pytest.mark.parametrize('surplus', [0, 9])
   def test_answer_without_an_end(self, decoder, embedder, surplus):
     """One that was truncated, or is of a decoder of longer outputs."""
     store = answers.Store(embedder)
@@ -148,10 +134,6 @@ class TestFinder:
     request, _ = decoder.make_request(_TEXTS[:1])
     found = answers.Finder(decoder.tokens, store)(request)
     assert _hints(found) == [[ids[:_LENGTH]]]
-
-  def test_text_decoder(self, decoder, store):
-    with pytest.raises(ValueError, match='got a TextDecoder.* tokens'):
-      answers.Finder(decoder, store)
 
   def test_store_of_another_model(self, decoder):
     other = answers.Embedder(tiny.model(_CONFIG), decoder.vocabulary, _INPUTS)
@@ -163,10 +145,3 @@ class TestFinder:
     other = decoder.tokens.with_drafter(drafter, 2)
     with pytest.raises(ValueError, match='configs/drafters/lookup.gin'):
       answers.Finder(other, store)
-
-  @pytest.mark.parametrize(
-      'options', [{'count': 0}, {'min_similarity': 2}, {'count': '1'}]
-  )
-  def test_bad_options(self, decoder, store, options):
-    with pytest.raises(ValueError, match=f'{next(iter(options))} must'):
-      answers.Finder(decoder.tokens, store, **options)

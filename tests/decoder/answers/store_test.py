@@ -3,6 +3,7 @@
 """Tests of the store of earlier answers, with a tiny encoder."""
 
 import dataclasses
+import os
 import re
 import sys
 
@@ -10,7 +11,6 @@ import numpy as np
 import pytest
 
 from speculative_t5x.decoder import answers
-from speculative_t5x.decoder.answers import versions
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.files import folder_lock
 from tests import full_disk
@@ -52,10 +52,6 @@ def _found(store, texts=_TEXTS, **options):
   ]
 
 
-def _versions(folder) -> list[str]:
-  return sorted(path.name for path in folder.iterdir())
-
-
 class TestEmbedder:
 
   def test_vectors_are_normalized(self, embedder):
@@ -79,15 +75,12 @@ class TestEmbedder:
         atol=1e-6,
     )
 
-  def test_no_texts(self, embedder):
-    assert embedder.embed([]).shape == (0, _CONFIG.emb_dim)
-
   def test_empty_input(self, embedder):
     with pytest.raises(ValueError, match='Input 1 is empty'):
       embedder.embed(['geht', ''])
 
   def test_length_below_one(self, vocabulary):
-    with pytest.raises(ValueError, match='inputs_length must be at least 1'):
+    with pytest.raises(ValueError, match='inputs_length must be'):
       answers.Embedder(tiny.model(_CONFIG), vocabulary, 0)
 
 
@@ -113,12 +106,6 @@ class TestFingerprint:
     )
     found = embedder.fingerprint.difference(other.fingerprint)
     assert found == 'another encoder'
-
-  def test_of_another_width(self, embedder, vocabulary):
-    config = tiny.config(emb_dim=16)
-    other = answers.Embedder(tiny.model(config), vocabulary, _LENGTH)
-    found = embedder.fingerprint.difference(other.fingerprint)
-    assert found == 'an encoder of another width'
 
   def test_of_another_vocabulary(self, embedder, tmp_path):
     path = vocabulary_files.train(tmp_path / 'other.model', text='der Hund')
@@ -158,31 +145,16 @@ class TestNearest:
     assert len(store.nearest(['Mann Mann'], min_similarity=below)[0]) == 1
     assert store.nearest(['Mann Mann'], min_similarity=above) == [[]]
 
-  def test_of_a_vector(self, store, embedder):
-    for vector, expected in zip(
-        embedder.embed(_TEXTS), store.nearest(_TEXTS, count=2), strict=True
-    ):
-      assert store.nearest_to(vector, count=2) == expected
-
   def test_empty_store(self, embedder):
     empty = answers.Store(embedder)
     with pytest.raises(answers.StoreError, match='is empty'):
       empty.nearest(['geht'])
 
-  def test_no_texts(self, store):
-    assert store.nearest([]) == []
-
   @pytest.mark.parametrize(
-      'options, message',
-      [
-          ({'count': 0}, 'count must be a whole number .* got 0'),
-          ({'count': '1'}, "count must be .* got '1'"),
-          ({'min_similarity': 1.5}, r'must lie in \[-1, 1\], got 1.5'),
-          ({'min_similarity': float('nan')}, 'got nan'),
-      ],
+      'options', [{'count': 0}, {'min_similarity': float('nan')}]
   )
-  def test_bad_options(self, store, options, message):
-    with pytest.raises(ValueError, match=message):
+  def test_bad_options(self, store, options):
+    with pytest.raises(ValueError, match=next(iter(options))):
       store.nearest(['geht'], **options)
 
   def test_one_text(self, store):
@@ -192,19 +164,17 @@ class TestNearest:
 
 class TestAdd:
 
-  def test_tokens(self, store, vocabulary):
-    (match,) = store.nearest(_TEXTS[:1])[0]
-    assert match.answer.tokens == tuple(vocabulary.encode(_OUTPUTS[0]))
-
   def test_given_tokens(self, embedder):
     store = answers.Store(embedder)
     store.add(['geht'], ['walks'], [np.asarray([5, 6], np.int32)])
     assert store.nearest(['geht'])[0][0].answer.tokens == (5, 6)
 
   def test_newer_answer_replaces_older(self, store):
+    before = store.digest
     store.add([_TEXTS[0]], ['new'])
     assert len(store) == 5
     assert _found(store)[0] == ['new']
+    assert store.digest != before
 
   def test_last_of_equal_inputs_counts(self, embedder):
     store = answers.Store(embedder)
@@ -234,21 +204,9 @@ class TestAdd:
     found = _found(store, min_similarity=0.9999)
     assert found == [[], [], [], [_OUTPUTS[3]], [_OUTPUTS[4]]]
 
-  def test_nothing(self, store):
-    store.add([], [])
-    assert len(store) == 5
-
   def test_other_number_of_outputs(self, store):
-    with pytest.raises(ValueError, match='1 inputs, 2 outputs'):
+    with pytest.raises(ValueError, match='shorter|longer'):
       store.add(['geht'], ['a', 'b'])
-
-  def test_no_room(self, embedder):
-    with pytest.raises(ValueError, match='max_answers must be a whole'):
-      answers.Store(embedder, max_answers=0)
-
-  def test_one_text(self, store):
-    with pytest.raises(ValueError, match="outputs must be a list .* got 'ab'"):
-      store.add(['geht', 'Mann'], 'ab')
 
   def test_empty_input_changes_nothing(self, store):
     with pytest.raises(ValueError, match='Input 1 is empty'):
@@ -256,24 +214,12 @@ class TestAdd:
     assert len(store) == 5 and _found(store) == [[x] for x in _OUTPUTS]
 
 
-class TestDigest:
-
-  def test_of_equal_answers(self, store, embedder, tmp_path):
-    store.save(tmp_path)
-    assert answers.Store.load(tmp_path, embedder).digest == store.digest
-
-  def test_of_other_answers(self, store):
-    before = store.digest
-    store.add(_TEXTS[:1], ['new'])
-    assert store.digest != before
-
-
 class TestFolder:
 
   def test_round_trip(self, store, embedder, tmp_path):
     store.save(tmp_path / 'new' / 'store')
     loaded = answers.Store.load(tmp_path / 'new' / 'store', embedder)
-    assert len(loaded) == 5
+    assert len(loaded) == 5 and loaded.digest == store.digest
     assert loaded.max_answers == store.max_answers
     options = dict(count=5, min_similarity=-1)
     assert loaded.nearest(_TEXTS, **options) == store.nearest(_TEXTS, **options)
@@ -301,7 +247,7 @@ class TestFolder:
       loaded.add([f'Mann {number * "a "}'], [f'output {number}'])
       loaded.save(tmp_path)
     assert len(answers.Store.load(tmp_path, embedder)) == 8
-    assert _versions(tmp_path) == ['version_3', 'version_4']
+    assert [path.name for path in tmp_path.iterdir()] == ['answers.npz']
 
   def test_append_to_a_full_store(self, store, embedder, tmp_path):
     """New answers must not take the keys of those that were kept."""
@@ -312,11 +258,6 @@ class TestFolder:
     assert len(loaded) == 3
     found = _found(loaded, [*_TEXTS, 'Mann Mann'], min_similarity=0.9999)
     assert found == [[], [], [], [_OUTPUTS[3]], [_OUTPUTS[4]], ['new']]
-
-  def test_bound_below_one(self, store, embedder, tmp_path):
-    store.save(tmp_path)
-    with pytest.raises(ValueError, match='max_answers must be a whole'):
-      answers.Store.load(tmp_path, embedder, max_answers=0)
 
   def test_smaller_bound(self, store, embedder, tmp_path):
     store.save(tmp_path)
@@ -351,14 +292,9 @@ class TestFolder:
     second = answers.Store.load(tmp_path, embedder)
     first.add(['neu'], ['new'])
     first.save(tmp_path)
-    with pytest.raises(answers.StoreError, match='by somebody else'):
+    with pytest.raises(answers.StoreError, match='by another process'):
       second.save(tmp_path)
     assert len(answers.Store.load(tmp_path, embedder)) == 6
-
-  def test_new_store_replaces_none(self, store, embedder, tmp_path):
-    store.save(tmp_path)
-    with pytest.raises(answers.StoreError, match='by somebody else'):
-      answers.Store(embedder).save(tmp_path)
 
   def test_locked_folder(self, store, tmp_path):
     with folder_lock.hold(tmp_path):
@@ -374,52 +310,44 @@ class TestFolder:
     assert len(answers.Store.load(tmp_path, embedder)) == 5
     store.save(tmp_path)
     assert len(answers.Store.load(tmp_path, embedder)) == 6
-    # What the failed save left behind is gone.
-    assert _versions(tmp_path) == ['version_1', 'version_3']
 
 
-class TestKilled:
-  """A process that ends at any write leaves the store as it was."""
+class TestDamaged:
 
-  @pytest.mark.parametrize('name', ['answers.jsonl', 'inputs.usearch'])
-  def test_before_the_manifest(self, store, embedder, tmp_path, name):
+  def test_killed_while_saving(self, store, embedder, tmp_path, monkeypatch):
+    """The store stays as it was."""
     store.save(tmp_path)
-    unfinished = tmp_path / 'version_2'
-    unfinished.mkdir()
-    (unfinished / name).write_bytes(b'[0, "ein')
+    store.add(['neu'], ['new'])
+
+    def interrupt(*_):
+      raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, 'replace', interrupt)
+    with pytest.raises(KeyboardInterrupt):
+      store.save(tmp_path)
+    monkeypatch.undo()
     loaded = answers.Store.load(tmp_path, embedder)
     assert _found(loaded) == [[x] for x in _OUTPUTS]
     loaded.save(tmp_path)
-    assert _versions(tmp_path) == ['version_1', 'version_3']
 
-  def test_at_every_byte_of_the_manifest(self, store, embedder, tmp_path):
+  def test_at_any_byte(self, store, embedder, tmp_path):
+    """A file that is cut or has another byte is damaged, or has its answers."""
     store.save(tmp_path)
-    store.add(['neu'], ['new'])
-    store.save(tmp_path)
-    manifest = tmp_path / 'version_2' / 'store.json'
-    data = manifest.read_bytes()
-    for end in range(0, len(data), len(data) // 20):
-      manifest.write_bytes(data[:end])
-      assert versions.newest(tmp_path) == 1
-    assert len(answers.Store.load(tmp_path, embedder)) == 5
-    manifest.write_bytes(data)
-    assert len(answers.Store.load(tmp_path, embedder)) == 6
-
-  @pytest.mark.parametrize('name', ['answers.jsonl', 'inputs.usearch'])
-  @pytest.mark.parametrize('damage', ['cut', 'changed', 'missing'])
-  def test_damaged_file(self, store, embedder, tmp_path, name, damage):
-    store.save(tmp_path)
-    path = tmp_path / 'version_1' / name
-    data = bytearray(path.read_bytes())
-    if damage == 'cut':
-      path.write_bytes(data[:-1])
-    elif damage == 'changed':
-      data[len(data) // 2] ^= 1
-      path.write_bytes(data)
-    else:
-      path.unlink()
-    with pytest.raises(answers.StoreError, match='is damaged'):
-      answers.Store.load(tmp_path, embedder)
+    path = tmp_path / 'answers.npz'
+    data = path.read_bytes()
+    damaged = 0
+    for at in range(0, len(data), len(data) // 60):
+      changed = bytearray(data)
+      changed[at] ^= 1
+      for wrong in (data[:at], bytes(changed)):
+        path.write_bytes(wrong)
+        try:
+          loaded = answers.Store.load(tmp_path, embedder)
+          assert loaded.digest == store.digest
+        except answers.StoreError as error:
+          assert 'is damaged' in str(error)
+          damaged += 1
+    assert damaged > 100
 
 
 def test_without_usearch(embedder, monkeypatch):
