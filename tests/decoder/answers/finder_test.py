@@ -56,13 +56,13 @@ def store(embedder, outputs):
 
 
 def _hints(request):
-  return hints_lib.unstack(np.asarray(request.hints), 0)
+  return hints_lib.unstack(np.asarray(request.hints))
 
 
 def test_vectors_are_those_of_the_embedder(decoder, embedder):
   request, _ = decoder.make_request(_TEXTS)
   features = decoder.tokens.encode(request)
-  found = embedding.pool(features, request.encoder_input_tokens, 0)
+  found = embedding.pool(features, request.encoder_input_tokens)
   np.testing.assert_allclose(found, embedder.embed(_TEXTS), atol=1e-5)
 
 
@@ -92,7 +92,7 @@ class TestFinder:
     text = 'Mann Mann a a'
     request, _ = decoder.make_request([text])
     found = finder(request)
-    assert not found.hints.any()
+    assert (found.hints < 0).all()
     texts = decoder.decode([text], answers=finder).texts
     assert texts == decoder.decode_plain([text]).texts
 
@@ -107,7 +107,7 @@ class TestFinder:
 
   def test_row_that_only_pads_finds_nothing(self, decoder, store):
     request, _ = decoder.make_request(_TEXTS[:2])
-    tokens = request.encoder_input_tokens.at[1].set(0)
+    tokens = request.encoder_input_tokens.at[1].set(-1)
     finder = answers.Finder(decoder.tokens, store, min_similarity=-1.0)
     found = finder(request.replace(encoder_input_tokens=tokens))
     assert [len(each) for each in _hints(found)] == [1, 0]
