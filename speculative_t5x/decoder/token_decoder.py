@@ -214,11 +214,13 @@ class TokenDecoder:
         num_valid_tokens,
         () if may_end else target.special_ids.ends,
     )
+    # All that is made by `with_drafter` shares both, which must not keep a
+    # replaced drafter in memory: no closure over this decoder, and a copy that
+    # has no drafter yet. A network without an encoder is refused at its call.
+    config = target.config
     self._jit_encode = jax.jit(
-        lambda params, inputs: self.target.config.encode(params, inputs)
+        lambda params, inputs: config.encode(params, inputs)
     )
-    # Bound to a copy that has no drafter yet: all that is made by
-    # `with_drafter` shares it, and must not keep a replaced drafter in memory.
     self._jit_plain = jax.jit(copy.copy(self)._plain)
     self._bind_drafter(drafter, gamma)
 
