@@ -195,10 +195,18 @@ def test_defaults(monkeypatch, function, rescale):
 
 
 @pytest.mark.parametrize(('max_steps', 'hard_limit', 'tokens'), limits.CASES)
-def test_limits(max_steps, hard_limit, tokens):
+def test_limits(max_steps, hard_limit, tokens, monkeypatch):
   """The smaller limit applies."""
-  _, found = samplers._rows(IDS, 0, 2, LENGTH, max_steps, hard_limit)
-  np.testing.assert_array_equal(found, np.repeat(tokens, 2))
+  told = []
+
+  def decode(setup, inputs, keys, limits, **options):
+    told.append(limits)
+    raise StopIteration
+
+  monkeypatch.setattr(loop, 'decode', decode)
+  with pytest.raises(StopIteration):
+    samplers._decode(None, None, IDS, 0, 2, LENGTH, (max_steps, hard_limit))
+  np.testing.assert_array_equal(told[0], np.repeat(tokens, 2))
 
 
 class TestRule:

@@ -24,6 +24,8 @@ from speculative_t5x.networks import t5
 
 Tokens = np.ndarray | jax.Array
 
+_PADDING = 0  # as in T5X, whose losses give it no weight
+
 
 @struct.dataclass
 class Examples:
@@ -89,7 +91,7 @@ def pad(
     length = max(map(len, rows))
     if lengths is not None:
       length = min(-(-length // 8) * 8, lengths[name])
-    arrays.append(batching.pad(rows, length))
+    arrays.append(batching.pad(rows, length, _PADDING))
   largest = max(tokens.max() for tokens in arrays)
   if largest >= config.vocab_size:
     raise ValueError(

@@ -25,7 +25,7 @@ from tests import tiny
 _SETTINGS = {'topk': 7, 'topp': 0.9, 'minp': 0.05, 'typicalp': 0.8}
 _RULE = block.BlockVerification()
 _OWN, _DRAFTS, _SEED, _LENGTH = 0.7, 0.4, 11, 6
-_TOKENS = np.array([[5, 6, 1], [7, 1, 0]], np.int32)
+_TOKENS = np.array([[5, 6, 1], [7, 1, -1]], np.int32)
 _EXAMPLES = types.SimpleNamespace(
     tokens=_TOKENS, example_ids=np.array([3, 9]), hints=[[[8, 1]], []],
     num_truncated=0, num_unknown=0,
@@ -68,7 +68,7 @@ def _of_infer(setup):
       inputs.Input(
           int(i),
           text='',
-          tokens=tuple(row[row > 0].tolist()),
+          tokens=tuple(row[row >= 0].tolist()),
           is_truncated=False,
           is_known=True,
           hints=hints,
@@ -83,7 +83,7 @@ def _of_infer(setup):
 def _of_compare(setup):
   record = evaluation._settings(setup, _OWN, _DRAFTS)
   rows = [
-      {'example_id': i, 'input_tokens': [*row], 'hint_tokens': hints}
+      {'example_id': i, 'input_tokens': [*row[row >= 0]], 'hint_tokens': hints}
       for i, row, hints in zip(
           _EXAMPLES.example_ids, _TOKENS, _EXAMPLES.hints, strict=True
       )
@@ -115,4 +115,4 @@ def test_settings_reach_the_requests(setup, make, draft_temperature, rule):
   assert request.encoder_input_tokens.tolist() == _TOKENS.tolist()
   assert request.example_ids.tolist() == [3, 9]
   assert request.limits.tolist() == [_LENGTH] * 2
-  assert request.hints[:, :2].tolist() == [[8, 1], [0, 0]]
+  assert request.hints[:, :2].tolist() == [[8, 1], [-1, -1]]

@@ -252,7 +252,7 @@ class TestLoad:
     for row, text in zip(loaded.tokens, loaded.inputs, strict=True):
       ids = [*loaded.vocabulary.encode(text), 1]
       cut = ids if len(ids) <= 24 else [*ids[:23], 1]
-      assert row.tolist() == cut + [0] * (24 - len(cut))
+      assert row.tolist() == cut + [-1] * (24 - len(cut))
 
   @pytest.mark.parametrize('name', ['hints', 'hints_pretokenized'])
   def test_hints(self, add_task, name):
@@ -280,7 +280,7 @@ class TestLoad:
     loaded = examples.load(name, 'validation', _LENGTHS)
     assert loaded.num_truncated == is_cut
     expected = [*range(3, 3 + min(length, 7)), 1]
-    assert loaded.tokens.tolist() == [expected + [0] * (8 - len(expected))]
+    assert loaded.tokens.tolist() == [expected + [-1] * (8 - len(expected))]
 
   def test_ids_without_ids_of_the_task(self, add_task):
     """They depend on the input alone, not on its position."""

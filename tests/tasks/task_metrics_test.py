@@ -150,7 +150,7 @@ class TestMetrics:
         compute_metrics=True,
         predict_fn=None,
         predict_with_aux_fn=lambda _: (
-            list(enumerate(batching.pad(encoded, 16))), aux_values
+            list(enumerate(batching.pad(encoded, 16, 0))), aux_values
         ),
     )  # fmt: skip
     seqio.TaskRegistry.remove(name)

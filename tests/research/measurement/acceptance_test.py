@@ -81,7 +81,7 @@ def _one_by_one(config, params, sequences, sampling):
     return (cache, token, position + 1), distribution
 
   start = jnp.zeros((ROWS,), jnp.int32)
-  cache = network.init_cache(ROWS, LENGTH)
+  cache = config.init_cache(ROWS, LENGTH)
   _, distributions = lax.scan(step, (cache, start, start), sequences.T)
   return jnp.moveaxis(distributions, 0, 1)
 

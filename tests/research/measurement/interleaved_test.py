@@ -43,7 +43,7 @@ class TestRequests:
     assert first.limits.tolist() == [7, 7, 7, 7]
     assert first.example_ids.tolist() == [100, 101, 102, 103]
     assert last.encoder_input_tokens.tolist() == [[13, 14, 15]] + 3 * [
-        [0, 0, 0]
+        [-1, -1, -1]
     ]
     assert last.limits.tolist() == [7, 0, 0, 0]
     assert last.example_ids[0] == 104

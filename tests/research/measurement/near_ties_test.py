@@ -231,7 +231,9 @@ class TestCompare:
         return logits.at[..., other].set(logit.get(made_by, 99.0)), cache
 
     rounding = copy.copy(decoder())
-    rounding.target_model = Rounding(decoder().target.config)
+    rounding.target_model = Rounding(
+        decoder().target.config, decoder().target.special_ids
+    )
     changed = sequences()
     changed[2, 7] = other
     found = near_ties.compare(rounding, request(), sequences(), changed)
