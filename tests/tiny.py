@@ -127,6 +127,11 @@ def encoder_tokens(rows: int, length: int, vocab_size: int = 64) -> jax.Array:
   return jnp.asarray(tokens, jnp.int32)
 
 
+def t5x_tokens(rows: int, length: int) -> jax.Array:
+  """Returns `encoder_tokens` as T5X has them, with id 0 for no token."""
+  return jnp.maximum(encoder_tokens(rows, length), 0)
+
+
 def t5x_inputs(tokens: np.ndarray) -> jax.Array:
   """Returns T5X's inputs, in which id 0 is no token, as a request has them."""
   return jnp.where(tokens > 0, tokens, contracts.NO_TOKEN)

@@ -566,7 +566,9 @@ def test_non_finite_scores(bad):
 
 class TestGenerate:
 
-  IDS = [[i for i in row if i] for row in tiny.encoder_tokens(16, 9).tolist()]
+  IDS = [
+      [i for i in row if i > 0] for row in tiny.encoder_tokens(16, 9).tolist()
+  ]
 
   @pytest.mark.parametrize('temperature', [0.0, 1.0])
   def test_is_the_decoding_of_a_request(self, temperature):

@@ -243,7 +243,7 @@ class TestBlocks:
     config = tiny.config(num_encoder_layers=1)
     params = tiny.params(config)
     inputs = tiny.encoder_tokens(rows + 1, 7)[1:]
-    targets = 2 + tiny.encoder_tokens(rows, LENGTH) % 50  # no padding
+    targets = 2 + tiny.t5x_tokens(rows, LENGTH) % 50  # no padding
     logits = teacher_forced(config, params, inputs, targets)
     context = encode(config, params, inputs)
     fed = np.asarray(shift_right(targets))
@@ -305,7 +305,7 @@ class TestBlocks:
     context = encode(config, params, tiny.encoder_tokens(rows, 7))
     decoder = network_lib.NetworkModel(config, t5.SPECIAL_IDS)
     cache = decoder.network.init_cache(rows, 6)
-    tokens = tiny.encoder_tokens(rows, 4)
+    tokens = tiny.t5x_tokens(rows, 4)
     positions = jnp.zeros((rows,), jnp.int32)
     decode = jax.jit(
         lambda at: decoder.decode(
@@ -322,7 +322,7 @@ class TestBlocks:
     """More padding gives the same logits."""
     config, params = tiny.config(), tiny.params(tiny.config())
     inputs = tiny.encoder_tokens(2, 7)
-    targets = 2 + tiny.encoder_tokens(2, 5) % 50
+    targets = 2 + tiny.t5x_tokens(2, 5) % 50
     padded = jnp.pad(inputs, ((0, 0), (0, 6)))
     np.testing.assert_allclose(
         teacher_forced(config, params, inputs, targets),
@@ -333,7 +333,7 @@ class TestBlocks:
   def test_forbidden_ids(self):
     """Ids beyond the vocabulary's pieces get no probability on request."""
     config, params = tiny.config(), tiny.params(tiny.config())
-    tokens = tiny.encoder_tokens(2, 4)
+    tokens = tiny.t5x_tokens(2, 4)
     context = encode(config, params, tokens)
     cache = t5_modules.init_cache(config, (2,), 6)
     decode = lambda decoder: jax.jit(decoder.decode)(

@@ -270,7 +270,7 @@ class TestUse:
     loaded = models.find_model(
         pairing.open_checkpoint(pairing.DRAFT_PATH, str(trained))
     ).load()
-    inputs, fed = tiny.encoder_tokens(3, 8), tiny.encoder_tokens(3, 6)
+    inputs, fed = tiny.encoder_tokens(3, 8), tiny.t5x_tokens(3, 6)
     model = network_lib.NetworkModel(loaded.config, t5.SPECIAL_IDS)
     started = model.start(loaded.params, inputs, 3, 8)
     logits = model.decode(

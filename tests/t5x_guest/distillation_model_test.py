@@ -182,7 +182,7 @@ class TestPackedExamples:
             'targets': np.trim_zeros(np.asarray(y)),
         }
         for x, y in zip(
-            tiny.encoder_tokens(6, 9), tiny.encoder_tokens(6, 7), strict=True
+            tiny.t5x_tokens(6, 9), tiny.t5x_tokens(6, 7), strict=True
         )
     ]
     lengths = {'inputs': 20, 'targets': 16}

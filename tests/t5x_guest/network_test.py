@@ -126,7 +126,7 @@ class TestLogits:
   def test_teacher_forced(self, overrides):
     config = tiny.config(**overrides)
     params = tiny.params(config)
-    inputs, targets = tiny.encoder_tokens(3, 8), tiny.encoder_tokens(3, 6)
+    inputs, targets = tiny.t5x_tokens(3, 8), tiny.t5x_tokens(3, 6)
     fed, expected = self.expected(config, params, inputs, targets)
     logits = t5_modules.Transformer(config).apply(
         {'params': params}, inputs, fed, targets, enable_dropout=False
@@ -138,7 +138,7 @@ class TestLogits:
     config = tiny.config(**overrides)
     params = tiny.params(config)
     inputs = tiny.encoder_tokens(2, 8)
-    targets = 2 + tiny.encoder_tokens(2, 6) % 50  # no padding
+    targets = 2 + tiny.t5x_tokens(2, 6) % 50  # no padding
     fed, expected = self.expected(config, params, inputs, targets)
     logits = in_a_block(config, params, inputs, fed)
     np.testing.assert_allclose(logits, expected, atol=5e-5)

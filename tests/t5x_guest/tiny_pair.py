@@ -113,8 +113,8 @@ def partitioner() -> partitioning.PjitPartitioner:
 
 def batch(rows: int, first: int = 0) -> dict[str, jnp.ndarray]:
   """Returns features of `rows` examples from number `first` on."""
-  tokens = tiny.encoder_tokens(first + rows, 9)[first:]
-  targets = tiny.encoder_tokens(first + rows, LENGTH)[first:]
+  tokens = tiny.t5x_tokens(first + rows, 9)[first:]
+  targets = tiny.t5x_tokens(first + rows, LENGTH)[first:]
   return {
       'encoder_input_tokens': tokens,
       'decoder_input_tokens': jnp.pad(targets[:, :-1], ((0, 0), (1, 0))),
