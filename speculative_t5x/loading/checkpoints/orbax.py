@@ -9,7 +9,9 @@ parameters), with the optimizer's state and the step beside it.
 from collections.abc import Iterator, Mapping
 import contextlib
 import functools
+import gc
 from typing import Any
+import warnings
 
 from etils import epath
 import jax
@@ -123,8 +125,17 @@ class Reader:
 
   @contextlib.contextmanager
   def _reading(self) -> Iterator[None]:
-    with errors.reading(self._folder), abandoned.silenced():
-      yield
+    try:
+      with errors.reading(self._folder), abandoned.silenced():
+        yield
+      return
+    except errors.CheckpointError as error:
+      # Without the frames of the error, which hold the reads given up.
+      found = errors.CheckpointError(str(error))
+    with warnings.catch_warnings():
+      warnings.simplefilter('ignore', RuntimeWarning)  # coroutine not awaited
+      gc.collect()
+    raise found
 
 
 def _read_metadata(folder: epath.Path) -> Any:
