@@ -26,12 +26,12 @@ _ENCODER_ERRORS = {
     False: (
         'The network has no encoder, so it can only draft for a target whose'
         ' encoder it shares. Pass an encoder-decoder, or a decoder as the draft'
-        ' of drafters.shared_encoder.'
+        ' of shared_encoder_source.'
     ),
     True: (
         'The network has an encoder of its own, and a draft that shares the'
         " target's has none. Pass a decoder alone, or draft with"
-        ' drafters.draft_model.'
+        ' draft_model_source.'
     ),
 }
 
@@ -183,10 +183,9 @@ def find_model(
     raise checkpoints.CheckpointError(
         f'{checkpoint.folder}: {_ENCODER_ERRORS[is_decoder]}'
     )
-  special_ids = checkpoint.special_ids or config.special_ids
   if (line := checkpoint.unapplied_settings) is not None:
     print(line, file=sys.stderr)
-  return ModelSource(checkpoint, config, special_ids, mesh, rules)
+  return ModelSource(checkpoint, config, checkpoint.special_ids, mesh, rules)
 
 
 def read_config(

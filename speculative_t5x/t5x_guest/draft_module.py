@@ -37,7 +37,7 @@ class DraftModule:
   def make(
       self, target: network.NetworkModel, max_draft_tokens: int
   ) -> draft_model.DraftModel:
-    """See `drafters.source.Drafting.make`."""
+    """See `source.Drafting.make`."""
     config = t5_preparation.prepare_config(self._config, jax.default_backend())
     return draft_model.DraftModel(
         dataclasses.replace(target, network=config),

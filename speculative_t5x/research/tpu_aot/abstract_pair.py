@@ -78,7 +78,7 @@ def make_model(
     rules: sharding.Rules = sharding.MODEL_PARALLEL,
     min_block: int | None = None,
 ) -> models.Model:
-  """Returns an abstract model, prepared as `loading.make_model` prepares one.
+  """Returns an abstract model, prepared as `models.make_model` prepares one.
 
   Args:
     config: the config of the checkpoint's network.
