@@ -16,10 +16,8 @@ import numpy as np
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import descriptions
 from speculative_t5x.loading import vocabularies
-from speculative_t5x.loading.families import t5_sizes
 from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
-from speculative_t5x.networks import t5
 from speculative_t5x.speculation import contracts
 
 _ENCODER_ERRORS = {
@@ -167,8 +165,7 @@ def find_model(
 
   Args:
     checkpoint: opened.
-    config: of the network; None for the sizes that the checkpoint states, see
-      `read_config`.
+    config: of the network; None for the one that the checkpoint states.
     dtype: to decode in, where `config` is None.
     mesh: to load it onto; None for one device.
     rules: which axes are partitioned over the mesh.
@@ -178,7 +175,7 @@ def find_model(
       another network; if it has an encoder and should not, or the reverse.
   """
   if config is None:
-    config = read_config(checkpoint, dtype)
+    config = checkpoint.network(dtype)
   if is_decoder != config.reads_features:
     raise checkpoints.CheckpointError(
         f'{checkpoint.folder}: {_ENCODER_ERRORS[is_decoder]}'
@@ -186,33 +183,6 @@ def find_model(
   if (line := checkpoint.unapplied_settings) is not None:
     print(line, file=sys.stderr)
   return ModelSource(checkpoint, config, checkpoint.special_ids, mesh, rules)
-
-
-def read_config(
-    checkpoint: checkpoints.Checkpoint, dtype: Any = jnp.float32
-) -> network.Network:
-  """Returns the network that a checkpoint states; reads no weights.
-
-  Args:
-    checkpoint: opened.
-    dtype: to decode in.
-  Returns:
-    The sizes that a Hugging Face folder's config.json says, or that the shapes
-    of T5X's parameters tell; they do not tell the activations, which are taken
-    to be those of T5 1.0 for one input projection and of T5 1.1 for two.
-  Raises:
-    checkpoints.CheckpointError: if there is no checkpoint, one of another
-      network, or a pair.
-  """
-  if (sizes := checkpoint.config_fields) is not None:
-    return t5.T5Config(**sizes, dtype=dtype)
-  checkpoint.check_is_one_model()
-  try:
-    return t5_sizes.read_config(checkpoint.specs, dtype=dtype)
-  except t5_sizes.SizesError as error:
-    raise checkpoints.CheckpointError(
-        f'{checkpoint.folder}: {error}'
-    ) from error
 
 
 def abstract_params(config: network.Network) -> contracts.Params:

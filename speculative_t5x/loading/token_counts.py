@@ -20,8 +20,8 @@ import json
 from etils import epath
 import numpy as np
 
+from speculative_t5x.loading import errors
 from speculative_t5x.loading import vocabularies
-from speculative_t5x.loading.checkpoints import errors
 
 FILE_NAME = 'token_counts.npz'
 NUM_KEPT = 64  # continuations per context, unless told otherwise

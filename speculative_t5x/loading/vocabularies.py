@@ -20,7 +20,7 @@ from etils import epath
 import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
 
-from speculative_t5x.loading.checkpoints import errors
+from speculative_t5x.loading import errors
 from speculative_t5x.loading.files import json_file
 
 _TOKENIZER = 'tokenizer.json'

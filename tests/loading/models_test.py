@@ -32,13 +32,13 @@ def folder(tmp_path_factory):
 class TestReadConfig:
 
   def test_config_of_the_network(self, folder):
-    config = models.read_config(checkpoints.open(folder), jnp.bfloat16)
+    config = checkpoints.open(folder).network(jnp.bfloat16)
     assert config == tiny.config(dtype=jnp.bfloat16)
 
   def test_another_network(self, tmp_path):
     checkpoints.save(tmp_path, 1, {'bert': {'kernel': jnp.zeros((2, 3))}})
     with pytest.raises(checkpoints.CheckpointError, match='is not a T5'):
-      models.read_config(checkpoints.open(tmp_path))
+      checkpoints.open(tmp_path).network()
 
 
 class TestLoadModel:

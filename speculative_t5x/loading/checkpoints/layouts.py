@@ -9,7 +9,7 @@ import re
 
 from etils import epath
 
-from speculative_t5x.loading.checkpoints import errors
+from speculative_t5x.loading import errors
 from speculative_t5x.loading.files import regular_files
 
 Path = str | epath.Path

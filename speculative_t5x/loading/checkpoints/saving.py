@@ -13,8 +13,8 @@ from etils import epath
 import jax
 import jax.numpy as jnp
 
+from speculative_t5x.loading import errors
 from speculative_t5x.loading.checkpoints import abandoned
-from speculative_t5x.loading.checkpoints import errors
 from speculative_t5x.loading.checkpoints import layouts
 from speculative_t5x.loading.checkpoints import trees
 

@@ -11,7 +11,6 @@ from etils import epath
 import jax.numpy as jnp
 
 from speculative_t5x.loading import checkpoints
-from speculative_t5x.loading import models
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.compatibility import facts
 from speculative_t5x.loading.compatibility import pairing
@@ -85,7 +84,7 @@ def _read_model(
   try:
     checkpoint = role.checkpoint or checkpoints.open(path)
     specs = checkpoint.specs
-    config = models.read_config(checkpoint, dtype)
+    config = checkpoint.network(dtype)
   except checkpoints.CheckpointError as error:
     return facts.Candidate(path).with_problem(f'{role.path_name}: {error}')
   source = facts.FROM_PARAMETERS

@@ -120,7 +120,7 @@ class TestAnotherNetwork:
     def refuse(*_):
       raise AssertionError('weights were read')
 
-    monkeypatch.setattr(orbax.Reader, 'restore', refuse)
+    monkeypatch.setattr(orbax.OrbaxCheckpoint, '_restore', refuse)
     with pytest.raises(checkpoints.CheckpointError, match=message) as error:
       checkpoints.open(folder).restore_params(steps.expected(**overrides))
     assert 'Set the sizes of the network' in str(error.value)
@@ -228,10 +228,10 @@ class TestAnyLayout:
     count(orbax, '_read_metadata')
     count(legacy.serialization, 'msgpack_restore')
     count(hugging_face.json_file, 'read')
-    count(hugging_face.Reader, '_open')
+    count(hugging_face.safetensors_file, 'read_header')
     checkpoint = checkpoints.open(written)
     assert checkpoint.step in (0, 7)
-    assert (checkpoint.config_fields is None) == (checkpoint.step == 7)
+    assert checkpoint.network() == steps.CONFIG
     assert len(checkpoint.specs) > 10
     checkpoint.check_shapes(steps.expected())
     checkpoint.restore_params(steps.expected())
@@ -240,7 +240,9 @@ class TestAnyLayout:
     metadata = {
         checkpoints.Layout.ORBAX: ['orbax._read_metadata'],
         checkpoints.Layout.LEGACY: ['serialization.msgpack_restore'],
-        checkpoints.Layout.HUGGING_FACE: ['json_file.read', 'Reader._open'],
+        checkpoints.Layout.HUGGING_FACE: [
+            'json_file.read', 'safetensors_file.read_header',
+        ],
     }[checkpoint.layout]
     assert counts == dict.fromkeys(['layouts.resolve', *metadata], 1)
 

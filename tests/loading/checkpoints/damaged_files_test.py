@@ -72,7 +72,9 @@ def restore(path):
 def read_all(path):
   """Reads what a job reads, but for the weights."""
   checkpoint = checkpoints.open(path)
-  found = checkpoint.specs, checkpoint.step, checkpoint.config_fields
+  if checkpoint.layout is checkpoints.Layout.HUGGING_FACE:
+    checkpoint.network()
+  found = checkpoint.specs, checkpoint.step
   return *found, checkpoint.special_ids, checkpoint.unapplied_settings
 
 

@@ -107,7 +107,7 @@ def teacher_forced(params, inputs, decoder_inputs):
 
 
 def test_parameters_and_ids(checkpoint):
-  assert models.read_config(checkpoint) == CONFIG
+  assert checkpoint.network() == CONFIG
   assert checkpoint.special_ids == IDS
   jax.tree.map(
       np.testing.assert_array_equal,
