@@ -179,6 +179,15 @@ class Checkpoint(abc.ABC):
     self.check_is_one_model()
     return families.of_shapes(self.folder, self.specs, dtype)
 
+  def holds(self, expected: trees.Params) -> bool:
+    """Returns whether the parameters are those of a network.
+
+    Args:
+      expected: See `check_shapes`.
+    """
+    wanted = shapes(trees.flatten(expected))
+    return not self.is_pair and shapes(self.specs) == wanted
+
   def check_shapes(self, expected: trees.Params) -> None:
     """Compares the parameters with a network's, both ways.
 

@@ -39,7 +39,7 @@ class Family(Protocol):
       specs: Shapes by name, e.g. `decoder/layers_0/mlp/wo/kernel`.
       dtype: Dtype to decode in.
     Raises:
-      ValueError: if they are of another family, or not readable here.
+      errors.CheckpointError: if they are of another family.
     """
 
   def of_config(
@@ -102,7 +102,7 @@ def of_shapes(
   for family in _known():
     try:
       return family.of_shapes(specs, dtype)
-    except ValueError as error:
+    except errors.CheckpointError as error:
       problems.append(f'{family.NAME}: {error}')
   raise errors.CheckpointError(
       f'{folder} is not of a family that is known here. {" ".join(problems)}'

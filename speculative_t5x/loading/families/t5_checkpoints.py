@@ -121,7 +121,7 @@ _IGNORED = (
 )
 
 # T5 1.0's and T5 1.1's activations, by the number of input projections.
-_USUAL_ACTIVATIONS = {1: ('relu',), 2: ('gelu', 'linear')}
+USUAL_ACTIVATIONS = {1: ('relu',), 2: ('gelu', 'linear')}
 # T5X's scalable_t5 stacks the layers in one array, whose name then has the
 # stack's twice.
 _SCANNED = 'encoder/encoder/', 'decoder/decoder/'
@@ -136,7 +136,7 @@ def of_shapes(
   projections, because shapes do not determine them.
   """
   if scanned := [x for x in specs if x.startswith(_SCANNED)]:
-    raise ValueError(
+    raise errors.CheckpointError(
         f'The layers are scanned: {scanned[0]} holds all of them in one array.'
         ' Convert the checkpoint to one array per layer (scan_layers=False).'
     )
@@ -154,10 +154,10 @@ def of_shapes(
   wrong = [x for x, shape in zip(names, shapes) if len(shape) != 2]
   if not wrong and shapes[2][1] % shapes[1][0]:
     wrong = names[1:3]  # of a fraction of a head
-  if len(inputs) not in _USUAL_ACTIVATIONS:
+  if len(inputs) not in USUAL_ACTIVATIONS:
     wrong = [f'{layer}/mlp']
   if wrong:
-    raise ValueError(
+    raise errors.CheckpointError(
         f'{" and ".join(wrong)} is missing or of another shape, so this is not'
         " a T5 encoder-decoder or decoder under T5X's names. Pass another"
         ' checkpoint.'
@@ -177,7 +177,7 @@ def of_shapes(
       **num_layers,
       head_dim=joined // num_heads,
       mlp_dim=shapes[4][1],
-      mlp_activations=_USUAL_ACTIVATIONS[len(inputs)],
+      mlp_activations=USUAL_ACTIVATIONS[len(inputs)],
       encoder_dim=None if is_own_width else read,
       logits_via_embedding=_HEAD not in specs,
       dtype=dtype,

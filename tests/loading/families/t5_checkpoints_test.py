@@ -8,7 +8,7 @@ import pytest
 
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
-from speculative_t5x.loading.families import t5_sizes
+from speculative_t5x.loading.families import t5_checkpoints
 from tests import tiny
 
 # All sizes differ, so that none can be mistaken for another.
@@ -43,7 +43,7 @@ class TestReadConfig:
   )
   def test_all_sizes(self, overrides):
     config = tiny.config(**(_SIZES | overrides))
-    found = t5_sizes.read_config(_specs(**overrides), dtype=config.dtype)
+    found = t5_checkpoints.of_shapes(_specs(**overrides), config.dtype)
     assert found == config
 
   def test_scanned_layers(self):
@@ -53,8 +53,8 @@ class TestReadConfig:
         for name, spec in _specs().items()
         if 'layers_1' not in name
     }
-    with pytest.raises(t5_sizes.SizesError, match='layers are scanned'):
-      t5_sizes.read_config(specs, dtype=jnp.float32)
+    with pytest.raises(checkpoints.CheckpointError, match='layers are scanned'):
+      t5_checkpoints.of_shapes(specs, jnp.float32)
 
   @pytest.mark.parametrize(
       'name, shape',
@@ -72,5 +72,5 @@ class TestReadConfig:
     if shape:
       specs[name] = jax.ShapeDtypeStruct(shape, jnp.float32)
     named = name.partition('/wi')[0]
-    with pytest.raises(t5_sizes.SizesError, match=f'{named}.* is not a T5'):
-      t5_sizes.read_config(specs, dtype=jnp.float32)
+    with pytest.raises(checkpoints.CheckpointError, match=f'{named}.* is not a T5'):
+      t5_checkpoints.of_shapes(specs, jnp.float32)
