@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.loading import models
@@ -160,11 +161,11 @@ def request(
     length: int,
     temperature: float = 0.0,
     seed: int = 0,
-) -> token_decoder.Request:
+) -> requests_lib.Request:
   """Returns a request for outputs of a length, with example ids from 0 on."""
-  setting = sampling.make_sampling(temperature)
+  setting = sampling.Sampling(temperature)
   count = len(tokens)
-  return token_decoder.Request(
+  return requests_lib.Request(
       t5x_inputs(jnp.asarray(tokens)),
       jnp.arange(count, dtype=jnp.int32),
       jnp.full((count,), length, jnp.int32),

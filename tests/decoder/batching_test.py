@@ -9,7 +9,7 @@ from speculative_t5x.decoder import batching
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling
 
-GREEDY = sampling.make_sampling()
+GREEDY = sampling.Sampling()
 
 
 class TestPad:
@@ -45,9 +45,9 @@ class TestRequests:
         sampling=GREEDY,
         draft_sampling=GREEDY,
     )
-    np.testing.assert_array_equal(first.encoder_input_tokens, tokens[:2])
+    np.testing.assert_array_equal(first.inputs, tokens[:2])
     np.testing.assert_array_equal(
-        last.encoder_input_tokens, [tokens[2], [-1, -1, -1, -1]]
+        last.inputs, [tokens[2], [-1, -1, -1, -1]]
     )
     np.testing.assert_array_equal(last.limits, [5, 0])
     assert first.hints is None

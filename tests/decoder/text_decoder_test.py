@@ -166,7 +166,7 @@ class TestRequest:
   def test_tokens(self):
     request, counted = pair().make_request(TEXTS)
     assert counted == (0, 0)
-    for text, row in zip(TEXTS, request.encoder_input_tokens.tolist()):
+    for text, row in zip(TEXTS, request.inputs.tolist()):
       ids = vocabulary().encode(text)
       padding = [-1] * (INPUTS_LENGTH - len(ids) - 1)
       assert row == [*ids, 1, *padding]
@@ -179,7 +179,7 @@ class TestRequest:
     ids = vocabulary().encode(long)
     assert counted.num_truncated == 2
     assert len(ids) >= INPUTS_LENGTH
-    assert request.encoder_input_tokens[1].tolist() == [
+    assert request.inputs[1].tolist() == [
         *ids[: INPUTS_LENGTH - 1],
         1,
     ]
@@ -327,7 +327,7 @@ class TestWidths:
     ]
     seen = []
     run = wide.tokens.plain
-    wide.tokens.plain = lambda x: seen.append(x.encoder_input_tokens) or run(x)
+    wide.tokens.plain = lambda x: seen.append(x.inputs) or run(x)
     try:
       found = wide.decode_plain(TEXTS)
     finally:
@@ -339,7 +339,7 @@ class TestWidths:
   def test_requests_have_one_width(self):
     """What times decoding compiles once."""
     request, _ = pair(inputs_length=512).make_request(TEXTS)
-    assert request.encoder_input_tokens.shape == (3, 512)
+    assert request.inputs.shape == (3, 512)
 
 
 def save(path, noise=0.0, has_vocabulary=True):

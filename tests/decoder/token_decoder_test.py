@@ -18,6 +18,7 @@ import pytest
 
 from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import counts
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.networks import t5
@@ -53,18 +54,18 @@ def request(
     draft_temperature=None,
     temperature=1.0,
     **rules,
-) -> token_decoder.Request:
+) -> requests_lib.Request:
   """Returns a request of examples in an order, by default all."""
   order = np.arange(ROWS) if order is None else np.asarray(order)
   if draft_temperature is None:
     draft_temperature = temperature
-  return token_decoder.Request(
+  return requests_lib.Request(
       tiny.encoder_tokens(ROWS, 9)[order],
       jnp.asarray(order, jnp.int32),
       jnp.broadcast_to(jnp.asarray(limits, jnp.int32), order.shape),
       jnp.int32(seed),
-      sampling.make_sampling(temperature, **rules),
-      sampling.make_sampling(draft_temperature),
+      sampling.Sampling(temperature, **rules),
+      sampling.Sampling(draft_temperature),
   )
 
 

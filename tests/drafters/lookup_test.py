@@ -369,7 +369,7 @@ def _request(tokens):
       batch_size=len(tokens),
       length=12,
       seed=0,
-      sampling=sampling.make_sampling(0.0),
-      draft_sampling=sampling.make_sampling(0.0),
+      sampling=sampling.Sampling(0.0),
+      draft_sampling=sampling.Sampling(0.0),
   )
   return request

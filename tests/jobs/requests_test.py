@@ -110,9 +110,9 @@ def test_settings_reach_the_requests(setup, make, draft_temperature, rule):
       (request.sampling, _OWN),
       (request.draft_sampling, draft_temperature),
   ):
-    assert found == sampling.make_sampling(temperature, *_SETTINGS.values())
+    assert found == sampling.Sampling(temperature, *_SETTINGS.values())
   assert (int(request.seed), request.rule) == (_SEED, rule)
-  assert request.encoder_input_tokens.tolist() == _TOKENS.tolist()
+  assert request.inputs.tolist() == _TOKENS.tolist()
   assert request.example_ids.tolist() == [3, 9]
   assert request.limits.tolist() == [_LENGTH] * 2
   assert request.hints[:, :2].tolist() == [[8, 1], [-1, -1]]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from speculative_t5x.decoder import batching
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs.command_line import main
 from speculative_t5x.loading import checkpoints
@@ -44,9 +45,9 @@ def _decoder() -> token_decoder.TokenDecoder:
   )
 
 
-def _request(temperature: float) -> token_decoder.Request:
+def _request(temperature: float) -> requests_lib.Request:
   rows = [[0, 4, 0, 1], [5, 1], [7, 7, 2, 1], [3, 0, 1], [9, 1], [6, 6, 1]]
-  setting = sampling.make_sampling(temperature)
+  setting = sampling.Sampling(temperature)
   (request,) = batching.requests(
       batching.pad(rows, 5),
       np.arange(len(rows)),
@@ -79,7 +80,7 @@ def _next(params, inputs: list[int], output: list[int]) -> np.ndarray:
 def test_outputs_end_at_the_first_of_several_ends():
   params = jax.tree.map(np.asarray, _params())
   decoded = jax.device_get(_decoder().plain(_request(0.0)))
-  tokens = np.asarray(_request(0.0).encoder_input_tokens)
+  tokens = np.asarray(_request(0.0).inputs)
   last = []
   for row, inputs in enumerate(tokens):
     output = []

@@ -140,7 +140,7 @@ def random_logits(seed, rows, vocab, dtype=np.float32):
 
 def standardize(logits, **rules):
   return np.asarray(
-      jit_standardize(jnp.asarray(logits), sampling.make_sampling(**rules))
+      jit_standardize(jnp.asarray(logits), sampling.Sampling(**rules))
   )
 
 
@@ -271,7 +271,7 @@ class TestCompilation:
   def _branches():
     """Returns the two branches on the temperature, and the rest."""
     jaxpr = jax.make_jaxpr(sampling.standardize)(
-        jnp.zeros((2, 7)), sampling.make_sampling()
+        jnp.zeros((2, 7)), sampling.Sampling()
     ).jaxpr
     (branch,) = [e for e in jaxpr.eqns if e.primitive.name == 'cond']
     tempered, greedy = branch.params['branches']
@@ -316,12 +316,12 @@ class TestMakeSampling:
   )
   def test_out_of_range(self, name, value):
     with pytest.raises(ValueError, match=name):
-      sampling.make_sampling(**{name: value})
+      sampling.Sampling(**{name: value})
 
   def test_dtypes_do_not_depend_on_the_values(self):
     given = dict(temperature=0.0, topk=5, topp=1.0, minp=1, typicalp=1)
     for rules in (dict(), given):
-      made = vars(sampling.make_sampling(**rules))
+      made = vars(sampling.Sampling(**rules))
       assert made.pop('topk').dtype == jnp.int32
       assert {x.dtype for x in made.values()} == {jnp.dtype(jnp.float32)}
       assert not any(x.weak_type for x in made.values())

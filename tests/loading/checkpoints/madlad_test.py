@@ -145,7 +145,7 @@ class TestDecoding:
         length=12,
         matmul_precision='highest',
     )
-    greedy = sampling.make_sampling(0.0)
+    greedy = sampling.Sampling(0.0)
     (request,) = batching.requests(
         batching.pad(INPUTS, 9),
         np.arange(len(INPUTS), dtype=np.int32),

@@ -15,8 +15,8 @@ from speculative_t5x.speculation import sampling
 
 
 def _requests(count, batch_size, **options):
-  setting = sampling.make_sampling(1.0, 0, 0.0)
-  draft_setting = sampling.make_sampling(0.5, 0, 0.0)
+  setting = sampling.Sampling(1.0, 0, 0.0)
+  draft_setting = sampling.Sampling(0.5, 0, 0.0)
   return list(
       batching.requests(
           np.arange(1, count * 3 + 1, dtype=np.int32).reshape(count, 3),
@@ -39,10 +39,10 @@ class TestRequests:
 
   def test_last_batch_is_padded_with_rows_of_limit_0(self):
     first, last = _requests(5, 4)
-    assert first.encoder_input_tokens.shape == (4, 3)
+    assert first.inputs.shape == (4, 3)
     assert first.limits.tolist() == [7, 7, 7, 7]
     assert first.example_ids.tolist() == [100, 101, 102, 103]
-    assert last.encoder_input_tokens.tolist() == [[13, 14, 15]] + 3 * [
+    assert last.inputs.tolist() == [[13, 14, 15]] + 3 * [
         [-1, -1, -1]
     ]
     assert last.limits.tolist() == [7, 0, 0, 0]
@@ -50,7 +50,7 @@ class TestRequests:
 
   def test_example_ids_keep_all_bits(self):
     ids = np.array([-5, 2**24 + 1, -(2**31)], np.int32)
-    setting = sampling.make_sampling()
+    setting = sampling.Sampling()
     (request,) = batching.requests(
         np.ones((3, 2), np.int32), ids,
         batch_size=3, length=1, seed=0, sampling=setting,

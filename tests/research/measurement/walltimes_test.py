@@ -33,7 +33,7 @@ def unchecked_types():
 
 
 def batches(temperature, seed):
-  setting = sampling.make_sampling(temperature)
+  setting = sampling.Sampling(temperature)
   return list(
       batching.requests(
           np.asarray(tiny.encoder_tokens(EXAMPLES, 9)),
@@ -79,7 +79,7 @@ def sweep(decoder):
   bind_encoders, encoded = programs.bind_encoders, []
 
   def watch_encoders(request):
-    encoded.append(request.encoder_input_tokens.tolist())
+    encoded.append(request.inputs.tolist())
     return bind_encoders(request)
 
   with pytest.MonkeyPatch.context() as patch:
@@ -151,7 +151,7 @@ class TestRecord:
         sweep, TEMPERATURES_AND_SEEDS, strict=True
     ):
       expected = [
-          batch.encoder_input_tokens.tolist()
+          batch.inputs.tolist()
           for batch in batches(temperature, seed)
           for _ in range(REPEATS)
       ]
