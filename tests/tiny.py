@@ -195,3 +195,34 @@ def _mean_and_scale(
   if names[-2] == 'logits_dense':
     scale *= _LOGITS_SCALE
   return 0.0, scale
+
+
+def requests(
+    rows: Any,
+    batch_size: int | None = None,
+    *,
+    length: int,
+    example_ids: Any = None,
+    hints: Any = None,
+    **options: Any,
+) -> list[requests_lib.Request]:
+  """Returns the requests of rows of token ids, of which -1 is none.
+
+  Args:
+    rows: token ids per input.
+    batch_size: inputs per request; None for all.
+    length: most tokens per output.
+    example_ids: one per input; None for 0, 1, ...
+    hints: token ids of the hints of each input; None for none.
+    **options: of `requests.Requests`.
+  """
+  count = len(rows)
+  made = requests_lib.Requests(
+      inputs_length=max(len(row) for row in rows),
+      length=length,
+      batch_size=batch_size or count,
+      **options,
+  )
+  ids = range(count) if example_ids is None else example_ids
+  hints = [()] * count if hints is None else hints
+  return list(made.of(list(map(requests_lib.Row, rows, ids, hints))))

@@ -204,8 +204,9 @@ class TextDecoder:
           ' TextDecoder with rescale_log_probs=False.'
       )
     rows, counted = self._rows(texts, example_ids, hints)
+    width = self._width(_longest(rows))
     request = self._request(
-        rows, self._width(rows), sampling, draft_sampling, seed, rule
+        rows, width, sampling, draft_sampling, seed, rule
     )
     if request.hints is not None:
       self.tokens.check_reads_hints()
@@ -234,7 +235,8 @@ class TextDecoder:
       ValueError: for an empty input or a value out of range.
     """
     rows, counted = self._rows(texts, example_ids, None)
-    request = self._request(rows, self._width(rows), sampling, seed=seed)
+    width = self._width(_longest(rows))
+    request = self._request(rows, width, sampling, seed=seed)
     result = engine.Engine(self.tokens, is_plain=True).run(request)
     statistics = counts.count_run(counts.total([result.decoded]))
     return self._output(result.decoded, counted, statistics)
@@ -326,13 +328,12 @@ class TextDecoder:
     )
     return rows, counted
 
-  def _width(self, rows: Sequence[requests_lib.Row]) -> int:
+  def _width(self, longest: int) -> int:
     """Returns the least width of a batch that holds its longest input.
 
     Each width compiles once more, and runs the encoder at half and a quarter of
     itself too (`input_widths`). Quarters of quarters are therefore enough.
     """
-    longest = max(len(row.tokens) for row in rows)
     width = self.inputs_length
     while width // 4 >= max(longest, _MIN_WIDTH):
       width //= 4
@@ -376,6 +377,10 @@ class TextDecoder:
     return self.vocabulary.decode(
         batching.text_ids(ids, self.tokens.target_model.special_ids)
     )
+
+
+def _longest(rows: Sequence[requests_lib.Row]) -> int:
+  return max(len(row.tokens) for row in rows)
 
 
 def load(

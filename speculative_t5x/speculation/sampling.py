@@ -23,6 +23,7 @@ from jax import lax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, UInt32
 import numpy as np
+import numpy.typing as npt
 
 MIN_TEMPERATURE = 1e-4  # at or below it, argmax (T5X's constant)
 BLOCK = 128  # tokens; a multiple of both CPU and TPU vector widths
@@ -51,11 +52,11 @@ class Sampling:
       float32 would flush it to 0.
   """
 
-  temperature: Array | float = 1.0
+  temperature: Array | float | int = 1.0
   topk: Array | int = 0
-  topp: Array | float = 0.0
-  minp: Array | float = 0.0
-  typicalp: Array | float = 0.0
+  topp: Array | float | int = 0.0
+  minp: Array | float | int = 0.0
+  typicalp: Array | float | int = 0.0
 
   def __post_init__(self):
     for name, value in vars(self).items():
@@ -78,10 +79,7 @@ class Sampling:
     )
 
 
-GREEDY = Sampling(temperature=0.0)
-
-
-def _check(name: str, value: float) -> None:
+def _check(name: str, value: numbers.Real) -> None:
   float32 = jnp.finfo(jnp.float32)
   if name == 'temperature' and not 0 <= value <= float(float32.max):
     raise ValueError(
@@ -103,12 +101,15 @@ def _check(name: str, value: float) -> None:
     )
 
 
+GREEDY = Sampling(temperature=0.0)
+
+
 def each(
-    temperature: float | Sequence[float],
+    temperature: npt.ArrayLike,
     topk: int = 0,
-    topp: float = 0.0,
-    minp: float = 0.0,
-    typicalp: float = 0.0,
+    topp: numbers.Real = 0.0,
+    minp: numbers.Real = 0.0,
+    typicalp: numbers.Real = 0.0,
 ) -> tuple[Sampling, ...]:
   """Returns one sampling per temperature.
 

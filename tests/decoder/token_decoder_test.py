@@ -16,7 +16,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import counts
 from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
@@ -26,6 +25,7 @@ from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import sampling
+from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import verification
 from tests import compilation
 from tests import tiny
@@ -153,7 +153,10 @@ class TestBatch:
     several = copy.copy(decoder())
     several.num_decodes = 2
     found = []
-    monkeypatch.setattr(loop, 'decode', lambda *args, **_: found.extend(args))
+    monkeypatch.setattr(loop, 'decode', lambda *_: None)
+    monkeypatch.setattr(
+        state_lib, 'begin', lambda *args, **_: found.extend(args)
+    )
     several._decode(None, None, asked.replace(example_ids=jnp.asarray(ids)))
     *_, keys, row_limits = found
     start = jax.random.key(-7, impl='threefry2x32')
@@ -573,11 +576,9 @@ class TestGenerate:
 
   @pytest.mark.parametrize('temperature', [0.0, 1.0])
   def test_is_the_decoding_of_a_request(self, temperature):
-    options = dict(temperature=temperature, seed=3, topk=9)
+    options = dict(sampling=sampling.Sampling(temperature, topk=9), seed=3)
     found = decoder().generate(self.IDS, **options)
-    asked = batching.one_request(
-        self.IDS, inputs_length=9, length=LENGTH, batch_size=16, **options
-    )
+    (asked,) = tiny.requests(self.IDS, length=LENGTH, **options)
     decoded = jax.device_get(decoder().speculative(asked))
     for ids, row, count in zip(found, decoded.sequences, decoded.num_tokens):
       row = row[:count].tolist()
@@ -588,7 +589,7 @@ class TestGenerate:
   def test_sizes_recompile_seldom(self):
     decoder().generate(self.IDS)
     before = compilation.count()
-    decoder().generate(self.IDS[:9], seed=1, temperature=0.3)
+    decoder().generate(self.IDS[:9], seed=1, sampling=sampling.Sampling(0.3))
     assert compilation.count() == before
 
   def test_by_default_it_looks_drafts_up(self):

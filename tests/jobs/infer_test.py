@@ -76,7 +76,7 @@ def _arguments(paths, **changes):
       'chunk_batches': 1,
       'seed': 5,
   }
-  return workloads.job_arguments(**{**arguments, **changes})
+  return workloads.infer_arguments(**{**arguments, **changes})
 
 
 _load = workload_lib.Workload.load_decoder

@@ -9,7 +9,6 @@ import jax
 import numpy as np
 import pytest
 
-from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs.command_line import main
@@ -20,6 +19,7 @@ from speculative_t5x.loading.drafters import early_exit_source
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling
 from tests import recurrent_network
+from tests import tiny
 
 NETWORK = recurrent_network.Recurrent(12)
 # Two ends, no padding, and id 0 is a token like others.
@@ -47,15 +47,8 @@ def _decoder() -> token_decoder.TokenDecoder:
 
 def _request(temperature: float) -> requests_lib.Request:
   rows = [[0, 4, 0, 1], [5, 1], [7, 7, 2, 1], [3, 0, 1], [9, 1], [6, 6, 1]]
-  setting = sampling.Sampling(temperature)
-  (request,) = batching.requests(
-      batching.pad(rows, 5),
-      np.arange(len(rows)),
-      batch_size=len(rows),
-      length=LENGTH,
-      seed=0,
-      sampling=setting,
-      draft_sampling=setting,
+  (request,) = tiny.requests(
+      rows, length=LENGTH, sampling=sampling.Sampling(temperature)
   )
   return request
 
