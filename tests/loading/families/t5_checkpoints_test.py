@@ -72,5 +72,6 @@ class TestReadConfig:
     if shape:
       specs[name] = jax.ShapeDtypeStruct(shape, jnp.float32)
     named = name.partition('/wi')[0]
-    with pytest.raises(checkpoints.CheckpointError, match=f'{named}.* is not a T5'):
+    message = f'{named}.* is not a T5'
+    with pytest.raises(checkpoints.CheckpointError, match=message):
       t5_checkpoints.of_shapes(specs, jnp.float32)
