@@ -112,8 +112,8 @@ class TokenCounts:
       )
     elif identity and self.vocabulary and identity != self.vocabulary:
       problem = (
-          f'is of another vocabulary ({self.vocabulary.show()}) than the model'
-          f' ({identity.show()})'
+          f'is of another vocabulary ({self.vocabulary}) than the model'
+          f' ({identity})'
       )
     else:
       return

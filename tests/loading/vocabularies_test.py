@@ -422,8 +422,8 @@ class TestCheckSame:
       [
           ({'pad_id': 3}, "pad_id 0, the draft's 3"),
           ({'eos_id': 3}, "eos_id 1, the draft's 3"),
-          ({'pieces': ['<pad>', '</s>', 'a', 'c']}, "Id 3 is 'b'"),
-          ({'pieces': ['c', '</s>', 'a', 'b']}, "Id 0 is '<pad>'"),
+          ({'pieces': ['<pad>', '</s>', 'a', 'c']}, "'b' for id 3, the draft's 'c'"),
+          ({'pieces': ['c', '</s>', 'a', 'b']}, "the piece '<pad>' for id 0"),
       ],
   )
   def test_differences(self, changes, match):

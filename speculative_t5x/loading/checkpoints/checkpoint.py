@@ -3,7 +3,7 @@
 """A checkpoint of any layout, checked before weights are read."""
 
 import abc
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 import copy
 import functools
 from typing import Any, ClassVar
@@ -61,16 +61,7 @@ class Checkpoint(abc.ABC):
   def _stored_step(self) -> Any:
     """The training step that is stored, whatever it is; None if none is."""
 
-  def _read_array(self, name: str) -> np.ndarray:
-    """Returns a parameter in the stored dtype, by its stored name.
-
-    Not asked for where a layout has a `_read` of its own.
-
-    Raises:
-      CheckpointError: naming what cannot be read.
-    """
-    raise NotImplementedError
-
+  @abc.abstractmethod
   def _read(
       self, wanted: Mapping[str, jax.ShapeDtypeStruct], at_once: bool
   ) -> Iterator[tuple[str, jax.Array]]:
@@ -79,11 +70,19 @@ class Checkpoint(abc.ABC):
     Args:
       wanted: Shapes, dtypes and shardings, by name.
       at_once: Whether they may be read side by side, where a layout can.
+    Raises:
+      CheckpointError: naming what cannot be read.
     """
-    del at_once
+
+  def _read_each(
+      self,
+      wanted: Mapping[str, jax.ShapeDtypeStruct],
+      read: Callable[[str], np.ndarray],
+  ) -> Iterator[tuple[str, jax.Array]]:
+    """Reads parameters one at a time, by a function of their stored names."""
     for name, spec in wanted.items():
       # Held by no name here, or it would stay while the next one is read.
-      yield name, _place(self._read_array(self._prefix + name), spec)
+      yield name, _place(read(self._prefix + name), spec)
 
   @property
   def is_pair(self) -> bool:

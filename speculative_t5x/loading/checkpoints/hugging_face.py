@@ -9,7 +9,6 @@ transposed: PyTorch stores [out, in], Flax [in, out].
 
 from collections.abc import Iterator, Mapping
 import functools
-import pathlib
 from typing import Any
 
 import jax
@@ -80,13 +79,13 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
       self, wanted: Mapping[str, jax.ShapeDtypeStruct], at_once: bool
   ) -> Iterator[tuple[str, jax.Array]]:
     """See `Checkpoint`; what is stored as the embedding must equal it."""
+    del at_once
     _, copies = self._names
     for copy, tensor in copies:
       self._check_copy(copy, tensor)
-    yield from super()._read(wanted, at_once)
+    yield from self._read_each(wanted, self._read_array)
 
   def _read_array(self, name: str) -> np.ndarray:
-    """See `Checkpoint`."""
     tensor_of, _ = self._names
     array = tensor_of[name].read()
     return array.T if self._family.is_transposed(name) else array
@@ -155,14 +154,13 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
       return safetensors_file.read_header(self.folder / _SINGLE)
     with errors.reading(self.folder / _INDEX):
       file_of = dict(self._read_json(_INDEX)['weight_map'])
-      for name in file_of.values():
-        if pathlib.PurePath(name).name != name:
-          raise ValueError(f'{errors.shown(name)} is not a file of the folder')
-    held = {
-        file: safetensors_file.read_header(self.folder / file)
-        for file in sorted({*file_of.values()})
-    }
-    if lost := sorted(x for x in file_of if x not in held[file_of[x]]):
+      files = sorted(self._listing.intersection(file_of.values()))
+    held = {x: safetensors_file.read_header(self.folder / x) for x in files}
+    if lost := sorted(
+        f'{name} in {file}'
+        for name, file in file_of.items()
+        if name not in held.get(file, ())
+    ):
       raise errors.CheckpointError(
           f'{self.folder} does not hold {errors.listing(lost)}, though its'
           f' {_INDEX} says so. Download all its files again.'

@@ -7,7 +7,7 @@ larger ones the TensorStore spec of a zarr folder beside it, such as
 `target.decoder.layers_0.mlp.wo.kernel`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 import functools
 import os
 import pathlib
@@ -55,8 +55,14 @@ class LegacyCheckpoint(checkpoint.Checkpoint):
       step = self._state.get('state', {}).get('step')
     return step.tolist() if isinstance(step, np.ndarray | np.generic) else step
 
-  def _read_array(self, name: str) -> np.ndarray:
+  def _read(
+      self, wanted: Mapping[str, jax.ShapeDtypeStruct], at_once: bool
+  ) -> Iterator[tuple[str, jax.Array]]:
     """See `Checkpoint`."""
+    del at_once
+    return self._read_each(wanted, self._read_array)
+
+  def _read_array(self, name: str) -> np.ndarray:
     array = self._arrays[name]
     with self._reading(name):
       return array if isinstance(array, np.ndarray) else array.read().result()

@@ -11,6 +11,7 @@ meanwhile would kill the process.
 import dataclasses
 import json
 import math
+import operator
 import struct
 from typing import Any
 
@@ -84,26 +85,25 @@ def read_header(path: epath.Path) -> dict[str, Tensor]:
       header = json.loads(file.read(length))
     header.pop('__metadata__', None)
     tensors, end = {}, start
-    for name, entry in sorted(
-        header.items(), key=lambda item: item[1]['data_offsets']
-    ):
-      tensor = tensors[name] = _tensor(path, name, entry, end)
-      end += tensor.num_bytes
-      # The format allows neither gaps nor bytes that two tensors share.
-      if entry['data_offsets'] != [tensor.start - start, end - start]:
-        raise ValueError(f'the bytes of {name} do not follow those before')
-    if end != size:
-      raise ValueError(f'its tensors would end at byte {end} of {size}')
+    entries = sorted(header.items(), key=lambda x: x[1]['data_offsets'])
+    for name, entry in entries:
+      tensors[name] = _tensor(path, name, entry, end)
+      end += tensors[name].num_bytes
+    # The format allows neither gaps nor bytes that two tensors share.
+    spans = [[x.start, x.start + x.num_bytes] for x in tensors.values()]
+    stated = [entry['data_offsets'] for _, entry in entries]
+    if end != size or stated != [[a - start, b - start] for a, b in spans]:
+      raise ValueError('its tensors do not fill it one after another')
   return tensors
 
 
 def _tensor(path: epath.Path, name: str, entry: Any, start: int) -> Tensor:
   shape, dtype = entry['shape'], entry['dtype']
-  if not all(type(x) is int and x >= 0 for x in shape):
-    raise ValueError(f'{name} has the shape {errors.shown(shape)}')
   if dtype not in _DTYPES:
     raise errors.CheckpointError(
         f'{path} holds {name} as {errors.shown(dtype)}, which is quantized.'
         ' Pass the model that it was made from.'
     )
-  return Tensor(path, name, tuple(shape), jnp.dtype(_DTYPES[dtype]), start)
+  # A size below 0 may not make up for another one: as 0, it fits no bytes.
+  shape = tuple(max(0, operator.index(x)) for x in shape)
+  return Tensor(path, name, shape, jnp.dtype(_DTYPES[dtype]), start)

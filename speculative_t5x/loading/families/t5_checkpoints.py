@@ -122,9 +122,6 @@ _IGNORED = (
 
 # T5 1.0's and T5 1.1's activations, by the number of input projections.
 USUAL_ACTIVATIONS = {1: ('relu',), 2: ('gelu', 'linear')}
-# T5X's scalable_t5 stacks the layers in one array, whose name then has the
-# stack's twice.
-_SCANNED = 'encoder/encoder/', 'decoder/decoder/'
 
 
 def of_shapes(
@@ -135,11 +132,6 @@ def of_shapes(
   The activations are those of the T5 version with the same number of input
   projections, because shapes do not determine them.
   """
-  if scanned := [x for x in specs if x.startswith(_SCANNED)]:
-    raise errors.CheckpointError(
-        f'The layers are scanned: {scanned[0]} holds all of them in one array.'
-        ' Convert the checkpoint to one array per layer (scan_layers=False).'
-    )
   layer = 'decoder/layers_0'
   inputs = [x for x in specs if x.startswith(f'{layer}/mlp/wi')]
   names = (
@@ -160,7 +152,8 @@ def of_shapes(
     raise errors.CheckpointError(
         f'{" and ".join(wrong)} is missing or of another shape, so this is not'
         " a T5 encoder-decoder or decoder under T5X's names. Pass another"
-        ' checkpoint.'
+        ' checkpoint; where layers are scanned, one that is converted to one'
+        ' array per layer (scan_layers=False).'
     )
   (vocab_size, emb_dim), (num_heads, _), (_, joined), (read, _) = shapes[:4]
   num_layers = {
@@ -194,19 +187,20 @@ def of_config(
   allowed = dict(_ALLOWED)
   if (projection := config['feed_forward_proj']) in list(_ACTIVATIONS):
     allowed['dense_act_fn'] = (_ACTIVATIONS[projection][1], None)
-  for name, values in allowed.items():
-    if config.get(name) not in values:
-      raise errors.CheckpointError(
-          f'{file} has {name} {errors.shown(config[name])}, and the network'
-          f' that runs here has {" or ".join(map(str, values))}. Pass a T5 1.0,'
-          ' T5 1.1 or mT5 that is not quantized, or download the file again.'
-      )
+  wrong = {
+      name: ' or '.join(map(str, values))
+      for name, values in allowed.items()
+      if config.get(name) not in values
+  }
   for name in _SIZES.values():
     if type(config.get(name)) is not int or config[name] < 1:
-      raise errors.CheckpointError(
-          f'{file} has {name} {errors.shown(config.get(name))}, which is not a'
-          ' size. Copy or download it again.'
-      )
+      wrong[name] = 'a size'
+  for name, right in wrong.items():
+    raise errors.CheckpointError(
+        f'{file} has {name} {errors.shown(config.get(name))}, and the network'
+        f' that runs here has {right}. Pass a T5 1.0, T5 1.1 or mT5 that is not'
+        ' quantized, or download the file again.'
+    )
   return t5.T5Config(
       **{ours: config[theirs] for ours, theirs in _SIZES.items()},
       mlp_activations=_ACTIVATIONS[projection][0],
