@@ -69,10 +69,11 @@ def test_logits(name, layout):
 
 @pytest.mark.parametrize('name', ['draft', 'target'])
 def test_specs_and_config(name):
-  orbax = checkpoints.open(ORACLE / name / 't5x_orbax').specs
+  orbax = checkpoints.open(ORACLE / name / 't5x_orbax')
   hugging_face = checkpoints.open(ORACLE / name / 'hf')
-  assert hugging_face.specs == orbax
-  assert hugging_face.network('float32') == config_of(name)
+  assert hugging_face.specs == orbax.specs
+  for each in (orbax, hugging_face):
+    assert each.network('float32') == config_of(name)
 
 
 def test_step():

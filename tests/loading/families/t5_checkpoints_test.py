@@ -46,16 +46,6 @@ class TestReadConfig:
     found = t5_checkpoints.of_shapes(_specs(**overrides), config.dtype)
     assert found == config
 
-  def test_scanned_layers(self):
-    """T5X's scalable network stacks the layers in one array."""
-    specs = {
-        name.replace('decoder/layers_0', 'decoder/decoder'): spec
-        for name, spec in _specs().items()
-        if 'layers_1' not in name
-    }
-    with pytest.raises(checkpoints.CheckpointError, match='layers are scanned'):
-      t5_checkpoints.of_shapes(specs, jnp.float32)
-
   @pytest.mark.parametrize(
       'name, shape',
       [
