@@ -16,7 +16,7 @@ from speculative_t5x.speculation import contracts
 
 FILE = 'generation_config.json'
 # The decoder starts from the first of these that is named. transformers has no
-# third and refuses to decode; T5's papers and checkpoints start from padding.
+# third and refuses to decode; T5X starts from padding.
 _STARTS = ('decoder_start_token_id', 'bos_token_id', 'pad_token_id')
 # They write tokens that the model did not choose.
 _FORCING = 'forced_bos_token_id', 'forced_eos_token_id', 'forced_decoder_ids'
@@ -55,10 +55,10 @@ def special_ids(
   transformers' `generate`.
 
   Args:
-    folder: path of the checkpoint, for messages.
-    config: contents of config.json, from `with_defaults`.
-    generation: contents of generation_config.json; None if there is none.
-    vocab_size: number of the network's ids.
+    folder: Path of the checkpoint, for messages.
+    config: Contents of config.json, with its family's defaults.
+    generation: Contents of generation_config.json; None if there is none.
+    vocab_size: Number of the network's ids.
   Raises:
     errors.CheckpointError: if a file forces tokens, if an id is missing, is one
       of several, or is not an id of the vocabulary, or if end and padding are
@@ -110,15 +110,8 @@ def unapplied_settings(
 ) -> str | None:
   """Returns a line on settings of decoding that only transformers follows.
 
-  Its `generate` follows generation_config.json, in older folders config.json,
-  and its pipelines follow `task_specific_params` of config.json.
-
-  Args:
-    folder: see `special_ids`.
-    config: likewise.
-    generation: likewise.
-  Returns:
-    The line; None if no such setting changes outputs.
+  The arguments are those of `special_ids`. Without such a setting that changes
+  outputs, it returns None.
   """
   settings = config if generation is None else generation
   changing = {

@@ -9,10 +9,11 @@ weights nor files; `candidates` does.
 from collections.abc import Callable
 import dataclasses
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import jax.numpy as jnp
 
+from speculative_t5x.loading import models
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.compatibility import candidates
 from speculative_t5x.loading.compatibility import memory
@@ -98,12 +99,12 @@ def check(
   findings = [
       _row('layout', pair, lambda c: c.model.checkpoint.layout.value),
       *(
-          Finding('target', 'unusable', '', 'error', problem)
-          for problem in target.problems
-      ),
-      *(
-          Finding('draft', '', 'unusable', 'error', problem)
-          for problem in draft.problems
+          Finding(role, *shown, 'error', problem)
+          for role, shown, candidate in (
+              ('target', ('unusable', ''), target),
+              ('draft', ('', 'unusable'), draft),
+          )
+          for problem in candidate.problems
       ),
       *_vocabulary_findings(pair),
       *_network_findings(pair),
@@ -135,49 +136,41 @@ def _vocabulary_findings(pair: _Pair) -> list[Finding]:
             ' MIXTURE_OR_TASK_NAME.',
         )
     ]  # fmt: skip
-  special_ids = [f'{c.vocabulary.pad_id}, {c.vocabulary.eos_id}' for c in pair]
-  return [
-      _same_vocabulary(*pair),
-      Finding('vocabulary: pad, end id', *special_ids),
-      _vocabulary_fits(pair),
-  ]
-
-
-def _same_vocabulary(
-    target: candidates.Candidate, draft: candidates.Candidate
-) -> Finding:
+  target, draft = pair
   name = 'vocabulary: SHA-256'
   hashes = [
       vocabularies.fingerprint(c.vocabulary).sha256[:_SHOWN_DIGITS]
-      for c in (target, draft)
+      for c in pair
   ]
   if draft.is_assumed:
-    return Finding(
+    same = Finding(
         name, hashes[0], 'assumed equal', 'note',
         "The draft's vocabulary was not given and not compared. Give"
         ' DRAFT_VOCABULARY_FILE if the draft may have another.',
     )  # fmt: skip
+  else:
+    same = _checked(
+        Finding(name, *hashes),
+        vocabularies.check_same,
+        target.vocabulary,
+        draft.vocabulary,
+    )
+  special_ids = [f'{c.vocabulary.pad_id}, {c.vocabulary.eos_id}' for c in pair]
+  fits = Finding('vocabulary: ids', *(str(c.vocabulary.num_ids) for c in pair))
+  if target.model:
+    drafts = (draft.model,) if draft.model else ()
+    fit = models.fit_vocabulary
+    fits = _checked(fits, fit, target.vocabulary, target.model, drafts)
+  return [same, Finding('vocabulary: pad, end id', *special_ids), fits]
+
+
+def _checked(finding: Finding, check: Callable[..., Any], *args) -> Finding:
+  """Returns a finding, as an error if a check raises one."""
   try:
-    vocabularies.check_same(target.vocabulary, draft.vocabulary)
-  except vocabularies.VocabularyError as error:
-    return Finding(name, *hashes, 'error', str(error))
-  return Finding(name, *hashes)
-
-
-def _vocabulary_fits(pair: _Pair) -> Finding:
-  num_ids = [c.vocabulary.num_ids for c in pair]
-  finding = Finding('vocabulary: ids', *map(str, num_ids))
-  # As in `models.fit_vocabulary`, drafts need no logits for sentinels.
-  needed = num_ids[0], pair[0].vocabulary.num_pieces
-  too_narrow = [
-      f'The {name} has only {c.config.vocab_size} logits.'
-      for name, c, size in zip(('target', 'draft'), pair, needed)
-      if c.config and size > c.config.vocab_size
-  ]
-  if not too_narrow:
-    return finding
-  remedy = 'Pass the vocabulary that both models were trained with.'
-  return finding.judged('error', ' '.join([*too_narrow, remedy]))
+    check(*args)
+  except ValueError as error:
+    return finding.judged('error', str(error))
+  return finding
 
 
 def _network_findings(pair: _Pair) -> list[Finding]:
@@ -223,16 +216,14 @@ def _encoders(pair: _Pair) -> Finding:
     )
   if not draft or not draft.reads_features:
     return finding
-  if target:
-    try:
-      pairing.check_width(target, draft)
-    except ValueError as error:
-      return finding.judged('error', str(error))
-  return finding.judged(
+  finding = finding.judged(
       'note',
       "The draft has no encoder and shares the target's: draft with"
       ' configs/drafters/shared_encoder.gin.',
   )
+  if not target:
+    return finding
+  return _checked(finding, pairing.check_width, target, draft)
 
 
 def _logits_width(pair: _Pair) -> Finding:

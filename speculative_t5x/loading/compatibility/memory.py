@@ -146,7 +146,7 @@ def draft_bytes(
   """
   row_logits = workload.gamma * vocab_size
   if network is None:
-    return DeviceBytes(0, 0, 0, _logits_bytes(workload, row_logits))
+    return DeviceBytes(0, 0, 0, 4 * workload.rows * row_logits)
   rules = sharding.REPLICATED
   if workload.draft_model_parallel:
     rules = sharding.MODEL_PARALLEL
@@ -178,13 +178,9 @@ def _device_bytes(
       params=total,
       cache=cache,
       cross=cross,
-      logits=_logits_bytes(workload, row_logits),
+      logits=4 * workload.rows * row_logits,  # float32
       loading=max(preparing, total + replaced) - total,
   )
-
-
-def _logits_bytes(workload: Workload, row_logits: int) -> int:
-  return workload.rows * row_logits * jnp.dtype(jnp.float32).itemsize
 
 
 def _mesh(data: int, model: int) -> jax.sharding.AbstractMesh:

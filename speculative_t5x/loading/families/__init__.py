@@ -21,6 +21,11 @@ from speculative_t5x.networks import network
 class Family(Protocol):
   """What a module of this folder holds.
 
+  `folder` and `file`, of the checkpoint and of its config.json, are for
+  messages. Each function raises `errors.CheckpointError`: if parameters are of
+  another family, the family has no such network, or tensors are missing or
+  unknown.
+
   Attributes:
     NAME: Names the family in errors.
     DEFAULTS: What a Hugging Face config.json means where it is silent, by its
@@ -33,46 +38,28 @@ class Family(Protocol):
   def of_shapes(
       self, specs: Mapping[str, jax.ShapeDtypeStruct], dtype: Any
   ) -> network.Network:
-    """Returns the network that parameters of T5X's layouts belong to.
+    """Returns the network of parameters in T5X's layouts, to decode in a dtype.
 
-    Args:
-      specs: Shapes by name, e.g. `decoder/layers_0/mlp/wo/kernel`.
-      dtype: Dtype to decode in.
-    Raises:
-      errors.CheckpointError: if they are of another family.
+    A name of `specs` is e.g. `decoder/layers_0/mlp/wo/kernel`.
     """
 
   def of_config(
       self, file: epath.Path, config: Mapping[str, Any], dtype: Any
   ) -> network.Network:
-    """Returns the network that a config.json states.
-
-    Args:
-      file: Path of the config.json, for messages.
-      config: Its contents, with `DEFAULTS`.
-      dtype: Dtype to decode in.
-    Raises:
-      errors.CheckpointError: if the family has no such network.
-    """
+    """Returns the network that a config.json with `DEFAULTS` states."""
 
   def tensor_names(
-      self,
-      folder: epath.Path,
-      stored: Collection[str],
-      network: network.Network,
+      self, folder: epath.Path, stored: Collection[str], network: Any
   ) -> tuple[dict[str, str], dict[str, str]]:
-    """Returns which tensor is which parameter.
+    """Returns which tensor of a Hugging Face folder is which parameter.
 
     Args:
-      folder: Path of the Hugging Face folder, for messages.
-      stored: Names of all tensors of the folder.
+      folder: Path of the folder.
+      stored: Names of all its tensors.
       network: The network, from `of_config`.
     Returns:
       The tensor of each parameter, by the parameter's name, and the tensor that
       each other one must equal.
-    Raises:
-      errors.CheckpointError: if a needed tensor is missing, or one is there
-        that the family does not have.
     """
 
   def is_transposed(self, name: str) -> bool:

@@ -127,7 +127,7 @@ class TestVocabularies:
     errors = _check(*pair).errors
     assert [f.name for f in errors] == ['vocabulary: ids'] * bool(narrow)
     if narrow:
-      assert f'The {narrow} has only {min(widths)} logits' in errors[0].remedy
+      assert f'the {narrow} only {min(widths)} logits' in errors[0].remedy
 
   def test_draft_without_logits_for_sentinels(self):
     vocabulary = _vocabulary(has_sentinels=True)
@@ -136,8 +136,6 @@ class TestVocabularies:
         vocabulary, vocab_size=vocabulary.num_pieces, num_decoder_layers=1
     )
     assert not _check(target, draft).errors
-    (found,) = _check(draft, draft).errors
-    assert found.name == 'vocabulary: ids'
 
 
 @pytest.mark.parametrize(
