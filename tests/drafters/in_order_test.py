@@ -55,7 +55,7 @@ class TestSources:
 
   def test_no_source(self):
     own = source.WithoutParameters(repeat_last.RepeatLast, 'repeat_last')
-    with pytest.raises(ValueError, match='must be a source of a drafter'):
+    with pytest.raises(ValueError, match='A drafter must be'):
       in_order_source.FromSources([own, repeat_last.RepeatLast])
 
   def test_loaded(self):

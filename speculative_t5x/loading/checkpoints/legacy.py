@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""T5X's layout before Orbax, that of the public T5 checkpoints.
+"""T5X's layout before Orbax, that of the public checkpoints.
 
 `checkpoint_<step>/checkpoint` is a msgpack tree. Its leaves are arrays, or for
 larger ones the TensorStore spec of a zarr folder beside it, such as

@@ -26,16 +26,16 @@ class FromCheckpoint:
   """A draft model that is read from a checkpoint: see `source.Source`.
 
   Attributes:
-    checkpoint_path: of any layout that `checkpoints` reads.
-    config: of its network; None for the sizes that the checkpoint states, in
-      the dtype of the target.
-    vocabulary_file: its own vocabulary, to be compared with the target's; None
+    checkpoint_path: A checkpoint of any layout that `checkpoints` reads.
+    config: Its network; None for the one that the checkpoint states, in the
+      dtype of the target.
+    vocabulary_file: Its own vocabulary, to be compared with the target's; None
       if both are known to be the same.
-    model_parallel: whether its parameters are partitioned along the model axis
+    model_parallel: Whether its parameters are partitioned along the model axis
       of the mesh, as the target's are; each device holds all of them otherwise.
-    short_vocabulary: output folder of the make-table job, from whose counts the
+    short_vocabulary: Output folder of the make-table job, from whose counts the
       most frequent tokens are taken; only these are drafted. None for all.
-    short_vocabulary_size: how many, the end of sequence included.
+    short_vocabulary_size: How many, the end of sequence included.
   """
 
   checkpoint_path: checkpoints.Path

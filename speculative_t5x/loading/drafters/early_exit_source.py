@@ -24,7 +24,7 @@ class OfTarget:
   """The target's first layers as a drafter: see `source.Source`.
 
   Attributes:
-    exit_layer: how many decoder layers of the target draft.
+    exit_layer: How many decoder layers of the target draft.
   """
 
   exit_layer: int
@@ -44,9 +44,9 @@ class FromCheckpoint(OfTarget):
   """The target's first layers with a head from a checkpoint.
 
   Attributes:
-    exit_layer: how many decoder layers of the target draft: those that the head
+    exit_layer: How many decoder layers of the target draft: those that the head
       was trained for.
-    checkpoint_path: of the head, under the names of the network.
+    checkpoint_path: A checkpoint of the head, under the network's names.
   """
 
   checkpoint_path: checkpoints.Path

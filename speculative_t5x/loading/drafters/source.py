@@ -160,9 +160,9 @@ def check_source(source: Source) -> None:
   """
   if isinstance(source, type) or not hasattr(source, 'find'):
     raise ValueError(
-        'DRAFTER must be a source of a drafter, with parentheses:'
-        ' @draft_model_source.FromCheckpoint(), or @source.WithoutParameters()'
-        f' for a class of your own. Got {source!r}.'
+        'A drafter must be a loaded model or a source, with parentheses:'
+        ' lookup_source.FromContext(), or for a class of your own'
+        f" source.WithoutParameters(<class>, '<name>'). Got {source!r}."
     )
 
 
