@@ -114,8 +114,8 @@ def infer(
       inputs of the workload's task.
     input_field: field of the JSON objects in JSONL files.
     input_format: 'text' or 'jsonl'; None to tell by the names of the files.
-    hints_field: Field of JSON objects with hints; None for none. Unused for the inputs of a task, whose
-      hints are its feature `hints`.
+    hints_field: Field of JSON objects with hints; None for none. Unused for the
+      inputs of a task, whose hints are its feature `hints`.
     on_empty: what to do with lines without text, see `inputs.ON_EMPTY`.
     vocabulary_file: for the lines of files; None for the task's vocabulary, or
       that in the folder of the checkpoint if the workload has no task.

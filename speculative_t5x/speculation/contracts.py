@@ -320,8 +320,8 @@ class Scores(NamedTuple):
   Attributes:
     logits: [rows, gamma + 1, vocab]; position i is about the token after i
       draft tokens.
-    probs: [rows, block, vocab]. The distribution to sample from: the standardized
-      logits.
+    probs: [rows, block, vocab]. The distribution to sample from: the
+      standardized logits.
     sampling: Sampling by which the logits were standardized.
   """
 

@@ -177,8 +177,8 @@ def admit(run: Run, new: Run, examples: jax.Array) -> Run:
     run: Run whose rows are refilled; see `check_ended`.
     new: Run started by the same setup, length and fold, with as many rows per
       example, and no more examples.
-    examples: [new examples] int32. Places of the new requests. A place below 0 or past the last
-      one leaves its request out.
+    examples: [new examples] int32. Places of the new requests. A place below 0
+      or past the last one leaves its request out.
   Raises:
     ValueError: for another number of rows per example, or if the run keeps
       something that has no entry per row, such as a trace.

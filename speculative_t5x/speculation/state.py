@@ -32,8 +32,8 @@ class Setup(NamedTuple):
       closer to `sampling` the better.
     rule: Decides which draft tokens are accepted.
     policy: Decides how many draft tokens are wanted.
-    rescale_log_probs: Whether to score under the distribution sampled from (True, T5X's
-      default) or under the model's own (False). Static.
+    rescale_log_probs: Whether to score under the distribution sampled from
+      (True, T5X's default) or under the model's own (False). Static.
   """
 
   target: contracts.Model
@@ -205,8 +205,8 @@ def decoder_inputs(
     sequences: [rows, length] int32. Committed tokens.
     first_tokens: [rows] int32. Decoder input before the first token.
     index: [rows] int32 in [0, length]. Number of tokens before the block.
-    block: Number of tokens to return (static). Those past the sequence's end are its last token;
-      they must not matter.
+    block: Number of tokens to return (static). Those past the sequence's end
+      are its last token; they must not matter.
   Returns:
     [rows, block] int32.
   """
