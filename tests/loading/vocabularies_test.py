@@ -412,7 +412,8 @@ class TestCheckSame:
           ({'pad_id': 3}, "pad_id 0, the draft's 3"),
           ({'eos_id': 3}, "eos_id 1, the draft's 3"),
           ({'pieces': ['<pad>', '</s>', 'a', 'c']}, "'b' for id 3, .*'c'"),
-          ({'pieces': ['c', '</s>', 'a', 'b']}, "the piece '<pad>' for id 0"),
+          ({'pieces': ['<pad>', '</s>', '▁a', 'b']}, "'a' for id 2"),
+          ({'pieces': ['<pad>', '</s>', 'a', 'b', 'c']}, '4 pieces, the .* 5'),
       ],
   )
   def test_differences(self, changes, match):

@@ -184,8 +184,7 @@ class Checkpoint(abc.ABC):
     Args:
       expected: See `check_shapes`.
     """
-    wanted = shapes(trees.flatten(expected))
-    return not self.is_pair and shapes(self.specs) == wanted
+    return shapes(self.specs) == shapes(trees.flatten(expected))
 
   def check_shapes(self, expected: trees.Params) -> None:
     """Compares the parameters with a network's, both ways.

@@ -179,12 +179,11 @@ class TestHuggingFace:
       'content',
       [
           b'',
-          struct.pack('<Q', 2**60) + b'{}',
           struct.pack('<Q', 5) + b'{"a":',
           _header(a=([4.0], [0, 16])),
           _header(a=([-2, -2], [0, 16])),
           _header(a=([2], [0, 8])),  # eight bytes are of no tensor
-          _header(a=([2], [8, 16])),
+          _header(a=([2], [0, 8]), b=([2], [0, 8])),
           _header(a=([4], [0, 16]), b=([2], [8, 16])),
           _header(a=([2**61, 4], [0, 16])),
       ],
@@ -193,6 +192,13 @@ class TestHuggingFace:
     folder = copied(checkpoints.Layout.HUGGING_FACE)
     (folder / 'model-00001-of-00002.safetensors').write_bytes(content)
     refuse(read_all, folder, 'model-00001-of-00002.safetensors')
+
+  def test_longer_header_than_the_file(self, copied):
+    """No room is made for it."""
+    folder = copied(checkpoints.Layout.HUGGING_FACE)
+    file = folder / 'model-00001-of-00002.safetensors'
+    file.write_bytes(struct.pack('<Q', 2**60) + b'{}')
+    refuse(read_all, folder, 'header would have 1152921504606846976 bytes')
 
   @pytest.mark.parametrize(
       'file, change, named',

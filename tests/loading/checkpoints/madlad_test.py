@@ -133,3 +133,11 @@ class TestDecoding:
         decoded.sequences, batching.pad(OUTPUTS, 12, IDS.padding)
     )
     assert decoded.num_tokens.tolist() == [len(row) for row in OUTPUTS]
+
+  def test_draft_of_another_vocabulary(self, checkpoint, tmp_path):
+    """T5X's layout stores no ids: its target has the default ones."""
+    checkpoints.save(tmp_path, 1, tiny.params(CONFIG))
+    target = models.find_model(checkpoints.open(tmp_path))
+    drafter = draft_model_source.FromCheckpoint(checkpoint.folder)
+    with pytest.raises(ValueError, match='both must be of one vocabulary'):
+      drafter.find(target, None)
