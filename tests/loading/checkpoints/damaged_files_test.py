@@ -190,8 +190,9 @@ class TestHuggingFace:
   )
   def test_tensors(self, copied, content):
     folder = copied(checkpoints.Layout.HUGGING_FACE)
-    (folder / 'model-00001-of-00002.safetensors').write_bytes(content)
-    refuse(read_all, folder, 'model-00001-of-00002.safetensors')
+    name = 'model-00001-of-00002.safetensors'
+    (folder / name).write_bytes(content)
+    refuse(read_all, folder, f'{name} cannot be read')
 
   def test_longer_header_than_the_file(self, copied):
     """No room is made for it."""
