@@ -95,17 +95,9 @@ def verify(
       distribution of the token after i draft tokens.
     draft: the draft tokens, and the distribution of each.
     accept_uniforms: [batch, gamma] in [0, 1), one per draft token.
-  Raises:
-    ValueError: if target_probs does not have gamma + 1 positions.
   Reference: Leviathan et al. (2023), Algorithm 1 and Theorem 3.5,
     arXiv:2211.17192v2.
   """
-  gamma = draft.tokens.shape[1]
-  if target_probs.shape[1] != gamma + 1:
-    raise ValueError(
-        f'target_probs must have gamma + 1 = {gamma + 1} positions, got shape'
-        f' {target_probs.shape}.'
-    )
   num_accepted = _accepted_prefix(target_probs, draft, accept_uniforms)
   weights = next_weights(target_probs, draft, num_accepted)
   return contracts.Verdict(num_accepted, weights)

@@ -350,13 +350,6 @@ def test_rows_are_their_own():
   check_rows_are_their_own(SHAPES[1:])
 
 
-def commit_after_end(monkeypatch):
-  """Does not notice an end of sequence within a draft."""
-  monkeypatch.setattr(
-      step, '_is_last', lambda tokens, count, left, end: count >= left
-  )
-
-
 def commit_one_more(monkeypatch):
   """Writes one token more than it counts."""
   append = step._append
@@ -392,8 +385,7 @@ def drop_the_last(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    'plant',
-    [commit_after_end, commit_one_more, commit_the_rejected, drop_the_last],
+    'plant', [commit_one_more, commit_the_rejected, drop_the_last]
 )
 def test_a_planted_fault_is_found(plant, monkeypatch):
   plant(monkeypatch)

@@ -2,26 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of distillation by T5X's train script, and of what it leaves."""
 
-import dataclasses
 import json
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
-from t5x import adafactor
-from t5x import utils
 import tensorflow as tf
 
 from speculative_t5x.loading import checkpoints
-from speculative_t5x.loading import models
-from speculative_t5x.loading.compatibility import pairing
-from speculative_t5x.networks import network as network_lib
-from speculative_t5x.networks import t5
 from speculative_t5x.tasks import bulletins
 from tests import shared as shared_lib
 from tests import tiny
 from tests.t5x_guest import jobs
-from tests.t5x_guest import tiny_pair
 
 RATE = 'acceptance_rate/temperature_'
 STEPS, SAVED = 6, 2  # of a training; between two checkpoints
@@ -195,11 +186,10 @@ class TestTraining:
       assert all(0 <= rate < 1 for rate in rates.values())
     assert rates[STEPS] > rates[SAVED]
 
-  @pytest.mark.parametrize('devices', [8, 2], ids=['4x2', '1x2'])
-  def test_meshes_have_the_losses_of_one_device(
-      self, folder, trained, tmp_path, devices
+  def test_a_mesh_has_the_losses_of_one_device(
+      self, folder, trained, tmp_path
   ):
-    train(folder, tmp_path, *MESH_4X2, devices=devices)
+    train(folder, tmp_path, *MESH_4X2, devices=8)
     one, other = map(losses, (trained, tmp_path))
     assert other == pytest.approx(one, rel=1e-4)
     info = (tmp_path / 'model-info.txt').read_text().splitlines()
@@ -266,23 +256,6 @@ class TestTraining:
 
 class TestUse:
 
-  def test_loaded_draft_model_has_t5xs_logits(self, trained):
-    loaded = models.find_model(
-        pairing.open_checkpoint(pairing.DRAFT_PATH, str(trained))
-    ).load()
-    inputs, fed = tiny.encoder_tokens(3, 8), tiny.t5x_tokens(3, 6)
-    model = network_lib.NetworkModel(loaded.config, t5.SPECIAL_IDS)
-    started = model.start(loaded.params, inputs, 3, 8)
-    logits = model.decode(
-        loaded.params, started.memory, started.cache, fed, started.offsets, None
-    )[0]
-    state, network = restored_by_t5x(trained)
-    expected = network.apply(
-        {'params': state.params['draft']},
-        inputs, fed, jnp.ones_like(fed), enable_dropout=False,
-    )  # fmt: skip
-    np.testing.assert_allclose(logits, expected, atol=5e-5)
-
   def test_infer_job_takes_the_pair_for_both_models(
       self, folder, trained, tmp_path
   ):
@@ -302,31 +275,6 @@ class TestUse:
     counts = [json.loads(line)['aux'] for line in path.read_text().splitlines()]
     assert sum(row['tested'] for row in counts) > 0
     assert all(0 < row['target_calls'] <= row['tokens'] for row in counts)
-
-
-def restored_by_t5x(folder):
-  """Returns the last state, restored by T5X's own manager, and the draft."""
-  draft = dataclasses.replace(TARGET, **DRAFT)
-  pair = tuple(map(tiny_pair.transformer, (TARGET, draft)))
-  model = tiny_pair.distillation(
-      pair=pair, optimizer_def=adafactor.Adafactor(decay_rate=0.8)
-  )
-  shapes = {'encoder_input_tokens': (2, 8), 'decoder_input_tokens': (2, 8)}
-  initializer = utils.TrainStateInitializer(
-      model.optimizer_def,
-      model.get_initial_variables,
-      shapes,
-      tiny_pair.partitioner(),
-  )
-  state, _ = utils.create_checkpoint_manager_and_restore(
-      initializer,
-      tiny_pair.partitioner(),
-      utils.RestoreCheckpointConfig(str(folder), dtype='float32'),
-      str(folder / f'checkpoint_{STEPS}'),
-      None,
-      use_orbax=True,
-  )
-  return state, pair[1]
 
 
 def test_multi30k_job_up_to_its_first_evaluation(tmp_path):

@@ -41,19 +41,15 @@ def params():
 
 
 @functools.cache
-def sampled(rescale_log_probs, **changes):
+def sampled(**changes):
   """Returns texts [rows, length], and auxiliary values [rows]."""
-  decode = _compiled(rescale_log_probs)
-  found = jax.device_get(decode(params(), BASE | changes))
+  found = jax.device_get(_compiled()(params(), BASE | changes))
   return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), found)
 
 
 @functools.cache
-def _compiled(rescale_log_probs):
+def _compiled():
   model = tiny_pair.model(
-      functools.partial(
-          t5x_guest.speculative_sample, rescale_log_probs=rescale_log_probs
-      ),
       pair=tuple(map(tiny_pair.transformer, (TARGET, DRAFT))),
       gamma=GAMMA,
   )
@@ -131,7 +127,7 @@ class TestSampling:
   def test_texts_follow_the_targets_distribution(self, changes):
     """Tokens fall into any set of them with the frequency of its mass."""
     rules = {k: v for k, v in (BASE | changes).items() if k != 'seed'}
-    texts, aux = sampled(True, **changes)
+    texts, aux = sampled(**changes)
     written = is_written(texts, aux['tokens'])
     target, _ = both_probabilities(texts, **rules)
     chances = np.take_along_axis(target, texts[..., None], -1)[..., 0]
@@ -154,7 +150,7 @@ class TestSampling:
   def test_number_of_accepted_draft_tokens(self, changes):
     """The probability of acceptance is the sum of min(p, q)."""
     rules = {k: v for k, v in (BASE | changes).items() if k != 'seed'}
-    texts, aux = sampled(True, **changes)
+    texts, aux = sampled(**changes)
     np.testing.assert_array_equal(aux['tested'], aux['tokens'])
     target, draft = both_probabilities(texts, **rules)
     alpha = np.minimum(target, draft).sum(-1)
@@ -167,31 +163,13 @@ class TestSampling:
       assert abs(deviation(aux['accepted'], alpha, written)) > 2 * SIGMAS
 
 
-def test_scores_of_the_models_own_distribution():
-  options = {'temperature': 0.6, 'topk': 6}
-  texts, aux = sampled(False, **options)
-  np.testing.assert_array_equal(
-      np.sort(texts, axis=0), np.sort(sampled(True, **options)[0], axis=0)
-  )
-  target, _ = both_probabilities(texts, 1.0, 1.0, 0, 0.0)
-  chances = np.take_along_axis(target, texts[..., None], -1)[..., 0]
-  written = is_written(texts, aux['tokens'])
-  np.testing.assert_allclose(
-      aux['scores'],
-      np.sum(np.log(np.where(written, chances, 1)), axis=1),
-      atol=2e-3,
-  )
-
-
 def test_defaults_are_t5xs():
   theirs = inspect.signature(decoding.temperature_sample).parameters
-  for function in (t5x_guest.speculative_sample, t5x_guest.plain_sample):
-    ours = inspect.signature(function).parameters
-    shared = ours.keys() & theirs.keys() - {'num_decodes', 'eos_id'}
-    assert len(shared) == 8
-    assert {name: ours[name].default for name in shared} == {
-        name: theirs[name].default for name in shared
-    }
+  ours = inspect.signature(t5x_guest.speculative_sample).parameters
+  shared = ours.keys() & theirs.keys() - {'num_decodes', 'eos_id'}
+  assert len(shared) == 8
+  for name in shared:
+    assert ours[name].default == theirs[name].default, name
 
 
 @pytest.mark.parametrize(('max_steps', 'hard_limit', 'tokens'), limits.CASES)
