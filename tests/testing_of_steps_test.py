@@ -218,10 +218,6 @@ class TestCheckDrafter:
     with pytest.raises(ValueError, match='Faulty returned its state wit'):
       testing.check_drafter(faulty(propose=_grows), BIGRAMS)
 
-  def test_class_without_a_part_of_the_contract(self):
-    with pytest.raises(ValueError, match='lacks max_draft_tokens'):
-      testing.check_drafter(lambda target, gamma: 'drafter')
-
 
 @dataclasses.dataclass(frozen=True)
 class Alternating(draft_length.DraftsOn):
