@@ -35,9 +35,9 @@ from t5x import utils
 from t5x.examples.t5 import network
 
 include 't5x/examples/t5/t5_1_1/base.gin'
-include 't5x/configs/runs/{run}.gin'
+include 't5x/configs/runs/pretrain.gin'
 include 'configs/t5x/draft_model.gin'
-include 'configs/t5x/{guest}.gin'
+include 'configs/t5x/distill.gin'
 
 MIXTURE_OR_TASK_NAME = 'bulletins_ende'
 TASK_FEATURE_LENGTHS = {{'inputs': 64, 'targets': 64}}
@@ -59,8 +59,7 @@ draft/network.T5Config:
   emb_dim = {draft[emb_dim]}
   num_heads = {draft[num_heads]}
   mlp_dim = {draft[mlp_dim]}
-"""
-_TRAIN = """
+
 USE_CACHED_TASKS = False
 RANDOM_SEED = 0
 TRAIN_STEPS = {steps}
@@ -73,31 +72,21 @@ utils.SaveCheckpointConfig:
   save_dataset = True
 train/utils.DatasetConfig.seed = 0
 """
-_INFER = """
-script.infer.mode = 'predict_with_aux'
-utils.DatasetConfig:
-  split = 'validation'
-  use_cached = False
-utils.RestoreCheckpointConfig.dtype = 'float32'
-DROPOUT_RATE = 0.0
-BATCH_SIZE = 32
-"""
 
 
 @pytest.fixture(scope='module')
 def folder(tmp_path_factory):
-  """Returns a folder with the target and the gin files of the jobs."""
+  """Returns a folder with the target and the gin file of the job."""
   folder = tmp_path_factory.mktemp('distillation')
   checkpoints.save(folder / 'target', 40, tiny.params(TARGET))
-  known = {
-      'vocabulary': bulletins.VOCABULARY_FILE, 'target': TARGET, 'draft': DRAFT
-  }  # fmt: skip
-  train = _JOB.format(run='pretrain', guest='distill', **known)
-  (folder / 'train.gin').write_text(
-      train + _TRAIN.format(steps=STEPS, saved=SAVED)
+  job = _JOB.format(
+      vocabulary=bulletins.VOCABULARY_FILE,
+      target=TARGET,
+      draft=DRAFT,
+      steps=STEPS,
+      saved=SAVED,
   )
-  infer = _JOB.format(run='infer', guest='speculative', **known)
-  (folder / 'infer.gin').write_text(infer + _INFER)
+  (folder / 'train.gin').write_text(job)
   return folder
 
 
@@ -244,37 +233,6 @@ class TestTraining:
       assert_equal(
           params_of(tmp_path, role), params_of(trained, role), rtol=1e-6
       )
-
-  def test_goes_on_with_the_draft_model_of_a_pair(
-      self, folder, trained, tmp_path
-  ):
-    draft = f'DRAFT_CHECKPOINT_PATH={jobs.quoted(trained)}'
-    train(folder, tmp_path, draft, 'TRAIN_STEPS=1')
-    first = params_of(tmp_path / 'checkpoint_0', 'draft')
-    assert_equal(first, params_of(trained, 'draft'), rtol=0, atol=0)
-
-
-class TestUse:
-
-  def test_infer_job_takes_the_pair_for_both_models(
-      self, folder, trained, tmp_path
-  ):
-    pair = trained / f'checkpoint_{STEPS}'
-    settings = {
-        'CHECKPOINT_PATH': pair,
-        'DRAFT_CHECKPOINT_PATH': pair,
-        'INFER_OUTPUT_DIR': tmp_path,
-    }
-    done = jobs.run(
-        'infer',
-        f'--gin_file={folder / "infer.gin"}',
-        *(f'--gin.{name}={jobs.quoted(x)}' for name, x in settings.items()),
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    (path,) = tmp_path.glob('bulletins_ende-predict*-of-0000?')
-    counts = [json.loads(line)['aux'] for line in path.read_text().splitlines()]
-    assert sum(row['tested'] for row in counts) > 0
-    assert all(0 < row['target_calls'] <= row['tokens'] for row in counts)
 
 
 def test_multi30k_job_up_to_its_first_evaluation(tmp_path):
