@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from speculative_t5x.drafters import autoregression
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import in_order
 from speculative_t5x.networks import t5
@@ -302,6 +303,62 @@ def make_property(settings, shapes):
 
 def test_counts_and_ends():
   make_property(SETTINGS, SHAPES)()
+
+
+def results(decoded) -> list[np.ndarray]:
+  """Returns what was decoded and counted, without caches."""
+  state, counts = decoded
+  kept = state.sequences, state.num_calls, state.log_probs, counts
+  return jax.tree.leaves(kept)
+
+
+def check_rows_are_their_own():
+  """Decodes rows together and alone, some behind others: all must be equal."""
+  shape = SHAPES[-1]
+  program = compiled(shape)
+  rows, places = range(shape.rows), range(shape.length)
+  for seed in range(40):
+    case = Case(
+        shape,
+        tables=[row % NUM_TABLES for row in rows],
+        tables_seed=seed,
+        share=0.9,
+        end_bias=-3.0,
+        limits=[shape.length] * shape.rows,
+        wanted=[
+            [(seed * row + at) % (shape.gamma + 1) for at in places]
+            for row in rows
+        ],
+        temperature=1.0,
+        draft_temperature=1.0,
+        seed=seed,
+    )
+    together = results(decode(program, case))
+    for row in rows:
+      limits = [shape.length if i == row else 0 for i in rows]
+      alone = decode(program, dataclasses.replace(case, limits=limits))
+      for one, other in zip(together, results(alone), strict=True):
+        np.testing.assert_array_equal(one[row], other[row])
+
+
+def test_rows_are_their_own():
+  check_rows_are_their_own()
+
+
+def test_rows_that_are_left_behind_are_found(monkeypatch):
+  """Takes all rows for fed as soon as one drafts."""
+  draft = autoregression.draft
+
+  def all_fed(decode, cache, num_fed, first_tokens, view, gamma):
+    found, cache, num_fed = draft(
+        decode, cache, num_fed, first_tokens, view, gamma
+    )
+    fed = jnp.maximum(num_fed, view.num_tokens + 1)
+    return found, cache, jnp.where(jnp.any(found.lengths > 0), fed, num_fed)
+
+  monkeypatch.setattr(autoregression, 'draft', all_fed)
+  with pytest.raises(AssertionError):
+    check_rows_are_their_own()
 
 
 def commit_one_more(monkeypatch):

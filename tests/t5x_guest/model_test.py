@@ -3,6 +3,7 @@
 """Tests that the T5X model decodes like T5X, and otherwise is T5X's model."""
 
 import functools
+import inspect
 
 from flax.linen import partitioning
 import jax
@@ -10,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import seqio
+from t5x import binary_search
 from t5x import decoding
 from t5x import models
 from t5x.examples.t5 import network
@@ -18,9 +20,11 @@ from speculative_t5x import t5x_guest
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.drafters import early_exit_source
 from speculative_t5x.networks import t5_modules
+from speculative_t5x.speculation import sampling
 from speculative_t5x.t5x_guest import draft_module
 from speculative_t5x.tasks import bulletins
 from tests import vocabulary_files
+from tests.t5x_guest import limits
 from tests.t5x_guest import tiny_pair
 
 PARAMS = tiny_pair.params()
@@ -45,6 +49,52 @@ def of_target(decode_fn=decoding.temperature_sample):
       tiny_pair.OPTIMIZER,
       decode_fn=decode_fn,
   )
+
+
+def test_defaults_of_arguments_are_t5xs():
+  theirs = inspect.signature(decoding.temperature_sample).parameters
+  ours = inspect.signature(t5x_guest.speculative_sample).parameters
+  shared = ours.keys() & theirs.keys() - {'num_decodes', 'eos_id'}
+  assert len(shared) == 8
+  for name in shared:
+    assert ours[name].default == theirs[name].default, name
+
+
+@pytest.mark.parametrize(('max_steps', 'hard_limit', 'tokens'), limits.CASES)
+def test_limits_are_t5xs(max_steps, hard_limit, tokens):
+  """The decode functions take T5X's limits, see `samplers_test`."""
+  shape = limits.EXAMPLES, limits.LENGTH
+
+  @jax.jit
+  def decode(steps):
+    return decoding.temperature_sample(
+        jnp.zeros(shape, jnp.int32),
+        {},
+        lambda state: (jnp.tile(jnp.arange(4.0), (shape[0], 1)), state.cache),
+        eos_id=1,
+        max_decode_steps=steps,
+        max_decode_steps_hard_limit=hard_limit,
+    )[0]
+
+  texts = decode(max_steps)
+  np.testing.assert_array_equal(np.sum(texts[:, 0] > 0, axis=-1), tokens)
+
+
+@pytest.mark.parametrize(
+    ('temperature', 'topk', 'topp'),
+    [(0.4, 0, 0.0), (0.9, 4, 0.0), (0.9, 0, 0.6), (0.9, 9, 0.6)],
+)
+def test_distributions_are_t5xs(temperature, topk, topp):
+  logits = np.random.default_rng(0).normal(0, 3, (20, 64)).astype(np.float32)
+  masked = logits / temperature
+  if topk:
+    masked = binary_search.topk_mask(masked, topk, decoding.NEG_INF)
+  if topp:
+    masked = binary_search.topp_mask(masked, topp, decoding.NEG_INF)
+  found = sampling.standardize(
+      jnp.asarray(logits), sampling.make_sampling(temperature, topk, topp)
+  )
+  np.testing.assert_allclose(found, jax.nn.softmax(masked), atol=1e-6)
 
 
 def num_tokens(sequences) -> np.ndarray:
