@@ -90,14 +90,14 @@ def decode(options, drafter, draft_params, draft_temperature):
       sampling.Sampling(options['temperature'], *rules),
       drafter, draft_params, sampling.Sampling(draft_temperature, *rules),
   )  # fmt: skip
-  state, _, counts = loop.decode(
+  begun = state_lib.begin(
       setup,
       target.inputs,
       state_lib.row_keys(options['seed'], IDS, DECODES),
       jnp.repeat(options['max_decode_steps'], DECODES),
       length=LENGTH,
-      fold=outcome_lib.COUNTING,
   )
+  state, _, counts = loop.decode(setup, begun, outcome_lib.COUNTING)
   own = {'tokens': state.num_tokens, 'target_calls': state.num_calls}
   return state, own, counts
 
@@ -158,14 +158,14 @@ def test_plain_sampling_is_the_loop_without_drafts():
 
 @pytest.fixture
 def told(monkeypatch):
-  """Returns the arguments that the loop is given, which then ends."""
+  """Returns what decoding begins with, which then ends."""
   given = {}
 
-  def decode(setup, inputs, keys, limits, *, length, **unused):
+  def begin(setup, inputs, keys, limits, *, length):
     given.update(setup._asdict(), limits=limits, length=length)
     raise StopIteration
 
-  monkeypatch.setattr(loop, 'decode', decode)
+  monkeypatch.setattr(state_lib, 'begin', begin)
   return given
 
 
@@ -174,7 +174,7 @@ def test_defaults(told, rescale):
   """The draft model samples at the target's temperature."""
   with pytest.raises(StopIteration):
     sample({'temperature': 0.3, 'topk': 0, 'topp': 0.5}, rescale)
-  expected = sampling.make_sampling(0.3, 0, 0.5)
+  expected = sampling.Sampling(0.3, 0, 0.5).as_arrays()
   assert (told['sampling'], told['draft_sampling']) == (expected, expected)
   assert told['length'] == LENGTH
   assert told['rescale_log_probs'] == rescale

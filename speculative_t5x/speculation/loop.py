@@ -17,7 +17,6 @@ from jax import lax
 import jax.numpy as jnp
 import numpy as np
 
-from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import step as step_lib
@@ -27,9 +26,9 @@ class Run(NamedTuple):
   """Rows that are being decoded.
 
   Attributes:
-    batch: what the models have read for the rows.
-    state: of the rows.
-    kept: what the fold has kept of their outcomes.
+    batch: What the models have read for the rows.
+    state: State of the rows.
+    kept: What the fold has kept of their outcomes.
   """
 
   batch: state_lib.Batch
@@ -62,66 +61,38 @@ class Work(NamedTuple):
 
 
 def start(
-    setup: state_lib.Setup,
-    inputs: contracts.Inputs,
-    keys: jax.Array,
-    limits: jax.Array,
-    *,
-    length: int,
-    hints: jax.Array | None = None,
-    features: Any = None,
+    begun: tuple[state_lib.Batch, state_lib.State],
     fold: outcome_lib.Fold = outcome_lib.NOTHING,
 ) -> Run:
-  """Reads inputs; no token is decoded yet. See `state.begin`."""
-  batch, state = state_lib.begin(
-      setup,
-      inputs,
-      keys,
-      limits,
-      length=length,
-      hints=hints,
-      features=features,
-  )
-  gamma = setup.drafter.max_draft_tokens
-  return Run(batch, state, fold.init(limits.shape[0], length, gamma))
+  """Returns rows of which no token is decoded yet.
+
+  Args:
+    begun: What `state.begin` returned.
+    fold: What is kept of the outcomes (static).
+  """
+  batch, state = begun
+  rows, length = state.sequences.shape
+  gamma = state.outcome.draft_tokens.shape[1]
+  return Run(batch, state, fold.init(rows, length, gamma))
 
 
 def decode(
     setup: state_lib.Setup,
-    inputs: contracts.Inputs,
-    keys: jax.Array,
-    limits: jax.Array,
-    *,
-    length: int,
-    hints: jax.Array | None = None,
-    features: Any = None,
+    begun: tuple[state_lib.Batch, state_lib.State],
     fold: outcome_lib.Fold = outcome_lib.NOTHING,
 ) -> tuple[state_lib.State, Work, Any]:
   """Decodes a batch from its first token to its last.
 
   Args:
-    setup: models, drafter and rules.
-    inputs: one row per example.
-    keys: [rows] typed PRNG keys, see `state.row_keys`.
-    limits: [rows] int32, the most tokens of each row.
-    length: of the longest output (static).
-    hints: see `contracts.Context`.
-    features: of the target, see `contracts.Model.start`; None to compute them.
-    fold: what is kept of the outcomes (static).
+    setup: Models, drafter and rules.
+    begun: What `state.begin` returned for this setup.
+    fold: What is kept of the outcomes (static).
   Returns:
     The last state, the work of the loop, and what was kept.
   """
-  run = start(
-      setup,
-      inputs,
-      keys,
-      limits,
-      length=length,
-      hints=hints,
-      features=features,
-      fold=fold,
-  )
+  run = start(begun, fold)
   # Each call commits a token, so that no row makes more than `length`.
+  length = run.state.sequences.shape[1]
   run, work = advance(setup, run, length, fold=fold)
   return run.state, work, run.kept
 
@@ -137,11 +108,11 @@ def advance(
   """Steps until enough rows have ended.
 
   Args:
-    setup: models, drafter and rules.
-    run: from `start`, `advance` or `admit`.
-    max_steps: the most steps (static).
-    until: int32 scalar, the number of ended rows to stop at; None for all.
-    fold: that `run` was started with (static).
+    setup: Models, drafter and rules.
+    run: Run that `start`, `advance` or `admit` returned.
+    max_steps: The most steps (static).
+    until: int32 scalar. The number of ended rows to stop at; None for all.
+    fold: The fold that `run` was started with (static).
   Returns:
     The run, and the work of these steps.
   """
@@ -177,9 +148,9 @@ def check_ended(run: Run, new: Run, examples: jax.Array) -> None:
   """Checks that new requests may replace these examples; waits for the run.
 
   Args:
-    run: see `admit`.
-    new: see `admit`.
-    examples: see `admit`.
+    run: Run whose rows are replaced.
+    new: Run of the new requests.
+    examples: [new examples] int32. Places of the new requests, see `admit`.
   Raises:
     ValueError: for a place below 0, or one with a row that has not ended.
   """
@@ -203,11 +174,11 @@ def admit(run: Run, new: Run, examples: jax.Array) -> Run:
   """Puts new requests in the place of examples whose rows have all ended.
 
   Args:
-    run: whose rows are refilled; see `check_ended`.
-    new: started by the same setup, length and fold, with as many rows per
+    run: Run whose rows are refilled; see `check_ended`.
+    new: Run started by the same setup, length and fold, with as many rows per
       example, and no more examples.
-    examples: [new examples] int32, the places. A place below 0 or past the last
-      one leaves its request out.
+    examples: [new examples] int32. Places of the new requests. A place below 0
+      or past the last one leaves its request out.
   Raises:
     ValueError: for another number of rows per example, or if the run keeps
       something that has no entry per row, such as a trace.
@@ -272,9 +243,9 @@ def uniform_table(
 
   Args:
     keys: [rows] typed PRNG keys.
-    first_calls: [rows] int32, the number of each row's next call.
-    num_calls: how many calls (static).
-    count: uniforms per call and row (static).
+    first_calls: [rows] int32. The number of each row's next call.
+    num_calls: Number of calls (static).
+    count: Uniforms per call and row (static).
   Returns:
     [num_calls, rows, count, 2] uint32, random bits; see `uniforms`.
   """
@@ -291,8 +262,8 @@ def uniforms_at(table: jax.Array, calls: jax.Array) -> jax.Array:
   """Returns what each row uses at its own call.
 
   Args:
-    table: [calls, rows, count, 2].
-    calls: [rows] int32.
+    table: [calls, rows, count, 2] uint32. What `uniform_table` returned.
+    calls: [rows] int32. Index of each row's call in the table.
   Returns:
     [rows, count, 2].
   """

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from speculative_t5x.decoder import token_decoder
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.drafters import nothing
 from speculative_t5x.rules import description
 from speculative_t5x.speculation import contracts
@@ -126,7 +126,7 @@ def speculative_sample(
   draft_length.check(policy)
   _check_supported(target, eos_id, state_callback_fn, logit_callback_fn)
   if not isinstance(seed, jax.Array):
-    token_decoder.check_int32('seed', seed)
+    requests_lib.check_int32('seed', seed)
   if draft_temperature is None:
     draft_temperature = temperature
   setup = state_lib.Setup(
@@ -145,14 +145,14 @@ def speculative_sample(
     limits = jnp.minimum(limits, jnp.asarray(max_decode_steps, jnp.int32))
     if max_decode_steps_hard_limit:  # 0 is none, as in T5X
       limits = jnp.minimum(limits, max_decode_steps_hard_limit)
-  state, _, folded = loop.decode(
+  begun = state_lib.begin(
       setup,
       target.inputs,
       state_lib.row_keys(seed, example_ids, num_decodes),
       jnp.repeat(limits, num_decodes),
       length=length,
-      fold=outcome_lib.COUNTING,
   )
+  state, _, folded = loop.decode(setup, begun, outcome_lib.COUNTING)
   counts = {'tokens': state.num_tokens, 'target_calls': state.num_calls}
   return score_order.best_last(
       state.log_probs,
@@ -204,13 +204,10 @@ def _check_supported(
 
 
 def _sampling(*values) -> sampling_lib.Sampling:
-  """Return the sampling of `make_sampling`'s arguments, in their order."""
+  """Return a sampling; values handed over while tracing are not checked."""
   if any(jnp.ndim(value) for value in values):
     raise NotImplementedError(
         'temperature, topk, topp, minp and typicalp must be one number for all'
         f' examples, got shapes {[jnp.shape(value) for value in values]}.'
     )
-  if not any(isinstance(value, jax.Array) for value in values):
-    return sampling_lib.make_sampling(*values)
-  # Handed over by a caller while tracing: there are no values to check.
-  return sampling_lib.as_arrays(*values)
+  return sampling_lib.Sampling(*values).as_arrays()

@@ -104,15 +104,14 @@ def jit_step(draft, limits, run, uniforms):
   setup = state_lib.Setup(
       Constant(4),
       jnp.log(jnp.array(UNIFORM)),
-      sampling_lib.make_sampling(1.0),
+      sampling_lib.Sampling(1.0),
       Scripted(draft[0].size),
       draft,
-      sampling_lib.make_sampling(1.0),
+      sampling_lib.Sampling(1.0),
   )
   if run is None:
-    run = loop_lib.start(
-        setup, None, None, limits, length=9, fold=outcome_lib.COUNTING
-    )
+    begun = state_lib.begin(setup, None, None, limits, length=9)
+    run = loop_lib.start(begun, outcome_lib.COUNTING)
   batch = run.batch.replace(limits=limits)
   state, outcome = step_lib.step(setup, batch, run.state, uniforms)
   kept = outcome_lib.COUNTING.update(run.kept, outcome)
@@ -267,7 +266,7 @@ class TabularLoop:
             tables(),
             limits,
             jnp.int32(seed),
-            sampling_lib.make_sampling(**sampling),
+            sampling_lib.Sampling(**sampling),
         )
     )
     return state, int(work.num_steps)
@@ -280,10 +279,11 @@ class TabularLoop:
         model, both[0], sampling, drafter, both[1], sampling
     )
     ids = jnp.arange(ROWS, dtype=jnp.int32)
-    return loop_lib.decode(
+    begun = state_lib.begin(
         setup, ids % TABLES, state_lib.row_keys(seed, ids), limits,
         length=LENGTH,
     )  # fmt: skip
+    return loop_lib.decode(setup, begun)
 
 
 @pytest.fixture(scope='module')
@@ -367,7 +367,7 @@ def test_prompts_that_end_at_different_positions():
       np.int32,
   )
   num_decodes, model = 2, Prompted(VOCAB)
-  greedy = sampling_lib.make_sampling(0.0)
+  greedy = sampling_lib.Sampling(0.0)
   drafter = draft_model.DraftModel(model, GAMMA, VOCAB)
 
   @jax.jit
@@ -375,7 +375,8 @@ def test_prompts_that_end_at_different_positions():
     setup = state_lib.Setup(model, target, greedy, drafter, draft, greedy)
     keys = state_lib.row_keys(0, jnp.arange(len(prompts)), num_decodes)
     limits = jnp.full((len(keys),), LENGTH, jnp.int32)
-    return loop_lib.decode(setup, prompts, keys, limits, length=LENGTH)[0]
+    begun = state_lib.begin(setup, prompts, keys, limits, length=LENGTH)
+    return loop_lib.decode(setup, begun)[0]
 
   state = jax.device_get(run(*tables()))
   for row, tokens in enumerate(state.sequences):

@@ -92,7 +92,7 @@ def test_distributions_are_t5xs(temperature, topk, topp):
   if topp:
     masked = binary_search.topp_mask(masked, topp, decoding.NEG_INF)
   found = sampling.standardize(
-      jnp.asarray(logits), sampling.make_sampling(temperature, topk, topp)
+      jnp.asarray(logits), sampling.Sampling(temperature, topk, topp)
   )
   np.testing.assert_allclose(found, jax.nn.softmax(masked), atol=1e-6)
 
