@@ -16,10 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x.drafters import autoregression
 from speculative_t5x.drafters import in_order
 from speculative_t5x.rules import lenience
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
@@ -121,70 +121,22 @@ class TestEnumeratedDistribution:
     assert lengths == {2} if policy == 'fixed' else len(lengths) >= 2
 
 
-def _dropping(original):
-  """Drops the token after which the policy stops the draft."""
-
-  def draft(*args):
-    found, *rest = original(*args)
-    view = args[4]
-    is_stopped = found.lengths < view.num_wanted
-    lengths = jnp.where(is_stopped, found.lengths - 1, found.lengths)
-    return found.replace(lengths=jnp.maximum(lengths, 0)), *rest
-
-  return draft
-
-
-def _all_chosen(original):
-  """Takes samples for point masses."""
-
-  def join(first, second):
-    draft = original(first, second)
-    return draft.replace(is_point_mass=jnp.ones_like(draft.is_point_mass))
-
-  return join
-
-
-def _flatter(original):
-  """States other probabilities than those that were drawn from."""
-
-  def draft(*args):
-    found, *rest = original(*args)
-    flatter = jnp.sqrt(found.probs)
-    total = jnp.sum(flatter, axis=-1, keepdims=True)
-    return found.replace(probs=flatter / jnp.maximum(total, 1e-9)), *rest
-
-  return draft
-
-
-# What is drafted is compared with what is drawn, under any rule.
-MISSTATED = {
-    'samples are taken for point masses': (
-        in_order, 'join', _all_chosen, 'lookup then model', 'fixed',
-        'that it states',
-    ),
-    'other probabilities are stated': (
-        autoregression, 'draft', _flatter, 'draft model', 'fixed',
-        'that it states',
-    ),
-    'a token is dropped for its own probability': (
-        autoregression, 'draft', _dropping, 'draft model', 'confidence',
-        'drawn and left untested',
-    ),
-    'a token is dropped for its own probability, by a threshold that moves': (
-        autoregression, 'draft', _dropping, 'draft model', 'tuned confidence',
-        'drawn and left untested',
-    ),
-}  # fmt: skip
-
-
 class TestFaultsAreFound:
+  """See `testing_of_steps_test.py` for faults of drafters and policies."""
 
-  @pytest.mark.parametrize('name', MISSTATED)
-  def test_by_what_is_drafted(self, name, monkeypatch):
-    module, attribute, fault, drafter, policy, message = MISSTATED[name]
-    monkeypatch.setattr(module, attribute, fault(getattr(module, attribute)))
-    program = make_program(drafter, policy=combinations.POLICIES[policy])
-    with precision(drafter), pytest.raises(AssertionError, match=message):
+  def test_samples_that_are_taken_for_point_masses(self, monkeypatch):
+    join = in_order.join
+
+    def all_chosen(first, second):
+      draft = join(first, second)
+      return draft.replace(is_point_mass=jnp.ones_like(draft.is_point_mass))
+
+    monkeypatch.setattr(in_order, 'join', all_chosen)
+    program = make_program('lookup then model', policy=draft_length.Fixed())
+    with (
+        precision('lookup then model'),
+        pytest.raises(AssertionError, match='that it states'),
+    ):
       reachable.reach(
           program,
           combinations.RULES['tokenwise'],
