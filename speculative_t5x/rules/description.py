@@ -27,8 +27,8 @@ def check(rule: contracts.Rule) -> None:
     )
   if jax.tree_util.all_leaves([rule]):
     raise ValueError(
-        f'The rule {rule.name} is not a pytree, so compiled functions cannot take'
-        f' it. Decorate {type(rule).__name__} with flax.struct.dataclass.'
+        f'The rule {rule.name} is not a pytree, and compiled functions cannot'
+        f' take it. Decorate {type(rule).__name__} with flax.struct.dataclass.'
     )
 
 
