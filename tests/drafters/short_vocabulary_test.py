@@ -70,9 +70,9 @@ class TestLogits:
     ('ids', 'message'),
     [
         ([2, 3], 'must have the end of sequence, 1'),
-        ([1, 2, 2], 'none twice; got 3 tokens, 2 of them different'),
-        ([1, 64], 'tokens from 1 to 64, but the network has only 64'),
-        ([-1, 1], 'tokens from -1 to 1, but the network has only 64'),
+        ([1, 2, 2], 'got 3 tokens, of which 2'),
+        ([1, 64], 'from 0 to 63; got 2 tokens, of which 1'),
+        ([-1, 1], 'from 0 to 63; got 2 tokens, of which 1'),
     ],
 )
 def test_bad_ids(ids, message):
