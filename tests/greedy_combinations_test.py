@@ -115,13 +115,11 @@ DRAFTERS = {
     ),
     'shared encoder': of_first_layer,
 }
-# One drafter of each kind; `make test-all` compares all with both tasks.
+# `make test-all` compares all drafters with both tasks.
 SOME = [
     ('draft model', 'translation'),
     ('short vocabulary', 'summarization'),
-    ('bigram', 'translation'),
     ('lookup in hints', 'translation'),
-    ('lookup then model', 'summarization'),
     ('shared encoder', 'translation'),
 ]
 
