@@ -66,8 +66,8 @@ def table(
   """Returns a table without lines between its cells.
 
   Args:
-    rows: At least one, all with the same columns.
-    justify: The alignment of all columns.
+    rows: at least one, all with the same columns.
+    justify: alignment of all columns.
   """
   result = table_lib.Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
   rows = list(rows)

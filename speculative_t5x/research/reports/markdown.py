@@ -22,8 +22,8 @@ def page(parts: Iterable[str], records: Sequence[Any] = ()) -> Page:
   """Returns parts as a page, with the digest of its records in a comment.
 
   Args:
-    parts: Paragraphs and tables; empty ones are left out.
-    records: What the page was made from; see `digest.of`.
+    parts: paragraphs and tables; empty ones are left out.
+    records: what the page was made from; see `digest.of`.
   """
   comments = [f'<!-- {digest.note(records)} -->'] if records else []
   return Page('\n\n'.join(part for part in [*parts, *comments] if part))
@@ -33,9 +33,8 @@ def table(rows: Iterable[Row], columns: Sequence[str] = ()) -> str:
   """Returns a table of texts, which hold no line break and no '|'.
 
   Args:
-    rows: The rows. Without one there is no table, and an empty text.
-    columns: The columns to show; none for all that a row has. A row may lack
-      some.
+    rows: rows of the table. Without one there is no table, and an empty text.
+    columns: columns to show; none for all that a row has. A row may lack some.
   """
   rows = list(rows)
   names = columns or [*dict.fromkeys(name for row in rows for name in row)]
