@@ -125,21 +125,15 @@ def _row(
   return Row(label, tuple(spans))
 
 
-@dataclasses.dataclass(frozen=True)
-class _Look:
-  name: str
-  colour: str
-  hatch: str
-
-
-# The colour stands for the model, and a hatch for its encoder. In grey the
-# target is dark, the draft is light, and the commit is nearly white.
+# The name, the colour and the hatch of each kind. The colour stands for the
+# model, and a hatch for its encoder. In grey the target is dark, the draft is
+# light, and the commit is nearly white.
 _LOOKS = {
-    Kind.TARGET_ENCODER: _Look('target encoder', '#0b4f8a', '////'),
-    Kind.DRAFT_ENCODER: _Look('draft encoder', '#e8911c', '\\\\\\\\'),
-    Kind.DRAFT: _Look('draft step', '#e8911c', ''),
-    Kind.TARGET_STEP: _Look('target step', '#0b4f8a', ''),
-    Kind.COMMIT: _Look('commit and rest of a step', '#d0d0d0', ''),
+    Kind.TARGET_ENCODER: ('target encoder', '#0b4f8a', '////'),
+    Kind.DRAFT_ENCODER: ('draft encoder', '#e8911c', '\\\\\\\\'),
+    Kind.DRAFT: ('draft step', '#e8911c', ''),
+    Kind.TARGET_STEP: ('target step', '#0b4f8a', ''),
+    Kind.COMMIT: ('commit and rest of a step', '#d0d0d0', ''),
 }
 _ROW_HEIGHT, _REST_HEIGHT = 0.34, 0.85  # inches
 _BAR = 0.72  # height of a bar over that of a row
@@ -173,12 +167,9 @@ def draw(rows: Sequence[Row]) -> figure_lib.Figure:
     drawn = {span.kind for row in rows for span in row.spans}
     handles = [
         patches.Patch(
-            facecolor=look.colour,
-            edgecolor='white',
-            hatch=look.hatch,
-            label=look.name,
+            facecolor=colour, edgecolor='white', hatch=hatch, label=name
         )
-        for kind, look in _LOOKS.items()
+        for kind, (name, colour, hatch) in _LOOKS.items()
         if kind in drawn
     ]
     figure.legend(
@@ -189,15 +180,15 @@ def draw(rows: Sequence[Row]) -> figure_lib.Figure:
 
 def _draw_row(axes: axes_lib.Axes, place: int, row: Row) -> None:
   points_per_ms = 72 * figure_style.PAGE_IN / axes.get_xlim()[1]
-  for kind, look in _LOOKS.items():
+  for kind, (_, colour, hatch) in _LOOKS.items():
     spans = [span for span in row.spans if span.kind == kind]
     widths = [points_per_ms * span.duration_ms for span in spans]
     axes.broken_barh(
         [(span.start_ms, span.duration_ms) for span in spans],
         (place - _BAR / 2, _BAR),
-        facecolor=look.colour,
+        facecolor=colour,
         edgecolor='white',
-        hatch=look.hatch,
+        hatch=hatch,
         linewidth=[_EDGE * (width >= _MIN_EDGED) for width in widths],
     )
   calls = row.num_target_calls
@@ -230,7 +221,7 @@ def to_trace_events(rows: Sequence[Row]) -> dict:
       events.append(
           {
               **where,
-              'name': _LOOKS[span.kind].name,
+              'name': _LOOKS[span.kind][0],
               'cat': str(span.kind),
               'ph': 'X',
               'ts': start_us,
