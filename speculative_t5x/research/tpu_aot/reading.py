@@ -9,7 +9,6 @@ other branch has conditionals on top-k, top-p and the like.
 
 from collections.abc import Iterable, Mapping
 import dataclasses
-from typing import NamedTuple
 
 from speculative_t5x.research.tpu_aot import hlo
 
@@ -111,26 +110,12 @@ class Reading:
     return Reading(*(count * value for value in dataclasses.astuple(self)))
 
 
-class Loop(NamedTuple):
-  """Counts for a program's decoding loop.
-
-  Attributes:
-    trip: one trip, with its inner loops.
-    inner_trip: one trip of the inner loop that is asked for, else of the one
-      with the most cycles per trip, among the loops of the traced function;
-      None if there is none.
-  """
-
-  trip: Reading
-  inner_trip: Reading | None
-
-
 def read_loop(
     program: hlo.Program,
     shapes: Shapes,
     num_trips: Mapping[str, int] | None = None,
     repeated: str | None = None,
-) -> Loop:
+) -> tuple[Reading, Reading | None]:
   """Analyses the decoding loop, whose number of trips depends on data.
 
   Args:
@@ -140,6 +125,9 @@ def read_loop(
       scope of the traced function.
     repeated: the scope of the inner loop that is reported by itself, where
       there is one.
+  Returns:
+    One trip with its inner loops; and one trip of the inner loop that is asked
+    for, else of the one with the most cycles per trip, None if there is none.
   Raises:
     ValueError: if the program does not have exactly one such loop, or if the
       number of trips of an inner loop is unknown.
@@ -161,7 +149,7 @@ def read_loop(
   inner = [loop for loop in program.loops(body) if not _is_scatter(loop)]
   named = [loop for loop in inner if repeated in _scopes(loop)]
   trips = [reader.read(loop.called['body'][0]) for loop in named or inner]
-  return Loop(trip, max(trips, key=lambda x: x.cycles, default=None))
+  return trip, max(trips, key=lambda x: x.cycles, default=None)
 
 
 def _scopes(loop: hlo.Instruction) -> list[str]:
