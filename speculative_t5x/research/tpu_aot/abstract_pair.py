@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from speculative_t5x.decoder import token_decoder
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.loading import models
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
@@ -65,7 +65,7 @@ def replicated(place: topology_lib.Topology, tree: Any) -> Any:
 
 def make_request(
     place: topology_lib.Topology, examples: int, inputs_length: int
-) -> token_decoder.Request:
+) -> requests_lib.Request:
   """Returns an abstract batch of inputs, with its rows along the data axis."""
   by_row = place.replicated()
   if place.mesh is not None:
@@ -76,9 +76,9 @@ def make_request(
       jax.ShapeDtypeStruct(shape, jnp.int32, sharding=by_row)
       for shape in ((examples, inputs_length), (examples,))
   )
-  sampling = replicated(place, sampling_lib.make_sampling(0.0))
-  return token_decoder.Request(
-      encoder_input_tokens=tokens,
+  sampling = replicated(place, sampling_lib.GREEDY.as_arrays())
+  return requests_lib.Request(
+      inputs=tokens,
       example_ids=count,
       limits=count,
       seed=replicated(place, jax.ShapeDtypeStruct((), jnp.int32)),

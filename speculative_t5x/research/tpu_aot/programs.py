@@ -8,6 +8,7 @@ import time
 
 import jax
 
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import autoregression
 from speculative_t5x.loading import models as models_lib
@@ -47,12 +48,12 @@ class Program:
 
 # Compiles a loop of a decoder for a request.
 Compile = Callable[
-    [token_decoder.TokenDecoder, token_decoder.Request], jax.stages.Compiled
+    [token_decoder.TokenDecoder, requests_lib.Request], jax.stages.Compiled
 ]
 
 
 def compile_verify(
-    decoder: token_decoder.TokenDecoder, request: token_decoder.Request
+    decoder: token_decoder.TokenDecoder, request: requests_lib.Request
 ) -> jax.stages.Compiled:
   """Compiles a loop that verifies gamma given draft tokens per step."""
   return part_programs.PartPrograms(decoder).lower_verify(request).compile()
@@ -61,7 +62,7 @@ def compile_verify(
 def compile_decoding(
     make: Compile,
     decoder: token_decoder.TokenDecoder,
-    request: token_decoder.Request,
+    request: requests_lib.Request,
 ) -> Program:
   """Compiles a decoding loop and analyses it.
 

@@ -53,7 +53,7 @@ def test_models_on_a_mesh():
 
 def test_rows_of_a_request_are_partitioned():
   request = abstract_pair.make_request(_place(2, 2), 4, 12)
-  tokens = request.encoder_input_tokens
+  tokens = request.inputs
   assert tokens.sharding.shard_shape(tokens.shape) == (2, 12)
   assert request.limits.sharding.shard_shape((4,)) == (2,)
   assert request.seed.sharding.is_fully_replicated
