@@ -55,9 +55,10 @@ def figure_2(points: Points = ()) -> figure_lib.Figure:
     axes.legend(loc='upper left')
     # The curve of unlimited gamma goes to infinity.
     top = theory.expected_tokens(published.FIGURE_ALPHAS[1], math.inf)
-    axes.set_ylim(0, 1.1 * max([top, *(p.tokens_per_call for p in points)]))
+    tokens = [point.run.tokens_per_target_call for point in points]
+    axes.set_ylim(0, 1.1 * max([top, *tokens]))
     looks = _looks(points)
-    _draw_points(axes, looks, points, lambda point: point.tokens_per_call)
+    _draw_points(axes, looks, points, lambda p: p.run.tokens_per_target_call)
     _add_legend(figure, looks, [_FILLED, _NUMBERS])
   return figure
 
@@ -74,13 +75,13 @@ def figure_3(points: Points = ()) -> figure_lib.Figure:
     figure, (axes,) = figure_style.panels(
         _ALPHA_LABEL, ['best γ (draft tokens per target call)'], _AXES_IN
     )
-    sweeps = [x for x in _sweeps(points) if len({p.gamma for p in x}) > 1]
-    fastest = [max(sweep, key=lambda point: point.speedup) for sweep in sweeps]
-    best = [theory.optimal_gamma(p.alpha, p.cost_coefficient) for p in fastest]
+    sweeps = [x for x in _sweeps(points) if len({p.run.gamma for p in x}) > 1]
+    fastest = [max(sweep, key=lambda p: p.run.speedup) for sweep in sweeps]
+    best = [theory.optimal_gamma(p.alpha, p.run.c) for p in fastest]
     alphas = _alphas(fastest)
     costs = published.FIGURE_3_COST_COEFFICIENTS
     limit = theory.optimal_gamma(published.FIGURE_ALPHAS[1], costs[0])
-    top = 1.08 * max([limit, *best, *(p.gamma for x in sweeps for p in x)])
+    top = 1.08 * max([limit, *best, *(p.run.gamma for x in sweeps for p in x)])
     for cost, dashes in zip(costs, figure_style.DASHES):
       gammas = theory.optimal_gamma(alphas, cost, math.ceil(top) + 1)
       _draw_curve(
@@ -94,7 +95,7 @@ def figure_3(points: Points = ()) -> figure_lib.Figure:
       for point in sweep:
         size = _AS_FAST if _overlap(point, first) else _SLOWER
         size = _FASTEST if point is first else size
-        _draw_mark(axes, looks, point, point.gamma, size)
+        _draw_mark(axes, looks, point, point.run.gamma, size)
     sizes = 'large: fastest; medium: intervals overlap; small: slower'
     _add_legend(figure, looks, [_FILLED, sizes, _DASH])
   return figure
@@ -122,16 +123,14 @@ def figure_4(points: Points = ()) -> figure_lib.Figure:
       _draw_curve(below, alphas, operations, f'γ = {gamma}', dashes)
     looks = _looks(points)
     for point in points:
-      speed = theory.walltime_factor(
-          point.alpha, point.gamma, point.cost_coefficient
-      )
+      run, color = point.run, looks[point.label]['color']
+      speed = theory.walltime_factor(point.alpha, run.gamma, run.c)
       _draw_dash(above, looks, point, speed)
-      if point.speedup_ci95 is not None:
-        color = looks[point.label]['color']
-        above.vlines(point.alpha, *point.speedup_ci95, color, linewidth=0.9)
-    _draw_points(above, looks, points, lambda point: point.speedup)
-    counted = [p for p in points if p.operations_factor is not None]
-    _draw_points(below, looks, counted, lambda point: point.operations_factor)
+      if run.speedup_ci95 is not None:
+        above.vlines(point.alpha, *run.speedup_ci95, color, linewidth=0.9)
+    _draw_points(above, looks, points, lambda point: point.run.speedup)
+    counted = [p for p in points if p.run.operations_factor is not None]
+    _draw_points(below, looks, counted, lambda p: p.run.operations_factor)
     for axes in (above, below):
       axes.set_ylim(bottom=0)
     above.legend(loc='upper left')
@@ -154,16 +153,17 @@ def _sweeps(points: Points) -> list[list[points_lib.Point]]:
   """Returns the points in groups that differ in gamma only."""
   sweeps = {}
   for point in points:
-    key = point.label, point.temperature, point.alpha
+    key = point.label, point.run.temperature, point.alpha
     sweeps.setdefault(key, []).append(point)
   return list(sweeps.values())
 
 
 def _overlap(first: points_lib.Point, second: points_lib.Point) -> bool:
   """Returns whether both speedups have intervals, and these overlap."""
-  if first.speedup_ci95 is None or second.speedup_ci95 is None:
+  intervals = first.run.speedup_ci95, second.run.speedup_ci95
+  if None in intervals:
     return False
-  lows, highs = zip(first.speedup_ci95, second.speedup_ci95)
+  lows, highs = zip(*intervals)
   return max(lows) <= min(highs)
 
 
@@ -200,7 +200,7 @@ def _draw_points(
     for point in upwards:
       _draw_mark(axes, looks, point, height(point), figure_style.MARK_POINTS)
     axes.annotate(
-        ', '.join(str(point.gamma) for point in upwards),
+        ', '.join(str(point.run.gamma) for point in upwards),
         (upwards[-1].alpha, height(upwards[-1])),
         xytext=(0, figure_style.MARK_POINTS),
         textcoords='offset points',
@@ -218,7 +218,7 @@ def _draw_mark(
     height: float,
     size: float,
 ) -> None:
-  face = {'markerfacecolor': 'white'} if point.temperature > 0 else {}
+  face = {'markerfacecolor': 'white'} if point.run.temperature > 0 else {}
   axes.plot(
       point.alpha, height, **looks[point.label], **face, markersize=size,
       markeredgewidth=0.8, linestyle='', clip_on=False, zorder=3,

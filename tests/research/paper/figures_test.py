@@ -17,24 +17,22 @@ from speculative_t5x.research.paper import points as points_lib
 from speculative_t5x.research.reports import digest
 from tests.research.paper import records
 
-_POINT = points_lib.Point(
-    label='a draft',
-    temperature=0.0,
-    alpha=0.7,
-    gamma=5,
-    cost_coefficient=0.04,
-    tokens_per_call=2.9,
+_RUN = dataclasses.replace(
+    records.measured(5, tokens_per_call=2.9, c=0.04, operations_factor=2.2),
     speedup=2.0,
     speedup_ci95=(1.9, 2.1),
-    operations_factor=2.2,
 )
 _FIGURES = (figures.figure_2, figures.figure_3, figures.figure_4)
 
 
+def _point(label='a draft', alpha=0.7, **changes):
+  run = dataclasses.replace(_RUN, **changes)
+  return points_lib.Point(label, alpha, run)
+
+
 def _sweep(*speeds_by_gamma, **changes):
   return [
-      dataclasses.replace(
-          _POINT,
+      _point(
           gamma=gamma,
           speedup=speed,
           speedup_ci95=(speed - 0.05, speed + 0.05),
@@ -99,7 +97,7 @@ class TestCurves:
 class TestPoints:
 
   def test_figure_2_numbers_a_sweep_upwards(self):
-    few, many = _POINT, dataclasses.replace(_POINT, gamma=9, tokens_per_call=2)
+    few, many = _point(), _point(gamma=9, tokens_per_target_call=2)
     (axes,) = figures.figure_2([few, many]).axes
     assert [mark[:2] for mark in _marks(axes)[0]] == [(0.7, 2), (0.7, 2.9)]
     (numbers,) = axes.texts
@@ -109,7 +107,7 @@ class TestPoints:
     """The best may lie beyond those that were run: 7 of 7 refutes nothing."""
     points = [
         *_sweep((2, 1.5), (4, 1.72), (6, 1.7), (8, 1.6)),
-        *_sweep((3, 1.5), (7, 1.9), alpha=0.9, cost_coefficient=0.02),
+        *_sweep((3, 1.5), (7, 1.9), alpha=0.9, c=0.02),
         *_sweep((5, 3.0), alpha=0.8),  # a single one
     ]
     (axes,) = figures.figure_3(points).axes
@@ -123,15 +121,13 @@ class TestPoints:
     assert dashes == [(0.7, 6), (0.9, 19)]
 
   def test_a_run_without_an_interval_overlaps_none(self):
-    unknown = dataclasses.replace(_POINT, gamma=3, speedup_ci95=None)
-    (axes,) = figures.figure_3([_POINT, unknown]).axes
+    unknown = _point(gamma=3, speedup_ci95=None)
+    (axes,) = figures.figure_3([_point(), unknown]).axes
     assert [mark[2] for mark in _marks(axes)[0]] == [4, 1]
 
   def test_figure_4(self):
-    uncounted = dataclasses.replace(
-        _POINT, label='another', alpha=0.6, operations_factor=None
-    )
-    figure = figures.figure_4([_POINT, uncounted])
+    uncounted = _point('another', alpha=0.6, operations_factor=None)
+    figure = figures.figure_4([_point(), uncounted])
     speed, operations = figure.axes
     marks, dashes = _marks(speed)
     assert [mark[:2] for mark in marks] == [(0.7, 2.0), (0.6, 2.0)]
@@ -168,7 +164,7 @@ class TestPoints:
     assert len(figure.legends[0].legend_handles) == 2
 
   def test_many_pairs_have_different_looks(self):
-    points = [dataclasses.replace(_POINT, label=str(i)) for i in range(25)]
+    points = [_point(str(i)) for i in range(25)]
     handles = figures.figure_2(points).legends[0].legend_handles
     looks = {(each.get_marker(), each.get_color()) for each in handles}
     assert len(looks) == 25
