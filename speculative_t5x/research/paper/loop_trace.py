@@ -9,8 +9,8 @@ the loop takes beyond its parts is shown at the end of each step.
 """
 
 from collections.abc import Sequence
-import dataclasses
 import enum
+from typing import NamedTuple
 
 from matplotlib import axes as axes_lib
 from matplotlib import figure as figure_lib
@@ -23,15 +23,12 @@ from speculative_t5x.research.measurement import part_sums
 class Kind(enum.StrEnum):
   """A part of the work on one example.
 
-  Attributes:
-    TARGET_ENCODER: runs once, before decoding.
-    DRAFT_ENCODER: runs once, before decoding.
-    DRAFT: a draft step, which makes one draft token.
-    TARGET_STEP: one target call, on one position in plain decoding, and on
-      gamma + 1 positions in verification.
-    COMMIT: the time of a step beyond its parts: committing tokens, other
-      bookkeeping of the loop, and cache misses because draft and target evict
-      each other. Sampling and the acceptance test are part of the steps.
+  The encoders run once, before decoding. A draft step makes one draft token. A
+  target step is one target call, on one position in plain decoding and on gamma
+  + 1 positions in verification; sampling and the acceptance test are part of
+  the steps. The commit is the time of a step beyond its parts: committing
+  tokens, other bookkeeping of the loop, and cache misses because draft and
+  target evict each other.
   """
 
   TARGET_ENCODER = 'target_encoder'
@@ -41,8 +38,7 @@ class Kind(enum.StrEnum):
   COMMIT = 'commit'
 
 
-@dataclasses.dataclass(frozen=True)
-class Span:
+class Span(NamedTuple):
   """A part and its time, in milliseconds from the start of the row."""
 
   kind: Kind
@@ -54,8 +50,7 @@ class Span:
     return self.start_ms + self.duration_ms
 
 
-@dataclasses.dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
   """One way to decode the example, as consecutive spans."""
 
   label: str

@@ -248,7 +248,7 @@ class Bench:
         inputs_length=self._shapes.inputs_length,
     )
     seconds = call.seconds(self._place.chip)
-    return {'block': block, **vars(call), 'seconds': seconds}
+    return {'block': block, **call._asdict(), 'seconds': seconds}
 
   def _compile(
       self,

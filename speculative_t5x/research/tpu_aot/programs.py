@@ -135,7 +135,7 @@ def _shapes(
   rows = examples * decoder.num_decodes
   gammas = 0, decoder.gamma  # of plain and of speculative decoding
   sizes = [state_lib.cache_slots(decoder.length, gamma) for gamma in gammas]
-  return reading.make_shapes(
+  return reading.Shapes(
       caches=[
           _cache_shape(model, rows, slots)
           for model in models

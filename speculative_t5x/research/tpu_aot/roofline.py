@@ -12,6 +12,7 @@ Legend: rows (decoded together), block (positions per call), slots.
 
 import dataclasses
 import math
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,8 +24,7 @@ from speculative_t5x.research.measurement import read_floor
 from speculative_t5x.research.tpu_aot import topology
 
 
-@dataclasses.dataclass(frozen=True)
-class Call:
+class Call(NamedTuple):
   """The bytes and operations of one decoder call, per device.
 
   Attributes:
@@ -73,8 +73,4 @@ def count(
   )
   # Caches and products are partitioned as the weights are.
   share = local_bytes / sum(x.size * x.dtype.itemsize for x in weights)
-  return Call(
-      weight_bytes=local_bytes,
-      cache_bytes=round(share * kept),
-      operations=round(share * flops),
-  )
+  return Call(local_bytes, round(share * kept), round(share * flops))

@@ -69,5 +69,5 @@ def compile_form(
       query,
       positions,
   )
-  shapes = reading.make_shapes([cached.shape], [], vocab_size=-1)
+  shapes = reading.Shapes([cached.shape], [], vocab_size=-1)
   return programs.compile_loop(lowered.compile, shapes)

@@ -57,7 +57,7 @@ def compile_plain(
       'encoder_input_tokens': tokens(inputs_length),
       'decoder_input_tokens': tokens(length),
   }
-  shapes = reading.make_shapes(
+  shapes = reading.Shapes(
       caches=[(examples, config.num_heads, config.head_dim, length)],
       params=[x.shape for x in jax.tree.leaves(params)],
       vocab_size=config.vocab_size,

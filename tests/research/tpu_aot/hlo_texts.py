@@ -8,7 +8,7 @@ HEADS, HEAD_DIM, SLOTS = 4, 64, 36
 EMBED, WIDE, VOCAB = 256, 512, 4096
 CACHE_BYTES = 2 * HEADS * HEAD_DIM * SLOTS
 # The values that programs of `program` carry from trip to trip.
-SHAPES = reading.make_shapes(
+SHAPES = reading.Shapes(
     caches=[(HEADS, HEAD_DIM, SLOTS)],
     params=[(EMBED, WIDE), (EMBED, VOCAB), (EMBED,)],
     vocab_size=VOCAB,

@@ -140,7 +140,7 @@ def test_program_that_does_not_fit():
   where = libtpu.describe('v4:1x1x1').replicated()
   large = jax.ShapeDtypeStruct((2**34,), jnp.float32, sharding=where)
   make = jax.jit(lambda x: x + 1).lower(large).compile
-  shapes = reading.make_shapes([], [], vocab_size=3)
+  shapes = reading.Shapes([], [], vocab_size=3)
   with pytest.raises(programs.DoesNotFitError, match='memory') as error:
     programs.compile_loop(make, shapes)
   assert '\n' not in str(error.value)
