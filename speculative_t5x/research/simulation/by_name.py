@@ -47,13 +47,11 @@ class NamedDraft:
 
   Attributes:
     description: what a run record says of it.
-    vocab_size: width of the target's logits.
     config: config of what makes a draft token; None for a table.
     table: shapes of a table as large as one of the make-table job, else None.
   """
 
   description: descriptions.DrafterDescription
-  vocab_size: int
   config: t5.T5Config | None = None
   table: tables.Table | None = None
 
@@ -65,10 +63,10 @@ class NamedDraft:
 
   def num_bytes(self, workload: memory.Workload) -> memory.DeviceBytes:
     """Returns the bytes that it needs per device."""
-    own = self.config if self.is_own else None
-    found = memory.draft_bytes(own, workload, self.vocab_size)
     if self.table is None:
-      return found
+      own = self.config if self.is_own else None
+      return memory.draft_bytes(own, workload, self.config.vocab_size)
+    found = memory.draft_bytes(None, workload, len(self.table.unigram))
     held = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(self.table))
     return dataclasses.replace(found, params=held)
 
@@ -82,8 +80,8 @@ class NamedDraft:
 
     Args:
       target: a target of the config that the draft was found for.
-      make_model: Makes a network of its own.
-      make_table: Makes a table.
+      make_model: makes a network of its own.
+      make_table: makes a table.
     """
     if self.table is not None:
       return source.Drafting(
@@ -121,7 +119,7 @@ def find(name: str, target: t5.T5Config) -> NamedDraft:
       shapes = table_source.abstract_table(order, target.vocab_size)
       count = sum(x.size for x in jax.tree.leaves(shapes))
       described = descriptions.DrafterDescription(kind, kind, num_params=count)
-      return NamedDraft(described, target.vocab_size, table=shapes)
+      return NamedDraft(described, table=shapes)
   kind, config = _network(name, target)
   described = descriptions.DrafterDescription(
       kind=kind,
@@ -133,7 +131,7 @@ def find(name: str, target: t5.T5Config) -> NamedDraft:
       model_parallel=None if kind == early_exit_source.KIND else False,
       short_vocabulary=config.head_size,
   )
-  return NamedDraft(described, config.vocab_size, config)
+  return NamedDraft(described, config)
 
 
 def _network(name: str, target: t5.T5Config) -> tuple[str, t5.T5Config]:
