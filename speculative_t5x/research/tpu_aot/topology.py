@@ -101,25 +101,19 @@ class Topology:
       shape: numbers of devices along the data and model axes; None for all
         devices along the model axis.
     Raises:
-      sharding.MeshError: if `shape` is not two numbers, or if their product is
-        not the number of devices.
+      sharding.MeshError: if `shape` is not two numbers whose product is the
+        number of devices.
     """
     count = len(self.devices)
     shape = (1, count) if shape is None else shape
-    if not isinstance(shape, Sequence) or len(shape) != 2:
+    is_pair = isinstance(shape, Sequence) and len(shape) == 2
+    if not is_pair or math.prod(shape) != count:
       raise sharding.MeshError(
           'mesh_shape must be two numbers of devices, along the data and model'
-          f' axes, got {shape!r}.'
+          f' axes, got {shape!r}: their product must be {count}, as'
+          f' {self.name} has. Choose another mesh or another topology.'
       )
-    data, model = shape
-    sharding.check_axes(data, model)
-    if data * model != count:
-      raise sharding.MeshError(
-          f'A mesh of {data} x {model} (data x model) has {data * model}'
-          f' devices, and {self.name} has {count}. Choose another mesh or'
-          ' another topology.'
-      )
-    mesh = sharding.make_mesh(data, model, self.devices)
+    mesh = sharding.make_mesh(*shape, self.devices)
     return dataclasses.replace(self, mesh=None if count == 1 else mesh)
 
 
