@@ -60,11 +60,8 @@ ENTRY %main.9 (carry.2: (s32[])) -> (s32[]) {{
 def program(*body: str, others: str = '') -> str:
   """Returns a program with one loop whose end depends on data.
 
-  Args:
-    *body: instructions of a trip. They may take %count, %keys, %values,
-      %weights, %vector, %logits, %norm, %head and %new, which is two positions
-      for the cache.
-    others: computations that they call, from `computation` and `counted`.
+  Instructions of its body may take `_NAMES` and call the other computations;
+  %new is two positions for the cache.
   """
   carried = [
       f'  %{name} = {kind} get-tuple-element(%carry.1), index={i}'
