@@ -13,7 +13,7 @@ from etils import epath
 from speculative_t5x.jobs.outputs import chunks
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading.files import folder_lock
-from speculative_t5x.networks import t5
+from speculative_t5x.networks import network
 from speculative_t5x.research import interruption
 from speculative_t5x.research import run_record
 from speculative_t5x.tasks import predictions
@@ -33,8 +33,8 @@ class Decodes:
 
   Attributes:
     infer: an infer job that takes `output_dir`, and writes tokens.
-    folder: of all decodes.
-    name: of the folder of these in it.
+    folder: Folder of all decodes.
+    name: Name of the folder of these decodes in it.
   """
 
   infer: Callable[..., run_record.RunRecord]
@@ -42,13 +42,13 @@ class Decodes:
   name: str
 
   def read(
-      self, target: checkpoints.Path, config: t5.T5Config
+      self, target: checkpoints.Path, config: network.Network
   ) -> batches.Examples:
     """Decodes what is missing, and returns all as examples.
 
     Args:
       target: folder of the target, as the record of a job names it.
-      config: of a network that reads the examples.
+      config: Network that reads the examples.
     Raises:
       ValueError: if the folder has decodes of other settings, if the job has
         another target or wrote no tokens, if another training replaced the
