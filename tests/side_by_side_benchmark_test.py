@@ -241,18 +241,6 @@ def test_this_package_decodes(multi30k, draft):
   assert len(seconds) == 2 and min(seconds) > 0
 
 
-@pytest.mark.parametrize(
-    'arguments',
-    [
-        '', '--multi30k=a --target=b', '--size=base --draft=b',
-        '--size=base --oracle=a', '--size=base --repeats=0',
-    ],
-)  # fmt: skip
-def test_refused_options(arguments):
-  with pytest.raises(SystemExit, match='2'):
-    cases.parse(arguments.split())
-
-
 def test_random_weights_never_end_and_attend_to_several_tokens():
   kernel = jnp.arange(1.0, 13).reshape(2, 6)
   changed = cases.without_end(kernel)

@@ -76,7 +76,7 @@ class TestLabels:
       ],
   )
   def test_what_differs_is_added(self, changed, ends):
-    found = runs.labels([records.measured(), changed])
+    found = runs.labels([records.measured(), changed], runs.label)
     if ends[1] is None:
       found, ends = found[:1], ends[:1]
     assert found == [_NAME + end for end in ends]
