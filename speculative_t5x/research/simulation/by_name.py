@@ -31,9 +31,11 @@ from speculative_t5x.loading.drafters import table_source
 from speculative_t5x.networks import t5
 from speculative_t5x.research.simulation import t5_published
 
-_SHARED_ENCODER = re.compile(r'shared_encoder_([1-9]\d*)_([a-z]+)')
-_EARLY_EXIT = re.compile(r'early_exit_(\d+)')
-_SHORT = re.compile(r'(.+)_short_(\d+)')
+_NETWORK = re.compile(
+    r'early_exit_(?P<exit>\d+)'
+    r'|(shared_encoder_(?P<layers>[1-9]\d*)_)?(?P<size>[a-z]+)'
+    r'(_short_(?P<short>\d+))?'
+)
 
 # Makes a model of a config, with random weights or with none.
 MakeModel = Callable[[t5.T5Config], models.Model]
@@ -136,25 +138,11 @@ def find(name: str, target: t5.T5Config) -> NamedDraft:
 
 def _network(name: str, target: t5.T5Config) -> tuple[str, t5.T5Config]:
   """Returns the kind and the config of a draft that is a network."""
-  if found := _EARLY_EXIT.fullmatch(name):
-    config = target.first_layers(int(found[1])).without_encoder()
+  found = _NETWORK.fullmatch(name)
+  if found and found['exit']:
+    config = target.first_layers(int(found['exit'])).without_encoder()
     return early_exit_source.KIND, config
-  if (found := _SHORT.fullmatch(name)) and not _EARLY_EXIT.fullmatch(found[1]):
-    kind, config = _network(found[1], target)
-    if not 2 <= int(found[2]) <= config.vocab_size:
-      raise ValueError(
-          f'There is no draft {name!r}: a short head has 2 to'
-          f' {config.vocab_size} tokens.'
-      )
-    return kind, dataclasses.replace(config, head_size=int(found[2]))
-  if found := _SHARED_ENCODER.fullmatch(name):
-    return shared_encoder_source.KIND, dataclasses.replace(
-        t5_published.make_config(found[2], target.dtype),
-        num_encoder_layers=0,
-        num_decoder_layers=int(found[1]),
-        encoder_dim=target.emb_dim,
-    )
-  if name not in t5_published.SIZES:
+  if found is None or found['size'] not in t5_published.SIZES:
     raise ValueError(
         f'There is no draft {name!r}. Choose one of'
         f' {", ".join([*t5_published.SIZES, *table_source.KINDS.values()])},'
@@ -162,5 +150,19 @@ def _network(name: str, target: t5.T5Config) -> tuple[str, t5.T5Config]:
         ' shared_encoder_2_small; or add _short_<tokens> to a size or to'
         ' shared_encoder.'
     )
-  config = t5_published.make_config(name, target.dtype)
-  return draft_model_source.KIND, config
+  config = t5_published.make_config(found['size'], target.dtype)
+  if found['short']:
+    if not 2 <= int(found['short']) <= config.vocab_size:
+      raise ValueError(
+          f'There is no draft {name!r}: a short head has 2 to'
+          f' {config.vocab_size} tokens.'
+      )
+    config = dataclasses.replace(config, head_size=int(found['short']))
+  if found['layers'] is None:
+    return draft_model_source.KIND, config
+  return shared_encoder_source.KIND, dataclasses.replace(
+      config,
+      num_encoder_layers=0,
+      num_decoder_layers=int(found['layers']),
+      encoder_dim=target.emb_dim,
+  )

@@ -32,8 +32,6 @@ from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import theory
 
 PREFIX = 't5_1_1_'  # a network's name is this prefix and its size
-_ONE_ROW = 1
-_BLOCKS = (1, 8)  # positions per call, for the roofline times
 
 Description = dict[str, Any]
 
@@ -141,14 +139,14 @@ class Bench:
     return {
         'name': name,
         'num_params': num_params,
-        'calls': [self._count(model, block) for block in _BLOCKS],
+        'calls': [self._count(model, 1)],
         'steps': {
             form: self._compile(
                 f'one step of {name}, {form.replace("_", " ")}',
                 token_decoder.TokenDecoder.compile_plain,
                 self._make(config, rules, min_block),
             )
-            for form, min_block in (('one_row', _ONE_ROW), ('padded', None))
+            for form, min_block in (('one_row', 1), ('padded', None))
         },
     }
 

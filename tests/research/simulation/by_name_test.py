@@ -78,7 +78,7 @@ def test_random_tables_are_distributions(name, vocab_size):
     ('name', 'message'),
     [
         ('trigram', "no draft 'trigram'. Choose one of small, .*, bigram"),
-        ('bigram_short_9', "no draft 'bigram'"),
+        ('bigram_short_9', "no draft 'bigram_short_9'"),
         ('early_exit_2_short_9', "no draft 'early_exit_2_short_9'"),
         ('shared_encoder_0_small', "no draft 'shared_encoder_0_small'"),
         ('small_short_1', 'a short head has 2 to 32128 tokens'),
