@@ -87,8 +87,9 @@ class TestWithMesh:
     assert set(place.mesh.devices.flat) == set(place.devices)
     assert place.replicated().is_fully_replicated
 
-  @pytest.mark.parametrize('shape', [(1, 4), (0, 1), 4, (1, 1, 1)])
+  @pytest.mark.parametrize('shape', [(1, 4), (1, 1), (0, 2), 4, (1, 1, 2)])
   def test_refused(self, shape):
-    here = topology.Topology('here', topology.CHIPS['v4'], jax.devices()[:1])
+    devices = jax.devices()[:1] * 2
+    two = topology.Topology('two', topology.CHIPS['v4'], devices)
     with pytest.raises(sharding.MeshError):
-      here.with_mesh(shape)
+      two.with_mesh(shape)
