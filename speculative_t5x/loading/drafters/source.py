@@ -160,8 +160,8 @@ def check_source(source: Source) -> None:
   """
   if isinstance(source, type) or not hasattr(source, 'find'):
     raise ValueError(
-        'A drafter must be a loaded model or a source, with parentheses:'
-        ' lookup_source.FromContext(), or for a class of your own'
+        'A drafter must be a loaded model or a source, with parentheses and in'
+        ' gin with @: lookup_source.FromContext(), or for a class of your own'
         f" source.WithoutParameters(<class>, '<name>'). Got {source!r}."
     )
 
