@@ -135,9 +135,10 @@ class TestVerdict:
 
   def test_batch_size_changes_nothing_but_rounding(self, runs, run, capsys):
     found = run(runs[2])
-    assert [each.ways[0] for each in found] == 2 * ['baseline', 'speculative']
-    assert all(each.num_rows == _NUM_EXAMPLES for each in found)
-    assert not any(each.mismatches for each in found)
+    ways = [each['first']['way'] for each in found]
+    assert ways == 2 * ['baseline', 'speculative']
+    assert all(each['rows'] == _NUM_EXAMPLES for each in found)
+    assert not any(each['mismatch'] for each in found)
     assert (
         f'of {_NUM_EXAMPLES} outputs are identical' in capsys.readouterr().out
     )
@@ -180,25 +181,13 @@ class TestVerdict:
     assert row['margin'] <= row['tolerance'] < 1e-3
 
 
-class TestRequest:
-  """The batch that had a row, without models."""
+class TestRow:
+  """A decode in the batch that held it, without models."""
 
   @pytest.fixture
-  def decoders(self, monkeypatch):
-    special_ids = types.SimpleNamespace(padding=0)
-    decoder = types.SimpleNamespace(
-        target_model=types.SimpleNamespace(
-            special_ids=special_ids, vocab_size=2048
-        ),
-        place=lambda request: request,
-    )
-    monkeypatch.setattr(compare._Decoders, 'of', lambda *_: decoder)
-    return compare._Decoders('target', _CONFIG, None, None)
-
-  @pytest.fixture
-  def sampled(self):
+  def row(self):
+    """Returns a function from the numbers of a row and a decode to it."""
     record = run_record.RunRecord(
-        target=descriptions.ModelDescription(dtype='float32'),
         drafter=descriptions.DrafterDescription(temperature=0.5),
         temperature=1.0,
         topk=0,
@@ -210,17 +199,18 @@ class TestRequest:
         targets_length=3,
     )
     rows = [{'example_id': 10 + i, 'input_tokens': [i, 1]} for i in range(5)]
-    tokens = [[[7], [8, i]] for i in range(5)]
-    return compare._Run(record, 'speculative', rows, tokens)
+    run = compare._Run(record, 'speculative', rows, [])
+    decoder = types.SimpleNamespace(place=lambda request: request)
+    return lambda *numbers: compare._row(decoder, run, *numbers)
 
-  def test_decode(self, decoders, sampled):
-    found = decoders.output(sampled, 3, 1)
-    assert found.row == 3 and found.sequence.tolist() == [8, 3, 0]
+  def test_decode(self, row):
+    found = row(3, 1)
+    assert found.index == 3 and found.is_speculative
     assert found.request.example_ids.tolist() == [12, 13]
 
-  def test_last_batch_is_padded(self, decoders, sampled):
-    found = decoders.output(sampled, 4, 0)
-    assert found.row == 0
+  def test_last_batch_is_padded(self, row):
+    found = row(4, 0)
+    assert found.index == 0
     assert found.request.example_ids.tolist() == [14, 0]
     assert found.request.limits.tolist() == [3, 0]
 
@@ -267,8 +257,9 @@ class TestComparable:
         changed(**_at(0.0, way)) for way in ('baseline', 'speculative')
     )
     (found,) = run(speculative, first=plain)
-    assert found.ways == ('baseline', 'speculative')
-    assert found.counts.identical == _NUM_EXAMPLES
+    ways = found['first']['way'], found['second']['way']
+    assert ways == ('baseline', 'speculative')
+    assert found['identical'] == _NUM_EXAMPLES
 
   def test_plain_and_speculative_samples(self, run, changed):
     plain, speculative = (
@@ -367,14 +358,16 @@ class TestHints:
 
   def test_are_those_of_the_runs(self, infer):
     folder = infer(2)
-    decoders = compare._Decoders(None, None, None, lookup_source.FromContext())
     (found,) = compare._read(folder)
+    decoder = compare._loader(
+        found.record.target, None, None, None, lookup_source.FromContext()
+    )(found)
     vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)
     for row, text in ((0, 'Der Zug'), (2, 'Um 9:25 Uhr')):
-      request = decoders.request(found, row)
+      request = compare._row(decoder, found, row, 0).request
       ids = [*vocabulary.encode(text), 1]
       assert request.hints[0, : len(ids)].tolist() == ids
-      tokens = np.asarray(decoders.of(found).speculative(request).sequences[0])
+      tokens = np.asarray(decoder.speculative(request).sequences[0])
       assert found.tokens[row] == [tokens[tokens != 0].tolist()]
 
   def test_that_differ(self, infer, run):

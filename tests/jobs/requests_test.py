@@ -89,10 +89,7 @@ def _of_compare(setup):
       )
   ]
   run = compare._Run(record, 'speculative', rows, [])
-  decoders = compare._Decoders(None, None, None, None)
-  with pytest.MonkeyPatch.context() as patch:
-    patch.setattr(decoders, 'of', lambda _: setup.decoder)
-    return [decoders.request(run, 1)]
+  return [compare._request(run, 1)]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from speculative_t5x.loading.drafters import early_exit_source
 from speculative_t5x.loading.drafters import shared_encoder_source
 from speculative_t5x.loading.drafters import table_source
 from speculative_t5x.networks import sharding
-from speculative_t5x.research.measurement import forced
 from speculative_t5x.research.measurement import near_ties
 from tests import shared
 from tests import tiny
@@ -46,8 +45,11 @@ def assert_same_greedy_rows(one, mesh, request, found, expected):
     position = int(np.flatnonzero(found[row] != expected[row])[0])
     logits = np.stack(
         [
-            forced.logits_at(
-                each, request, row, expected[row], position, block
+            near_ties.logits_at(
+                near_ties.Row(each, request, row, False),
+                expected[row],
+                position,
+                block,
             )
             for each in (one, mesh)
             for block in (1, one.gamma + 1)

@@ -13,8 +13,6 @@ import pytest
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5_modules
-from speculative_t5x.research.measurement import decisions
-from speculative_t5x.research.measurement import forced
 from speculative_t5x.research.measurement import near_ties
 from speculative_t5x.speculation import sampling
 from tests import tiny
@@ -70,6 +68,10 @@ def teacher_forced():
     return np.asarray(forward(tiny.params(CONFIG)))
 
 
+def row_of(decoder, index, **changes):
+  return near_ties.Row(decoder, request().replace(**changes), index, False)
+
+
 def compare(row, position, token):
   """Compares the sequences with a copy in which one token differs."""
   other = sequences()
@@ -84,8 +86,8 @@ class TestLogitsOfBothPaths:
     """Positions smaller than the block are included."""
     for row in range(BATCH):
       for position in range(LENGTH):
-        found = forced.logits_at(
-            decoder(), request(), row, sequences()[row], position, block
+        found = near_ties.logits_at(
+            row_of(decoder(), row), sequences()[row], position, block
         )
         np.testing.assert_allclose(
             found, teacher_forced()[row, position], atol=2e-5
@@ -102,8 +104,8 @@ class TestLogitsOfBothPaths:
     )
     for row in range(2 * BATCH):
       example = row // 2
-      found = forced.logits_at(
-          several, request(), row, sequences()[example], 4, 1
+      found = near_ties.logits_at(
+          row_of(several, row), sequences()[example], 4, 1
       )
       np.testing.assert_allclose(found, teacher_forced()[example, 4], atol=2e-5)
 
@@ -111,7 +113,7 @@ class TestLogitsOfBothPaths:
 def test_all_of_a_row_is_repeated():
   """Inputs in other places than their features would be decoded wrongly."""
   asked = request().replace(features=decoder().encode(request()))
-  found = forced.repeat_row(decoder(), asked, 1)
+  found = near_ties.repeat_row(near_ties.Row(decoder(), asked, 1, False))
   assert found.hints is None
   for name in ('encoder_input_tokens', 'features'):
     given, repeated = getattr(asked, name), getattr(found, name)
@@ -124,23 +126,18 @@ def test_paths_are_those_of_both_batches(monkeypatch):
   other[3] ^= 1
   found = []
 
-  def logits_at(decoder, request, row, sequence, position, block):
-    found.append((request.encoder_input_tokens.shape, block))
+  def logits_at(row, sequence, position, block):
+    found.append((row.request.encoder_input_tokens.shape, block))
     return np.full(64, 0.5 * len(found), np.float32)
 
-  monkeypatch.setattr(forced, 'logits_at', logits_at)
+  monkeypatch.setattr(near_ties, 'logits_at', logits_at)
   tokens = request().encoder_input_tokens
   for changed in (tokens[:2], jnp.pad(tokens, ((0, 0), (0, 3)))):
     found.clear()
     difference = near_ties.explain(
-        decisions.Output(decoder(), request(), 0, False, written),
-        decisions.Output(
-            decoder(),
-            request().replace(encoder_input_tokens=changed),
-            0,
-            False,
-            other,
-        ),
+        row_of(decoder(), 0),
+        row_of(decoder(), 0, encoder_input_tokens=changed),
+        np.stack([written, other]),
     )
     assert found == [
         (shape, block)
@@ -193,14 +190,14 @@ class TestCompare:
     written = sequences()[0, 3]
     other = int(written) ^ 1
 
-    def logits_at(decoder, request, row, sequence, position, block):
+    def logits_at(row, sequence, position, block):
       logits = np.zeros(64, np.float32)
       logits[written] = 0.5
       logits[40] = path_difference if block > 1 else 0.0
       logits[50:] = -np.inf
       return logits
 
-    monkeypatch.setattr(forced, 'logits_at', logits_at)
+    monkeypatch.setattr(near_ties, 'logits_at', logits_at)
     (difference,) = compare(0, 3, other)
     assert difference.is_near_tie == is_near_tie
     np.testing.assert_allclose(difference.path_difference, path_difference)
@@ -209,7 +206,7 @@ class TestCompare:
   def test_equal_logits_far_from_the_largest(self, monkeypatch):
     logits = np.zeros(64, np.float32)
     logits[40] = 0.5
-    monkeypatch.setattr(forced, 'logits_at', lambda *_: logits)
+    monkeypatch.setattr(near_ties, 'logits_at', lambda *_: logits)
     written = int(sequences()[0, 3]) % 32
     (difference,) = compare(0, 3, written ^ 1)
     assert difference.margin == 0.5 and not difference.is_near_tie
@@ -241,7 +238,7 @@ class TestCompare:
         near_ties.Difference(
             2,
             7,
-            decisions.Kind.ARGMAX,
+            near_ties.Kind.ARGMAX,
             (written, other),
             logits=((0.0, 3.0), (0.0, 4.5)),
             margin=3.0,
