@@ -16,10 +16,9 @@ from typing import Any
 
 from etils import epath
 import jax
-import numpy as np
 
 from speculative_t5x.decoder import batching
-from speculative_t5x.decoder import hints as hints_lib
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import descriptions
 from speculative_t5x.loading import models
@@ -201,7 +200,8 @@ def _check_comparable(
   if first.is_sampled:
     settings += *_SAMPLING, 'seed'
   if first.needs_drafter:
-    settings += 'gamma', 'gamma_policy', 'drafter', 'verification'
+    settings += 'gamma', 'gamma_policy', 'drafter', 'draft_sampling'
+    settings += ('verification',)
     columns += (predictions_lib.HINT_TOKENS,)
   differing = []
   for key in settings:
@@ -331,35 +331,35 @@ def _check_same(role: str, recorded: Any, found: Any) -> None:
     )
 
 
-def _request(run: _Run, row: int) -> token_decoder.Request:
+def _request(run: _Run, row: int) -> requests_lib.Request:
   """Returns the batch that held a row of a run."""
   record = run.record
-  start = row - row % record.batch_size
-  rows = run.rows[start : start + record.batch_size]
-  draft_temperature = record.drafter and record.drafter.temperature
-  if draft_temperature is None:
-    draft_temperature = record.temperature
-  sampling, draft_sampling = (
-      sampling_lib.make_sampling(
-          temperature, *(getattr(record, key) or 0 for key in _SAMPLING)
-      )
-      for temperature in (record.temperature, draft_temperature)
+  sampling = sampling_lib.Sampling(
+      record.temperature, *(getattr(record, key) or 0 for key in _SAMPLING)
   )
-  (request,) = batching.requests(
-      batching.pad(
-          [each[predictions_lib.INPUT_TOKENS] for each in rows],
-          record.inputs_length,
-      ),
-      np.asarray([each['example_id'] for each in rows], np.int32),
-      batch_size=record.batch_size,
+  draft_sampling = sampling.replace(**(record.draft_sampling or {}))
+  if record.drafter and record.drafter.temperature is not None:
+    draft_sampling = draft_sampling.replace(
+        temperature=record.drafter.temperature
+    )
+  requests = requests_lib.Requests(
+      inputs_length=record.inputs_length,
       length=record.targets_length,
-      seed=record.seed,
+      batch_size=record.batch_size,
       sampling=sampling,
       draft_sampling=draft_sampling,
-      hints=hints_lib.stack(
-          [each.get(predictions_lib.HINT_TOKENS, []) for each in rows]
-      ),
+      seed=record.seed,
   )
+  start = row - row % record.batch_size
+  rows = [
+      requests_lib.Row(
+          each[predictions_lib.INPUT_TOKENS],
+          each['example_id'],
+          each.get(predictions_lib.HINT_TOKENS, []),
+      )
+      for each in run.rows[start : start + record.batch_size]
+  ]
+  (request,) = requests.of(rows)
   return request
 
 

@@ -19,6 +19,8 @@ from jax import lax
 import jax.numpy as jnp
 import numpy as np
 
+from speculative_t5x.decoder import engine
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.research import progress
 from speculative_t5x.speculation import contracts
@@ -63,7 +65,7 @@ class Along(NamedTuple):
 
 def score(
     decoder: token_decoder.TokenDecoder,
-    request: token_decoder.Request,
+    request: requests_lib.Request,
     decoded: token_decoder.Decoded,
 ) -> list[Text]:
   """Scores what the target wrote by plain decoding.
@@ -83,7 +85,7 @@ def score(
 
 def read_along(
     decoder: token_decoder.TokenDecoder,
-    request: token_decoder.Request,
+    request: requests_lib.Request,
     sequences: np.ndarray,
 ) -> Along:
   """Has the drafter propose one token at each position of given texts.
@@ -113,11 +115,11 @@ def _read_along(
     drafter: contracts.Drafter,
     target_params: contracts.Params,
     draft_params: contracts.Params,
-    request: token_decoder.Request,
+    request: requests_lib.Request,
     sequences: jax.Array,
 ) -> Along:
   rows, length = sequences.shape
-  inputs = request.encoder_input_tokens
+  inputs = request.inputs
   # A drafter may feed tokens past the one that it is asked for.
   slots = state_lib.cache_slots(length, drafter.max_draft_tokens)
   started = model.start(target_params, inputs, rows, slots)
@@ -178,7 +180,7 @@ def _read_along(
 def _view_at(
     index: jax.Array,
     drafter: contracts.Drafter,
-    request: token_decoder.Request,
+    request: requests_lib.Request,
     sequences: jax.Array,
     target: contracts.TargetView,
 ) -> contracts.View:
@@ -210,7 +212,7 @@ def _first_probs(draft: contracts.Draft, like: jax.Array) -> jax.Array:
 
 def collect(
     decoder: token_decoder.TokenDecoder,
-    requests: Iterable[token_decoder.Request],
+    requests: Iterable[requests_lib.Request],
     num_tokens: int,
     *,
     name: str = 'acceptance',
@@ -225,10 +227,9 @@ def collect(
   """
   texts, total = [], 0
   with progress.Progress(name, num_tokens, 'tokens') as shown:
-    for request in requests:
-      decoded = jax.device_get(decoder.plain(request))
-      token_decoder.check_finite(decoded)
-      found = score(decoder, request, decoded)
+    plain = engine.Engine(decoder, is_plain=True)
+    for result in plain.stream(requests):
+      found = score(decoder, result.request, result.decoded)
       texts += found
       total += sum(len(text.betas) for text in found)
       shown.show(min(total, num_tokens))

@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.speculation import state as state_lib
 
@@ -46,7 +47,7 @@ class Row:
   """
 
   decoder: token_decoder.TokenDecoder
-  request: token_decoder.Request
+  request: requests_lib.Request
   index: int
   is_speculative: bool
 
@@ -95,7 +96,7 @@ class Difference:
 
 def compare(
     decoder: token_decoder.TokenDecoder,
-    request: token_decoder.Request,
+    request: requests_lib.Request,
     plain_sequences: np.ndarray,
     speculative_sequences: np.ndarray,
 ) -> list[Difference]:
@@ -197,7 +198,7 @@ def logits_at(
   """
   decoder = row.decoder
   params, model = decoder.target.params, decoder.target_model
-  inputs = repeat_row(row).encoder_input_tokens
+  inputs = repeat_row(row).inputs
   count = len(inputs) * decoder.num_decodes
   fed = np.append(model.special_ids.start, sequence[:position])
   # The last block ends at the position. The first block may overlap the second,
@@ -228,13 +229,13 @@ _start = jax.jit(
 _decode = jax.jit(lambda model, *given: model.decode(*given), static_argnums=0)
 
 
-def repeat_row(row: Row) -> token_decoder.Request:
+def repeat_row(row: Row) -> requests_lib.Request:
   """Returns a request of the same shape with one row's input in all places.
 
   The hints and the features of the input are repeated too.
   """
   example = row.index // row.decoder.num_decodes
   repeat = lambda x: jnp.broadcast_to(x[example], x.shape)
-  names = 'encoder_input_tokens', 'hints', 'features'
+  names = 'inputs', 'hints', 'features'
   found = {name: getattr(row.request, name) for name in names}
   return row.request.replace(**jax.tree.map(repeat, found))

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x.decoder import token_decoder
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.research.measurement import decisions
 from speculative_t5x.research.measurement import near_ties
 from speculative_t5x.research.measurement import tracing
@@ -30,13 +30,13 @@ def decoder():
 
 
 def request():
-  return token_decoder.Request(
+  return requests_lib.Request(
       tiny.encoder_tokens(ROWS, 9),
       jnp.arange(ROWS, dtype=jnp.int32),
       jnp.full((ROWS,), LENGTH, jnp.int32),
       jnp.int32(3),
-      sampling.make_sampling(1.0, topk=20),
-      sampling.make_sampling(0.7),
+      sampling.Sampling(1.0, topk=20).as_arrays(),
+      sampling.Sampling(0.7).as_arrays(),
   )
 
 
@@ -254,7 +254,7 @@ def explain(monkeypatch):
 def test_rounding_of_sums_counts_where_paths_agree(explain, monkeypatch):
   logits = np.zeros(64, np.float32)
   monkeypatch.setattr(near_ties, 'logits_at', lambda *_: logits)
-  equal = request().replace(sampling=sampling.make_sampling(1.0))
+  equal = request().replace(sampling=sampling.Sampling(1.0).as_arrays())
   row = near_ties.Row(decoder(), equal, 0, False)
   found = explain(row, (31, 32), (0.0, 0.5 + 2 * np.finfo(np.float32).eps))
   assert found.is_near_tie

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x.decoder import token_decoder
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5_modules
 from speculative_t5x.research.measurement import near_ties
@@ -34,8 +34,8 @@ def decoder(num_valid_tokens=None):
 
 
 def request():
-  greedy = sampling.make_sampling(0.0)
-  return token_decoder.Request(
+  greedy = sampling.GREEDY.as_arrays()
+  return requests_lib.Request(
       tiny.encoder_tokens(BATCH, 9),
       jnp.arange(BATCH, dtype=jnp.int32),
       jnp.full((BATCH,), LENGTH, jnp.int32),
@@ -58,7 +58,7 @@ def teacher_forced():
   forward = jax.jit(
       lambda params: t5_modules.Transformer(CONFIG).apply(
           {'params': params},
-          request().encoder_input_tokens,
+          request().inputs,
           jnp.asarray(fed),
           jnp.ones_like(fed),
           enable_dropout=False,
@@ -115,7 +115,7 @@ def test_all_of_a_row_is_repeated():
   asked = request().replace(features=decoder().encode(request()))
   found = near_ties.repeat_row(near_ties.Row(decoder(), asked, 1, False))
   assert found.hints is None
-  for name in ('encoder_input_tokens', 'features'):
+  for name in ('inputs', 'features'):
     given, repeated = getattr(asked, name), getattr(found, name)
     np.testing.assert_array_equal(repeated, jnp.stack([given[1]] * len(given)))
 
@@ -127,16 +127,16 @@ def test_paths_are_those_of_both_batches(monkeypatch):
   found = []
 
   def logits_at(row, sequence, position, block):
-    found.append((row.request.encoder_input_tokens.shape, block))
+    found.append((row.request.inputs.shape, block))
     return np.full(64, 0.5 * len(found), np.float32)
 
   monkeypatch.setattr(near_ties, 'logits_at', logits_at)
-  tokens = request().encoder_input_tokens
+  tokens = request().inputs
   for changed in (tokens[:2], jnp.pad(tokens, ((0, 0), (0, 3)))):
     found.clear()
     difference = near_ties.explain(
         row_of(decoder(), 0),
-        row_of(decoder(), 0, encoder_input_tokens=changed),
+        row_of(decoder(), 0, inputs=changed),
         np.stack([written, other]),
     )
     assert found == [
