@@ -29,7 +29,6 @@ from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import greedy
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.research.measurement import provenance
-from speculative_t5x.research.measurement import tallies
 from speculative_t5x.research.measurement import tracing
 from speculative_t5x.research.measurement import walltimes
 from speculative_t5x.research.reports import console
@@ -197,9 +196,7 @@ def _evaluate(setup: _Setup, todo: _Todo) -> _Result:
   settings = todo.chunks.record
   found = _take_chunks(setup, todo)
   plain, speculative = (
-      tallies.join(
-          [run_record.from_dict(c.values[side], tallies.Tally) for c in found]
-      )
+      interleaved.join([chunk.values[side] for chunk in found])
       for side in _SIDES
   )
   progress.say(f'temperature {settings.temperature:g}: scoring')
@@ -265,7 +262,7 @@ def _decode_chunk(
     sides[name] = predictions_lib.read(
         run.decoded, count, decoder, examples.vocabulary
     )
-    values[name] = dataclasses.asdict(run.tally())
+    values[name] = run.stored()
   values['aux_values'] = {
       name: {key: x.tolist() for key, x in side.aux_values.items()}
       for name, side in sides.items()

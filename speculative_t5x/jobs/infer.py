@@ -33,7 +33,6 @@ from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.research.measurement import provenance
-from speculative_t5x.research.measurement import tallies
 from speculative_t5x.research.measurement import walltimes
 from speculative_t5x.research.reports import readings
 from speculative_t5x.speculation import sampling as sampling_lib
@@ -381,11 +380,7 @@ def _write(
       settings,
       **origins[0],
       **{name: sum(each[name] for each in values) for name in _COUNTED},
-      **_counted(
-          tallies.join(
-              [run_record.from_dict(v['run'], tallies.Tally) for v in values]
-          )
-      ),
+      **_counted(interleaved.join([each['run'] for each in values])),
   )
   folder.add(record, chunks)
   results = folder.finish()
@@ -395,22 +390,22 @@ def _write(
   return record, chunks
 
 
-def _counted(tally: tallies.Tally) -> dict[str, Any]:
+def _counted(run: interleaved.Run) -> dict[str, Any]:
   """Returns what a run counted, as values of the record."""
   shared = {
-      'padded_share': counts.padded_share(tally.counts),
+      'padded_share': counts.padded_share(run.counts),
       'warmup': interleaved.WARMUP,
   }
-  if tally.counts.speculation is None:
+  described = walltimes.run_of(run)
+  if run.counts.speculation is None:
     return shared | {
-        'baseline': walltimes.run_of(tally, is_speculative=False),
-        'compile_s': run_record.BothRuns(tally.compile_s, None),
+        'baseline': described,
+        'compile_s': run_record.BothRuns(run.compile_s, None),
     }
-  run = walltimes.run_of(tally, is_speculative=True)
   return shared | {
-      'speculative': run,
-      'compile_s': run_record.BothRuns(None, tally.compile_s),
-      **counts.acceptance_rates(vars(run)),
+      'speculative': described,
+      'compile_s': run_record.BothRuns(None, run.compile_s),
+      **counts.acceptance_rates(vars(described)),
   }
 
 
@@ -474,7 +469,7 @@ def _decode_chunk(
   for result in setup.engine.stream(setup.requests.of(rows)):
     results.append(result)
     setup.shown.show(number * setup.chunk_batches + len(results))
-  tally = tallies.Tally(
+  run = interleaved.Run(
       counts.total([each.decoded for each in results]),
       tuple(each.seconds for each in results),
       setup.engine.compile_s,
@@ -482,7 +477,7 @@ def _decode_chunk(
   return chunks_lib.Content(
       [json_lines.dumps(row) for row in _rows(setup, part, results)],
       {
-          'run': dataclasses.asdict(tally),
+          'run': run.stored(),
           'num_examples': len(part),
           'truncated_inputs': sum(each.is_truncated for each in part),
           'unknown_inputs': sum(not each.is_known for each in part),

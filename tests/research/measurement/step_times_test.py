@@ -204,8 +204,8 @@ class TestSeconds:
     assert seconds(times.t1_ms) == pytest.approx(2.0)
     assert seconds(times.t_verify_ms) == pytest.approx(3.0)
     assert seconds(times.t_draft2_ms) == pytest.approx(1.0)
-    assert seconds(parts.call_ms()) == pytest.approx(6.0)
-    widths_s = [seconds(ms) for ms in parts.width_ms()]
+    assert seconds(times.t_call_ms) == pytest.approx(6.0)
+    widths_s = [seconds(ms) for ms in times.t_width_ms]
     assert widths_s == pytest.approx([0.5 * w for w in WIDTHS[gamma]])
     later_draft = later / (max(gamma, 2) - 1)
     assert seconds(times.t_draft_ms) == pytest.approx(later_draft)

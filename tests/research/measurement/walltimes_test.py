@@ -52,7 +52,7 @@ def decoder():
 def sweep(decoder):
   """Returns a measurement of each configuration, and what was observed."""
   timed, parts, readers, found = [], [], [], []
-  time_it, run = interleaved._timed, interleaved.run
+  time_it, run = interleaved._timed, interleaved.Timer.run
 
   def watch(way, batch):
     before = compilation.count()
@@ -79,7 +79,7 @@ def sweep(decoder):
   with pytest.MonkeyPatch.context() as patch:
     patch.setattr(programs, 'bind_encoders', watch_encoders)
     patch.setattr(interleaved, '_timed', watch)
-    patch.setattr(interleaved, 'run', watch_run)
+    patch.setattr(interleaved.Timer, 'run', watch_run)
     patch.setattr(step_times, 'Parts', keep(step_times.Parts, parts))
     patch.setattr(read_floor, 'Readers', keep(read_floor.Readers, readers))
     for temperature, seed in TEMPERATURES_AND_SEEDS:
@@ -166,11 +166,8 @@ class TestRecord:
           for times, decoded in zip(windows, each.plain.decoded, strict=True)
       )
       speculative_s = sum(
-          part_sums.adaptive_seconds(
-              times,
-              int(decoded.num_draft_steps),
-              decoded.calls_by_width,
-              [times.t_verify_ms],
+          part_sums.speculative_seconds(
+              times, int(decoded.num_draft_steps), decoded.calls_by_width
           )
           for times, decoded in zip(
               windows, each.speculative.decoded, strict=True
@@ -219,12 +216,10 @@ class TestWindows:
 
   def windows(self, num_rounds, num_batches, seconds):
     parts = types.SimpleNamespace(
-        times=lambda rounds, encoded: float(np.median(seconds[rounds])),
-        width_ms=lambda rounds: (),
+        times=lambda rounds, encoded: float(np.median(seconds[rounds]))
     )
     places = np.linspace(0, num_batches - 1, num_rounds).round().astype(int)
-    windows = walltimes._windows(parts, places, num_batches, 1)
-    return [window.times for window in windows]
+    return walltimes._windows(parts, places, num_batches, 1)
 
   def test_windows_follow_a_slowing_machine(self):
     found = self.windows(15, 100, np.arange(15.0))
@@ -239,12 +234,10 @@ class TestWindows:
       assert found == [1.0] * 100
 
   def test_encoders_are_those_of_the_batch(self):
-    parts = types.SimpleNamespace(
-        times=lambda rounds, encoded: encoded, width_ms=lambda rounds: ()
-    )
+    parts = types.SimpleNamespace(times=lambda rounds, encoded: encoded)
     found = walltimes._windows(parts, np.arange(3), 3, repeats=2)
     own = [slice(0, 2), slice(2, 4), slice(4, 6)]
-    assert [window.times for window in found] == own
+    assert found == own
 
 
 def _compared(plain_s, speculative_s):
@@ -259,15 +252,12 @@ def _compared(plain_s, speculative_s):
         )
         for n in steps
     ]
-    return interleaved.Run(decoded, np.array([seconds]), 0.0)
+    return interleaved.Run(None, (seconds,), 0.0, decoded)
 
   # The machine is three times as fast at the second batch.
   windows = [
-      walltimes._Window(times, (times.t1_ms, 2.0, times.t_verify_ms))
-      for times in (
-          part_sums.StepTimes(0.075, 0.0375, 1.5, 2.25, 0.15, 0.45),
-          part_sums.StepTimes(0.025, 0.0125, 0.5, 0.75, 0.05, 0.15),
-      )
+      part_sums.PartTimes(0.075, 0.0375, 1.5, 2.25, 0.15, 0.45, 3.0, ()),
+      part_sums.PartTimes(0.025, 0.0125, 0.5, 0.75, 0.05, 0.15, 1.0, ()),
   ]
   record = run_record.RunRecord(gamma=3, speedup=plain_s / speculative_s)
   return walltimes._add_bound(
