@@ -154,8 +154,14 @@ def _read_along(
         draft_params,
         memory,
         state,
-        _view_at(
-            index, drafter, request, before, target._replace(cache=cache)
+        view_at(
+            index,
+            drafter,
+            request,
+            before,
+            target._replace(cache=cache),
+            # Its token does not matter, only the distribution of the token.
+            jnp.zeros((rows, drafter.num_uniforms, 2), jnp.uint32),
         ),
         model.vocab_size,
     )
@@ -177,27 +183,35 @@ def _read_along(
   return along
 
 
-def _view_at(
-    index: jax.Array,
+def view_at(
+    num_tokens: int | jax.Array,
     drafter: contracts.Drafter,
     request: requests_lib.Request,
     sequences: jax.Array,
     target: contracts.TargetView,
+    uniforms: jax.Array,
 ) -> contracts.View:
-  """Returns the drafter's view when `index` tokens are committed."""
-  rows = sequences.shape[0]
+  """Returns a drafter's view when all rows have some tokens.
+
+  Args:
+    num_tokens: how many tokens each row has, int32 scalar.
+    drafter: the drafter, which is asked for all tokens that it can draft.
+    request: the batch.
+    sequences: [rows, length] int32, the tokens.
+    target: what the drafter sees of the target.
+    uniforms: [rows, drafter.num_uniforms, 2] uint32.
+  """
+  rows, wanted = sequences.shape[0], drafter.max_draft_tokens
   return contracts.View(
       sequences=sequences,
-      num_tokens=jnp.full((rows,), index),
-      num_wanted=jnp.ones((rows,), jnp.int32),
-      # Its token does not matter, only the distribution of the token.
+      num_tokens=jnp.full((rows,), num_tokens, jnp.int32),
+      num_wanted=jnp.full((rows,), wanted, jnp.int32),
       uniforms=uniforms_lib.Uniforms(
-          jnp.zeros((rows, drafter.num_uniforms, 2), jnp.uint32),
-          f'The drafter {type(drafter).__name__}',
+          uniforms, f'The drafter {type(drafter).__name__}'
       ),
       sampling=request.draft_sampling,
       target=target,
-      last_outcome=outcome_lib.none_yet(rows, drafter.max_draft_tokens),
+      last_outcome=outcome_lib.none_yet(rows, wanted),
   )
 
 
