@@ -108,8 +108,12 @@ def compare(
   if output_dir is not None:
     lines = map(json_lines.dumps, compared)
     whole_files.write(epath.Path(output_dir), 'divergence.jsonl', lines)
-  differences = [row for each in compared for row in each['differences']]
-  wrong = [row for row in differences if row['verdict'] == divergence.MISMATCH]
+  wrong = [
+      row
+      for each in compared
+      for row in each['differences']
+      if row['verdict'] == divergence.MISMATCH
+  ]
   if wrong:
     raise greedy.MismatchError(
         f'{len(wrong)} outputs differ by more than rounding, the first that of'
@@ -152,11 +156,7 @@ class _Run:
 
 
 def _read(folder: str | os.PathLike[str]) -> list[_Run]:
-  """Reads the runs of a finished output folder.
-
-  Raises:
-    ValueError: if there are none, or their predictions have no tokens.
-  """
+  """Reads the runs of a finished output folder."""
   results = epath.Path(folder) / 'results.jsonl'
   predictions = results.with_name('predictions.jsonl')
   records = runs_lib.read(results) if results.is_file() else []
@@ -189,12 +189,7 @@ def _read(folder: str | os.PathLike[str]) -> list[_Run]:
 def _check_comparable(
     first: _Run, second: _Run, drafter: source.Source | None
 ) -> None:
-  """Checks that two runs may differ by nothing but rounding.
-
-  Raises:
-    ValueError: naming the settings that differ, or a rule or a policy whose
-      outputs cannot be compared.
-  """
+  """Checks that two runs may differ by nothing but rounding."""
   settings = 'target', 'num_decodes', 'targets_length', 'num_valid_tokens'
   columns = 'example_id', predictions_lib.INPUT_TOKENS
   if first.is_sampled:
@@ -257,14 +252,8 @@ def _loader(
 ) -> Callable[[_Run], token_decoder.TokenDecoder]:
   """Returns a function that loads the decoder of a run.
 
-  Runs on one mesh share their models.
-
-  Args:
-    described: what the records say of the target.
-    checkpoint_path: see `compare`, as for all that follow.
-    target_config: the target's network.
-    vocabulary_file: gives the end of sequence.
-    drafter: drafter of speculative runs above temperature 0.
+  Runs on one mesh share their models. `described` is what the records say of
+  the target; see `compare` for the others.
   """
 
   @functools.cache
@@ -387,7 +376,6 @@ def _row(
     decoder: token_decoder.TokenDecoder, run: _Run, row: int, decode: int
 ) -> near_ties.Row:
   """Returns a decode of a row of a run, in the batch that held it."""
-  record = run.record
-  index = row % record.batch_size * record.num_decodes + decode
+  index = row % run.record.batch_size * run.record.num_decodes + decode
   request = decoder.place(_request(run, row))
   return near_ties.Row(decoder, request, index, run.way == 'speculative')

@@ -195,12 +195,8 @@ def _bounds(
 ) -> np.ndarray:
   """Returns what the uniform is compared with, [4, vocab] float64.
 
-  Args:
-    first: the row as the one run decoded it.
-    second: the row as the other run decoded it.
-    sequence: [length] int32, the tokens before the decision.
-    decision: what is decided.
-    logits: [4, vocab], see `near_ties.path_logits`.
+  The sequence, [length] int32, has the tokens before the decision. For the
+  logits, [4, vocab], see `near_ties.path_logits`.
   """
   probs = _standardize(jnp.asarray(logits, jnp.float32), first.request.sampling)
   p = q = np.asarray(probs, np.float64)
@@ -221,13 +217,9 @@ def _boundaries(
 ) -> np.ndarray:
   """Returns what a uniform is compared with, per path and token.
 
-  Args:
-    kind: what is decided.
-    p: [paths, vocab] float64, the target's distribution.
-    q: [paths, vocab] float64, the drafter's distribution; unused by a draw.
-  Returns:
-    [paths, vocab] float64, the probability with which each token would be
-    accepted, or the upper end of its interval of the inverse CDF.
+  It is the probability with which the token would be accepted, or the upper end
+  of its interval of the inverse CDF. All are [paths, vocab] float64; a draw
+  does not use q.
   """
   if kind == _Kind.ACCEPTANCE:
     # A token that is never drafted is never tested.

@@ -91,12 +91,10 @@ def network_configs(decoder: token_decoder.TokenDecoder) -> list[str]:
 
 def origin() -> dict[str, str | None]:
   """Returns when a record is made, and by which code."""
-  import speculative_t5x  # it imports nothing of this module's
-
   now = datetime.datetime.now(datetime.UTC)
   return {
       'created': now.isoformat('T', 'seconds'),
-      'package_version': speculative_t5x.__version__,
+      'package_version': importlib.metadata.version('speculative_t5x'),
       'commit': commit_of(pathlib.Path(__file__).parents[2]),
   }
 

@@ -95,11 +95,10 @@ def measure(
       add_runs(settings, plain, speculative), parts.times(), floor_ms
   )
   windows = _windows(parts, places, len(batches), settings.repeats)
-  record = _add_bound(record, plain, speculative, windows)
-  if decoder.policy.is_constant and rows == 1:
-    record = _add_oracle(record, plain, speculative, windows)
-  num_widths = len(speculative.decoded[0].calls_by_width)
-  record = _add_programs(record, decoder, request, num_widths)
+  # Then the counts tell how many draft tokens each block could have.
+  is_single = decoder.policy.is_constant and rows == 1
+  record = _add_bound(record, plain, speculative, windows, is_single)
+  record = _add_programs(record, decoder, request, speculative)
   return Measured(record, plain, speculative)
 
 
@@ -177,13 +176,9 @@ def _windows(
 ) -> list[part_sums.PartTimes]:
   """Returns the parts' times for each batch.
 
-  Args:
-    parts: The parts that were timed. Times of steps are from the rounds around
-      a batch; those of the encoders are its own, because they depend on its
-      inputs.
-    places: [rounds], the batch that each round came before, ascending.
-    num_batches: number of batches in the run.
-    repeats: how often the encoders were timed on each batch.
+  Times of steps are from the rounds around a batch; those of the encoders are
+  its own, because they depend on its inputs. `places` has the batch that each
+  round came before, ascending.
   """
   done = np.searchsorted(places, np.arange(num_batches), side='right')
   first = np.clip(done - _WINDOW // 2 - 1, 0, max(len(places) - _WINDOW, 0))
@@ -217,6 +212,7 @@ def _add_bound(
     plain: interleaved.Run,
     speculative: interleaved.Run,
     windows: list[part_sums.PartTimes],
+    has_oracle: bool,
 ) -> run_record.RunRecord:
   """Compares what the runs took with what their parts add up to.
 
@@ -225,18 +221,23 @@ def _add_bound(
     plain: the plain run.
     speculative: the speculative run.
     windows: the times of the parts that hold for each batch.
-  Returns:
-    The record with the bound, the efficiency and the warnings.
+    has_oracle: whether to add what an oracle of draft lengths would gain. The
+      batches must have one row, and the policy must not shorten drafts.
   """
   encoder_s = sum(times.target_encoder_s for times in windows)
   draft_encoder_s = sum(times.draft_encoder_s for times in windows)
-  plain_s = _plain_seconds(windows, plain)
-  bound = plain_s / sum(
-      part_sums.speculative_seconds(
-          times, int(decoded.num_draft_steps), decoded.calls_by_width
-      )
-      for times, decoded in zip(windows, speculative.decoded, strict=True)
-  )
+  plain_s = speculative_s = oracle_s = 0.0
+  for times, one, other in zip(
+      windows, plain.decoded, speculative.decoded, strict=True
+  ):
+    plain_s += part_sums.plain_seconds(times, int(one.num_steps))
+    speculative_s += part_sums.speculative_seconds(
+        times, int(other.num_draft_steps), other.calls_by_width
+    )
+    if has_oracle:
+      accepted = np.sum(other.statistics.accepted_histogram, axis=0)
+      oracle_s += part_sums.oracle_seconds(times, accepted)
+  bound = plain_s / speculative_s
   efficiency = record.speedup / bound
   decode_s = plain.walltime_s - encoder_s
   rest_s = speculative.walltime_s - encoder_s - draft_encoder_s
@@ -245,42 +246,11 @@ def _add_bound(
       record,
       encoder_s=run_record.EncoderSeconds(encoder_s, draft_encoder_s),
       bound_speedup=bound,
+      oracle_speedup=plain_s / oracle_s if has_oracle else None,
       decode_speedup=decode_s / rest_s if has_rest else None,
       loop_efficiency=efficiency,
       warnings=_warnings(decode_s / (plain_s - encoder_s), efficiency),
   )
-
-
-def _plain_seconds(
-    windows: list[part_sums.PartTimes], plain: interleaved.Run
-) -> float:
-  """Returns the seconds of plain decoding if it took the sum of its parts."""
-  return sum(
-      part_sums.plain_seconds(times, int(decoded.num_steps))
-      for times, decoded in zip(windows, plain.decoded, strict=True)
-  )
-
-
-def _add_oracle(
-    record: run_record.RunRecord,
-    plain: interleaved.Run,
-    speculative: interleaved.Run,
-    windows: list[part_sums.PartTimes],
-) -> run_record.RunRecord:
-  """Adds what an oracle of draft lengths would gain.
-
-  The batches have one row each, and the policy does not shorten drafts: then
-  the counts tell how many draft tokens each block could have. See `_add_bound`
-  for the arguments.
-  """
-  oracle_s = sum(
-      part_sums.oracle_seconds(
-          times, np.sum(decoded.statistics.accepted_histogram, axis=0)
-      )
-      for times, decoded in zip(windows, speculative.decoded, strict=True)
-  )
-  speedup = _plain_seconds(windows, plain) / oracle_s
-  return dataclasses.replace(record, oracle_speedup=speedup)
 
 
 def _warnings(step_ratio: float, efficiency: float) -> tuple[str, ...]:
@@ -304,20 +274,13 @@ def _add_programs(
     record: run_record.RunRecord,
     decoder: token_decoder.TokenDecoder,
     request: requests_lib.Request,
-    num_widths: int,
+    speculative: interleaved.Run,
 ) -> run_record.RunRecord:
-  """Returns a record with the operations and the memory of the programs.
-
-  Args:
-    record: the record of the runs.
-    decoder: both ways.
-    request: a batch.
-    num_widths: widths of verification in the speculative loop. The operations
-      of a run are only known if it is one, and drafts are all of one length.
-  """
+  """Returns a record with the operations and the memory of the programs."""
   counted = operations.count(decoder, request)
   factor = None
-  if num_widths == 1:
+  # With several widths, the operations of the run are not known.
+  if len(speculative.decoded[0].calls_by_width) == 1:
     factor = counted.factor(
         record.baseline.loop_steps, record.speculative.loop_steps
     )

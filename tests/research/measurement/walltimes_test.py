@@ -261,8 +261,9 @@ def _compared(plain_s, speculative_s):
   ]
   record = run_record.RunRecord(gamma=3, speedup=plain_s / speculative_s)
   return walltimes._add_bound(
-      record, run(plain_s, 400, 800), run(speculative_s, 200, 200), windows
-  )
+      record, run(plain_s, 400, 800), run(speculative_s, 200, 200), windows,
+      has_oracle=False,
+  )  # fmt: skip
 
 
 class TestAddBound:
