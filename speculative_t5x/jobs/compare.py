@@ -222,18 +222,13 @@ def _check_comparable(
           f'samples of the rule {found[0]} and the policy {found[1]} cannot be'
           f' explained, only those of {known[0]} and {known[1]}'
       )
-    if drafter is None:
-      problems.append(
-          'speculative samples are decoded again, which needs the drafter: add'
-          ' its gin file and its checkpoint, as'
-          ' --gin_file=configs/drafters/draft_model.gin'
-          ' --gin.DRAFT_CHECKPOINT_PATH=<folder>'
-      )
   if problems:
     raise ValueError(
         f'The runs cannot be compared: {"; ".join(problems)}. Compare runs of'
         ' the same inputs that differ in batch size, devices or code only.'
     )
+  if first.needs_drafter:  # such samples are decoded again
+    source.check_source(drafter)
 
 
 def _setting(value: Any) -> Any:
@@ -276,7 +271,6 @@ def _loader(
 
   @functools.cache
   def load_drafter(mesh: jax.sharding.Mesh | None) -> source.Drafting:
-    source.check_source(drafter)
     return drafter.find(load_target(mesh)[0], None)()
 
   def load(run: _Run) -> token_decoder.TokenDecoder:

@@ -227,26 +227,17 @@ class TestCommand:
     assert ('example 3 at position 2' in capsys.readouterr().err) == is_wrong
 
 
-def _of_infer(way):
-  """Returns functions that turn one way of an eval run into an infer run."""
-  is_plain = way == 'baseline'
-
-  def record(line):
-    only = {'drafter': None, 'gamma': None, 'verification': None}
-    return {**line, 'job': 'infer', **(only if is_plain else {})}
-
+def _of_infer(temperature, way):
+  """Returns functions that turn a part of an eval run into an infer run."""
+  only = {'job': 'infer'}
+  if way == 'baseline':
+    only |= {'drafter': None, 'gamma': None, 'verification': None}
+  is_own = lambda line: line['temperature'] == temperature
   return {
-      'record': record,
-      'row': lambda row: {**row, 'tokens': row[f'{way}_tokens']},
-  }
-
-
-def _at(temperature, way):
-  functions = _of_infer(way)
-  only = lambda line: line if line['temperature'] == temperature else {}
-  return {
-      name: lambda line, f=function: only(line) and f(line)
-      for name, function in functions.items()
+      'record': lambda line: line | only if is_own(line) else None,
+      'row': lambda row: (
+          row | {'tokens': row[f'{way}_tokens']} if is_own(row) else None
+      ),
   }
 
 
@@ -254,7 +245,7 @@ class TestComparable:
 
   def test_plain_and_speculative_at_temperature_0(self, run, changed):
     plain, speculative = (
-        changed(**_at(0.0, way)) for way in ('baseline', 'speculative')
+        changed(**_of_infer(0.0, way)) for way in ('baseline', 'speculative')
     )
     (found,) = run(speculative, first=plain)
     ways = found['first']['way'], found['second']['way']
@@ -263,7 +254,7 @@ class TestComparable:
 
   def test_plain_and_speculative_samples(self, run, changed):
     plain, speculative = (
-        changed(**_at(1.0, way)) for way in ('baseline', 'speculative')
+        changed(**_of_infer(1.0, way)) for way in ('baseline', 'speculative')
     )
     with pytest.raises(ValueError, match='other runs draw other samples'):
       run(speculative, first=plain)
@@ -277,6 +268,7 @@ class TestComparable:
           ({'minp': 0.5, 'typicalp': 0.5}, r'minp \(0 and 0.5\), typicalp'),
           ({'num_decodes': 2}, 'num_decodes'),
           ({'targets_length': 9}, 'targets_length'),
+          ({'draft_sampling': {'topk': 3}}, 'draft_sampling'),
           ({'target': {'dtype': 'bfloat16'}}, 'target'),
           ({'job': 'walltime'}, 'eval job or an infer'),
           ({'lossless': False}, 'the rule tokenwise does not keep'),
@@ -287,37 +279,31 @@ class TestComparable:
       run(changed(record=lambda line: {**line, **values}))
 
   @pytest.mark.parametrize(
-      ('row', 'named'),
+      ('change', 'named'),
       [
-          (lambda row: {**row, 'input_tokens': [7, 1]}, 'input_tokens'),
-          (lambda row: {**row, 'example_id': 9}, 'example_id'),
-          (
-              lambda row: {k: v for k, v in row.items() if 'tokens' not in k},
-              'no baseline_tokens',
-          ),
+          ({'input_tokens': [7, 1]}, 'input_tokens'),
+          ({'example_id': 9}, 'example_id'),
+          (None, 'no baseline_tokens'),
       ],
   )
-  def test_other_rows(self, run, changed, row, named):
+  def test_other_rows(self, run, changed, change, named):
+    without = lambda row: {k: v for k, v in row.items() if 'tokens' not in k}
+    row = (lambda row: row | change) if change else without
     with pytest.raises(ValueError, match=named):
       run(changed(row=row))
 
   @pytest.mark.parametrize(
-      ('values', 'named'),
-      [
-          ({'gamma_policy': 'confidence'}, 'policy confidence'),
-          ({'verification': {'rule': 'block'}}, 'rule block'),
-      ],
+      'values',
+      [{'gamma_policy': 'confidence'}, {'verification': {'rule': 'block'}}],
   )
-  def test_samples_whose_decisions_are_not_known(
-      self, run, changed, values, named
-  ):
+  def test_samples_whose_decisions_are_not_known(self, run, changed, values):
     """Both runs have the setting, so that none differs."""
     folder = changed(record=lambda line: {**line, **values})
-    with pytest.raises(ValueError, match=named):
+    with pytest.raises(ValueError, match='only those of tokenwise and fixed'):
       run(folder, first=folder)
 
   def test_no_drafter(self, runs, run):
-    with pytest.raises(ValueError, match='needs the drafter'):
+    with pytest.raises(ValueError, match='DRAFTER'):
       run(runs[2], drafter=None)
 
   def test_folder_without_results(self, run, tmp_path):
@@ -331,11 +317,12 @@ class TestHints:
   def infer(self, pair, tmp_path):
     """Returns a function that samples outputs of inputs with hints."""
 
-    def run(batch_size, hints=('Der Zug', 'Es regnet', 'Um 9:25 Uhr')):
+    def run(batch_size):
+      hints = 'Der Zug', 'Es regnet', 'Um 9:25 Uhr'
       path = tmp_path / 'in.jsonl'
       rows = [{'inputs': f'{x} is late.', 'hints': x} for x in hints]
       path.write_text(''.join(f'{json.dumps(row)}\n' for row in rows))
-      folder = tmp_path / f'infer_{batch_size}_{hints[0]}'
+      folder = tmp_path / f'infer_{batch_size}'
       infer_lib.infer(
           **workloads.infer_arguments(
               mixture_or_task_name=None,
@@ -356,26 +343,21 @@ class TestHints:
 
     return run
 
-  def test_are_those_of_the_runs(self, infer):
-    folder = infer(2)
-    (found,) = compare._read(folder)
-    decoder = compare._loader(
-        found.record.target, None, None, None, lookup_source.FromContext()
-    )(found)
+  def test_are_those_of_the_runs(self, infer, run):
+    first, second = infer(2), infer(3)
+    lookup = lookup_source.FromContext()
+    (found,) = compare._read(first)
+    load = compare._loader(found.record.target, None, None, None, lookup)
     vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)
     for row, text in ((0, 'Der Zug'), (2, 'Um 9:25 Uhr')):
-      request = compare._row(decoder, found, row, 0).request
+      request = compare._row(load(found), found, row, 0).request
       ids = [*vocabulary.encode(text), 1]
       assert request.hints[0, : len(ids)].tolist() == ids
-      tokens = np.asarray(decoder.speculative(request).sequences[0])
+      tokens = np.asarray(load(found).speculative(request).sequences[0])
       assert found.tokens[row] == [tokens[tokens != 0].tolist()]
-
-  def test_that_differ(self, infer, run):
-    other = infer(2)
-    rows = _lines(other / 'predictions.jsonl')
-    folder = infer(3)
-    assert run(folder, other, drafter=lookup_source.FromContext())
+    assert run(first, second, drafter=lookup)
+    rows = _lines(second / 'predictions.jsonl')
     rows[0]['hint_tokens'] = [[5, 1]]
-    _write(other / 'predictions.jsonl', rows)
+    _write(second / 'predictions.jsonl', rows)
     with pytest.raises(ValueError, match='hint_tokens'):
-      run(folder, other, drafter=lookup_source.FromContext())
+      run(first, second, drafter=lookup)

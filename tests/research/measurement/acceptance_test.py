@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
@@ -35,17 +34,18 @@ def decoder() -> token_decoder.TokenDecoder:
 def request(
     seed=0, temperature=1.0, topk=0, limits=LENGTH, draft_temperature=None
 ):
-  sampling = draft_sampling = sampling_lib.Sampling(temperature, topk)
+  draft_sampling = None
   if draft_temperature is not None:
     draft_sampling = sampling_lib.Sampling(draft_temperature)
-  return requests_lib.Request(
+  (made,) = tiny.requests(
       INPUTS,
-      jnp.arange(ROWS, dtype=jnp.int32),
-      jnp.broadcast_to(jnp.asarray(limits, jnp.int32), (ROWS,)),
-      jnp.int32(seed),
-      sampling,
-      draft_sampling,
+      length=LENGTH,
+      seed=seed,
+      sampling=sampling_lib.Sampling(temperature, topk),
+      draft_sampling=draft_sampling,
   )
+  limits = jnp.broadcast_to(jnp.asarray(limits, jnp.int32), (ROWS,))
+  return made.replace(limits=limits)
 
 
 def plain_texts(**options):
@@ -53,18 +53,6 @@ def plain_texts(**options):
   asked = request(**options)
   decoded = jax.device_get(decoder().plain(asked))
   return decoded, acceptance.score(decoder(), asked, decoded)
-
-
-def recorded(**options):
-  """Returns a speculative run, its scores, and where blocks began."""
-  asked = request(**options)
-  decoded = jax.device_get(decoder().speculative(asked))
-  trace = jax.device_get(decoder().traced(asked))
-  starts = [
-      row[:num].tolist()
-      for row, num in zip(trace.outcomes.num_before.T, decoded.num_calls)
-  ]
-  return decoded, acceptance.score(decoder(), asked, decoded), starts
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -94,12 +82,6 @@ def distributions_of(model, decoded, sampling):
             model.config, model.params, jnp.asarray(decoded.sequences), sampling
         )
     )
-
-
-def expected_calls(texts, gamma=GAMMA):
-  return np.array(
-      [theory.expected_calls(t.acceptance_probs, gamma) for t in texts]
-  )
 
 
 class TestScore:
@@ -139,44 +121,16 @@ class TestScore:
     ].tolist()
 
 
-class TestTheLoop:
-  """Scores predict the acceptance of draft tokens in the loop."""
-
-  def test_greedy_acceptance_in_the_loop(self):
-    decoded, texts, starts = recorded(temperature=0.0)
-    tested = list(_tested(decoded, texts, starts))
-    assert {accepted for accepted, _ in tested} == {True, False}
-    assert all(accepted == beta for accepted, beta in tested)
-
-  @pytest.mark.parametrize('gamma', [GAMMA, OTHER_GAMMA])
-  def test_greedy_calls(self, gamma):
-    asked = request(temperature=0.0)
-    written, texts = plain_texts(temperature=0.0)
-    found = _speculative(gamma)(asked)
-    np.testing.assert_array_equal(found.sequences, written.sequences)
-    np.testing.assert_array_equal(found.num_calls, expected_calls(texts, gamma))
-    assert len(set(found.num_calls.tolist())) > 3
-
-
-def _tested(decoded, texts, starts):
-  """Returns whether each tested draft token was accepted, and its beta."""
-  for row, text in enumerate(texts):
-    num_tokens = int(decoded.num_tokens[row])
-    for start, end in zip(starts[row], [*starts[row][1:], num_tokens]):
-      # A block is its accepted tokens and one more, unless it was cut short.
-      is_cut_short = end == num_tokens and decoded.statistics.num_cut_short[row]
-      num_accepted = end - start - (not is_cut_short)
-      for position in range(start, start + num_accepted):
-        yield True, text.betas[position]
-      is_rejected = num_accepted < GAMMA and start + num_accepted < end
-      if is_rejected:
-        yield False, text.betas[start + num_accepted]
-
-
-@functools.cache
-def _speculative(gamma):
+@pytest.mark.parametrize('gamma', [GAMMA, OTHER_GAMMA])
+def test_scores_predict_the_calls_of_the_loop(gamma):
+  asked = request(temperature=0.0)
+  written, texts = plain_texts(temperature=0.0)
   other = decoder().with_drafter(decoder().loaded_drafter, gamma)
-  return lambda asked: jax.device_get(other.speculative(asked))
+  found = jax.device_get(other.speculative(asked))
+  np.testing.assert_array_equal(found.sequences, written.sequences)
+  expected = [theory.expected_calls(t.acceptance_probs, gamma) for t in texts]
+  np.testing.assert_array_equal(found.num_calls, expected)
+  assert len(set(found.num_calls.tolist())) > 3
 
 
 class TestCollect:

@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.research.measurement import decisions
 from speculative_t5x.research.measurement import near_ties
 from speculative_t5x.research.measurement import tracing
@@ -30,14 +29,14 @@ def decoder():
 
 
 def request():
-  return requests_lib.Request(
+  (made,) = tiny.requests(
       tiny.encoder_tokens(ROWS, 9),
-      jnp.arange(ROWS, dtype=jnp.int32),
-      jnp.full((ROWS,), LENGTH, jnp.int32),
-      jnp.int32(3),
-      sampling.Sampling(1.0, topk=20).as_arrays(),
-      sampling.Sampling(0.7).as_arrays(),
+      length=LENGTH,
+      seed=3,
+      sampling=sampling.Sampling(1.0, topk=20),
+      draft_sampling=sampling.Sampling(0.7),
   )
+  return made
 
 
 @functools.cache

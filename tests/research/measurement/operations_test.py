@@ -5,11 +5,9 @@
 import dataclasses
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import draft_model_source
@@ -18,7 +16,6 @@ from speculative_t5x.loading.drafters import in_order_source
 from speculative_t5x.loading.drafters import shared_encoder_source
 from speculative_t5x.networks import t5
 from speculative_t5x.research.measurement import operations
-from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import theory
 from tests import tiny
 
@@ -46,15 +43,8 @@ def _count(
       length=LENGTH,
       num_decodes=num_decodes,
   )
-  setting = sampling.Sampling()
-  shape = (rows, INPUTS_LENGTH)
-  ids = np.arange(rows, dtype=np.int32)
-  return operations.count(
-      decoder,
-      requests_lib.Request(
-          jnp.ones(shape, jnp.int32), ids, ids, jnp.int32(0), setting, setting
-      ),
-  )
+  inputs = np.ones((rows, INPUTS_LENGTH), np.int32)
+  return operations.count(decoder, *tiny.requests(inputs, length=LENGTH))
 
 
 def by_hand(
