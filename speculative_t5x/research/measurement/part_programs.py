@@ -86,15 +86,11 @@ class PartPrograms:
     self._init_draft = jax.jit(self._read_by_drafter)
     self._begin = jax.jit(functools.partial(self._begin_with, decoder.drafter))
     self._begin_plain = jax.jit(self._begin_without_memory)
-    self._plain, self._verify, self._verify_some, self._call = map(
-        self._jit_loop,
-        (
-            nothing.Nothing(),
-            self._constant,
-            dataclasses.replace(self._constant, drafts_all_wanted=False),
-            decoder.drafter,
-        ),
-    )
+    self._plain = self._jit_loop(nothing.Nothing())
+    self._verify = self._jit_loop(self._constant)
+    some = dataclasses.replace(self._constant, drafts_all_wanted=False)
+    self._verify_some = self._jit_loop(some)
+    self._call = self._jit_loop(decoder.drafter)
     self._drafts = jax.jit(self._draft_loop, static_argnums=0)
 
   def bind(

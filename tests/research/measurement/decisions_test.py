@@ -124,7 +124,7 @@ def find(monkeypatch):
   The one is as it was decoded; in the other, a call has some values changed.
   """
 
-  def find(number, drafter=None, **values):
+  def find(number, drafter=None, first_token=None, **values):
     changed = list(calls(0))
     changed[number] = changed[number]._replace(**values)
     replayed = iter([calls(0), changed])
@@ -134,6 +134,8 @@ def find(monkeypatch):
     own = copy.copy(decoder())
     own.drafter = drafter or own.drafter
     row, sequence = near_ties.Row(own, request(), 0, True), sequences(True)[0]
+    if first_token is not None:
+      sequence = with_entry(sequence, 0, first_token)
     return decisions.find(row, row, np.stack([sequence, sequence]))
 
   return find
@@ -165,6 +167,8 @@ class TestFind:
     changed = with_entry(calls(0)[0].draft_tokens, 0, 63)
     one, other = find(0, draft_tokens=changed)
     assert (one.kind, one.position, other.token) == ('draft', 0, 63)
+    # The run wrote something else than is decoded here.
+    assert find(0, draft_tokens=changed, first_token=63) is None
 
   def test_drafter_without_one_uniform_per_token(self, find):
     drafter = types.SimpleNamespace(

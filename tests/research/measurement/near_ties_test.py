@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from speculative_t5x.networks import network as network_lib
-from speculative_t5x.networks import t5_modules
 from speculative_t5x.research.measurement import near_ties
 from tests import tiny
 
@@ -40,19 +39,11 @@ def sequences():
 @functools.cache
 def teacher_forced():
   """Returns logits of every token of `sequences`, [batch, length, vocab]."""
-  fed = np.pad(sequences(), ((0, 0), (1, 0)))[:, :-1]
-  inputs = request().inputs
-  forward = jax.jit(
-      lambda params: t5_modules.Transformer(CONFIG).apply(
-          {'params': params},
-          inputs,
-          jnp.asarray(fed),
-          jnp.ones_like(fed),
-          enable_dropout=False,
+  return np.asarray(
+      tiny.teacher_forced(
+          CONFIG, tiny.params(CONFIG), request().inputs, sequences()
       )
   )
-  with jax.default_matmul_precision('highest'):
-    return np.asarray(forward(tiny.params(CONFIG)))
 
 
 def compare(row, position, token):

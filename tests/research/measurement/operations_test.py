@@ -33,13 +33,11 @@ def _model(config) -> models.Model:
   return models.Model(config, models.abstract_params(config), 0)
 
 
-def _count(
-    rows=1, gamma=GAMMA, num_decodes=1, drafter=None
-) -> operations.Operations:
+def _count(rows=1, num_decodes=1, drafter=None) -> operations.Operations:
   decoder = token_decoder.TokenDecoder(
       _model(TARGET),
       drafter or draft_model_source.from_model(_model(DRAFT)),
-      gamma=gamma,
+      gamma=GAMMA,
       length=LENGTH,
       num_decodes=num_decodes,
   )
@@ -79,6 +77,10 @@ class TestCount:
     for name, value in expected.items():
       # Matrix products are a lower bound, and nearly all operations.
       assert 1 <= getattr(found, name) / value < 1.02, name
+
+  def test_rows_are_all_decodes(self):
+    one, six = _count(), _count(rows=2, num_decodes=3)
+    assert six.verify == pytest.approx(6 * one.verify, rel=0.01)
 
   def test_draft_on_the_targets_encoder(self):
     config = dataclasses.replace(
