@@ -9,6 +9,7 @@ import importlib.metadata
 import os
 import pathlib
 import platform
+import re
 import subprocess
 from typing import Any
 
@@ -139,13 +140,8 @@ def describe_device() -> run_record.Device:
 
 def describe_host() -> run_record.Host:
   """Returns the processor of this machine and the cores of this process."""
-  return run_record.Host(_cpu_name(), len(os.sched_getaffinity(0)))
-
-
-def _cpu_name() -> str:
   cpuinfo = pathlib.Path('/proc/cpuinfo')
-  if cpuinfo.exists():
-    for line in cpuinfo.read_text(encoding='utf-8').splitlines():
-      if line.startswith('model name'):
-        return line.partition(':')[2].strip()
-  return platform.processor()
+  text = cpuinfo.read_text(encoding='utf-8') if cpuinfo.exists() else ''
+  found = re.search(r'^model name\s*:\s*(.*\S)', text, re.MULTILINE)
+  cpu = found[1] if found else platform.processor()
+  return run_record.Host(cpu, len(os.sched_getaffinity(0)))
