@@ -14,15 +14,11 @@ import pytest
 
 from speculative_t5x.jobs import compare
 from speculative_t5x.jobs import evaluation
-from speculative_t5x.jobs import infer as infer_lib
 from speculative_t5x.jobs.command_line import main
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import descriptions
-from speculative_t5x.loading import vocabularies
-from speculative_t5x.loading.drafters import lookup_source
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import greedy
-from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import ende
 from tests import tiny
 from tests import workloads
@@ -215,6 +211,15 @@ class TestRow:
     assert found.request.limits.tolist() == [3, 0]
 
 
+def test_samples_are_decoded_again_as_they_were(runs, pair):
+  found = next(x for x in compare._read(runs[2]) if x.needs_drafter)
+  drafter = workloads.drafter(str(pair / 'draft'))
+  load = compare._loader(found.record.target, None, None, None, drafter)
+  row = compare._row(load(found), found, 3, 0)
+  tokens = np.asarray(row.decoder.speculative(row.request).sequences[row.index])
+  assert tokens[tokens != 0].tolist() == found.tokens[3][0]
+
+
 class TestCommand:
 
   @pytest.mark.parametrize('is_wrong', [False, True])
@@ -283,6 +288,7 @@ class TestComparable:
       [
           ({'input_tokens': [7, 1]}, 'input_tokens'),
           ({'example_id': 9}, 'example_id'),
+          ({'hint_tokens': [[5, 1]]}, 'hint_tokens'),
           (None, 'no baseline_tokens'),
       ],
   )
@@ -309,55 +315,3 @@ class TestComparable:
   def test_folder_without_results(self, run, tmp_path):
     with pytest.raises(ValueError, match='no results.jsonl'):
       run(tmp_path)
-
-
-class TestHints:
-
-  @pytest.fixture
-  def infer(self, pair, tmp_path):
-    """Returns a function that samples outputs of inputs with hints."""
-
-    def run(batch_size):
-      hints = 'Der Zug', 'Es regnet', 'Um 9:25 Uhr'
-      path = tmp_path / 'in.jsonl'
-      rows = [{'inputs': f'{x} is late.', 'hints': x} for x in hints]
-      path.write_text(''.join(f'{json.dumps(row)}\n' for row in rows))
-      folder = tmp_path / f'infer_{batch_size}'
-      infer_lib.infer(
-          **workloads.infer_arguments(
-              mixture_or_task_name=None,
-              split='',
-              checkpoint_path=str(pair / 'target'),
-              task_feature_lengths={'inputs': 24, 'targets': _LENGTH},
-              drafter=lookup_source.FromContext(),
-              inputs=str(path),
-              vocabulary_file=bulletins.VOCABULARY_FILE,
-              output_dir=str(folder),
-              gamma=3,
-              temperature=1.0,
-              tokens=True,
-              batch_size=batch_size,
-          )
-      )
-      return folder
-
-    return run
-
-  def test_are_those_of_the_runs(self, infer, run):
-    first, second = infer(2), infer(3)
-    lookup = lookup_source.FromContext()
-    (found,) = compare._read(first)
-    load = compare._loader(found.record.target, None, None, None, lookup)
-    vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)
-    for row, text in ((0, 'Der Zug'), (2, 'Um 9:25 Uhr')):
-      request = compare._row(load(found), found, row, 0).request
-      ids = [*vocabulary.encode(text), 1]
-      assert request.hints[0, : len(ids)].tolist() == ids
-      tokens = np.asarray(load(found).speculative(request).sequences[0])
-      assert found.tokens[row] == [tokens[tokens != 0].tolist()]
-    assert run(first, second, drafter=lookup)
-    rows = _lines(second / 'predictions.jsonl')
-    rows[0]['hint_tokens'] = [[5, 1]]
-    _write(second / 'predictions.jsonl', rows)
-    with pytest.raises(ValueError, match='hint_tokens'):
-      run(first, second, drafter=lookup)
