@@ -13,11 +13,6 @@ from speculative_t5x.research.measurement import near_ties
 from speculative_t5x.research.reports import cells
 from speculative_t5x.research.reports import console
 
-_HEADER = (
-    'temperature', 'runs', 'example', 'decode', 'position', 'decision',
-    'tokens', 'logits, first run', 'logits, second run', 'margin', 'tolerance',
-    'verdict',
-)  # fmt: skip
 # Settings of both runs, and those that may differ.
 _SHARED = (
     'temperature', 'topk', 'topp', 'minp', 'typicalp', 'seed', 'num_decodes',
@@ -85,26 +80,30 @@ def render(lines: Sequence[Mapping[str, Any]]) -> console_lib.Group:
   Args:
     lines: at least one comparison, see `compared`.
   """
-  rows = [_cells(line, row) for line in lines for row in line['differences']]
-  table = [console.table(_HEADER, rows), ''] if rows else []
+  rows = [_row(line, row) for line in lines for row in line['differences']]
+  table = [console.table(rows), ''] if rows else []
   return console_lib.Group(*table, *map(_summary, lines))
 
 
-def _cells(line: Mapping[str, Any], row: Mapping[str, Any]) -> tuple[str, ...]:
-  logits = row['logits'] or ((None, None), (None, None))
-  small = [row['margin'], row['tolerance']]
-  return (
-      f'{line["temperature"]:g}',
-      _ways(line),
-      str(row['example_id']),
-      str(row['decode']),
-      str(row['position']),
-      row['decision'] or 'not repeated',
-      ' / '.join(map(str, row['tokens'])),
-      *(' / '.join(cells.number(x, 6) for x in pair) for pair in logits),
-      *(cells.MISSING if x is None else f'{x:.1e}' for x in small),
-      row['verdict'].replace('_', ' '),
-  )
+def _row(line: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, str]:
+  """Returns the cells of an output that differs, by column."""
+  pairs = row['logits'] or ((None, None), (None, None))
+  logits = [' / '.join(cells.number(x, 6) for x in pair) for pair in pairs]
+  small = lambda x: cells.MISSING if x is None else f'{x:.1e}'
+  return {
+      'temperature': f'{line["temperature"]:g}',
+      'runs': _ways(line),
+      'example': str(row['example_id']),
+      'decode': str(row['decode']),
+      'position': str(row['position']),
+      'decision': row['decision'] or 'not repeated',
+      'tokens': ' / '.join(map(str, row['tokens'])),
+      'logits, first run': logits[0],
+      'logits, second run': logits[1],
+      'margin': small(row['margin']),
+      'tolerance': small(row['tolerance']),
+      'verdict': row['verdict'].replace('_', ' '),
+  }
 
 
 def _ways(line: Mapping[str, Any]) -> str:
