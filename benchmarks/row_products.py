@@ -27,7 +27,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks import running
-from speculative_t5x.research.measurement import step_times
 
 ROWS = (1, 2, 4, 8)
 _MANY_ROWS = 512  # enough that arithmetic dominates the time
@@ -109,7 +108,7 @@ def measure(forms: dict[str, tuple], inputs: int, repeats: int) -> dict:
     for rows in ROWS:
       x = jnp.ones((rows, inputs))
       programs[name, rows] = lambda f=compiled, x=x, own=own: f(x, own)
-  return step_times.seconds_interleaved(programs, repeats)
+  return running.time_programs(programs, repeats)
 
 
 def main():
