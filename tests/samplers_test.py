@@ -33,7 +33,7 @@ DECODES = 2
 IDS = np.arange(5, 5 + EXAMPLES, dtype=np.int32)
 BASE = dict(
     temperature=0.9, topk=0, topp=0.0, minp=0.0, typicalp=0.0,
-    draft_temperature=0.9, seed=0,
+    draft_sampling=sampling.Sampling(0.9), seed=0,
     max_decode_steps=np.full(EXAMPLES, LENGTH),
 )  # fmt: skip
 
@@ -75,7 +75,7 @@ def sample(options, rescale_log_probs=True):
 
 def sample_plainly(options):
   target, _ = models()
-  given = {k: v for k, v in options.items() if k != 'draft_temperature'}
+  given = {k: v for k, v in options.items() if k != 'draft_sampling'}
   return samplers.plain_sample(
       target, IDS, LENGTH, t5.SPECIAL_IDS.end, DECODES, **given
   )
@@ -84,15 +84,13 @@ def sample_plainly(options):
 def by_the_loop(options, is_plain=False):
   """Decodes by the loop, with each argument in its place."""
   target, drafter = models()
-  draft_temperature = options['draft_temperature']
   if is_plain:
     drafter = samplers.Drafter(nothing.Nothing(), None)
-    draft_temperature = options['temperature']
   rules = [options[name] for name in ('topk', 'topp', 'minp', 'typicalp')]
   setup = state_lib.Setup(
       target.model, target.params,
       sampling.Sampling(options['temperature'], *rules),
-      *drafter, sampling.Sampling(draft_temperature, *rules),
+      *drafter, options['draft_sampling'],
   )  # fmt: skip
   begun = state_lib.begin(
       setup,
@@ -124,7 +122,8 @@ def differ(one, two) -> bool:
         {}, {'temperature': 0.4}, {'topk': 2}, {'topp': 0.4}, {'seed': 7},
         {'max_decode_steps': limits.EACH}, {'topk': 4, 'topp': 0.6},
         {'minp': 0.5}, {'typicalp': 0.4},
-        {'draft_temperature': 0.1},
+        {'draft_sampling': sampling.Sampling(0.1)},
+        {'draft_sampling': sampling.Sampling(0.9, topk=1)},
     ],
     ids=lambda changes: '-'.join(changes) or 'none',
 )  # fmt: skip
