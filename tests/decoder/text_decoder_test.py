@@ -282,7 +282,7 @@ class TestArguments:
       ],
   )
   def test_below_one(self, name, said):
-    with pytest.raises(ValueError, match=f'{said} must be at least 1'):
+    with pytest.raises(ValueError, match=f'{said} must be .*at least 1'):
       pair(**{name: 0})
 
   @pytest.mark.parametrize('narrow', ['target', 'draft'])
