@@ -44,6 +44,7 @@ from speculative_t5x.tasks import text_files
 # Counts of the inputs of a chunk, under their names in a record.
 _COUNTED = 'num_examples', 'truncated_inputs', 'unknown_inputs'
 
+
 def infer(
     *,
     workload: workload_lib.Workload,
