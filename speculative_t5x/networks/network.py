@@ -159,3 +159,15 @@ def check_offers(network: Network, name: str, asks: str) -> None:
         ' have. Choose another drafter, or add the method: see'
         ' networks.network.Network.'
     )
+
+
+def features_width(network: Network) -> int:
+  """Returns the width of what `encode` of a network returns.
+
+  Raises:
+    ValueError: if the network has no `encode`.
+  """
+  check_offers(network, 'encode', 'Reading the output of an encoder')
+  params = jax.eval_shape(network.init, jax.random.key(0))
+  inputs = jax.ShapeDtypeStruct((1, 1), jnp.int32)
+  return jax.eval_shape(network.encode, params, inputs).shape[-1]
