@@ -16,9 +16,9 @@ from speculative_t5x import embedded
 from speculative_t5x.jobs import paper
 from speculative_t5x.jobs import walltime
 from speculative_t5x.jobs.command_line import commands
+from speculative_t5x.jobs.command_line import flags
 from speculative_t5x.jobs.command_line import gin_text
 from speculative_t5x.jobs.command_line import kinds
-from speculative_t5x.jobs.command_line import main
 from speculative_t5x.networks import t5
 from speculative_t5x.research.simulation import t5_published
 from tests import shared
@@ -133,9 +133,9 @@ class TestEveryRun:
         'speculative-t5x (.*?) ', pathlib.Path(name).read_text()
     )
     job = commands.JOBS[command[1]]
-    module = importlib.import_module(job.module)
-    function = getattr(module, job.function)
-    _check_sets_up(module.__name__.split('.')[-1], function, config)
+    module, function = job.function.split('.')
+    imported = importlib.import_module(f'speculative_t5x.jobs.{module}')
+    _check_sets_up(module, getattr(imported, function), config)
 
   def test_header_names_required_macros(self, name):
     unset = _unset_macros(_parse(name))
@@ -167,7 +167,7 @@ class TestEveryTableAndFigure:
     assert not _unset_macros(config)
 
   def test_command_runs_the_function(self, name):
-    (command,) = main._parse(['paper', pathlib.Path(name).stem])
+    (command,) = flags.parse(['paper', pathlib.Path(name).stem])
     assert command.gin_files == (name,)
 
   def test_header_names_existing_macros(self, name):
