@@ -90,14 +90,14 @@ def decode(options, drafter, draft_params, draft_temperature):
       sampling.Sampling(options['temperature'], *rules),
       drafter, draft_params, sampling.Sampling(draft_temperature, *rules),
   )  # fmt: skip
-  state, _, counts = loop.decode(
+  begun = state_lib.begin(
       setup,
       target.inputs,
       state_lib.row_keys(options['seed'], IDS, DECODES),
       jnp.repeat(options['max_decode_steps'], DECODES),
       length=LENGTH,
-      fold=outcome_lib.COUNTING,
   )
+  state, _, counts = loop.decode(setup, begun, outcome_lib.COUNTING)
   own = {'tokens': state.num_tokens, 'target_calls': state.num_calls}
   return state, own, counts
 
@@ -188,7 +188,7 @@ def test_defaults(monkeypatch, function, rescale):
   monkeypatch.setattr(loop, 'decode', decode)
   with pytest.raises(StopIteration):
     function({'temperature': 0.3, 'topk': 0, 'topp': 0.5}, rescale)
-  expected = sampling.make_sampling(0.3, 0, 0.5)
+  expected = sampling.Sampling(0.3, 0, 0.5)
   assert (told['sampling'], told['draft_sampling']) == (expected, expected)
   assert told['length'] == LENGTH
   assert told['rescale_log_probs'] == rescale

@@ -227,10 +227,8 @@ def compiled(shape: Shape):
         policy=Scheduled(wanted, limits),
     )
     keys = state_lib.row_keys(seed, jnp.arange(shape.rows, dtype=jnp.int32))
-    state, _, counts = loop.decode(
-        setup, tables, keys, limits, length=shape.length,
-        fold=outcome_lib.COUNTING,
-    )  # fmt: skip
+    begun = state_lib.begin(setup, tables, keys, limits, length=shape.length)
+    state, _, counts = loop.decode(setup, begun, outcome_lib.COUNTING)
     return state, counts
 
   return jax.jit(decode)

@@ -47,6 +47,8 @@ def identity_of(record: run_record.RunRecord) -> dict[str, Any]:
   """Returns the values of a record that identify its configuration, as JSON."""
   values = dataclasses.asdict(record)
   found = {key: values[key] for key in IDENTITY}
+  if record.draft_sampling:  # left out otherwise, as earlier versions did
+    found['draft_sampling'] = values['draft_sampling']
   return json.loads(json.dumps(found, allow_nan=False))
 
 

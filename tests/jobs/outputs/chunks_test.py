@@ -9,8 +9,8 @@ from etils import epath
 import pytest
 
 from speculative_t5x.jobs.outputs import chunks as chunks_lib
-from speculative_t5x.jobs.outputs import configurations
 from speculative_t5x.jobs.outputs import output_folder
+from speculative_t5x.jobs.outputs import resumption
 from speculative_t5x.loading import descriptions
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import provenance
@@ -153,7 +153,7 @@ class TestOtherConfigurations:
   def test_all_settings_are_compared(self):
     keys = run_record.KEYS[: run_record.KEYS.index('baseline')]
     expected = {*keys, 'repeats', 'rounds'} - _NO_IDENTITY
-    assert set(configurations.SETTINGS) == expected
+    assert set(resumption.IDENTITY) == expected
 
   def test_lie_beside(self, folder):
     _take(_chunks(folder, seed=1))

@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from speculative_t5x.jobs.outputs import configurations
 from speculative_t5x.jobs.outputs import output_folder
+from speculative_t5x.jobs.outputs import resumption
 from speculative_t5x.loading import descriptions
 from speculative_t5x.research.measurement import provenance
 from speculative_t5x.research.reports import runs
@@ -123,7 +123,7 @@ class TestResume:
 
   def test_another_setting_is_another_configuration(self, tmp_path):
     _make(tmp_path).add(_record(0.5))
-    for key in configurations.SETTINGS:
+    for key in resumption.IDENTITY:
       value = 0.25 if key == 'temperature' else 'another'
       value = _MODELS[key](name='another') if key in _MODELS else value
       changed = dataclasses.replace(_record(0.5), **{key: value})
