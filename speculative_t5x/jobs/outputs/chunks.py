@@ -155,8 +155,8 @@ class Chunks:
       header = whole_files.first_object(path)
       if header is None or header.get('job') != settings['job']:
         continue
-      earlier = {key: header.get(key) for key in self._settings}
-      earlier = _without(earlier, varying)
+      measured = 'inputs_digest', 'values', *resumption.ORIGIN
+      earlier = _without(header, {*varying, *measured})
       if changed := resumption.differing(earlier, settings):
         raise OtherSettingsError(
             f'{self._folder} holds results with another {", ".join(changed)}.'

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests that chunks are reused if, and only if, they are complete and valid."""
 
+import dataclasses
 import functools
 import json
 
@@ -30,9 +31,12 @@ def folder(request, tmp_path):
       yield epath.Path('memory://bucket/output')
 
 
-@functools.cache  # asks git for the commit
+_new_record = functools.cache(provenance.new_record)  # asks git for the commit
+
+
 def _record(**values):
-  return provenance.new_record('infer', **({'temperature': 0.0} | values))
+  record = _new_record('infer', temperature=0.0)
+  return dataclasses.replace(record, **values)
 
 
 def _chunks(folder, options=None, **values):
@@ -145,6 +149,7 @@ class TestDamage:
 _NO_IDENTITY = {
     'schema_version', 'created', 'package_version', 'commit',
     'truncated_inputs', 'unknown_inputs', 'lossless',
+    'draft_sampling',  # by it too, where it is set
 }  # fmt: skip
 
 
@@ -166,6 +171,14 @@ class TestOtherConfigurations:
     _chunks(folder, seed=1).check_alone()
     with pytest.raises(ValueError, match='results with another seed, topk. G'):
       _chunks(folder, seed=2, topk=3).check_alone()
+    _chunks(folder, seed=2, topk=3).check_alone(['seed', 'topk'])
+
+  def test_sampling_of_the_draft(self, folder):
+    """It is named only where it differs, as earlier versions did."""
+    _take(_chunks(folder, draft_sampling={'topk': 3}))
+    assert _take(_chunks(folder))[1]
+    with pytest.raises(ValueError, match='results with another draft_sampling'):
+      _chunks(folder).check_alone()
 
   def test_another_job_is_refused(self, folder):
     _take(_chunks(folder))
