@@ -181,14 +181,14 @@ def test_defaults(monkeypatch, function, rescale):
   """The draft model samples at the target's temperature."""
   told = {}
 
-  def decode(setup, *_, length, **unused):
+  def begin(setup, *_, length):
     told.update(setup._asdict(), length=length)
     raise StopIteration
 
-  monkeypatch.setattr(loop, 'decode', decode)
+  monkeypatch.setattr(state_lib, 'begin', begin)
   with pytest.raises(StopIteration):
     function({'temperature': 0.3, 'topk': 0, 'topp': 0.5}, rescale)
-  expected = sampling.Sampling(0.3, 0, 0.5)
+  expected = sampling.Sampling(0.3, 0, 0.5).as_arrays()
   assert (told['sampling'], told['draft_sampling']) == (expected, expected)
   assert told['length'] == LENGTH
   assert told['rescale_log_probs'] == rescale
@@ -199,11 +199,11 @@ def test_limits(max_steps, hard_limit, tokens, monkeypatch):
   """The smaller limit applies."""
   told = []
 
-  def decode(setup, inputs, keys, limits, **options):
+  def begin(setup, inputs, keys, limits, **options):
     told.append(limits)
     raise StopIteration
 
-  monkeypatch.setattr(loop, 'decode', decode)
+  monkeypatch.setattr(state_lib, 'begin', begin)
   with pytest.raises(StopIteration):
     samplers._decode(None, None, IDS, 0, 2, LENGTH, (max_steps, hard_limit))
   np.testing.assert_array_equal(told[0], np.repeat(tokens, 2))

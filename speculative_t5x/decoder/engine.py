@@ -5,7 +5,6 @@
 from collections.abc import Callable, Iterable, Iterator
 import dataclasses
 import time
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -82,7 +81,7 @@ class Engine:
       if not self.is_warm:
         # Rows of limit 0 end at once: this compiles, and decodes nothing.
         nothing = request.replace(limits=jnp.zeros_like(request.limits))
-        self.compile_s = compile_seconds(lambda x=nothing: self.run(x))
+        self.compile_s = compile_seconds(lambda x=nothing: self.run(x).seconds)
         self.is_warm = True
       yield self.run(request)
 
@@ -99,21 +98,15 @@ class Engine:
     return Result(request, decoded, seconds)
 
 
-def compile_seconds(run: Callable[[], Any]) -> float | None:
+def compile_seconds(run: Callable[[], float]) -> float | None:
   """Returns what a first call takes longer than a second one, in seconds.
 
   Args:
-    run: Makes the call, and returns when it has ended.
+    run: Makes the call, and returns its seconds.
   Returns:
     None if JAX's compilation cache had one of its programs.
   """
   with compilation_cache.watch() as loaded:
-    first = _seconds(run)
-  second = _seconds(run)
+    first = run()
+  second = run()
   return None if loaded else max(first - second, 0.0)
-
-
-def _seconds(run: Callable[[], Any]) -> float:
-  start = time.perf_counter()
-  run()
-  return time.perf_counter() - start

@@ -13,7 +13,7 @@ from etils import epath
 from speculative_t5x.jobs.outputs import chunks
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading.files import folder_lock
-from speculative_t5x.networks import t5
+from speculative_t5x.networks import network
 from speculative_t5x.research import interruption
 from speculative_t5x.research import run_record
 from speculative_t5x.tasks import predictions
@@ -42,7 +42,7 @@ class Decodes:
   name: str
 
   def read(
-      self, target: checkpoints.Path, config: t5.T5Config
+      self, target: checkpoints.Path, config: network.Network
   ) -> batches.Examples:
     """Decodes what is missing, and returns all as examples.
 

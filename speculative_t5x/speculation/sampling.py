@@ -23,7 +23,6 @@ from jax import lax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, UInt32
 import numpy as np
-import numpy.typing as npt
 
 MIN_TEMPERATURE = 1e-4  # at or below it, argmax (T5X's constant)
 BLOCK = 128  # tokens; a multiple of both CPU and TPU vector widths
@@ -105,11 +104,11 @@ GREEDY = Sampling(temperature=0.0)
 
 
 def each(
-    temperature: npt.ArrayLike,
+    temperature: float | Sequence[float],
     topk: int = 0,
-    topp: numbers.Real = 0.0,
-    minp: numbers.Real = 0.0,
-    typicalp: numbers.Real = 0.0,
+    topp: float = 0.0,
+    minp: float = 0.0,
+    typicalp: float = 0.0,
 ) -> tuple[Sampling, ...]:
   """Returns one sampling per temperature.
 

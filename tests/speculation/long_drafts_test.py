@@ -100,7 +100,7 @@ class Texts(NamedTuple):
   q: np.ndarray
 
 
-SAMPLINGS = tuple(map(sampling_lib.make_sampling, (0.9, 1.1)))
+SAMPLINGS = tuple(map(sampling_lib.Sampling, (0.9, 1.1)))
 
 
 def make_texts(gamma) -> Texts:

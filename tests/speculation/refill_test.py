@@ -90,7 +90,7 @@ def programs(kind, is_plain, num_decodes):
   drafter = nothing.Nothing() if is_plain else it.drafter()
 
   def setup(temperature):
-    drawn_from = sampling.as_arrays(temperature, 0, 0, 0, 0)
+    drawn_from = sampling.Sampling(temperature)
     return state_lib.Setup(
         it.model,
         it.params,

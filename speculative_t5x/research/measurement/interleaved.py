@@ -91,7 +91,7 @@ class Timer:
     if self._compile_s is None:
       progress.say('compiling and warming up')
       self._compile_s = [
-          engine.compile_seconds(lambda way=way: _timed(way, batch))
+          engine.compile_seconds(lambda way=way: _timed(way, batch)[1])
           for way in self._ways
       ]
 

@@ -97,7 +97,7 @@ class TestRun:
     seconds = iter([9.0, 1.0, 8.0, 1.0, *(4.0, 1.0), *(2.0, 5.0), *(9.0, 7.0)])
     # The warm-up runs each way in turn; then ways are interleaved.
     monkeypatch.setattr(
-        interleaved, '_timed', lambda *_: (jnp.zeros(()), next(seconds))
+        interleaved, '_timed', lambda *_: (np.zeros(()), next(seconds))
     )
     plain, speculative = interleaved.run(
         _Decoder(), [jnp.asarray(0)], repeats=3, name=''
