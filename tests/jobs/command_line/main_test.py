@@ -16,7 +16,6 @@ import sys
 
 import gin
 import jax
-import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -31,7 +30,6 @@ from speculative_t5x.jobs.command_line import main
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.tasks import bulletins
-from tests import full_disk
 from tests import tiny
 
 _ROOT = pathlib.Path(__file__).parents[3]
@@ -160,14 +158,13 @@ class TestValues:
       ],
   )
   def test_types_of_values(self, argument, value):
+    """Macros and references stay as they are."""
+    for text in ('%GAMMA', '@target/t5.T5Config()', '(3, %X)'):
+      assert flags_lib.gin_value('X', text) == text
     gin.clear_config()
     gin.parse_config(f'X = {flags_lib.gin_value("X", argument)}')
     found = _macro('X')
     assert found == value and type(found) is type(value)
-
-  def test_macro_and_reference(self):
-    for text in ('%GAMMA', '@target/t5.T5Config()', '(3, %X)'):
-      assert flags_lib.gin_value('X', text) == text
 
   def test_last_setting_counts(self):
     folders = '--gin.MODEL_DIR=a', '--gin.MODEL_DIR=b'
@@ -216,6 +213,13 @@ class TestHelp:
     for example in examples:
       assert flags_lib.parse(example.split())
     assert main.main([]) == 2 and 'usage' in capsys.readouterr().out
+    assert main.main(['--version']) == 0
+    version = importlib.metadata.version('speculative_t5x')
+    assert capsys.readouterr().out == f'speculative-t5x {version}\n'
+    assert main.main(['paper', 'table2', '--help']) == 0
+    shown = capsys.readouterr().out
+    assert '\n- TARGET_SIZE' in shown and '\n  TARGET_SIZE = ' in shown
+    assert main.main(['paper', 'table9', '-h']) == 2
 
   @pytest.mark.parametrize('name', _COMMANDS)
   def test_of_a_command(self, capsys, name):
@@ -227,7 +231,18 @@ class TestHelp:
     head, _, settings = shown.out.partition('\n\nAll settings and their ')
     text = (_ROOT / commands.JOBS[name].gin_file).read_text().splitlines()
     assert all(f'# {line}'.rstrip() in text for line in head.splitlines())
-    assert name == 'paper' or re.search('\n  [A-Z_]+ = ', settings)
+    for line in {
+        'eval': [
+            'CHECKPOINT_PATH = <required>',
+            'GAMMA = 5',
+            'TARGET_CONFIG = None',
+            "TASK_FEATURE_LENGTHS = {'inputs': 128, 'targets': 128}",
+            'RULE = @verification.Tokenwise()\n'
+            '      --gin_file=configs/rules/<name>.gin sets it; names: block,',
+        ],
+        'tpu-preflight': ['DRAFT = <required>\n  DRAFT_MODEL'],
+    }.get(name, []):
+      assert f'\n  {line}' in settings
     folders = {*re.findall(r'--gin_file=configs/(\w+)/<name>', settings)}
     decoding = {'drafters', 'rules', 'policies'}
     assert folders == {
@@ -237,31 +252,6 @@ class TestHelp:
         'compare': {'drafters'},
         'distill': {'origins', 'divergences', 'training_data'},
     }.get(name, set())
-
-  def test_defaults_and_choices(self, capsys):
-    assert main.main(['eval', '--help']) == 0
-    settings = capsys.readouterr().out
-    assert '\n  GAMMA = 5\n' in settings
-    assert "_LENGTHS = {'inputs': 128, 'targets': 128}\n" in settings
-    assert '\n  CHECKPOINT_PATH = <required>\n' in settings
-    assert '\n  TARGET_CONFIG = None\n' in settings
-    for macro, choice in (
-        ('DRAFTER = <required>', 'drafters/<name>.gin sets it; names: dr'),
-        ('RULE = @verification.Tokenwise()', 'rules/<name>.gin sets it'),
-        ('POLICY = @draft_length.Fixed()', 'policies/<name>.gin sets it'),
-    ):
-      assert f'  {macro}\n      --gin_file=configs/{choice}' in settings
-
-  def test_of_a_part(self, capsys):
-    assert main.main(['paper', 'table2', '--help']) == 0
-    shown = capsys.readouterr().out
-    assert '\n- TARGET_SIZE' in shown and '\n  TARGET_SIZE = ' in shown
-    assert main.main(['paper', 'table9', '-h']) == 2
-
-  def test_version(self, capsys):
-    assert main.main(['--version']) == 0
-    version = importlib.metadata.version('speculative_t5x')
-    assert capsys.readouterr().out == f'speculative-t5x {version}\n'
 
   def test_output_is_utf_8_in_every_locale(self, monkeypatch):
     stdout = io.TextIOWrapper(io.BytesIO(), 'ascii')
@@ -413,27 +403,30 @@ class TestUsage:
         getattr(importlib.import_module(module), name)
         importlib.import_module(old)  # the package has lazy names
 
-  def test_drafter_left_out(self, fails, tmp_path):
-    (tmp_path / 'own.gin').write_text(
-        "include 'configs/runs/eval.gin'\n"
-        "include 'configs/drafters/lookup_then_model.gin'\n"
-    )
-    names = 'MIXTURE_OR_TASK_NAME', 'CHECKPOINT_PATH', 'EVAL_OUTPUT_DIR'
-    given = [f'--gin.{name}={tmp_path / name}' for name in names]
-    for file, macro in (
-        ('configs/runs/eval.gin', 'DRAFTER'),
-        (tmp_path / 'own.gin', 'DRAFT_CHECKPOINT_PATH'),
-    ):
-      error = fails(['eval', f'--gin_file={file}', *given], 2)
-      assert f'The macro {macro} is used but has no value.' in error
-      assert error.endswith('--gin_file=configs/drafters/draft_model.gin.')
-
   def test_no_gin_file_of_the_job(self, fails, monkeypatch):
     job = dataclasses.replace(commands.JOBS['eval'], function='methods.main')
     monkeypatch.setitem(commands.JOBS, 'eval', job)
     monkeypatch.setattr(methods, 'main', lambda: None, raising=False)
     error = fails(['eval', '--gin_file=configs/models/bulletins_draft.gin'], 2)
     assert 'No gin file configures the job' in error
+
+  @pytest.mark.parametrize(
+      ('file', 'macro'),
+      [('runs/eval.gin', 'DRAFTER'),
+       ('drafters/lookup_then_model.gin', 'DRAFT_CHECKPOINT_PATH')],
+  )  # fmt: skip
+  def test_drafter_left_out(self, fails, tmp_path, file, macro):
+    names = 'MIXTURE_OR_TASK_NAME', 'CHECKPOINT_PATH', 'EVAL_OUTPUT_DIR'
+    files = [f'--gin_file=configs/{x}' for x in ('runs/eval.gin', file)]
+    given = [f'--gin.{name}={tmp_path / name}' for name in names]
+    error = fails(['eval', *files, *given], 2)
+    assert f'The macro {macro} is used but has no value.' in error
+    assert error.endswith('--gin_file=configs/drafters/draft_model.gin.')
+
+  def test_several_hosts(self, fails, flags, monkeypatch):
+    monkeypatch.setattr(jax.distributed, 'is_initialized', lambda: True)
+    monkeypatch.setattr(jax, 'process_count', lambda: 4)
+    assert fails(flags, 1).startswith('JAX connects 4 processes, and the jobs')
 
   def test_argument_that_no_gin_file_sets(self, fails, tmp_path):
     (tmp_path / 'own.gin').write_text(
@@ -444,14 +437,6 @@ class TestUsage:
     )
     error = fails(['eval', f'--gin_file={tmp_path / "own.gin"}'], 2)
     assert 'evaluate() missing' in error and "'workload'" in error
-
-  @pytest.mark.parametrize('job', ['eval', 'simulate'])
-  def test_several_hosts(self, fails, flags, tmp_path, monkeypatch, job):
-    monkeypatch.setattr(jax.distributed, 'is_initialized', lambda: True)
-    monkeypatch.setattr(jax, 'process_count', lambda: 4)
-    if job != 'eval':
-      flags = [job, f'--output_dir={tmp_path}']
-    assert fails(flags, 1).startswith('JAX connects 4 processes, and the jobs')
 
   def test_a_bug_keeps_its_traceback(self, flags, monkeypatch):
     from speculative_t5x.tasks import examples
@@ -522,15 +507,6 @@ class TestBadInput:
     assert 'BATCH_SIZE was 32 and is now 7; ' in error
     assert 't5.T5Config.mlp_dim was unset and is now 9' in error
     assert not [name for name in free if name in error]
-
-  def test_nan_in_the_weights(self, fails, flags, tmp_path):
-    params = jax.tree.map(jax.numpy.asarray, tiny.params(_CONFIG))
-    norm = params['decoder']['decoder_norm']
-    norm['scale'] = norm['scale'].at[3].set(np.nan)
-    checkpoints.save(tmp_path / 'nan', 1, params)
-    flag = f'--gin.CHECKPOINT_PATH={tmp_path / "nan"}'
-    error = fails([*flags, flag], 1)
-    assert 'NaN' in error and 'decoder/decoder_norm/scale' in error
 
   def test_output_folder(self, fails, flags, tmp_path):
     """A command that fails before it begins removes nothing."""
@@ -639,10 +615,9 @@ def _pair_flags():
   ]
 
 
-class TestCheckPairAndConvert:
+class TestCheckPair:
 
-  def test_output_dir_and_urls(self, tmp_path, capsys):
-    """A URL of a file is a path."""
+  def test_urls_of_files_are_paths(self, tmp_path, capsys):
     folder = tmp_path / "it's" / '100%'
     shutil.copytree(embedded.target_checkpoint(), folder / 'a')
     vocabulary = pathlib.Path(bulletins.VOCABULARY_FILE).as_uri()
@@ -657,69 +632,34 @@ class TestCheckPairAndConvert:
     assert (folder / 'b c' / 'check_pair.txt').read_text() == shown.out
 
   @pytest.mark.parametrize('files', [[], ['configs/runs/check_pair.gin']])
-  def test_configs_are_checked_against_checkpoints(self, capsys, files):
-    """The command reads its own file first, whatever the order of files."""
+  def test_reads_its_own_file_first(self, capsys, files):
+    """Whatever the order of files."""
     files = ['configs/models/bulletins_target.gin', *files]
     flags = [*_pair_flags(), *(f'--gin_file={file}' for file in files)]
     assert main.main(flags) == 0
     shown = capsys.readouterr().out
     assert re.search('sizes from +TARGET_CONFIG +the parameters', shown)
-    wrong = '--gin.target/t5.T5Config.num_decoder_layers=3'
-    assert main.main([*flags, wrong]) == 1
 
-  def test_files_of_an_eval_run(self, capsys):
+  def test_takes_the_files_of_an_eval_run(self, capsys):
     assert main.main(['check-pair', *_COMMANDS['check-pair']]) == 0
     shown = capsys.readouterr().out
     assert re.search('sizes from +TARGET_CONFIG +DRAFT_CONFIG', shown)
     assert re.search('lengths of inputs, targets +96, 96', shown)
 
-  def test_cannot_work(self, capsys):
-    """The command prints the report, then one error."""
-    assert main.main([*_pair_flags(), '--gin.DEVICE_MEMORY_GIB=0.01']) == 1
-    shown = capsys.readouterr()
-    (line,) = shown.err.splitlines()
-    assert line.startswith('error: The pair cannot work. ')
-    assert 'emb_dim' in shown.out and 'can work' not in shown.out
 
-  def test_convert(self, fails, tmp_path, capsys):
-    """The converted checkpoint can be used in a pair like the original."""
-    checkpoint = f'--gin.CHECKPOINT_PATH={embedded.draft_checkpoint()}'
-    output = tmp_path / 'new' / 'converted'
-    flags = ['convert', checkpoint, f'--output_dir={output}']
-    with full_disk.full_disk(100_000) as reason:
-      error = fails(flags, 1)
-    assert f'cannot be written ({reason}). Nothing of it is left' in error
-    assert list(tmp_path.iterdir()) == []
-    assert main.main([*flags, '--gin.DTYPE=float32']) == 0
-    capsys.readouterr()
-    draft = f'--gin.DRAFT_CHECKPOINT_PATH={output}'
-    assert main.main([*_pair_flags(), draft]) == 0
-    shown = capsys.readouterr().out
-    assert re.search('dtype stored +bfloat16 +float32', shown)
-
-
-class TestCompilationCache:
-
-  @pytest.fixture
-  def enabled(self, monkeypatch):
-    """Returns the output folders for which a cache was enabled before a job."""
-    folders = []
-    monkeypatch.setattr(compilation_cache, 'enable', folders.append)
-    return folders
-
-  def test_gets_the_output_folder_of_the_job(self, enabled, flags, tmp_path):
-    (tmp_path / 'more.gin').write_text(
-        "DIR = 'gs://bucket/a'\nEVAL_OUTPUT_DIR = %DIR\n"
-    )
-    more = [f'--gin_file={tmp_path / "more.gin"}', '--gin.GAMMA=0']
-    assert main.main([*flags[:-1], *more]) == 1
-    assert enabled == ['gs://bucket/a']
-
-  def test_enabled_for_each_part_but_not_on_the_host(self, enabled, tmp_path):
-    flags = ['table1', 'figure2', f'--output_dir={tmp_path}']
-    assert main.main(['paper', *flags]) == 0
-    assert main.main(_pair_flags()) == 0
-    assert enabled == [str(tmp_path)] * 2
+def test_compilation_cache(monkeypatch, flags, tmp_path):
+  """It is told the output folder, for each part, and not used on the host."""
+  folders = []
+  monkeypatch.setattr(compilation_cache, 'enable', folders.append)
+  (tmp_path / 'more.gin').write_text(
+      "DIR = 'gs://bucket/a'\nEVAL_OUTPUT_DIR = %DIR\n"
+  )
+  more = [f'--gin_file={tmp_path / "more.gin"}', '--gin.GAMMA=0']
+  assert main.main([*flags[:-1], *more]) == 1
+  parts = ['paper', 'table1', 'figure2']
+  assert main.main([*parts, f'--output_dir={tmp_path}']) == 0
+  assert main.main(_pair_flags()) == 0
+  assert folders == ['gs://bucket/a', str(tmp_path), str(tmp_path)]
 
 
 def test_interrupted(monkeypatch, capsys):
