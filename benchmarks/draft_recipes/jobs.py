@@ -29,11 +29,11 @@ class Recipe:
   """Gin files, without their suffix, and macros.
 
   Attributes:
-    run: of the training, in `configs/runs`.
-    gin_files: of `configs`, given after it.
-    training_macros: of the training alone.
-    drafter: of the trained draft, in `configs/drafters`.
-    macros: of the training and of the drafter.
+    run: Gin file of the training, in `configs/runs`.
+    gin_files: Files of `configs` that are given after it.
+    training_macros: Macros of the training alone.
+    drafter: Gin file that loads the trained draft, in `configs/drafters`.
+    macros: Macros of both the training and the drafter.
   """
 
   run: str = 'distill_multi30k'
@@ -89,8 +89,8 @@ class Draft:
 
   Attributes:
     recipe: how it is trained.
-    seed: of the training.
-    folder: of its training; the other jobs write into folders of it.
+    seed: Seed of the training.
+    folder: Folder of its training; the other jobs write into folders of it.
     decodes: folder of the target's decodes, shared by all drafts.
     multi30k: folder of the data.
     target: checkpoint of the target.
@@ -107,7 +107,7 @@ class Draft:
     """Returns the command of the distill job.
 
     Args:
-      options: of all trainings.
+      options: Flags that all trainings have.
     """
     return self._command(
         'distill',

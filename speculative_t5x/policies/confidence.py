@@ -63,7 +63,7 @@ class _Stopping:
     return f'{self.kind}({", ".join(f"{x:g}" for x in values)})'
 
   def numbers(self) -> tuple[float, ...]:
-    """Returns the parameters of the certainty, for the record."""
+    """Returns the settings that a subclass adds, for its name."""
     return ()
 
   def init(self, rows: int) -> jax.Array:
@@ -132,8 +132,9 @@ class Entropy(_Stopping):
 
   Attributes:
     threshold: in [0, 1], the first one.
-    tuning: see `Confidence`.
-    acceptance: see `Confidence`.
+    tuning: At least 0, how fast the threshold follows the acceptance; 0 for a
+      fixed threshold.
+    acceptance: In [0, 1], the share of accepted draft tokens to aim at.
     scale: at least 0, per nat.
   """
 

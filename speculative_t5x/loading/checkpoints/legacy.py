@@ -46,7 +46,7 @@ class Reader:
   def specs(self) -> dict[str, jax.ShapeDtypeStruct]:
     """Shapes and stored dtypes of the parameters, by name.
 
-    Arrays in zarr folders state theirs themselves.
+    The metadata of a zarr folder states its array's shape and dtype.
 
     Raises:
       errors.CheckpointError: if the index or the head of an array is damaged.

@@ -4,6 +4,7 @@
 
 import dataclasses
 import json
+import os
 
 import pytest
 
@@ -194,7 +195,10 @@ class TestResume:
       return [each is not None for each in found]
 
     assert is_found() == [False, False] and is_found() == [True, True]
-    (tmp_path / 'pair' / 'state' / 'weights').write_text('three')
+    weights = tmp_path / 'pair' / 'state' / 'weights'
+    time_ns = weights.stat().st_mtime_ns
+    weights.write_text('three')
+    os.utime(weights, ns=(time_ns, time_ns))
     assert is_found() == [False, False] and is_found() == [True, True]
     (tmp_path / 'pair').rename(tmp_path / 'old')
     (tmp_path / 'other').rename(tmp_path / 'pair')

@@ -43,6 +43,7 @@ class TestSettings:
     assert _kept(folder) == {'RATE': '0.1', 'STEPS': '20'}
     with pytest.raises(KeyError), _keep(folder):  # it has a checkpoint
       raise KeyError
+    assert _kept(folder)['RATE'] == '0.1'
     (folder / 'settings.json').write_text('{')
     with pytest.raises(ValueError, match='settings.json is damaged: remove'):
       _run(folder)
