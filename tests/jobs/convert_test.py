@@ -5,6 +5,7 @@
 import json
 import shutil
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -107,6 +108,18 @@ class TestWritten:
     run(tmp_path, dtype=dtype)
     cast = by_hand.cast(params, jnp.bfloat16)
     assert_same(written(tmp_path), cast if dtype else mixed)
+
+  def test_one_of_a_pair(self, tmp_path, params):
+    pair = {'target': params, 'draft': jax.tree.map(lambda x: x + 1, params)}
+    checkpoints.save(tmp_path / 'model', 7, jax.tree.map(jnp.asarray, pair))
+    run(tmp_path, role='draft')
+    assert_same(written(tmp_path), pair['draft'])
+    with pytest.raises(ValueError, match='Leave out ROLE'):
+      convert.convert(
+          checkpoint_path=tmp_path / 'new' / 'converted',
+          output_dir=tmp_path / 'again',
+          role='draft',
+      )
 
   def test_printed_text(self, tmp_path, params, capsys):
     """It names the checkpoint, and what gin needs to know of it."""
