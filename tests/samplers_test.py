@@ -33,7 +33,7 @@ DECODES = 2
 IDS = np.arange(5, 5 + EXAMPLES, dtype=np.int32)
 BASE = dict(
     temperature=0.9, topk=0, topp=0.0, minp=0.0, typicalp=0.0,
-    draft_temperature=0.9, seed=0,
+    draft_sampling=sampling.Sampling(0.9), seed=0,
     max_decode_steps=np.full(EXAMPLES, LENGTH),
 )  # fmt: skip
 
@@ -75,20 +75,20 @@ def sample(options, rescale_log_probs=True):
 
 def sample_plainly(options):
   target, _ = models()
-  given = {k: v for k, v in options.items() if k != 'draft_temperature'}
+  given = {k: v for k, v in options.items() if k != 'draft_sampling'}
   return samplers.plain_sample(
       target, IDS, LENGTH, t5.SPECIAL_IDS.end, DECODES, **given
   )
 
 
-def decode(options, drafter, draft_params, draft_temperature):
+def decode(options, drafter, draft_params, draft_sampling):
   """Decodes by the loop, with each argument in its place."""
   target, _ = models()
   rules = [options[name] for name in ('topk', 'topp', 'minp', 'typicalp')]
   setup = state_lib.Setup(
       target.model, target.params,
       sampling.Sampling(options['temperature'], *rules),
-      drafter, draft_params, sampling.Sampling(draft_temperature, *rules),
+      drafter, draft_params, draft_sampling,
   )  # fmt: skip
   begun = state_lib.begin(
       setup,
@@ -104,7 +104,7 @@ def decode(options, drafter, draft_params, draft_temperature):
 
 def by_the_loop(options):
   _, drafter = models()
-  state, own, counts = decode(options, *drafter, options['draft_temperature'])
+  state, own, counts = decode(options, *drafter, options['draft_sampling'])
   every = (
       state.sequences,
       state.log_probs,
@@ -115,7 +115,7 @@ def by_the_loop(options):
 
 def by_the_plain_loop(options):
   state, own, _ = decode(
-      options, nothing.Nothing(), None, options['temperature']
+      options, nothing.Nothing(), None, sampling.GREEDY
   )
   every = state.sequences, state.log_probs, own
   return score_order.best_last(state.log_probs, every, DECODES)
@@ -136,7 +136,8 @@ def differ(one, two) -> bool:
         {}, {'temperature': 0.4}, {'topk': 2}, {'topp': 0.4}, {'seed': 7},
         {'max_decode_steps': limits.EACH}, {'topk': 4, 'topp': 0.6},
         {'minp': 0.5}, {'typicalp': 0.4},
-        {'draft_temperature': 0.1},
+        {'draft_sampling': sampling.Sampling(0.1)},
+        {'draft_sampling': sampling.Sampling(0.9, topk=1)},
     ],
     ids=lambda changes: '-'.join(changes) or 'none',
 )  # fmt: skip

@@ -71,7 +71,7 @@ def speculative_sample(
     topp: float | jax.Array = 0.0,
     minp: float | jax.Array = 0.0,
     typicalp: float | jax.Array = 0.0,
-    draft_temperature: float | jax.Array | None = None,
+    draft_sampling: sampling_lib.Sampling | None = None,
     rule: contracts.Rule = verification.TOKENWISE,
     max_decode_steps: int | jax.Array | None = None,
     max_decode_steps_hard_limit: int | None = None,
@@ -100,8 +100,8 @@ def speculative_sample(
     minp: Keep tokens at least this share as likely as the likeliest; 0 is off.
     typicalp: Keep the tokens of this mass whose information is closest to the
       entropy; 0 or 1 is off.
-    draft_temperature: None for the target's. No value changes the
-      distribution of the outputs.
+    draft_sampling: Sampling of the drafter; None for the target's. It never
+      changes the distribution of the outputs.
     rule: Which draft tokens are accepted. One that is not lossless may write
       tokens that have probability 0 under the distribution sampled from: the
       scores are then under the model's own.
@@ -128,15 +128,14 @@ def speculative_sample(
   _check_supported(target, eos_id, state_callback_fn, logit_callback_fn)
   if not isinstance(seed, jax.Array):
     requests_lib.check_int32('seed', seed)
-  if draft_temperature is None:
-    draft_temperature = temperature
+  sampling = _sampling(temperature, topk, topp, minp, typicalp)
   setup = state_lib.Setup(
       target.model,
       target.params,
-      _sampling(temperature, topk, topp, minp, typicalp),
+      sampling,
       drafter.drafter,
       drafter.params,
-      _sampling(draft_temperature, topk, topp, minp, typicalp),
+      draft_sampling.as_arrays() if draft_sampling else sampling,
       rule=rule,
       policy=policy,
       rescale_log_probs=rescale_log_probs and rule.is_lossless,
