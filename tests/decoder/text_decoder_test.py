@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import sentencepiece
 
+from speculative_t5x.decoder import engine
 from speculative_t5x.decoder import text_decoder
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models as loading_models
@@ -282,7 +283,7 @@ class TestArguments:
       ],
   )
   def test_below_one(self, name, said):
-    with pytest.raises(ValueError, match=f'{said} must be at least 1'):
+    with pytest.raises(ValueError, match=f'{said} must be .*at least 1'):
       pair(**{name: 0})
 
   @pytest.mark.parametrize('narrow', ['target', 'draft'])
@@ -331,6 +332,19 @@ class TestWidths:
     assert seen[0].shape == (3, 32)
     expected = pair().decode_plain(TEXTS)
     np.testing.assert_array_equal(found.sequences, expected.sequences)
+
+  @pytest.mark.parametrize(('count', 'width'), [(32, 32), (33, 128)])
+  def test_the_longest_input_is_not_cut(self, count, width, monkeypatch):
+    texts = ('a' * n for n in range(count))
+    encode = vocabulary().encode
+    text = next(x for x in texts if len(encode(x)) == count - 1)
+
+    def stop(_, request):
+      raise RuntimeError(f'inputs {request.inputs.shape}')
+
+    monkeypatch.setattr(engine.Engine, 'run', stop)
+    with pytest.raises(RuntimeError, match=rf'inputs \(2, {width}\)'):
+      pair(inputs_length=128).decode_plain(['a', text])
 
   def test_requests_have_one_width(self):
     """What times decoding compiles once."""
