@@ -84,8 +84,8 @@ def summarize(
   """Returns the speeds, and the ratio of this package's to T5X's.
 
   Args:
-    timings: by way.
-    num_target_tokens: of the steps that are timed together.
+    timings: Times by way.
+    num_target_tokens: Target tokens of the steps that are timed together.
   """
   # More tokens per second is less time: the ratio of speeds is T5X's time over
   # this package's.

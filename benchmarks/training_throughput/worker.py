@@ -32,14 +32,14 @@ class Case:
   """A network and its batches.
 
   Attributes:
-    size: of T5 1.1.
-    layers: of the encoder and of the decoder; None for all of the size.
+    size: Size of T5 1.1.
+    layers: Layers of the encoder and of the decoder; None for the size's own.
     batch_size: examples per step.
     inputs_length: tokens of each input.
     targets_length: tokens of each target.
-    dtype: of activations; parameters are float32.
+    dtype: Dtype of activations; parameters are float32.
     dropout_rate: in [0, 1).
-    steps: that are timed together.
+    steps: Steps that are timed together.
   """
 
   size: str
