@@ -28,7 +28,9 @@ class Network(Protocol):
   Some networks offer more, which drafters and measures ask for where they need
   it: `encode(params, inputs)` returns features that other networks may read,
   `first_layers(count)` returns the network that ends after some layers,
-  `shorten_head(params, ids)` restricts the logits to some tokens.
+  `shorten_head(params, ids)` restricts the logits to some tokens, whose number
+  is then its `head_size`, `width_of_inputs` is the width of the features that
+  `start` takes, and `sizes` maps names to what reports show of it.
 
   Attributes:
     name: Names the architecture in errors.
@@ -157,3 +159,15 @@ def check_offers(network: Network, name: str, asks: str) -> None:
         ' have. Choose another drafter, or add the method: see'
         ' networks.network.Network.'
     )
+
+
+def features_width(network: Network) -> int:
+  """Returns the width of what `encode` of a network returns.
+
+  Raises:
+    ValueError: if the network has no `encode`.
+  """
+  check_offers(network, 'encode', 'Reading the output of an encoder')
+  params = jax.eval_shape(network.init, jax.random.key(0))
+  inputs = jax.ShapeDtypeStruct((1, 1), jnp.int32)
+  return jax.eval_shape(network.encode, params, inputs).shape[-1]
