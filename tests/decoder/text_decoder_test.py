@@ -190,12 +190,15 @@ class TestRequest:
     ]
 
   def test_number_of_inputs_that_were_cut(self):
-    """An input that just fits with its end is not cut."""
-    long = 'the big bell is old it is a big red bell it is red'
+    """An input that just fits with its end is not cut; one token more is."""
     fits = len(vocabulary().encode('a red bell')) + 1
-    tight = pair(inputs_length=fits)
-    assert tight.make_request(['a red bell', long])[1].num_truncated == 1
-    assert tight.decode_plain(['a red bell', long]).num_truncated == 1
+    cut = [
+        pair(inputs_length=fits - excess).make_request(['a red bell'])[1]
+        for excess in (0, 1)
+    ]
+    assert [each.num_truncated for each in cut] == [0, 1]
+    tight = pair(inputs_length=fits - 1)
+    assert tight.decode_plain(['a red bell']).num_truncated == 1
 
   @pytest.mark.parametrize('empty', ['', '\n\t', '\u200b'])
   def test_empty_input(self, empty):
