@@ -14,6 +14,7 @@ import numpy as np
 from speculative_t5x.decoder import batching
 from speculative_t5x.loading import models
 from speculative_t5x.loading import vocabularies
+from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import ranges
 
@@ -114,7 +115,8 @@ class Embedder:
       rows.append(batching.cut([*ids, end], self._inputs_length, end))
     # Inputs of one length share a batch, so that little is padding.
     order = sorted(range(len(rows)), key=lambda i: len(rows[i]))
-    vectors = np.zeros((len(rows), self.model.config.emb_dim), np.float32)
+    width = network.features_width(self.model.config)
+    vectors = np.zeros((len(rows), width), np.float32)
     for part in batching.parts(order, _MAX_BATCH):
       vectors[part] = self._embed_rows([rows[i] for i in part])
     return vectors
