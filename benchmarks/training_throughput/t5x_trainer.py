@@ -16,7 +16,6 @@ from t5x import utils
 
 from benchmarks.side_by_side import t5x_ways
 from benchmarks.training_throughput import worker
-from speculative_t5x.training import batches
 from speculative_t5x.training import losses
 
 
@@ -78,7 +77,9 @@ def _features(case: worker.Case) -> Iterator[dict[str, np.ndarray]]:
     batch = examples.take(indices)
     yield {
         'encoder_input_tokens': batch.inputs,
-        'decoder_input_tokens': np.asarray(batches.shift_right(batch.targets)),
+        'decoder_input_tokens': np.pad(
+            batch.targets[:, :-1], ((0, 0), (1, 0))
+        ),
         'decoder_target_tokens': batch.targets,
         'decoder_loss_weights': (batch.targets > 0).astype(np.int32),
     }

@@ -13,13 +13,16 @@ import jax
 from speculative_t5x.jobs import target_decodes as decodes_lib
 from speculative_t5x.jobs.outputs import resumption
 from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import models
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.compatibility import candidates
 from speculative_t5x.loading.compatibility import pairing
 from speculative_t5x.loading.families import t5_sizes
 from speculative_t5x.loading.files import folder_lock
+from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
+from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
 from speculative_t5x.training import batches
 from speculative_t5x.training import distillation
@@ -46,8 +49,8 @@ def distill(
     divergence: divergences.Divergence = divergences.forward_kl,
     on_policy: on_policy_lib.Settings = on_policy_lib.Settings(),  # noqa: B008
     dropout_rate: float = 0.0,
-    target_config: t5.T5Config | None = None,
-    end_of_sequence: int = t5.SPECIAL_IDS.end,
+    target_config: network_lib.Network | None = None,
+    end_of_sequence: int | None = None,
     mesh_shape: Sequence[int] = (1, 1),
 ) -> trainer.Result:
   """Trains a draft, or resumes from the newest checkpoint in `model_dir`.
@@ -68,10 +71,10 @@ def distill(
     divergence: of `divergences`, the loss.
     on_policy: how many targets are decodes of the draft itself.
     dropout_rate: of the draft in training, in [0, 1).
-    target_config: the target's network; None for the sizes that its checkpoint
+    target_config: the target's network; None for the one that its checkpoint
       states.
     end_of_sequence: of the vocabulary, at which the draft's own samples end
-      unless the target's checkpoint states the id.
+      unless the target's checkpoint states the id; None for the network's.
     mesh_shape: number of devices along the data and the model axis.
   Raises:
     ValueError: if an argument is of another kind, if target, draft and data
@@ -90,18 +93,20 @@ def distill(
   with folder_lock.hold(model_dir):
     opened = pairing.open_checkpoint(pairing.TARGET_PATH, checkpoint_path)
     _check_vocabulary_files(checkpoint_path, draft.checkpoint_path)
-    target = origins.read(opened, target_config, mesh)
-    _check_special_ids(opened)
-    network, params = draft.make(target, settings.seed)
+    network = target_config or models.read_config(opened)
+    network_lib.check_offers(network, 'score', 'Training')
+    special_ids = _special_ids(opened, network, end_of_sequence)
+    target = origins.Stored(opened, network, mesh)
+    trained, params = draft.make(target, settings.seed)
     draft_kinds.check_vocab_sizes(
-        target.config, network.config, "the draft model's vocab_size"
+        network, trained.network, "the draft model's vocab_size"
     )
-    if not network.config.num_encoder_layers:
-      pairing.check_width(target.config, network.config)
-    _note_activations(network.config)
-    read = lambda each: each.read(opened.folder, target.config)
+    if trained.network.reads_features:
+      pairing.check_width(network, trained.network)
+    _note_activations(trained.network)
+    read = lambda each: each.read(opened.folder, network)
     # What takes least time comes first: a wrong setting then fails early.
-    tokenized = [each.read(target.config) for each in references]
+    tokenized = [each.read(network) for each in references]
     measured_on = {
         temperature: read(each) for temperature, each in validation.items()
     }
@@ -115,8 +120,8 @@ def distill(
     )
     objective = distillation.Distillation(
         target.params,
-        target.config,
-        draft_kinds.with_dropout(network, dropout_rate),
+        network,
+        trained.with_dropout(dropout_rate),
         divergence,
     )
     samples = None
@@ -124,8 +129,7 @@ def distill(
       samples = on_policy_lib.Samples(
           objective,
           on_policy,
-          opened.special_ids
-          or dataclasses.replace(t5.SPECIAL_IDS, end=end_of_sequence),
+          special_ids,
           settings.batch_size,
           settings.seed,
       )
@@ -162,9 +166,11 @@ def _check(decodes, references, validation) -> None:
     )
 
 
-def _note_activations(config: t5.T5Config) -> None:
-  """Says if the checkpoints of the draft will not state its activations."""
-  activations = tuple(config.mlp_activations)
+def _note_activations(draft: network_lib.Network) -> None:
+  """Says if the checkpoints of a T5 will not state its activations."""
+  if not isinstance(draft, t5.T5Config):
+    return
+  activations = draft.mlp_activations
   if activations not in t5_sizes.USUAL_ACTIVATIONS.values():
     print(
         f'note: the draft has the activations {activations}, which its'
@@ -174,18 +180,27 @@ def _note_activations(config: t5.T5Config) -> None:
     )
 
 
-def _check_special_ids(target: checkpoints.Checkpoint) -> None:
-  """Checks that the target decodes as networks are trained here.
+def _special_ids(
+    target: checkpoints.Checkpoint,
+    network: network_lib.Network,
+    end: int | None,
+) -> contracts.SpecialIds:
+  """Returns the special ids of the target's outputs.
 
-  Batches are padded with 0, which is also the first decoder input.
+  Raises:
+    ValueError: if they are not those with which networks are trained here.
   """
-  ids = target.special_ids
-  if ids and (ids.padding or ids.start):
+  ids = network.special_ids
+  if target.special_ids is None:
+    return ids if end is None else dataclasses.replace(ids, end=end)
+  stated = target.special_ids
+  if (stated.padding, stated.start) != (batches.PADDING, ids.start):
     raise ValueError(
-        f'The target of {target.folder} has padding {ids.padding} and begins to'
-        f' decode with token {ids.start}, and drafts are trained with 0 for'
-        ' both, as T5 is. Choose another target.'
+        f'The target of {target.folder} has padding {stated.padding} and begins'
+        f' to decode with token {stated.start}, and drafts are trained with'
+        f' {batches.PADDING} and {ids.start}. Choose another target.'
     )
+  return stated
 
 
 def _check_on_policy(on_policy, divergence, settings) -> None:

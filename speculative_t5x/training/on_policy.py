@@ -13,11 +13,13 @@ import jax
 import numpy as np
 
 from speculative_t5x.drafters import nothing
+from speculative_t5x.networks import network as network_lib
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
+from speculative_t5x.training import batches
 from speculative_t5x.training import distillation
 from speculative_t5x.training import steps
 
@@ -132,17 +134,20 @@ class Samples:
       self, objective, params, inputs, sample_ids, limits, *, length
   ) -> jax.Array:
     """Decode a batch, one token per step."""
-    model, params, inputs, features = objective.draft.decoding(
-        params, objective.target_config, objective.target_params, inputs
+    network = objective.draft.network
+    inputs, _ = batches.Examples(inputs, inputs).as_read()
+    features = None
+    if network.reads_features:
+      features = objective.target.encode(objective.target_params, inputs)
+    model = network_lib.NetworkModel(
+        network,
+        self._special_ids,
+        # In a text to train on, padding would not be read.
+        forbidden=(self._special_ids.padding,),
     )
     setup = state_lib.Setup(
-        dataclasses.replace(
-            model,
-            special_ids=self._special_ids,
-            # In a text to train on, padding would not be read.
-            forbidden=(self._special_ids.padding,),
-        ),
-        params,
+        model,
+        objective.draft.joined(params, objective.target_params),
         self._sampling,
         nothing.Nothing(),
         None,

@@ -20,8 +20,8 @@ from jax import lax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
+from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import sharding
-from speculative_t5x.networks import t5
 from speculative_t5x.training import batches
 from speculative_t5x.training import losses
 
@@ -59,10 +59,10 @@ class Objective(Protocol):
 Measure = Callable[[Objective, Params, batches.Examples], dict[str, jax.Array]]
 
 
-def init_params(config: t5.T5Config, seed: int) -> Params:
+def init_params(network: network_lib.Network, seed: int) -> Params:
   """Draw float32 parameters."""
   params_key, _ = _keys(seed)
-  return jax.jit(config.init)(params_key)
+  return jax.jit(network.init)(params_key)
 
 
 def place(

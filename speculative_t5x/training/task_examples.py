@@ -5,7 +5,7 @@
 from collections.abc import Mapping
 import dataclasses
 
-from speculative_t5x.networks import t5
+from speculative_t5x.networks import network as network_lib
 from speculative_t5x.tasks import examples as examples_lib
 from speculative_t5x.training import batches
 
@@ -39,8 +39,8 @@ class References:
   split: str
   task_feature_lengths: Mapping[str, int]
 
-  def read(self, config: t5.T5Config) -> batches.Examples:
-    """Tokenize one epoch of the split, for a network with that config.
+  def read(self, network: network_lib.Network) -> batches.Examples:
+    """Tokenize one epoch of the split, for a network that reads it.
 
     Raises:
       ValueError: if there is no such task, split or example, or if a token is
@@ -54,7 +54,7 @@ class References:
     ]
     return batches.pad(
         *zip(*rows, strict=True),
-        config,
+        network,
         f'Split {split!r} of {name!r}',
         self.task_feature_lengths,
     )

@@ -183,7 +183,7 @@ class TestDistill:
         lambda x: x.astype('bfloat16'), tiny.params(_TARGET)
     )
     path = checkpoints.save(tmp_path, 1, halved)
-    target = origins.read(checkpoints.open(path), None)
+    target = origins.Stored(checkpoints.open(path), _TARGET)
     for origin in (
         origins.FromCheckpoint(path),
         origins.FromTarget([0]),

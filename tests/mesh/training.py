@@ -42,7 +42,7 @@ def _examples():
 
 
 def _network():
-  return draft_kinds.Network(_TARGET), steps.init_params(_TARGET, 1)
+  return draft_kinds.Draft(_TARGET), steps.init_params(_TARGET, 1)
 
 
 def _head():

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of training batches."""
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -31,13 +30,6 @@ class TestPad:
   def test_token_outside_the_vocabulary(self):
     with pytest.raises(ValueError, match='it has token 64'):
       batches.pad([[5]], [[64]], tiny.config(vocab_size=64), 'it')
-
-
-class TestShiftRight:
-
-  def test_starts_with_padding(self):
-    shifted = batches.shift_right(jnp.array([[3, 4, 1], [5, 1, 0]]))
-    np.testing.assert_array_equal(shifted, [[0, 3, 4], [0, 5, 1]])
 
 
 class TestShuffle:

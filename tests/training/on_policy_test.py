@@ -16,7 +16,6 @@ from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.training import batches
-from speculative_t5x.training import cutting
 from speculative_t5x.training import distillation
 from speculative_t5x.training import divergences
 from speculative_t5x.training import draft_kinds
@@ -37,16 +36,14 @@ def _params(seed):
 
 
 def _own_encoder():
-  return draft_kinds.Network(_CONFIG), _params(1), _params(1)
+  return draft_kinds.Draft(_CONFIG), _params(1), _params(1)
 
 
 def _targets_encoder():
-  target, own = _params(0), _params(1)
-  network = cutting.without_encoder(cutting.Network(_CONFIG, own))
   # The draft has embeddings of its own, which the encoder must not read.
-  embedder = jax.tree.map(lambda x: -x, target['token_embedder'])
-  params = {**network.params, 'token_embedder': embedder}
-  return draft_kinds.Network(network.config), params, None
+  embedder = jax.tree.map(lambda x: -x, _params(0)['token_embedder'])
+  params = {'decoder': _params(1)['decoder'], 'token_embedder': embedder}
+  return draft_kinds.Draft(_CONFIG.on_features(_CONFIG.emb_dim)), params, None
 
 
 def _exit_head():

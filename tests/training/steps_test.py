@@ -348,7 +348,7 @@ class TestTrainSteps:
   def test_bfloat16_keeps_float32_parameters(self):
     config = dataclasses.replace(_CONFIG, dropout_rate=0.0, dtype='bfloat16')
     _, _, examples = _training()
-    objective = dataclasses.replace(_OBJECTIVE, config=config)
+    objective = dataclasses.replace(_OBJECTIVE, network=config)
     state, metrics = jax.eval_shape(
         functools.partial(steps.make_train_steps(seed=0), objective),
         _fresh_state(),
