@@ -27,10 +27,9 @@ from typing import Any
 
 from benchmarks import running
 from speculative_t5x import embedded
-from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import counts
-from speculative_t5x.decoder import hints as hints_lib
-from speculative_t5x.decoder import token_decoder
+from speculative_t5x.decoder import requests as requests_lib
+from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.loading import quiet
 from speculative_t5x.loading.drafters import lookup_source
 from speculative_t5x.policies import confidence
@@ -138,21 +137,15 @@ class Lengths:
     self._ways = {'plain': with_length(gamma).plain}
     self._ways |= {key: each.speculative for key, each in decoders.items()}
 
-  def requests(self, temperature: float) -> list[token_decoder.Request]:
+  def requests(self, temperature: float) -> list[requests_lib.Request]:
     """Returns one request per example."""
-    sampling = sampling_lib.make_sampling(temperature)
-    return list(
-        batching.requests(
-            self._examples.tokens,
-            self._examples.example_ids,
-            batch_size=1,
-            length=self._decoder.length,
-            seed=0,
-            sampling=sampling,
-            draft_sampling=sampling,
-            hints=hints_lib.stack(self._examples.hints),
-        )
+    requests = requests_lib.Requests(
+        inputs_length=self._examples.tokens.shape[1],
+        length=self._decoder.length,
+        batch_size=1,
+        sampling=sampling_lib.Sampling(temperature),
     )
+    return list(requests.of(workload_lib.request_rows(self._examples)))
 
   def measure(
       self, temperature: float, repeats: int, name: str

@@ -12,7 +12,7 @@ import pathlib
 from typing import Any
 
 from speculative_t5x.decoder import counts
-from speculative_t5x.decoder import token_decoder
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.research import progress
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.research.measurement import provenance
@@ -57,8 +57,8 @@ def process() -> futures.ProcessPoolExecutor:
 
 
 def time_ways(
-    ways: Mapping[str, Callable[[token_decoder.Request], Any]],
-    requests: Sequence[token_decoder.Request],
+    ways: Mapping[str, Callable[[requests_lib.Request], Any]],
+    requests: Sequence[requests_lib.Request],
     repeats: int,
     name: str,
 ) -> dict[str, interleaved.Run]:

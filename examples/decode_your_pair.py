@@ -38,7 +38,7 @@ def main(arguments=None):
   )
   print(decoder, file=sys.stderr)
   texts = [line.strip() for line in sys.stdin if line.strip()]
-  output = decoder.decode(texts, temperature=options.temperature)
+  output = decoder.decode(texts, sampling=st.Sampling(options.temperature))
   for decodes in output.texts:
     print(decodes[-1])
   rate = output.statistics['tokens_per_target_call']

@@ -21,8 +21,12 @@ import speculative_t5x.loading.files.file_urls  # noqa: F401 (everywhere)
 __version__ = '0.1.0'
 __all__ = [
     # Decoding.
+    'Engine',
     'Model',
     'Output',
+    'Requests',
+    'Row',
+    'Sampling',
     'TextDecoder',
     'TokenDecoder',
     'answers',
@@ -66,6 +70,9 @@ with epy.lazy_api_imports(globals()):
   from speculative_t5x.decoder.compilation_cache import (
       enable as enable_compilation_cache,
   )
+  from speculative_t5x.decoder.engine import Engine
+  from speculative_t5x.decoder.requests import Requests
+  from speculative_t5x.decoder.requests import Row
   from speculative_t5x.decoder.text_decoder import Output
   from speculative_t5x.decoder.text_decoder import TextDecoder
   from speculative_t5x.decoder.text_decoder import load
@@ -94,6 +101,7 @@ with epy.lazy_api_imports(globals()):
   from speculative_t5x.speculation import draft_length
   from speculative_t5x.speculation import sampling
   from speculative_t5x.speculation import verification
+  from speculative_t5x.speculation.sampling import Sampling
 
 
 def __dir__() -> list[str]:

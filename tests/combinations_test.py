@@ -112,7 +112,7 @@ class TestEnumeratedDistribution:
     with precision(drafter):
       program = make_program(drafter, gamma, combinations.POLICIES[policy])
       for sampling in SAMPLINGS.values():
-        program = program.with_sampling(sampling_lib.make_sampling(**sampling))
+        program = program.with_sampling(sampling_lib.Sampling(**sampling))
         found = reachable.reach(
             program, combinations.RULES[rule], combinations.enumerator(rule)
         )

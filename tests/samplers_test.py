@@ -90,14 +90,14 @@ def decode(options, drafter, draft_params, draft_temperature):
       sampling.Sampling(options['temperature'], *rules),
       drafter, draft_params, sampling.Sampling(draft_temperature, *rules),
   )  # fmt: skip
-  state, _, counts = loop.decode(
+  begun = state_lib.begin(
       setup,
       target.inputs,
       state_lib.row_keys(options['seed'], IDS, DECODES),
       jnp.repeat(options['max_decode_steps'], DECODES),
       length=LENGTH,
-      fold=outcome_lib.COUNTING,
   )
+  state, _, counts = loop.decode(setup, begun, outcome_lib.COUNTING)
   own = {'tokens': state.num_tokens, 'target_calls': state.num_calls}
   return state, own, counts
 
@@ -181,14 +181,14 @@ def test_defaults(monkeypatch, function, rescale):
   """The draft model samples at the target's temperature."""
   told = {}
 
-  def decode(setup, *_, length, **unused):
+  def begin(setup, *_, length):
     told.update(setup._asdict(), length=length)
     raise StopIteration
 
-  monkeypatch.setattr(loop, 'decode', decode)
+  monkeypatch.setattr(state_lib, 'begin', begin)
   with pytest.raises(StopIteration):
     function({'temperature': 0.3, 'topk': 0, 'topp': 0.5}, rescale)
-  expected = sampling.make_sampling(0.3, 0, 0.5)
+  expected = sampling.Sampling(0.3, 0, 0.5).as_arrays()
   assert (told['sampling'], told['draft_sampling']) == (expected, expected)
   assert told['length'] == LENGTH
   assert told['rescale_log_probs'] == rescale
@@ -199,11 +199,11 @@ def test_limits(max_steps, hard_limit, tokens, monkeypatch):
   """The smaller limit applies."""
   told = []
 
-  def decode(setup, inputs, keys, limits, **options):
+  def begin(setup, inputs, keys, limits, **options):
     told.append(limits)
     raise StopIteration
 
-  monkeypatch.setattr(loop, 'decode', decode)
+  monkeypatch.setattr(state_lib, 'begin', begin)
   with pytest.raises(StopIteration):
     samplers._decode(None, None, IDS, 0, 2, LENGTH, (max_steps, hard_limit))
   np.testing.assert_array_equal(told[0], np.repeat(tokens, 2))

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.loading import models
@@ -160,11 +161,11 @@ def request(
     length: int,
     temperature: float = 0.0,
     seed: int = 0,
-) -> token_decoder.Request:
+) -> requests_lib.Request:
   """Returns a request for outputs of a length, with example ids from 0 on."""
-  setting = sampling.make_sampling(temperature)
+  setting = sampling.Sampling(temperature)
   count = len(tokens)
-  return token_decoder.Request(
+  return requests_lib.Request(
       t5x_inputs(jnp.asarray(tokens)),
       jnp.arange(count, dtype=jnp.int32),
       jnp.full((count,), length, jnp.int32),
@@ -194,3 +195,34 @@ def _mean_and_scale(
   if names[-2] == 'logits_dense':
     scale *= _LOGITS_SCALE
   return 0.0, scale
+
+
+def requests(
+    rows: Any,
+    batch_size: int | None = None,
+    *,
+    length: int,
+    example_ids: Any = None,
+    hints: Any = None,
+    **options: Any,
+) -> list[requests_lib.Request]:
+  """Returns the requests of rows of token ids, of which -1 is none.
+
+  Args:
+    rows: token ids per input.
+    batch_size: inputs per request; None for all.
+    length: most tokens per output.
+    example_ids: one per input; None for 0, 1, ...
+    hints: token ids of the hints of each input; None for none.
+    **options: of `requests.Requests`.
+  """
+  count = len(rows)
+  made = requests_lib.Requests(
+      inputs_length=max(len(row) for row in rows),
+      length=length,
+      batch_size=batch_size or count,
+      **options,
+  )
+  ids = range(count) if example_ids is None else example_ids
+  hints = [()] * count if hints is None else hints
+  return list(made.of(list(map(requests_lib.Row, rows, ids, hints))))

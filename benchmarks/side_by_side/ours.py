@@ -13,6 +13,7 @@ import numpy as np
 
 from benchmarks.side_by_side import cases
 from benchmarks.side_by_side import measuring
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import nothing
@@ -26,7 +27,7 @@ from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import state as state_lib
 
-GREEDY = sampling.make_sampling(temperature=0.0)
+GREEDY = sampling.GREEDY.as_arrays()
 
 
 def versions() -> dict[str, str]:
@@ -62,11 +63,11 @@ def make_ways(case: cases.Case) -> dict[str, measuring.Way]:
 
 
 def _whole(
-    decode: Callable[[token_decoder.Request], token_decoder.Decoded],
+    decode: Callable[[requests_lib.Request], token_decoder.Decoded],
     tokens: np.ndarray,
 ) -> measuring.Decode:
-  request = token_decoder.Request(
-      encoder_input_tokens=_inputs(tokens),
+  request = requests_lib.Request(
+      inputs=_inputs(tokens),
       example_ids=jnp.zeros((1,), jnp.int32),
       limits=jnp.full((1,), cases.LENGTH, jnp.int32),
       seed=jnp.int32(0),
@@ -138,7 +139,8 @@ def from_encoded(
     )
     keys = state_lib.row_keys(jnp.int32(0), jnp.zeros((1,), jnp.int32))
     limits = jnp.full((1,), cases.LENGTH, jnp.int32)
-    state, *_ = loop.decode(setup, memories, keys, limits, length=cases.LENGTH)
+    begun = state_lib.begin(setup, memories, keys, limits, length=cases.LENGTH)
+    state, *_ = loop.decode(setup, begun)
     return state.sequences
 
   compiled = jax.jit(run)

@@ -5,18 +5,19 @@
 Legend: examples, num_decodes (samples per example), length (of the outputs).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 import dataclasses
 import os
 from typing import NamedTuple
 
 from etils import epath
-import jax
 import numpy as np
 
 from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import counts
+from speculative_t5x.decoder import engine
 from speculative_t5x.decoder import hints as hints_lib
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
@@ -26,10 +27,8 @@ from speculative_t5x.loading.drafters import given
 from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
+from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import verification
-
-# Adds earlier answers to a request as hints, see `answers.Finder`.
-Answers = Callable[[token_decoder.Request], token_decoder.Request]
 
 INPUTS_LENGTH, TARGETS_LENGTH = 512, 128  # as T5 was trained
 _MIN_WIDTH = 32  # below it, widths save little
@@ -167,16 +166,12 @@ class TextDecoder:
       self,
       texts: Sequence[str],
       *,
-      temperature: float = 0.0,
-      topk: int = 0,
-      topp: float = 0.0,
-      minp: float = 0.0,
-      typicalp: float = 0.0,
-      draft_temperature: float | None = None,
+      sampling: sampling_lib.Sampling = sampling_lib.GREEDY,
+      draft_sampling: sampling_lib.Sampling | None = None,
       seed: int = 0,
       example_ids: Sequence[int] | None = None,
       hints: Sequence[hints_lib.Hints] | None = None,
-      answers: Answers | None = None,
+      answers: engine.Answers | None = None,
       rule: contracts.Rule = verification.TOKENWISE,
   ) -> Output:
     """Decodes speculatively.
@@ -186,15 +181,10 @@ class TextDecoder:
 
     Args:
       texts: Inputs, none empty.
-      temperature: Temperature of the target; 0 is argmax.
-      topk: Keep the k likeliest tokens; 0 is off.
-      topp: Keep the likeliest tokens of this mass; 0 or 1 is off.
-      minp: Keep tokens at least this share as likely as the likeliest; 0 is
-        off.
-      typicalp: Keep the tokens of this mass whose information is closest to the
-        entropy; 0 or 1 is off.
-      draft_temperature: Temperature of the drafter; None for the target's. It
-        changes the acceptance rate and never the distribution of the outputs.
+      sampling: Temperature, top-k, top-p, min-p and typical sampling of the
+        target; the default is argmax.
+      draft_sampling: Sampling of the drafter; None for the target's. It changes
+        the acceptance rate and never the distribution of the outputs.
       seed: With the example id, all that a sample depends on, up to rounding.
       example_ids: One id per input; 0, 1, ... by default.
       hints: Per input, a text that the output may repeat, several in order of
@@ -213,38 +203,24 @@ class TextDecoder:
           ' the distribution sampled from, and so no score. Make the'
           ' TextDecoder with rescale_log_probs=False.'
       )
-    request, counted = self._make_request(
-        texts,
-        is_bucketed=True,
-        temperature=temperature,
-        topk=topk,
-        topp=topp,
-        minp=minp,
-        typicalp=typicalp,
-        draft_temperature=draft_temperature,
-        seed=seed,
-        example_ids=example_ids,
-        hints=hints,
-        answers=answers,
-        rule=rule,
+    rows, counted = self._rows(texts, example_ids, hints)
+    width = self._width(_longest(rows))
+    request = self._request(
+        rows, width, sampling, draft_sampling, seed, rule
     )
     if request.hints is not None:
       self.tokens.check_reads_hints()
-    decoded = jax.device_get(self.tokens.speculative(request))
-    total = counts.total([decoded])
+    result = engine.Engine(self.tokens, answers=answers).run(request)
+    total = counts.total([result.decoded])
     statistics = counts.count_run(total) | counts.count_speculation(total)
     statistics |= counts.acceptance_rates(statistics)
-    return self._output(decoded, counted, statistics)
+    return self._output(result.decoded, counted, statistics)
 
   def decode_plain(
       self,
       texts: Sequence[str],
       *,
-      temperature: float = 0.0,
-      topk: int = 0,
-      topp: float = 0.0,
-      minp: float = 0.0,
-      typicalp: float = 0.0,
+      sampling: sampling_lib.Sampling = sampling_lib.GREEDY,
       seed: int = 0,
       example_ids: Sequence[int] | None = None,
   ) -> Output:
@@ -252,53 +228,76 @@ class TextDecoder:
 
     Args:
       texts: Inputs, none empty.
-      temperature: See `decode`, as for all that follow.
-      topk: Keep the k likeliest tokens.
-      topp: Keep the likeliest tokens of this mass.
-      minp: Keep tokens at least this share as likely as the likeliest.
-      typicalp: Keep tokens of typical information.
+      sampling: Sampling of the target; the default is argmax.
       seed: Seed of the samples.
-      example_ids: One id per input.
+      example_ids: One id per input; 0, 1, ... by default.
     Raises:
       ValueError: for an empty input or a value out of range.
     """
-    request, counted = self._make_request(
-        texts,
-        is_bucketed=True,
-        temperature=temperature,
-        topk=topk,
-        topp=topp,
-        minp=minp,
-        typicalp=typicalp,
-        seed=seed,
-        example_ids=example_ids,
-    )
-    decoded = jax.device_get(self.tokens.plain(request))
-    statistics = counts.count_run(counts.total([decoded]))
-    return self._output(decoded, counted, statistics)
+    rows, counted = self._rows(texts, example_ids, None)
+    width = self._width(_longest(rows))
+    request = self._request(rows, width, sampling, seed=seed)
+    result = engine.Engine(self.tokens, is_plain=True).run(request)
+    statistics = counts.count_run(counts.total([result.decoded]))
+    return self._output(result.decoded, counted, statistics)
 
   def make_request(
-      self, texts: Sequence[str], **options
-  ) -> tuple[token_decoder.Request, InputCounts]:
+      self,
+      texts: Sequence[str],
+      *,
+      sampling: sampling_lib.Sampling = sampling_lib.GREEDY,
+      draft_sampling: sampling_lib.Sampling | None = None,
+      seed: int = 0,
+      example_ids: Sequence[int] | None = None,
+      hints: Sequence[hints_lib.Hints] | None = None,
+      rule: contracts.Rule = verification.TOKENWISE,
+  ) -> tuple[requests_lib.Request, InputCounts]:
     """Tokenizes a batch, as wide as inputs may be.
 
     Args:
       texts: Inputs, none empty.
-      **options: Keywords of `decode`.
+      sampling: See `decode`, as for all that follow.
+      draft_sampling: Sampling of the drafter.
+      seed: Seed of the samples.
+      example_ids: One id per input.
+      hints: Hints per input.
+      rule: Decides which draft tokens are accepted.
     Returns:
       The request, and how many inputs were cut or have unknown text.
     """
-    return self._make_request(texts, is_bucketed=False, **options)
+    rows, counted = self._rows(texts, example_ids, hints)
+    request = self._request(
+        rows, self.inputs_length, sampling, draft_sampling, seed, rule
+    )
+    return request, counted
 
-  def _make_request(
+  def _request(
+      self,
+      rows: Sequence[requests_lib.Row],
+      width: int,
+      sampling: sampling_lib.Sampling,
+      draft_sampling: sampling_lib.Sampling | None = None,
+      seed: int = 0,
+      rule: contracts.Rule = verification.TOKENWISE,
+  ) -> requests_lib.Request:
+    (request,) = requests_lib.Requests(
+        inputs_length=width,
+        length=self.tokens.length,
+        batch_size=len(rows),
+        sampling=sampling,
+        draft_sampling=draft_sampling,
+        seed=seed,
+        rule=rule,
+    ).of(rows)
+    return request
+
+  def _rows(
       self,
       texts: Sequence[str],
-      *,
-      is_bucketed: bool,
-      hints: Sequence[hints_lib.Hints] | None = None,
-      answers: Answers | None = None,
-      **options,
-  ) -> tuple[token_decoder.Request, InputCounts]:
+      example_ids: Sequence[int] | None,
+      hints: Sequence[hints_lib.Hints] | None,
+  ) -> tuple[list[requests_lib.Row], InputCounts]:
+    """Tokenizes texts and their hints."""
     if isinstance(texts, str) or not texts:
       raise ValueError(
           f'texts must be a list of at least one input, got {texts!r}.'
@@ -312,24 +311,22 @@ class TextDecoder:
         raise ValueError(
             f'Input {index} is empty. Remove it, or give it some text.'
         )
-    rows = [batching.cut([*ids, end], limit, end) for ids in encoded]
-    width = self._width(max(map(len, rows))) if is_bucketed else limit
-    request = batching.one_request(
-        rows,
-        inputs_length=width,
-        length=self.tokens.length,
-        batch_size=len(rows),
-        hints=self._tokenize_hints(hints, len(rows)),
-        **options,
+    rows = requests_lib.check_rows(
+        [batching.cut([*ids, end], limit, end) for ids in encoded], example_ids
     )
-    if answers is not None:
-      request = answers(request)
+    if hints is not None:
+      rows = [
+          row._replace(hints=found)
+          for row, found in zip(
+              rows, self._tokenize_hints(hints, len(rows)), strict=True
+          )
+      ]
     knows = self.vocabulary.knows
     counted = InputCounts(
         sum(len(ids) >= limit for ids in encoded),
         sum(not knows(*each) for each in zip(texts, encoded, strict=True)),
     )
-    return request, counted
+    return rows, counted
 
   def _width(self, longest: int) -> int:
     """Returns the least width of a batch that holds its longest input.
@@ -343,21 +340,18 @@ class TextDecoder:
     return width
 
   def _tokenize_hints(
-      self, hints: Sequence[hints_lib.Hints] | None, count: int
-  ) -> np.ndarray | None:
-    if hints is None:
-      return None
+      self, hints: Sequence[hints_lib.Hints], count: int
+  ) -> list[list[list[int]]]:
     if isinstance(hints, str) or len(hints) != count:
       found = 'one text' if isinstance(hints, str) else f'{len(hints)} entries'
       raise ValueError(
           f'hints must be a list with one entry per input, got {found} and'
           f' {count} inputs. Give None for an input without hints.'
       )
-    encoded = [
+    return [
         hints_lib.encode(each, self.vocabulary, self.hints_length)
         for each in hints
     ]
-    return hints_lib.stack(encoded)
 
   def _output(
       self,
@@ -365,7 +359,6 @@ class TextDecoder:
       counted: InputCounts,
       statistics: dict[str, object],
   ) -> Output:
-    token_decoder.check_finite(decoded)
     sequences, scores = token_decoder.best_last(
         decoded, self.tokens.num_decodes
     )
@@ -384,6 +377,10 @@ class TextDecoder:
     return self.vocabulary.decode(
         batching.text_ids(ids, self.tokens.target_model.special_ids)
     )
+
+
+def _longest(rows: Sequence[requests_lib.Row]) -> int:
+  return max(len(row.tokens) for row in rows)
 
 
 def load(

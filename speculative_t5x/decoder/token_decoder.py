@@ -11,8 +11,6 @@ from collections.abc import Iterator, Sequence
 import contextlib
 import copy
 import functools
-import operator
-import reprlib
 from typing import Any
 
 from flax import struct
@@ -20,6 +18,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from speculative_t5x.decoder import batching
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.drafters import nothing
 from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import given
@@ -33,47 +33,6 @@ from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import score_order
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import verification
-
-
-@struct.dataclass
-class Request:
-  """A batch to decode. New values do not recompile, new shapes do.
-
-  Attributes:
-    encoder_input_tokens: [examples, inputs_length] int32, with
-      `contracts.NO_TOKEN` behind the tokens of a row.
-    example_ids: [examples] int32. Up to rounding, a row's sample depends on
-      seed, example id and decode number alone, whatever else is in the batch.
-    limits: [examples] int32, most tokens of each output, at most the decoder's
-      length; 0 for an example that only pads the batch.
-    seed: int32 scalar.
-    sampling: the target's; the outputs follow its distribution.
-    draft_sampling: the drafter's.
-    rule: which draft tokens are accepted. Only a rule that `is_lossless` keeps
-      the distribution of the outputs.
-    hints: [examples, any] int32, see `contracts.Context`; None without hints.
-    features: [examples, inputs_length, embed], the output of the target's
-      encoder for these tokens (`TokenDecoder.encode`), so that it does not run
-      again; None to run it.
-    rule_class: the class of `rule`, set from it.
-  """
-
-  encoder_input_tokens: jax.Array
-  example_ids: jax.Array
-  limits: jax.Array
-  seed: jax.Array
-  sampling: sampling_lib.Sampling
-  draft_sampling: sampling_lib.Sampling
-  rule: contracts.Rule = verification.TOKENWISE
-  hints: jax.Array | None = None
-  features: jax.Array | None = None
-  rule_class: type | None = struct.field(pytree_node=False, default=None)
-
-  def __post_init__(self):
-    # JAX 0.10.2 compares registered dataclasses by their fields and not by
-    # their class: `jax.jit` may run the program of another rule whose fields
-    # are alike. As a static field, the class is compared.
-    object.__setattr__(self, 'rule_class', type(self.rule))
 
 
 @struct.dataclass
@@ -99,27 +58,6 @@ class Decoded:
   num_draft_steps: jax.Array
   calls_by_width: jax.Array
   statistics: outcome_lib.Statistics | None
-
-
-def check_int32(name: str, value: int) -> None:
-  """Checks that a number fits a request.
-
-  Any integer type will do. A float will not, even if it is whole: float32
-  merges large example ids.
-
-  Raises:
-    ValueError: naming what is no integer or not of 32 bits.
-  """
-  limits = np.iinfo(np.int32)
-  try:
-    fits = limits.min <= operator.index(value) <= limits.max
-  except TypeError:
-    fits = False
-  if not fits:
-    plain = value.tolist() if hasattr(value, 'tolist') else value
-    raise ValueError(
-        f'{name} must be an integer of 32 bits, got {reprlib.repr(plain)}.'
-    )
 
 
 def check_finite(decoded: Decoded) -> None:
@@ -281,12 +219,8 @@ class TokenDecoder:
       self,
       ids: Sequence[Sequence[int]],
       *,
-      temperature: float = 0.0,
-      topk: int = 0,
-      topp: float = 0.0,
-      minp: float = 0.0,
-      typicalp: float = 0.0,
-      draft_temperature: float | None = None,
+      sampling: sampling_lib.Sampling = sampling_lib.GREEDY,
+      draft_sampling: sampling_lib.Sampling | None = None,
       seed: int = 0,
       example_ids: Sequence[int] | None = None,
       rule: contracts.Rule = verification.TOKENWISE,
@@ -299,12 +233,9 @@ class TokenDecoder:
     Args:
       ids: Tokens of each input, with the end of sequence if the target was
         trained with one there. No input is empty.
-      temperature: See `TextDecoder.decode`, as for all that follow.
-      topk: Keep the k likeliest tokens.
-      topp: Keep the likeliest tokens of this mass.
-      minp: Keep tokens at least this share as likely as the likeliest.
-      typicalp: Keep tokens of typical information.
-      draft_temperature: Temperature of the drafter.
+      sampling: Sampling of the target; the default is argmax.
+      draft_sampling: Sampling of the drafter; None for the target's. It changes
+        the acceptance rate and never the distribution of the outputs.
       seed: Seed of the samples.
       example_ids: One id per input; 0, 1, ... by default.
       rule: Decides which draft tokens are accepted.
@@ -313,31 +244,24 @@ class TokenDecoder:
     Raises:
       ValueError: for an empty input or a value out of range.
     """
-    from speculative_t5x.decoder import batching  # makes requests of this file
-
-    special_ids = self.target_model.special_ids
-    rows = batching.power_of_two(len(ids))
-    request = batching.one_request(
-        ids,
-        inputs_length=batching.power_of_two(max(map(len, ids), default=0)),
+    rows = requests_lib.check_rows(ids, example_ids)
+    (request,) = requests_lib.Requests(
+        inputs_length=batching.power_of_two(max(map(len, ids))),
         length=self.length,
-        batch_size=sharding.round_up(self.mesh, rows),
-        temperature=temperature,
-        topk=topk,
-        topp=topp,
-        minp=minp,
-        typicalp=typicalp,
-        draft_temperature=draft_temperature,
+        batch_size=sharding.round_up(
+            self.mesh, batching.power_of_two(len(rows))
+        ),
+        sampling=sampling,
+        draft_sampling=draft_sampling,
         seed=seed,
-        example_ids=example_ids,
         rule=rule,
-    )
+    ).of(rows)
     decoded = jax.device_get(self.speculative(request))
     check_finite(decoded)
     sequences, _ = best_last(decoded, self.num_decodes)
     best = sequences[: len(ids), -1].tolist()
     # A row without an end has as many tokens as fit, and no padding.
-    end = special_ids.end
+    end = self.target_model.special_ids.end
     return [row[: row.index(end)] if end in row else row for row in best]
 
   @property
@@ -357,7 +281,7 @@ class TokenDecoder:
           ' configs/drafters/lookup.gin.'
       )
 
-  def encode(self, request: Request) -> jax.Array:
+  def encode(self, request: requests_lib.Request) -> jax.Array:
     """Returns the features of a request, see `Request`; asynchronous.
 
     Raises:
@@ -366,9 +290,9 @@ class TokenDecoder:
     network.check_offers(self.target.config, 'encode', 'Reading inputs once')
     request = self.place(request)
     with self.scope():
-      return self._jit_encode(self.target.params, request.encoder_input_tokens)
+      return self._jit_encode(self.target.params, request.inputs)
 
-  def speculative(self, request: Request) -> Decoded:
+  def speculative(self, request: requests_lib.Request) -> Decoded:
     """Decodes speculatively; asynchronous, as all of JAX."""
     request = self.place(self._without_unread(request))
     with self.scope():
@@ -376,7 +300,7 @@ class TokenDecoder:
           self.target.params, self.loaded_drafter.params, request
       )
 
-  def traced(self, request: Request) -> outcome_lib.Trace:
+  def traced(self, request: requests_lib.Request) -> outcome_lib.Trace:
     """Decodes speculatively and returns the outcome of every target call."""
     request = self.place(self._without_unread(request))
     with self.scope():
@@ -385,13 +309,15 @@ class TokenDecoder:
       )
     return trace
 
-  def plain(self, request: Request) -> Decoded:
+  def plain(self, request: requests_lib.Request) -> Decoded:
     """Decodes by the target alone, one token per call."""
     request = self.place(request.replace(hints=None))
     with self.scope():
       return self._jit_plain(self.target.params, request)
 
-  def compile_speculative(self, request: Request) -> jax.stages.Compiled:
+  def compile_speculative(
+      self, request: requests_lib.Request
+  ) -> jax.stages.Compiled:
     """Returns the compiled program of `speculative`, to be read or timed.
 
     A request of `jax.ShapeDtypeStruct`s must give their shardings.
@@ -402,17 +328,19 @@ class TokenDecoder:
           self.target.params, self.loaded_drafter.params, request
       ).compile()
 
-  def compile_plain(self, request: Request) -> jax.stages.Compiled:
+  def compile_plain(self, request: requests_lib.Request) -> jax.stages.Compiled:
     """Returns the compiled program of `plain`; see `compile_speculative`."""
     request = self.place(request.replace(hints=None))
     with self.scope():
       return self._jit_plain.lower(self.target.params, request).compile()
 
-  def _without_unread(self, request: Request) -> Request:
+  def _without_unread(
+      self, request: requests_lib.Request
+  ) -> requests_lib.Request:
     """Returns a request that does not compile again for unread hints."""
     return request if self.reads_hints else request.replace(hints=None)
 
-  def place(self, request: Request) -> Request:
+  def place(self, request: requests_lib.Request) -> requests_lib.Request:
     """Puts a request where it is decoded, if it does not lie there yet.
 
     Raises:
@@ -441,30 +369,33 @@ class TokenDecoder:
       yield
 
   def _decode(
-      self, setup: state_lib.Setup, fold: outcome_lib.Fold, request: Request
+      self,
+      setup: state_lib.Setup,
+      fold: outcome_lib.Fold,
+      request: requests_lib.Request,
   ) -> tuple[state_lib.State, loop.Work, Any]:
     keys = state_lib.row_keys(
         request.seed, request.example_ids, self.num_decodes
     )
     # A limit past the buffers would have the loop write beyond their ends.
     limits = jnp.minimum(request.limits, self.length)
-    return loop.decode(
+    begun = state_lib.begin(
         setup,
-        request.encoder_input_tokens,
+        request.inputs,
         keys,
         jnp.repeat(limits, self.num_decodes),
         length=self.length,
         hints=request.hints,
         features=request.features,
-        fold=fold,
     )
+    return loop.decode(setup, begun, fold)
 
   def _speculative(
       self,
       fold: outcome_lib.Fold,
       target_params: contracts.Params,
       draft_params: contracts.Params,
-      request: Request,
+      request: requests_lib.Request,
   ) -> tuple[state_lib.State, loop.Work, Any]:
     setup = state_lib.Setup(
         self.target_model,
@@ -482,7 +413,7 @@ class TokenDecoder:
     return self._decode(setup, fold, request)
 
   def _plain(
-      self, target_params: contracts.Params, request: Request
+      self, target_params: contracts.Params, request: requests_lib.Request
   ) -> Decoded:
     setup = state_lib.Setup(
         self.target_model,

@@ -13,10 +13,9 @@ import os
 from typing import Any
 
 from etils import epath
-import numpy as np
 
 from speculative_t5x.decoder import batching
-from speculative_t5x.decoder import hints as hints_lib
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.loading import models
@@ -38,8 +37,11 @@ from speculative_t5x.tasks import predictions as predictions_lib
 
 # Settings that must agree: always, for samples, and for speculative samples.
 _ALWAYS = 'target', 'num_decodes', 'targets_length', 'num_valid_tokens'
-_SAMPLED = 'topk', 'topp', 'minp', 'typicalp', 'seed'
-_SPECULATIVE = 'gamma', 'gamma_policy', 'drafter', 'verification'
+_SAMPLING = 'topk', 'topp', 'minp', 'typicalp'
+_SAMPLED = *_SAMPLING, 'seed'
+_SPECULATIVE = (
+    *('gamma', 'gamma_policy', 'drafter', 'verification'), 'draft_sampling',
+)  # fmt: skip
 # Where a checkpoint lies and how it lies on devices changes no token.
 _PLACES = 'checkpoint', 'model_parallel', 'table'
 
@@ -332,39 +334,36 @@ class _Decoders:
         checkpoint_path=self._checkpoint_path or record.target.checkpoint,
         target_config=config,
         dtype=record.target.dtype,
-        topk=record.topk,
-        topp=record.topp,
-        minp=_setting(record, 'minp'),
-        typicalp=_setting(record, 'typicalp'),
         seed=record.seed,
         mesh_shape=_mesh_shape(record),
         matmul_precision=record.matmul_precision,
     )
 
-  def request(self, run: _Run, row: int) -> token_decoder.Request:
+  def request(self, run: _Run, row: int) -> requests_lib.Request:
     """Returns the batch that held a row of a run."""
     decoder, record = self.of(run), run.record
     size = record.batch_size
     start = row // size * size
     rows = run.rows[start : start + size]
-    draft_temperature = record.drafter and record.drafter.temperature
-    if draft_temperature is None:
-      draft_temperature = record.temperature
-    workload = self._workload(record)
-    (request,) = batching.requests(
-        batching.pad(
-            [each[predictions_lib.INPUT_TOKENS] for each in rows],
-            record.inputs_length,
-        ),
-        np.asarray([each['example_id'] for each in rows], np.int32),
-        batch_size=size,
-        length=record.targets_length,
-        seed=record.seed,
-        sampling=workload.sampling(record.temperature),
-        draft_sampling=workload.sampling(draft_temperature),
-        hints=hints_lib.stack(
-            [each.get(predictions_lib.HINT_TOKENS, []) for each in rows]
-        ),
+    sampling = sampling_lib.Sampling(
+        record.temperature, *(_setting(record, key) for key in _SAMPLING)
+    )
+    draft_sampling = sampling.replace(**(record.draft_sampling or {}))
+    if record.drafter and record.drafter.temperature is not None:
+      draft_sampling = draft_sampling.replace(
+          temperature=record.drafter.temperature
+      )
+    (request,) = (
+        self._workload(record)
+        .requests(size, sampling, draft_sampling)
+        .of([
+            requests_lib.Row(
+                each[predictions_lib.INPUT_TOKENS],
+                each['example_id'],
+                each.get(predictions_lib.HINT_TOKENS, []),
+            )
+            for each in rows
+        ])
     )
     return decoder.place(request)
 

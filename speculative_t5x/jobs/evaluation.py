@@ -7,14 +7,14 @@ import dataclasses
 import functools
 import itertools
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 from etils import epath
 import numpy as np
 import seqio
 
 from speculative_t5x.decoder import batching
-from speculative_t5x.decoder import hints as hints_lib
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.jobs.outputs import chunks as chunks_lib
@@ -35,7 +35,7 @@ from speculative_t5x.research.measurement import walltimes
 from speculative_t5x.research.reports import console
 from speculative_t5x.research.reports import eval_table
 from speculative_t5x.research.reports import token_trace
-from speculative_t5x.speculation import sampling
+from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.tasks import examples as examples_lib
 from speculative_t5x.tasks import predictions as predictions_lib
 from speculative_t5x.tasks import task_metrics
@@ -58,9 +58,16 @@ class _Setup:
   output_dir: str
 
 
+class _Todo(NamedTuple):
+  """What one configuration decodes."""
+
+  samplings: sampling_lib.Pair
+  chunks: chunks_lib.Chunks
+
+
 @dataclasses.dataclass(frozen=True)
 class _Result:
-  """What one temperature gave; `metrics` by side."""
+  """What one sampling gave; `metrics` by side."""
 
   record: run_record.RunRecord
   metrics: dict[str, task_metrics.MetricValues]
@@ -73,8 +80,8 @@ def evaluate(
     output_dir: str,
     gamma: int,
     num_examples: int | None = None,
-    temperature: float | Sequence[float] = 0.0,
-    draft_temperature: float | None = None,
+    samplings: Sequence[sampling_lib.Sampling] = (sampling_lib.GREEDY,),
+    draft_samplings: Sequence[sampling_lib.Sampling] = (),
     num_decodes: int = 1,
     batch_size: int = 1,
     repeats: int = 1,
@@ -92,8 +99,9 @@ def evaluate(
     output_dir: see `outputs.output_folder`.
     gamma: draft tokens per block, at least 1.
     num_examples: how many are decoded, from the first on; None for all.
-    temperature: one, or several to be run one after the other.
-    draft_temperature: None for the target's.
+    samplings: Samplings of the target, which are run one after the other.
+    draft_samplings: Samplings of the drafter: one for all, or one per sampling
+      of the target; none for the target's.
     num_decodes: samples per example; the best one of each is scored.
     batch_size: examples decoded together; rounded up to a multiple of the
       mesh's data axis.
@@ -119,9 +127,7 @@ def evaluate(
   )
   source.check_source(drafter)
   task_metrics.check_loggers(loggers)
-  temperatures = arguments.several('temperature', temperature)
-  for each in (*temperatures, draft_temperature or 0.0):
-    workload.sampling(each)  # before anything is read
+  pairs = sampling_lib.pairs(samplings, draft_samplings)
   mesh = workload.make_mesh()
   batch_size = workload_lib.pad_batch(mesh, batch_size)
   with folder_lock.hold(output_dir):
@@ -152,13 +158,13 @@ def evaluate(
         chunk_batches,
         output_dir,
     )
-    todo = [_chunks(setup, each, draft_temperature) for each in temperatures]
-    todo[0].check_alone(_VARYING)
+    todo = [_Todo(each, _chunks(setup, each)) for each in pairs]
+    todo[0].chunks.check_alone(_VARYING)
     folder = output_folder.OutputFolder(output_dir, 'eval')
     found = []
-    for chunks in todo:
-      found.append(_evaluate_at(setup, chunks))
-      folder.add(found[-1].record, chunks)
+    for each in todo:
+      found.append(_evaluate(setup, each))
+      folder.add(found[-1].record, each.chunks)
     results = folder.finish()
     if loggers:
       _log(loggers, setup, target.checkpoint.step, found)
@@ -171,44 +177,25 @@ def evaluate(
   return records
 
 
-def _requests(
-    setup: _Setup, temperature: float, draft_temperature: float
-) -> list[token_decoder.Request]:
-  requests = batching.requests(
-      setup.examples.tokens,
-      setup.examples.example_ids,
-      batch_size=setup.batch_size,
-      length=setup.decoder.length,
-      seed=setup.workload.seed,
-      sampling=setup.workload.sampling(temperature),
-      draft_sampling=setup.workload.sampling(draft_temperature),
-      rule=setup.workload.rule,
-      hints=hints_lib.stack(setup.examples.hints),
-  )
-  return [setup.decoder.place(request) for request in requests]
-
-
 def _chunks(
-    setup: _Setup, temperature: float, draft_temperature: float | None
+    setup: _Setup, samplings: sampling_lib.Pair
 ) -> chunks_lib.Chunks:
-  """Returns the chunks of one temperature."""
-  if draft_temperature is None:
-    draft_temperature = temperature
+  """Returns the chunks of one configuration."""
   return chunks_lib.Chunks(
       setup.output_dir,
-      _settings(setup, temperature, draft_temperature),
+      _settings(setup, samplings),
       {
           'chunk_batches': setup.chunk_batches,
           'network_configs': provenance.network_configs(setup.decoder),
       },
-      f'temperature {temperature:g}',
+      f'temperature {samplings.target.temperature:g}',
   )
 
 
-def _evaluate_at(setup: _Setup, chunks: chunks_lib.Chunks) -> _Result:
-  """Decodes and judges all examples at the temperature of the chunks."""
-  settings = chunks.record
-  found = _take_chunks(setup, chunks)
+def _evaluate(setup: _Setup, todo: _Todo) -> _Result:
+  """Decodes and judges all examples in one sampling."""
+  settings = todo.chunks.record
+  found = _take_chunks(setup, todo)
   plain, speculative = (
       tallies.join(
           [run_record.from_dict(c.values[side], tallies.Tally) for c in found]
@@ -227,26 +214,30 @@ def _evaluate_at(setup: _Setup, chunks: chunks_lib.Chunks) -> _Result:
   return _Result(record, metrics)
 
 
-def _take_chunks(
-    setup: _Setup, chunks: chunks_lib.Chunks
-) -> list[chunks_lib.Chunk]:
+def _take_chunks(setup: _Setup, todo: _Todo) -> list[chunks_lib.Chunk]:
   """Returns all chunks, of earlier runs or decoded here."""
-  temperature, size = chunks.record.temperature, setup.batch_size
-  batches = _requests(setup, temperature, chunks.record.drafter.temperature)
+  size = setup.batch_size
+  temperature = todo.samplings.target.temperature
+  requests = setup.workload.requests(size, *todo.samplings).of(
+      workload_lib.request_rows(setup.examples)
+  )
   timer = interleaved.Timer(
       (setup.decoder.plain, setup.decoder.speculative), repeats=setup.repeats
   )
   found, first = [], 0
-  with progress.Progress(f'temperature {temperature:g}', len(batches)) as shown:
-    for part in batching.parts(batches, setup.chunk_batches):
+  num_batches = -(-len(setup.examples.rows) // size)
+  with progress.Progress(f'temperature {temperature:g}', num_batches) as shown:
+    for part in batching.parts(requests, setup.chunk_batches):
       end = first + len(part)
       own = dataclasses.replace(
           setup, examples=setup.examples.part(first * size, end * size)
       )
+      batches = [setup.decoder.place(request) for request in part]
       decode = functools.partial(
-          _decode_chunk, own, temperature, part, timer, first, shown
+          _decode_chunk, own, todo.samplings, batches, timer, first, shown
       )
-      found.append(chunks.take(len(found), _identity(own.examples), decode))
+      chunk = todo.chunks.take(len(found), _identity(own.examples), decode)
+      found.append(chunk)
       shown.show(end)
       first = end
   return found
@@ -254,8 +245,8 @@ def _take_chunks(
 
 def _decode_chunk(
     setup: _Setup,
-    temperature: float,
-    batches: list[token_decoder.Request],
+    samplings: sampling_lib.Pair,
+    batches: list[requests_lib.Request],
     timer: interleaved.Timer,
     first: int,
     shown: progress.Progress,
@@ -266,8 +257,7 @@ def _decode_chunk(
   for decoded in itertools.chain(*(run.decoded for run in runs)):
     token_decoder.check_finite(decoded)
   counted = None
-  is_greedy = temperature <= sampling.MIN_TEMPERATURE
-  if is_greedy and setup.workload.rule.is_lossless:
+  if samplings.target.is_greedy and setup.workload.rule.is_lossless:
     counted = greedy.compare(decoder, batches, *runs)
   count = len(examples.tokens)
   sides, values = {}, {'greedy': counted and dataclasses.asdict(counted)}
@@ -280,6 +270,7 @@ def _decode_chunk(
       name: {key: x.tolist() for key, x in side.aux_values.items()}
       for name, side in sides.items()
   }
+  temperature = samplings.target.temperature
   rows = predictions_lib.rows(examples, temperature, sides)
   return chunks_lib.Content([json_lines.dumps(row) for row in rows], values)
 
@@ -327,13 +318,12 @@ def _log(
 
 
 def _settings(
-    setup: _Setup, temperature: float, draft_temperature: float
+    setup: _Setup, samplings: sampling_lib.Pair
 ) -> run_record.RunRecord:
   return setup.workload.new_record(
       'eval',
       setup.decoder,
-      temperature,
-      draft_temperature,
+      *samplings,
       num_examples=len(setup.examples.tokens),
       truncated_inputs=setup.examples.num_truncated,
       unknown_inputs=setup.examples.num_unknown,
@@ -346,9 +336,8 @@ def _show(setup: _Setup, number: int) -> None:
   """Prints the tokens of one example, one line per target call."""
   only = setup.examples.part(number, number + 1)
   num_rows = sharding.round_up(setup.decoder.mesh, 1)
-  request = _requests(
-      dataclasses.replace(setup, examples=only, batch_size=num_rows), 0.0, 0.0
-  )[0]
+  requests = setup.workload.requests(num_rows, sampling_lib.GREEDY)
+  (request,) = requests.of(workload_lib.request_rows(only))
   progress.say(f'tracing example {number}')
   blocks = tracing.trace(setup.decoder, request)
   pieces = setup.examples.vocabulary.id_to_piece

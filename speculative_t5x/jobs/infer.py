@@ -13,13 +13,12 @@ import sys
 from typing import Any
 
 from etils import epath
-import jax.numpy as jnp
-import numpy as np
 
 from speculative_t5x.decoder import answers as answers_lib
 from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import counts
-from speculative_t5x.decoder import hints as hints_lib
+from speculative_t5x.decoder import engine as engine_lib
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.jobs.outputs import chunks as chunks_lib
@@ -37,6 +36,7 @@ from speculative_t5x.research.measurement import provenance
 from speculative_t5x.research.measurement import tallies
 from speculative_t5x.research.measurement import walltimes
 from speculative_t5x.research.reports import readings
+from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.tasks import inputs as inputs_lib
 from speculative_t5x.tasks import predictions as predictions_lib
 from speculative_t5x.tasks import text_files
@@ -62,41 +62,22 @@ class _Columns:
   tokens: bool = False
 
 
-class _WithAnswers:
-  """Decodes requests with earlier answers as hints.
-
-  Attributes:
-    identity: what the answers that are found depend on, as JSON.
-    last_hints: all hints of the last request, see `token_decoder.Request`.
-  """
-
-  def __init__(self, finder: answers_lib.Finder):
-    self.identity = [finder.store.digest, finder.count, finder.min_similarity]
-    self.last_hints: np.ndarray | None = None
-    self._finder = finder
-
-  def __call__(self, request: token_decoder.Request) -> token_decoder.Decoded:
-    request = self._finder(request)
-    self.last_hints = request.hints
-    return self._finder.decoder.speculative(request)
-
-
 @dataclasses.dataclass(frozen=True)
 class _Setup:
   """What all chunks of a job share."""
 
   workload: workload_lib.Workload
-  decoder: token_decoder.TokenDecoder
+  engine: engine_lib.Engine
   vocabulary: vocabularies.Vocabulary
-  temperature: float
-  draft_temperature: float
-  batch_size: int
+  requests: requests_lib.Requests
   chunk_batches: int
   columns: _Columns
   is_speculative: bool
-  answers: _WithAnswers | None
-  timer: interleaved.Timer
   shown: progress.Progress
+
+  @property
+  def decoder(self) -> token_decoder.TokenDecoder:
+    return self.engine.decoder
 
 
 def infer(
@@ -113,8 +94,8 @@ def infer(
     output_dir: str | None = None,
     gamma: int = 5,
     num_examples: int | None = None,
-    temperature: float = 0.0,
-    draft_temperature: float | None = None,
+    sampling: sampling_lib.Sampling = sampling_lib.GREEDY,
+    draft_sampling: sampling_lib.Sampling | None = None,
     num_decodes: int = 1,
     batch_size: int = 1,
     scores: bool = False,
@@ -143,8 +124,8 @@ def infer(
       standard output.
     gamma: draft tokens per block, at least 1; unused without a drafter.
     num_examples: how many are decoded at most, from the first on.
-    temperature: 0 is argmax.
-    draft_temperature: None for the target's.
+    sampling: Sampling of the target; the default is argmax.
+    draft_sampling: Sampling of the drafter; None for the target's.
     num_decodes: samples per input.
     batch_size: inputs decoded together; rounded up to a multiple of the
       mesh's data axis.
@@ -168,11 +149,6 @@ def infer(
   )
   if drafter is not None:
     source.check_source(drafter)
-  temperature = float(temperature)
-  if draft_temperature is None:
-    draft_temperature = temperature
-  for each in (temperature, draft_temperature):
-    workload.sampling(each)  # before anything is read
   if answers is not None and answers.append and output_dir is None:
     raise ValueError(
         'ANSWERS_APPEND adds the predictions of an output folder to the store,'
@@ -205,28 +181,23 @@ def infer(
         gamma=gamma,
         num_decodes=num_decodes,
     )
-    with_answers = None
+    finder = None
     if answers is not None:
       lengths = workload.task_feature_lengths
       embedder = answers_lib.Embedder(
           decoder.target, vocabulary, lengths['inputs']
       )
-      with_answers = _find_answers(answers, decoder, embedder)
-    way = decoder.plain if drafter is None else decoder.speculative
+      finder = _find_answers(answers, decoder, embedder)
     num_inputs = _num_inputs(workload, paths, num_examples)
     total = num_inputs and -(-num_inputs // batch_size)
     setup = _Setup(
         workload,
-        decoder,
+        engine_lib.Engine(decoder, is_plain=drafter is None, answers=finder),
         vocabulary,
-        temperature,
-        draft_temperature,
-        batch_size,
+        workload.requests(batch_size, sampling, draft_sampling),
         chunk_batches if output_dir is not None else 1,
         _Columns(scores, statistics, tokens),
         drafter is not None,
-        with_answers,
-        interleaved.Timer([with_answers or way]),
         stack.enter_context(progress.Progress('infer', total)),
     )
     read = _read(
@@ -262,7 +233,7 @@ def _find_answers(
     answers: answers_lib.Folder,
     decoder: token_decoder.TokenDecoder,
     embedder: answers_lib.Embedder,
-) -> _WithAnswers | None:
+) -> answers_lib.Finder | None:
   """Opens the store; returns None if it is only filled, or has no answers yet.
 
   Raises:
@@ -274,7 +245,7 @@ def _find_answers(
   store = answers.open(embedder)
   if not (decoder.reads_hints and len(store)):
     return None
-  return _WithAnswers(answers.finder(decoder, store))
+  return answers.finder(decoder, store)
 
 
 def _answers_in(
@@ -364,9 +335,9 @@ def _settings(
   record = setup.workload.new_record(
       'infer',
       setup.decoder,
-      setup.temperature,
-      setup.draft_temperature,
-      batch_size=setup.batch_size,
+      setup.requests.sampling,
+      setup.requests.draft_sampling,
+      batch_size=setup.requests.batch_size,
       repeats=1,
   )
   if paths is not None:
@@ -469,15 +440,17 @@ def _take_chunks(
     setup: _Setup, inputs: Iterator[inputs_lib.Input], take: _Take
 ) -> Iterator[Any]:
   """Yields what `take` returns for each chunk of the inputs."""
-  chunk_size = setup.batch_size * setup.chunk_batches
-  answers = [setup.answers.identity] if setup.answers else []
+  batch_size = setup.requests.batch_size
+  chunk_size = batch_size * setup.chunk_batches
+  finder = setup.engine.answers
+  answers = [finder.identity] if finder else []
   for number, part in enumerate(batching.parts(inputs, chunk_size)):
     yield take(
         number,
         [*map(_identity, part), *answers],
         lambda number=number, part=part: _decode_chunk(setup, number, part),
     )
-    num_batches = -(-len(part) // setup.batch_size)
+    num_batches = -(-len(part) // batch_size)
     setup.shown.show(number * setup.chunk_batches + num_batches)
 
 
@@ -491,28 +464,25 @@ def _decode_chunk(
     setup: _Setup, number: int, part: list[inputs_lib.Input]
 ) -> chunks_lib.Content:
   """Returns predictions, counts and times of some inputs."""
-  batches = _requests(setup, part)
-  # Rows of limit 0 end at once: this compiles, and decodes nothing.
-  setup.timer.warm_up(
-      batches[0].replace(limits=jnp.zeros_like(batches[0].limits))
+  rows = [
+      requests_lib.Row(x.tokens, x.example_id, x.hints, not x.is_empty)
+      for x in part
+  ]
+  if not setup.engine.is_warm:
+    progress.say('compiling and warming up')
+  results = []
+  for result in setup.engine.stream(setup.requests.of(rows)):
+    results.append(result)
+    setup.shown.show(number * setup.chunk_batches + len(results))
+  tally = tallies.Tally(
+      counts.total([each.decoded for each in results]),
+      tuple(each.seconds for each in results),
+      setup.engine.compile_s,
   )
-  hints = [] if setup.answers else [each.hints for each in part]
-
-  def after(num_done):
-    if setup.answers:
-      found = setup.answers.last_hints
-      hints.extend(hints_lib.unstack(found))
-    setup.shown.show(num_done)
-
-  (run,) = setup.timer.run(
-      batches, first=number * setup.chunk_batches, after=after
-  )
-  for decoded in run.decoded:
-    token_decoder.check_finite(decoded)
   return chunks_lib.Content(
-      [json_lines.dumps(row) for row in _rows(setup, part, hints, run)],
+      [json_lines.dumps(row) for row in _rows(setup, part, results)],
       {
-          'run': dataclasses.asdict(run.tally()),
+          'run': dataclasses.asdict(tally),
           'num_examples': len(part),
           'truncated_inputs': sum(each.is_truncated for each in part),
           'unknown_inputs': sum(not each.is_known for each in part),
@@ -520,46 +490,23 @@ def _decode_chunk(
   )
 
 
-def _requests(
-    setup: _Setup, part: list[inputs_lib.Input]
-) -> list[token_decoder.Request]:
-  hints = hints_lib.stack([each.hints for each in part])
-  requests = batching.requests(
-      batching.pad(
-          [each.tokens for each in part],
-          setup.workload.task_feature_lengths['inputs'],
-      ),
-      np.asarray([each.example_id for each in part], np.int32),
-      batch_size=setup.batch_size,
-      length=np.where(
-          [each.is_empty for each in part], 0, setup.decoder.length
-      ),
-      seed=setup.workload.seed,
-      sampling=setup.workload.sampling(setup.temperature),
-      draft_sampling=setup.workload.sampling(setup.draft_temperature),
-      rule=setup.workload.rule,
-      hints=hints,
-  )
-  return [setup.decoder.place(request) for request in requests]
-
-
 def _rows(
     setup: _Setup,
     part: list[inputs_lib.Input],
-    hints: list[list[list[int]]],
-    run: interleaved.Run,
+    results: list[engine_lib.Result],
 ) -> Iterator[dict[str, Any]]:
   """Yields the rows of `predictions.jsonl`, one per input.
 
   Args:
     setup: what all chunks of the job share.
     part: inputs of the chunk.
-    hints: hints that each input was decoded with.
-    run: the run in which the inputs were decoded.
+    results: Results of the requests of these inputs.
   """
-  decoder = setup.decoder
   found = predictions_lib.read(
-      run.decoded, len(part), decoder, setup.vocabulary
+      [each.decoded for each in results],
+      len(part),
+      setup.decoder,
+      setup.vocabulary,
   )
   columns = {
       'example_id': [each.example_id for each in part],
@@ -575,6 +522,7 @@ def _rows(
     ]
   if setup.columns.tokens:
     columns[predictions_lib.INPUT_TOKENS] = [list(x.tokens) for x in part]
+    hints = [x for each in results for x in requests_lib.hints_of(each.request)]
     columns |= predictions_lib.hint_tokens(hints[: len(part)])
     columns[predictions_lib.TOKENS] = predictions_lib.unwrap(found.tokens)
   for each, row in zip(part, zip(*columns.values(), strict=True), strict=True):

@@ -35,6 +35,7 @@ from speculative_t5x.research.reports import console
 from speculative_t5x.research.reports import runs
 from speculative_t5x.research.reports import token_trace
 from speculative_t5x.research.simulation import simulated_walltimes
+from speculative_t5x.speculation import sampling as sampling_lib
 
 _ALL = _SIMULATED, _MEASURED = 'simulated', 'measured'  # folders of records
 _TABLE, _OF_TABLE = 'token_counts', 'measured_ngrams'  # folders of Table 3
@@ -162,7 +163,7 @@ def figure1(
     output_dir: Path,
     decoder: text_decoder.TextDecoder,
     text: str,
-    temperature: float,
+    sampling: sampling_lib.Sampling = sampling_lib.GREEDY,
 ) -> None:
   """Draws the decoding of a sentence as a page, a picture and terminal text.
 
@@ -170,9 +171,9 @@ def figure1(
     output_dir: gets figure1.html, .pdf and .png; the terminal gets the rest.
     decoder: decodes it.
     text: its input.
-    temperature: 0 is argmax.
+    sampling: Sampling of target and drafter; the default is argmax.
   """
-  shown = token_trace.trace(decoder, text, temperature=temperature)
+  shown = token_trace.trace(decoder, text, sampling=sampling)
   console.show(shown)
   page = decoded_sentence.page(shown)
   _write(output_dir, 'figure1.html', page, is_shown=False)

@@ -14,8 +14,6 @@ import itertools
 import math
 import sys
 
-from speculative_t5x.decoder import batching
-from speculative_t5x.decoder import hints as hints_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.jobs.outputs import output_folder
@@ -82,7 +80,8 @@ def measure_walltime(
     policies: Sequence[contracts.DraftLengthPolicy] = (),
     one_at_a_time: bool = False,
     num_examples: int = 100,
-    temperature: float | Sequence[float] = (0.0, 1.0),
+    samplings: Sequence[sampling_lib.Sampling] = (sampling_lib.GREEDY,),
+    draft_samplings: Sequence[sampling_lib.Sampling] = (),
     batch_size: int | Sequence[int] = 1,
     repeats: int = 3,
     alpha_tokens: int = 10_000,
@@ -100,7 +99,9 @@ def measure_walltime(
     one_at_a_time: measures only the combinations in which at most one of
       drafter, rule and policy is not the first of those given.
     num_examples: how many are timed, from the first on.
-    temperature: one or several.
+    samplings: Samplings of the target, one or several.
+    draft_samplings: Samplings of the drafter: one for all, or one per sampling
+      of the target; none for the target's.
     batch_size: examples decoded together, one or several.
     repeats: how often each batch is timed; the median counts.
     alpha_tokens: alpha is estimated on so many tokens that the target wrote,
@@ -117,9 +118,7 @@ def measure_walltime(
   )
   gammas = arguments.several_counts('gamma', gamma)
   batch_sizes = arguments.several_counts('batch_size', batch_size)
-  temperatures = arguments.several('temperature', temperature)
-  for each in temperatures:
-    workload.sampling(each)  # before anything is read
+  pairs = sampling_lib.pairs(samplings, draft_samplings)
   if not drafters:
     raise ValueError('No drafter was given. Give one, or several.')
   for drafter in drafters:
@@ -159,7 +158,7 @@ def measure_walltime(
         output_folder.OutputFolder(output_dir, 'walltime'),
         examples,
         sum(map(len, variants))
-        * math.prod(map(len, (gammas, batch_sizes, temperatures))),
+        * math.prod(map(len, (gammas, batch_sizes, pairs))),
         num_examples,
         alpha_tokens,
         repeats,
@@ -167,7 +166,7 @@ def measure_walltime(
     records, lines = [], []
     for each in variants:
       measured, told = _measure_drafter(
-          setup, decoder, each, gammas, batch_sizes, temperatures
+          setup, decoder, each, gammas, batch_sizes, pairs
       )
       records += measured
       lines += told
@@ -228,12 +227,12 @@ def _load_decoders(
 
 
 def _measure_drafter(
-    setup: _Setup, decoder, workloads, gammas, batch_sizes, temperatures
+    setup: _Setup, decoder, workloads, gammas, batch_sizes, pairs
 ) -> tuple[list[run_record.RunRecord], list[str]]:
   """Measures all configurations of one drafter; returns records and advice."""
   alphas = {  # of all rules and policies
-      temperature: _find_alpha(setup, decoder, temperature, max(gammas))
-      for temperature in temperatures
+      samplings: _find_alpha(setup, decoder, samplings, max(gammas))
+      for samplings in pairs
   }
   records, lines = [], []
   for each in workloads:
@@ -248,12 +247,12 @@ def _measure_drafter(
         gammas,
         batch_sizes,
     )
-    for (batch_size, temperature), own in found.items():
+    for (batch_size, samplings), own in found.items():
       records += own
-      told = advice.advise(own, alphas[temperature].tokens_per_call)
+      told = advice.advise(own, alphas[samplings].tokens_per_call)
       name = (
-          f'{readings.method(own[0])}, temperature {temperature:g}, batch'
-          f' {batch_size}'
+          f'{readings.method(own[0])}, temperature'
+          f' {samplings.target.temperature:g}, batch {batch_size}'
       )
       lines.append(f'{name}: {advice.describe(told)}')
       if costs := advice.describe_costs(own):
@@ -262,12 +261,16 @@ def _measure_drafter(
 
 
 def _measure_workload(
-    setup: _Setup, decoder, alphas: Mapping[float, _Alpha], gammas, batch_sizes
-) -> dict[tuple[int, float], list[run_record.RunRecord]]:
+    setup: _Setup,
+    decoder,
+    alphas: Mapping[sampling_lib.Pair, _Alpha],
+    gammas,
+    batch_sizes,
+) -> dict[tuple[int, sampling_lib.Pair], list[run_record.RunRecord]]:
   """Measures one drafter, rule and policy, one program after another.
 
   Returns:
-    Records of all gammas by batch size and temperature.
+    Records of all gammas by batch size and sampling.
   """
   found = {}
   for gamma in gammas:
@@ -282,38 +285,31 @@ def _measure_workload(
   return found
 
 
-def _requests(setup: _Setup, decoder, batch_size, temperature, count=None):
-  sampling = setup.workload.sampling(temperature)
-  return batching.requests(
-      setup.examples.tokens[:count],
-      setup.examples.example_ids[:count],
-      batch_size=batch_size,
-      length=decoder.length,
-      seed=setup.workload.seed,
-      sampling=sampling,
-      draft_sampling=sampling,
-      rule=setup.workload.rule,
-      hints=hints_lib.stack(setup.examples.hints[:count]),
-  )
+def _requests(setup: _Setup, batch_size, samplings, count=None):
+  rows = workload_lib.request_rows(setup.examples)[:count]
+  return setup.workload.requests(batch_size, *samplings).of(rows)
 
 
-def _find_alpha(setup: _Setup, decoder, temperature, max_gamma) -> _Alpha:
+def _find_alpha(setup: _Setup, decoder, samplings, max_gamma) -> _Alpha:
   """Returns alpha, from an earlier run of the job or measured."""
   max_gamma = max(max_gamma, _MIN_KEPT_GAMMA)
   settings = dataclasses.replace(
-      _settings(setup, decoder, _ALPHA_BATCH, temperature),
+      _settings(setup, decoder, _ALPHA_BATCH, samplings),
       gamma=max_gamma,
       num_examples=setup.alpha_tokens,
       job='alpha',
   )
-  title = f'alpha of {settings.drafter.name}, temperature {temperature:g}'
+  title = (
+      f'alpha of {settings.drafter.name}, temperature'
+      f' {samplings.target.temperature:g}'
+  )
   keys = [field.name for field in dataclasses.fields(_Alpha)]
   if known := setup.folder.read_part('alpha', settings, keys, title):
     return run_record.from_dict(known, _Alpha)
   num_rows = sharding.describe(decoder.mesh).get(sharding.DATA_AXIS, 1)
   texts = acceptance.collect(
       decoder,
-      _requests(setup, decoder, _ALPHA_BATCH * num_rows, temperature),
+      _requests(setup, _ALPHA_BATCH * num_rows, samplings),
       setup.alpha_tokens,
       name=title,
   )
@@ -332,14 +328,13 @@ def _find_alpha(setup: _Setup, decoder, temperature, max_gamma) -> _Alpha:
 
 
 def _settings(
-    setup: _Setup, decoder, batch_size, temperature
+    setup: _Setup, decoder, batch_size, samplings
 ) -> run_record.RunRecord:
   """Returns a record before anything is measured."""
   return setup.workload.new_record(
       'walltime',
       decoder,
-      temperature,
-      temperature,
+      *samplings,
       num_examples=setup.num_examples,
       batch_size=batch_size,
       repeats=setup.repeats,
@@ -348,32 +343,36 @@ def _settings(
 
 
 def _measure_configuration(
-    setup: _Setup, programs, batch_size, temperature, alpha: _Alpha
+    setup: _Setup, programs, batch_size, samplings, alpha: _Alpha
 ) -> run_record.RunRecord:
   """Returns the record of a configuration, from the folder or measured."""
-  settings = _settings(setup, programs.decoder, batch_size, temperature)
+  settings = _settings(setup, programs.decoder, batch_size, samplings)
   name = (
       f'{readings.method(settings)}, gamma {settings.gamma},'
       f' batch {batch_size},'
-      f' temperature {temperature:g}'
+      f' temperature {samplings.target.temperature:g}'
   )
   record = setup.folder.find(settings, name, setup.num_configurations)
   if record is None:
-    record = _measure(setup, programs, settings, name)
+    record = _measure(setup, programs, samplings, settings, name)
   record = walltimes.add_alpha(record, alpha.estimate, setup.workload.rule)
   setup.folder.add(record)
   return record
 
 
 def _measure(
-    setup: _Setup, programs, settings: run_record.RunRecord, name: str
+    setup: _Setup,
+    programs,
+    samplings: sampling_lib.Pair,
+    settings: run_record.RunRecord,
+    name: str,
 ) -> run_record.RunRecord:
   """Times both ways of decoding and scores their texts."""
-  decoder, temperature = programs.decoder, settings.temperature
+  decoder = programs.decoder
   count, batch_size = setup.num_examples, settings.batch_size
   batches = [
       decoder.place(request)
-      for request in _requests(setup, decoder, batch_size, temperature, count)
+      for request in _requests(setup, batch_size, samplings, count)
   ]
   found = walltimes.measure(programs, batches, settings, name)
   examples = setup.examples.first(count)
@@ -392,8 +391,7 @@ def _measure(
       unknown_inputs=examples.num_unknown,
       quality=run_record.BothRuns(judge(found.plain), judge(found.speculative)),
   )
-  is_greedy = temperature <= sampling_lib.MIN_TEMPERATURE
-  if is_greedy and setup.workload.rule.is_lossless:
+  if samplings.target.is_greedy and setup.workload.rule.is_lossless:
     counted = greedy.compare(decoder, batches, found.plain, found.speculative)
     record = dataclasses.replace(record, greedy=counted)
   return record

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import models
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.compatibility import pairing
 from speculative_t5x.loading.drafters import source
+from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
-from speculative_t5x.networks import t5
 from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import provenance
@@ -31,7 +32,7 @@ if TYPE_CHECKING:  # imports seqio and TensorFlow, which files do not need
 
 @dataclasses.dataclass(frozen=True)
 class Workload:
-  """A split of a task, a target, and how outputs are sampled.
+  """A split of a task, a target, and how it decodes.
 
   Attributes:
     mixture_or_task_name: a registered seqio task; None if files are decoded.
@@ -41,11 +42,6 @@ class Workload:
     target_config: the target's network; None for the sizes that the checkpoint
       states.
     dtype: dtype to decode in, where `target_config` is None.
-    topk: keep the k likeliest tokens; 0 is off.
-    topp: keep the likeliest tokens of this mass; 0 or 1 is off.
-    minp: keep tokens at least this share as likely as the likeliest; 0 is off.
-    typicalp: keep the tokens of this mass whose information is closest to the
-      entropy; 0 or 1 is off.
     seed: seed of the samples.
     rule: which draft tokens are accepted, see `speculative_t5x.rules`.
     mesh_shape: number of devices over which the examples of a batch are split,
@@ -61,12 +57,8 @@ class Workload:
   split: str
   task_feature_lengths: Mapping[str, int]
   checkpoint_path: str
-  target_config: t5.T5Config | None = None
+  target_config: network.Network | None = None
   dtype: str = 'float32'
-  topk: int = 0
-  topp: float = 0.0
-  minp: float = 0.0
-  typicalp: float = 0.0
   seed: int = 0
   rule: contracts.Rule = verification.TOKENWISE
   mesh_shape: Sequence[int] = (1, 1)
@@ -76,7 +68,7 @@ class Workload:
 
   def __post_init__(self):
     draft_length.check(self.policy)
-    token_decoder.check_int32('seed', self.seed)
+    requests_lib.check_int32('seed', self.seed)
     description.check(self.rule)
 
   @property
@@ -91,14 +83,27 @@ class Workload:
     """Returns the number from which on ids are masked; None for no mask."""
     return vocabulary.num_ids if self.mask_padded_ids else None
 
-  def sampling(self, temperature: float) -> sampling_lib.Sampling:
-    """Returns the sampling at a temperature.
+  def requests(
+      self,
+      batch_size: int,
+      sampling: sampling_lib.Sampling,
+      draft_sampling: sampling_lib.Sampling | None = None,
+  ) -> requests_lib.Requests:
+    """Returns what makes the requests of this workload.
 
-    Raises:
-      ValueError: for a value out of range.
+    Args:
+      batch_size: Inputs per request.
+      sampling: Sampling of the target.
+      draft_sampling: Sampling of the drafter; None for the target's.
     """
-    return sampling_lib.make_sampling(
-        temperature, self.topk, self.topp, self.minp, self.typicalp
+    return requests_lib.Requests(
+        inputs_length=self.task_feature_lengths['inputs'],
+        length=self.length,
+        batch_size=batch_size,
+        sampling=sampling,
+        draft_sampling=draft_sampling,
+        seed=self.seed,
+        rule=self.rule,
     )
 
   def load_decoder(
@@ -141,8 +146,8 @@ class Workload:
       self,
       job: str,
       decoder: token_decoder.TokenDecoder,
-      temperature: float,
-      draft_temperature: float,
+      sampling: sampling_lib.Sampling,
+      draft_sampling: sampling_lib.Sampling | None = None,
       **values: Any,
   ) -> run_record.RunRecord:
     """Returns the record of a configuration before it is measured.
@@ -150,21 +155,17 @@ class Workload:
     Args:
       job: name of the job.
       decoder: target, drafter and gamma.
-      temperature: the target's temperature.
-      draft_temperature: the drafter's temperature.
+      sampling: Sampling of the target.
+      draft_sampling: Sampling of the drafter; None for the target's.
       **values: further settings of the record.
     """
     return provenance.new_record(
         job,
         **provenance.describe_decoding(
-            decoder, self.rule, temperature, draft_temperature
+            decoder, self.rule, sampling, draft_sampling
         ),
         task=self.mixture_or_task_name,
         split=self.split,
-        topk=self.topk,
-        topp=self.topp,
-        minp=self.minp,
-        typicalp=self.typicalp,
         seed=self.seed,
         inputs_length=self.task_feature_lengths['inputs'],
         **values,
@@ -285,6 +286,14 @@ def bind_vocabulary(
   models.fit_vocabulary(examples.vocabulary, target)
   name = f'of {examples.task.name}'
   return target.with_vocabulary(name, examples.vocabulary.eos_id)
+
+
+def request_rows(examples: 'examples_lib.Examples') -> list[requests_lib.Row]:
+  """Returns examples of a task as rows of requests."""
+  return [
+      requests_lib.Row(each.tokens, each.example_id, each.hints)
+      for each in examples.rows
+  ]
 
 
 def load_drafter(read: Callable[[], source.Drafting]) -> source.Drafting:

@@ -140,6 +140,8 @@ class RunRecord:
   topp: float | None = None
   minp: float | None = None
   typicalp: float | None = None
+  # What else differs in the drafter's sampling, by the names above.
+  draft_sampling: Mapping[str, float] | None = None
   num_decodes: int | None = None
   seed: int | None = None
   batch_size: int | None = None

@@ -17,7 +17,6 @@ from jax import lax
 import jax.numpy as jnp
 import numpy as np
 
-from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import step as step_lib
@@ -62,66 +61,38 @@ class Work(NamedTuple):
 
 
 def start(
-    setup: state_lib.Setup,
-    inputs: contracts.Inputs,
-    keys: jax.Array,
-    limits: jax.Array,
-    *,
-    length: int,
-    hints: jax.Array | None = None,
-    features: Any = None,
+    begun: tuple[state_lib.Batch, state_lib.State],
     fold: outcome_lib.Fold = outcome_lib.NOTHING,
 ) -> Run:
-  """Reads inputs; no token is decoded yet. See `state.begin`."""
-  batch, state = state_lib.begin(
-      setup,
-      inputs,
-      keys,
-      limits,
-      length=length,
-      hints=hints,
-      features=features,
-  )
-  gamma = setup.drafter.max_draft_tokens
-  return Run(batch, state, fold.init(limits.shape[0], length, gamma))
+  """Returns rows of which no token is decoded yet.
+
+  Args:
+    begun: What `state.begin` returned.
+    fold: What is kept of the outcomes (static).
+  """
+  batch, state = begun
+  rows, length = state.sequences.shape
+  gamma = state.outcome.draft_tokens.shape[1]
+  return Run(batch, state, fold.init(rows, length, gamma))
 
 
 def decode(
     setup: state_lib.Setup,
-    inputs: contracts.Inputs,
-    keys: jax.Array,
-    limits: jax.Array,
-    *,
-    length: int,
-    hints: jax.Array | None = None,
-    features: Any = None,
+    begun: tuple[state_lib.Batch, state_lib.State],
     fold: outcome_lib.Fold = outcome_lib.NOTHING,
 ) -> tuple[state_lib.State, Work, Any]:
   """Decodes a batch from its first token to its last.
 
   Args:
-    setup: models, drafter and rules.
-    inputs: one row per example.
-    keys: [rows] typed PRNG keys, see `state.row_keys`.
-    limits: [rows] int32, the most tokens of each row.
-    length: of the longest output (static).
-    hints: see `contracts.Context`.
-    features: of the target, see `contracts.Model.start`; None to compute them.
-    fold: what is kept of the outcomes (static).
+    setup: Models, drafter and rules.
+    begun: What `state.begin` returned for this setup.
+    fold: What is kept of the outcomes (static).
   Returns:
     The last state, the work of the loop, and what was kept.
   """
-  run = start(
-      setup,
-      inputs,
-      keys,
-      limits,
-      length=length,
-      hints=hints,
-      features=features,
-      fold=fold,
-  )
+  run = start(begun, fold)
   # Each call commits a token, so that no row makes more than `length`.
+  length = run.state.sequences.shape[1]
   run, work = advance(setup, run, length, fold=fold)
   return run.state, work, run.kept
 

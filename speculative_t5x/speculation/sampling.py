@@ -13,19 +13,27 @@ log-probability of whatever is drawn is not finite.
 Legend: vocab. `...` stands for any leading axes.
 """
 
+from collections.abc import Sequence
+import numbers
+from typing import NamedTuple
+
 from flax import struct
 import jax
 from jax import lax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, UInt32
+import numpy as np
 
 MIN_TEMPERATURE = 1e-4  # at or below it, argmax (T5X's constant)
 BLOCK = 128  # tokens; a multiple of both CPU and TPU vector widths
+_SHARES = 'topp', 'minp', 'typicalp'
 
 
 @struct.dataclass
 class Sampling:
-  """The parameters of sampling, all dynamic: no value causes recompilation.
+  """The parameters of sampling. No value causes recompilation.
+
+  Numbers are checked. Arrays, which may be traced, are not.
 
   Attributes:
     temperature: float32 scalar; at most 1e-4 means argmax.
@@ -37,59 +45,122 @@ class Sampling:
     typicalp: float32 scalar in [0, 1]; keeps the tokens whose information is
       closest to the entropy and whose total probability reaches this value,
       with ties; 0 or 1 for off.
-  """
-
-  temperature: Array
-  topk: Array
-  topp: Array
-  minp: Array
-  typicalp: Array
-
-
-def make_sampling(
-    temperature: float | int = 1.0,
-    topk: int = 0,
-    topp: float | int = 0.0,
-    minp: float | int = 0.0,
-    typicalp: float | int = 0.0,
-) -> Sampling:
-  """Checks the values and converts them to arrays.
-
   Raises:
     ValueError: if the temperature is negative or not finite, if topk is not a
       non-negative int32, or if another value is outside [0, 1] or so small that
       float32 would flush it to 0.
   """
-  float32 = jnp.finfo(jnp.float32)
-  if not 0 <= temperature <= float(float32.max):
-    raise ValueError(
-        'temperature must be finite and at least 0 (0 is argmax), got'
-        f' {temperature}.'
+
+  temperature: Array | float | int = 1.0
+  topk: Array | int = 0
+  topp: Array | float | int = 0.0
+  minp: Array | float | int = 0.0
+  typicalp: Array | float | int = 0.0
+
+  def __post_init__(self):
+    for name, value in vars(self).items():
+      if isinstance(value, numbers.Real):
+        _check(name, value)
+      elif isinstance(value, tuple | list | str):
+        raise ValueError(f'{name} must be one number, got {value!r}.')
+
+  @property
+  def is_greedy(self) -> bool:
+    """Whether it is argmax; for a temperature that is not traced."""
+    return bool(self.temperature <= MIN_TEMPERATURE)
+
+  def as_arrays(self) -> 'Sampling':
+    """Returns the same with arrays of the types above."""
+    return Sampling(
+        jnp.asarray(self.temperature, jnp.float32),
+        jnp.asarray(self.topk, jnp.int32),
+        *(jnp.asarray(getattr(self, name), jnp.float32) for name in _SHARES),
     )
-  if not 0 <= topk <= jnp.iinfo(jnp.int32).max or topk != int(topk):
+
+
+def _check(name: str, value: numbers.Real) -> None:
+  float32 = jnp.finfo(jnp.float32)
+  if name == 'temperature' and not 0 <= value <= float(float32.max):
+    raise ValueError(
+        f'temperature must be finite and at least 0 (0 is argmax), got {value}.'
+    )
+  if name == 'topk' and (
+      not 0 <= value <= jnp.iinfo(jnp.int32).max or value != int(value)
+  ):
     raise ValueError(
         'topk must be a whole number of 32 bits and at least 0 (0 is off), got'
-        f' {topk}.'
+        f' {value}.'
     )
-  shares = {'topp': topp, 'minp': minp, 'typicalp': typicalp}
-  for name, share in shares.items():
-    if not 0 <= share <= 1 or 0 < share < float(float32.tiny):
-      raise ValueError(
-          f'{name} must lie in [0, 1] (0 is off) and, above 0, be a normal'
-          f' float32 number, got {share}.'
-      )
-  return as_arrays(temperature, topk, **shares)
+  if name in _SHARES and (
+      not 0 <= value <= 1 or 0 < value < float(float32.tiny)
+  ):
+    raise ValueError(
+        f'{name} must lie in [0, 1] (0 is off) and, above 0, be a normal'
+        f' float32 number, got {value}.'
+    )
 
 
-def as_arrays(temperature, topk, topp, minp, typicalp) -> Sampling:
-  """Returns the sampling of unchecked values, which may be traced."""
-  return Sampling(
-      jnp.asarray(temperature, jnp.float32),
-      jnp.asarray(topk, jnp.int32),
-      jnp.asarray(topp, jnp.float32),
-      jnp.asarray(minp, jnp.float32),
-      jnp.asarray(typicalp, jnp.float32),
-  )
+GREEDY = Sampling(temperature=0.0)
+
+
+def each(
+    temperature: float | Sequence[float],
+    topk: int = 0,
+    topp: float = 0.0,
+    minp: float = 0.0,
+    typicalp: float = 0.0,
+) -> tuple[Sampling, ...]:
+  """Returns one sampling per temperature.
+
+  Args:
+    temperature: One, or several.
+    topk: See `Sampling`, as for all that follow.
+    topp: Keep the likeliest tokens of this mass.
+    minp: Keep tokens at least this share as likely as the likeliest.
+    typicalp: Keep tokens of typical information.
+  Raises:
+    ValueError: for a value that is not a number, or out of range.
+  """
+  try:
+    several = np.atleast_1d(np.asarray(temperature, float)).tolist()
+  except (TypeError, ValueError) as error:
+    raise ValueError(
+        'temperature must be a number or several in parentheses, got'
+        f' {temperature!r}.'
+    ) from error
+  return tuple(Sampling(x, topk, topp, minp, typicalp) for x in several)
+
+
+class Pair(NamedTuple):
+  """The samplings of a target and of its drafter."""
+
+  target: Sampling
+  drafter: Sampling
+
+
+def pairs(
+    samplings: Sequence[Sampling], draft_samplings: Sequence[Sampling]
+) -> list[Pair]:
+  """Returns each sampling of a target with that of its drafter, once.
+
+  Args:
+    samplings: Samplings of the target, at least one.
+    draft_samplings: One for all, or one per sampling of the target; none for
+      the target's.
+  Raises:
+    ValueError: for no sampling, or another number of the drafter's.
+  """
+  if not samplings:
+    raise ValueError('No temperature was given. Give one, or several.')
+  if len(draft_samplings) <= 1:
+    draft_samplings = [*draft_samplings] * len(samplings) or samplings
+  if len(draft_samplings) != len(samplings):
+    raise ValueError(
+        f'There are {len(draft_samplings)} draft temperatures for'
+        f' {len(samplings)} temperatures. Give one for all, or one for each.'
+    )
+  found = map(Pair, samplings, draft_samplings)
+  return list(dict.fromkeys(found))
 
 
 def standardize(

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from speculative_t5x.decoder import token_decoder
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.drafters import nothing
 from speculative_t5x.rules import description
 from speculative_t5x.speculation import contracts
@@ -210,11 +210,11 @@ def _decode(
     num_decodes: int,
     length: int,
     max_steps: tuple[int | jax.Array | None, int | None],
-    fold: outcome_lib.Fold | None = None,
+    fold: outcome_lib.Fold = outcome_lib.NOTHING,
 ) -> Decodes:
   """Decode all examples; the fold's result has the counts of drafting."""
   if not isinstance(seed, jax.Array):
-    token_decoder.check_int32('seed', seed)
+    requests_lib.check_int32('seed', seed)
   limits = jnp.full(example_ids.shape, length, jnp.int32)
   steps, hard_limit = max_steps
   if steps is not None:
@@ -222,13 +222,12 @@ def _decode(
     if hard_limit:
       limits = jnp.minimum(limits, jnp.asarray(hard_limit, jnp.int32))
   keys = state_lib.row_keys(seed, example_ids, num_decodes)
-  options = {} if fold is None else {'fold': fold}
-  state, _, folded = loop.decode(
-      setup, inputs, keys, jnp.repeat(limits, num_decodes), length=length,
-      **options,
-  )  # fmt: skip
+  begun = state_lib.begin(
+      setup, inputs, keys, jnp.repeat(limits, num_decodes), length=length
+  )
+  state, _, folded = loop.decode(setup, begun, fold)
   counts = {'tokens': state.num_tokens, 'target_calls': state.num_calls}
-  if fold is not None:
+  if folded is not None:
     counts |= folded.named()
   return score_order.best_last(
       state.log_probs, (state.sequences, state.log_probs, counts), num_decodes
@@ -236,13 +235,10 @@ def _decode(
 
 
 def _sampling(*values) -> sampling_lib.Sampling:
-  """Return the sampling of `make_sampling`'s arguments, in their order."""
+  """Return a sampling; values handed over while tracing are not checked."""
   if any(jnp.ndim(value) for value in values):
     raise NotImplementedError(
         'temperature, topk, topp, minp and typicalp must be one number for all'
         f' examples, got shapes {[jnp.shape(value) for value in values]}.'
     )
-  if not any(isinstance(value, jax.Array) for value in values):
-    return sampling_lib.make_sampling(*values)
-  # Handed over by a caller while tracing: there are no values to check.
-  return sampling_lib.as_arrays(*values)
+  return sampling_lib.Sampling(*values).as_arrays()

@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import hints as hints_lib
-from speculative_t5x.decoder import token_decoder
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.loading import quiet
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.files import json_lines
@@ -323,7 +323,7 @@ def _example_id(example, tokens: np.ndarray, place: str) -> int:
   if found is None:
     return example_ids_lib.of_inputs(tokens)
   try:
-    token_decoder.check_int32(example_ids_lib.EXAMPLE_ID, found)
+    requests_lib.check_int32(example_ids_lib.EXAMPLE_ID, found)
   except ValueError as error:
     raise ValueError(
         f'{place}: {error} Give each example such an id, or remove the feature;'

@@ -105,7 +105,7 @@ def check_distance(name: str, distance: float, tolerance: float) -> None:
 def samplings(
     temperatures: Sequence[float], vocab_size: int
 ) -> list[dict[str, Any]]:
-  """Returns the arguments of `sampling.make_sampling` to judge with.
+  """Returns the arguments of `sampling.Sampling` to judge with.
 
   They are each temperature, and the first one above 0 again with a top-k that
   rules one token out, so that what is computed of logits must respect it.
@@ -221,7 +221,7 @@ def _problem(
   return problem(
       lambda prefix: tables.logits[len(prefix)][prefix],
       lambda prefix: tables.target_probs[len(prefix)][prefix],
-      sampling_lib.make_sampling(tables.temperature, tables.topk),
+      sampling_lib.Sampling(tables.temperature, tables.topk).as_arrays(),
       tables.gamma,
       tokens,
       None

@@ -149,7 +149,7 @@ def check_pair(
   program = step_programs.Program(pair, policy)
   lengths = set()
   for setting in rules.samplings(temperatures, pair.target.vocab_size):
-    program = program.with_sampling(sampling_lib.make_sampling(**setting))
+    program = program.with_sampling(sampling_lib.Sampling(**setting))
     found = reachable.reach(program, verification.TOKENWISE, _enumerator())
     lengths |= found.lengths
     shown = ', '.join(f'{name} {value:g}' for name, value in setting.items())

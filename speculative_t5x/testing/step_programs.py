@@ -43,7 +43,7 @@ class Program:
     """Compiles nothing yet."""
     self.pair = pair
     self.policy = policy
-    self._set_sampling(sampling or sampling_lib.make_sampling(), None)
+    self._set_sampling(sampling or sampling_lib.Sampling(), None)
     self._begin = _jit(lambda *args: self.start(*args)[2])
     self._step = _jit(_run_with(self.start, lambda *x: step_lib.step(*x)[0]))
     self._draft = _jit(_run_with(self.start, step_lib.drafted))
@@ -64,7 +64,8 @@ class Program:
     return other
 
   def _set_sampling(self, sampling, draft_sampling) -> None:
-    self.samplings = sampling, draft_sampling or sampling
+    both = sampling, draft_sampling or sampling
+    self.samplings = tuple(each.as_arrays() for each in both)
     self.probs = _probs(self.pair, sampling)
     self.known = {}
 

@@ -89,7 +89,7 @@ class Samples:
     self.period = settings.period
     self.num_per_batch = settings.num_per_batch(batch_size)
     self._objective = objective
-    self._sampling = sampling_lib.make_sampling(settings.temperature)
+    self._sampling = sampling_lib.Sampling(settings.temperature)
     self._special_ids = special_ids
     self._batch_size = batch_size
     self._seed = seed
@@ -154,7 +154,8 @@ class Samples:
         self._sampling,
     )
     keys = state_lib.row_keys(self._seed, sample_ids)
-    state, _, _ = loop.decode(
+    begun = state_lib.begin(
         setup, inputs, keys, limits, length=length, features=features
     )
+    state, _, _ = loop.decode(setup, begun)
     return state.sequences

@@ -16,7 +16,7 @@ from etils import epath
 import jax
 import numpy as np
 
-from speculative_t5x.decoder import token_decoder
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.networks import sharding
 from speculative_t5x.research import interruption
@@ -74,7 +74,7 @@ class Settings:
           f' {self.num_parts}. Choose a divisor.'
       )
     ranges.check_settings(ranges.NATURAL, seed=self.seed)
-    token_decoder.check_int32('seed', self.seed)
+    requests_lib.check_int32('seed', self.seed)
 
   def stop_after(self, step: int, *other_periods: int) -> int:
     """Return the step at which the next device call ends.

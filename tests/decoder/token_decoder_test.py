@@ -16,8 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import counts
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.networks import t5
@@ -25,6 +25,7 @@ from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import sampling
+from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import verification
 from tests import compilation
 from tests import tiny
@@ -53,18 +54,18 @@ def request(
     draft_temperature=None,
     temperature=1.0,
     **rules,
-) -> token_decoder.Request:
+) -> requests_lib.Request:
   """Returns a request of examples in an order, by default all."""
   order = np.arange(ROWS) if order is None else np.asarray(order)
   if draft_temperature is None:
     draft_temperature = temperature
-  return token_decoder.Request(
+  return requests_lib.Request(
       tiny.encoder_tokens(ROWS, 9)[order],
       jnp.asarray(order, jnp.int32),
       jnp.broadcast_to(jnp.asarray(limits, jnp.int32), order.shape),
       jnp.int32(seed),
-      sampling.make_sampling(temperature, **rules),
-      sampling.make_sampling(draft_temperature),
+      sampling.Sampling(temperature, **rules),
+      sampling.Sampling(draft_temperature),
   )
 
 
@@ -152,7 +153,10 @@ class TestBatch:
     several = copy.copy(decoder())
     several.num_decodes = 2
     found = []
-    monkeypatch.setattr(loop, 'decode', lambda *args, **_: found.extend(args))
+    monkeypatch.setattr(loop, 'decode', lambda *_: None)
+    monkeypatch.setattr(
+        state_lib, 'begin', lambda *args, **_: found.extend(args)
+    )
     several._decode(None, None, asked.replace(example_ids=jnp.asarray(ids)))
     *_, keys, row_limits = found
     start = jax.random.key(-7, impl='threefry2x32')
@@ -572,11 +576,9 @@ class TestGenerate:
 
   @pytest.mark.parametrize('temperature', [0.0, 1.0])
   def test_is_the_decoding_of_a_request(self, temperature):
-    options = dict(temperature=temperature, seed=3, topk=9)
+    options = dict(sampling=sampling.Sampling(temperature, topk=9), seed=3)
     found = decoder().generate(self.IDS, **options)
-    asked = batching.one_request(
-        self.IDS, inputs_length=9, length=LENGTH, batch_size=16, **options
-    )
+    (asked,) = tiny.requests(self.IDS, length=LENGTH, **options)
     decoded = jax.device_get(decoder().speculative(asked))
     for ids, row, count in zip(found, decoded.sequences, decoded.num_tokens):
       row = row[:count].tolist()
@@ -587,7 +589,7 @@ class TestGenerate:
   def test_sizes_recompile_seldom(self):
     decoder().generate(self.IDS)
     before = compilation.count()
-    decoder().generate(self.IDS[:9], seed=1, temperature=0.3)
+    decoder().generate(self.IDS[:9], seed=1, sampling=sampling.Sampling(0.3))
     assert compilation.count() == before
 
   def test_by_default_it_looks_drafts_up(self):

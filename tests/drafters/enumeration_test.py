@@ -51,7 +51,7 @@ def check(pair: pairs.Pair, policy=draft_length.Fixed(), samplings=SAMPLINGS):  
   """Checks the outputs of a pair at some samplings."""
   program = step_programs.Program(pair, policy)
   for sampling in samplings:
-    program = program.with_sampling(sampling_lib.make_sampling(**sampling))
+    program = program.with_sampling(sampling_lib.Sampling(**sampling))
     assert combinations.error(program, reach(program)) < pair.tolerance
 
 
@@ -173,7 +173,7 @@ def make_program(name: str, gamma: int, sampling) -> step_programs.Program:
   return step_programs.Program(
       tiny_drafters.of_network(drafter, gamma, LIMITS[gamma]),
       draft_length.Fixed(),
-      sampling_lib.make_sampling(**sampling),
+      sampling_lib.Sampling(**sampling),
   )
 
 

@@ -66,7 +66,7 @@ class Known:
 
 def decode(target, params, inputs, drafter, draft_params, policy=None):
   """Decodes greedily, and counts."""
-  greedy = sampling.make_sampling(0.0)
+  greedy = sampling.Sampling(0.0)
 
   @jax.jit
   def run(params, draft_params, inputs):
@@ -76,9 +76,8 @@ def decode(target, params, inputs, drafter, draft_params, policy=None):
     )  # fmt: skip
     keys = state_lib.row_keys(0, jnp.arange(ROWS))
     limits = jnp.array([LENGTH, LENGTH - 1, LENGTH - 3, LENGTH - 6])
-    return loop.decode(
-        setup, inputs, keys, limits, length=LENGTH, fold=outcome_lib.COUNTING
-    )
+    begun = state_lib.begin(setup, inputs, keys, limits, length=LENGTH)
+    return loop.decode(setup, begun, outcome_lib.COUNTING)
 
   return jax.device_get(run(params, draft_params, inputs))
 

@@ -16,6 +16,7 @@ from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.drafters import source
 from speculative_t5x.research.measurement import acceptance
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import sampling
 from speculative_t5x.tasks import bulletins
 from tests import repeat_last
 from tests import tiny
@@ -56,7 +57,7 @@ class TestPython:
   def test_acceptance(self):
     """The acceptance probability of a point mass is that of its token."""
     tokens = decoder().tokens
-    request, _ = decoder().make_request(TEXTS, temperature=1.0)
+    request, _ = decoder().make_request(TEXTS, sampling=sampling.Sampling(1.0))
     decoded = jax.device_get(tokens.plain(request))
     texts = acceptance.score(tokens, request, decoded)
     for text, ids, count in zip(texts, decoded.sequences, decoded.num_tokens):
@@ -89,7 +90,7 @@ class TestOddDrafts:
         tokens = draft.tokens.at[:, 1].set(outside)
         return draft.replace(tokens=tokens), *rest
 
-    request, _ = decoder().make_request(TEXTS, temperature=1.0)
+    request, _ = decoder().make_request(TEXTS, sampling=sampling.Sampling(1.0))
     found = jax.device_get(own(Outside).speculative(request))
     assert np.all((found.sequences >= 0) & (found.sequences < 2048))
     for drafted in found.statistics.drafted_histogram[:2]:
@@ -104,7 +105,7 @@ class TestOddDrafts:
         more = jnp.resize(jnp.array([10, -10]), len(draft.lengths))
         return draft.replace(lengths=draft.lengths + more), *rest
 
-    request, _ = decoder().make_request(TEXTS, temperature=1.0)
+    request, _ = decoder().make_request(TEXTS, sampling=sampling.Sampling(1.0))
     found = jax.device_get(own(Lengthy).speculative(request))
     longest, empty = found.statistics.drafted_histogram[:2]
     assert longest[3] > 0 and not longest[4:].any()

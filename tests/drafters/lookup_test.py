@@ -13,12 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x.decoder import batching
 from speculative_t5x.drafters import lookup
 from speculative_t5x.loading.drafters import lookup_source
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import outcome as outcome_lib
-from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import uniforms as uniforms_lib
 from tests import tiny
 
@@ -363,13 +361,5 @@ class TestDecoder:
 
 
 def _request(tokens):
-  (request,) = batching.requests(
-      np.asarray(tokens),
-      np.arange(len(tokens), dtype=np.int32),
-      batch_size=len(tokens),
-      length=12,
-      seed=0,
-      sampling=sampling.make_sampling(0.0),
-      draft_sampling=sampling.make_sampling(0.0),
-  )
+  (request,) = tiny.requests(tokens, length=12)
   return request

@@ -19,6 +19,7 @@ from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.drafters import table_source
 from speculative_t5x.networks import t5
 from speculative_t5x.research.measurement import acceptance
+from speculative_t5x.speculation import sampling
 from speculative_t5x.tasks import bulletins
 from tests import tiny
 
@@ -191,7 +192,7 @@ class TestFromFile:
     """Acceptance grows with the order."""
     decoder = embedded.load_decoder(gamma=2)
     texts = [text for text, _ in bulletins.read_pairs('test')[:8]]
-    request, _ = decoder.make_request(texts, temperature=1.0)
+    request, _ = decoder.make_request(texts, sampling=sampling.Sampling(1.0))
     decoded = jax.device_get(decoder.tokens.plain(request))
     alphas = []
     for order in (1, 2):

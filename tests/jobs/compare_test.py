@@ -346,7 +346,7 @@ class TestHints:
       path.write_text(''.join(f'{json.dumps(row)}\n' for row in rows))
       folder = tmp_path / f'infer_{batch_size}_{hints[0]}'
       infer_lib.infer(
-          **workloads.job_arguments(
+          **workloads.infer_arguments(
               mixture_or_task_name=None,
               split='',
               checkpoint_path=str(pair / 'target'),

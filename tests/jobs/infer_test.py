@@ -76,7 +76,7 @@ def _arguments(paths, **changes):
       'chunk_batches': 1,
       'seed': 5,
   }
-  return workloads.job_arguments(**{**arguments, **changes})
+  return workloads.infer_arguments(**{**arguments, **changes})
 
 
 _load = workload_lib.Workload.load_decoder
@@ -598,7 +598,7 @@ class _Repeating:
   def plain(self, request):
     rows = len(request.limits)
     return token_decoder.Decoded(
-        sequences=np.asarray(request.encoder_input_tokens),
+        sequences=np.asarray(request.inputs),
         num_tokens=np.ones(rows, np.int32),
         log_probs=np.zeros(rows, np.float32),
         num_calls=np.ones(rows, np.int32),

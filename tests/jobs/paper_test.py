@@ -316,7 +316,7 @@ def test_output_folder_is_a_file(tmp_path):
 class TestFigure1:
 
   def test_files(self, pair, tmp_path, capsys):
-    paper.figure1(tmp_path, pair, _TEXT, temperature=0.0)
+    paper.figure1(tmp_path, pair, _TEXT)
     assert _names(tmp_path) == ['figure1.html', 'figure1.pdf', 'figure1.png']
     _check_pictures(tmp_path, 'figure1')
     page = (tmp_path / 'figure1.html').read_text()

@@ -20,31 +20,36 @@ LENGTHS = {'inputs': 24, 'targets': 16}
 def run_eval(folder: str, output_dir: str, num_examples: int) -> None:
   """Runs the eval job at two temperatures."""
   evaluation.evaluate(
-      **_arguments(folder, mixture_or_task_name=ende.BULLETINS),
-      output_dir=output_dir,
-      num_examples=num_examples,
-      temperature=(0.0, 1.0),
+      **workloads.job_arguments(
+          **_arguments(folder),
+          mixture_or_task_name=ende.BULLETINS,
+          output_dir=output_dir,
+          num_examples=num_examples,
+          temperature=(0.0, 1.0),
+      )
   )
 
 
 def run_infer(folder: str, output_dir: str, num_examples: int) -> None:
   """Runs the infer job with two samples per line."""
   infer.infer(
-      **_arguments(folder, mixture_or_task_name=None),
-      inputs=f'{folder}/input.txt',
-      vocabulary_file=str(bulletins.VOCABULARY_FILE),
-      output_dir=output_dir,
-      num_examples=num_examples,
-      temperature=1.0,
-      num_decodes=2,
-      scores=True,
-      statistics=True,
+      **workloads.infer_arguments(
+          **_arguments(folder),
+          mixture_or_task_name=None,
+          inputs=f'{folder}/input.txt',
+          vocabulary_file=str(bulletins.VOCABULARY_FILE),
+          output_dir=output_dir,
+          num_examples=num_examples,
+          temperature=1.0,
+          num_decodes=2,
+          scores=True,
+          statistics=True,
+      )
   )
 
 
-def _arguments(folder: str, **workload):
-  return workloads.job_arguments(
-      **workload,
+def _arguments(folder: str):
+  return dict(
       split='validation',
       target_config=CONFIG,
       checkpoint_path=f'{folder}/target',

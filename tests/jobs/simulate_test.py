@@ -211,7 +211,7 @@ class TestCombinations:
     for decoder, batches, settings, _ in measured:
       assert (settings.repeats, settings.rounds) == (1, 2)
       for request in batches:
-        assert request.encoder_input_tokens.shape == (4, 5)
+        assert request.inputs.shape == (4, 5)
         temperature = float(request.sampling.temperature)
         assert float(request.draft_sampling.temperature) == temperature
         alpha = float(request.rule.alpha)

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 import pytest
 
-from speculative_t5x.decoder import batching
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs.command_line import main
 from speculative_t5x.loading import checkpoints
@@ -48,17 +48,10 @@ def _decoder() -> token_decoder.TokenDecoder:
   )
 
 
-def _request(temperature: float) -> token_decoder.Request:
+def _request(temperature: float) -> requests_lib.Request:
   rows = [[0, 4, 0, 1], [5, 1], [7, 7, 2, 1], [3, 0, 1], [9, 1], [6, 6, 1]]
-  setting = sampling.make_sampling(temperature)
-  (request,) = batching.requests(
-      batching.pad(rows, 5),
-      np.arange(len(rows)),
-      batch_size=len(rows),
-      length=LENGTH,
-      seed=0,
-      sampling=setting,
-      draft_sampling=setting,
+  (request,) = tiny.requests(
+      rows, length=LENGTH, sampling=sampling.Sampling(temperature)
   )
   return request
 
@@ -85,7 +78,7 @@ def _next(
 def test_outputs_end_at_the_first_of_several_ends():
   params = jax.tree.map(np.asarray, _params())
   decoded = jax.device_get(_decoder().plain(_request(0.0)))
-  tokens = np.asarray(_request(0.0).encoder_input_tokens)
+  tokens = np.asarray(_request(0.0).inputs)
   last = []
   for row, inputs in enumerate(tokens):
     output = []

@@ -14,6 +14,7 @@ from jax import lax
 import jax.numpy as jnp
 import pytest
 
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.speculation import loop
@@ -96,7 +97,7 @@ def decoder(length: int) -> token_decoder.TokenDecoder:
   )
 
 
-def request(batch: int) -> token_decoder.Request:
+def request(batch: int) -> requests_lib.Request:
   return tiny.request(tiny.encoder_tokens(batch, 11), LENGTH, 1.0)
 
 
@@ -150,7 +151,7 @@ class TestNoCacheIsCopied:
 
 
 def setup(it: token_decoder.TokenDecoder) -> state_lib.Setup:
-  drawn_from = sampling.make_sampling(1.0)
+  drawn_from = sampling.Sampling(1.0)
   return state_lib.Setup(
       it.target_model,
       it.target.params,
@@ -166,14 +167,10 @@ def begun(it: token_decoder.TokenDecoder, batch: int) -> loop.Run:
 
   def begin(asked):
     keys = state_lib.row_keys(asked.seed, asked.example_ids)
-    return loop.start(
-        setup(it),
-        asked.encoder_input_tokens,
-        keys,
-        asked.limits,
-        length=LENGTH,
-        fold=outcome.COUNTING,
+    rows = state_lib.begin(
+        setup(it), asked.inputs, keys, asked.limits, length=LENGTH
     )
+    return loop.start(rows, outcome.COUNTING)
 
   return jax.eval_shape(begin, request(batch))
 

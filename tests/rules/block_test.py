@@ -57,7 +57,7 @@ class TestAcceptedTokens:
         jnp.asarray(rng.integers(0, 4, 200), jnp.int32),
         probs[:, :-1],
     )  # fmt: skip
-    scores = contracts.Scores(jnp.log(probs), probs, sampling.make_sampling())
+    scores = contracts.Scores(jnp.log(probs), probs, sampling.Sampling())
     largest = jnp.full((200, 3), 1 - 2.0**-24, jnp.float32)
     found = BLOCK(scores, draft, largest)
     np.testing.assert_array_equal(found.num_accepted, draft.lengths)

@@ -93,7 +93,7 @@ class TestLenience:
     """Draft tokens of 1, 1/2, 1/4 and 0 times the largest probability."""
     probs = jnp.array([4.0, 2.0, 1.0, 0.0]) / 7
     logits = jnp.broadcast_to(3 + jnp.log(probs), (1, 5, 4))
-    greedy = sampling.make_sampling(0.0)
+    greedy = sampling.Sampling(0.0)
     draft = contracts.Draft(
         jnp.array([[0, 1, 2, 3]], jnp.int32),
         jnp.array([4], jnp.int32),

@@ -151,7 +151,7 @@ def tables_of(seeds, gamma, vocab_size=3, **settings):
 def random_arguments(rows, gamma, temperature=1.0):
   """Returns arguments of a rule, with 4 tokens and drafts of any length."""
   rng = np.random.default_rng(1)
-  drawn_from = sampling.make_sampling(temperature)
+  drawn_from = sampling.Sampling(temperature)
   logits = jnp.asarray(rng.normal(size=(rows, gamma + 1, 4)), jnp.float32)
   probs = sampling.standardize(logits, drawn_from)
   draft = contracts.Draft(

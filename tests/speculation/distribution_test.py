@@ -74,7 +74,7 @@ class TestEnumeratedDistribution:
     own = temperature if draft_temperature is None else draft_temperature
     program = unmutated_program(gamma).with_sampling(
         *(
-            sampling_lib.make_sampling(each, topk, **dict([cut]))
+            sampling_lib.Sampling(each, topk, **dict([cut]))
             for each in (temperature, own)
         )
     )

@@ -66,8 +66,8 @@ def test_every_path_of_long_blocks(gamma, temperature, draft_temperature):
       1e-9,
   )
   program = step_programs.Program(pair, draft_length.Fixed()).with_sampling(
-      sampling_lib.make_sampling(temperature),
-      sampling_lib.make_sampling(draft_temperature),
+      sampling_lib.Sampling(temperature),
+      sampling_lib.Sampling(draft_temperature),
   )
   found = reachable.reach(
       program, verification.TOKENWISE, combinations.enumerator('tokenwise')
@@ -100,7 +100,7 @@ class Texts(NamedTuple):
   q: np.ndarray
 
 
-SAMPLINGS = tuple(map(sampling_lib.make_sampling, (0.9, 1.1)))
+SAMPLINGS = tuple(map(sampling_lib.Sampling, (0.9, 1.1)))
 
 
 def make_texts(gamma) -> Texts:
@@ -127,14 +127,14 @@ def decode(case: Texts) -> tuple[state_lib.State, outcome_lib.Statistics]:
         model, tables, SAMPLINGS[0], drafter, draft_tables, SAMPLINGS[1],
         rescale_log_probs=False,
     )  # fmt: skip
-    return loop.decode(
+    begun = state_lib.begin(
         setup,
         jnp.arange(len(IDS), dtype=jnp.int32),
         state_lib.row_keys(jnp.int32(3), ids, DECODES),
         jnp.repeat(jnp.asarray(LIMITS, jnp.int32), DECODES),
         length=LENGTH,
-        fold=outcome_lib.COUNTING,
     )
+    return loop.decode(setup, begun, outcome_lib.COUNTING)
 
   tables = map(jnp.asarray, (case.tables, case.draft_tables))
   state, _, statistics = run(*tables, jnp.array(IDS, jnp.int32))

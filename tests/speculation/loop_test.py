@@ -106,15 +106,14 @@ def jit_step(draft, limits, run, uniforms):
   setup = state_lib.Setup(
       Constant(4),
       jnp.log(jnp.array(UNIFORM)),
-      sampling_lib.make_sampling(1.0),
+      sampling_lib.Sampling(1.0),
       Scripted(draft[0].size),
       draft,
-      sampling_lib.make_sampling(1.0),
+      sampling_lib.Sampling(1.0),
   )
   if run is None:
-    run = loop_lib.start(
-        setup, None, None, limits, length=9, fold=outcome_lib.COUNTING
-    )
+    begun = state_lib.begin(setup, None, None, limits, length=9)
+    run = loop_lib.start(begun, outcome_lib.COUNTING)
   batch = run.batch.replace(limits=limits)
   state, outcome = step_lib.step(setup, batch, run.state, uniforms)
   kept = outcome_lib.COUNTING.update(run.kept, outcome)
@@ -278,7 +277,7 @@ class TabularLoop:
       example_ids = np.arange(ROWS)
     example_ids = jnp.asarray(example_ids, jnp.int32)
     limits = jnp.broadcast_to(jnp.asarray(limits, jnp.int32), example_ids.shape)
-    rules = sampling_lib.make_sampling(**rules)
+    rules = sampling_lib.Sampling(**rules)
     both = tables() if both is None else both
     state, work, statistics = jax.device_get(
         run(both, example_ids, limits, jnp.int32(seed), rules)
@@ -292,14 +291,14 @@ class TabularLoop:
         table_model.Model(VOCAB), both[0], rules, drafter, both[1], rules,
         rescale_log_probs=self._rescale,
     )  # fmt: skip
-    return loop_lib.decode(
+    begun = state_lib.begin(
         setup,
         example_ids % TABLES,
         state_lib.row_keys(seed, example_ids, self._num_decodes),
         jnp.repeat(limits, self._num_decodes),
         length=LENGTH,
-        fold=outcome_lib.COUNTING,
     )
+    return loop_lib.decode(setup, begun, outcome_lib.COUNTING)
 
   def _speculative(self, *args):
     return self._decode(self._drafter, *args)
@@ -420,7 +419,7 @@ class TestPrompts:
 
   def decode(self, temperature, drafter, both):
     model = Prompted(VOCAB)
-    rules = sampling_lib.make_sampling(temperature)
+    rules = sampling_lib.Sampling(temperature)
     if drafter is None:
       drafter = draft_model.DraftModel(model, GAMMA, VOCAB)
     target, draft = map(jnp.asarray, both)
@@ -433,10 +432,8 @@ class TestPrompts:
           jnp.int32(0), jnp.arange(len(prompts)), self.NUM_DECODES
       )
       limits = jnp.full((rows,), LENGTH, jnp.int32)
-      fold = outcome_lib.COUNTING
-      return loop_lib.decode(
-          setup, prompts, keys, limits, length=LENGTH, fold=fold
-      )
+      begun = state_lib.begin(setup, prompts, keys, limits, length=LENGTH)
+      return loop_lib.decode(setup, begun, outcome_lib.COUNTING)
 
     state, _, statistics = jax.device_get(run(self.PROMPTS))
     return state, statistics
@@ -522,7 +519,7 @@ def constant_run():
   """Makes a fixed number of calls of many rows with constant distributions."""
   target = Constant(6)
   length = NUM_CALLS * (CONSTANT_GAMMA + 1) + CONSTANT_GAMMA
-  rules = sampling_lib.make_sampling(1.0)
+  rules = sampling_lib.Sampling(1.0)
 
   @jax.jit
   def decode(target_logits, draft_logits):
@@ -530,14 +527,14 @@ def constant_run():
         target, target_logits, rules,
         draft_model.DraftModel(target, CONSTANT_GAMMA, 6), draft_logits, rules,
     )  # fmt: skip
-    run = loop_lib.start(
+    begun = state_lib.begin(
         setup,
         None,
         state_lib.row_keys(jnp.int32(0), jnp.arange(NUM_ROWS)),
         jnp.full((NUM_ROWS,), length, jnp.int32),
         length=length,
-        fold=outcome_lib.COUNTING,
     )
+    run = loop_lib.start(begun, outcome_lib.COUNTING)
     return loop_lib.advance(setup, run, NUM_CALLS, fold=outcome_lib.COUNTING)[0]
 
   with np.errstate(divide='ignore'):

@@ -220,17 +220,15 @@ def compiled(shape: Shape):
     setup = state_lib.Setup(
         MODEL,
         target,
-        sampling.as_arrays(temperatures[0], 0, 0, 0, 0),
+        sampling.Sampling(temperatures[0]),
         shape.drafter,
         shape.draft_params(draft),
-        sampling.as_arrays(temperatures[1], 0, 0, 0, 0),
+        sampling.Sampling(temperatures[1]),
         policy=Scheduled(wanted, limits),
     )
     keys = state_lib.row_keys(seed, jnp.arange(shape.rows, dtype=jnp.int32))
-    state, _, counts = loop.decode(
-        setup, tables, keys, limits, length=shape.length,
-        fold=outcome_lib.COUNTING,
-    )  # fmt: skip
+    begun = state_lib.begin(setup, tables, keys, limits, length=shape.length)
+    state, _, counts = loop.decode(setup, begun, outcome_lib.COUNTING)
     return state, counts
 
   return jax.jit(decode)

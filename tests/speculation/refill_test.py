@@ -90,7 +90,7 @@ def programs(kind, is_plain, num_decodes):
   drafter = nothing.Nothing() if is_plain else it.drafter()
 
   def setup(temperature):
-    drawn_from = sampling.as_arrays(temperature, 0, 0, 0, 0)
+    drawn_from = sampling.Sampling(temperature)
     return state_lib.Setup(
         it.model,
         it.params,
@@ -105,14 +105,10 @@ def programs(kind, is_plain, num_decodes):
   def start(temperature, inputs, requests, limits):
     keys = state_lib.row_keys(jnp.int32(5), requests, num_decodes)
     limits = jnp.repeat(limits, num_decodes)
-    return loop.start(
-        setup(temperature),
-        inputs,
-        keys,
-        limits,
-        length=LENGTH,
-        fold=outcome.COUNTING,
+    begun = state_lib.begin(
+        setup(temperature), inputs, keys, limits, length=LENGTH
     )
+    return loop.start(begun, outcome.COUNTING)
 
   @functools.partial(jax.jit, static_argnums=2)
   def advance(temperature, run, max_steps, until):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from speculative_t5x.speculation import sampling
+from tests import compilation
 
 VOCABS = (3, 130, 32128)
 RULES = [
@@ -140,7 +141,7 @@ def random_logits(seed, rows, vocab, dtype=np.float32):
 
 def standardize(logits, **rules):
   return np.asarray(
-      jit_standardize(jnp.asarray(logits), sampling.make_sampling(**rules))
+      jit_standardize(jnp.asarray(logits), sampling.Sampling(**rules))
   )
 
 
@@ -271,7 +272,7 @@ class TestCompilation:
   def _branches():
     """Returns the two branches on the temperature, and the rest."""
     jaxpr = jax.make_jaxpr(sampling.standardize)(
-        jnp.zeros((2, 7)), sampling.make_sampling()
+        jnp.zeros((2, 7)), sampling.Sampling()
     ).jaxpr
     (branch,) = [e for e in jaxpr.eqns if e.primitive.name == 'cond']
     tempered, greedy = branch.params['branches']
@@ -300,7 +301,7 @@ def primitives(eqns) -> set[str]:
   return found
 
 
-class TestMakeSampling:
+class TestSampling:
 
   @pytest.mark.parametrize(
       ('name', 'value'),
@@ -316,15 +317,43 @@ class TestMakeSampling:
   )
   def test_out_of_range(self, name, value):
     with pytest.raises(ValueError, match=name):
-      sampling.make_sampling(**{name: value})
+      sampling.Sampling(**{name: value})
+
+  def test_several_values_in_place_of_one(self):
+    with compilation.unchecked_types():
+      with pytest.raises(ValueError, match='topk must be one number'):
+        sampling.Sampling(topk=(1, 2))
 
   def test_dtypes_do_not_depend_on_the_values(self):
     given = dict(temperature=0.0, topk=5, topp=1.0, minp=1, typicalp=1)
     for rules in (dict(), given):
-      made = vars(sampling.make_sampling(**rules))
+      made = vars(sampling.Sampling(**rules).as_arrays())
       assert made.pop('topk').dtype == jnp.int32
       assert {x.dtype for x in made.values()} == {jnp.dtype(jnp.float32)}
       assert not any(x.weak_type for x in made.values())
+
+
+class TestPairs:
+
+  def test_one_per_temperature(self):
+    found = sampling.each((1.0, 0.0), topk=3)
+    assert found == (sampling.Sampling(1.0, 3), sampling.Sampling(0.0, 3))
+    assert sampling.each(0.5) == (sampling.Sampling(0.5),)
+    with compilation.unchecked_types():
+      with pytest.raises(ValueError, match='temperature'):
+        sampling.each('hot')
+
+  def test_samplings_of_drafters(self):
+    hot, cold = sampling.Sampling(1.0), sampling.Sampling(0.0)
+    pairs = lambda *args: list(map(tuple, sampling.pairs(*args)))
+    assert pairs((hot, cold), ()) == [(hot, hot), (cold, cold)]
+    assert pairs((hot, cold), (cold,)) == [(hot, cold), (cold, cold)]
+    assert pairs((hot, cold), (cold, hot)) == [(hot, cold), (cold, hot)]
+    assert pairs((hot, cold, hot), ()) == [(hot, hot), (cold, cold)]
+    with pytest.raises(ValueError, match='2 draft temperatures for 3'):
+      sampling.pairs((hot, cold, hot), (hot, cold))
+    with pytest.raises(ValueError, match='No temperature'):
+      sampling.pairs((), ())
 
 
 LARGEST_WORD = 2**32 - 1

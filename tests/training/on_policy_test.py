@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import source
@@ -90,9 +91,9 @@ def _plain(params, inputs, ids, temperature):
         models.make_model(_CONFIG, params), source.NOTHING, gamma=1,
         length=_LENGTH,
     )  # fmt: skip
-  sampling = sampling_lib.make_sampling(temperature)
+  sampling = sampling_lib.Sampling(temperature)
   decoded = decoder.plain(
-      token_decoder.Request(
+      requests_lib.Request(
           jnp.asarray(inputs),
           jnp.asarray(ids),
           jnp.full((len(ids),), _LENGTH, jnp.int32),

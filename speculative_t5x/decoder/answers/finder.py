@@ -4,12 +4,14 @@
 
 from collections.abc import Iterable
 import dataclasses
+from typing import Any
 
 import jax
 import numpy as np
 
 from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import hints as hints_lib
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.decoder.answers import embedding
 from speculative_t5x.decoder.answers import store as store_lib
@@ -59,7 +61,12 @@ class Finder:
     self.min_similarity = min_similarity
     self._jit_pool = jax.jit(embedding.pool)
 
-  def __call__(self, request: token_decoder.Request) -> token_decoder.Request:
+  @property
+  def identity(self) -> list[Any]:
+    """What the answers that are found depend on, as JSON."""
+    return [self.store.digest, self.count, self.min_similarity]
+
+  def __call__(self, request: requests_lib.Request) -> requests_lib.Request:
     """Returns a request with features, and with answers behind its hints.
 
     The hints are an array of numpy. An example without tokens, which only pads
@@ -67,7 +74,7 @@ class Finder:
     """
     request = self.decoder.place(request)
     features = self.decoder.encode(request)
-    vectors = self._jit_pool(features, request.encoder_input_tokens)
+    vectors = self._jit_pool(features, request.inputs)
     found = [self._answers(vector) for vector in np.asarray(vectors)]
     if request.hints is not None:
       own = hints_lib.unstack(np.asarray(request.hints))

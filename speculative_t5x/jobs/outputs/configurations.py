@@ -30,6 +30,8 @@ def settings_of(record: run_record.RunRecord) -> dict[str, Any]:
   """Returns the values of a record that identify its configuration, as JSON."""
   values = dataclasses.asdict(record)
   settings = {key: values[key] for key in SETTINGS}
+  if record.draft_sampling:  # left out otherwise, as earlier versions did
+    settings['draft_sampling'] = values['draft_sampling']
   return json.loads(json.dumps(settings, allow_nan=False))
 
 

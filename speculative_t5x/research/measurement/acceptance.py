@@ -19,6 +19,8 @@ from jax import lax
 import jax.numpy as jnp
 import numpy as np
 
+from speculative_t5x.decoder import engine
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.research import progress
 from speculative_t5x.research.measurement import forced
@@ -49,7 +51,7 @@ class Text:
 
 def score(
     decoder: token_decoder.TokenDecoder,
-    request: token_decoder.Request,
+    request: requests_lib.Request,
     decoded: token_decoder.Decoded,
 ) -> list[Text]:
   """Scores what the target wrote by plain decoding.
@@ -82,7 +84,7 @@ def score(
 
 def draft_probs(
     decoder: token_decoder.TokenDecoder,
-    request: token_decoder.Request,
+    request: requests_lib.Request,
     row: int,
     sequence: np.ndarray,
 ) -> np.ndarray:
@@ -138,7 +140,7 @@ def _read_along(
     drafter: contracts.Drafter,
     target_params: contracts.Params,
     draft_params: contracts.Params,
-    request: token_decoder.Request,
+    request: requests_lib.Request,
     sequences: jax.Array,
     read: Callable[[jax.Array, jax.Array, jax.Array], Any],
 ) -> Any:
@@ -157,7 +159,7 @@ def _read_along(
     What `read` returns, stacked, [length, ...].
   """
   rows, length = sequences.shape
-  inputs = request.encoder_input_tokens
+  inputs = request.inputs
   # A drafter may feed tokens past the one that it is asked for.
   slots = state_lib.cache_slots(length, drafter.max_draft_tokens)
   started = model.start(target_params, inputs, rows, slots)
@@ -213,7 +215,7 @@ def _read_along(
 def _view_at(
     index: jax.Array,
     drafter: contracts.Drafter,
-    request: token_decoder.Request,
+    request: requests_lib.Request,
     sequences: jax.Array,
     target: contracts.TargetView,
 ) -> contracts.View:
@@ -245,7 +247,7 @@ def _first_probs(draft: contracts.Draft, like: jax.Array) -> jax.Array:
 
 def collect(
     decoder: token_decoder.TokenDecoder,
-    requests: Iterable[token_decoder.Request],
+    requests: Iterable[requests_lib.Request],
     num_tokens: int,
     *,
     name: str = 'acceptance',
@@ -260,10 +262,9 @@ def collect(
   """
   texts, total = [], 0
   with progress.Progress(name, num_tokens, 'tokens') as shown:
-    for request in requests:
-      decoded = jax.device_get(decoder.plain(request))
-      token_decoder.check_finite(decoded)
-      found = score(decoder, request, decoded)
+    plain = engine.Engine(decoder, is_plain=True)
+    for result in plain.stream(requests):
+      found = score(decoder, result.request, result.decoded)
       texts += found
       total += sum(len(text.betas) for text in found)
       shown.show(min(total, num_tokens))

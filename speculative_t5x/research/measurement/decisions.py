@@ -17,6 +17,7 @@ import enum
 import jax.numpy as jnp
 import numpy as np
 
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.research.measurement import tracing
 from speculative_t5x.speculation import loop
@@ -49,7 +50,7 @@ class Output:
   """
 
   decoder: token_decoder.TokenDecoder
-  request: token_decoder.Request
+  request: requests_lib.Request
   row: int
   is_speculative: bool
   sequence: np.ndarray

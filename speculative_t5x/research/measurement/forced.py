@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import state as state_lib
@@ -19,22 +20,22 @@ from speculative_t5x.speculation import state as state_lib
 
 def repeat_row(
     decoder: token_decoder.TokenDecoder,
-    request: token_decoder.Request,
+    request: requests_lib.Request,
     row: int,
-) -> token_decoder.Request:
+) -> requests_lib.Request:
   """Returns a request of the same shape with one row's input in all places.
 
   The hints and the features of the input are repeated too.
   """
   repeat = lambda x: jnp.broadcast_to(x[row // decoder.num_decodes], x.shape)
-  names = 'encoder_input_tokens', 'hints', 'features'
+  names = 'inputs', 'hints', 'features'
   found = {name: getattr(request, name) for name in names}
   return request.replace(**jax.tree.map(repeat, found))
 
 
 def logits_at(
     decoder: token_decoder.TokenDecoder,
-    request: token_decoder.Request,
+    request: requests_lib.Request,
     row: int,
     sequence: np.ndarray,
     position: int,
@@ -53,7 +54,7 @@ def logits_at(
     [vocab], in the dtype of the logits.
   """
   params, model = decoder.target.params, decoder.target_model
-  inputs = repeat_row(decoder, request, row).encoder_input_tokens
+  inputs = repeat_row(decoder, request, row).inputs
   rows = len(inputs) * decoder.num_decodes
   first = model.special_ids.start
   fed = np.concatenate([[first], sequence[:position]]).astype(np.int32)

@@ -12,8 +12,9 @@ import time
 import jax
 import numpy as np
 
-from speculative_t5x.decoder import compilation_cache
 from speculative_t5x.decoder import counts
+from speculative_t5x.decoder import engine
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.research import progress
 from speculative_t5x.research.measurement import intervals
@@ -85,15 +86,18 @@ class Timer:
     self._repeats = repeats
     self._compile_s: list[float | None] | None = None
 
-  def warm_up(self, batch: token_decoder.Request) -> None:
+  def warm_up(self, batch: requests_lib.Request) -> None:
     """Compiles the ways by untimed calls, unless that was done before."""
     if self._compile_s is None:
       progress.say('compiling and warming up')
-      self._compile_s = [_warm_up(way, batch) for way in self._ways]
+      self._compile_s = [
+          engine.compile_seconds(lambda way=way: _timed(way, batch)[1])
+          for way in self._ways
+      ]
 
   def run(
       self,
-      batches: Sequence[token_decoder.Request],
+      batches: Sequence[requests_lib.Request],
       *,
       first: int = 0,
       before: Callable[[int], object] = lambda number: None,
@@ -132,7 +136,7 @@ class Timer:
 
 def run(
     decoder: token_decoder.TokenDecoder,
-    batches: list[token_decoder.Request],
+    batches: list[requests_lib.Request],
     *,
     repeats: int,
     name: str,
@@ -159,13 +163,6 @@ def _timed(way: Callable, batch) -> tuple[token_decoder.Decoded, float]:
   start = time.perf_counter()
   output = jax.block_until_ready(way(batch))
   return output, time.perf_counter() - start
-
-
-def _warm_up(way: Callable, batch) -> float | None:
-  with compilation_cache.watch() as loaded:
-    _, first = _timed(way, batch)
-  _, second = _timed(way, batch)
-  return None if loaded else max(first - second, 0.0)
 
 
 def speedup(

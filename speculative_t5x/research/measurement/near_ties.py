@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.research.measurement import acceptance
 from speculative_t5x.research.measurement import decisions
@@ -76,7 +77,7 @@ class Difference:
 
 def compare(
     decoder: token_decoder.TokenDecoder,
-    request: token_decoder.Request,
+    request: requests_lib.Request,
     plain_sequences: np.ndarray,
     speculative_sequences: np.ndarray,
 ) -> list[Difference]:

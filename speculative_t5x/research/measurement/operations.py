@@ -12,6 +12,7 @@ import functools
 import jax
 import jax.numpy as jnp
 
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import state as state_lib
@@ -45,7 +46,7 @@ class Operations:
 
 
 def count(
-    decoder: token_decoder.TokenDecoder, request: token_decoder.Request
+    decoder: token_decoder.TokenDecoder, request: requests_lib.Request
 ) -> Operations:
   """Counts the operations of decoding batches like the request."""
   rows = len(request.limits) * decoder.num_decodes
@@ -53,7 +54,7 @@ def count(
   target_params, draft_params = map(
       shapes, (decoder.target.params, decoder.loaded_drafter.params)
   )
-  tokens = request.encoder_input_tokens
+  tokens = request.inputs
   started = jax.eval_shape(
       lambda params: decoder.target_model.start(params, tokens, rows, slots),
       target_params,

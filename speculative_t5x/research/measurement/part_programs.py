@@ -19,6 +19,7 @@ import jax
 from jax import lax
 import jax.numpy as jnp
 
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import nothing
 from speculative_t5x.speculation import contracts
@@ -103,7 +104,7 @@ class PartPrograms:
     self._drafts = jax.jit(self._draft_loop, static_argnums=0)
 
   def bind(
-      self, request: token_decoder.Request, num_steps: int = MAX_STEPS
+      self, request: requests_lib.Request, num_steps: int = MAX_STEPS
   ) -> dict[str, Callable[[], object]]:
     """Returns the programs for batches like the request, without arguments.
 
@@ -147,7 +148,7 @@ class PartPrograms:
     }
 
   def bind_encoders(
-      self, request: token_decoder.Request
+      self, request: requests_lib.Request
   ) -> dict[str, Callable[[], object]]:
     """Returns the programs that read the inputs of a batch, without arguments.
 
@@ -165,7 +166,7 @@ class PartPrograms:
     # A run that is still under way would be timed with the next one.
     started = jax.block_until_ready(start())
     context = contracts.Context(
-        request.encoder_input_tokens,
+        request.inputs,
         request.hints,
         contracts.TargetView(target, started.memory, started.cache),
         started.features,
@@ -175,7 +176,7 @@ class PartPrograms:
         'encoder_draft': functools.partial(self._init_draft, draft, context),
     }
 
-  def lower_verify(self, request: token_decoder.Request) -> jax.stages.Lowered:
+  def lower_verify(self, request: requests_lib.Request) -> jax.stages.Lowered:
     """Lowers the loop `t_verify`, to be compiled for absent devices.
 
     Args:
@@ -194,7 +195,7 @@ class PartPrograms:
       count = jax.ShapeDtypeStruct((), jnp.int32)
       return self._verify.lower(count, params, None, request, table, *began)
 
-  def _num_rows(self, request: token_decoder.Request) -> int:
+  def _num_rows(self, request: requests_lib.Request) -> int:
     return request.limits.shape[0] * self.decoder.num_decodes
 
   @property
@@ -219,7 +220,7 @@ class PartPrograms:
     keys = state_lib.row_keys(request.seed, jnp.zeros((count,), int))
     return state_lib.begin(
         self._setup(drafter, params, draft_params, request),
-        request.encoder_input_tokens,
+        request.inputs,
         keys,
         jnp.full((count,), self.decoder.length, jnp.int32),
         length=self.decoder.length,
@@ -262,7 +263,7 @@ class PartPrograms:
   def _read_by_target(self, params, request) -> contracts.Started:
     return self.decoder.target_model.start(
         params,
-        request.encoder_input_tokens,
+        request.inputs,
         self._num_rows(request),
         state_lib.cache_slots(self.decoder.length, self.decoder.gamma),
         request.features,
@@ -324,7 +325,7 @@ class PartPrograms:
         has_ended=fill(state.has_ended, False),
     )
 
-  def _uniforms(self, request: token_decoder.Request) -> jax.Array:
+  def _uniforms(self, request: requests_lib.Request) -> jax.Array:
     """Returns uniforms for each part, [calls, rows, the most per call, 2]."""
     decoder = self.decoder
     gamma = max(decoder.gamma, 2)  # `drafts` makes two at least

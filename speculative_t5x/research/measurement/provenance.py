@@ -20,6 +20,7 @@ from speculative_t5x.networks import sharding
 from speculative_t5x.research import run_record
 from speculative_t5x.rules import description
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import sampling as sampling_lib
 
 
 def new_record(job: str, **values: Any) -> run_record.RunRecord:
@@ -41,23 +42,26 @@ def new_record(job: str, **values: Any) -> run_record.RunRecord:
 def describe_decoding(
     decoder: token_decoder.TokenDecoder,
     rule: contracts.Rule,
-    temperature: float,
-    draft_temperature: float,
+    sampling: sampling_lib.Sampling,
+    draft_sampling: sampling_lib.Sampling | None = None,
 ) -> dict[str, Any]:
   """Returns the fields of a record that describe the decoding.
 
   Args:
     decoder: target, drafter and gamma.
     rule: which draft tokens are accepted.
-    temperature: temperature of the target.
-    draft_temperature: temperature of the drafter.
+    sampling: Sampling of the target.
+    draft_sampling: Sampling of the drafter; None for the target's.
   """
+  draft = vars(draft_sampling or sampling)
+  others = {k: x for k, x in draft.items() if x != getattr(sampling, k)}
+  others.pop('temperature', None)
   value = getattr(rule, 'lenience', None)  # only the rule `lenience` has it
   lenience = None if value is None else float(str(np.asarray(value)))
   return {
       'target': decoder.target.describe(),
       'drafter': dataclasses.replace(
-          decoder.loaded_drafter.description, temperature=draft_temperature
+          decoder.loaded_drafter.description, temperature=draft['temperature']
       ),
       'verification': run_record.Verification(
           description.describe(rule), lenience
@@ -65,7 +69,8 @@ def describe_decoding(
       'lossless': rule.is_lossless,
       'gamma': decoder.gamma,
       'gamma_policy': decoder.policy.name,
-      'temperature': temperature,
+      **vars(sampling),
+      'draft_sampling': others or None,
       'num_decodes': decoder.num_decodes,
       'targets_length': decoder.length,
       'mesh': sharding.describe(decoder.mesh),

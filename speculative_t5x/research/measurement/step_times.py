@@ -12,7 +12,7 @@ import time
 import jax
 import numpy as np
 
-from speculative_t5x.decoder import token_decoder
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.research.measurement import part_programs
 from speculative_t5x.research.measurement import part_sums
 
@@ -35,7 +35,7 @@ class Parts:
   def __init__(
       self,
       programs: part_programs.PartPrograms,
-      request: token_decoder.Request,
+      request: requests_lib.Request,
   ):
     """Runs each part once to compile it.
 
@@ -60,7 +60,7 @@ class Parts:
         name: [] for name in names if name != 'drafts'
     }
 
-  def time_encoders(self, request: token_decoder.Request) -> None:
+  def time_encoders(self, request: requests_lib.Request) -> None:
     """Times what reads the inputs of a batch, once."""
     request = self._decoder.place(request)
     with self._decoder.scope():

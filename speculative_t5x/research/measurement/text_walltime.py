@@ -29,7 +29,7 @@ def measure(
     texts: Sequence[str],
     gammas: int | Sequence[int],
     *,
-    temperature: float = 0.0,
+    sampling: sampling_lib.Sampling = sampling_lib.GREEDY,
     seed: int = 0,
     rule: contracts.Rule = verification.TOKENWISE,
     repeats: int = 3,
@@ -41,7 +41,7 @@ def measure(
     decoder: target, drafter and vocabulary.
     texts: inputs, decoded one at a time.
     gammas: draft tokens per target call, one or several.
-    temperature: 0 is argmax.
+    sampling: Sampling of target and drafter; the default is argmax.
     seed: seed of samples; a text draws from it and its own position.
     rule: which draft tokens are accepted.
     repeats: how often each text is timed; the median counts.
@@ -60,7 +60,7 @@ def measure(
   arguments.check(repeats=repeats, rounds=rounds)
   gammas = arguments.several_counts('gammas', gammas)
   arguments.check_gammas(gammas, decoder.tokens.length)
-  options = {'temperature': temperature, 'seed': seed, 'rule': rule}
+  options = {'sampling': sampling, 'seed': seed, 'rule': rule}
   made = [
       decoder.make_request([text], example_ids=[number], **options)
       for number, text in enumerate(texts)
@@ -72,10 +72,6 @@ def measure(
       num_examples=len(texts),
       truncated_inputs=sum(counted.num_truncated for _, counted in made),
       unknown_inputs=sum(counted.num_unknown for _, counted in made),
-      topk=0,
-      topp=0.0,
-      minp=0.0,
-      typicalp=0.0,
       seed=seed,
       batch_size=1,
       inputs_length=decoder.inputs_length,
@@ -83,13 +79,10 @@ def measure(
       rounds=rounds,
       alpha=intervals.estimate_alpha([text.betas for text in scored]),
   )
-  is_greedy = temperature <= sampling_lib.MIN_TEMPERATURE
   records = []
   for gamma in gammas:
     tokens = decoder.tokens.with_drafter(decoder.tokens.loaded_drafter, gamma)
-    described = provenance.describe_decoding(
-        tokens, rule, temperature, temperature
-    )
+    described = provenance.describe_decoding(tokens, rule, sampling)
     record, plain, speculative = walltimes.measure(
         part_programs.PartPrograms(tokens),
         requests,
@@ -97,7 +90,7 @@ def measure(
         f'gamma {gamma}',
     )
     record = walltimes.add_alpha(record, record.alpha, rule)
-    if is_greedy and rule.is_lossless:
+    if sampling.is_greedy and rule.is_lossless:
       counted = greedy.compare(tokens, requests, plain, speculative)
       record = dataclasses.replace(record, greedy=counted)
     records.append(record)

@@ -6,6 +6,7 @@ import dataclasses
 
 import jax
 
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.speculation import outcome as outcome_lib
 
@@ -33,7 +34,7 @@ class Block:
 
 
 def trace(
-    decoder: token_decoder.TokenDecoder, request: token_decoder.Request
+    decoder: token_decoder.TokenDecoder, request: requests_lib.Request
 ) -> list[Block]:
   """Decodes a request and returns the blocks of its first row, in order."""
   return list(map(_block, calls(decoder, request, row=0)))
@@ -41,7 +42,7 @@ def trace(
 
 def calls(
     decoder: token_decoder.TokenDecoder,
-    request: token_decoder.Request,
+    request: requests_lib.Request,
     row: int,
 ) -> list[outcome_lib.Outcome]:
   """Decodes a request and returns the outcomes of a row's target calls."""

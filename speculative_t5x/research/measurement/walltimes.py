@@ -13,6 +13,7 @@ import jax
 import numpy as np
 
 from speculative_t5x.decoder import counts
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
@@ -51,7 +52,7 @@ class Measured(NamedTuple):
 
 def measure(
     programs: part_programs.PartPrograms,
-    batches: list[token_decoder.Request],
+    batches: list[requests_lib.Request],
     settings: run_record.RunRecord,
     name: str,
 ) -> Measured:
@@ -67,7 +68,7 @@ def measure(
   progress.say(f'{name}: compiling the parts')
   decoder, request = programs.decoder, batches[0]
   rows = len(request.limits) * decoder.num_decodes
-  inputs_length = request.encoder_input_tokens.shape[1]
+  inputs_length = request.inputs.shape[1]
   parts = step_times.Parts(programs, request)
   readers = read_floor.Readers(
       read_floor.step_bytes(decoder, rows, inputs_length)
@@ -327,7 +328,7 @@ def _warnings(step_ratio: float, efficiency: float) -> tuple[str, ...]:
 def _add_programs(
     record: run_record.RunRecord,
     decoder: token_decoder.TokenDecoder,
-    request: token_decoder.Request,
+    request: requests_lib.Request,
     num_widths: int,
 ) -> run_record.RunRecord:
   """Returns a record with the operations and the memory of the programs.

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from speculative_t5x.decoder import batching
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import descriptions
 from speculative_t5x.loading import models as models_lib
@@ -86,7 +86,7 @@ class Shapes:
     for name in ('dtype', 'seed', 'matmul_precision'):
       del values[name]
     arguments.check(**values)
-    token_decoder.check_int32('seed', self.seed)
+    requests_lib.check_int32('seed', self.seed)
 
 
 class Folder(Protocol):
@@ -126,7 +126,7 @@ def measure_pairings(
     raise ValueError('No draft_size was given. Give one, or several.')
   for pairing in pairings:
     simulated_acceptance.make_rule(pairing.alpha)  # before anything is made
-    sampling_lib.make_sampling(pairing.temperature)
+    sampling_lib.Sampling(pairing.temperature)
   arguments.check_gammas([p.gamma for p in pairings], shapes.targets_length)
   drafts = sorted({p.draft for p in pairings})
   gamma = max(p.gamma for p in pairings)
@@ -201,25 +201,23 @@ class _Bench:
         matmul_precision=self._shapes.matmul_precision,
     )
 
-  def _requests(self, pairing: Pairing) -> list[token_decoder.Request]:
+  def _requests(self, pairing: Pairing) -> list[requests_lib.Request]:
     shapes = self._shapes
-    sampling = sampling_lib.make_sampling(pairing.temperature)
     shape = (shapes.num_examples, shapes.inputs_length)
     rng = np.random.default_rng(shapes.seed)
-    return list(
-        batching.requests(
-            rng.integers(
-                _FIRST_TOKEN, t5_published.VOCAB_SIZE, shape, np.int32
-            ),
-            np.arange(shapes.num_examples, dtype=np.int32),
-            batch_size=shapes.batch_size,
-            length=shapes.targets_length,
-            seed=shapes.seed,
-            sampling=sampling,
-            draft_sampling=sampling,
-            rule=simulated_acceptance.make_rule(pairing.alpha),
-        )
+    tokens = rng.integers(
+        _FIRST_TOKEN, t5_published.VOCAB_SIZE, shape, np.int32
     )
+    requests = requests_lib.Requests(
+        inputs_length=shapes.inputs_length,
+        length=shapes.targets_length,
+        batch_size=shapes.batch_size,
+        sampling=sampling_lib.Sampling(pairing.temperature),
+        seed=shapes.seed,
+        rule=simulated_acceptance.make_rule(pairing.alpha),
+    )
+    rows = [requests_lib.Row(ids, number) for number, ids in enumerate(tokens)]
+    return list(requests.of(rows))
 
   def _settings(self, pairing: Pairing) -> run_record.RunRecord:
     """Returns a record before anything is measured."""
@@ -242,11 +240,7 @@ class _Bench:
         lossless=rule.is_lossless,
         gamma=pairing.gamma,
         gamma_policy=draft_length.Fixed.name,
-        temperature=pairing.temperature,
-        topk=0,
-        topp=0.0,
-        minp=0.0,
-        typicalp=0.0,
+        **vars(sampling_lib.Sampling(pairing.temperature)),
         num_decodes=1,
         seed=shapes.seed,
         batch_size=shapes.batch_size,

@@ -11,7 +11,7 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
-from speculative_t5x.decoder import token_decoder
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.drafters import tables
 from speculative_t5x.loading import models
 from speculative_t5x.networks import sharding
@@ -123,12 +123,12 @@ def make_table(shapes: tables.Table, place: Place) -> tables.Table:
 
 def make_request(
     place: Place, examples: int, inputs_length: int
-) -> token_decoder.Request:
+) -> requests_lib.Request:
   """Returns an abstract batch of inputs."""
-  sampling = sampling_lib.make_sampling(0.0)
+  sampling = sampling_lib.GREEDY.as_arrays()
   count = jax.ShapeDtypeStruct((examples,), jnp.int32)
-  request = token_decoder.Request(
-      encoder_input_tokens=jax.ShapeDtypeStruct(
+  request = requests_lib.Request(
+      inputs=jax.ShapeDtypeStruct(
           (examples, inputs_length), jnp.int32
       ),
       example_ids=count,

@@ -9,6 +9,7 @@ import time
 
 import jax
 
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import autoregression
 from speculative_t5x.loading import models as models_lib
@@ -72,7 +73,7 @@ class Loop(enum.Enum):
 def compile_decoding(
     loop: Loop,
     decoder: token_decoder.TokenDecoder,
-    request: token_decoder.Request,
+    request: requests_lib.Request,
 ) -> Program:
   """Compiles a decoding loop and analyses it.
 

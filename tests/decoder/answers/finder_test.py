@@ -62,7 +62,7 @@ def _hints(request):
 def test_vectors_are_those_of_the_embedder(decoder, embedder):
   request, _ = decoder.make_request(_TEXTS)
   features = decoder.tokens.encode(request)
-  found = embedding.pool(features, request.encoder_input_tokens)
+  found = embedding.pool(features, request.inputs)
   np.testing.assert_allclose(found, embedder.embed(_TEXTS), atol=1e-5)
 
 
@@ -107,9 +107,9 @@ class TestFinder:
 
   def test_row_that_only_pads_finds_nothing(self, decoder, store):
     request, _ = decoder.make_request(_TEXTS[:2])
-    tokens = request.encoder_input_tokens.at[1].set(-1)
+    tokens = request.inputs.at[1].set(-1)
     finder = answers.Finder(decoder.tokens, store, min_similarity=-1.0)
-    found = finder(request.replace(encoder_input_tokens=tokens))
+    found = finder(request.replace(inputs=tokens))
     assert [len(each) for each in _hints(found)] == [1, 0]
 
   def test_one_width(self, decoder, store):

@@ -23,7 +23,6 @@ from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.networks import t5_modules
 from speculative_t5x.speculation import contracts
-from speculative_t5x.speculation import sampling
 from tests import checkpoints_by_hand as by_hand
 from tests import tiny
 
@@ -145,16 +144,7 @@ class TestDecoding:
         length=12,
         matmul_precision='highest',
     )
-    greedy = sampling.make_sampling(0.0)
-    (request,) = batching.requests(
-        batching.pad(INPUTS, 9),
-        np.arange(len(INPUTS), dtype=np.int32),
-        batch_size=len(INPUTS),
-        length=12,
-        seed=0,
-        sampling=greedy,
-        draft_sampling=greedy,
-    )
+    (request,) = tiny.requests(INPUTS, length=12)
     decoded = jax.device_get(getattr(decoder, way)(request))
     np.testing.assert_array_equal(
         decoded.sequences, batching.pad(OUTPUTS, 12, IDS.padding)

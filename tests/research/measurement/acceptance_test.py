@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
@@ -34,10 +35,10 @@ def decoder() -> token_decoder.TokenDecoder:
 def request(
     seed=0, temperature=1.0, topk=0, limits=LENGTH, draft_temperature=None
 ):
-  sampling = draft_sampling = sampling_lib.make_sampling(temperature, topk)
+  sampling = draft_sampling = sampling_lib.Sampling(temperature, topk)
   if draft_temperature is not None:
-    draft_sampling = sampling_lib.make_sampling(draft_temperature)
-  return token_decoder.Request(
+    draft_sampling = sampling_lib.Sampling(draft_temperature)
+  return requests_lib.Request(
       INPUTS,
       jnp.arange(ROWS, dtype=jnp.int32),
       jnp.broadcast_to(jnp.asarray(limits, jnp.int32), (ROWS,)),

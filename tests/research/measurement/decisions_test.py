@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x.decoder import token_decoder
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.research.measurement import acceptance
 from speculative_t5x.research.measurement import decisions
 from speculative_t5x.research.measurement import forced
@@ -34,13 +34,13 @@ def decoder():
 
 
 def request():
-  return token_decoder.Request(
+  return requests_lib.Request(
       tiny.encoder_tokens(ROWS, 9),
       jnp.arange(ROWS, dtype=jnp.int32),
       jnp.full((ROWS,), LENGTH, jnp.int32),
       jnp.int32(3),
-      sampling.make_sampling(1.0, topk=20),
-      sampling.make_sampling(0.7),
+      sampling.Sampling(1.0, topk=20),
+      sampling.Sampling(0.7),
   )
 
 
@@ -247,12 +247,12 @@ class TestBoundaries:
     monkeypatch.setattr(decisions, 'find', lambda *_: decision)
     logits = np.zeros(64, np.float32)
     monkeypatch.setattr(forced, 'logits_at', lambda *_: logits)
-    equal = token_decoder.Request(
+    equal = requests_lib.Request(
         *(getattr(request(), name) for name in (
-            'encoder_input_tokens', 'example_ids', 'limits', 'seed',
+            'inputs', 'example_ids', 'limits', 'seed',
         )),
-        sampling.make_sampling(1.0),
-        sampling.make_sampling(1.0),
+        sampling.Sampling(1.0),
+        sampling.Sampling(1.0),
     )  # fmt: skip
     output = dataclasses.replace(output, request=equal)
     assert near_ties.explain(output, output).is_near_tie

@@ -9,55 +9,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x.decoder import batching
 from speculative_t5x.research.measurement import interleaved
-from speculative_t5x.speculation import sampling
+from tests import tiny
 
 
-def _requests(count, batch_size, **options):
-  setting = sampling.make_sampling(1.0, 0, 0.0)
-  draft_setting = sampling.make_sampling(0.5, 0, 0.0)
-  return list(
-      batching.requests(
-          np.arange(1, count * 3 + 1, dtype=np.int32).reshape(count, 3),
-          np.arange(100, 100 + count, dtype=np.int32),
-          batch_size=batch_size,
-          length=7,
-          seed=11,
-          sampling=setting,
-          draft_sampling=draft_setting,
-          **options,
-      )
-  )
+def _requests(count, batch_size):
+  rows = np.arange(1, count * 3 + 1).reshape(count, 3)
+  return tiny.requests(rows, batch_size, length=7)
 
 
 def _run_of(seconds):
   return interleaved.Run([], np.asarray(seconds, float), 0.0)
-
-
-class TestRequests:
-
-  def test_last_batch_is_padded_with_rows_of_limit_0(self):
-    first, last = _requests(5, 4)
-    assert first.encoder_input_tokens.shape == (4, 3)
-    assert first.limits.tolist() == [7, 7, 7, 7]
-    assert first.example_ids.tolist() == [100, 101, 102, 103]
-    assert last.encoder_input_tokens.tolist() == [[13, 14, 15]] + 3 * [
-        [-1, -1, -1]
-    ]
-    assert last.limits.tolist() == [7, 0, 0, 0]
-    assert last.example_ids[0] == 104
-
-  def test_example_ids_keep_all_bits(self):
-    ids = np.array([-5, 2**24 + 1, -(2**31)], np.int32)
-    setting = sampling.make_sampling()
-    (request,) = batching.requests(
-        np.ones((3, 2), np.int32), ids,
-        batch_size=3, length=1, seed=0, sampling=setting,
-        draft_sampling=setting,
-    )  # fmt: skip
-    assert request.example_ids.dtype == jnp.int32
-    assert request.example_ids.tolist() == ids.tolist()
 
 
 class _Decoder:
@@ -135,7 +97,7 @@ class TestRun:
     seconds = iter([9.0, 1.0, 8.0, 1.0, *(4.0, 1.0), *(2.0, 5.0), *(9.0, 7.0)])
     # The warm-up runs each way in turn; then ways are interleaved.
     monkeypatch.setattr(
-        interleaved, '_timed', lambda *_: (jnp.zeros(()), next(seconds))
+        interleaved, '_timed', lambda *_: (np.zeros(()), next(seconds))
     )
     plain, speculative = interleaved.run(
         _Decoder(), [jnp.asarray(0)], repeats=3, name=''

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x.decoder import token_decoder
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5_modules
 from speculative_t5x.research.measurement import decisions
@@ -36,8 +36,8 @@ def decoder(num_valid_tokens=None):
 
 
 def request():
-  greedy = sampling.make_sampling(0.0)
-  return token_decoder.Request(
+  greedy = sampling.Sampling(0.0)
+  return requests_lib.Request(
       tiny.encoder_tokens(BATCH, 9),
       jnp.arange(BATCH, dtype=jnp.int32),
       jnp.full((BATCH,), LENGTH, jnp.int32),
@@ -60,7 +60,7 @@ def teacher_forced():
   forward = jax.jit(
       lambda params: t5_modules.Transformer(CONFIG).apply(
           {'params': params},
-          request().encoder_input_tokens,
+          request().inputs,
           jnp.asarray(fed),
           jnp.ones_like(fed),
           enable_dropout=False,
@@ -113,7 +113,7 @@ def test_all_of_a_row_is_repeated():
   asked = request().replace(features=decoder().encode(request()))
   found = forced.repeat_row(decoder(), asked, 1)
   assert found.hints is None
-  for name in ('encoder_input_tokens', 'features'):
+  for name in ('inputs', 'features'):
     given, repeated = getattr(asked, name), getattr(found, name)
     np.testing.assert_array_equal(repeated, jnp.stack([given[1]] * len(given)))
 
@@ -125,18 +125,18 @@ def test_paths_are_those_of_both_batches(monkeypatch):
   found = []
 
   def logits_at(decoder, request, row, sequence, position, block):
-    found.append((request.encoder_input_tokens.shape, block))
+    found.append((request.inputs.shape, block))
     return np.full(64, 0.5 * len(found), np.float32)
 
   monkeypatch.setattr(forced, 'logits_at', logits_at)
-  tokens = request().encoder_input_tokens
+  tokens = request().inputs
   for changed in (tokens[:2], jnp.pad(tokens, ((0, 0), (0, 3)))):
     found.clear()
     difference = near_ties.explain(
         decisions.Output(decoder(), request(), 0, False, written),
         decisions.Output(
             decoder(),
-            request().replace(encoder_input_tokens=changed),
+            request().replace(inputs=changed),
             0,
             False,
             other,

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import draft_model_source
@@ -45,12 +46,12 @@ def _count(
       length=LENGTH,
       num_decodes=num_decodes,
   )
-  setting = sampling.make_sampling()
+  setting = sampling.Sampling()
   shape = (rows, INPUTS_LENGTH)
   ids = np.arange(rows, dtype=np.int32)
   return operations.count(
       decoder,
-      token_decoder.Request(
+      requests_lib.Request(
           jnp.ones(shape, jnp.int32), ids, ids, jnp.int32(0), setting, setting
       ),
   )

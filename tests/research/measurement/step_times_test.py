@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x.decoder import token_decoder
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.policies import schedule
 from speculative_t5x.research.measurement import part_programs
@@ -67,10 +67,10 @@ def programs_of(rows, gamma):
       dataclasses.replace(decoder.loaded_drafter, make=make_counted), gamma
   )
   decoder.target_model = _Counted(target, 'target', calls)
-  setting = sampling.make_sampling(1.0)
+  setting = sampling.Sampling(1.0)
   ids = jnp.arange(rows, dtype=jnp.int32)
   limits = jnp.full((rows,), LENGTH, jnp.int32)
-  request = token_decoder.Request(
+  request = requests_lib.Request(
       tiny.encoder_tokens(rows, 9), ids, limits, jnp.int32(0), setting, setting
   )
   return part_programs.PartPrograms(decoder), request, calls

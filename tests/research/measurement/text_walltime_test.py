@@ -10,6 +10,7 @@ from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.research.measurement import text_walltime
 from speculative_t5x.research.paper import points
 from speculative_t5x.research.reports import walltime_summary
+from speculative_t5x.speculation import sampling
 from speculative_t5x.tasks import bulletins
 from tests import compilation
 from tests import tiny
@@ -67,11 +68,12 @@ class TestMeasure:
     assert greedy[0].alpha.num_tokens == greedy[0].baseline.tokens
 
   def test_samples(self, decoder):
+    options = dict(sampling=sampling.Sampling(1.0), seed=3)
     (record,) = text_walltime.measure(
-        decoder, TEXTS[:2], 2, temperature=1.0, seed=3, repeats=1, rounds=1
+        decoder, TEXTS[:2], 2, repeats=1, rounds=1, **options
     )
     expected = [
-        decoder.decode([text], temperature=1.0, seed=3, example_ids=[number])
+        decoder.decode([text], example_ids=[number], **options)
         for number, text in enumerate(TEXTS[:2])
     ]
     tokens = sum(output.statistics['tokens'] for output in expected)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.research.measurement import tracing
 from speculative_t5x.speculation import sampling
@@ -26,8 +27,8 @@ def decoder() -> token_decoder.TokenDecoder:
 
 
 def request(first=0, *, temperature=1.0, seed=0, limit=LENGTH):
-  setting = sampling.make_sampling(temperature)
-  return token_decoder.Request(
+  setting = sampling.Sampling(temperature)
+  return requests_lib.Request(
       tiny.encoder_tokens(12, 9)[first : first + ROWS],
       jnp.arange(first, first + ROWS, dtype=jnp.int32),
       jnp.full((ROWS,), limit, jnp.int32),

@@ -7,7 +7,6 @@ import types
 import numpy as np
 import pytest
 
-from speculative_t5x.decoder import batching
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.research.measurement import part_programs
@@ -33,17 +32,12 @@ def unchecked_types():
 
 
 def batches(temperature, seed):
-  setting = sampling.make_sampling(temperature)
-  return list(
-      batching.requests(
-          np.asarray(tiny.encoder_tokens(EXAMPLES, 9)),
-          np.arange(EXAMPLES, dtype=np.int32),
-          batch_size=BATCH_SIZE,
-          length=LENGTH,
-          seed=seed,
-          sampling=setting,
-          draft_sampling=setting,
-      )
+  return tiny.requests(
+      np.asarray(tiny.encoder_tokens(EXAMPLES, 9)),
+      BATCH_SIZE,
+      length=LENGTH,
+      seed=seed,
+      sampling=sampling.Sampling(temperature),
   )
 
 
@@ -79,7 +73,7 @@ def sweep(decoder):
   bind_encoders, encoded = programs.bind_encoders, []
 
   def watch_encoders(request):
-    encoded.append(request.encoder_input_tokens.tolist())
+    encoded.append(request.inputs.tolist())
     return bind_encoders(request)
 
   with pytest.MonkeyPatch.context() as patch:
@@ -151,7 +145,7 @@ class TestRecord:
         sweep, TEMPERATURES_AND_SEEDS, strict=True
     ):
       expected = [
-          batch.encoder_input_tokens.tolist()
+          batch.inputs.tolist()
           for batch in batches(temperature, seed)
           for _ in range(REPEATS)
       ]

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import draft_model_source
@@ -38,8 +39,8 @@ def decoder() -> token_decoder.TokenDecoder:
 
 
 def decode(alpha, seed=0, temperature=1.0) -> token_decoder.Decoded:
-  setting = sampling_lib.make_sampling(temperature)
-  request = token_decoder.Request(
+  setting = sampling_lib.Sampling(temperature)
+  request = requests_lib.Request(
       tiny.encoder_tokens(ROWS, 9),
       jnp.arange(ROWS, dtype=jnp.int32),
       jnp.full((ROWS,), LENGTH, jnp.int32),

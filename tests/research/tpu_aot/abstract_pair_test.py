@@ -97,7 +97,7 @@ class TestMakeRequest:
     mesh = jax.sharding.AbstractMesh((2, 2), ('data', 'model'))
     place = abstract_pair.Place(_here(), mesh)
     request = abstract_pair.make_request(place, 4, 12)
-    tokens = request.encoder_input_tokens
+    tokens = request.inputs
     assert tokens.sharding.shard_shape(tokens.shape) == (2, 12)
     assert request.limits.sharding.shard_shape((4,)) == (2,)
     assert request.seed.sharding.is_fully_replicated

@@ -92,7 +92,7 @@ class TestCount:
     request = abstract_pair.make_request(_place(), rows, inputs_length)
     tokens = jnp.ones((rows, inputs_length), jnp.int32)
     counted = operations.count(
-        _decoder(model), request.replace(encoder_input_tokens=tokens)
+        _decoder(model), request.replace(inputs=tokens)
     )
     for block, theirs in ((1, counted.target), (GAMMA + 1, counted.verify)):
       ours = _count(model, rows, block, GAMMA, inputs_length)

@@ -1,0 +1,199 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What is decoded at once, and how rows of token ids become it.
+
+Strings, the examples of a task and random tokens all become requests here.
+
+Legend: examples, inputs_length, num_decodes (samples per example).
+"""
+
+from collections.abc import Iterator, Sequence
+import dataclasses
+import operator
+import reprlib
+from typing import NamedTuple
+
+from flax import struct
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from speculative_t5x.decoder import batching
+from speculative_t5x.decoder import hints as hints_lib
+from speculative_t5x.rules import description
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.speculation import verification
+
+
+@struct.dataclass
+class Request:
+  """A batch to decode. New values do not recompile, new shapes do.
+
+  Attributes:
+    inputs: [examples, inputs_length] int32, with
+      `contracts.NO_TOKEN` behind the tokens of a row.
+    example_ids: [examples] int32. Up to rounding, a row's sample depends on
+      seed, example id and decode number alone, whatever else is in the batch.
+    limits: [examples] int32, most tokens of each output, at most the decoder's
+      length; 0 for an example that only pads the batch.
+    seed: int32 scalar.
+    sampling: the target's; the outputs follow its distribution.
+    draft_sampling: the drafter's.
+    rule: which draft tokens are accepted. Only a rule that `is_lossless` keeps
+      the distribution of the outputs.
+    hints: [examples, any] int32, see `contracts.Context`; None without hints.
+    features: [examples, inputs_length, embed], the output of the target's
+      encoder for these tokens (`TokenDecoder.encode`), so that it does not run
+      again; None to run it.
+    rule_class: the class of `rule`, set from it.
+  """
+
+  inputs: jax.Array
+  example_ids: jax.Array
+  limits: jax.Array
+  seed: jax.Array
+  sampling: sampling_lib.Sampling
+  draft_sampling: sampling_lib.Sampling
+  rule: contracts.Rule = verification.TOKENWISE
+  hints: jax.Array | None = None
+  features: jax.Array | None = None
+  rule_class: type | None = struct.field(pytree_node=False, default=None)
+
+  def __post_init__(self):
+    # JAX 0.10.2 compares registered dataclasses by their fields and not by
+    # their class: `jax.jit` may run the program of another rule whose fields
+    # are alike. As a static field, the class is compared.
+    object.__setattr__(self, 'rule_class', type(self.rule))
+
+
+def check_int32(name: str, value: int) -> None:
+  """Checks that a number fits a request.
+
+  Any integer type will do. A float will not, even if it is whole: float32
+  merges large example ids.
+
+  Raises:
+    ValueError: naming what is no integer or not of 32 bits.
+  """
+  limits = np.iinfo(np.int32)
+  try:
+    fits = limits.min <= operator.index(value) <= limits.max
+  except TypeError:
+    fits = False
+  if not fits:
+    plain = value.tolist() if hasattr(value, 'tolist') else value
+    raise ValueError(
+        f'{name} must be an integer of 32 bits, got {reprlib.repr(plain)}.'
+    )
+
+
+def hints_of(request: Request) -> list[list[list[int]]]:
+  """Returns the token ids of the hints of each example."""
+  if request.hints is None:
+    return [[] for _ in request.example_ids]
+  return hints_lib.unstack(np.asarray(request.hints))
+
+
+class Row(NamedTuple):
+  """One input of a request.
+
+  Attributes:
+    tokens: Token ids, none for an input that is not decoded.
+    example_id: With the seed, all that a sample depends on, up to rounding.
+    hints: Token ids of each hint, see `hints.encode`.
+    is_decoded: Whether it is decoded; otherwise its output is empty.
+  """
+
+  tokens: Sequence[int]
+  example_id: int
+  hints: Sequence[Sequence[int]] = ()
+  is_decoded: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Requests:
+  """Makes requests of one shape, which differ in their inputs alone.
+
+  Attributes:
+    inputs_length: Tokens per input; longer ones are cut.
+    length: Most tokens per output.
+    batch_size: Inputs per request.
+    sampling: Sampling of the target, which the outputs follow.
+    draft_sampling: Sampling of the drafter; None for the target's.
+    seed: Seed of the samples.
+    rule: Decides which draft tokens are accepted.
+  Raises:
+    ValueError: for a seed that is no int32, or something that is not a rule.
+  """
+
+  inputs_length: int
+  length: int
+  batch_size: int
+  sampling: sampling_lib.Sampling = sampling_lib.GREEDY
+  draft_sampling: sampling_lib.Sampling | None = None
+  seed: int = 0
+  rule: contracts.Rule = verification.TOKENWISE
+
+  def __post_init__(self):
+    description.check(self.rule)
+    check_int32('seed', self.seed)
+
+  def of(self, rows: Sequence[Row]) -> Iterator[Request]:
+    """Yields requests; rows that are not decoded fill the last one.
+
+    Args:
+      rows: Inputs. All their requests have hints if one of them has.
+    """
+    sampling = self.sampling.as_arrays()
+    draft_sampling = (self.draft_sampling or self.sampling).as_arrays()
+    hints = hints_lib.stack([row.hints for row in rows])
+    for start in range(0, len(rows), self.batch_size):
+      part = slice(start, start + self.batch_size)
+      own = rows[part]
+      tokens = batching.pad([row.tokens for row in own], self.inputs_length)
+      limits = [self.length if row.is_decoded else 0 for row in own]
+      yield Request(
+          inputs=self._fill(tokens),
+          example_ids=self._fill([row.example_id for row in own], 0),
+          limits=self._fill(limits, 0),
+          seed=jnp.asarray(self.seed, jnp.int32),
+          sampling=sampling,
+          draft_sampling=draft_sampling,
+          rule=self.rule,
+          hints=None if hints is None else self._fill(hints[part]),
+      )
+
+  def _fill(self, values, filler: int = contracts.NO_TOKEN) -> jax.Array:
+    """Returns an array with as many entries as a request has inputs."""
+    values = np.asarray(values, np.int32)
+    width = [(0, self.batch_size - len(values))] + [(0, 0)] * (values.ndim - 1)
+    return jnp.asarray(np.pad(values, width, constant_values=filler))
+
+
+def check_rows(
+    ids: Sequence[Sequence[int]], example_ids: Sequence[int] | None
+) -> list[Row]:
+  """Returns the rows of inputs that a caller gives.
+
+  Args:
+    ids: Tokens of each input.
+    example_ids: One id per input; None for 0, 1, ...
+  Raises:
+    ValueError: for no inputs, an empty one, or ids that do not fit.
+  """
+  if not len(ids):
+    raise ValueError('There is nothing to decode. Give at least one input.')
+  for index, row in enumerate(ids):
+    if not len(row):
+      raise ValueError(f'Input {index} is empty. Remove it, or give it tokens.')
+  if example_ids is None:
+    example_ids = range(len(ids))
+  if len(example_ids) != len(ids):
+    raise ValueError(
+        'There must be one example id per input, got'
+        f' {len(example_ids)} ids and {len(ids)} inputs.'
+    )
+  for index, each in enumerate(example_ids):
+    check_int32(f'example_ids[{index}]', each)
+  return [Row(*each) for each in zip(ids, example_ids, strict=True)]

@@ -1,0 +1,79 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests for requests and the rows that they are made of."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from speculative_t5x.decoder import requests as requests_lib
+from speculative_t5x.rules import block
+from speculative_t5x.speculation import sampling
+from tests import tiny
+
+
+class TestRequests:
+
+  def test_rows_that_fill_a_batch_are_padding(self):
+    rows = [[5, 6, 1], [7, 1], [9, 8, 7, 1]]
+    first, last = tiny.requests(rows, 2, length=5, example_ids=[7, 8, 9])
+    assert first.inputs.tolist() == [[5, 6, 1, -1], [7, 1, -1, -1]]
+    assert last.inputs.tolist() == [[9, 8, 7, 1], [-1, -1, -1, -1]]
+    assert first.limits.tolist() == [5, 5]
+    assert last.limits.tolist() == [5, 0]
+    assert first.hints is None
+    assert last.example_ids.tolist() == [9, 0]
+
+  def test_a_row_that_is_not_decoded(self):
+    made = requests_lib.Requests(inputs_length=2, length=5, batch_size=2)
+    rows = [requests_lib.Row([], 3, is_decoded=False)]
+    (request,) = made.of([*rows, requests_lib.Row([4, 1], 5)])
+    assert request.limits.tolist() == [0, 5]
+
+  def test_hints_follow_their_examples(self):
+    rows = [[3, 1]] * 3
+    hints = [[[3, 4]], [], [[6], [7]]]
+    first, last = tiny.requests(rows, 2, length=5, hints=hints)
+    assert first.hints.shape == last.hints.shape
+    assert first.hints[:, :2].tolist() == [[3, 4], [-1, -1]]
+    assert last.hints[:, :3].tolist() == [[6, -1, 7], [-1, -1, -1]]
+    assert requests_lib.hints_of(last) == [[[6], [7]], []]
+
+  def test_example_ids_keep_all_bits(self):
+    ids = [-5, 2**24 + 1, -(2**31)]
+    (request,) = tiny.requests([[1]] * 3, length=1, example_ids=ids)
+    assert request.example_ids.dtype == jnp.int32
+    assert request.example_ids.tolist() == ids
+
+  def test_settings(self):
+    own, drafts = sampling.Sampling(0.7, topk=3), sampling.Sampling(0.4, minp=1)
+    rule = block.BlockVerification()
+    options = dict(length=4, sampling=own, seed=11, rule=rule)
+    (request,) = tiny.requests([[5, 1]], draft_sampling=drafts, **options)
+    assert request.sampling == own.as_arrays()
+    assert request.draft_sampling == drafts.as_arrays()
+    assert (int(request.seed), request.rule) == (11, rule)
+    (request,) = tiny.requests([[5, 1]], **options)
+    assert request.draft_sampling == own.as_arrays()
+
+
+class TestCheckRows:
+
+  @pytest.mark.parametrize(
+      ('ids', 'example_ids', 'named'),
+      [
+          ([], None, 'nothing to decode'),
+          ([[2, 1], []], None, 'Input 1'),
+          ([[2, 1]], [3, 4], '2 ids and 1 inputs'),
+          ([[2, 1]], [2**31], r'example_ids\[0\]'),
+          ([[2, 1]], [1.0], r'example_ids\[0\]'),
+      ],
+  )
+  def test_refused(self, ids, example_ids, named):
+    with pytest.raises(ValueError, match=named):
+      requests_lib.check_rows(ids, example_ids)
+
+  def test_any_integer_will_do(self):
+    ids = [np.int64(-(2**31)), jnp.int32(3)]
+    rows = requests_lib.check_rows([[2, 1]] * 2, ids)
+    assert [int(row.example_id) for row in rows] == [-(2**31), 3]
