@@ -294,7 +294,10 @@ def _read(
   """
   lengths = workload.task_feature_lengths
   if paths is None:
-    return inputs_lib.from_task(
+    # Imports seqio and TensorFlow, which lines of files do not need.
+    from speculative_t5x.tasks import examples
+
+    return examples.stream(
         workload.mixture_or_task_name, workload.split, lengths
     )
   lines = text_files.read(paths, taken=predictions_lib.TAKEN, **options)

@@ -13,7 +13,7 @@ from etils import epath
 from speculative_t5x.jobs.outputs import chunks
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading.files import folder_lock
-from speculative_t5x.networks import t5
+from speculative_t5x.networks import network
 from speculative_t5x.research import interruption
 from speculative_t5x.research import run_record
 from speculative_t5x.tasks import predictions
@@ -42,7 +42,7 @@ class Decodes:
   name: str
 
   def read(
-      self, target: checkpoints.Path, config: t5.T5Config
+      self, target: checkpoints.Path, config: network.Network
   ) -> batches.Examples:
     """Decodes what is missing, and returns all as examples.
 
@@ -68,8 +68,6 @@ class Decodes:
       )
     pairs = _when_free(lambda: _read_pairs(folder))
     path = folder / _PREDICTIONS
-    if not pairs:
-      raise ValueError(f'{path} has no decodes. Give another task or split.')
     if len(pairs) != record.num_examples:
       raise ValueError(
           f'{path} has {len(pairs)} decodes and not {record.num_examples}:'
@@ -83,7 +81,7 @@ class Decodes:
 def _read_pairs(folder: epath.Path) -> list:
   """Returns the tokens of inputs and outputs."""
   with folder_lock.hold(folder):  # another training's job rewrites the file
-    return list(predictions.read_pairs(folder / _PREDICTIONS))
+    return predictions.read_pairs(folder / _PREDICTIONS)
 
 
 def _when_free(action: Callable[[], _T]) -> _T:

@@ -402,7 +402,7 @@ class TestBadInput:
           (_Infer('elsewhere'), 'decodes elsewhere'),
           (_with_other_settings, 'DECODES_DIR: .* another temperature'),
           ({'tokens': False}, 'have no tokens'),
-          ({'num_examples': 0}, 'has no decodes'),
+          ({'num_examples': 0}, 'have no tokens'),
           ({'replaced_by': 65}, 'has 65 decodes and not 64'),
           ({'largest': 40}, 'has only 12'),
       ],

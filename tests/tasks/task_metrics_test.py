@@ -55,7 +55,9 @@ def task():
 
 def _examples(task, targets):
   return types.SimpleNamespace(
-      task=task, targets=targets, features=[{}] * len(targets)
+      task=task,
+      targets=targets,
+      rows=[types.SimpleNamespace(features={}) for _ in targets],
   )
 
 
