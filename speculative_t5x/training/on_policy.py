@@ -111,24 +111,20 @@ class Samples:
         the parameters alone.
       length: The length of the longest sample.
     """
-    count = len(inputs)
-    missing = -count % self._batch_size
     # Examples of limit 0 fill the last batch.
-    limits = np.full(count, length, np.int32)
-    filled = [
-        np.pad(x, [(0, missing)] + [(0, 0)] * (x.ndim - 1))
+    limits = np.full(len(inputs), length, np.int32)
+    missing = -len(inputs) % self._batch_size
+    batched = [
+        np.pad(x, [(0, missing)] + [(0, 0)] * (x.ndim - 1)).reshape(
+            -1, self._batch_size, *x.shape[1:]
+        )
         for x in (inputs, sample_ids, limits)
     ]
     decoded = [
-        self._decode(
-            self._objective,
-            params,
-            *(x[i : i + self._batch_size] for x in filled),
-            length=length,
-        )
-        for i in range(0, count, self._batch_size)
+        self._decode(self._objective, params, *batch, length=length)
+        for batch in zip(*batched, strict=True)
     ]
-    return np.concatenate(jax.device_get(decoded))[:count]
+    return np.concatenate(jax.device_get(decoded))[: len(inputs)]
 
   def _decode_batch(
       self, objective, params, inputs, sample_ids, limits, *, length

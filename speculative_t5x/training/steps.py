@@ -193,7 +193,10 @@ class Validation:
     self.score = score
     self._objective = objective
     self._measures = {
-        suffix: (_summed(measure), jax.device_put(examples))
+        suffix: (
+            jax.jit(functools.partial(_summed, measure)),
+            jax.device_put(examples),
+        )
         for suffix, (measure, examples) in measures.items()
     }
 
@@ -208,15 +211,12 @@ class Validation:
     return found
 
 
-def _summed(measure: Measure) -> Measure:
-  """Return the compiled function that sums a measure over batches."""
-
-  @jax.jit
-  def summed(objective, params, examples):
-    sums = lax.map(lambda batch: measure(objective, params, batch), examples)
-    return jax.tree.map(lambda x: jnp.sum(x, axis=0), sums)
-
-  return summed
+def _summed(
+    measure: Measure, objective: Objective, params: Params, examples: Any
+) -> dict[str, jax.Array]:
+  """Return what a measure sums up over all batches."""
+  sums = lax.map(lambda batch: measure(objective, params, batch), examples)
+  return jax.tree.map(lambda x: jnp.sum(x, axis=0), sums)
 
 
 def _keys(seed: int) -> tuple[jax.Array, jax.Array]:

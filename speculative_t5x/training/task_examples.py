@@ -47,13 +47,11 @@ class References:
         outside the network's vocabulary.
     """
     name, split = self.mixture_or_task_name, self.split
-    task = examples_lib.find_task(name, split)
-    rows = [
-        (cut['inputs'], cut['targets'])
-        for _, cut in examples_lib.read(task, split, self.task_feature_lengths)
-    ]
+    read = examples_lib.read(
+        examples_lib.find_task(name, split), split, self.task_feature_lengths
+    )
     return batches.pad(
-        *zip(*rows, strict=True),
+        *zip(*((cut['inputs'], cut['targets']) for _, cut in read)),
         network,
         f'Split {split!r} of {name!r}',
         self.task_feature_lengths,

@@ -40,11 +40,6 @@ class TestReadPairs:
         ('train val 3', 'Zug val 3'),
     ]
 
-  def test_reads_a_last_line_without_newline(self, folder):
-    (folder / 'val.en.gz').write_bytes(gzip.compress(b'a\nb\nc'))
-    pairs = multi30k.read_pairs(folder, 'validation')
-    assert [english for english, _ in pairs] == ['a', 'b', 'c']
-
   def test_keeps_a_separator_within_a_sentence(self, folder):
     _write(folder / 'val.en.gz', ['a\u2028b', 'c', 'd'])
     assert multi30k.read_pairs(folder, 'validation')[0][0] == 'a\u2028b'
@@ -104,10 +99,3 @@ class TestRegister:
     multi30k.register(other)
     (example,) = self._examples()
     assert example['targets_pretokenized'] == b'eins'
-
-  def test_missing_vocabulary(self, folder):
-    (folder / 'ende4k.model').unlink()
-    for call in (multi30k.register, multi30k.load_vocabulary):
-      with pytest.raises(FileNotFoundError, match='no vocabulary .*ende4k'):
-        call(folder)
-    assert multi30k.register(folder, bulletins.VOCABULARY_FILE)
