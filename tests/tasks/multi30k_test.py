@@ -99,3 +99,9 @@ class TestRegister:
     multi30k.register(other)
     (example,) = self._examples()
     assert example['targets_pretokenized'] == b'eins'
+
+  def test_missing_vocabulary(self, folder):
+    (folder / 'ende4k.model').unlink()
+    for call in (multi30k.register, multi30k.load_vocabulary):
+      with pytest.raises(FileNotFoundError, match='no vocabulary .*ende4k'):
+        call(folder)
