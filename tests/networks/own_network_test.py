@@ -215,7 +215,7 @@ def test_timed_by_gin_alone(folder):
   records = [json.loads(row) for row in rows.read_text().splitlines()]
   assert [each['temperature'] for each in records] == [0.0, 1.0]
   # The draft is the target.
-  assert records[0]['alpha'] == pytest.approx(1)
+  assert records[0]['alpha']['value'] == pytest.approx(1)
   assert records[0]['target']['checkpoint'].startswith(str(folder))
 
 
