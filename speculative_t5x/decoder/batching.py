@@ -15,8 +15,8 @@ def parts(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
   """Yields lists of `size` items, read one list at a time; the last is shorter.
 
   Args:
-    items: any number of them.
-    size: of a list, at least 1.
+    items: Any number of items.
+    size: Items per list, at least 1.
   """
   remaining = iter(items)
   while part := list(itertools.islice(remaining, size)):
@@ -31,8 +31,8 @@ def pad(
   """Stacks token sequences, cut to `length` and padded to it.
 
   Args:
-    rows: integers, one sequence per row.
-    length: of every row of the result.
+    rows: Token ids, one sequence per row.
+    length: Tokens of every row of the result.
     filler: Fills a row.
   Returns:
     [len(rows), length] int32.
@@ -47,9 +47,9 @@ def cut(ids: Sequence[int], limit: int, end: int) -> list[int]:
   """Cuts tokens to a limit, the last one being the end, as T5X's tasks do.
 
   Args:
-    ids: of a text, the end of sequence included.
-    limit: the most tokens that remain.
-    end: of sequence.
+    ids: Token ids of a text, the end of sequence included.
+    limit: The most tokens that remain.
+    end: Id of the end of sequence.
   """
   if len(ids) <= limit:
     return list(ids)
@@ -62,8 +62,8 @@ def text_ids(
   """Returns the decoded ids up to the end of sequence, without padding.
 
   Args:
-    ids: of one decoded row.
-    special_ids: of the model.
+    ids: Token ids of one decoded row.
+    special_ids: Special ids of the model.
   """
   before_end = itertools.takewhile(lambda i: i not in special_ids.ends, ids)
   return [i for i in before_end if i != special_ids.padding]

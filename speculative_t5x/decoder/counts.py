@@ -128,8 +128,8 @@ def per_example(
   """Returns the counts of each example, summed over its decodes.
 
   Args:
-    batches: of one run, plain or speculative, as numpy arrays.
-    num_decodes: rows per example.
+    batches: Decoded batches of one run, plain or speculative, as numpy arrays.
+    num_decodes: Rows per example.
   Returns:
     `tokens` and `target_calls`, [examples]; of a speculative run also the
     counts of `outcome.Statistics.named`.

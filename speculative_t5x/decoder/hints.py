@@ -34,9 +34,9 @@ def encode(
   it was cut.
 
   Args:
-    hints: of one input.
-    vocabulary: of the target.
-    limit: all hints together are cut to this many tokens, counting one between
+    hints: Hints of one input.
+    vocabulary: Vocabulary of the target.
+    limit: All hints together are cut to this many tokens, counting one between
       two of them; None for no limit.
   Raises:
     TypeError: for anything else than texts.
@@ -74,8 +74,8 @@ def stack(
   A new width compiles again. Widths are therefore powers of two.
 
   Args:
-    encoded: the hints of each example, see `encode`.
-    room: tokens that fit at least, so that batches with fewer have one width.
+    encoded: Hints of each example, see `encode`.
+    room: Tokens that fit at least, so that batches with fewer have one width.
   Returns:
     [examples, width] int32; None if no example has hints and there is no room.
   """

@@ -81,8 +81,8 @@ def best_last(
   """Returns the decodes of each example by score, in T5X's order.
 
   Args:
-    decoded: as numpy arrays.
-    num_decodes: rows per example.
+    decoded: What was decoded, as numpy arrays.
+    num_decodes: Rows per example.
   Returns:
     Sequences [examples, num_decodes, length] int32 and their log-probabilities
     [examples, num_decodes] float32, ascending; equal ones as they were decoded.

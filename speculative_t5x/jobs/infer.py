@@ -113,9 +113,9 @@ def infer(
     inputs: text and JSONL files, '-' for the standard input; None for the
       inputs of the workload's task.
     input_field: field of the JSON objects in JSONL files.
-    input_format: see `text_files.read`.
-    hints_field: see `text_files.read`. Unused for the inputs of a task, whose
-      hints are its feature `hints`.
+    input_format: 'text' or 'jsonl'; None to tell by the names of the files.
+    hints_field: Field of JSON objects with hints; None for none. Unused for the
+      inputs of a task, whose hints are its feature `hints`.
     on_empty: what to do with lines without text, see `inputs.ON_EMPTY`.
     vocabulary_file: for the lines of files; None for the task's vocabulary, or
       that in the folder of the checkpoint if the workload has no task.
@@ -289,7 +289,7 @@ def _read(
     workload: the workload of the job.
     paths: paths of the files; None for the task.
     vocabulary: vocabulary of the inputs.
-    on_empty: see `inputs.from_lines`.
+    on_empty: What to do with lines without text, see `inputs.from_lines`.
     **options: options of `text_files.read`.
   """
   lengths = workload.task_feature_lengths

@@ -33,8 +33,8 @@ class Decodes:
 
   Attributes:
     infer: an infer job that takes `output_dir`, and writes tokens.
-    folder: of all decodes.
-    name: of the folder of these in it.
+    folder: Folder of all decodes.
+    name: Name of the folder of these decodes in it.
   """
 
   infer: Callable[..., run_record.RunRecord]
@@ -48,7 +48,7 @@ class Decodes:
 
     Args:
       target: folder of the target, as the record of a job names it.
-      config: of a network that reads the examples.
+      config: Network that reads the examples.
     Raises:
       ValueError: if the folder has decodes of other settings, if the job has
         another target or wrote no tokens, if another training replaced the

@@ -261,8 +261,8 @@ def pad_batch(mesh: jax.sharding.Mesh | None, batch_size: int) -> int:
   Prints a line on stderr if it is not `batch_size`.
 
   Args:
-    mesh: see `Workload.make_mesh`.
-    batch_size: examples decoded together, as asked for.
+    mesh: Mesh of the batches, None for one device.
+    batch_size: Examples decoded together, as asked for.
   """
   padded = sharding.round_up(mesh, batch_size)
   if padded != batch_size:

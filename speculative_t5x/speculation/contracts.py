@@ -103,11 +103,11 @@ class Model(Protocol):
     """Reads the inputs.
 
     Args:
-      params: the model's parameters.
-      inputs: one row per example.
-      rows: sequences to decode, a multiple of the examples (static).
-      slots: positions that the cache must hold (static).
-      features: what the model has computed of the same inputs before, see
+      params: Parameters of the model.
+      inputs: One row per example.
+      rows: Number of sequences to decode, a multiple of the examples (static).
+      slots: Number of positions that the cache must hold (static).
+      features: What the model has computed of the same inputs before, see
         `Started`; None to compute it. A model may lack this argument: it is
         only passed if there are features.
     """
@@ -127,12 +127,12 @@ class Model(Protocol):
     it is never read again.
 
     Args:
-      params: the model's parameters.
-      memory: from `start`.
-      cache: from `start` or from the last call.
-      tokens: [rows, block] int32, fed at `positions` and after.
-      positions: [rows] int32.
-      at: [rows] int32, the one index of the block whose logits are wanted; the
+      params: Parameters of the model.
+      memory: Memory that `start` returned.
+      cache: Cache that `start` or the last call returned.
+      tokens: [rows, block] int32. Tokens fed at `positions` and after.
+      positions: [rows] int32. Position of the first token of each row.
+      at: [rows] int32. The one index of the block whose logits are wanted; the
         result has a block of 1. None for all.
     Returns:
       The logits [rows, block, vocab] of the token after each position, and the
@@ -145,13 +145,13 @@ class Draft:
   """Draft tokens of each row, and the distributions they were drawn from.
 
   Attributes:
-    tokens: [rows, gamma] int32.
-    lengths: [rows] int32 in [0, gamma]: how many are draft tokens. The rest
-      only fills the block.
-    probs: [rows, gamma, vocab], the distribution that each token was drawn
+    tokens: [rows, gamma] int32. Draft tokens, in order.
+    lengths: [rows] int32 in [0, gamma]. Number of draft tokens; the rest only
+      fills the block.
+    probs: [rows, gamma, vocab]. The distribution that each token was drawn
       from, standardized and in the dtype of the draw. None if no token was
       sampled: then each has probability 1 under the drafter.
-    is_point_mass: [rows, gamma] bool, which tokens were not sampled and have
+    is_point_mass: [rows, gamma] bool. Which tokens were not sampled and have
       probability 1; `probs` is ignored there. None if all tokens are of one
       kind.
   """
@@ -166,9 +166,9 @@ class TargetView(NamedTuple):
   """The target, for drafters that share it.
 
   Attributes:
-    params: its parameters.
-    memory: what it has read.
-    cache: at the committed tokens.
+    params: Parameters of the target.
+    memory: What the target has read of its inputs.
+    cache: Cache of the target, which holds the committed tokens.
   """
 
   params: Params
@@ -180,12 +180,12 @@ class Context(NamedTuple):
   """What a drafter may read before the first block.
 
   Attributes:
-    inputs: one row per example.
-    hints: [examples, any] int32, token ids that an output may repeat, such as
+    inputs: One row per example.
+    hints: [examples, any] int32. Token ids that an output may repeat, such as
       an earlier version of it. NO_TOKEN fills a row and separates several
       texts. None without hints.
-    target: has read the inputs.
-    features: of the target, see `Started`.
+    target: The target, which has read the inputs.
+    features: What the target computed of the inputs, see `Started`.
   """
 
   inputs: Inputs
@@ -206,21 +206,21 @@ class View(NamedTuple):
   """What a drafter may look at.
 
   Attributes:
-    sequences: [rows, length] int32, the tokens committed so far.
-    num_tokens: [rows] int32, how many those are.
-    num_wanted: [rows] int32 in [0, gamma], the most draft tokens that are
+    sequences: [rows, length] int32. Tokens committed so far.
+    num_tokens: [rows] int32. Number of committed tokens.
+    num_wanted: [rows] int32 in [0, gamma]. The most draft tokens that are
       worth having in this step: what the policy asks for, up to the limit; 0 in
       rows that have ended.
-    uniforms: the drafter's own, `num_uniforms` per row.
-    sampling: turns a draft model's logits into a distribution.
-    target: the target.
+    uniforms: Uniforms of the drafter, `num_uniforms` per row.
+    sampling: Turns a draft model's logits into a distribution.
+    target: The target, for drafters that share it.
     last_outcome: `outcome.Outcome` of the previous step. Before the first one
       it says that nothing was drafted and nothing was committed.
-    num_pending: [rows] int32, how many of the last `num_tokens` are not yet
+    num_pending: [rows] int32. How many of the last `num_tokens` are not yet
       committed: they are draft tokens of drafters before this one.
-    begin: takes how many draft tokens there are, [rows] int32, and returns what
+    begin: Takes how many draft tokens there are, [rows] int32, and returns what
       `continues` knows of the draft at first.
-    continues: takes what it knows of the draft, the logits of a draft token's
+    continues: Takes what it knows of the draft, the logits of a draft token's
       distribution before they were standardized, [rows, vocab], and the token,
       [rows]; returns whether to draft another one after it, [rows] bool, and
       what it then knows. A drafter that samples asks it after each token.
@@ -244,12 +244,12 @@ class ModelCall(NamedTuple):
   """Calls of a network with equal shapes, to count a draft's operations.
 
   Attributes:
-    model: the network.
-    begin: takes what `Drafter.init` takes, and returns the parameters, the
+    model: The network.
+    begin: Takes what `Drafter.init` takes, and returns the parameters, the
       memory and the cache of a call.
-    block: positions per call and row.
-    count: calls per draft.
-    wants_one: whether the logits of one position of each row are wanted.
+    block: Number of positions per call and row.
+    count: Number of calls per draft.
+    wants_one: Whether the logits of one position of each row are wanted.
   """
 
   model: Model
@@ -320,8 +320,9 @@ class Scores(NamedTuple):
   Attributes:
     logits: [rows, gamma + 1, vocab]; position i is about the token after i
       draft tokens.
-    probs: likewise, the distribution to sample from: the standardized logits.
-    sampling: by which they were standardized.
+    probs: [rows, block, vocab]. The distribution to sample from: the
+      standardized logits.
+    sampling: Sampling by which the logits were standardized.
   """
 
   logits: jax.Array
@@ -366,7 +367,7 @@ class Rule(Protocol):
     """Accepts a prefix of each row's draft.
 
     Args:
-      scores: of the target.
+      scores: What the target says of the block.
       draft: cut at its first end of sequence and at the length limit.
       accept_uniforms: [rows, gamma] floats in [0, 1), one per draft token.
     """
@@ -412,7 +413,7 @@ class DraftLengthPolicy(Protocol):
       state: from `init` or `update`.
       num_drafted: [rows] int32, draft tokens that there are already, of a
         drafter that does not ask after each token.
-      gamma: see `num_wanted`.
+      gamma: Draft tokens per block (static).
     """
 
   def continues(
@@ -431,7 +432,7 @@ class DraftLengthPolicy(Protocol):
       logits: [rows, vocab], of the token's distribution before they were
         standardized, so that they tell a sure argmax from an unsure one.
       tokens: [rows] int32, the token.
-      gamma: see `num_wanted`.
+      gamma: Draft tokens per block (static).
     Returns:
       Whether to draft on, and the next progress.
     """

@@ -26,9 +26,9 @@ class Run(NamedTuple):
   """Rows that are being decoded.
 
   Attributes:
-    batch: what the models have read for the rows.
-    state: of the rows.
-    kept: what the fold has kept of their outcomes.
+    batch: What the models have read for the rows.
+    state: State of the rows.
+    kept: What the fold has kept of their outcomes.
   """
 
   batch: state_lib.Batch
@@ -108,11 +108,11 @@ def advance(
   """Steps until enough rows have ended.
 
   Args:
-    setup: models, drafter and rules.
-    run: from `start`, `advance` or `admit`.
-    max_steps: the most steps (static).
-    until: int32 scalar, the number of ended rows to stop at; None for all.
-    fold: that `run` was started with (static).
+    setup: Models, drafter and rules.
+    run: Run that `start`, `advance` or `admit` returned.
+    max_steps: The most steps (static).
+    until: int32 scalar. The number of ended rows to stop at; None for all.
+    fold: The fold that `run` was started with (static).
   Returns:
     The run, and the work of these steps.
   """
@@ -148,9 +148,9 @@ def check_ended(run: Run, new: Run, examples: jax.Array) -> None:
   """Checks that new requests may replace these examples; waits for the run.
 
   Args:
-    run: see `admit`.
-    new: see `admit`.
-    examples: see `admit`.
+    run: Run whose rows are replaced.
+    new: Run of the new requests.
+    examples: [new examples] int32. Places of the new requests, see `admit`.
   Raises:
     ValueError: for a place below 0, or one with a row that has not ended.
   """
@@ -174,11 +174,11 @@ def admit(run: Run, new: Run, examples: jax.Array) -> Run:
   """Puts new requests in the place of examples whose rows have all ended.
 
   Args:
-    run: whose rows are refilled; see `check_ended`.
-    new: started by the same setup, length and fold, with as many rows per
+    run: Run whose rows are refilled; see `check_ended`.
+    new: Run started by the same setup, length and fold, with as many rows per
       example, and no more examples.
-    examples: [new examples] int32, the places. A place below 0 or past the last
-      one leaves its request out.
+    examples: [new examples] int32. Places of the new requests. A place below 0
+      or past the last one leaves its request out.
   Raises:
     ValueError: for another number of rows per example, or if the run keeps
       something that has no entry per row, such as a trace.
@@ -243,9 +243,9 @@ def uniform_table(
 
   Args:
     keys: [rows] typed PRNG keys.
-    first_calls: [rows] int32, the number of each row's next call.
-    num_calls: how many calls (static).
-    count: uniforms per call and row (static).
+    first_calls: [rows] int32. The number of each row's next call.
+    num_calls: Number of calls (static).
+    count: Uniforms per call and row (static).
   Returns:
     [num_calls, rows, count, 2] uint32, random bits; see `uniforms`.
   """
@@ -262,8 +262,8 @@ def uniforms_at(table: jax.Array, calls: jax.Array) -> jax.Array:
   """Returns what each row uses at its own call.
 
   Args:
-    table: [calls, rows, count, 2].
-    calls: [rows] int32.
+    table: [calls, rows, count, 2] uint32. What `uniform_table` returned.
+    calls: [rows] int32. Index of each row's call in the table.
   Returns:
     [rows, count, 2].
   """

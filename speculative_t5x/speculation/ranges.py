@@ -22,7 +22,7 @@ class Kind:
 
   Attributes:
     allowed: completes the sentence that begins with the name and 'must'.
-    types: of the values. True and False are no numbers.
+    types: Types of the values. True and False are not numbers.
     is_allowed: takes a value of these types; returns whether it is in range.
   """
 

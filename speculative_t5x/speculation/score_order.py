@@ -13,7 +13,7 @@ def best_last(log_probs: jax.Array, tree: Any, num_decodes: int) -> Any:
 
   Args:
     log_probs: [rows], an example's decodes next to each other.
-    tree: of arrays [rows, ...].
+    tree: Pytree of arrays [rows, ...].
     num_decodes: rows per example (static).
   Returns:
     The tree of arrays [examples, num_decodes, ...], scores ascending; equal

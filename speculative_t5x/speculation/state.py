@@ -23,17 +23,17 @@ class Setup(NamedTuple):
   """How to decode: the same for all batches.
 
   Attributes:
-    target: the model whose distribution the outputs follow.
-    target_params: its parameters.
-    sampling: turns its logits into that distribution.
-    drafter: drafts for it.
-    draft_params: the drafter's parameters, or None.
-    draft_sampling: for drafters that draw from logits; any will do, the closer
-      to `sampling` the better.
-    rule: which draft tokens are accepted.
-    policy: how many are wanted.
-    rescale_log_probs: score under the distribution sampled from (True, T5X's
-      default) or under the model's own (False). Static.
+    target: Model whose distribution the outputs follow.
+    target_params: Parameters of the target.
+    sampling: Turns the target's logits into that distribution.
+    drafter: Drafts for the target.
+    draft_params: Parameters of the drafter, or None.
+    draft_sampling: Sampling of drafters that draw from logits; any will do, the
+      closer to `sampling` the better.
+    rule: Decides which draft tokens are accepted.
+    policy: Decides how many draft tokens are wanted.
+    rescale_log_probs: Whether to score under the distribution sampled from
+      (True, T5X's default) or under the model's own (False). Static.
   """
 
   target: contracts.Model
@@ -53,12 +53,12 @@ class Batch:
 
   Attributes:
     keys: [rows] typed PRNG keys, see `row_keys`.
-    limits: [rows] int32 in [0, length], the most tokens of each row. A row of
+    limits: [rows] int32 in [0, length]. The most tokens of each row. A row of
       limit 0 is padding: it never runs and counts nowhere.
-    offsets: [rows] int32, see `contracts.Started`.
-    first_tokens: [rows] int32, likewise.
-    memory: of the target, one row per example.
-    draft_memory: of the drafter, one row per example.
+    offsets: [rows] int32. Position of the first decoder input of each row.
+    first_tokens: [rows] int32. The decoder input there.
+    memory: What decoding reads of the target, one row per example.
+    draft_memory: What decoding reads of the drafter, one row per example.
   """
 
   keys: jax.Array
@@ -74,15 +74,15 @@ class State:
   """What the loop carries. There is no global step: each row has its own.
 
   Attributes:
-    sequences: [rows, length] int32, the tokens committed; padding past them.
-    num_tokens: [rows] int32, how many are committed.
-    has_ended: [rows] bool.
-    log_probs: [rows] float32, of the committed tokens.
-    num_calls: [rows] int32, target calls made for the row.
-    target_cache: the target's.
-    draft_state: the drafter's.
-    policy_state: the draft length policy's.
-    outcome: of the last step.
+    sequences: [rows, length] int32. Committed tokens; padding past them.
+    num_tokens: [rows] int32. Number of committed tokens.
+    has_ended: [rows] bool. Whether no more tokens come.
+    log_probs: [rows] float32. Log-probability of the committed tokens.
+    num_calls: [rows] int32. Target calls made for the row.
+    target_cache: Cache of the target.
+    draft_state: State of the drafter.
+    policy_state: State of the draft length policy.
+    outcome: Outcome of the last step.
   """
 
   sequences: jax.Array
@@ -106,8 +106,8 @@ def row_keys(
 
   Args:
     seed: int32 scalar.
-    example_ids: [examples] int32, the data set's own.
-    num_decodes: samples per example.
+    example_ids: [examples] int32. Ids of the data set.
+    num_decodes: Samples per example.
   Returns:
     [examples * num_decodes] typed keys, an example's next to each other.
   """
@@ -141,13 +141,14 @@ def begin(
   """Reads inputs and returns the state before the first step.
 
   Args:
-    setup: models and drafter.
-    inputs: one row per example.
+    setup: Models and drafter.
+    inputs: One row per example.
     keys: [rows] typed PRNG keys, see `row_keys`.
-    limits: [rows] int32, see `Batch`.
-    length: of the longest output (static).
-    hints: see `contracts.Context`.
-    features: of the target, see `contracts.Model.start`; None to compute them.
+    limits: [rows] int32. The most tokens of each row, see `Batch`.
+    length: Tokens of the longest output (static).
+    hints: [examples, any] int32, see `contracts.Context`; None without.
+    features: What the target computed of the same inputs before, see
+      `contracts.Model.start`; None to compute it.
   Raises:
     ValueError: if there are no rows.
   """
@@ -201,11 +202,11 @@ def decoder_inputs(
   sequence a b c, index 0, 1, 2, 3 takes <first> a b c.
 
   Args:
-    sequences: [rows, length] int32.
-    first_tokens: [rows] int32.
-    index: [rows] int32 in [0, length].
-    block: how many (static). Those past the sequence's end are its last token;
-      they must not matter.
+    sequences: [rows, length] int32. Committed tokens.
+    first_tokens: [rows] int32. Decoder input before the first token.
+    index: [rows] int32 in [0, length]. Number of tokens before the block.
+    block: Number of tokens to return (static). Those past the sequence's end
+      are its last token; they must not matter.
   Returns:
     [rows, block] int32.
   """

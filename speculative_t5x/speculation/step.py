@@ -114,10 +114,10 @@ def drafted(
   """Returns the draft of a step, cut to the tokens that can be accepted.
 
   Args:
-    setup: see `step`.
-    batch: likewise.
-    state: likewise.
-    uniforms: likewise.
+    setup: Models, drafter and rules.
+    batch: What the models have read for the rows.
+    state: State of the rows.
+    uniforms: [rows, num_uniforms, 2] uint32. Random bits of the step.
   """
   own, *_ = _divide(setup, uniforms)
   draft, *_ = _draft(setup, batch, state, own)

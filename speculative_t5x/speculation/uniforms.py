@@ -73,7 +73,7 @@ def coins(
 
   Args:
     uniforms: [..., 2] random bits.
-    dtype: of the probabilities that they are compared with.
+    dtype: Type of the probabilities that they are compared with.
   """
   high, low = uniforms[..., 0].astype(dtype), uniforms[..., 1].astype(dtype)
   largest = 1 - jnp.finfo(dtype).epsneg

@@ -500,7 +500,7 @@ class TestBadInput:
           ({'mesh_shape': (512, 2)}, '512 x 2 .* needs 1024 devices'),
           ({'mesh_shape': (2,)}, 'mesh_shape must be two numbers'),
           ({'temperature': (0.0, -1.0)}, 'temperature must be'),
-          ({'temperature': ()}, 'must be a number'),
+          ({'temperature': ()}, 'No temperature'),
           ({'temperature': float('nan')}, 'temperature must be'),
           ({'draft_temperature': -1.0}, 'temperature must be'),
           ({'topk': -1}, 'topk must be'),

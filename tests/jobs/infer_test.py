@@ -19,6 +19,7 @@ from speculative_t5x.drafters import nothing
 from speculative_t5x.jobs import evaluation
 from speculative_t5x.jobs import infer
 from speculative_t5x.jobs import workload as workload_lib
+from speculative_t5x.jobs.outputs import chunks
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import descriptions
 from speculative_t5x.loading import vocabularies
@@ -29,10 +30,10 @@ from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_modules
 from speculative_t5x.research import run_record
-from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.research.measurement import provenance
 from speculative_t5x.rules import lenience
 from speculative_t5x.speculation import draft_length
+from speculative_t5x.speculation import sampling
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import ende
 from speculative_t5x.tasks import inputs as inputs_lib
@@ -206,6 +207,7 @@ class TestPredictions:
     rows = run(None, num_examples=5, **task)
     arguments = _arguments(paths, output_dir=str(tmp_path / 'eval'), **task)
     del arguments['vocabulary_file']
+    arguments['samplings'] = [arguments.pop('sampling')]
     evaluation.evaluate(**arguments, num_examples=5)
     expected = _read(tmp_path / 'eval' / 'predictions.jsonl')
     assert [(r['example_id'], r['input'], r['prediction']) for r in rows] == [
@@ -414,15 +416,18 @@ class TestRecord:
 
 def _fail_at(monkeypatch, number, error):
   """Makes the decoding of a chunk fail; returns the decoded ones."""
-  run, firsts = interleaved.Timer.run, []
+  take, firsts = chunks.Chunks.take, []
 
-  def fail(timer, batches, *, first, **options):
-    firsts.append(first)
-    if len(firsts) == number + 1:
-      raise error
-    return run(timer, batches, first=first, **options)
+  def fail(self, first, identity, decode):
+    def watched():
+      firsts.append(first)
+      if len(firsts) == number + 1:
+        raise error
+      return decode()
 
-  monkeypatch.setattr(interleaved.Timer, 'run', fail)
+    return take(self, first, identity, watched)
+
+  monkeypatch.setattr(chunks.Chunks, 'take', fail)
   return firsts
 
 
@@ -665,7 +670,7 @@ def test_masked_ids(paths, mask, expected):
   )
   models = decoder.target_model, decoder.drafter.model
   assert [model.num_valid_tokens for model in models] == [expected] * 2
-  record = workload.new_record('infer', decoder, 0.0, 0.0)
+  record = workload.new_record('infer', decoder, sampling.GREEDY)
   assert record.num_valid_tokens == expected
 
 

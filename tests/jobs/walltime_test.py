@@ -62,6 +62,7 @@ _NULL = {
     'speedup_ci95': 'few batches have none',
     'oracle_speedup': 'only at batch size 1',
     'simulated_acceptance': 'acceptance is earned here',
+    'draft_sampling': 'it is that of the target',
     'commit': 'an installed package has none',
     'num_valid_tokens': 'no ids are masked',
     'compile_s.baseline': 'another test compiled the same program',
