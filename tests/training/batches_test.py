@@ -74,6 +74,13 @@ class TestShuffle:
     assert 0 < sum(starts_short) < 12
 
 
+def test_networks_read_no_token_at_padding():
+  examples = batches.Examples(np.array([[5, 1, 0]]), np.array([[7, 0, 0]]))
+  inputs, targets = examples.as_read()
+  assert inputs.tolist() == [[5, 1, -1]]
+  assert targets.tolist() == [[7, -1, -1]]
+
+
 class TestLengths:
 
   def test_length_is_that_of_the_longer_side(self):
