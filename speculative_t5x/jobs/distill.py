@@ -53,32 +53,33 @@ def distill(
     end_of_sequence: int | None = None,
     mesh_shape: Sequence[int] = (1, 1),
 ) -> trainer.Result:
-  """Trains a draft, or resumes from the newest checkpoint in `model_dir`.
+  """Train a draft, or resume from the newest checkpoint in `model_dir`.
 
   Prints its progress to stderr. The checkpoint that is kept as the best one has
   the highest acceptance rate.
 
   Args:
-    checkpoint_path: the target's checkpoint, of any layout.
-    draft: what the training begins with.
-    decodes: of the target, to train on.
-    references: of tasks, to train on beside the decodes.
-    validation: decodes of the target by their temperature, 0 and 1, on which
+    checkpoint_path: The target's checkpoint, of any layout.
+    draft: Makes the draft that training begins with.
+    decodes: Decodes of the target, to train on.
+    references: References of tasks, to train on beside the decodes.
+    validation: Decodes of the target by their temperature, 0 and 1, on which
       the acceptance rate is measured.
-    model_dir: folder for the `checkpoint_<step>` folders; made if missing.
-    learning_rate_fn: see `schedules`.
-    settings: how long and how often.
-    divergence: of `divergences`, the loss.
-    on_policy: how many targets are decodes of the draft itself.
-    dropout_rate: of the draft in training, in [0, 1).
-    target_config: the target's network; None for the one that its checkpoint
+    model_dir: The folder for the `checkpoint_<step>` folders; made if missing.
+    learning_rate_fn: See `schedules`.
+    settings: How long and how often.
+    divergence: The loss, a function of `divergences`.
+    on_policy: How many targets are decodes of the draft itself.
+    dropout_rate: The dropout rate of the draft in training, in [0, 1).
+    target_config: The target's network; None for the one that its checkpoint
       states.
-    end_of_sequence: of the vocabulary, at which the draft's own samples end
-      unless the target's checkpoint states the id; None for the network's.
-    mesh_shape: number of devices along the data and the model axis.
+    end_of_sequence: The id at which the draft's own samples end unless the
+      target's checkpoint states one; None for the network's.
+    mesh_shape: Number of devices along the data and the model axis.
   Raises:
-    ValueError: if an argument is of another kind, if target, draft and data
-      do not fit each other, or if the loss is not finite.
+    ValueError: if an argument is of another kind, if a network lacks what
+      training needs, if target, draft and data do not fit each other, or if the
+      loss is not finite.
     checkpoints.CheckpointError: a ValueError, if the checkpoint in `model_dir`
       is of another network.
     OSError: if the folder cannot be written to.
@@ -153,7 +154,7 @@ def distill(
 
 
 def _check(decodes, references, validation) -> None:
-  """Checks that there is something to train on, and to measure."""
+  """Check that there is something to train on, and to measure."""
   if not decodes and not references:
     raise ValueError(
         'There is nothing to train on. Give decodes of the target, or'
@@ -167,7 +168,7 @@ def _check(decodes, references, validation) -> None:
 
 
 def _note_activations(draft: network_lib.Network) -> None:
-  """Says if the checkpoints of a T5 will not state its activations."""
+  """Say if the checkpoints of a T5 will not state its activations."""
   if not isinstance(draft, t5.T5Config):
     return
   activations = draft.mlp_activations
@@ -185,7 +186,7 @@ def _special_ids(
     network: network_lib.Network,
     end: int | None,
 ) -> contracts.SpecialIds:
-  """Returns the special ids of the target's outputs.
+  """Return the special ids of the target's outputs.
 
   Raises:
     ValueError: if they are not those with which networks are trained here.
@@ -204,7 +205,7 @@ def _special_ids(
 
 
 def _check_on_policy(on_policy, divergence, settings) -> None:
-  """Checks that the target teaches the draft on its own samples."""
+  """Check that the target teaches the draft on its own samples."""
   on_policy.num_per_batch(settings.batch_size)
   trainer.check_period(settings, on_policy.period)
   # Gin wraps the functions that it provides.
@@ -218,7 +219,7 @@ def _check_on_policy(on_policy, divergence, settings) -> None:
 def _check_vocabulary_files(
     target: checkpoints.Path, draft: checkpoints.Path | None
 ) -> None:
-  """Compares the vocabularies in the folders of both checkpoints, if any."""
+  """Compare the vocabularies in the folders of both checkpoints, if any."""
   folders = [str(path) for path in (target, draft) if path is not None]
   found = [path for path in folders if candidates.find_vocabulary(path)]
   if len(found) < 2:

@@ -40,22 +40,22 @@ def train(
     validation_split: str = 'validation',
     mesh_shape: Sequence[int] = (1, 1),
 ) -> trainer.Result:
-  """Trains from scratch, or resumes from the newest checkpoint in `model_dir`.
+  """Train from scratch, or resume from the newest checkpoint in `model_dir`.
 
   Prints its progress to stderr.
 
   Args:
-    mixture_or_task_name: see `task_examples.References`.
-    network_config: the network, with the dropout rate and the dtype of
+    mixture_or_task_name: See `task_examples.References`.
+    network_config: The network, with the dropout rate and the dtype of
       training.
-    model_dir: folder for the `checkpoint_<step>` folders; made if missing.
-    learning_rate_fn: see `schedules.linear_decay`, `schedules.rsqrt_decay`.
-    settings: how long and how often.
-    task_feature_lengths: see `task_examples.References`.
-    loss_config: the configuration of the loss.
-    train_split: name of the split to train on.
-    validation_split: name of the split to evaluate on at each checkpoint.
-    mesh_shape: number of devices along the data and the model axis.
+    model_dir: The folder for the `checkpoint_<step>` folders; made if missing.
+    learning_rate_fn: See `schedules.linear_decay`, `schedules.rsqrt_decay`.
+    settings: How long and how often.
+    task_feature_lengths: See `task_examples.References`.
+    loss_config: The configuration of the loss.
+    train_split: The name of the split to train on.
+    validation_split: The name of the split to measure at each checkpoint.
+    mesh_shape: Number of devices along the data and the model axis.
   Raises:
     ValueError: if the network has no `score`, if an argument does not fit the
       data, if the data does not fit the network, or if the loss is not finite.

@@ -113,8 +113,8 @@ class Result:
   Attributes:
     last: The measures of the last checkpoint.
     best: The measures of the checkpoint with the highest score.
-    last_checkpoint: The folder of the last checkpoint.
-    best_checkpoint: The folder of the best checkpoint.
+    last_checkpoint: The last checkpoint's folder.
+    best_checkpoint: The best checkpoint's folder.
   """
 
   last: history.Point
