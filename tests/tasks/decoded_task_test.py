@@ -63,13 +63,6 @@ def test_long_sequences_are_cut(files):
   assert found[:2] == [([5, 6], [7, 1], 0), ([8, 1], [9, 10, 11], 1)]
 
 
-def test_registering_again_replaces_the_files(files, tmp_path):
-  decoded_task.register(**files)
-  files['train_file'] = files['validation_file']
-  decoded_task.register(**files)
-  assert len(read('train', {'inputs': 8, 'targets': 8})) == 1
-
-
 @pytest.mark.parametrize('rows', [[], [{'input_tokens': [1]}]])
 def test_file_without_tokens(files, rows):
   write(files['train_file'], rows)

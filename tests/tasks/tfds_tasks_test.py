@@ -101,26 +101,6 @@ class TestRegister:
     assert loaded.example_ids.tolist() == [0]
     assert loaded.rows[0].tokens == [*loaded.vocabulary.encode(inputs), 1]
 
-  @pytest.mark.parametrize(
-      ('name', 'found'),
-      [
-          ('wmt_ende', {'bleu'}),
-          ('cnn_dailymail', {'rouge1', 'rouge2', 'rougeLsum'}),
-          ('xsum', {'rouge1', 'rouge2', 'rougeLsum'}),
-      ],
-  )
-  def test_metrics_use_auxiliary_values(self, register, name, found):
-    register(name)
-    task = seqio.TaskRegistry.get(name)
-    assert not task.predict_metric_fns
-    counts = {'tokens': [6], 'target_calls': [2]}
-    values = {}
-    for metric in task.predict_with_aux_metric_fns:
-      values |= metric(['a b c d e'], ['a b c d e'], counts)
-    assert set(values) == {*found, 'tokens_per_target_call'}
-    assert values.pop('tokens_per_target_call') == 3
-    assert list(values.values()) == pytest.approx([100] * len(found))
-
   def test_bleu_is_that_of_t5(self, register):
     """T5 splits German quotation marks off words; the default does not."""
     register('wmt_ende')
