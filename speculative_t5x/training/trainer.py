@@ -88,6 +88,10 @@ class Settings:
     periods = self.checkpoint_period, self.steps_per_call, *other_periods
     return min(self.train_steps, *((step // p + 1) * p for p in periods))
 
+  def is_checkpoint(self, step: int) -> bool:
+    """Return whether the state after a step is saved."""
+    return step == self.train_steps or step % self.checkpoint_period == 0
+
 
 def check_period(settings: Settings, period: int) -> None:
   """Check that a resumed training draws samples as an uninterrupted one does.
@@ -208,7 +212,7 @@ def train(
             saver.window.describe(stop, settings.train_steps, rate)
         )
         shown = time.monotonic()
-      if stop == settings.train_steps or not stop % settings.checkpoint_period:
+      if settings.is_checkpoint(stop):
         saver.save(state)
       step = stop
   last, best = saver.history.points[-1], saver.history.best
