@@ -13,11 +13,10 @@ import jax
 from speculative_t5x.jobs import target_decodes as decodes_lib
 from speculative_t5x.jobs.outputs import resumption
 from speculative_t5x.loading import checkpoints
-from speculative_t5x.loading import models
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.compatibility import candidates
 from speculative_t5x.loading.compatibility import pairing
-from speculative_t5x.loading.families import t5_sizes
+from speculative_t5x.loading.families import t5_checkpoints
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import sharding
@@ -94,7 +93,7 @@ def distill(
   with folder_lock.hold(model_dir):
     opened = pairing.open_checkpoint(pairing.TARGET_PATH, checkpoint_path)
     _check_vocabulary_files(checkpoint_path, draft.checkpoint_path)
-    network = target_config or models.read_config(opened)
+    network = target_config or opened.network()
     network_lib.check_offers(network, 'score', 'Training')
     special_ids = _special_ids(opened, network, end_of_sequence)
     target = origins.Stored(opened, network, mesh)
@@ -172,7 +171,7 @@ def _note_activations(draft: network_lib.Network) -> None:
   if not isinstance(draft, t5.T5Config):
     return
   activations = draft.mlp_activations
-  if activations not in t5_sizes.USUAL_ACTIVATIONS.values():
+  if activations not in t5_checkpoints.USUAL_ACTIVATIONS.values():
     print(
         f'note: the draft has the activations {activations}, which its'
         ' checkpoints do not state. Give DRAFT_CONFIG, with these, to the jobs'

@@ -27,7 +27,9 @@ class Network(Protocol):
 
   Some networks offer more, which is asked for where it is needed. In decoding,
   `encode(params, inputs)` returns features that other networks may read, and
-  `shorten_head(params, ids)` restricts the logits to some tokens. Training
+  `shorten_head(params, ids)` restricts the logits to some tokens, whose number
+  is then its `head_size`; `width_of_inputs` is the width of the features that
+  `start` takes, and `sizes` maps names to what reports show of it. Training
   needs `score(params, inputs, outputs, dropout_key=None, features=None)`. It
   returns the logits [examples, outputs_length, vocab] float32 of each token of
   the outputs, which has the tokens before it as context, the first one those of
@@ -165,3 +167,15 @@ def check_offers(network: Network, name: str, asks: str) -> None:
         ' have. Choose another one, or add the method: see'
         ' networks.network.Network.'
     )
+
+
+def features_width(network: Network) -> int:
+  """Returns the width of what `encode` of a network returns.
+
+  Raises:
+    ValueError: if the network has no `encode`.
+  """
+  check_offers(network, 'encode', 'Reading the output of an encoder')
+  params = jax.eval_shape(network.init, jax.random.key(0))
+  inputs = jax.ShapeDtypeStruct((1, 1), jnp.int32)
+  return jax.eval_shape(network.encode, params, inputs).shape[-1]

@@ -107,7 +107,7 @@ class FromCheckpoint:
     del seed
     opened = pairing.open_checkpoint(pairing.DRAFT_PATH, self.checkpoint_path)
     if self.config is None:
-      network = models.read_config(opened)
+      network = opened.network()
     else:
       network = _for_target(self.config, target.network)
     return draft_kinds.Draft(network), Stored(opened, network).params
@@ -187,9 +187,4 @@ def _on_features(
   """Return the network that reads features of the target's width."""
   network_lib.check_offers(network, 'on_features', _SHARED)
   network_lib.check_offers(target, 'features', _SHARED)
-  features = jax.eval_shape(
-      target.features,
-      models.abstract_params(target),
-      jax.ShapeDtypeStruct((1, 1), jnp.int32),
-  )
-  return network.on_features(features.shape[-1])
+  return network.on_features(network_lib.features_width(target))

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import sentencepiece
 
+from speculative_t5x.decoder import engine
 from speculative_t5x.decoder import text_decoder
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models as loading_models
@@ -189,12 +190,15 @@ class TestRequest:
     ]
 
   def test_number_of_inputs_that_were_cut(self):
-    """An input that just fits with its end is not cut."""
-    long = 'the big bell is old it is a big red bell it is red'
+    """An input that just fits with its end is not cut; one token more is."""
     fits = len(vocabulary().encode('a red bell')) + 1
-    tight = pair(inputs_length=fits)
-    assert tight.make_request(['a red bell', long])[1].num_truncated == 1
-    assert tight.decode_plain(['a red bell', long]).num_truncated == 1
+    cut = [
+        pair(inputs_length=fits - excess).make_request(['a red bell'])[1]
+        for excess in (0, 1)
+    ]
+    assert [each.num_truncated for each in cut] == [0, 1]
+    tight = pair(inputs_length=fits - 1)
+    assert tight.decode_plain(['a red bell']).num_truncated == 1
 
   @pytest.mark.parametrize('empty', ['', '\n\t', '\u200b'])
   def test_empty_input(self, empty):
@@ -282,7 +286,7 @@ class TestArguments:
       ],
   )
   def test_below_one(self, name, said):
-    with pytest.raises(ValueError, match=f'{said} must be at least 1'):
+    with pytest.raises(ValueError, match=f'{said} must be .*at least 1'):
       pair(**{name: 0})
 
   @pytest.mark.parametrize('narrow', ['target', 'draft'])
@@ -331,6 +335,19 @@ class TestWidths:
     assert seen[0].shape == (3, 32)
     expected = pair().decode_plain(TEXTS)
     np.testing.assert_array_equal(found.sequences, expected.sequences)
+
+  @pytest.mark.parametrize(('count', 'width'), [(32, 32), (33, 128)])
+  def test_the_longest_input_is_not_cut(self, count, width, monkeypatch):
+    texts = ('a' * n for n in range(count))
+    encode = vocabulary().encode
+    text = next(x for x in texts if len(encode(x)) == count - 1)
+
+    def stop(_, request):
+      raise RuntimeError(f'inputs {request.inputs.shape}')
+
+    monkeypatch.setattr(engine.Engine, 'run', stop)
+    with pytest.raises(RuntimeError, match=rf'inputs \(2, {width}\)'):
+      pair(inputs_length=128).decode_plain(['a', text])
 
   def test_requests_have_one_width(self):
     """What times decoding compiles once."""

@@ -20,9 +20,64 @@ import signal
 import sys
 import time
 
+from speculative_t5x.jobs import evaluation
+from speculative_t5x.jobs import infer
 from speculative_t5x.loading.files import whole_files
 from speculative_t5x.research.measurement import interleaved
-from tests.jobs import resumed_jobs
+from speculative_t5x.tasks import bulletins
+from speculative_t5x.tasks import ende
+from tests import tiny
+from tests import workloads
+
+CONFIG = tiny.config(
+    vocab_size=2048, num_encoder_layers=1, num_decoder_layers=1
+)
+LENGTHS = {'inputs': 24, 'targets': 16}
+
+
+def _eval(folder: str, output_dir: str, num_examples: int) -> None:
+  """Runs the eval job at two temperatures."""
+  evaluation.evaluate(
+      **workloads.job_arguments(
+          **_arguments(folder),
+          mixture_or_task_name=ende.BULLETINS,
+          output_dir=output_dir,
+          num_examples=num_examples,
+          temperature=(0.0, 1.0),
+      )
+  )
+
+
+def _infer(folder: str, output_dir: str, num_examples: int) -> None:
+  """Runs the infer job with two samples per line."""
+  infer.infer(
+      **workloads.infer_arguments(
+          **_arguments(folder),
+          mixture_or_task_name=None,
+          inputs=f'{folder}/input.txt',
+          vocabulary_file=str(bulletins.VOCABULARY_FILE),
+          output_dir=output_dir,
+          num_examples=num_examples,
+          temperature=1.0,
+          num_decodes=2,
+          scores=True,
+          statistics=True,
+      )
+  )
+
+
+def _arguments(folder: str):
+  return dict(
+      split='validation',
+      target_config=CONFIG,
+      checkpoint_path=f'{folder}/target',
+      drafter=workloads.drafter(f'{folder}/draft', CONFIG),
+      task_feature_lengths=LENGTHS,
+      gamma=3,
+      batch_size=2,
+      chunk_batches=2,
+      seed=5,
+  )
 
 
 def _start(job: Callable[[], None]) -> tuple[int, int]:
@@ -93,8 +148,10 @@ def main(
     name: str, folder: str, num_examples: str, num_kills: str, seed: str
 ) -> None:
   """See the head of this file."""
-  job = resumed_jobs.job_of(name, folder, num_examples)
-  run = lambda output: functools.partial(job, output)
+  job = {'eval': _eval, 'infer': _infer}[name]
+  run = lambda output: functools.partial(
+      job, folder, f'{folder}/{output}', int(num_examples)
+  )
   total, seconds = _run(run('whole'))
   moments = random.Random(int(seed))
   # Long enough for the kills to reach the end of a job, although each of them

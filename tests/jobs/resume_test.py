@@ -14,7 +14,7 @@ import pytest
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.tasks import bulletins
 from tests import tiny
-from tests.jobs import resumed_jobs
+from tests.jobs import killed_jobs
 
 pytestmark = pytest.mark.long
 
@@ -29,7 +29,7 @@ _KEYS = (
 @pytest.fixture
 def folder(tmp_path):
   """Returns a folder with a pair and 200 lines of text."""
-  config = resumed_jobs.CONFIG
+  config = killed_jobs.CONFIG
   checkpoints.save(tmp_path / 'target', 1, tiny.params(config))
   checkpoints.save(tmp_path / 'draft', 1, tiny.params(config, noise=0.1))
   pairs = bulletins.read_pairs('validation')[:200]
