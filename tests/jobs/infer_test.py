@@ -687,8 +687,8 @@ def test_vocabulary_of_the_checkpoint_folder(paths, tmp_path):
 
 def _inputs_of(store):
   """Returns the inputs in a store of answers, the oldest first."""
-  lines = np.load(f'{store}/answers.npz')['answers'].tobytes().splitlines()
-  return [json.loads(line)[1] for line in lines]
+  pairs = json.loads(np.load(f'{store}/answers.npz')['answers'].item())
+  return [text for text, _ in pairs]
 
 
 class TestEarlierAnswers:
@@ -791,14 +791,15 @@ class TestEarlierAnswers:
     own, found = row['hint_tokens']
     assert _text(own) == 'Am Montag' and _text(found) == row['prediction']
 
-  def test_store_that_cannot_be_used(self, run, store, tmp_path):
+  def test_store_that_cannot_be_used(self, run, store, fill, tmp_path):
     options = dict(drafter=lookup_source.FromContext())
     with pytest.raises(answers.StoreError, match='There is no store'):
       run(_TEXTS, answers=answers.Folder(store), **options)
+    assert not (tmp_path / 'store').exists()
+    fill(_TEXTS[:1])
     for options in ({}, {'drafter': None}):
       with pytest.raises(ValueError, match='does not read hints'):
         run(_TEXTS, answers=answers.Folder(store), **options)
-    assert not (tmp_path / 'store').exists()
 
   def test_the_best_of_several_decodes_is_appended(self):
     rows = [('a', ['worst', 'best']), ('b', 'only'), ('▁', 'of no text')]
