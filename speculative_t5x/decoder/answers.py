@@ -84,7 +84,7 @@ class Embedder:
     """
     vocabulary = vocabularies.fingerprint(self.vocabulary)
     ids = np.linspace(1, vocabulary.num_pieces - 1, _PROBE_LENGTH, dtype=int)
-    (probe,) = self._embed_ids([ids], _PROBE_LENGTH)
+    (probe,) = self._embed_ids([ids.tolist()], _PROBE_LENGTH)
     return {'vocabulary': np.asarray(vocabulary.sha256), 'probe': probe}
 
   def embed(self, texts: Sequence[str]) -> np.ndarray:
@@ -94,9 +94,7 @@ class Embedder:
     rows = [batching.cut([*ids, end], limit, end) for ids in encoded]
     return self._embed_ids(rows, limit)
 
-  def read(
-      self, request: requests_lib.Request
-  ) -> tuple[jax.Array, np.ndarray]:
+  def read(self, request: requests_lib.Request) -> tuple[jax.Array, np.ndarray]:
     """Returns the features of a request, and the vectors of its inputs.
 
     The vectors are [examples, embed] float32, zero without tokens.
@@ -105,14 +103,14 @@ class Embedder:
     features = self.decoder.encode(request)
     return features, np.asarray(_pool(features, request.inputs))
 
-  def _embed_ids(self, rows: Sequence[Any], length: int) -> np.ndarray:
+  def _embed_ids(self, rows: list[list[int]], length: int) -> np.ndarray:
     # Powers of two, so that few shapes are compiled.
     size = min(batching.power_of_two(len(rows)), _MAX_BATCH)
     size = sharding.round_up(self.decoder.mesh, size)
     requests = requests_lib.Requests(length, length=1, batch_size=size)
     # Without rows, a batch of padding still shows the width of the vectors.
-    filled = requests.of([requests_lib.Row(ids, 0) for ids in rows or [()]])
-    vectors = [self.read(request)[1] for request in filled]
+    batches = requests.of([requests_lib.Row(ids, 0) for ids in rows or [[]]])
+    vectors = [self.read(batch)[1] for batch in batches]
     return np.concatenate(vectors)[: len(rows)]
 
 
@@ -259,8 +257,7 @@ class Store:
           'The store of answers is empty, so that no request can have hints'
           ' from it. Add answers first, or decode without the store.'
       )
-    # Exact: to compare 10,000 vectors takes 2 ms, and an index would have to be
-    # kept beside them.
+    # To compare 10,000 vectors takes 2 ms; an index would be kept beside them.
     count = min(count, len(self))
     found = index.search(self._vectors, vector, count, exact=True).to_list()
     answers = [Answer(*self._pairs[i], 1 - distance) for i, distance in found]
@@ -346,14 +343,13 @@ class Finder:
     length, end = embedder.decoder.length, embedder.vocabulary.eos_id
     features, vectors = embedder.read(request)
     found = requests_lib.hints_of(request)
-    for hints, vector in zip(found, vectors, strict=True):
+    for own, vector in zip(found, vectors, strict=True):
       near = self.store.nearest_to(vector, self.count, self.min_similarity)
       encoded = (embedder.vocabulary.encode(each.output) for each in near)
-      hints += [[*ids, end][:length] for ids in encoded]
+      own += [[*ids, end][:length] for ids in encoded]
     room = self.count * (length + 1) - 1
-    return request.replace(
-        features=features, hints=hints_lib.stack(found, room)
-    )
+    hints = hints_lib.stack(found, room)
+    return request.replace(features=features, hints=hints)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -362,7 +358,7 @@ class Folder:
 
   Attributes:
     path: Folder, local or remote.
-    count: The most answers that an input gets as hints; see `Store.nearest`.
+    count: The most answers that an input gets as hints, see `Store.nearest`.
     min_similarity: See `Store.nearest`.
     append: Whether the job adds its predictions at its end, and makes the store
       if there is none.
@@ -387,9 +383,7 @@ class Folder:
       return None
     return Finder(store, self.count, self.min_similarity)
 
-  def add(
-      self, embedder: Embedder, answers: Iterable[tuple[str, str]]
-  ) -> None:
+  def add(self, embedder: Embedder, answers: Iterable[tuple[str, str]]) -> None:
     """Adds pairs of an input and its output to the store in the folder."""
     store = self._open(embedder)
     for part in batching.parts(answers, store.max_answers):
@@ -397,8 +391,7 @@ class Folder:
     store.save(self.path)
 
   def _open(self, embedder: Embedder) -> Store:
-    is_new = not (epath.Path(self.path) / _FILE).is_file()
-    if self.append and is_new:
+    if self.append and not (epath.Path(self.path) / _FILE).is_file():
       is_default = self.max_answers is None
       return Store(embedder, MAX_ANSWERS if is_default else self.max_answers)
     return Store.load(self.path, embedder, self.max_answers)
