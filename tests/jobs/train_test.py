@@ -124,21 +124,17 @@ def trained(tmp_path_factory):
 class TestTrain:
 
   def test_result(self, trained):
-    folder, result, _ = trained
+    folder, result, printed = trained
     assert (result.last.step, result.last_checkpoint) == (
         6, str(folder / 'checkpoint_6')
     )  # fmt: skip
     assert 0 < result.last.validation['loss'] < 4
     assert 0 <= result.last.validation['accuracy'] <= 1
     assert sorted(checkpoints.step_folders(folder)) == [3, 6]
-
-  def test_progress(self, trained):
-    first, *lines = trained[2]
+    first, *lines = printed
     assert 'from step 0 to 6: 40 examples of up to 10 and 12 tokens' in first
     shown = [x.split()[1] for x in lines if x.startswith('step')]
     assert shown == ['3/6', '6/6']
-    assert 'target tokens/s' in lines[0] and lines[0].endswith('left')
-    assert any(line.startswith('trained to step 6 in 0m') for line in lines)
 
   def test_tensorboard_and_curves_show_the_history(self, trained):
     folder, result, _ = trained
@@ -164,40 +160,37 @@ class TestTrain:
     )
 
   def test_resumed_equals_uninterrupted(self, trained, tmp_path):
+    """From a linked checkpoint, and beside a save that was cut off."""
     folder, result, _ = trained
-    shutil.copytree(folder / 'checkpoint_3', tmp_path / 'checkpoint_3')
-    shutil.copytree(folder / 'tensorboard', tmp_path / 'tensorboard')
-    resumed = _train(tmp_path, keep=1)
-    assert sorted(checkpoints.step_folders(tmp_path)) == [6]
+    model, linked = tmp_path / 'model', tmp_path / 'linked'
+    shutil.copytree(folder / 'checkpoint_3', linked)
+    shutil.copytree(folder / 'tensorboard', model / 'tensorboard')
+    (model / 'checkpoint_3').symlink_to(linked)
+    # In a bucket a killed job leaves such a folder.
+    (model / 'checkpoint_6' / 'state').mkdir(parents=True)
+    resumed = _train(model, keep=1)
+    # The link is removed, and the folder that it points to remains.
+    assert sorted(checkpoints.step_folders(model)) == [6]
+    assert (linked / 'state').exists()
     assert resumed.last.validation == result.last.validation
-    assert _tensorboard(tmp_path) == _tensorboard(folder)
+    assert _tensorboard(model) == _tensorboard(folder)
     jax.tree.map(
-        np.testing.assert_array_equal, _params(tmp_path), _params(folder)
+        np.testing.assert_array_equal, _params(model), _params(folder)
     )
-
-  def test_resumes_before_a_save_that_was_cut_off(self, trained, tmp_path):
-    """In a bucket a killed job leaves such a folder."""
-    folder, result, _ = trained
-    shutil.copytree(folder / 'checkpoint_3', tmp_path / 'checkpoint_3')
-    (tmp_path / 'checkpoint_6' / 'state').mkdir(parents=True)
-    assert _train(tmp_path).last.validation == result.last.validation
-
-  def test_linked_checkpoint_is_removed(self, trained, tmp_path):
-    """The link is removed, and the folder that it points to remains."""
-    (tmp_path / 'model').mkdir()
-    shutil.copytree(trained[0] / 'checkpoint_3', tmp_path / 'linked')
-    (tmp_path / 'model/checkpoint_3').symlink_to(tmp_path / 'linked')
-    _train(tmp_path / 'model', keep=1)
-    assert sorted(checkpoints.step_folders(tmp_path / 'model')) == [6]
-    assert (tmp_path / 'linked' / 'state').exists()
 
   @pytest.mark.parametrize(
       ('module', 'write', 'name', 'kept'),
       [
           (checkpoints, 'save', 'checkpoint_6', [3]),
           (history.whole_files, 'replace', 'history.json', [3, 6]),
-          (tensorboard, 'write', 'tensorboard', [6]),
-          (curves, 'write', 'curves.png', [6]),
+          pytest.param(
+              *(tensorboard, 'write', 'tensorboard', [6]),
+              marks=pytest.mark.exhaustive,
+          ),
+          pytest.param(
+              *(curves, 'write', 'curves.png', [6]),
+              marks=pytest.mark.exhaustive,
+          ),
       ],
       ids=['checkpoint', 'history', 'tensorboard', 'curves'],
   )
@@ -342,16 +335,14 @@ class TestBadInput:
   @pytest.mark.parametrize(
       ('changes', 'named'),
       [
-          ({'batch_size': 41}, 'batch_size 41 .* 40'),
-          ({'batch_size': 1.5}, 'batch_size must .* 1.5'),
-          ({'train_steps': None}, 'train_steps must'),
-          ({'checkpoint_period': 0}, 'checkpoint_period must'),
-          ({'patience': 0}, 'patience must'),
-          ({'keep': 0}, 'keep must'),
-          ({'num_parts': 3}, 'num_parts 3'),
-          ({'mesh_shape': 2}, 'mesh_shape must'),
-          ({'seed': 2**70}, 'seed must'),
-          ({'seed': -1}, 'seed must'),
+          ({'batch_size': 41}, 'batch_size 41'),
+          ({'train_steps': None}, 'train_steps'),
+          ({'checkpoint_period': 0}, 'checkpoint_period'),
+          ({'patience': 0}, 'patience'),
+          ({'keep': 0}, 'keep'),
+          ({'num_parts': 3}, 'num_parts'),
+          ({'mesh_shape': 2}, 'mesh_shape'),
+          ({'seed': -1}, 'seed'),
           ({'mixture_or_task_name': 'nothing'}, 'nothing'),
           ({'train_split': 'dev'}, 'dev'),
           ({'validation_split': 'empty'}, 'Split empty'),
@@ -365,11 +356,6 @@ class TestBadInput:
   def test_error_names_the_setting(self, tmp_path, changes, named):
     with pytest.raises(ValueError, match=named):
       _train(tmp_path, **changes)
-
-  def test_unwritable_folder(self, tmp_path):
-    (tmp_path / 'file').write_text('')
-    with pytest.raises(OSError, match='The output folder .* cannot be writ'):
-      _train(tmp_path / 'file' / 'model')
 
   @pytest.mark.parametrize(
       ('first_loss', 'at', 'broken'),
@@ -431,18 +417,17 @@ class TestFeed:
     ]
     assert longest[::2] != longest[1::2]
 
-class TestSettings:
 
-  def test_calls_end_at_periods_whatever_step_they_start_from(self):
-    settings = trainer.Settings(
-        train_steps=18, checkpoint_period=7, steps_per_call=5
-    )
-    step, seen = 0, []
-    while step < 18:
-      step = settings.stop_after(step)
-      seen.append(step)
-    assert seen == [5, 7, 10, 14, 15, 18]
-    assert [x for x in seen if settings.is_checkpoint(x)] == [7, 14, 18]
+def test_calls_end_at_periods_whatever_step_they_start_from():
+  settings = trainer.Settings(
+      train_steps=18, checkpoint_period=7, steps_per_call=5
+  )
+  step, seen = 0, []
+  while step < 18:
+    step = settings.stop_after(step)
+    seen.append(step)
+  assert seen == [5, 7, 10, 14, 15, 18]
+  assert [x for x in seen if settings.is_checkpoint(x)] == [7, 14, 18]
 
 
 class TestConfigs:
