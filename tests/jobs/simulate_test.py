@@ -148,7 +148,7 @@ def test_record(ran):
     ('name', 'kind'),
     [
         ('shared_encoder_1_small_short_9', 'shared_encoder'),
-        ('bigram', 'ngrams'),
+        ('bigram', 'bigram'),
         pytest.param(
             *('early_exit_1', 'early_exit'), marks=pytest.mark.exhaustive
         ),
