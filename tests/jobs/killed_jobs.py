@@ -25,22 +25,17 @@ from speculative_t5x.loading.files import whole_files
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import ende
-from tests import tiny
 from tests import workloads
-
-CONFIG = tiny.config(
-    vocab_size=2048, num_encoder_layers=1, num_decoder_layers=1
-)
 
 
 def _job(name: str, folder: str, num_examples: int, output: str) -> None:
   """Runs the job eval or infer, in many chunks."""
   arguments = dict(
       split='validation',
-      target_config=CONFIG,
+      target_config=workloads.CONFIG,
       checkpoint_path=f'{folder}/target',
-      drafter=workloads.drafter(f'{folder}/draft', CONFIG),
-      task_feature_lengths={'inputs': 24, 'targets': 16},
+      drafter=workloads.drafter(f'{folder}/draft', workloads.CONFIG),
+      task_feature_lengths=workloads.LENGTHS,
       output_dir=f'{folder}/{output}',
       num_examples=num_examples,
       gamma=3,

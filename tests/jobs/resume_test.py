@@ -11,10 +11,8 @@ import sys
 
 import pytest
 
-from speculative_t5x.loading import checkpoints
 from speculative_t5x.tasks import bulletins
-from tests import tiny
-from tests.jobs import killed_jobs
+from tests import workloads
 
 pytestmark = pytest.mark.long
 
@@ -35,9 +33,7 @@ _KEYS = (
 def test_killed_job_ends_as_if_it_was_not(
     tmp_path, job, num_examples, num_kills
 ):
-  config = killed_jobs.CONFIG
-  checkpoints.save(tmp_path / 'target', 1, tiny.params(config))
-  checkpoints.save(tmp_path / 'draft', 1, tiny.params(config, noise=0.1))
+  workloads.save_pair(tmp_path)
   pairs = bulletins.read_pairs('validation')[:num_examples]
   text = ''.join(f'{source}\n' for source, _ in pairs)
   (tmp_path / 'input.txt').write_text(text)

@@ -12,7 +12,6 @@ import functools
 import gc
 import io
 import itertools
-import json
 import types
 import weakref
 
@@ -48,14 +47,9 @@ from speculative_t5x.tasks import ende
 from speculative_t5x.tasks import examples
 from tests import compilation
 from tests import repeat_last
-from tests import tiny
 from tests import workloads
 
-_CONFIG = tiny.config(
-    vocab_size=2048, num_encoder_layers=1, num_decoder_layers=1
-)
 _NUM_EXAMPLES, _BATCH_SIZE, _GAMMA, _ALPHA_TOKENS = 5, 2, 2, 150
-_LENGTHS = {'inputs': 24, 'targets': 16}
 # The keys that may be null in a record, and why.
 _NULL = {
     'reference': 'no other system is timed in this job',
@@ -92,13 +86,7 @@ def unchecked_types():
 
 @pytest.fixture(scope='module')
 def paths(tmp_path_factory):
-  """Returns paths of a target and of a draft model that resembles it."""
-  folder = tmp_path_factory.mktemp('pair')
-  checkpoints.save(folder / 'target', 1, tiny.params(_CONFIG))
-  checkpoints.save(folder / 'draft', 2, tiny.params(_CONFIG, noise=0.1))
-  return types.SimpleNamespace(
-      target=str(folder / 'target'), draft=str(folder / 'draft')
-  )
+  return workloads.save_pair(tmp_path_factory.mktemp('pair'))
 
 
 _find_drafter = draft_model_source.FromCheckpoint.find
@@ -108,12 +96,12 @@ def _measure(paths, output_dir, **changes):
   arguments = {
       'mixture_or_task_name': ende.BULLETINS,
       'split': 'validation',
-      'target_config': _CONFIG,
+      'target_config': workloads.CONFIG,
       'checkpoint_path': paths.target,
-      'drafters': [workloads.drafter(paths.draft, _CONFIG)],
+      'drafters': [workloads.drafter(paths.draft, workloads.CONFIG)],
       'output_dir': str(output_dir),
       'gamma': _GAMMA,
-      'task_feature_lengths': _LENGTHS,
+      'task_feature_lengths': workloads.LENGTHS,
       'num_examples': _NUM_EXAMPLES,
       'temperature': (0.0, 1.0),
       'batch_size': _BATCH_SIZE,
@@ -241,10 +229,6 @@ def again(ran, paths, tmp_path, monkeypatch):
   return state
 
 
-def _read(path):
-  return [json.loads(line) for line in path.read_text()[:-1].split('\n')]
-
-
 def _null(record, prefix=''):
   """Yields the keys that are null, including nested ones."""
   for key, value in record.items():
@@ -259,7 +243,7 @@ def _null(record, prefix=''):
 class TestRecord:
 
   def test_only_inapplicable_keys_are_null(self, ran):
-    for written in _read(ran.folder / 'results.jsonl'):
+    for written in workloads.read(ran.folder / 'results.jsonl'):
       assert tuple(written) == run_record.KEYS
       assert set(_null(written)) <= set(_NULL)
     at_zero, sampled = (record.greedy for record in ran.records)
@@ -270,7 +254,7 @@ class TestRecord:
     vocabulary = seqio.SentencePieceVocabulary(bulletins.VOCABULARY_FILE)
     pairs = bulletins.read_pairs('validation')[:_NUM_EXAMPLES]
     lengths = [len(vocabulary.encode(text)) + 1 for text, _ in pairs]
-    truncated = sum(length > _LENGTHS['inputs'] for length in lengths)
+    truncated = sum(length > workloads.LENGTHS['inputs'] for length in lengths)
     for record, measured in zip(ran.records, ran.measured, strict=True):
       assert record.truncated_inputs == truncated
       # There are three batches of two; one row of the last is padding.
@@ -327,19 +311,6 @@ class TestSweep:
     # Alpha depends on neither gamma nor batch size.
     assert again.num_collected == 2
 
-  def test_several_drafts_share_a_target(self, again, paths, tmp_path):
-    names = ('one', 'two')
-    records = again.run(
-        drafters=[workloads.drafter(f'/drafts/{n}') for n in names]
-    )
-    assert [r.drafter.name for r in records] == [
-        'one/1', 'one/1', 'two/1', 'two/1'
-    ]  # fmt: skip
-    assert again.num_targets == 1
-    text = (tmp_path / 'walltime.md').read_text()
-    for name in names:
-      assert text.count(f'\n{name}/1, temperature ') == 2
-
   def test_earlier_drafters_are_released(self, again, monkeypatch):
     """Only the last drafter is in memory while the next is read."""
     find, loaded, held = draft_model_source.FromCheckpoint.find, [], []
@@ -389,8 +360,8 @@ class TestSweep:
     for record in records:
       is_fixed = record.gamma_policy == 'fixed'
       assert (record.predicted_speedup is not None) == is_fixed
-    # Alpha depends on the drafter alone.
-    assert again.num_collected == 2
+    # Alpha depends on the drafter alone, and all share the target.
+    assert (again.num_collected, again.num_targets) == (2, 1)
 
   def test_policies_of_one_kind(self, again):
     """Each is measured, also if they differ in what has a default."""
@@ -513,7 +484,10 @@ class TestBadInput:
   @pytest.mark.parametrize(
       ('make', 'named'),
       [
-          (lambda path: workloads.drafter(str(path), _CONFIG), 'DRAFT_CHECK'),
+          (
+              lambda path: workloads.drafter(str(path), workloads.CONFIG),
+              'DRAFT_CHECKPOINT_PATH',
+          ),
           (
               lambda _: source.WithoutParameters(_OtherIds, 'other'),
               'special ids end 2',
@@ -524,7 +498,7 @@ class TestBadInput:
       self, again, paths, tmp_path, monkeypatch, make, named
   ):
     """It is refused before anything is loaded or measured for the first."""
-    target = models.find_model(checkpoints.open(paths.target), _CONFIG)
+    target = models.find_model(checkpoints.open(paths.target), workloads.CONFIG)
     monkeypatch.setattr(
         draft_model_source.FromCheckpoint,
         'find',
@@ -532,7 +506,7 @@ class TestBadInput:
             drafter, target, vocabulary
         ),
     )
-    good = workloads.drafter(paths.draft, _CONFIG)
+    good = workloads.drafter(paths.draft, workloads.CONFIG)
     with pytest.raises(ValueError, match=named):
       again.run(drafters=[good, make(tmp_path / 'missing')])
     assert again.measured == []
