@@ -24,7 +24,6 @@ from speculative_t5x.loading import models
 from speculative_t5x.networks import t5
 from speculative_t5x.training import batches
 from speculative_t5x.training import cross_entropy
-from speculative_t5x.training import curves
 from speculative_t5x.training import feed
 from speculative_t5x.training import history
 from speculative_t5x.training import losses
@@ -182,9 +181,8 @@ class TestTrain:
       [
           (checkpoints, 'save', 'checkpoint_6', [3]),
           (history.whole_files, 'replace', 'history.json', [3, 6]),
-          (curves, 'write', 'curves.png', [6]),
       ],
-      ids=['checkpoint', 'history', 'curves'],
+      ids=['checkpoint', 'history'],
   )
   def test_full_disk(
       self, trained, tmp_path, monkeypatch, module, write, name, kept
@@ -211,7 +209,7 @@ class TestTrain:
     for step in kept:
       _params(tmp_path / f'checkpoint_{step}')
     found = json.loads((tmp_path / 'history.json').read_text())
-    assert found[0] == points[0] and len(found) == (2 if kept == [6] else 1)
+    assert found == points[:1]
     assert not list(tmp_path.glob('*.new'))
     resumed = _train(tmp_path, keep=1)
     assert resumed.last.validation == result.last.validation
@@ -253,12 +251,21 @@ class TestBest:
 
   @pytest.fixture
   def scores(self, monkeypatch):
-    """Returns a function that gives the validation its scores."""
+    """Returns a function that gives the validation its scores.
+
+    Steps then change nothing but their number, so that none is compiled.
+    """
 
     def give(*values):
       falling = _Falling(values)
       monkeypatch.setattr(cross_entropy, 'validation', lambda *_: falling)
 
+    def count(objective, state, examples, indices):
+      values = np.ones(len(indices))
+      state = state.replace(step=state.step + len(indices))
+      return state, losses.Metrics(values, values, values, values)
+
+    monkeypatch.setattr(steps, 'make_train_steps', lambda *_: count)
     return give
 
   def test_best_is_kept_beside_the_newest(self, scores, tmp_path):
@@ -298,19 +305,19 @@ class TestBest:
       _train(tmp_path / 'copy')
 
 
-class TestParts:
-
-  def test_accumulated_gradients_are_those_of_the_batch(self, tmp_path):
-    config = dataclasses.replace(_CONFIG, dropout_rate=0.0)
-    for parts in (1, 4):
+def test_accumulated_gradients_are_those_of_the_batch(tmp_path):
+  config = dataclasses.replace(_CONFIG, dropout_rate=0.0)
+  one, other = (
       _train(
-          tmp_path / str(parts), num_parts=parts, train_steps=2,
+          tmp_path / str(parts), num_parts=parts, train_steps=1,
           network_config=config,
-      )  # fmt: skip
-    jax.tree.map(
-        lambda one, other: np.testing.assert_allclose(one, other, atol=1e-5),
-        *(_params(tmp_path / str(parts)) for parts in (1, 4)),
-    )
+      ).last_checkpoint
+      for parts in (1, 4)
+  )  # fmt: skip
+  jax.tree.map(
+      lambda x, y: np.testing.assert_allclose(x, y, atol=1e-5),
+      *map(_params, (one, other)),
+  )
 
 
 class TestBadInput:
@@ -320,9 +327,6 @@ class TestBadInput:
       [
           ({'batch_size': 41}, 'batch_size 41'),
           ({'train_steps': None}, 'train_steps'),
-          ({'checkpoint_period': 0}, 'checkpoint_period'),
-          ({'patience': 0}, 'patience'),
-          ({'keep': 0}, 'keep'),
           ({'num_parts': 3}, 'num_parts'),
           ({'mesh_shape': 2}, 'mesh_shape'),
           ({'seed': -1}, 'seed'),
