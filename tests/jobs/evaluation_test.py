@@ -304,21 +304,16 @@ class TestFiles:
 def test_several_decodes(ran, paths, tmp_path):
   """The best is last and judged.
 
-  The sample of one decode in a larger batch of more examples is among them.
+  The sample of one decode in a larger batch is among them.
   """
   (record,) = _evaluate(
-      paths,
-      tmp_path,
-      temperature=1.0,
-      num_decodes=2,
-      num_examples=5,
-      batch_size=1,
+      paths, tmp_path, temperature=1.0, num_decodes=2, batch_size=1
   )
   assert record.num_decodes == 2 and record.greedy is None
   low, high = record.speedup_ci95  # of enough batches
   assert low <= record.speedup <= high
   rows = workloads.read(tmp_path / 'predictions.jsonl')
-  alone = workloads.read(ran.folder / 'predictions.jsonl')[_NUM_EXAMPLES:][:5]
+  alone = workloads.read(ran.folder / 'predictions.jsonl')[_NUM_EXAMPLES:]
   for side in ('baseline', 'speculative'):
     for one, row in zip(alone, rows, strict=True):
       scores = row[f'{side}_score']
@@ -359,6 +354,13 @@ class TestGreedy:
       again(temperature=0.0)
     (written,) = workloads.read(tmp_path / 'results.jsonl')
     assert written['greedy'] == {'identical': 4, 'near_tie': 0, 'mismatch': 2}
+
+  def test_logits_that_are_not_finite(self, ran, again, monkeypatch):
+    plain = ran.decoder.plain
+    bad = lambda x: plain(x).replace(log_probs=np.full(_BATCH_SIZE, np.nan))
+    monkeypatch.setattr(ran.decoder, 'plain', bad)
+    with pytest.raises(ValueError, match='not finite|log-probability'):
+      again(temperature=1.0)
 
   @pytest.mark.parametrize(
       ('near_tie', 'platform', 'dtype', 'is_bad'),
