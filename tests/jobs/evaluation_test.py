@@ -148,7 +148,7 @@ class TestRecord:
       assert record.speedup_ci95 is None  # of two batches
 
   def test_truncated_inputs_are_counted(self, ran):
-    vocabulary = bulletins_vocabulary()
+    vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)
     pairs = bulletins.read_pairs('validation')[:_NUM_EXAMPLES]
     lengths = [len(vocabulary.encode(text)) + 1 for text, _ in pairs]
     expected = sum(length > workloads.LENGTHS['inputs'] for length in lengths)
@@ -174,10 +174,6 @@ class TestRecord:
     assert record.speculative.accepted != ran.records[1].speculative.accepted
 
 
-def bulletins_vocabulary():
-  return vocabularies.load(bulletins.VOCABULARY_FILE)
-
-
 class TestFiles:
 
   def test_results_are_the_records(self, ran):
@@ -201,7 +197,7 @@ class TestFiles:
     assert any(r['baseline'] != r['speculative'] for r in rows[6:])
 
   def test_tokens_are_those_of_the_predictions(self, ran):
-    vocabulary = bulletins_vocabulary()
+    vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)
     text = lambda tokens: vocabulary.decode([t for t in tokens if t != 1])
     rows = workloads.read(ran.folder / 'predictions.jsonl')
     for row in rows:
@@ -288,8 +284,8 @@ class TestFiles:
       again(chunk_batches=1)
     assert not (tmp_path / 'results.jsonl').exists()
     assert not (tmp_path / 'predictions.jsonl').exists()
-    assert len(list((tmp_path / 'records').iterdir())) == 1
-    (first,) = runs.read(next((tmp_path / 'records').iterdir()))
+    (first,) = (tmp_path / 'records').iterdir()
+    (first,) = runs.read(first)
     resumed = again(chunk_batches=1)
     assert firsts == [0, 1, 0, 0, 1]
     assert resumed[0] == first
