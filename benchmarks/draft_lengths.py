@@ -20,10 +20,9 @@ call, the draft tokens per target call, and its share of the oracle's gain.
 
 import argparse
 from collections.abc import Iterator, Sequence
-import dataclasses
 import functools
 import pathlib
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks import running
 from speculative_t5x import embedded
@@ -50,14 +49,13 @@ _ROUNDS = 15  # of the parts
 _TEMPERATURES = 0.0, 1.0
 
 
-@dataclasses.dataclass(frozen=True)
-class _Task:
-  """A task that needs nothing.
+class _Task(NamedTuple):
+  """A task of an embedded pair.
 
   Attributes:
-    pair: of `embedded.TASKS`.
-    name: of the seqio task.
-    split: of it.
+    pair: the pair, one of `embedded.TASKS`.
+    name: name of the seqio task.
+    split: split of the seqio task.
     copies: whether drafts are copied from hints, the input and the output,
       instead of made by the pair's draft model.
   """
@@ -92,78 +90,68 @@ def parse_arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
   return parser.parse_args(given)
 
 
-class Lengths:
-  """All draft lengths of a task, compiled once for all temperatures.
+def measure(
+    name: str, task: _Task, gammas: Sequence[int], examples: int, repeats: int
+) -> Iterator[dict[str, Any]]:
+  """Times all draft lengths of a task, compiled once for all temperatures.
 
-  Attributes:
-    costs: The costs of a draft, as policies take them.
+  Args:
+    name: what the progress calls the task.
+    task: the task.
+    gammas: the fixed lengths. Those that adapt take the largest at most.
+    examples: how many of the task's examples are decoded.
+    repeats: how often each example is timed.
+  Yields:
+    The record of each temperature.
   """
-
-  def __init__(self, task: _Task, gammas: Sequence[int], num_examples: int):
-    """Loads a task, and times the parts of decoding.
-
-    Args:
-      task: The task.
-      gammas: The fixed lengths. Those that adapt take the largest at most.
-      num_examples: How many of the task's examples are decoded.
-    """
-    pair = embedded.load_decoder(task=task.pair)
-    self._decoder, drafter = pair.tokens, pair.tokens.loaded_drafter
-    if task.copies:
-      drafter = lookup_source.FromContext().load()
-    with_length = functools.partial(self._decoder.with_drafter, drafter)
-    self._examples = examples_lib.load(
-        task.name,
-        task.split,
-        {'inputs': pair.inputs_length, 'targets': self._decoder.length},
-        num_examples,
-    )
-    self._gammas, gamma = gammas, max(gammas)
-    requests = self.requests(_TEMPERATURES[0])
-    self._parts = step_times.Parts(
-        part_programs.PartPrograms(with_length(gamma)), requests[0]
-    )
-    for number in range(_ROUNDS):
-      self._parts.time_encoders(requests[number % len(requests)])
-      self._parts.time_round()
-    self.costs = _costs(self._parts, gamma)
-    policies = [
-        confidence.Confidence(),
-        expected_speed.ExpectedSpeed(**self.costs),
-        marginal_gain.MarginalGain(**self.costs),
-    ]
-    decoders = {str(each): with_length(each) for each in gammas}
-    decoders |= {each.kind: with_length(gamma, each) for each in policies}
-    self._ways = {'plain': with_length(gamma).plain}
-    self._ways |= {key: each.speculative for key, each in decoders.items()}
-
-  def requests(self, temperature: float) -> list[requests_lib.Request]:
-    """Returns one request per example."""
-    requests = requests_lib.Requests(
-        inputs_length=self._examples.tokens.shape[1],
-        length=self._decoder.length,
+  pair, gamma = embedded.load_decoder(task=task.pair), max(gammas)
+  decoder, drafter = pair.tokens, pair.tokens.loaded_drafter
+  if task.copies:
+    drafter = lookup_source.FromContext().load()
+  with_length = functools.partial(decoder.with_drafter, drafter)
+  lengths = {'inputs': pair.inputs_length, 'targets': decoder.length}
+  loaded = examples_lib.load(task.name, task.split, lengths, examples)
+  requests = {}
+  for temperature in _TEMPERATURES:
+    made = requests_lib.Requests(
+        inputs_length=loaded.tokens.shape[1],
+        length=decoder.length,
         batch_size=1,
         sampling=sampling_lib.Sampling(temperature),
     )
-    return list(requests.of(workload_lib.request_rows(self._examples)))
-
-  def measure(
-      self, temperature: float, repeats: int, name: str
-  ) -> dict[str, Any]:
-    """Times all lengths on the same requests, and returns the record."""
-    requests = self.requests(temperature)
-    runs = running.time_ways(self._ways, requests, repeats, name)
+    requests[temperature] = list(made.of(workload_lib.request_rows(loaded)))
+  greedy = requests[_TEMPERATURES[0]]
+  parts = step_times.Parts(
+      part_programs.PartPrograms(with_length(gamma)), greedy[0]
+  )
+  for number in range(_ROUNDS):
+    parts.time_encoders(greedy[number % len(greedy)])
+    parts.time_round()
+  costs = _costs(parts, gamma)
+  policies = [
+      confidence.Confidence(),
+      expected_speed.ExpectedSpeed(**costs),
+      marginal_gain.MarginalGain(**costs),
+  ]
+  ways = {'plain': with_length(gamma).plain}
+  ways |= {str(each): with_length(each).speculative for each in gammas}
+  ways |= {x.kind: with_length(gamma, x).speculative for x in policies}
+  for temperature in _TEMPERATURES:
+    runs = running.time_ways(ways, requests[temperature], repeats, name)
     plain = runs.pop('plain')
-    best_gamma = min(self._gammas, key=lambda x: runs[str(x)].walltime_s)
-    best = runs[str(best_gamma)]
-    longest = runs[str(max(self._gammas))]
-    oracle = _oracle_speedup(self._parts, plain, longest)
-    return {
-        'costs': self.costs,
+    best = min(gammas, key=lambda x: runs[str(x)].walltime_s)
+    oracle = _oracle_speedup(parts, plain, runs[str(gamma)])
+    yield {
+        'task': name,
+        'temperature': temperature,
+        'examples': examples,
+        'repeats': repeats,
+        'costs': costs,
         'oracle_speedup': oracle,
-        'best_fixed': best_gamma,
+        'best_fixed': best,
         **{
-            key: describe(run, plain, best, oracle) for key, run in runs.items()
+            key: describe(run, plain, runs[str(best)], oracle)
+            for key, run in runs.items()
         },
     }
 
@@ -186,9 +174,9 @@ def _oracle_speedup(
   """Returns the speedup of an oracle; see `part_sums.oracle_seconds`.
 
   Args:
-    parts: timed.
+    parts: parts of decoding that were timed.
     plain: the plain run.
-    run: of the largest gamma, which shows how many tokens are accepted.
+    run: run of the largest gamma, which shows how many tokens are accepted.
   """
   times = parts.times()
   plain_s = sum(
@@ -226,27 +214,17 @@ def describe(
   }
 
 
-def lines(options: argparse.Namespace) -> Iterator[str]:
-  """Yields a line of JSON per task and temperature."""
-  for name, task in TASKS.items():
-    lengths = Lengths(task, options.gammas, options.examples)
-    for temperature in _TEMPERATURES:
-      found = lengths.measure(temperature, options.repeats, name)
-      yield running.line(
-          'draft_lengths',
-          task=name,
-          temperature=temperature,
-          examples=options.examples,
-          repeats=options.repeats,
-          **found,
-      )
-
-
 def main(given: Sequence[str] | None = None) -> None:
   """Runs the benchmark."""
   options = parse_arguments(given)
   quiet.keep_libtpu_from_searching()
-  running.write(lines(options), options.output)
+  settings = options.gammas, options.examples, options.repeats
+  lines = (
+      running.line('draft_lengths', **record)
+      for name, task in TASKS.items()
+      for record in measure(name, task, *settings)
+  )
+  running.write(lines, options.output)
 
 
 if __name__ == '__main__':

@@ -42,7 +42,6 @@ from speculative_t5x.decoder import text_decoder
 from speculative_t5x.decoder.answers import store as store_lib
 from speculative_t5x.loading import quiet
 from speculative_t5x.loading.drafters import lookup_source
-from speculative_t5x.loading.drafters import source
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.tasks import paraphrases
 
@@ -69,21 +68,6 @@ def parse_arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
   parser.add_argument('--repeats', type=running.positive, default=5)
   parser.add_argument('--output', type=pathlib.Path, help='file for the line')
   return parser.parse_args(given)
-
-
-def load_decoder(
-    gamma: int, drafter: source.Drafting
-) -> text_decoder.TextDecoder:
-  """Returns the embedded target with another drafter."""
-  pair = embedded.load_decoder()
-  return text_decoder.TextDecoder(
-      pair.tokens.target,
-      drafter,
-      pair.vocabulary,
-      gamma=gamma,
-      inputs_length=pair.inputs_length,
-      targets_length=pair.tokens.length,
-  )
 
 
 def fill_store(
@@ -145,7 +129,15 @@ def main(given: Sequence[str] | None = None) -> None:
   options = parse_arguments(given)
   quiet.keep_libtpu_from_searching()
   drafter = lookup_source.FromContext(only_hints=options.only_hints).load()
-  decoder = load_decoder(options.gamma, drafter)
+  pair = embedded.load_decoder()
+  decoder = text_decoder.TextDecoder(
+      pair.tokens.target,
+      drafter,
+      pair.vocabulary,
+      gamma=options.gamma,
+      inputs_length=pair.inputs_length,
+      targets_length=pair.tokens.length,
+  )
   measured = {}
   for name, read in _TASKS.items():
     first, second = (

@@ -142,19 +142,14 @@ def measure(
         of_size += found
       texts.append(walltime_summary.render(of_size))
       records += of_size
-    _write(records, [*texts, _NOTE, '\n'.join(lines)], output_dir)
+    folder = output_folder.OutputFolder(output_dir, 'walltime')
+    for record in records:
+      folder.add(record)
+    text = '\n\n'.join([*texts, _NOTE, '\n'.join(lines)])
+    folder.add_text('walltime.md', text)
+    print(text)
+    print(f'Records: {folder.finish()}')
   return records
-
-
-def _write(records, texts, output_dir) -> None:
-  """Writes and prints the records and tables of all targets."""
-  folder = output_folder.OutputFolder(output_dir, 'walltime')
-  for record in records:
-    folder.add(record)
-  text = '\n\n'.join(texts)
-  folder.add_text('walltime.md', text)
-  print(text)
-  print(f'Records: {folder.finish()}')
 
 
 def count_step_bytes(size: str, shapes: simulated_walltimes.Shapes) -> int:

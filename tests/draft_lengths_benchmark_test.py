@@ -12,14 +12,6 @@ from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.research.measurement import part_sums
 
 
-@pytest.mark.parametrize(
-    'given', ['--gammas=0,3', '--gammas=3,x', '--examples=0']
-)
-def test_refused_options(given):
-  with pytest.raises(SystemExit, match='2'):
-    draft_lengths.parse_arguments([given])
-
-
 def _run(seconds, accepted, gamma=3):
   """Returns a run with one block per number of accepted draft tokens."""
   decoded = []

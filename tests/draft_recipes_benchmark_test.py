@@ -32,16 +32,6 @@ def _write_history(folder, acceptance):
   (folder / history.FILE_NAME).write_text(json.dumps(rows))
 
 
-@pytest.mark.parametrize(
-    'given', ['--recipes=luck', '--seeds=-1', '--seeds=x', '--target']
-)
-def test_refused_options(given):
-  with pytest.raises(SystemExit, match='2'):
-    draft_recipes.parse_arguments(
-        ['--multi30k=a', '--target=b', '--work=c', given]
-    )
-
-
 @pytest.mark.parametrize('name', jobs.RECIPES)
 def test_jobs_take_the_options(name, tmp_path, capsys):
   """Gin accepts all files and macros: the only error is a missing folder."""

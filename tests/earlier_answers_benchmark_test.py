@@ -40,9 +40,3 @@ def test_record(tmp_path, capsys, monkeypatch):
     assert found[way]['different_outputs'] == 0
     low, high = found[way]['speedup_ci95']
     assert low <= found[way]['speedup'] <= high
-
-
-@pytest.mark.parametrize('option', ['--gamma=0', '--requests=0', '--count=2'])
-def test_refused_options(option):
-  with pytest.raises(SystemExit, match='2'):
-    earlier_answers.parse_arguments([option])

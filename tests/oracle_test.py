@@ -14,7 +14,6 @@ from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import draft_model_source
-from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_modules
 from tests import shared
@@ -111,42 +110,6 @@ class TestTeacherForced:
     scores = sum_log_probs(oracle.logits(slice(None), tokens), tokens)
     np.testing.assert_allclose(
         scores, oracle.arrays['greedy_score_batch'], atol=1e-3
-    )
-
-
-class TestBlocks:
-
-  @pytest.mark.parametrize('block', [1, 4])
-  @pytest.mark.parametrize('rows', [1, 4])
-  def test_logits(self, oracle, rows, block):
-    """Logits of blocks equal T5X's teacher-forced logits."""
-    targets = oracle.arrays['decoder_target_tokens'][:rows]
-    fed = jnp.pad(jnp.asarray(targets)[:, :-1], ((0, 0), (1, 0)))
-    model = oracle.model
-    _, context = tiny.encode(
-        model.config,
-        model.params,
-        tiny.t5x_inputs(oracle.arrays['encoder_input_tokens'][:rows]),
-    )
-    decoder = network_lib.NetworkModel(model.config, t5.SPECIAL_IDS)
-    decode = jax.jit(decoder.decode)
-    cache = decoder.network.init_cache(rows, LENGTH + 1)
-    blocks = []
-    for start in range(0, LENGTH, block):
-      logits, cache = decode(
-          model.params,
-          context,
-          cache,
-          fed[:, start : start + block],
-          jnp.full((rows,), start, jnp.int32),
-          None,
-      )
-      blocks.append(logits)
-    is_target = targets > 0
-    np.testing.assert_allclose(
-        np.concatenate(blocks, axis=1)[is_target],
-        oracle.arrays['logits'][:rows][is_target],
-        atol=ATOL,
     )
 
 

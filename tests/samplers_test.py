@@ -33,7 +33,7 @@ DECODES = 2
 IDS = np.arange(5, 5 + EXAMPLES, dtype=np.int32)
 BASE = dict(
     temperature=0.9, topk=0, topp=0.0, minp=0.0, typicalp=0.0,
-    draft_temperature=0.9, seed=0,
+    draft_sampling=sampling.Sampling(0.9), seed=0,
     max_decode_steps=np.full(EXAMPLES, LENGTH),
 )  # fmt: skip
 
@@ -73,22 +73,22 @@ def sample(options, rescale_log_probs=True):
   )  # fmt: skip
 
 
-def sample_plainly(options, rescale_log_probs=True):
+def sample_plainly(options):
   target, _ = models()
+  given = {k: v for k, v in options.items() if k != 'draft_sampling'}
   return samplers.plain_sample(
-      target, IDS, LENGTH, t5.SPECIAL_IDS.end, DECODES,
-      rescale_log_probs=rescale_log_probs, **options,
-  )  # fmt: skip
+      target, IDS, LENGTH, t5.SPECIAL_IDS.end, DECODES, **given
+  )
 
 
-def decode(options, drafter, draft_params, draft_temperature):
+def decode(options, drafter, draft_params, draft_sampling):
   """Decodes by the loop, with each argument in its place."""
   target, _ = models()
   rules = [options[name] for name in ('topk', 'topp', 'minp', 'typicalp')]
   setup = state_lib.Setup(
       target.model, target.params,
       sampling.Sampling(options['temperature'], *rules),
-      drafter, draft_params, sampling.Sampling(draft_temperature, *rules),
+      drafter, draft_params, draft_sampling,
   )  # fmt: skip
   begun = state_lib.begin(
       setup,
@@ -104,30 +104,18 @@ def decode(options, drafter, draft_params, draft_temperature):
 
 def by_the_loop(options):
   _, drafter = models()
-  state, own, counts = decode(options, *drafter, options['draft_temperature'])
+  state, own, counts = decode(options, *drafter, options['draft_sampling'])
   every = (
       state.sequences,
       state.log_probs,
-      own
-      | {
-          'drafted': counts.num_drafted,
-          'drafted_computed': counts.num_computed,
-          'tested': counts.num_tested,
-          'accepted': counts.num_accepted,
-          'tested_per_position': outcome_lib.tokens_per_position(
-              counts.tested_histogram
-          ),
-          'accepted_per_position': outcome_lib.tokens_per_position(
-              counts.accepted_histogram
-          ),
-      },
+      own | counts.named(),
   )
   return score_order.best_last(state.log_probs, every, DECODES)
 
 
 def by_the_plain_loop(options):
   state, own, _ = decode(
-      options, nothing.Nothing(), None, options['temperature']
+      options, nothing.Nothing(), None, sampling.GREEDY
   )
   every = state.sequences, state.log_probs, own
   return score_order.best_last(state.log_probs, every, DECODES)
@@ -142,19 +130,17 @@ def differ(one, two) -> bool:
   return any((x != y).any() for x, y in zip(*map(jax.tree.leaves, (one, two))))
 
 
-CHANGES = pytest.mark.parametrize(
+@pytest.mark.parametrize(
     'changes',
     [
         {}, {'temperature': 0.4}, {'topk': 2}, {'topp': 0.4}, {'seed': 7},
         {'max_decode_steps': limits.EACH}, {'topk': 4, 'topp': 0.6},
         {'minp': 0.5}, {'typicalp': 0.4},
-        {'draft_temperature': 0.1},
+        {'draft_sampling': sampling.Sampling(0.1)},
+        {'draft_sampling': sampling.Sampling(0.9, topk=1)},
     ],
     ids=lambda changes: '-'.join(changes) or 'none',
 )  # fmt: skip
-
-
-@CHANGES
 def test_arguments_reach_the_loop(changes):
   found = compiled(sample)(BASE | changes)
   expected = compiled(by_the_loop)(BASE | changes)
@@ -162,32 +148,33 @@ def test_arguments_reach_the_loop(changes):
   assert differ(found, compiled(sample)(BASE)) == bool(changes)
 
 
-@CHANGES
-def test_arguments_reach_the_plain_loop(changes):
-  given = lambda changes: {
-      k: v for k, v in (BASE | changes).items() if k != 'draft_temperature'
-  }
-  found = compiled(sample_plainly)(given(changes))
-  expected = compiled(by_the_plain_loop)(given(changes))
-  jax.tree.map(np.testing.assert_array_equal, found, expected)
-  # It has no draft temperature.
-  has_changed = bool(changes) and 'draft_temperature' not in changes
-  assert differ(found, compiled(sample_plainly)(given({}))) == has_changed
+def test_plain_sampling_is_the_loop_without_drafts():
+  options = BASE | {'temperature': 0.4, 'seed': 7}
+  jax.tree.map(
+      np.testing.assert_array_equal,
+      compiled(sample_plainly)(options),
+      compiled(by_the_plain_loop)(options),
+  )
 
 
-@pytest.mark.parametrize('rescale', [True, False])
-@pytest.mark.parametrize('function', [sample, sample_plainly])
-def test_defaults(monkeypatch, function, rescale):
-  """The draft model samples at the target's temperature."""
-  told = {}
+@pytest.fixture
+def told(monkeypatch):
+  """Returns what decoding begins with, which then ends."""
+  given = {}
 
-  def begin(setup, *_, length):
-    told.update(setup._asdict(), length=length)
+  def begin(setup, inputs, keys, limits, *, length):
+    given.update(setup._asdict(), limits=limits, length=length)
     raise StopIteration
 
   monkeypatch.setattr(state_lib, 'begin', begin)
+  return given
+
+
+@pytest.mark.parametrize('rescale', [True, False])
+def test_defaults(told, rescale):
+  """The draft model samples at the target's temperature."""
   with pytest.raises(StopIteration):
-    function({'temperature': 0.3, 'topk': 0, 'topp': 0.5}, rescale)
+    sample({'temperature': 0.3, 'topk': 0, 'topp': 0.5}, rescale)
   expected = sampling.Sampling(0.3, 0, 0.5).as_arrays()
   assert (told['sampling'], told['draft_sampling']) == (expected, expected)
   assert told['length'] == LENGTH
@@ -195,18 +182,15 @@ def test_defaults(monkeypatch, function, rescale):
 
 
 @pytest.mark.parametrize(('max_steps', 'hard_limit', 'tokens'), limits.CASES)
-def test_limits(max_steps, hard_limit, tokens, monkeypatch):
+def test_limits(told, max_steps, hard_limit, tokens):
   """The smaller limit applies."""
-  told = []
-
-  def begin(setup, inputs, keys, limits, **options):
-    told.append(limits)
-    raise StopIteration
-
-  monkeypatch.setattr(state_lib, 'begin', begin)
+  options = {
+      'max_decode_steps': max_steps,
+      'max_decode_steps_hard_limit': hard_limit,
+  }
   with pytest.raises(StopIteration):
-    samplers._decode(None, None, IDS, 0, 2, LENGTH, (max_steps, hard_limit))
-  np.testing.assert_array_equal(told[0], np.repeat(tokens, 2))
+    sample(options)
+  np.testing.assert_array_equal(told['limits'], np.repeat(tokens, DECODES))
 
 
 class TestRule:

@@ -9,8 +9,6 @@ import re
 import subprocess
 import sys
 
-import pytest
-
 from benchmarks import simulated_pairs
 from speculative_t5x.research import run_record
 from speculative_t5x.research.paper import published
@@ -70,18 +68,6 @@ def test_plain_decoding_over_the_floor():
       ' per step, 1.20 x the floor of 5 ms (4 GB at 800 GB/s); speedup 3.21,'
       ' the paper 3.4'
   )
-
-
-@pytest.mark.parametrize(
-    'arguments',
-    [
-        '--target xl huge', '--draft=tiny', '--dtype=float16',
-        '--batch_size 1 0', '--batches=0', '--rounds=0', '--inputs_length=-1',
-    ],
-)  # fmt: skip
-def test_refused_options(arguments):
-  with pytest.raises(SystemExit, match='2'):
-    simulated_pairs.parse_arguments([*arguments.split(), '--output_dir=x'])
 
 
 def test_with_the_core_alone(tmp_path):

@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 
 from speculative_t5x import testing
-from speculative_t5x.policies import confidence
-from speculative_t5x.policies import marginal_gain
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import sampling
@@ -44,16 +42,12 @@ class Bigrams:
     last = jnp.take_along_axis(view.sequences, at, axis=1)[:, 0]
     return jnp.where(view.num_tokens > 0, last, 0)
 
-  def uniform(self, uniforms, index):
-    """Returns the uniform of a draft token, [rows, 2]."""
-    return uniforms[:, index]
-
   def propose(self, params, memory, state, view):
     last, tokens, probs = self.first(view), [], []
     (uniforms,) = view.uniforms.split(self.num_uniforms)
     for i in range(self.max_draft_tokens):
       q = jnp.asarray(params)[last]
-      last = sampling.draw(q, self.uniform(uniforms, i))
+      last = sampling.draw(q, uniforms[:, i])
       tokens.append(last)
       probs.append(q)
     draft = contracts.Draft(
@@ -75,12 +69,6 @@ def _drops_improbable_tokens(self, draft):
   is_sure = jnp.cumprod(q[..., 0] > 0.3, axis=1)
   lengths = jnp.minimum(draft.lengths, jnp.sum(is_sure, axis=1))
   return draft.replace(lengths=lengths)
-
-
-def _drops_for_a_later_token(self, draft):
-  """Drafts nothing where the second token is 2."""
-  is_out = draft.tokens[:, 1] == 2
-  return draft.replace(lengths=jnp.where(is_out, 0, draft.lengths))
 
 
 class StatesAllTokens(Bigrams):
@@ -186,16 +174,7 @@ class TestCheckDrafter:
               ),
               r'drew \(.*where the distributions that it stat',
           ),
-          (
-              faulty(finish=lambda self, draft: draft.replace(probs=None)),
-              'where the distributions that it states',
-          ),
-          (
-              faulty(uniform=lambda self, uniforms, index: uniforms[:, 0]),
-              'where the distributions that it states',
-          ),
           (faulty(finish=_drops_improbable_tokens), 'drawn and left untested'),
-          (faulty(finish=_drops_for_a_later_token), 'drawn and left untested'),
           (StatesAllTokens, 'where the distributions that it states'),
           (TossesACoinForSome, 'drawn and left untested'),
           (TossesTheSameCoin, 'drawn and left untested'),
@@ -226,7 +205,7 @@ class TestCheckDrafter:
     )
 
   def test_of_a_coin_that_knows_no_token(self):
-    testing.check_drafter(TossesACoin, BIGRAMS)
+    testing.check_drafter(TossesACoin, BIGRAMS, temperatures=(1.0,))
 
   def test_has_hints_only_if_it_reads_them(self):
     testing.check_drafter(HintsUndeclared, BIGRAMS, temperatures=(0.0,))
@@ -236,10 +215,6 @@ class TestCheckDrafter:
   def test_state_of_another_shape(self):
     with pytest.raises(ValueError, match='Faulty returned its state wit'):
       testing.check_drafter(faulty(propose=_grows), BIGRAMS)
-
-  def test_class_without_a_part_of_the_contract(self):
-    with pytest.raises(ValueError, match='lacks max_draft_tokens'):
-      testing.check_drafter(lambda target, gamma: 'drafter')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -297,32 +272,14 @@ class OtherState(Alternating):
     return state.astype(jnp.float32)
 
 
-class Halves(Alternating):
-
-  def num_wanted(self, state, num_remaining, gamma):
-    return state / 2
-
-
 class Unhashable(Alternating):
   __hash__ = None
 
 
 class TestCheckPolicy:
 
-  @pytest.mark.parametrize(
-      'policy',
-      [
-          Alternating(),
-          confidence.Confidence(0.4, tuning=0.2),
-          pytest.param(
-              marginal_gain.MarginalGain(0.1, 1.2, prior_weight=1.0),
-              marks=pytest.mark.exhaustive,
-          ),
-      ],
-      ids=lambda policy: policy.name,
-  )
-  def test_of_exact_policies(self, policy):
-    testing.check_policy(policy)
+  def test_of_an_exact_policy(self):
+    testing.check_policy(Alternating())
 
   @pytest.mark.parametrize(
       ('kind', 'message'),
@@ -342,11 +299,9 @@ class TestCheckPolicy:
       ('policy', 'message'),
       [
           (OtherState(), r'alternating returned its state with float32\[\d+\]'),
-          (Halves(), 'wants draft tokens of shape .* and type float32'),
           (Unhashable(), "unhashable type: 'Unhashable'"),
-          (Alternating, 'A policy must be an object'),
       ],
-      ids=['OtherState', 'Halves', 'Unhashable', 'a class'],
+      ids=['OtherState', 'Unhashable'],
   )
   def test_what_it_returns(self, policy, message):
     with pytest.raises((ValueError, TypeError), match=message):

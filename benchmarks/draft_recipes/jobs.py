@@ -29,11 +29,11 @@ class Recipe:
   """Gin files, without their suffix, and macros.
 
   Attributes:
-    run: of the training, in `configs/runs`.
-    gin_files: of `configs`, given after it.
-    training_macros: of the training alone.
-    drafter: of the trained draft, in `configs/drafters`.
-    macros: of the training and of the drafter.
+    run: file of the training, in `configs/runs`.
+    gin_files: files of `configs` that are given after it.
+    training_macros: macros of the training alone.
+    drafter: file of the trained draft, in `configs/drafters`.
+    macros: macros of the training and of the drafter.
   """
 
   run: str = 'distill_multi30k'
@@ -54,21 +54,15 @@ def _divergence(name: str, *gin_files: str, **macros: str) -> Recipe:
   )
 
 
+_REFERENCES = 'training_data/references'
 RECIPES = {
-    BASELINE: _divergence('cross_entropy', 'training_data/references'),
+    BASELINE: _divergence('cross_entropy', _REFERENCES),
     'decodes': _divergence('cross_entropy'),
-    **{
-        name: _divergence(name)
-        for name in (
-            'forward_kl',
-            'reverse_kl',
-            'jensen_shannon',
-            'total_variation',
-        )
-    },
-    'forward_kl_on_references': _divergence(
-        'forward_kl', 'training_data/references'
-    ),
+    'forward_kl': _divergence('forward_kl'),
+    'reverse_kl': _divergence('reverse_kl'),
+    'jensen_shannon': _divergence('jensen_shannon'),
+    'total_variation': _divergence('total_variation'),
+    'forward_kl_on_references': _divergence('forward_kl', _REFERENCES),
     'forward_kl_on_both': _divergence('forward_kl', 'training_data/both'),
     'on_policy': _divergence('forward_kl', ON_POLICY_SHARE='0.5'),
     'shared_encoder': Recipe(
@@ -89,8 +83,8 @@ class Draft:
 
   Attributes:
     recipe: how it is trained.
-    seed: of the training.
-    folder: of its training; the other jobs write into folders of it.
+    seed: seed of the training.
+    folder: folder of the training; the other jobs write into folders of it.
     decodes: folder of the target's decodes, shared by all drafts.
     multi30k: folder of the data.
     target: checkpoint of the target.
@@ -104,11 +98,7 @@ class Draft:
   target: pathlib.Path
 
   def training_command(self, options: Sequence[str] = ()) -> list[str]:
-    """Returns the command of the distill job.
-
-    Args:
-      options: of all trainings.
-    """
+    """Returns the command of the distill job, with options of all trainings."""
     return self._command(
         'distill',
         (f'runs/{self.recipe.run}', *self.recipe.gin_files),
@@ -160,17 +150,12 @@ class Draft:
   def speed(self) -> list[dict[str, Any]]:
     """Returns what the walltime job measures, by temperature."""
     subprocess.run(self.walltime_command(), check=True)
+    keys = (
+        'temperature', 'gamma', 'speedup', 'speedup_ci95',
+        'tokens_per_target_call',
+    )  # fmt: skip
     records = runs.read(self.folder / 'walltime' / 'results.jsonl')
-    return [
-        {
-            'temperature': record.temperature,
-            'gamma': record.gamma,
-            'speedup': record.speedup,
-            'speedup_ci95': record.speedup_ci95,
-            'tokens_per_target_call': record.tokens_per_target_call,
-        }
-        for record in records
-    ]
+    return [{key: getattr(each, key) for key in keys} for each in records]
 
   def quality_command(self) -> list[str]:
     """Returns the command of the eval job that decodes by the draft alone."""

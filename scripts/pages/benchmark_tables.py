@@ -18,6 +18,7 @@ _SYSTEMS = {
     'speculative, this package in a T5X model': 'speculative_in_t5x',
     'Hugging Face assisted generation': 'transformers_assisted',
 }
+_OVER_OURS = 'time over plain decoding by this package'
 _WAYS = {
     'searched': 'search, then plain decoding',
     'lookup': 'lookup without answers',
@@ -34,17 +35,16 @@ def side_by_side(**files: str) -> str:
     **files: the record of each case, by its name.
   """
   cases = {name: records.entry(file) for name, file in files.items()}
-  header = ['time over plain decoding by this package', 'threads']
-  for name in cases:
-    header += [f'{name}, with encoder', f'{name}, without encoder']
   rows = []
   for name, way in _SYSTEMS.items():
     used = (x['threads'].get(way, {}) for x in cases.values())
-    row = [name, ', '.join(str(x.get('used', cells.MISSING)) for x in used)]
-    for case in cases.values():
-      row += [_over_plain(case[x], way) for x in ('whole', 'from_encoded')]
+    threads = ', '.join(str(x.get('used', cells.MISSING)) for x in used)
+    row = {_OVER_OURS: name, 'threads': threads}
+    for case, found in cases.items():
+      row[f'{case}, with encoder'] = _over_plain(found['whole'], way)
+      row[f'{case}, without encoder'] = _over_plain(found['from_encoded'], way)
     rows.append(row)
-  return markdown.table(header, rows)
+  return markdown.table(rows)
 
 
 def _over_plain(timed: dict[str, Any], way: str) -> str:
@@ -57,29 +57,32 @@ def _over_plain(timed: dict[str, Any], way: str) -> str:
 
 def shared_caches(*files: str) -> str:
   """Returns how much longer interleaved steps take than separate ones."""
-  header = (
-      'gamma', 'verification alone, ms', 'draft alone, ms',
-      'extra when interleaved', 'weight reads alone, ms',
-      'extra when interleaved', 'extra with an idle draft',
-  )  # fmt: skip
   rows = []
   for each in map(records.entry, files):
     ms, extra = each['ms'], each['in_turns_beyond_apart_ms']
-    row = [str(each['gamma']), f'{ms["verify"]:.2f}']
-    for name in ('drafts', 'read'):
-      row += [f'{ms[name]:.2f}', f'{extra[name]:+.2f}']
-    rows.append([*row, f'{extra["idle"]:+.2f}'])
-  return markdown.table(header, rows)
+    rows.append(
+        {
+            'gamma': str(each['gamma']),
+            'verification alone, ms': f'{ms["verify"]:.2f}',
+            'draft alone, ms': f'{ms["drafts"]:.2f}',
+            'extra with the draft': f'{extra["drafts"]:+.2f}',
+            'weight reads alone, ms': f'{ms["read"]:.2f}',
+            'extra with weight reads': f'{extra["read"]:+.2f}',
+            'extra with an idle draft': f'{extra["idle"]:+.2f}',
+        }
+    )
+  return markdown.table(rows)
 
 
 def read_speeds(*files: str) -> str:
   """Returns the speed of repeated reads of a matrix, by its size."""
-  found = [records.entry(file)['read_gb_per_s'] for file in files]
-  rows = [
-      [f'GB/s, run {number}', *(f'{speed:.0f}' for speed in each.values())]
-      for number, each in enumerate(found, start=1)
-  ]
-  return markdown.table(['MiB', *found[0]], rows)
+  return markdown.table(
+      {
+          'MiB': f'GB/s, run {number}',
+          **{k: f'{x:.0f}' for k, x in record['read_gb_per_s'].items()},
+      }
+      for number, record in enumerate(map(records.entry, files), start=1)
+  )
 
 
 def row_products(file: str) -> str:
@@ -88,76 +91,76 @@ def row_products(file: str) -> str:
   found = record['over_read'] | {
       'arithmetic only': record['arithmetic_over_read']
   }
-  rows = [
-      [name.replace('_', ' '), *(f'{x:.2f}' for x in times.values())]
+  return markdown.table(
+      {
+          'form of the product': name.replace('_', ' '),
+          **{f'rows: {rows}': f'{x:.2f}' for rows, x in times.items()},
+      }
       for name, times in found.items()
-  ]
-  return markdown.table(('form of the product', '1 row', '2', '4', '8'), rows)
+  )
 
 
 def draft_lengths(file: str, temperature: float) -> str:
   """Returns the speedups of fixed and adaptive draft lengths, by task."""
   found = [x for x in records.entries(file) if x['temperature'] == temperature]
-  header = ['draft length']
-  for record in found:
-    header += [record['task'], 'over best fixed', 'tokens/call']
   has = lambda x: isinstance(x, dict) and 'over_best_fixed' in x
   rows = []
   for length in [key for key in found[0] if has(found[0][key])]:
-    row = [f'gamma {length}' if length.isdigit() else length.replace('_', ' ')]
+    name = f'gamma {length}' if length.isdigit() else length.replace('_', ' ')
+    row = {'draft length': name}
     for record in found:
-      each = record[length]
+      each, task = record[length], record['task']
       is_best = str(record['best_fixed']) == length
-      row += [
-          records.measured(each, 'speedup'),
-          'best' if is_best else records.measured(each, 'over_best_fixed'),
-          f'{each["tokens_per_target_call"]:.2f}',
-      ]
+      over_best = records.measured(each, 'over_best_fixed')
+      row[task] = records.measured(each, 'speedup')
+      row[f'{task}: over best fixed'] = 'best' if is_best else over_best
+      tokens = f'{each["tokens_per_target_call"]:.2f}'
+      row[f'{task}: tokens/call'] = tokens
     rows.append(row)
-  oracle = ['oracle, by the times of the parts']
-  for record in found:
-    oracle += [f'{record["oracle_speedup"]:.2f}', '', '']
-  return markdown.table(header, [*rows, oracle])
+  oracle = {x['task']: f'{x["oracle_speedup"]:.2f}' for x in found}
+  name = 'oracle, by the times of the parts'
+  return markdown.table([*rows, {'draft length': name, **oracle}])
 
 
 def earlier_answers(file: str) -> str:
   """Returns what a store of earlier answers gains and costs, by task."""
-  header = (
-      'requests', 'with an answer', 'way', 'speedup', 'tokens per target call',
-  )  # fmt: skip
   record = records.entry(file)
-  rows = []
-  for task in ('paraphrases', 'unrelated'):
-    found = record[task]
-    share = f'{100 * found["share_with_answer"]:.0f}%'
-    for way, name in _WAYS.items():
-      speedup = records.measured(found[way], 'speedup')
-      tokens = f'{found[way]["tokens_per_target_call"]:.2f}'
-      rows.append([task, share, name, speedup, tokens])
-  return markdown.table(header, rows)
+  return markdown.table(
+      {
+          'requests': task,
+          'with an answer': f'{100 * record[task]["share_with_answer"]:.0f}%',
+          'way': name,
+          'speedup': records.measured(record[task][way], 'speedup'),
+          'tokens per target call': (
+              f'{record[task][way]["tokens_per_target_call"]:.2f}'
+          ),
+      }
+      for task in ('paraphrases', 'unrelated')
+      for way, name in _WAYS.items()
+  )
 
 
 def recipes(file: str) -> str:
   """Returns the draft's text and the acceptance rates of each recipe."""
-  header = ['recipe', 'seeds', 'BLEU of the draft']
-  for t in (0, 1):
-    header += [f'acceptance, T {t}', 'over references']
   rows = []
   for each in records.entries(file):
-    bleu = '-' if each['bleu'] is None else f'{each["bleu"]:.1f}'
-    row = [f'`{each["recipe"]}`', str(len(each['seeds'])), bleu]
+    row = {
+        'recipe': f'`{each["recipe"]}`',
+        'seeds': str(len(each['seeds'])),
+        'BLEU of the draft': cells.number(each['bleu'], 1),
+    }
     for t in (0, 1):
-      key = f'acceptance_t{t}'
-      row.append(f'{each["mean"][key]:.3f}')
-      row.append(_over_references(each.get('over_references', {}).get(key)))
+      key, over = f'acceptance_t{t}', each.get('over_references', {})
+      row[f'acceptance, T {t}'] = f'{each["mean"][key]:.3f}'
+      row[f'over references, T {t}'] = _over_references(over.get(key))
     rows.append(row)
-  return markdown.table(header, rows)
+  return markdown.table(rows)
 
 
 def _over_references(values: list[float] | None) -> str:
   """Formats a mean difference, with its interval if it has one."""
   if values is None:
-    return '-'
+    return cells.MISSING
   mean, *bounds = values
   interval = ', '.join(f'{each:+.3f}' for each in bounds)
   return f'{mean:+.3f} [{interval}]' if bounds else f'{mean:+.3f}'
@@ -165,42 +168,49 @@ def _over_references(values: list[float] | None) -> str:
 
 def recipe_speeds(file: str, temperature: int) -> str:
   """Returns the tokens per target call and the speedup of each recipe."""
-  found = records.entries(file)
-  gammas = 3, 5, 7
-  header = ['recipe', *(f'tokens per target call, gamma {x}' for x in gammas)]
   rows = []
-  for each in found:
-    keys = [f'tokens_per_call_{x}_t{temperature}' for x in gammas]
+  for each in records.entries(file):
+    row = {'recipe': f'`{each["recipe"]}`'}
+    for gamma in (3, 5, 7):
+      tokens = each['mean'][f'tokens_per_call_{gamma}_t{temperature}']
+      row[f'tokens per target call, gamma {gamma}'] = f'{tokens:.2f}'
     (speed,) = (x for x in each['speed'] if x['temperature'] == temperature)
-    tokens = [f'{each["mean"][key]:.2f}' for key in keys]
     speedup = records.measured(speed, 'speedup')
-    rows.append([f'`{each["recipe"]}`', *tokens, speedup])
-  header.append(f'speedup, gamma {found[0]["speed"][0]["gamma"]}')
-  return markdown.table(header, rows)
+    rows.append(row | {f'speedup, gamma {speed["gamma"]}': speedup})
+  return markdown.table(rows)
 
 
 def training_throughput(file: str) -> str:
   """Returns the target tokens per second of both trainers."""
   record = records.entry(file)
+  ratio = records.measured(record['speculative_t5x_over_t5x'], 'ratio')
   tokens = record['target_tokens_per_second']
-  rows = [
-      ["T5X's trainer", f'{tokens["t5x"]:.0f}', '1'],
-      [
-          "the `train` job's steps",
-          f'{tokens["speculative_t5x"]:.0f}',
-          records.measured(record['speculative_t5x_over_t5x'], 'ratio'),
-      ],
-  ]
-  return markdown.table(['', 'target tokens per second', "over T5X's"], rows)
+  return markdown.table(
+      {
+          '': name,
+          'target tokens per second': f'{tokens[key]:.0f}',
+          "over T5X's": over,
+      }
+      for name, key, over in (
+          ("T5X's trainer", 't5x', '1'),
+          ("the `train` job's steps", 'speculative_t5x', ratio),
+      )
+  )
 
 
 def divergence(**files: str) -> str:
   """Returns how many samples differ between two runs, by way of decoding."""
-  header = ('samples', 'batches of', 'number', 'near ties', 'mismatches')
   rows = []
   for name, file in files.items():
     record = records.entry(file)
     sizes = [str(record[x]['batch_size']) for x in ('first', 'second')]
-    counts = [f'{record[x]:,}' for x in ('rows', 'near_tie', 'mismatch')]
-    rows.append([name, ' and '.join(sizes), *counts])
-  return markdown.table(header, rows)
+    rows.append(
+        {
+            'samples': name,
+            'batches of': ' and '.join(sizes),
+            'number': f'{record["rows"]:,}',
+            'near ties': f'{record["near_tie"]:,}',
+            'mismatches': f'{record["mismatch"]:,}',
+        }
+    )
+  return markdown.table(rows)

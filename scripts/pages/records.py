@@ -32,15 +32,6 @@ def entry(name: str) -> dict[str, Any]:
   return json.loads((RESULTS / name).read_text())
 
 
-def rows(report: str) -> list[dict[str, str]]:
-  """Returns the rows of a report's last table, each as its cells by column."""
-  lines = [line for line in report.splitlines() if line.startswith('|')]
-  split = [[x.strip() for x in line.strip('|').split('|')] for line in lines]
-  (*_, start) = (i for i, x in enumerate(split) if {*x} == {'---'})
-  header = split[start - 1]
-  return [dict(zip(header, each, strict=True)) for each in split[start + 1 :]]
-
-
 def measured(values: dict[str, Any], key: str) -> str:
   """Formats a number of a record and its interval, as in 1.80 [1.70, 1.90]."""
   interval = values.get(f'{key}_ci95', values.get('ci95'))

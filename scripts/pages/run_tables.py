@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of the jobs' run records and of trainings."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from scripts.pages import records as records_lib
 from speculative_t5x.loading import token_counts
@@ -57,16 +57,15 @@ def walltime(name: str, *, earlier: str | None = None) -> str:
     name: the file of the records.
     earlier: a file with the same settings, whose speedups are shown too.
   """
-  rows = records_lib.rows(
-      walltime_summary.render(_ordered(records_lib.runs(name)))
-  )
+  found = _ordered(records_lib.runs(name))
+  rows = [dict(walltime_summary.row(record)) for record in found]
   several = len({row['drafter'] for row in rows}) > 1
-  header = ['drafter', *_COLUMNS] if several else [*_COLUMNS]
+  columns = ['drafter', *_COLUMNS] if several else [*_COLUMNS]
   if earlier is not None:
-    header.append('earlier speedup')
+    columns.append('earlier speedup')
     for row, record in zip(rows, _ordered(records_lib.runs(earlier))):
       row['earlier speedup'] = cells.speedup(record)
-  return markdown.table(header, [[row[x] for x in header] for row in rows])
+  return markdown.table(rows, columns)
 
 
 def _ordered(
@@ -77,10 +76,6 @@ def _ordered(
 
 def highlights() -> str:
   """Returns the best speedup of each pair at temperature 0."""
-  header = (
-      'pair', 'parameters', 'gamma', 'alpha', 'tokens per target call',
-      'speedup',
-  )  # fmt: skip
   rows = []
   for name, file in _HIGHLIGHTS.items():
     runs = records_lib.runs(file, temperature=0)
@@ -88,16 +83,18 @@ def highlights() -> str:
     models = best.target, best.drafter
     simulated = ', simulated' if readings.is_simulated(best) else ''
     rows.append(
-        [
-            name,
-            ', '.join(readings.size(x.num_params) for x in models),
-            str(best.gamma),
-            cells.number(readings.alpha(best)) + simulated,
-            cells.number(best.tokens_per_target_call),
-            f'**{cells.speedup(best)}**',
-        ]
+        {
+            'pair': name,
+            'parameters': ', '.join(
+                readings.size(x.num_params) for x in models
+            ),
+            'gamma': str(best.gamma),
+            'alpha': cells.number(readings.alpha(best)) + simulated,
+            'tokens per target call': cells.number(best.tokens_per_target_call),
+            'speedup': f'**{cells.speedup(best)}**',
+        }
     )
-  return markdown.table(header, rows)
+  return markdown.table(rows)
 
 
 def methods(temperature: float) -> str:
@@ -121,30 +118,40 @@ def embedded_pair(task: str) -> str:
     return f'{found.quality.baseline[metric]:.2f}'
 
   counts = [f'{x.num_params:,}' for x in (pair.target, pair.drafter)]
-  rows = [
-      ['parameters', *counts],
-      *trained(f'{task}_target', f'{task}_draft'),
-      [f'{label}, greedy, validation split']
-      + [score(x, 'validation') for x in ('target', 'draft')],
-      [f'{label}, greedy, test split']
-      + [f'{pair.quality.baseline[metric]:.2f}', score('draft', 'test')],
-  ]
-  return markdown.table(['', 'target', 'draft model'], rows)
+  validation = [score(x, 'validation') for x in ('target', 'draft')]
+  test = f'{pair.quality.baseline[metric]:.2f}', score('draft', 'test')
+  return _of_two_models(
+      'draft model',
+      {
+          'parameters': counts,
+          **trained(f'{task}_target', f'{task}_draft'),
+          f'{label}, greedy, validation split': validation,
+          f'{label}, greedy, test split': test,
+      },
+  )
+
+
+def _of_two_models(draft: str, values: Mapping[str, Sequence[str]]) -> str:
+  """Returns a table of values of a target and of what drafts for it."""
+  rows = [{'': key, 'target': x, draft: y} for key, (x, y) in values.items()]
+  return markdown.table(rows)
 
 
 def multi30k_pair() -> str:
   """Returns the trainings and the score of the Multi30k target and decoder."""
   (quality,) = records_lib.runs('multi30k/quality.jsonl')
   bleu = f'{quality.quality.baseline["bleu"]:.2f}'
-  rows = [
-      *trained('multi30k_target', 'multi30k_decoder'),
-      ['BLEU, greedy, validation split', bleu, '-'],
-  ]
-  return markdown.table(['', 'target', "decoder on the target's encoder"], rows)
+  return _of_two_models(
+      "decoder on the target's encoder",
+      {
+          **trained('multi30k_target', 'multi30k_decoder'),
+          'BLEU, greedy, validation split': (bleu, '-'),
+      },
+  )
 
 
-def trained(target: str, draft: str) -> list[list[str]]:
-  """Returns rows with the measures of two trainings' best checkpoints."""
+def trained(target: str, draft: str) -> dict[str, Sequence[str]]:
+  """Returns the measures of two trainings' best checkpoints."""
   points = [
       max(
           records_lib.entry(f'training/{each}/{history.FILE_NAME}'),
@@ -154,17 +161,22 @@ def trained(target: str, draft: str) -> list[list[str]]:
   ]
   first, second = (each['validation'] for each in points)
   rates = [f'{second[f"acceptance_t{t}"]:.3f}' for t in (0, 1)]
-  return [
-      ['training steps', *(f'{each["step"]:,}' for each in points)],
-      ['cross entropy, nats per token', f'{first["loss"]:.4f}', '-'],
-      ['token accuracy', f'{first["accuracy"]:.4f}', '-'],
-      ['acceptance rate at temperatures 0 and 1', '-', ', '.join(rates)],
-  ]
+  return {
+      'training steps': [f'{each["step"]:,}' for each in points],
+      'cross entropy, nats per token': (f'{first["loss"]:.4f}', '-'),
+      'token accuracy': (f'{first["accuracy"]:.4f}', '-'),
+      'acceptance rate at temperatures 0 and 1': ('-', ', '.join(rates)),
+  }
 
 
 def coverage() -> str:
   """Returns the share of a corpus that its most frequent tokens cover."""
   counts = token_counts.load(records_lib.RESULTS / 'token_counts')
   share = lambda n: counts.coverage(counts.most_frequent(n))
-  rows = [[f'{n:,}', f'{100 * share(n):.1f}%'] for n in (256, 512, 1024)]
-  return markdown.table(['most frequent tokens', 'share of the corpus'], rows)
+  return markdown.table(
+      {
+          'most frequent tokens': f'{n:,}',
+          'share of the corpus': f'{100 * share(n):.1f}%',
+      }
+      for n in (256, 512, 1024)
+  )

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of tpu-preflight records, from the sections of their reports."""
+"""Tables of tpu-preflight records, those of their reports."""
 
 from collections.abc import Sequence
 import re
@@ -27,10 +27,8 @@ def section(
   found = []
   for folder in folders:
     record = records.entry(f'tpu_preflight/{folder}/tpu_preflight.json')
-    text = report.render(record).split(f'## {title}\n')[1].split('\n## ')[0]
     chip = f'{record["topology"]}, batch {record["batch_size"]}'
     label = {'chip': chip} if len(folders) > 1 else {}
-    found += [label | row for row in records.rows(text)]
+    found += [label | row for row in report.rows_of(record, title)]
   found = [x for x in found if re.search(rows, ' | '.join(x.values()))]
-  header = [x for x in found[0] if x == 'chip' or not columns or x in columns]
-  return markdown.table(header, [[x[key] for key in header] for x in found])
+  return markdown.table(found, columns and [*label, *columns])

@@ -42,6 +42,7 @@ class Engine:
 
   Attributes:
     decoder: Target, drafter and lengths.
+    is_plain: Whether the target decodes alone.
     answers: Adds earlier answers to requests; None for none.
     is_warm: Whether a stream has begun, so that programs are compiled.
     compile_s: See `compile_seconds`; None before the first stream.
@@ -62,6 +63,7 @@ class Engine:
       answers: Adds earlier answers behind the hints; None for none.
     """
     self.decoder = decoder
+    self.is_plain = is_plain
     self.answers = answers
     self.is_warm = False
     self.compile_s: float | None = None

@@ -214,7 +214,7 @@ def _copy(tokens: jax.Array, start: jax.Array, count: int) -> jax.Array:
 def _fill(
     tokens: jax.Array, value: int, *, before: int, after: int
 ) -> jax.Array:
-  """Replaces what is no token, and adds positions of one value at both ends."""
+  """Replaces what is not a token, and adds one value at both ends."""
   tokens = jnp.where(tokens < 0, value, tokens).astype(jnp.int32)
   return jnp.pad(tokens, ((0, 0), (before, after)), constant_values=value)
 

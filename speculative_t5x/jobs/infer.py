@@ -3,9 +3,10 @@
 """The infer job: lines of text in, predictions out, in constant memory."""
 
 import collections
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 import contextlib
 import dataclasses
+import functools
 import itertools
 import json
 import os
@@ -43,42 +44,6 @@ from speculative_t5x.tasks import text_files
 
 # Counts of the inputs of a chunk, under their names in a record.
 _COUNTED = 'num_examples', 'truncated_inputs', 'unknown_inputs'
-# Decodes a chunk, or finds it: see `chunks.Chunks.take`.
-_Take = Callable[[int, Any, Callable[[], chunks_lib.Content]], Any]
-
-
-@dataclasses.dataclass(frozen=True)
-class _Columns:
-  """What a line of `predictions.jsonl` holds beside id, input and prediction.
-
-  Attributes:
-    scores: log-probabilities.
-    statistics: counts of the input, see `counts.per_example`.
-    tokens: token ids of the input and of the decodes.
-  """
-
-  scores: bool = False
-  statistics: bool = False
-  tokens: bool = False
-
-
-@dataclasses.dataclass(frozen=True)
-class _Setup:
-  """What all chunks of a job share."""
-
-  workload: workload_lib.Workload
-  engine: engine_lib.Engine
-  vocabulary: vocabularies.Vocabulary
-  requests: requests_lib.Requests
-  chunk_batches: int
-  columns: _Columns
-  is_speculative: bool
-  shown: progress.Progress
-
-  @property
-  def decoder(self) -> token_decoder.TokenDecoder:
-    return self.engine.decoder
-
 
 def infer(
     *,
@@ -108,32 +73,32 @@ def infer(
   A job that was killed resumes after the chunks that it finished.
 
   Args:
-    workload: the target, and the task if there is one.
-    drafter: drafts for the target; None to decode plainly.
-    inputs: text and JSONL files, '-' for the standard input; None for the
+    workload: Target, and the task if there is one.
+    drafter: Drafts for the target; None to decode plainly.
+    inputs: Text and JSONL files, '-' for the standard input; None for the
       inputs of the workload's task.
-    input_field: field of the JSON objects in JSONL files.
+    input_field: Field of the JSON objects in JSONL files.
     input_format: 'text' or 'jsonl'; None to tell by the names of the files.
     hints_field: Field of JSON objects with hints; None for none. Unused for the
       inputs of a task, whose hints are its feature `hints`.
-    on_empty: what to do with lines without text, see `inputs.ON_EMPTY`.
-    vocabulary_file: for the lines of files; None for the task's vocabulary, or
+    on_empty: What to do with lines without text, see `inputs.ON_EMPTY`.
+    vocabulary_file: Vocabulary of the lines of files; None for the task's, or
       that in the folder of the checkpoint if the workload has no task.
-    answers: a store of earlier answers, which become hints; None for none.
-    output_dir: see `outputs.output_folder`; None to print predictions to the
-      standard output.
-    gamma: draft tokens per block, at least 1; unused without a drafter.
-    num_examples: how many are decoded at most, from the first on.
+    answers: A store of earlier answers, which become hints; None for none.
+    output_dir: Folder of all outputs, see `outputs.output_folder`; None to
+      print predictions to the standard output.
+    gamma: Draft tokens per block, at least 1; unused without a drafter.
+    num_examples: How many are decoded at most, from the first on.
     sampling: Sampling of the target; the default is argmax.
     draft_sampling: Sampling of the drafter; None for the target's.
-    num_decodes: samples per input.
-    batch_size: inputs decoded together; rounded up to a multiple of the
+    num_decodes: Samples per input.
+    batch_size: Inputs decoded together; rounded up to a multiple of the
       mesh's data axis.
-    scores: whether predictions have their log-probabilities.
-    statistics: whether predictions have counts of tokens, target calls and
-      draft tokens.
-    tokens: whether predictions have token ids, which the compare job needs.
-    chunk_batches: batches per chunk, the unit of resumption.
+    scores: Whether predictions have their log-probabilities.
+    statistics: Whether predictions have counts of tokens, target calls and
+      draft tokens, see `counts.per_example`.
+    tokens: Whether predictions have token ids, which the compare job needs.
+    chunk_batches: Batches per chunk, the unit of resumption.
   Returns:
     The run record; None without an output folder.
   Raises:
@@ -182,38 +147,42 @@ def infer(
         num_decodes=num_decodes,
     )
     finder = None
+    lengths = workload.task_feature_lengths
     if answers is not None:
-      lengths = workload.task_feature_lengths
       embedder = answers_lib.Embedder(
           decoder.target, vocabulary, lengths['inputs']
       )
       finder = _find_answers(answers, decoder, embedder)
-    num_inputs = _num_inputs(workload, paths, num_examples)
+    if paths is None:
+      read = inputs_lib.from_task(
+          workload.mixture_or_task_name, workload.split, lengths
+      )
+      num_inputs = workload.num_examples()
+    else:
+      lines = text_files.read(
+          paths,
+          taken=predictions_lib.TAKEN,
+          field=input_field,
+          file_format=input_format,
+          hints_field=hints_field,
+      )
+      read = inputs_lib.from_lines(lines, vocabulary, lengths, on_empty)
+      num_inputs = None  # to count lines, files would be read twice
+    read = _note_hints(itertools.islice(read, num_examples), decoder)
+    if None not in (num_inputs, num_examples):
+      num_inputs = min(num_inputs, num_examples)
     total = num_inputs and -(-num_inputs // batch_size)
-    setup = _Setup(
-        workload,
+    columns = {'scores': scores, 'statistics': statistics, 'tokens': tokens}
+    job = _Inference(
         engine_lib.Engine(decoder, is_plain=drafter is None, answers=finder),
         vocabulary,
         workload.requests(batch_size, sampling, draft_sampling),
-        chunk_batches if output_dir is not None else 1,
-        _Columns(scores, statistics, tokens),
-        drafter is not None,
+        {name for name, is_wanted in columns.items() if is_wanted},
         stack.enter_context(progress.Progress('infer', total)),
     )
-    read = _read(
-        workload,
-        paths,
-        vocabulary,
-        field=input_field,
-        file_format=input_format,
-        hints_field=hints_field,
-        on_empty=on_empty,
-    )
-    read = itertools.islice(read, num_examples)
-    read = _watch(read, decoder)
-    settings = _settings(setup, paths)
+    settings = _settings(workload, job, paths)
     if output_dir is None:
-      _print_all(setup, read, settings)
+      _print_all(job, read, settings)
       return None
     options = {
         'input_field': input_field,
@@ -221,9 +190,11 @@ def infer(
         'vocabulary_file': vocabulary_file,
         'chunk_batches': chunk_batches,
         'network_configs': provenance.network_configs(decoder),
-        **dataclasses.asdict(setup.columns),
+        **columns,
     }
-    record, rows = _write(setup, read, output_dir, settings, options)
+    record, rows = _write_all(
+        job, read, settings, output_dir, chunk_batches, options
+    )
     if answers is not None and answers.append:
       answers.add(embedder, _answers_in(rows, vocabulary))
     return record
@@ -276,47 +247,7 @@ def _vocabulary(
   return vocabularies.load(workload.checkpoint_path)
 
 
-def _read(
-    workload: workload_lib.Workload,
-    paths: Sequence[str] | None,
-    vocabulary: vocabularies.Vocabulary,
-    on_empty: str,
-    **options: str | None,
-) -> Iterator[inputs_lib.Input]:
-  """Returns the inputs of files, or of the task if there is no file.
-
-  Args:
-    workload: the workload of the job.
-    paths: paths of the files; None for the task.
-    vocabulary: vocabulary of the inputs.
-    on_empty: What to do with lines without text, see `inputs.from_lines`.
-    **options: options of `text_files.read`.
-  """
-  lengths = workload.task_feature_lengths
-  if paths is None:
-    return inputs_lib.from_task(
-        workload.mixture_or_task_name, workload.split, lengths
-    )
-  lines = text_files.read(paths, taken=predictions_lib.TAKEN, **options)
-  return inputs_lib.from_lines(lines, vocabulary, lengths, on_empty)
-
-
-def _num_inputs(
-    workload: workload_lib.Workload,
-    paths: Sequence[str] | None,
-    num_examples: int | None,
-) -> int | None:
-  """Returns how many inputs there are to decode; None if that is not known.
-
-  Lines are not counted: files would be read twice.
-  """
-  if paths is not None:
-    return None
-  found = workload.num_examples()
-  return found if None in (found, num_examples) else min(found, num_examples)
-
-
-def _watch(
+def _note_hints(
     inputs: Iterator[inputs_lib.Input], decoder: token_decoder.TokenDecoder
 ) -> Iterator[inputs_lib.Input]:
   """Yields the inputs, and says at the first hints if they are not used."""
@@ -328,37 +259,146 @@ def _watch(
     yield each
 
 
+@dataclasses.dataclass(frozen=True)
+class _Inference:
+  """What decodes the inputs, and what is told of them.
+
+  Attributes:
+    engine: Decodes requests.
+    vocabulary: Vocabulary of the inputs.
+    requests: Makes requests of inputs.
+    columns: What a line of `predictions.jsonl` holds beside id, input and
+      prediction: 'scores', 'statistics', 'tokens', see `infer`.
+    shown: Shows how many batches are decoded.
+  """
+
+  engine: engine_lib.Engine
+  vocabulary: vocabularies.Vocabulary
+  requests: requests_lib.Requests
+  columns: Collection[str]
+  shown: progress.Progress
+
+  def identity(self, part: Sequence[inputs_lib.Input]) -> list[Any]:
+    """Returns what the predictions of inputs depend on, as JSON."""
+    found = []
+    for each in part:
+      others = [x for x in (each.hints, dict(each.fields)) if x]
+      found.append([each.example_id, each.text, list(each.tokens), *others])
+    finder = self.engine.answers
+    return [*found, finder.identity] if finder else found
+
+  def decode(
+      self, part: Sequence[inputs_lib.Input], first: int
+  ) -> chunks_lib.Content:
+    """Decodes inputs; `first` is the number of their first batch."""
+    rows = [
+        requests_lib.Row(x.tokens, x.example_id, x.hints, not x.is_empty)
+        for x in part
+    ]
+    if not self.engine.is_warm:
+      progress.say('compiling and warming up')
+    results = []
+    for result in self.engine.stream(self.requests.of(rows)):
+      results.append(result)
+      self.shown.show(first + len(results))
+    tally = tallies.Tally(
+        counts.total([each.decoded for each in results]),
+        tuple(each.seconds for each in results),
+        self.engine.compile_s,
+    )
+    return chunks_lib.Content(
+        [json_lines.dumps(row) for row in self._rows(part, results)],
+        {
+            'run': dataclasses.asdict(tally),
+            'num_examples': len(part),
+            'truncated_inputs': sum(each.is_truncated for each in part),
+            'unknown_inputs': sum(not each.is_known for each in part),
+        },
+    )
+
+  def _rows(
+      self,
+      part: Sequence[inputs_lib.Input],
+      results: Sequence[engine_lib.Result],
+  ) -> Iterator[dict[str, Any]]:
+    """Yields the rows of `predictions.jsonl`, one per input."""
+    found = predictions_lib.read(
+        [each.decoded for each in results],
+        len(part),
+        self.engine.decoder,
+        self.vocabulary,
+    )
+    columns = {
+        'example_id': [each.example_id for each in part],
+        'input': [each.text for each in part],
+        'prediction': predictions_lib.unwrap(found.texts),
+    }
+    if 'scores' in self.columns:
+      columns['score'] = predictions_lib.unwrap(found.scores.tolist())
+    if 'statistics' in self.columns:
+      counted = zip(*(x.tolist() for x in found.counts.values()), strict=True)
+      columns['statistics'] = [
+          dict(zip(found.counts, each, strict=True)) for each in counted
+      ]
+    if 'tokens' in self.columns:
+      columns[predictions_lib.INPUT_TOKENS] = [list(x.tokens) for x in part]
+      # Those of the results, which have the answers that were found.
+      hints = [x for y in results for x in requests_lib.hints_of(y.request)]
+      columns |= predictions_lib.hint_tokens(hints[: len(part)])
+      columns[predictions_lib.TOKENS] = predictions_lib.unwrap(found.tokens)
+    rows = zip(*columns.values(), strict=True)
+    for each, row in zip(part, rows, strict=True):
+      yield {**dict(zip(columns, row, strict=True)), **each.fields}
+
+
 def _settings(
-    setup: _Setup, paths: Sequence[str] | None
+    workload: workload_lib.Workload,
+    job: _Inference,
+    paths: Sequence[str] | None,
 ) -> run_record.RunRecord:
   """Returns the record before anything is decoded."""
-  record = setup.workload.new_record(
+  requests = job.requests
+  record = workload.new_record(
       'infer',
-      setup.decoder,
-      setup.requests.sampling,
-      setup.requests.draft_sampling,
-      batch_size=setup.requests.batch_size,
+      job.engine.decoder,
+      requests.sampling,
+      requests.draft_sampling,
+      batch_size=requests.batch_size,
       repeats=1,
   )
   if paths is not None:
     record = dataclasses.replace(record, task=', '.join(paths), split=None)
-  if not setup.is_speculative:
+  if job.engine.is_plain:
+    unused = 'drafter', 'verification', 'gamma', 'gamma_policy'
     record = dataclasses.replace(
-        record,
-        drafter=None,
-        verification=None,
-        lossless=True,
-        gamma=None,
-        gamma_policy=None,
+        record, lossless=True, **dict.fromkeys(unused)
     )
   return record
 
 
-def _write(
-    setup: _Setup,
+def _print_all(
+    job: _Inference,
     inputs: Iterator[inputs_lib.Input],
-    output_dir: str,
     settings: run_record.RunRecord,
+) -> None:
+  """Decodes the inputs and prints their predictions, batch by batch."""
+  counted = collections.Counter()
+  parts = batching.parts(inputs, job.requests.batch_size)
+  for number, part in enumerate(parts):
+    content = job.decode(part, number)
+    print('\n'.join(content.rows), flush=True)
+    counted.update({name: content.values[name] for name in _COUNTED})
+  record = dataclasses.replace(settings, **counted)
+  for note in readings.input_notes([record]):
+    print(note, file=sys.stderr)
+
+
+def _write_all(
+    job: _Inference,
+    inputs: Iterator[inputs_lib.Input],
+    settings: run_record.RunRecord,
+    output_dir: str,
+    chunk_batches: int,
     options: dict[str, Any],
 ) -> tuple[run_record.RunRecord, Iterable[str]]:
   """Decodes the inputs into an output folder.
@@ -372,20 +412,24 @@ def _write(
   chunks = chunks_lib.Chunks(output_dir, identity, options, 'infer')
   chunks.check_alone()
   folder = output_folder.OutputFolder(output_dir, 'infer')
-  found = [
-      (chunk.origin, chunk.values)
-      for chunk in _take_chunks(setup, inputs, chunks.take)
-  ]
+  batch_size = job.requests.batch_size
+  found = []  # without the rows, which may be many
+  parts = batching.parts(inputs, batch_size * chunk_batches)
+  for number, part in enumerate(parts):
+    first = number * chunk_batches
+    decode = functools.partial(job.decode, part, first)
+    chunk = chunks.take(number, job.identity(part), decode)
+    found.append((chunk.origin, chunk.values))
+    job.shown.show(first - (-len(part) // batch_size))
   origins, values = zip(*found, strict=True)
+  tally = tallies.join(
+      [run_record.from_dict(each['run'], tallies.Tally) for each in values]
+  )
   record = dataclasses.replace(
       settings,
       **origins[0],
       **{name: sum(each[name] for each in values) for name in _COUNTED},
-      **_counted(
-          tallies.join(
-              [run_record.from_dict(v['run'], tallies.Tally) for v in values]
-          )
-      ),
+      **_counted(tally),
   )
   folder.add(record, chunks)
   results = folder.finish()
@@ -397,133 +441,14 @@ def _write(
 
 def _counted(tally: tallies.Tally) -> dict[str, Any]:
   """Returns what a run counted, as values of the record."""
-  shared = {
+  is_speculative = tally.counts.speculation is not None
+  name = 'speculative' if is_speculative else 'baseline'
+  run = walltimes.run_of(tally, is_speculative)
+  seconds = {'baseline': None, 'speculative': None, name: tally.compile_s}
+  return {
       'padded_share': counts.padded_share(tally.counts),
       'warmup': interleaved.WARMUP,
+      'compile_s': run_record.BothRuns(**seconds),
+      name: run,
+      **(counts.acceptance_rates(vars(run)) if is_speculative else {}),
   }
-  if tally.counts.speculation is None:
-    return shared | {
-        'baseline': walltimes.run_of(tally, is_speculative=False),
-        'compile_s': run_record.BothRuns(tally.compile_s, None),
-    }
-  run = walltimes.run_of(tally, is_speculative=True)
-  return shared | {
-      'speculative': run,
-      'compile_s': run_record.BothRuns(None, tally.compile_s),
-      **counts.acceptance_rates(vars(run)),
-  }
-
-
-def _print_all(
-    setup: _Setup,
-    inputs: Iterator[inputs_lib.Input],
-    settings: run_record.RunRecord,
-) -> None:
-  """Decodes the inputs and prints their predictions."""
-
-  def take(number: int, inputs: Any, decode: Callable) -> dict[str, Any]:
-    content = decode()
-    for row in content.rows:
-      print(row)
-    sys.stdout.flush()
-    return content.values
-
-  counted = collections.Counter()
-  for values in _take_chunks(setup, inputs, take):
-    counted.update({name: values[name] for name in _COUNTED})
-  record = dataclasses.replace(settings, **counted)
-  for note in readings.input_notes([record]):
-    print(note, file=sys.stderr)
-
-
-def _take_chunks(
-    setup: _Setup, inputs: Iterator[inputs_lib.Input], take: _Take
-) -> Iterator[Any]:
-  """Yields what `take` returns for each chunk of the inputs."""
-  batch_size = setup.requests.batch_size
-  chunk_size = batch_size * setup.chunk_batches
-  finder = setup.engine.answers
-  answers = [finder.identity] if finder else []
-  for number, part in enumerate(batching.parts(inputs, chunk_size)):
-    yield take(
-        number,
-        [*map(_identity, part), *answers],
-        lambda number=number, part=part: _decode_chunk(setup, number, part),
-    )
-    num_batches = -(-len(part) // batch_size)
-    setup.shown.show(number * setup.chunk_batches + num_batches)
-
-
-def _identity(each: inputs_lib.Input) -> list[Any]:
-  """Returns what the prediction of an input depends on, as JSON."""
-  others = [x for x in (each.hints, dict(each.fields)) if x]
-  return [each.example_id, each.text, list(each.tokens), *others]
-
-
-def _decode_chunk(
-    setup: _Setup, number: int, part: list[inputs_lib.Input]
-) -> chunks_lib.Content:
-  """Returns predictions, counts and times of some inputs."""
-  rows = [
-      requests_lib.Row(x.tokens, x.example_id, x.hints, not x.is_empty)
-      for x in part
-  ]
-  if not setup.engine.is_warm:
-    progress.say('compiling and warming up')
-  results = []
-  for result in setup.engine.stream(setup.requests.of(rows)):
-    results.append(result)
-    setup.shown.show(number * setup.chunk_batches + len(results))
-  tally = tallies.Tally(
-      counts.total([each.decoded for each in results]),
-      tuple(each.seconds for each in results),
-      setup.engine.compile_s,
-  )
-  return chunks_lib.Content(
-      [json_lines.dumps(row) for row in _rows(setup, part, results)],
-      {
-          'run': dataclasses.asdict(tally),
-          'num_examples': len(part),
-          'truncated_inputs': sum(each.is_truncated for each in part),
-          'unknown_inputs': sum(not each.is_known for each in part),
-      },
-  )
-
-
-def _rows(
-    setup: _Setup,
-    part: list[inputs_lib.Input],
-    results: list[engine_lib.Result],
-) -> Iterator[dict[str, Any]]:
-  """Yields the rows of `predictions.jsonl`, one per input.
-
-  Args:
-    setup: what all chunks of the job share.
-    part: inputs of the chunk.
-    results: Results of the requests of these inputs.
-  """
-  found = predictions_lib.read(
-      [each.decoded for each in results],
-      len(part),
-      setup.decoder,
-      setup.vocabulary,
-  )
-  columns = {
-      'example_id': [each.example_id for each in part],
-      'input': [each.text for each in part],
-      'prediction': predictions_lib.unwrap(found.texts),
-  }
-  if setup.columns.scores:
-    columns['score'] = predictions_lib.unwrap(found.scores.tolist())
-  if setup.columns.statistics:
-    counted = zip(*(x.tolist() for x in found.counts.values()), strict=True)
-    columns['statistics'] = [
-        dict(zip(found.counts, each, strict=True)) for each in counted
-    ]
-  if setup.columns.tokens:
-    columns[predictions_lib.INPUT_TOKENS] = [list(x.tokens) for x in part]
-    hints = [x for each in results for x in requests_lib.hints_of(each.request)]
-    columns |= predictions_lib.hint_tokens(hints[: len(part)])
-    columns[predictions_lib.TOKENS] = predictions_lib.unwrap(found.tokens)
-  for each, row in zip(part, zip(*columns.values(), strict=True), strict=True):
-    yield {**dict(zip(columns, row, strict=True)), **each.fields}

@@ -26,9 +26,9 @@ def measure_methods(
   """Runs the walltime jobs of several tasks, and writes one table of all.
 
   Args:
-    output_dir: gets `methods.md`, the table that is printed, and a folder per
+    output_dir: Gets `methods.md`, the table that is printed, and a folder per
       task.
-    tasks: pairs of a task's name, which is also the name of its folder, and a
+    tasks: Pairs of a task's name, which is also the name of its folder, and a
       walltime job that takes `output_dir`.
   Returns:
     The records of each task.

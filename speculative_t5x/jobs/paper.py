@@ -7,8 +7,7 @@ to a folder of its own under the output folder, where an interrupted run goes
 on; figures lay over their curves what they find there.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-import contextlib
+from collections.abc import Callable, Mapping, Sequence
 import json
 import os
 from typing import Any
@@ -69,11 +68,11 @@ def table4(
   """Writes predicted and measured speedups beside Table 4's, of the same runs.
 
   Args:
-    output_dir: folder for the table and the records.
-    target_size: size of T5 1.1, in the place of XXL; None for the largest that
+    output_dir: Folder for the table and the records.
+    target_size: Size of T5 1.1, in the place of XXL; None for the largest that
       fits the memory.
-    shapes: what is decoded where acceptance is simulated.
-    measured: results of the walltime job for rows whose pair is at hand, by
+    shapes: What is decoded where acceptance is simulated.
+    measured: Results of the walltime job for rows whose pair is at hand, by
       task ('EnDe' or 'CNNDM'), draft and temperature. All others are
       simulated at the paper's alpha.
   """
@@ -81,6 +80,7 @@ def table4(
 
 
 def _write_speeds(name, output_dir, target_size, shapes, measured) -> None:
+  """Writes a table of speeds; see `table4`."""
   found = {
       published.row(*key): _find_record(path, published.row(*key))
       for key, path in (measured or {}).items()
@@ -112,18 +112,18 @@ def _find_record(path: Path, row: published.Row) -> run_record.RunRecord:
   """Returns the record of a row's temperature, gamma and batch size."""
   wanted = row.temperature, row.gamma, published.BATCH_SIZE
   found = [
-      record
-      for record in runs.read(path)
-      if (record.temperature, record.gamma, record.batch_size) == wanted
+      x
+      for x in runs.read(path)
+      if (x.temperature, x.gamma, x.batch_size) == wanted
   ]
-  if len(found) == 1:
-    return found[0]
-  raise ValueError(
-      f'{path} must have one record of temperature {row.temperature:g}, gamma'
-      f' {row.gamma} and batch size {published.BATCH_SIZE}, which the row'
-      f' {row.task}, {row.draft} needs, and has {len(found)}. Run the walltime'
-      ' job with them, each draft to a folder of its own.'
-  )
+  if len(found) != 1:
+    raise ValueError(
+        f'{path} must have one record of temperature {row.temperature:g}, gamma'
+        f' {row.gamma} and batch size {published.BATCH_SIZE}, which the row'
+        f' {row.task}, {row.draft} needs, and has {len(found)}. Run the'
+        ' walltime job with them, each draft to a folder of its own.'
+    )
+  return found[0]
 
 
 def table3(
@@ -135,10 +135,10 @@ def table3(
   """Writes alpha of every available drafter, then the paper's values.
 
   Args:
-    output_dir: folder for the table and the records.
-    measure: runs a walltime job; takes `output_dir`, `drafters` and `gamma`.
-    records: results of further walltime jobs.
-    count: runs a make-table job; takes `output_dir`. Unigrams and bigrams of
+    output_dir: Folder for the table and the records.
+    measure: Runs a walltime job; takes `output_dir`, `drafters` and `gamma`.
+    records: Results of further walltime jobs.
+    count: Runs a make-table job; takes `output_dir`. Unigrams and bigrams of
       its counts are measured too. None for neither.
   """
   # Before anything is measured.
@@ -168,9 +168,9 @@ def figure1(
   """Draws the decoding of a sentence as a page, a picture and terminal text.
 
   Args:
-    output_dir: gets figure1.html, .pdf and .png; the terminal gets the rest.
-    decoder: decodes it.
-    text: its input.
+    output_dir: Gets figure1.html, .pdf and .png; the terminal gets the rest.
+    decoder: Decodes the sentence.
+    text: Input of the decoding.
     sampling: Sampling of target and drafter; the default is argmax.
   """
   shown = token_trace.trace(decoder, text, sampling=sampling)
@@ -183,30 +183,24 @@ def figure1(
 
 def figure2(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
   """Draws tokens per target call over alpha; see `figure4`."""
-  measured = _read(output_dir, records)
-  points = points_lib.from_records(measured)
-  _save(output_dir, 'figure2', figures.figure_2(points), measured)
+  _save_points('figure2', figures.figure_2, output_dir, records)
 
 
 def figure3(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
   """Draws the best gamma over alpha; see `figure4`."""
-  measured = _read(output_dir, records, (_MEASURED,))
-  points = points_lib.from_records(measured)
-  _save(output_dir, 'figure3', figures.figure_3(points), measured)
+  _save_points('figure3', figures.figure_3, output_dir, records, (_MEASURED,))
 
 
 def figure4(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
   """Draws speed and operations over alpha.
 
   Args:
-    output_dir: gets the figure; what the tables measured there is laid over it.
-    records: results of further walltime or simulate jobs.
+    output_dir: Gets the figure; what the tables measured there is laid over it.
+    records: Results of further walltime or simulate jobs.
   Raises:
     ValueError: for results without a record to be laid over it.
   """
-  measured = _read(output_dir, records)
-  points = points_lib.from_records(measured)
-  _save(output_dir, 'figure4', figures.figure_4(points), measured)
+  _save_points('figure4', figures.figure_4, output_dir, records)
 
 
 def figure5(
@@ -219,11 +213,11 @@ def figure5(
   """Draws a trace of both loops from the times of their parts.
 
   Args:
-    output_dir: gets figure5.pdf, .png, and .json for a trace viewer.
+    output_dir: Gets figure5.pdf, .png, and .json for a trace viewer.
     decoder: Its loops are traced.
-    text: its input, decoded at temperature 0.
-    gammas: a row each, below plain decoding.
-    rounds: how often loops and parts are timed.
+    text: Input of the decoding, at temperature 0.
+    gammas: Draft tokens per block; each gets a row below plain decoding.
+    rounds: How often loops and parts are timed.
   """
   rows = measured_loops.measure(decoder, text, gammas, rounds=rounds)
   events = loop_trace.to_trace_events(rows)
@@ -232,12 +226,8 @@ def figure5(
   _save(output_dir, 'figure5', loop_trace.draw(rows), [events])
 
 
-def _read(
-    output_dir: Path,
-    records: Path | Sequence[Path],
-    folders: Sequence[str] = _ALL,
-) -> list[run_record.RunRecord]:
-  """Returns the records of the output folder's folders and of given files."""
+def _save_points(name, draw, output_dir, records, folders=_ALL) -> None:
+  """Draws a figure over the records of the output folder and of given files."""
   measured = [epath.Path(output_dir) / f / 'results.jsonl' for f in folders]
   found = [x for path in measured if path.exists() for x in runs.read(path)]
   for path in _paths(records):
@@ -248,7 +238,7 @@ def _read(
           ' results.jsonl of a walltime or simulate job.'
       )
     found += added
-  return found
+  _save(output_dir, name, draw(points_lib.from_records(found)), found)
 
 
 def _paths(records: Path | Sequence[Path]) -> Sequence[Path]:
@@ -261,11 +251,11 @@ def _paths(records: Path | Sequence[Path]) -> Sequence[Path]:
 def _write(
     output_dir: Path, name: str, text: str, *, is_shown: bool = True
 ) -> None:
-  with _open(output_dir) as folder:
-    (folder / name).write_text(text.rstrip('\n') + '\n', encoding='utf-8')
+  lines = [text.rstrip('\n')]
+  path = whole_files.write(epath.Path(output_dir), name, lines)
   if is_shown:
     print(text)
-  print(f'Written: {folder / name}')
+  print(f'Written: {path}')
 
 
 def _save(
@@ -276,18 +266,7 @@ def _save(
 ) -> None:
   for kind in ('pdf', 'png'):
     picture = figure_style.render(figure, kind, records=records)
-    with _open(output_dir) as folder:
-      path = folder / f'{name}.{kind}'
-      path.write_bytes(picture)
+    path = whole_files.write_bytes(
+        epath.Path(output_dir), f'{name}.{kind}', [picture]
+    )
     print(f'Written: {path}')
-
-
-@contextlib.contextmanager
-def _open(output_dir: Path) -> Iterator[epath.Path]:
-  """Makes the output folder, and names it where it cannot be written to."""
-  folder = epath.Path(output_dir)
-  try:
-    folder.mkdir(parents=True, exist_ok=True)
-    yield folder
-  except OSError as error:
-    raise whole_files.cannot_write(folder, error) from error

@@ -31,16 +31,17 @@ def simulate(
   """Measures every combination of draft, gamma, rate and temperature.
 
   Args:
-    target_size: size of T5 1.1; None for the largest that fits the memory.
-    draft_size: one or several names, see `simulation.by_name`.
-    alpha: acceptance rates, one or several.
-    gamma: draft tokens per block, one or several.
-    output_dir: see `outputs.output_folder`; an interrupted job goes on there.
-      Also written is `walltime.md`, the table that is printed.
-    temperature: one or several.
-    shapes: what is decoded.
+    target_size: Size of T5 1.1; None for the largest that fits the memory.
+    draft_size: One or several names, see `simulation.by_name`.
+    alpha: Acceptance rates, one or several.
+    gamma: Draft tokens per block, one or several.
+    output_dir: Folder of all outputs, see `outputs.output_folder`; an
+      interrupted job goes on there. Also written is `walltime.md`, the table
+      that is printed.
+    temperature: Temperatures of target and drafter, one or several.
+    shapes: What is decoded.
   Returns:
-    One run record for each combination.
+    One run record per combination.
   Raises:
     ValueError: for values out of range, or pairs that need more memory than
       there is; nothing has been allocated then.

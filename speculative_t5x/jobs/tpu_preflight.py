@@ -21,7 +21,6 @@ from speculative_t5x.research.measurement import provenance
 from speculative_t5x.research.paper import published
 from speculative_t5x.research.simulation import by_name
 from speculative_t5x.research.simulation import t5_published
-from speculative_t5x.research.tpu_aot import abstract_pair
 from speculative_t5x.research.tpu_aot import bench as bench_lib
 from speculative_t5x.research.tpu_aot import report
 from speculative_t5x.research.tpu_aot import topology as topology_lib
@@ -64,12 +63,10 @@ def tpu_preflight(
   drafts = _drafts(draft, target_size)
   gammas = arguments.several_counts('gamma', gamma)
   arguments.check_gammas(gammas, shapes.targets_length)
-  place = abstract_pair.make_place(
-      topology_lib.describe(topology), shapes.mesh_shape
-  )
+  place = topology_lib.describe(topology).with_mesh(shapes.mesh_shape)
   sharding.check_batch(place.mesh, shapes.batch_size)
   bench = bench_lib.Bench(place, shapes)
-  chip = place.topology.chip
+  chip = place.chip
   for each in drafts:  # before minutes of compilation
     needed = bench.needed_bytes(target_size, each, max(gammas))
     if needed > chip.memory_bytes:

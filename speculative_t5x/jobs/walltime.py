@@ -8,10 +8,9 @@ text that the target wrote. An interrupted job goes on after the configurations
 that it finished.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 import dataclasses
 import itertools
-import math
 import sys
 
 from speculative_t5x.decoder import token_decoder
@@ -45,25 +44,12 @@ _MIN_KEPT_GAMMA = 10  # so that a job resumed with other gammas finds them
 
 
 @dataclasses.dataclass(frozen=True)
-class _Setup:
-  """What all configurations of one job share."""
-
-  workload: workload_lib.Workload
-  folder: output_folder.OutputFolder
-  examples: examples_lib.Examples
-  num_configurations: int
-  num_examples: int  # that are timed
-  alpha_tokens: int
-  repeats: int
-
-
-@dataclasses.dataclass(frozen=True)
 class _Alpha:
   """Acceptance at one temperature, on text that the target wrote.
 
   Attributes:
-    estimate: alpha as the record has it.
-    tokens_per_call: for gamma 1, 2, ...
+    estimate: Alpha as the record has it.
+    tokens_per_call: Expected tokens per target call for gamma 1, 2, ...
   """
 
   estimate: run_record.Alpha
@@ -89,22 +75,23 @@ def measure_walltime(
   """Measures every combination of the settings of which several are given.
 
   Args:
-    workload: the task and the target.
-    drafters: one or more.
-    output_dir: see `outputs.output_folder`; an interrupted job goes on there.
-      Also written is `walltime.md`, the tables that are printed.
-    gamma: draft tokens per block, one or several.
-    rules: one or several, in place of the workload's.
-    policies: one or several, in place of the workload's.
-    one_at_a_time: measures only the combinations in which at most one of
-      drafter, rule and policy is not the first of those given.
-    num_examples: how many are timed, from the first on.
+    workload: Task and target.
+    drafters: Drafters for the target, one or more.
+    output_dir: Folder of all outputs, see `outputs.output_folder`; an
+      interrupted job goes on there. Also written is `walltime.md`, the tables
+      that are printed.
+    gamma: Draft tokens per block, one or several.
+    rules: One or several, in place of the workload's.
+    policies: One or several, in place of the workload's.
+    one_at_a_time: Whether to measure only the combinations in which at most one
+      of drafter, rule and policy is not the first of those given.
+    num_examples: How many are timed, from the first on.
     samplings: Samplings of the target, one or several.
     draft_samplings: Samplings of the drafter: one for all, or one per sampling
       of the target; none for the target's.
-    batch_size: examples decoded together, one or several.
-    repeats: how often each batch is timed; the median counts.
-    alpha_tokens: alpha is estimated on so many tokens that the target wrote,
+    batch_size: Examples decoded together, one or several.
+    repeats: How often each batch is timed; the median counts.
+    alpha_tokens: Alpha is estimated on so many tokens that the target wrote,
       of further examples of the split where the timed ones are too few.
   Returns:
     One run record per combination.
@@ -138,42 +125,38 @@ def measure_walltime(
   for size in batch_sizes:  # another size would have other times
     sharding.check_batch(mesh, size)
   with folder_lock.hold(output_dir):
-    target = workload.find_target(mesh)
-    examples = workload.load_examples(target)  # the first are timed
-    if len(examples.tokens) < num_examples:
+    target, examples = workload.read_task(mesh)  # the first are timed
+    if len(examples.rows) < num_examples:
       raise ValueError(
           f'{num_examples} examples were asked for, but split {workload.split}'
-          f' of {workload.mixture_or_task_name} has {len(examples.tokens)}. Ask'
+          f' of {workload.mixture_or_task_name} has {len(examples.rows)}. Ask'
           ' for at most so many.'
       )
-    target = workload_lib.bind_vocabulary(target, examples)
     found = [  # all of them before the first is measured
-        drafter.find(target, examples.vocabulary)
-        for drafter in drafters
+        drafter.find(target, examples.vocabulary) for drafter in drafters
     ]
     decoders = _load_decoders(workload, target, found, examples, gammas[0])
     decoder = next(decoders)  # before what an earlier job wrote is touched
-    setup = _Setup(
+    job = _Measurements(
         workload,
         output_folder.OutputFolder(output_dir, 'walltime'),
         examples,
-        sum(map(len, variants))
-        * math.prod(map(len, (gammas, batch_sizes, pairs))),
+        gammas,
+        list(itertools.product(batch_sizes, pairs)),
+        sum(map(len, variants)),
         num_examples,
         alpha_tokens,
         repeats,
     )
     records, lines = [], []
-    for each in variants:
-      measured, told = _measure_drafter(
-          setup, decoder, each, gammas, batch_sizes, pairs
-      )
-      records += measured
-      lines += told
+    for workloads in variants:
+      for measured, told in job.measure_drafter(decoder, workloads):
+        records += measured
+        lines += told
       decoder = next(decoders, None)
-    results = setup.folder.finish()
+    results = job.folder.finish()
     text = '\n'.join([walltime_summary.render(records), '', *lines])
-    setup.folder.add_text('walltime.md', text)
+    job.folder.add_text('walltime.md', text)
   print(text)
   print(f'Records: {results}')
   greedy.check(records)
@@ -212,13 +195,8 @@ def _load_decoders(
   for drafter in drafters:
     loaded = workload_lib.load_drafter(drafter)
     if decoder is None:
-      decoder = token_decoder.TokenDecoder(
-          workload_lib.load_target(target),
-          loaded,
-          gamma=gamma,
-          length=workload.length,
-          num_valid_tokens=workload.num_valid_tokens(examples.vocabulary),
-          matmul_precision=workload.matmul_precision,
+      decoder = workload.make_decoder(
+          target, loaded, examples.vocabulary, gamma=gamma
       )
     else:
       decoder = decoder.with_drafter(loaded, gamma)
@@ -226,172 +204,166 @@ def _load_decoders(
     yield decoder
 
 
-def _measure_drafter(
-    setup: _Setup, decoder, workloads, gammas, batch_sizes, pairs
-) -> tuple[list[run_record.RunRecord], list[str]]:
-  """Measures all configurations of one drafter; returns records and advice."""
-  alphas = {  # of all rules and policies
-      samplings: _find_alpha(setup, decoder, samplings, max(gammas))
-      for samplings in pairs
-  }
-  records, lines = [], []
-  for each in workloads:
-    variant = decoder.with_drafter(
-        decoder.loaded_drafter, gammas[0], each.policy
-    )
-    workload_lib.note_unstopped_drafts(variant)
-    found = _measure_workload(
-        dataclasses.replace(setup, workload=each),
-        variant,
-        alphas,
-        gammas,
-        batch_sizes,
-    )
-    for (batch_size, samplings), own in found.items():
-      records += own
-      told = advice.advise(own, alphas[samplings].tokens_per_call)
-      name = (
-          f'{readings.method(own[0])}, temperature'
-          f' {samplings.target.temperature:g}, batch {batch_size}'
-      )
-      lines.append(f'{name}: {advice.describe(told)}')
-      if costs := advice.describe_costs(own):
-        lines.append(f'{name}: {costs}')
-  return records, lines
+@dataclasses.dataclass(frozen=True)
+class _Measurements:
+  """What is measured with each drafter; see `measure_walltime`.
 
-
-def _measure_workload(
-    setup: _Setup,
-    decoder,
-    alphas: Mapping[sampling_lib.Pair, _Alpha],
-    gammas,
-    batch_sizes,
-) -> dict[tuple[int, sampling_lib.Pair], list[run_record.RunRecord]]:
-  """Measures one drafter, rule and policy, one program after another.
-
-  Returns:
-    Records of all gammas by batch size and sampling.
+  Attributes:
+    workload: Workload of alpha, which no rule or policy changes.
+    folder: Folder of all records.
+    examples: Examples of the split, the first of which are timed.
+    gammas: Draft tokens per block.
+    settings: Batch sizes, each with each pair of samplings.
+    num_variants: Number of drafters, each with each rule and policy.
+    num_examples: Number of examples that are timed.
+    alpha_tokens: Number of tokens that alpha is estimated on.
+    repeats: How often each batch is timed.
   """
-  found = {}
-  for gamma in gammas:
-    programs = part_programs.PartPrograms(
-        decoder.with_drafter(decoder.loaded_drafter, gamma)
+
+  workload: workload_lib.Workload
+  folder: output_folder.OutputFolder
+  examples: examples_lib.Examples
+  gammas: Sequence[int]
+  settings: Sequence[tuple[int, sampling_lib.Pair]]
+  num_variants: int
+  num_examples: int
+  alpha_tokens: int
+  repeats: int
+
+  def measure_drafter(
+      self,
+      decoder: token_decoder.TokenDecoder,
+      workloads: Sequence[workload_lib.Workload],
+  ) -> Iterator[tuple[list[run_record.RunRecord], list[str]]]:
+    """Yields records and advice of each setting, rule and policy in turn."""
+    drafter = decoder.loaded_drafter
+    alphas = {
+        samplings: self._find_alpha(decoder, samplings)
+        for samplings in dict.fromkeys(pair for _, pair in self.settings)
+    }
+    for workload in workloads:
+      variant = decoder.with_drafter(drafter, self.gammas[0], workload.policy)
+      workload_lib.note_unstopped_drafts(variant)
+      found = {setting: [] for setting in self.settings}
+      for gamma in self.gammas:
+        programs = part_programs.PartPrograms(
+            variant.with_drafter(drafter, gamma)
+        )
+        for size, pair in self.settings:
+          record = self._measure(programs, workload, size, pair)
+          alpha = alphas[pair].estimate
+          record = walltimes.add_alpha(record, alpha, workload.rule)
+          self.folder.add(record)
+          found[size, pair].append(record)
+      for (size, pair), records in found.items():
+        name = (
+            f'{readings.method(records[0])}, temperature'
+            f' {pair.target.temperature:g}, batch {size}'
+        )
+        told = advice.advise(records, alphas[pair].tokens_per_call)
+        lines = [f'{name}: {advice.describe(told)}']
+        if costs := advice.describe_costs(records):
+          lines.append(f'{name}: {costs}')
+        yield records, lines
+
+  def _find_alpha(
+      self, decoder: token_decoder.TokenDecoder, samplings: sampling_lib.Pair
+  ) -> _Alpha:
+    """Returns alpha, from an earlier run of the job or measured."""
+    max_gamma = max(*self.gammas, _MIN_KEPT_GAMMA)
+    settings = dataclasses.replace(
+        self._settings(decoder, self.workload, _ALPHA_BATCH, samplings),
+        gamma=max_gamma,
+        num_examples=self.alpha_tokens,
+        job='alpha',
     )
-    for setting in itertools.product(batch_sizes, alphas):
-      record = _measure_configuration(
-          setup, programs, *setting, alphas[setting[1]]
+    title = (
+        f'alpha of {settings.drafter.name}, temperature'
+        f' {samplings.target.temperature:g}'
+    )
+    keys = [field.name for field in dataclasses.fields(_Alpha)]
+    if known := self.folder.read_part('alpha', settings, keys, title):
+      return run_record.from_dict(known, _Alpha)
+    num_rows = sharding.round_up(decoder.mesh, 1)
+    requests = self.workload.requests(_ALPHA_BATCH * num_rows, *samplings)
+    texts = acceptance.collect(
+        decoder,
+        requests.of(workload_lib.request_rows(self.examples)),
+        self.alpha_tokens,
+        name=title,
+    )
+    estimate = intervals.estimate_alpha([text.betas for text in texts])
+    if estimate.num_tokens < self.alpha_tokens:
+      print(
+          f'alpha rests on {estimate.num_tokens} tokens, all that the target'
+          f' writes on this split; {self.alpha_tokens} were asked for.',
+          file=sys.stderr,
       )
-      found.setdefault(setting, []).append(record)
-  return found
-
-
-def _requests(setup: _Setup, batch_size, samplings, count=None):
-  rows = workload_lib.request_rows(setup.examples)[:count]
-  return setup.workload.requests(batch_size, *samplings).of(rows)
-
-
-def _find_alpha(setup: _Setup, decoder, samplings, max_gamma) -> _Alpha:
-  """Returns alpha, from an earlier run of the job or measured."""
-  max_gamma = max(max_gamma, _MIN_KEPT_GAMMA)
-  settings = dataclasses.replace(
-      _settings(setup, decoder, _ALPHA_BATCH, samplings),
-      gamma=max_gamma,
-      num_examples=setup.alpha_tokens,
-      job='alpha',
-  )
-  title = (
-      f'alpha of {settings.drafter.name}, temperature'
-      f' {samplings.target.temperature:g}'
-  )
-  keys = [field.name for field in dataclasses.fields(_Alpha)]
-  if known := setup.folder.read_part('alpha', settings, keys, title):
-    return run_record.from_dict(known, _Alpha)
-  num_rows = sharding.describe(decoder.mesh).get(sharding.DATA_AXIS, 1)
-  texts = acceptance.collect(
-      decoder,
-      _requests(setup, _ALPHA_BATCH * num_rows, samplings),
-      setup.alpha_tokens,
-      name=title,
-  )
-  estimate = intervals.estimate_alpha([text.betas for text in texts])
-  if estimate.num_tokens < setup.alpha_tokens:
-    print(
-        f'alpha rests on {estimate.num_tokens} tokens, all that the target'
-        f' writes on this split; {setup.alpha_tokens} were asked for.',
-        file=sys.stderr,
+    found = _Alpha(
+        estimate, advice.tokens_per_call(texts, max_gamma).tolist()
     )
-  found = _Alpha(
-      estimate, advice.tokens_per_call(texts, max_gamma).tolist()
-  )
-  setup.folder.write_part('alpha', settings, dataclasses.asdict(found))
-  return found
+    self.folder.write_part('alpha', settings, dataclasses.asdict(found))
+    return found
 
-
-def _settings(
-    setup: _Setup, decoder, batch_size, samplings
-) -> run_record.RunRecord:
-  """Returns a record before anything is measured."""
-  return setup.workload.new_record(
-      'walltime',
-      decoder,
-      *samplings,
-      num_examples=setup.num_examples,
-      batch_size=batch_size,
-      repeats=setup.repeats,
-      rounds=walltimes.ROUNDS,
-  )
-
-
-def _measure_configuration(
-    setup: _Setup, programs, batch_size, samplings, alpha: _Alpha
-) -> run_record.RunRecord:
-  """Returns the record of a configuration, from the folder or measured."""
-  settings = _settings(setup, programs.decoder, batch_size, samplings)
-  name = (
-      f'{readings.method(settings)}, gamma {settings.gamma},'
-      f' batch {batch_size},'
-      f' temperature {samplings.target.temperature:g}'
-  )
-  record = setup.folder.find(settings, name, setup.num_configurations)
-  if record is None:
-    record = _measure(setup, programs, samplings, settings, name)
-  record = walltimes.add_alpha(record, alpha.estimate, setup.workload.rule)
-  setup.folder.add(record)
-  return record
-
-
-def _measure(
-    setup: _Setup,
-    programs,
-    samplings: sampling_lib.Pair,
-    settings: run_record.RunRecord,
-    name: str,
-) -> run_record.RunRecord:
-  """Times both ways of decoding and scores their texts."""
-  decoder = programs.decoder
-  count, batch_size = setup.num_examples, settings.batch_size
-  batches = [
-      decoder.place(request)
-      for request in _requests(setup, batch_size, samplings, count)
-  ]
-  found = walltimes.measure(programs, batches, settings, name)
-  examples = setup.examples.first(count)
-  progress.say(f'{name}: scoring')
-
-  def judge(run: interleaved.Run) -> dict[str, float]:
-    read = predictions_lib.read(
-        run.decoded, count, decoder, examples.vocabulary
+  def _settings(
+      self,
+      decoder: token_decoder.TokenDecoder,
+      workload: workload_lib.Workload,
+      batch_size: int,
+      samplings: sampling_lib.Pair,
+  ) -> run_record.RunRecord:
+    """Returns a record before anything is measured."""
+    return workload.new_record(
+        'walltime',
+        decoder,
+        *samplings,
+        num_examples=self.num_examples,
+        batch_size=batch_size,
+        repeats=self.repeats,
+        rounds=walltimes.ROUNDS,
     )
-    values = task_metrics.compute(examples, read.best, read.aux_values)
-    return task_metrics.quality(values)
 
-  record = dataclasses.replace(
-      found.record,
-      truncated_inputs=examples.num_truncated,
-      unknown_inputs=examples.num_unknown,
-      quality=run_record.BothRuns(judge(found.plain), judge(found.speculative)),
-  )
-  if samplings.target.is_greedy and setup.workload.rule.is_lossless:
-    counted = greedy.compare(decoder, batches, found.plain, found.speculative)
-    record = dataclasses.replace(record, greedy=counted)
-  return record
+  def _measure(
+      self,
+      programs: part_programs.PartPrograms,
+      workload: workload_lib.Workload,
+      batch_size: int,
+      samplings: sampling_lib.Pair,
+  ) -> run_record.RunRecord:
+    """Returns the record of a configuration, from the folder or measured."""
+    decoder = programs.decoder
+    settings = self._settings(decoder, workload, batch_size, samplings)
+    name = (
+        f'{readings.method(settings)}, gamma {settings.gamma},'
+        f' batch {batch_size},'
+        f' temperature {samplings.target.temperature:g}'
+    )
+    total = self.num_variants * len(self.gammas) * len(self.settings)
+    if known := self.folder.find(settings, name, total):
+      return known
+    examples = self.examples.first(self.num_examples)
+    requests = workload.requests(batch_size, *samplings)
+    rows = workload_lib.request_rows(examples)
+    batches = [decoder.place(request) for request in requests.of(rows)]
+    found = walltimes.measure(programs, batches, settings, name)
+    progress.say(f'{name}: scoring')
+
+    def judge(run: interleaved.Run) -> dict[str, float]:
+      read = predictions_lib.read(
+          run.decoded, self.num_examples, decoder, examples.vocabulary
+      )
+      values = task_metrics.compute(examples, read.best, read.aux_values)
+      return task_metrics.quality(values)
+
+    counted = None
+    if samplings.target.is_greedy and workload.rule.is_lossless:
+      counted = greedy.compare(decoder, batches, found.plain, found.speculative)
+    return dataclasses.replace(
+        found.record,
+        truncated_inputs=examples.num_truncated,
+        unknown_inputs=examples.num_unknown,
+        quality=run_record.BothRuns(
+            judge(found.plain), judge(found.speculative)
+        ),
+        greedy=counted,
+    )

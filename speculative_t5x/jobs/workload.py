@@ -26,7 +26,9 @@ from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import verification
 
-if TYPE_CHECKING:  # imports seqio and TensorFlow, which files do not need
+if TYPE_CHECKING:  # imports TensorFlow, which files of text do not need
+  import seqio
+
   from speculative_t5x.tasks import examples as examples_lib
 
 
@@ -35,21 +37,23 @@ class Workload:
   """A split of a task, a target, and how it decodes.
 
   Attributes:
-    mixture_or_task_name: a registered seqio task; None if files are decoded.
-    split: name of the task's split.
-    task_feature_lengths: the most tokens of 'inputs' and 'targets'.
-    checkpoint_path: the target's checkpoint, of any layout.
-    target_config: the target's network; None for the sizes that the checkpoint
+    mixture_or_task_name: Name of a registered seqio task; None if files are
+      decoded.
+    split: Name of the task's split.
+    task_feature_lengths: Most tokens of 'inputs' and 'targets'.
+    checkpoint_path: Checkpoint of the target, of any layout.
+    target_config: Network of the target; None for the sizes that the checkpoint
       states.
-    dtype: dtype to decode in, where `target_config` is None.
-    seed: seed of the samples.
-    rule: which draft tokens are accepted, see `speculative_t5x.rules`.
-    mesh_shape: number of devices over which the examples of a batch are split,
+    dtype: Type to decode in, where `target_config` is None.
+    seed: Seed of the samples.
+    rule: Decides which draft tokens are accepted, see `speculative_t5x.rules`.
+    mesh_shape: Number of devices over which the examples of a batch are split,
       and over which the target is partitioned.
-    matmul_precision: JAX's setting; 'highest' multiplies float32 in float32
-      on TPU and GPU too.
-    policy: how many draft tokens are wanted, see `speculative_t5x.policies`.
-    mask_padded_ids: whether ids beyond the vocabulary, which only pad the
+    matmul_precision: JAX's setting for matrix products; 'highest' multiplies
+      float32 in float32 on TPU and GPU too.
+    policy: Decides how many draft tokens are wanted, see
+      `speculative_t5x.policies`.
+    mask_padded_ids: Whether ids beyond the vocabulary, which only pad the
       logits to a round width, get probability 0. T5X lets them take part.
   """
 
@@ -77,11 +81,127 @@ class Workload:
     lengths = self.task_feature_lengths
     return lengths.get('targets', 0) if isinstance(lengths, Mapping) else 0
 
-  def num_valid_tokens(
-      self, vocabulary: vocabularies.Vocabulary
-  ) -> int | None:
-    """Returns the number from which on ids are masked; None for no mask."""
-    return vocabulary.num_ids if self.mask_padded_ids else None
+  def make_mesh(self) -> jax.sharding.Mesh | None:
+    """Returns the mesh of all batches; None for one device."""
+    return sharding.from_shape(self.mesh_shape)
+
+  def find_target(self, mesh: jax.sharding.Mesh | None) -> models.ModelSource:
+    """Returns the target whose weights are still to be read."""
+    return models.find_model(
+        pairing.open_checkpoint(pairing.TARGET_PATH, self.checkpoint_path),
+        self.target_config,
+        dtype=self.dtype,
+        mesh=mesh,
+    )
+
+  def task(self) -> 'seqio.Task':
+    """Returns the task; see `tasks.examples.find_task`."""
+    from speculative_t5x.tasks import examples as examples_lib
+
+    return examples_lib.find_task(self.mixture_or_task_name, self.split)
+
+  def task_vocabulary(self) -> vocabularies.Vocabulary:
+    """Returns the vocabulary of the task."""
+    from speculative_t5x.tasks import examples as examples_lib
+    from speculative_t5x.tasks import task_vocabulary
+
+    vocabulary = examples_lib.vocabulary_of(self.task())
+    return task_vocabulary.TaskVocabulary(vocabulary)
+
+  def num_examples(self) -> int | None:
+    """Returns the number of examples of the split, None if it is not known."""
+    try:
+      return self.task().num_input_examples(self.split)
+    except KeyError:  # a source may know only some of its splits
+      return None
+
+  def read_task(
+      self, mesh: jax.sharding.Mesh | None, num_examples: int | None = None
+  ) -> tuple[models.ModelSource, 'examples_lib.Examples']:
+    """Finds the target, and reads the split that it decodes.
+
+    Args:
+      mesh: Mesh of the target; None for one device.
+      num_examples: Most examples that are read, from the first on; None for
+        all.
+    Returns:
+      The target, with the special ids of the task's vocabulary, and examples.
+    Raises:
+      ValueError: see `tasks.examples.load` and `task_metrics.check`.
+      vocabularies.VocabularyError: if the vocabulary does not fit the target.
+    """
+    from speculative_t5x.tasks import examples as examples_lib
+    from speculative_t5x.tasks import task_metrics
+
+    target = self.find_target(mesh)
+    task_metrics.check(self.task())
+    name, split = self.mixture_or_task_name, self.split
+    progress.say(f'reading {name}, {split}')
+    examples = examples_lib.load(
+        name, split, self.task_feature_lengths, num_examples
+    )
+    models.fit_vocabulary(examples.vocabulary, target)
+    end = examples.vocabulary.eos_id
+    return target.with_vocabulary(f'of {examples.task.name}', end), examples
+
+  def load_decoder(
+      self,
+      target: models.ModelSource,
+      drafter: source.Source | None,
+      vocabulary: vocabularies.Vocabulary,
+      *,
+      gamma: int,
+      num_decodes: int,
+  ) -> token_decoder.TokenDecoder:
+    """Loads a drafter, if there is one, and the target.
+
+    Args:
+      target: Target whose weights are still to be read.
+      drafter: Drafts for the target; None to decode plainly.
+      vocabulary: Vocabulary of the inputs.
+      gamma: Draft tokens per block; unused without a drafter.
+      num_decodes: Samples per input.
+    """
+    # The drafter first: it is read sooner, and may not fit.
+    loaded = source.NOTHING
+    if drafter is not None:
+      loaded = load_drafter(drafter.find(target, vocabulary))
+    decoder = self.make_decoder(
+        target,
+        loaded,
+        vocabulary,
+        gamma=1 if drafter is None else gamma,
+        num_decodes=num_decodes,
+        policy=self.policy,
+        rescale_log_probs=self.rule.is_lossless,
+    )
+    note_unstopped_drafts(decoder)
+    return decoder
+
+  def make_decoder(
+      self,
+      target: models.ModelSource,
+      drafter: source.Drafting,
+      vocabulary: vocabularies.Vocabulary,
+      **options: Any,
+  ) -> token_decoder.TokenDecoder:
+    """Loads the target, and returns it with a drafter that is loaded.
+
+    Args:
+      target: Target whose weights are still to be read.
+      drafter: Drafts for the target.
+      vocabulary: Vocabulary of the inputs.
+      **options: Further arguments of `token_decoder.TokenDecoder`.
+    """
+    progress.say(f'loading {target.checkpoint.folder}')
+    return token_decoder.TokenDecoder(
+        target.load(),
+        drafter,
+        length=self.length,
+        num_valid_tokens=vocabulary.num_ids if self.mask_padded_ids else None,
+        matmul_precision=self.matmul_precision,
+        **options,
+    )
 
   def requests(
       self,
@@ -106,42 +226,6 @@ class Workload:
         rule=self.rule,
     )
 
-  def load_decoder(
-      self,
-      target: models.ModelSource,
-      drafter: source.Source | None,
-      vocabulary: vocabularies.Vocabulary,
-      *,
-      gamma: int,
-      num_decodes: int,
-  ) -> token_decoder.TokenDecoder:
-    """Loads a drafter, if there is one, and the target.
-
-    Args:
-      target: the target whose weights are still to be read.
-      drafter: drafts for the target; None to decode plainly.
-      vocabulary: vocabulary of the inputs.
-      gamma: draft tokens per block; unused without a drafter.
-      num_decodes: samples per input.
-    """
-    # The drafter first: it is read sooner, and may not fit.
-    loaded = source.NOTHING
-    if drafter is not None:
-      loaded = load_drafter(drafter.find(target, vocabulary))
-    decoder = token_decoder.TokenDecoder(
-        load_target(target),
-        loaded,
-        gamma=1 if drafter is None else gamma,
-        length=self.length,
-        num_decodes=num_decodes,
-        policy=self.policy,
-        rescale_log_probs=self.rule.is_lossless,
-        num_valid_tokens=self.num_valid_tokens(vocabulary),
-        matmul_precision=self.matmul_precision,
-    )
-    note_unstopped_drafts(decoder)
-    return decoder
-
   def new_record(
       self,
       job: str,
@@ -153,11 +237,11 @@ class Workload:
     """Returns the record of a configuration before it is measured.
 
     Args:
-      job: name of the job.
-      decoder: target, drafter and gamma.
+      job: Name of the job.
+      decoder: Target, drafter and gamma.
       sampling: Sampling of the target.
       draft_sampling: Sampling of the drafter; None for the target's.
-      **values: further settings of the record.
+      **values: Further settings of the record.
     """
     return provenance.new_record(
         job,
@@ -169,59 +253,6 @@ class Workload:
         seed=self.seed,
         inputs_length=self.task_feature_lengths['inputs'],
         **values,
-    )
-
-  def make_mesh(self) -> jax.sharding.Mesh | None:
-    """Returns the mesh that batches are decoded on, None for one device.
-
-    Raises:
-      ValueError: for a shape that is not two numbers, or needs more devices
-        than there are.
-    """
-    return sharding.from_shape(self.mesh_shape)
-
-  def num_examples(self) -> int | None:
-    """Returns the number of examples of the split, None if it is not known."""
-    from speculative_t5x.tasks import examples as examples_lib
-
-    task = examples_lib.find_task(self.mixture_or_task_name, self.split)
-    try:
-      return task.num_input_examples(self.split)
-    except KeyError:  # a source may know only some of its splits
-      return None
-
-  def task_vocabulary(self) -> vocabularies.Vocabulary:
-    """Returns the vocabulary of the task."""
-    from speculative_t5x.tasks import examples as examples_lib
-    from speculative_t5x.tasks import task_vocabulary
-
-    task = examples_lib.find_task(self.mixture_or_task_name, self.split)
-    return task_vocabulary.TaskVocabulary(examples_lib.vocabulary_of(task))
-
-  def load_examples(
-      self, target: models.ModelSource, num_examples: int | None = None
-  ) -> 'examples_lib.Examples':
-    """Reads the split; see `tasks.examples.load` and `task_metrics.check`."""
-    from speculative_t5x.tasks import examples as examples_lib
-    from speculative_t5x.tasks import task_metrics
-
-    name, split = self.mixture_or_task_name, self.split
-    task_metrics.check(examples_lib.find_task(name, split))
-    progress.say(f'reading {name}, {split}')
-    return examples_lib.load(
-        name,
-        split,
-        self.task_feature_lengths,
-        num_examples,
-    )
-
-  def find_target(self, mesh: jax.sharding.Mesh | None) -> models.ModelSource:
-    """Returns the target whose weights are still to be read."""
-    return models.find_model(
-        pairing.open_checkpoint(pairing.TARGET_PATH, self.checkpoint_path),
-        self.target_config,
-        dtype=self.dtype,
-        mesh=mesh,
     )
 
 
@@ -275,19 +306,6 @@ def pad_batch(mesh: jax.sharding.Mesh | None, batch_size: int) -> int:
   return padded
 
 
-def bind_vocabulary(
-    target: models.ModelSource, examples: 'examples_lib.Examples'
-) -> models.ModelSource:
-  """Returns the target with the special ids of the task's vocabulary.
-
-  Raises:
-    vocabularies.VocabularyError: if the target has others, or too few logits.
-  """
-  models.fit_vocabulary(examples.vocabulary, target)
-  name = f'of {examples.task.name}'
-  return target.with_vocabulary(name, examples.vocabulary.eos_id)
-
-
 def request_rows(examples: 'examples_lib.Examples') -> list[requests_lib.Row]:
   """Returns examples of a task as rows of requests."""
   return [
@@ -300,9 +318,3 @@ def load_drafter(read: Callable[[], source.Drafting]) -> source.Drafting:
   """Reads a drafter; `read` is what `source.Source.find` returned."""
   progress.say('loading the drafter')
   return read()
-
-
-def load_target(target: models.ModelSource) -> models.Model:
-  """Loads a target."""
-  progress.say(f'loading {target.checkpoint.folder}')
-  return target.load()

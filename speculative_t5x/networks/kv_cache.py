@@ -33,7 +33,8 @@ def write_block(
     cache: [..., heads, head_dim, slots].
     block: [..., heads, head_dim, block], same dtype.
     positions: [...] int32 with position + block <= slots. A larger position
-      would be clamped, and the write would overwrite valid keys.
+      would be clamped, and the write would overwrite valid keys: a block of 3
+      at position 4 of 6 slots would be written to slots 3 to 5.
   Returns:
     The cache with the block written; all other slots are bit-equal.
   """

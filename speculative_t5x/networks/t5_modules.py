@@ -382,7 +382,7 @@ class Transformer(nn.Module):
       encoder_input_tokens: [batch, inputs_length] int32.
       enable_dropout: Whether to drop units, at the rate of the sizes.
       is_input: [batch, inputs_length] bool, False where there is no token; None
-        for T5X's convention, that id 0 is no token.
+        for T5X's convention, that id 0 is not a token.
     Returns:
       [batch, inputs_length, embed].
     """

@@ -160,7 +160,13 @@ def shorten_head(
     ValueError: if there is no id, or one that is repeated or outside the
       network's vocabulary.
   """
-  _check_ids(ids, config.vocab_size)
+  different = {int(i) for i in ids if 0 <= i < config.vocab_size}
+  if not 0 < len(ids) == len(different):
+    raise ValueError(
+        'A short vocabulary must have at least one token, each once and from 0'
+        f' to {config.vocab_size - 1}; got {len(ids)} tokens, of which'
+        f' {len(different)} are different and in this range.'
+    )
   places = np.full((config.vocab_size,), len(ids), np.int32)
   places[ids] = np.arange(len(ids))
   decoder = params['decoder']
@@ -172,16 +178,3 @@ def shorten_head(
   }
   config = dataclasses.replace(config, head_size=len(ids))
   return config, {**params, 'decoder': short}
-
-
-def _check_ids(ids: np.ndarray, vocab_size: int) -> None:
-  if not len(ids) or len(np.unique(ids)) != len(ids):
-    raise ValueError(
-        'A short vocabulary must have at least one token, and none twice; got'
-        f' {len(ids)} tokens, {len(np.unique(ids))} of them different.'
-    )
-  if min(ids) < 0 or max(ids) >= vocab_size:
-    raise ValueError(
-        f'A short vocabulary has tokens from {min(ids)} to {max(ids)}, but the'
-        f' network has only {vocab_size} logits. Take tokens of its vocabulary.'
-    )

@@ -30,8 +30,12 @@ def _log_probs(logits: jax.Array) -> jax.Array:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Stopping:
-  """Stops a draft after a token whose certainty is below a threshold.
+class Confidence:
+  """Stops a draft after a token whose probability is below a threshold.
+
+  The probability is the drafter's at temperature 1, before top-k and the like,
+  also where decoding is at another temperature: at argmax it is the confidence
+  in the argmax.
 
   The threshold of each row follows the share of its draft tokens that are
   accepted: after each target call it moves by `tuning` times the difference of
@@ -39,14 +43,16 @@ class _Stopping:
   tuning it stays.
 
   Attributes:
-    threshold: in [0, 1], the first one.
-    tuning: at least 0; 0 for a fixed threshold.
-    acceptance: in [0, 1], the share of accepted draft tokens to aim at.
+    threshold: The first threshold, in [0, 1].
+    tuning: How fast it moves, at least 0; 0 for a fixed threshold.
+    acceptance: The share of accepted draft tokens to aim at, in [0, 1].
   """
 
   threshold: float = 0.4
   tuning: float = 0.0
   acceptance: float = 0.8
+  kind = 'confidence'
+  recorded = ('threshold',)  # in the name
   is_constant = False
 
   def __post_init__(self):
@@ -58,13 +64,9 @@ class _Stopping:
   @property
   def name(self) -> str:
     """Kind and numbers, for the record."""
-    tuned = (self.tuning, self.acceptance) if self.tuning else ()
-    values = (self.threshold, *self.numbers(), *tuned)
+    tuned = ('tuning', 'acceptance') if self.tuning else ()
+    values = [getattr(self, x) for x in (*self.recorded, *tuned)]
     return f'{self.kind}({", ".join(f"{x:g}" for x in values)})'
-
-  def numbers(self) -> tuple[float, ...]:
-    """Returns the parameters of the certainty, for the record."""
-    return ()
 
   def init(self, rows: int) -> jax.Array:
     """Returns the threshold of each row, [rows] float32."""
@@ -90,6 +92,10 @@ class _Stopping:
     """See `contracts.DraftLengthPolicy.continues`."""
     return self.certainty(logits, tokens) >= state, progress
 
+  def certainty(self, logits: jax.Array, tokens: jax.Array) -> jax.Array:
+    """Returns the probability of the token, [rows]."""
+    return jnp.exp(token_log_probs(logits, tokens))
+
   def update(self, state: jax.Array, outcome) -> jax.Array:
     """See `contracts.DraftLengthPolicy.update`."""
     share = outcome.num_accepted / jnp.maximum(outcome.num_drafted, 1)
@@ -99,29 +105,7 @@ class _Stopping:
 
 
 @dataclasses.dataclass(frozen=True)
-class Confidence(_Stopping):
-  """Stops a draft after a token whose probability is below a threshold.
-
-  The probability is the drafter's at temperature 1, before top-k and the like,
-  also where decoding is at another temperature: at argmax it is the confidence
-  in the argmax.
-
-  Attributes:
-    threshold: in [0, 1], the first one.
-    tuning: at least 0, how fast the threshold follows the acceptance; 0 for a
-      fixed threshold.
-    acceptance: in [0, 1], the share of accepted draft tokens to aim at.
-  """
-
-  kind = 'confidence'
-
-  def certainty(self, logits: jax.Array, tokens: jax.Array) -> jax.Array:
-    """Returns the probability of the token, [rows]."""
-    return jnp.exp(token_log_probs(logits, tokens))
-
-
-@dataclasses.dataclass(frozen=True)
-class Entropy(_Stopping):
+class Entropy(Confidence):
   """Stops a draft after a token whose distribution has much entropy.
 
   The acceptance rate has a bound that falls with the entropy H of the drafter's
@@ -131,22 +115,18 @@ class Entropy(_Stopping):
   Reference: Agrawal et al. (2024), arXiv:2410.18351.
 
   Attributes:
-    threshold: in [0, 1], the first one.
-    tuning: see `Confidence`.
-    acceptance: see `Confidence`.
-    scale: at least 0, per nat.
+    scale: Factor of the entropy in nats, at least 0.
+
+  For the other attributes see `Confidence`.
   """
 
   scale: float = 0.2
   kind = 'entropy'
+  recorded = ('threshold', 'scale')
 
   def __post_init__(self):
     super().__post_init__()
     ranges.check_settings(ranges.COEFFICIENT, scale=self.scale)
-
-  def numbers(self) -> tuple[float, ...]:
-    """Returns the scale."""
-    return (self.scale,)
 
   def certainty(self, logits: jax.Array, tokens: jax.Array) -> jax.Array:
     """Returns the estimated bound, [rows]."""

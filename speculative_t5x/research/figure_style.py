@@ -13,13 +13,8 @@ import io
 from typing import Any
 
 from matplotlib import axes as axes_lib
-from matplotlib import colormaps
-from matplotlib import colors
 from matplotlib import figure as figure_lib
-from matplotlib import patheffects
 from matplotlib import style
-from matplotlib import text as text_lib
-import numpy as np
 
 from speculative_t5x.research.reports import digest
 
@@ -36,8 +31,6 @@ COLORS = ('#000000', '#1f3a78', '#2f6f9f', '#3f9a8c', '#8fae3a')
 Dashes = str | tuple[int, Sequence[int]]
 DASHES: tuple[Dashes, ...] = ('-', '--', '-.', ':', (0, (4, 1, 1, 1, 1, 1)))
 MARKERS = 'os^Dv*PX<>'
-# Of the pairs that have been run, a marker and a colour each.
-PAIR_COLORS = tuple(map(colors.to_hex, colormaps['tab10'].colors))
 CURVE_COLOR = '#555555'
 POINT_COLOR = '#e69f00'
 MARK_POINTS = 4  # diameter of a marker
@@ -84,13 +77,9 @@ class Figure(figure_lib.Figure):
     return {'image/png': base64.b64encode(for_screen(self)).decode()}
 
 
-def for_screen(
-    figure: figure_lib.Figure, records: Sequence[Any] = ()
-) -> bytes:
+def for_screen(figure: figure_lib.Figure, records: Sequence[Any] = ()) -> bytes:
   """Returns a figure as PNG for a screen; see `render`."""
-  return render(
-      figure, records=records, dots_per_inch=_SCREEN_DOTS_PER_INCH
-  )
+  return render(figure, records=records, dots_per_inch=_SCREEN_DOTS_PER_INCH)
 
 
 def render(
@@ -103,7 +92,7 @@ def render(
   """Returns the file of a figure, with the same bytes for the same figure.
 
   Args:
-    figure: drawn under `applied`.
+    figure: figure that was drawn under `applied`.
     kind: 'png' or 'pdf'.
     records: what the figure was made from, whose digest is kept in the
       metadata; see `digest.of`.
@@ -137,53 +126,3 @@ def panels(
     axes.set_axisbelow(True)
   all_axes[-1].set_xlabel(x_label)
   return figure, list(all_axes)
-
-
-def scale_at_right(axes: axes_lib.Axes) -> None:
-  """Moves the y axis from the left to the right."""
-  axes.yaxis.tick_right()
-  axes.yaxis.set_label_position('right')
-  axes.spines['left'].set_visible(False)
-  axes.spines['right'].set_visible(True)
-
-
-def label_end(
-    axes: axes_lib.Axes, x: np.ndarray, y: np.ndarray, text: str
-) -> None:
-  """Names a curve at its right end, or above the point where it leaves."""
-  inside = np.flatnonzero(y <= axes.get_ylim()[1])
-  last = inside[-1]
-  if last == len(x) - 1:
-    note(axes, text, (x[last], y[last]), (3, 0), va='center')
-  else:
-    note(axes, text, (x[last], y[last]), (0, 3), ha='center', va='bottom')
-
-
-def note(
-    axes: axes_lib.Axes,
-    text: str,
-    position: tuple[float, float],
-    offset: tuple[float, float],
-    **options: Any,
-) -> text_lib.Annotation:
-  """Writes small text near a position of the axes.
-
-  Args:
-    axes: to write on.
-    text: to be written.
-    position: position in data coordinates.
-    offset: distance of the text from the position, in points.
-    **options: of `Axes.annotate`, such as the alignment of the text.
-  """
-  return axes.annotate(
-      text,
-      position,
-      offset,
-      textcoords='offset points',
-      fontsize=SMALL,
-      annotation_clip=False,
-      # A white outline keeps it readable over lines.
-      path_effects=[patheffects.withStroke(linewidth=1.2, foreground='white')],
-      zorder=4,
-      **options,
-  )

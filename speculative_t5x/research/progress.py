@@ -56,7 +56,8 @@ class Progress:
     )
     self._task = self._bar.add_task(name, total=total)
     self._last_line = time.monotonic()
-    self._cell = _Cell() if terminal.is_jupyter else None
+    self._in_notebook = terminal.is_jupyter
+    self._cell = None  # the output of the notebook's cell
 
   def __enter__(self) -> 'Progress':
     self._bar.start()
@@ -76,38 +77,26 @@ class Progress:
     if num_done == task.completed:
       return
     self._bar.update(self._task, completed=num_done, refresh=True)
-    if self._cell is not None:
-      self._cell.show(task, _line(task, self._unit))
-      return
     is_due = task.finished or now - self._last_line >= _SECONDS_BETWEEN_LINES
-    if self._bar.disable and is_due:
+    if self._in_notebook:
+      self._show_in_cell(task)
+    elif self._bar.disable and is_due:
       self._last_line = now
       print(_line(task, self._unit), file=sys.stderr)
 
-
-class _Cell:
-  """A bar in the output of a notebook's cell, where stderr would be red."""
-
-  def __init__(self):
-    self._handle = None
-    self._html = ''
-
-  def _repr_html_(self) -> str:
-    return self._html
-
-  def show(self, task: progress.Task, line: str) -> None:
+  def _show_in_cell(self, task: progress.Task) -> None:
     """Draws the bar and a line in the place of the earlier ones."""
     from IPython import display  # is there in every notebook, and only there
 
     total = '' if task.total is None else f' max="{task.total:.0f}"'
-    self._html = (
+    bar = display.HTML(
         f'<progress value="{task.completed:.0f}"{total}></progress>'
-        f' {html.escape(line)}'
+        f' {html.escape(_line(task, self._unit))}'
     )
-    if self._handle is None:
-      self._handle = display.display(self, display_id=True)
+    if self._cell is None:
+      self._cell = display.display(bar, display_id=True)
     else:
-      self._handle.update(self)
+      self._cell.update(bar)
 
 
 def _line(task: progress.Task, unit: str) -> str:

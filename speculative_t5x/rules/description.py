@@ -15,7 +15,7 @@ def check(rule: contracts.Rule) -> None:
 
   Raises:
     ValueError: for anything else, such as a class or a name, and for a rule
-      that is no pytree.
+      that is not a pytree.
   """
   needed = 'name', 'is_lossless', '__call__'
   if isinstance(rule, type) or not all(hasattr(rule, x) for x in needed):
@@ -27,8 +27,8 @@ def check(rule: contracts.Rule) -> None:
     )
   if jax.tree_util.all_leaves([rule]):
     raise ValueError(
-        f'The rule {rule.name} is no pytree, and compiled functions cannot take'
-        f' it. Decorate {type(rule).__name__} with flax.struct.dataclass.'
+        f'The rule {rule.name} is not a pytree, and compiled functions cannot'
+        f' take it. Decorate {type(rule).__name__} with flax.struct.dataclass.'
     )
 
 

@@ -19,7 +19,9 @@ def best_last(log_probs: jax.Array, tree: Any, num_decodes: int) -> Any:
     The tree of arrays [examples, num_decodes, ...], scores ascending; equal
     ones as they were decoded.
   """
-  by_example = lambda x: x.reshape(-1, num_decodes, *x.shape[1:])
+  by_example = lambda x: x.reshape(
+      x.shape[0] // num_decodes, num_decodes, *x.shape[1:]
+  )  # not -1, which is ambiguous where a position's axis has size 0
   order = jnp.argsort(by_example(log_probs), axis=1, stable=True)
 
   def ordered(x: jax.Array) -> jax.Array:

@@ -19,8 +19,8 @@ from jaxtyping import Array, Float, UInt32
 class Uniforms:
   """As many uniforms per row as a drafter declares.
 
-  They are no plain array because JAX clamps an index past the end of an array:
-  a drafter that used more than it declares would use its last uniform twice,
+  They are not a plain array, because JAX clamps an index past the end of one: a
+  drafter that used more than it declares would use its last uniform twice,
   without an error, and the outputs would not keep the target's distribution.
 
   Attributes:

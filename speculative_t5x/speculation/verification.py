@@ -56,7 +56,7 @@ def acceptance(
   """
   # Strictly below, as a uniform can be 0: with <=, p = 0 would be accepted. The
   # product is in the dtype of the draw, so that q is the probability with which
-  # the token was in fact drawn.
+  # the token was in fact drawn. p = 0.1, q = 0.4: accepted for u below 0.25.
   is_below = uniforms.astype(draft_probs.dtype) * draft_probs < target_probs
   return is_below & (draft_probs > 0)
 
@@ -95,17 +95,9 @@ def verify(
       distribution of the token after i draft tokens.
     draft: the draft tokens, and the distribution of each.
     accept_uniforms: [batch, gamma] in [0, 1), one per draft token.
-  Raises:
-    ValueError: if target_probs does not have gamma + 1 positions.
   Reference: Leviathan et al. (2023), Algorithm 1 and Theorem 3.5,
     arXiv:2211.17192v2.
   """
-  gamma = draft.tokens.shape[1]
-  if target_probs.shape[1] != gamma + 1:
-    raise ValueError(
-        f'target_probs must have gamma + 1 = {gamma + 1} positions, got shape'
-        f' {target_probs.shape}.'
-    )
   num_accepted = _accepted_prefix(target_probs, draft, accept_uniforms)
   weights = next_weights(target_probs, draft, num_accepted)
   return contracts.Verdict(num_accepted, weights)
@@ -131,6 +123,8 @@ def next_weights(
   scaled = next_probs
   if target_scale is not None:
     scaled = target_scale[:, None] * next_probs
+  # Of 3 draft tokens, 2 accepted: p and q at index 2 are those of the rejected
+  # third token. All 3 accepted: p at index 3 is the bonus token's, without q.
   rejected_probs = _draft_probs_at(draft, num_accepted, next_probs)
   return jnp.where(
       (num_accepted < draft.lengths)[:, None],
@@ -209,7 +203,7 @@ def _draft_probs_at(
 ) -> jax.Array:
   """Returns the draft token's distribution q at a position, [batch, vocab]."""
   # With all gamma tokens accepted there is no rejected one; any will do, as the
-  # caller then takes the bonus token's distribution.
+  # caller then takes the bonus token's distribution. Position 3 of 3: index 2.
   last = draft.tokens.shape[1] - 1
   at = jnp.minimum(position, last)[:, None]
   take = lambda x, at: None if x is None else jnp.take_along_axis(x, at, axis=1)

@@ -9,8 +9,8 @@ See `configs/t5x`.
 from speculative_t5x.t5x_guest.distillation_model import DistillationModel
 from speculative_t5x.t5x_guest.draft_module import DraftModule
 from speculative_t5x.t5x_guest.example_id_converter import ExampleIdConverter
-from speculative_t5x.t5x_guest.initializing import PairInitializer
 from speculative_t5x.t5x_guest.model import SpeculativeModel
+from speculative_t5x.t5x_guest.restoring import PairInitializer
 from speculative_t5x.t5x_guest.restoring import PairRestorer
 from speculative_t5x.t5x_guest.samplers import plain_sample
 from speculative_t5x.t5x_guest.samplers import speculative_sample

@@ -24,7 +24,6 @@ from t5x import optimizers
 from speculative_t5x.t5x_guest import draft_module
 from speculative_t5x.t5x_guest import freezing
 from speculative_t5x.t5x_guest import model as model_lib
-from speculative_t5x.t5x_guest import network_config
 from speculative_t5x.training import divergences
 from speculative_t5x.training import draft_acceptance
 from speculative_t5x.training import draft_kinds
@@ -83,7 +82,7 @@ class DistillationModel(model_lib.SpeculativeModel):
     )
     draft_kinds.check_vocab_sizes(
         self._target_config,
-        network_config.read('draft', drafter.module),
+        draft_module.read_config('draft', drafter.module),
         'draft/network.T5Config.vocab_size',
     )
     self._divergence = divergence

@@ -26,18 +26,10 @@ from speculative_t5x.networks import t5_preparation
 from speculative_t5x.speculation import contracts
 from speculative_t5x.t5x_guest import draft_module
 from speculative_t5x.t5x_guest import example_id_converter
-from speculative_t5x.t5x_guest import hosts
-from speculative_t5x.t5x_guest import network_config
-from speculative_t5x.t5x_guest import pair_module
 from speculative_t5x.t5x_guest import samplers
 from speculative_t5x.tasks import task_vocabulary
 
 _EXAMPLE_ID = example_id_converter.EXAMPLE_ID
-# They restore checkpoints in their own way, which knows one model only.
-_UNSUPPORTED_HOSTS = {
-    'interactive_model.py': 'InteractiveModel',
-    'export_lib.py': 'export',
-}
 
 
 class SpeculativeModel(models.EncoderDecoderModel):
@@ -90,14 +82,14 @@ class SpeculativeModel(models.EncoderDecoderModel):
           ' configs/drafters/lookup.gin or configs/drafters/uniform.gin.'
       )
     super().__init__(
-        pair_module.Pair(module, getattr(drafter, 'module', None)),
+        draft_module.Pair(module, getattr(drafter, 'module', None)),
         input_vocabulary,
         output_vocabulary,
         optimizer_def,
         decode_fn,
         **kwargs,
     )
-    self._target_config = network_config.read('target', module)
+    self._target_config = draft_module.read_config('target', module)
     self._drafter = drafter
     self._drafting = source.Drafting(
         drafter.make, descriptions.DrafterDescription()
@@ -117,7 +109,6 @@ class SpeculativeModel(models.EncoderDecoderModel):
       self, rng, input_shapes, input_types=None
   ) -> flax_core.FrozenDict:
     """See `t5x.models.EncoderDecoderModel`; the drafter's axes are its own."""
-    _refuse_other_hosts()
     variables = super().get_initial_variables(rng, input_shapes, input_types)
     variables = flax_core.unfreeze(variables)
     axes = variables['params_axes']
@@ -163,16 +154,12 @@ class SpeculativeModel(models.EncoderDecoderModel):
           prompt_with_targets,
       )  # fmt: skip
     options = decoder_params or {}
-    for name, is_given in {
-        'prompt_with_targets': prompt_with_targets,
-        'decode_rng': 'decode_rng' in options,
-    }.items():
-      if is_given:
-        raise NotImplementedError(
-            f'{name} is not supported by this decode function, whose samples'
-            " depend on seed and example. Leave it out, or decode with T5X's"
-            ' temperature_sample.'
-        )
+    if prompt_with_targets or 'decode_rng' in options:
+      raise NotImplementedError(
+          'prompt_with_targets and decode_rng are not supported by this decode'
+          ' function, whose samples depend on seed and example. Leave them out,'
+          " or decode with T5X's temperature_sample."
+      )
     if _EXAMPLE_ID not in batch:
       raise ValueError(
           f'The batch has no {_EXAMPLE_ID}, which samples depend on. Convert'
@@ -218,14 +205,3 @@ class SpeculativeModel(models.EncoderDecoderModel):
     if self._mask_padded_ids:
       num_valid = self.output_vocabulary.vocab_size
     return network.NetworkModel(config, special_ids, num_valid)
-
-
-def _refuse_other_hosts() -> None:
-  """Refuses what cannot restore two checkpoints, before it tries to."""
-  for file, name in _UNSUPPORTED_HOSTS.items():
-    if hosts.is_running(file):
-      raise NotImplementedError(
-          f"T5X's {name} restores one checkpoint in a way of its own, which"
-          ' does not reach a target and a draft. Use t5x/eval.py or'
-          ' t5x/infer.py, or speculative_t5x.decoder.text_decoder.TextDecoder.'
-      )

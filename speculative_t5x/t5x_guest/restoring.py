@@ -4,16 +4,15 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 import contextlib
-import os
-import re
 from typing import Any
 
 from flax import core as flax_core
 import jax
 import jax.numpy as jnp
+from t5x import train_state as train_state_lib
+from t5x import utils
 
 from speculative_t5x.loading import checkpoints
-from speculative_t5x.t5x_guest import hosts
 
 
 class PairRestorer:
@@ -84,34 +83,78 @@ class PairRestorer:
             f'{name} is not supported for a target and a draft. Remove it from'
             ' utils.RestoreCheckpointConfig.'
         )
-    if hosts.is_running('eval.py'):
-      _check_step_in_name(path)
     paths = {'target': path}
     if 'draft' in self._train_state.params:
       paths['draft'] = self._draft_path
-    params, steps = read(
+    params, steps = _read(
         paths, self._train_state, self._partitioner, self._dtype
     )
     state = self._train_state.replace_params(flax_core.freeze(params))
     return state.replace_step(jnp.asarray(steps['target'], jnp.int32))
 
   def restore_from_tf_checkpoint(self, path, **options):
-    """Raise NotImplementedError: TensorFlow checkpoints are not supported."""
-    del options
+    """Raise NotImplementedError, as TensorFlow's layout is not supported."""
     raise NotImplementedError(
         f'{path} is a TensorFlow checkpoint, which is not supported. Convert it'
         " with T5X's scripts first."
     )
 
-  def save(self, *args, **kwargs):
-    """Raise NotImplementedError: eval and infer jobs save nothing."""
-    raise NotImplementedError(
-        "A target and a draft cannot be saved by this class. T5X's train script"
-        ' trains the draft with configs/t5x/distill.gin.'
+
+class PairInitializer(utils.TrainStateInitializer):
+  """Makes the first state of a training, with the target's parameters.
+
+  It serves as `train.train_state_initializer_cls`. T5X asks it for a first
+  state only if MODEL_DIR has no checkpoint; otherwise T5X resumes from there by
+  itself. A `RestoreCheckpointConfig` cannot do that: T5X's train script saves
+  and restores with the same manager.
+  """
+
+  def __init__(
+      self,
+      *,
+      partitioner: Any,
+      checkpoint_path: checkpoints.Path,
+      draft_checkpoint_path: checkpoints.Path | None = None,
+      **kwargs,
+  ):
+    """Store the paths without reading any file.
+
+    Args:
+      partitioner: T5X's partitioner.
+      checkpoint_path: The target's checkpoint, of any layout, or a folder of
+        several, of which the newest is used.
+      draft_checkpoint_path: The draft model's checkpoint, in the same forms;
+        None for random parameters.
+      **kwargs: Arguments of `t5x.utils.TrainStateInitializer`.
+    """
+    super().__init__(partitioner=partitioner, **kwargs)
+    self._partitioner = partitioner
+    self._paths = {'target': checkpoint_path}
+    if draft_checkpoint_path is not None:
+      self._paths['draft'] = draft_checkpoint_path
+
+  def from_scratch(
+      self, init_rng: jax.Array
+  ) -> train_state_lib.FlaxOptimTrainState:
+    """Return the state of step 0.
+
+    Args:
+      init_rng: Key of the draft model's random parameters.
+    Raises:
+      checkpoints.CheckpointError: see `PairRestorer.restore`.
+    """
+    state = super().from_scratch(init_rng)
+    params = flax_core.unfreeze(state.params)
+    for role in self._paths:
+      # Freed before as much is read.
+      jax.tree.map(lambda x: x.delete(), params[role])
+    read, _ = _read(
+        self._paths, self.global_train_state_shape, self._partitioner
     )
+    return state.replace_params(flax_core.freeze(params | read))
 
 
-def read(
+def _read(
     paths: Mapping[str, checkpoints.Path],
     train_state: Any,
     partitioner: Any,
@@ -152,19 +195,6 @@ def read(
           shapes[role], dtype, shardings[role]
       )
   return params, {role: each.step for role, each in opened.items()}
-
-
-def _check_step_in_name(path: checkpoints.Path) -> None:
-  """Check that a path ends in a step.
-
-  T5X's eval job needs the step, but would fail only after all decoding.
-  """
-  if not re.search(r'\d/?$', os.fspath(path)):
-    raise checkpoints.CheckpointError(
-        f'The target (CHECKPOINT_PATH): {path} does not end in a step, which'
-        " T5X's eval job needs. Pass a folder checkpoint_<step>; a Hugging Face"
-        ' folder becomes one by `speculative-t5x convert`.'
-    )
 
 
 _MACROS = {'target': 'CHECKPOINT_PATH', 'draft': 'DRAFT_CHECKPOINT_PATH'}

@@ -70,7 +70,7 @@ def speculative_sample(
     topp: float | jax.Array = 0.0,
     minp: float | jax.Array = 0.0,
     typicalp: float | jax.Array = 0.0,
-    draft_temperature: float | jax.Array | None = None,
+    draft_sampling: sampling_lib.Sampling | None = None,
     rule: contracts.Rule = verification.TOKENWISE,
     max_decode_steps: int | jax.Array | None = None,
     max_decode_steps_hard_limit: int | None = None,
@@ -99,8 +99,8 @@ def speculative_sample(
     minp: Keep tokens at least this share as likely as the likeliest; 0 is off.
     typicalp: Keep the tokens of this mass whose information is closest to the
       entropy; 0 or 1 is off.
-    draft_temperature: None for the target's. No value changes the
-      distribution of the outputs.
+    draft_sampling: Sampling of the drafter; None for the target's. It never
+      changes the distribution of the outputs.
     rule: Which draft tokens are accepted. One that is not lossless may write
       tokens that have probability 0 under the distribution sampled from: the
       scores are then under the model's own.
@@ -124,25 +124,40 @@ def speculative_sample(
   """
   description.check(rule)
   draft_length.check(policy)
-  if draft_temperature is None:
-    draft_temperature = temperature
   _check_supported(target, eos_id, state_callback_fn, logit_callback_fn)
+  if not isinstance(seed, jax.Array):
+    requests_lib.check_int32('seed', seed)
+  sampling = _sampling(temperature, topk, topp, minp, typicalp)
   setup = state_lib.Setup(
       target.model,
       target.params,
-      _sampling(temperature, topk, topp, minp, typicalp),
+      sampling,
       drafter.drafter,
       drafter.params,
-      _sampling(draft_temperature, topk, topp, minp, typicalp),
+      draft_sampling.as_arrays() if draft_sampling else sampling,
       rule=rule,
       policy=policy,
       rescale_log_probs=rescale_log_probs and rule.is_lossless,
   )
-  limits = max_decode_steps, max_decode_steps_hard_limit
-  return _decode(
-      setup, target.inputs, example_ids, seed, num_decodes, length, limits,
-      outcome_lib.COUNTING,
-  )  # fmt: skip
+  limits = jnp.full(example_ids.shape, length, jnp.int32)
+  if max_decode_steps is not None:
+    limits = jnp.minimum(limits, jnp.asarray(max_decode_steps, jnp.int32))
+    if max_decode_steps_hard_limit:  # 0 is none, as in T5X
+      limits = jnp.minimum(limits, max_decode_steps_hard_limit)
+  begun = state_lib.begin(
+      setup,
+      target.inputs,
+      state_lib.row_keys(seed, example_ids, num_decodes),
+      jnp.repeat(limits, num_decodes),
+      length=length,
+  )
+  state, _, folded = loop.decode(setup, begun, outcome_lib.COUNTING)
+  counts = {'tokens': state.num_tokens, 'target_calls': state.num_calls}
+  return score_order.best_last(
+      state.log_probs,
+      (state.sequences, state.log_probs, counts | folded.named()),
+      num_decodes,
+  )
 
 
 def plain_sample(
@@ -151,38 +166,23 @@ def plain_sample(
     length: int,
     eos_id: int,
     num_decodes: int = 1,
-    *,
-    seed: int | jax.Array = 0,
-    temperature: float | jax.Array = 1.0,
-    topk: int | jax.Array = 1,
-    topp: float | jax.Array = 0.0,
-    minp: float | jax.Array = 0.0,
-    typicalp: float | jax.Array = 0.0,
-    max_decode_steps: int | jax.Array | None = None,
-    max_decode_steps_hard_limit: int | None = None,
-    rescale_log_probs: bool = True,
-    state_callback_fn: Callable | None = None,
-    logit_callback_fn: Callable | None = None,
+    **options,
 ) -> Decodes:
   """Sample one token per target call: what to compare `speculative_sample` to.
 
   Args and Returns: as `speculative_sample`, without what concerns drafting.
   """
-  _check_supported(target, eos_id, state_callback_fn, logit_callback_fn)
-  sampling = _sampling(temperature, topk, topp, minp, typicalp)
-  setup = state_lib.Setup(
-      target.model,
-      target.params,
-      sampling,
-      nothing.Nothing(),
-      None,
-      sampling,
-      rescale_log_probs=rescale_log_probs,
+  sequences, scores, counts = speculative_sample(
+      target,
+      Drafter(nothing.Nothing(), None),
+      example_ids,
+      length,
+      eos_id,
+      num_decodes,
+      **options,
   )
-  limits = max_decode_steps, max_decode_steps_hard_limit
-  return _decode(
-      setup, target.inputs, example_ids, seed, num_decodes, length, limits
-  )
+  kept = {name: counts[name] for name in ('tokens', 'target_calls')}
+  return sequences, scores, kept
 
 
 def _check_supported(
@@ -200,38 +200,6 @@ def _check_supported(
         f'eos_id must be {end}, the end of sequence of the target, got'
         f' {eos_id}. Leave it out: the model passes that of its vocabulary.'
     )
-
-
-def _decode(
-    setup: state_lib.Setup,
-    inputs: contracts.Inputs,
-    example_ids: jax.Array,
-    seed: int | jax.Array,
-    num_decodes: int,
-    length: int,
-    max_steps: tuple[int | jax.Array | None, int | None],
-    fold: outcome_lib.Fold = outcome_lib.NOTHING,
-) -> Decodes:
-  """Decode all examples; the fold's result has the counts of drafting."""
-  if not isinstance(seed, jax.Array):
-    requests_lib.check_int32('seed', seed)
-  limits = jnp.full(example_ids.shape, length, jnp.int32)
-  steps, hard_limit = max_steps
-  if steps is not None:
-    limits = jnp.minimum(limits, jnp.asarray(steps, jnp.int32))
-    if hard_limit:
-      limits = jnp.minimum(limits, jnp.asarray(hard_limit, jnp.int32))
-  keys = state_lib.row_keys(seed, example_ids, num_decodes)
-  begun = state_lib.begin(
-      setup, inputs, keys, jnp.repeat(limits, num_decodes), length=length
-  )
-  state, _, folded = loop.decode(setup, begun, fold)
-  counts = {'tokens': state.num_tokens, 'target_calls': state.num_calls}
-  if folded is not None:
-    counts |= folded.named()
-  return score_order.best_last(
-      state.log_probs, (state.sequences, state.log_probs, counts), num_decodes
-  )
 
 
 def _sampling(*values) -> sampling_lib.Sampling:

@@ -57,7 +57,7 @@ def check_rule(
     tolerance: the largest total variation distance that passes.
   Raises:
     AssertionError: for a distance above it; says where and how large.
-    ValueError: for something that is no rule or no pytree, or if the rule is
+    ValueError: for something that is not a rule or not a pytree, or if it is
       not constant on boxes of its uniforms.
   """
   if not inspect.isfunction(rule):
@@ -326,7 +326,7 @@ class Enumerator:
       draft: one row per problem, NumPy arrays.
     Raises:
       ValueError: if the rule is not constant on boxes of its uniforms, or if
-        what it returns is no verdict.
+        what it returns is not a verdict.
     """
     count, gamma = draft.tokens.shape
     vocab_size = scores.probs.shape[-1]

@@ -18,7 +18,6 @@ from speculative_t5x.loading.drafters import lookup_source
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import uniforms as uniforms_lib
-from tests import tiny
 
 ROWS, EXAMPLES, GAMMA = 4, 2, 3
 INPUTS_LENGTH, HINTS_LENGTH, LENGTH = 6, 8, 7
@@ -305,18 +304,6 @@ class TestFaults:
     assert not self._agrees((1, 3))
 
 
-def test_row_depends_on_itself_alone():
-  texts = random_texts(1)
-  drafts = read(make(), texts)
-  for row in range(ROWS):
-    example = slice(row // 2, row // 2 + 1)
-    only = {
-        name: x[example] if name in ('hints', 'inputs') else x[row : row + 1]
-        for name, x in vars(texts).items()
-    }
-    assert read(make(), Texts(**only)) == [drafts[row]]
-
-
 class TestMistakes:
 
   @pytest.mark.parametrize(
@@ -339,27 +326,3 @@ class TestMistakes:
     context = contracts.Context(inputs, hints, None, None)
     with pytest.raises(ValueError, match=message):
       make().init(None, context, 2, 9)
-
-
-class TestDecoder:
-
-  def test_hints_that_are_right_save_target_calls(self):
-    config = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
-    decoder = tiny.decoder(config, gamma=4, length=12).with_drafter(
-        lookup_source.FromContext().load(), 4
-    )
-    tokens = tiny.encoder_tokens(3, 8)
-    request = _request(tokens)
-    plain = jax.device_get(decoder.plain(request))
-    found = jax.device_get(
-        decoder.speculative(request.replace(hints=plain.sequences))
-    )
-    np.testing.assert_array_equal(found.sequences, plain.sequences)
-    np.testing.assert_array_equal(found.num_calls, -(-plain.num_tokens // 5))
-    without = jax.device_get(decoder.speculative(request))
-    np.testing.assert_array_equal(without.sequences, plain.sequences)
-
-
-def _request(tokens):
-  (request,) = tiny.requests(tokens, length=12)
-  return request

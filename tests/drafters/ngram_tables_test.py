@@ -13,9 +13,11 @@ import pytest
 
 from speculative_t5x import embedded
 from speculative_t5x.drafters import tables
+from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.loading import token_counts
 from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.loading.drafters import table_source
 from speculative_t5x.networks import t5
 from speculative_t5x.research.measurement import acceptance
@@ -117,32 +119,6 @@ class TestSmoothing:
       )
 
 
-class PreviousButOne(tables.Ngram):
-  """Looks up the token before the last one."""
-
-  def decode(self, params, memory, cache, tokens, positions, at):
-    if at is not None:
-      at = jnp.maximum(at - 1, 0)
-    return super().decode(params, memory, cache, tokens, positions, at)
-
-
-class Stale(tables.Ngram):
-  """Looks up the token at which the block begins, at each draft token."""
-
-  def decode(self, params, memory, cache, tokens, positions, at):
-    if at is None:
-      tokens = jnp.full_like(tokens, SPECIAL_IDS.start)
-    return super().decode(params, memory, cache, tokens, positions, at)
-
-
-class Unnormalised(tables.Ngram):
-  """Adds what belongs to the continuations to the whole unigram weight."""
-
-  def decode(self, params, memory, cache, tokens, positions, at):
-    params = params.replace(backoff=jnp.ones_like(params.backoff))
-    return super().decode(params, memory, cache, tokens, positions, at)
-
-
 CONFIG = tiny.config(
     vocab_size=2048, num_encoder_layers=1, num_decoder_layers=1
 )
@@ -202,6 +178,22 @@ class TestFromFile:
       scored = acceptance.score(tokens, request, decoded)
       alphas.append(np.mean(np.concatenate([text.betas for text in scored])))
     assert 0.01 < alphas[0] < alphas[1] < 0.9
+
+
+def test_short_vocabulary_of_a_table(german, vocabulary, tmp_path):
+  """A draft model with logits for the most frequent tokens alone."""
+  folder = str(save(german, tmp_path))
+  loaded = draft_model_source.FromCheckpoint(
+      embedded.draft_checkpoint(),
+      short_vocabulary=folder,
+      short_vocabulary_size=256,
+  ).find(
+      models.find_model(checkpoints.open(embedded.target_checkpoint())),
+      vocabulary,
+  )()
+  assert loaded.description.short_vocabulary == 256
+  assert loaded.description.table == folder
+  assert loaded.models[0].config.head_size == 256
 
 
 class TestFile:

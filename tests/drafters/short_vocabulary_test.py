@@ -1,22 +1,18 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of draft models whose head has logits for some tokens only."""
+"""Tests of draft models whose head has logits for some tokens only.
 
+Greedy outputs: see `tests/greedy_combinations_test.py`.
+"""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x import embedded
-from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
-from speculative_t5x.loading import token_counts
-from speculative_t5x.loading import vocabularies
-from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
-from speculative_t5x.tasks import bulletins
 from tests import tiny
 
 IDS = np.array([1, 2, 5, 17, 40, 63])
@@ -70,51 +66,15 @@ class TestLogits:
     assert shapes(short.params) == shapes(models.abstract_params(short.config))
 
 
-class TestBadInput:
-
-  @pytest.mark.parametrize(
-      ('ids', 'message'),
-      [
-          ([2, 3], 'must have the end of sequence, 1'),
-          ([], 'must have the end of sequence, 1'),
-          ([1, 2, 2], 'none twice; got 3 tokens, 2 of them different'),
-          ([1, 64], 'tokens from 1 to 64, but the network has only 64'),
-          ([-1, 1], 'tokens from -1 to 1, but the network has only 64'),
-      ],
-  )
-  def test_ids(self, ids, message):
-    with pytest.raises(ValueError, match=message):
-      models.shorten_head(tiny.model(tiny.config()), ids)
-
-
-@pytest.fixture(scope='module')
-def folder(tmp_path_factory):
-  """A table of German bulletins."""
-  vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)
-  pairs = bulletins.read_pairs('train')[:2000]
-  counts = token_counts.count(
-      ([*vocabulary.encode(text), 1] for _, text in pairs),
-      num_pieces=vocabulary.num_pieces,
-      eos_id=vocabulary.eos_id,
-      num_kept=4,
-      vocabulary=vocabularies.fingerprint(vocabulary),
-  )
-  folder = tmp_path_factory.mktemp('table')
-  (folder / token_counts.FILE_NAME).write_bytes(counts.to_bytes())
-  return folder
-
-
-def find(folder, vocabulary=None, **settings):
-  path = checkpoints.open(embedded.target_checkpoint())
-  return draft_model_source.FromCheckpoint(
-      embedded.draft_checkpoint(), short_vocabulary=folder, **settings
-  ).find(models.find_model(path), vocabulary)
-
-
-def test_description(folder):
-  """Greedy outputs: see `tests/greedy_combinations_test.py`."""
-  vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)
-  loaded = find(folder, vocabulary, short_vocabulary_size=256)()
-  assert loaded.description.short_vocabulary == 256
-  assert loaded.description.table == str(folder)
-  assert loaded.models[0].config.head_size == 256
+@pytest.mark.parametrize(
+    ('ids', 'message'),
+    [
+        ([2, 3], 'must have the end of sequence, 1'),
+        ([1, 2, 2], 'got 3 tokens, of which 2'),
+        ([1, 64], 'from 0 to 63; got 2 tokens, of which 1'),
+        ([-1, 1], 'from 0 to 63; got 2 tokens, of which 1'),
+    ],
+)
+def test_bad_ids(ids, message):
+  with pytest.raises(ValueError, match=message):
+    models.shorten_head(tiny.model(tiny.config()), ids)

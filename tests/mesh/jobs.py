@@ -1,101 +1,57 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of a pair and of the eval and infer commands on a mesh."""
+"""Tests of the commands on a mesh, with the embedded pair."""
 
 import json
-import pathlib
-
-import pytest
 
 from speculative_t5x.jobs.command_line import main
-from speculative_t5x.loading import checkpoints
-from tests import tiny
+
+_MESH = '--gin.MESH_SHAPE=(4, 2)'
 
 
-@pytest.fixture(scope='module')
-def wide_pair(tmp_path_factory):
-  """Returns checkpoints with a logit for each embedded piece."""
-  folder = tmp_path_factory.mktemp('wide')
-  config = tiny.config(
-      vocab_size=2048, num_heads=4, num_encoder_layers=1, num_decoder_layers=1
+def run(job, gin_file, output, *flags):
+  """Returns the record and the predictions of a job on six examples."""
+  status = main.main(
+      [
+          job,
+          f'--gin_file=configs/runs/{gin_file}.gin',
+          "--gin.TASK_FEATURE_LENGTHS={'inputs': 24, 'targets': 12}",
+          '--gin.NUM_EXAMPLES=6',
+          '--gin.GAMMA=2',
+          '--gin.TEMPERATURE=0.0',
+          f'--output_dir={output}',
+          *flags,
+      ]
   )
-  checkpoints.save(folder / 'target', 1, tiny.params(config))
-  checkpoints.save(folder / 'draft', 1, tiny.params(config, noise=0.1))
-  return folder, config
+  assert status == 0
+  record = json.loads((output / 'results.jsonl').read_text())
+  return record, (output / 'predictions.jsonl').read_text()
 
 
-class TestCommands:
+def test_eval_rounds_its_batches_up(tmp_path, capsys):
+  record, _ = run(
+      'eval', 'demo', tmp_path, _MESH, '--gin.BATCH_SIZE=3',
+      '--gin.SHOWN_EXAMPLE=0',
+  )  # fmt: skip
+  shown = capsys.readouterr()
+  assert 'one line per call' in shown.out
+  assert 'Batches of 3 examples become batches of 4' in shown.out + shown.err
+  assert record['mesh'] == {'data': 4, 'model': 2}
+  assert record['greedy'] == {'identical': 6, 'near_tie': 0, 'mismatch': 0}
 
-  def run(self, wide_pair, output, *flags, job='eval'):
-    folder, config = wide_pair
-    sizes = (
-        'vocab_size', 'emb_dim', 'num_heads', 'num_encoder_layers',
-        'num_decoder_layers', 'head_dim', 'mlp_dim',
-    )  # fmt: skip
-    gin_file = pathlib.Path(output).with_suffix('.gin')
-    gin_file.write_text(
-        '\n'.join(
-            [
-                'from __gin__ import dynamic_registration',
-                'from speculative_t5x.networks import t5',
-                'from speculative_t5x.tasks import ende',
-                "include 'configs/drafters/draft_model.gin'",
-                f"include 'configs/runs/{job}.gin'",
-                'TARGET_CONFIG = @t5.T5Config()',
-                'DRAFT_CONFIG = @t5.T5Config()',
-                "MIXTURE_OR_TASK_NAME = 'bulletins_ende'",
-                "TASK_FEATURE_LENGTHS = {'inputs': 24, 'targets': 12}",
-                'NUM_EXAMPLES = 6',
-                'BATCH_SIZE = 4',
-                'GAMMA = 2',
-                *(
-                    f't5.T5Config.{name} = {getattr(config, name)}'
-                    for name in sizes
-                ),
-            ]
-        )
-    )
-    status = main.main(
-        [
-            job,
-            f'--gin_file={gin_file}',
-            f'--gin.CHECKPOINT_PATH={folder / "target"}',
-            f'--gin.DRAFT_CHECKPOINT_PATH={folder / "draft"}',
-            f'--output_dir={output}',
-            *flags,
-        ]
-    )
-    assert status == 0
-    record = json.loads((output / 'results.jsonl').read_text())
-    return record, (output / 'predictions.jsonl').read_text()
 
-  def test_metrics_equal_one_device(self, wide_pair, tmp_path, capsys):
-    record, predictions = self.run(
-        wide_pair,
-        tmp_path / 'mesh',
-        '--gin.MESH_SHAPE=(4, 2)',
-        '--gin.BATCH_SIZE=3',
-        '--gin.SHOWN_EXAMPLE=0',
-    )
-    shown = capsys.readouterr()
-    assert 'one line per call' in shown.out
-    assert 'Batches of 3 examples become batches of 4' in shown.out + shown.err
-    expected, expected_predictions = self.run(wide_pair, tmp_path / 'alone')
-    assert record['mesh'] == {'data': 4, 'model': 2}
-    assert expected['mesh'] == {}
-    assert record['quality'] == expected['quality']
-    assert record['greedy'] == {'identical': 6, 'near_tie': 0, 'mismatch': 0}
-    assert predictions == expected_predictions
-
-  def test_infer_resumes_on_another_mesh(self, wide_pair, tmp_path, capsys):
-    """As the decodes of a training do, whose MESH_SHAPE may change."""
-    run = lambda *flags: self.run(wide_pair, tmp_path, *flags, job='infer')
-    record, predictions = run()
-    capsys.readouterr()
-    spread, again = run('--gin.MESH_SHAPE=(4, 2)')
-    assert 'finished chunks are taken from' in capsys.readouterr().err
-    assert predictions == again
-    assert (record['mesh'], spread['mesh']) == ({}, {'data': 4, 'model': 2})
+def test_infer_resumes_on_another_mesh(tmp_path, capsys):
+  """As the decodes of a training do, whose MESH_SHAPE may change."""
+  infer = lambda *flags: run(
+      'infer', 'infer_bulletins', tmp_path, '--gin.INPUTS=None',
+      '--gin.BATCH_SIZE=4', *flags,
+  )  # fmt: skip
+  record, predictions = infer()
+  capsys.readouterr()
+  spread, again = infer(_MESH)
+  assert 'finished chunks are taken from' in capsys.readouterr().err
+  assert predictions == again
+  assert (record['mesh'], spread['mesh']) == ({}, {'data': 4, 'model': 2})
 
 
 def test_walltime_refuses_a_batch_that_the_mesh_does_not_divide(
@@ -112,5 +68,4 @@ def test_walltime_refuses_a_batch_that_the_mesh_does_not_divide(
   assert main.main(flags) == 1
   error = capsys.readouterr().err
   assert 'batch_size 4 cannot be split evenly' in error
-  assert "{'data': 8, 'model': 1}" in error
   assert not (tmp_path / 'mesh').exists()

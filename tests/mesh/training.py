@@ -41,23 +41,13 @@ def _examples():
   return batches.Examples(inputs, targets)
 
 
-def _network():
-  return draft_kinds.Network(_TARGET), steps.init_params(_TARGET, 1)
-
-
-def _head():
-  draft = draft_kinds.ExitHead(_TARGET.first_layers(1).with_own_head())
-  return draft, _TARGET.take_head(steps.init_params(_TARGET, 1))
-
-
-def _train(folder, mesh, num_parts=1, make_draft=_network):
+def _train(folder, mesh, num_parts=1):
   """Distils for three steps, and returns the result."""
   target = steps.init_params(_TARGET, 0)
   if mesh is not None:
     target = jax.device_put(target, models.param_shardings(_TARGET, mesh))
-  draft, params = make_draft()
   objective = distillation.Distillation(
-      target, _TARGET, draft, divergences.forward_kl
+      target, _TARGET, draft_kinds.Network(_TARGET), divergences.forward_kl
   )
   samples = on_policy.Samples(
       objective,
@@ -80,16 +70,10 @@ def _train(folder, mesh, num_parts=1, make_draft=_network):
           checkpoint_period=3,
       ),
       folder,
-      init=lambda: params,
+      init=lambda: steps.init_params(_TARGET, 1),
       samples=samples,
       mesh=mesh,
   )
-
-
-@pytest.fixture(scope='module')
-def alone(tmp_path_factory):
-  folder = tmp_path_factory.mktemp('alone')
-  return folder, _train(folder, None)
 
 
 def _params(folder):
@@ -98,12 +82,13 @@ def _params(folder):
   )
 
 
-@pytest.mark.parametrize(
-    ('shape', 'num_parts'), [((2, 4), 1), ((2, 2), 2)]
-)
-def test_training_on_a_mesh(alone, tmp_path, shape, num_parts):
-  folder, expected = alone
-  found = _train(tmp_path, sharding.from_shape(shape), num_parts)
+def test_training_on_a_mesh(tmp_path):
+  """A batch is computed in two parts."""
+  folders = tmp_path / 'alone', tmp_path / 'mesh'
+  for folder in folders:
+    folder.mkdir()
+  expected = _train(folders[0], None)
+  found = _train(folders[1], sharding.from_shape((2, 4)), num_parts=2)
   assert found.last.training['loss'] == pytest.approx(
       expected.last.training['loss'], rel=1e-5
   )
@@ -112,25 +97,8 @@ def test_training_on_a_mesh(alone, tmp_path, shape, num_parts):
   )
   jax.tree.map(
       lambda one, other: np.testing.assert_allclose(one, other, atol=1e-4),
-      _params(tmp_path),
-      _params(folder),
+      *map(_params, folders),
   )
-
-
-def test_a_head_on_a_mesh(tmp_path):
-  folders = tmp_path / 'alone', tmp_path / 'mesh'
-  for folder in folders:
-    folder.mkdir()
-  expected, found = (
-      _train(folder, mesh, make_draft=_head).last
-      for folder, mesh in zip(
-          folders, (None, sharding.from_shape((2, 4))), strict=True
-      )
-  )
-  assert found.training['loss'] == pytest.approx(
-      expected.training['loss'], rel=1e-5
-  )
-  assert found.validation == pytest.approx(expected.validation, rel=1e-3)
 
 
 def test_parameters_are_partitioned():

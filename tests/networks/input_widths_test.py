@@ -90,19 +90,3 @@ def test_what_a_decoder_reads_is_that_of_the_whole_inputs(num_real):
   ):
     one, other = (np.moveaxis(x, -1, 1)[is_input] for x in (one, other))
     np.testing.assert_allclose(one, other, atol=1e-5)
-
-
-def test_a_width_that_cuts_an_input_is_seen(monkeypatch):
-  """The comparison above would tell."""
-  right = input_widths.widths.at_smallest
-  monkeypatch.setattr(
-      input_widths.widths,
-      'at_smallest',
-      lambda sizes, needed, *rest: right(sizes, needed - 1, *rest),
-  )
-  model, tokens = _model(), _tokens(21)
-  trimmed = jax.jit(functools.partial(tiny.encode, model.config))
-  output, _ = _programs()[0](model.params, tokens)
-  found, _ = trimmed(model.params, tokens)
-  is_input = tokens >= 0
-  assert np.abs(found[is_input] - output[is_input]).max() > 1e-2

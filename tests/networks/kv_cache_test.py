@@ -3,6 +3,7 @@
 """Tests of the cache: which slots are written, and which are read."""
 
 import functools
+import itertools
 
 import jax
 import jax.numpy as jnp
@@ -122,33 +123,23 @@ class TestPoison:
     assert_bit_equal(logits, other_logits)
 
 
-class TestLengthLimit:
-  """A block that extends beyond a row's limit changes nothing before it."""
+def test_slots_suffice_for_every_write():
+  """The last write of an ended row is not clamped: slots >= length + block.
 
-  def test_slots_suffice_for_every_write(self):
-    """The last write of an ended row is not clamped: slots >= length + block.
-
-    A cache of one slot fewer than a block needs would move the block down
-    over valid keys; the loop's own count leaves room for the longest block.
-    """
-    for length in (1, 6):
-      for gamma in (0, 1, 4):
-        slots = state_lib.cache_slots(length, gamma)
-        assert slots >= length + gamma + 1
+  A cache of one slot fewer than a block needs would move the block down over
+  valid keys.
+  """
+  for length, gamma in itertools.product((1, 6), (0, 1, 4)):
+    assert state_lib.cache_slots(length, gamma) >= length + gamma + 1
 
 
-class TestInitCache:
-
-  def test_leaves_are_separate_buffers(self):
-    """The loop would copy a shared buffer."""
-    cache = t5_modules.init_cache(tiny.config(), (2,), 9)
-    pointers = [x.unsafe_buffer_pointer() for x in jax.tree.leaves(cache)]
-    assert len(set(pointers)) == len(pointers) == 4
-
-  def test_shape_and_dtype(self):
-    cache = t5_modules.init_cache(tiny.config(dtype=jnp.bfloat16), (2,), 9)
-    for leaf in jax.tree.leaves(cache):
-      assert (leaf.shape, leaf.dtype) == ((2, 2, 16, 9), jnp.bfloat16)
+def test_leaves_of_an_empty_cache_are_separate_buffers():
+  """The loop would copy a shared buffer."""
+  cache = t5_modules.init_cache(tiny.config(dtype=jnp.bfloat16), (2,), 9)
+  leaves = jax.tree.leaves(cache)
+  assert len({x.unsafe_buffer_pointer() for x in leaves}) == len(leaves) == 4
+  for leaf in leaves:
+    assert (leaf.shape, leaf.dtype) == ((2, 2, 16, 9), jnp.bfloat16)
 
 
 def encode(model, tokens):

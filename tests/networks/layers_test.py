@@ -12,24 +12,8 @@ from speculative_t5x.networks import layers
 
 # The distances at which T5's buckets begin, 32 one way and 16 each way.
 ONE_WAY_STARTS = [
-    *range(16),
-    16,
-    19,
-    21,
-    24,
-    27,
-    31,
-    35,
-    40,
-    46,
-    52,
-    59,
-    67,
-    77,
-    87,
-    99,
-    113,
-]
+    *range(16), 16, 19, 21, 24, 27, 31, 35, 40, 46, 52, 59, 67, 77, 87, 99, 113
+]  # fmt: skip
 EACH_WAY_STARTS = [*range(8), 8, 12, 16, 23, 32, 46, 64, 91]
 
 
@@ -41,23 +25,20 @@ def numbers(*shape, start=0, scale=1.0):
 
 class TestRelativePositions:
 
-  DISTANCES = np.array([*range(140), 1000])
-
-  def test_one_way(self):
-    """Keys after the query all have bucket 0."""
-    starts = np.searchsorted(ONE_WAY_STARTS, self.DISTANCES, side='right') - 1
+  @pytest.mark.parametrize(
+      ('starts', 'bidirectional'),
+      [(ONE_WAY_STARTS, False), (EACH_WAY_STARTS, True)],
+  )
+  def test_buckets(self, starts, bidirectional):
+    """Keys after the query have the second half of the buckets, or bucket 0."""
+    distances = np.array([*range(1, 140), 1000])
+    expected = np.searchsorted(starts, distances, side='right') - 1
     buckets = layers.relative_position_buckets
-    np.testing.assert_array_equal(buckets(-self.DISTANCES, False), starts)
-    np.testing.assert_array_equal(buckets(self.DISTANCES, False), 0)
-
-  def test_both_ways(self):
-    """Keys after the query have the second half of the buckets."""
-    starts = np.searchsorted(EACH_WAY_STARTS, self.DISTANCES, side='right') - 1
-    buckets = layers.relative_position_buckets
-    np.testing.assert_array_equal(buckets(-self.DISTANCES, True), starts)
+    np.testing.assert_array_equal(buckets(-distances, bidirectional), expected)
     np.testing.assert_array_equal(
-        buckets(self.DISTANCES[1:], True), starts[1:] + 16
+        buckets(distances, bidirectional), bidirectional * (expected + 16)
     )
+    assert buckets(np.array(0), bidirectional) == 0
 
   @pytest.mark.parametrize('bidirectional', [True, False])
   def test_bias_at_any_positions(self, bidirectional):
@@ -99,17 +80,14 @@ class TestProjection:
       np.testing.assert_allclose(one, other, rtol=rounding, atol=rounding)
 
 
-class TestEmbedding:
-
-  def setup_method(self):
-    self.module = layers.Embedding(11, 4, jnp.float32)
-    self.params = {'params': {'embedding': numbers(11, 4)}}
-    self.tokens = jnp.asarray([[3, 0, 10]], jnp.int32)
-
-  def test_is_a_gather_and_not_a_product(self):
-    program = str(jax.make_jaxpr(self.module.apply)(self.params, self.tokens))
-    assert 'gather' in program
-    assert 'dot_general' not in program
+def test_embedding_is_a_gather_and_not_a_product():
+  program = str(
+      jax.make_jaxpr(layers.Embedding(11, 4, jnp.float32).apply)(
+          {'params': {'embedding': numbers(11, 4)}}, jnp.array([[3, 0, 10]])
+      )
+  )
+  assert 'gather' in program
+  assert 'dot_general' not in program
 
 
 class TestRMSNorm:
@@ -141,54 +119,41 @@ class TestLogitsProjection:
     np.testing.assert_allclose(logits, expected, atol=2e-5)
 
 
-class TestGatedMlp:
-
-  def apply(self, activations):
-    module = layers.GatedMlp(5, activations, jnp.float32, 0.0, False)
-    x = numbers(3, 4)
-    variables = module.init(jax.random.key(0), x, deterministic=True)
-    kernels = jax.tree.map(np.asarray, variables['params'])
-    return x, kernels, module.apply(variables, x, deterministic=True)
-
-  def test_one_activation(self):
-    x, kernels, y = self.apply(('relu',))
-    assert set(kernels) == {'wi', 'wo'}
-    expected = np.maximum(x @ kernels['wi']['kernel'], 0)
-    np.testing.assert_allclose(y, expected @ kernels['wo']['kernel'], atol=1e-6)
+def test_mlp_of_one_activation():
+  module = layers.GatedMlp(5, ('relu',), jnp.float32, 0.0, False)
+  x = numbers(3, 4)
+  variables = module.init(jax.random.key(0), x, deterministic=True)
+  kernels = jax.tree.map(np.asarray, variables['params'])
+  assert set(kernels) == {'wi', 'wo'}
+  expected = np.maximum(x @ kernels['wi']['kernel'], 0)
+  np.testing.assert_allclose(
+      module.apply(variables, x, deterministic=True),
+      expected @ kernels['wo']['kernel'],
+      atol=1e-6,
+  )
 
 
-class TestAttention:
-  HEADS, HEAD_DIM, EMBED, SLOTS = 2, 8, 12, 5
-
-  def make(self, dropout_rate=0.0):
-    module = layers.Attention(
-        self.HEADS, self.HEAD_DIM, self.EMBED, jnp.float32, dropout_rate
-    )
-    out = numbers(self.HEADS * self.HEAD_DIM, self.EMBED, start=77)
-    return module, {'params': {'out': {'kernel': out}}}
-
-  def inputs(self, length=3):
-    shape = (self.HEADS, self.HEAD_DIM, self.SLOTS)
-    query = numbers(length, self.HEADS, self.HEAD_DIM)
-    return query, kv_cache.KeysValues(
-        numbers(*shape, start=200), numbers(*shape, start=400)
-    )
-
-  def test_dropout_is_shared_by_queries(self):
-    """Equal queries stay equal, because a key is dropped for all of them."""
-    module, variables = self.make(dropout_rate=0.5)
-    query, keys_values = self.inputs(length=1)
-    query = jnp.repeat(query, 4, axis=0)
-    attend = lambda seed: module.apply(
-        variables,
-        query,
-        keys_values,
-        mask=np.ones(self.SLOTS, bool),
-        deterministic=False,
-        rngs={'dropout': jax.random.key(seed)},
-        method='attend',
-    )
-    for seed in range(3):
-      y = attend(seed)
-      np.testing.assert_array_equal(y, np.broadcast_to(y[0], y.shape))
-    assert not np.array_equal(attend(0), attend(1))
+def test_attention_dropout_is_shared_by_queries():
+  """Equal queries stay equal, because a key is dropped for all of them."""
+  heads, head_dim, embed, slots = 2, 8, 12, 5
+  module = layers.Attention(heads, head_dim, embed, jnp.float32, 0.5)
+  variables = {
+      'params': {'out': {'kernel': numbers(heads * head_dim, embed, start=77)}}
+  }
+  keys_values = kv_cache.KeysValues(
+      numbers(heads, head_dim, slots, start=200),
+      numbers(heads, head_dim, slots, start=400),
+  )
+  attend = lambda seed: module.apply(
+      variables,
+      jnp.repeat(numbers(1, heads, head_dim), 4, axis=0),
+      keys_values,
+      mask=np.ones(slots, bool),
+      deterministic=False,
+      rngs={'dropout': jax.random.key(seed)},
+      method='attend',
+  )
+  for seed in range(3):
+    y = attend(seed)
+    np.testing.assert_array_equal(y, np.broadcast_to(y[0], y.shape))
+  assert not np.array_equal(attend(0), attend(1))

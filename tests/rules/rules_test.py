@@ -124,6 +124,15 @@ class TestEveryRule:
     found = rule(scores, draft, jnp.zeros((64, 2)))
     assert not np.any(found.num_accepted)
 
+  @pytest.mark.parametrize('rule', EXACT[:2], ids=by_name)
+  def test_equal_distributions_accept_everything(self, rule):
+    """With the largest uniform, whatever the rounding."""
+    scores, draft, _ = random_arguments(200, 3)
+    draft = draft.replace(probs=scores.probs[:, :-1], is_point_mass=None)
+    largest = jnp.full((200, 3), 1 - 2.0**-24, jnp.float32)
+    found = rule(scores, draft, largest)
+    np.testing.assert_array_equal(found.num_accepted, draft.lengths)
+
   @pytest.mark.parametrize('rule', [*EXACT, *LOSSY], ids=by_name)
   def test_greedy_drafts_are_kept_up_to_the_first_other_token(self, rule):
     """At temperature 0, with equal rules for every uniform."""

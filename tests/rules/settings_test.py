@@ -35,7 +35,7 @@ from speculative_t5x.loading.drafters import source
 from speculative_t5x.tasks import ende
 from tests import repeat_last
 
-include 'configs/runs/{job}.gin'
+include 'configs/runs/eval.gin'
 include 'configs/rules/{rule}.gin'
 
 MIXTURE_OR_TASK_NAME = 'bulletins_ende'
@@ -51,70 +51,52 @@ source.WithoutParameters:
 """
 
 
-@pytest.fixture(scope='module')
-def target(tmp_path_factory):
-  """Returns the folder of a target's checkpoint."""
-  folder = tmp_path_factory.mktemp('pair') / 'target'
-  checkpoints.save(folder, 1, tiny.params(CONFIG))
-  return folder
-
-
 @pytest.fixture
-def run(target, tmp_path, capsys):
-  """Returns a function that runs a job with the gin file of a rule."""
+def run_eval(tmp_path):
+  """Returns a function that runs the eval job with the gin file of a rule."""
 
-  def run(job, rule, *flags):
-    gin_file = tmp_path / f'{job}_{rule}.gin'
-    gin_file.write_text(_GIN.format(job=job, rule=rule))
-    output = tmp_path / f'{job}_{rule}'
-    with compilation.unchecked_types():  # walltime lowers programs
-      status = main.main(
-          [
-              job,
-              f'--gin_file={gin_file}',
-              f'--gin.CHECKPOINT_PATH={target}',
-              f'--output_dir={output}',
-              *flags,
-          ]
-      )
-    found = capsys.readouterr()
-    assert status == 0, found.err
+  def run(rule, *flags):
+    gin_file, output = tmp_path / 'job.gin', tmp_path / 'output'
+    gin_file.write_text(_GIN.format(rule=rule))
+    checkpoints.save(tmp_path / 'target', 1, tiny.params(CONFIG))
+    status = main.main(
+        [
+            'eval',
+            f'--gin_file={gin_file}',
+            f'--gin.CHECKPOINT_PATH={tmp_path / "target"}',
+            f'--output_dir={output}',
+            *flags,
+        ]
+    )
+    assert status == 0
     lines = (output / 'results.jsonl').read_text().splitlines()
-    return output, [json.loads(line) for line in lines], found.out
+    return output, [json.loads(line) for line in lines]
 
   return run
 
 
-_ALL = '--gin.LENIENCE=0.0'
-_BOTH = '--gin.TEMPERATURE=(0.0, 1.0)'
-
-
 class TestJobs:
 
-  def test_eval_with_lenience(self, run):
+  def test_eval_with_lenience(self, run_eval, capsys):
     """Its greedy outputs differ, and need not equal those of plain decoding."""
-    _, records, shown = run('eval', 'lenience', _ALL, _BOTH)
+    _, records = run_eval(
+        'lenience', '--gin.LENIENCE=0.0', '--gin.TEMPERATURE=(0.0, 1.0)'
+    )
     for record in records:
       assert record['verification'] == {'rule': LENIENCE, 'lenience': 0.0}
       assert record['lossless'] is False
       assert record['greedy'] is None
       assert record['accepted_per_tested'] == 1
-    assert f'rule {LENIENCE}, not lossless' in ' '.join(shown.split())
+    shown = ' '.join(capsys.readouterr().out.split())
+    assert f'rule {LENIENCE}, not lossless' in shown
 
-  def test_infer(self, run):
-    _, (record,), _ = run('infer', 'typical_acceptance')
-    assert record['lossless'] is False
-    rule = 'typical_acceptance(epsilon=0.09, delta=0.3)'
-    assert record['verification']['rule'] == rule
-
-  @pytest.mark.parametrize(
-      ('rule', 'flags', 'message'),
-      [('block', [], 'decisions of the rule block are not known')],
-  )
-  def test_compare_refuses(self, run, target, capsys, rule, flags, message):
-    output, *_ = run('eval', rule, '--gin.TEMPERATURE=1.0', *flags)
+  def test_compare_refuses_a_rule_that_it_cannot_explain(
+      self, run_eval, capsys
+  ):
+    output, _ = run_eval('block', '--gin.TEMPERATURE=1.0')
     status = main.main(['compare', f'--first={output}', f'--second={output}'])
     assert status != 0
+    message = 'decisions of the rule block are not known'
     assert message in ' '.join(capsys.readouterr().err.split())
 
 

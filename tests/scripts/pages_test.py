@@ -44,16 +44,10 @@ def test_pages_show_the_records(capsys):
 @pytest.mark.parametrize(
     ('record', 'number', 'page'),
     [
-        ('eval_bulletins.jsonl', r'"speedup": [\d.]+', 'README.md'),
         ('walltime_multi30k.jsonl', r'"speedup": [\d.]+', 'docs/results.md'),
         ('row_products.json', r'"1": [\d.]+', 'docs/results.md'),
         ('draft_lengths.ndjson', r'"speedup": [\d.]+', 'docs/choosing.md'),
         ('multi30k/losses.ndjson', r'"bleu": [\d.]+', 'multi30k/README.md'),
-        (
-            'training/bulletins_target/history.json',
-            r'"accuracy": [\d.]+',
-            'MODEL_CARD.md',
-        ),
         (
             'tpu_preflight/v4_xl/tpu_preflight.json',
             r'"cycles": \d+',

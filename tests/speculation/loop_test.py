@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the decoding loop: forced steps, accounting, keys and formulas."""
+"""Tests of the decoding loop: forced steps, accounting and keys."""
 
 import dataclasses
 import functools
@@ -14,7 +14,6 @@ import pytest
 
 from speculative_t5x.decoder import counts as counts_lib
 from speculative_t5x.drafters import draft_model
-from speculative_t5x.drafters import nothing
 from speculative_t5x.networks import t5
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import loop as loop_lib
@@ -27,7 +26,6 @@ from speculative_t5x.testing import table_model
 
 EOS = t5.SPECIAL_IDS.end
 A, B, C = 2, 3, 0
-ROW_FIELDS = ('sequences', 'num_tokens', 'has_ended', 'log_probs', 'num_calls')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -223,7 +221,9 @@ class TestForcedStep:
   def test_ended_row_is_unchanged(self):
     before = scripted_step([A, EOS])
     after = scripted_step([B, B], state=before)
-    assert_same(results(after), results(before))
+    for name in ('sequences', 'num_tokens', 'log_probs', 'num_calls'):
+      np.testing.assert_array_equal(getattr(after, name), getattr(before, name))
+    assert counts(after) == counts(before)
 
 
 class TestDecoderInputs:
@@ -252,59 +252,38 @@ def tables():
 
 
 class TabularLoop:
-  """Speculative and plain loops on tables, compiled once per batch size."""
+  """The loop on tables, compiled once for all that is data."""
 
-  def __init__(self, num_decodes=1, rescale_log_probs=True):
+  def __init__(self):
     self.num_traces = 0
-    self._num_decodes = num_decodes
-    self._rescale = rescale_log_probs
-    self._drafter = draft_model.DraftModel(
-        table_model.Model(VOCAB), GAMMA, VOCAB
+    self._run = jax.jit(self._decode)
+
+  def decode(self, *, limits=LENGTH, seed=0, **sampling):
+    """Returns the last states and the number of steps."""
+    limits = jnp.broadcast_to(jnp.asarray(limits, jnp.int32), (ROWS,))
+    state, work, _ = jax.device_get(
+        self._run(
+            tables(),
+            limits,
+            jnp.int32(seed),
+            sampling_lib.Sampling(**sampling),
+        )
     )
-    self._jit_speculative = jax.jit(self._speculative)
-    self._jit_plain = jax.jit(self._plain)
+    return state, int(work.num_steps)
 
-  def speculative(self, **arguments):
-    return self._call(self._jit_speculative, **arguments)
-
-  def plain(self, **arguments):
-    return self._call(self._jit_plain, **arguments)
-
-  def _call(
-      self, run, *, example_ids=None, limits=LENGTH, seed=0, both=None, **rules
-  ):
-    if example_ids is None:
-      example_ids = np.arange(ROWS)
-    example_ids = jnp.asarray(example_ids, jnp.int32)
-    limits = jnp.broadcast_to(jnp.asarray(limits, jnp.int32), example_ids.shape)
-    rules = sampling_lib.Sampling(**rules)
-    both = tables() if both is None else both
-    state, work, statistics = jax.device_get(
-        run(both, example_ids, limits, jnp.int32(seed), rules)
-    )
-    found = types.SimpleNamespace(**vars(state), statistics=statistics)
-    return found, int(work.num_steps)
-
-  def _decode(self, drafter, both, example_ids, limits, seed, rules):
+  def _decode(self, both, limits, seed, sampling):
     self.num_traces += 1
+    model = table_model.Model(VOCAB)
+    drafter = draft_model.DraftModel(model, GAMMA, VOCAB)
     setup = state_lib.Setup(
-        table_model.Model(VOCAB), both[0], rules, drafter, both[1], rules,
-        rescale_log_probs=self._rescale,
-    )  # fmt: skip
-    begun = state_lib.begin(
-        setup,
-        example_ids % TABLES,
-        state_lib.row_keys(seed, example_ids, self._num_decodes),
-        jnp.repeat(limits, self._num_decodes),
-        length=LENGTH,
+        model, both[0], sampling, drafter, both[1], sampling
     )
-    return loop_lib.decode(setup, begun, outcome_lib.COUNTING)
-
-  def _speculative(self, *args):
-    return self._decode(self._drafter, *args)
-
-  def _plain(self, *args):
-    return self._decode(nothing.Nothing(), *args)
+    ids = jnp.arange(ROWS, dtype=jnp.int32)
+    begun = state_lib.begin(
+        setup, ids % TABLES, state_lib.row_keys(seed, ids), limits,
+        length=LENGTH,
+    )  # fmt: skip
+    return loop_lib.decode(setup, begun)
 
 
 @pytest.fixture(scope='module')
@@ -312,74 +291,47 @@ def loop():
   return TabularLoop()
 
 
-@pytest.fixture(scope='module')
-def whole(loop):
-  return loop.speculative(seed=2)[0]
+class TestLoop:
+  """See `properties_test.py` and `refill_test.py` for rows in other batches."""
 
-
-def results(state, rows=slice(None)):
-  """Returns all results of some rows."""
-  fields = [getattr(state, name) for name in ROW_FIELDS] + [state.statistics]
-  return jax.tree.map(lambda x: x[rows], fields)
-
-
-def assert_same(one, two):
-  jax.tree.map(np.testing.assert_array_equal, one, two)
-
-
-class TestBatchIndependence:
-  """Tier 6, exact: the sample of a row does not depend on other rows."""
-
-  def test_among_others_in_another_order(self, loop, whole):
-    order = np.random.default_rng(6).permutation(ROWS)
-    ids = np.where(order % 2, order + 1000, order)
-    state, num_steps = loop.speculative(seed=2, example_ids=ids)
-    same = order % 2 == 0
-    assert_same(results(state, same), results(whole, order[same]))
-    assert num_steps == state.num_calls.max()
-
-  def test_with_padding_rows(self, loop, whole):
+  def test_padding_rows_have_nothing_and_take_no_step(self, loop):
+    whole, _ = loop.decode(seed=2)
     is_padding = np.arange(ROWS) % 3 == 1
     limits = np.where(is_padding, 0, LENGTH)
-    state, num_steps = loop.speculative(seed=2, limits=limits)
-    assert_same(results(state, ~is_padding), results(whole, ~is_padding))
-    *fields, stats = results(state, is_padding)
-    sequences, num_tokens, has_ended, log_probs, num_calls = fields
-    assert has_ended.all()
-    for zeros in (sequences, num_tokens, log_probs, num_calls):
-      assert not zeros.any()
-    assert not any(x.any() for x in jax.tree.leaves(stats))
-    assert num_steps == state.num_calls[~is_padding].max()
+    state, num_steps = loop.decode(seed=2, limits=limits)
+    assert num_steps == state.num_calls.max()
+    for name in ('sequences', 'num_tokens', 'log_probs', 'num_calls'):
+      found, expected = getattr(state, name), getattr(whole, name)
+      np.testing.assert_array_equal(found[~is_padding], expected[~is_padding])
+      assert not found[is_padding].any()
+    assert loop.decode(limits=0)[1] == 0
 
-  def test_only_padding_rows_take_no_step(self, loop):
-    state, num_steps = loop.speculative(limits=0)
-    assert num_steps == 0
-    assert not state.sequences.any()
-
-  def test_lower_limit_gives_the_same_beginning(self, loop, whole):
+  def test_lower_limit_gives_the_same_beginning(self, loop):
     """Draft tokens beyond a limit do not change the tokens before it."""
-    state, _ = loop.speculative(seed=2, limits=5)
+    whole, _ = loop.decode(seed=2)
+    state, _ = loop.decode(seed=2, limits=5)
     np.testing.assert_array_equal(
         state.sequences[:, :5], whole.sequences[:, :5]
     )
     assert np.all(state.num_tokens == np.minimum(whole.num_tokens, 5))
 
-  def test_example_id_and_seed_matter(self, loop, whole):
-    other, _ = loop.speculative(seed=3)
-    assert np.mean(np.any(other.sequences != whole.sequences, axis=1)) > 0.7
-    # These have the same table and other ids.
-    ids = np.arange(ROWS) + 10 * TABLES
-    other, _ = loop.speculative(seed=2, example_ids=ids)
-    assert np.mean(np.any(other.sequences != whole.sequences, axis=1)) > 0.7
+  def test_greedy_scores_are_exactly_zero(self, loop):
+    state, _ = loop.decode(temperature=0.0)
+    assert not state.log_probs.any()
 
-  def test_decodes_of_an_example(self, whole):
-    several = TabularLoop(num_decodes=3)
-    state, _ = several.speculative(seed=2)
-    by_decode = state.sequences.reshape(ROWS, 3, LENGTH)
-    np.testing.assert_array_equal(by_decode[:, 0], whole.sequences)
-    for one, two in ((0, 1), (0, 2), (1, 2)):
-      is_other = np.any(by_decode[:, one] != by_decode[:, two], axis=1)
-      assert is_other.mean() > 0.7
+  def test_model_is_traced_once(self, loop):
+    outputs = set()
+    for i in range(10):
+      state, _ = loop.decode(
+          seed=i,
+          temperature=0.5 + 0.2 * i,
+          topk=0 if i % 2 else 2 + i,
+          topp=0.0 if i % 3 else 1 - 0.05 * i,
+          limits=LENGTH - i,
+      )
+      outputs.add(state.sequences.tobytes())
+    assert loop.num_traces == 1
+    assert len(outputs) == 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -408,170 +360,46 @@ class Prompted(table_model.Model):
     return contracts.Started(inputs[:, 0], cache, offsets, first)
 
 
-class TestPrompts:
-  """A model whose first position is not 0, and another one in each row."""
-
-  NUM_DECODES = 2
-  PROMPTS = np.array(
+def test_prompts_that_end_at_different_positions():
+  """The first position is not 0, and another one in each row."""
+  prompts = np.array(
       [[0, 1, 3, 0, 0], [1, 3, 2, 4, 3], [2, 2, 4, 2, 0], [3, 3, 3, 3, 2]],
       np.int32,
   )
-
-  def decode(self, temperature, drafter, both):
-    model = Prompted(VOCAB)
-    rules = sampling_lib.Sampling(temperature)
-    if drafter is None:
-      drafter = draft_model.DraftModel(model, GAMMA, VOCAB)
-    target, draft = map(jnp.asarray, both)
-    setup = state_lib.Setup(model, target, rules, drafter, draft, rules)
-    rows = len(self.PROMPTS) * self.NUM_DECODES
-
-    @jax.jit
-    def run(prompts):
-      keys = state_lib.row_keys(
-          jnp.int32(0), jnp.arange(len(prompts)), self.NUM_DECODES
-      )
-      limits = jnp.full((rows,), LENGTH, jnp.int32)
-      begun = state_lib.begin(setup, prompts, keys, limits, length=LENGTH)
-      return loop_lib.decode(setup, begun, outcome_lib.COUNTING)
-
-    state, _, statistics = jax.device_get(run(self.PROMPTS))
-    return state, statistics
-
-  @pytest.mark.parametrize('drafter', [None, nothing.Nothing()])
-  def test_greedy_tokens(self, drafter):
-    state, _ = self.decode(0.0, drafter, tables())
-    for row, tokens in enumerate(state.sequences):
-      table, size, *prompt = self.PROMPTS[row // self.NUM_DECODES].tolist()
-      fed = [0, *prompt[:size]]
-      for token in tokens[: state.num_tokens[row]]:
-        assert token == tables()[0][table, fed[-2], fed[-1]].argmax()
-        fed.append(token)
-
-
-class TestRowKeys:
-
-  def test_threefry_whatever_the_default(self):
-    make = lambda: state_lib.row_keys(jnp.int32(5), jnp.arange(3), 2)
-    expected = make()
-    before = jax.config.jax_default_prng_impl
-    jax.config.update('jax_default_prng_impl', 'unsafe_rbg')
-    try:
-      keys = make()
-      uniforms = loop_lib.uniform_table(keys, jnp.arange(6), 2, 4)
-    finally:
-      jax.config.update('jax_default_prng_impl', before)
-    assert 'fry' in str(jax.random.key_impl(keys))
-    np.testing.assert_array_equal(
-        jax.random.key_data(keys), jax.random.key_data(expected)
-    )
-    np.testing.assert_array_equal(
-        uniforms, loop_lib.uniform_table(expected, jnp.arange(6), 2, 4)
-    )
-
-
-class TestScores:
-
-  @staticmethod
-  def expected(state, log_probs):
-    """Returns sums over the tokens of each row of log-probabilities."""
-    scores = []
-    for row, num in zip(state.sequences, state.num_tokens):
-      fed = [0, 0, *row[:num]]
-      table = log_probs[len(scores) % TABLES]
-      scores.append(
-          sum(table[fed[i], fed[i + 1], fed[i + 2]] for i in range(num))
-      )
-    return np.array(scores)
-
-  @pytest.mark.parametrize('way', ['speculative', 'plain'])
-  def test_greedy_scores_are_exactly_zero(self, loop, way):
-    state, _ = getattr(loop, way)(temperature=0.0)
-    np.testing.assert_array_equal(state.log_probs, np.zeros(ROWS))
-
-  @pytest.mark.parametrize('way', ['speculative', 'plain'])
-  def test_scores_of_the_models_own_distribution(self, way):
-    own = TabularLoop(rescale_log_probs=False)
-    target = tables()[0].astype(np.float64)
-    log_probs = target - np.log(np.exp(target).sum(-1, keepdims=True))
-    for rules in (dict(temperature=0.0), dict(temperature=2.0, topk=2)):
-      state, _ = getattr(own, way)(**rules)
-      np.testing.assert_allclose(
-          state.log_probs, self.expected(state, log_probs), rtol=1e-4
-      )
-
-  def test_greedy_decoding_is_plain_decoding(self, loop):
-    """Tier 5, exact: a table rounds equally in blocks of any size."""
-    speculative, _ = loop.speculative(temperature=0.0)
-    plain, _ = loop.plain(temperature=0.0)
-    np.testing.assert_array_equal(speculative.sequences, plain.sequences)
-
-
-# Context-free distributions without an end.
-TARGET_PROBS = np.array([0.05, 0, 0.4, 0.25, 0.1, 0.2])
-DRAFT_PROBS = np.array([0.15, 0, 0.2, 0.35, 0.3, 0.0])
-ALPHA = np.minimum(TARGET_PROBS, DRAFT_PROBS).sum()
-CONSTANT_GAMMA, NUM_CALLS, NUM_ROWS = 4, 20, 6000
-
-
-@functools.cache
-def constant_run():
-  """Makes a fixed number of calls of many rows with constant distributions."""
-  target = Constant(6)
-  length = NUM_CALLS * (CONSTANT_GAMMA + 1) + CONSTANT_GAMMA
-  rules = sampling_lib.Sampling(1.0)
+  num_decodes, model = 2, Prompted(VOCAB)
+  greedy = sampling_lib.Sampling(0.0)
+  drafter = draft_model.DraftModel(model, GAMMA, VOCAB)
 
   @jax.jit
-  def decode(target_logits, draft_logits):
-    setup = state_lib.Setup(
-        target, target_logits, rules,
-        draft_model.DraftModel(target, CONSTANT_GAMMA, 6), draft_logits, rules,
-    )  # fmt: skip
-    begun = state_lib.begin(
-        setup,
-        None,
-        state_lib.row_keys(jnp.int32(0), jnp.arange(NUM_ROWS)),
-        jnp.full((NUM_ROWS,), length, jnp.int32),
-        length=length,
-    )
-    run = loop_lib.start(begun, outcome_lib.COUNTING)
-    return loop_lib.advance(setup, run, NUM_CALLS, fold=outcome_lib.COUNTING)[0]
+  def run(target, draft):
+    setup = state_lib.Setup(model, target, greedy, drafter, draft, greedy)
+    keys = state_lib.row_keys(0, jnp.arange(len(prompts)), num_decodes)
+    limits = jnp.full((len(keys),), LENGTH, jnp.int32)
+    begun = state_lib.begin(setup, prompts, keys, limits, length=LENGTH)
+    return loop_lib.decode(setup, begun)[0]
 
-  with np.errstate(divide='ignore'):
-    logits = [
-        jnp.asarray(np.log(distribution), jnp.float32)
-        for distribution in (TARGET_PROBS, DRAFT_PROBS)
-    ]
-  run = jax.device_get(decode(*logits))
-  return types.SimpleNamespace(**vars(run.state), statistics=run.kept)
+  state = jax.device_get(run(*tables()))
+  for row, tokens in enumerate(state.sequences):
+    table, size, *prompt = prompts[row // num_decodes].tolist()
+    fed = [0, *prompt[:size]]
+    for token in tokens[: state.num_tokens[row]]:
+      assert token == tables()[0][table, fed[-2], fed[-1]].argmax()
+      fed.append(token)
 
 
-@pytest.mark.usefixtures('optimized')
-class TestFormulas:
-  """Tier 7: each bound is exceeded with probability at most 1e-6."""
-
-  def test_acceptance_is_the_shared_mass(self):
-    """Corollary 3.6, with bounds by Hoeffding and Azuma."""
-    stats = constant_run().statistics
-    accepted = (stats.accepted_histogram @ np.arange(CONSTANT_GAMMA + 1)).sum()
-    tested = accepted + stats.num_rejections.sum()
-    most = NUM_ROWS * NUM_CALLS * CONSTANT_GAMMA
-    bound = math.sqrt(most * math.log(2e6) / 2) / tested
-    print(f'{accepted / tested:.4f}, alpha {ALPHA:.4f}, bound {bound:.4f}')
-    assert bound < 0.01
-    assert abs(accepted / tested - ALPHA) <= bound
-
-  def test_model_is_traced_once(self, loop, whole):
-    num_traces = loop.num_traces
-    outputs = {whole.sequences.tobytes()}
-    for i in range(10):
-      state, _ = loop.speculative(
-          seed=i,
-          temperature=0.5 + 0.2 * i,
-          topk=0 if i % 2 else 2 + i,
-          topp=0.0 if i % 3 else 1 - 0.05 * i,
-          limits=LENGTH - i,
-      )
-      outputs.add(state.sequences.tobytes())
-    assert loop.num_traces == num_traces
-    assert len(outputs) == 11
+def test_keys_are_threefry_whatever_the_default():
+  make = lambda: state_lib.row_keys(jnp.int32(5), jnp.arange(3), 2)
+  expected = make()
+  before = jax.config.jax_default_prng_impl
+  jax.config.update('jax_default_prng_impl', 'unsafe_rbg')
+  try:
+    keys = make()
+    uniforms = loop_lib.uniform_table(keys, jnp.arange(6), 2, 4)
+  finally:
+    jax.config.update('jax_default_prng_impl', before)
+  np.testing.assert_array_equal(
+      jax.random.key_data(keys), jax.random.key_data(expected)
+  )
+  np.testing.assert_array_equal(
+      uniforms, loop_lib.uniform_table(expected, jnp.arange(6), 2, 4)
+  )

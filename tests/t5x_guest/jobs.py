@@ -113,16 +113,17 @@ def run_multi30k(script: str, *arguments, devices: int = 1, **paths):
 
 
 def multi30k_flags(
-    script: str, shared, output, *bindings: str, **paths
+    script: str, shared, output, *bindings: str, gin_file=None, **paths
 ) -> list[str]:
   """Returns the flags of the Multi30k configuration with the oracle's pair.
 
   Args:
     script: 'eval' or 'infer'.
-    shared: the folder of shared test data.
-    output: folder of the results.
+    shared: The folder of shared test data.
+    output: The folder of the results.
     *bindings: `NAME=VALUE` for gin, after all else.
-    **paths: of `data`, `target` or `draft`, in place of the shared ones.
+    gin_file: Another file after the job's own.
+    **paths: Paths of `data`, `target` or `draft`, in place of the shared ones.
   """
   oracle = shared / 't5x_oracle'
   target = paths.get('target', oracle / 'target/t5x_orbax/checkpoint_2500')
@@ -138,6 +139,7 @@ def multi30k_flags(
     settings.append(f'NUM_EXAMPLES={NUM_EXAMPLES}')
   return [
       f'--gin_file=configs/t5x/{script}_multi30k.gin',
+      *([f'--gin_file={gin_file}'] if gin_file else []),
       *(f'--gin.{setting}' for setting in [*settings, *bindings]),
   ]
 

@@ -11,7 +11,6 @@ import re
 
 from matplotlib import axes as axes_lib
 from matplotlib import figure as figure_lib
-from matplotlib import lines
 from matplotlib import patches
 from rich import cells
 from rich import color as color_lib
@@ -72,37 +71,26 @@ def _draw_row(
   x = _MARGIN
   for segment in row:
     look = segment.style or style_lib.Style.null()
+    width = segment.cell_length * _STEP
     # Word by word: pixels round the widths of characters, which adds up.
     for word in re.finditer(r'\S+', segment.text):
       before = cells.cell_len(segment.text[: word.start()])
-      _draw_word(axes, word[0], look, x + before * _STEP, baseline)
-    width = segment.cell_length * _STEP
-    _draw_marks(axes, look, x, baseline, width)
+      axes.text(
+          x + before * _STEP, baseline, word[0], family=_FONT, size=_SIZE,
+          color=_hex(look.color) or 'black', parse_math=False,
+          weight='bold' if look.bold else 'normal',
+      )  # fmt: skip
+    if ground := _hex(look.bgcolor):
+      low, height = baseline - _BOTTOM * _SIZE, (_BOTTOM - _TOP) * _SIZE
+      ground = patches.Rectangle(
+          (x, low), width, height, color=ground, linewidth=0
+      )
+      axes.add_patch(ground)
+    for is_on, rise in ((look.strike, _STRIKE), (look.underline, _UNDERLINE)):
+      if is_on:
+        ends, heights = (x, x + width), [baseline - rise * _SIZE] * 2
+        axes.plot(ends, heights, color=_hex(look.color), linewidth=0.8)
     x += width
-
-
-def _draw_word(
-    axes: axes_lib.Axes, word: str, look: style_lib.Style, x: float, y: float
-) -> None:
-  axes.text(
-      x, y, word, family=_FONT, size=_SIZE, color=_hex(look.color) or 'black',
-      weight='bold' if look.bold else 'normal', parse_math=False,
-  )  # fmt: skip
-
-
-def _draw_marks(
-    axes: axes_lib.Axes, look: style_lib.Style, x: float, y: float, width: float
-) -> None:
-  if ground := _hex(look.bgcolor):
-    low, height = y - _BOTTOM * _SIZE, (_BOTTOM - _TOP) * _SIZE
-    axes.add_patch(
-        patches.Rectangle((x, low), width, height, color=ground, linewidth=0)
-    )
-  for is_on, rise in ((look.strike, _STRIKE), (look.underline, _UNDERLINE)):
-    if is_on:
-      ends, heights = (x, x + width), [y - rise * _SIZE] * 2
-      color = _hex(look.color)
-      axes.add_line(lines.Line2D(ends, heights, color=color, linewidth=0.8))
 
 
 def _hex(color: color_lib.Color | None) -> str | None:

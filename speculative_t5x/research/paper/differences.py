@@ -6,8 +6,8 @@ Legend: gamma (draft tokens per target call); c (time of a draft step over that
 of a target step, Definition 3.7).
 """
 
-import dataclasses
 import math
+from typing import NamedTuple
 
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import part_sums
@@ -20,14 +20,8 @@ _LEAST_EFFECT = 0.05  # smaller effects on the speedup are not mentioned
 _MAX_REASONS = 3  # that fit into a cell of a table
 
 
-@dataclasses.dataclass(frozen=True)
-class Effect:
-  """One cause of a difference between a measured and a published speedup.
-
-  Attributes:
-    words: describes the cause.
-    factor: factor by which it multiplies the speedup.
-  """
+class Effect(NamedTuple):
+  """A cause of a difference, and by what factor it multiplies the speedup."""
 
   words: str
   factor: float
@@ -50,6 +44,7 @@ def effects(row: published.Row, record: run_record.RunRecord) -> list[Effect]:
   ratio = row.measured / float(predicted)
   words = f"the paper's speedup is {ratio:.2f} times that of Theorem 3.8"
   found = [Effect(words, 1 / ratio)]
+  tokens, verify = record.tokens_per_target_call, record.verify_cost_ratio
   if alpha is not None:
     side = 'above' if alpha > row.alpha else 'below'
     words = f"alpha is {abs(alpha - row.alpha):.2f} {side} the paper's"
@@ -59,17 +54,14 @@ def effects(row: published.Row, record: run_record.RunRecord) -> list[Effect]:
     words = f"c is {cost / row.cost_coefficient:.1f} times the paper's"
     theirs = gamma * row.cost_coefficient + 1
     found.append(Effect(words, theirs / (gamma * cost + 1)))
-  tokens = record.tokens_per_target_call
   if tokens is not None and alpha is not None:
     expected = float(theory.expected_tokens(alpha, gamma))
     words = f'{tokens:.2f} tokens per call, {expected:.2f} by Equation (1)'
     found.append(Effect(words, tokens / expected))
-  verify = record.verify_cost_ratio
   if cost is not None and verify is not None:
     words = f'verification takes {verify:.1f} target steps'
     found.append(Effect(words, (gamma * cost + 1) / (gamma * cost + verify)))
-  parts = record.encoder_s, cost, tokens, record.bound_speedup
-  if None not in parts:
+  if None not in (record.encoder_s, cost, tokens, record.bound_speedup):
     found += _part_effects(gamma, record)
   efficiency = record.loop_efficiency
   if efficiency is not None:
@@ -91,21 +83,17 @@ def _part_effects(gamma: int, record: run_record.RunRecord) -> list[Effect]:
       speculative_steps=record.speculative.loop_steps,
       gamma=gamma,
   )
-  return [
-      Effect(
-          f'the first draft step of a block takes {first:.2f} target steps,'
-          f' later ones {later:.2f}',
-          (gamma * later + record.verify_cost_ratio) / block,
+  factors = {
+      f'the first draft step of a block takes {first:.2f} target steps, later'
+      f' ones {later:.2f}': (gamma * later + record.verify_cost_ratio) / block,
+      f"the target's encoder takes {share:.0%} of plain decoding": (
+          bound * block / record.tokens_per_target_call
       ),
-      Effect(
-          f"the target's encoder takes {share:.0%} of plain decoding",
-          bound * block / record.tokens_per_target_call,
+      'the speed of the machine changed while the parts were timed': (
+          record.bound_speedup / bound
       ),
-      Effect(
-          'the speed of the machine changed while the parts were timed',
-          record.bound_speedup / bound,
-      ),
-  ]
+  }
+  return [Effect(*each) for each in factors.items()]
 
 
 def reasons(row: published.Row, record: run_record.RunRecord) -> list[Effect]:

@@ -9,8 +9,8 @@ the loop takes beyond its parts is shown at the end of each step.
 """
 
 from collections.abc import Sequence
-import dataclasses
 import enum
+from typing import NamedTuple
 
 from matplotlib import axes as axes_lib
 from matplotlib import figure as figure_lib
@@ -23,15 +23,12 @@ from speculative_t5x.research.measurement import part_sums
 class Kind(enum.StrEnum):
   """A part of the work on one example.
 
-  Attributes:
-    TARGET_ENCODER: runs once, before decoding.
-    DRAFT_ENCODER: runs once, before decoding.
-    DRAFT: a draft step, which makes one draft token.
-    TARGET_STEP: one target call, on one position in plain decoding, and on
-      gamma + 1 positions in verification.
-    COMMIT: the time of a step beyond its parts: committing tokens, other
-      bookkeeping of the loop, and cache misses because draft and target evict
-      each other. Sampling and the acceptance test are part of the steps.
+  The encoders run once, before decoding. A draft step makes one draft token. A
+  target step is one target call, on one position in plain decoding and on gamma
+  + 1 positions in verification; sampling and the acceptance test are part of
+  the steps. The commit is the time of a step beyond its parts: committing
+  tokens, other bookkeeping of the loop, and cache misses because draft and
+  target evict each other.
   """
 
   TARGET_ENCODER = 'target_encoder'
@@ -41,8 +38,7 @@ class Kind(enum.StrEnum):
   COMMIT = 'commit'
 
 
-@dataclasses.dataclass(frozen=True)
-class Span:
+class Span(NamedTuple):
   """A part and its time, in milliseconds from the start of the row."""
 
   kind: Kind
@@ -54,8 +50,7 @@ class Span:
     return self.start_ms + self.duration_ms
 
 
-@dataclasses.dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
   """One way to decode the example, as consecutive spans."""
 
   label: str
@@ -125,21 +120,15 @@ def _row(
   return Row(label, tuple(spans))
 
 
-@dataclasses.dataclass(frozen=True)
-class _Look:
-  name: str
-  colour: str
-  hatch: str
-
-
-# The colour stands for the model, and a hatch for its encoder. In grey the
-# target is dark, the draft is light, and the commit is nearly white.
+# The name, the colour and the hatch of each kind. The colour stands for the
+# model, and a hatch for its encoder. In grey the target is dark, the draft is
+# light, and the commit is nearly white.
 _LOOKS = {
-    Kind.TARGET_ENCODER: _Look('target encoder', '#0b4f8a', '////'),
-    Kind.DRAFT_ENCODER: _Look('draft encoder', '#e8911c', '\\\\\\\\'),
-    Kind.DRAFT: _Look('draft step', '#e8911c', ''),
-    Kind.TARGET_STEP: _Look('target step', '#0b4f8a', ''),
-    Kind.COMMIT: _Look('commit and rest of a step', '#d0d0d0', ''),
+    Kind.TARGET_ENCODER: ('target encoder', '#0b4f8a', '////'),
+    Kind.DRAFT_ENCODER: ('draft encoder', '#e8911c', '\\\\\\\\'),
+    Kind.DRAFT: ('draft step', '#e8911c', ''),
+    Kind.TARGET_STEP: ('target step', '#0b4f8a', ''),
+    Kind.COMMIT: ('commit and rest of a step', '#d0d0d0', ''),
 }
 _ROW_HEIGHT, _REST_HEIGHT = 0.34, 0.85  # inches
 _BAR = 0.72  # height of a bar over that of a row
@@ -173,12 +162,9 @@ def draw(rows: Sequence[Row]) -> figure_lib.Figure:
     drawn = {span.kind for row in rows for span in row.spans}
     handles = [
         patches.Patch(
-            facecolor=look.colour,
-            edgecolor='white',
-            hatch=look.hatch,
-            label=look.name,
+            facecolor=colour, edgecolor='white', hatch=hatch, label=name
         )
-        for kind, look in _LOOKS.items()
+        for kind, (name, colour, hatch) in _LOOKS.items()
         if kind in drawn
     ]
     figure.legend(
@@ -189,15 +175,15 @@ def draw(rows: Sequence[Row]) -> figure_lib.Figure:
 
 def _draw_row(axes: axes_lib.Axes, place: int, row: Row) -> None:
   points_per_ms = 72 * figure_style.PAGE_IN / axes.get_xlim()[1]
-  for kind, look in _LOOKS.items():
+  for kind, (_, colour, hatch) in _LOOKS.items():
     spans = [span for span in row.spans if span.kind == kind]
     widths = [points_per_ms * span.duration_ms for span in spans]
     axes.broken_barh(
         [(span.start_ms, span.duration_ms) for span in spans],
         (place - _BAR / 2, _BAR),
-        facecolor=look.colour,
+        facecolor=colour,
         edgecolor='white',
-        hatch=look.hatch,
+        hatch=hatch,
         linewidth=[_EDGE * (width >= _MIN_EDGED) for width in widths],
     )
   calls = row.num_target_calls
@@ -230,7 +216,7 @@ def to_trace_events(rows: Sequence[Row]) -> dict:
       events.append(
           {
               **where,
-              'name': _LOOKS[span.kind].name,
+              'name': _LOOKS[span.kind][0],
               'cat': str(span.kind),
               'ph': 'X',
               'ts': start_us,

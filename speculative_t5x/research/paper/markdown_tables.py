@@ -6,7 +6,8 @@ Legend: gamma (draft tokens per target call); c (time of a draft step over that
 of a target step, Definition 3.7); T (temperature).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import collections
+from collections.abc import Iterable, Sequence
 
 from speculative_t5x.research import run_record
 from speculative_t5x.research.paper import differences
@@ -27,40 +28,28 @@ _NOTE = (
     " column has the largest causes of the difference from the paper's EMP, of"
     ' 5% or more, each with its factor.'
 )
-_HEADER_2_AND_4 = (
-    'task', 'draft', 'T', 'gamma', 'acceptance', 'alpha', "paper's alpha", 'c',
-    "paper's c", 'EXP', "paper's EXP", 'EMP', "paper's EMP", 'verdict',
-    'tokens/call', 'Eq. (1)', 'bound', 'efficiency', 'why it differs',
-)  # fmt: skip
 _HEADLINE_2_AND_4 = 'task', 'draft', 'T', 'EMP', "paper's EMP", 'verdict'
 
 
 def table_1() -> markdown.Page:
   """Returns Table 1: the factors of Theorems 3.8 and 3.11, and the paper's."""
-  header = (
-      'alpha', 'gamma', 'operations', "paper's operations", 'speed',
-      "paper's speed", 'agrees',
-  )  # fmt: skip
-  table = markdown.table(header, map(_factors, published.TABLE_1))
-  return markdown.page([table])
+  return markdown.page([markdown.table(map(_factors, published.TABLE_1))])
 
 
-def _factors(row: published.Factors) -> list[str]:
+def _factors(row: published.Factors) -> markdown.Row:
   operations = float(theory.operations_factor(row.alpha, row.gamma, 0))
   speed = float(theory.walltime_factor(row.alpha, row.gamma, 0))
-  agrees = (cells.number(operations), cells.number(speed)) == (
-      cells.number(row.operations),
-      cells.number(row.speed),
-  )
-  return [
-      f'{row.alpha:g}',
-      str(row.gamma),
-      cells.number(operations, 4),
-      cells.number(row.operations),
-      cells.number(speed, 4),
-      cells.number(row.speed),
-      'yes' if agrees else 'no',
-  ]
+  ours, paper = (operations, speed), (row.operations, row.speed)
+  agrees = [*map(cells.number, ours)] == [*map(cells.number, paper)]
+  return {
+      'alpha': f'{row.alpha:g}',
+      'gamma': str(row.gamma),
+      'operations': cells.number(operations, 4),
+      "paper's operations": cells.number(row.operations),
+      'speed': cells.number(speed, 4),
+      "paper's speed": cells.number(row.speed),
+      'agrees': 'yes' if agrees else 'no',
+  }
 
 
 def pair_simulated(records: Iterable[run_record.RunRecord]) -> Pairing:
@@ -76,15 +65,10 @@ def pair_simulated(records: Iterable[run_record.RunRecord]) -> Pairing:
       (x.drafter.name, x.temperature, x.gamma, x.simulated_acceptance): x
       for x in records
   }
-  return [
-      (
-          row,
-          found.get(
-              (f't5_1_1_{row.draft}', row.temperature, row.gamma, row.alpha)
-          ),
-      )
-      for row in published.TABLES_2_AND_4
-  ]
+  key = lambda row: (
+      f't5_1_1_{row.draft}', row.temperature, row.gamma, row.alpha
+  )  # fmt: skip
+  return [(row, found.get(key(row))) for row in published.TABLES_2_AND_4]
 
 
 def tables_2_and_4(pairing: Pairing) -> markdown.Page:
@@ -99,51 +83,50 @@ def tables_2_and_4(pairing: Pairing) -> markdown.Page:
   """
   measured = [record for _, record in pairing if record is not None]
   rows = [_compare(*pair) for pair in pairing]
-  table = markdown.with_headline(_HEADER_2_AND_4, rows, _HEADLINE_2_AND_4)
+  table = markdown.with_headline(rows, _HEADLINE_2_AND_4)
   setups = f'{walltime_summary.setup(measured)} {_paper_setup()}'
   return markdown.page([setups, table, _NOTE], measured)
 
 
 def _compare(
     row: published.Row, record: run_record.RunRecord | None
-) -> list[str]:
-  ours = [cells.MISSING] * 9 if record is None else _ours(record)
-  alpha, cost, predicted, speedup, *rest = ours
-  return [
-      row.task,
-      f'{row.draft} ★' if row.is_best else row.draft,
-      f'{row.temperature:g}',
-      str(row.gamma),
-      'not run' if record is None else cells.acceptance(record),
-      alpha,
-      cells.number(row.alpha),
-      cost,
-      cells.number(row.cost_coefficient),
-      predicted,
-      cells.number(row.predicted, 1),
-      speedup,
-      cells.number(row.measured, 1),
-      *rest,
-      cells.MISSING if record is None else _why(row, record),
-  ]
+) -> markdown.Row:
+  ours = collections.defaultdict(lambda: cells.MISSING)
+  if record is not None:
+    ours.update(_ours(row, record))
+  return {
+      'task': row.task,
+      'draft': f'{row.draft} ★' if row.is_best else row.draft,
+      'T': f'{row.temperature:g}',
+      'gamma': str(row.gamma),
+      'acceptance': 'not run' if record is None else cells.acceptance(record),
+      'alpha': ours['alpha'],
+      "paper's alpha": cells.number(row.alpha),
+      'c': ours['c'],
+      "paper's c": cells.number(row.cost_coefficient),
+      'EXP': ours['Thm 3.8'],
+      "paper's EXP": cells.number(row.predicted, 1),
+      'EMP': ours['speedup'],
+      "paper's EMP": cells.number(row.measured, 1),
+      'verdict': ours['verdict'],
+      'tokens/call': ours['tokens/call'],
+      'Eq. (1)': ours['Eq. (1)'],
+      'bound': ours['bound'],
+      'efficiency': ours['efficiency'],
+      'why it differs': ours['why'],
+  }
 
 
-def _ours(record: run_record.RunRecord) -> list[str]:
+def _ours(row: published.Row, record: run_record.RunRecord) -> markdown.Row:
   alpha = readings.alpha(record)
   expected = None
   if alpha is not None:
     expected = float(theory.expected_tokens(alpha, record.gamma))
-  return [
-      cells.number(alpha),
-      cells.number(record.c, 3),
-      cells.number(record.predicted_speedup),
-      cells.speedup(record),
-      readings.verdict(record),
-      cells.number(record.tokens_per_target_call),
-      cells.number(expected),
-      cells.number(record.bound_speedup),
-      cells.number(record.loop_efficiency),
-  ]
+  return {
+      **walltime_summary.row(record),
+      'Eq. (1)': cells.number(expected),
+      'why': _why(row, record),
+  }
 
 
 def _why(row: published.Row, record: run_record.RunRecord) -> str:
@@ -160,30 +143,29 @@ def table_3(records: Sequence[run_record.RunRecord]) -> markdown.Page:
   Args:
     records: records of any job; see `points.alphas`.
   """
-  header = ('drafter', 'T', 'alpha', '95% interval', 'tokens', "paper's")
   rows = [
-      [name, f'{temperature:g}', *_estimated(estimate), cells.MISSING]
+      {
+          'drafter': name,
+          'T': f'{temperature:g}',
+          'alpha': cells.number(estimate.value, 3),
+          '95% interval': cells.interval(estimate.ci95, 3),
+          'tokens': str(estimate.num_tokens),
+          "paper's": cells.MISSING,
+      }
       for name, temperature, estimate in points.alphas(records)
   ]
-  table = markdown.table(header, [*rows, *_published_alphas()])
-  return markdown.page([table], records)
-
-
-def _published_alphas() -> Iterator[list[str]]:
-  for row in published.TABLE_3:
-    name = f'{row.task}: {row.draft}, for {row.target}'
-    for temperature, alpha in (
-        ('0', row.at_temperature_0), ('1', row.at_temperature_1)
-    ):  # fmt: skip
-      yield [name, temperature, *[cells.MISSING] * 3, cells.number(alpha)]
-
-
-def _estimated(estimate: run_record.Alpha) -> list[str]:
-  return [
-      cells.number(estimate.value, 3),
-      cells.interval(estimate.ci95, 3),
-      str(estimate.num_tokens),
+  rows += [
+      {
+          'drafter': f'{row.task}: {row.draft}, for {row.target}',
+          'T': str(temperature),
+          "paper's": cells.number(alpha),
+      }
+      for row in published.TABLE_3
+      for temperature, alpha in enumerate(
+          (row.at_temperature_0, row.at_temperature_1)
+      )
   ]
+  return markdown.page([markdown.table(rows)], records)
 
 
 def _paper_setup() -> str:

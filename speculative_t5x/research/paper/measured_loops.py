@@ -8,6 +8,7 @@ import sys
 import numpy as np
 
 from speculative_t5x.decoder import text_decoder
+from speculative_t5x.research import arguments
 from speculative_t5x.research.measurement import part_programs
 from speculative_t5x.research.measurement import step_times
 from speculative_t5x.research.paper import loop_trace
@@ -18,7 +19,7 @@ ROUNDS = 15
 def measure(
     decoder: text_decoder.TextDecoder,
     text: str,
-    gammas: Sequence[int],
+    gammas: int | Sequence[int],
     *,
     rounds: int = ROUNDS,
 ) -> list[loop_trace.Row]:
@@ -30,12 +31,9 @@ def measure(
     gammas: draft tokens per target call, one or several.
     rounds: how often loops and parts are timed; the medians count.
   Raises:
-    ValueError: if gammas are not a list, or an empty one.
+    ValueError: for gammas that are not whole numbers of at least 1.
   """
-  if not isinstance(gammas, Sequence) or not gammas:
-    raise ValueError(
-        f'Gammas must be a list of at least one, as (3, 7); got {gammas!r}.'
-    )
+  gammas = arguments.several_counts('gammas', gammas)
   request, _ = decoder.make_request([text])
   drafter = decoder.tokens.loaded_drafter
   decoders = [decoder.tokens.with_drafter(drafter, g) for g in gammas]

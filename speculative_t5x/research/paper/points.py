@@ -7,8 +7,8 @@ of a target step, Definition 3.7).
 """
 
 from collections.abc import Sequence
-import dataclasses
 import math
+from typing import NamedTuple
 
 from speculative_t5x.research import run_record
 from speculative_t5x.research.reports import readings
@@ -66,31 +66,18 @@ def alphas(
   return [(*key, estimate) for key, estimate in found.items()]
 
 
-@dataclasses.dataclass(frozen=True)
-class Point:
+class Point(NamedTuple):
   """A measured run as a point in a figure of the paper.
 
   Attributes:
     label: label of its pair; see `pair_label` and `runs.labels`.
-    temperature: temperature of the target.
     alpha: see `readings.alpha`.
-    gamma: draft tokens per target call.
-    cost_coefficient: c.
-    tokens_per_call: committed tokens per target call.
-    speedup: plain over speculative walltime.
-    speedup_ci95: its 95 percent interval, None for too few batches.
-    operations_factor: speculative over plain operations, None if not counted.
+    run: record of the run, with gamma, c, tokens per target call and a speedup.
   """
 
   label: str
-  temperature: float
   alpha: float
-  gamma: int
-  cost_coefficient: float
-  tokens_per_call: float
-  speedup: float
-  speedup_ci95: tuple[float, float] | None
-  operations_factor: float | None
+  run: run_record.RunRecord
 
 
 def from_records(records: Sequence[run_record.RunRecord]) -> list[Point]:
@@ -102,20 +89,7 @@ def from_records(records: Sequence[run_record.RunRecord]) -> list[Point]:
   """
   complete = [record for record in records if _is_complete(record)]
   names = runs.labels(complete, pair_label)
-  return [
-      Point(
-          label=name,
-          temperature=record.temperature,
-          alpha=readings.alpha(record),
-          gamma=record.gamma,
-          cost_coefficient=record.c,
-          tokens_per_call=record.tokens_per_target_call,
-          speedup=record.speedup,
-          speedup_ci95=record.speedup_ci95,
-          operations_factor=record.operations_factor,
-      )
-      for record, name in zip(complete, names, strict=True)
-  ]
+  return [*map(Point, names, map(readings.alpha, complete), complete)]
 
 
 def _is_complete(record: run_record.RunRecord) -> bool:

@@ -11,6 +11,7 @@ Legend: gamma (draft tokens per block).
 
 from collections.abc import Sequence
 import dataclasses
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,9 +25,10 @@ from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import theory
 from speculative_t5x.speculation import widths
 
+_FASTER = intervals.Verdict.FASTER
 
-@dataclasses.dataclass(frozen=True)
-class Advice:
+
+class Advice(NamedTuple):
   """The best gamma of a draft model.
 
   Attributes:
@@ -110,7 +112,8 @@ def advise(
 
   See `expect_speedups` for the arguments.
   """
-  measured = max(records, key=_by_gain)
+  faster = [record for record in records if _verdict(record) == _FASTER]
+  measured = max(faster or records, key=lambda record: record.speedup)
   if readings.policy(measured) != draft_length.Fixed.name:
     return Advice(measured, None)  # the model is of drafts of a fixed length
   expected = expect_speedups(records, tokens_by_gamma)
@@ -121,10 +124,8 @@ def advise(
   return Advice(measured, (best + 1, float(expected[best])) if gains else None)
 
 
-def _by_gain(record: run_record.RunRecord) -> tuple[bool, float]:
-  verdict = intervals.verdict(record.speedup_ci95)
-  is_faster = verdict == intervals.Verdict.FASTER
-  return is_faster, record.speedup
+def _verdict(record: run_record.RunRecord) -> intervals.Verdict:
+  return intervals.verdict(record.speedup_ci95)
 
 
 def describe(advice: Advice) -> str:
@@ -135,10 +136,10 @@ def describe(advice: Advice) -> str:
       f'{record.speedup:.2f}x measured,'
       f' {record.bound_speedup:.2f}x by the times of the parts'
   )
-  verdict = intervals.verdict(record.speedup_ci95)
+  verdict = _verdict(record)
   at_best = f'at best {measured}, at gamma {gamma}'
   said = {
-      intervals.Verdict.FASTER: f'use gamma {gamma}: {measured}.',
+      _FASTER: f'use gamma {gamma}: {measured}.',
       intervals.Verdict.SLOWER: f'speculation does not pay: {at_best}.',
       intervals.Verdict.NO_INTERVAL: (
           f'too few batches to say whether speculation pays: {at_best}.'

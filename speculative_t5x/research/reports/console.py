@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """How reports are printed: one console, and one look for all tables."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 import io
 from typing import Any
 
 from rich import console as console_lib
 from rich import table as table_lib
+
+from speculative_t5x.research.reports import markdown
 
 _UNBOUNDED = 10_000  # columns; no line of a report is as long
 # Text without a style has the colour that the notebook gives it.
@@ -57,15 +59,20 @@ def _console(**options: Any) -> console_lib.Console:
 
 
 def table(
-    header: Sequence[str],
-    rows: Iterable[Sequence[str]],
+    rows: Iterable[markdown.Row],
     *,
     justify: console_lib.JustifyMethod = 'right',
 ) -> table_lib.Table:
-  """Returns a table without lines between its cells."""
+  """Returns a table without lines between its cells.
+
+  Args:
+    rows: at least one, all with the same columns.
+    justify: alignment of all columns.
+  """
   result = table_lib.Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-  for name in header:
+  rows = list(rows)
+  for name in rows[0]:
     result.add_column(name, justify=justify)
   for row in rows:
-    result.add_row(*row)
+    result.add_row(*row.values())
   return result

@@ -106,8 +106,12 @@ def render(compared: Sequence[Compared]) -> console_lib.Group:
   Args:
     compared: at least one comparison.
   """
-  rows = [_cells(each, row) for each in compared for row in each.rows]
-  table = [console.table(_HEADER, rows), ''] if rows else []
+  rows = [
+      dict(zip(_HEADER, _cells(each, row), strict=True))
+      for each in compared
+      for row in each.rows
+  ]
+  table = [console.table(rows), ''] if rows else []
   return console_lib.Group(*table, *map(_summary, compared))
 
 

@@ -8,12 +8,8 @@ from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import intervals
 from speculative_t5x.research.reports import cells
 from speculative_t5x.research.reports import console
+from speculative_t5x.research.reports import markdown
 from speculative_t5x.research.reports import readings
-
-_HEADER = (
-    'temperature', 'gamma', 'tokens/call', 'accepted/drafted',
-    'accepted/tested', 'plain s', 'speculative s', 'speedup', '95% interval',
-)  # fmt: skip
 
 
 def render(records: list[run_record.RunRecord]) -> console_lib.Group:
@@ -24,7 +20,7 @@ def render(records: list[run_record.RunRecord]) -> console_lib.Group:
   """
   return console_lib.Group(
       _heading(records[0]),
-      console.table(_HEADER, map(_row, records)),
+      console.table(map(_row, records)),
       *readings.input_notes(records),
       *map(_quality, records),
       *map(_verdict, records),
@@ -50,18 +46,18 @@ def _heading(record: run_record.RunRecord) -> str:
   )
 
 
-def _row(record: run_record.RunRecord) -> tuple[str, ...]:
-  return (
-      f'{record.temperature:g}',
-      str(record.gamma),
-      cells.number(record.tokens_per_target_call),
-      cells.number(record.draft_acceptance_rate),
-      cells.number(record.accepted_per_tested),
-      cells.number(record.baseline.walltime_s),
-      cells.number(record.speculative.walltime_s),
-      cells.number(record.speedup) + 'x',
-      cells.interval(record.speedup_ci95),
-  )
+def _row(record: run_record.RunRecord) -> markdown.Row:
+  return {
+      'temperature': f'{record.temperature:g}',
+      'gamma': str(record.gamma),
+      'tokens/call': cells.number(record.tokens_per_target_call),
+      'accepted/drafted': cells.number(record.draft_acceptance_rate),
+      'accepted/tested': cells.number(record.accepted_per_tested),
+      'plain s': cells.number(record.baseline.walltime_s),
+      'speculative s': cells.number(record.speculative.walltime_s),
+      'speedup': cells.number(record.speedup) + 'x',
+      '95% interval': cells.interval(record.speedup_ci95),
+  }
 
 
 def _quality(record: run_record.RunRecord) -> str:

@@ -1,11 +1,14 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tables in Markdown."""
+"""Tables in Markdown. A row maps the names of its columns to their texts."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from speculative_t5x.research.reports import cells
 from speculative_t5x.research.reports import digest
+
+Row = Mapping[str, str]
 
 
 class Page(str):
@@ -26,27 +29,24 @@ def page(parts: Iterable[str], records: Sequence[Any] = ()) -> Page:
   return Page('\n\n'.join(part for part in [*parts, *comments] if part))
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-  """Returns a table of texts, which hold no line break and no '|'."""
-  lines = [header, ['---'] * len(header), *rows]
-  return '\n'.join(f'| {" | ".join(cells)} |' for cells in lines)
+def table(rows: Iterable[Row], columns: Sequence[str] = ()) -> str:
+  """Returns a table of texts, which hold no line break and no '|'.
+
+  Args:
+    rows: rows of the table. Without one there is no table, and an empty text.
+    columns: columns to show; none for all that a row has. A row may lack some.
+  """
+  rows = list(rows)
+  names = columns or [*dict.fromkeys(name for row in rows for name in row)]
+  lines = [names, ['---'] * len(names)]
+  lines += [[row.get(name, cells.MISSING) for name in names] for row in rows]
+  return '\n'.join(f'| {" | ".join(line)} |' for line in lines if rows)
 
 
-def with_headline(
-    header: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    headline: Sequence[str],
-) -> str:
+def with_headline(rows: Sequence[Row], headline: Sequence[str]) -> str:
   """Returns a table of some columns, and below it the table of all.
 
   A wide table hides its last columns off the screen.
-
-  Args:
-    header: names of the columns, all different.
-    rows: their texts.
-    headline: the names of those that come first.
   """
-  rows = list(rows)
-  places = [header.index(name) for name in headline]
-  short = [[row[place] for place in places] for row in rows]
-  return '\n\n'.join([table(headline, short), 'Details:', table(header, rows)])
+  parts = table(rows, headline), 'Details:', table(rows)
+  return '\n\n'.join(parts) if rows else ''

@@ -36,9 +36,6 @@ class _Method(NamedTuple):
   gamma: str
 
 
-_Cells = Mapping[_Method, run_record.RunRecord]
-
-
 def render(
     tasks: Mapping[str, Sequence[run_record.RunRecord]],
 ) -> markdown.Page:
@@ -60,18 +57,41 @@ def tables(
     tasks: Mapping[str, Sequence[run_record.RunRecord]],
 ) -> dict[tuple[float, int], str]:
   """Returns the tables of `render` by temperature and batch size."""
+  columns = [*_Method._fields]
   names, labels, records = [], [], []
   for name, each in tasks.items():
+    columns += [f'{name}: speedup', f'{name}: tokens/call']
     names += [name] * len(each)
     labels += runs.labels(each, lambda x: readings.model_name(x.drafter))
     records += each
   methods = _methods(names, labels, records)
-  found: dict[tuple[float, int], dict[str, dict]] = {}
+  rows: dict[tuple[float, int], dict[_Method, dict[str, str]]] = {}
   for name, method, record in zip(names, methods, records, strict=True):
-    setting = record.temperature, record.batch_size
-    columns = found.setdefault(setting, {name: {} for name in tasks})
-    columns[name][method] = record
-  return {setting: _table(found[setting]) for setting in sorted(found)}
+    of_setting = rows.setdefault((record.temperature, record.batch_size), {})
+    row = of_setting.setdefault(method, method._asdict())
+    mark = '**' if record is _best(tasks[name], record) else ''
+    row[f'{name}: speedup'] = f'{mark}{cells.speedup(record)}{mark}'
+    tokens = cells.number(record.tokens_per_target_call)
+    row[f'{name}: tokens/call'] = tokens
+  return {
+      setting: markdown.table(rows[setting].values(), columns)
+      for setting in sorted(rows)
+  }
+
+
+def _best(
+    records: Sequence[run_record.RunRecord], like: run_record.RunRecord
+) -> run_record.RunRecord | None:
+  """Returns the fastest run with a lossless rule in the setting of another."""
+  setting = like.temperature, like.batch_size
+  found = [
+      record
+      for record in records
+      if (record.temperature, record.batch_size) == setting
+      and record.lossless is not False
+      and record.speedup is not None
+  ]
+  return max(found, key=lambda record: record.speedup, default=None)
 
 
 def _methods(
@@ -84,12 +104,9 @@ def _methods(
   policies = [readings.policy(record) for record in records]
   kinds = [policy.partition('(')[0] for policy in policies]
   policies = _shorten(tasks, policies, kinds)
-  return [
-      _Method(drafter, readings.rule(record), policy, str(record.gamma))
-      for drafter, policy, record in zip(
-          drafters, policies, records, strict=True
-      )
-  ]
+  rules = map(readings.rule, records)
+  gammas = (str(record.gamma) for record in records)
+  return [*map(_Method, drafters, rules, policies, gammas)]
 
 
 def _shorten(
@@ -105,40 +122,4 @@ def _shorten(
   return [
       label if kind is None or kind in several else kind
       for label, kind in zip(labels, kinds, strict=True)
-  ]
-
-
-def _table(columns: Mapping[str, _Cells]) -> str:
-  """Returns the table of one setting; `columns` has the records per task."""
-  methods = dict.fromkeys(x for each in columns.values() for x in each)
-  header = [*_Method._fields]
-  for task in columns:
-    header += [f'{task}: speedup', f'{task}: tokens/call']
-  best = {task: _best(each) for task, each in columns.items()}
-  rows = []
-  for method in methods:
-    row = [*method]
-    for task, each in columns.items():
-      row += _cells(each.get(method), is_best=method == best[task])
-    rows.append(row)
-  return markdown.table(header, rows)
-
-
-def _best(found: _Cells) -> _Method | None:
-  """Returns the fastest method with a lossless rule."""
-  speedups = {
-      method: record.speedup
-      for method, record in found.items()
-      if record.lossless is not False and record.speedup is not None
-  }
-  return max(speedups, key=speedups.get, default=None)
-
-
-def _cells(record: run_record.RunRecord | None, is_best: bool) -> list[str]:
-  if record is None:
-    return [cells.MISSING, cells.MISSING]
-  speedup = cells.speedup(record)
-  return [
-      f'**{speedup}**' if is_best else speedup,
-      cells.number(record.tokens_per_target_call),
   ]

@@ -12,7 +12,12 @@ def render(report: facts.Report) -> console_lib.Group:
   """Returns the findings as a table, with the remarks on them below it."""
   roles = zip(('target', 'draft'), report.checkpoints, strict=True)
   rows = [
-      (f.name, f.target, f.draft, '' if f.verdict == 'ok' else f.verdict)
+      {
+          '': f.name,
+          'target': f.target,
+          'draft': f.draft,
+          ' ': '' if f.verdict == 'ok' else f.verdict,
+      }
       for f in report.findings
   ]
   remarks = [
@@ -22,7 +27,7 @@ def render(report: facts.Report) -> console_lib.Group:
   return console_lib.Group(
       *(f'{role}: {path}' for role, path in roles),
       '',
-      console.table(('', 'target', 'draft', ''), rows, justify='left'),
+      console.table(rows, justify='left'),
       '',
       *remarks,
       '',

@@ -68,44 +68,34 @@ def label(record: run_record.RunRecord) -> str:
   temperature, all settings that differ from the defaults, and the rate of the
   simulated acceptance.
   """
-  parts = [pair_label(record), f'T={record.temperature:g}']
-  parts += unusual_settings(record)
-  if readings.is_simulated(record):
-    parts.append(f'simulated acceptance {record.simulated_acceptance:g}')
-  return ', '.join(parts)
-
-
-def pair_label(record: run_record.RunRecord) -> str:
-  """Returns task and drafter, and the target if acceptance is simulated."""
   name = readings.model_name(record.drafter)
+  rate = []
   if readings.is_simulated(record):
     name += f' for {readings.model_name(record.target)}'
-  return f'{record.task}: {name}' if record.task else name
+    rate = [f'simulated acceptance {record.simulated_acceptance:g}']
+  pair = f'{record.task}: {name}' if record.task else name
+  settings = f'T={record.temperature:g}', *unusual_settings(record)
+  return ', '.join([pair, *settings, *rate])
 
 
 def unusual_settings(record: run_record.RunRecord) -> list[str]:
   """Returns the settings of a run that differ from the defaults."""
-  dtype = record.target.dtype or 'float32'
-  draft_temperature = record.drafter.temperature
-  settings = (
-      (
-          f'draft T={draft_temperature}',
-          draft_temperature not in (None, record.temperature),
-      ),
-      (f'batch {record.batch_size}', record.batch_size != 1),
-      (f'topk {record.topk}', record.topk),
-      (f'topp {record.topp}', record.topp),
-      (f'minp {record.minp}', record.minp),
-      (f'typicalp {record.typicalp}', record.typicalp),
-      (dtype, dtype != 'float32'),
-  )
-  unusual = [words for words, is_set in settings if is_set]
-  return unusual + readings.rule_and_policy(record)
+  found = []
+  if record.drafter.temperature not in (None, record.temperature):
+    found.append(f'draft T={record.drafter.temperature}')
+  if record.batch_size != 1:
+    found.append(f'batch {record.batch_size}')
+  for name in ('topk', 'topp', 'minp', 'typicalp'):
+    if value := getattr(record, name):
+      found.append(f'{name} {value}')
+  if record.target.dtype not in (None, 'float32'):
+    found.append(record.target.dtype)
+  return found + readings.rule_and_policy(record)
 
 
 def labels(
     records: Sequence[run_record.RunRecord],
-    label: Callable[[run_record.RunRecord], str] = label,
+    label: Callable[[run_record.RunRecord], str],
 ) -> list[str]:
   """Returns one label per record, different for different settings.
 

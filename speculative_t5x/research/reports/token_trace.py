@@ -76,41 +76,34 @@ class TokenTrace:
   def __rich_console__(
       self, console: console_lib.Console, options: console_lib.ConsoleOptions
   ) -> Iterator[console_lib.RenderableType]:
-    has_styles = console.color_system is not None
+    def mark(words: str, look: style.Style) -> text_lib.Text:
+      if console.color_system is not None:
+        return text_lib.Text(words, look)
+      return text_lib.Text(_BRACKETS[look].format(words))
+
     if self.sentence is not None:
       yield text_lib.Text(f'Input: {self.sentence}')
     yield text_lib.Text(', ').join(
-        _marked(meaning, mark, has_styles) for mark, meaning in _LEGEND.items()
+        mark(meaning, look) for look, meaning in _LEGEND.items()
     )
-    yield text_lib.Text(self._counts() + '\n')
+    num_tokens = sum(block.num_committed for block in self.blocks)
+    yield text_lib.Text(
+        f'{_count(num_tokens, "token")} in'
+        f' {_count(len(self.blocks), "target call")}, one line per call\n'
+    )
     lines = table.Table.grid(padding=(0, 2, 0, 0))
     lines.add_column(justify='right')
     lines.add_column(overflow='fold')
     for number, block in enumerate(self.blocks, start=1):
-      lines.add_row(str(number), self._line(block, has_styles))
+      tokens = [(token, ACCEPTED) for token in block.accepted]
+      tokens += [(block.rejected, REJECTED), (block.from_target, FROM_TARGET)]
+      line = text_lib.Text(' ').join(
+          mark(self.id_to_piece(token), look)
+          for token, look in tokens
+          if token is not None
+      )
+      lines.add_row(str(number), line)
     yield lines
-
-  def _line(self, block: tracing.Block, has_styles: bool) -> text_lib.Text:
-    tokens = [(token, ACCEPTED) for token in block.accepted]
-    tokens += [(block.rejected, REJECTED), (block.from_target, FROM_TARGET)]
-    return text_lib.Text(' ').join(
-        _marked(self.id_to_piece(token), mark, has_styles)
-        for token, mark in tokens
-        if token is not None
-    )
-
-  def _counts(self) -> str:
-    num_tokens = sum(block.num_committed for block in self.blocks)
-    return (
-        f'{_count(num_tokens, "token")} in'
-        f' {_count(len(self.blocks), "target call")}, one line per call'
-    )
-
-
-def _marked(words: str, mark: style.Style, has_styles: bool) -> text_lib.Text:
-  if has_styles:
-    return text_lib.Text(words, mark)
-  return text_lib.Text(_BRACKETS[mark].format(words))
 
 
 def _count(number: int, noun: str) -> str:

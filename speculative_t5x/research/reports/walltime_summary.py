@@ -15,11 +15,6 @@ from speculative_t5x.research.reports import markdown
 from speculative_t5x.research.reports import readings
 from speculative_t5x.research.reports import runs
 
-_HEADER = (
-    'drafter', 'T', 'gamma', 'batch', 'acceptance', 'alpha', 'tokens/call', 'c',
-    't1 ms', 't1/floor', 'verify/t1', 'interleaved', 'Thm 3.8', 'bound',
-    'speedup', 'verdict', 'efficiency',
-)  # fmt: skip
 _HEADLINE = 'drafter', 'T', 'gamma', 'tokens/call', 'speedup', 'verdict'
 _KEYS = (
     'Keys of the record: alpha `alpha`, simulated `simulated_acceptance`;'
@@ -33,9 +28,7 @@ _KEYS = (
 
 def render(records: Sequence[run_record.RunRecord]) -> markdown.Page:
   """Returns tables with one line per record, and notes on how to read them."""
-  table = markdown.with_headline(
-      _HEADER, map(_summarize, records), _HEADLINE
-  )
+  table = markdown.with_headline([row(x) for x in records], _HEADLINE)
   warnings = [
       f'- {runs.label(record)}, gamma {record.gamma}: {warning}.'
       for record in records
@@ -46,32 +39,28 @@ def render(records: Sequence[run_record.RunRecord]) -> markdown.Page:
   return markdown.page(parts, records)
 
 
-def _summarize(record: run_record.RunRecord) -> list[str]:
-  if record.drafter is None:
-    name, acceptance, verdict = 'none (plain)', cells.MISSING, cells.MISSING
-  else:
-    name = readings.method(record)
-    acceptance = cells.acceptance(record)
-    verdict = readings.verdict(record)
-  return [
-      name,
-      f'{record.temperature:g}',
-      cells.MISSING if record.gamma is None else str(record.gamma),
-      str(record.batch_size),
-      acceptance,
-      cells.number(readings.alpha(record)),
-      cells.number(record.tokens_per_target_call),
-      cells.number(record.c, 3),
-      cells.number(record.t1_ms, 3),
-      cells.number(record.floor_ratio),
-      cells.number(record.verify_cost_ratio),
-      cells.number(readings.interleaving_factor(record)),
-      cells.number(record.predicted_speedup),
-      cells.number(record.bound_speedup),
-      cells.speedup(record),
-      verdict,
-      cells.number(record.loop_efficiency),
-  ]
+def row(record: run_record.RunRecord) -> markdown.Row:
+  """Returns the row of a record in the table of all values."""
+  is_plain = record.drafter is None
+  return {
+      'drafter': 'none (plain)' if is_plain else readings.method(record),
+      'T': f'{record.temperature:g}',
+      'gamma': cells.MISSING if record.gamma is None else str(record.gamma),
+      'batch': str(record.batch_size),
+      'acceptance': cells.MISSING if is_plain else cells.acceptance(record),
+      'alpha': cells.number(readings.alpha(record)),
+      'tokens/call': cells.number(record.tokens_per_target_call),
+      'c': cells.number(record.c, 3),
+      't1 ms': cells.number(record.t1_ms, 3),
+      't1/floor': cells.number(record.floor_ratio),
+      'verify/t1': cells.number(record.verify_cost_ratio),
+      'interleaved': cells.number(readings.interleaving_factor(record)),
+      'Thm 3.8': cells.number(record.predicted_speedup),
+      'bound': cells.number(record.bound_speedup),
+      'speedup': cells.speedup(record),
+      'verdict': cells.MISSING if is_plain else readings.verdict(record),
+      'efficiency': cells.number(record.loop_efficiency),
+  }
 
 
 def setup(records: Sequence[run_record.RunRecord]) -> str:

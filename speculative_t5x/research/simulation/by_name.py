@@ -31,9 +31,11 @@ from speculative_t5x.loading.drafters import table_source
 from speculative_t5x.networks import t5
 from speculative_t5x.research.simulation import t5_published
 
-_SHARED_ENCODER = re.compile(r'shared_encoder_([1-9]\d*)_([a-z]+)')
-_EARLY_EXIT = re.compile(r'early_exit_(\d+)')
-_SHORT = re.compile(r'(.+)_short_(\d+)')
+_NETWORK = re.compile(
+    r'early_exit_(?P<exit>\d+)'
+    r'|(shared_encoder_(?P<layers>[1-9]\d*)_)?(?P<size>[a-z]+)'
+    r'(_short_(?P<short>\d+))?'
+)
 
 # Makes a model of a config, with random weights or with none.
 MakeModel = Callable[[t5.T5Config], models.Model]
@@ -47,13 +49,11 @@ class NamedDraft:
 
   Attributes:
     description: what a run record says of it.
-    vocab_size: width of the target's logits.
     config: config of what makes a draft token; None for a table.
     table: shapes of a table as large as one of the make-table job, else None.
   """
 
   description: descriptions.DrafterDescription
-  vocab_size: int
   config: t5.T5Config | None = None
   table: tables.Table | None = None
 
@@ -65,10 +65,10 @@ class NamedDraft:
 
   def num_bytes(self, workload: memory.Workload) -> memory.DeviceBytes:
     """Returns the bytes that it needs per device."""
-    own = self.config if self.is_own else None
-    found = memory.draft_bytes(own, workload, self.vocab_size)
     if self.table is None:
-      return found
+      own = self.config if self.is_own else None
+      return memory.draft_bytes(own, workload, self.config.vocab_size)
+    found = memory.draft_bytes(None, workload, len(self.table.unigram))
     held = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(self.table))
     return dataclasses.replace(found, params=held)
 
@@ -82,8 +82,8 @@ class NamedDraft:
 
     Args:
       target: a target of the config that the draft was found for.
-      make_model: Makes a network of its own.
-      make_table: Makes a table.
+      make_model: makes a network of its own.
+      make_table: makes a table.
     """
     if self.table is not None:
       return source.Drafting(
@@ -121,7 +121,7 @@ def find(name: str, target: t5.T5Config) -> NamedDraft:
       shapes = table_source.abstract_table(order, target.vocab_size)
       count = sum(x.size for x in jax.tree.leaves(shapes))
       described = descriptions.DrafterDescription(kind, kind, num_params=count)
-      return NamedDraft(described, target.vocab_size, table=shapes)
+      return NamedDraft(described, table=shapes)
   kind, config = _network(name, target)
   described = descriptions.DrafterDescription(
       kind=kind,
@@ -133,30 +133,16 @@ def find(name: str, target: t5.T5Config) -> NamedDraft:
       model_parallel=None if kind == early_exit_source.KIND else False,
       short_vocabulary=config.head_size,
   )
-  return NamedDraft(described, config.vocab_size, config)
+  return NamedDraft(described, config)
 
 
 def _network(name: str, target: t5.T5Config) -> tuple[str, t5.T5Config]:
   """Returns the kind and the config of a draft that is a network."""
-  if found := _EARLY_EXIT.fullmatch(name):
-    config = target.first_layers(int(found[1])).without_encoder()
+  found = _NETWORK.fullmatch(name)
+  if found and found['exit']:
+    config = target.first_layers(int(found['exit'])).without_encoder()
     return early_exit_source.KIND, config
-  if (found := _SHORT.fullmatch(name)) and not _EARLY_EXIT.fullmatch(found[1]):
-    kind, config = _network(found[1], target)
-    if not 2 <= int(found[2]) <= config.vocab_size:
-      raise ValueError(
-          f'There is no draft {name!r}: a short head has 2 to'
-          f' {config.vocab_size} tokens.'
-      )
-    return kind, dataclasses.replace(config, head_size=int(found[2]))
-  if found := _SHARED_ENCODER.fullmatch(name):
-    return shared_encoder_source.KIND, dataclasses.replace(
-        t5_published.make_config(found[2], target.dtype),
-        num_encoder_layers=0,
-        num_decoder_layers=int(found[1]),
-        encoder_dim=target.emb_dim,
-    )
-  if name not in t5_published.SIZES:
+  if found is None or found['size'] not in t5_published.SIZES:
     raise ValueError(
         f'There is no draft {name!r}. Choose one of'
         f' {", ".join([*t5_published.SIZES, *table_source.KINDS.values()])},'
@@ -164,5 +150,19 @@ def _network(name: str, target: t5.T5Config) -> tuple[str, t5.T5Config]:
         ' shared_encoder_2_small; or add _short_<tokens> to a size or to'
         ' shared_encoder.'
     )
-  config = t5_published.make_config(name, target.dtype)
-  return draft_model_source.KIND, config
+  config = t5_published.make_config(found['size'], target.dtype)
+  if found['short']:
+    if not 2 <= int(found['short']) <= config.vocab_size:
+      raise ValueError(
+          f'There is no draft {name!r}: a short head has 2 to'
+          f' {config.vocab_size} tokens.'
+      )
+    config = dataclasses.replace(config, head_size=int(found['short']))
+  if found['layers'] is None:
+    return draft_model_source.KIND, config
+  return shared_encoder_source.KIND, dataclasses.replace(
+      config,
+      num_encoder_layers=0,
+      num_decoder_layers=int(found['layers']),
+      encoder_dim=target.emb_dim,
+  )

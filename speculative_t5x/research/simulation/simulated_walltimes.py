@@ -8,8 +8,9 @@ accepted at a given rate.
 
 from collections.abc import Callable, Sequence
 import dataclasses
+import operator
 import sys
-from typing import Protocol
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -89,24 +90,12 @@ class Shapes:
     requests_lib.check_int32('seed', self.seed)
 
 
-class Folder(Protocol):
-  """Keeps finished records; see `jobs.outputs.output_folder`."""
-
-  def find(
-      self, settings: run_record.RunRecord, title: str, total: int
-  ) -> run_record.RunRecord | None:
-    """Returns the finished record of these settings, or None."""
-
-  def add(self, record: run_record.RunRecord) -> None:
-    """Writes a record."""
-
-
 def measure_pairings(
     target_size: str | None,
     pairings: Sequence[Pairing],
     shapes: Shapes,
-    open_folder: Callable[[], Folder],
-) -> tuple[list[run_record.RunRecord], Folder]:
+    open_folder: Callable[[], Any],
+) -> tuple[list[run_record.RunRecord], Any]:
   """Measures one target with several drafts.
 
   What the folder has of an earlier run is not measured again.
@@ -115,7 +104,8 @@ def measure_pairings(
     target_size: size of T5 1.1; None for the largest that fits the memory.
     pairings: drafts, and at which rates they are accepted.
     shapes: what is decoded.
-    open_folder: Opens the folder of the records, after all checks.
+    open_folder: opens the `jobs.outputs.output_folder` of the records, after
+      all checks.
   Returns:
     One record per pairing, in their order, and the folder.
   Raises:
@@ -132,56 +122,56 @@ def measure_pairings(
   gamma = max(p.gamma for p in pairings)
   target_size = _choose_target(target_size, drafts, gamma, shapes)
   folder = open_folder()
-  bench = _Bench(target_size, shapes, folder, len(pairings))
-  measured = {p: bench.measure(p) for p in sorted(pairings, key=_by_program)}
+  bench = _Bench(target_size, shapes)
+  measured = {}
+  # Pairings of one draft and one program come after one another.
+  order = operator.attrgetter('draft', 'gamma', 'alpha')
+  for pairing in sorted(pairings, key=order):
+    settings, name = bench.settings(pairing), bench.name(pairing)
+    record = folder.find(settings, name, len(pairings))
+    record = record or bench.measure(pairing, settings, name)
+    folder.add(record)
+    measured[pairing] = record
   return [measured[pairing] for pairing in pairings], folder
-
-
-def _by_program(pairing: Pairing) -> tuple:
-  """Pairings of one model and program come after one another."""
-  return pairing.draft, pairing.gamma, pairing.alpha
 
 
 class _Bench:
   """One target, and the draft that was measured last."""
 
-  def __init__(self, target_size: str, shapes: Shapes, folder, total: int):
+  def __init__(self, target_size: str, shapes: Shapes):
     self._target_size = target_size
     self._target_name = by_name.network_name(target_size)
     self._target_config = t5_published.make_config(target_size, shapes.dtype)
     self._shapes = shapes
-    self._folder = folder
-    self._total = total  # pairings
     self._programs: part_programs.PartPrograms | None = None
     self._made_for: tuple[str, int] | None = None  # draft and gamma
 
-  def measure(self, pairing: Pairing) -> run_record.RunRecord:
-    """Returns the record of a pairing, from the folder or measured."""
-    settings = self._settings(pairing)
-    name = (
+  def name(self, pairing: Pairing) -> str:
+    """Returns what the progress calls a pairing."""
+    return (
         f'{self._target_size} and {pairing.draft}, gamma {pairing.gamma},'
         f' alpha {pairing.alpha:g}, temperature {pairing.temperature:g}'
     )
-    record = self._folder.find(settings, name, self._total)
-    if record is None:
-      if self._made_for != (pairing.draft, pairing.gamma):
-        decoder = self._make_decoder(pairing)
-        self._programs = part_programs.PartPrograms(decoder)
-        self._made_for = pairing.draft, pairing.gamma
-      record = walltimes.measure(
-          self._programs, self._requests(pairing), settings, name
-      ).record
-      predicted = theory.walltime_factor(pairing.alpha, pairing.gamma, record.c)
-      record = dataclasses.replace(record, predicted_speedup=float(predicted))
-    self._folder.add(record)
-    return record
+
+  def measure(
+      self, pairing: Pairing, settings: run_record.RunRecord, name: str
+  ) -> run_record.RunRecord:
+    """Returns the settings of a pairing with what is measured of it."""
+    if self._made_for != (pairing.draft, pairing.gamma):
+      decoder = self._make_decoder(pairing)
+      self._programs = part_programs.PartPrograms(decoder)
+      self._made_for = pairing.draft, pairing.gamma
+    requests = self._requests(pairing)
+    record = walltimes.measure(self._programs, requests, settings, name).record
+    predicted = theory.walltime_factor(pairing.alpha, pairing.gamma, record.c)
+    return dataclasses.replace(record, predicted_speedup=float(predicted))
 
   def _make_decoder(self, pairing: Pairing) -> token_decoder.TokenDecoder:
     last = self._programs and self._programs.decoder
+    if last is not None and self._made_for[0] == pairing.draft:
+      return last.with_drafter(last.loaded_drafter, pairing.gamma)
     if last is None:
       target = _random_model(self._target_name, self._target_config, seed=1)
-    elif self._made_for[0] == pairing.draft:
-      return last.with_drafter(last.loaded_drafter, pairing.gamma)
     else:
       target = last.target
     draft = by_name.find(pairing.draft, self._target_config)
@@ -219,7 +209,7 @@ class _Bench:
     rows = [requests_lib.Row(ids, number) for number, ids in enumerate(tokens)]
     return list(requests.of(rows))
 
-  def _settings(self, pairing: Pairing) -> run_record.RunRecord:
+  def settings(self, pairing: Pairing) -> run_record.RunRecord:
     """Returns a record before anything is measured."""
     shapes = self._shapes
     rule = simulated_acceptance.make_rule(pairing.alpha)

@@ -27,11 +27,11 @@ from speculative_t5x.research.tpu_aot import programs
 from speculative_t5x.research.tpu_aot import roofline
 from speculative_t5x.research.tpu_aot import row_writes
 from speculative_t5x.research.tpu_aot import t5x_step
+from speculative_t5x.research.tpu_aot import topology
 from speculative_t5x.speculation import state as state_lib
+from speculative_t5x.speculation import theory
 
 PREFIX = 't5_1_1_'  # a network's name is this prefix and its size
-_ONE_ROW = 1
-_BLOCKS = (1, 8)  # positions per call, for the roofline times
 
 Description = dict[str, Any]
 
@@ -62,7 +62,7 @@ class Shapes:
 class Bench:
   """Compiles programs for one place and logs the name of each to stderr."""
 
-  def __init__(self, place: abstract_pair.Place, shapes: Shapes):
+  def __init__(self, place: topology.Topology, shapes: Shapes):
     self._place = place
     self._shapes = shapes
     mesh = sharding.describe(place.mesh)
@@ -76,7 +76,9 @@ class Bench:
         place, shapes.batch_size, shapes.inputs_length
     )
     # Tracing the shapes of XXL takes a second.
-    self._make = functools.cache(self._make_model)
+    self._make = functools.cache(
+        functools.partial(abstract_pair.make_model, place)
+    )
 
   def needed_bytes(self, target: str, draft: str, gamma: int) -> int:
     """Returns the bytes that a pair needs per device, by an estimate."""
@@ -91,26 +93,28 @@ class Bench:
         mesh_shape=tuple(mesh_shape) or (1, 1),
         draft_model_parallel=shapes.draft_model_parallel,
     )
-    held = (
-        memory.target_bytes(self._config(target), workload),
-        self._find(target, draft).num_bytes(workload),
+    config = self._config(target)
+    held = memory.target_bytes(config, workload)
+    return memory.peak_bytes(
+        (held, by_name.find(draft, config).num_bytes(workload))
     )
-    return memory.peak_bytes(held)
 
   def describe_target(self, target: str) -> Description:
     """Returns roofline times of the target, and its steps in both forms."""
     config = self._config(target)
-    return self._describe_model(by_name.network_name(target), config, config)
+    return self._describe_model(
+        by_name.network_name(target), models.count_params(config), config
+    )
 
   def describe_draft(self, target: str, draft: str) -> Description:
     """Returns what `describe_target` does of the network that drafts.
 
     A table has no step outside of the loop.
     """
-    found = self._find(target, draft)
+    found = by_name.find(draft, self._config(target))
+    name = found.description.name
     if found.config is None:
-      about = found.description
-      name, count = about.name, about.num_params
+      count = found.description.num_params
       return {'name': name, 'num_params': count, 'calls': [], 'steps': {}}
     # The steps are those of an encoder-decoder: the encoder is not read in a
     # step, nor are the kernels that depend on its width.
@@ -120,36 +124,29 @@ class Bench:
         encoder_dim=None,
     )
     rules = self._draft_rules if found.is_own else sharding.MODEL_PARALLEL
-    name = found.description.name
-    return self._describe_model(name, found.config, config, rules)
+    num_params = models.count_params(found.config)
+    return self._describe_model(name, num_params, config, rules)
 
   def _describe_model(
       self,
       name: str,
-      stored: t5.T5Config,
+      num_params: int,
       config: t5.T5Config,
       rules: sharding.Rules = sharding.MODEL_PARALLEL,
   ) -> Description:
-    """Describes a network.
-
-    Args:
-      name: name of the network.
-      stored: config of what a checkpoint holds.
-      config: config of an encoder-decoder that makes the same steps.
-      rules: how it lies on a mesh.
-    """
+    """Describes an encoder-decoder, which lies on a mesh by some rules."""
     model = self._make(config, rules)
     return {
         'name': name,
-        'num_params': models.count_params(stored),
-        'calls': [self._count(model, block) for block in _BLOCKS],
+        'num_params': num_params,
+        'calls': [self._count(model, 1)],
         'steps': {
             form: self._compile(
                 f'one step of {name}, {form.replace("_", " ")}',
-                programs.Loop.PLAIN,
+                token_decoder.TokenDecoder.compile_plain,
                 self._make(config, rules, min_block),
             )
-            for form, min_block in (('one_row', _ONE_ROW), ('padded', None))
+            for form, min_block in (('one_row', 1), ('padded', None))
         },
     }
 
@@ -161,22 +158,22 @@ class Bench:
         'gamma': gamma,
         'call': self._count(model, gamma + 1),
         'program': self._compile(
-            name, programs.Loop.VERIFY, model, gamma=gamma
+            name, programs.compile_verify, model, gamma=gamma
         ),
     }
 
   def describe_pair(self, target: str, draft: str, gamma: int) -> Description:
     """Compiles a pair's whole decoding loop."""
-    name = by_name.network_name(draft)
-    model = self._make(self._config(target))
-    drafter = self._find(target, draft).load(
+    name, config = by_name.network_name(draft), self._config(target)
+    model = self._make(config)
+    drafter = by_name.find(draft, config).load(
         model,
         lambda config: self._make(config, self._draft_rules),
-        lambda shapes: abstract_pair.make_table(shapes, self._place),
+        functools.partial(abstract_pair.replicated, self._place),
     )
     loop = self._compile(
         f'loop of {PREFIX}{target} with {name}, gamma {gamma}',
-        programs.Loop.SPECULATIVE,
+        token_decoder.TokenDecoder.compile_speculative,
         model,
         drafter,
         gamma,
@@ -184,39 +181,40 @@ class Bench:
     return {'draft': name, 'gamma': gamma, 'loop': loop}
 
   def describe_row(self, target: str, row: published.Row) -> Description:
-    """Returns the roofline cost coefficient and speedup of a Table 2 row."""
+    """Returns the roofline cost coefficient and speedup of a Table 2 row.
+
+    The speedup is Theorem 3.8 with a time of its own for verification.
+    """
     model = self._make(self._config(target))
     draft = self._make(self._config(row.draft), self._draft_rules)
     calls = (model, 1), (draft, 1), (model, row.gamma + 1)
     plain_s, draft_s, verify_s = (self._count(*x)['seconds'] for x in calls)
+    tokens = float(theory.expected_tokens(row.alpha, row.gamma))
     return {
         'c': draft_s / plain_s,
-        'speedup': roofline.speedup(row, plain_s, draft_s, verify_s),
+        'speedup': tokens * plain_s / (row.gamma * draft_s + verify_s),
     }
 
   def describe_row_writes(self, target: str, gamma: int) -> list[Description]:
     """Compiles both forms of writing rows to the cache, for several rows."""
     if self._rows == 1 or self._place.mesh is not None:
       return []
-    return [
-        {
-            'form': name,
-            'block': block,
-            'program': self._run(
-                f'{name} of {block} positions per row, {self._rows} rows',
-                lambda form=form, block=block: row_writes.compile_form(
-                    form,
-                    self._config(target),
-                    self._place,
-                    rows=self._rows,
-                    block=block,
-                    slots=self._slots(gamma),
-                ),
-            ),
-        }
-        for block in (1, gamma + 1)
-        for name, form in row_writes.FORMS.items()
-    ]
+    found = []
+    for block in (1, gamma + 1):
+      for name, form in row_writes.FORMS.items():
+        compile_form = functools.partial(
+            row_writes.compile_form,
+            form,
+            self._config(target),
+            self._place,
+            rows=self._rows,
+            block=block,
+            slots=self._slots(gamma),
+        )
+        title = f'{name} of {block} positions per row, {self._rows} rows'
+        program = self._run(title, compile_form)
+        found.append({'form': name, 'block': block, 'program': program})
+    return found
 
   def describe_t5x(self, target: str) -> Description | None:
     """Compiles T5X's own step if T5X is importable, for one device."""
@@ -239,17 +237,6 @@ class Bench:
   def _config(self, size: str) -> t5.T5Config:
     return t5_published.make_config(size, self._shapes.dtype)
 
-  def _find(self, target: str, draft: str) -> by_name.NamedDraft:
-    return by_name.find(draft, self._config(target))
-
-  def _make_model(
-      self,
-      config: t5.T5Config,
-      rules: sharding.Rules = sharding.MODEL_PARALLEL,
-      min_block: int | None = None,
-  ) -> models.Model:
-    return abstract_pair.make_model(config, self._place, rules, min_block)
-
   def _count(self, model: models.Model, block: int) -> Description:
     call = roofline.count(
         model,
@@ -258,13 +245,13 @@ class Bench:
         slots=self._slots(block - 1),
         inputs_length=self._shapes.inputs_length,
     )
-    seconds = call.seconds(self._place.topology.chip)
-    return {'block': block, **vars(call), 'seconds': seconds}
+    seconds = call.seconds(self._place.chip)
+    return {'block': block, **call._asdict(), 'seconds': seconds}
 
   def _compile(
       self,
       name: str,
-      loop: programs.Loop,
+      make: programs.Compile,
       target: models.Model,
       drafter: source.Drafting | None = None,
       gamma: int = 1,
@@ -275,15 +262,14 @@ class Bench:
         gamma=gamma,
         length=self._shapes.targets_length,
     )
-    compile_program = lambda: programs.compile_decoding(
-        loop, decoder, self._request
+    return self._run(
+        name, lambda: programs.compile_decoding(make, decoder, self._request)
     )
-    return self._run(name, compile_program)
 
   def _run(
       self, name: str, make: Callable[[], programs.Program]
   ) -> Description:
     print(f'compiling {name}', file=sys.stderr)
     program = make()
-    step_s = self._place.topology.chip.seconds(program.step.cycles)
+    step_s = self._place.chip.seconds(program.step.cycles)
     return {**dataclasses.asdict(program), 'step_s': step_s}

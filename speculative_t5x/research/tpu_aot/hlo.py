@@ -165,28 +165,19 @@ class Program:
 
 
 def parse(text: str) -> Program:
-  """Parses the text that `jax.stages.Compiled.as_text` returns.
-
-  Raises:
-    ValueError: if the text has no entry computation.
-  """
+  """Parses the text that `jax.stages.Compiled.as_text` returns."""
   computations: dict[str, list[str]] = {}
   instructions: dict[str, Instruction] = {}
-  entry = computation = None
+  entry = computation = ''
   for line in text.splitlines():
     if head := _HEAD.match(line):
       computation = head[2]
       computations[computation] = []
       entry = computation if head[1] else entry
-    elif computation is not None and (match := _INSTRUCTION.match(line)):
+    elif computation and (match := _INSTRUCTION.match(line)):
       name = match[2]
       instructions[name] = _parse_instruction(bool(match[1]), name, match[3])
       computations[computation].append(name)
-  if entry is None:
-    raise ValueError(
-        'The text has no entry computation and is not HLO. Pass the text of a'
-        ' compiled program.'
-    )
   return Program(computations, instructions, entry)
 
 
@@ -225,8 +216,8 @@ def _parse_instruction(is_root: bool, name: str, text: str) -> Instruction:
 def _split_balanced(text: str) -> tuple[str, str]:
   """Splits a text after the parenthesis that closes the first one."""
   depth = 0
-  for i, char in enumerate(text):
+  for end, char in enumerate(text, start=1):
     depth += (char == '(') - (char == ')')
     if depth == 0:
-      return text[: i + 1], text[i + 1 :].lstrip()
-  raise ValueError(f'A parenthesis is not closed in {text[:80]!r}.')
+      return text[:end], text[end:].lstrip()
+  return text, ''

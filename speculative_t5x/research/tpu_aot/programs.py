@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiles decoding programs for a TPU and analyses each."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 import dataclasses
-import enum
 import time
 
 import jax
@@ -28,23 +27,6 @@ class DoesNotFitError(ValueError):
 
 
 @dataclasses.dataclass(frozen=True)
-class Memory:
-  """Device memory that a program needs while it runs, in bytes.
-
-  Attributes:
-    arguments: mainly the parameters.
-    temporaries: KV caches, keys and values of the inputs, activations.
-    outputs: the program's outputs.
-    code: the program itself.
-  """
-
-  arguments: int
-  temporaries: int
-  outputs: int
-  code: int
-
-
-@dataclasses.dataclass(frozen=True)
 class Program:
   """The analysis of a compiled program that has one decoding loop.
 
@@ -53,44 +35,47 @@ class Program:
     step: one trip of the loop.
     draft_step: one trip of its inner loop, which proposes one draft token after
       the first of a block; None if there is no inner loop.
-    memory: device memory that the program needs.
+    memory: bytes of device memory while the program runs: `arguments` (mainly
+      the parameters), `temporaries` (caches, keys and values of the inputs,
+      activations), `outputs`, and `code`, the program itself.
   """
 
   compile_s: float
   step: reading.Reading
   draft_step: reading.Reading | None
-  memory: Memory
+  memory: dict[str, int]
 
 
-class Loop(enum.Enum):
-  """A decoding loop, by what one step of it does."""
+# Compiles a loop of a decoder for a request.
+Compile = Callable[
+    [token_decoder.TokenDecoder, requests_lib.Request], jax.stages.Compiled
+]
 
-  PLAIN = 'one target call'
-  VERIFY = 'verification of gamma given draft tokens'
-  SPECULATIVE = 'drafting and verification'
+
+def compile_verify(
+    decoder: token_decoder.TokenDecoder, request: requests_lib.Request
+) -> jax.stages.Compiled:
+  """Compiles a loop that verifies gamma given draft tokens per step."""
+  return part_programs.PartPrograms(decoder).lower_verify(request).compile()
 
 
 def compile_decoding(
-    loop: Loop,
+    make: Compile,
     decoder: token_decoder.TokenDecoder,
     request: requests_lib.Request,
 ) -> Program:
   """Compiles a decoding loop and analyses it.
 
+  Args:
+    make: `compile_plain` or `compile_speculative` of `TokenDecoder`, or
+      `compile_verify`.
+    decoder: decoder of abstract models.
+    request: abstract batch of inputs.
   Raises:
     DoesNotFitError: if the program does not fit into a device's memory.
   """
-
-  def make() -> jax.stages.Compiled:
-    if loop == Loop.VERIFY:
-      parts = part_programs.PartPrograms(decoder)
-      return parts.lower_verify(request).compile()
-    if loop == Loop.PLAIN:
-      return decoder.compile_plain(request)
-    return decoder.compile_speculative(request)
-
   shapes = _shapes(decoder, len(request.example_ids))
-  return compile_loop(make, shapes, decoder.gamma)
+  return compile_loop(lambda: make(decoder, request), shapes, decoder.gamma)
 
 
 def compile_loop(
@@ -133,12 +118,12 @@ def compile_loop(
       compile_s=seconds,
       step=trip,
       draft_step=inner_trip,
-      memory=Memory(
-          arguments=stats.argument_size_in_bytes,
-          temporaries=stats.temp_size_in_bytes,
-          outputs=stats.output_size_in_bytes,
-          code=stats.generated_code_size_in_bytes,
-      ),
+      memory={
+          'arguments': stats.argument_size_in_bytes,
+          'temporaries': stats.temp_size_in_bytes,
+          'outputs': stats.output_size_in_bytes,
+          'code': stats.generated_code_size_in_bytes,
+      },
   )
 
 
@@ -148,32 +133,29 @@ def _shapes(
   """Returns the per-device shapes of both models' caches and parameters."""
   models = decoder.target, *decoder.loaded_drafter.models
   rows = examples * decoder.num_decodes
-  return reading.make_shapes(
+  gammas = 0, decoder.gamma  # of plain and of speculative decoding
+  sizes = [state_lib.cache_slots(decoder.length, gamma) for gamma in gammas]
+  return reading.Shapes(
       caches=[
-          shape
+          _cache_shape(model, rows, slots)
           for model in models
-          for gamma in (0, decoder.gamma)
-          for shape in _cache_shapes(
-              model, rows, state_lib.cache_slots(decoder.length, gamma)
-          )
+          for slots in sizes
       ],
-      params=[shape for model in models for shape in _param_shapes(model)],
+      params=[
+          param.sharding.shard_shape(param.shape)
+          for model in models
+          for param in jax.tree.leaves(model.params)
+      ],
       vocab_size=decoder.target.config.vocab_size,
   )
 
 
-def _cache_shapes(
+def _cache_shape(
     model: models_lib.Model, rows: int, slots: int
-) -> Iterator[tuple[int, ...]]:
+) -> tuple[int, ...]:
   shape = rows, model.config.num_heads, model.config.head_dim, slots
   if model.mesh is None:
-    yield shape
-    return
+    return shape
   axes = 'batch', 'heads', 'kv', 'length'
   place = sharding.named_sharding(model.mesh, model.rules, axes, shape)
-  yield place.shard_shape(shape)
-
-
-def _param_shapes(model: models_lib.Model) -> Iterator[tuple[int, ...]]:
-  for param in jax.tree.leaves(model.params):
-    yield param.sharding.shard_shape(param.shape)
+  return place.shard_shape(shape)

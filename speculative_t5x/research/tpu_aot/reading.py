@@ -9,7 +9,7 @@ other branch has conditionals on top-k, top-p and the like.
 
 from collections.abc import Iterable, Mapping
 import dataclasses
-from typing import NamedTuple
+import math
 
 from speculative_t5x.research.tpu_aot import hlo
 
@@ -29,36 +29,43 @@ _NO_CALLS = ('ConcatBitcast', 'AllocateBuffer')
 _LARGE = 2**16  # elements; copying a smaller array takes negligible time
 
 
-@dataclasses.dataclass(frozen=True)
 class Shapes:
-  """Shapes by which arrays are recognised.
+  """Recognises caches, large parameters and logits by their shapes.
 
-  The sizes of each shape are sorted and axes of size 1 are left out, because
-  the compiler may transpose arrays.
-
-  Attributes:
-    caches: shapes of the decoders' self-attention keys and values.
-    params: shapes of the large parameters.
-    vocab_size: size of the last axis of the logits.
+  The order of axes and axes of size 1 do not count, because the compiler may
+  transpose arrays.
   """
 
-  caches: frozenset[tuple[int, ...]]
-  params: frozenset[tuple[int, ...]]
-  vocab_size: int
+  def __init__(
+      self,
+      caches: Iterable[tuple[int, ...]],
+      params: Iterable[tuple[int, ...]],
+      vocab_size: int,
+  ):
+    """Keeps the shapes of arrays.
 
+    Args:
+      caches: shapes of the decoders' self-attention keys and values.
+      params: shapes of the parameters; small ones are left out.
+      vocab_size: size of the last axis of the logits.
+    """
+    self._caches = frozenset(map(_unordered, caches))
+    self._params = frozenset(
+        _unordered(x) for x in params if math.prod(x) >= _LARGE
+    )
+    self._vocab_size = vocab_size
 
-def make_shapes(
-    caches: Iterable[tuple[int, ...]],
-    params: Iterable[tuple[int, ...]],
-    vocab_size: int,
-) -> Shapes:
-  """Makes `Shapes` from array shapes, without small parameters."""
-  large = [s for s in params if hlo.Array('s8', s).num_bytes >= _LARGE]
-  return Shapes(
-      frozenset(map(_unordered, caches)),
-      frozenset(map(_unordered, large)),
-      vocab_size,
-  )
+  def is_cache(self, array: hlo.Array) -> bool:
+    """Returns whether an array has the shape of a cache."""
+    return _unordered(array.shape) in self._caches
+
+  def is_param(self, array: hlo.Array) -> bool:
+    """Returns whether an array has the shape of a large parameter."""
+    return _unordered(array.shape) in self._params
+
+  def is_logits(self, array: hlo.Array) -> bool:
+    """Returns whether an array is as wide as the logits, and no parameter."""
+    return self._vocab_size in array.shape and not self.is_param(array)
 
 
 def _unordered(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -111,26 +118,12 @@ class Reading:
     return Reading(*(count * value for value in dataclasses.astuple(self)))
 
 
-class Loop(NamedTuple):
-  """Counts for a program's decoding loop.
-
-  Attributes:
-    trip: one trip, with its inner loops.
-    inner_trip: one trip of the inner loop that is asked for, else of the one
-      with the most cycles per trip, among the loops of the traced function;
-      None if there is none.
-  """
-
-  trip: Reading
-  inner_trip: Reading | None
-
-
 def read_loop(
     program: hlo.Program,
     shapes: Shapes,
     num_trips: Mapping[str, int] | None = None,
     repeated: str | None = None,
-) -> Loop:
+) -> tuple[Reading, Reading | None]:
   """Analyses the decoding loop, whose number of trips depends on data.
 
   Args:
@@ -140,6 +133,9 @@ def read_loop(
       scope of the traced function.
     repeated: the scope of the inner loop that is reported by itself, where
       there is one.
+  Returns:
+    One trip with its inner loops; and one trip of the inner loop that is asked
+    for, else of the one with the most cycles per trip, None if there is none.
   Raises:
     ValueError: if the program does not have exactly one such loop, or if the
       number of trips of an inner loop is unknown.
@@ -161,7 +157,7 @@ def read_loop(
   inner = [loop for loop in program.loops(body) if not _is_scatter(loop)]
   named = [loop for loop in inner if repeated in _scopes(loop)]
   trips = [reader.read(loop.called['body'][0]) for loop in named or inner]
-  return Loop(trip, max(trips, key=lambda x: x.cycles, default=None))
+  return trip, max(trips, key=lambda x: x.cycles, default=None)
 
 
 def _scopes(loop: hlo.Instruction) -> list[str]:
@@ -246,20 +242,20 @@ class _Reader:
         for name in operation.called.get(role, ())
         for part in self._program.within(name)
     )
-    parts = [operation, *inner]
+    parts, shapes = [operation, *inner], self._shapes
     taken = self._program.taken(operation)
     opcodes = {part.opcode for part in parts}
     is_vector_product = (
-        any(map(self._is_param, taken))
+        any(map(shapes.is_param, taken))
         and 'reduce' in opcodes
         and opcodes.isdisjoint(_PRODUCTS)
     )
     updates = [
         part
         for part in parts
-        if part.opcode == _SLICE_UPDATE and self._is_cache(part.arrays[0])
+        if part.opcode == _SLICE_UPDATE and shapes.is_cache(part.arrays[0])
     ]
-    remade = filter(self._is_cache, () if updates else operation.arrays)
+    remade = filter(shapes.is_cache, () if updates else operation.arrays)
     return Reading(
         cycles=operation.cycles,
         num_operations=int(operation.cycles > 0),
@@ -271,12 +267,12 @@ class _Reader:
         ),
         cache_bytes_remade=sum(x.num_bytes for x in remade),
         weight_bytes_copied=sum(
-            x.num_bytes for x in operation.arrays if self._is_param(x)
+            x.num_bytes for x in operation.arrays if shapes.is_param(x)
         ),
         vector_products=int(is_vector_product),
         float32_products=sum(map(self._is_float32_product, parts)),
         vocabulary_passes=int(
-            any(map(self._is_logits, (*operation.arrays, *taken)))
+            any(map(shapes.is_logits, (*operation.arrays, *taken)))
         ),
     )
 
@@ -285,13 +281,3 @@ class _Reader:
     return is_product and any(
         x.dtype == 'f32' for x in self._program.taken(part)
     )
-
-  def _is_cache(self, array: hlo.Array) -> bool:
-    return _unordered(array.shape) in self._shapes.caches
-
-  def _is_param(self, array: hlo.Array) -> bool:
-    return _unordered(array.shape) in self._shapes.params
-
-  def _is_logits(self, array: hlo.Array) -> bool:
-    is_wide = self._shapes.vocab_size in array.shape
-    return is_wide and not self._is_param(array)

@@ -2,17 +2,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """The report of a tpu-preflight record, in Markdown."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterator
 from typing import Any
 
+from speculative_t5x.research.reports import cells
 from speculative_t5x.research.reports import markdown
 from speculative_t5x.speculation import theory
 
 Record = dict[str, Any]
 
 _GIB = 2**30
-_NONE = '-'
 _FORMS = {'one_row': 'one row', 'padded': 'padded to 4'}
+_MEGABYTES = {
+    'cache MB written': 'cache_bytes_written',
+    'cache MB made anew': 'cache_bytes_remade',
+    'weight MB copied': 'weight_bytes_copied',
+}
 
 _STEPS_KEY = """cycles: estimated by the compiler for one step, which includes
 the argmax over the vocabulary; time spent waiting for memory or for other chips
@@ -41,22 +46,18 @@ argmax too. -: not compiled with this draft and gamma, or several chips, whose
 waiting for each other has no cycles."""
 
 
-# A column of a table: its header, and the text of its cell in each row.
-_Columns = dict[str, Callable[..., str]]
-
-
 def render(record: Record) -> markdown.Page:
   """Returns the report."""
-  sections = [
-      _heading(record),
-      _memory(record),
-      _steps(record),
-      _loops(record),
-      _row_writes(record),
-      _drafts(record),
-      _table_2(record),
-  ]
-  return markdown.page(sections, [record])
+  parts = [_heading(record)]
+  for title, (_, key) in _SECTIONS.items():
+    if rows := rows_of(record, title):
+      parts += [f'## {title}', markdown.table(rows), key]
+  return markdown.page(parts, [record])
+
+
+def rows_of(record: Record, title: str) -> list[markdown.Row]:
+  """Returns the rows of the table in a section, none if it is left out."""
+  return list(_SECTIONS[title][0](record))
 
 
 def _heading(record: Record) -> str:
@@ -76,191 +77,155 @@ def _heading(record: Record) -> str:
   )
 
 
-def _memory(record: Record) -> str:
-  taken = lambda pair: pair['loop']['memory']
-  total = lambda pair: sum(taken(pair).values())
-  capacity = record['chip']['memory_bytes']
-  columns: _Columns = {
-      'pair': lambda pair: _pair_name(record, pair),
-      'gamma': lambda pair: str(pair['gamma']),
-      **{
-          f'{key} GiB': lambda pair, key=key: f'{taken(pair)[key] / _GIB:.2f}'
-          for key in ('arguments', 'temporaries', 'code')
-      },
-      'all GiB': lambda pair: f'{total(pair) / _GIB:.2f}',
-      "of the chip's": lambda pair: f'{100 * total(pair) / capacity:.0f}%',
-      'compiled in s': lambda pair: f'{pair["loop"]["compile_s"]:.0f}',
-  }
-  title = 'Memory per device while the loop runs'
-  return _section(title, columns, record['pairs'])
+def _memory(record: Record) -> Iterator[markdown.Row]:
+  for pair in record['pairs']:
+    taken = {k: x / _GIB for k, x in pair['loop']['memory'].items()}
+    total = sum(taken.values())
+    share = total * _GIB / record['chip']['memory_bytes']
+    yield {
+        'pair': _pair_name(record, pair),
+        'gamma': str(pair['gamma']),
+        'arguments GiB': f'{taken["arguments"]:.2f}',
+        'temporaries GiB': f'{taken["temporaries"]:.2f}',
+        'code GiB': f'{taken["code"]:.2f}',
+        'all GiB': f'{total:.2f}',
+        "of the chip's": f'{100 * share:.0f}%',
+        'compiled in s': f'{pair["loop"]["compile_s"]:.0f}',
+    }
 
 
-def _steps(record: Record) -> str:
-  target = record['target']
-  found = [
-      (f'{role} {model["name"]}', _FORMS[form], program, model['calls'][0])
-      for role, models in (('target', [target]), ('draft', record['drafts']))
-      for model in models
-      for form, program in model['steps'].items()
-  ]
-  found += [
-      (
-          f'target {target["name"]}',
-          f'verify {each["gamma"] + 1}',
-          each['program'],
-          each['call'],
-      )
-      for each in record['verify']
-  ]
-  if record['t5x_step']:
-    name = f"T5X's own, {target['name']}"
-    found.append((name, 'one row', record['t5x_step'], None))
-  rows = [dict(zip(('name', 'form', 'program', 'call'), x)) for x in found]
-  called = lambda key, scale, decimals: lambda row: (
-      f'{row["call"][key] * scale:,.{decimals}f}' if row['call'] else _NONE
+def _steps(record: Record) -> Iterator[markdown.Row]:
+  target, t5x = record['target'], record['t5x_step']
+  for role, models in (('target', [target]), ('draft', record['drafts'])):
+    for model in models:
+      for form, program in model['steps'].items():
+        name = f'{role} {model["name"]}'
+        yield _step(name, _FORMS[form], program, model['calls'][0])
+  for each in record['verify']:
+    form = f'verify {each["gamma"] + 1}'
+    yield _step(f'target {target["name"]}', form, each['program'], each['call'])
+  if t5x:
+    yield _step(f"T5X's own, {target['name']}", 'one row', t5x, None)
+
+
+def _step(
+    name: str, form: str, program: Record, call: Record | None
+) -> markdown.Row:
+  scaled = lambda key, scale, decimals: (
+      f'{call[key] * scale:,.{decimals}f}' if call else cells.MISSING
   )
-  columns: _Columns = {
-      'step': lambda row: row['name'],
-      'form': lambda row: row['form'],
-      'cycles': lambda row: f'{row["program"]["step"]["cycles"]:,}',
-      'us': lambda row: _microseconds(row['program']['step_s']),
-      'roofline us': called('seconds', 1e6, 0),
-      'weights MB': called('weight_bytes', 1e-6, 1),
-      'caches MB': called('cache_bytes', 1e-6, 1),
-      'MFLOP': called('operations', 1e-6, 0),
-      'products on the VPU': (
-          lambda row: str(row['program']['step']['vector_products'])
-      ),
-      'instructions': lambda row: str(row['program']['step']['num_operations']),
-  }
-  return _section('Steps', columns, rows, _STEPS_KEY)
-
-
-def _loops(record: Record) -> str:
-  counted = {
-      'host transfers': 'host_transfers',
-      'all-reduces': 'all_reduces',
-      'all-gathers': 'all_gathers',
-      'other collectives': 'other_collectives',
-      'cache MB written': 'cache_bytes_written',
-      'cache MB made anew': 'cache_bytes_remade',
-      'weight MB copied': 'weight_bytes_copied',
-      'float32 products': 'float32_products',
-      'scatter trips': 'scatter_trips',
-      'passes over logits': 'vocabulary_passes',
+  return {
+      'step': name,
+      'form': form,
+      'cycles': f'{program["step"]["cycles"]:,}',
+      'us': _microseconds(program['step_s']),
+      'roofline us': scaled('seconds', 1e6, 0),
+      'weights MB': scaled('weight_bytes', 1e-6, 1),
+      'caches MB': scaled('cache_bytes', 1e-6, 1),
+      'MFLOP': scaled('operations', 1e-6, 0),
+      'products on the VPU': str(program['step']['vector_products']),
+      'instructions': str(program['step']['num_operations']),
   }
 
-  def count(pair: Record, key: str) -> str:
-    value = pair['loop']['step'][key]
-    return f'{value / 1e6:.2f}' if 'bytes' in key else str(value)
 
-  columns: _Columns = {
-      'loop': lambda pair: _pair_name(record, pair),
-      'gamma': lambda pair: str(pair['gamma']),
-      'cycles': lambda pair: f'{pair["loop"]["step"]["cycles"]:,}',
-      'us': lambda pair: _microseconds(pair['loop']['step_s']),
-      **{
-          name: lambda pair, key=key: count(pair, key)
-          for name, key in counted.items()
-      },
-  }
-  return _section('What the loop does', columns, record['pairs'], _LOOP_KEY)
-
-
-def _row_writes(record: Record) -> str:
-  if not record['row_writes']:
-    return ''
-  step = lambda each: each['program']['step']
-  columns: _Columns = {
-      'written by': lambda each: each['form'],
-      'positions': lambda each: str(each['block']),
-      'cycles': lambda each: f'{step(each)["cycles"]:,}',
-      'trips of its loops': lambda each: str(step(each)['scatter_trips']),
-  }
-  title = 'Writing where each row stands elsewhere'
-  key = 'In one layer of the target, with the attention that reads the cache.'
-  return _section(title, columns, record['row_writes'], key)
+def _loops(record: Record) -> Iterator[markdown.Row]:
+  for pair in record['pairs']:
+    step = pair['loop']['step']
+    yield {
+        'loop': _pair_name(record, pair),
+        'gamma': str(pair['gamma']),
+        'cycles': f'{step["cycles"]:,}',
+        'us': _microseconds(pair['loop']['step_s']),
+        'host transfers': str(step['host_transfers']),
+        'all-reduces': str(step['all_reduces']),
+        'all-gathers': str(step['all_gathers']),
+        'other collectives': str(step['other_collectives']),
+        **{k: f'{step[key] / 1e6:.2f}' for k, key in _MEGABYTES.items()},
+        'float32 products': str(step['float32_products']),
+        'scatter trips': str(step['scatter_trips']),
+        'passes over logits': str(step['vocabulary_passes']),
+    }
 
 
-def _drafts(record: Record) -> str:
-  if record['mesh']:  # communication has no cycles
-    return ''
+def _row_writes(record: Record) -> Iterator[markdown.Row]:
+  for each in record['row_writes']:
+    step = each['program']['step']
+    yield {
+        'written by': each['form'],
+        'positions': str(each['block']),
+        'cycles': f'{step["cycles"]:,}',
+        'trips of its loops': str(step['scatter_trips']),
+    }
+
+
+def _drafts(record: Record) -> Iterator[markdown.Row]:
   drafts = {draft['name']: draft for draft in record['drafts']}
-  of = lambda pair: drafts[pair['draft']]
-  columns: _Columns = {
-      'draft': lambda pair: pair['draft'],
-      'parameters': lambda pair: f'{of(pair)["num_params"]:,}',
-      'gamma': lambda pair: str(pair['gamma']),
-      'roofline': lambda pair: _roofline_ratio(record, of(pair)),
-      'compiled': lambda pair: compiled_cost(record, pair, '.4f'),
-      'one row': lambda pair: _one_row_ratio(record, of(pair), '.4f'),
-  }
-  return _section('c of each draft', columns, record['pairs'], _DRAFTS_KEY)
+  for pair in () if record['mesh'] else record['pairs']:
+    draft = drafts[pair['draft']]
+    yield {
+        'draft': draft['name'],
+        'parameters': f'{draft["num_params"]:,}',
+        'gamma': str(pair['gamma']),
+        'roofline': cells.number(_roofline_cost(record, draft), 4),
+        'compiled': cells.number(_compiled_cost(record, pair), 4),
+        'one row': cells.number(_one_row_cost(record, draft), 4),
+    }
 
 
-def _table_2(record: Record) -> str:
-  columns: _Columns = {
-      'task': lambda row: row['task'],
-      'draft': lambda row: row['draft'],
-      'T': lambda row: str(row['temperature']),
-      'gamma': lambda row: str(row['gamma']),
-      'alpha': lambda row: f'{row["alpha"]:.2f}',
-      "the paper's c": lambda row: f'{row["cost_coefficient"]:.2f}',
-      'c by roofline': lambda row: f'{row["c"]:.3f}',
-      'c compiled': lambda row: _cost(record, row),
-      'c one row': lambda row: _one_row_cost(record, row),
-      'EXP': lambda row: f'{row["predicted"]:.1f}',
-      'EMP': lambda row: f'{row["measured"]:.1f}',
-      'roofline': lambda row: f'{row["speedup"]:.2f}',
-      'compiled': lambda row: _speedup(
-          record, row, _fastest_step(record['target'])
-      ),
-      'over one row': lambda row: _speedup(
-          record, row, record['target']['steps']['one_row']['step']
-      ),
-      "over T5X's": lambda row: _speedup(
-          record, row, (record['t5x_step'] or {}).get('step')
-      ),
-  }
-  title = 'Table 2 of the paper'
-  return _section(title, columns, record['table_2'], _TABLE_2_KEY)
+def _table_2(record: Record) -> Iterator[markdown.Row]:
+  target = record['target']
+  # Communication has no cycles, so several chips have no compiled numbers.
+  drafts, pairs = {}, {}
+  if not record['mesh']:
+    drafts = {draft['name']: draft for draft in record['drafts']}
+    pairs = {(x['draft'], x['gamma']): x for x in record['pairs']}
+  t5x = (record['t5x_step'] or {}).get('step')
+  for row in record['table_2']:
+    name = f't5_1_1_{row["draft"]}'
+    pair, draft = pairs.get((name, row['gamma'])), drafts.get(name)
+    yield {
+        'task': row['task'],
+        'draft': row['draft'],
+        'T': str(row['temperature']),
+        'gamma': str(row['gamma']),
+        'alpha': f'{row["alpha"]:.2f}',
+        "the paper's c": f'{row["cost_coefficient"]:.2f}',
+        'c by roofline': f'{row["c"]:.3f}',
+        'c compiled': cells.number(pair and _compiled_cost(record, pair), 3),
+        'c one row': cells.number(draft and _one_row_cost(record, draft), 3),
+        'EXP': f'{row["predicted"]:.1f}',
+        'EMP': f'{row["measured"]:.1f}',
+        'roofline': f'{row["speedup"]:.2f}',
+        'compiled': _speedup(row, pair, _fastest_step(target)),
+        'over one row': _speedup(row, pair, target['steps']['one_row']['step']),
+        "over T5X's": _speedup(row, pair, t5x),
+    }
 
 
-def _cost(record: Record, row: Record) -> str:
-  """Returns the compiled c of a row of Table 2."""
-  pair = _pair_of(record, row)
-  return _NONE if pair is None else compiled_cost(record, pair, '.3f')
+def _compiled_cost(record: Record, pair: Record) -> float | None:
+  """Returns the cycles of a later draft step of the loop over a plain step's.
 
-
-def compiled_cost(record: Record, pair: Record, form: str) -> str:
-  """Formats the cycles of a later draft step of the loop over a plain step."""
+  None for a table, which has no loop over draft tokens.
+  """
   later = pair['loop']['draft_step']
-  if later is None:
-    return _NONE
   step = _fastest_step(record['target'])
-  return f'{later["cycles"] / step["cycles"]:{form}}'
+  return None if later is None else later['cycles'] / step['cycles']
 
 
-def _one_row_cost(record: Record, row: Record) -> str:
-  """Returns the cycles of a draft step over a target step, in one-row form."""
-  for draft in () if record['mesh'] else record['drafts']:
-    if draft['name'] == f't5_1_1_{row["draft"]}':
-      return _one_row_ratio(record, draft, '.3f')
-  return _NONE
-
-
-def _roofline_ratio(record: Record, draft: Record) -> str:
+def _roofline_cost(record: Record, draft: Record) -> float | None:
+  """Returns the roofline time of a draft step over a target step's."""
   if not draft['calls']:  # a table
-    return _NONE
+    return None
   seconds = lambda model: model['calls'][0]['seconds']
-  return f'{seconds(draft) / seconds(record["target"]):.4f}'
+  return seconds(draft) / seconds(record['target'])
 
 
-def _one_row_ratio(record: Record, draft: Record, form: str) -> str:
+def _one_row_cost(record: Record, draft: Record) -> float | None:
+  """Returns the cycles of a draft step over a target step, both of one row."""
   if not draft['steps']:  # a table
-    return _NONE
+    return None
   cycles = lambda model: model['steps']['one_row']['step']['cycles']
-  return f'{cycles(draft) / cycles(record["target"]):{form}}'
+  return cycles(draft) / cycles(record['target'])
 
 
 def _fastest_step(model: Record) -> Record:
@@ -268,22 +233,12 @@ def _fastest_step(model: Record) -> Record:
   return min(steps, key=lambda step: step['cycles'])
 
 
-def _speedup(record: Record, row: Record, step: Record | None) -> str:
+def _speedup(row: Record, pair: Record | None, step: Record | None) -> str:
   """Returns the speedup of a compiled pair over plain steps of some form."""
-  pair = _pair_of(record, row)
   if pair is None or step is None:
-    return _NONE
+    return cells.MISSING
   tokens = theory.expected_tokens(row['alpha'], row['gamma'])
   return f'{tokens * step["cycles"] / pair["loop"]["step"]["cycles"]:.2f}'
-
-
-def _pair_of(record: Record, row: Record) -> Record | None:
-  """Returns the compiled pair with the draft and gamma of a row, or None."""
-  for pair in () if record['mesh'] else record['pairs']:
-    is_draft = pair['draft'] == f't5_1_1_{row["draft"]}'
-    if is_draft and pair['gamma'] == row['gamma']:
-      return pair
-  return None
 
 
 def _pair_name(record: Record, pair: Record) -> str:
@@ -291,13 +246,18 @@ def _pair_name(record: Record, pair: Record) -> str:
 
 
 def _microseconds(seconds: float | None) -> str:
-  return _NONE if seconds is None else f'{1e6 * seconds:,.0f}'
+  return cells.MISSING if seconds is None else f'{1e6 * seconds:,.0f}'
 
 
-def _section(
-    title: str, columns: _Columns, items: Iterable[Record], key: str = ''
-) -> str:
-  """Returns a heading, a table with a row per item, and how to read it."""
-  rows = [[cell(item) for cell in columns.values()] for item in items]
-  parts = [f'## {title}', markdown.table([*columns], rows), key]
-  return '\n\n'.join(part for part in parts if part)
+# By its title, the rows of a section and how to read them.
+_SECTIONS = {
+    'Memory per device while the loop runs': (_memory, ''),
+    'Steps': (_steps, _STEPS_KEY),
+    'What the loop does': (_loops, _LOOP_KEY),
+    'Writing where each row stands elsewhere': (
+        _row_writes,
+        'In one layer of the target, with the attention that reads the cache.',
+    ),
+    'c of each draft': (_drafts, _DRAFTS_KEY),
+    'Table 2 of the paper': (_table_2, _TABLE_2_KEY),
+}

@@ -12,6 +12,7 @@ Legend: rows (decoded together), block (positions per call), slots.
 
 import dataclasses
 import math
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,13 +21,10 @@ from speculative_t5x.loading import models
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.research.measurement import operations
 from speculative_t5x.research.measurement import read_floor
-from speculative_t5x.research.paper import published
-from speculative_t5x.research.tpu_aot import chips
-from speculative_t5x.speculation import theory
+from speculative_t5x.research.tpu_aot import topology
 
 
-@dataclasses.dataclass(frozen=True)
-class Call:
+class Call(NamedTuple):
   """The bytes and operations of one decoder call, per device.
 
   Attributes:
@@ -39,7 +37,7 @@ class Call:
   cache_bytes: int
   operations: int
 
-  def seconds(self, chip: chips.Chip) -> float:
+  def seconds(self, chip: topology.Chip) -> float:
     """Returns the larger of the times to read and to compute."""
     num_bytes = self.weight_bytes + self.cache_bytes
     return max(num_bytes / chip.bandwidth, self.operations / chip.peak)
@@ -75,26 +73,4 @@ def count(
   )
   # Caches and products are partitioned as the weights are.
   share = local_bytes / sum(x.size * x.dtype.itemsize for x in weights)
-  return Call(
-      weight_bytes=local_bytes,
-      cache_bytes=round(share * kept),
-      operations=round(share * flops),
-  )
-
-
-def speedup(
-    row: published.Row, plain_s: float, draft_s: float, verify_s: float
-) -> float:
-  """Returns plain over speculative time per token at a row's alpha and gamma.
-
-  This is Theorem 3.8 of Leviathan et al. (2023) with a separate cost of
-  verification. The three times are in one unit.
-
-  Args:
-    row: a row of Table 2.
-    plain_s: time of a target call on one position.
-    draft_s: time of a draft call on one position.
-    verify_s: time of a target call on gamma + 1 positions.
-  """
-  tokens = theory.expected_tokens(row.alpha, row.gamma)
-  return float(tokens * plain_s / (row.gamma * draft_s + verify_s))
+  return Call(local_bytes, round(share * kept), round(share * flops))

@@ -14,9 +14,9 @@ import jax.numpy as jnp
 
 from speculative_t5x.networks import kv_cache
 from speculative_t5x.networks import t5
-from speculative_t5x.research.tpu_aot import abstract_pair
 from speculative_t5x.research.tpu_aot import programs
 from speculative_t5x.research.tpu_aot import reading
+from speculative_t5x.research.tpu_aot import topology
 
 FORMS = {
     'a scatter': kv_cache.update_rows,
@@ -27,7 +27,7 @@ FORMS = {
 def compile_form(
     form: Callable[..., kv_cache.KeysValues],
     config: t5.T5Config,
-    place: abstract_pair.Place,
+    place: topology.Topology,
     *,
     rows: int,
     block: int,
@@ -69,5 +69,5 @@ def compile_form(
       query,
       positions,
   )
-  shapes = reading.make_shapes([cached.shape], [], vocab_size=-1)
+  shapes = reading.Shapes([cached.shape], [], vocab_size=-1)
   return programs.compile_loop(lowered.compile, shapes)

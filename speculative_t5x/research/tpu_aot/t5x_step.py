@@ -9,16 +9,16 @@ import jax.numpy as jnp
 
 from speculative_t5x.loading import models
 from speculative_t5x.networks import t5
-from speculative_t5x.research.tpu_aot import abstract_pair
 from speculative_t5x.research.tpu_aot import programs
 from speculative_t5x.research.tpu_aot import reading
+from speculative_t5x.research.tpu_aot import topology
 
 # Imported here and not in the function that uses it: T5X's modules register
 # with gin, and gin's registry is locked while a job runs.
 try:
   import seqio
   from t5x import decoding
-  from t5x import models
+  from t5x import models as t5x_models
   from t5x.examples.t5 import network
 except ImportError:
   IS_IMPORTABLE = False
@@ -28,7 +28,7 @@ else:
 
 def compile_plain(
     config: t5.T5Config,
-    place: abstract_pair.Place,
+    place: topology.Topology,
     *,
     examples: int,
     inputs_length: int,
@@ -57,7 +57,7 @@ def compile_plain(
       'encoder_input_tokens': tokens(inputs_length),
       'decoder_input_tokens': tokens(length),
   }
-  shapes = reading.make_shapes(
+  shapes = reading.Shapes(
       caches=[(examples, config.num_heads, config.head_dim, length)],
       params=[x.shape for x in jax.tree.leaves(params)],
       vocab_size=config.vocab_size,
@@ -70,7 +70,7 @@ def _make_model(config: t5.T5Config):
   names = network.T5Config.__dataclass_fields__
   known = {n: getattr(config, n) for n in names if hasattr(config, n)}
   vocabulary = seqio.PassThroughVocabulary(config.vocab_size, eos_id=1)
-  return models.EncoderDecoderModel(
+  return t5x_models.EncoderDecoderModel(
       module=network.Transformer(network.T5Config(**known)),
       input_vocabulary=vocabulary,
       output_vocabulary=vocabulary,

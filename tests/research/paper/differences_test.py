@@ -84,12 +84,9 @@ class TestReasons:
   )
   def test_none_below_5_percent(self, efficiency, count):
     row = published.row('EnDe', 'base', 1)  # EMP is 2.4, Theorem 3.8 2.35
-    record = records.measured(5, 1.0, row.alpha, 2.82, c=row.cost_coefficient)
-    record = dataclasses.replace(
-        record,
-        verify_cost_ratio=1,
-        encoder_s=None,
-        loop_efficiency=efficiency,
-    )
+    record = records.measured(
+        5, 1.0, row.alpha, 2.82, c=row.cost_coefficient, verify_cost_ratio=1,
+        encoder_s=None, loop_efficiency=efficiency,
+    )  # fmt: skip
     assert len(differences.effects(row, record)) == 6
     assert len(differences.reasons(row, record)) == count

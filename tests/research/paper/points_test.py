@@ -10,6 +10,7 @@ from speculative_t5x.research.paper import points
 from tests.research.paper import records
 
 _NAME = 'bulletins_ende: draft/checkpoint_4 for target/checkpoint_2, bfloat16'
+_MEASURED = 'c', 'tokens_per_target_call', 'speedup'
 
 
 class TestPairLabel:
@@ -72,35 +73,18 @@ class TestAlphas:
 class TestPoints:
 
   def test_values(self):
-    record = records.measured(3, 1.0, operations_factor=1.4)
-    (point,) = points.from_records([record])
-    assert point == points.Point(
-        label=_NAME,
-        temperature=1.0,
-        alpha=0.7,
-        gamma=3,
-        cost_coefficient=records.COST,
-        tokens_per_call=2.5,
-        speedup=record.speedup,
-        speedup_ci95=record.speedup_ci95,
-        operations_factor=1.4,
-    )
+    record = records.measured(3, 1.0, speedup_ci95=None)
+    assert points.from_records([record]) == [(_NAME, 0.7, record)]
 
   @pytest.mark.parametrize(
-      'key',
-      ['drafter', 'gamma', 'alpha', 'c', 'tokens_per_target_call', 'speedup'],
+      ('key', 'value'),
+      [
+          *((key, None) for key in ('drafter', 'gamma', 'alpha', *_MEASURED)),
+          *((key, float('nan')) for key in _MEASURED),
+      ],
   )
-  def test_incomplete_records_are_left_out(self, key):
+  def test_incomplete_records_are_left_out(self, key, value):
     complete = records.measured()
-    incomplete = dataclasses.replace(complete, **{key: None})
-    assert len(points.from_records([complete, incomplete])) == 1
-    assert points.from_records([incomplete]) == []
-
-  @pytest.mark.parametrize('key', ['c', 'tokens_per_target_call', 'speedup'])
-  def test_numbers_that_are_not_finite_are_left_out(self, key):
-    record = records.measured(**{key: float('nan')})
-    assert points.from_records([record]) == []
-
-  def test_an_interval_may_be_missing(self):
-    (point,) = points.from_records([records.measured(speedup_ci95=None)])
-    assert point.speedup_ci95 is None
+    incomplete = dataclasses.replace(complete, **{key: value})
+    (point,) = points.from_records([complete, incomplete])
+    assert point.run is complete

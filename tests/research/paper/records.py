@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Run records that were made up, for tests."""
+"""Run records that were made up, and the tables of pages, for tests."""
 
 import dataclasses
 
@@ -81,6 +81,15 @@ def changed(record, key, **values):
   """The record with other values in one of its nested dataclasses."""
   nested = dataclasses.replace(getattr(record, key), **values)
   return dataclasses.replace(record, **{key: nested})
+
+
+def cells(page):
+  """The header, and the cells of the rows, of the last table of a page."""
+  *_, table = page.split('\n\nDetails:\n\n')
+  lines = [line for line in table.splitlines() if line.startswith('|')]
+  found = [[c.strip() for c in line.strip('|').split('|')] for line in lines]
+  assert len({len(row) for row in found}) == 1
+  return found[0], found[2:]
 
 
 def _model(name, num_params):

@@ -13,7 +13,7 @@ _ROW = '1 ' * 90 + '1'
 
 def _report():
   styled = text.Text('styled', 'bold red')
-  table = console.table(['a'], [[_ROW]])
+  table = console.table([{'a': _ROW}])
   return console_lib.Group(f'[1] :smile: {_PATH} ', styled, table)
 
 

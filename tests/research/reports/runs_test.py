@@ -40,12 +40,8 @@ class TestLabel:
           ({}, _NAME),
           ({'gamma': 2, 'alpha': 0.1}, _NAME),
           ({'temperature': 0.5}, _NAME.replace('T=0', 'T=0.5')),
-          ({'task': None}, _NAME.removeprefix('bulletins_ende: ')),
           ({'batch_size': 8}, _NAME.replace('T=0', 'T=0, batch 8')),
-          ({'topk': 40}, _NAME.replace('T=0', 'T=0, topk 40')),
           ({'topk': 0, 'topp': 0.9}, _NAME.replace('T=0', 'T=0, topp 0.9')),
-          ({'minp': 0.1}, _NAME.replace('T=0', 'T=0, minp 0.1')),
-          ({'typicalp': 0.9}, _NAME.replace('T=0', 'T=0, typicalp 0.9')),
       ],
   )
   def test_says_what_is_not_usual(self, values, label):
@@ -69,21 +65,18 @@ class TestLabels:
               [', for target/checkpoint_2', ', for b/2'],
           ),
           (
-              records.changed(
-                  records.measured(), 'drafter', checkpoint='/b/draft'
-              ),
-              [', draft at None', ', draft at /b/draft'],
-          ),
-          (
               records.measured(inputs_length=64),
               [', inputs of 96', ', inputs of 64'],
+          ),
+          # The other label says it already.
+          (
+              records.changed(records.measured(task='b'), 'device', kind='x'),
+              ['', None],
           ),
       ],
   )
   def test_what_differs_is_added(self, changed, ends):
-    found = runs.labels([records.measured(), changed])
+    found = runs.labels([records.measured(), changed], runs.label)
+    if ends[1] is None:
+      found, ends = found[:1], ends[:1]
     assert found == [_NAME + end for end in ends]
-
-  def test_what_other_labels_say_is_not_added(self):
-    other = records.changed(records.measured(task='b'), 'device', kind='cpu')
-    assert runs.labels([records.measured(), other])[0] == _NAME

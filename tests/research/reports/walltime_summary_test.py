@@ -10,15 +10,6 @@ from speculative_t5x.research.reports import walltime_summary
 from tests.research.paper import records
 
 
-def _cells(table):
-  """Returns the header, and the cells of the rows, of the last table."""
-  *_, table = table.split('\n\nDetails:\n\n')
-  lines = [line for line in table.splitlines() if line.startswith('|')]
-  cells = [[c.strip() for c in line.strip('|').split('|')] for line in lines]
-  assert len({len(row) for row in cells}) == 1
-  return cells[0], cells[2:]
-
-
 class TestRender:
 
   def test_rows(self):
@@ -33,7 +24,7 @@ class TestRender:
     )
     table = walltime_summary.render([plain, run])
     assert 'batch 1 / 4;' in table
-    _, rows = _cells(table)
+    _, rows = records.cells(table)
     assert rows[0] == [
         'none (plain)', '0', '-', '1', *['-'] * 4, '10.000', *['-'] * 8
     ]  # fmt: skip
@@ -44,7 +35,7 @@ class TestRender:
         '1.10 [0.70, 1.10]', 'no difference shown', '0.80',
     ]  # fmt: skip
 
-    headline, _ = _cells(table.partition('\n\nDetails:')[0])
+    headline, _ = records.cells(table.partition('\n\nDetails:')[0])
     assert headline == [
         'drafter', 'T', 'gamma', 'tokens/call', 'speedup', 'verdict'
     ]  # fmt: skip
@@ -52,7 +43,7 @@ class TestRender:
   def test_keys_of_the_columns(self):
     """No column is called predicted, which advice is, and in another way."""
     table = walltime_summary.render([records.measured(warnings=['too hot'])])
-    header, _ = _cells(table)
+    header, _ = records.cells(table)
     assert header[-5:-3] == ['Thm 3.8', 'bound'] and 'predicted' not in header
     *_, legend, warning, _ = table.split('\n\n')
     assert 'Thm 3.8 `predicted_speedup`; bound `bound_speedup`' in legend

@@ -57,76 +57,58 @@ class TestSimulatedAcceptance:
   @pytest.mark.parametrize('temperature', [0.0, 1.0])
   @pytest.mark.parametrize('alpha', [0.2, 0.75])
   def test_rate(self, alpha, temperature):
-    runs = [decode(alpha, seed, temperature).statistics for seed in range(20)]
-    accepted = sum(int(run.num_accepted.sum()) for run in runs)
-    tested = sum(int(run.num_tested.sum()) for run in runs)
+    runs = [decode(alpha, seed, temperature) for seed in range(20)]
+    accepted = sum(int(run.statistics.num_accepted.sum()) for run in runs)
+    tested = sum(int(run.statistics.num_tested.sum()) for run in runs)
     assert tested > 1000
     deviation = math.sqrt(alpha * (1 - alpha) / tested)
     assert abs(accepted / tested - alpha) < 5 * deviation
 
-  @pytest.mark.parametrize('alpha', [0.0, 0.5, 1.0])
-  @pytest.mark.parametrize('temperature', [0.0, 1.0])
-  def test_every_output_has_the_full_length(self, alpha, temperature):
-    found = decode(alpha, temperature=temperature)
-    assert found.num_tokens.tolist() == [LENGTH] * ROWS
-    assert not np.any(found.sequences == t5.SPECIAL_IDS.end)
-
   def test_no_value_recompiles(self):
+    """And every output has the full length."""
     decode(0.5, 0, 0.0), decode(0.5, 0, 1.0)
     before = compilation.count()
-    outputs = {
-        decode(alpha, seed, temperature).sequences.tobytes()
+    found = [
+        decode(alpha, seed, temperature)
         for alpha in (0.0, 0.3, 1.0)
         for seed in (1, 2)
         for temperature in (0.7, 1.0)
-    }
+    ]
     assert compilation.count() == before
-    assert len(outputs) == 12
+    assert len({each.sequences.tobytes() for each in found}) == 12
+    for each in found:
+      assert each.num_tokens.tolist() == [LENGTH] * ROWS
+      assert not np.any(each.sequences == t5.SPECIAL_IDS.end)
 
 
-TREES = {
-    'T5 1.1': tiny.config(),
-    'bfloat16': tiny.config(dtype=jnp.bfloat16),
-    'T5 1.0': tiny.config(logits_via_embedding=True, mlp_activations=('relu',)),
-    'T5 1.0, bfloat16': tiny.config(
-        logits_via_embedding=True,
-        mlp_activations=('relu',),
-        dtype=jnp.bfloat16,
-    ),
-    'more encoder layers': tiny.config(num_encoder_layers=3),
-}
+@pytest.mark.parametrize(
+    'changes',
+    [
+        {},
+        {'dtype': jnp.bfloat16},
+        {'logits_via_embedding': True, 'mlp_activations': ('relu',)},
+        {'num_encoder_layers': 3},
+    ],
+)
+def test_resembles_a_loaded_model(changes):
+  config = tiny.config(**changes)
+  # Checkpoints are read in the dtype of the network.
+  params = jax.tree.map(lambda x: x.astype(config.dtype), tiny.params(config))
+  expected = models.make_model(config, params)
+  found = random_models.make_model(config)
+  assert found.config == expected.config
+  assert found.num_params == expected.num_params
+  assert found.mesh is None and found.checkpoint is None
+  describe = lambda tree: jax.tree.map(lambda x: (x.shape, x.dtype), tree)
+  assert describe(found.params) == describe(expected.params)
 
 
-class TestMakeModel:
-
-  @pytest.mark.parametrize('name', TREES)
-  def test_resembles_a_loaded_model(self, name):
-    config = TREES[name]
-    params = jax.tree.map(
-        # Checkpoints are read in the dtype of the network.
-        lambda x: x.astype(config.dtype),
-        tiny.params(config),
-    )
-    expected = models.make_model(config, params)
-    found = random_models.make_model(config)
-    assert found.config == expected.config
-    assert found.num_params == expected.num_params
-    assert found.mesh is None and found.checkpoint is None
-    describe = lambda tree: jax.tree.map(lambda x: (x.shape, x.dtype), tree)
-    assert describe(found.params) == describe(expected.params)
-
-
-class TestSizes:
-
-  # Millions of parameters, from the sizes of T5 1.1.
-  @pytest.mark.parametrize(
-      ('size', 'millions'),
-      [
-          ('small', '77.0'), ('base', '247.6'), ('large', '783'),
-          ('xl', '2850'), ('xxl', '11135'),
-      ],
-  )  # fmt: skip
-  def test_parameters(self, size, millions):
-    found = models.count_params(t5_published.make_config(size)) / 1e6
-    decimals = len(millions.partition('.')[2])
-    assert f'{found:.{decimals}f}' == millions
+@pytest.mark.parametrize(
+    ('size', 'millions'),
+    [('small', '77.0'), ('base', '247.6'), ('large', '783'), ('xl', '2850'),
+     ('xxl', '11135')],
+)  # fmt: skip
+def test_sizes_of_t5_1_1(size, millions):
+  found = models.count_params(t5_published.make_config(size)) / 1e6
+  decimals = len(millions.partition('.')[2])
+  assert f'{found:.{decimals}f}' == millions

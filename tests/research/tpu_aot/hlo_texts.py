@@ -8,7 +8,7 @@ HEADS, HEAD_DIM, SLOTS = 4, 64, 36
 EMBED, WIDE, VOCAB = 256, 512, 4096
 CACHE_BYTES = 2 * HEADS * HEAD_DIM * SLOTS
 # The values that programs of `program` carry from trip to trip.
-SHAPES = reading.make_shapes(
+SHAPES = reading.Shapes(
     caches=[(HEADS, HEAD_DIM, SLOTS)],
     params=[(EMBED, WIDE), (EMBED, VOCAB), (EMBED,)],
     vocab_size=VOCAB,
@@ -60,11 +60,8 @@ ENTRY %main.9 (carry.2: (s32[])) -> (s32[]) {{
 def program(*body: str, others: str = '') -> str:
   """Returns a program with one loop whose end depends on data.
 
-  Args:
-    *body: instructions of a trip. They may take %count, %keys, %values,
-      %weights, %vector, %logits, %norm, %head and %new, which is two positions
-      for the cache.
-    others: computations that they call, from `computation` and `counted`.
+  Instructions of its body may take `_NAMES` and call the other computations;
+  %new is two positions for the cache.
   """
   carried = [
       f'  %{name} = {kind} get-tuple-element(%carry.1), index={i}'

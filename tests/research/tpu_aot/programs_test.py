@@ -6,6 +6,7 @@ The encoders are not analysed.
 """
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -40,166 +41,106 @@ def _bytes_per_position(config: t5.T5Config) -> int:
 
 
 def _compile(
-    loop, topology='v4:1x1x1', batch=1, gamma=GAMMA, min_block=None,
+    make, topology='v4:1x1x1', batch=1, min_block=None,
     draft_rules=sharding.MODEL_PARALLEL,
 ) -> programs.Program:  # fmt: skip
-  place = abstract_pair.make_place(libtpu.describe(topology), None)
-  make = abstract_pair.make_model
+  place = libtpu.describe(topology).with_mesh(None)
+  target = abstract_pair.make_model(place, TARGET, min_block=min_block)
+  draft = abstract_pair.make_model(place, DRAFT, draft_rules, min_block)
   decoder = token_decoder.TokenDecoder(
-      make(TARGET, place, min_block=min_block),
-      draft_model_source.from_model(make(DRAFT, place, draft_rules, min_block)),
-      gamma=gamma,
-      length=LENGTH,
+      target, draft_model_source.from_model(draft), gamma=GAMMA, length=LENGTH
   )
   request = abstract_pair.make_request(place, batch, INPUTS_LENGTH)
-  return programs.compile_decoding(loop, decoder, request)
+  return programs.compile_decoding(make, decoder, request)
 
 
-@pytest.fixture(scope='module')
-def one_row():
-  return _compile(programs.Loop.PLAIN, min_block=1)
-
-
-@pytest.fixture(scope='module')
-def padded():
-  return _compile(programs.Loop.PLAIN)
-
-
-@pytest.fixture(scope='module')
-def verify():
-  return _compile(programs.Loop.VERIFY)
-
-
-@pytest.fixture(scope='module')
-def loop():
-  return _compile(programs.Loop.SPECULATIVE)
-
-
-@pytest.fixture(scope='module')
-def rows_loop():
-  return _compile(programs.Loop.SPECULATIVE, batch=8)
-
-
-@pytest.fixture(scope='module')
-def mesh_loop():
-  """Compiles the loop on a mesh with a partitioned draft model."""
-  return _compile(programs.Loop.SPECULATIVE, topology='v4:2x2x1')
+_compile_loop = functools.partial(
+    _compile, token_decoder.TokenDecoder.compile_speculative
+)
 
 
 @libtpu.needed
 class TestOneDevice:
 
-  def test_one_position_is_multiplied_by_vectors(self, one_row):
+  def test_steps_of_one_position_and_of_four(self):
+    """Padding turns products with a vector into those with a matrix."""
+    plain = token_decoder.TokenDecoder.compile_plain
+    one_row, padded = _compile(plain, min_block=1).step, _compile(plain).step
     # All products except those with the head and the cache: 6 per layer.
-    assert one_row.step.vector_products >= 6 * TARGET.num_decoder_layers
+    assert one_row.vector_products >= 6 * TARGET.num_decoder_layers
+    assert padded.vector_products == 0
+    assert padded.cycles < 0.7 * one_row.cycles
+    position = _bytes_per_position(TARGET)  # padding is not written
+    assert one_row.cache_bytes_written == position
+    assert padded.cache_bytes_written == position
 
-  def test_four_positions_are_multiplied_by_matrices(self, one_row, padded):
-    assert padded.step.vector_products == 0
-    assert padded.step.cycles < 0.7 * one_row.step.cycles
-
-  def test_padding_is_not_written(self, one_row, padded):
-    position = _bytes_per_position(TARGET)
-    assert one_row.step.cache_bytes_written == position
-    assert padded.step.cache_bytes_written == position
-
-  def test_verification(self, padded, verify, loop):
+  def test_verification(self):
+    verify = _compile(programs.compile_verify)
     written = (GAMMA + 1) * _bytes_per_position(TARGET)
     assert verify.step.cache_bytes_written == written
     assert verify.step.vector_products == 0
-    assert padded.step.cycles < verify.step.cycles < loop.step.cycles
-
-  def test_loop_writes_positions_in_place(self, loop):
-    """The target writes gamma + 1, the draft model 2 and then 1 per call."""
-    drafted = 2 + (GAMMA - 1)
-    assert loop.step.cache_bytes_written == (
-        (GAMMA + 1) * _bytes_per_position(TARGET)
-        + drafted * _bytes_per_position(DRAFT)
-    )
-    assert loop.step.cache_bytes_remade == 0
-
-  def test_loop_copies_nothing_else(self, loop):
-    step = loop.step
-    assert step.host_transfers == 0
-    assert step.weight_bytes_copied == 0
-    assert step.scatter_trips == 0
-    assert step.vector_products == 0
-    assert step.float32_products == 0
-    collectives = step.all_reduces + step.all_gathers + step.other_collectives
-    assert collectives == 0
-
-  def test_later_draft_token(self, loop, verify):
-    """The inner loop runs gamma - 1 times, after the first draft token."""
-    later = loop.draft_step
-    assert later.cache_bytes_written == _bytes_per_position(DRAFT)
-    assert 0 < (GAMMA - 1) * later.cycles < loop.step.cycles
     assert verify.draft_step is None
 
-
-@libtpu.needed
-class TestSeveralRows:
-
-  def test_no_scatter(self, rows_loop):
-    assert rows_loop.step.scatter_trips == 0
-    assert rows_loop.step.host_transfers == 0
-    assert rows_loop.step.weight_bytes_copied == 0
-
-  def test_every_call_rewrites_the_caches(self, rows_loop):
-    remade = (
-        8
-        * SLOTS
-        * (_bytes_per_position(TARGET) + GAMMA * _bytes_per_position(DRAFT))
+  def test_loop(self):
+    """The target writes gamma + 1, the draft model 2 and then 1 per call."""
+    loop = _compile_loop()
+    step = loop.step
+    assert step.cache_bytes_written == (
+        (GAMMA + 1) * _bytes_per_position(TARGET)
+        + (2 + GAMMA - 1) * _bytes_per_position(DRAFT)
     )
-    assert rows_loop.step.cache_bytes_remade == remade
-    assert rows_loop.step.cache_bytes_written == 0
+    others = (
+        step.cache_bytes_remade, step.host_transfers, step.weight_bytes_copied,
+        step.scatter_trips, step.vector_products, step.float32_products,
+        step.all_reduces, step.all_gathers, step.other_collectives,
+    )  # fmt: skip
+    assert set(others) == {0}
+    # The inner loop runs gamma - 1 times, after the first draft token.
+    later = loop.draft_step
+    assert later.cache_bytes_written == _bytes_per_position(DRAFT)
+    assert 0 < (GAMMA - 1) * later.cycles < step.cycles
+    assert loop.memory['arguments'] > loop.memory['temporaries'] > 0
+
+  def test_several_rows_rewrite_the_caches(self):
+    step = _compile_loop(batch=8).step
+    draft = GAMMA * _bytes_per_position(DRAFT)
+    remade = 8 * SLOTS * (_bytes_per_position(TARGET) + draft)
+    assert step.cache_bytes_remade == remade
+    assert step.cache_bytes_written == step.scatter_trips == 0
+    assert step.host_transfers == step.weight_bytes_copied == 0
 
 
 @libtpu.needed
 class TestMesh:
 
-  def test_parameters_are_partitioned(self):
-    one_row = _compile(programs.Loop.PLAIN, topology='v4:2x2x1', min_block=1)
-    assert one_row.step.vector_products > 0
-
-  def test_all_reduces(self, mesh_loop):
-    """Each call of either model has 3 per layer and one for the embedding."""
+  def test_partitioned_draft_model(self):
+    """Each call has 3 sums per layer, one for the embedding, and a gather."""
+    loop = _compile_loop('v4:2x2x1')
     target = 3 * TARGET.num_decoder_layers + 1
     draft = 3 * DRAFT.num_decoder_layers + 1
-    assert mesh_loop.step.all_reduces == target + GAMMA * draft
-    assert mesh_loop.draft_step.all_reduces == draft
-
-  def test_logits_are_gathered_once_per_call(self, mesh_loop):
-    assert mesh_loop.step.all_gathers == 1 + GAMMA
-    assert mesh_loop.draft_step.all_gathers == 1
-
-  def test_each_device_writes_its_heads(self, mesh_loop):
+    assert loop.step.all_reduces == target + GAMMA * draft
+    assert loop.draft_step.all_reduces == draft
+    assert loop.step.all_gathers == 1 + GAMMA
+    assert loop.draft_step.all_gathers == 1
+    # Each device writes its heads.
     written = (GAMMA + 1) * sum(map(_bytes_per_position, (TARGET, DRAFT)))
-    assert mesh_loop.step.cache_bytes_written == written / 4
-    assert mesh_loop.step.cache_bytes_remade == 0
+    assert loop.step.cache_bytes_written == written / 4
+    assert loop.step.cache_bytes_remade == 0
 
   def test_replicated_draft_model_has_no_collectives(self):
-    loop = _compile(
-        programs.Loop.SPECULATIVE,
-        topology='v4:2x2x1',
-        draft_rules=sharding.REPLICATED,
-    )
+    loop = _compile_loop('v4:2x2x1', draft_rules=sharding.REPLICATED)
     assert loop.step.all_reduces == 3 * TARGET.num_decoder_layers + 1
     assert loop.step.all_gathers == 1
     assert loop.step.other_collectives == 0
     assert loop.draft_step.all_reduces == loop.draft_step.all_gathers == 0
 
 
-class TestCompileLoop:
-
-  SHAPES = reading.make_shapes([], [], vocab_size=3)
-
-  @libtpu.needed
-  def test_program_that_does_not_fit(self):
-    place = abstract_pair.make_place(libtpu.describe('v4:1x1x1'), None)
-    large = jax.ShapeDtypeStruct(
-        (2**34,), jnp.float32, sharding=place.replicated()
-    )
-    make = jax.jit(lambda x: x + 1).lower(large).compile
-    with pytest.raises(programs.DoesNotFitError) as error:
-      programs.compile_loop(make, self.SHAPES)
-    message = str(error.value)
-    assert 'memory' in message and '\n' not in message
+@libtpu.needed
+def test_program_that_does_not_fit():
+  where = libtpu.describe('v4:1x1x1').replicated()
+  large = jax.ShapeDtypeStruct((2**34,), jnp.float32, sharding=where)
+  make = jax.jit(lambda x: x + 1).lower(large).compile
+  shapes = reading.Shapes([], [], vocab_size=3)
+  with pytest.raises(programs.DoesNotFitError, match='memory') as error:
+    programs.compile_loop(make, shapes)
+  assert '\n' not in str(error.value)

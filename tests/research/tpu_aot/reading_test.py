@@ -15,97 +15,177 @@ NOTHING = hlo_texts.computation(
 CACHE, WEIGHTS = hlo_texts.CACHE, hlo_texts.WEIGHTS
 COUNT, LOGITS, PRODUCT = hlo_texts.COUNT, hlo_texts.LOGITS, hlo_texts.PRODUCT
 POSITIONS = 'bf16[4,64,2]{1,2,0:T(8,128)(2,1)}'
+BRANCHES = ' conditional(%count, %count, %count), branch_computations='
 
 
-def _read_loop(*body: str, others: str = '') -> reading.Loop:
+def _read_loop(*body, others='', **named):
   text = hlo_texts.program(*body, others=NOTHING + others)
-  return reading.read_loop(hlo.parse(text), hlo_texts.SHAPES)
+  return reading.read_loop(hlo.parse(text), hlo_texts.SHAPES, **named)
 
 
-def _read(*body: str, others: str = '') -> reading.Reading:
-  return _read_loop(*body, others=others).trip
+def _read(*body, others=''):
+  return _read_loop(*body, others=others)[0]
 
 
-def _work(name: str, cycles: int) -> str:
+def _work(name, cycles):
   return f'%{name} = {WORK}{hlo_texts.estimated(cycles)}'
 
 
-def _fused(kind: str, taken: str, *lines: str) -> reading.Reading:
-  """Returns a fusion of some instructions."""
+def _fused(kind, taken, *lines):
+  """Returns the counts of a fusion of some instructions."""
   return _read(
       f'%fused = {kind} fusion({taken}), kind=kOutput, calls=%fused_parts',
       others=hlo_texts.computation('fused_parts', *lines),
   )
 
 
-class TestReadLoop:
+@pytest.mark.parametrize(
+    ('line', 'counts'),
+    [
+        ('%out = token[] outfeed(%count)', {'host_transfers': 1}),
+        ('%out = (s32[], token[]) infeed(%count)', {'host_transfers': 1}),
+        ('%out = (s32[], u32[], token[]) send(%count)', {'host_transfers': 1}),
+        ('%out = (s32[], u32[], token[]) recv(%count)', {'host_transfers': 1}),
+        (
+            '%out = s32[] custom-call(%count),'
+            ' custom_call_target="xla_python_cpu_callback"',
+            {'host_transfers': 1},
+        ),
+        (
+            f'%written = {CACHE} dynamic-update-slice(%keys, %new, %count,'
+            ' %count, %count)',
+            {'cache_bytes_written': 2 * 4 * 64 * 2},
+        ),
+        # As it lies, transposed, and with an axis of one.
+        *(
+            (
+                f'%again = {kind} copy(%keys)',
+                {'cache_bytes_remade': hlo_texts.CACHE_BYTES},
+            )
+            for kind in (
+                CACHE,
+                'bf16[36,4,64]{2,1,0:T(8,128)}',
+                'bf16[1,4,64,36]{3,2,1,0}',
+            )
+        ),
+        # To another layout, transposed, and in another dtype.
+        *(
+            (
+                f'%copied = {kind} copy(%weights)',
+                {'weight_bytes_copied': width * 256 * 512},
+            )
+            for kind, width in (
+                (WEIGHTS, 2),
+                ('bf16[512,256]{1,0:T(8,128)(2,1)}', 2),
+                ('f32[256,512]{1,0:T(8,128)}', 4),
+            )
+        ),
+        (
+            f'%best = {COUNT} reduce(%logits), to_apply=%nothing',
+            {'vocabulary_passes': 1},
+        ),
+        (f'%probs = {LOGITS} exponential(%logits)', {'vocabulary_passes': 1}),
+        (
+            f'%made = {LOGITS} fusion(%vector, %head), calls=%nothing',
+            {'vocabulary_passes': 1},
+        ),
+        (f'%read = {PRODUCT} fusion(%head), calls=%nothing', {}),
+        (f'%other = {PRODUCT} tanh(%vector)', {}),
+        (f'%view = {LOGITS} bitcast(%logits)', {}),
+    ],
+)
+def test_one_instruction(line, counts):
+  assert _read(line) == reading.Reading(**counts)
 
-  def test_counted_loops_are_ignored(self):
-    """An encoder before the loop can have one, and no step runs it."""
+
+@pytest.mark.parametrize(
+    ('opcode', 'key'),
+    [
+        ('all-reduce', 'all_reduces'),
+        ('all-gather', 'all_gathers'),
+        ('reduce-scatter', 'other_collectives'),
+        ('all-to-all', 'other_collectives'),
+        ('collective-permute', 'other_collectives'),
+    ],
+)
+def test_collectives_are_counted_once(opcode, key):
+  """Whether they are synchronous or not."""
+  one, made = reading.Reading(**{key: 1}), f'{PRODUCT} {opcode}'
+  assert _read(f'%sum = {made}(%vector), channel_id=3') == one
+  started = f'%started = {made}-start(%vector), channel_id=3'
+  assert _read(started, f'%sum = {made}-done(%started)') == one
+
+
+@pytest.mark.parametrize(
+    'line',
+    [
+        '%moved = ({kind}, {kind}, u32[]) copy-start({of})',
+        '%moved = {kind} copy-done({of})',
+        '%moved = {kind} slice-done({of})',
+        '%moved = {kind} bitcast({of})',
+        '%moved = {kind} custom-call({of}), custom_call_target="ConcatBitcast"',
+        '%moved = {kind} custom-call(), custom_call_target="AllocateBuffer"',
+    ],
+)
+@pytest.mark.parametrize(
+    ('kind', 'of'), [(WEIGHTS, '%weights'), (CACHE, '%keys')]
+)
+def test_data_movement_does_not_count(line, kind, of):
+  line = line.format(kind=kind, of=of) + hlo_texts.estimated(12345)
+  assert _read(line) == reading.Reading()
+
+
+class TestLoops:
+
+  LATER = hlo_texts.counted('later', 6, _work('draft', 100))
+
+  def test_loops_before_the_decoding_loop_are_ignored(self):
+    """An encoder can have one, and no step runs it."""
     text = hlo_texts.program(_work('step', 10), others=NOTHING)
     counted = hlo_texts.counted('encoder', 7, _work('encoded', 1000))
     before = f'  {hlo_texts.looped("encoder")}\n  ROOT %loop'
     text = text.replace('ENTRY', counted + '\nENTRY')
     text = text.replace('  ROOT %loop', before)
     found = reading.read_loop(hlo.parse(text), hlo_texts.SHAPES)
-    assert found.trip == reading.Reading(cycles=10, num_operations=1)
-    assert found.inner_trip is None
+    assert found == (reading.Reading(cycles=10, num_operations=1), None)
 
-
-class TestInnerTrip:
-
-  LATER = hlo_texts.counted('later', 6, _work('draft', 100))
-
-  def test_one_trip_of_the_inner_loop(self):
-    found = _read_loop(
-        _work('first', 1000), hlo_texts.looped('later'), others=self.LATER
-    )
-    assert found.inner_trip == reading.Reading(cycles=100, num_operations=1)
-    assert found.trip.cycles == 1000 + 6 * 100
-
-  def test_longest_of_several_inner_loops(self):
+  def test_one_trip_of_the_longest_inner_loop(self):
     short = hlo_texts.counted('short', 50, _work('count_up', 30))
-    found = _read_loop(
+    trip, inner = _read_loop(
+        _work('first', 1000),
         hlo_texts.looped('later'),
         hlo_texts.looped('short'),
         others=self.LATER + short,
     )
-    assert found.inner_trip.cycles == 100
-
-
-class TestTripsOfAScope:
-  """The trips of a loop that depends on data are those of its scope."""
+    assert inner == reading.Reading(cycles=100, num_operations=1)
+    assert trip.cycles == 1000 + 6 * 100 + 50 * 30
+    assert trip.num_operations == 1 + 6 + 50
 
   @pytest.mark.parametrize('num_trips', [0, 5])
-  def test_trips(self, num_trips):
+  def test_trips_that_depend_on_data_are_those_of_a_scope(self, num_trips):
     more = hlo_texts.counted('more', 9, _work('draft', 100))
     more = more.replace('direction=LT', 'direction=EQ')  # no known bound
     first = hlo_texts.counted('first', 1, _work('longer', 300))
     scoped = 'jit(loop)/while/body/draft/later/while'
-    text = hlo_texts.program(
-        hlo_texts.looped('first'),
-        hlo_texts.looped('more', scoped),
-        others=NOTHING + more + first,
-    )
-    read = lambda **named: reading.read_loop(
-        hlo.parse(text), hlo_texts.SHAPES, **named
-    )
+    body = hlo_texts.looped('first'), hlo_texts.looped('more', scoped)
     with pytest.raises(ValueError, match='unknown number of trips'):
-      read(num_trips={'late': 3})
-    found = read(num_trips={'later': num_trips}, repeated='later')
-    assert found.trip.cycles == 300 + 100 * num_trips
-    assert found.inner_trip.cycles == 100
-
-
-class TestCycles:
-
-  def test_inner_loop_counts_per_trip(self):
-    found = _read(
-        _work('outside', 5),
-        hlo_texts.looped('scan'),
-        others=hlo_texts.counted('scan', 7, _work('inside', 100)),
+      _read_loop(*body, others=more + first, num_trips={'late': 3})
+    trip, inner = _read_loop(
+        *body,
+        others=more + first,
+        num_trips={'later': num_trips},
+        repeated='later',
     )
-    assert (found.cycles, found.num_operations) == (705, 8)
+    assert trip.cycles == 300 + 100 * num_trips
+    assert inner.cycles == 100
+
+  def test_trips_of_a_scatter(self):
+    rows = hlo_texts.counted('rows', 8, _work('row', 10))
+    loop = hlo_texts.looped('rows', 'jit(loop)/while/body/write/scatter')
+    assert _read(loop, others=rows).scatter_trips == 8
+
+
+class TestBranches:
 
   @pytest.mark.parametrize('cycles', [(500, 40), (40, 500)])
   @pytest.mark.parametrize(
@@ -118,141 +198,40 @@ class TestCycles:
   def test_branch_without_further_conditions_counts(self, cycles, roles):
     """The other branch is for other samplings."""
     asked, ended = cycles
-    asks = (
-        '%again = f32[8]{0} conditional(%count, %count, %count),'
-        ' branch_computations={%x, %y}'
-    )
+    again = f'%again = f32[8]{BRANCHES}{{%x, %y}}'
     branches = (
         hlo_texts.computation('x', _work('x.work', 1))
         + hlo_texts.computation('y', _work('y.work', 1))
-        + hlo_texts.computation('asks', _work('asked', asked), asks)
+        + hlo_texts.computation('asks', _work('asked', asked), again)
         + hlo_texts.computation('ends', _work('ended', ended))
     )
     chosen = '%chosen = f32[8]{0} conditional(%count, %count, %count), ' + roles
     found = _read(_work('outside', 2), chosen, others=branches)
     assert (found.cycles, found.num_operations) == (ended + 2, 2)
 
-  @pytest.mark.parametrize(
-      'line',
-      [
-          '%moved = ({kind}, {kind}, u32[]) copy-start({of})',
-          '%moved = {kind} copy-done({of})',
-          '%moved = {kind} slice-start({of})',
-          '%moved = {kind} slice-done({of})',
-          '%moved = {kind} bitcast({of})',
-          '%moved = {kind} custom-call({of}),'
-          ' custom_call_target="ConcatBitcast"',
-          '%moved = {kind} custom-call(), custom_call_target="AllocateBuffer"',
-      ],
-  )
-  @pytest.mark.parametrize(
-      ('kind', 'of'), [(WEIGHTS, '%weights'), (CACHE, '%keys')]
-  )
-  def test_data_movement_does_not_count(self, line, kind, of):
-    line = line.format(kind=kind, of=of) + hlo_texts.estimated(12345)
-    assert _read(line) == reading.Reading()
-
-
-class TestCollectives:
-
-  @pytest.mark.parametrize(
-      ('opcode', 'key'),
-      [
-          ('all-reduce', 'all_reduces'),
-          ('all-gather', 'all_gathers'),
-          ('reduce-scatter', 'other_collectives'),
-          ('all-to-all', 'other_collectives'),
-          ('collective-permute', 'other_collectives'),
-      ],
-  )
-  def test_synchronous_and_asynchronous(self, opcode, key):
-    one = reading.Reading(**{key: 1})
-    made = f'{PRODUCT} {opcode}'
-    assert _read(f'%sum = {made}(%vector), channel_id=3') == one
-    apart = (
-        f'%started = {made}-start(%vector), channel_id=3',
-        f'%sum = {made}-done(%started)',
-    )
-    assert _read(*apart) == one
-
-
-class TestHostTransfers:
-
-  @pytest.mark.parametrize(
-      'line',
-      [
-          '%out = token[] outfeed(%count)',
-          '%out = (s32[], token[]) infeed(%count)',
-          '%out = (s32[], u32[], token[]) send(%count), channel_id=2',
-          '%out = (s32[], u32[], token[]) recv(%count), channel_id=2',
-          '%out = s32[] custom-call(%count),'
-          ' custom_call_target="xla_python_cpu_callback"',
-      ],
-  )
-  def test_counts(self, line):
-    assert _read(line).host_transfers == 1
-
-  def test_branch_that_is_not_taken(self):
+  def test_transfers_count_in_every_branch(self):
     branches = hlo_texts.computation('cheap', _work('cheap.work', 1))
     branches += hlo_texts.computation(
         'dear', _work('dear.work', 1000), '%out = token[] outfeed(%count)'
     )
-    chosen = (
-        '%chosen = f32[8]{0} conditional(%count, %count, %count),'
-        ' branch_computations={%cheap, %dear}'
-    )
+    chosen = f'%chosen = f32[8]{BRANCHES}{{%cheap, %dear}}'
     found = _read(chosen, others=branches)
     assert (found.host_transfers, found.cycles) == (1, 1)
 
 
-class TestCaches:
+class TestFusions:
 
-  UPDATE = 'dynamic-update-slice({}, {}, %count, %count, %count)'
-
-  def test_written_in_place(self):
-    found = _read(f'%written = {CACHE} {self.UPDATE.format("%keys", "%new")}')
-    assert found.cache_bytes_written == 2 * 4 * 64 * 2
-    assert found.cache_bytes_remade == 0
-
-  def test_written_in_place_by_a_fusion(self):
+  def test_cache_written_in_place(self):
     found = _fused(
         CACHE,
         '%keys, %new',
         f'%old = {CACHE} parameter(0)',
         f'%two = {POSITIONS} parameter(1)',
-        f'%updated = {CACHE} {self.UPDATE.format("%old", "%two")}',
+        f'%updated = {CACHE} dynamic-update-slice(%old, %two, %count)',
     )
-    assert found.cache_bytes_written == 2 * 4 * 64 * 2
-    assert found.cache_bytes_remade == 0
+    assert found == reading.Reading(cache_bytes_written=2 * 4 * 64 * 2)
 
-  @pytest.mark.parametrize(
-      'kind',
-      [CACHE, 'bf16[36,4,64]{2,1,0:T(8,128)}', 'bf16[1,4,64,36]{3,2,1,0}'],
-      ids=['as it lies', 'transposed', 'with an axis of one'],
-  )
-  def test_rewritten_cache(self, kind):
-    found = _read(f'%again = {kind} copy(%keys)')
-    assert found.cache_bytes_remade == hlo_texts.CACHE_BYTES
-    assert found.cache_bytes_written == 0
-
-
-class TestWeights:
-
-  @pytest.mark.parametrize(
-      ('kind', 'num_bytes'),
-      [
-          (WEIGHTS, 2 * 256 * 512),
-          ('bf16[512,256]{1,0:T(8,128)(2,1)}', 2 * 256 * 512),
-          ('f32[256,512]{1,0:T(8,128)}', 4 * 256 * 512),
-      ],
-      ids=['another layout', 'transposed', 'another dtype'],
-  )
-  def test_copied_weights(self, kind, num_bytes):
-    assert _read(f'%copied = {kind} copy(%weights)').weight_bytes_copied == (
-        num_bytes
-    )
-
-  def _product(self, taken: str, *lines: str) -> reading.Reading:
+  def _product(self, taken, *lines):
     return _fused(
         PRODUCT,
         taken,
@@ -271,51 +250,17 @@ class TestWeights:
     assert self._product('%vector, %vector', *lines).vector_products == 0
 
   @pytest.mark.parametrize('opcode', ['convolution', 'dot'])
-  def test_product_on_the_matrix_unit(self, opcode):
-    found = self._product(
-        '%vector, %weights',
-        f'%product = {PRODUCT} {opcode}(%left, %right)',
-        f'%summed = {PRODUCT} reduce(%product), to_apply=%nothing',
-    )
-    assert found.vector_products == 0
-
-  @pytest.mark.parametrize('opcode', ['convolution', 'dot'])
   @pytest.mark.parametrize(
       ('left', 'made', 'count'),
       [('bf16', 'bf16', 0), ('f32', 'f32', 1), ('bf16', 'f32', 0)],
   )
-  def test_float32_product(self, opcode, left, made, count):
-    """The operands decide: sums in float32 cost no more."""
+  def test_product_on_the_matrix_unit(self, opcode, left, made, count):
+    """The dtype of operands decides: sums in float32 cost no more."""
     found = self._product(
         '%vector, %weights',
         f'%cast = {left}[1,256]{{1,0}} convert(%left)',
         f'%product = {made}[1,512]{{1,0}} {opcode}(%cast, %right)',
+        f'%summed = {PRODUCT} reduce(%product), to_apply=%nothing',
     )
     assert found.float32_products == count
-
-
-class TestScatter:
-
-  ROWS = hlo_texts.counted('rows', 8, _work('row', 10))
-
-  def test_trips_of_a_scatter(self):
-    loop = hlo_texts.looped('rows', 'jit(loop)/while/body/write/scatter')
-    assert _read(loop, others=self.ROWS).scatter_trips == 8
-
-
-class TestVocabularyPasses:
-
-  @pytest.mark.parametrize(
-      ('line', 'count'),
-      [
-          (f'%best = {COUNT} reduce(%logits), to_apply=%nothing', 1),
-          (f'%distribution = {LOGITS} exponential(%logits)', 1),
-          (f'%made = {LOGITS} fusion(%vector, %head), calls=%nothing', 1),
-          (f'%read = {PRODUCT} fusion(%head), calls=%nothing', 0),
-          (f'%other = {PRODUCT} tanh(%vector)', 0),
-          (f'%view = {LOGITS} bitcast(%logits)', 0),
-      ],
-      ids=['taken', 'both', 'made', 'the head', 'none', 'a view'],
-  )
-  def test_counts(self, line, count):
-    assert _read(line).vocabulary_passes == count
+    assert found.vector_products == 0

@@ -5,7 +5,6 @@
 import pytest
 
 from speculative_t5x.networks import t5
-from speculative_t5x.research.tpu_aot import abstract_pair
 from speculative_t5x.research.tpu_aot import row_writes
 from tests.research.tpu_aot import libtpu
 
@@ -16,7 +15,7 @@ _CACHES = 2 * 2 * ROWS * 4 * 64 * SLOTS  # of keys and values, bytes
 
 @pytest.fixture(scope='module')
 def compiled():
-  place = abstract_pair.make_place(libtpu.describe('v4:1x1x1'), None)
+  place = libtpu.describe('v4:1x1x1')
   return {
       name: row_writes.compile_form(
           form, CONFIG, place, rows=ROWS, block=BLOCK, slots=SLOTS

@@ -7,7 +7,6 @@ import importlib.util
 import pytest
 
 from speculative_t5x.networks import t5
-from speculative_t5x.research.tpu_aot import abstract_pair
 from speculative_t5x.research.tpu_aot import t5x_step
 from tests.research.tpu_aot import libtpu
 
@@ -27,7 +26,7 @@ class TestCompilePlain:
         num_encoder_layers=1, num_decoder_layers=2, mlp_dim=640,
         dtype='bfloat16',
     )  # fmt: skip
-    place = abstract_pair.make_place(libtpu.describe('v4:1x1x1'), None)
+    place = libtpu.describe('v4:1x1x1')
     found = t5x_step.compile_plain(
         config, place, examples=1, inputs_length=16, length=32
     )

@@ -1,0 +1,175 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of where drafters come from that share the target, or are several.
+
+What they draft, and the distribution of outputs: see `enumeration_test.py`.
+"""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+
+from speculative_t5x.decoder import token_decoder
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import descriptions
+from speculative_t5x.loading import models
+from speculative_t5x.loading.drafters import draft_model_source
+from speculative_t5x.loading.drafters import early_exit_source
+from speculative_t5x.loading.drafters import in_order_source
+from speculative_t5x.loading.drafters import shared_encoder_source
+from speculative_t5x.loading.drafters import source
+from speculative_t5x.networks import network as network_lib
+from speculative_t5x.networks import t5
+from speculative_t5x.training import steps
+from tests import repeat_last
+from tests import tiny
+
+CONFIG = tiny.config(num_decoder_layers=3)
+# A decoder of another width on the target's encoder.
+DECODER = tiny.config(
+    num_encoder_layers=0, num_decoder_layers=1, emb_dim=16, num_heads=1,
+    encoder_dim=CONFIG.emb_dim,
+)  # fmt: skip
+REPEAT_LAST = source.WithoutParameters(repeat_last.RepeatLast, 'repeat_last')
+
+
+def other_head(config: t5.T5Config):
+  """Returns the head of another random network."""
+  params = jax.tree.map(lambda x: 2 * x, steps.init_params(config, 9))
+  return config.take_head(params)
+
+
+class TestEarlyExit:
+
+  def test_has_nothing_of_its_own(self):
+    loaded = early_exit_source.of_network(CONFIG, 1)
+    assert loaded.params is None and not loaded.models
+    assert loaded.description.kind == 'early_exit'
+    size = lambda tree: sum(x.size for x in jax.tree.leaves(tree))
+    params = tiny.params(CONFIG)
+    unread = [params['decoder'][f'layers_{i}'] for i in (1, 2)]
+    expected = size(params) - size(unread) - size(params['encoder'])
+    assert loaded.description.num_params == expected
+
+  def find_head(self, folder, head):
+    checkpoint = checkpoints.save(folder, 1, head)
+    found = early_exit_source.FromCheckpoint(2, checkpoint).find(
+        models.ModelSource(None, CONFIG), None
+    )
+    return found()
+
+  def test_head_of_a_checkpoint(self, tmp_path):
+    found = self.find_head(tmp_path, other_head(CONFIG))
+    assert found.description.kind == 'early_exit'
+    assert found.description.checkpoint == str(tmp_path / 'checkpoint_1')
+    jax.tree.map(
+        np.testing.assert_array_equal, found.params, other_head(CONFIG)
+    )
+
+  def test_head_of_another_width(self, tmp_path):
+    other = dataclasses.replace(CONFIG, emb_dim=24)
+    with pytest.raises(checkpoints.CheckpointError, match='checkpoint_1'):
+      self.find_head(tmp_path, other_head(other))
+
+  @pytest.mark.parametrize('exit_layer', [0, 4, 1.0, True])
+  def test_no_such_layer(self, exit_layer):
+    with pytest.raises(ValueError, match='exit_layer .* number from 1 to 3'):
+      early_exit_source.of_network(CONFIG, exit_layer)
+
+  def test_target_with_fewer_layers(self):
+    drafter = early_exit_source.of_network(CONFIG, 3)
+    target = tiny.model(tiny.config(num_decoder_layers=2))
+    with pytest.raises(ValueError, match='exit_layer .* from 1 to 2'):
+      token_decoder.TokenDecoder(target, drafter, gamma=3, length=20)
+
+
+class TestSharedEncoder:
+
+  def find(self, folder, draft, kind=shared_encoder_source, target=CONFIG):
+    checkpoint = checkpoints.save(folder / 'target', 7, tiny.params(target))
+    checkpoints.save(folder / 'draft', 7, tiny.params(draft))
+    return kind.FromCheckpoint(str(folder / 'draft')).find(
+        models.find_model(checkpoints.open(checkpoint)), None
+    )
+
+  def test_sizes_and_weights(self, tmp_path):
+    loaded = self.find(tmp_path, DECODER)()
+    assert loaded.description.kind == 'shared_encoder'
+    assert loaded.description.name == 'draft/checkpoint_7'
+    assert loaded.description.num_params == models.count_params(DECODER)
+    given = shared_encoder_source.from_model(tiny.model(DECODER))
+    jax.tree.map(np.testing.assert_array_equal, loaded.params, given.params)
+    drafters = [
+        each.make(network_lib.NetworkModel(CONFIG, t5.SPECIAL_IDS), 3)
+        for each in (loaded, given)
+    ]
+    assert drafters[0].model == drafters[1].model
+    assert all(each.reads_features for each in drafters)
+
+  def test_tree_has_no_encoder(self):
+    params = models.abstract_params(DECODER)
+    assert params.keys() == {'decoder', 'token_embedder'}
+    attention = params['decoder']['layers_0']['encoder_decoder_attention']
+    assert attention['key']['kernel'].shape == (32, 16)
+
+  @pytest.mark.parametrize(
+      ('draft', 'changes', 'message'),
+      [
+          (
+              DECODER,
+              {'target': dataclasses.replace(CONFIG, emb_dim=48)},
+              'reads an encoder of width 32, and',
+          ),
+          (CONFIG, {}, 'has an encoder of its own'),
+          (DECODER, {'kind': draft_model_source}, 'network has no encoder'),
+          (DECODER, {'target': DECODER}, 'network has no encoder'),
+      ],
+  )
+  def test_networks_that_do_not_fit(self, tmp_path, draft, changes, message):
+    with pytest.raises(ValueError, match=message):
+      self.find(tmp_path, draft, **changes)
+
+  def test_width_of_an_encoder_of_its_own(self):
+    with pytest.raises(ValueError, match='encoder_dim is 8, but the network'):
+      tiny.config(encoder_dim=8)
+
+
+class TestInOrder:
+
+  @pytest.mark.parametrize(
+      ('sources', 'message'),
+      [
+          ([REPEAT_LAST], 'at least two drafters in order'),
+          ([REPEAT_LAST, repeat_last.RepeatLast], 'a source of a drafter'),
+      ],
+  )
+  def test_what_are_not_several_sources(self, sources, message):
+    with pytest.raises(ValueError, match=message):
+      in_order_source.FromSources(sources)
+
+  def test_described_by_all_that_tells_drafters_apart(self):
+    """Checkpoints of one name are others, and their files are watched."""
+    own = REPEAT_LAST.load()
+
+    def describe(*models):
+      loaded = [
+          dataclasses.replace(
+              own, description=descriptions.DrafterDescription(**each)
+          )
+          for each in models
+      ]
+      return in_order_source.from_drafters([own, *loaded]).description
+
+    model = {
+        'kind': 'model', 'name': 'a/1', 'checkpoint': '/x/a/1',
+        'dtype': 'float32', 'model_parallel': False, 'short_vocabulary': 512,
+        'table': '/table',
+    }  # fmt: skip
+    found = dataclasses.asdict(describe(model))
+    assert found['name'] == 'repeat_last then a/1'
+    for key in model.keys() - {'kind', 'name'}:
+      assert found[key] == model[key]
+    other = {**model, 'checkpoint': '/y/a/1'}
+    assert describe(model, other).checkpoint == '/x/a/1 then /y/a/1'
