@@ -384,10 +384,10 @@ class TestMayEnd:
     for found in (one, other):
       np.testing.assert_array_equal(found.num_tokens, limits)
       assert not np.any(found.sequences == 7)
-      assert np.any(found.sequences == t5.SPECIAL_IDS.end)
       assert np.isfinite(found.log_probs).all()
-    if temperature:  # otherwise nothing was forbidden
-      assert np.any(plain().sequences == 7)
+    if temperature:
+      assert np.any(one.sequences == t5.SPECIAL_IDS.end)
+      assert np.any(plain().sequences == 7)  # otherwise nothing was forbidden
     else:
       np.testing.assert_array_equal(one.sequences, other.sequences)
 
@@ -503,8 +503,12 @@ class TestGenerate:
   def test_is_the_decoding_of_a_request(self):
     """Sizes between two powers of two do not recompile."""
     for temperature in (0.0, 1.0):
-      options = dict(sampling=sampling.Sampling(temperature, topk=9), seed=3)
-      found = decoder().generate(self.IDS, **options)
+      found = decoder().generate(
+          self.IDS,
+          sampling=sampling.Sampling(temperature, topk=9),
+          draft_sampling=sampling.Sampling(temperature),
+          seed=3,
+      )
       decoded = speculative(temperature=temperature, topk=9, seed=3)
       for ids, row, count in zip(found, decoded.sequences, decoded.num_tokens):
         row = row[:count].tolist()
