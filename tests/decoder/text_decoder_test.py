@@ -118,7 +118,7 @@ class TestNumDecodes:
   def test_order_and_texts(self):
     """The best is last, and scores, texts and tokens go together."""
     own = sampling.Sampling(1.0)
-    several = pair(num_decodes=2).decode(TEXTS, sampling=own, seed=5)
+    several = pair(num_decodes=2).decode_plain(TEXTS, sampling=own, seed=5)
     assert several.scores.shape == (3, 2)
     assert np.all(np.diff(several.scores, axis=1) >= 0)
     assert np.any(np.diff(several.scores, axis=1) > 0)
@@ -218,12 +218,12 @@ class TestHints:
   def test_outputs_are_those_without_hints(self):
     found = self.looking_up()
     plain = pair().decode_plain(TEXTS)
-    unaided = found.decode(TEXTS)
-    np.testing.assert_array_equal(unaided.sequences, plain.sequences)
     hints = [plain.texts[0][-1], None, ['a bell', plain.texts[2][-1]]]
-    output = found.decode(TEXTS, hints=hints)
-    np.testing.assert_array_equal(output.sequences, plain.sequences)
-    calls = [x.statistics['target_calls'] for x in (output, unaided)]
+    right = found.decode(TEXTS, hints=hints)
+    wrong = found.decode(TEXTS, hints=['it is old', None, None])
+    for each in (right, wrong):
+      np.testing.assert_array_equal(each.sequences, plain.sequences)
+    calls = [x.statistics['target_calls'] for x in (right, wrong)]
     assert calls[0] < calls[1]
 
   def test_drafter_that_does_not_read_them(self):
