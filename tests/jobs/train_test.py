@@ -344,8 +344,8 @@ class TestBadInput:
       return state, losses.Metrics(values, values, values, values)
 
     monkeypatch.setattr(steps, 'make_train_steps', lambda *_: diverge)
-    at = 'after step 2 is' if broken else 'step 1'
-    with pytest.raises(ValueError, match=f'(not finite at )?{at}'):
+    told = 'after step 2 is not fin' if broken else 'not finite at step 1'
+    with pytest.raises(ValueError, match=told):
       _train(tmp_path, train_steps=2)
     assert not checkpoints.step_folders(tmp_path)
 
