@@ -130,14 +130,14 @@ class TestDistill:
       'draft',
       [
           origins.FromTarget([1], num_heads=1, mlp_dim=9, shares_encoder=True),
-          origins.Scratch(
-              dataclasses.replace(
-                  _DRAFT, num_encoder_layers=0, dtype='bfloat16'
-              )
-          ),
+          origins.Scratch(dataclasses.replace(_DRAFT, num_encoder_layers=0)),
           origins.ExitHead(1),
+          pytest.param(
+              origins.Scratch(dataclasses.replace(_DRAFT, dtype='bfloat16')),
+              marks=pytest.mark.exhaustive,
+          ),
       ],
-      ids=['cut', 'shared encoder', 'head'],
+      ids=['cut', 'shared encoder', 'head', 'bfloat16'],
   )
   def test_origins(self, target, tmp_path, draft):
     result = _distill(
